@@ -1,0 +1,33 @@
+/**
+ * Every refusal that Postern answers with, in one table: code → status and public text (spec 7).
+ * The text is generic on purpose: what differs from request to request stands in `issues`,
+ * and the operator's diagnosis goes to the log. No text holds a key, a token or a recipient.
+ */
+
+export const refusals = {
+  invalid_body: { status: 400, message: 'The request is not a valid email request; see issues.' },
+  invalid_url: { status: 400, message: 'The link breaks the rules for links; see issues.' },
+  invalid_key: { status: 401, message: 'The delivery key is unknown, revoked or expired, or its app is disabled.' },
+  url_not_allowed: { status: 403, message: 'The link is not allowed for this app.' },
+  key_rate_limited: { status: 429, message: 'Too many requests with this delivery key; slow down.' },
+  recipient_rate_limited: { status: 429, message: 'Too many emails to this recipient; wait before the next one.' },
+  daily_limit_reached: { status: 429, message: 'This app has sent as many emails as it may today (UTC).' },
+  queue_full: { status: 503, message: 'The delivery queue is full; the email was not queued. Try again.' },
+  queue_unavailable: { status: 503, message: 'The delivery queue is unavailable; try again.' },
+} as const
+
+export type RefusalCode = keyof typeof refusals
+
+/** One fault of a request. `code` is stable; `message` says what is wrong and what to do. */
+export type Issue = { readonly field: string; readonly code: string; readonly message: string }
+
+/** The limit that fired: its policy (`quota` per `windowS` seconds) and when to come back. */
+export type LimitHit = { readonly quota: number; readonly windowS: number; readonly retryAfterMs: number }
+
+/** An expected refusal, as a value. `message` stands in for the table's text where it says more. */
+export type Rejection = {
+  readonly code: RefusalCode
+  readonly message?: string
+  readonly issues?: readonly Issue[]
+  readonly limit?: LimitHit
+}

@@ -1,0 +1,15 @@
+/**
+ * The store's clock: the one that limits, leases, expiry and days are judged by. It is the wall
+ * clock plus an offset in shared memory, so that every thread of a process reads the same time and
+ * a test can move it.
+ */
+export type ClockOffset = SharedArrayBuffer
+
+export const newClockOffset = (): ClockOffset => new SharedArrayBuffer(8)
+
+/** Milliseconds since 1970 UTC. */
+export const readClock = (offset: ClockOffset): number => Date.now() + Number(Atomics.load(new BigInt64Array(offset), 0))
+
+export const moveClock = (offset: ClockOffset, byMs: number): void => {
+  Atomics.add(new BigInt64Array(offset), 0, BigInt(byMs))
+}

@@ -1,0 +1,83 @@
+/**
+ * The key ring: the secrets that seal what is at rest, kept outside the database. Written as
+ * `id:base64,id:base64,…`, 32 bytes each; the first one seals, all of them open. Rotation: put a
+ * new key in front, and take an old one out once nothing sealed with it has to be read.
+ */
+import { createCipheriv, createDecipheriv, hash, randomBytes } from 'node:crypto'
+
+export type SecretKey = { readonly id: string; readonly secret: Buffer }
+export type KeyRing = readonly [SecretKey, ...SecretKey[]]
+
+const secretBytes = 32
+
+/** Reads a ring, or says what is wrong with it. The answer never repeats a secret. */
+export function parseKeyRing(text: string): { ring: KeyRing } | { fault: string } {
+  const keys: SecretKey[] = []
+  for (const entry of text.split(/[\s,]+/).filter((part) => part !== '')) {
+    const match = /^([A-Za-z0-9_-]{1,32}):([A-Za-z0-9+/_-]+={0,2})$/.exec(entry)
+    if (match === null) return { fault: 'each key is written id:base64, separated by commas' }
+    const [, id = '', encoded = ''] = match
+    const secret = Buffer.from(encoded, 'base64')
+    if (secret.length !== secretBytes) return { fault: `key "${id}" has ${secret.length} bytes instead of ${secretBytes}` }
+    if (keys.some((key) => key.id === id)) return { fault: `key id "${id}" occurs twice` }
+    keys.push({ id, secret })
+  }
+  const [first, ...rest] = keys
+  return first === undefined ? { fault: 'it holds no key' } : { ring: [first, ...rest] }
+}
+
+/** A fresh key in the ring's notation. */
+export const newSecretKey = (id: string): string => `${id}:${randomBytes(secretBytes).toString('base64')}`
+
+export const formatKeyRing = (ring: KeyRing): string =>
+  ring.map((key) => `${key.id}:${key.secret.toString('base64')}`).join(',')
+
+/** The ring no longer holds the key that sealed something. */
+export class KeyMissing extends Error {
+  override name = 'KeyMissing'
+}
+
+/**
+ * AES-256-GCM under a key made for this one `context` (say, one email), so that no bound on
+ * random nonces applies however much one ring key seals. Layout: id length, id, nonce, tag, text.
+ */
+export function seal(ring: KeyRing, context: string, text: string): Buffer {
+  const [key] = ring
+  const nonce = randomBytes(12)
+  const cipher = createCipheriv('aes-256-gcm', contextKey(key, context), nonce)
+  const body = [cipher.update(text, 'utf8'), cipher.final()]
+  const id = Buffer.from(key.id)
+  return Buffer.concat([Buffer.of(id.length), id, nonce, cipher.getAuthTag(), ...body])
+}
+
+/** Opens what `seal` made for the same context. Throws `KeyMissing`, or an error where it was altered. */
+export function unseal(ring: KeyRing, context: string, sealed: Uint8Array): string {
+  const bytes = Buffer.from(sealed.buffer, sealed.byteOffset, sealed.byteLength)
+  const at = 1 + (bytes[0] ?? 0)
+  const key = ring.find((candidate) => candidate.id === sealingKeyId(bytes))
+  if (key === undefined) throw new KeyMissing(`the key ring lacks the key "${sealingKeyId(bytes)}"`)
+  const decipher = createDecipheriv('aes-256-gcm', contextKey(key, context), bytes.subarray(at, at + 12))
+  decipher.setAuthTag(bytes.subarray(at + 12, at + 28))
+  return decipher.update(bytes.subarray(at + 28), undefined, 'utf8') + decipher.final('utf8')
+}
+
+/** The id of the ring key that sealed these bytes. */
+export const sealingKeyId = (sealed: Uint8Array): string =>
+  Buffer.from(sealed.subarray(1, 1 + (sealed[0] ?? 0))).toString('utf8')
+
+// SHA-512/256 is not open to length extension, so a key in front makes it a keyed hash.
+const contextKey = (key: SecretKey, context: string): Buffer =>
+  hash('sha512-256', Buffer.concat([key.secret, Buffer.from(`postern seal ${context}`)]), 'buffer')
+
+/**
+ * One-way names for recipients, idempotency keys and rate buckets: 128 bits of a keyed hash, whose
+ * own key is made once per database. Parts are length-prefixed, so that no two lists collide.
+ */
+export function makeKeyedHash(hashKey: Buffer): (...parts: readonly string[]) => string {
+  return (...parts) => {
+    const text = parts.map((part) => `${part.length}:${part}`).join('')
+    return hash('sha512-256', Buffer.concat([hashKey, Buffer.from(text)]), 'buffer').toString('base64url', 0, 16)
+  }
+}
+
+export type KeyedHash = ReturnType<typeof makeKeyedHash>

@@ -1,0 +1,72 @@
+/**
+ * One connection to the database file, with the settings that durability rests on: WAL with
+ * `synchronous=FULL`, read back, since a connection that silently kept NORMAL would lose
+ * acknowledged rows in a power cut. Automatic checkpoints are off; `checkpointer.ts` makes them.
+ */
+import { DatabaseSync, type StatementSync } from 'node:sqlite'
+import { StoreUnavailable } from '../store.ts'
+
+/** How long a writer waits for another process's lock. */
+const busyTimeoutMs = 5000
+
+/** A prepared-statement cache by text, over one connection. */
+export class Database {
+  readonly connection: DatabaseSync
+  readonly #statements = new Map<string, StatementSync>()
+
+  constructor(path: string, options: { readOnly?: boolean } = {}) {
+    const readOnly = options.readOnly ?? false
+    this.connection = new DatabaseSync(path, { timeout: busyTimeoutMs, readOnly })
+    if (!readOnly) this.#makeDurable()
+  }
+
+  #makeDurable(): void {
+    this.connection.exec('pragma journal_mode = wal; pragma synchronous = full; pragma wal_autocheckpoint = 0')
+    this.connection.exec('pragma cache_size = -32768; pragma foreign_keys = on')
+    const journal = this.connection.prepare('pragma journal_mode').get()?.journal_mode
+    const synchronous = this.connection.prepare('pragma synchronous').get()?.synchronous
+    if (journal !== 'wal' || synchronous !== 2) {
+      throw new StoreUnavailable(`SQLite would not be durable: journal ${journal}, synchronous ${synchronous}`)
+    }
+  }
+
+  /** The statement for `text`, prepared once. */
+  sql(text: string): StatementSync {
+    let statement = this.#statements.get(text)
+    if (statement === undefined) {
+      statement = this.connection.prepare(text)
+      this.#statements.set(text, statement)
+    }
+    return statement
+  }
+
+  /** Runs `work` in one immediate transaction; rolls back and rethrows where it throws. */
+  transaction<T>(work: () => T): T {
+    this.sql('begin immediate').run()
+    try {
+      const result = work()
+      this.sql('commit').run()
+      return result
+    } catch (error) {
+      if (this.connection.isTransaction) this.sql('rollback').run()
+      throw error
+    }
+  }
+
+  close(): void {
+    this.#statements.clear()
+    this.connection.close()
+  }
+}
+
+// https://www.sqlite.org/rescode.html, primary codes.
+const passing = new Set([5, 6, 8, 13, 14]) // BUSY, LOCKED, READONLY, FULL, CANTOPEN
+const ruinous = new Set([10, 11, 26]) // IOERR, CORRUPT, NOTADB
+
+/** What an error of SQLite means for the store: passing, ruinous (stop and restart), or a bug. */
+export function faultKind(error: unknown): 'passing' | 'ruinous' | 'bug' {
+  const code = (error as { errcode?: number } | null)?.errcode
+  if (typeof code !== 'number') return 'bug'
+  if (passing.has(code & 0xff)) return 'passing'
+  return ruinous.has(code & 0xff) ? 'ruinous' : 'bug'
+}

@@ -1,0 +1,111 @@
+/**
+ * What is only looked at: on a read-only connection of its own, so that a long list never delays
+ * an accept. WAL readers neither wait nor make others wait.
+ */
+import type { App } from '../../email/app.ts'
+import type { EmailState } from '../../email/delivery.ts'
+import { limitAddress } from '../../email/email-address.ts'
+import type { AppId, EmailId } from '../../email/id.ts'
+import type { KeyedHash } from '../key-ring.ts'
+import type { EmailQuery, EmailRecord, KeyRecord, QueueSummary, UsageDay } from '../store.ts'
+import { toKeyRecord } from './admin.ts'
+import type { Database } from './database.ts'
+import { toApp } from './write-transaction.ts'
+
+const liveStates = ['queued', 'deferred', 'sending'] as const
+type Row = Record<string, unknown>
+
+export function findApp(database: Database, idOrSlug: string): App | null {
+  const row = database
+    .sql("select * from app where (app_id = ? or slug = ?) and status <> 'deleted'")
+    .get(idOrSlug, idOrSlug)
+  return row === undefined ? null : toApp(row)
+}
+
+export const listApps = (database: Database): App[] =>
+  database.sql("select * from app where status <> 'deleted' order by app_id").all().map(toApp)
+
+export const listKeys = (database: Database, app: AppId): KeyRecord[] =>
+  database.sql('select * from delivery_key where app_id = ? order by key_id').all(app).map(toKeyRecord)
+
+export function findEmail(database: Database, id: EmailId): EmailRecord | null {
+  const live = database.sql('select * from queue where email_id = ?').get(id)
+  if (live !== undefined) return toLiveRecord(live)
+  const finished = database.sql('select * from history where email_id = ?').get(id)
+  return finished === undefined ? null : toFinishedRecord(finished)
+}
+
+/** Newest first. */
+export function listEmails(database: Database, query: EmailQuery, keyedHash: KeyedHash): EmailRecord[] {
+  const live = liveStates.indexOf(query.state as (typeof liveStates)[number])
+  const filters: [string, string | number | undefined][] = [
+    ['app_id = ?', query.app],
+    ['recipient = ?', query.to === undefined ? undefined : keyedHash('recipient', limitAddress(query.to))],
+  ]
+  const page = (table: string, stateFilter: [string, string | number | undefined]) => {
+    const used = [...filters, stateFilter].filter(([, value]) => value !== undefined)
+    const where = used.length === 0 ? '' : `where ${used.map(([text]) => text).join(' and ')}`
+    const values = used.map(([, value]) => value as string | number)
+    return database.sql(`select * from ${table} ${where} order by email_id desc limit ?`).all(...values, query.limit)
+  }
+  const all = query.state === undefined
+  const rows = [
+    ...(all || live >= 0 ? page('queue', ['state = ?', all ? undefined : live]).map(toLiveRecord) : []),
+    ...(all || live < 0 ? page('history', ['state = ?', query.state]).map(toFinishedRecord) : []),
+  ]
+  return rows.sort((a, b) => (a.id < b.id ? 1 : -1)).slice(0, query.limit)
+}
+
+const common = (row: Row) => ({
+  id: row.email_id as EmailId,
+  app: row.app_id as AppId,
+  type: row.type as EmailRecord['type'],
+  attempts: row.attempts as number,
+  acceptedAt: row.accepted_at as number,
+  expiresAt: row.expires_at as number,
+  trail: JSON.parse(row.trail as string),
+})
+
+function toLiveRecord(row: Row): EmailRecord {
+  const state = liveStates[row.state as number] ?? 'queued'
+  const nextAttemptAt = state === 'deferred' ? (row.due_at as number) : null
+  return { ...common(row), state, nextAttemptAt, finishedAt: null, reason: null }
+}
+
+const toFinishedRecord = (row: Row): EmailRecord => ({
+  ...common(row),
+  state: row.state as EmailState,
+  nextAttemptAt: null,
+  finishedAt: row.finished_at as number,
+  reason: row.reason as string | null,
+})
+
+export function queueGauge(database: Database): { depth: number; oldestAcceptedAt: number | null } {
+  const depth = Number(database.sql('select n from queue_depth').get()?.n)
+  const oldest = database.sql('select accepted_at from queue order by email_id limit 1').get()
+  return { depth, oldestAcceptedAt: (oldest?.accepted_at ?? null) as number | null }
+}
+
+export function queueSummary(database: Database): QueueSummary {
+  const counts = database.sql('select app_id, state, count(*) as n from queue group by app_id, state').all()
+  const next = database.sql('select min(due_at) as due from queue where state = 1').get()
+  return {
+    ...queueGauge(database),
+    nextAttemptAt: (next?.due ?? null) as number | null,
+    counts: counts.map((row) => ({
+      app: row.app_id as AppId,
+      state: liveStates[row.state as number] ?? 'queued',
+      count: row.n as number,
+    })),
+  }
+}
+
+export function usage(database: Database, app: AppId): UsageDay[] {
+  const days = new Map<number, Record<string, number>>()
+  for (const row of database.sql('select day, what, n from usage_day where app_id = ? order by day desc').all(app)) {
+    const counts = days.get(row.day as number) ?? {}
+    counts[row.what as string] = row.n as number
+    days.set(row.day as number, counts)
+  }
+  return [...days].map(([day, counts]) => ({ day: new Date(day * 86_400_000).toISOString().slice(0, 10), counts }))
+}

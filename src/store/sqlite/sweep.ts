@@ -1,0 +1,69 @@
+/**
+ * Upkeep in bounded steps, so that none of it ever stands in the way of a request: what has been
+ * kept long enough goes, mail of apps that are gone is cancelled, and buckets that say no more
+ * than an absent one are dropped in a slow pass over their table.
+ */
+import { idFloor } from '../../email/id.ts'
+import { cancelAppMail } from './admin.ts'
+import type { WriteTransaction } from './write-transaction.ts'
+
+const stepMax = 500
+const passMax = 2000
+const passEveryMs = 10 * 60_000
+const dayMs = 86_400_000
+const keepDays = 30
+const heldDays = 7
+const idempotencyMs = dayMs
+
+/** True while there is more to do now. */
+export function sweep(tx: WriteTransaction): boolean {
+  const more = [cancelGoneApps(tx), dropHistory(tx), passOver(tx)]
+  tx.sql('delete from usage_day where day < ?').run(tx.day - keepDays)
+  return more.includes(true)
+}
+
+function cancelGoneApps(tx: WriteTransaction): boolean {
+  const gone = tx
+    .sql("select app_id, status from app where status = 'deleted' or (status = 'disabled' and status_at <= ?)")
+    .all(tx.nowMs - heldDays * dayMs)
+  let more = false
+  for (const { app_id, status } of gone) {
+    const cancelled = cancelAppMail(tx, app_id as string, stepMax)
+    more ||= cancelled === stepMax
+    if (status === 'deleted' && cancelled < stepMax) {
+      tx.sql('delete from app where app_id = ?').run(app_id as string)
+      tx.forget()
+    }
+  }
+  return more
+}
+
+function dropHistory(tx: WriteTransaction): boolean {
+  const floor = idFloor('em', tx.nowMs - keepDays * dayMs)
+  const statement = tx.sql(
+    'delete from history where email_id in (select email_id from history where email_id < ? order by email_id limit ?)',
+  )
+  return statement.run(floor, stepMax).changes === stepMax
+}
+
+/** One page of the pass over the two tables of keyed hashes; a new pass begins every ten minutes. */
+function passOver(tx: WriteTransaction): boolean {
+  const { cursors } = tx.writer
+  if (tx.nowMs - cursors.passEndedAt < passEveryMs && cursors.rate === '' && cursors.idempotency === '') return false
+  cursors.rate = dropPage(tx, { table: 'rate', column: 'tat', below: tx.nowUs, after: cursors.rate })
+  const below = tx.nowMs - idempotencyMs
+  cursors.idempotency = dropPage(tx, { table: 'idempotency', column: 'at', below, after: cursors.idempotency })
+  if (cursors.rate !== '' || cursors.idempotency !== '') return true
+  cursors.passEndedAt = tx.nowMs
+  return false
+}
+
+type Page = { table: 'rate' | 'idempotency'; column: string; below: number; after: string }
+
+/** Deletes what is stale in one page of a table; where the next page begins, '' at the end. */
+function dropPage(tx: WriteTransaction, { table, column, below, after }: Page): string {
+  const last = tx.sql(`select k from ${table} where k > ? order by k limit 1 offset ?`).get(after, passMax - 1)?.k
+  const until = last === undefined ? '~' : String(last)
+  tx.sql(`delete from ${table} where k > ? and k <= ? and ${column} < ?`).run(after, until, below)
+  return last === undefined ? '' : until
+}

@@ -1,0 +1,141 @@
+/**
+ * One write transaction of the writer thread, and what it holds back until its end: rate buckets,
+ * usage counts and the queue's depth are read once, changed in memory and written once, however
+ * many requests of the group touch them.
+ */
+import type { App, AppStatus } from '../../email/app.ts'
+import type { KeyHash } from '../../email/delivery-key.ts'
+import type { AppId, KeyId } from '../../email/id.ts'
+import type { KeyedHash, KeyRing } from '../key-ring.ts'
+import type { Database } from './database.ts'
+
+export type CachedKey = {
+  readonly keyId: KeyId
+  readonly appId: AppId
+  readonly expiresAt: number | null
+  readonly revokedAt: number | null
+  lastUsedAt: number
+}
+
+/** What outlives a transaction in the writer thread. The caches answer only for one data version. */
+export type Writer = {
+  readonly database: Database
+  readonly ring: KeyRing
+  readonly keyedHash: KeyedHash
+  readonly queueMax: number
+  readonly nowMs: () => number
+  readonly apps: Map<AppId, App | null>
+  readonly keys: Map<KeyHash, CachedKey | null>
+  /** Where the turns among apps and the slow passes over big tables go on. */
+  readonly cursors: { app: string; rate: string; idempotency: string; passEndedAt: number }
+  dataVersion: number
+}
+
+const dayMs = 86_400_000
+
+export class WriteTransaction {
+  readonly writer: Writer
+  readonly nowMs: number
+  readonly #rates = new Map<string, { tatUs: number; changed: boolean }>()
+  readonly #usage = new Map<string, { appId: AppId; what: string; by: number }>()
+  #depthBy = 0
+
+  /** Call it inside an open transaction: what another process changed is forgotten here. */
+  constructor(writer: Writer) {
+    this.writer = writer
+    this.nowMs = writer.nowMs()
+    const version = Number(this.sql('pragma data_version').get()?.data_version)
+    if (version !== writer.dataVersion) {
+      this.forget()
+      writer.dataVersion = version
+    }
+  }
+
+  get nowUs(): number {
+    return this.nowMs * 1000
+  }
+
+  get day(): number {
+    return Math.floor(this.nowMs / dayMs)
+  }
+
+  sql(text: string) {
+    return this.writer.database.sql(text)
+  }
+
+  /** After a change of apps or keys by this thread. */
+  forget(): void {
+    this.writer.apps.clear()
+    this.writer.keys.clear()
+  }
+
+  app(appId: AppId): App | null {
+    let app = this.writer.apps.get(appId)
+    if (app === undefined) {
+      const row = this.sql('select * from app where app_id = ?').get(appId)
+      app = row === undefined ? null : toApp(row)
+      this.writer.apps.set(appId, app)
+    }
+    return app
+  }
+
+  /** Stored theoretical arrival time of a bucket, 0 where there is none. */
+  rate(k: string): number {
+    let bucket = this.#rates.get(k)
+    if (bucket === undefined) {
+      const tat = this.sql('select tat from rate where k = ?').get(k)?.tat
+      bucket = { tatUs: Number(tat ?? 0), changed: false }
+      this.#rates.set(k, bucket)
+    }
+    return bucket.tatUs
+  }
+
+  setRate(k: string, tatUs: number): void {
+    this.#rates.set(k, { tatUs, changed: true })
+  }
+
+  /** Today's count, as it will be at the end of this transaction. */
+  usage(appId: AppId, what: string): number {
+    const stored = this.sql('select n from usage_day where app_id = ? and day = ? and what = ?').get(appId, this.day, what)
+    return Number(stored?.n ?? 0) + (this.#usage.get(`${appId} ${what}`)?.by ?? 0)
+  }
+
+  count(appId: AppId, what: string, by = 1): void {
+    const key = `${appId} ${what}`
+    const counted = this.#usage.get(key)
+    if (counted === undefined) this.#usage.set(key, { appId, what, by })
+    else counted.by += by
+  }
+
+  get depth(): number {
+    return Number(this.sql('select n from queue_depth').get()?.n) + this.#depthBy
+  }
+
+  changeDepth(by: number): void {
+    this.#depthBy += by
+  }
+
+  /** Writes what was held back; the last thing before the commit. */
+  flush(): void {
+    for (const [k, bucket] of this.#rates) {
+      if (bucket.changed) this.sql('insert or replace into rate values (?, ?)').run(k, bucket.tatUs)
+    }
+    for (const { appId, what, by } of this.#usage.values()) {
+      this.sql(
+        'insert into usage_day values (?, ?, ?, ?) on conflict (app_id, day, what) do update set n = n + excluded.n',
+      ).run(appId, this.day, what, by)
+    }
+    if (this.#depthBy !== 0) this.sql('update queue_depth set n = n + ?').run(this.#depthBy)
+  }
+}
+
+export function toApp(row: Record<string, unknown>): App {
+  return {
+    id: row.app_id as AppId,
+    slug: row.slug as string,
+    version: row.version as number,
+    status: row.status as AppStatus,
+    createdAt: row.created_at as number,
+    settings: JSON.parse(row.settings as string),
+  }
+}
