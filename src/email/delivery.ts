@@ -3,6 +3,17 @@
  * `delivered` means that the next hop accepted it: 250 after DATA. What happens behind the relay
  * is not known here.
  */
+import type { EmailAddress } from './email-address.ts'
+
+/** What is sealed at rest and wiped when the email is finished. */
+export type EmailContent = {
+  readonly to: EmailAddress
+  readonly url: string
+  readonly organisationName?: string
+  readonly inviterName?: string
+  /** The right side of the Message-ID, fixed when the email is accepted. */
+  readonly messageIdDomain: string
+}
 
 export const emailStates = ['queued', 'sending', 'deferred', 'delivered', 'failed', 'expired', 'cancelled'] as const
 export type EmailState = (typeof emailStates)[number]

@@ -5,7 +5,7 @@
  * where the store cannot answer now; nothing is half done then, but the change may have happened.
  */
 import type { App, AppSettings, AppStatus } from '../email/app.ts'
-import type { AttemptRecord, DeliveryOutcome, EmailState } from '../email/delivery.ts'
+import type { AttemptRecord, DeliveryOutcome, EmailContent, EmailState } from '../email/delivery.ts'
 import type { KeyHash } from '../email/delivery-key.ts'
 import type { EmailAddress } from '../email/email-address.ts'
 import type { EmailType } from '../email/email-request.ts'
@@ -15,16 +15,6 @@ import type { LimitHit, RefusalCode } from '../email/rejection.ts'
 /** The store is down, slow, full or read-only. Turned into 503 in one place. */
 export class StoreUnavailable extends Error {
   override name = 'StoreUnavailable'
-}
-
-/** What is sealed at rest and wiped when the email is finished. */
-export type EmailContent = {
-  readonly to: EmailAddress
-  readonly url: string
-  readonly organisationName?: string
-  readonly inviterName?: string
-  /** The right side of the Message-ID, fixed when the email is accepted. */
-  readonly messageIdDomain: string
 }
 
 export type NewEmail = {
@@ -79,7 +69,12 @@ export type Claim = {
   readonly alone: boolean
 }
 
-export type Claimed = { readonly claims: readonly Claim[]; readonly apps: ReadonlyMap<AppId, App> }
+export type Claimed = {
+  readonly claims: readonly Claim[]
+  readonly apps: ReadonlyMap<AppId, App>
+  /** Emails that lost several leases wait for a worker with nothing in hand. */
+  readonly suspects: boolean
+}
 
 export type Hold = { readonly emailId: EmailId; readonly fence: number }
 

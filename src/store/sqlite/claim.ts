@@ -4,10 +4,10 @@
  * found by hopping over the index, so one app's million costs another's email nothing.
  */
 import type { App } from '../../email/app.ts'
-import type { AttemptRecord } from '../../email/delivery.ts'
+import type { AttemptRecord, EmailContent } from '../../email/delivery.ts'
 import type { AppId, EmailId } from '../../email/id.ts'
 import { unseal } from '../key-ring.ts'
-import { type Claim, type Claimed, type ClaimRequest, type EmailContent, type Hold, leaseMs } from '../store.ts'
+import { type Claim, type Claimed, type ClaimRequest, type Hold, leaseMs } from '../store.ts'
 import { appendTrail, finish, type QueueRow } from './outcome.ts'
 import type { WriteTransaction } from './write-transaction.ts'
 
@@ -21,14 +21,15 @@ export function claimDue(tx: WriteTransaction, request: ClaimRequest): Claimed {
   recoverLapsed(tx)
   promoteDeferred(tx)
   const suspect = findSuspect(tx)
-  const ids = suspect === null ? pickInTurns(tx, request) : [suspect]
+  const idle = request.inHand.size === 0
+  const ids = suspect !== null && idle ? [suspect] : pickInTurns(tx, request)
   const claims = ids.flatMap((id) => lease(tx, id))
   const apps = new Map<AppId, App>()
   for (const { appId } of claims) {
     const app = tx.app(appId)
     if (app !== null) apps.set(appId, app)
   }
-  return { claims, apps }
+  return { claims, apps, suspects: suspect !== null && !idle }
 }
 
 function expire(tx: WriteTransaction): void {

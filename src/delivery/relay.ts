@@ -1,0 +1,24 @@
+/**
+ * Where messages go: a smarthost, or the inbox of the dev mode. A relay bounds its own connections
+ * and pace, and says how much it can take now; while its breaker is open that is nothing.
+ */
+import type { Message, Submission } from './smtp-session.ts'
+
+export type CapturedEmail = {
+  readonly id: string
+  readonly app: string
+  readonly type: string
+  readonly url: string
+  readonly expiresAt: number
+}
+
+export interface Relay {
+  /** host:port, as records and metrics name it. */
+  readonly name: string
+  /** How many submissions may be under way at once; 0 while the breaker is open. */
+  capacity(): number
+  /** Milliseconds until the breaker lets a probe through; 0 while it is closed. */
+  reopensInMs(): number
+  submit(message: Message, deadlineMs: number, email: CapturedEmail): Promise<Submission>
+  close(): void
+}

@@ -1,0 +1,135 @@
+/**
+ * A smarthost: sessions kept open between messages, at most so many at once, at most so many
+ * messages a second, behind a breaker.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { classifyFailure, parseReply, type SmtpFailure } from '../email/smtp-reply.ts'
+import { Breaker } from './breaker.ts'
+import type { Relay } from './relay.ts'
+import { type Message, type RelayAddress, SmtpSession, type Submission } from './smtp-session.ts'
+
+export type SmtpRelayOptions = {
+  readonly address: RelayAddress
+  readonly connectionsMax: number
+  /** Messages a second; null for no bound. */
+  readonly rate: number | null
+  readonly random: () => number
+  /** The relay as a whole became unavailable, or available again: for the operator. */
+  readonly onChange: (change: { relay: string; available: boolean; reason: string }) => void
+}
+
+const messagesPerSession = 1000
+const idleMs = 20_000
+
+export class SmtpRelay implements Relay {
+  readonly name: string
+  readonly #options: SmtpRelayOptions
+  readonly #breaker: Breaker
+  readonly #idle: SmtpSession[] = []
+  readonly #idleTimers = new Map<SmtpSession, NodeJS.Timeout>()
+  readonly #stopped = new AbortController()
+  #nextSlotMs = 0
+
+  constructor(options: SmtpRelayOptions) {
+    this.#options = options
+    this.name = `${options.address.host}:${options.address.port}`
+    const now = () => performance.now()
+    this.#breaker = new Breaker({ connectionsMax: options.connectionsMax, now, random: options.random })
+  }
+
+  capacity = (): number => this.#breaker.capacity()
+  reopensInMs = (): number => this.#breaker.reopensInMs()
+
+  async submit(message: Message, deadlineMs: number): Promise<Submission> {
+    await this.#pace(deadlineMs)
+    if (performance.now() >= deadlineMs) return { kind: 'expired' }
+    const reused = this.#takeIdle()
+    if (reused !== undefined) {
+      const submission = await this.#submitOver(reused, message, deadlineMs)
+      if (!wasStale(submission)) return this.#note(submission)
+    }
+    const session = await SmtpSession.open(this.#options.address)
+    if (!(session instanceof SmtpSession)) return this.#note({ kind: 'failed', failure: session })
+    session.onEnd(() => this.#drop(session))
+    return this.#note(await this.#submitOver(session, message, deadlineMs))
+  }
+
+  async #submitOver(session: SmtpSession, message: Message, deadlineMs: number): Promise<Submission> {
+    const submission = await session.submit(message, deadlineMs)
+    this.#giveBack(session, submission)
+    return submission
+  }
+
+  /** Waits for this message's place in the relay's pace. */
+  async #pace(deadlineMs: number): Promise<void> {
+    const { rate } = this.#options
+    if (rate === null) return
+    const now = performance.now()
+    const slotMs = Math.max(this.#nextSlotMs, now)
+    this.#nextSlotMs = slotMs + 1000 / rate
+    const waitMs = Math.min(slotMs, deadlineMs) - now
+    if (waitMs > 0) await sleep(waitMs, undefined, { signal: this.#stopped.signal }).catch(() => {})
+  }
+
+  #note(submission: Submission): Submission {
+    if (submission.kind === 'expired') return submission
+    if (submission.kind === 'accepted') {
+      const wasOpen = this.#breaker.open
+      this.#breaker.succeeded()
+      if (wasOpen) this.#options.onChange({ relay: this.name, available: true, reason: submission.reply })
+      return submission
+    }
+    this.#noteFailure(submission.failure)
+    return submission
+  }
+
+  #noteFailure(failure: SmtpFailure): void {
+    const verdict = classifyFailure(failure)
+    if (verdict.slowDown) this.#breaker.slowDown()
+    if (verdict.scope !== 'relay') {
+      if (failure.reply !== null) this.#breaker.succeeded() // it answers: the relay itself is well
+      return
+    }
+    const { code } = parseReply(failure.reply ?? '')
+    const wasOpen = this.#breaker.open
+    this.#breaker.failed(code !== null || /ETLS|CERT|EAUTH/.test(failure.fault))
+    const reason = failure.reply ?? failure.fault
+    if (!wasOpen && this.#breaker.open) this.#options.onChange({ relay: this.name, available: false, reason })
+  }
+
+  #takeIdle(): SmtpSession | undefined {
+    const session = this.#idle.pop()
+    if (session !== undefined) clearTimeout(this.#idleTimers.get(session))
+    return session
+  }
+
+  #giveBack(session: SmtpSession, submission: Submission): void {
+    const { failure } = submission as { failure?: SmtpFailure }
+    // After a refusal the transaction's state differs among servers: begin a new session.
+    if (session.closed || failure !== undefined) return session.close()
+    if (session.messages >= messagesPerSession || this.#stopped.signal.aborted) return session.quit()
+    this.#idle.push(session)
+    this.#idleTimers.set(session, setTimeout(() => this.#retire(session), idleMs))
+  }
+
+  #retire(session: SmtpSession): void {
+    this.#drop(session)
+    session.quit()
+  }
+
+  #drop(session: SmtpSession): void {
+    const index = this.#idle.indexOf(session)
+    if (index >= 0) this.#idle.splice(index, 1)
+    clearTimeout(this.#idleTimers.get(session))
+    this.#idleTimers.delete(session)
+  }
+
+  close(): void {
+    this.#stopped.abort()
+    for (const session of [...this.#idle]) this.#retire(session)
+  }
+}
+
+/** The server had ended an idle session before it heard of this message: nothing was attempted. */
+const wasStale = (submission: Submission): boolean =>
+  submission.kind === 'failed' && submission.failure.stage === 'envelope' && submission.failure.reply === null

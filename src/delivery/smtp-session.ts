@@ -1,0 +1,165 @@
+/**
+ * One SMTP session with a relay, over nodemailer's SMTPConnection: opened, authenticated, used for
+ * many messages in turn. Here live the timeouts, the TLS rules, and the last look at the clock: the
+ * message is handed over only when the relay says 354, and only while the link still lives.
+ *
+ * Outside loopback TLS is required and its certificate verified; a stripped STARTTLS or a bad
+ * certificate ends the session before anything is sent. On loopback STARTTLS is not used.
+ */
+import type { Socket } from 'node:net'
+import { Readable } from 'node:stream'
+import SMTPConnection from 'nodemailer/lib/smtp-connection'
+import type { EmailAddress } from '../email/email-address.ts'
+import { redactReply, type SmtpFailure, type SmtpStage } from '../email/smtp-reply.ts'
+
+export type RelayAddress = {
+  readonly host: string
+  readonly port: number
+  /** TLS from the first byte (port 465) or by STARTTLS; `none` is for loopback alone. */
+  readonly tls: 'implicit' | 'starttls' | 'none'
+  readonly credentials: { readonly user: string; readonly pass: string } | null
+  /** More certificate authorities, PEM. */
+  readonly ca?: string
+}
+
+/** An envelope with one recipient, and the message as it goes over the wire. */
+export type Message = { readonly from: EmailAddress; readonly to: EmailAddress; readonly bytes: Buffer }
+
+export type Submission =
+  | { readonly kind: 'accepted'; readonly reply: string }
+  | { readonly kind: 'failed'; readonly failure: SmtpFailure }
+  | { readonly kind: 'expired' }
+
+const connectMs = 30_000
+const greetingMs = 30_000
+const commandMs = 60_000
+const finalDotMs = 600_000
+/** However slowly a tarpit trickles. */
+const attemptMs = 900_000
+
+type SmtpError = Error & { code?: string; response?: string }
+
+const describe = (error: SmtpError): string => redactReply(`${error.code ?? 'ERROR'}: ${error.message}`)
+
+const failed = (stage: SmtpStage, error: SmtpError): Submission => ({
+  kind: 'failed',
+  failure: { stage, reply: error.response === undefined ? null : redactReply(error.response), fault: describe(error) },
+})
+
+export class SmtpSession {
+  readonly #connection: SMTPConnection
+  messages = 0
+  closed = false
+
+  private constructor(connection: SMTPConnection) {
+    this.#connection = connection
+    connection.on('end', () => {
+      this.closed = true
+    })
+  }
+
+  /** Connects and authenticates; the failure where it could not. */
+  static async open(address: RelayAddress): Promise<SmtpSession | SmtpFailure> {
+    const connection = new SMTPConnection({
+      host: address.host,
+      port: address.port,
+      secure: address.tls === 'implicit',
+      requireTLS: address.tls === 'starttls',
+      ignoreTLS: address.tls === 'none',
+      connectionTimeout: connectMs,
+      greetingTimeout: greetingMs,
+      socketTimeout: commandMs,
+      tls: { minVersion: 'TLSv1.2', ...(address.ca === undefined ? {} : { ca: address.ca }) },
+      logger: false,
+    })
+    const session = new SmtpSession(connection)
+    try {
+      await step(connection, (done) => connection.connect(done))
+      const { credentials } = address
+      if (credentials !== null) await step(connection, (done) => connection.login(credentials, done))
+      return session
+    } catch (error) {
+      connection.close()
+      const { response, ...rest } = error as SmtpError
+      const fault = describe(Object.assign(error as SmtpError, rest))
+      return { stage: 'connect', reply: response === undefined ? null : redactReply(response), fault }
+    }
+  }
+
+  /** Sends one message. `deadlineMs` is on the clock of `performance.now()`: the link's end. */
+  submit(message: Message, deadlineMs: number): Promise<Submission> {
+    this.messages += 1
+    const connection = this.#connection
+    return new Promise((resolve) => {
+      let stage: SmtpStage = 'envelope'
+      const settle = (submission: Submission) => {
+        clearTimeout(lifeTimer)
+        clearTimeout(attemptTimer)
+        connection.removeListener('error', ignore)
+        resolve(submission)
+      }
+      const abort = (submission: Submission) => {
+        this.close()
+        settle(submission)
+      }
+      const whole = () => abort(failed(stage, new Error('the attempt took too long')))
+      const attemptTimer = setTimeout(whole, attemptMs)
+      const lifeLeftMs = Math.min(Math.max(deadlineMs - performance.now(), 0), attemptMs)
+      const lifeTimer = setTimeout(() => abort({ kind: 'expired' }), lifeLeftMs)
+      const body = new Readable({
+        // Asked for its bytes after the 354, so this is the last moment to decide.
+        read() {
+          if (performance.now() >= deadlineMs) return abort({ kind: 'expired' })
+          clearTimeout(lifeTimer)
+          stage = 'final-dot'
+          socketOf(connection)?.setTimeout(finalDotMs)
+          this.push(message.bytes)
+          this.push(null)
+        },
+      })
+      connection.on('error', ignore)
+      connection.send({ from: message.from, to: message.to, size: message.bytes.length }, body, (error, info) => {
+        socketOf(connection)?.setTimeout(commandMs)
+        if (error !== null) settle(failed(stage, error as SmtpError))
+        else settle({ kind: 'accepted', reply: redactReply(info?.response ?? '') })
+      })
+    })
+  }
+
+  close(): void {
+    this.closed = true
+    this.#connection.close()
+  }
+
+  quit(): void {
+    this.closed = true
+    this.#connection.on('error', ignore)
+    this.#connection.quit()
+  }
+
+  /** Called once, when the server ends the session or an idle error does. */
+  onEnd(listener: () => void): void {
+    this.#connection.once('end', listener)
+    this.#connection.on('error', ignore) // errors reach whoever waits through their callbacks
+  }
+}
+
+const ignore = () => {}
+
+const socketOf = (connection: SMTPConnection): Socket | null => connection._socket || null
+
+function step(connection: SMTPConnection, begin: (done: (error?: Error | null) => void) => void): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const settle = (error?: Error | null) => {
+      connection.removeListener('error', settle)
+      connection.removeListener('end', ended)
+      if (error == null) return resolve()
+      connection.on('error', ignore)
+      reject(error)
+    }
+    const ended = () => settle(new Error('the connection was closed'))
+    connection.once('error', settle)
+    connection.once('end', ended)
+    begin(settle)
+  })
+}

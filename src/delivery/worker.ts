@@ -1,0 +1,202 @@
+/**
+ * Takes due mail from the store to the relays. What it has in hand is bounded: at most twice its
+ * free connections is claimed, no app holds more than three quarters of them, and an email that
+ * lost several leases is tried while nothing else is in hand.
+ *
+ * It never sends while an outcome cannot be stored: a claim is itself a durable write, and after
+ * a failed write nothing more is dialled until the results in hand are written.
+ */
+import type { App } from '../email/app.ts'
+import type { DeliveryOutcome } from '../email/delivery.ts'
+import type { AppId } from '../email/id.ts'
+import { type Claim, type Store, StoreUnavailable } from '../store/store.ts'
+import { type Attempt, type DeliverDeps, deliver } from './deliver.ts'
+import { Signal } from './signal.ts'
+
+export type WorkerDeps = DeliverDeps & {
+  readonly store: Pick<Store, 'claimDue' | 'renewLeases' | 'recordOutcome'>
+  /** One outcome as it was recorded; `sinceAcceptedMs` by the store's clock. */
+  readonly onOutcome: (report: { claim: Claim; outcome: DeliveryOutcome; sinceAcceptedMs: number }) => void
+  /** What an operator should hear of: lost leases, a store that cannot write, a bug. */
+  readonly onTrouble: (message: string, error?: unknown) => void
+}
+
+type Result = { attempt: Attempt; outcome: DeliveryOutcome }
+
+const pollMs = 250
+const storeRetryMs = 500
+const renewEveryMs = 20_000
+const claimMax = 256
+const drainMs = 2_000
+const drainEveryMs = 10_000
+
+export class Worker {
+  readonly #deps: WorkerDeps
+  readonly #signal = new Signal()
+  readonly #active = new Map<string, Attempt>()
+  readonly #unstored = new Set<Result>()
+  #waiting: Attempt[] = []
+  #storeFailed = false
+  #stopping = false
+  #drainUntilMs = 0
+  #running: Promise<void> | null = null
+
+  constructor(deps: WorkerDeps) {
+    this.#deps = deps
+  }
+
+  start(): void {
+    this.#running = this.#run()
+  }
+
+  /** A committed email is waiting. */
+  wake(): void {
+    this.#signal.ring()
+  }
+
+  async #run(): Promise<void> {
+    const renewal = setInterval(() => void this.#renew(), renewEveryMs)
+    while (!this.#stopping) {
+      if (this.#storeFailed) await this.#retryUnstored()
+      else if (this.#capacity() === 0) this.#releaseWaiting('the relays are unavailable')
+      const claimed = await this.#claim()
+      if (!claimed) await this.#signal.wait(this.#storeFailed ? storeRetryMs : pollMs)
+    }
+    clearInterval(renewal)
+  }
+
+  #capacity(): number {
+    return this.#deps.relays.find((relay) => relay.capacity() > 0)?.capacity() ?? 0
+  }
+
+  get #perApp(): number {
+    return Math.max(1, Math.floor(this.#capacity() * 0.75))
+  }
+
+  /** How many more to claim: twice the free connections, less what waits already. */
+  get #room(): number {
+    if (this.#storeFailed || performance.now() < this.#drainUntilMs) return 0
+    if (this.#inHand().some(({ claim }) => claim.alone)) return 0
+    const free = this.#capacity() - this.#active.size
+    return Math.min(2 * free - this.#waiting.length, claimMax)
+  }
+
+  #inHand(): Attempt[] {
+    return [...this.#active.values(), ...this.#waiting]
+  }
+
+  /** True where something was claimed, so that there may be more. */
+  async #claim(): Promise<boolean> {
+    const max = this.#room
+    if (max <= 0) return false
+    const inHand = countByApp(this.#inHand())
+    const claimedAtMs = performance.now()
+    try {
+      const claimed = await this.#deps.store.claimDue({ max, perApp: 2 * this.#perApp, inHand })
+      const attempts = claimed.claims.map((claim) => ({ claim, app: claimed.apps.get(claim.appId) as App, claimedAtMs }))
+      this.#waiting.push(...attempts)
+      if (claimed.suspects) this.#drain()
+      this.#startWaiting()
+      return attempts.length > 0
+    } catch (error) {
+      this.#noteStoreFailure(error)
+      return false
+    }
+  }
+
+  // Suspects are handed out to an idle worker; a busy one makes room for them now and then.
+  #drain(): void {
+    const now = performance.now()
+    if (now > this.#drainUntilMs + drainEveryMs) this.#drainUntilMs = now + drainMs
+  }
+
+  #startWaiting(): void {
+    const activeByApp = countByApp([...this.#active.values()])
+    while (this.#active.size < this.#capacity() && !this.#storeFailed) {
+      const index = this.#waiting.findIndex(({ claim }) => (activeByApp.get(claim.appId) ?? 0) < this.#perApp)
+      const [attempt] = index < 0 ? [] : this.#waiting.splice(index, 1)
+      if (attempt === undefined) return
+      activeByApp.set(attempt.claim.appId, (activeByApp.get(attempt.claim.appId) ?? 0) + 1)
+      void this.#attempt(attempt)
+    }
+  }
+
+  async #attempt(attempt: Attempt): Promise<void> {
+    this.#active.set(attempt.claim.emailId, attempt)
+    const outcome = await deliver(this.#deps, attempt).catch((error: unknown): DeliveryOutcome => {
+      this.#deps.onTrouble('an email could not be rendered or sent: a bug', error)
+      const waitMs = 60_000
+      return { kind: 'deferred', reply: 'internal error, see the log', relay: '-', ambiguous: false, waitMs }
+    })
+    await this.#store({ attempt, outcome })
+    this.#active.delete(attempt.claim.emailId)
+    if (this.#active.size === 0) this.#drainUntilMs = Math.min(this.#drainUntilMs, performance.now())
+    this.#startWaiting()
+    this.#signal.ring()
+  }
+
+  async #store(result: Result): Promise<void> {
+    const { attempt, outcome } = result
+    const { claim } = attempt
+    try {
+      const recorded = await this.#deps.store.recordOutcome(claim, outcome)
+      this.#unstored.delete(result)
+      if (!recorded) return this.#deps.onTrouble(`the lease of ${claim.emailId} was lost; its outcome was not recorded`)
+      const sinceAcceptedMs = claim.ageMs + performance.now() - attempt.claimedAtMs
+      this.#deps.onOutcome({ claim, outcome, sinceAcceptedMs })
+    } catch (error) {
+      this.#unstored.add(result)
+      this.#noteStoreFailure(error)
+    }
+  }
+
+  #noteStoreFailure(error: unknown): void {
+    if (!this.#storeFailed) this.#deps.onTrouble('the store cannot write: sending is held until it can', error)
+    this.#storeFailed = true
+    if (!(error instanceof StoreUnavailable)) this.#deps.onTrouble('the store failed unexpectedly: a bug', error)
+  }
+
+  /** Writes the results in hand; only when all are written does claiming go on. */
+  async #retryUnstored(): Promise<void> {
+    this.#storeFailed = false
+    await Promise.all([...this.#unstored].map((result) => this.#store(result)))
+    if (!this.#storeFailed) this.#startWaiting()
+  }
+
+  #releaseWaiting(reply: string): void {
+    const released = this.#waiting
+    this.#waiting = []
+    for (const attempt of released) void this.#store({ attempt, outcome: { kind: 'unattempted', reply, waitMs: 0 } })
+  }
+
+  async #renew(): Promise<void> {
+    const holds = this.#inHand().map(({ claim }) => ({ emailId: claim.emailId, fence: claim.fence }))
+    if (holds.length === 0) return
+    try {
+      const lost = await this.#deps.store.renewLeases(holds)
+      this.#waiting = this.#waiting.filter(({ claim }) => !lost.includes(claim.emailId))
+    } catch (error) {
+      this.#noteStoreFailure(error)
+    }
+  }
+
+  /** Claims nothing more, gives back what has not begun, and waits for the rest up to `graceMs`. */
+  async stop(graceMs: number): Promise<void> {
+    this.#stopping = true
+    this.#signal.ring()
+    await this.#running
+    this.#releaseWaiting('the worker stopped')
+    const endMs = performance.now() + graceMs
+    while ((this.#active.size > 0 || this.#unstored.size > 0) && performance.now() < endMs) {
+      if (this.#unstored.size > 0) await this.#retryUnstored()
+      await this.#signal.wait(50)
+    }
+    if (this.#active.size > 0) this.#deps.onTrouble(`${this.#active.size} attempts were still under way at the end`)
+  }
+}
+
+function countByApp(attempts: readonly Attempt[]): Map<AppId, number> {
+  const counts = new Map<AppId, number>()
+  for (const { claim } of attempts) counts.set(claim.appId, (counts.get(claim.appId) ?? 0) + 1)
+  return counts
+}

@@ -1,0 +1,98 @@
+/**
+ * A hardened HTTP listener, the same for every face of Postern: bounded headers and times, no
+ * answer that is not ours (also below the routes), no request log that could hold a secret.
+ * What malformed HTTP gets is 400 with our JSON; what comes too slowly is closed without one.
+ */
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
+import fastify, { type FastifyInstance, type FastifyReply } from 'fastify'
+import { newId } from '../email/id.ts'
+
+const headersTimeoutMs = 5_000
+const requestTimeoutMs = 10_000
+const headerBytesMax = 16 * 1024
+const connectionsMax = 10_000
+
+export type ListenAddress = { readonly host: string; readonly port: number }
+
+/** The body of every error: `{ok: false, error: {code, message, requestId, …}}`. */
+export const errorBody = (error: { code: string; message: string; requestId: string; issues?: unknown }): string =>
+  JSON.stringify({ ok: false, error })
+
+export const sendJson = (reply: FastifyReply, status: number, body: string): FastifyReply =>
+  reply.code(status).header('content-type', 'application/json').send(body)
+
+/** Answers with one of our errors. */
+export function sendError(reply: FastifyReply, status: number, error: { code: string; message: string }): FastifyReply {
+  return sendJson(reply, status, errorBody({ ...error, requestId: reply.request.id }))
+}
+
+export function newListener(onBug: (error: Error) => void): FastifyInstance {
+  const app = fastify({
+    logger: false,
+    genReqId: () => newId('req', Date.now()),
+    requestTimeout: requestTimeoutMs,
+    keepAliveTimeout: 65_000,
+    forceCloseConnections: 'idle',
+    return503OnClosing: false,
+    exposeHeadRoutes: false,
+    routerOptions: { maxParamLength: 2048 },
+    http: {
+      headersTimeout: headersTimeoutMs,
+      maxHeaderSize: headerBytesMax,
+      connectionsCheckingInterval: 1000,
+      joinDuplicateHeaders: true, // two Authorization headers must not become the first one
+      requireHostHeader: false, // answered below, with our JSON
+    },
+    clientErrorHandler: refuseMalformed,
+    frameworkErrors: (_error, _request, reply) => {
+      sendError(reply as FastifyReply, 400, { code: 'bad_request', message: 'The request line is malformed.' })
+    },
+  })
+  app.server.maxConnections = connectionsMax
+  refuseExpectations(app.server)
+  app.addHook('onRequest', async (request, reply) => {
+    const { host } = request.headers
+    const missing = host === undefined && request.raw.httpVersion !== '1.0'
+    if (!missing && !host?.includes(',')) return
+    reply.header('connection', 'close')
+    return sendError(reply, 400, { code: 'bad_request', message: 'Send exactly one Host header.' })
+  })
+  app.setNotFoundHandler((_request, reply) =>
+    sendError(reply, 404, { code: 'not_found', message: 'There is nothing at this address.' }),
+  )
+  app.setErrorHandler((error, _request, reply) => {
+    onBug(error instanceof Error ? error : new Error(String(error)))
+    return sendError(reply, 500, { code: 'internal_error', message: 'Postern failed; its log has the reason.' })
+  })
+  return app
+}
+
+/** The status line and body that go out where no request exists yet. */
+function rawRefusal(message: string): string {
+  const body = errorBody({ code: 'bad_request', message, requestId: newId('req', Date.now()) })
+  const head = `HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}`
+  return `${head}\r\nConnection: close\r\n\r\n${body}`
+}
+
+function refuseMalformed(error: NodeJS.ErrnoException, socket: Socket): void {
+  const silent = error.code === 'ECONNRESET' || error.code === 'ERR_HTTP_REQUEST_TIMEOUT' || !socket.writable
+  if (silent) socket.destroy()
+  else socket.end(rawRefusal('The request is malformed HTTP, or its headers are too large.'), () => socket.destroy())
+}
+
+function refuseExpectations(server: Server): void {
+  server.on('checkExpectation', (_request: IncomingMessage, response: ServerResponse) => {
+    response.writeHead(400, { 'content-type': 'application/json', connection: 'close' })
+    const message = 'The Expect header asks for something unknown; leave it out.'
+    response.end(errorBody({ code: 'bad_request', message, requestId: newId('req', Date.now()) }))
+  })
+}
+
+/** Listens and returns the base URL that reaches it. */
+export async function listen(app: FastifyInstance, address: ListenAddress): Promise<string> {
+  await app.listen({ host: address.host, port: address.port })
+  const bound = app.server.address() as AddressInfo
+  const host = bound.family === 'IPv6' ? `[${bound.address}]` : bound.address
+  return `http://${host}:${bound.port}`
+}

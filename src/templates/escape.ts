@@ -1,0 +1,27 @@
+/**
+ * HTML that is safe by construction: the `html` tag escapes whatever is put into it, unless it is
+ * `Html` itself. The escapes serve text and double-quoted attributes alike.
+ */
+
+declare const brand: unique symbol
+export type Html = { readonly [brand]: 'Html'; readonly text: string }
+
+const entities: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }
+
+export const escapeHtml = (text: string): string => text.replace(/[&<>"']/g, (character) => entities[character] ?? '')
+
+type Piece = string | number | Html | readonly Html[]
+
+const toText = (piece: Piece): string => {
+  if (typeof piece === 'string') return escapeHtml(piece)
+  if (typeof piece === 'number') return String(piece)
+  return 'text' in piece ? piece.text : piece.map((part) => part.text).join('')
+}
+
+export function html(strings: TemplateStringsArray, ...pieces: readonly Piece[]): Html {
+  const text = strings.reduce((all, part, index) => {
+    const piece = pieces[index]
+    return all + part + (piece === undefined ? '' : toText(piece))
+  }, '')
+  return { text } as Html
+}
