@@ -5,7 +5,7 @@
  */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
-import fastify, { type FastifyInstance, type FastifyReply } from 'fastify'
+import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import { newId } from '../email/id.ts'
 
 const headersTimeoutMs = 5_000
@@ -19,15 +19,27 @@ export type ListenAddress = { readonly host: string; readonly port: number }
 export const errorBody = (error: { code: string; message: string; requestId: string; issues?: unknown }): string =>
   JSON.stringify({ ok: false, error })
 
+/** As bytes: to a string Fastify would add a charset that JSON does not have. */
 export const sendJson = (reply: FastifyReply, status: number, body: string): FastifyReply =>
-  reply.code(status).header('content-type', 'application/json').send(body)
+  reply.code(status).header('content-type', 'application/json').send(Buffer.from(body))
 
 /** Answers with one of our errors. */
 export function sendError(reply: FastifyReply, status: number, error: { code: string; message: string }): FastifyReply {
   return sendJson(reply, status, errorBody({ ...error, requestId: reply.request.id }))
 }
 
-export function newListener(onBug: (error: Error) => void): FastifyInstance {
+export type ListenerOptions = {
+  /** An error that nobody expected; answered with 500. */
+  readonly onBug: (error: Error) => void
+  readonly notFound?: (request: FastifyRequest, reply: FastifyReply) => FastifyReply
+  /** Takes errors of Fastify that are the request's fault; null for all others. */
+  readonly onError?: (error: Error, request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply> | null
+}
+
+const nothingHere = (_request: FastifyRequest, reply: FastifyReply): FastifyReply =>
+  sendError(reply, 404, { code: 'not_found', message: 'There is nothing at this address.' })
+
+export function newListener(options: ListenerOptions): FastifyInstance {
   const app = fastify({
     logger: false,
     genReqId: () => newId('req', Date.now()),
@@ -58,11 +70,12 @@ export function newListener(onBug: (error: Error) => void): FastifyInstance {
     reply.header('connection', 'close')
     return sendError(reply, 400, { code: 'bad_request', message: 'Send exactly one Host header.' })
   })
-  app.setNotFoundHandler((_request, reply) =>
-    sendError(reply, 404, { code: 'not_found', message: 'There is nothing at this address.' }),
-  )
-  app.setErrorHandler((error, _request, reply) => {
-    onBug(error instanceof Error ? error : new Error(String(error)))
+  app.setNotFoundHandler(options.notFound ?? nothingHere)
+  app.setErrorHandler((error: Error, request, reply) => {
+    if (request.raw.destroyed && !request.raw.complete) return reply.hijack() // the client left
+    const answered = options.onError?.(error, request, reply) ?? null
+    if (answered !== null) return answered
+    options.onBug(error)
     return sendError(reply, 500, { code: 'internal_error', message: 'Postern failed; its log has the reason.' })
   })
   return app

@@ -140,7 +140,7 @@ export interface Store {
   /** Null where the slug is taken. */
   createApp(slug: string, settings: AppSettings): Promise<App | null>
   updateApp(id: AppId, change: { settings?: AppSettings; status?: AppStatus }): Promise<App | null>
-  /** Cancels and wipes the app's queued mail; false where there is no such app. */
+  /** Ends the app at once; `sweep` cancels and wipes its mail. False where there is no such app. */
   deleteApp(id: AppId): Promise<boolean>
   findApp(idOrSlug: string): Promise<App | null>
   listApps(): Promise<readonly App[]>

@@ -129,11 +129,7 @@ class SqliteStore implements Store {
   retryEmail: Store['retryEmail'] = (id) => this.#call('retryEmail', [id])
   cancelEmail: Store['cancelEmail'] = (id) => this.#call('cancelEmail', [id])
 
-  deleteApp: Store['deleteApp'] = async (id) => {
-    const deleted = await this.#call('deleteApp', [id])
-    while (deleted && (await this.#call('sweep', []))); // its mail, in steps
-    return deleted
-  }
+  deleteApp: Store['deleteApp'] = (id) => this.#call('deleteApp', [id])
 
   findApp: Store['findApp'] = async (idOrSlug) => reads.findApp(this.#reader, idOrSlug)
   listApps: Store['listApps'] = async () => reads.listApps(this.#reader)

@@ -1,0 +1,20 @@
+/** `postern secret new`: a key for the key ring. */
+import type { Command } from 'commander'
+import { newSecretKey } from '../store/key-ring.ts'
+import type { CliDeps } from './context.ts'
+import { print } from './output.ts'
+
+export function addSecretCommands(program: Command, deps: CliDeps): void {
+  program
+    .command('secret')
+    .description('keys for the key ring')
+    .command('new')
+    .description('print a new key for POSTERN_SECRET_KEYS; put it in front of the older ones')
+    .option('--id <id>', 'its name in the ring', defaultId())
+    .action(({ id }: { id: string }) => {
+      const key = newSecretKey(id)
+      print(deps.output, { id, key }, () => key)
+    })
+}
+
+const defaultId = (): string => `k${new Date().toISOString().slice(0, 10).replaceAll('-', '')}`

@@ -1,0 +1,178 @@
+/**
+ * The composition root: configuration in, a running service out. One function per role; what they
+ * share (store, metrics, log) is made once. Everything that was started is stopped by `stop`, in
+ * the order that loses nothing: unready, no new requests, no new claims, the rest, the store.
+ */
+import { statSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { FastifyInstance } from 'fastify'
+import { type Logger, pino } from 'pino'
+import { newApiListener } from './api/api-listener.ts'
+import type { Config } from './config.ts'
+import { newConsoleListener } from './console/console-listener.ts'
+import { CaptureRelay } from './delivery/capture-relay.ts'
+import type { Relay } from './delivery/relay.ts'
+import { SmtpRelay } from './delivery/smtp-relay.ts'
+import { startSweeper } from './delivery/sweeper.ts'
+import { Worker } from './delivery/worker.ts'
+import { type ListenAddress, listen } from './http/listener.ts'
+import { SenderCache } from './intake/accept-email.ts'
+import { type Metrics, newMetrics } from './ops/metrics.ts'
+import { newOpsListener } from './ops/ops-listener.ts'
+import type { ClockOffset } from './store/clock.ts'
+import { openSqliteStore } from './store/sqlite/sqlite-store.ts'
+import type { Store } from './store/store.ts'
+
+export type Service = {
+  /** Base URLs of what listens here. */
+  readonly urls: { readonly api?: string; readonly ops: string; readonly console?: string }
+  readonly store: Store
+  /** `drainMs`: how long requests are still taken after the service says it is not ready. */
+  stop(options?: { drainMs?: number }): Promise<void>
+}
+
+export type ServiceOptions = {
+  /** The store is ruined: end the process without another write. */
+  readonly onRuin: (error: Error) => void
+  readonly random?: () => number
+  readonly clock?: ClockOffset
+  readonly log?: Logger
+}
+
+export const newLog = (level: string): Logger =>
+  pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime, formatters: { level: (label) => ({ level: label }) } })
+
+/** Opens the configured store, migrating it where needed. */
+export const openStore = (config: Config, options: Pick<ServiceOptions, 'onRuin' | 'clock'>): Promise<Store> =>
+  openSqliteStore({
+    path: config.databasePath,
+    ring: config.ring,
+    queueMax: config.queueMax,
+    onRuin: options.onRuin,
+    ...(options.clock === undefined ? {} : { clock: options.clock }),
+  })
+
+/** Another user's WAL file would stop the service, so the command line runs as the file's owner. */
+class OwnerMismatch extends Error {
+  override name = 'OwnerMismatch'
+}
+
+/** The store for a command beside the service. */
+export async function openOwnStore(config: Config, options: Pick<ServiceOptions, 'onRuin'>): Promise<Store> {
+  const owner = statSync(config.databasePath, { throwIfNoEntry: false })?.uid
+  const user = process.getuid?.()
+  if (owner !== undefined && user !== undefined && owner !== user) {
+    throw new OwnerMismatch(`the database belongs to user ${owner} and this is user ${user}: run the command as its owner`)
+  }
+  return openStore(config, options)
+}
+
+const stopGraceMs = 20_000
+
+type Shared = {
+  readonly config: Config
+  readonly store: Store
+  readonly log: Logger
+  readonly metrics: Metrics
+  readonly random: () => number
+  readonly isStopping: () => boolean
+  readonly onBug: (error: Error) => void
+}
+
+export async function startService(config: Config, options: ServiceOptions): Promise<Service> {
+  const log = options.log ?? newLog(config.logLevel)
+  const store = await openStore(config, options)
+  const state = { ready: true, stopping: false }
+  const shared: Shared = {
+    config,
+    store,
+    log,
+    metrics: newMetrics(store.queueGauge, store.now),
+    random: options.random ?? Math.random,
+    isStopping: () => state.stopping,
+    onBug: (error) => log.error({ err: error }, 'a bug'),
+  }
+  const delivery = config.roles.has('worker') ? composeDelivery(shared) : null
+  const listeners: FastifyInstance[] = []
+  const start = async (app: FastifyInstance, address: ListenAddress) => {
+    listeners.push(app)
+    return listen(app, address)
+  }
+  const stop: Service['stop'] = async ({ drainMs = 0 } = {}) => {
+    state.ready = false
+    if (drainMs > 0) await sleep(drainMs)
+    state.stopping = true
+    const [ops, ...rest] = listeners
+    await Promise.all(rest.map((app) => app.close()))
+    await delivery?.stop()
+    await ops?.close()
+    await store.close()
+  }
+  try {
+    const opsListener = newOpsListener({ ...shared, queueGauge: store.queueGauge, isReady: () => state.ready })
+    const ops = await start(opsListener, config.ops)
+    const api = config.roles.has('api') ? await start(composeApi(shared, delivery), config.api) : undefined
+    const inbox =
+      config.console === null || delivery?.captured === undefined
+        ? undefined
+        : await start(newConsoleListener({ ...shared, captured: delivery.captured }), config.console)
+    delivery?.worker.start()
+    return { urls: { ops, ...(api && { api }), ...(inbox && { console: inbox }) }, store, stop }
+  } catch (error) {
+    await stop()
+    throw error
+  }
+}
+
+type Delivery = { worker: Worker; captured: CaptureRelay | undefined; stop: () => Promise<void> }
+
+function composeApi(shared: Shared, delivery: Delivery | null): FastifyInstance {
+  return newApiListener({
+    ...shared,
+    senders: new SenderCache(),
+    onQueued: () => delivery?.worker.wake(),
+    onUnavailable: (error) => shared.log.warn({ err: error }, 'an email was not queued'),
+    onAnswer: shared.metrics.answered,
+  })
+}
+
+function composeDelivery(shared: Shared): Delivery {
+  const { config, store, log, metrics, random } = shared
+  const captured = config.relays.length === 0 ? new CaptureRelay() : undefined
+  const relays: Relay[] = captured === undefined ? config.relays.map((relay) => newSmtpRelay(shared, relay)) : [captured]
+  const onTrouble = (message: string, error?: unknown) => log.error(error === undefined ? {} : { err: error }, message)
+  const worker = new Worker({
+    store,
+    relays,
+    random,
+    onTrouble,
+    onOutcome: ({ claim, outcome, sinceAcceptedMs }) => {
+      metrics.attempted(outcome.kind)
+      if (outcome.kind === 'delivered') metrics.delivered(sinceAcceptedMs)
+      const level = outcome.kind === 'delivered' ? 'debug' : 'info'
+      log[level]({ email: claim.emailId, app: claim.appId, type: claim.type, attempt: claim.attempt, ...outcome }, outcome.kind)
+    },
+  })
+  const stopSweeper = startSweeper(store, onTrouble)
+  return {
+    worker,
+    captured,
+    stop: async () => {
+      stopSweeper()
+      await worker.stop(stopGraceMs)
+      for (const relay of relays) relay.close()
+    },
+  }
+}
+
+function newSmtpRelay({ log, metrics, random }: Shared, relay: Config['relays'][number]): SmtpRelay {
+  return new SmtpRelay({
+    ...relay,
+    random,
+    onChange: ({ relay: name, available, reason }) => {
+      metrics.relayAvailable(name, available)
+      if (available) log.warn({ relay: name }, 'the relay is available again')
+      else log.error({ relay: name, reason }, 'the relay is unavailable; mail is held until it answers')
+    },
+  })
+}
