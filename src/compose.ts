@@ -40,10 +40,18 @@ export type ServiceOptions = {
 }
 
 export const newLog = (level: string): Logger =>
-  pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime, formatters: { level: (label) => ({ level: label }) } })
+  pino({
+    level,
+    base: null,
+    timestamp: pino.stdTimeFunctions.isoTime,
+    formatters: { level: (label) => ({ level: label }) },
+  })
 
 /** Opens the configured store, migrating it where needed. */
-export const openStore = (config: Config, options: Pick<ServiceOptions, 'onRuin' | 'clock'>): Promise<Store> =>
+export const openStore = (
+  config: Config,
+  options: Pick<ServiceOptions, 'onRuin' | 'clock'>,
+): Promise<Store> =>
   openSqliteStore({
     path: config.databasePath,
     ring: config.ring,
@@ -62,7 +70,9 @@ export async function openOwnStore(config: Config, options: Pick<ServiceOptions,
   const owner = statSync(config.databasePath, { throwIfNoEntry: false })?.uid
   const user = process.getuid?.()
   if (owner !== undefined && user !== undefined && owner !== user) {
-    throw new OwnerMismatch(`the database belongs to user ${owner} and this is user ${user}: run the command as its owner`)
+    throw new OwnerMismatch(
+      `the database belongs to user ${owner} and this is user ${user}: run the command as its owner`,
+    )
   }
   return openStore(config, options)
 }
@@ -109,7 +119,11 @@ export async function startService(config: Config, options: ServiceOptions): Pro
     await store.close()
   }
   try {
-    const opsListener = newOpsListener({ ...shared, queueGauge: store.queueGauge, isReady: () => state.ready })
+    const opsListener = newOpsListener({
+      ...shared,
+      queueGauge: store.queueGauge,
+      isReady: () => state.ready,
+    })
     const ops = await start(opsListener, config.ops)
     const api = config.roles.has('api') ? await start(composeApi(shared, delivery), config.api) : undefined
     const inbox =
@@ -139,8 +153,10 @@ function composeApi(shared: Shared, delivery: Delivery | null): FastifyInstance 
 function composeDelivery(shared: Shared): Delivery {
   const { config, store, log, metrics, random } = shared
   const captured = config.relays.length === 0 ? new CaptureRelay() : undefined
-  const relays: Relay[] = captured === undefined ? config.relays.map((relay) => newSmtpRelay(shared, relay)) : [captured]
-  const onTrouble = (message: string, error?: unknown) => log.error(error === undefined ? {} : { err: error }, message)
+  const relays: Relay[] =
+    captured === undefined ? config.relays.map((relay) => newSmtpRelay(shared, relay)) : [captured]
+  const onTrouble = (message: string, error?: unknown) =>
+    log.error(error === undefined ? {} : { err: error }, message)
   const worker = new Worker({
     store,
     relays,
@@ -150,7 +166,10 @@ function composeDelivery(shared: Shared): Delivery {
       metrics.attempted(outcome.kind)
       if (outcome.kind === 'delivered') metrics.delivered(sinceAcceptedMs)
       const level = outcome.kind === 'delivered' ? 'debug' : 'info'
-      log[level]({ email: claim.emailId, app: claim.appId, type: claim.type, attempt: claim.attempt, ...outcome }, outcome.kind)
+      log[level](
+        { email: claim.emailId, app: claim.appId, type: claim.type, attempt: claim.attempt, ...outcome },
+        outcome.kind,
+      )
     },
   })
   const stopSweeper = startSweeper(store, onTrouble)

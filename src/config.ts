@@ -43,7 +43,9 @@ export class ConfigError extends Error {
   override name = 'ConfigError'
   readonly faults: readonly string[]
   constructor(faults: readonly string[]) {
-    super(`the configuration has ${faults.length === 1 ? 'a fault' : `${faults.length} faults`}:\n${faults.map((fault) => `  - ${fault}`).join('\n')}`)
+    super(
+      `the configuration has ${faults.length === 1 ? 'a fault' : `${faults.length} faults`}:\n${faults.map((fault) => `  - ${fault}`).join('\n')}`,
+    )
     this.faults = faults
   }
 }
@@ -105,10 +107,13 @@ function parseSecretKeys({ fault, text }: Reader, mode: Mode): KeyRing {
 
 function readSecretFile(file: string, fault: Reader['fault']): string | null {
   try {
-    if ((statSync(file).mode & 0o077) !== 0) fault(`POSTERN_SECRET_KEYS: others may read ${file}; run chmod 600 on it`)
+    if ((statSync(file).mode & 0o077) !== 0)
+      fault(`POSTERN_SECRET_KEYS: others may read ${file}; run chmod 600 on it`)
     return readFileSync(file, 'utf8')
   } catch {
-    fault(`POSTERN_SECRET_KEYS: cannot read ${file}; "postern dev" makes one in ${dataFolder}, "postern secret new" prints one`)
+    fault(
+      `POSTERN_SECRET_KEYS: cannot read ${file}; "postern dev" makes one in ${dataFolder}, "postern secret new" prints one`,
+    )
     return null
   }
 }
@@ -133,9 +138,13 @@ function parseRelays(read: Reader, mode: Mode): RelayConfig[] {
 const loopback = /^(localhost|127(?:\.\d+){3}|\[::1\])$/
 
 /** One relay, or what is wrong with it (never its text: that may hold a password). */
-function parseRelay(entry: string, defaults: { connections: number; rate: number | null }): RelayConfig | string {
+function parseRelay(
+  entry: string,
+  defaults: { connections: number; rate: number | null },
+): RelayConfig | string {
   const url = URL.parse(entry)
-  if (url === null || !/^smtps?:$/.test(url.protocol) || url.hostname === '') return 'write smtp://user:password@host:587 or smtps://host'
+  if (url === null || !/^smtps?:$/.test(url.protocol) || url.hostname === '')
+    return 'write smtp://user:password@host:587 or smtps://host'
   const query = url.searchParams
   const unknown = [...query.keys()].find((name) => !['connections', 'rate', 'ca', 'tls'].includes(name))
   if (unknown !== undefined) return `unknown option "${unknown}" (connections, rate, tls and ca are known)`
@@ -144,11 +153,17 @@ function parseRelay(entry: string, defaults: { connections: number; rate: number
   const tls = implicit ? 'implicit' : (query.get('tls') ?? (local ? 'none' : 'starttls'))
   if (tls !== 'implicit' && tls !== 'starttls' && tls !== 'none') return 'tls is starttls or none'
   if (tls === 'none' && !local) return 'mail to another machine needs TLS: leave out tls=none'
-  const [connections, rate] = [query.get('connections'), query.get('rate')].map((value) => (value === null ? null : Number(value)))
-  if ([connections, rate].some((value) => value != null && !(Number.isInteger(value) && value > 0))) return 'connections and rate are whole numbers above 0'
+  const [connections, rate] = [query.get('connections'), query.get('rate')].map((value) =>
+    value === null ? null : Number(value),
+  )
+  if ([connections, rate].some((value) => value != null && !(Number.isInteger(value) && value > 0)))
+    return 'connections and rate are whole numbers above 0'
   const ca = readAuthorities(query.get('ca'))
   if (ca === null) return 'cannot read the file named by ca'
-  const credentials = url.username === '' ? null : { user: decodeURIComponent(url.username), pass: decodeURIComponent(url.password) }
+  const credentials =
+    url.username === ''
+      ? null
+      : { user: decodeURIComponent(url.username), pass: decodeURIComponent(url.password) }
   const port = url.port === '' ? (implicit ? 465 : 587) : Number(url.port)
   const host = url.hostname.replace(/^\[|\]$/g, '')
   return {
@@ -184,7 +199,8 @@ function parseListen({ fault, text }: Reader, name: string, fallback: string): L
 
 function parseConsole(read: Reader, mode: Mode): ListenAddress | null {
   const given = read.text('POSTERN_CONSOLE_LISTEN', '')
-  if (mode === 'serve' && given !== '') read.fault('POSTERN_CONSOLE_LISTEN: the console is for dev mode; leave it out')
+  if (mode === 'serve' && given !== '')
+    read.fault('POSTERN_CONSOLE_LISTEN: the console is for dev mode; leave it out')
   if (mode !== 'dev') return null
   const address = parseListen(read, 'POSTERN_CONSOLE_LISTEN', '127.0.0.1:4022')
   if (!loopback.test(address.host) && address.host !== '::1') {

@@ -23,7 +23,9 @@ function environment(): Record<string, string | undefined> {
 }
 
 const onRuin = (error: Error) => {
-  console.error(`postern: the database or its disk failed; stopping before more harm is done: ${error.message}`)
+  console.error(
+    `postern: the database or its disk failed; stopping before more harm is done: ${error.message}`,
+  )
   process.exit(1)
 }
 

@@ -18,7 +18,9 @@ export function newApiListener(deps: ApiDeps): FastifyInstance {
     notFound: refuseElsewhere,
     // Fastify's own refusal of a Content-Type it cannot read: judged as any other wrong one.
     onError: (error, request, reply) =>
-      (error as { code?: string }).code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE' ? postEmail(deps, request, reply) : null,
+      (error as { code?: string }).code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE'
+        ? postEmail(deps, request, reply)
+        : null,
   })
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', (_request: unknown, stream: Readable) => readBody(stream))

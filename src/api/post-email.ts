@@ -40,7 +40,11 @@ export async function postEmail(
   return sendJson(reply, 202, '{"ok":true}')
 }
 
-const policyNames = { key_rate_limited: 'key', recipient_rate_limited: 'recipient', daily_limit_reached: 'daily' } as const
+const policyNames = {
+  key_rate_limited: 'key',
+  recipient_rate_limited: 'recipient',
+  daily_limit_reached: 'daily',
+} as const
 
 function refuse(deps: PostEmailDeps, reply: FastifyReply, rejection: Rejection): FastifyReply {
   const { code, limit, issues } = rejection

@@ -1,6 +1,13 @@
 /** `postern app …`: the apps and their settings. */
 import { type Command, Option } from 'commander'
-import { type App, type AppSettings, defaultSettings, parseAppSettings, parseSlug, slugFrom } from '../email/app.ts'
+import {
+  type App,
+  type AppSettings,
+  defaultSettings,
+  parseAppSettings,
+  parseSlug,
+  slugFrom,
+} from '../email/app.ts'
 import type { Store } from '../store/store.ts'
 import { locales } from '../templates/render-template.ts'
 import { type CliDeps, requireApp, withStore } from './context.ts'
@@ -38,8 +45,18 @@ function addSettingFlags(command: Command): Command {
     .option('--envelope-from <address>', 'where bounces go, if not the sender')
     .option('--reply-to <address>', 'where answers go')
     .option('--support <contact>', 'shown in each email, e.g. an address')
-    .option('--allow-url <url>', 'a link that may be sent: origin, origin/path or origin/prefix/* (repeatable)', collect, [])
-    .option('--app-scheme <scheme>', 'a custom scheme that may be sent, e.g. acme or acme://auth (repeatable)', collect, [])
+    .option(
+      '--allow-url <url>',
+      'a link that may be sent: origin, origin/path or origin/prefix/* (repeatable)',
+      collect,
+      [],
+    )
+    .option(
+      '--app-scheme <scheme>',
+      'a custom scheme that may be sent, e.g. acme or acme://auth (repeatable)',
+      collect,
+      [],
+    )
     .option('--allow-localhost', 'allow links to localhost and 127.0.0.1 (development)')
     .addOption(new Option('--no-allow-localhost', 'take that back'))
     .option('--logo-url <url>', 'https URL of the logo')
@@ -57,7 +74,9 @@ export function addAppCommands(program: Command, deps: CliDeps): void {
     .description('create an app')
     .requiredOption('--from <sender>', 'sender of its emails: "Acme <auth@acme.test>"')
     .option('--slug <slug>', 'short name in addresses and commands; never changes')
-    .action((name: string, flags: SettingFlags & { slug?: string }) => withStore(deps, (store) => create(deps, store, { ...flags, name })))
+    .action((name: string, flags: SettingFlags & { slug?: string }) =>
+      withStore(deps, (store) => create(deps, store, { ...flags, name })),
+    )
   app
     .command('list')
     .description('all apps')
@@ -72,11 +91,17 @@ export function addAppCommands(program: Command, deps: CliDeps): void {
     .option('--from <sender>', 'sender of its emails')
     .option('--remove-allow-url <url>', 'no longer allow a link (repeatable)', collect, [])
     .option('--remove-app-scheme <scheme>', 'no longer allow a scheme (repeatable)', collect, [])
-    .action((id: string, flags: SettingFlags) => withStore(deps, (store) => update(deps, store, { id, flags })))
+    .action((id: string, flags: SettingFlags) =>
+      withStore(deps, (store) => update(deps, store, { id, flags })),
+    )
   for (const status of ['disabled', 'active'] as const) {
     app
       .command(status === 'disabled' ? 'disable <app>' : 'enable <app>')
-      .description(status === 'disabled' ? 'refuse its keys and hold its mail' : 'take requests and send held mail again')
+      .description(
+        status === 'disabled'
+          ? 'refuse its keys and hold its mail'
+          : 'take requests and send held mail again',
+      )
       .action((id: string) => withStore(deps, (store) => change(deps, store, { id, change: { status } })))
   }
   app
@@ -91,10 +116,12 @@ function parseFrom(text: string): AppSettings['from'] {
   throw new UsageError('--from must look like "Acme <auth@acme.test>"')
 }
 
-const given = <K extends string, T>(key: K, value: T | undefined) => (value === undefined ? {} : ({ [key]: value } as Record<K, T>))
+const given = <K extends string, T>(key: K, value: T | undefined) =>
+  value === undefined ? {} : ({ [key]: value } as Record<K, T>)
 
 function applyFlags(base: AppSettings, flags: SettingFlags): AppSettings {
-  const without = (all: readonly string[], gone: readonly string[] = []) => all.filter((entry) => !gone.includes(entry))
+  const without = (all: readonly string[], gone: readonly string[] = []) =>
+    all.filter((entry) => !gone.includes(entry))
   return {
     ...base,
     ...given('name', flags.name),
@@ -124,27 +151,41 @@ function applyFlags(base: AppSettings, flags: SettingFlags): AppSettings {
 function check(settings: AppSettings): AppSettings {
   const parsed = parseAppSettings(settings, Object.keys(locales))
   if (parsed.ok) return parsed.value
-  throw new CommandFailed(`these settings are refused:\n${parsed.issues.map((issue) => `  ${issue.field}: ${issue.message}`).join('\n')}`)
+  throw new CommandFailed(
+    `these settings are refused:\n${parsed.issues.map((issue) => `  ${issue.field}: ${issue.message}`).join('\n')}`,
+  )
 }
 
-async function create(deps: CliDeps, store: Store, flags: SettingFlags & { slug?: string; name: string }): Promise<void> {
+async function create(
+  deps: CliDeps,
+  store: Store,
+  flags: SettingFlags & { slug?: string; name: string },
+): Promise<void> {
   const base = { ...defaultSettings, name: flags.name, from: { name: '', address: '' } }
   const settings = check(applyFlags(base, flags))
   const slug = flags.slug ?? slugFrom(flags.name)
-  if (slug === null || !parseSlug(slug).ok) throw new UsageError('give a slug of a-z, 0-9 and inner hyphens with --slug')
+  if (slug === null || !parseSlug(slug).ok)
+    throw new UsageError('give a slug of a-z, 0-9 and inner hyphens with --slug')
   const app = await store.createApp(slug, settings)
   if (app === null) throw new CommandFailed(`the slug "${slug}" is taken; choose another with --slug`)
   show(deps, app)
 }
 
-async function update(deps: CliDeps, store: Store, { id, flags }: { id: string; flags: SettingFlags }): Promise<void> {
+async function update(
+  deps: CliDeps,
+  store: Store,
+  { id, flags }: { id: string; flags: SettingFlags },
+): Promise<void> {
   const app = await requireApp(store, id)
   for (const [entries, gone] of [
     [app.settings.allowedUrls, flags.removeAllowUrl],
     [app.settings.appSchemes, flags.removeAppScheme],
   ] as const) {
     const absent = gone?.find((entry) => !entries.includes(entry))
-    if (absent !== undefined) throw new CommandFailed(`"${absent}" is not among ${entries.join(', ') || 'the entries: there are none'}`)
+    if (absent !== undefined)
+      throw new CommandFailed(
+        `"${absent}" is not among ${entries.join(', ') || 'the entries: there are none'}`,
+      )
   }
   await change(deps, store, { id, change: { settings: check(applyFlags(app.settings, flags)) } })
 }
@@ -167,16 +208,29 @@ async function remove(deps: CliDeps, store: Store, id: string): Promise<void> {
   if (total > 5000) deps.output.err(`cancelling ${total} queued emails…`)
   await store.deleteApp(app.id)
   while (await store.sweep());
-  print(deps.output, { id: app.id, slug: app.slug, deleted: true, cancelled: total }, () => `deleted ${app.slug} (${app.id}); ${total} queued emails cancelled`)
+  print(
+    deps.output,
+    { id: app.id, slug: app.slug, deleted: true, cancelled: total },
+    () => `deleted ${app.slug} (${app.id}); ${total} queued emails cancelled`,
+  )
 }
 
-const present = (app: App) => ({ id: app.id, slug: app.slug, status: app.status, createdAt: iso(app.createdAt), ...app.settings })
+const present = (app: App) => ({
+  id: app.id,
+  slug: app.slug,
+  status: app.status,
+  createdAt: iso(app.createdAt),
+  ...app.settings,
+})
 
 async function list(deps: CliDeps, store: Store): Promise<void> {
   const apps = await store.listApps()
   print(deps.output, apps.map(present), () => {
     if (apps.length === 0) return 'no apps yet; "postern app create" makes one'
-    return table(['id', 'slug', 'status', 'name', 'created'], apps.map((app) => [app.id, app.slug, app.status, app.settings.name, moment(app.createdAt)]))
+    return table(
+      ['id', 'slug', 'status', 'name', 'created'],
+      apps.map((app) => [app.id, app.slug, app.status, app.settings.name, moment(app.createdAt)]),
+    )
   })
 }
 
@@ -200,7 +254,10 @@ function show(deps: CliDeps, app: App): void {
       ['accent colour', branding.accentColour],
       ['address line', branding.addressLine],
       ['locale', settings.locale],
-      ['limits', `${limits.keyPerMinute} requests a minute per key, ${limits.recipientPerHour} emails an hour per recipient, ${limits.daily} a day`],
+      [
+        'limits',
+        `${limits.keyPerMinute} requests a minute per key, ${limits.recipientPerHour} emails an hour per recipient, ${limits.daily} a day`,
+      ],
       ['created', moment(app.createdAt)],
     ]),
   )

@@ -22,7 +22,9 @@ export function addDoctorCommand(program: Command, deps: CliDeps): void {
       const findings = await examine(deps)
       const ok = findings.every((finding) => finding.ok)
       print(deps.output, { ok, findings }, () =>
-        findings.map(({ check, ok: well, detail }) => `${well ? 'ok  ' : 'FAIL'}  ${check}: ${detail}`).join('\n'),
+        findings
+          .map(({ check, ok: well, detail }) => `${well ? 'ok  ' : 'FAIL'}  ${check}: ${detail}`)
+          .join('\n'),
       )
       if (!ok) throw new CommandFailed('the doctor found faults; see above')
     })
@@ -33,7 +35,12 @@ async function examine(deps: CliDeps): Promise<Finding[]> {
   try {
     const config = deps.parseConfig(deps.env, 'serve')
     const relays = await Promise.all(config.relays.map(examineRelay))
-    return [node, { check: 'configuration', ok: true, detail: 'complete' }, ...(await examineStore(deps, config)), ...relays]
+    return [
+      node,
+      { check: 'configuration', ok: true, detail: 'complete' },
+      ...(await examineStore(deps, config)),
+      ...relays,
+    ]
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error
     return [node, ...error.faults.map((detail) => ({ check: 'configuration', ok: false, detail }))]
@@ -63,5 +70,9 @@ async function examineRelay({ address }: Config['relays'][number]): Promise<Find
   if (!(session instanceof SmtpSession)) return { check, ok: false, detail: session.reply ?? session.fault }
   session.quit()
   const how = address.tls === 'none' ? 'without TLS (loopback)' : 'over verified TLS'
-  return { check, ok: true, detail: `answers ${how}${address.credentials === null ? '' : ' and takes the credentials'}` }
+  return {
+    check,
+    ok: true,
+    detail: `answers ${how}${address.credentials === null ? '' : ' and takes the credentials'}`,
+  }
 }

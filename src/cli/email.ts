@@ -26,20 +26,30 @@ export function addEmailCommands(program: Command, deps: CliDeps): void {
   email
     .command('retry <email>')
     .description('try a deferred email now')
-    .action((id: string) => withStore(deps, async (store) => changed(deps, store, { id, change: await store.retryEmail(id as EmailId) })))
+    .action((id: string) =>
+      withStore(deps, async (store) =>
+        changed(deps, store, { id, change: await store.retryEmail(id as EmailId) }),
+      ),
+    )
   email
     .command('cancel <email>')
     .description('cancel a queued email and wipe it')
-    .action((id: string) => withStore(deps, async (store) => changed(deps, store, { id, change: await store.cancelEmail(id as EmailId) })))
+    .action((id: string) =>
+      withStore(deps, async (store) =>
+        changed(deps, store, { id, change: await store.cancelEmail(id as EmailId) }),
+      ),
+    )
 }
 
 function parseLimit(value: string): number {
   const limit = Number(value)
-  if (!Number.isInteger(limit) || limit < 1 || limit > 10_000) throw new UsageError('--limit is a whole number from 1 to 10000')
+  if (!Number.isInteger(limit) || limit < 1 || limit > 10_000)
+    throw new UsageError('--limit is a whole number from 1 to 10000')
   return limit
 }
 
-const lastReply = (email: EmailRecord): string | null => email.trail.findLast((attempt) => attempt.reply !== undefined)?.reply ?? null
+const lastReply = (email: EmailRecord): string | null =>
+  email.trail.findLast((attempt) => attempt.reply !== undefined)?.reply ?? null
 
 const present = (email: EmailRecord) => ({
   id: email.id,
@@ -103,7 +113,12 @@ async function show(deps: CliDeps, store: Store, id: string): Promise<void> {
       ['next attempt', moment(email.nextAttemptAt)],
       ['finished', moment(email.finishedAt)],
     ])
-    const rows = email.trail.map((attempt) => [moment(attempt.at), attempt.outcome, attempt.relay ?? null, attempt.reply ?? null])
+    const rows = email.trail.map((attempt) => [
+      moment(attempt.at),
+      attempt.outcome,
+      attempt.relay ?? null,
+      attempt.reply ?? null,
+    ])
     return rows.length === 0 ? summary : `${summary}\n\n${table(['at', 'outcome', 'relay', 'reply'], rows)}`
   })
 }
@@ -114,8 +129,13 @@ const refusals: Record<Exclude<EmailChange, 'done' | 'not_found'>, string> = {
   not_deferred: 'it is not deferred: it waits for a worker already',
 }
 
-async function changed(deps: CliDeps, store: Store, { id, change }: { id: string; change: EmailChange }): Promise<void> {
+async function changed(
+  deps: CliDeps,
+  store: Store,
+  { id, change }: { id: string; change: EmailChange },
+): Promise<void> {
   const email = await requireEmail(store, id)
-  if (change !== 'done' && change !== 'not_found') throw new CommandFailed(`${id} was left as it is: ${refusals[change]}`)
+  if (change !== 'done' && change !== 'not_found')
+    throw new CommandFailed(`${id} was left as it is: ${refusals[change]}`)
   print(deps.output, present(email), () => `${email.id} is ${email.state}`)
 }

@@ -14,7 +14,9 @@ export function addKeyCommands(program: Command, deps: CliDeps): void {
     .description('make a key; it is shown once')
     .option('--name <name>', 'what the key is for')
     .option('--expires <date>', 'when it ends: 2027-01-31 or an ISO 8601 timestamp', parseExpires)
-    .action((app: string, flags: { name?: string; expires?: number }) => withStore(deps, (store) => create(deps, store, { app, ...flags })))
+    .action((app: string, flags: { name?: string; expires?: number }) =>
+      withStore(deps, (store) => create(deps, store, { app, ...flags })),
+    )
   key
     .command('list <app>')
     .description('the keys of an app')
@@ -31,9 +33,14 @@ function parseExpires(text: string): number {
   throw new UsageError(`--expires: ${moment.issues[0]?.message}`)
 }
 
-async function create(deps: CliDeps, store: Store, flags: { app: string; name?: string; expires?: number }): Promise<void> {
+async function create(
+  deps: CliDeps,
+  store: Store,
+  flags: { app: string; name?: string; expires?: number },
+): Promise<void> {
   const app = await requireApp(store, flags.app)
-  if (flags.expires !== undefined && flags.expires <= store.now()) throw new CommandFailed('--expires is in the past')
+  if (flags.expires !== undefined && flags.expires <= store.now())
+    throw new CommandFailed('--expires is in the past')
   const key = newDeliveryKey()
   const made = await store.createKey({
     app: app.id,
@@ -41,8 +48,19 @@ async function create(deps: CliDeps, store: Store, flags: { app: string; name?: 
     name: flags.name ?? null,
     expiresAt: flags.expires ?? null,
   })
-  const document = { id: made.id, key, app: app.id, name: made.name, createdAt: iso(made.createdAt), expiresAt: isoOrNull(made.expiresAt) }
-  print(deps.output, document, () => `${key}\n\nid ${made.id}, app ${app.slug}. This is the only time the key is shown.`)
+  const document = {
+    id: made.id,
+    key,
+    app: app.id,
+    name: made.name,
+    createdAt: iso(made.createdAt),
+    expiresAt: isoOrNull(made.expiresAt),
+  }
+  print(
+    deps.output,
+    document,
+    () => `${key}\n\nid ${made.id}, app ${app.slug}. This is the only time the key is shown.`,
+  )
 }
 
 const present = (key: KeyRecord) => ({
@@ -64,13 +82,20 @@ async function list(deps: CliDeps, store: Store, appName: string): Promise<void>
   const keys = await store.listKeys(app.id)
   print(deps.output, keys.map(present), () => {
     if (keys.length === 0) return `no keys yet; "postern key create ${app.slug}" makes one`
-    const rows = keys.map((key) => [key.id, key.name, statusOf(key, store.now()), moment(key.createdAt), moment(key.lastUsedAt)])
+    const rows = keys.map((key) => [
+      key.id,
+      key.name,
+      statusOf(key, store.now()),
+      moment(key.createdAt),
+      moment(key.lastUsedAt),
+    ])
     return table(['id', 'name', 'status', 'created', 'last used'], rows)
   })
 }
 
 async function revoke(deps: CliDeps, store: Store, id: string): Promise<void> {
   const key = await store.revokeKey(id as KeyId)
-  if (key === null) throw new CommandFailed(`there is no key "${id}"; give its id (key_…), as "postern key list" shows it`)
+  if (key === null)
+    throw new CommandFailed(`there is no key "${id}"; give its id (key_…), as "postern key list" shows it`)
   print(deps.output, present(key), () => `revoked ${key.id}`)
 }

@@ -29,11 +29,17 @@ export function print(output: Output, document: unknown, show: () => string): vo
 /** Columns as wide as they need be; numbers stand right. */
 export function table(heads: readonly string[], rows: readonly (readonly Cell[])[]): string {
   const texts = rows.map((row) => row.map((cell) => (cell === null ? '-' : String(cell))))
-  const widths = heads.map((head, column) => Math.max(head.length, ...texts.map((row) => (row[column] ?? '').length)))
-  const right = heads.map((_, column) => rows.length > 0 && rows.every((row) => typeof row[column] === 'number'))
+  const widths = heads.map((head, column) =>
+    Math.max(head.length, ...texts.map((row) => (row[column] ?? '').length)),
+  )
+  const right = heads.map(
+    (_, column) => rows.length > 0 && rows.every((row) => typeof row[column] === 'number'),
+  )
   const line = (cells: readonly string[]) =>
     cells
-      .map((cell, column) => (right[column] ? cell.padStart(widths[column] ?? 0) : cell.padEnd(widths[column] ?? 0)))
+      .map((cell, column) =>
+        right[column] ? cell.padStart(widths[column] ?? 0) : cell.padEnd(widths[column] ?? 0),
+      )
       .join('  ')
       .trimEnd()
   return [line(heads), ...texts.map(line)].join('\n')
@@ -50,11 +56,17 @@ export const iso = (ms: number): string => new Date(ms).toISOString()
 export const isoOrNull = (ms: number | null): string | null => (ms === null ? null : iso(ms))
 
 /** For people: to the second, in UTC. */
-export const moment = (ms: number | null): string | null => (ms === null ? null : `${iso(ms).slice(0, 19).replace('T', ' ')}Z`)
+export const moment = (ms: number | null): string | null =>
+  ms === null ? null : `${iso(ms).slice(0, 19).replace('T', ' ')}Z`
 
 /** A length of time as people say it: `3 s`, `12 min`, `5 h`, `9 d`. */
 export function age(ms: number): string {
-  const steps: [number, string][] = [[86_400_000, 'd'], [3_600_000, 'h'], [60_000, 'min'], [1000, 's']]
+  const steps: [number, string][] = [
+    [86_400_000, 'd'],
+    [3_600_000, 'h'],
+    [60_000, 'min'],
+    [1000, 's'],
+  ]
   const [size, unit] = steps.find(([step]) => ms >= 2 * step) ?? [1000, 's']
   return `${Math.max(0, Math.floor(ms / size))} ${unit}`
 }

@@ -31,7 +31,9 @@ export async function runCli(argv: readonly string[], deps: CliDeps): Promise<Ex
   addEmailCommands(program, deps)
   addQueueCommands(program, deps)
   everyCommand(program, (command) => {
-    command.exitOverride().configureOutput({ writeOut: (text) => deps.output.out(text.trimEnd()), writeErr: () => {} })
+    command
+      .exitOverride()
+      .configureOutput({ writeOut: (text) => deps.output.out(text.trimEnd()), writeErr: () => {} })
   })
   try {
     await program.parseAsync(argv as string[], { from: 'user' })
@@ -60,7 +62,8 @@ function explain(error: unknown, { output }: CliDeps): ExitCode {
   }
   const expected = error instanceof CommandFailed || error instanceof ConfigError
   const { message, stack, code } = error as Error & { code?: string }
-  if (code === 'EADDRINUSE') say(`${message}; something listens there already, choose another with POSTERN_…_LISTEN`)
+  if (code === 'EADDRINUSE')
+    say(`${message}; something listens there already, choose another with POSTERN_…_LISTEN`)
   else say(expected ? message : (hint(error) ?? stack ?? message))
   return 1
 }
@@ -69,8 +72,11 @@ function explain(error: unknown, { output }: CliDeps): ExitCode {
 function hint(error: unknown): string | null {
   const { name, message } = error as Error
   if (name === 'SchemaTooNew' || name === 'StoreUnavailable' || name === 'OwnerMismatch') return message
-  if (name === 'KeyMissing') return `${message}: POSTERN_SECRET_KEYS must hold the key this database was sealed with`
-  if (/unable to open database file/.test(message)) return 'cannot open the database: does its folder exist, and may this user write there?'
-  if (/not a database|malformed/.test(message)) return `the database is damaged (${message}); restore a backup, it was left as it is`
+  if (name === 'KeyMissing')
+    return `${message}: POSTERN_SECRET_KEYS must hold the key this database was sealed with`
+  if (/unable to open database file/.test(message))
+    return 'cannot open the database: does its folder exist, and may this user write there?'
+  if (/not a database|malformed/.test(message))
+    return `the database is damaged (${message}); restore a backup, it was left as it is`
   return null
 }

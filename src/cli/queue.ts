@@ -18,8 +18,10 @@ export function addQueueCommands(program: Command, deps: CliDeps): void {
 async function queue(deps: CliDeps, store: Store): Promise<void> {
   const { depth, oldestAcceptedAt, nextAttemptAt, counts } = await store.queueSummary()
   const apps = new Map((await store.listApps()).map((app) => [app.id, app]))
-  const oldestAgeSeconds = oldestAcceptedAt === null ? 0 : Math.max(0, Math.floor((store.now() - oldestAcceptedAt) / 1000))
-  const total = (state: string) => counts.filter((count) => count.state === state).reduce((sum, { count }) => sum + count, 0)
+  const oldestAgeSeconds =
+    oldestAcceptedAt === null ? 0 : Math.max(0, Math.floor((store.now() - oldestAcceptedAt) / 1000))
+  const total = (state: string) =>
+    counts.filter((count) => count.state === state).reduce((sum, { count }) => sum + count, 0)
   const states = { queued: total('queued'), sending: total('sending'), deferred: total('deferred') }
   const document = {
     depth,
@@ -33,11 +35,17 @@ async function queue(deps: CliDeps, store: Store): Promise<void> {
     if (depth === 0) return 'the queue is empty'
     const summary = record([
       ['depth', depth],
-      ['oldest', oldestAcceptedAt === null ? null : `${moment(oldestAcceptedAt)} (${age(store.now() - oldestAcceptedAt)} ago)`],
+      [
+        'oldest',
+        oldestAcceptedAt === null
+          ? null
+          : `${moment(oldestAcceptedAt)} (${age(store.now() - oldestAcceptedAt)} ago)`,
+      ],
       ['next retry', moment(nextAttemptAt)],
       ...Object.entries(states),
     ])
-    const held = (id: (typeof counts)[number]['app']) => (apps.get(id)?.status === 'disabled' ? 'held: disabled' : null)
+    const held = (id: (typeof counts)[number]['app']) =>
+      apps.get(id)?.status === 'disabled' ? 'held: disabled' : null
     const rows = counts.map(({ app, state, count }) => [apps.get(app)?.slug ?? app, state, count, held(app)])
     return `${summary}\n\n${table(['app', 'state', 'emails', 'note'], rows)}`
   })
@@ -54,8 +62,13 @@ async function usage(deps: CliDeps, store: Store, name: string): Promise<void> {
   })
   print(deps.output, document, () => {
     if (days.length === 0) return `no request for ${app.slug} in the last 30 days`
-    const reasons = [...new Set(days.flatMap(({ counts }) => Object.keys(counts)))].filter((what) => !outcomes.includes(what))
+    const reasons = [...new Set(days.flatMap(({ counts }) => Object.keys(counts)))].filter(
+      (what) => !outcomes.includes(what),
+    )
     const columns = [...outcomes, ...reasons.sort()]
-    return table(['day', ...columns], days.map(({ day, counts }) => [day, ...columns.map((what) => counts[what] ?? 0)]))
+    return table(
+      ['day', ...columns],
+      days.map(({ day, counts }) => [day, ...columns.map((what) => counts[what] ?? 0)]),
+    )
   })
 }

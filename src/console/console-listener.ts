@@ -33,7 +33,10 @@ export function newConsoleListener(deps: ConsoleDeps): FastifyInstance {
   const app = newListener({ onBug: deps.onBug })
   guardConsole(app)
   const notFound = (reply: FastifyReply) =>
-    sendError(reply, 404, { code: 'no_such_email', message: 'There is no such email here; the inbox keeps the newest 500.' })
+    sendError(reply, 404, {
+      code: 'no_such_email',
+      message: 'There is no such email here; the inbox keeps the newest 500.',
+    })
   const find = async (id: string): Promise<InboxEmail | null> => {
     const captured = deps.captured.find(id)
     return captured === undefined ? null : readCaptured(captured)
@@ -44,13 +47,16 @@ export function newConsoleListener(deps: ConsoleDeps): FastifyInstance {
   })
   app.get('/inbox.css', (_request, reply) => send(reply, 'text/css', stylesheet))
   app.get('/inbox.js', (_request, reply) => send(reply, 'text/javascript', script))
-  app.get<{ Params: { id: string }; Querystring: { view?: string } }>('/email/:id', async (request, reply) => {
-    const email = await find(request.params.id)
-    if (email === null) return notFound(reply)
-    const view: View = views.find((name) => name === request.query.view) ?? 'html'
-    const record = await deps.store.findEmail(email.id as EmailId)
-    return send(reply, 'text/html', emailPage(email, record, view))
-  })
+  app.get<{ Params: { id: string }; Querystring: { view?: string } }>(
+    '/email/:id',
+    async (request, reply) => {
+      const email = await find(request.params.id)
+      if (email === null) return notFound(reply)
+      const view: View = views.find((name) => name === request.query.view) ?? 'html'
+      const record = await deps.store.findEmail(email.id as EmailId)
+      return send(reply, 'text/html', emailPage(email, record, view))
+    },
+  )
   app.get<{ Params: { id: string } }>('/email/:id/html', async (request, reply) => {
     const email = await find(request.params.id)
     if (email === null) return notFound(reply)
@@ -59,12 +65,21 @@ export function newConsoleListener(deps: ConsoleDeps): FastifyInstance {
   })
   app.get('/api/inbox', async (_request, reply) => {
     const emails = await Promise.all(deps.captured.list().map(readCaptured))
-    const rows = emails.map(({ id, app: name, type, to, subject, at }) => ({ id, app: name, type, to, subject, receivedAt: new Date(at).toISOString() }))
+    const rows = emails.map(({ id, app: name, type, to, subject, at }) => ({
+      id,
+      app: name,
+      type,
+      to,
+      subject,
+      receivedAt: new Date(at).toISOString(),
+    }))
     return sendJson(reply, 200, JSON.stringify(rows))
   })
   app.get<{ Querystring: { to?: string } }>('/api/inbox/latest', async (request, reply) => {
     const { to } = request.query
-    const newest = deps.captured.list().find((email) => to === undefined || email.to.toLowerCase() === String(to).toLowerCase())
+    const newest = deps.captured
+      .list()
+      .find((email) => to === undefined || email.to.toLowerCase() === String(to).toLowerCase())
     if (newest === undefined) return notFound(reply)
     return sendJson(reply, 200, JSON.stringify(presentEmail(await readCaptured(newest))))
   })

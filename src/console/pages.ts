@@ -64,7 +64,8 @@ ${viewOf(email, view)}`
 function attempts(record: EmailRecord | null): Html {
   if (record === null || record.trail.length === 0) return html`being recorded`
   const lines = record.trail.map(
-    (attempt) => html`<li>${time(attempt.at)} ${attempt.outcome}${attempt.reply === undefined ? '' : `: ${attempt.reply}`}</li>`,
+    (attempt) =>
+      html`<li>${time(attempt.at)} ${attempt.outcome}${attempt.reply === undefined ? '' : `: ${attempt.reply}`}</li>`,
   )
   return html`<ol>${lines}</ol>`
 }

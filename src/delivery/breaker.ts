@@ -47,7 +47,8 @@ export class Breaker {
     this.#failures = 0
     this.#holdMs = 0
     this.#successes += 1
-    if (this.#successes % successesToGrow === 0 && this.#connections < this.#connectionsMax) this.#connections += 1
+    if (this.#successes % successesToGrow === 0 && this.#connections < this.#connectionsMax)
+      this.#connections += 1
   }
 
   /** The relay as a whole failed; `atOnce` where more tries can only do harm. */

@@ -53,7 +53,9 @@ function mailbox({ name, address }: { name: string; address: string }): string {
 function part(type: string, text: string): string {
   const lines = text.split('\n')
   const plain = /^[\t\n\x20-\x7e]*$/.test(text) && lines.every((line) => line.length <= plainLineMax)
-  const body = plain ? lines.join('\r\n') : quotedPrintable.wrap(quotedPrintable.encode(text.replace(/\n/g, '\r\n')), lineMax)
+  const body = plain
+    ? lines.join('\r\n')
+    : quotedPrintable.wrap(quotedPrintable.encode(text.replace(/\n/g, '\r\n')), lineMax)
   const encoding = plain ? '7bit' : 'quoted-printable'
   return `Content-Type: ${type}; charset=utf-8\r\nContent-Transfer-Encoding: ${encoding}\r\n\r\n${body}`
 }

@@ -46,7 +46,11 @@ export async function deliver(deps: DeliverDeps, attempt: Attempt): Promise<Deli
     unavailable = outcome.reply
   }
   const reopensInMs = Math.min(...deps.relays.map((relay) => relay.reopensInMs()))
-  return { kind: 'unattempted', reply: unavailable, waitMs: Math.max(unavailableWaitMs, Math.ceil(reopensInMs)) }
+  return {
+    kind: 'unattempted',
+    reply: unavailable,
+    waitMs: Math.max(unavailableWaitMs, Math.ceil(reopensInMs)),
+  }
 }
 
 function prepare({ claim, app }: Attempt, deadlineMs: number) {

@@ -104,12 +104,14 @@ export class SmtpRelay implements Relay {
   }
 
   #giveBack(session: SmtpSession, submission: Submission): void {
-    const { failure } = submission as { failure?: SmtpFailure }
     // After a refusal the transaction's state differs among servers: begin a new session.
-    if (session.closed || failure !== undefined) return session.close()
-    if (session.messages >= messagesPerSession || this.#stopped.signal.aborted) return session.quit()
-    this.#idle.push(session)
-    this.#idleTimers.set(session, setTimeout(() => this.#retire(session), idleMs))
+    if (session.closed || submission.kind !== 'accepted') session.close()
+    else if (session.messages >= messagesPerSession || this.#stopped.signal.aborted) session.quit()
+    else {
+      this.#idle.push(session)
+      const retire = setTimeout(() => this.#retire(session), idleMs)
+      this.#idleTimers.set(session, retire)
+    }
   }
 
   #retire(session: SmtpSession): void {

@@ -43,7 +43,11 @@ const describe = (error: SmtpError): string => redactReply(`${error.code ?? 'ERR
 
 const failed = (stage: SmtpStage, error: SmtpError): Submission => ({
   kind: 'failed',
-  failure: { stage, reply: error.response === undefined ? null : redactReply(error.response), fault: describe(error) },
+  failure: {
+    stage,
+    reply: error.response === undefined ? null : redactReply(error.response),
+    fault: describe(error),
+  },
 })
 
 export class SmtpSession {
@@ -118,11 +122,15 @@ export class SmtpSession {
         },
       })
       connection.on('error', ignore)
-      connection.send({ from: message.from, to: message.to, size: message.bytes.length }, body, (error, info) => {
-        socketOf(connection)?.setTimeout(commandMs)
-        if (error !== null) settle(failed(stage, error as SmtpError))
-        else settle({ kind: 'accepted', reply: redactReply(info?.response ?? '') })
-      })
+      connection.send(
+        { from: message.from, to: message.to, size: message.bytes.length },
+        body,
+        (error, info) => {
+          socketOf(connection)?.setTimeout(commandMs)
+          if (error !== null) settle(failed(stage, error as SmtpError))
+          else settle({ kind: 'accepted', reply: redactReply(info?.response ?? '') })
+        },
+      )
     })
   }
 
@@ -148,7 +156,10 @@ const ignore = () => {}
 
 const socketOf = (connection: SMTPConnection): Socket | null => connection._socket || null
 
-function step(connection: SMTPConnection, begin: (done: (error?: Error | null) => void) => void): Promise<void> {
+function step(
+  connection: SMTPConnection,
+  begin: (done: (error?: Error | null) => void) => void,
+): Promise<void> {
   return new Promise((resolve, reject) => {
     const settle = (error?: Error | null) => {
       connection.removeListener('error', settle)

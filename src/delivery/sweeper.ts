@@ -4,7 +4,10 @@ import { type Store, StoreUnavailable } from '../store/store.ts'
 const everyMs = 1000
 const nextStepMs = 20
 
-export function startSweeper(store: Pick<Store, 'sweep'>, onTrouble: (message: string, error: unknown) => void): () => void {
+export function startSweeper(
+  store: Pick<Store, 'sweep'>,
+  onTrouble: (message: string, error: unknown) => void,
+): () => void {
   let timer: NodeJS.Timeout
   let stopped = false
   const step = async () => {

@@ -93,7 +93,11 @@ export class Worker {
     const claimedAtMs = performance.now()
     try {
       const claimed = await this.#deps.store.claimDue({ max, perApp: 2 * this.#perApp, inHand })
-      const attempts = claimed.claims.map((claim) => ({ claim, app: claimed.apps.get(claim.appId) as App, claimedAtMs }))
+      const attempts = claimed.claims.map((claim) => ({
+        claim,
+        app: claimed.apps.get(claim.appId) as App,
+        claimedAtMs,
+      }))
       this.#waiting.push(...attempts)
       if (claimed.suspects) this.#drain()
       this.#startWaiting()
@@ -141,7 +145,8 @@ export class Worker {
     try {
       const recorded = await this.#deps.store.recordOutcome(claim, outcome)
       this.#unstored.delete(result)
-      if (!recorded) return this.#deps.onTrouble(`the lease of ${claim.emailId} was lost; its outcome was not recorded`)
+      if (!recorded)
+        return this.#deps.onTrouble(`the lease of ${claim.emailId} was lost; its outcome was not recorded`)
       const sinceAcceptedMs = claim.ageMs + performance.now() - attempt.claimedAtMs
       this.#deps.onOutcome({ claim, outcome, sinceAcceptedMs })
     } catch (error) {
@@ -151,9 +156,11 @@ export class Worker {
   }
 
   #noteStoreFailure(error: unknown): void {
-    if (!this.#storeFailed) this.#deps.onTrouble('the store cannot write: sending is held until it can', error)
+    if (!this.#storeFailed)
+      this.#deps.onTrouble('the store cannot write: sending is held until it can', error)
     this.#storeFailed = true
-    if (!(error instanceof StoreUnavailable)) this.#deps.onTrouble('the store failed unexpectedly: a bug', error)
+    if (!(error instanceof StoreUnavailable))
+      this.#deps.onTrouble('the store failed unexpectedly: a bug', error)
   }
 
   /** Writes the results in hand; only when all are written does claiming go on. */
@@ -166,7 +173,8 @@ export class Worker {
   #releaseWaiting(reply: string): void {
     const released = this.#waiting
     this.#waiting = []
-    for (const attempt of released) void this.#store({ attempt, outcome: { kind: 'unattempted', reply, waitMs: 0 } })
+    for (const attempt of released)
+      void this.#store({ attempt, outcome: { kind: 'unattempted', reply, waitMs: 0 } })
   }
 
   async #renew(): Promise<void> {
@@ -191,7 +199,8 @@ export class Worker {
       if (this.#unstored.size > 0) await this.#retryUnstored()
       await this.#signal.wait(50)
     }
-    if (this.#active.size > 0) this.#deps.onTrouble(`${this.#active.size} attempts were still under way at the end`)
+    if (this.#active.size > 0)
+      this.#deps.onTrouble(`${this.#active.size} attempts were still under way at the end`)
   }
 }
 

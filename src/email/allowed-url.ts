@@ -24,16 +24,22 @@ export type AllowedUrl = {
 }
 
 const standardSchemes = new Set(
-  'http https ws wss ftp javascript data vbscript file blob about filesystem intent view-source content mailto tel sms'.split(' '),
+  'http https ws wss ftp javascript data vbscript file blob about filesystem intent view-source content mailto tel sms'.split(
+    ' ',
+  ),
 )
 const localHosts = new Set(['localhost', '127.0.0.1'])
 
 /** Reads an entry of `allowedUrls`. */
 export function parseAllowedUrl(text: string): Parsed<AllowedUrl> {
-  const refuse = (code: string, message: string) => refused({ field: 'allowedUrls', code, message: `"${text}": ${message}` })
+  const refuse = (code: string, message: string) =>
+    refused({ field: 'allowedUrls', code, message: `"${text}": ${message}` })
   const match = /^(https?):\/\/(\*\.)?([^/?#*\\@\s]+)(\/[^?#*\\\s]*)?(\*)?$/i.exec(text)
   if (match === null) {
-    return refuse('malformed_entry', 'write scheme, host and perhaps a path, as in https://app.example.com/auth/*.')
+    return refuse(
+      'malformed_entry',
+      'write scheme, host and perhaps a path, as in https://app.example.com/auth/*.',
+    )
   }
   const [, scheme = '', wildcard, rawHost = '', path = '', star] = match
   const url = URL.parse(`${scheme}://${rawHost}${path}`)
@@ -47,12 +53,24 @@ export function parseAllowedUrl(text: string): Parsed<AllowedUrl> {
     return refuse('malformed_path', 'a prefix ends in /*, on a segment boundary.')
   }
   if (url.pathname !== (path || '/') || /%2e|%2f|%5c|\/\//i.test(path)) {
-    return refuse('malformed_path', 'write the path plainly, without dot segments, double slashes or encoded ones.')
+    return refuse(
+      'malformed_path',
+      'write the path plainly, without dot segments, double slashes or encoded ones.',
+    )
   }
   if (wildcard !== undefined && !mayTakeWildcard(url.hostname)) {
-    return refuse('wildcard_too_wide', 'a wildcard must stand below a domain of your own, not on a public suffix.')
+    return refuse(
+      'wildcard_too_wide',
+      'a wildcard must stand below a domain of your own, not on a public suffix.',
+    )
   }
-  return parsed(webEntry(url, { path: path === '/' && star === undefined ? '' : path, wildcard: wildcard !== undefined, prefix: star !== undefined }))
+  return parsed(
+    webEntry(url, {
+      path: path === '/' && star === undefined ? '' : path,
+      wildcard: wildcard !== undefined,
+      prefix: star !== undefined,
+    }),
+  )
 }
 
 function webEntry(url: URL, parts: { path: string; wildcard: boolean; prefix: boolean }): AllowedUrl {
@@ -73,17 +91,21 @@ const withoutDefaultPort = (scheme: string, host: string): string =>
 // `*.vercel.app` would allow every customer of a host: the private section counts too.
 function mayTakeWildcard(hostname: string): boolean {
   const domain = parseDomain(hostname, { allowPrivateDomains: true })
-  return domain.isIp !== true && domain.domain !== null && (domain.isIcann === true || domain.isPrivate === true)
+  return (
+    domain.isIp !== true && domain.domain !== null && (domain.isIcann === true || domain.isPrivate === true)
+  )
 }
 
 /** Reads an entry of `appSchemes`. */
 export function parseAppScheme(text: string): Parsed<AllowedUrl> {
-  const refuse = (code: string, message: string) => refused({ field: 'appSchemes', code, message: `"${text}": ${message}` })
+  const refuse = (code: string, message: string) =>
+    refused({ field: 'appSchemes', code, message: `"${text}": ${message}` })
   const match = /^([a-z][a-z0-9+.-]*)(?::(?:\/\/([^/?#\\\s]*))?([^?#\\\s]*))?$/i.exec(text)
   if (match === null) return refuse('malformed_entry', 'write a scheme such as acme, or acme://auth/magic.')
   const [, rawScheme = '', authority, path = ''] = match
   const scheme = rawScheme.toLowerCase()
-  if (standardSchemes.has(scheme)) return refuse('standard_scheme', 'this scheme is standard or dangerous and cannot be an app scheme.')
+  if (standardSchemes.has(scheme))
+    return refuse('standard_scheme', 'this scheme is standard or dangerous and cannot be an app scheme.')
   const prefix = path.endsWith('/*')
   const alone = (authority ?? '') === '' && path === ''
   return parsed({

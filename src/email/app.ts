@@ -21,7 +21,11 @@ export type AppSettings = {
   readonly allowedUrls: readonly string[]
   readonly appSchemes: readonly string[]
   readonly allowLocalhost: boolean
-  readonly branding: { readonly logoUrl?: string; readonly accentColour?: string; readonly addressLine?: string }
+  readonly branding: {
+    readonly logoUrl?: string
+    readonly accentColour?: string
+    readonly addressLine?: string
+  }
   readonly locale: string
   readonly limits: AppLimits
 }
@@ -46,7 +50,10 @@ export const defaultSettings = {
 } as const
 
 /** What judging a link needs of the settings, parsed once per version of the app. */
-export type SendPolicy = LinkPolicy & { readonly schemes: ReadonlySet<string>; readonly fromAddress: EmailAddress }
+export type SendPolicy = LinkPolicy & {
+  readonly schemes: ReadonlySet<string>
+  readonly fromAddress: EmailAddress
+}
 
 /** Checks settings and brings the allow-list to its normal form. */
 export function parseAppSettings(settings: AppSettings, locales: readonly string[]): Parsed<AppSettings> {
@@ -87,12 +94,24 @@ export function sendPolicy(settings: AppSettings): SendPolicy {
 export const parseSlug = (slug: string): Parsed<string> =>
   /^[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?$/.test(slug) && !/^app-/.test(slug)
     ? parsed(slug)
-    : { ok: false, issues: [{ field: 'slug', code: 'malformed_slug', message: 'A slug is 1 to 40 of a-z, 0-9 and inner hyphens.' }] }
+    : {
+        ok: false,
+        issues: [
+          {
+            field: 'slug',
+            code: 'malformed_slug',
+            message: 'A slug is 1 to 40 of a-z, 0-9 and inner hyphens.',
+          },
+        ],
+      }
 
 /** A slug made from an app's name, or null where nothing usable is left of it. */
 export function slugFrom(name: string): string | null {
   const plain = name.normalize('NFKD').toLowerCase().replace(/\p{M}/gu, '')
-  const slug = plain.replace(/[^a-z0-9]+/g, '-').slice(0, 40).replace(/^-+|-+$/g, '')
+  const slug = plain
+    .replace(/[^a-z0-9]+/g, '-')
+    .slice(0, 40)
+    .replace(/^-+|-+$/g, '')
   return slug === '' ? null : slug
 }
 
@@ -102,13 +121,21 @@ function checkSender(settings: AppSettings): Issue[] {
   const issues: Issue[] = []
   const text = (field: string, value: string, max: number) => {
     if (value.trim() === '' || value.length > max || controls.test(value)) {
-      issues.push({ field, code: 'malformed_text', message: `1 to ${max} characters, not blank, without control characters.` })
+      issues.push({
+        field,
+        code: 'malformed_text',
+        message: `1 to ${max} characters, not blank, without control characters.`,
+      })
     }
   }
   text('name', settings.name, 100)
   text('from', settings.from.name, 100)
   if (settings.supportContact !== undefined) text('supportContact', settings.supportContact, 200)
-  const addresses = { from: settings.from.address, replyTo: settings.replyTo, envelopeFrom: settings.envelopeFrom }
+  const addresses = {
+    from: settings.from.address,
+    replyTo: settings.replyTo,
+    envelopeFrom: settings.envelopeFrom,
+  }
   for (const [field, value] of Object.entries(addresses)) {
     const address = value === undefined ? undefined : parseEmailAddress(value, field)
     if (address?.ok === false) issues.push(...address.issues)
@@ -120,7 +147,10 @@ function checkBranding(branding: AppSettings['branding']): Issue[] {
   const issues: Issue[] = []
   const add = (field: string, code: string, message: string) => issues.push({ field, code, message })
   const { logoUrl, accentColour, addressLine } = branding
-  if (logoUrl !== undefined && (!/^https:\/\/[\x21-\x7e]{1,2000}$/.test(logoUrl) || URL.parse(logoUrl) === null)) {
+  if (
+    logoUrl !== undefined &&
+    (!/^https:\/\/[\x21-\x7e]{1,2000}$/.test(logoUrl) || URL.parse(logoUrl) === null)
+  ) {
     add('branding.logoUrl', 'insecure_logo', 'The logo needs an https URL.')
   }
   if (accentColour !== undefined && !/^#[0-9a-f]{6}$/i.test(accentColour)) {
@@ -137,6 +167,8 @@ function checkLimits(limits: AppLimits): Issue[] {
   return Object.entries(maxima).flatMap(([name, max]) => {
     const value = limits[name as keyof AppLimits]
     const fits = Number.isInteger(value) && value >= 1 && value <= max
-    return fits ? [] : [{ field: `limits.${name}`, code: 'malformed_limit', message: `A whole number from 1 to ${max}.` }]
+    return fits
+      ? []
+      : [{ field: `limits.${name}`, code: 'malformed_limit', message: `A whole number from 1 to ${max}.` }]
   })
 }

@@ -38,7 +38,10 @@ export function parseAuthLink(raw: string, appSchemes: ReadonlySet<string>): Par
   if (characters !== null) return { ok: false, issues: [characters] }
   const [, rawScheme, authority, path = '', query] = shape.exec(raw) ?? []
   if (rawScheme === undefined) {
-    return { ok: false, issues: [issue('not_absolute', 'Give an absolute link that begins with its scheme, such as https://.')] }
+    return {
+      ok: false,
+      issues: [issue('not_absolute', 'Give an absolute link that begins with its scheme, such as https://.')],
+    }
   }
   const scheme = rawScheme.toLowerCase()
   const web = scheme === 'https' || scheme === 'http'
@@ -55,23 +58,33 @@ type Place = Omit<AuthLink, 'rawPath'>
 function checkCharacters(raw: string): Issue | null {
   if (raw.length > linkCharactersMax) return issue('too_long', `At most ${linkCharactersMax} characters.`)
   if (!/^[\x21-\x7e]+$/.test(raw) || /[\\"<>]/.test(raw)) {
-    return issue('forbidden_character', 'Only printable ASCII without spaces, quotes, backslashes, < or >; percent-encode the rest.')
+    return issue(
+      'forbidden_character',
+      'Only printable ASCII without spaces, quotes, backslashes, < or >; percent-encode the rest.',
+    )
   }
   return null
 }
 
 // Spec 2.3 rule 1, for https and for the two local-development hosts.
 function readWeb(raw: string, scheme: string, authority: string | undefined): Parsed<Place> {
-  const refuse = (code: string, message: string): Parsed<Place> => ({ ok: false, issues: [issue(code, message)] })
+  const refuse = (code: string, message: string): Parsed<Place> => ({
+    ok: false,
+    issues: [issue(code, message)],
+  })
   if (authority?.includes('@')) return refuse('userinfo', 'Leave out user name and password before the host.')
   const host = webAuthority.exec(authority ?? '')?.[1]?.toLowerCase()
-  if (host === undefined) return refuse('malformed_host', 'After the scheme come two slashes, a host and perhaps a port.')
+  if (host === undefined)
+    return refuse('malformed_host', 'After the scheme come two slashes, a host and perhaps a port.')
   if (scheme === 'http' && host !== 'localhost' && host !== '127.0.0.1') {
     return refuse('scheme_not_allowed', 'Use https; http is for the hosts localhost and 127.0.0.1 only.')
   }
   const url = URL.parse(escapeLoose(raw))
   if (url === null || url.hostname !== host || /^\.|\.\.|\.$/.test(host)) {
-    return refuse('malformed_host', 'The host must be written plainly: no percent signs, odd numbers, empty labels or trailing dot.')
+    return refuse(
+      'malformed_host',
+      'The host must be written plainly: no percent signs, odd numbers, empty labels or trailing dot.',
+    )
   }
   return parsed({ kind: 'web', href: url.href, scheme, authority: url.host, path: url.pathname })
 }
@@ -97,10 +110,13 @@ const escapeLoose = (raw: string): string =>
 // Spec 2.3 rule 2: exactly one parameter, named `token`, with a value.
 function checkQuery(query: string | undefined): Issue[] {
   if (query === undefined) return [issue('query_missing', 'Carry the token in the query: ?token=…')]
-  if (query === 'token=' || query === 'token') return [issue('token_empty', 'The parameter token has no value.')]
+  if (query === 'token=' || query === 'token')
+    return [issue('token_empty', 'The parameter token has no value.')]
   const value = /^token=([^&;]+)$/.exec(query)?.[1]
   if (value === undefined) {
-    return [issue('query_not_exactly_token', 'The query must hold exactly one parameter, named token: ?token=…')]
+    return [
+      issue('query_not_exactly_token', 'The query must hold exactly one parameter, named token: ?token=…'),
+    ]
   }
   const decoded = decodeToken(value)
   if (decoded === null) return [issue('token_undecodable', 'The token is not percent-encoded UTF-8.')]

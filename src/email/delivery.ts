@@ -15,7 +15,15 @@ export type EmailContent = {
   readonly messageIdDomain: string
 }
 
-export const emailStates = ['queued', 'sending', 'deferred', 'delivered', 'failed', 'expired', 'cancelled'] as const
+export const emailStates = [
+  'queued',
+  'sending',
+  'deferred',
+  'delivered',
+  'failed',
+  'expired',
+  'cancelled',
+] as const
 export type EmailState = (typeof emailStates)[number]
 export type TerminalState = 'delivered' | 'failed' | 'expired' | 'cancelled'
 
@@ -46,7 +54,12 @@ export type DeliveryOutcome =
       readonly ambiguous: boolean
       readonly waitMs: number
     }
-  | { readonly kind: 'failed'; readonly reply: string; readonly relay: string; readonly reason: FailureReason }
+  | {
+      readonly kind: 'failed'
+      readonly reply: string
+      readonly relay: string
+      readonly reason: FailureReason
+    }
   | { readonly kind: 'expired' }
   | { readonly kind: 'unattempted'; readonly reply: string; readonly waitMs: number }
 

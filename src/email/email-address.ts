@@ -34,7 +34,10 @@ export function parseEmailAddress(input: string, field: string): Parsed<EmailAdd
     return refuse('too_long', `At most ${addressOctetsMax} characters.`)
   }
   if (forbidden.test(input)) {
-    return refuse('forbidden_character', 'Give one bare address: no white space, controls, quotes, brackets, commas or name.')
+    return refuse(
+      'forbidden_character',
+      'Give one bare address: no white space, controls, quotes, brackets, commas or name.',
+    )
   }
   const at = input.indexOf('@')
   if (at < 1 || at !== input.lastIndexOf('@')) {
@@ -42,7 +45,10 @@ export function parseEmailAddress(input: string, field: string): Parsed<EmailAdd
   }
   const local = input.slice(0, at)
   if (local.length > 64 || !dotAtom.test(local)) {
-    return refuse('invalid_local_part', 'Before the @: 1 to 64 ASCII characters, no dot at either end, no two dots in a row.')
+    return refuse(
+      'invalid_local_part',
+      'Before the @: 1 to 64 ASCII characters, no dot at either end, no two dots in a row.',
+    )
   }
   const domain = normaliseDomain(input.slice(at + 1))
   if (domain === null || local.length + 1 + domain.length > addressOctetsMax) {

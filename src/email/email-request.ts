@@ -9,7 +9,12 @@ import { type Parsed, parsed } from './parsed.ts'
 import type { Issue } from './rejection.ts'
 import { parseTimestamp } from './timestamp.ts'
 
-export const emailTypes = ['magic_link', 'email_verification', 'password_reset', 'organisation_invite'] as const
+export const emailTypes = [
+  'magic_link',
+  'email_verification',
+  'password_reset',
+  'organisation_invite',
+] as const
 export type EmailType = (typeof emailTypes)[number]
 
 type Common = { readonly to: EmailAddress; readonly url: string; readonly expiresAt: number }
@@ -17,7 +22,11 @@ type Common = { readonly to: EmailAddress; readonly url: string; readonly expire
 /** A request that keeps the rules of the body. `expiresAt` in milliseconds since 1970 UTC. */
 export type EmailRequest =
   | (Common & { readonly type: Exclude<EmailType, 'organisation_invite'> })
-  | (Common & { readonly type: 'organisation_invite'; readonly organisationName: string; readonly inviterName?: string })
+  | (Common & {
+      readonly type: 'organisation_invite'
+      readonly organisationName: string
+      readonly inviterName?: string
+    })
 
 /** What the HTTP layer knows of a body. `bytes` is null where more than `bodyBytesMax` came. */
 export type ReceivedBody = {
@@ -39,7 +48,8 @@ export type ParsedBody = { readonly url: string | undefined; readonly request: P
 export function parseEmailRequest(body: ReceivedBody, nowMs: number): ParsedBody {
   const fields = parseJsonObject(body)
   if (!fields.ok) return { url: undefined, request: fields }
-  const own = (name: string) => (Object.hasOwn(fields.value, name) ? (fields.value[name] ?? undefined) : undefined)
+  const own = (name: string) =>
+    Object.hasOwn(fields.value, name) ? (fields.value[name] ?? undefined) : undefined
   const issues: Issue[] = []
   const keep = <T>(result: Parsed<T>): T | undefined => {
     if (result.ok) return result.value
@@ -47,14 +57,25 @@ export function parseEmailRequest(body: ReceivedBody, nowMs: number): ParsedBody
     return undefined
   }
   const text = (field: string) => keep(requiredText(field, own(field)))
-  const [rawTo, type, url, rawExpiry] = [text('to'), keep(parseType(own('type'))), text('url'), text('expiresAt')]
+  const [rawTo, type, url, rawExpiry] = [
+    text('to'),
+    keep(parseType(own('type'))),
+    text('url'),
+    text('expiresAt'),
+  ]
   const to = rawTo === undefined ? undefined : keep(parseEmailAddress(rawTo, 'to'))
   const expiresAt = rawExpiry === undefined ? undefined : keep(parseExpiry(rawExpiry, nowMs))
   const invites = type === 'organisation_invite'
   const organisationName = keep(parseName('organisationName', own, invites))
   const inviterName = keep(parseName('inviterName', own, invites))
   if (invites && organisationName === '') issues.push(missing('organisationName'))
-  if (issues.length > 0 || to === undefined || type === undefined || url === undefined || expiresAt === undefined) {
+  if (
+    issues.length > 0 ||
+    to === undefined ||
+    type === undefined ||
+    url === undefined ||
+    expiresAt === undefined
+  ) {
     return { url, request: { ok: false, issues } }
   }
   if (type !== 'organisation_invite') return { url, request: parsed({ to, type, url, expiresAt }) }
@@ -62,7 +83,10 @@ export function parseEmailRequest(body: ReceivedBody, nowMs: number): ParsedBody
   return { url, request: parsed({ to, type, url, expiresAt, ...names }) }
 }
 
-const bodyIssue = (code: string, message: string): Parsed<never> => ({ ok: false, issues: [{ field: 'body', code, message }] })
+const bodyIssue = (code: string, message: string): Parsed<never> => ({
+  ok: false,
+  issues: [{ field: 'body', code, message }],
+})
 
 const contentTypeJson = /^application\/json[ \t]*(?:;[ \t]*charset[ \t]*=[ \t]*"?utf-8"?[ \t]*)?;?[ \t]*$/i
 
@@ -70,7 +94,8 @@ function parseJsonObject({ contentType, contentEncoding, bytes }: ReceivedBody):
   if (contentType !== undefined && !contentTypeJson.test(contentType)) {
     return bodyIssue('content_type', 'Send application/json (in UTF-8) as Content-Type.')
   }
-  if (contentEncoding !== undefined) return bodyIssue('content_encoding', 'Send the body as it is, without Content-Encoding.')
+  if (contentEncoding !== undefined)
+    return bodyIssue('content_encoding', 'Send the body as it is, without Content-Encoding.')
   if (bytes === null) return bodyIssue('body_too_large', `Send at most ${bodyBytesMax} bytes.`)
   if (!isUtf8(bytes)) return bodyIssue('not_utf8', 'The body is not valid UTF-8.')
   const value = parseJson(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8'))
@@ -78,7 +103,8 @@ function parseJsonObject({ contentType, contentEncoding, bytes }: ReceivedBody):
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     return bodyIssue('not_an_object', 'The body must be one JSON object.')
   }
-  if (nestedDeeper(value, nestingMax)) return bodyIssue('nested_too_deep', `At most ${nestingMax} levels of nesting.`)
+  if (nestedDeeper(value, nestingMax))
+    return bodyIssue('nested_too_deep', `At most ${nestingMax} levels of nesting.`)
   return parsed(value as Fields)
 }
 
@@ -95,8 +121,16 @@ const nestedDeeper = (value: unknown, levels: number): boolean =>
   value !== null &&
   (levels === 0 || Object.values(value).some((inner) => nestedDeeper(inner, levels - 1)))
 
-const missing = (field: string): Issue => ({ field, code: 'required', message: `Give ${field}; it is required.` })
-const wrongType = (field: string): Issue => ({ field, code: 'not_a_string', message: `Give ${field} as a JSON string.` })
+const missing = (field: string): Issue => ({
+  field,
+  code: 'required',
+  message: `Give ${field}; it is required.`,
+})
+const wrongType = (field: string): Issue => ({
+  field,
+  code: 'not_a_string',
+  message: `Give ${field} as a JSON string.`,
+})
 
 function requiredText(field: string, value: unknown): Parsed<string> {
   if (value === undefined || value === '') return { ok: false, issues: [missing(field)] }
@@ -108,7 +142,10 @@ function parseType(value: unknown): Parsed<EmailType> {
   if (!text.ok) return text
   const known = emailTypes.find((type) => type === text.value)
   if (known !== undefined) return parsed(known)
-  return { ok: false, issues: [{ field: 'type', code: 'unknown_type', message: `One of ${emailTypes.join(', ')}.` }] }
+  return {
+    ok: false,
+    issues: [{ field: 'type', code: 'unknown_type', message: `One of ${emailTypes.join(', ')}.` }],
+  }
 }
 
 function parseExpiry(raw: string, nowMs: number): Parsed<number> {
@@ -122,8 +159,15 @@ function parseExpiry(raw: string, nowMs: number): Parsed<number> {
 const unsafeInName = /[\p{Cc}\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]|:\/\//u
 
 /** A name under either of its spellings (spec 2.1); '' where it is absent or blank. */
-function parseName(field: keyof typeof aliases, own: (name: string) => unknown, invites: boolean): Parsed<string> {
-  const refuse = (code: string, message: string): Parsed<never> => ({ ok: false, issues: [{ field, code, message }] })
+function parseName(
+  field: keyof typeof aliases,
+  own: (name: string) => unknown,
+  invites: boolean,
+): Parsed<string> {
+  const refuse = (code: string, message: string): Parsed<never> => ({
+    ok: false,
+    issues: [{ field, code, message }],
+  })
   const [value, alias] = [own(field), own(aliases[field])]
   if ([value, alias].some((name) => name !== undefined && typeof name !== 'string')) {
     return { ok: false, issues: [wrongType(field)] }
@@ -137,7 +181,10 @@ function parseName(field: keyof typeof aliases, own: (name: string) => unknown, 
   const normal = name.normalize('NFC')
   if ([...normal].length > nameMax[field]) return refuse('too_long', `At most ${nameMax[field]} characters.`)
   if (unsafeInName.test(normal)) {
-    return refuse('forbidden_character', 'A name holds no control characters, line breaks, text direction controls or "://".')
+    return refuse(
+      'forbidden_character',
+      'A name holds no control characters, line breaks, text direction controls or "://".',
+    )
   }
   return parsed(normal.trim())
 }

@@ -45,7 +45,8 @@ function randomDigits(length: number): string {
     state.used = 0
   }
   let text = ''
-  for (let end = state.used + length; state.used < end; state.used++) text += alphabet[(state.pool[state.used] ?? 0) & 31]
+  for (let end = state.used + length; state.used < end; state.used++)
+    text += alphabet[(state.pool[state.used] ?? 0) & 31]
   return text
 }
 

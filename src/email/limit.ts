@@ -30,7 +30,11 @@ const minuteUs = 60_000_000
 const hourUs = 60 * minuteUs
 
 /** The limits of an app, as its settings hold them. */
-export type AppLimits = { readonly keyPerMinute: number; readonly recipientPerHour: number; readonly daily: number }
+export type AppLimits = {
+  readonly keyPerMinute: number
+  readonly recipientPerHour: number
+  readonly daily: number
+}
 
 export const defaultLimits: AppLimits = { keyPerMinute: 600, recipientPerHour: 10, daily: 10_000 }
 
@@ -38,7 +42,10 @@ export const defaultLimits: AppLimits = { keyPerMinute: 600, recipientPerHour: 1
 const mailboxFactor = 5
 
 export const keyLimit = (limits: AppLimits): Limit => ({ quota: limits.keyPerMinute, windowUs: minuteUs })
-export const recipientLimit = (limits: AppLimits): Limit => ({ quota: limits.recipientPerHour, windowUs: hourUs })
+export const recipientLimit = (limits: AppLimits): Limit => ({
+  quota: limits.recipientPerHour,
+  windowUs: hourUs,
+})
 export const mailboxLimit = (limits: AppLimits): Limit => ({
   quota: limits.recipientPerHour * mailboxFactor,
   windowUs: hourUs,

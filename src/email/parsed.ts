@@ -4,7 +4,9 @@
  */
 import type { Issue } from './rejection.ts'
 
-export type Parsed<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly issues: readonly Issue[] }
+export type Parsed<T> =
+  | { readonly ok: true; readonly value: T }
+  | { readonly ok: false; readonly issues: readonly Issue[] }
 
 export const parsed = <T>(value: T): Parsed<T> => ({ ok: true, value })
 

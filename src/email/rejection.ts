@@ -7,10 +7,16 @@
 export const refusals = {
   invalid_body: { status: 400, message: 'The request is not a valid email request; see issues.' },
   invalid_url: { status: 400, message: 'The link breaks the rules for links; see issues.' },
-  invalid_key: { status: 401, message: 'The delivery key is unknown, revoked or expired, or its app is disabled.' },
+  invalid_key: {
+    status: 401,
+    message: 'The delivery key is unknown, revoked or expired, or its app is disabled.',
+  },
   url_not_allowed: { status: 403, message: 'The link is not allowed for this app.' },
   key_rate_limited: { status: 429, message: 'Too many requests with this delivery key; slow down.' },
-  recipient_rate_limited: { status: 429, message: 'Too many emails to this recipient; wait before the next one.' },
+  recipient_rate_limited: {
+    status: 429,
+    message: 'Too many emails to this recipient; wait before the next one.',
+  },
   daily_limit_reached: { status: 429, message: 'This app has sent as many emails as it may today (UTC).' },
   queue_full: { status: 503, message: 'The delivery queue is full; the email was not queued. Try again.' },
   queue_unavailable: { status: 503, message: 'The delivery queue is unavailable; try again.' },

@@ -34,6 +34,6 @@ export function nextAttemptMs(email: {
 }): number | null {
   const jittered = retryDelayMs(email.attempts) * (0.8 + 0.4 * email.random)
   const fitted = Math.max(Math.min(jittered, email.lifeLeftMs / 2), shortestMs)
-  const delay = Math.ceil(Math.min(fitted, Math.max(email.lifeLeftMs, 0)))
+  const delay = Math.round(Math.min(fitted, Math.max(email.lifeLeftMs, 0)))
   return email.ageMs + delay >= retryForMs ? null : delay
 }

@@ -39,7 +39,8 @@ export function classifyFailure(failure: SmtpFailure): SmtpVerdict {
   return {
     class: permanent && !ofRelay ? 'permanent' : 'transient',
     scope: ofRelay ? 'relay' : 'message',
-    slowDown: code === 421 || (!permanent && enhanced !== null && (/^4\.7\./.test(enhanced) || enhanced === '4.5.3')),
+    slowDown:
+      code === 421 || (!permanent && enhanced !== null && (/^4\.7\./.test(enhanced) || enhanced === '4.5.3')),
     ambiguous: unanswered && failure.stage === 'final-dot',
   }
 }

@@ -20,18 +20,30 @@ export function parseTimestamp(input: string, field: string): Parsed<number> {
   const refuse = (code: string, message: string) => refused({ field, code, message })
   if (input.length > 100) return refuse('too_long', 'At most 100 characters.')
   if (dateAlone.test(input)) {
-    return refuse('date_without_time', 'A date alone names no moment: add the time and the zone, as in 2026-11-20T17:05:00Z.')
+    return refuse(
+      'date_without_time',
+      'A date alone names no moment: add the time and the zone, as in 2026-11-20T17:05:00Z.',
+    )
   }
   const parts = (extended.exec(input) ?? basic.exec(input))?.groups
   if (parts === undefined) {
-    return refuse('not_a_timestamp', 'Give an ISO 8601 date and time with its zone, as in 2026-11-20T17:05:00Z.')
+    return refuse(
+      'not_a_timestamp',
+      'Give an ISO 8601 date and time with its zone, as in 2026-11-20T17:05:00Z.',
+    )
   }
   if (parts.zone === undefined) {
-    return refuse('time_without_zone', 'A time without zone names no moment: end it with Z or an offset such as +01:00.')
+    return refuse(
+      'time_without_zone',
+      'A time without zone names no moment: end it with Z or an offset such as +01:00.',
+    )
   }
   const ms = momentOf(parts)
   return ms === null
-    ? refuse('no_such_moment', 'There is no such date or time of day; check month, day, hour, minute and offset.')
+    ? refuse(
+        'no_such_moment',
+        'There is no such date or time of day; check month, day, hour, minute and offset.',
+      )
     : parsed(ms)
 }
 

@@ -16,15 +16,23 @@ const connectionsMax = 10_000
 export type ListenAddress = { readonly host: string; readonly port: number }
 
 /** The body of every error: `{ok: false, error: {code, message, requestId, …}}`. */
-export const errorBody = (error: { code: string; message: string; requestId: string; issues?: unknown }): string =>
-  JSON.stringify({ ok: false, error })
+export const errorBody = (error: {
+  code: string
+  message: string
+  requestId: string
+  issues?: unknown
+}): string => JSON.stringify({ ok: false, error })
 
 /** As bytes: to a string Fastify would add a charset that JSON does not have. */
 export const sendJson = (reply: FastifyReply, status: number, body: string): FastifyReply =>
   reply.code(status).header('content-type', 'application/json').send(Buffer.from(body))
 
 /** Answers with one of our errors. */
-export function sendError(reply: FastifyReply, status: number, error: { code: string; message: string }): FastifyReply {
+export function sendError(
+  reply: FastifyReply,
+  status: number,
+  error: { code: string; message: string },
+): FastifyReply {
   return sendJson(reply, status, errorBody({ ...error, requestId: reply.request.id }))
 }
 
@@ -33,7 +41,11 @@ export type ListenerOptions = {
   readonly onBug: (error: Error) => void
   readonly notFound?: (request: FastifyRequest, reply: FastifyReply) => FastifyReply
   /** Takes errors of Fastify that are the request's fault; null for all others. */
-  readonly onError?: (error: Error, request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply> | null
+  readonly onError?: (
+    error: Error,
+    request: FastifyRequest,
+    reply: FastifyReply,
+  ) => Promise<FastifyReply> | null
 }
 
 const nothingHere = (_request: FastifyRequest, reply: FastifyReply): FastifyReply =>
@@ -58,7 +70,10 @@ export function newListener(options: ListenerOptions): FastifyInstance {
     },
     clientErrorHandler: refuseMalformed,
     frameworkErrors: (_error, _request, reply) => {
-      sendError(reply as FastifyReply, 400, { code: 'bad_request', message: 'The request line is malformed.' })
+      sendError(reply as FastifyReply, 400, {
+        code: 'bad_request',
+        message: 'The request line is malformed.',
+      })
     },
   })
   app.server.maxConnections = connectionsMax
@@ -76,7 +91,10 @@ export function newListener(options: ListenerOptions): FastifyInstance {
     const answered = options.onError?.(error, request, reply) ?? null
     if (answered !== null) return answered
     options.onBug(error)
-    return sendError(reply, 500, { code: 'internal_error', message: 'Postern failed; its log has the reason.' })
+    return sendError(reply, 500, {
+      code: 'internal_error',
+      message: 'Postern failed; its log has the reason.',
+    })
   })
   return app
 }
@@ -91,7 +109,10 @@ function rawRefusal(message: string): string {
 function refuseMalformed(error: NodeJS.ErrnoException, socket: Socket): void {
   const silent = error.code === 'ECONNRESET' || error.code === 'ERR_HTTP_REQUEST_TIMEOUT' || !socket.writable
   if (silent) socket.destroy()
-  else socket.end(rawRefusal('The request is malformed HTTP, or its headers are too large.'), () => socket.destroy())
+  else
+    socket.end(rawRefusal('The request is malformed HTTP, or its headers are too large.'), () =>
+      socket.destroy(),
+    )
 }
 
 function refuseExpectations(server: Server): void {

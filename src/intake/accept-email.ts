@@ -8,7 +8,14 @@ import { type KeyHash, parseAuthorization } from '../email/delivery-key.ts'
 import type { EmailId } from '../email/id.ts'
 import type { Issue, Rejection } from '../email/rejection.ts'
 import { type EnqueueRequest, type EnqueueResult, type Store, StoreUnavailable } from '../store/store.ts'
-import { checkIdempotencyKey, type IncomingRequest, type Judgement, judgeRequest, type Sender, toSender } from './judge-request.ts'
+import {
+  checkIdempotencyKey,
+  type IncomingRequest,
+  type Judgement,
+  judgeRequest,
+  type Sender,
+  toSender,
+} from './judge-request.ts'
 
 export type AcceptDeps = {
   readonly store: Pick<Store, 'enqueue' | 'now'>
@@ -19,7 +26,9 @@ export type AcceptDeps = {
   readonly onUnavailable: (error: Error) => void
 }
 
-export type AcceptAnswer = { readonly emailId: EmailId; readonly replayed: boolean } | { readonly rejection: Rejection }
+export type AcceptAnswer =
+  | { readonly emailId: EmailId; readonly replayed: boolean }
+  | { readonly rejection: Rejection }
 
 const judgementsMax = 4
 
@@ -35,7 +44,9 @@ export async function acceptEmail(deps: AcceptDeps, request: IncomingRequest): P
       if (result.kind !== 'judge_again') return answerTo(deps, result, judgement)
       deps.senders.keep(key.hash, toSender(result.app))
     }
-    deps.onUnavailable(new Error('the settings of the app changed again and again while a request was judged'))
+    deps.onUnavailable(
+      new Error('the settings of the app changed again and again while a request was judged'),
+    )
   } catch (error) {
     if (!(error instanceof StoreUnavailable)) throw error
     deps.onUnavailable(error)
@@ -82,7 +93,9 @@ function answerTo(
     case 'replayed':
       return { emailId: result.emailId, replayed: true }
     case 'idempotency_key_reused':
-      return { rejection: { code: 'invalid_body', issues: [idempotencyKeyReused, ...(rejection?.issues ?? [])] } }
+      return {
+        rejection: { code: 'invalid_body', issues: [idempotencyKeyReused, ...(rejection?.issues ?? [])] },
+      }
     case 'refused':
       return { rejection: rejection ?? { code: 'invalid_body' } }
     case 'invalid_key':

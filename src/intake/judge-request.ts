@@ -3,8 +3,9 @@
  * order of spec 7. Every fault of the 400 classes is listed together; the first class that has one
  * names the refusal.
  */
-import { type AppSettings, type SendPolicy, sendPolicy } from '../email/app.ts'
+
 import { checkLinkAllowed } from '../email/allowed-url.ts'
+import { type AppSettings, type SendPolicy, sendPolicy } from '../email/app.ts'
 import { type AuthLink, parseAuthLink } from '../email/auth-link.ts'
 import { domainOf } from '../email/email-address.ts'
 import { type EmailRequest, parseEmailRequest, type ReceivedBody } from '../email/email-request.ts'
@@ -35,13 +36,17 @@ const idempotencyKeyShape = /^[\x21-\x7e]{1,255}$/
 export function judgeRequest(request: IncomingRequest, sender: Sender, nowMs: number): Judgement {
   const body = parseEmailRequest(request.body, nowMs)
   const link = body.url === undefined ? null : parseAuthLink(body.url, sender.policy.schemes)
-  const bodyIssues = [...checkIdempotencyKey(request.idempotencyKey), ...(body.request.ok ? [] : body.request.issues)]
+  const bodyIssues = [
+    ...checkIdempotencyKey(request.idempotencyKey),
+    ...(body.request.ok ? [] : body.request.issues),
+  ]
   const linkIssues = link === null || link.ok ? [] : link.issues
   if (bodyIssues.length > 0) return reject({ code: 'invalid_body', issues: [...bodyIssues, ...linkIssues] })
   if (linkIssues.length > 0) return reject({ code: 'invalid_url', issues: linkIssues })
   if (!body.request.ok || !link?.ok) throw new Error('a request without issues was not parsed')
   const difference = checkLinkAllowed(link.value, sender.policy)
-  if (difference !== null) return reject({ code: 'url_not_allowed', message: `The link is not allowed for this app. ${difference}` })
+  if (difference !== null)
+    return reject({ code: 'url_not_allowed', message: `The link is not allowed for this app. ${difference}` })
   return { admit: toNewEmail({ request: body.request.value, link: link.value, sender, nowMs }) }
 }
 
@@ -68,6 +73,11 @@ function toNewEmail({ request, link, sender, nowMs }: Accepted): NewEmail {
     id: newId('em', nowMs),
     type: request.type,
     expiresAt: request.expiresAt,
-    content: { to: request.to, url: link.href, ...names, messageIdDomain: domainOf(sender.policy.fromAddress) },
+    content: {
+      to: request.to,
+      url: link.href,
+      ...names,
+      messageIdDomain: domainOf(sender.policy.fromAddress),
+    },
   }
 }

@@ -14,7 +14,9 @@ export type Metrics = {
 
 export type QueueGauge = () => Promise<{ readonly depth: number; readonly oldestAcceptedAt: number | null }>
 
-const secondsBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600, 14_400]
+const secondsBuckets = [
+  0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600, 14_400,
+]
 
 export function newMetrics(queueGauge: QueueGauge, nowMs: () => number): Metrics {
   const registers = [new Registry()]
@@ -38,8 +40,17 @@ export function newMetrics(queueGauge: QueueGauge, nowMs: () => number): Metrics
     buckets: secondsBuckets,
     registers,
   })
-  const relays = new Gauge({ name: 'postern_relay_available', help: '0 while the breaker of a relay is open', labelNames: ['relay'], registers })
-  const oldest = new Gauge({ name: 'postern_queue_oldest_age_seconds', help: 'Age of the oldest queued email', registers })
+  const relays = new Gauge({
+    name: 'postern_relay_available',
+    help: '0 while the breaker of a relay is open',
+    labelNames: ['relay'],
+    registers,
+  })
+  const oldest = new Gauge({
+    name: 'postern_queue_oldest_age_seconds',
+    help: 'Age of the oldest queued email',
+    registers,
+  })
   new Gauge({
     name: 'postern_queue_depth',
     help: 'Emails queued, deferred or being sent',

@@ -17,7 +17,8 @@ export function newOpsListener(deps: OpsDeps): FastifyInstance {
   const app = newListener({ onBug: deps.onBug })
   app.get('/livez', (_request, reply) => sendJson(reply, 200, '{"ok":true}'))
   app.get('/readyz', async (_request, reply) => {
-    if (!deps.isReady()) return sendError(reply, 503, { code: 'stopping', message: 'This process is stopping.' })
+    if (!deps.isReady())
+      return sendError(reply, 503, { code: 'stopping', message: 'This process is stopping.' })
     try {
       await deps.queueGauge()
       return sendJson(reply, 200, '{"ok":true}')

@@ -18,7 +18,8 @@ export function parseKeyRing(text: string): { ring: KeyRing } | { fault: string 
     if (match === null) return { fault: 'each key is written id:base64, separated by commas' }
     const [, id = '', encoded = ''] = match
     const secret = Buffer.from(encoded, 'base64')
-    if (secret.length !== secretBytes) return { fault: `key "${id}" has ${secret.length} bytes instead of ${secretBytes}` }
+    if (secret.length !== secretBytes)
+      return { fault: `key "${id}" has ${secret.length} bytes instead of ${secretBytes}` }
     if (keys.some((key) => key.id === id)) return { fault: `key id "${id}" occurs twice` }
     keys.push({ id, secret })
   }
@@ -76,7 +77,11 @@ const contextKey = (key: SecretKey, context: string): Buffer =>
 export function makeKeyedHash(hashKey: Buffer): (...parts: readonly string[]) => string {
   return (...parts) => {
     const text = parts.map((part) => `${part.length}:${part}`).join('')
-    return hash('sha512-256', Buffer.concat([hashKey, Buffer.from(text)]), 'buffer').toString('base64url', 0, 16)
+    return hash('sha512-256', Buffer.concat([hashKey, Buffer.from(text)]), 'buffer').toString(
+      'base64url',
+      0,
+      16,
+    )
   }
 }
 

@@ -145,7 +145,12 @@ export interface Store {
   findApp(idOrSlug: string): Promise<App | null>
   listApps(): Promise<readonly App[]>
 
-  createKey(key: { app: AppId; hash: KeyHash; name: string | null; expiresAt: number | null }): Promise<KeyRecord>
+  createKey(key: {
+    app: AppId
+    hash: KeyHash
+    name: string | null
+    expiresAt: number | null
+  }): Promise<KeyRecord>
   listKeys(app: AppId): Promise<readonly KeyRecord[]>
   /** Null where there is no such key. Holds for the next request on every node. */
   revokeKey(id: KeyId): Promise<KeyRecord | null>

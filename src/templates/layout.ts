@@ -27,7 +27,7 @@ const style = `
 :root{color-scheme:light dark;supported-color-schemes:light dark}
 body{margin:0;padding:0;width:100%!important}
 a{text-decoration:underline}
-@media (max-width:480px){.card{padding:28px 20px!important}.page{padding:12px 8px!important}.button a{display:block!important}}
+@media (max-width:480px){.card{padding:28px 20px!important}.page{padding:12px 8px!important}.button{width:100%!important}.button a{display:block!important}}
 @media (prefers-color-scheme:dark){
 .page{background:#111317!important}.card{background:${darkCard}!important;border-color:#343a43!important}
 .ink{color:#f1f3f5!important}.soft{color:#b4bcc8!important}.rule{border-color:#343a43!important}}

@@ -3,8 +3,8 @@
  * enough (some 10 µs) to be done at every attempt, so that the time left is always the time left.
  */
 import type { AppSettings } from '../email/app.ts'
-import type { EmailType } from '../email/email-request.ts'
 import type { EmailContent } from '../email/delivery.ts'
+import type { EmailType } from '../email/email-request.ts'
 import { emailVerification } from './email-verification.ts'
 import { renderHtml, renderText } from './layout.ts'
 import type { Expiry, Letter } from './letter.ts'

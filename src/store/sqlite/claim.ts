@@ -40,7 +40,9 @@ function expire(tx: WriteTransaction): void {
 }
 
 function recoverLapsed(tx: WriteTransaction): void {
-  const rows = tx.sql('select * from queue where state = 2 and lease_until <= ? limit ?').all(tx.nowMs, stepMax)
+  const rows = tx
+    .sql('select * from queue where state = 2 and lease_until <= ? limit ?')
+    .all(tx.nowMs, stepMax)
   for (const row of rows as QueueRow[]) {
     const record: AttemptRecord = { at: tx.nowMs, outcome: 'lost' }
     if (row.lost + 1 >= lostMax) {
@@ -71,7 +73,10 @@ function findSuspect(tx: WriteTransaction): string | null {
 }
 
 function pickInTurns(tx: WriteTransaction, request: ClaimRequest): string[] {
-  const rooms = appsWithReadyMail(tx).map((appId) => ({ appId, room: request.perApp - (request.inHand.get(appId) ?? 0) }))
+  const rooms = appsWithReadyMail(tx).map((appId) => ({
+    appId,
+    room: request.perApp - (request.inHand.get(appId) ?? 0),
+  }))
   const open = rooms.filter(({ room }) => room > 0)
   const picked: string[] = []
   let after = new Map<AppId, string>()
@@ -93,7 +98,9 @@ function pickInTurns(tx: WriteTransaction, request: ClaimRequest): string[] {
 
 const readyIds = (tx: WriteTransaction, page: { appId: AppId; after: string; limit: number }): string[] =>
   tx
-    .sql('select email_id from queue where state = 0 and lost < 2 and app_id = ? and email_id > ? order by email_id limit ?')
+    .sql(
+      'select email_id from queue where state = 0 and lost < 2 and app_id = ? and email_id > ? order by email_id limit ?',
+    )
     .all(page.appId, page.after, page.limit)
     .map((row) => row.email_id as string)
 
@@ -104,7 +111,9 @@ function appsWithReadyMail(tx: WriteTransaction): AppId[] {
   let wrapped = start === ''
   let from = start
   while (found.length < appsPerClaim) {
-    const row = tx.sql('select min(app_id) as app_id from queue where state = 0 and lost < 2 and app_id > ?').get(from)
+    const row = tx
+      .sql('select min(app_id) as app_id from queue where state = 0 and lost < 2 and app_id > ?')
+      .get(from)
     const next = (row?.app_id ?? null) as AppId | null
     if (next === null && wrapped) break
     if (next === null) {
@@ -159,7 +168,9 @@ function readContent(tx: WriteTransaction, row: QueueRow): EmailContent | null {
 export function renewLeases(tx: WriteTransaction, holds: readonly Hold[]): EmailId[] {
   return holds
     .filter(({ emailId, fence }) => {
-      const statement = tx.sql('update queue set lease_until = ? where email_id = ? and fence = ? and state = 2')
+      const statement = tx.sql(
+        'update queue set lease_until = ? where email_id = ? and fence = ? and state = 2',
+      )
       return statement.run(tx.nowMs + leaseMs, emailId, fence).changes === 0
     })
     .map((hold) => hold.emailId)

@@ -73,7 +73,10 @@ function insert(tx: WriteTransaction, appId: AppId, email: NewEmail): void {
     tx.nowMs,
     recipient,
   )
-  tx.sql('insert into sealed values (?, ?)').run(id, seal(tx.writer.ring, `email ${id}`, JSON.stringify(content)))
+  tx.sql('insert into sealed values (?, ?)').run(
+    id,
+    seal(tx.writer.ring, `email ${id}`, JSON.stringify(content)),
+  )
 }
 
 function findSender(tx: WriteTransaction, keyHash: KeyHash): { key: CachedKey; app: App } | null {
@@ -111,10 +114,18 @@ type Bucket = readonly [k: string, limit: Limit]
 
 /** Charges all buckets or none; the first one that is full is the hit. `keep` false: only looks. */
 function charge(tx: WriteTransaction, buckets: readonly Bucket[], keep = true): LimitHit | null {
-  const charges = buckets.map(([k, limit]) => ({ k, limit, charge: chargeLimit(limit, tx.rate(k), tx.nowUs) }))
+  const charges = buckets.map(([k, limit]) => ({
+    k,
+    limit,
+    charge: chargeLimit(limit, tx.rate(k), tx.nowUs),
+  }))
   for (const { limit, charge } of charges) {
     if (charge.ok) continue
-    return { quota: limit.quota, windowS: limit.windowUs / 1e6, retryAfterMs: Math.ceil(charge.retryAfterUs / 1000) }
+    return {
+      quota: limit.quota,
+      windowS: limit.windowUs / 1e6,
+      retryAfterMs: Math.ceil(charge.retryAfterUs / 1000),
+    }
   }
   for (const { k, charge } of charges) if (charge.ok && keep) tx.setRate(k, charge.tatUs)
   return null

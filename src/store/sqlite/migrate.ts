@@ -26,10 +26,14 @@ export function migrate(database: Database, nowMs: number): string[] {
   const newest = steps.at(-1)?.version ?? 0
   const present = schemaVersion(database)
   if (present > newest) {
-    throw new SchemaTooNew(`the database has schema ${present}, this Postern knows ${newest}: run the newer Postern`)
+    throw new SchemaTooNew(
+      `the database has schema ${present}, this Postern knows ${newest}: run the newer Postern`,
+    )
   }
   if (present === newest) return []
-  database.connection.exec('create table if not exists migration (version integer primary key, applied_at integer not null) strict')
+  database.connection.exec(
+    'create table if not exists migration (version integer primary key, applied_at integer not null) strict',
+  )
   return steps.flatMap((step) => (applyStep(database, step, nowMs) ? [step.file] : []))
 }
 

@@ -43,7 +43,12 @@ export function recordOutcome(tx: WriteTransaction, hold: Hold, outcome: Deliver
       wait(tx, row, { state: 1, waitMs: outcome.waitMs, attempts: row.attempts, record })
       break
     case 'unattempted':
-      wait(tx, row, { state: outcome.waitMs > 0 ? 1 : 0, waitMs: outcome.waitMs, attempts: row.attempts - 1, record })
+      wait(tx, row, {
+        state: outcome.waitMs > 0 ? 1 : 0,
+        waitMs: outcome.waitMs,
+        attempts: row.attempts - 1,
+        record,
+      })
       break
     default:
       outcome satisfies never
@@ -64,7 +69,9 @@ function attemptRecord(outcome: DeliveryOutcome, at: number): AttemptRecord {
 type Wait = { state: 0 | 1; waitMs: number; attempts: number; record: AttemptRecord }
 
 function wait(tx: WriteTransaction, row: QueueRow, next: Wait): void {
-  tx.sql('update queue set state = ?, due_at = ?, attempts = ?, fence = fence + 1, trail = ? where email_id = ?').run(
+  tx.sql(
+    'update queue set state = ?, due_at = ?, attempts = ?, fence = fence + 1, trail = ? where email_id = ?',
+  ).run(
     next.state,
     Math.min(tx.nowMs + next.waitMs, row.expires_at),
     next.attempts,

@@ -46,7 +46,9 @@ export function listEmails(database: Database, query: EmailQuery, keyedHash: Key
     const used = [...filters, stateFilter].filter(([, value]) => value !== undefined)
     const where = used.length === 0 ? '' : `where ${used.map(([text]) => text).join(' and ')}`
     const values = used.map(([, value]) => value as string | number)
-    return database.sql(`select * from ${table} ${where} order by email_id desc limit ?`).all(...values, query.limit)
+    return database
+      .sql(`select * from ${table} ${where} order by email_id desc limit ?`)
+      .all(...values, query.limit)
   }
   const all = query.state === undefined
   const rows = [
@@ -102,10 +104,15 @@ export function queueSummary(database: Database): QueueSummary {
 
 export function usage(database: Database, app: AppId): UsageDay[] {
   const days = new Map<number, Record<string, number>>()
-  for (const row of database.sql('select day, what, n from usage_day where app_id = ? order by day desc').all(app)) {
+  for (const row of database
+    .sql('select day, what, n from usage_day where app_id = ? order by day desc')
+    .all(app)) {
     const counts = days.get(row.day as number) ?? {}
     counts[row.what as string] = row.n as number
     days.set(row.day as number, counts)
   }
-  return [...days].map(([day, counts]) => ({ day: new Date(day * 86_400_000).toISOString().slice(0, 10), counts }))
+  return [...days].map(([day, counts]) => ({
+    day: new Date(day * 86_400_000).toISOString().slice(0, 10),
+    counts,
+  }))
 }

@@ -32,7 +32,13 @@ const enqueueDeadlineMs = 2000
 export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
   const clock = options.clock ?? newClockOffset()
   const hashKey = prepare(options, readClock(clock))
-  const data: WriterData = { path: options.path, ring: options.ring, hashKey, queueMax: options.queueMax, clock }
+  const data: WriterData = {
+    path: options.path,
+    ring: options.ring,
+    hashKey,
+    queueMax: options.queueMax,
+    clock,
+  }
   return new SqliteStore(options, data)
 }
 
@@ -44,7 +50,8 @@ function prepare({ path, ring }: SqliteOptions, nowMs: number): Buffer {
     return database.transaction(() => {
       const row = database.sql("select sealed from secret where name = 'hash-key'").get()
       const stored = row?.sealed as Uint8Array | undefined
-      const hashKey = stored === undefined ? randomBytes(32) : Buffer.from(unseal(ring, 'hash-key', stored), 'base64')
+      const hashKey =
+        stored === undefined ? randomBytes(32) : Buffer.from(unseal(ring, 'hash-key', stored), 'base64')
       if (stored === undefined || sealingKeyId(stored) !== ring[0].id) {
         const sealed = seal(ring, 'hash-key', hashKey.toString('base64'))
         database.sql("insert or replace into secret values ('hash-key', ?)").run(sealed)
@@ -74,7 +81,9 @@ class SqliteStore implements Store {
     this.#keyedHash = makeKeyedHash(Buffer.from(data.hashKey))
     this.#reader = new Database(options.path, { readOnly: true })
     this.#writer = new Worker(new URL('./writer.ts', import.meta.url), { workerData: data })
-    this.#checkpointer = new Worker(new URL('./checkpointer.ts', import.meta.url), { workerData: { path: options.path } })
+    this.#checkpointer = new Worker(new URL('./checkpointer.ts', import.meta.url), {
+      workerData: { path: options.path },
+    })
     this.#writer.on('message', (message: FromWriter) => {
       this.#groups.get(message.group)?.(message.answers)
       this.#groups.delete(message.group)
@@ -82,7 +91,10 @@ class SqliteStore implements Store {
     for (const thread of [this.#writer, this.#checkpointer]) {
       thread.on('error', (error) => this.#end(error instanceof Error ? error : new Error(String(error))))
     }
-    this.#calls = new GroupedCalls((calls) => this.#runGroup(calls), { groupMax, inFlightMax: groupsInFlight })
+    this.#calls = new GroupedCalls((calls) => this.#runGroup(calls), {
+      groupMax,
+      inFlightMax: groupsInFlight,
+    })
   }
 
   async #runGroup(calls: readonly Call[]): Promise<Settled[]> {

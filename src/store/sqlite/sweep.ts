@@ -24,7 +24,9 @@ export function sweep(tx: WriteTransaction): boolean {
 
 function cancelGoneApps(tx: WriteTransaction): boolean {
   const gone = tx
-    .sql("select app_id, status from app where status = 'deleted' or (status = 'disabled' and status_at <= ?)")
+    .sql(
+      "select app_id, status from app where status = 'deleted' or (status = 'disabled' and status_at <= ?)",
+    )
     .all(tx.nowMs - heldDays * dayMs)
   let more = false
   for (const { app_id, status } of gone) {
@@ -49,10 +51,16 @@ function dropHistory(tx: WriteTransaction): boolean {
 /** One page of the pass over the two tables of keyed hashes; a new pass begins every ten minutes. */
 function passOver(tx: WriteTransaction): boolean {
   const { cursors } = tx.writer
-  if (tx.nowMs - cursors.passEndedAt < passEveryMs && cursors.rate === '' && cursors.idempotency === '') return false
+  if (tx.nowMs - cursors.passEndedAt < passEveryMs && cursors.rate === '' && cursors.idempotency === '')
+    return false
   cursors.rate = dropPage(tx, { table: 'rate', column: 'tat', below: tx.nowUs, after: cursors.rate })
   const below = tx.nowMs - idempotencyMs
-  cursors.idempotency = dropPage(tx, { table: 'idempotency', column: 'at', below, after: cursors.idempotency })
+  cursors.idempotency = dropPage(tx, {
+    table: 'idempotency',
+    column: 'at',
+    below,
+    after: cursors.idempotency,
+  })
   if (cursors.rate !== '' || cursors.idempotency !== '') return true
   cursors.passEndedAt = tx.nowMs
   return false
@@ -62,7 +70,9 @@ type Page = { table: 'rate' | 'idempotency'; column: string; below: number; afte
 
 /** Deletes what is stale in one page of a table; where the next page begins, '' at the end. */
 function dropPage(tx: WriteTransaction, { table, column, below, after }: Page): string {
-  const last = tx.sql(`select k from ${table} where k > ? order by k limit 1 offset ?`).get(after, passMax - 1)?.k
+  const last = tx
+    .sql(`select k from ${table} where k > ? order by k limit 1 offset ?`)
+    .get(after, passMax - 1)?.k
   const until = last === undefined ? '~' : String(last)
   tx.sql(`delete from ${table} where k > ? and k <= ? and ${column} < ?`).run(after, until, below)
   return last === undefined ? '' : until

@@ -96,7 +96,11 @@ export class WriteTransaction {
 
   /** Today's count, as it will be at the end of this transaction. */
   usage(appId: AppId, what: string): number {
-    const stored = this.sql('select n from usage_day where app_id = ? and day = ? and what = ?').get(appId, this.day, what)
+    const stored = this.sql('select n from usage_day where app_id = ? and day = ? and what = ?').get(
+      appId,
+      this.day,
+      what,
+    )
     return Number(stored?.n ?? 0) + (this.#usage.get(`${appId} ${what}`)?.by ?? 0)
   }
 

@@ -20,7 +20,12 @@ function invitationParagraphs(app: string, { organisationName, inviterName }: In
     inviterName === undefined
       ? ['You have been invited to join ', organisation, ` on ${app}.`]
       : [{ name: inviterName }, ' has invited you to join ', organisation, ` on ${app}.`]
-  return [invitation, [`The names in quotation marks were typed by the sender of this invitation; ${app} has not checked them.`]]
+  return [
+    invitation,
+    [
+      `The names in quotation marks were typed by the sender of this invitation; ${app} has not checked them.`,
+    ],
+  ]
 }
 
 export const en: Strings = {
@@ -37,7 +42,11 @@ export const en: Strings = {
     subject: `Confirm your email address for ${app}`,
     preheader: 'One step left: confirm that this address is yours.',
     heading: 'Confirm your email address',
-    paragraphs: [[`Press the button to confirm that this email address is yours, so that ${app} can use it for your account.`]],
+    paragraphs: [
+      [
+        `Press the button to confirm that this email address is yours, so that ${app} can use it for your account.`,
+      ],
+    ],
     button: 'Confirm address',
     ignore: `If you have not given this address to ${app}, ignore this email: nothing will be confirmed.`,
   }),

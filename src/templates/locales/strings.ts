@@ -4,9 +4,15 @@
  */
 import type { Expiry, Letter } from '../letter.ts'
 
-type Words = Pick<Letter, 'subject' | 'preheader' | 'heading' | 'paragraphs' | 'button'> & { readonly ignore: string }
+type Words = Pick<Letter, 'subject' | 'preheader' | 'heading' | 'paragraphs' | 'button'> & {
+  readonly ignore: string
+}
 
-export type Invitation = { readonly organisationName: string; readonly inviterName?: string; readonly plain: boolean }
+export type Invitation = {
+  readonly organisationName: string
+  readonly inviterName?: string
+  readonly plain: boolean
+}
 
 export type Strings = {
   readonly direction: 'ltr' | 'rtl'

@@ -1,0 +1,77 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { chargeLimit, type Limit } from './limit.ts'
+
+const tenAnHour: Limit = { quota: 10, windowUs: 3_600_000_000 }
+const sixMinutesUs = 360_000_000
+const t0 = 1_795_200_000_000_000
+
+test('the burst is the whole limit, then one per interval', () => {
+  let tat = 0
+  for (let i = 0; i < 10; i++) {
+    const charge = chargeLimit(tenAnHour, tat, t0)
+    assert.ok(charge.ok)
+    tat = charge.tatUs
+  }
+  assert.deepEqual(chargeLimit(tenAnHour, tat, t0), { ok: false, retryAfterUs: sixMinutesUs })
+  assert.equal(chargeLimit(tenAnHour, tat, t0 + sixMinutesUs - 1).ok, false)
+  assert.equal(chargeLimit(tenAnHour, tat, t0 + sixMinutesUs).ok, true)
+})
+
+test('coming back when told to is enough, and a microsecond earlier is not', () => {
+  const limits = fc.record({
+    quota: fc.integer({ min: 1, max: 10_000 }),
+    windowUs: fc.constantFrom(60_000_000, 3_600_000_000),
+  })
+  fc.assert(
+    fc.property(limits, fc.nat(), (limit, ahead) => {
+      const burstUs = Math.ceil(limit.windowUs / limit.quota) * limit.quota
+      const tatUs = t0 + (ahead % burstUs)
+      const charge = chargeLimit(limit, tatUs, t0)
+      if (charge.ok) return
+      assert.equal(chargeLimit(limit, tatUs, t0 + charge.retryAfterUs).ok, true)
+      assert.equal(chargeLimit(limit, tatUs, t0 + charge.retryAfterUs - 1).ok, false)
+    }),
+  )
+})
+
+test('never more than quota plus what the elapsed time allows', () => {
+  const gaps = fc.array(fc.integer({ min: 0, max: 600_000_000 }), { maxLength: 200 })
+  fc.assert(
+    fc.property(gaps, (waits) => {
+      let [tat, now, passed] = [0, t0, 0]
+      for (const wait of waits) {
+        now += wait
+        const charge = chargeLimit(tenAnHour, tat, now)
+        if (!charge.ok) continue
+        passed += 1
+        tat = charge.tatUs
+      }
+      assert.ok(passed <= 10 + (now - t0) / sixMinutesUs)
+    }),
+  )
+})
+
+test('a clock stepped back a day locks for one window at most', () => {
+  let tat = 0
+  for (let i = 0; i < 10; i++) {
+    const charge = chargeLimit(tenAnHour, tat, t0)
+    if (charge.ok) tat = charge.tatUs
+  }
+  const earlier = t0 - 86_400_000_000
+  const charge = chargeLimit(tenAnHour, tat, earlier)
+  assert.ok(!charge.ok)
+  assert.ok(charge.retryAfterUs <= tenAnHour.windowUs)
+})
+
+test('a clock stepped forward grants one burst at most', () => {
+  let [tat, passed] = [0, 0]
+  for (let i = 0; i < 40; i++) {
+    const charge = chargeLimit(tenAnHour, tat, i < 20 ? t0 : t0 + 86_400_000_000)
+    if (!charge.ok) continue
+    passed += 1
+    tat = charge.tatUs
+  }
+  assert.equal(passed, 20)
+})

@@ -1,0 +1,66 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import {
+  formatKeyRing,
+  KeyMissing,
+  type KeyRing,
+  makeKeyedHash,
+  newSecretKey,
+  parseKeyRing,
+  seal,
+  unseal,
+} from './key-ring.ts'
+
+const ringOf = (...ids: string[]): KeyRing => {
+  const parsed = parseKeyRing(ids.map(newSecretKey).join(','))
+  assert.ok('ring' in parsed)
+  return parsed.ring
+}
+
+test('a ring is read back as it was written', () => {
+  const ring = ringOf('a', 'b')
+  assert.deepEqual(parseKeyRing(`${formatKeyRing(ring)}\n`), { ring })
+})
+
+test('faults are named without the secret', () => {
+  for (const text of ['', 'abc', 'a:short', 'a:!!!', `${newSecretKey('a')},${newSecretKey('a')}`]) {
+    const parsed = parseKeyRing(text)
+    assert.ok('fault' in parsed, text)
+    assert.doesNotMatch(parsed.fault, /[A-Za-z0-9+/]{20}/)
+  }
+})
+
+test('what was sealed opens for the same context alone', () => {
+  const ring = ringOf('a')
+  const sealed = seal(ring, 'email 1', 'secret text é')
+  assert.equal(unseal(ring, 'email 1', sealed), 'secret text é')
+  assert.throws(() => unseal(ring, 'email 2', sealed))
+  assert.throws(() => unseal(ringOf('a'), 'email 1', sealed))
+})
+
+test('any flipped bit is noticed', () => {
+  const ring = ringOf('a')
+  const sealed = seal(ring, 'x', 'text')
+  for (let bit = 0; bit < sealed.length * 8; bit++) {
+    const altered = Buffer.from(sealed)
+    altered[bit >> 3] = (altered[bit >> 3] ?? 0) ^ (1 << (bit & 7))
+    assert.throws(() => unseal(ring, 'x', altered), `bit ${bit}`)
+  }
+})
+
+test('after rotation the old key still opens; once it has left the ring nothing does', () => {
+  const old = ringOf('old')
+  const sealed = seal(old, 'x', 'text')
+  const rotated: KeyRing = [ringOf('new')[0], ...old]
+  assert.equal(unseal(rotated, 'x', sealed), 'text')
+  assert.equal(seal(rotated, 'x', 'text').subarray(1, 4).toString(), 'new')
+  assert.throws(() => unseal([rotated[0]], 'x', sealed), KeyMissing)
+})
+
+test('keyed hashes differ by key and by how the parts are split', () => {
+  const one = makeKeyedHash(Buffer.alloc(32, 1))
+  assert.equal(one('a', 'b'), one('a', 'b'))
+  assert.notEqual(one('a', 'b'), makeKeyedHash(Buffer.alloc(32, 2))('a', 'b'))
+  assert.notEqual(one('ab', 'c'), one('a', 'bc'))
+  assert.notEqual(one('a:1', 'b'), one('a', '1:b'))
+})

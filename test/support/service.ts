@@ -1,0 +1,158 @@
+/** A whole service on a temporary folder: real SQLite, real listeners on free ports. */
+import { randomBytes } from 'node:crypto'
+import { join } from 'node:path'
+import { pino } from 'pino'
+import { type Service, startService } from '../../src/compose.ts'
+import type { Config, RelayConfig } from '../../src/config.ts'
+import { type App, type AppSettings, defaultSettings } from '../../src/email/app.ts'
+import { hashDeliveryKey, newDeliveryKey } from '../../src/email/delivery-key.ts'
+import type { KeyId } from '../../src/email/id.ts'
+import { type ClockOffset, moveClock, newClockOffset } from '../../src/store/clock.ts'
+import type { KeyRing } from '../../src/store/key-ring.ts'
+import { assertDescribed } from './openapi.ts'
+import { type Scope, temporaryFolder } from './temporary.ts'
+
+export const newRing = (id = 'test'): KeyRing => [{ id, secret: randomBytes(32) }]
+
+export const testSettings: AppSettings = {
+  ...defaultSettings,
+  name: 'Acme',
+  from: { name: 'Acme', address: 'auth@acme.test' },
+  allowedUrls: ['https://app.acme.test'],
+  appSchemes: ['acme'],
+  limits: { keyPerMinute: 100_000, recipientPerHour: 10, daily: 1_000_000 },
+}
+
+export type TestOptions = Partial<Pick<Config, 'relays' | 'queueMax' | 'ring' | 'databasePath'>> & {
+  settings?: Partial<AppSettings>
+  roles?: Config['roles']
+}
+
+export type Answer = {
+  status: number
+  headers: Headers
+  body: { ok: boolean; error: { code: string; message: string; requestId: string; issues?: Issue[] } }
+}
+type Issue = { field: string; code: string; message: string }
+
+export type TestService = Service & {
+  readonly app: App
+  readonly key: string
+  readonly keyId: KeyId
+  readonly clock: ClockOffset
+  readonly config: Config
+  /** Everything the log said, as lines. */
+  readonly log: string[]
+  readonly apiUrl: string
+  advance(byMs: number): void
+  post(body?: unknown, headers?: Record<string, string>): Promise<Answer>
+}
+
+const anyPort = { host: '127.0.0.1', port: 0 }
+
+export function testConfig(scope: Scope, options: TestOptions = {}): Config {
+  return {
+    databasePath: options.databasePath ?? join(temporaryFolder(scope), 'postern.db'),
+    ring: options.ring ?? newRing(),
+    relays: options.relays ?? [],
+    roles: options.roles ?? new Set(['api', 'worker'] as const),
+    api: anyPort,
+    ops: anyPort,
+    console: options.relays === undefined ? anyPort : null,
+    queueMax: options.queueMax ?? 1_000_000,
+    logLevel: 'debug',
+  }
+}
+
+export const relayTo = (port: number, more: Partial<RelayConfig['address']> = {}): RelayConfig => ({
+  address: { host: '127.0.0.1', port, tls: 'none', credentials: null, ...more },
+  connectionsMax: 5,
+  rate: null,
+})
+
+/** A body that is accepted. */
+export const validBody = (
+  change: Record<string, unknown> = {},
+  nowMs = Date.now(),
+): Record<string, unknown> => ({
+  to: 'ada@example.com',
+  type: 'magic_link',
+  url: 'https://app.acme.test/auth?token=abc',
+  expiresAt: new Date(nowMs + 900_000).toISOString(),
+  ...change,
+})
+
+export async function startTestService(scope: Scope, options: TestOptions = {}): Promise<TestService> {
+  const config = testConfig(scope, options)
+  const clock = newClockOffset()
+  const log: string[] = []
+  const sink = pino({ level: 'debug', base: null }, { write: (line: string) => void log.push(line) })
+  const onRuin = (error: Error) => {
+    throw error
+  }
+  const service = await startService(config, { onRuin, clock, log: sink })
+  let ended: Promise<void> | null = null
+  const stop: Service['stop'] = (stopOptions) => {
+    ended ??= service.stop(stopOptions)
+    return ended
+  }
+  scope.after(() => stop())
+  const { app, key, keyId } = await newSender(service, 'acme', { ...testSettings, ...options.settings })
+  const apiUrl = `${service.urls.api}/v1/email`
+  const post = async (body: unknown = validBody(), headers: Record<string, string> = {}): Promise<Answer> => {
+    const authorization = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
+    return send(
+      apiUrl,
+      typeof body === 'string' || body instanceof Uint8Array ? body : JSON.stringify(body),
+      { ...authorization, ...headers },
+    )
+  }
+  return {
+    ...service,
+    stop,
+    app,
+    key,
+    keyId,
+    clock,
+    config,
+    log,
+    apiUrl,
+    post,
+    advance: (byMs) => moveClock(clock, byMs),
+  }
+}
+
+/** One POST, held against the OpenAPI document. A header given as '' is left out. */
+export async function send(
+  url: string,
+  body: string | Uint8Array,
+  headers: Record<string, string>,
+): Promise<Answer> {
+  const present = Object.fromEntries(Object.entries(headers).filter(([, value]) => value !== ''))
+  const response = await fetch(url, { method: 'POST', headers: present, body })
+  const answer = {
+    status: response.status,
+    headers: response.headers,
+    body: (await response.json()) as Answer['body'],
+  }
+  assertDescribed(answer.status, answer.headers, answer.body)
+  return answer
+}
+
+/** An app with a key of its own. */
+export async function newSender(
+  service: Pick<Service, 'store'>,
+  slug: string,
+  settings: AppSettings = testSettings,
+) {
+  const app = await service.store.createApp(slug, settings)
+  if (app === null) throw new Error(`the slug ${slug} is taken`)
+  const key = newDeliveryKey()
+  const made = await service.store.createKey({
+    app: app.id,
+    hash: hashDeliveryKey(key),
+    name: null,
+    expiresAt: null,
+  })
+  return { app, key, keyId: made.id }
+}

@@ -1,0 +1,142 @@
+/**
+ * Real SMTP servers on sockets: one that takes everything (smtp-server), and one that follows a
+ * script, for the faults that no well-kept server makes.
+ */
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import { createServer, type Server, type Socket } from 'node:net'
+import { SMTPServer, type SMTPServerOptions } from 'smtp-server'
+import type { Scope } from './temporary.ts'
+import { eventually } from './wait.ts'
+
+export type Received = { from: string; to: string[]; raw: string; secure: boolean; user: string | undefined }
+
+/** Takes every message and keeps it. */
+export async function startSmtpServer(scope: Scope, options: SMTPServerOptions = {}) {
+  const received: Received[] = []
+  const server = new SMTPServer({
+    authOptional: true,
+    disabledCommands: ['STARTTLS'],
+    logger: false,
+    onData(stream, session, callback) {
+      const chunks: Buffer[] = []
+      stream.on('data', (chunk: Buffer) => chunks.push(chunk))
+      stream.on('end', () => {
+        const { mailFrom, rcptTo } = session.envelope
+        received.push({
+          from: mailFrom === false ? '' : mailFrom.address,
+          to: rcptTo.map((recipient) => recipient.address),
+          raw: Buffer.concat(chunks).toString('utf8'),
+          secure: session.secure,
+          user: session.user,
+        })
+        callback(null, 'queued')
+      })
+    },
+    ...options,
+  })
+  server.on('error', () => {})
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  scope.after(() => new Promise((resolve) => server.close(() => resolve(undefined))))
+  const { port } = server.server.address() as AddressInfo
+  const first = () => eventually(() => received[0])
+  return { port, received, first }
+}
+
+/** What a scripted server does at one step: a reply to send, or a deed. */
+export type Deed = string | ((socket: Socket) => void)
+export type Script = {
+  greeting?: Deed
+  ehlo?: Deed
+  starttls?: Deed
+  auth?: Deed
+  mail?: Deed
+  rcpt?: Deed
+  data?: Deed
+  /** After the final dot. */
+  dot?: Deed
+}
+
+const defaults: Required<Script> = {
+  greeting: '220 scripted ESMTP',
+  ehlo: '250 scripted',
+  starttls: '454 4.7.0 no TLS here',
+  auth: '235 2.7.0 ok',
+  mail: '250 2.1.0 ok',
+  rcpt: '250 2.1.5 ok',
+  data: '354 go on',
+  dot: '250 2.0.0 taken',
+}
+
+/** Ends the connection without a word. */
+export const drop = (socket: Socket): void => void socket.destroy()
+/** Never answers. */
+export const silence = (): void => {}
+
+/**
+ * A server that follows `script`, which may be a function of the connection's number (from 0).
+ * `transcript` holds what clients sent, a line each; `messages` the bodies taken.
+ */
+export async function startScriptedServer(scope: Scope, script: Script | ((connection: number) => Script)) {
+  const transcript: string[] = []
+  const messages: string[] = []
+  const sockets = new Set<Socket>()
+  const server: Server = createServer((socket) => {
+    const number = sockets.size
+    sockets.add(socket)
+    socket.on('error', () => {})
+    const steps = { ...defaults, ...(typeof script === 'function' ? script(number) : script) }
+    serve(socket, steps, { transcript, messages })
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  scope.after(() => {
+    for (const socket of sockets) socket.destroy()
+    server.close()
+  })
+  return {
+    port: (server.address() as AddressInfo).port,
+    transcript,
+    messages,
+    connections: () => sockets.size,
+  }
+}
+
+type Record = { transcript: string[]; messages: string[] }
+
+function serve(socket: Socket, steps: Required<Script>, { transcript, messages }: Record): void {
+  const act = (deed: Deed) => (typeof deed === 'string' ? void socket.write(`${deed}\r\n`) : deed(socket))
+  let pending = ''
+  let inData = false
+  act(steps.greeting)
+  socket.on('data', (chunk) => {
+    pending += chunk.toString('utf8')
+    for (;;) {
+      const end = pending.indexOf(inData ? '\r\n.\r\n' : '\r\n')
+      if (end < 0) return
+      const piece = pending.slice(0, end)
+      pending = pending.slice(end + (inData ? 5 : 2))
+      if (inData) {
+        inData = false
+        messages.push(piece)
+        act(steps.dot)
+        continue
+      }
+      transcript.push(piece)
+      const verb = piece.split(' ')[0]?.toUpperCase()
+      if (verb === 'DATA') inData = typeof steps.data === 'string' && steps.data.startsWith('354')
+      const deeds: { [verb: string]: Deed } = {
+        EHLO: steps.ehlo,
+        HELO: steps.ehlo,
+        STARTTLS: steps.starttls,
+        AUTH: steps.auth,
+        MAIL: steps.mail,
+        RCPT: steps.rcpt,
+        DATA: steps.data,
+        RSET: '250 ok',
+        QUIT: '221 bye',
+      }
+      act(deeds[verb ?? ''] ?? '500 5.5.2 what?')
+    }
+  })
+}
