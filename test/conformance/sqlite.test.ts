@@ -1,0 +1,24 @@
+import { join } from 'node:path'
+import { moveClock, newClockOffset } from '../../src/store/clock.ts'
+import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts'
+import { newRing } from '../support/service.ts'
+import { temporaryFolder } from '../support/temporary.ts'
+import { describeStore, rememberRing } from './store.ts'
+
+describeStore({
+  name: 'SQLite',
+  async open(t, options = {}) {
+    const path = join(temporaryFolder(t), 'postern.db')
+    const clock = newClockOffset()
+    const ring = options.ring ?? newRing()
+    const onRuin = (error: Error) => {
+      throw error
+    }
+    const open = (change: { ring?: typeof ring; queueMax?: number } = {}) =>
+      openSqliteStore({ path, ring, queueMax: options.queueMax ?? 1_000_000, clock, onRuin, ...change })
+    const store = await open()
+    rememberRing(store, ring)
+    t.after(() => store.close())
+    return { store, advance: (byMs) => moveClock(clock, byMs), reopen: open }
+  },
+})
