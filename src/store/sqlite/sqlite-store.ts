@@ -74,6 +74,7 @@ class SqliteStore implements Store {
   readonly #onRuin: (error: Error) => void
   #nextGroup = 0
   #ended: Error | null = null
+  #closed: Promise<void> | null = null
 
   constructor(options: SqliteOptions, data: WriterData) {
     this.#onRuin = options.onRuin
@@ -154,7 +155,12 @@ class SqliteStore implements Store {
 
   now = (): number => readClock(this.#clock)
 
-  async close(): Promise<void> {
+  close(): Promise<void> {
+    this.#closed ??= this.#close()
+    return this.#closed
+  }
+
+  async #close(): Promise<void> {
     this.#ended ??= new StoreUnavailable('the store is closed')
     const ends = [this.#writer, this.#checkpointer].map((thread) => {
       const end = new Promise((resolve) => thread.once('exit', resolve))
