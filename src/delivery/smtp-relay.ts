@@ -92,7 +92,7 @@ export class SmtpRelay implements Relay {
     }
     const { code } = parseReply(failure.reply ?? '')
     const wasOpen = this.#breaker.open
-    this.#breaker.failed(code !== null || /ETLS|CERT|EAUTH/.test(failure.fault))
+    this.#breaker.failed(code !== null || /ETLS|EAUTH|certificate/i.test(failure.fault))
     const reason = failure.reply ?? failure.fault
     if (!wasOpen && this.#breaker.open) this.#options.onChange({ relay: this.name, available: false, reason })
   }

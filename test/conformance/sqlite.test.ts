@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { moveClock, newClockOffset } from '../../src/store/clock.ts'
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts'
 import { newRing } from '../support/service.ts'
-import { temporaryFolder } from '../support/temporary.ts'
+import { atEnd, temporaryFolder } from '../support/temporary.ts'
 import { describeStore, rememberRing } from './store.ts'
 
 describeStore({
@@ -18,7 +18,7 @@ describeStore({
       openSqliteStore({ path, ring, queueMax: options.queueMax ?? 1_000_000, clock, onRuin, ...change })
     const store = await open()
     rememberRing(store, ring)
-    t.after(() => store.close())
+    atEnd(t, () => store.close())
     return { store, advance: (byMs) => moveClock(clock, byMs), reopen: open }
   },
 })

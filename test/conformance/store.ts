@@ -3,7 +3,7 @@
  * of what is durable, exact and private, and know nothing of SQL.
  */
 import assert from 'node:assert/strict'
-import { test, type TestContext } from 'node:test'
+import { type TestContext, test } from 'node:test'
 import type { App, AppSettings } from '../../src/email/app.ts'
 import type { DeliveryOutcome } from '../../src/email/delivery.ts'
 import { hashDeliveryKey, type KeyHash, newDeliveryKey } from '../../src/email/delivery-key.ts'
@@ -12,6 +12,7 @@ import { type AppId, type KeyId, newId } from '../../src/email/id.ts'
 import type { KeyRing } from '../../src/store/key-ring.ts'
 import { type Claim, type EnqueueRequest, leaseMs, type Store } from '../../src/store/store.ts'
 import { newRing, testSettings } from '../support/service.ts'
+import { atEnd } from '../support/temporary.ts'
 
 /** One store on data of its own. */
 export type Subject = {
@@ -28,11 +29,21 @@ export type Engine = {
 
 const day = 86_400_000
 const delivered: DeliveryOutcome = { kind: 'delivered', reply: '250 ok', relay: 'relay:25' }
-const deferred = (waitMs: number): DeliveryOutcome => ({ kind: 'deferred', reply: '451 later', relay: 'relay:25', ambiguous: false, waitMs })
+const deferred = (waitMs: number): DeliveryOutcome => ({
+  kind: 'deferred',
+  reply: '451 later',
+  relay: 'relay:25',
+  ambiguous: false,
+  waitMs,
+})
 
 type Sender = { app: App; keyHash: KeyHash; keyId: KeyId }
 
-async function newSender(store: Store, slug: string, limits: Partial<AppSettings['limits']> = {}): Promise<Sender> {
+async function newSender(
+  store: Store,
+  slug: string,
+  limits: Partial<AppSettings['limits']> = {},
+): Promise<Sender> {
   const settings = { ...testSettings, limits: { ...testSettings.limits, ...limits } }
   const app = await store.createApp(slug, settings)
   assert.ok(app)
@@ -43,7 +54,11 @@ async function newSender(store: Store, slug: string, limits: Partial<AppSettings
 
 let serial = 0
 
-function request(store: Store, sender: Sender, more: { to?: string; idem?: string; body?: string; lifeMs?: number } = {}): EnqueueRequest {
+function request(
+  store: Store,
+  sender: Sender,
+  more: { to?: string; idem?: string; body?: string; lifeMs?: number } = {},
+): EnqueueRequest {
   const to = (more.to ?? `r${serial++}@example.com`) as EmailAddress
   return {
     keyHash: sender.keyHash,
@@ -78,8 +93,11 @@ const kinds = (results: readonly { kind: string }[]) => {
 
 /** Registers all cases for one engine. */
 export function describeStore(engine: Engine): void {
-  const it = (name: string, run: (t: TestContext, subject: Subject) => Promise<void>, options?: { queueMax?: number }) =>
-    test(`${engine.name}: ${name}`, async (t) => run(t, await engine.open(t, options)))
+  const it = (
+    name: string,
+    run: (t: TestContext, subject: Subject) => Promise<void>,
+    options?: { queueMax?: number },
+  ) => test(`${engine.name}: ${name}`, async (t) => run(t, await engine.open(t, options)))
   keysAndApps(it)
   limits(it)
   idempotency(it)
@@ -90,7 +108,11 @@ export function describeStore(engine: Engine): void {
   upkeep(it)
 }
 
-type It = (name: string, run: (t: TestContext, subject: Subject) => Promise<void>, options?: { queueMax?: number }) => void
+type It = (
+  name: string,
+  run: (t: TestContext, subject: Subject) => Promise<void>,
+  options?: { queueMax?: number },
+) => void
 
 function keysAndApps(it: It): void {
   it('an unknown key is refused, a known one queues', async (_t, { store }) => {
@@ -101,21 +123,26 @@ function keysAndApps(it: It): void {
     assert.equal((await store.queueGauge()).depth, 1)
   })
 
-  it('judged by settings that are not the current ones: judge again, nothing charged', async (_t, { store }) => {
+  it('judged by settings that are not the current ones: judge again, nothing charged', async (_t, {
+    store,
+  }) => {
     const sender = await newSender(store, 'a', { keyPerMinute: 1 })
     const stale = await store.enqueue({ ...request(store, sender), appVersion: null })
     assert.ok(stale.kind === 'judge_again' && stale.app.id === sender.app.id)
     const app = await store.updateApp(sender.app.id, { settings: { ...sender.app.settings, name: 'New' } })
     const again = await store.enqueue(request(store, sender))
     assert.ok(again.kind === 'judge_again' && again.app.settings.name === 'New')
-    assert.equal((await store.enqueue({ ...request(store, sender), appVersion: app?.version ?? 0 })).kind, 'queued')
+    assert.equal(
+      (await store.enqueue({ ...request(store, sender), appVersion: app?.version ?? 0 })).kind,
+      'queued',
+    )
   })
 
   it('a revocation by another process holds for the very next request', async (t, { store, reopen }) => {
     const sender = await newSender(store, 'a')
     assert.equal((await store.enqueue(request(store, sender))).kind, 'queued')
     const other = await reopen()
-    t.after(() => other.close())
+    atEnd(t, () => other.close())
     await other.revokeKey(sender.keyId)
     assert.equal((await store.enqueue(request(store, sender))).kind, 'invalid_key')
   })
@@ -131,7 +158,10 @@ function keysAndApps(it: It): void {
     await store.updateApp(sender.app.id, { status: 'disabled' })
     assert.equal((await store.enqueue(request(store, sender))).kind, 'invalid_key')
     const enabled = await store.updateApp(sender.app.id, { status: 'active' })
-    assert.equal((await store.enqueue({ ...request(store, sender), appVersion: enabled?.version ?? 0 })).kind, 'queued')
+    assert.equal(
+      (await store.enqueue({ ...request(store, sender), appVersion: enabled?.version ?? 0 })).kind,
+      'queued',
+    )
     assert.equal(await store.deleteApp(sender.app.id), true)
     assert.equal(await store.deleteApp(sender.app.id), false)
     assert.equal((await store.enqueue(request(store, sender))).kind, 'invalid_key')
@@ -163,7 +193,11 @@ function keysAndApps(it: It): void {
 function limits(it: It): void {
   it('every request charges its key, valid or not, exactly', async (_t, { store, advance }) => {
     const sender = await newSender(store, 'a', { keyPerMinute: 5 })
-    const results = await Promise.all(Array.from({ length: 8 }, (_, i) => store.enqueue(i % 2 === 0 ? refusal(sender) : request(store, sender))))
+    const results = await Promise.all(
+      Array.from({ length: 8 }, (_, i) =>
+        store.enqueue(i % 2 === 0 ? refusal(sender) : request(store, sender)),
+      ),
+    )
     assert.equal(results.filter((result) => result.kind === 'key_rate_limited').length, 3)
     const hit = await store.enqueue(refusal(sender))
     assert.ok(hit.kind === 'key_rate_limited')
@@ -176,7 +210,10 @@ function limits(it: It): void {
   it('the recipient limit counts emails accepted, in any case of letters', async (_t, { store, advance }) => {
     const sender = await newSender(store, 'a', { recipientPerHour: 3 })
     const post = (to: string) => store.enqueue(request(store, sender, { to }))
-    assert.deepEqual(kinds(await Promise.all(['Ada@x.org', 'ada@x.org', 'ADA@x.org', 'ada@x.org'].map(post))), { queued: 3, recipient_rate_limited: 1 })
+    assert.deepEqual(
+      kinds(await Promise.all(['Ada@x.org', 'ada@x.org', 'ADA@x.org', 'ada@x.org'].map(post))),
+      { queued: 3, recipient_rate_limited: 1 },
+    )
     assert.equal((await post('bob@x.org')).kind, 'queued')
     advance(20 * 60_000)
     assert.equal((await post('ada@x.org')).kind, 'queued')
@@ -185,15 +222,25 @@ function limits(it: It): void {
 
   it('tags and the dots of Gmail share a bucket of five times the limit', async (_t, { store }) => {
     const sender = await newSender(store, 'a', { recipientPerHour: 2 })
-    const results = await Promise.all(Array.from({ length: 12 }, (_, i) => store.enqueue(request(store, sender, { to: `a.da+${i}@gmail.com` }))))
+    const results = await Promise.all(
+      Array.from({ length: 12 }, (_, i) =>
+        store.enqueue(request(store, sender, { to: `a.da+${i}@gmail.com` })),
+      ),
+    )
     assert.deepEqual(kinds(results), { queued: 10, recipient_rate_limited: 2 })
   })
 
   it('the limits of one app are not those of another', async (_t, { store }) => {
-    const [one, two] = [await newSender(store, 'a', { recipientPerHour: 1 }), await newSender(store, 'b', { recipientPerHour: 1 })]
+    const [one, two] = [
+      await newSender(store, 'a', { recipientPerHour: 1 }),
+      await newSender(store, 'b', { recipientPerHour: 1 }),
+    ]
     assert.equal((await store.enqueue(request(store, one, { to: 'ada@x.org' }))).kind, 'queued')
     assert.equal((await store.enqueue(request(store, two, { to: 'ada@x.org' }))).kind, 'queued')
-    assert.equal((await store.enqueue(request(store, one, { to: 'ada@x.org' }))).kind, 'recipient_rate_limited')
+    assert.equal(
+      (await store.enqueue(request(store, one, { to: 'ada@x.org' }))).kind,
+      'recipient_rate_limited',
+    )
   })
 
   it('the daily limit ends with the UTC day', async (_t, { store, advance }) => {
@@ -210,32 +257,58 @@ function limits(it: It): void {
   it('a refused email costs nothing but its key', async (_t, { store }) => {
     const sender = await newSender(store, 'a', { recipientPerHour: 1, daily: 2 })
     assert.equal((await store.enqueue(request(store, sender, { to: 'ada@x.org' }))).kind, 'queued')
-    for (let i = 0; i < 3; i++) assert.equal((await store.enqueue(request(store, sender, { to: 'ada@x.org' }))).kind, 'recipient_rate_limited')
+    for (let i = 0; i < 3; i++)
+      assert.equal(
+        (await store.enqueue(request(store, sender, { to: 'ada@x.org' }))).kind,
+        'recipient_rate_limited',
+      )
     assert.equal((await store.enqueue(request(store, sender, { to: 'bob@x.org' }))).kind, 'queued')
-    for (let i = 0; i < 3; i++) assert.equal((await store.enqueue(request(store, sender, { to: 'cy@x.org' }))).kind, 'daily_limit_reached')
-    await store.updateApp(sender.app.id, { settings: { ...sender.app.settings, limits: { ...sender.app.settings.limits, daily: 3 } } })
+    for (let i = 0; i < 3; i++)
+      assert.equal(
+        (await store.enqueue(request(store, sender, { to: 'cy@x.org' }))).kind,
+        'daily_limit_reached',
+      )
+    await store.updateApp(sender.app.id, {
+      settings: { ...sender.app.settings, limits: { ...sender.app.settings.limits, daily: 3 } },
+    })
     const app = await store.findApp('a')
-    assert.equal((await store.enqueue({ ...request(store, sender, { to: 'cy@x.org' }), appVersion: app?.version ?? 0 })).kind, 'queued')
+    assert.equal(
+      (await store.enqueue({ ...request(store, sender, { to: 'cy@x.org' }), appVersion: app?.version ?? 0 }))
+        .kind,
+      'queued',
+    )
   })
 
   it('limits hold across processes and restarts', async (t, { store, reopen }) => {
     const sender = await newSender(store, 'a', { recipientPerHour: 6, daily: 100 })
     const other = await reopen()
-    t.after(() => other.close())
-    const results = await Promise.all(Array.from({ length: 20 }, (_, i) => (i % 2 === 0 ? store : other).enqueue(request(store, sender, { to: 'ada@x.org' }))))
+    atEnd(t, () => other.close())
+    const results = await Promise.all(
+      Array.from({ length: 20 }, (_, i) =>
+        (i % 2 === 0 ? store : other).enqueue(request(store, sender, { to: 'ada@x.org' })),
+      ),
+    )
     assert.deepEqual(kinds(results), { queued: 6, recipient_rate_limited: 14 })
     const third = await reopen()
-    t.after(() => third.close())
-    assert.equal((await third.enqueue(request(store, sender, { to: 'ada@x.org' }))).kind, 'recipient_rate_limited')
+    atEnd(t, () => third.close())
+    assert.equal(
+      (await third.enqueue(request(store, sender, { to: 'ada@x.org' }))).kind,
+      'recipient_rate_limited',
+    )
   })
 
-  it('a full queue refuses, charges no email limit, and takes mail again when there is room', async (_t, { store }) => {
-    const sender = await newSender(store, 'a', { recipientPerHour: 1 })
-    for (let i = 0; i < 3; i++) assert.equal((await store.enqueue(request(store, sender))).kind, 'queued')
-    for (let i = 0; i < 3; i++) assert.equal((await store.enqueue(request(store, sender, { to: 'ada@x.org' }))).kind, 'queue_full')
-    for (const held of await claim(store)) await store.recordOutcome(held, delivered)
-    assert.equal((await store.enqueue(request(store, sender, { to: 'ada@x.org' }))).kind, 'queued')
-  }, { queueMax: 3 })
+  it(
+    'a full queue refuses, charges no email limit, and takes mail again when there is room',
+    async (_t, { store }) => {
+      const sender = await newSender(store, 'a', { recipientPerHour: 1 })
+      for (let i = 0; i < 3; i++) assert.equal((await store.enqueue(request(store, sender))).kind, 'queued')
+      for (let i = 0; i < 3; i++)
+        assert.equal((await store.enqueue(request(store, sender, { to: 'ada@x.org' }))).kind, 'queue_full')
+      for (const held of await claim(store)) await store.recordOutcome(held, delivered)
+      assert.equal((await store.enqueue(request(store, sender, { to: 'ada@x.org' }))).kind, 'queued')
+    },
+    { queueMax: 3 },
+  )
 
   it('usage tells by day what was accepted and why the rest was not', async (_t, { store }) => {
     const sender = await newSender(store, 'a', { recipientPerHour: 1 })
@@ -245,7 +318,10 @@ function limits(it: It): void {
     for (const held of await claim(store)) await store.recordOutcome(held, delivered)
     const [today] = await store.usage(sender.app.id)
     assert.equal(today?.day, new Date(store.now()).toISOString().slice(0, 10))
-    assert.deepEqual({ ...today?.counts }, { accepted: 1, delivered: 1, invalid_url: 1, recipient_rate_limited: 1 })
+    assert.deepEqual(
+      { ...today?.counts },
+      { accepted: 1, delivered: 1, invalid_url: 1, recipient_rate_limited: 1 },
+    )
   })
 }
 
@@ -255,7 +331,10 @@ function idempotency(it: It): void {
     const first = await store.enqueue(request(store, one, { idem: 'k' }))
     const again = await store.enqueue(request(store, one, { idem: 'k' }))
     assert.ok(first.kind === 'queued' && again.kind === 'replayed' && again.emailId === first.emailId)
-    assert.equal((await store.enqueue(request(store, one, { idem: 'k', body: 'other' }))).kind, 'idempotency_key_reused')
+    assert.equal(
+      (await store.enqueue(request(store, one, { idem: 'k', body: 'other' }))).kind,
+      'idempotency_key_reused',
+    )
     assert.equal((await store.enqueue(request(store, two, { idem: 'k' }))).kind, 'queued')
     assert.equal((await store.queueGauge()).depth, 2)
   })
@@ -263,21 +342,36 @@ function idempotency(it: It): void {
   it('racing copies queue one email', async (t, { store, reopen }) => {
     const sender = await newSender(store, 'a')
     const other = await reopen()
-    t.after(() => other.close())
-    const results = await Promise.all(Array.from({ length: 30 }, (_, i) => (i % 2 === 0 ? store : other).enqueue(request(store, sender, { idem: 'k' }))))
+    atEnd(t, () => other.close())
+    const results = await Promise.all(
+      Array.from({ length: 30 }, (_, i) =>
+        (i % 2 === 0 ? store : other).enqueue(request(store, sender, { idem: 'k' })),
+      ),
+    )
     assert.deepEqual(kinds(results), { queued: 1, replayed: 29 })
     assert.equal((await store.queueGauge()).depth, 1)
   })
 
-  it('a replay is answered though the queue is full and the limits reached, and charges none of them', async (_t, { store }) => {
-    const sender = await newSender(store, 'a', { recipientPerHour: 1, daily: 1 })
-    const copy = () => store.enqueue(request(store, sender, { to: 'ada@x.org', idem: 'k' }))
-    assert.equal((await copy()).kind, 'queued')
-    for (let i = 0; i < 5; i++) assert.equal((await copy()).kind, 'replayed')
-    assert.equal((await store.enqueue({ ...refusal(sender), idempotency: { key: 'k', bodyDigest: 'digest' } })).kind, 'replayed', 'also where the body would be refused by now')
-  }, { queueMax: 1 })
+  it(
+    'a replay is answered though the queue is full and the limits reached, and charges none of them',
+    async (_t, { store }) => {
+      const sender = await newSender(store, 'a', { recipientPerHour: 1, daily: 1 })
+      const copy = () => store.enqueue(request(store, sender, { to: 'ada@x.org', idem: 'k' }))
+      assert.equal((await copy()).kind, 'queued')
+      for (let i = 0; i < 5; i++) assert.equal((await copy()).kind, 'replayed')
+      assert.equal(
+        (await store.enqueue({ ...refusal(sender), idempotency: { key: 'k', bodyDigest: 'digest' } })).kind,
+        'replayed',
+        'also where the body would be refused by now',
+      )
+    },
+    { queueMax: 1 },
+  )
 
-  it('a refused request leaves its key unused; a stored one is forgotten after a day', async (_t, { store, advance }) => {
+  it('a refused request leaves its key unused; a stored one is forgotten after a day', async (_t, {
+    store,
+    advance,
+  }) => {
     const sender = await newSender(store, 'a')
     await store.enqueue({ ...refusal(sender), idempotency: { key: 'k', bodyDigest: 'x' } })
     assert.equal((await store.enqueue(request(store, sender, { idem: 'k' }))).kind, 'queued')
@@ -295,12 +389,22 @@ function queue(it: It): void {
       if (result.kind === 'queued') ids.push(result.emailId)
     }
     const { claims, apps } = await store.claimDue({ max: 3, perApp: 10, inHand: new Map() })
-    assert.deepEqual(claims.map((held) => held.emailId), ids.slice(0, 3))
-    assert.deepEqual(claims[0]?.content, { to: 'n0@x.org', url: 'https://app.acme.test/?token=abc', messageIdDomain: 'acme.test' })
+    assert.deepEqual(
+      claims.map((held) => held.emailId),
+      ids.slice(0, 3),
+    )
+    assert.deepEqual(claims[0]?.content, {
+      to: 'n0@x.org',
+      url: 'https://app.acme.test/?token=abc',
+      messageIdDomain: 'acme.test',
+    })
     assert.ok(claims[0].lifeLeftMs > 890_000 && claims[0].lifeLeftMs <= 900_000)
     assert.equal(claims[0].attempt, 1)
     assert.equal(apps.get(sender.app.id)?.slug, 'a')
-    assert.deepEqual((await claim(store)).map((held) => held.emailId), ids.slice(3))
+    assert.deepEqual(
+      (await claim(store)).map((held) => held.emailId),
+      ids.slice(3),
+    )
     assert.deepEqual(await claim(store), [])
   })
 
@@ -356,7 +460,9 @@ function queue(it: It): void {
     assert.equal((await store.queueGauge()).depth, 0)
   })
 
-  it('retry makes a deferred email due, cancel ends one, and neither touches the rest', async (_t, { store }) => {
+  it('retry makes a deferred email due, cancel ends one, and neither touches the rest', async (_t, {
+    store,
+  }) => {
     const sender = await newSender(store, 'a')
     await store.enqueue(request(store, sender))
     const [held] = await claim(store)
@@ -379,7 +485,8 @@ function queue(it: It): void {
     for (const held of await claim(store)) await store.recordOutcome(held, delivered)
     await store.enqueue(request(store, one, { to: 'Ada@x.org' }))
     await store.enqueue(request(store, two, { to: 'bob@x.org' }))
-    const list = async (query: Partial<Parameters<Store['listEmails']>[0]>) => (await store.listEmails({ limit: 50, ...query })).map((email) => email.state)
+    const list = async (query: Partial<Parameters<Store['listEmails']>[0]>) =>
+      (await store.listEmails({ limit: 50, ...query })).map((email) => email.state)
     assert.deepEqual(await list({}), ['queued', 'queued', 'delivered'])
     assert.deepEqual(await list({ limit: 1 }), ['queued'])
     assert.deepEqual(await list({ to: 'ADA@x.org' as EmailAddress }), ['queued', 'delivered'])
@@ -425,13 +532,18 @@ function leases(it: It): void {
     const sender = await newSender(store, 'a')
     await Promise.all(Array.from({ length: 60 }, () => store.enqueue(request(store, sender))))
     const other = await reopen()
-    t.after(() => other.close())
-    const claims = (await Promise.all(Array.from({ length: 12 }, (_, i) => claim(i % 2 === 0 ? store : other, 5)))).flat()
+    atEnd(t, () => other.close())
+    const claims = (
+      await Promise.all(Array.from({ length: 12 }, (_, i) => claim(i % 2 === 0 ? store : other, 5)))
+    ).flat()
     assert.equal(claims.length, 60)
     assert.equal(new Set(claims.map((held) => held.emailId)).size, 60)
   })
 
-  it('an email that loses leases is tried alone, then failed; lost leases are not attempts', async (_t, { store, advance }) => {
+  it('an email that loses leases is tried alone, then failed; lost leases are not attempts', async (_t, {
+    store,
+    advance,
+  }) => {
     const sender = await newSender(store, 'a')
     await store.enqueue(request(store, sender, { lifeMs: day }))
     const [poison] = await claim(store)
@@ -445,7 +557,10 @@ function leases(it: It): void {
     assert.equal(busy.suspects, true)
     assert.ok(busy.claims.every((held) => held.emailId !== poison.emailId && !held.alone))
     const alone = await claim(store)
-    assert.deepEqual(alone.map((held) => [held.emailId, held.alone, held.attempt]), [[poison.emailId, true, 1]])
+    assert.deepEqual(
+      alone.map((held) => [held.emailId, held.alone, held.attempt]),
+      [[poison.emailId, true, 1]],
+    )
     advance(leaseMs)
     await claim(store)
     advance(leaseMs)
@@ -469,7 +584,8 @@ function fairness(it: It): void {
 
   it('apps take turns when there are more of them than places', async (_t, { store }) => {
     const senders = await Promise.all(Array.from({ length: 6 }, (_, i) => newSender(store, `s${i}`)))
-    for (const sender of senders) await Promise.all([1, 2, 3].map(() => store.enqueue(request(store, sender))))
+    for (const sender of senders)
+      await Promise.all([1, 2, 3].map(() => store.enqueue(request(store, sender))))
     const turns: string[] = []
     for (let i = 0; i < 6; i++) turns.push(...(await claim(store, 2)).map((held) => held.appId))
     const firstTwelve = kinds(turns.map((kind) => ({ kind })))
@@ -523,13 +639,19 @@ function fairness(it: It): void {
 }
 
 function privacy(it: It, engine: Engine): void {
-  it('rotation: older keys of the ring open what they sealed, and limits go on', async (t, { store, reopen }) => {
+  it('rotation: older keys of the ring open what they sealed, and limits go on', async (t, {
+    store,
+    reopen,
+  }) => {
     const sender = await newSender(store, 'a', { recipientPerHour: 1 })
     await store.enqueue(request(store, sender, { to: 'ada@x.org' }))
     await assert.rejects(reopen({ ring: newRing('stranger') }), { name: 'KeyMissing' })
     const rotated = await reopen({ ring: [...newRing('new'), ...testRing(store)] })
-    t.after(() => rotated.close())
-    assert.equal((await rotated.enqueue(request(store, sender, { to: 'ada@x.org' }))).kind, 'recipient_rate_limited')
+    atEnd(t, () => rotated.close())
+    assert.equal(
+      (await rotated.enqueue(request(store, sender, { to: 'ada@x.org' }))).kind,
+      'recipient_rate_limited',
+    )
     assert.equal((await claim(rotated))[0]?.content.to, 'ada@x.org')
   })
 
@@ -542,8 +664,11 @@ function privacy(it: It, engine: Engine): void {
     await rotated.enqueue(request(rotated, sender, { to: 'bob@x.org' }))
     await rotated.close()
     const without = await reopen({ ring: fresh })
-    t.after(() => without.close())
-    assert.deepEqual((await claim(without)).map((held) => held.content.to), ['bob@x.org'])
+    atEnd(t, () => without.close())
+    assert.deepEqual(
+      (await claim(without)).map((held) => held.content.to),
+      ['bob@x.org'],
+    )
     const record = lost.kind === 'queued' ? await without.findEmail(lost.emailId) : null
     assert.deepEqual([record?.state, record?.reason], ['failed', 'unreadable'])
   })

@@ -6,10 +6,25 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { newDeliveryKey } from '../../src/email/delivery-key.ts'
 import { emailTypes } from '../../src/email/email-request.ts'
-import { type Answer, newSender, send, startTestService, testSettings, validBody } from '../support/service.ts'
+import {
+  type Answer,
+  newSender,
+  send,
+  startTestService,
+  testSettings,
+  validBody,
+} from '../support/service.ts'
 import { eventually } from '../support/wait.ts'
 
-type Email = { to: string; url: string; type: string; subject: string; text: string; html: string; expiresAt: string }
+type Email = {
+  to: string
+  url: string
+  type: string
+  subject: string
+  text: string
+  html: string
+  expiresAt: string
+}
 
 const service = await startTestService({ after })
 
@@ -38,7 +53,11 @@ test('2.1 to: the recipient', async () => {
   assert.equal((await service.post(validBody({ to }))).status, 202)
   assert.equal((await captured(to)).to, to)
   expectIssue(await service.post(without('to')), 'invalid_body', 'to required')
-  expectIssue(await service.post(validBody({ to: 'Ada <ada@example.com>' })), 'invalid_body', 'to forbidden_character')
+  expectIssue(
+    await service.post(validBody({ to: 'Ada <ada@example.com>' })),
+    'invalid_body',
+    'to forbidden_character',
+  )
   expectIssue(await service.post(validBody({ to: 7 })), 'invalid_body', 'to not_a_string')
 })
 
@@ -62,17 +81,32 @@ test('2.1 expiresAt: when the link ends', async () => {
   await service.post(validBody({ to, expiresAt }))
   assert.equal((await captured(to)).expiresAt, expiresAt)
   expectIssue(await service.post(without('expiresAt')), 'invalid_body', 'expiresAt required')
-  expectIssue(await service.post(validBody({ expiresAt: '2026-11-20' })), 'invalid_body', 'expiresAt date_without_time')
-  expectIssue(await service.post(validBody({ expiresAt: '2020-01-01T00:00:00Z' })), 'invalid_body', 'expiresAt in_the_past')
+  expectIssue(
+    await service.post(validBody({ expiresAt: '2026-11-20' })),
+    'invalid_body',
+    'expiresAt date_without_time',
+  )
+  expectIssue(
+    await service.post(validBody({ expiresAt: '2020-01-01T00:00:00Z' })),
+    'invalid_body',
+    'expiresAt in_the_past',
+  )
 })
 
 test('2.1 organisationName: required for an invitation, alias org_name, shown in it', async () => {
   for (const field of ['organisationName', 'org_name']) {
     const to = someone()
-    assert.equal((await service.post(validBody({ to, type: 'organisation_invite', [field]: 'Blue Team' }))).status, 202)
+    assert.equal(
+      (await service.post(validBody({ to, type: 'organisation_invite', [field]: 'Blue Team' }))).status,
+      202,
+    )
     assert.match((await captured(to)).text, /Blue Team/)
   }
-  expectIssue(await service.post(validBody({ type: 'organisation_invite' })), 'invalid_body', 'organisationName required')
+  expectIssue(
+    await service.post(validBody({ type: 'organisation_invite' })),
+    'invalid_body',
+    'organisationName required',
+  )
 })
 
 test('2.1 organisationName: optional elsewhere, and used only by invitations', async () => {
@@ -85,14 +119,21 @@ test('2.1 organisationName: optional elsewhere, and used only by invitations', a
 test('2.1 inviterName: optional, alias inviter_name, shown in an invitation', async () => {
   for (const field of ['inviterName', 'inviter_name']) {
     const to = someone()
-    await service.post(validBody({ to, type: 'organisation_invite', organisationName: 'Blue', [field]: 'Ada L' }))
+    await service.post(
+      validBody({ to, type: 'organisation_invite', organisationName: 'Blue', [field]: 'Ada L' }),
+    )
     assert.match((await captured(to)).text, /Ada L/)
   }
 })
 
 // 2.2
 
-const subjects = { magic_link: /^Sign in/, email_verification: /^Confirm/, password_reset: /^Reset/, organisation_invite: /^Join Blue/ }
+const subjects = {
+  magic_link: /^Sign in/,
+  email_verification: /^Confirm/,
+  password_reset: /^Reset/,
+  organisation_invite: /^Join Blue/,
+}
 for (const type of emailTypes) {
   test(`2.2 ${type}`, async () => {
     const to = someone()
@@ -107,23 +148,43 @@ for (const type of emailTypes) {
 
 test('2.3 rule 1: HTTPS', async () => {
   assert.equal((await service.post(validBody({ url: 'https://app.acme.test/?token=x' }))).status, 202)
-  expectIssue(await service.post(validBody({ url: 'http://app.acme.test/?token=x' })), 'invalid_url', 'url scheme_not_allowed')
+  expectIssue(
+    await service.post(validBody({ url: 'http://app.acme.test/?token=x' })),
+    'invalid_url',
+    'url scheme_not_allowed',
+  )
 })
 
 test('2.3 rule 1: a local-development address', async (t) => {
   const local = await startTestService(t, { settings: { allowLocalhost: true } })
-  for (const url of ['http://localhost:3000/?token=x', 'http://127.0.0.1/?token=x', 'https://localhost/?token=x']) {
+  for (const url of [
+    'http://localhost:3000/?token=x',
+    'http://127.0.0.1/?token=x',
+    'https://localhost/?token=x',
+  ]) {
     assert.equal((await local.post(validBody({ url }))).status, 202)
-    assert.equal((await service.post(validBody({ url }))).status, 403, 'well formed, but not allowed for this app')
+    assert.equal(
+      (await service.post(validBody({ url }))).status,
+      403,
+      'well formed, but not allowed for this app',
+    )
   }
-  expectIssue(await local.post(validBody({ url: 'http://127.0.0.2/?token=x' })), 'invalid_url', 'url scheme_not_allowed')
+  expectIssue(
+    await local.post(validBody({ url: 'http://127.0.0.2/?token=x' })),
+    'invalid_url',
+    'url scheme_not_allowed',
+  )
 })
 
 test('2.3 rule 1: an app scheme that is configured for the app', async () => {
   const to = someone()
   assert.equal((await service.post(validBody({ to, url: 'acme://auth/magic?token=x' }))).status, 202)
   assert.equal((await captured(to)).url, 'acme://auth/magic?token=x')
-  expectIssue(await service.post(validBody({ url: 'other://auth?token=x' })), 'invalid_url', 'url scheme_not_allowed')
+  expectIssue(
+    await service.post(validBody({ url: 'other://auth?token=x' })),
+    'invalid_url',
+    'url scheme_not_allowed',
+  )
 })
 
 test('2.3 rule 2: exactly one parameter, named token', async () => {
@@ -136,7 +197,11 @@ test('2.3 rule 2: exactly one parameter, named token', async () => {
 
 test('2.3 rule 2: its value is non-empty', async () => {
   for (const query of ['?token', '?token=', '?token=%20']) {
-    expectIssue(await service.post(validBody({ url: `https://app.acme.test/auth${query}` })), 'invalid_url', 'url token_empty')
+    expectIssue(
+      await service.post(validBody({ url: `https://app.acme.test/auth${query}` })),
+      'invalid_url',
+      'url token_empty',
+    )
   }
 })
 
@@ -152,7 +217,11 @@ test('2.3 rule 3: well formed but not allowed for the app is 403', async () => {
 
 test('2.4 and 4: success is 202 with exactly {"ok":true} as application/json', async () => {
   const headers = { authorization: `Bearer ${service.key}`, 'content-type': 'application/json' }
-  const response = await fetch(service.apiUrl, { method: 'POST', headers, body: JSON.stringify(validBody({ to: someone() })) })
+  const response = await fetch(service.apiUrl, {
+    method: 'POST',
+    headers,
+    body: JSON.stringify(validBody({ to: someone() })),
+  })
   assert.equal(response.status, 202)
   assert.equal(response.headers.get('content-type'), 'application/json')
   assert.equal(await response.text(), '{"ok":true}')
@@ -190,9 +259,15 @@ test('5.1 every request carries Authorization: Bearer', async () => {
   for (const authorization of ['', 'Basic dTpw', service.key, 'Bearer']) {
     const answer = await service.post(validBody(), { authorization })
     assert.equal(answer.status, 401)
-    assert.match(answer.headers.get('www-authenticate') ?? '', authorization === '' ? /^Bearer realm="postern"$/ : /error="invalid_token"/)
+    assert.match(
+      answer.headers.get('www-authenticate') ?? '',
+      authorization === '' ? /^Bearer realm="postern"$/ : /error="invalid_token"/,
+    )
   }
-  assert.equal((await service.post(validBody({ to: someone() }), { authorization: `bEaReR ${service.key}` })).status, 202)
+  assert.equal(
+    (await service.post(validBody({ to: someone() }), { authorization: `bEaReR ${service.key}` })).status,
+    202,
+  )
 })
 
 test('5.3 and 7: a missing, mistyped or unknown key is 401, with a message for each', async () => {
@@ -230,7 +305,9 @@ test('7 400: missing or malformed fields are listed all at once, the link’s fa
 })
 
 test('7 400: the order when several fail: key, key limit, body, link, allow-list', async (t) => {
-  const strict = await startTestService(t, { settings: { limits: { keyPerMinute: 3, recipientPerHour: 1, daily: 1 } } })
+  const strict = await startTestService(t, {
+    settings: { limits: { keyPerMinute: 3, recipientPerHour: 1, daily: 1 } },
+  })
   const codes: string[] = []
   const bad = validBody({ to: 'x', url: 'ftp://x' })
   codes.push((await strict.post(bad, { authorization: '' })).body.error.code)
@@ -238,14 +315,23 @@ test('7 400: the order when several fail: key, key limit, body, link, allow-list
   codes.push((await strict.post(validBody({ url: 'https://evil.test' }))).body.error.code)
   codes.push((await strict.post(validBody({ url: 'https://evil.test?token=x' }))).body.error.code)
   codes.push((await strict.post(bad)).body.error.code)
-  assert.deepEqual(codes, ['invalid_key', 'invalid_body', 'invalid_url', 'url_not_allowed', 'key_rate_limited'])
+  assert.deepEqual(codes, [
+    'invalid_key',
+    'invalid_body',
+    'invalid_url',
+    'url_not_allowed',
+    'key_rate_limited',
+  ])
 })
 
 test('7 403: a change of the allow-list holds for the very next request', async () => {
   const { app, key } = await newSender(service, 'changing')
-  const post = () => service.post(validBody({ url: 'https://new.acme.test/?token=x' }), { authorization: `Bearer ${key}` })
+  const post = () =>
+    service.post(validBody({ url: 'https://new.acme.test/?token=x' }), { authorization: `Bearer ${key}` })
   assert.equal((await post()).status, 403)
-  await service.store.updateApp(app.id, { settings: { ...app.settings, allowedUrls: ['https://new.acme.test'] } })
+  await service.store.updateApp(app.id, {
+    settings: { ...app.settings, allowedUrls: ['https://new.acme.test'] },
+  })
   assert.equal((await post()).status, 202)
   await service.store.updateApp(app.id, { settings: app.settings })
   assert.equal((await post()).status, 403)
@@ -272,8 +358,12 @@ test('7 503: a server that is stopping, and a store that is gone; never 401', as
 // 8
 
 test('8 per-key rate limit: excess gives 429', async (t) => {
-  const limited = await startTestService(t, { settings: { limits: { keyPerMinute: 2, recipientPerHour: 100, daily: 100 } } })
-  const statuses = [await limited.post(), await limited.post('junk'), await limited.post()].map((answer) => answer.status)
+  const limited = await startTestService(t, {
+    settings: { limits: { keyPerMinute: 2, recipientPerHour: 100, daily: 100 } },
+  })
+  const statuses = [await limited.post(), await limited.post('junk'), await limited.post()].map(
+    (answer) => answer.status,
+  )
   assert.deepEqual(statuses, [202, 400, 429])
   const answer = await limited.post()
   assert.equal(answer.body.error.code, 'key_rate_limited')
@@ -283,7 +373,9 @@ test('8 per-key rate limit: excess gives 429', async (t) => {
 })
 
 test('8 per-recipient limit: excess gives 429', async (t) => {
-  const limited = await startTestService(t, { settings: { limits: { keyPerMinute: 100, recipientPerHour: 1, daily: 100 } } })
+  const limited = await startTestService(t, {
+    settings: { limits: { keyPerMinute: 100, recipientPerHour: 1, daily: 100 } },
+  })
   assert.equal((await limited.post()).status, 202)
   const answer = await limited.post()
   assert.equal(answer.status, 429)
@@ -293,7 +385,9 @@ test('8 per-recipient limit: excess gives 429', async (t) => {
 })
 
 test('8 daily app limit: excess gives 429', async (t) => {
-  const limited = await startTestService(t, { settings: { limits: { keyPerMinute: 100, recipientPerHour: 100, daily: 1 } } })
+  const limited = await startTestService(t, {
+    settings: { limits: { keyPerMinute: 100, recipientPerHour: 100, daily: 1 } },
+  })
   assert.equal((await limited.post()).status, 202)
   const answer = await limited.post(validBody({ to: someone() }))
   assert.equal(answer.status, 429)
@@ -310,9 +404,17 @@ test('idempotency: same key and body replays, another body is 400, malformed key
   assert.equal(first.headers.get('idempotent-replayed'), null)
   assert.equal(again.headers.get('idempotent-replayed'), 'true')
   assert.equal(again.headers.get('email-id'), first.headers.get('email-id'))
-  expectIssue(await service.post(validBody({ to: 'x' }), { 'idempotency-key': 'k1' }), 'invalid_body', 'Idempotency-Key idempotency_key_reused')
+  expectIssue(
+    await service.post(validBody({ to: 'x' }), { 'idempotency-key': 'k1' }),
+    'invalid_body',
+    'Idempotency-Key idempotency_key_reused',
+  )
   for (const key of ['a b', 'x'.repeat(256)]) {
-    expectIssue(await service.post(body, { 'idempotency-key': key }), 'invalid_body', 'Idempotency-Key malformed_idempotency_key')
+    expectIssue(
+      await service.post(body, { 'idempotency-key': key }),
+      'invalid_body',
+      'Idempotency-Key malformed_idempotency_key',
+    )
   }
 })
 
@@ -326,15 +428,29 @@ test('idempotency: a replay is answered though the link has expired since', asyn
 })
 
 test('a wrong content type, encoding or size is 400, and still charges the key', async (t) => {
-  const limited = await startTestService(t, { settings: { limits: { keyPerMinute: 8, recipientPerHour: 100, daily: 100 } } })
+  const limited = await startTestService(t, {
+    settings: { limits: { keyPerMinute: 8, recipientPerHour: 100, daily: 100 } },
+  })
   const body = JSON.stringify(validBody())
   expectIssue(await limited.post(body, { 'content-type': 'text/plain' }), 'invalid_body', 'body content_type')
   expectIssue(await limited.post(body, { 'content-type': '@@' }), 'invalid_body', 'body content_type')
-  expectIssue(await limited.post(body, { 'content-encoding': 'gzip' }), 'invalid_body', 'body content_encoding')
-  expectIssue(await limited.post(`${body}${' '.repeat(16_385 - body.length)}`), 'invalid_body', 'body body_too_large')
+  expectIssue(
+    await limited.post(body, { 'content-encoding': 'gzip' }),
+    'invalid_body',
+    'body content_encoding',
+  )
+  expectIssue(
+    await limited.post(`${body}${' '.repeat(16_385 - body.length)}`),
+    'invalid_body',
+    'body body_too_large',
+  )
   assert.equal((await limited.post(`${body}${' '.repeat(16_384 - body.length)}`)).status, 202)
   expectIssue(await limited.post('x'.repeat(5_000_000)), 'invalid_body', 'body body_too_large')
   expectIssue(await limited.post(''), 'invalid_body', 'body not_json')
-  assert.equal((await send(limited.apiUrl, Buffer.from(body), { authorization: `Bearer ${limited.key}` })).status, 202, 'no content type at all')
+  assert.equal(
+    (await send(limited.apiUrl, Buffer.from(body), { authorization: `Bearer ${limited.key}` })).status,
+    202,
+    'no content type at all',
+  )
   assert.equal((await limited.post(body)).status, 429)
 })

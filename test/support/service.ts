@@ -10,7 +10,7 @@ import type { KeyId } from '../../src/email/id.ts'
 import { type ClockOffset, moveClock, newClockOffset } from '../../src/store/clock.ts'
 import type { KeyRing } from '../../src/store/key-ring.ts'
 import { assertDescribed } from './openapi.ts'
-import { type Scope, temporaryFolder } from './temporary.ts'
+import { atEnd, type Scope, temporaryFolder } from './temporary.ts'
 
 export const newRing = (id = 'test'): KeyRing => [{ id, secret: randomBytes(32) }]
 
@@ -96,7 +96,7 @@ export async function startTestService(scope: Scope, options: TestOptions = {}):
     ended ??= service.stop(stopOptions)
     return ended
   }
-  scope.after(() => stop())
+  atEnd(scope, () => stop())
   const { app, key, keyId } = await newSender(service, 'acme', { ...testSettings, ...options.settings })
   const apiUrl = `${service.urls.api}/v1/email`
   const post = async (body: unknown = validBody(), headers: Record<string, string> = {}): Promise<Answer> => {

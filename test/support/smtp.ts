@@ -6,7 +6,7 @@ import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { createServer, type Server, type Socket } from 'node:net'
 import { SMTPServer, type SMTPServerOptions } from 'smtp-server'
-import type { Scope } from './temporary.ts'
+import { atEnd, type Scope } from './temporary.ts'
 import { eventually } from './wait.ts'
 
 export type Received = { from: string; to: string[]; raw: string; secure: boolean; user: string | undefined }
@@ -18,6 +18,7 @@ export async function startSmtpServer(scope: Scope, options: SMTPServerOptions =
     authOptional: true,
     disabledCommands: ['STARTTLS'],
     logger: false,
+    closeTimeout: 50,
     onData(stream, session, callback) {
       const chunks: Buffer[] = []
       stream.on('data', (chunk: Buffer) => chunks.push(chunk))
@@ -37,7 +38,7 @@ export async function startSmtpServer(scope: Scope, options: SMTPServerOptions =
   })
   server.on('error', () => {})
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  scope.after(() => new Promise((resolve) => server.close(() => resolve(undefined))))
+  atEnd(scope, () => new Promise((resolve) => server.close(() => resolve(undefined))))
   const { port } = server.server.address() as AddressInfo
   const first = () => eventually(() => received[0])
   return { port, received, first }
@@ -90,7 +91,7 @@ export async function startScriptedServer(scope: Scope, script: Script | ((conne
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
-  scope.after(() => {
+  atEnd(scope, () => {
     for (const socket of sockets) socket.destroy()
     server.close()
   })

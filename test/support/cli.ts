@@ -1,0 +1,99 @@
+/** The command as its users run it: a process of its own. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { newSecretKey } from '../../src/store/key-ring.ts'
+import { atEnd, type Scope, temporaryFolder } from './temporary.ts'
+
+const bin = fileURLToPath(new URL('../../bin/postern.js', import.meta.url))
+
+export type Ran = { readonly code: number | null; readonly out: string; readonly err: string }
+export type Variables = Record<string, string>
+
+const quiet = { PATH: process.env.PATH ?? '', NO_COLOR: '1' }
+
+/** Runs one command to its end. */
+export async function postern(env: Variables, args: readonly string[], cwd?: string): Promise<Ran> {
+  const child = spawn(process.execPath, [bin, ...args], { env: { ...quiet, ...env }, cwd })
+  let [out, err] = ['', '']
+  child.stdout.on('data', (chunk) => {
+    out += chunk
+  })
+  child.stderr.on('data', (chunk) => {
+    err += chunk
+  })
+  const [code] = (await once(child, 'close')) as [number | null]
+  return { code, out, err }
+}
+
+/** As above with `--json`, which must succeed. */
+export async function posternJson<T>(env: Variables, args: readonly string[]): Promise<T> {
+  const ran = await postern(env, [...args, '--json'])
+  if (ran.code !== 0) throw new Error(`postern ${args.join(' ')}: ${ran.err}`)
+  return JSON.parse(ran.out) as T
+}
+
+export type RunningPostern = {
+  readonly api: string
+  readonly ops: string
+  readonly key: string
+  readonly env: Variables
+  readonly child: ChildProcess
+  /** Everything it wrote. */
+  readonly output: () => string
+}
+
+/** A complete environment on a temporary folder, with ports that the system chooses. */
+export function serveEnvironment(scope: Scope): Variables {
+  return {
+    POSTERN_DATABASE_URL: `sqlite:${join(temporaryFolder(scope), 'postern.db')}`,
+    POSTERN_SECRET_KEYS: newSecretKey('k1'),
+    POSTERN_API_LISTEN: '127.0.0.1:0',
+    POSTERN_OPS_LISTEN: '127.0.0.1:0',
+  }
+}
+
+/** Makes an app and a key by the command line, and starts `postern serve`. */
+export async function startServe(scope: Scope, more: Variables): Promise<RunningPostern> {
+  const env = { ...serveEnvironment(scope), ...more }
+  const app = [
+    'app',
+    'create',
+    'Acme',
+    '--from',
+    'Acme <auth@acme.test>',
+    '--allow-url',
+    'https://app.acme.test',
+    '--key-per-minute',
+    '1000000',
+    '--daily',
+    '1000000',
+  ]
+  await posternJson(env, app)
+  const { key } = await posternJson<{ key: string }>(env, ['key', 'create', 'acme'])
+  return { key, ...(await spawnServe(scope, env)) }
+}
+
+/** Starts `postern serve` and waits until it says that it is ready. */
+export async function spawnServe(scope: Scope, env: Variables): Promise<Omit<RunningPostern, 'key'>> {
+  const child = spawn(process.execPath, [bin, 'serve', '--json'], { env: { ...quiet, ...env } })
+  atEnd(scope, () => child.kill('SIGKILL'))
+  let output = ''
+  child.stderr.on('data', (chunk) => {
+    output += chunk
+  })
+  const lines = createInterface(child.stdout)
+  let document = ''
+  const ready = new Promise<{ api: string; ops: string }>((resolve, reject) => {
+    lines.on('line', (line) => {
+      output += `${line}\n`
+      document += line
+      if (line === '}') resolve(JSON.parse(document))
+    })
+    child.once('exit', (code) => reject(new Error(`postern serve ended with ${code}: ${output}`)))
+  })
+  const { api, ops } = await ready
+  return { api, ops, env, child, output: () => output }
+}

@@ -1,0 +1,13 @@
+/** What a fresh machine lacks: tests that need it skip, and say so. */
+import { existsSync } from 'node:fs'
+
+/** A skip reason, or false where every path is there (and the user is root, where asked for). */
+export function lacking(paths: Record<string, string>, options: { root?: boolean } = {}): string | false {
+  const absent = Object.entries(paths).filter(([, path]) => !existsSync(path))
+  if (absent.length > 0)
+    return `skipped: install ${absent.map(([name]) => name).join(', ')} (see CONTRIBUTING.md)`
+  if (options.root && process.getuid?.() !== 0) return 'skipped: needs root'
+  return false
+}
+
+export const chromium = '/usr/bin/chromium'
