@@ -1,0 +1,402 @@
+/** The command line as its users have it: processes, exit codes, tables for people, JSON for scripts. */
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { openStore } from '../../src/compose.ts'
+import { parseConfig } from '../../src/config.ts'
+import { newSecretKey } from '../../src/store/key-ring.ts'
+import { Database } from '../../src/store/sqlite/database.ts'
+import { postern, posternJson, serveEnvironment, spawnServe, startServe } from '../support/cli.ts'
+import { send, validBody } from '../support/service.ts'
+import { startScriptedServer, startSmtpServer } from '../support/smtp.ts'
+import { temporaryFolder } from '../support/temporary.ts'
+import { eventually } from '../support/wait.ts'
+
+type Row = Record<string, unknown> & { id: string }
+const env = serveEnvironment({ after })
+const create = (...flags: string[]) => postern(env, ['app', 'create', ...flags])
+const from = ['--from', 'Acme <auth@acme.test>']
+
+test('help names every command, and is a success', async () => {
+  const help = await postern(env, ['--help'])
+  assert.equal(help.code, 0)
+  for (const command of [
+    'dev',
+    'serve',
+    'migrate',
+    'doctor',
+    'secret',
+    'app',
+    'key',
+    'email',
+    'queue',
+    'usage',
+  ]) {
+    assert.match(help.out, new RegExp(`^  ${command}\\b`, 'm'), command)
+  }
+  const inner = await postern(env, ['app', 'create', '--help'])
+  assert.equal(inner.code, 0)
+  assert.match(inner.out, /--allow-url <url>/)
+})
+
+test('wrong use is exit code 2, with a way out', async () => {
+  for (const args of [
+    ['nonsense'],
+    ['app'],
+    ['app', 'show'],
+    ['app', 'create', 'X'],
+    ['email', 'list', '--state', 'lost'],
+    ['key', 'create', 'acme', '--expires', 'soon'],
+    ['app', 'list', '--nonsense'],
+  ]) {
+    const ran = await postern(env, args)
+    assert.equal(ran.code, 2, args.join(' '))
+    assert.match(ran.err + ran.out, /postern|Usage/)
+  }
+})
+
+test('an app’s life: create, show, list, update, disable, enable, delete', async () => {
+  const app = await posternJson<Row>(env, [
+    'app',
+    'create',
+    'Blue Team',
+    ...from,
+    '--allow-url',
+    'https://a.test/*',
+    '--app-scheme',
+    'blue',
+    '--daily',
+    '7',
+  ])
+  assert.match(app.id, /^app_/)
+  assert.deepEqual(
+    [app.slug, app.status, app.allowedUrls, app.appSchemes],
+    ['blue-team', 'active', ['https://a.test/*'], ['blue']],
+  )
+  assert.equal((app.limits as Row).daily, 7)
+  assert.match(String(app.createdAt), /^\d{4}-.*Z$/)
+  const updated = await posternJson<Row>(env, [
+    'app',
+    'update',
+    'blue-team',
+    '--allow-url',
+    'https://b.test',
+    '--remove-allow-url',
+    'https://a.test/*',
+    '--locale',
+    'en',
+    '--allow-localhost',
+    '--name',
+    'Blue',
+  ])
+  assert.deepEqual(
+    [updated.allowedUrls, updated.allowLocalhost, updated.name],
+    [['https://b.test'], true, 'Blue'],
+  )
+  assert.equal(
+    (await posternJson<Row>(env, ['app', 'update', app.id, '--no-allow-localhost'])).allowLocalhost,
+    false,
+  )
+  assert.equal((await posternJson<Row>(env, ['app', 'disable', 'blue-team'])).status, 'disabled')
+  assert.equal((await posternJson<Row>(env, ['app', 'enable', app.id])).status, 'active')
+  assert.equal((await posternJson<Row[]>(env, ['app', 'list'])).length, 1)
+  const shown = await postern(env, ['app', 'show', 'blue-team'])
+  assert.match(shown.out, /^slug +blue-team$/m)
+  assert.equal((await posternJson<Row>(env, ['app', 'delete', 'blue-team'])).deleted, true)
+  const gone = await postern(env, ['app', 'show', 'blue-team'])
+  assert.equal(gone.code, 1)
+  assert.match(gone.err, /there is no app "blue-team"/)
+})
+
+test('unsafe settings are refused when they are set, each with its reason', async () => {
+  const ran = await create(
+    'Bad',
+    ...from,
+    '--allow-url',
+    'https://*.vercel.app',
+    '--allow-url',
+    'http://x.test',
+    '--app-scheme',
+    'javascript',
+    '--logo-url',
+    'http://x.test/l.png',
+    '--accent-colour',
+    'red',
+    '--daily',
+    '0',
+    '--locale',
+    'xx',
+  )
+  assert.equal(ran.code, 1)
+  for (const reason of [
+    /public suffix/,
+    /use https/,
+    /standard or dangerous/,
+    /https URL/,
+    /#rrggbb/,
+    /limits\.daily/,
+    /Known locales: en/,
+  ])
+    assert.match(ran.err, reason)
+  assert.equal((await create('Dup', ...from, '--slug', 'dup')).code, 0)
+  const taken = await create('Dup', ...from, '--slug', 'dup')
+  assert.equal(taken.code, 1)
+  assert.match(taken.err, /taken/)
+  assert.match(
+    (await postern(env, ['app', 'update', 'dup', '--remove-allow-url', 'https://x.test'])).err,
+    /not among/,
+  )
+})
+
+test('a key is shown once; revoking it shows in the list', async () => {
+  await create('Keys', ...from)
+  const made = await posternJson<Row & { key: string }>(env, [
+    'key',
+    'create',
+    'keys',
+    '--name',
+    'ci',
+    '--expires',
+    '2099-01-31',
+  ])
+  assert.match(made.key, /^pst_/)
+  assert.equal(made.expiresAt, '2099-01-31T00:00:00.000Z')
+  assert.equal((await postern(env, ['key', 'create', 'keys', '--expires', '2001-01-01'])).code, 1)
+  const list = await postern(env, ['key', 'list', 'keys'])
+  assert.ok(!list.out.includes(made.key))
+  assert.match(list.out, /active until 2099-01-31/)
+  assert.notEqual((await posternJson<Row>(env, ['key', 'revoke', made.id])).revokedAt, null)
+  assert.match((await postern(env, ['key', 'list', 'keys'])).out, /revoked/)
+  const wrong = await postern(env, ['key', 'revoke', 'key_nothing'])
+  assert.equal(wrong.code, 1)
+})
+
+test('serve refuses an incomplete configuration and names every fault', async () => {
+  const ran = await postern({}, ['serve'])
+  assert.equal(ran.code, 1)
+  for (const name of ['POSTERN_DATABASE_URL', 'POSTERN_SECRET_KEYS', 'POSTERN_SMTP_URL'])
+    assert.match(ran.err, new RegExp(`${name} is missing`))
+})
+
+test('the configuration may stand in a file', async (t) => {
+  const file = join(temporaryFolder(t), 'postern.env')
+  writeFileSync(
+    file,
+    Object.entries(env)
+      .map(([name, value]) => `${name}=${value}`)
+      .join('\n'),
+  )
+  const ran = await postern({}, ['--env-file', file, 'app', 'list', '--json'])
+  assert.equal(ran.code, 0, ran.err)
+})
+
+test('an operator’s night: an email that was not delivered, found, retried, another cancelled', async (t) => {
+  const relay = await startScriptedServer(t, (connection) =>
+    connection < 2 ? { rcpt: '451 4.3.0 mailbox busy' } : {},
+  )
+  const server = await startServe(t, { POSTERN_SMTP_URL: `smtp://127.0.0.1:${relay.port}?connections=1` })
+  const post = async (to: string) => {
+    const headers = { authorization: `Bearer ${server.key}`, 'content-type': 'application/json' }
+    const answer = await send(`${server.api}/v1/email`, JSON.stringify(validBody({ to })), headers)
+    return answer.headers.get('email-id') ?? ''
+  }
+  const [one, two] = [await post('one@example.com'), await post('two@example.com')]
+  const find = (id: string) => posternJson<Row>(server.env, ['email', 'show', id])
+  await eventually(
+    async () => (await find(one)).state === 'deferred' && (await find(two)).state === 'deferred',
+  )
+  assert.equal((await find(one)).lastReply, '451 4.3.0 mailbox busy')
+  const byRecipient = await posternJson<Row[]>(server.env, [
+    'email',
+    'list',
+    '--to',
+    'ONE@example.com',
+    '--app',
+    'acme',
+    '--state',
+    'deferred',
+  ])
+  assert.deepEqual(
+    byRecipient.map((email) => email.id),
+    [one],
+  )
+  const queue = await posternJson<Row & { states: Row }>(server.env, ['queue'])
+  assert.deepEqual([queue.depth, queue.states.deferred], [2, 2])
+  assert.match((await postern(server.env, ['queue'])).out, /^acme +deferred +2 /m)
+  assert.equal((await posternJson<Row>(server.env, ['email', 'cancel', two])).state, 'cancelled')
+  assert.equal((await postern(server.env, ['email', 'retry', one])).code, 0)
+  await eventually(async () => (await find(one)).state === 'delivered')
+  const finished = await postern(server.env, ['email', 'retry', one])
+  assert.equal(finished.code, 1)
+  assert.match(finished.err, /finished and its content wiped/)
+  const [usage] = await posternJson<Row[]>(server.env, ['usage', 'acme'])
+  assert.deepEqual([usage?.accepted, usage?.delivered, usage?.cancelled], [2, 1, 1])
+  assert.match((await postern(server.env, ['email', 'show', one])).out, /451 4\.3\.0 mailbox busy/)
+})
+
+test('what the command line changes holds for the next request of a running service', async (t) => {
+  const relay = await startSmtpServer(t)
+  const server = await startServe(t, { POSTERN_SMTP_URL: `smtp://127.0.0.1:${relay.port}` })
+  const post = async (url: string) =>
+    (
+      await send(`${server.api}/v1/email`, JSON.stringify(validBody({ url })), {
+        authorization: `Bearer ${server.key}`,
+      })
+    ).status
+  assert.equal(await post('https://new.acme.test/?token=x'), 403)
+  await posternJson(server.env, ['app', 'update', 'acme', '--allow-url', 'https://new.acme.test'])
+  assert.equal(await post('https://new.acme.test/?token=x'), 202)
+  const [key] = await posternJson<Row[]>(server.env, ['key', 'list', 'acme'])
+  await posternJson(server.env, ['key', 'revoke', key?.id ?? ''])
+  assert.equal(await post('https://new.acme.test/?token=x'), 401)
+})
+
+test('SIGTERM: unready at once, still answering, then a clean end', async (t) => {
+  const relay = await startSmtpServer(t)
+  const server = await startServe(t, { POSTERN_SMTP_URL: `smtp://127.0.0.1:${relay.port}` })
+  const ready = async () => (await fetch(`${server.ops}/readyz`)).status
+  assert.equal(await ready(), 200)
+  assert.equal((await fetch(`${server.ops}/livez`)).status, 200)
+  assert.match(await (await fetch(`${server.ops}/metrics`)).text(), /^postern_queue_depth 0$/m)
+  const exit = once(server.child, 'exit')
+  server.child.kill('SIGTERM')
+  await eventually(async () => (await ready()) === 503)
+  assert.equal(
+    (
+      await send(`${server.api}/v1/email`, JSON.stringify(validBody()), {
+        authorization: `Bearer ${server.key}`,
+      })
+    ).status,
+    202,
+  )
+  assert.deepEqual(await exit, [0, null])
+  assert.doesNotMatch(server.output(), /bug|Error/)
+})
+
+test('rows 6 and 10: a newer schema and a damaged file are refused, and left as they are', async (t) => {
+  const own = serveEnvironment(t)
+  await posternJson(own, ['migrate'])
+  const path = (own.POSTERN_DATABASE_URL ?? '').replace('sqlite:', '')
+  const database = new Database(path)
+  database.connection.exec('insert into migration values (999, 0)')
+  database.close()
+  const newer = await postern(own, ['app', 'list'])
+  assert.equal(newer.code, 1)
+  assert.match(newer.err, /schema 999.*newer Postern/)
+  writeFileSync(path, 'this is no database, and it must not be made one'.repeat(100))
+  const before = readFileSync(path)
+  const damaged = await postern(own, ['app', 'list'])
+  assert.equal(damaged.code, 1)
+  assert.match(damaged.err, /damaged/)
+  assert.deepEqual(readFileSync(path), before)
+})
+
+test('a ring without the key that sealed the database is refused in words', async () => {
+  const ran = await postern({ ...env, POSTERN_SECRET_KEYS: newSecretKey('other') }, ['app', 'list'])
+  assert.equal(ran.code, 1)
+  assert.match(ran.err, /lacks the key "k1".*must hold the key/)
+})
+
+test('another user than the file’s owner is refused', {
+  skip: process.getuid?.() !== 0 && 'skipped: needs root',
+}, async (t) => {
+  const own = serveEnvironment(t)
+  await posternJson(own, ['migrate'])
+  const { chownSync } = await import('node:fs')
+  chownSync((own.POSTERN_DATABASE_URL ?? '').replace('sqlite:', ''), 12_345, 12_345)
+  const ran = await postern(own, ['app', 'list'])
+  assert.equal(ran.code, 1)
+  assert.match(ran.err, /belongs to user 12345/)
+})
+
+test('the doctor finds what is well and what is not', async (t) => {
+  const relay = await startSmtpServer(t)
+  const own = serveEnvironment(t)
+  const well = await postern({ ...own, POSTERN_SMTP_URL: `smtp://127.0.0.1:${relay.port}` }, ['doctor'])
+  assert.equal(well.code, 0, well.out)
+  assert.match(well.out, /^ok .*relay 127\.0\.0\.1/m)
+  const ill = await postern({ ...own, POSTERN_SMTP_URL: 'smtp://127.0.0.1:1' }, ['doctor'])
+  assert.equal(ill.code, 1)
+  assert.match(ill.out, /^FAIL .*relay 127\.0\.0\.1:1: .*ECONNREFUSED/m)
+  const bare = await postern({}, ['doctor', '--json'])
+  assert.equal(bare.code, 1)
+  assert.equal((JSON.parse(bare.out) as { ok: boolean }).ok, false)
+})
+
+test('a secret of one’s own: fresh each time, and what the ring takes', async () => {
+  const [one, two] = [
+    await postern({}, ['secret', 'new']),
+    await postern({}, ['secret', 'new', '--id', 'mine']),
+  ]
+  assert.notEqual(one.out, two.out)
+  assert.match(two.out, /^mine:/)
+  assert.equal(
+    parseConfig({ ...env, POSTERN_SECRET_KEYS: `${one.out.trim()},${two.out.trim()}` }, 'command').ring
+      .length,
+    2,
+  )
+})
+
+test('dev mode keeps its key and its data private, and starts again with both', async (t) => {
+  const folder = temporaryFolder(t)
+  const devEnv = {
+    POSTERN_API_LISTEN: '127.0.0.1:0',
+    POSTERN_OPS_LISTEN: '127.0.0.1:0',
+    POSTERN_CONSOLE_LISTEN: '127.0.0.1:0',
+  }
+  const run = async () => {
+    const { spawn } = await import('node:child_process')
+    const bin = new URL('../../bin/postern.js', import.meta.url).pathname
+    const child = spawn(process.execPath, [bin, 'dev'], {
+      cwd: folder,
+      env: { PATH: process.env.PATH, ...devEnv },
+    })
+    let out = ''
+    child.stdout.on('data', (chunk) => {
+      out += chunk
+    })
+    const curl = await eventually(() => /^curl .*$/m.exec(out)?.[0])
+    const { execFileSync } = await import('node:child_process')
+    const answer = execFileSync('sh', ['-c', curl], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] })
+    assert.equal(answer, '{"ok":true}')
+    const inbox = /Inbox +(\S+)/.exec(out)?.[1]
+    const latest = await eventually(async () => {
+      const response = await fetch(`${inbox}/api/inbox/latest?to=you@example.com`)
+      return response.status === 200 ? ((await response.json()) as { subject: string }) : null
+    })
+    assert.equal(latest.subject, 'Sign in to Demo')
+    const exit = once(child, 'exit')
+    child.kill('SIGINT')
+    assert.deepEqual(await exit, [0, null])
+    return /Bearer (pst_\w+)/.exec(curl)?.[1]
+  }
+  const first = await run()
+  assert.equal(await run(), first)
+  for (const file of ['demo-key', 'secret-keys'])
+    assert.equal(statSync(join(folder, 'data', file)).mode & 0o777, 0o600)
+  chmodSync(join(folder, 'data', 'secret-keys'), 0o644)
+  assert.match((await postern(devEnv, ['app', 'list'], folder)).err, /chmod 600/)
+  assert.ok(existsSync(join(folder, 'data', 'postern.db')))
+})
+
+test('two processes start on a fresh database at once', async (t) => {
+  const own = serveEnvironment(t)
+  const runs = await Promise.all([1, 2, 3].map(() => postern(own, ['migrate'])))
+  assert.deepEqual(
+    runs.map((ran) => [ran.code, ran.err]),
+    runs.map(() => [0, '']),
+  )
+  const store = await openStore(parseConfig(own, 'command'), { onRuin: assert.fail })
+  await store.close()
+})
+
+test('a port that is taken is said so', async (t) => {
+  const relay = await startSmtpServer(t)
+  const own = { ...serveEnvironment(t), POSTERN_SMTP_URL: `smtp://127.0.0.1:${relay.port}` }
+  await assert.rejects(
+    spawnServe(t, { ...own, POSTERN_API_LISTEN: `127.0.0.1:${relay.port}` }),
+    /EADDRINUSE.*choose another/,
+  )
+})
