@@ -3,7 +3,8 @@ import { moveClock, newClockOffset } from '../../src/store/clock.ts'
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts'
 import { newRing } from '../support/service.ts'
 import { atEnd, temporaryFolder } from '../support/temporary.ts'
-import { describeStore, rememberRing } from './store.ts'
+import { describeStore } from './store.ts'
+import { rememberRing } from './subject.ts'
 
 describeStore({
   name: 'SQLite',

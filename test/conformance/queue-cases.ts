@@ -1,0 +1,329 @@
+/** Conformance: claims, outcomes, leases, fairness, sealing and upkeep. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { EmailAddress } from '../../src/email/email-address.ts'
+import { type AppId, newId } from '../../src/email/id.ts'
+import { leaseMs, type Store } from '../../src/store/store.ts'
+import { newRing } from '../support/service.ts'
+import { atEnd } from '../support/temporary.ts'
+import {
+  claim,
+  day,
+  deferred,
+  delivered,
+  type Engine,
+  type It,
+  kinds,
+  newSender,
+  request,
+  testRing,
+} from './subject.ts'
+
+export function queue(it: It): void {
+  it('what was queued is claimed once, with its content, oldest first', async (_t, { store }) => {
+    const sender = await newSender(store, 'a')
+    const ids: string[] = []
+    for (let i = 0; i < 5; i++) {
+      const result = await store.enqueue(request(store, sender, { to: `n${i}@x.org` }))
+      if (result.kind === 'queued') ids.push(result.emailId)
+    }
+    const { claims, apps } = await store.claimDue({ max: 3, perApp: 10, inHand: new Map() })
+    assert.deepEqual(
+      claims.map((held) => held.emailId),
+      ids.slice(0, 3),
+    )
+    assert.deepEqual(claims[0]?.content, {
+      to: 'n0@x.org',
+      url: 'https://app.acme.test/?token=abc',
+      messageIdDomain: 'acme.test',
+    })
+    assert.ok(claims[0].lifeLeftMs > 890_000 && claims[0].lifeLeftMs <= 900_000)
+    assert.equal(claims[0].attempt, 1)
+    assert.equal(apps.get(sender.app.id)?.slug, 'a')
+    assert.deepEqual(
+      (await claim(store)).map((held) => held.emailId),
+      ids.slice(3),
+    )
+    assert.deepEqual(await claim(store), [])
+  })
+
+  it('a delivered email is recorded and leaves the queue', async (_t, { store }) => {
+    const sender = await newSender(store, 'a')
+    await store.enqueue(request(store, sender))
+    const [held] = await claim(store)
+    assert.ok(held)
+    assert.equal((await store.findEmail(held.emailId))?.state, 'sending')
+    assert.equal(await store.recordOutcome(held, delivered), true)
+    const record = await store.findEmail(held.emailId)
+    assert.equal(record?.state, 'delivered')
+    assert.equal(record.trail.at(-1)?.reply, '250 ok')
+    assert.deepEqual(await store.queueGauge(), { depth: 0, oldestAcceptedAt: null })
+  })
+
+  it('a deferred email waits its time and keeps its attempts', async (_t, { store, advance }) => {
+    const sender = await newSender(store, 'a')
+    await store.enqueue(request(store, sender))
+    const [held] = await claim(store)
+    assert.ok(held)
+    await store.recordOutcome(held, deferred(5000))
+    const record = await store.findEmail(held.emailId)
+    assert.equal(record?.state, 'deferred')
+    assert.equal(record.nextAttemptAt !== null && record.nextAttemptAt > store.now() + 4000, true)
+    assert.deepEqual(await claim(store), [])
+    advance(5000)
+    const [again] = await claim(store)
+    assert.equal(again?.attempt, 2)
+  })
+
+  it('an attempt that was not made is given back', async (_t, { store }) => {
+    const sender = await newSender(store, 'a')
+    await store.enqueue(request(store, sender))
+    const [held] = await claim(store)
+    assert.ok(held)
+    await store.recordOutcome(held, { kind: 'unattempted', reply: 'the worker stopped', waitMs: 0 })
+    assert.equal((await store.findEmail(held.emailId))?.state, 'queued')
+    assert.equal((await claim(store))[0]?.attempt, 1)
+  })
+
+  it('an expired email is never handed out, queued or deferred', async (_t, { store, advance }) => {
+    const sender = await newSender(store, 'a')
+    await store.enqueue(request(store, sender, { lifeMs: 10_000 }))
+    const [held] = await claim(store)
+    assert.ok(held)
+    await store.recordOutcome(held, deferred(60_000))
+    const second = await store.enqueue(request(store, sender, { lifeMs: 10_000 }))
+    advance(10_000)
+    assert.deepEqual(await claim(store), [])
+    assert.equal((await store.findEmail(held.emailId))?.state, 'expired')
+    assert.equal(second.kind === 'queued' && (await store.findEmail(second.emailId))?.state, 'expired')
+    assert.equal((await store.queueGauge()).depth, 0)
+  })
+
+  it('retry makes a deferred email due, cancel ends one, and neither touches the rest', async (_t, {
+    store,
+  }) => {
+    const sender = await newSender(store, 'a')
+    await store.enqueue(request(store, sender))
+    const [held] = await claim(store)
+    assert.ok(held)
+    const { emailId } = held
+    assert.equal(await store.retryEmail(emailId), 'sending')
+    assert.equal(await store.cancelEmail(emailId), 'sending')
+    await store.recordOutcome(held, deferred(600_000))
+    assert.equal(await store.retryEmail(emailId), 'done')
+    assert.equal(await store.retryEmail(emailId), 'not_deferred')
+    assert.equal(await store.cancelEmail(emailId), 'done')
+    assert.equal(await store.cancelEmail(emailId), 'finished')
+    assert.equal(await store.retryEmail(newId('em', 0)), 'not_found')
+    assert.equal((await store.findEmail(emailId))?.state, 'cancelled')
+  })
+
+  it('emails are found by app, state and recipient, newest first', async (_t, { store }) => {
+    const [one, two] = [await newSender(store, 'a'), await newSender(store, 'b')]
+    await store.enqueue(request(store, one, { to: 'ada@x.org' }))
+    for (const held of await claim(store)) await store.recordOutcome(held, delivered)
+    await store.enqueue(request(store, one, { to: 'Ada@x.org' }))
+    await store.enqueue(request(store, two, { to: 'bob@x.org' }))
+    const list = async (query: Partial<Parameters<Store['listEmails']>[0]>) =>
+      (await store.listEmails({ limit: 50, ...query })).map((email) => email.state)
+    assert.deepEqual(await list({}), ['queued', 'queued', 'delivered'])
+    assert.deepEqual(await list({ limit: 1 }), ['queued'])
+    assert.deepEqual(await list({ to: 'ADA@x.org' as EmailAddress }), ['queued', 'delivered'])
+    assert.deepEqual(await list({ app: two.app.id }), ['queued'])
+    assert.deepEqual(await list({ state: 'delivered' }), ['delivered'])
+    assert.deepEqual(await list({ state: 'failed' }), [])
+    const summary = await store.queueSummary()
+    assert.equal(summary.depth, 2)
+    assert.equal(summary.counts.length, 2)
+  })
+}
+
+export function leases(it: It): void {
+  it('only the holder of the lease records an outcome', async (_t, { store, advance }) => {
+    const sender = await newSender(store, 'a')
+    await store.enqueue(request(store, sender))
+    const [first] = await claim(store)
+    assert.ok(first)
+    advance(leaseMs)
+    const [second] = await claim(store)
+    assert.equal(second?.emailId, first.emailId)
+    assert.equal(await store.recordOutcome(first, delivered), false)
+    assert.equal((await store.findEmail(first.emailId))?.state, 'sending')
+    assert.equal(await store.recordOutcome(second, delivered), true)
+    assert.equal(await store.recordOutcome(second, delivered), false)
+  })
+
+  it('a renewed lease holds; a lost one is reported', async (_t, { store, advance }) => {
+    const sender = await newSender(store, 'a')
+    await store.enqueue(request(store, sender))
+    const [held] = await claim(store)
+    assert.ok(held)
+    advance(leaseMs - 1000)
+    assert.deepEqual(await store.renewLeases([held]), [])
+    advance(leaseMs - 1000)
+    assert.deepEqual(await claim(store), [])
+    advance(1000)
+    assert.equal((await claim(store)).length, 1)
+    assert.deepEqual(await store.renewLeases([held]), [held.emailId])
+  })
+
+  it('two workers never hold the same email', async (t, { store, reopen }) => {
+    const sender = await newSender(store, 'a')
+    await Promise.all(Array.from({ length: 60 }, () => store.enqueue(request(store, sender))))
+    const other = await reopen()
+    atEnd(t, () => other.close())
+    const claims = (
+      await Promise.all(Array.from({ length: 12 }, (_, i) => claim(i % 2 === 0 ? store : other, 5)))
+    ).flat()
+    assert.equal(claims.length, 60)
+    assert.equal(new Set(claims.map((held) => held.emailId)).size, 60)
+  })
+
+  it('an email that loses leases is tried alone, then failed; lost leases are not attempts', async (_t, {
+    store,
+    advance,
+  }) => {
+    const sender = await newSender(store, 'a')
+    await store.enqueue(request(store, sender, { lifeMs: day }))
+    const [poison] = await claim(store)
+    assert.ok(poison)
+    advance(leaseMs)
+    await claim(store)
+    await store.enqueue(request(store, sender, { lifeMs: day }))
+    advance(leaseMs)
+    const inHand = new Map<AppId, number>([[sender.app.id, 1]])
+    const busy = await store.claimDue({ max: 10, perApp: 10, inHand })
+    assert.equal(busy.suspects, true)
+    assert.ok(busy.claims.every((held) => held.emailId !== poison.emailId && !held.alone))
+    const alone = await claim(store)
+    assert.deepEqual(
+      alone.map((held) => [held.emailId, held.alone, held.attempt]),
+      [[poison.emailId, true, 1]],
+    )
+    advance(leaseMs)
+    await claim(store)
+    advance(leaseMs)
+    await claim(store)
+    advance(leaseMs)
+    await claim(store)
+    const record = await store.findEmail(poison.emailId)
+    assert.deepEqual([record?.state, record?.reason], ['failed', 'workers_lost'])
+  })
+}
+
+export function fairness(it: It): void {
+  it('one app’s flood does not stand before another’s email', async (_t, { store }) => {
+    const [flood, small] = [await newSender(store, 'a'), await newSender(store, 'b')]
+    await Promise.all(Array.from({ length: 200 }, () => store.enqueue(request(store, flood))))
+    await store.enqueue(request(store, small))
+    const claims = await claim(store, 10)
+    assert.equal(claims.filter((held) => held.appId === small.app.id).length, 1)
+    assert.equal(claims.length, 10)
+  })
+
+  it('apps take turns when there are more of them than places', async (_t, { store }) => {
+    const senders = await Promise.all(Array.from({ length: 6 }, (_, i) => newSender(store, `s${i}`)))
+    for (const sender of senders)
+      await Promise.all([1, 2, 3].map(() => store.enqueue(request(store, sender))))
+    const turns: string[] = []
+    for (let i = 0; i < 6; i++) turns.push(...(await claim(store, 2)).map((held) => held.appId))
+    const firstTwelve = kinds(turns.map((kind) => ({ kind })))
+    assert.deepEqual(Object.values(firstTwelve), [2, 2, 2, 2, 2, 2])
+  })
+
+  it('no app holds more than its share of a worker', async (_t, { store }) => {
+    const sender = await newSender(store, 'a')
+    await Promise.all(Array.from({ length: 20 }, () => store.enqueue(request(store, sender))))
+    const { claims } = await store.claimDue({ max: 10, perApp: 4, inHand: new Map([[sender.app.id, 1]]) })
+    assert.equal(claims.length, 3)
+  })
+
+  it('mail of a disabled app is held, and cancelled after seven days', async (_t, { store, advance }) => {
+    const sender = await newSender(store, 'a')
+    const result = await store.enqueue(request(store, sender, { lifeMs: 30 * day }))
+    await store.updateApp(sender.app.id, { status: 'disabled' })
+    assert.deepEqual(await claim(store), [])
+    await store.updateApp(sender.app.id, { status: 'active' })
+    const [held] = await claim(store)
+    assert.ok(held)
+    await store.recordOutcome(held, deferred(1000))
+    await store.updateApp(sender.app.id, { status: 'disabled' })
+    advance(7 * day - 1000)
+    while (await store.sweep());
+    assert.deepEqual(await claim(store), [])
+    assert.equal((await store.queueGauge()).depth, 1)
+    advance(2000)
+    while (await store.sweep());
+    assert.equal(result.kind === 'queued' && (await store.findEmail(result.emailId))?.state, 'cancelled')
+  })
+
+  it('mail of a revoked key is still sent', async (_t, { store }) => {
+    const sender = await newSender(store, 'a')
+    await store.enqueue(request(store, sender))
+    await store.revokeKey(sender.keyId)
+    assert.equal((await claim(store)).length, 1)
+  })
+
+  it('deleting an app cancels its mail, also what is being sent', async (_t, { store }) => {
+    const sender = await newSender(store, 'a')
+    await Promise.all(Array.from({ length: 1200 }, () => store.enqueue(request(store, sender))))
+    const [held] = await claim(store, 1)
+    assert.ok(held)
+    await store.deleteApp(sender.app.id)
+    while (await store.sweep());
+    assert.equal((await store.queueGauge()).depth, 0)
+    assert.equal(await store.recordOutcome(held, delivered), false)
+    assert.equal((await store.findEmail(held.emailId))?.state, 'cancelled')
+  })
+}
+
+export function privacy(it: It, engine: Engine): void {
+  it('rotation: older keys of the ring open what they sealed, and limits go on', async (t, {
+    store,
+    reopen,
+  }) => {
+    const sender = await newSender(store, 'a', { recipientPerHour: 1 })
+    await store.enqueue(request(store, sender, { to: 'ada@x.org' }))
+    await assert.rejects(reopen({ ring: newRing('stranger') }), { name: 'KeyMissing' })
+    const rotated = await reopen({ ring: [...newRing('new'), ...testRing(store)] })
+    atEnd(t, () => rotated.close())
+    assert.equal(
+      (await rotated.enqueue(request(store, sender, { to: 'ada@x.org' }))).kind,
+      'recipient_rate_limited',
+    )
+    assert.equal((await claim(rotated))[0]?.content.to, 'ada@x.org')
+  })
+
+  test(`${engine.name}: an email whose key has left the ring fails as unreadable, the others flow`, async (t) => {
+    const [old, fresh] = [newRing('old'), newRing('new')]
+    const { store, reopen } = await engine.open(t, { ring: old })
+    const sender = await newSender(store, 'a')
+    const lost = await store.enqueue(request(store, sender))
+    const rotated = await reopen({ ring: [...fresh, ...old] })
+    await rotated.enqueue(request(rotated, sender, { to: 'bob@x.org' }))
+    await rotated.close()
+    const without = await reopen({ ring: fresh })
+    atEnd(t, () => without.close())
+    assert.deepEqual(
+      (await claim(without)).map((held) => held.content.to),
+      ['bob@x.org'],
+    )
+    const record = lost.kind === 'queued' ? await without.findEmail(lost.emailId) : null
+    assert.deepEqual([record?.state, record?.reason], ['failed', 'unreadable'])
+  })
+}
+
+export function upkeep(it: It): void {
+  it('records go after thirty days', async (_t, { store, advance }) => {
+    const sender = await newSender(store, 'a')
+    const result = await store.enqueue(request(store, sender))
+    for (const held of await claim(store)) await store.recordOutcome(held, delivered)
+    assert.ok(result.kind === 'queued')
+    advance(29 * day)
+    while (await store.sweep());
+    assert.ok(await store.findEmail(result.emailId))
+    advance(2 * day)
+    while (await store.sweep());
+    assert.equal(await store.findEmail(result.emailId), null)
+  })
+}

@@ -1,0 +1,117 @@
+/** The inbox as a developer uses it: in a real browser, and from tests over its JSON. */
+import assert from 'node:assert/strict'
+import { request as httpRequest } from 'node:http'
+import { after, test } from 'node:test'
+import { openBrowser } from '../support/browser.ts'
+import { chromium, lacking } from '../support/installed.ts'
+import { startTestService, validBody } from '../support/service.ts'
+import { eventually } from '../support/wait.ts'
+
+const service = await startTestService({ after }, { settings: { allowLocalhost: true } })
+const inbox = service.urls.console ?? ''
+const skip = lacking({ chromium })
+
+const latest = (to: string) =>
+  eventually(async () => {
+    const response = await fetch(`${inbox}/api/inbox/latest?to=${encodeURIComponent(to)}`)
+    return response.status === 200 ? ((await response.json()) as Record<string, string>) : null
+  })
+
+/** fetch will not send these headers. */
+const statusWith = (headers: Record<string, string>) =>
+  new Promise<number | undefined>((resolve, reject) => {
+    httpRequest(`${inbox}/api/inbox`, { headers }, (response) => {
+      response.resume()
+      resolve(response.statusCode)
+    })
+      .on('error', reject)
+      .end()
+  })
+
+test('an email appears in an open inbox by itself, and opens with link, parts and attempts', {
+  skip,
+}, async (t) => {
+  const page = await (await openBrowser(t)).newPage({ viewport: { width: 360, height: 740 } })
+  const faults: string[] = []
+  page.on('pageerror', (error) => faults.push(error.message))
+  page.on('console', (message) => void (message.type() === 'error' && faults.push(message.text())))
+  await page.goto(inbox)
+  assert.match(await page.textContent('main').then(String), /No email yet/)
+  await service.post(
+    validBody({ to: 'browser@example.com', url: 'http://localhost:9/auth?token=from-the-inbox' }),
+  )
+  await page.click('text=browser@example.com')
+  assert.equal(await page.textContent('h1'), 'Sign in to Acme')
+  assert.equal(await page.getAttribute('dl a.link', 'href'), 'http://localhost:9/auth?token=from-the-inbox')
+  assert.match(String(await page.textContent('[data-expires]')), /in 14 min/)
+  const frame = page.frameLocator('iframe')
+  assert.equal(
+    await frame.locator('table.button a').getAttribute('href'),
+    'http://localhost:9/auth?token=from-the-inbox',
+  )
+  assert.equal(
+    await frame.locator('h1').evaluate('(element) => getComputedStyle(element).fontSize'),
+    '24px',
+    'styles apply',
+  )
+  for (const [tab, expected] of [
+    ['text', /Press the button/],
+    ['headers', /Message-ID: <em_/],
+    ['raw', /multipart\/alternative/],
+  ] as const) {
+    await page.click(`nav >> text=${tab}`)
+    assert.match(String(await page.textContent('pre')), expected)
+  }
+  assert.match(String(await page.textContent('dl')), /delivered: 250 kept for the inbox/)
+  const overflow = await page.evaluate(
+    'document.documentElement.scrollWidth > document.documentElement.clientWidth',
+  )
+  assert.equal(overflow, false, 'nothing is wider than a phone')
+  assert.deepEqual(faults, [])
+})
+
+test('the frame runs no script and the page cannot be framed', async () => {
+  await service.post(validBody({ to: 'frame@example.com' }))
+  const { id } = await latest('frame@example.com')
+  const frame = await fetch(`${inbox}/email/${id}/html`)
+  const policy = frame.headers.get('content-security-policy') ?? ''
+  assert.match(policy, /default-src 'none'.*sandbox allow-popups/)
+  assert.doesNotMatch(policy, /script-src|allow-scripts|allow-same-origin/)
+  const page = await fetch(`${inbox}/email/${id}`)
+  assert.match(page.headers.get('content-security-policy') ?? '', /frame-ancestors 'none'/)
+  assert.match(await page.text(), /<iframe [^>]*sandbox="allow-popups allow-popups-to-escape-sandbox"/)
+})
+
+test('row 43: a hostile name stays text in the inbox too', async () => {
+  const organisationName = '<img src=x onerror=alert(1)>'
+  await service.post(validBody({ to: 'hostile@example.com', type: 'organisation_invite', organisationName }))
+  const { id } = await latest('hostile@example.com')
+  for (const view of ['html', 'text', 'headers', 'raw']) {
+    assert.doesNotMatch(await (await fetch(`${inbox}/email/${id}?view=${view}`)).text(), /<img/)
+  }
+})
+
+test('the JSON for tests: the newest email to an address, in any case', async () => {
+  await service.post(validBody({ to: 'json@example.com', type: 'password_reset' }))
+  await service.post(validBody({ to: 'json@example.com' }))
+  const email = await eventually(async () => {
+    const newest = await latest('JSON@example.com')
+    return newest.type === 'magic_link' ? newest : null
+  })
+  assert.equal(email.url, 'https://app.acme.test/auth?token=abc')
+  assert.equal(email.app, 'Acme')
+  assert.match(String(email.expiresAt), /Z$/)
+  assert.equal((await fetch(`${inbox}/api/inbox/latest?to=nobody@example.com`)).status, 404)
+  assert.equal((await fetch(`${inbox}/email/em_nothing`)).status, 404)
+})
+
+test('row 48: other Hosts (DNS rebinding) and other Origins are refused', async () => {
+  const { host } = new URL(inbox)
+  assert.equal(await statusWith({ host }), 200)
+  assert.equal(await statusWith({ host: `localhost:${new URL(inbox).port}` }), 200)
+  assert.equal(await statusWith({ host: 'evil.test' }), 403)
+  assert.equal(await statusWith({ host: '127.0.0.1.evil.test' }), 403)
+  assert.equal(await statusWith({ host, origin: 'https://evil.test' }), 403)
+  assert.equal(await statusWith({ host, origin: 'null' }), 403)
+  assert.equal(await statusWith({ host, origin: `http://${host}` }), 200)
+})

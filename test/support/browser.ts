@@ -1,0 +1,21 @@
+/** Debian's Chromium, driven by Playwright, with nothing of its own in the background. */
+import { chromium } from 'playwright-core'
+import { chromium as chromiumPath } from './installed.ts'
+import { atEnd, type Scope } from './temporary.ts'
+
+const flags = [
+  '--headless',
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+]
+
+export async function openBrowser(scope: Scope) {
+  const browser = await chromium.launch({ executablePath: chromiumPath, args: flags })
+  atEnd(scope, () => browser.close())
+  return browser
+}

@@ -1,0 +1,157 @@
+/**
+ * How the house is kept, as tests: which folder may import which, how long files and functions may
+ * grow, what every file begins with, and that the project speaks of itself alone.
+ */
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { existsSync, readFileSync } from 'node:fs'
+import { dirname, join, relative } from 'node:path'
+import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+const tracked = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], {
+  cwd: root,
+  encoding: 'utf8',
+})
+  .split('\n')
+  .filter((file) => file !== '' && existsSync(join(root, file)))
+const sources = tracked.filter((file) => /^(src|test|bench|client)\/.*\.ts$/.test(file))
+const read = (file: string) => readFileSync(join(root, file), 'utf8')
+
+// Downward only. A folder may import itself and what is listed; everything may import email.
+const mayImport: Record<string, string[]> = {
+  main: ['cli', 'compose', 'config'],
+  compose: ['config', 'api', 'console', 'ops', 'delivery', 'intake', 'http', 'store', 'sqlite'],
+  config: ['delivery', 'http', 'store'],
+  cli: ['config', 'delivery', 'templates', 'store'],
+  api: ['intake', 'http'],
+  console: ['delivery', 'http', 'store', 'templates'],
+  ops: ['http'],
+  delivery: ['templates', 'store'],
+  intake: ['store'],
+  http: [],
+  templates: [],
+  store: [],
+  sqlite: ['store'],
+  email: [],
+}
+
+/** The room a file of src belongs to; an engine of the store is a room of its own. */
+function roomOf(file: string): string {
+  const [, first = '', second = ''] = file.split('/')
+  if (first === 'store' && second === 'sqlite') return 'sqlite'
+  return first.replace(/\.ts$/, '').replace('config.test', 'config')
+}
+
+test('dependencies point downward only', () => {
+  for (const file of sources.filter((name) => name.startsWith('src/') && !name.endsWith('.test.ts'))) {
+    const room = roomOf(file)
+    for (const [, path = ''] of read(file).matchAll(/from '(\.[^']+)'/g)) {
+      const target = roomOf(relative(root, join(root, dirname(file), path)))
+      const allowed = target === room || target === 'email' || mayImport[room]?.includes(target)
+      assert.ok(allowed, `${file} imports ${path}: ${room} may not import ${target}`)
+    }
+  }
+})
+
+test('the domain is pure: no clock, no randomness but the CSPRNG, no input or output', () => {
+  for (const file of sources.filter(
+    (name) => /^src\/(email|templates)\//.test(name) && !name.endsWith('.test.ts'),
+  )) {
+    assert.doesNotMatch(read(file), /Date\.now|new Date\(\)|Math\.random|process\.|node:(fs|net|http)/, file)
+  }
+})
+
+test('only config.ts and main.ts know the environment', () => {
+  for (const file of sources.filter(
+    (name) => name.startsWith('src/') && !/^src\/(main|config)\.ts$/.test(name),
+  )) {
+    assert.doesNotMatch(read(file), /process\.env/, file)
+  }
+})
+
+test('files have at most 300 lines, tests 500, migrations aside', () => {
+  for (const file of sources) {
+    const lines = read(file).split('\n').length - 1
+    const most = file.startsWith('src/') && !file.endsWith('.test.ts') ? 300 : 500
+    assert.ok(lines <= most, `${file} has ${lines} lines; ${most} are allowed`)
+  }
+})
+
+test('functions have at most 60 lines', () => {
+  for (const file of sources.filter((name) => name.startsWith('src/') && !name.endsWith('.test.ts'))) {
+    for (const { name, lines } of functionsOf(read(file))) {
+      assert.ok(lines <= 60, `${name} in ${file} has ${lines} lines`)
+    }
+  }
+})
+
+/** Top-level functions and class members, found by the formatter's indentation. */
+function functionsOf(text: string): { name: string; lines: number }[] {
+  const lines = text.split('\n')
+  return lines.flatMap((line, start) => {
+    const match =
+      /^( {0,2})(?:export )?(?:async )?(?:static )?(?:function (\w+)|(#?\w+)\(.*\{$|const (\w+) = .*=>.*\{$)/.exec(
+        line,
+      )
+    if (match === null || /^ *(if|for|while|switch|return)\b/.test(line)) return []
+    const end = lines.findIndex((other, index) => index > start && other.startsWith(`${match[1]}}`))
+    return end < 0 ? [] : [{ name: match[2] ?? match[3] ?? match[4] ?? '?', lines: end - start + 1 }]
+  })
+}
+
+test('every source file opens with its purpose', () => {
+  for (const file of sources.filter((name) => name.startsWith('src/') && !name.endsWith('.test.ts'))) {
+    assert.match(read(file), /^\/\*\*/, file)
+  }
+})
+
+test('no barrel files, no drawers for everything', () => {
+  for (const file of sources) {
+    assert.doesNotMatch(file, /(^|\/)(index|utils?|helpers?|common|types|lib|misc)(\/|\.ts$)/, file)
+  }
+})
+
+test('engines of the store are imported by the composition root alone', () => {
+  for (const file of sources.filter(
+    (name) => name.startsWith('src/') && roomOf(name) !== 'sqlite' && !/^src\/compose/.test(name),
+  )) {
+    assert.doesNotMatch(read(file), /store\/sqlite/, file)
+  }
+})
+
+test('dependencies are pinned exactly', () => {
+  const manifest = JSON.parse(read('package.json')) as Record<string, Record<string, string>>
+  for (const [name, version] of Object.entries({ ...manifest.dependencies, ...manifest.devDependencies })) {
+    assert.match(version, /^\d+\.\d+\.\d+$/, name)
+  }
+})
+
+test('the lock file names no registry', () => {
+  assert.doesNotMatch(read('package-lock.json'), /"resolved": "https?:/)
+})
+
+test('every variable of the configuration is in the README’s table', () => {
+  const names = new Set(read('src/config.ts').match(/POSTERN_[A-Z_]+[A-Z]/g))
+  for (const name of names) assert.ok(read('README.md').includes(`\`${name}\``), `${name} is not documented`)
+})
+
+test('every refusal is in the README and in the OpenAPI document', () => {
+  const codes = [...read('src/email/rejection.ts').matchAll(/^ {2}(\w+): \{\s+status/gm)].map(
+    ([, code]) => code ?? '',
+  )
+  assert.ok(codes.length >= 9)
+  for (const code of codes) {
+    for (const file of ['README.md', 'docs/openapi.yaml'])
+      assert.ok(read(file).includes(code), `${code} is not in ${file}`)
+  }
+})
+
+test('links between the documents lead somewhere', () => {
+  for (const file of tracked.filter((name) => name.endsWith('.md'))) {
+    for (const [, target = ''] of read(file).matchAll(/\]\((?!https?:|#|mailto:)([^)#]+)/g)) {
+      assert.ok(existsSync(join(root, dirname(file), target)), `${file} links to ${target}`)
+    }
+  }
+})
