@@ -1,0 +1,132 @@
+/**
+ * The bare limits of the listener, against `postern serve` in a process of its own: what comes too
+ * big, too slowly or too often is bounded in memory, and valid requests are still answered.
+ */
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { connect, type Socket } from 'node:net'
+import { type TestContext, test } from 'node:test'
+import { type RunningPostern, startServe } from '../support/cli.ts'
+import { send, validBody } from '../support/service.ts'
+import { startSmtpServer } from '../support/smtp.ts'
+import { atEnd } from '../support/temporary.ts'
+
+const residentMaxMiB = 400
+
+const residentMiB = (server: RunningPostern): number =>
+  Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${server.child.pid}/status`, 'utf8'))?.[1]) / 1024
+
+async function serve(t: TestContext): Promise<RunningPostern> {
+  const relay = await startSmtpServer(t)
+  return startServe(t, { POSTERN_SMTP_URL: `smtp://127.0.0.1:${relay.port}`, POSTERN_LOG_LEVEL: 'error' })
+}
+
+let serial = 0
+const sendValid = (server: RunningPostern) =>
+  send(`${server.api}/v1/email`, JSON.stringify(validBody({ to: `v${serial++}@example.com` })), {
+    authorization: `Bearer ${server.key}`,
+  })
+
+function open(server: RunningPostern, onData: (text: string) => void = () => {}): Promise<Socket> {
+  const { port } = new URL(server.api)
+  return new Promise((resolve) => {
+    const socket = connect(Number(port), '127.0.0.1', () => resolve(socket))
+    socket.on('data', (chunk) => onData(chunk.toString('latin1')))
+    socket.on('error', () => {})
+  })
+}
+
+test('bodies of 16 KiB pass, larger ones are 400, and a flood of those leaves memory as it was', async (t) => {
+  const server = await serve(t)
+  const body = JSON.stringify(validBody())
+  const post = (length: number) =>
+    send(`${server.api}/v1/email`, body + ' '.repeat(length - body.length), {
+      authorization: `Bearer ${server.key}`,
+    })
+  assert.equal((await post(16_384)).status, 202)
+  assert.equal((await post(16_385)).status, 400)
+  for (let round = 0; round < 20; round++) {
+    const answers = await Promise.all(Array.from({ length: 10 }, () => post(2_000_000)))
+    assert.ok(answers.every((answer) => answer.status === 400))
+  }
+  t.diagnostic(`resident after 200 bodies of 2 MB: ${Math.round(residentMiB(server))} MiB`)
+  assert.ok(residentMiB(server) < residentMaxMiB)
+})
+
+test('1,000 slow connections at once are closed in time, and valid requests are answered meanwhile', async (t) => {
+  const server = await serve(t)
+  const sockets = await Promise.all(Array.from({ length: 1000 }, () => open(server)))
+  atEnd(t, () => sockets.forEach((socket) => void socket.destroy()))
+  const closed = sockets.map(
+    (socket) => new Promise<void>((resolve) => socket.once('close', () => resolve())),
+  )
+  for (const [index, socket] of sockets.entries()) {
+    const head = `POST /v1/email HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${server.key}\r\n`
+    socket.write(
+      index % 2 === 0 ? head : `${head}Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n{`,
+    )
+  }
+  const drip = setInterval(() => {
+    for (const [index, socket] of sockets.entries())
+      if (socket.writable) socket.write(index % 2 === 0 ? 'X-Slow: 1\r\n' : ' ')
+  }, 1000)
+  for (let i = 0; i < 50; i++) assert.equal((await sendValid(server)).status, 202)
+  const resident = residentMiB(server)
+  await Promise.all(closed)
+  clearInterval(drip)
+  t.diagnostic(`50 valid requests answered among 1,000 slow ones; resident ${Math.round(resident)} MiB`)
+  assert.ok(resident < residentMaxMiB)
+  assert.equal((await sendValid(server)).status, 202)
+})
+
+test('10,000 invalid requests a second for 20 s: bounded memory, valid requests answered', async (t) => {
+  const server = await serve(t)
+  const counts = new Map<string, number>()
+  const count = (text: string) => {
+    for (const [, status = ''] of text.matchAll(/HTTP\/1\.1 (\d{3})/g))
+      counts.set(status, (counts.get(status) ?? 0) + 1)
+  }
+  const sockets = await Promise.all(Array.from({ length: 32 }, () => open(server, count)))
+  atEnd(t, () => sockets.forEach((socket) => void socket.destroy()))
+  const batch = invalidRequests(server.key)
+  const state = { offered: 0, tick: 0, resident: 0 }
+  const perTick = 100
+  const begun = performance.now()
+  const flood = setInterval(() => {
+    // Behind by so many ticks of 10 ms: the rate is the average, whatever the timer does.
+    while (state.tick < (performance.now() - begun) / 10) {
+      const socket = sockets[state.tick++ % sockets.length]
+      if (socket === undefined || socket.writableLength > 1_000_000) continue
+      socket.write(batch)
+      state.offered += perTick
+    }
+  }, 5)
+  while (performance.now() - begun < 20_000) {
+    assert.equal((await sendValid(server)).status, 202)
+    state.resident = Math.max(state.resident, residentMiB(server))
+  }
+  clearInterval(flood)
+  const answered = [...counts].map(([status, n]) => `${n} of ${status}`).join(', ')
+  t.diagnostic(
+    `offered ${state.offered}; answered ${answered}; ${serial} valid ones; resident at most ${Math.round(state.resident)} MiB`,
+  )
+  assert.ok(state.resident < residentMaxMiB, `${state.resident} MiB`)
+  assert.deepEqual([...counts.keys()].sort(), ['400', '401', '403'])
+  assert.equal((await sendValid(server)).status, 202)
+})
+
+/** One hundred requests in one piece: junk keys, junk bodies, links that are not allowed. */
+function invalidRequests(key: string): string {
+  const request = (authorization: string, body: string) =>
+    `POST /v1/email HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${authorization}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+  const elsewhere = JSON.stringify(
+    validBody({ url: 'https://evil.test/?token=x', expiresAt: '2099-01-01T00:00:00Z' }),
+  )
+  const kinds = [
+    request('pst_junk', '{}'),
+    request(key, '{"to":1}'),
+    request(key, elsewhere),
+    request('junk', 'junk'),
+  ]
+  return Array.from({ length: 25 }, () => kinds.join('')).join('')
+}
