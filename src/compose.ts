@@ -39,7 +39,7 @@ export type ServiceOptions = {
   readonly log?: Logger
 }
 
-export const newLog = (level: string): Logger =>
+const newLog = (level: string): Logger =>
   pino({
     level,
     base: null,

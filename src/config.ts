@@ -7,8 +7,8 @@ import type { RelayAddress } from './delivery/smtp-session.ts'
 import type { ListenAddress } from './http/listener.ts'
 import { type KeyRing, parseKeyRing } from './store/key-ring.ts'
 
-export type Role = 'api' | 'worker'
-export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent'
+type Role = 'api' | 'worker'
+type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent'
 
 export type RelayConfig = {
   readonly address: RelayAddress

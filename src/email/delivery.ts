@@ -27,19 +27,8 @@ export const emailStates = [
 export type EmailState = (typeof emailStates)[number]
 export type TerminalState = 'delivered' | 'failed' | 'expired' | 'cancelled'
 
-/** The legal moves; everything else is a bug. A terminal state has none. */
-export const legalMoves: Readonly<Record<EmailState, readonly EmailState[]>> = {
-  queued: ['sending', 'expired', 'cancelled', 'failed'],
-  sending: ['delivered', 'deferred', 'queued', 'failed', 'expired', 'cancelled'],
-  deferred: ['queued', 'expired', 'cancelled', 'failed'],
-  delivered: [],
-  failed: [],
-  expired: [],
-  cancelled: [],
-}
-
 /** Why an email failed for good. */
-export type FailureReason = 'refused_by_relay' | 'retries_exhausted' | 'workers_lost' | 'unreadable'
+type FailureReason = 'refused_by_relay' | 'retries_exhausted' | 'workers_lost' | 'unreadable'
 
 /**
  * What one attempt came to. `deferred` counts the attempt, `unattempted` gives it back (the relay as

@@ -27,12 +27,6 @@ export function newId<K extends keyof Ids>(kind: K, nowMs: number): Ids[K] {
   return id as Ids[K]
 }
 
-/** The moment an id was made, in milliseconds since 1970 UTC. */
-export function idTimeMs(id: string): number {
-  const time = id.slice(id.indexOf('_') + 1).slice(0, 10)
-  return [...time].reduce((sum, digit) => sum * 32 + alphabet.indexOf(digit), 0)
-}
-
 function digits(value: number, length: number): string {
   let text = ''
   for (let rest = value; text.length < length; rest = Math.floor(rest / 32)) text = alphabet[rest % 32] + text

@@ -5,7 +5,7 @@
  */
 import { createCipheriv, createDecipheriv, hash, randomBytes } from 'node:crypto'
 
-export type SecretKey = { readonly id: string; readonly secret: Buffer }
+type SecretKey = { readonly id: string; readonly secret: Buffer }
 export type KeyRing = readonly [SecretKey, ...SecretKey[]]
 
 const secretBytes = 32

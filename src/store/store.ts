@@ -113,7 +113,7 @@ export type KeyRecord = {
   readonly lastUsedAt: number | null
 }
 
-export type QueueCount = { readonly app: AppId; readonly state: EmailState; readonly count: number }
+type QueueCount = { readonly app: AppId; readonly state: EmailState; readonly count: number }
 
 export type QueueSummary = {
   readonly depth: number

@@ -9,13 +9,13 @@ import type { Database } from './database.ts'
 const folder = new URL('./migrations/', import.meta.url)
 
 /** The database was made by a newer Postern. */
-export class SchemaTooNew extends Error {
+class SchemaTooNew extends Error {
   override name = 'SchemaTooNew'
 }
 
 type Step = { readonly version: number; readonly file: string }
 
-export function migrationSteps(): Step[] {
+function migrationSteps(): Step[] {
   const files = readdirSync(folder).filter((file) => /^\d{3}_.*\.sql$/.test(file))
   return files.sort().map((file) => ({ version: Number(file.slice(0, 3)), file }))
 }
@@ -47,7 +47,7 @@ function applyStep(database: Database, step: Step, nowMs: number): boolean {
 }
 
 /** 0 where there is no schema yet. */
-export function schemaVersion(database: Database): number {
+function schemaVersion(database: Database): number {
   const table = database.sql("select 1 from sqlite_schema where type = 'table' and name = 'migration'").get()
   if (table === undefined) return 0
   return Number(database.sql('select coalesce(max(version), 0) as version from migration').get()?.version)

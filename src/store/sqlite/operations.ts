@@ -9,7 +9,7 @@ import { recordOutcome } from './outcome.ts'
 import { sweep } from './sweep.ts'
 import type { WriteTransaction } from './write-transaction.ts'
 
-export const operations = {
+const operations = {
   enqueue,
   claimDue,
   renewLeases,
