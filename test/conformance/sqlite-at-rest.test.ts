@@ -1,0 +1,72 @@
+/**
+ * What lies in the database file: content only sealed, and none of it once an email is finished.
+ * The ciphertext is looked for, not the plaintext, which is never there.
+ */
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { test } from 'node:test'
+import type { TerminalState } from '../../src/email/delivery.ts'
+import { Database } from '../../src/store/sqlite/database.ts'
+import { startTestService, validBody } from '../support/service.ts'
+
+const canary = {
+  to: 'canary-recipient@example.com',
+  url: 'https://app.acme.test/?token=canary-token',
+  organisationName: 'canary-organisation',
+  inviterName: 'canary-inviter',
+}
+
+const endings: Record<
+  TerminalState,
+  (service: Awaited<ReturnType<typeof startTestService>>) => Promise<unknown>
+> = {
+  delivered: (service) => finish(service, { kind: 'delivered', reply: '250 ok', relay: 'r' }),
+  failed: (service) =>
+    finish(service, { kind: 'failed', reply: '550 no', relay: 'r', reason: 'refused_by_relay' }),
+  expired: async (service) => {
+    service.advance(3_600_000)
+    await service.store.claimDue({ max: 9, perApp: 9, inHand: new Map() })
+  },
+  cancelled: async (service) => {
+    for (const email of await service.store.listEmails({ limit: 9 }))
+      await service.store.cancelEmail(email.id)
+  },
+}
+
+type Outcome = Parameters<Awaited<ReturnType<typeof startTestService>>['store']['recordOutcome']>[1]
+
+async function finish(
+  service: Awaited<ReturnType<typeof startTestService>>,
+  outcome: Outcome,
+): Promise<void> {
+  const { claims } = await service.store.claimDue({ max: 9, perApp: 9, inHand: new Map() })
+  for (const claim of claims) await service.store.recordOutcome(claim, outcome)
+}
+
+for (const [state, end] of Object.entries(endings)) {
+  test(`an email that is ${state} leaves no content, sealed or not`, async (t) => {
+    const service = await startTestService(t, { roles: new Set(['api'] as const) })
+    const headers = { 'idempotency-key': 'canary-idempotency-key' }
+    assert.equal(
+      (await service.post(validBody({ ...canary, type: 'organisation_invite' }), headers)).status,
+      202,
+    )
+    const path = service.config.databasePath
+    const sealed = () => {
+      const database = new Database(path, { readOnly: true })
+      const rows = database.sql('select body from sealed').all()
+      database.close()
+      return rows.map((row) => Buffer.from(row.body as Uint8Array))
+    }
+    const [ciphertext, ...more] = sealed()
+    assert.ok(ciphertext !== undefined && more.length === 0)
+    await end(service)
+    assert.deepEqual(
+      (await service.store.listEmails({ limit: 9 })).map((email) => email.state),
+      [state],
+    )
+    assert.deepEqual(sealed(), [])
+    for (const file of [path, `${path}-wal`])
+      assert.doesNotMatch(readFileSync(file, 'latin1'), /canary/, file)
+  })
+}
