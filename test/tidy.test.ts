@@ -8,6 +8,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { missingOptionals, readLock } from './support/complete-lock.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const tracked = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], {
@@ -128,8 +129,9 @@ test('dependencies are pinned exactly', () => {
   }
 })
 
-test('the lock file names no registry', () => {
+test('the lock file names no registry, and is whole for every platform', () => {
   assert.doesNotMatch(read('package-lock.json'), /"resolved": "https?:/)
+  assert.deepEqual(missingOptionals(readLock()), [], 'run test/support/complete-lock.ts')
 })
 
 test('every variable of the configuration is in the README’s table', () => {

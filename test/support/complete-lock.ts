@@ -1,0 +1,52 @@
+/**
+ * Completes package-lock.json: `npm install` drops optional packages that a registry mirror lacks
+ * (builds for other platforms), and `npm ci` then refuses the lock. Run it after `npm install`:
+ * `node test/support/complete-lock.ts`. It also takes out where packages were resolved.
+ */
+import { readFileSync, writeFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+
+type Package = {
+  version: string
+  resolved?: string
+  dev?: boolean
+  optional?: boolean
+  os?: string[]
+  cpu?: string[]
+  libc?: string[]
+  optionalDependencies?: Record<string, string>
+}
+type Lock = { packages: Record<string, Package> }
+
+const lockPath = fileURLToPath(new URL('../../package-lock.json', import.meta.url))
+/** The lock file, parsed. */
+export const readLock = (): Lock => JSON.parse(readFileSync(lockPath, 'utf8')) as Lock
+
+/** Optional packages that are named and not described. */
+export function missingOptionals(lock: Lock): { name: string; version: string; dev: boolean }[] {
+  return Object.values(lock.packages).flatMap(({ optionalDependencies = {}, dev = false }) =>
+    Object.entries(optionalDependencies)
+      .filter(([name]) => lock.packages[`node_modules/${name}`] === undefined)
+      .map(([name, version]) => ({ name, version, dev })),
+  )
+}
+
+const systems = ['android', 'darwin', 'freebsd', 'linux', 'openharmony', 'win32', 'wasm32']
+const processors = ['arm64', 'arm', 'ia32', 'ppc64', 'riscv64', 's390x', 'x64']
+
+function describe({ name, version, dev }: { name: string; version: string; dev: boolean }): Package {
+  const words = name.split(/[/-]/)
+  const os = systems.filter((system) => words.includes(system))
+  const cpu = processors.filter((processor) => words.includes(processor))
+  const libc = name.includes('musl') ? ['musl'] : []
+  return { version, ...(dev ? { dev } : {}), optional: true, os, cpu, ...(libc.length > 0 ? { libc } : {}) }
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const lock = readLock()
+  for (const missing of missingOptionals(lock))
+    lock.packages[`node_modules/${missing.name}`] = describe(missing)
+  for (const entry of Object.values(lock.packages)) delete entry.resolved
+  const sorted = Object.fromEntries(Object.entries(lock.packages).sort(([a], [b]) => (a < b ? -1 : 1)))
+  writeFileSync(lockPath, `${JSON.stringify({ ...lock, packages: sorted }, null, 2)}\n`)
+}
