@@ -17,15 +17,22 @@ import { startSweeper } from './delivery/sweeper.ts'
 import { Worker } from './delivery/worker.ts'
 import { type ListenAddress, listen } from './http/listener.ts'
 import { SenderCache } from './intake/accept-email.ts'
+import { newLinksListener } from './links/links-listener.ts'
 import { type Metrics, newMetrics } from './ops/metrics.ts'
 import { newOpsListener } from './ops/ops-listener.ts'
 import type { ClockOffset } from './store/clock.ts'
+import { sealLink } from './store/sealed-link.ts'
 import { openSqliteStore } from './store/sqlite/sqlite-store.ts'
 import type { Store } from './store/store.ts'
 
 export type Service = {
   /** Base URLs of what listens here. */
-  readonly urls: { readonly api?: string; readonly ops: string; readonly console?: string }
+  readonly urls: {
+    readonly api?: string
+    readonly links?: string
+    readonly ops: string
+    readonly console?: string
+  }
   readonly store: Store
   /** `drainMs`: how long requests are still taken after the service says it is not ready. */
   stop(options?: { drainMs?: number }): Promise<void>
@@ -126,17 +133,26 @@ export async function startService(config: Config, options: ServiceOptions): Pro
     })
     const ops = await start(opsListener, config.ops)
     const api = config.roles.has('api') ? await start(composeApi(shared, delivery), config.api) : undefined
+    const links = hasLinks(config)
+      ? await start(newLinksListener({ ...shared, ring: config.ring }), config.links)
+      : undefined
     const inbox =
       config.console === null || delivery?.captured === undefined
         ? undefined
         : await start(newConsoleListener({ ...shared, captured: delivery.captured }), config.console)
     delivery?.worker.start()
-    return { urls: { ops, ...(api && { api }), ...(inbox && { console: inbox }) }, store, stop }
+    return {
+      urls: { ops, ...(api && { api }), ...(links && { links }), ...(inbox && { console: inbox }) },
+      store,
+      stop,
+    }
   } catch (error) {
     await stop()
     throw error
   }
 }
+
+const hasLinks = (config: Config): boolean => config.roles.has('links') && config.linksBaseUrl !== null
 
 type Delivery = { worker: Worker; captured: CaptureRelay | undefined; stop: () => Promise<void> }
 
@@ -144,6 +160,10 @@ function composeApi(shared: Shared, delivery: Delivery | null): FastifyInstance 
   return newApiListener({
     ...shared,
     senders: new SenderCache(),
+    links: {
+      baseUrl: shared.config.linksBaseUrl,
+      seal: (appId, target) => sealLink(shared.config.ring, appId, target),
+    },
     onQueued: () => delivery?.worker.wake(),
     onUnavailable: (error) => shared.log.warn({ err: error }, 'an email was not queued'),
     onAnswer: shared.metrics.answered,

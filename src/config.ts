@@ -4,10 +4,11 @@
  */
 import { readFileSync, statSync } from 'node:fs'
 import type { RelayAddress } from './delivery/smtp-session.ts'
+import { isLinksBaseUrl } from './email/hosted-link.ts'
 import type { ListenAddress } from './http/listener.ts'
 import { type KeyRing, parseKeyRing } from './store/key-ring.ts'
 
-type Role = 'api' | 'worker'
+type Role = 'api' | 'links' | 'worker'
 type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent'
 
 export type RelayConfig = {
@@ -23,6 +24,9 @@ export type Config = {
   readonly relays: readonly RelayConfig[]
   readonly roles: ReadonlySet<Role>
   readonly api: ListenAddress
+  readonly links: ListenAddress
+  /** Where hosted links lead, without a slash at the end; null where there are none. */
+  readonly linksBaseUrl: string | null
   readonly ops: ListenAddress
   /** Dev mode only. */
   readonly console: ListenAddress | null
@@ -69,6 +73,7 @@ export function parseConfig(env: Environment, mode: Mode): Config {
     relays: mode === 'command' || !roles.has('worker') ? [] : parseRelays(read, mode),
     roles,
     api: parseListen(read, 'POSTERN_API_LISTEN', '127.0.0.1:4020'),
+    ...parseLinks(read, mode),
     ops: parseListen(read, 'POSTERN_OPS_LISTEN', '127.0.0.1:4023'),
     console: parseConsole(read, mode),
     queueMax: parseWhole(read, 'POSTERN_QUEUE_MAX', 1_000_000),
@@ -183,10 +188,25 @@ function readAuthorities(file: string | null): string | undefined | null {
 }
 
 function parseRoles({ fault, text }: Reader): ReadonlySet<Role> {
-  const names = text('POSTERN_ROLES', 'api,worker').split(/[\s,]+/)
-  const unknown = names.filter((name) => name !== 'api' && name !== 'worker')
-  if (unknown.length > 0) fault(`POSTERN_ROLES: unknown role "${unknown[0]}"; the roles are api and worker`)
+  const names = text('POSTERN_ROLES', 'api,links,worker').split(/[\s,]+/)
+  const unknown = names.filter((name) => !['api', 'links', 'worker'].includes(name))
+  if (unknown.length > 0)
+    fault(`POSTERN_ROLES: unknown role "${unknown[0]}"; the roles are api, links and worker`)
   return new Set(names as Role[])
+}
+
+function parseLinks(read: Reader, mode: Mode): Pick<Config, 'links' | 'linksBaseUrl'> {
+  const links = parseListen(read, 'POSTERN_LINKS_LISTEN', '127.0.0.1:4021')
+  const given = read.text('POSTERN_LINKS_BASE_URL', mode === 'dev' ? `http://127.0.0.1:${links.port}` : '')
+  const linksBaseUrl = given.replace(/\/+$/, '')
+  const secure =
+    mode === 'dev'
+      ? isLinksBaseUrl(linksBaseUrl)
+      : /^https:/.test(linksBaseUrl) && isLinksBaseUrl(linksBaseUrl)
+  if (linksBaseUrl !== '' && !secure) {
+    read.fault('POSTERN_LINKS_BASE_URL must be an https URL without query, such as https://links.example.com')
+  }
+  return { links, linksBaseUrl: linksBaseUrl === '' ? null : linksBaseUrl }
 }
 
 function parseListen({ fault, text }: Reader, name: string, fallback: string): ListenAddress {

@@ -8,6 +8,7 @@ import {
   parseSlug,
   slugFrom,
 } from '../email/app.ts'
+import { type HostedLinkMode, hostedLinkModes } from '../email/hosted-link.ts'
 import type { Store } from '../store/store.ts'
 import { locales } from '../templates/render-template.ts'
 import { type CliDeps, requireApp, withStore } from './context.ts'
@@ -24,6 +25,10 @@ type SettingFlags = {
   appScheme: string[]
   removeAppScheme?: string[]
   allowLocalhost?: boolean
+  hostedLinks?: HostedLinkMode
+  linkDestination: string[]
+  removeLinkDestination?: string[]
+  fallbackUrl?: string
   logoUrl?: string
   accentColour?: string
   addressLine?: string
@@ -59,6 +64,16 @@ function addSettingFlags(command: Command): Command {
     )
     .option('--allow-localhost', 'allow links to localhost and 127.0.0.1 (development)')
     .addOption(new Option('--no-allow-localhost', 'take that back'))
+    .addOption(
+      new Option('--hosted-links <mode>', 'which emails carry a link to our page').choices(hostedLinkModes),
+    )
+    .option(
+      '--link-destination <type=url>',
+      'what the page opens for a type of email (repeatable)',
+      collect,
+      [],
+    )
+    .option('--fallback-url <url>', 'https URL for devices without the app')
     .option('--logo-url <url>', 'https URL of the logo')
     .option('--accent-colour <#rrggbb>', 'colour of the button')
     .option('--address-line <text>', 'below each email')
@@ -131,6 +146,9 @@ function applyFlags(base: AppSettings, flags: SettingFlags): AppSettings {
     ...given('supportContact', flags.support),
     ...given('allowLocalhost', flags.allowLocalhost),
     ...given('locale', flags.locale),
+    ...given('hostedLinks', flags.hostedLinks),
+    ...given('fallbackUrl', flags.fallbackUrl),
+    linkDestinations: destinations(base.linkDestinations, flags),
     allowedUrls: [...without(base.allowedUrls, flags.removeAllowUrl), ...flags.allowUrl],
     appSchemes: [...without(base.appSchemes, flags.removeAppScheme), ...flags.appScheme],
     branding: {
@@ -146,6 +164,20 @@ function applyFlags(base: AppSettings, flags: SettingFlags): AppSettings {
       ...given('daily', flags.daily),
     },
   }
+}
+
+function destinations(
+  base: AppSettings['linkDestinations'],
+  flags: SettingFlags,
+): AppSettings['linkDestinations'] {
+  const kept = Object.entries(base).filter(([type]) => !flags.removeLinkDestination?.includes(type))
+  const added = flags.linkDestination.map((text) => {
+    const [type = '', ...url] = text.split('=')
+    if (url.length === 0)
+      throw new UsageError('--link-destination must look like magic_link=acme://auth/magic')
+    return [type, url.join('=')]
+  })
+  return Object.fromEntries([...kept, ...added])
 }
 
 function check(settings: AppSettings): AppSettings {
@@ -250,6 +282,9 @@ function show(deps: CliDeps, app: App): void {
       ['allowed urls', settings.allowedUrls.join(' ') || 'none'],
       ['app schemes', settings.appSchemes.join(' ') || 'none'],
       ['localhost', settings.allowLocalhost ? 'allowed' : 'not allowed'],
+      ['hosted links', settings.hostedLinks],
+      ...Object.entries(settings.linkDestinations).map(([type, url]) => [`  ${type}`, url] as const),
+      ['fallback', settings.fallbackUrl],
       ['logo', branding.logoUrl],
       ['accent colour', branding.accentColour],
       ['address line', branding.addressLine],

@@ -5,7 +5,12 @@ import type { Store } from '../store/store.ts'
 import { CommandFailed, type Output } from './output.ts'
 
 export type RunningService = {
-  readonly urls: { readonly api?: string; readonly ops: string; readonly console?: string }
+  readonly urls: {
+    readonly api?: string
+    readonly links?: string
+    readonly ops: string
+    readonly console?: string
+  }
   readonly store: Store
   stop(options?: { drainMs?: number }): Promise<void>
 }

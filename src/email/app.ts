@@ -2,8 +2,15 @@
  * An app and its settings (design 3): who sends, what links may be sent, how the emails look, what
  * limits hold. Unsafe settings are refused here, when they are set, with every fault named.
  */
-import { type AllowedUrl, type LinkPolicy, parseAllowedUrl, parseAppScheme } from './allowed-url.ts'
+import { type AllowedUrl, parseAllowedUrl, parseAppScheme } from './allowed-url.ts'
 import { type EmailAddress, parseEmailAddress } from './email-address.ts'
+import { emailTypes } from './email-request.ts'
+import {
+  checkDestination,
+  type HostedLinkPolicy,
+  type HostedLinkSettings,
+  hostedLinkModes,
+} from './hosted-link.ts'
 import type { AppId } from './id.ts'
 import { type AppLimits, defaultLimits } from './limit.ts'
 import { type Parsed, parsed } from './parsed.ts'
@@ -12,7 +19,7 @@ import type { Issue } from './rejection.ts'
 export type AppStatus = 'active' | 'disabled'
 
 /** Settings as an operator gives them and the store keeps them: plain JSON. */
-export type AppSettings = {
+export type AppSettings = HostedLinkSettings & {
   readonly name: string
   readonly from: { readonly name: string; readonly address: string }
   readonly envelopeFrom?: string
@@ -21,6 +28,8 @@ export type AppSettings = {
   readonly allowedUrls: readonly string[]
   readonly appSchemes: readonly string[]
   readonly allowLocalhost: boolean
+  /** Where a hosted page sends people whose device lacks the app: https. */
+  readonly fallbackUrl?: string
   readonly branding: {
     readonly logoUrl?: string
     readonly accentColour?: string
@@ -44,16 +53,15 @@ export const defaultSettings = {
   allowedUrls: [],
   appSchemes: [],
   allowLocalhost: false,
+  hostedLinks: 'auto',
+  linkDestinations: {},
   branding: {},
   locale: 'en',
   limits: defaultLimits,
 } as const
 
 /** What judging a link needs of the settings, parsed once per version of the app. */
-export type SendPolicy = LinkPolicy & {
-  readonly schemes: ReadonlySet<string>
-  readonly fromAddress: EmailAddress
-}
+export type SendPolicy = HostedLinkPolicy & { readonly fromAddress: EmailAddress }
 
 /** Checks settings and brings the allow-list to its normal form. */
 export function parseAppSettings(settings: AppSettings, locales: readonly string[]): Parsed<AppSettings> {
@@ -69,6 +77,9 @@ export function parseAppSettings(settings: AppSettings, locales: readonly string
   if (!locales.includes(settings.locale)) {
     issues.push({ field: 'locale', code: 'unknown_locale', message: `Known locales: ${locales.join(', ')}.` })
   }
+  const schemes = new Set(appSchemes.map((entry) => entry.scheme))
+  const { allowLocalhost } = settings
+  issues.push(...checkHostedLinks(settings, { allowedUrls, appSchemes, allowLocalhost, schemes }))
   if (issues.length > 0) return { ok: false, issues }
   return parsed({ ...settings, allowedUrls: texts(allowedUrls), appSchemes: texts(appSchemes) })
 }
@@ -76,13 +87,17 @@ export function parseAppSettings(settings: AppSettings, locales: readonly string
 const texts = (entries: readonly AllowedUrl[]) => [...new Set(entries.map((entry) => entry.text))]
 
 /** The parsed form of settings that were checked when they were set. */
-export function sendPolicy(settings: AppSettings): SendPolicy {
+export function sendPolicy({ settings, slug }: Pick<App, 'settings' | 'slug'>): SendPolicy {
   const must = <T>(result: Parsed<T>): T => {
     if (!result.ok) throw new Error('stored settings of an app no longer pass their own rules')
     return result.value
   }
   const appSchemes = settings.appSchemes.map((text) => must(parseAppScheme(text)))
+  const { hostedLinks, linkDestinations } = settings
   return {
+    slug,
+    hostedLinks,
+    linkDestinations,
     allowedUrls: settings.allowedUrls.map((text) => must(parseAllowedUrl(text))),
     appSchemes,
     allowLocalhost: settings.allowLocalhost,
@@ -161,6 +176,32 @@ function checkBranding(branding: AppSettings['branding']): Issue[] {
   }
   return issues
 }
+
+function checkHostedLinks(settings: AppSettings, policy: Parameters<typeof checkDestination>[1]): Issue[] {
+  const issues: Issue[] = []
+  if (!hostedLinkModes.includes(settings.hostedLinks)) {
+    const message = `One of ${hostedLinkModes.join(', ')}.`
+    issues.push({ field: 'hostedLinks', code: 'unknown_mode', message })
+  }
+  for (const [type, destination] of Object.entries(settings.linkDestinations)) {
+    const field = `linkDestinations.${type}`
+    const known = emailTypes.some((name) => name === type)
+    const fault = known ? checkDestination(destination, policy) : `The types are ${emailTypes.join(', ')}.`
+    if (fault !== null) issues.push({ field, code: 'destination_invalid', message: fault })
+  }
+  const { fallbackUrl } = settings
+  if (fallbackUrl !== undefined && !isHttpsUrl(fallbackUrl)) {
+    issues.push({
+      field: 'fallbackUrl',
+      code: 'insecure_fallback',
+      message: 'The fallback needs an https URL.',
+    })
+  }
+  return issues
+}
+
+const isHttpsUrl = (text: string): boolean =>
+  /^https:\/\/[\x21-\x7e]{1,2000}$/.test(text) && URL.parse(text)?.username === ''
 
 function checkLimits(limits: AppLimits): Issue[] {
   const maxima = { keyPerMinute: 6_000_000, recipientPerHour: 1_000_000, daily: 1_000_000_000 }

@@ -17,6 +17,8 @@ import type { Issue } from './rejection.ts'
 /** A link that satisfies rules 1 and 2. `href` is what the email carries. */
 export type AuthLink = {
   readonly kind: 'web' | 'app'
+  /** As it was given: what a hosted link seals, to be read again. */
+  readonly raw: string
   readonly href: string
   /** Lower case, without the colon. */
   readonly scheme: string
@@ -48,12 +50,12 @@ export function parseAuthLink(raw: string, appSchemes: ReadonlySet<string>): Par
   const place = web ? readWeb(raw, scheme, authority) : readApp(raw, scheme, { authority, path }, appSchemes)
   const issues = [...(place.ok ? [] : place.issues), ...checkQuery(query)]
   if (issues.length > 0 || !place.ok) return { ok: false, issues }
-  return parsed({ ...place.value, rawPath: path })
+  return parsed({ ...place.value, raw, rawPath: path })
 }
 
 const issue = (code: string, message: string): Issue => ({ field: 'url', code, message })
 
-type Place = Omit<AuthLink, 'rawPath'>
+type Place = Omit<AuthLink, 'raw' | 'rawPath'>
 
 function checkCharacters(raw: string): Issue | null {
   if (raw.length > linkCharactersMax) return issue('too_long', `At most ${linkCharactersMax} characters.`)

@@ -11,6 +11,8 @@ export type EmailContent = {
   readonly url: string
   readonly organisationName?: string
   readonly inviterName?: string
+  /** `url` leads to our page: the email says which host that is. */
+  readonly hosted?: true
   /** The right side of the Message-ID, fixed when the email is accepted. */
   readonly messageIdDomain: string
 }

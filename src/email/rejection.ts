@@ -7,6 +7,10 @@
 export const refusals = {
   invalid_body: { status: 400, message: 'The request is not a valid email request; see issues.' },
   invalid_url: { status: 400, message: 'The link breaks the rules for links; see issues.' },
+  invalid_hosted_link_config: {
+    status: 400,
+    message: 'This email needs a hosted link, and their configuration is incomplete or unsafe; see issues.',
+  },
   invalid_key: {
     status: 401,
     message: 'The delivery key is unknown, revoked or expired, or its app is disabled.',

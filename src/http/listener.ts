@@ -10,7 +10,7 @@ import { newId } from '../email/id.ts'
 
 const headersTimeoutMs = 5_000
 const requestTimeoutMs = 10_000
-const headerBytesMax = 16 * 1024
+const headerBytesUsual = 16 * 1024
 const connectionsMax = 10_000
 
 export type ListenAddress = { readonly host: string; readonly port: number }
@@ -39,6 +39,8 @@ export function sendError(
 export type ListenerOptions = {
   /** An error that nobody expected; answered with 500. */
   readonly onBug: (error: Error) => void
+  /** Request line and headers; 16 KiB unless given. */
+  readonly headerBytesMax?: number
   readonly notFound?: (request: FastifyRequest, reply: FastifyReply) => FastifyReply
   /** Takes errors of Fastify that are the request's fault; null for all others. */
   readonly onError?: (
@@ -60,10 +62,10 @@ export function newListener(options: ListenerOptions): FastifyInstance {
     forceCloseConnections: 'idle',
     return503OnClosing: false,
     exposeHeadRoutes: false,
-    routerOptions: { maxParamLength: 2048 },
+    routerOptions: { maxParamLength: options.headerBytesMax ?? headerBytesUsual },
     http: {
       headersTimeout: headersTimeoutMs,
-      maxHeaderSize: headerBytesMax,
+      maxHeaderSize: options.headerBytesMax ?? headerBytesUsual,
       connectionsCheckingInterval: 1000,
       joinDuplicateHeaders: true, // two Authorization headers must not become the first one
       requireHostHeader: false, // answered below, with our JSON

@@ -13,6 +13,7 @@ import {
   type IncomingRequest,
   type Judgement,
   judgeRequest,
+  type LinkHost,
   type Sender,
   toSender,
 } from './judge-request.ts'
@@ -20,6 +21,7 @@ import {
 export type AcceptDeps = {
   readonly store: Pick<Store, 'enqueue' | 'now'>
   readonly senders: SenderCache
+  readonly links: LinkHost
   /** A committed email is waiting: wake a worker. */
   readonly onQueued: () => void
   /** The diagnosis behind a 503, for the log. */
@@ -39,7 +41,10 @@ export async function acceptEmail(deps: AcceptDeps, request: IncomingRequest): P
   try {
     for (let turn = 0; turn < judgementsMax; turn++) {
       const sender = deps.senders.find(key.hash)
-      const judgement = sender === undefined ? null : judgeRequest(request, sender, deps.store.now())
+      const judgement =
+        sender === undefined
+          ? null
+          : judgeRequest(request, { sender, links: deps.links, nowMs: deps.store.now() })
       const result = await deps.store.enqueue(toEnqueue(key.hash, { request, sender, judgement }))
       if (result.kind !== 'judge_again') return answerTo(deps, result, judgement)
       deps.senders.keep(key.hash, toSender(result.app))

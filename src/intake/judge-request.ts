@@ -5,12 +5,14 @@
  */
 
 import { checkLinkAllowed } from '../email/allowed-url.ts'
-import { type AppSettings, type SendPolicy, sendPolicy } from '../email/app.ts'
+import { type App, type SendPolicy, sendPolicy } from '../email/app.ts'
 import { type AuthLink, parseAuthLink } from '../email/auth-link.ts'
 import { domainOf } from '../email/email-address.ts'
 import { type EmailRequest, parseEmailRequest, type ReceivedBody } from '../email/email-request.ts'
-import { newId } from '../email/id.ts'
+import { chooseHostedLink } from '../email/hosted-link.ts'
+import { type AppId, newId } from '../email/id.ts'
 import type { Issue, Rejection } from '../email/rejection.ts'
+import type { LinkTarget } from '../store/sealed-link.ts'
 import type { NewEmail } from '../store/store.ts'
 
 /** What the HTTP layer hands over of a request. */
@@ -21,21 +23,30 @@ export type IncomingRequest = {
 }
 
 /** An app as requests are judged by it, with its settings parsed once per version. */
-export type Sender = { readonly version: number; readonly settings: AppSettings; readonly policy: SendPolicy }
+export type Sender = { readonly appId: AppId; readonly version: number; readonly policy: SendPolicy }
 
-export const toSender = (app: { version: number; settings: AppSettings }): Sender => ({
+export const toSender = (app: App): Sender => ({
+  appId: app.id,
   version: app.version,
-  settings: app.settings,
-  policy: sendPolicy(app.settings),
+  policy: sendPolicy(app),
 })
+
+/** The service's side of hosted links; no base URL means that it has none. */
+export type LinkHost = {
+  readonly baseUrl: string | null
+  readonly seal: (appId: AppId, target: LinkTarget) => string
+}
 
 export type Judgement = { readonly admit: NewEmail } | { readonly reject: Rejection }
 
 const idempotencyKeyShape = /^[\x21-\x7e]{1,255}$/
 
-export function judgeRequest(request: IncomingRequest, sender: Sender, nowMs: number): Judgement {
-  const body = parseEmailRequest(request.body, nowMs)
-  const link = body.url === undefined ? null : parseAuthLink(body.url, sender.policy.schemes)
+export type Bench = { readonly sender: Sender; readonly links: LinkHost; readonly nowMs: number }
+
+export function judgeRequest(request: IncomingRequest, bench: Bench): Judgement {
+  const { policy } = bench.sender
+  const body = parseEmailRequest(request.body, bench.nowMs)
+  const link = body.url === undefined ? null : parseAuthLink(body.url, policy.schemes)
   const bodyIssues = [
     ...checkIdempotencyKey(request.idempotencyKey),
     ...(body.request.ok ? [] : body.request.issues),
@@ -44,10 +55,16 @@ export function judgeRequest(request: IncomingRequest, sender: Sender, nowMs: nu
   if (bodyIssues.length > 0) return reject({ code: 'invalid_body', issues: [...bodyIssues, ...linkIssues] })
   if (linkIssues.length > 0) return reject({ code: 'invalid_url', issues: linkIssues })
   if (!body.request.ok || !link?.ok) throw new Error('a request without issues was not parsed')
-  const difference = checkLinkAllowed(link.value, sender.policy)
-  if (difference !== null)
+  const { baseUrl } = bench.links
+  const choice = chooseHostedLink({ link: link.value, type: body.request.value.type, policy, baseUrl })
+  if (choice.kind === 'misconfigured')
+    return reject({ code: 'invalid_hosted_link_config', issues: choice.issues })
+  const difference = checkLinkAllowed(link.value, policy)
+  if (difference !== null) {
     return reject({ code: 'url_not_allowed', message: `The link is not allowed for this app. ${difference}` })
-  return { admit: toNewEmail({ request: body.request.value, link: link.value, sender, nowMs }) }
+  }
+  const hosted = choice.kind === 'hosted' ? choice.destination : null
+  return { admit: toNewEmail(bench, { request: body.request.value, link: link.value, hosted }) }
 }
 
 const reject = (rejection: Rejection): Judgement => ({ reject: rejection })
@@ -59,25 +76,29 @@ export function checkIdempotencyKey(key: string | undefined): Issue[] {
   return [{ field: 'Idempotency-Key', code: 'malformed_idempotency_key', message }]
 }
 
-type Accepted = { request: EmailRequest; link: AuthLink; sender: Sender; nowMs: number }
+type Accepted = { request: EmailRequest; link: AuthLink; hosted: AuthLink | null }
 
-function toNewEmail({ request, link, sender, nowMs }: Accepted): NewEmail {
-  const names =
-    request.type === 'organisation_invite'
-      ? {
-          organisationName: request.organisationName,
-          ...(request.inviterName === undefined ? {} : { inviterName: request.inviterName }),
-        }
-      : {}
+function toNewEmail(bench: Bench, { request, link, hosted }: Accepted): NewEmail {
+  const { to, type, expiresAt } = request
+  const names = type === 'organisation_invite' ? namesOf(request) : {}
+  const carried =
+    hosted === null ? { url: link.href } : { url: hostedUrl(bench, hosted, expiresAt), hosted: true as const }
+  const messageIdDomain = domainOf(bench.sender.policy.fromAddress)
   return {
-    id: newId('em', nowMs),
-    type: request.type,
-    expiresAt: request.expiresAt,
-    content: {
-      to: request.to,
-      url: link.href,
-      ...names,
-      messageIdDomain: domainOf(sender.policy.fromAddress),
-    },
+    id: newId('em', bench.nowMs),
+    type,
+    expiresAt,
+    content: { to, ...carried, ...names, messageIdDomain },
   }
+}
+
+const namesOf = ({
+  organisationName,
+  inviterName,
+}: Extract<EmailRequest, { type: 'organisation_invite' }>) =>
+  inviterName === undefined ? { organisationName } : { organisationName, inviterName }
+
+function hostedUrl({ sender, links }: Bench, destination: AuthLink, expiresAt: number): string {
+  const sealed = links.seal(sender.appId, { destination: destination.raw, expiresAt })
+  return `${links.baseUrl?.replace(/\/$/, '')}/${sender.policy.slug}/${sealed}`
 }

@@ -25,3 +25,6 @@ export function html(strings: TemplateStringsArray, ...pieces: readonly Piece[])
   }, '')
   return { text } as Html
 }
+
+/** Markup of ours, put in as it is. */
+export const raw = (text: string): Html => ({ text }) as Html

@@ -5,7 +5,7 @@
  */
 import type { AppSettings } from '../email/app.ts'
 import { contrast, textOn } from './colour.ts'
-import { type Html, html } from './escape.ts'
+import { type Html, html, raw } from './escape.ts'
 import { type Letter, type Paragraph, unlinkable } from './letter.ts'
 import type { Strings } from './locales/strings.ts'
 
@@ -15,6 +15,8 @@ export type Frame = {
   readonly app: AppSettings
   readonly language: string
   readonly url: string
+  /** The host of a hosted link, to be recognised; null where the link is the app's own. */
+  readonly host: string | null
 }
 
 const defaultAccent = '#1d4ed8'
@@ -72,8 +74,6 @@ ${footer(frame)}
 `.text
 }
 
-const raw = (text: string): Html => ({ text }) as Html
-
 const small = (colour: string) => `margin:0 0 12px;font:400 14px/1.55 ${font};color:${colour}`
 
 function sender(app: AppSettings): Html {
@@ -98,11 +98,12 @@ function button({ app, letter, url }: Frame): Html {
 </td></tr></table>`
 }
 
-function linkAndNotes({ letter, strings, url }: Frame): Html {
+function linkAndNotes({ letter, strings, url, host }: Frame): Html {
   const [expires = '', ...notes] = letter.notes
+  const opens = host === null ? html`` : html`<br>${strings.opens} <bdi dir="ltr">${host}</bdi>`
   const divider = 'margin:24px 0 20px;border:0;border-top:1px solid #e2e5ea'
   const link = 'color:#4b5563;word-break:break-all;overflow-wrap:anywhere'
-  return html`<p class="ink" style="${small('#1b1f24')}">${expires}</p>
+  return html`<p class="ink" style="${small('#1b1f24')}">${expires}${opens}</p>
 <p class="soft" style="${small('#4b5563')}">${strings.linkHint}<br>
 <a class="soft" dir="ltr" href="${url}" style="${link}">${url}</a></p>
 <hr class="rule" style="${divider}">
@@ -131,14 +132,14 @@ const paragraphText = (paragraph: Paragraph): string =>
     .map((piece) => (typeof piece === 'string' ? piece : `"\u2068${unlinkable(piece.name)}\u2069"`))
     .join('')
 
-export function renderText({ letter, strings, app, url }: Frame): string {
+export function renderText({ letter, strings, app, url, host }: Frame): string {
   const [expires = '', ...notes] = letter.notes
   const support = app.supportContact === undefined ? [] : [strings.support(app.supportContact)]
   const lines = [
     letter.heading,
     ...letter.paragraphs.map(paragraphText),
     `${letter.button}:\n${url}`,
-    expires,
+    host === null ? expires : `${expires}\n${strings.opens} ${host}`,
     ...notes,
     ...support,
     ['--', app.name, app.branding.addressLine].filter((line) => line !== undefined).join('\n'),

@@ -16,6 +16,12 @@ import { passwordReset } from './password-reset.ts'
 
 export const locales: Readonly<Record<string, Strings>> = { en }
 
+/** The words of a language, and its tag; English where it is unknown. */
+export function voiceOf(locale: string): { readonly strings: Strings; readonly language: string } {
+  const strings = locales[locale]
+  return strings === undefined ? { strings: en, language: 'en' } : { strings, language: locale }
+}
+
 export type LetterContext = { readonly strings: Strings; readonly app: AppSettings; readonly expiry: Expiry }
 
 export type TemplateInput = {
@@ -31,10 +37,17 @@ export type Rendered = { readonly subject: string; readonly html: string; readon
 
 export function renderTemplate(input: TemplateInput): Rendered {
   const { app, content } = input
-  const strings = locales[app.locale] ?? en
+  const { strings, language } = voiceOf(app.locale)
   const expiry = { duration: strings.duration(input.lifeLeftMs), moment: strings.moment(input.expiresAt) }
   const letter = writeLetter(input, { strings, app, expiry })
-  const frame = { letter, strings, app, language: strings === en ? 'en' : app.locale, url: content.url }
+  const frame = {
+    letter,
+    strings,
+    app,
+    language,
+    url: content.url,
+    host: content.hosted === true ? new URL(content.url).host : null,
+  }
   return { subject: letter.subject, html: renderHtml(frame), text: renderText(frame) }
 }
 

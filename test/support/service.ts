@@ -23,7 +23,9 @@ export const testSettings: AppSettings = {
   limits: { keyPerMinute: 100_000, recipientPerHour: 10, daily: 1_000_000 },
 }
 
-export type TestOptions = Partial<Pick<Config, 'relays' | 'queueMax' | 'ring' | 'databasePath'>> & {
+export type TestOptions = Partial<
+  Pick<Config, 'linksBaseUrl' | 'relays' | 'queueMax' | 'ring' | 'databasePath'>
+> & {
   settings?: Partial<AppSettings>
   roles?: Config['roles']
 }
@@ -55,8 +57,10 @@ export function testConfig(scope: Scope, options: TestOptions = {}): Config {
     databasePath: options.databasePath ?? join(temporaryFolder(scope), 'postern.db'),
     ring: options.ring ?? newRing(),
     relays: options.relays ?? [],
-    roles: options.roles ?? new Set(['api', 'worker'] as const),
+    roles: options.roles ?? new Set(['api', 'links', 'worker'] as const),
     api: anyPort,
+    links: anyPort,
+    linksBaseUrl: options.linksBaseUrl ?? null,
     ops: anyPort,
     console: options.relays === undefined ? anyPort : null,
     queueMax: options.queueMax ?? 1_000_000,

@@ -70,6 +70,7 @@ export const en: Strings = {
   }),
   expires: ({ duration, moment }) => `The link expires in ${duration} (${moment}).`,
   linkHint: 'If the button does not work, copy this link into your browser:',
+  opens: 'The link opens a page on',
   keepPrivate: 'The link is for you alone: do not forward this email.',
   support: (contact) => `Questions? Contact ${contact}.`,
   duration: (ms) => {
@@ -78,4 +79,18 @@ export const en: Strings = {
     return `${count} ${plurals.select(count) === 'one' ? unit : `${unit}s`}`
   },
   moment: (ms) => `${dates.format(ms)} UTC`,
+  hostedPage: {
+    heading: (app) => `Continue to ${app}`,
+    intro: 'Press the button to go on. Nothing happens before you do.',
+    open: (app) => `Open ${app}`,
+    leadsTo: 'The button leads to',
+    appMissing: (app) =>
+      `If nothing happens, the ${app} app is not installed on this device: open the email on the device that has it.`,
+    fallback: 'Go on without the app',
+    expiredHeading: 'This link has expired',
+    expiredAdvice: (app) => `Go back to ${app} and ask for a new email.`,
+    unknownHeading: 'This link does not work',
+    unknownAdvice:
+      'It may have been copied in part. Open it from the email again, or ask for a new one where you asked for it.',
+  },
 }

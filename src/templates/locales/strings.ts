@@ -14,6 +14,20 @@ export type Invitation = {
   readonly plain: boolean
 }
 
+/** The page that a hosted link leads to. */
+type HostedPageWords = {
+  heading(app: string): string
+  readonly intro: string
+  open(app: string): string
+  readonly leadsTo: string
+  appMissing(app: string): string
+  readonly fallback: string
+  readonly expiredHeading: string
+  expiredAdvice(app: string): string
+  readonly unknownHeading: string
+  readonly unknownAdvice: string
+}
+
 export type Strings = {
   readonly direction: 'ltr' | 'rtl'
   magicLink(app: string): Words
@@ -22,12 +36,15 @@ export type Strings = {
   organisationInvite(app: string, invitation: Invitation): Words
   expires(expiry: Expiry): string
   readonly linkHint: string
+  /** Before the host of a hosted link. */
+  readonly opens: string
   readonly keepPrivate: string
   support(contact: string): string
   /** Rounded down to the largest fitting unit. */
   duration(ms: number): string
   /** In UTC. */
   moment(ms: number): string
+  readonly hostedPage: HostedPageWords
 }
 
 const second = 1000

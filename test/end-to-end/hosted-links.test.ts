@@ -1,0 +1,330 @@
+/** Hosted links over HTTP and in a real browser: what they open, and everything they refuse. */
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { after, test } from 'node:test'
+import type { AppSettings } from '../../src/email/app.ts'
+import { type EmailType, emailTypes } from '../../src/email/email-request.ts'
+import { openBrowser } from '../support/browser.ts'
+import { chromium, lacking } from '../support/installed.ts'
+import { newSender, startTestService, testSettings, validBody } from '../support/service.ts'
+import { atEnd, type Scope } from '../support/temporary.ts'
+import { eventually } from '../support/wait.ts'
+
+const linksBaseUrl = 'https://links.acme.test'
+const service = await startTestService({ after }, { linksBaseUrl, settings: { hostedLinks: 'always' } })
+const skip = lacking({ chromium })
+let serial = 0
+
+type Email = { url: string; text: string; html: string }
+
+/** Posts an email and returns it as the inbox has it. */
+async function receive(body: Record<string, unknown>, key = service.key): Promise<Email> {
+  const to = `hosted${serial++}@example.com`
+  const answer = await service.post(validBody({ ...body, to }, service.store.now()), {
+    authorization: `Bearer ${key}`,
+  })
+  assert.equal(answer.status, 202, JSON.stringify(answer.body))
+  return eventually(async () => {
+    const response = await fetch(`${service.urls.console}/api/inbox/latest?to=${to}`)
+    return response.status === 200 ? ((await response.json()) as Email) : null
+  })
+}
+
+const local = (url: string) => url.replace(linksBaseUrl, service.urls.links ?? '')
+const visit = (url: string, method = 'GET') => fetch(local(url), { method, redirect: 'manual' })
+const newApp = (slug: string, change: Partial<AppSettings> = {}) =>
+  newSender(service, slug, { ...testSettings, hostedLinks: 'always', ...change })
+
+test('the email carries a link to our page, says which host that is, and holds no other', async () => {
+  const email = await receive({ url: 'https://app.acme.test/auth?token=secret-token' })
+  assert.match(email.url, /^https:\/\/links\.acme\.test\/acme\/[\w-]+$/)
+  for (const part of [email.text, email.html]) {
+    assert.ok(part.includes(email.url))
+    assert.doesNotMatch(part, /secret-token/)
+    assert.match(part.replace(/<[^>]+>/g, ''), /opens a page on links\.acme\.test/)
+  }
+})
+
+for (const type of emailTypes) {
+  test(`a destination of its own for ${type}: the request’s token, and nothing else`, async () => {
+    const destination = `acme://open/${type}`
+    const { key } = await newApp(`own-${serial++}`, {
+      linkDestinations: { [type]: destination } as Partial<Record<EmailType, string>>,
+    })
+    const email = await receive(
+      { type, organisationName: 'Blue', url: 'https://app.acme.test/x?token=a%26b#part' },
+      key,
+    )
+    const page = await (await visit(email.url)).text()
+    assert.ok(page.includes(`href="${destination}?token=a%26b"`), page)
+  })
+}
+
+test('GET and HEAD are inert: no redirect, no form sent, however often, by whatever follows links', async () => {
+  const email = await receive({})
+  for (let i = 0; i < 5; i++) {
+    const page = await visit(email.url)
+    assert.equal(page.status, 200)
+    const text = await page.text()
+    assert.doesNotMatch(text, /token=abc/, 'the destination is not in the page')
+    assert.deepEqual(text.match(/href="[^"]*"/g) ?? [], [], 'nothing for a crawler to follow')
+    const head = await visit(email.url, 'HEAD')
+    assert.equal(head.status, 200)
+    assert.equal(await head.text(), '')
+  }
+})
+
+test('the button of an https link answers 303 to the exact destination', async () => {
+  const email = await receive({ url: 'https://app.acme.test/auth?token=a%26b#top' })
+  const pressed = await visit(email.url, 'POST')
+  assert.equal(pressed.status, 303)
+  assert.equal(pressed.headers.get('location'), 'https://app.acme.test/auth?token=a%26b#top')
+  assert.equal(pressed.headers.get('referrer-policy'), 'no-referrer')
+  assert.equal(pressed.headers.get('cache-control'), 'no-store')
+})
+
+test('the button of an app link is a plain link; a POST to it leads nowhere', async () => {
+  const email = await receive({ url: 'acme://auth/magic?token=a%7Cb' })
+  const page = await (await visit(email.url)).text()
+  assert.match(page, /<a class="button" href="acme:\/\/auth\/magic\?token=a%7Cb">/)
+  assert.doesNotMatch(page, /<form/)
+  assert.equal((await visit(email.url, 'POST')).headers.get('location'), null)
+})
+
+test('every header, on every page', async () => {
+  const email = await receive({})
+  const pages = [
+    await visit(email.url),
+    await visit(email.url, 'HEAD'),
+    await visit(`${email.url}x`),
+    await visit(`${linksBaseUrl}/`),
+  ]
+  for (const page of pages) {
+    const header = (name: string) => page.headers.get(name) ?? ''
+    assert.equal(header('cache-control'), 'no-store')
+    assert.equal(header('referrer-policy'), 'no-referrer')
+    assert.equal(header('x-content-type-options'), 'nosniff')
+    assert.match(header('x-robots-tag'), /noindex/)
+    const directives = new Map(
+      header('content-security-policy')
+        .split('; ')
+        .map((directive) => [directive.split(' ')[0], directive]),
+    )
+    assert.equal(directives.get('default-src'), "default-src 'none'")
+    assert.match(directives.get('style-src') ?? '', /^style-src 'sha256-[A-Za-z0-9+/=]{44}'$/)
+    assert.equal(directives.get('frame-ancestors'), "frame-ancestors 'none'")
+    assert.equal(directives.get('base-uri'), "base-uri 'none'")
+    assert.ok(directives.has('form-action') && !directives.has('script-src'))
+    assert.doesNotMatch(header('content-security-policy'), /unsafe|\*|https:(?!\/\/)/)
+    assert.ok((await page.text()).length < 10_240)
+  }
+})
+
+test('expired is 410 with advice; a page never outlives its link', async (t) => {
+  const timed = await startTestService(t, { linksBaseUrl, settings: { hostedLinks: 'always' } })
+  await timed.post(validBody({ to: 'late@example.com' }, timed.store.now()))
+  const email = await eventually(async () => {
+    const response = await fetch(`${timed.urls.console}/api/inbox/latest`)
+    return response.status === 200 ? ((await response.json()) as Email) : null
+  })
+  const url = email.url.replace(linksBaseUrl, timed.urls.links ?? '')
+  assert.equal((await fetch(url)).status, 200)
+  timed.advance(900_000)
+  for (const method of ['GET', 'POST']) {
+    const page = await fetch(url, { method, redirect: 'manual' })
+    assert.equal(page.status, 410)
+    assert.match(await page.text(), /has expired.*ask for a new email/s)
+  }
+})
+
+test('forged, cut, under another app’s slug or an unknown one: one neutral 404, byte for byte', async () => {
+  const email = await receive({})
+  await newApp('neighbour')
+  const sealed = email.url.split('/').at(-1) ?? ''
+  const urls = [
+    `/acme/${sealed.slice(0, -1)}`,
+    `/acme/${sealed}A`,
+    `/neighbour/${sealed}`,
+    `/nobody/${sealed}`,
+    `/${service.app.id}/${sealed}`,
+    '/acme/x',
+    '/acme',
+    '/',
+    '/a/b/c',
+    `/acme/${sealed}/`,
+  ]
+  const bodies = new Set<string>()
+  for (const path of urls) {
+    for (const method of ['GET', 'POST']) {
+      const page = await visit(`${linksBaseUrl}${path}`, method)
+      assert.equal(page.status, 404, `${method} ${path}`)
+      bodies.add(await page.text())
+    }
+  }
+  assert.equal(bodies.size, 1)
+})
+
+test('at each view the app is judged again: disabled, deleted, or no longer allowed is 404', async () => {
+  const { app, key } = await newApp('judged')
+  const email = await receive({}, key)
+  const status = async () => (await visit(email.url)).status
+  assert.equal(await status(), 200)
+  await service.store.updateApp(app.id, { status: 'disabled' })
+  assert.equal(await status(), 404)
+  await service.store.updateApp(app.id, { status: 'active' })
+  assert.equal(await status(), 200)
+  await service.store.updateApp(app.id, {
+    settings: { ...app.settings, allowedUrls: ['https://other.acme.test'] },
+  })
+  assert.equal(await status(), 404)
+  assert.equal((await visit(email.url, 'POST')).status, 404)
+  await service.store.updateApp(app.id, { settings: app.settings })
+  assert.equal(await status(), 200)
+  await service.store.deleteApp(app.id)
+  assert.equal(await status(), 404)
+  await newApp('judged')
+  assert.equal(await status(), 404, 'also when another app takes the slug')
+})
+
+const misconfigurations: [string, Partial<AppSettings>, string][] = [
+  [
+    'a destination that is no longer allowed',
+    { linkDestinations: { magic_link: 'https://gone.acme.test/x' } },
+    'destination_invalid',
+  ],
+  [
+    'a destination with a query',
+    { linkDestinations: { magic_link: 'https://app.acme.test/x?y=z' } },
+    'destination_invalid',
+  ],
+  [
+    'a destination with a fragment',
+    { linkDestinations: { magic_link: 'https://app.acme.test/x#y' } },
+    'destination_invalid',
+  ],
+  [
+    'a destination of an unknown scheme',
+    { linkDestinations: { magic_link: 'other://x' } },
+    'destination_invalid',
+  ],
+]
+for (const [name, change, code] of misconfigurations) {
+  test(`4 and 7 400: invalid hosted-link configuration: ${name}`, async () => {
+    const { key } = await newApp(`bad-${serial++}`, change)
+    const answer = await service.post(validBody(), { authorization: `Bearer ${key}` })
+    assert.equal(answer.status, 400)
+    assert.equal(answer.body.error.code, 'invalid_hosted_link_config')
+    assert.equal(answer.body.error.issues?.[0]?.code, code)
+  })
+}
+
+test('4 and 7 400: invalid hosted-link configuration: no base URL; before 403, after the link’s own rules', async (t) => {
+  const bare = await startTestService(t, { settings: { hostedLinks: 'always' } })
+  const answer = await bare.post(validBody({ url: 'https://evil.test/?token=x' }))
+  assert.equal(answer.body.error.code, 'invalid_hosted_link_config')
+  assert.equal(answer.body.error.issues?.[0]?.code, 'base_url_missing')
+  assert.equal((await bare.post(validBody({ url: 'https://evil.test/' }))).body.error.code, 'invalid_url')
+  const insecure = await startTestService(t, {
+    linksBaseUrl: 'http://links.acme.test',
+    settings: { hostedLinks: 'always' },
+  })
+  assert.equal((await insecure.post()).body.error.issues?.[0]?.code, 'base_url_insecure')
+})
+
+test('what the allow-list judges is the link of the request, whatever the destination', async () => {
+  const { key } = await newApp(`listed-${serial++}`, { linkDestinations: { magic_link: 'acme://auth' } })
+  const answer = await service.post(validBody({ url: 'https://evil.test/?token=x' }), {
+    authorization: `Bearer ${key}`,
+  })
+  assert.equal(answer.status, 403)
+})
+
+test('the longest link that is accepted can be sealed and opened', async () => {
+  const start = 'https://app.acme.test/?token='
+  const email = await receive({ url: start + '|'.repeat(8192 - start.length) })
+  assert.equal((await visit(email.url)).status, 200)
+  const pressed = await visit(email.url, 'POST').catch(() => null)
+  if (pressed !== null) assert.equal(pressed.status, 303)
+})
+
+test('hostile settings and names stay text; no link opens a redirect to elsewhere', async () => {
+  const { key } = await newApp(`hostile-${serial++}`, {
+    name: '<script>alert(1)</script>"',
+    branding: { logoUrl: "https://cdn.acme.test/l.png?x;script-src 'unsafe-inline',*" },
+  })
+  const email = await receive({}, key)
+  const page = await visit(email.url)
+  assert.doesNotMatch(await page.text(), /<script/)
+  assert.match(
+    page.headers.get('content-security-policy') ?? '',
+    /img-src https:\/\/cdn\.acme\.test\/l\.png; form-action/,
+  )
+  for (const path of ['//evil.test', '/%2f%2fevil.test', '/acme/https://evil.test', '/\\evil.test']) {
+    const redirected = await fetch(`${service.urls.links}${path}`, { redirect: 'manual' })
+    assert.equal(redirected.headers.get('location'), null)
+    assert.equal(redirected.status, 404)
+  }
+})
+
+test('the sealed part reaches no log', async () => {
+  const email = await receive({})
+  const sealed = email.url.split('/').at(-1) ?? ''
+  await visit(email.url)
+  await visit(`${email.url}x`)
+  await visit(email.url, 'DELETE')
+  assert.ok(!service.log.join('').includes(sealed.slice(0, 40)))
+})
+
+async function startAppPage(t: Scope) {
+  const seen: string[] = []
+  const server = createServer((request, response) => {
+    if (request.url?.startsWith('/auth'))
+      seen.push(`${request.method} ${request.url} ${request.headers.referer ?? 'no referrer'}`)
+    response.setHeader('content-type', 'text/html')
+    response.end('<h1>signed in</h1>')
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  atEnd(t, () => server.close())
+  return { seen, origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}` }
+}
+
+test('in a browser: inbox, email, hosted page, button, and the app receives the token', {
+  skip,
+}, async (t) => {
+  const appPage = await startAppPage(t)
+  const { key } = await newApp(`browser-${serial++}`, {
+    allowLocalhost: true,
+    fallbackUrl: 'https://app.acme.test/get',
+  })
+  const browser = await openBrowser(t)
+  const context = await browser.newContext({ viewport: { width: 320, height: 640 } })
+  await context.route(`${linksBaseUrl}/**`, (route) => route.continue({ url: local(route.request().url()) }))
+  const page = await context.newPage()
+  const email = await receive({ url: `${appPage.origin}/auth?token=from-the-browser` }, key)
+  const faults: string[] = []
+  page.on('console', (message) => void (message.type() === 'error' && faults.push(message.text())))
+  await page.goto(local(email.url))
+  assert.match(String(await page.textContent('h1')), /Continue to Acme/)
+  assert.equal(
+    await page.evaluate('document.documentElement.scrollWidth > document.documentElement.clientWidth'),
+    false,
+  )
+  assert.deepEqual(appPage.seen, [], 'showing the page burnt nothing')
+  await page.click('button')
+  await page.waitForSelector('text=signed in')
+  assert.deepEqual(appPage.seen, ['GET /auth?token=from-the-browser no referrer'])
+  assert.deepEqual(faults, [])
+})
+
+test('in a browser: an app link is exact, and says what to do without the app', { skip }, async (t) => {
+  const { key } = await newApp(`scheme-${serial++}`, { fallbackUrl: 'https://app.acme.test/get' })
+  const email = await receive({ url: 'acme://auth/magic?token=exact%20token' }, key)
+  const page = await (await openBrowser(t)).newPage({ javaScriptEnabled: false })
+  await page.goto(local(email.url))
+  assert.equal(await page.getAttribute('a.button', 'href'), 'acme://auth/magic?token=exact%20token')
+  assert.match(String(await page.textContent('section')), /app is not installed/)
+  assert.equal(await page.getAttribute('p.soft a', 'href'), 'https://app.acme.test/get')
+})
