@@ -51,7 +51,7 @@ function refuse(deps: PostEmailDeps, reply: FastifyReply, rejection: Rejection):
   const { status, message } = refusals[code]
   deps.onAnswer(status, code)
   if (code === 'invalid_key') {
-    const tokenSent = reply.request.headers.authorization !== undefined
+    const tokenSent = /^bearer\b/i.test(reply.request.headers.authorization ?? '')
     reply.header('www-authenticate', `Bearer realm="postern"${tokenSent ? ', error="invalid_token"' : ''}`)
   }
   if (status === 503) reply.header('retry-after', String(1 + Math.floor(deps.random() * 5)))

@@ -113,7 +113,7 @@ export function parseAppScheme(text: string): Parsed<AllowedUrl> {
     scheme,
     authority: alone ? null : (authority ?? ''),
     oneMoreLabel: false,
-    path: path === '' || path === '/*' ? null : prefix ? path.slice(0, -1) : path,
+    path: path === '' || path === '/' || path === '/*' ? null : prefix ? path.slice(0, -1) : path,
     prefix,
   })
 }
@@ -142,7 +142,7 @@ export function checkLinkAllowed(link: AuthLink, policy: LinkPolicy): string | n
 function matchesOrigin(entry: AllowedUrl, link: AuthLink): boolean {
   if (entry.scheme !== link.scheme) return false
   if (entry.authority === null) return true
-  if (!entry.oneMoreLabel) return entry.authority === (link.authority ?? '').toLowerCase()
+  if (!entry.oneMoreLabel) return entry.authority === (link.authority ?? '')
   const authority = link.authority ?? ''
   const dot = authority.indexOf('.')
   return dot > 0 && authority.slice(dot + 1) === entry.authority

@@ -86,23 +86,23 @@ export function parseAppSettings(settings: AppSettings, locales: readonly string
 
 const texts = (entries: readonly AllowedUrl[]) => [...new Set(entries.map((entry) => entry.text))]
 
-/** The parsed form of settings that were checked when they were set. */
+/**
+ * The parsed form of settings that were checked when they were set. An entry that no longer keeps
+ * the rules (the list of public suffixes grows) is left out, so that it allows nothing.
+ */
 export function sendPolicy({ settings, slug }: Pick<App, 'settings' | 'slug'>): SendPolicy {
-  const must = <T>(result: Parsed<T>): T => {
-    if (!result.ok) throw new Error('stored settings of an app no longer pass their own rules')
-    return result.value
-  }
-  const appSchemes = settings.appSchemes.map((text) => must(parseAppScheme(text)))
-  const { hostedLinks, linkDestinations } = settings
+  const kept = <T>(result: Parsed<T>): T[] => (result.ok ? [result.value] : [])
+  const appSchemes = settings.appSchemes.flatMap((text) => kept(parseAppScheme(text)))
+  const { allowLocalhost, hostedLinks, linkDestinations } = settings
   return {
     slug,
     hostedLinks,
     linkDestinations,
-    allowedUrls: settings.allowedUrls.map((text) => must(parseAllowedUrl(text))),
+    allowLocalhost,
+    allowedUrls: settings.allowedUrls.flatMap((text) => kept(parseAllowedUrl(text))),
     appSchemes,
-    allowLocalhost: settings.allowLocalhost,
     schemes: new Set(appSchemes.map((entry) => entry.scheme)),
-    fromAddress: must(parseEmailAddress(settings.from.address, 'from')),
+    fromAddress: settings.from.address as EmailAddress,
   }
 }
 

@@ -48,6 +48,7 @@ export function classifyFailure(failure: SmtpFailure): SmtpVerdict {
 /** A reply fit for records and logs: one line, bounded, without addresses, links or tokens. */
 export const redactReply = (text: string): string =>
   text
+    .slice(0, 2000) // a relay may say up to 1 MiB, and what follows takes its time
     .replace(/\s+/g, ' ')
     .replace(/[a-z][a-z0-9+.-]*:\/\/\S+/gi, '<link>')
     .replace(/token=\S+/gi, '<token>')

@@ -5,7 +5,12 @@
  */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
-import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
+import fastify, {
+  type FastifyError,
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+} from 'fastify'
 import { newId } from '../email/id.ts'
 
 const headersTimeoutMs = 5_000
@@ -88,10 +93,15 @@ export function newListener(options: ListenerOptions): FastifyInstance {
     return sendError(reply, 400, { code: 'bad_request', message: 'Send exactly one Host header.' })
   })
   app.setNotFoundHandler(options.notFound ?? nothingHere)
-  app.setErrorHandler((error: Error, request, reply) => {
+  app.setErrorHandler((error: FastifyError, request, reply) => {
     if (request.raw.destroyed && !request.raw.complete) return reply.hijack() // the client left
+    if (request.is404) return (options.notFound ?? nothingHere)(request, reply)
     const answered = options.onError?.(error, request, reply) ?? null
     if (answered !== null) return answered
+    const { statusCode = 500 } = error
+    if (statusCode >= 400 && statusCode < 500) {
+      return sendError(reply, 400, { code: 'bad_request', message: 'The request cannot be read.' })
+    }
     options.onBug(error)
     return sendError(reply, 500, {
       code: 'internal_error',

@@ -233,11 +233,22 @@ test('4: any other path is 404, another method 405 with Allow', async () => {
     assert.equal(response.status, 404, path)
     assert.equal(((await response.json()) as Answer['body']).error.code, 'not_found')
   }
-  for (const method of ['GET', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'PROPFIND']) {
+  for (const method of ['GET', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'PROPFIND', 'QUERY']) {
     const response = await fetch(service.apiUrl, { method })
     assert.equal(response.status, 405, method)
     assert.equal(response.headers.get('allow'), 'POST')
   }
+  const odd = { 'content-type': ';;;' }
+  assert.equal((await fetch(service.apiUrl, { method: 'PUT', headers: odd, body: '{}' })).status, 405)
+  assert.equal(
+    (await fetch(`${service.urls.api}/other`, { method: 'POST', headers: odd, body: '{}' })).status,
+    404,
+  )
+  const json = { 'content-type': 'application/json' }
+  assert.equal(
+    (await fetch(`${service.urls.ops}/livez`, { method: 'POST', headers: json, body: '{' })).status,
+    404,
+  )
 })
 
 test('4: a 202 means queued, whether or not it can be delivered yet', async (t) => {
@@ -254,7 +265,7 @@ test('5.1 every request carries Authorization: Bearer', async () => {
     assert.equal(answer.status, 401)
     assert.match(
       answer.headers.get('www-authenticate') ?? '',
-      authorization === '' ? /^Bearer realm="postern"$/ : /error="invalid_token"/,
+      /^Bearer/.test(authorization) === false ? /^Bearer realm="postern"$/ : /error="invalid_token"/,
     )
   }
   assert.equal(
@@ -328,6 +339,17 @@ test('7 403: a change of the allow-list holds for the very next request', async 
   assert.equal((await post()).status, 202)
   await service.store.updateApp(app.id, { settings: app.settings })
   assert.equal((await post()).status, 403)
+})
+
+test('7 403: a stored entry that no longer keeps the rules allows nothing, and harms nothing else', async () => {
+  const { key } = await newSender(service, 'outdated', {
+    ...testSettings,
+    allowedUrls: ['https://*.vercel.app', 'https://app.acme.test'],
+  })
+  const post = (url: string) =>
+    service.post(validBody({ url, to: someone() }), { authorization: `Bearer ${key}` })
+  assert.equal((await post('https://x.vercel.app/?token=x')).status, 403)
+  assert.equal((await post('https://app.acme.test/?token=x')).status, 202)
 })
 
 test('7 503: a full queue', async (t) => {
