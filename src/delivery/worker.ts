@@ -89,7 +89,7 @@ export class Worker {
   async #claim(): Promise<boolean> {
     const max = this.#room
     if (max <= 0) return false
-    const inHand = countByApp(this.#inHand())
+    const inHand = this.#inHand().map(({ claim: { emailId, fence, appId } }) => ({ emailId, fence, appId }))
     const claimedAtMs = performance.now()
     try {
       const claimed = await this.#deps.store.claimDue({ max, perApp: 2 * this.#perApp, inHand })

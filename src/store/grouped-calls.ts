@@ -10,14 +10,13 @@ export type Settled = { readonly value: unknown } | { readonly error: Error }
 type Waiting<Call> = {
   readonly call: Call
   readonly settle: (result: Settled) => void
-  abandoned: boolean
 }
 
 export class GroupedCalls<Call> {
   readonly #run: (calls: Call[]) => Promise<Settled[]>
   readonly #groupMax: number
   readonly #inFlightMax: number
-  #waiting: Waiting<Call>[] = []
+  readonly #waiting = new Set<Waiting<Call>>()
   #inFlight = 0
   #scheduled = false
 
@@ -36,20 +35,20 @@ export class GroupedCalls<Call> {
         if ('error' in result) reject(result.error)
         else resolve(result.value)
       }
-      const waiting: Waiting<Call> = { call, settle, abandoned: false }
+      const waiting: Waiting<Call> = { call, settle }
       const abandon = () => {
-        waiting.abandoned = true
+        this.#waiting.delete(waiting)
         reject(new StoreUnavailable(`no answer within ${deadlineMs} ms`))
       }
       const timer = deadlineMs === undefined ? undefined : setTimeout(abandon, deadlineMs)
-      this.#waiting.push(waiting)
+      this.#waiting.add(waiting)
       this.#schedule()
     })
   }
 
   // One turn of the event loop gathers what came in with it.
   #schedule(): void {
-    if (this.#scheduled || this.#inFlight >= this.#inFlightMax || this.#waiting.length === 0) return
+    if (this.#scheduled || this.#inFlight >= this.#inFlightMax || this.#waiting.size === 0) return
     this.#scheduled = true
     setImmediate(() => {
       this.#scheduled = false
@@ -58,7 +57,8 @@ export class GroupedCalls<Call> {
   }
 
   async #send(): Promise<void> {
-    const group = this.#waiting.splice(0, this.#groupMax).filter((waiting) => !waiting.abandoned)
+    const group = [...this.#waiting.values().take(this.#groupMax)]
+    for (const waiting of group) this.#waiting.delete(waiting)
     if (group.length > 0) {
       this.#inFlight += 1
       this.#schedule()

@@ -48,7 +48,8 @@ export type ClaimRequest = {
   readonly max: number
   /** No app holds more emails in one worker than this. */
   readonly perApp: number
-  readonly inHand: ReadonlyMap<AppId, number>
+  /** What this worker holds already: kept for it, and counted to its apps. */
+  readonly inHand: readonly (Hold & { readonly appId: AppId })[]
 }
 
 /** One email leased to a worker. The outcome counts only while `fence` is the email's current one. */
@@ -76,6 +77,7 @@ export type Claimed = {
   readonly suspects: boolean
 }
 
+/** A lease, by the fence it was given with. */
 export type Hold = { readonly emailId: EmailId; readonly fence: number }
 
 /** How long a claim stays the worker's without a renewal. */
@@ -140,8 +142,10 @@ export interface Store {
   /** Null where the slug is taken. */
   createApp(slug: string, settings: AppSettings): Promise<App | null>
   updateApp(id: AppId, change: { settings?: AppSettings; status?: AppStatus }): Promise<App | null>
-  /** Ends the app at once; `sweep` cancels and wipes its mail. False where there is no such app. */
+  /** Ends the app at once; its mail is cancelled by `cancelMail` or `sweep`. False where there is no such app. */
   deleteApp(id: AppId): Promise<boolean>
+  /** Cancels and wipes one step of an app's queued mail; how many, 0 when none is left. */
+  cancelMail(id: AppId): Promise<number>
   findApp(idOrSlug: string): Promise<App | null>
   listApps(): Promise<readonly App[]>
 

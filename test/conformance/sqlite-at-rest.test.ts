@@ -25,7 +25,7 @@ const endings: Record<
     finish(service, { kind: 'failed', reply: '550 no', relay: 'r', reason: 'refused_by_relay' }),
   expired: async (service) => {
     service.advance(3_600_000)
-    await service.store.claimDue({ max: 9, perApp: 9, inHand: new Map() })
+    await service.store.claimDue({ max: 9, perApp: 9, inHand: [] })
   },
   cancelled: async (service) => {
     for (const email of await service.store.listEmails({ limit: 9 }))
@@ -39,7 +39,7 @@ async function finish(
   service: Awaited<ReturnType<typeof startTestService>>,
   outcome: Outcome,
 ): Promise<void> {
-  const { claims } = await service.store.claimDue({ max: 9, perApp: 9, inHand: new Map() })
+  const { claims } = await service.store.claimDue({ max: 9, perApp: 9, inHand: [] })
   for (const claim of claims) await service.store.recordOutcome(claim, outcome)
 }
 

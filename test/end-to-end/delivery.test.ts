@@ -182,7 +182,7 @@ test('row 33: expired in the queue, or while the relay dawdles before DATA: not 
   const held = await startTestService(t, { relays: [], roles: new Set(['api'] as const) })
   const inQueue = await post(held, { expiresAt: new Date(held.store.now() + 60_000).toISOString() })
   held.advance(60_000)
-  assert.deepEqual((await held.store.claimDue({ max: 9, perApp: 9, inHand: new Map() })).claims, [])
+  assert.deepEqual((await held.store.claimDue({ max: 9, perApp: 9, inHand: [] })).claims, [])
   assert.equal((await held.store.findEmail(inQueue))?.state, 'expired')
 
   const server = await startScriptedServer(t, { rcpt: silence })

@@ -37,7 +37,7 @@ export function updateApp(
   return row === undefined ? null : toApp(row)
 }
 
-/** Ends the app for every request at once; `sweep` cancels its mail in steps and drops the row. */
+/** Ends the app for every request at once; `cancelMail` wipes its mail in steps and drops the row. */
 export function deleteApp(tx: WriteTransaction, id: AppId): boolean {
   const statement = tx.sql(
     "update app set status = 'deleted', status_at = ?, slug = app_id, version = version + 1 where app_id = ? and status <> 'deleted'",
@@ -48,9 +48,26 @@ export function deleteApp(tx: WriteTransaction, id: AppId): boolean {
   return changes === 1
 }
 
-/** Cancels up to `max` emails of an app, wherever they stand; the number cancelled. */
-export function cancelAppMail(tx: WriteTransaction, id: string, max: number): number {
-  const rows = tx.sql('select * from queue where app_id = ? limit ?').all(id, max) as QueueRow[]
+const cancelStep = 500
+
+/** One step of cancelling an app's mail, wherever it stands; a deleted app goes when none is left. */
+export function cancelMail(tx: WriteTransaction, id: AppId): number {
+  const ready = cancelReady(tx, id)
+  if (ready > 0) return ready
+  const rest = tx.sql('select * from queue where app_id = ? limit ?').all(id, cancelStep) as QueueRow[]
+  for (const row of rest) finish(tx, row, { state: 'cancelled', reason: 'app_gone', record: null })
+  if (rest.length === 0) {
+    tx.sql("delete from app where app_id = ? and status = 'deleted'").run(id)
+    tx.forget()
+  }
+  return rest.length
+}
+
+/** One step of cancelling what waits for a worker: found by its index, however much others have queued. */
+export function cancelReady(tx: WriteTransaction, id: string): number {
+  const rows = tx
+    .sql('select * from queue where state = 0 and lost < 2 and app_id = ? order by email_id limit ?')
+    .all(id, cancelStep) as QueueRow[]
   for (const row of rows) finish(tx, row, { state: 'cancelled', reason: 'app_gone', record: null })
   return rows.length
 }

@@ -6,43 +6,63 @@
 import type { App } from '../../email/app.ts'
 import type { AttemptRecord, EmailContent } from '../../email/delivery.ts'
 import type { AppId, EmailId } from '../../email/id.ts'
-import { unseal } from '../key-ring.ts'
+import { KeyMissing, unseal } from '../key-ring.ts'
 import { type Claim, type Claimed, type ClaimRequest, type Hold, leaseMs } from '../store.ts'
-import { appendTrail, finish, type QueueRow } from './outcome.ts'
+import { appendTrail, finish, type QueueRow, recordOutcome } from './outcome.ts'
 import type { WriteTransaction } from './write-transaction.ts'
 
 const stepMax = 500
 const appsPerClaim = 32
 /** An email that lost this many leases has probably killed its workers. */
 const lostMax = 5
+/** The longest wait between two attempts: an hour and a fifth. */
+const waitMaxMs = 72 * 60_000
+const unreadableWaitMs = 5 * 60_000
 
 export function claimDue(tx: WriteTransaction, request: ClaimRequest): Claimed {
+  keepHeld(tx, request.inHand)
   expire(tx)
   recoverLapsed(tx)
   promoteDeferred(tx)
   const suspect = findSuspect(tx)
-  const idle = request.inHand.size === 0
-  const ids = suspect !== null && idle ? [suspect] : pickInTurns(tx, request)
+  const ids = mayTrySuspect(tx, request) && suspect !== null ? [suspect] : pickInTurns(tx, request)
   const claims = ids.flatMap((id) => lease(tx, id))
+  tx.writer.cursors.suspectLast = claims.some((claim) => claim.alone)
   const apps = new Map<AppId, App>()
   for (const { appId } of claims) {
     const app = tx.app(appId)
     if (app !== null) apps.set(appId, app)
   }
-  return { claims, apps, suspects: suspect !== null && !idle }
+  return { claims, apps, suspects: suspect !== null && request.inHand.length > 0 }
 }
 
-function expire(tx: WriteTransaction): void {
+/** Ordinary mail goes between two suspects, so that many of them hold nobody up. */
+const mayTrySuspect = (tx: WriteTransaction, request: ClaimRequest): boolean =>
+  request.inHand.length === 0 && !(tx.writer.cursors.suspectLast && appsWithReadyMail(tx).length > 0)
+
+/** What its own worker still holds has not lapsed, also after a pause of the process or a clock step. */
+function keepHeld(tx: WriteTransaction, holds: ClaimRequest['inHand']): void {
+  for (const { emailId, fence } of holds) {
+    tx.sql(
+      'update queue set lease_until = ? where email_id = ? and fence = ? and state = 2 and lease_until < ?',
+    ).run(tx.nowMs + leaseMs, emailId, fence, tx.nowMs + leaseMs / 2)
+  }
+}
+
+/** One step; true where there may be more. */
+export function expire(tx: WriteTransaction): boolean {
   const rows = tx
     .sql('select * from queue where expires_at <= ? and state in (0, 1) order by expires_at limit ?')
     .all(tx.nowMs, stepMax)
   for (const row of rows) finish(tx, row as QueueRow, { state: 'expired', reason: null, record: null })
+  return rows.length === stepMax
 }
 
+// A lease or a wait longer than any that is given was written before the clock stepped back.
 function recoverLapsed(tx: WriteTransaction): void {
   const rows = tx
-    .sql('select * from queue where state = 2 and lease_until <= ? limit ?')
-    .all(tx.nowMs, stepMax)
+    .sql('select * from queue where state = 2 and (lease_until <= ? or lease_until > ?) limit ?')
+    .all(tx.nowMs, tx.nowMs + leaseMs, stepMax)
   for (const row of rows as QueueRow[]) {
     const record: AttemptRecord = { at: tx.nowMs, outcome: 'lost' }
     if (row.lost + 1 >= lostMax) {
@@ -58,8 +78,8 @@ function recoverLapsed(tx: WriteTransaction): void {
 function promoteDeferred(tx: WriteTransaction): void {
   tx.sql(
     `update queue set state = 0 where email_id in
-       (select email_id from queue where state = 1 and due_at <= ? order by due_at limit ?)`,
-  ).run(tx.nowMs, stepMax)
+       (select email_id from queue where state = 1 and (due_at <= ? or due_at > ?) order by due_at limit ?)`,
+  ).run(tx.nowMs, tx.nowMs + waitMaxMs, stepMax)
 }
 
 function findSuspect(tx: WriteTransaction): string | null {
@@ -75,7 +95,7 @@ function findSuspect(tx: WriteTransaction): string | null {
 function pickInTurns(tx: WriteTransaction, request: ClaimRequest): string[] {
   const rooms = appsWithReadyMail(tx).map((appId) => ({
     appId,
-    room: request.perApp - (request.inHand.get(appId) ?? 0),
+    room: request.perApp - request.inHand.filter((held) => held.appId === appId).length,
   }))
   const open = rooms.filter(({ room }) => room > 0)
   const picked: string[] = []
@@ -154,13 +174,20 @@ function lease(tx: WriteTransaction, emailId: string): Claim[] {
   ]
 }
 
-/** Sealed with a key that has left the ring, or damaged: it can never be sent. */
+/** Null where it cannot be read: without its key it waits for it, damaged it can never be sent. */
 function readContent(tx: WriteTransaction, row: QueueRow): EmailContent | null {
+  const body = tx.sql('select body from sealed where email_id = ?').get(row.email_id)?.body as
+    | Uint8Array
+    | undefined
   try {
-    const body = tx.sql('select body from sealed where email_id = ?').get(row.email_id)?.body as Uint8Array
-    return JSON.parse(unseal(tx.writer.ring, `email ${row.email_id}`, body))
-  } catch {
-    finish(tx, row, { state: 'failed', reason: 'unreadable', record: null })
+    return JSON.parse(unseal(tx.writer.ring, `email ${row.email_id}`, body ?? new Uint8Array()))
+  } catch (error) {
+    if (error instanceof KeyMissing && body !== undefined) {
+      const hold = { emailId: row.email_id as EmailId, fence: row.fence }
+      recordOutcome(tx, hold, { kind: 'unattempted', reply: error.message, waitMs: unreadableWaitMs })
+    } else {
+      finish(tx, row, { state: 'failed', reason: 'unreadable', record: null })
+    }
     return null
   }
 }

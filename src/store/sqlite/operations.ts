@@ -2,7 +2,16 @@
  * What the writer thread can be asked to do, by name. Each runs inside a write transaction that it
  * shares with the other calls of its group.
  */
-import { cancelEmail, createApp, createKey, deleteApp, retryEmail, revokeKey, updateApp } from './admin.ts'
+import {
+  cancelEmail,
+  cancelMail,
+  createApp,
+  createKey,
+  deleteApp,
+  retryEmail,
+  revokeKey,
+  updateApp,
+} from './admin.ts'
 import { claimDue, renewLeases } from './claim.ts'
 import { enqueue } from './enqueue.ts'
 import { recordOutcome } from './outcome.ts'
@@ -18,6 +27,7 @@ const operations = {
   createApp,
   updateApp,
   deleteApp,
+  cancelMail,
   createKey,
   revokeKey,
   retryEmail,

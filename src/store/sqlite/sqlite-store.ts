@@ -143,6 +143,7 @@ class SqliteStore implements Store {
   cancelEmail: Store['cancelEmail'] = (id) => this.#call('cancelEmail', [id])
 
   deleteApp: Store['deleteApp'] = (id) => this.#call('deleteApp', [id])
+  cancelMail: Store['cancelMail'] = (id) => this.#call('cancelMail', [id])
 
   findApp: Store['findApp'] = async (idOrSlug) => reads.findApp(this.#reader, idOrSlug)
   listApps: Store['listApps'] = async () => reads.listApps(this.#reader)

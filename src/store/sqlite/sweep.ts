@@ -3,8 +3,9 @@
  * kept long enough goes, mail of apps that are gone is cancelled, and buckets that say no more
  * than an absent one are dropped in a slow pass over their table.
  */
-import { idFloor } from '../../email/id.ts'
-import { cancelAppMail } from './admin.ts'
+import { type AppId, idFloor } from '../../email/id.ts'
+import { cancelMail, cancelReady } from './admin.ts'
+import { expire } from './claim.ts'
 import type { WriteTransaction } from './write-transaction.ts'
 
 const stepMax = 500
@@ -17,7 +18,7 @@ const idempotencyMs = dayMs
 
 /** True while there is more to do now. */
 export function sweep(tx: WriteTransaction): boolean {
-  const more = [cancelGoneApps(tx), dropHistory(tx), passOver(tx)]
+  const more = [expire(tx), cancelGoneApps(tx), dropHistory(tx), passOver(tx)]
   tx.sql('delete from usage_day where day < ?').run(tx.day - keepDays)
   return more.includes(true)
 }
@@ -28,16 +29,10 @@ function cancelGoneApps(tx: WriteTransaction): boolean {
       "select app_id, status from app where status = 'deleted' or (status = 'disabled' and status_at <= ?)",
     )
     .all(tx.nowMs - heldDays * dayMs)
-  let more = false
-  for (const { app_id, status } of gone) {
-    const cancelled = cancelAppMail(tx, app_id as string, stepMax)
-    more ||= cancelled === stepMax
-    if (status === 'deleted' && cancelled < stepMax) {
-      tx.sql('delete from app where app_id = ?').run(app_id as string)
-      tx.forget()
-    }
-  }
-  return more
+  const cancelled = gone.map(({ app_id, status }) =>
+    status === 'deleted' ? cancelMail(tx, app_id as AppId) : cancelReady(tx, app_id as string),
+  )
+  return cancelled.some((count) => count > 0)
 }
 
 function dropHistory(tx: WriteTransaction): boolean {
@@ -48,11 +43,15 @@ function dropHistory(tx: WriteTransaction): boolean {
   return statement.run(floor, stepMax).changes === stepMax
 }
 
-/** One page of the pass over the two tables of keyed hashes; a new pass begins every ten minutes. */
+/** One page of the pass over each of two tables of keyed hashes; a pass begins every ten minutes. */
 function passOver(tx: WriteTransaction): boolean {
   const { cursors } = tx.writer
-  if (tx.nowMs - cursors.passEndedAt < passEveryMs && cursors.rate === '' && cursors.idempotency === '')
-    return false
+  if (cursors.rate === null && cursors.idempotency === null) {
+    if (tx.nowMs - cursors.passBegunAt < passEveryMs) return false
+    cursors.passBegunAt = tx.nowMs
+    cursors.rate = ''
+    cursors.idempotency = ''
+  }
   cursors.rate = dropPage(tx, { table: 'rate', column: 'tat', below: tx.nowUs, after: cursors.rate })
   const below = tx.nowMs - idempotencyMs
   cursors.idempotency = dropPage(tx, {
@@ -61,19 +60,18 @@ function passOver(tx: WriteTransaction): boolean {
     below,
     after: cursors.idempotency,
   })
-  if (cursors.rate !== '' || cursors.idempotency !== '') return true
-  cursors.passEndedAt = tx.nowMs
-  return false
+  return cursors.rate !== null || cursors.idempotency !== null
 }
 
-type Page = { table: 'rate' | 'idempotency'; column: string; below: number; after: string }
+type Page = { table: 'rate' | 'idempotency'; column: string; below: number; after: string | null }
 
-/** Deletes what is stale in one page of a table; where the next page begins, '' at the end. */
-function dropPage(tx: WriteTransaction, { table, column, below, after }: Page): string {
+/** Deletes what is stale in one page of a table; where the next page begins, null at the end. */
+function dropPage(tx: WriteTransaction, { table, column, below, after }: Page): string | null {
+  if (after === null) return null
   const last = tx
     .sql(`select k from ${table} where k > ? order by k limit 1 offset ?`)
     .get(after, passMax - 1)?.k
   const until = last === undefined ? '~' : String(last)
   tx.sql(`delete from ${table} where k > ? and k <= ? and ${column} < ?`).run(after, until, below)
-  return last === undefined ? '' : until
+  return last === undefined ? null : until
 }

@@ -27,7 +27,14 @@ export type Writer = {
   readonly apps: Map<AppId, App | null>
   readonly keys: Map<KeyHash, CachedKey | null>
   /** Where the turns among apps and the slow passes over big tables go on. */
-  readonly cursors: { app: string; rate: string; idempotency: string; passEndedAt: number }
+  readonly cursors: {
+    app: string
+    suspectLast: boolean
+    /** Where the pass over a table goes on; null when it has been through. */
+    rate: string | null
+    idempotency: string | null
+    passBegunAt: number
+  }
   dataVersion: number
 }
 

@@ -39,7 +39,7 @@ function openWriter(data: WriterData): Writer {
     nowMs: () => readClock(data.clock),
     apps: new Map(),
     keys: new Map(),
-    cursors: { app: '', rate: '', idempotency: '', passEndedAt: 0 },
+    cursors: { app: '', suspectLast: false, rate: null, idempotency: null, passBegunAt: 0 },
     dataVersion: -1,
   }
 }
