@@ -34,8 +34,11 @@ export type Service = {
     readonly console?: string
   }
   readonly store: Store
-  /** `drainMs`: how long requests are still taken after the service says it is not ready. */
-  stop(options?: { drainMs?: number }): Promise<void>
+  /**
+   * `drainMs`: how long requests are still taken after the service says it is not ready;
+   * `graceMs`: how long attempts under way may take to end.
+   */
+  stop(options?: { drainMs?: number; graceMs?: number }): Promise<void>
 }
 
 export type ServiceOptions = {
@@ -115,13 +118,13 @@ export async function startService(config: Config, options: ServiceOptions): Pro
     listeners.push(app)
     return listen(app, address)
   }
-  const stop: Service['stop'] = async ({ drainMs = 0 } = {}) => {
+  const stop: Service['stop'] = async ({ drainMs = 0, graceMs = stopGraceMs } = {}) => {
     state.ready = false
     if (drainMs > 0) await sleep(drainMs)
     state.stopping = true
     const [ops, ...rest] = listeners
     await Promise.all(rest.map((app) => app.close()))
-    await delivery?.stop()
+    await delivery?.stop(graceMs)
     await ops?.close()
     await store.close()
   }
@@ -154,7 +157,11 @@ export async function startService(config: Config, options: ServiceOptions): Pro
 
 const hasLinks = (config: Config): boolean => config.roles.has('links') && config.linksBaseUrl !== null
 
-type Delivery = { worker: Worker; captured: CaptureRelay | undefined; stop: () => Promise<void> }
+type Delivery = {
+  worker: Worker
+  captured: CaptureRelay | undefined
+  stop: (graceMs: number) => Promise<void>
+}
 
 function composeApi(shared: Shared, delivery: Delivery | null): FastifyInstance {
   return newApiListener({
@@ -196,10 +203,9 @@ function composeDelivery(shared: Shared): Delivery {
   return {
     worker,
     captured,
-    stop: async () => {
+    stop: async (graceMs) => {
       stopSweeper()
-      await worker.stop(stopGraceMs)
-      for (const relay of relays) relay.close()
+      await worker.stop(graceMs)
     },
   }
 }

@@ -12,6 +12,7 @@ import { CommandFailed, print } from './output.ts'
 
 type Finding = { readonly check: string; readonly ok: boolean; readonly detail: string }
 
+const relayMs = 30_000
 const diskBytesMin = 256 * 1024 * 1024
 
 export function addDoctorCommand(program: Command, deps: CliDeps): void {
@@ -66,7 +67,7 @@ async function examineStore(deps: CliDeps, config: Config): Promise<Finding[]> {
 
 async function examineRelay({ address }: Config['relays'][number]): Promise<Finding> {
   const check = `relay ${address.host}:${address.port}`
-  const session = await SmtpSession.open(address)
+  const session = await SmtpSession.open(address, AbortSignal.timeout(relayMs))
   if (!(session instanceof SmtpSession)) return { check, ok: false, detail: session.reply ?? session.fault }
   session.quit()
   const how = address.tls === 'none' ? 'without TLS (loopback)' : 'over verified TLS'

@@ -12,7 +12,9 @@ export class CaptureRelay implements Relay {
   readonly name = 'capture'
   readonly #emails = new Map<string, Captured>()
 
+  isOpen = (): boolean => false
   capacity = (): number => 10
+  free = (): number => 10
   reopensInMs = (): number => 0
 
   async submit(message: Message, _deadlineMs: number, email: CapturedEmail): Promise<Submission> {

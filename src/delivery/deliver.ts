@@ -33,7 +33,7 @@ export async function deliver(deps: DeliverDeps, attempt: Attempt): Promise<Deli
   const message = prepare(attempt, deadlineMs)
   let unavailable = 'no relay is available'
   for (const relay of deps.relays) {
-    if (relay.capacity() === 0) continue
+    if (relay.free() <= 0) continue
     const submission = await relay.submit(message, deadlineMs, {
       id: claim.emailId,
       app: attempt.app.settings.name,
@@ -42,7 +42,7 @@ export async function deliver(deps: DeliverDeps, attempt: Attempt): Promise<Deli
       expiresAt: claim.expiresAt,
     })
     const outcome = judge(deps, { attempt, relay, submission })
-    if (outcome.kind !== 'unattempted') return outcome
+    if (outcome.kind !== 'unattempted' || submission.kind === 'stopped') return outcome
     unavailable = outcome.reply
   }
   const reopensInMs = Math.min(...deps.relays.map((relay) => relay.reopensInMs()))
@@ -72,6 +72,7 @@ type Submitted = { attempt: Attempt; relay: Relay; submission: Submission }
 
 function judge(deps: DeliverDeps, { attempt, relay, submission }: Submitted): DeliveryOutcome {
   if (submission.kind === 'expired') return submission
+  if (submission.kind === 'stopped') return { kind: 'unattempted', reply: 'the worker stopped', waitMs: 0 }
   if (submission.kind === 'accepted') return { kind: 'delivered', reply: submission.reply, relay: relay.name }
   const { failure } = submission
   const verdict = classifyFailure(failure)

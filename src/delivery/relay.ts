@@ -15,10 +15,16 @@ export type CapturedEmail = {
 export interface Relay {
   /** host:port, as records and metrics name it. */
   readonly name: string
-  /** How many submissions may be under way at once; 0 while the breaker is open. */
+  /** Its breaker is open: it takes a probe now and then, or nothing. */
+  isOpen(): boolean
+  /** How many submissions may be under way at once, those that are included. */
   capacity(): number
+  /** How many more may begin now. */
+  free(): number
   /** Milliseconds until the breaker lets a probe through; 0 while it is closed. */
   reopensInMs(): number
+  /** `deadlineMs` on the clock of `performance.now()`. Call it only while one is free. */
   submit(message: Message, deadlineMs: number, email: CapturedEmail): Promise<Submission>
+  /** Gives up what is under way and ends its sessions. */
   close(): void
 }

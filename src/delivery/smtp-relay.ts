@@ -20,6 +20,10 @@ export type SmtpRelayOptions = {
 
 const messagesPerSession = 1000
 const idleMs = 20_000
+/** For connecting, greeting, TLS and AUTH together. */
+const openMs = 60_000
+/** A probe that hangs holds up one email: not for long. */
+const probeOpenMs = 5_000
 
 export class SmtpRelay implements Relay {
   readonly name: string
@@ -28,6 +32,8 @@ export class SmtpRelay implements Relay {
   readonly #idle: SmtpSession[] = []
   readonly #idleTimers = new Map<SmtpSession, NodeJS.Timeout>()
   readonly #stopped = new AbortController()
+  readonly #busy = new Set<SmtpSession>()
+  #underWay = 0
   #nextSlotMs = 0
 
   constructor(options: SmtpRelayOptions) {
@@ -37,25 +43,47 @@ export class SmtpRelay implements Relay {
     this.#breaker = new Breaker({ connectionsMax: options.connectionsMax, now, random: options.random })
   }
 
+  isOpen = (): boolean => this.#breaker.open
   capacity = (): number => this.#breaker.capacity()
+  free = (): number => this.#breaker.capacity() - this.#underWay
   reopensInMs = (): number => this.#breaker.reopensInMs()
 
   async submit(message: Message, deadlineMs: number): Promise<Submission> {
-    await this.#pace(deadlineMs)
-    if (performance.now() >= deadlineMs) return { kind: 'expired' }
-    const reused = this.#takeIdle()
-    if (reused !== undefined) {
-      const submission = await this.#submitOver(reused, message, deadlineMs)
-      if (!wasStale(submission)) return this.#note(submission)
+    this.#underWay += 1
+    try {
+      return this.#note(await this.#submit(message, deadlineMs))
+    } finally {
+      this.#underWay -= 1
     }
-    const session = await SmtpSession.open(this.#options.address)
-    if (!(session instanceof SmtpSession)) return this.#note({ kind: 'failed', failure: session })
+  }
+
+  async #submit(message: Message, deadlineMs: number): Promise<Submission> {
+    await this.#pace(deadlineMs)
+    const reused = this.#takeIdle()
+    if (reused !== undefined && !this.#stopped.signal.aborted) {
+      const submission = await this.#submitOver(reused, message, deadlineMs)
+      if (!wasStale(submission)) return submission
+    }
+    const lifeLeftMs = Math.floor(deadlineMs - performance.now())
+    if (this.#stopped.signal.aborted) return { kind: 'stopped' }
+    if (lifeLeftMs <= 0) return { kind: 'expired' }
+    const budgetMs = Math.min(this.#breaker.open ? probeOpenMs : openMs, lifeLeftMs)
+    const signal = AbortSignal.any([this.#stopped.signal, AbortSignal.timeout(budgetMs)])
+    const session = await SmtpSession.open(this.#options.address, signal)
+    if (this.#stopped.signal.aborted) return { kind: 'stopped' }
+    if (!(session instanceof SmtpSession)) {
+      return budgetMs === lifeLeftMs && signal.aborted
+        ? { kind: 'expired' }
+        : { kind: 'failed', failure: session }
+    }
     session.onEnd(() => this.#drop(session))
-    return this.#note(await this.#submitOver(session, message, deadlineMs))
+    return this.#submitOver(session, message, deadlineMs)
   }
 
   async #submitOver(session: SmtpSession, message: Message, deadlineMs: number): Promise<Submission> {
+    this.#busy.add(session)
     const submission = await session.submit(message, deadlineMs)
+    this.#busy.delete(session)
     this.#giveBack(session, submission)
     return submission
   }
@@ -72,29 +100,27 @@ export class SmtpRelay implements Relay {
   }
 
   #note(submission: Submission): Submission {
-    if (submission.kind === 'expired') return submission
-    if (submission.kind === 'accepted') {
-      const wasOpen = this.#breaker.open
-      this.#breaker.succeeded()
-      if (wasOpen) this.#options.onChange({ relay: this.name, available: true, reason: submission.reply })
-      return submission
+    const wasOpen = this.#breaker.open
+    if (submission.kind === 'accepted') this.#breaker.succeeded()
+    if (submission.kind === 'failed') this.#noteFailure(submission.failure)
+    const { open } = this.#breaker
+    if (open !== wasOpen) {
+      const reason =
+        submission.kind === 'failed' ? (submission.failure.reply ?? submission.failure.fault) : ''
+      this.#options.onChange({ relay: this.name, available: !open, reason })
     }
-    this.#noteFailure(submission.failure)
     return submission
   }
 
   #noteFailure(failure: SmtpFailure): void {
     const verdict = classifyFailure(failure)
     if (verdict.slowDown) this.#breaker.slowDown()
-    if (verdict.scope !== 'relay') {
-      if (failure.reply !== null) this.#breaker.succeeded() // it answers: the relay itself is well
-      return
+    if (verdict.scope === 'relay') {
+      const { code } = parseReply(failure.reply ?? '')
+      this.#breaker.failed(code !== null || /ETLS|EAUTH|certificate/i.test(failure.fault))
+    } else if (failure.reply !== null) {
+      this.#breaker.succeeded() // it answers: the relay itself is well
     }
-    const { code } = parseReply(failure.reply ?? '')
-    const wasOpen = this.#breaker.open
-    this.#breaker.failed(code !== null || /ETLS|EAUTH|certificate/i.test(failure.fault))
-    const reason = failure.reply ?? failure.fault
-    if (!wasOpen && this.#breaker.open) this.#options.onChange({ relay: this.name, available: false, reason })
   }
 
   #takeIdle(): SmtpSession | undefined {
@@ -128,6 +154,7 @@ export class SmtpRelay implements Relay {
 
   close(): void {
     this.#stopped.abort()
+    for (const session of [...this.#busy]) session.stop()
     for (const session of [...this.#idle]) this.#retire(session)
   }
 }

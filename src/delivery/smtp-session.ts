@@ -29,6 +29,8 @@ export type Submission =
   | { readonly kind: 'accepted'; readonly reply: string }
   | { readonly kind: 'failed'; readonly failure: SmtpFailure }
   | { readonly kind: 'expired' }
+  /** The worker is ending; nothing was handed over. */
+  | { readonly kind: 'stopped' }
 
 const connectMs = 30_000
 const greetingMs = 30_000
@@ -52,6 +54,7 @@ const failed = (stage: SmtpStage, error: SmtpError): Submission => ({
 
 export class SmtpSession {
   readonly #connection: SMTPConnection
+  #stop: () => void = () => {}
   messages = 0
   closed = false
 
@@ -62,8 +65,8 @@ export class SmtpSession {
     })
   }
 
-  /** Connects and authenticates; the failure where it could not. */
-  static async open(address: RelayAddress): Promise<SmtpSession | SmtpFailure> {
+  /** Connects and authenticates; the failure where it could not, or not before `signal`. */
+  static async open(address: RelayAddress, signal: AbortSignal): Promise<SmtpSession | SmtpFailure> {
     const connection = new SMTPConnection({
       host: address.host,
       port: address.port,
@@ -73,10 +76,13 @@ export class SmtpSession {
       connectionTimeout: connectMs,
       greetingTimeout: greetingMs,
       socketTimeout: commandMs,
+      socketCloseTimeout: 0, // what is given up is not flushed
       tls: { minVersion: 'TLSv1.2', ...(address.ca === undefined ? {} : { ca: address.ca }) },
       logger: false,
     })
     const session = new SmtpSession(connection)
+    const giveUp = () => connection.close()
+    signal.addEventListener('abort', giveUp)
     try {
       await step(connection, (done) => connection.connect(done))
       const { credentials } = address
@@ -84,9 +90,11 @@ export class SmtpSession {
       return session
     } catch (error) {
       connection.close()
-      const { response, ...rest } = error as SmtpError
-      const fault = describe(Object.assign(error as SmtpError, rest))
+      const { response } = error as SmtpError
+      const fault = signal.aborted ? 'ETIMEDOUT: no session in time' : describe(error as SmtpError)
       return { stage: 'connect', reply: response === undefined ? null : redactReply(response), fault }
+    } finally {
+      signal.removeEventListener('abort', giveUp)
     }
   }
 
@@ -106,6 +114,8 @@ export class SmtpSession {
         this.close()
         settle(submission)
       }
+      this.#stop = () =>
+        abort(stage === 'final-dot' ? failed(stage, new Error('the worker ended')) : { kind: 'stopped' })
       const whole = () => abort(failed(stage, new Error('the attempt took too long')))
       const attemptTimer = setTimeout(whole, attemptMs)
       const lifeLeftMs = Math.min(Math.max(deadlineMs - performance.now(), 0), attemptMs)
@@ -132,6 +142,12 @@ export class SmtpSession {
         },
       )
     })
+  }
+
+  /** Ends a submission that is under way: given back before the final dot, ambiguous after it. */
+  stop(): void {
+    this.#stop()
+    this.close()
   }
 
   close(): void {

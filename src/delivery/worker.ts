@@ -27,8 +27,10 @@ const pollMs = 250
 const storeRetryMs = 500
 const renewEveryMs = 20_000
 const claimMax = 256
-const drainMs = 2_000
-const drainEveryMs = 10_000
+const aloneMs = 10_000
+const drainMs = 10_000
+const drainEveryMs = 30_000
+const endMs = 5_000
 
 export class Worker {
   readonly #deps: WorkerDeps
@@ -58,27 +60,37 @@ export class Worker {
     const renewal = setInterval(() => void this.#renew(), renewEveryMs)
     while (!this.#stopping) {
       if (this.#storeFailed) await this.#retryUnstored()
-      else if (this.#capacity() === 0) this.#releaseWaiting('the relays are unavailable')
+      else if (this.#capacity() === 0) await this.#releaseWaiting('the relays are unavailable')
       const claimed = await this.#claim()
       if (!claimed) await this.#signal.wait(this.#storeFailed ? storeRetryMs : pollMs)
     }
     clearInterval(renewal)
   }
 
+  /** Of the first relay that is well, and the probes of those before it. */
   #capacity(): number {
-    return this.#deps.relays.find((relay) => relay.capacity() > 0)?.capacity() ?? 0
+    let capacity = 0
+    for (const relay of this.#deps.relays) {
+      capacity += relay.capacity()
+      if (!relay.isOpen()) break
+    }
+    return capacity
   }
 
   get #perApp(): number {
     return Math.max(1, Math.floor(this.#capacity() * 0.75))
   }
 
-  /** How many more to claim: twice the free connections, less what waits already. */
+  /** How many more to claim: twice the free connections, less what waits and could begin. */
   get #room(): number {
-    if (this.#storeFailed || performance.now() < this.#drainUntilMs) return 0
-    if (this.#inHand().some(({ claim }) => claim.alone)) return 0
+    const now = performance.now()
+    if (this.#storeFailed || now < this.#drainUntilMs) return 0
+    // An email tried alone has shown after a while that it does not kill its worker.
+    if (this.#inHand().some(({ claim, claimedAtMs }) => claim.alone && now - claimedAtMs < aloneMs)) return 0
     const free = this.#capacity() - this.#active.size
-    return Math.min(2 * free - this.#waiting.length, claimMax)
+    const activeByApp = countByApp([...this.#active.values()])
+    const ready = this.#waiting.filter(({ claim }) => (activeByApp.get(claim.appId) ?? 0) < this.#perApp)
+    return Math.min(2 * free - ready.length, claimMax)
   }
 
   #inHand(): Attempt[] {
@@ -170,11 +182,11 @@ export class Worker {
     if (!this.#storeFailed) this.#startWaiting()
   }
 
-  #releaseWaiting(reply: string): void {
+  async #releaseWaiting(reply: string): Promise<void> {
     const released = this.#waiting
     this.#waiting = []
-    for (const attempt of released)
-      void this.#store({ attempt, outcome: { kind: 'unattempted', reply, waitMs: 0 } })
+    const outcome: DeliveryOutcome = { kind: 'unattempted', reply, waitMs: 0 }
+    await Promise.all(released.map((attempt) => this.#store({ attempt, outcome })))
   }
 
   async #renew(): Promise<void> {
@@ -188,19 +200,28 @@ export class Worker {
     }
   }
 
-  /** Claims nothing more, gives back what has not begun, and waits for the rest up to `graceMs`. */
+  /**
+   * Claims nothing more, gives back what has not begun, lets the rest end for up to `graceMs`, and
+   * then has the relays give it up. When it resolves, every outcome that can be is on record.
+   */
   async stop(graceMs: number): Promise<void> {
     this.#stopping = true
     this.#signal.ring()
     await this.#running
-    this.#releaseWaiting('the worker stopped')
-    const endMs = performance.now() + graceMs
-    while ((this.#active.size > 0 || this.#unstored.size > 0) && performance.now() < endMs) {
+    await this.#releaseWaiting('the worker stopped')
+    await this.#untilIdle(graceMs)
+    for (const relay of this.#deps.relays) relay.close()
+    await this.#untilIdle(endMs)
+    if (this.#active.size > 0)
+      this.#deps.onTrouble(`${this.#active.size} attempts were still under way at the end`)
+  }
+
+  async #untilIdle(withinMs: number): Promise<void> {
+    const untilMs = performance.now() + withinMs
+    while ((this.#active.size > 0 || this.#unstored.size > 0) && performance.now() < untilMs) {
       if (this.#unstored.size > 0) await this.#retryUnstored()
       await this.#signal.wait(50)
     }
-    if (this.#active.size > 0)
-      this.#deps.onTrouble(`${this.#active.size} attempts were still under way at the end`)
   }
 }
 

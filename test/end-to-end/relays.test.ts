@@ -1,0 +1,109 @@
+/** Several relays, slow ones, and the end of a worker: what one of them does must not hold up the rest. */
+import assert from 'node:assert/strict'
+import type { Socket } from 'node:net'
+import { test } from 'node:test'
+import type { EmailId } from '../../src/email/id.ts'
+import { newSender, relayTo, startTestService, type TestService, validBody } from '../support/service.ts'
+import { drop, startScriptedServer, startSmtpServer } from '../support/smtp.ts'
+import { eventually } from '../support/wait.ts'
+
+let serial = 0
+
+async function post(
+  service: TestService,
+  change: Record<string, unknown> = {},
+  key = service.key,
+): Promise<EmailId> {
+  const body = validBody({ to: `r${serial++}@example.com`, ...change }, service.store.now())
+  const answer = await service.post(body, { authorization: `Bearer ${key}` })
+  assert.equal(answer.status, 202, JSON.stringify(answer.body))
+  return answer.headers.get('email-id') as EmailId
+}
+
+const state = async (service: TestService, id: EmailId) => (await service.store.findEmail(id))?.state
+
+test('a first relay that hangs holds up its probe alone, not the mail', async (t) => {
+  const hung: Socket[] = []
+  const first = await startScriptedServer(t, (connection) =>
+    connection < 3 ? { greeting: drop } : { greeting: (socket) => void hung.push(socket) },
+  )
+  const second = await startSmtpServer(t)
+  const service = await startTestService(t, { relays: [relayTo(first.port), relayTo(second.port)] })
+  for (let i = 0; i < 4; i++) await post(service)
+  await eventually(() => second.received.length >= 3)
+  await eventually(async () => hung.length > 0 || !(await post(service)))
+  const probe = hung[0]
+  const ids = await Promise.all(Array.from({ length: 10 }, () => post(service)))
+  await eventually(async () =>
+    (await Promise.all(ids.map((id) => state(service, id)))).every((now) => now === 'delivered'),
+  )
+  assert.equal(probe?.destroyed, false, 'the probe still hung')
+})
+
+test('a relay’s bound on connections holds when another fails over to it', async (t) => {
+  const down = await startScriptedServer(t, { greeting: '554 no service' })
+  const open = { now: 0, most: 0 }
+  const bounded = await startScriptedServer(t, {
+    greeting: (socket) => {
+      open.most = Math.max(open.most, ++open.now)
+      socket.once('close', () => --open.now)
+      socket.write('220 ready\r\n')
+    },
+  })
+  const relays = [
+    { ...relayTo(down.port), connectionsMax: 20 },
+    { ...relayTo(bounded.port), connectionsMax: 2 },
+  ]
+  const service = await startTestService(t, { relays })
+  const ids = await Promise.all(Array.from({ length: 40 }, () => post(service)))
+  await eventually(async () =>
+    (await Promise.all(ids.map((id) => state(service, id)))).every((now) => now === 'delivered'),
+  )
+  assert.ok(open.most <= 2, `${open.most} connections at once`)
+})
+
+test('one app’s flood leaves a quarter of the connections to the others', async (t) => {
+  const held: Socket[] = []
+  const relay = await startScriptedServer(t, { dot: (socket) => void held.push(socket) })
+  const service = await startTestService(t, { relays: [{ ...relayTo(relay.port), connectionsMax: 8 }] })
+  await Promise.all(Array.from({ length: 60 }, () => post(service)))
+  await eventually(() => held.length === 6)
+  const other = await newSender(service, 'other')
+  for (let i = 0; i < 2; i++) await post(service, {}, other.key)
+  await eventually(() => held.length === 8)
+  assert.equal(relay.messages.filter((message) => message.includes(':other:')).length, 2)
+  for (const socket of held) socket.write('250 2.0.0 taken\r\n')
+})
+
+test('row 23: a greeting that trickles for ever is given up, and the link expires in time', async (t) => {
+  const relay = await startScriptedServer(t, {
+    ehlo: (socket) => {
+      const drip = setInterval(() => socket.write('250-and more\r\n'), 20)
+      socket.once('close', () => clearInterval(drip))
+    },
+  })
+  const service = await startTestService(t, { relays: [relayTo(relay.port)] })
+  const id = await post(service, { expiresAt: new Date(service.store.now() + 1500).toISOString() })
+  await eventually(async () => (await state(service, id)) === 'expired')
+})
+
+test('row 32: what the grace period does not suffice for is recorded before the store closes', async (t) => {
+  const relay = await startScriptedServer(t, { dot: () => {} })
+  const service = await startTestService(t, {
+    relays: [{ ...relayTo(relay.port), connectionsMax: 4, rate: 2 }],
+  })
+  const ids = await Promise.all(Array.from({ length: 4 }, () => post(service)))
+  await eventually(() => relay.messages.length === 1)
+  await service.stop({ graceMs: 50 })
+  const sent = relay.messages.length
+  const { openStore } = await import('../../src/compose.ts')
+  const store = await openStore(service.config, { onRuin: assert.fail })
+  const records = await Promise.all(ids.map((id) => store.findEmail(id)))
+  await store.close()
+  const ambiguous = records.filter(
+    (record) => record?.state === 'deferred' && record.trail.at(-1)?.ambiguous === true,
+  )
+  assert.equal(ambiguous.length, sent)
+  const rest = records.filter((record) => record?.state === 'queued' && record.attempts === 0)
+  assert.equal(rest.length, ids.length - sent)
+})
