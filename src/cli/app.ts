@@ -106,6 +106,7 @@ export function addAppCommands(program: Command, deps: CliDeps): void {
     .option('--from <sender>', 'sender of its emails')
     .option('--remove-allow-url <url>', 'no longer allow a link (repeatable)', collect, [])
     .option('--remove-app-scheme <scheme>', 'no longer allow a scheme (repeatable)', collect, [])
+    .option('--remove-link-destination <type>', 'take a destination back (repeatable)', collect, [])
     .action((id: string, flags: SettingFlags) =>
       withStore(deps, (store) => update(deps, store, { id, flags })),
     )

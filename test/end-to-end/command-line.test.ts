@@ -150,6 +150,46 @@ test('unsafe settings are refused when they are set, each with its reason', asyn
   )
 })
 
+test('hosted links: modes, destinations and the fallback, checked when they are set', async () => {
+  const flags = [
+    '--app-scheme',
+    'acme',
+    '--hosted-links',
+    'app-schemes',
+    '--link-destination',
+    'magic_link=acme://auth/magic',
+    '--fallback-url',
+    'https://acme.test/get',
+  ]
+  const app = await posternJson<Row>(env, ['app', 'create', 'Hosted', ...from, ...flags])
+  assert.deepEqual(
+    [app.hostedLinks, app.linkDestinations, app.fallbackUrl],
+    ['app-schemes', { magic_link: 'acme://auth/magic' }, 'https://acme.test/get'],
+  )
+  assert.match((await postern(env, ['app', 'show', 'hosted'])).out, /magic_link +acme:\/\/auth\/magic/)
+  const refused = await postern(env, [
+    'app',
+    'update',
+    'hosted',
+    '--link-destination',
+    'magic_link=https://evil.test/x',
+  ])
+  assert.equal(refused.code, 1)
+  assert.match(refused.err, /linkDestinations\.magic_link.*no allowed entry/)
+  assert.equal((await postern(env, ['app', 'update', 'hosted', '--link-destination', 'acme://x'])).code, 2)
+  assert.equal((await postern(env, ['app', 'update', 'hosted', '--hosted-links', 'perhaps'])).code, 2)
+  const bare = await posternJson<Row>(env, [
+    'app',
+    'update',
+    'hosted',
+    '--remove-link-destination',
+    'magic_link',
+    '--hosted-links',
+    'off',
+  ])
+  assert.deepEqual([bare.hostedLinks, bare.linkDestinations], ['off', {}])
+})
+
 test('a key is shown once; revoking it shows in the list', async () => {
   await create('Keys', ...from)
   const made = await posternJson<Row & { key: string }>(env, [

@@ -295,28 +295,72 @@ test('in a browser: inbox, email, hosted page, button, and the app receives the 
   skip,
 }, async (t) => {
   const appPage = await startAppPage(t)
-  const { key } = await newApp(`browser-${serial++}`, {
-    allowLocalhost: true,
-    fallbackUrl: 'https://app.acme.test/get',
-  })
-  const browser = await openBrowser(t)
-  const context = await browser.newContext({ viewport: { width: 320, height: 640 } })
-  await context.route(`${linksBaseUrl}/**`, (route) => route.continue({ url: local(route.request().url()) }))
-  const page = await context.newPage()
+  const { key } = await newApp(`browser-${serial++}`, { allowLocalhost: true })
+  const context = await (await openBrowser(t)).newContext({ viewport: { width: 320, height: 640 } })
   const email = await receive({ url: `${appPage.origin}/auth?token=from-the-browser` }, key)
+  // What a proxy does before the links listener.
+  await context.route(`${linksBaseUrl}/**`, async (route) => {
+    const url = local(route.request().url())
+    const answer = await context.request.fetch(url, { method: route.request().method(), maxRedirects: 0 })
+    await route.fulfill({ response: answer })
+  })
+  const inbox = await context.newPage()
+  await inbox.goto(service.urls.console ?? '')
+  await inbox.click('.list a')
+  const opened = context.waitForEvent('page')
+  await inbox.frameLocator('iframe').locator('table.button a').click()
+  const page = await opened
   const faults: string[] = []
   page.on('console', (message) => void (message.type() === 'error' && faults.push(message.text())))
-  await page.goto(local(email.url))
+  await page.waitForSelector('button')
+  assert.equal(page.url(), email.url)
   assert.match(String(await page.textContent('h1')), /Continue to Acme/)
-  assert.equal(
-    await page.evaluate('document.documentElement.scrollWidth > document.documentElement.clientWidth'),
-    false,
-  )
+  const wide = 'document.documentElement.scrollWidth > document.documentElement.clientWidth'
+  assert.equal(await page.evaluate(wide), false)
   assert.deepEqual(appPage.seen, [], 'showing the page burnt nothing')
+  await page.goto(local(email.url)) // from here on without the proxy, which cannot redirect a form
   await page.click('button')
   await page.waitForSelector('text=signed in')
   assert.deepEqual(appPage.seen, ['GET /auth?token=from-the-browser no referrer'])
   assert.deepEqual(faults, [])
+})
+
+test('in a browser: a scanner that runs scripts, prefetches and follows every link burns nothing', {
+  skip,
+}, async (t) => {
+  const appPage = await startAppPage(t)
+  const { key } = await newApp(`scanned-${serial++}`, {
+    allowLocalhost: true,
+    fallbackUrl: `https://127.0.0.1:1/get`,
+  })
+  const context = await (await openBrowser(t)).newContext()
+  for (const url of [`${appPage.origin}/auth?token=precious`, 'acme://auth/magic?token=precious']) {
+    const email = await receive({ url }, key)
+    for (let visits = 0; visits < 3; visits++) {
+      const page = await context.newPage()
+      await page.setExtraHTTPHeaders(visits === 0 ? { 'sec-purpose': 'prefetch' } : {})
+      await page.goto(local(email.url))
+      const links = await page
+        .locator('a')
+        .evaluateAll((all) => all.map((link) => String((link as unknown as { href: string }).href)))
+      for (const link of links.filter((href) => /^http/.test(href))) {
+        assert.doesNotMatch(link, /precious/)
+        await page.goto(link).catch(() => {})
+      }
+      await page.close()
+    }
+  }
+  assert.deepEqual(appPage.seen, [])
+})
+
+test('in a browser: a page that frames ours shows nothing of it', { skip }, async (t) => {
+  const email = await receive({})
+  const page = await (await openBrowser(t)).newPage()
+  const refusals: string[] = []
+  page.on('console', (message) => refusals.push(message.text()))
+  await page.setContent(`<iframe src="${local(email.url)}"></iframe>`)
+  await eventually(() => refusals.some((text) => /frame-ancestors|X-Frame-Options/i.test(text)))
+  assert.equal(await page.frameLocator('iframe').locator('button').count(), 0)
 })
 
 test('in a browser: an app link is exact, and says what to do without the app', { skip }, async (t) => {
