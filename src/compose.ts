@@ -8,6 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
 import { type Logger, pino } from 'pino'
 import { newApiListener } from './api/api-listener.ts'
+import type { RunningService } from './cli/context.ts'
 import type { Config } from './config.ts'
 import { newConsoleListener } from './console/console-listener.ts'
 import { CaptureRelay } from './delivery/capture-relay.ts'
@@ -25,21 +26,7 @@ import { sealLink } from './store/sealed-link.ts'
 import { openSqliteStore } from './store/sqlite/sqlite-store.ts'
 import type { Store } from './store/store.ts'
 
-export type Service = {
-  /** Base URLs of what listens here. */
-  readonly urls: {
-    readonly api?: string
-    readonly links?: string
-    readonly ops: string
-    readonly console?: string
-  }
-  readonly store: Store
-  /**
-   * `drainMs`: how long requests are still taken after the service says it is not ready;
-   * `graceMs`: how long attempts under way may take to end.
-   */
-  stop(options?: { drainMs?: number; graceMs?: number }): Promise<void>
-}
+export type Service = RunningService
 
 export type ServiceOptions = {
   /** The store is ruined: end the process without another write. */

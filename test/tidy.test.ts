@@ -23,7 +23,19 @@ const read = (file: string) => readFileSync(join(root, file), 'utf8')
 // Downward only. A folder may import itself and what is listed; everything may import email.
 const mayImport: Record<string, string[]> = {
   main: ['cli', 'compose', 'config'],
-  compose: ['config', 'api', 'links', 'console', 'ops', 'delivery', 'intake', 'http', 'store', 'sqlite'],
+  compose: [
+    'config',
+    'cli',
+    'api',
+    'links',
+    'console',
+    'ops',
+    'delivery',
+    'intake',
+    'http',
+    'store',
+    'sqlite',
+  ],
   config: ['delivery', 'http', 'store'],
   cli: ['config', 'delivery', 'templates', 'store'],
   api: ['intake', 'http'],

@@ -4,7 +4,9 @@ import type { App } from '../email/app.ts'
 import type { Store } from '../store/store.ts'
 import { CommandFailed, type Output } from './output.ts'
 
+/** A service that was started, all of its roles. */
 export type RunningService = {
+  /** Base URLs of what listens. */
   readonly urls: {
     readonly api?: string
     readonly links?: string
@@ -12,7 +14,11 @@ export type RunningService = {
     readonly console?: string
   }
   readonly store: Store
-  stop(options?: { drainMs?: number }): Promise<void>
+  /**
+   * `drainMs`: how long requests are still taken after the service says it is not ready;
+   * `graceMs`: how long attempts under way may take to end.
+   */
+  stop(options?: { drainMs?: number; graceMs?: number }): Promise<void>
 }
 
 /** The parts that only the composition root can make. */
