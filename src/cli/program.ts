@@ -30,16 +30,18 @@ export async function runCli(argv: readonly string[], deps: CliDeps): Promise<Ex
   addKeyCommands(program, deps)
   addEmailCommands(program, deps)
   addQueueCommands(program, deps)
+  const said = { last: '' } // errors are said once, by `explain`
   everyCommand(program, (command) => {
-    command
-      .exitOverride()
-      .configureOutput({ writeOut: (text) => deps.output.out(text.trimEnd()), writeErr: () => {} })
+    command.exitOverride().configureOutput({
+      writeOut: (text) => deps.output.out(text.trimEnd()),
+      writeErr: (text) => (said.last = text),
+    })
   })
   try {
     await program.parseAsync(argv as string[], { from: 'user' })
     return 0
   } catch (error) {
-    return explain(error, deps)
+    return explain(error, deps, said.last)
   }
 }
 
@@ -49,10 +51,14 @@ function everyCommand(command: Command, apply: (command: Command) => void): void
   for (const inner of command.commands) everyCommand(inner, apply)
 }
 
-function explain(error: unknown, { output }: CliDeps): ExitCode {
+function explain(error: unknown, { output }: CliDeps, said: string): ExitCode {
   const say = (text: string) => output.err(`postern: ${text}`)
   if (error instanceof CommanderError) {
     if (error.exitCode === 0) return 0
+    if (error.code === 'commander.help') {
+      output.err(said.trimEnd()) // a group without its command
+      return 2
+    }
     say(`${error.message.replace(/^error: /, '')}; --help shows how`)
     return 2
   }
