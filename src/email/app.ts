@@ -1,5 +1,5 @@
 /**
- * An app and its settings (design 3): who sends, what links may be sent, how the emails look, what
+ * An app and its settings: who sends, what links may be sent, how the emails look, what
  * limits hold. Unsafe settings are refused here, when they are set, with every fault named.
  */
 import { type AllowedUrl, parseAllowedUrl, parseAppScheme } from './allowed-url.ts'

@@ -1,5 +1,5 @@
 /**
- * Whether an email gets a hosted link, and what it opens (design: hosted links). A hosted link is
+ * Whether an email gets a hosted link, and what it opens. A hosted link is
  * for destinations that mail clients strip (app schemes) or scanners burn; what the allow-list
  * judges is always the link of the request, and a destination of the app's own is judged again.
  */

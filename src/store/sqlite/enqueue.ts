@@ -1,6 +1,6 @@
 /**
  * The decision on one request, inside the transaction that acts on it: key, key limit, idempotency,
- * verdict, room, recipient and daily limits, in the order that design and spec 7 give. A refusal
+ * verdict, room, recipient and daily limits, in the order of the README’s error table. A refusal
  * after the key limit costs nothing but that.
  */
 import type { App } from '../../email/app.ts'
