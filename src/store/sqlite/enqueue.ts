@@ -1,7 +1,7 @@
 /**
  * The decision on one request, inside the transaction that acts on it: key, key limit, idempotency,
- * verdict, room, recipient and daily limits, in the order of the README’s error table. A refusal
- * after the key limit costs nothing but that.
+ * verdict, room, recipient and daily limits, in this order. A refusal after the key limit costs
+ * nothing but that.
  */
 import type { App } from '../../email/app.ts'
 import type { KeyHash } from '../../email/delivery-key.ts'
