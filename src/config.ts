@@ -67,9 +67,10 @@ export function parseConfig(env: Environment, mode: Mode): Config {
     },
   }
   const roles = parseRoles(read)
-  const config: Config = {
-    databasePath: parseDatabase(read, mode),
-    ring: parseSecretKeys(read, mode),
+  const databasePath = parseDatabase(read, mode)
+  const ring = parseSecretKeys(read, mode)
+  const config = {
+    databasePath,
     relays: mode === 'command' || !roles.has('worker') ? [] : parseRelays(read, mode),
     roles,
     api: parseListen(read, 'POSTERN_API_LISTEN', '127.0.0.1:4020'),
@@ -79,8 +80,8 @@ export function parseConfig(env: Environment, mode: Mode): Config {
     queueMax: parseWhole(read, 'POSTERN_QUEUE_MAX', 1_000_000),
     logLevel: parseLogLevel(read, mode),
   }
-  if (faults.length > 0) throw new ConfigError(faults)
-  return config
+  if (ring === null || faults.length > 0) throw new ConfigError(faults)
+  return { ...config, ring }
 }
 
 type Reader = {
@@ -96,18 +97,17 @@ function parseDatabase({ fault, text }: Reader, mode: Mode): string {
   return path ?? ''
 }
 
-const noRing = [] as unknown as KeyRing
-
-function parseSecretKeys({ fault, text }: Reader, mode: Mode): KeyRing {
+/** Null where a fault was noted. */
+function parseSecretKeys({ fault, text }: Reader, mode: Mode): KeyRing | null {
   const given = text('POSTERN_SECRET_KEYS', mode === 'serve' ? null : `file:${devSecretKeysFile}`)
-  if (given === '') return noRing
+  if (given === '') return null
   const file = /^file:(.+)$/.exec(given)?.[1]
   const content = file === undefined ? given : readSecretFile(file, fault)
-  if (content === null) return noRing
+  if (content === null) return null
   const parsed = parseKeyRing(content)
   if ('ring' in parsed) return parsed.ring
   fault(`POSTERN_SECRET_KEYS: ${parsed.fault}; make one with "postern secret new"`)
-  return noRing
+  return null
 }
 
 function readSecretFile(file: string, fault: Reader['fault']): string | null {

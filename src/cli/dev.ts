@@ -70,7 +70,7 @@ function welcome({ urls, store }: RunningService, key: string): string {
 Postern is ready (dev mode: emails are kept for the inbox, none is sent).
 
   API    ${urls.api}/v1/email
-  Links  ${urls.links}
+  Links  ${urls.links ?? 'none: POSTERN_ROLES leaves links out'}
   Inbox  ${urls.console ?? 'none: POSTERN_SMTP_URL is set, emails are really sent'}
   Ops    ${urls.ops}/livez, /readyz, /metrics
 

@@ -4,7 +4,8 @@
  * message is handed over only when the relay says 354, and only while the link still lives.
  *
  * Outside loopback TLS is required and its certificate verified; a stripped STARTTLS or a bad
- * certificate ends the session before anything is sent. On loopback STARTTLS is not used.
+ * certificate ends the session before anything is sent. On loopback STARTTLS is used only where the
+ * relay's address asks for it.
  */
 import type { Socket } from 'node:net'
 import { Readable } from 'node:stream'

@@ -3,6 +3,7 @@
  * limits hold. Unsafe settings are refused here, when they are set, with every fault named.
  */
 import { type AllowedUrl, parseAllowedUrl, parseAppScheme } from './allowed-url.ts'
+import { hasControls } from './controls.ts'
 import { type EmailAddress, parseEmailAddress } from './email-address.ts'
 import { emailTypes } from './email-request.ts'
 import {
@@ -130,12 +131,10 @@ export function slugFrom(name: string): string | null {
   return slug === '' ? null : slug
 }
 
-const controls = /[\p{Cc}\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/u
-
 function checkSender(settings: AppSettings): Issue[] {
   const issues: Issue[] = []
   const text = (field: string, value: string, max: number) => {
-    if (value.trim() === '' || value.length > max || controls.test(value)) {
+    if (value.trim() === '' || value.length > max || hasControls(value)) {
       issues.push({
         field,
         code: 'malformed_text',
@@ -171,7 +170,7 @@ function checkBranding(branding: AppSettings['branding']): Issue[] {
   if (accentColour !== undefined && !/^#[0-9a-f]{6}$/i.test(accentColour)) {
     add('branding.accentColour', 'malformed_colour', 'Write the colour as #rrggbb.')
   }
-  if (addressLine !== undefined && (addressLine.length > 200 || controls.test(addressLine))) {
+  if (addressLine !== undefined && (addressLine.length > 200 || hasControls(addressLine))) {
     add('branding.addressLine', 'malformed_text', 'At most 200 characters, without control characters.')
   }
   return issues

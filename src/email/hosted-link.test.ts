@@ -75,7 +75,8 @@ test('settings are validated when they are set', () => {
   assert.deepEqual(faults({ linkDestinations: { magic_link: 'acme://x?y' } }), [
     'linkDestinations.magic_link destination_invalid',
   ])
-  assert.deepEqual(faults({ linkDestinations: { nonsense: 'acme://x' } as never }), [
+  const unknownType = Object.fromEntries([['nonsense', 'acme://x']]) // what the command line can be given
+  assert.deepEqual(faults({ linkDestinations: unknownType }), [
     'linkDestinations.nonsense destination_invalid',
   ])
   assert.deepEqual(faults({ hostedLinks: 'sometimes' as HostedLinkMode }), ['hostedLinks unknown_mode'])

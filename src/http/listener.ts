@@ -49,7 +49,7 @@ export type ListenerOptions = {
   readonly notFound?: (request: FastifyRequest, reply: FastifyReply) => FastifyReply
   /** Takes errors of Fastify that are the request's fault; null for all others. */
   readonly onError?: (
-    error: Error,
+    error: FastifyError,
     request: FastifyRequest,
     reply: FastifyReply,
   ) => Promise<FastifyReply> | null

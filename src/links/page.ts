@@ -6,11 +6,10 @@
 import { createHash } from 'node:crypto'
 import type { AppSettings } from '../email/app.ts'
 import type { AuthLink } from '../email/auth-link.ts'
-import { textOn } from '../templates/colour.ts'
+import { defaultAccent, textOn } from '../templates/colour.ts'
 import { type Html, html, raw } from '../templates/escape.ts'
 import type { Strings } from '../templates/locales/strings.ts'
-
-const defaultAccent = '#1d4ed8'
+import type { Voice } from '../templates/render-template.ts'
 
 const styleOf = (
   accent: string,
@@ -47,7 +46,7 @@ const policyOf = (style: string, needs: Needs): string =>
     "frame-ancestors 'none'",
   ].join('; ')
 
-type Draft = { strings: Strings; language: string; title: string; body: Html; accent?: string; needs?: Needs }
+type Draft = Voice & { title: string; body: Html; accent?: string; needs?: Needs }
 
 function page({ strings, language, title, body, accent = defaultAccent, needs = {} }: Draft): Page {
   const style = styleOf(accent)
@@ -67,9 +66,6 @@ ${body}
 `.text
   return { body: text, policy: policyOf(style, needs) }
 }
-
-/** How a page speaks: in the app's language. */
-export type Voice = { readonly strings: Strings; readonly language: string }
 
 export type Opening = Voice & {
   readonly app: AppSettings

@@ -41,7 +41,7 @@ test('the end is never later than the link’s', () => {
 test('rotation: an older key of the ring opens, one that has left it closes', () => {
   const [old, fresh] = [ringOf('old'), ringOf('new')]
   const sealed = sealLink(old, app, target)
-  assert.deepEqual(openLink([...fresh, ...old] as unknown as KeyRing, app, sealed), target)
+  assert.deepEqual(openLink([fresh[0], ...old], app, sealed), target)
   assert.equal(openLink(fresh, app, sealed), null)
 })
 

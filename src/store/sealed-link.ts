@@ -6,7 +6,7 @@
  *   text   = base64url(salt [12] sealed)
  *   sealed = as `seal` makes it, of: end in seconds since 1970 (base 36) "." destination
  *
- * 100 characters of destination make some 220 of text.
+ * 100 characters of destination make some 210 of text.
  */
 import { randomBytes } from 'node:crypto'
 import type { AppId } from '../email/id.ts'

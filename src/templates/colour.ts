@@ -1,5 +1,8 @@
 /** Contrast by WCAG 2.2 (relative luminance), for text on a colour that an app chose. */
 
+/** Of the button, where an app has chosen none. */
+export const defaultAccent = '#1d4ed8'
+
 /** Relative luminance of #rrggbb, 0 to 1. */
 function luminance(colour: string): number {
   const [red = 0, green = 0, blue = 0] = [1, 3, 5].map((at) => {

@@ -4,7 +4,7 @@
  * screens where it is understood. No image but the app's logo, no tracking, no rewritten link.
  */
 import type { AppSettings } from '../email/app.ts'
-import { contrast, textOn } from './colour.ts'
+import { contrast, defaultAccent, textOn } from './colour.ts'
 import { type Html, html, raw } from './escape.ts'
 import { type Letter, type Paragraph, unlinkable } from './letter.ts'
 import type { Strings } from './locales/strings.ts'
@@ -19,7 +19,6 @@ export type Frame = {
   readonly host: string | null
 }
 
-const defaultAccent = '#1d4ed8'
 const card = '#ffffff'
 const darkCard = '#1c1f24'
 const font = "-apple-system,BlinkMacSystemFont,'Segoe UI',Roboto,Helvetica,Arial,sans-serif"

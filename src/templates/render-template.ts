@@ -1,6 +1,6 @@
 /**
- * One email's subject, HTML and text, from its app's settings and its content. Pure, and cheap
- * enough (some 10 µs) to be done at every attempt, so that the time left is always the time left.
+ * One email's subject, HTML and text, from its app's settings and its content. Pure, and done
+ * anew at every attempt, so that the time left is always the time left.
  */
 import type { AppSettings } from '../email/app.ts'
 import type { EmailContent } from '../email/delivery.ts'
@@ -16,8 +16,11 @@ import { passwordReset } from './password-reset.ts'
 
 export const locales: Readonly<Record<string, Strings>> = { en }
 
-/** The words of a language, and its tag; English where it is unknown. */
-export function voiceOf(locale: string): { readonly strings: Strings; readonly language: string } {
+/** The words of a language, and its tag. */
+export type Voice = { readonly strings: Strings; readonly language: string }
+
+/** English where the locale is unknown. */
+export function voiceOf(locale: string): Voice {
   const strings = locales[locale]
   return strings === undefined ? { strings: en, language: 'en' } : { strings, language: locale }
 }

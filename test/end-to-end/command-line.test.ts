@@ -9,6 +9,7 @@ import { parseConfig } from '../../src/config.ts'
 import { newSecretKey } from '../../src/store/key-ring.ts'
 import { Database } from '../../src/store/sqlite/database.ts'
 import { postern, posternJson, serveEnvironment, spawnServe, startServe } from '../support/cli.ts'
+import { freePort } from '../support/postfix.ts'
 import { send, validBody } from '../support/service.ts'
 import { startScriptedServer, startSmtpServer } from '../support/smtp.ts'
 import { temporaryFolder } from '../support/temporary.ts'
@@ -384,6 +385,7 @@ test('a secret of one’s own: fresh each time, and what the ring takes', async 
 test('dev mode keeps its key and its data private, and starts again with both', async (t) => {
   const folder = temporaryFolder(t)
   const devEnv = {
+    POSTERN_LINKS_LISTEN: `127.0.0.1:${await freePort()}`, // the base URL names the port
     POSTERN_API_LISTEN: '127.0.0.1:0',
     POSTERN_OPS_LISTEN: '127.0.0.1:0',
     POSTERN_CONSOLE_LISTEN: '127.0.0.1:0',

@@ -340,9 +340,10 @@ test('in a browser: a scanner that runs scripts, prefetches and follows every li
       const page = await context.newPage()
       await page.setExtraHTTPHeaders(visits === 0 ? { 'sec-purpose': 'prefetch' } : {})
       await page.goto(local(email.url))
-      const links = await page
-        .locator('a')
-        .evaluateAll((all) => all.map((link) => String((link as unknown as { href: string }).href)))
+      const anchors = await page.locator('a').all()
+      const links = await Promise.all(
+        anchors.map(async (anchor) => (await anchor.getAttribute('href')) ?? ''),
+      )
       for (const link of links.filter((href) => /^http/.test(href))) {
         assert.doesNotMatch(link, /precious/)
         await page.goto(link).catch(() => {})

@@ -1,6 +1,6 @@
 /**
  * The checkpointer thread: it copies the WAL into the database file beside the writer, so that no
- * commit has to wait for it (SQLite's own automatic checkpoint stalls commits by 18 to 35 ms).
+ * commit has to wait for it (SQLite's own automatic checkpoint runs inside one).
  * A passive checkpoint never blocks. Where a steady load keeps it from catching up, so that the WAL
  * cannot start over, the few pages that a passive one left are copied under the writer's lock.
  */

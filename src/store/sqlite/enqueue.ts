@@ -13,7 +13,8 @@ import { seal } from '../key-ring.ts'
 import type { EnqueueRequest, EnqueueResult, NewEmail } from '../store.ts'
 import type { CachedKey, WriteTransaction } from './write-transaction.ts'
 
-const idempotencyMs = 24 * 3_600_000
+/** How long a key is remembered. */
+export const idempotencyMs = 24 * 3_600_000
 const dayS = 86_400
 const lastUseEveryMs = 60_000
 

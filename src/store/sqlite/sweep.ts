@@ -6,6 +6,7 @@
 import { type AppId, idFloor } from '../../email/id.ts'
 import { cancelMail, cancelReady } from './admin.ts'
 import { expire } from './claim.ts'
+import { idempotencyMs } from './enqueue.ts'
 import type { WriteTransaction } from './write-transaction.ts'
 
 const stepMax = 500
@@ -14,7 +15,6 @@ const passEveryMs = 10 * 60_000
 const dayMs = 86_400_000
 const keepDays = 30
 const heldDays = 7
-const idempotencyMs = dayMs
 
 /** True while there is more to do now. */
 export function sweep(tx: WriteTransaction): boolean {
