@@ -63,7 +63,7 @@ export function unseal(ring: KeyRing, context: string, sealed: Uint8Array): stri
 }
 
 /** The id of the ring key that sealed these bytes. */
-export const sealingKeyId = (sealed: Uint8Array): string =>
+const sealingKeyId = (sealed: Uint8Array): string =>
   Buffer.from(sealed.subarray(1, 1 + (sealed[0] ?? 0))).toString('utf8')
 
 // SHA-512/256 is not open to length extension, so a key in front makes it a keyed hash.
@@ -86,3 +86,17 @@ export function makeKeyedHash(hashKey: Buffer): (...parts: readonly string[]) =>
 }
 
 export type KeyedHash = ReturnType<typeof makeKeyedHash>
+
+/**
+ * The key of a database's keyed hash, as it is stored: sealed by the ring. Makes one where there is
+ * none; `reseal` is what to store where the ring's first key did not seal what is there.
+ */
+export function openHashKey(
+  ring: KeyRing,
+  stored: Uint8Array | undefined,
+): { hashKey: Buffer; reseal: Buffer | null } {
+  const hashKey =
+    stored === undefined ? randomBytes(secretBytes) : Buffer.from(unseal(ring, 'hash-key', stored), 'base64')
+  const current = stored !== undefined && sealingKeyId(stored) === ring[0].id
+  return { hashKey, reseal: current ? null : seal(ring, 'hash-key', hashKey.toString('base64')) }
+}

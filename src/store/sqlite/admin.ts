@@ -5,9 +5,10 @@
 import type { App, AppSettings, AppStatus } from '../../email/app.ts'
 import type { KeyHash } from '../../email/delivery-key.ts'
 import { type AppId, type EmailId, type KeyId, newId } from '../../email/id.ts'
+import { toApp, toKeyRecord } from '../records.ts'
 import type { EmailChange, KeyRecord } from '../store.ts'
 import { finish, type QueueRow } from './outcome.ts'
-import { toApp, type WriteTransaction } from './write-transaction.ts'
+import type { WriteTransaction } from './write-transaction.ts'
 
 export function createApp(tx: WriteTransaction, slug: string, settings: AppSettings): App | null {
   const id = newId('app', tx.nowMs)
@@ -91,16 +92,6 @@ export function revokeKey(tx: WriteTransaction, id: KeyId): KeyRecord | null {
   tx.forget()
   return row === undefined ? null : toKeyRecord(row)
 }
-
-export const toKeyRecord = (row: Record<string, unknown>): KeyRecord => ({
-  id: row.key_id as KeyId,
-  app: row.app_id as AppId,
-  name: row.name as string | null,
-  createdAt: row.created_at as number,
-  expiresAt: row.expires_at as number | null,
-  revokedAt: row.revoked_at as number | null,
-  lastUsedAt: row.last_used_at as number | null,
-})
 
 export function retryEmail(tx: WriteTransaction, id: EmailId): EmailChange {
   const row = findQueued(tx, id)

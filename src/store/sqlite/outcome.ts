@@ -4,6 +4,7 @@
  */
 import type { AttemptRecord, DeliveryOutcome, TerminalState } from '../../email/delivery.ts'
 import type { AppId } from '../../email/id.ts'
+import { attemptRecord } from '../records.ts'
 import type { Hold } from '../store.ts'
 import type { WriteTransaction } from './write-transaction.ts'
 
@@ -28,7 +29,7 @@ export function recordOutcome(tx: WriteTransaction, hold: Hold, outcome: Deliver
     .sql('select * from queue where email_id = ? and fence = ? and state = 2')
     .get(hold.emailId, hold.fence) as QueueRow | undefined
   if (row === undefined) return false
-  const record = attemptRecord(outcome, tx.nowMs)
+  const record: AttemptRecord = { at: tx.nowMs, ...attemptRecord(outcome) }
   switch (outcome.kind) {
     case 'delivered':
       finish(tx, row, { state: 'delivered', reason: null, record })
@@ -54,16 +55,6 @@ export function recordOutcome(tx: WriteTransaction, hold: Hold, outcome: Deliver
       outcome satisfies never
   }
   return true
-}
-
-function attemptRecord(outcome: DeliveryOutcome, at: number): AttemptRecord {
-  return {
-    at,
-    outcome: outcome.kind,
-    ...('relay' in outcome ? { relay: outcome.relay } : {}),
-    ...('reply' in outcome ? { reply: outcome.reply } : {}),
-    ...('ambiguous' in outcome && outcome.ambiguous ? { ambiguous: true } : {}),
-  }
 }
 
 type Wait = { state: 0 | 1; waitMs: number; attempts: number; record: AttemptRecord }

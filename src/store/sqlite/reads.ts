@@ -3,17 +3,21 @@
  * an accept. WAL readers neither wait nor make others wait.
  */
 import type { App } from '../../email/app.ts'
-import type { EmailState } from '../../email/delivery.ts'
 import { limitAddress } from '../../email/email-address.ts'
 import type { AppId, EmailId } from '../../email/id.ts'
 import type { KeyedHash } from '../key-ring.ts'
+import {
+  liveStates,
+  newestFirst,
+  toApp,
+  toFinishedRecord,
+  toKeyRecord,
+  toLiveRecord,
+  toQueueCounts,
+  toUsageDays,
+} from '../records.ts'
 import type { EmailQuery, EmailRecord, KeyRecord, QueueSummary, UsageDay } from '../store.ts'
-import { toKeyRecord } from './admin.ts'
 import type { Database } from './database.ts'
-import { toApp } from './write-transaction.ts'
-
-const liveStates = ['queued', 'deferred', 'sending'] as const
-type Row = Record<string, unknown>
 
 export function findApp(database: Database, idOrSlug: string): App | null {
   const row = database
@@ -55,32 +59,8 @@ export function listEmails(database: Database, query: EmailQuery, keyedHash: Key
     ...(all || live >= 0 ? page('queue', ['state = ?', all ? undefined : live]).map(toLiveRecord) : []),
     ...(all || live < 0 ? page('history', ['state = ?', query.state]).map(toFinishedRecord) : []),
   ]
-  return rows.sort((a, b) => (a.id < b.id ? 1 : -1)).slice(0, query.limit)
+  return newestFirst(rows, query.limit)
 }
-
-const common = (row: Row) => ({
-  id: row.email_id as EmailId,
-  app: row.app_id as AppId,
-  type: row.type as EmailRecord['type'],
-  attempts: row.attempts as number,
-  acceptedAt: row.accepted_at as number,
-  expiresAt: row.expires_at as number,
-  trail: JSON.parse(row.trail as string),
-})
-
-function toLiveRecord(row: Row): EmailRecord {
-  const state = liveStates[row.state as number] ?? 'queued'
-  const nextAttemptAt = state === 'deferred' ? (row.due_at as number) : null
-  return { ...common(row), state, nextAttemptAt, finishedAt: null, reason: null }
-}
-
-const toFinishedRecord = (row: Row): EmailRecord => ({
-  ...common(row),
-  state: row.state as EmailState,
-  nextAttemptAt: null,
-  finishedAt: row.finished_at as number,
-  reason: row.reason as string | null,
-})
 
 export function queueGauge(database: Database): { depth: number; oldestAcceptedAt: number | null } {
   const depth = Number(database.sql('select n from queue_depth').get()?.n)
@@ -94,25 +74,9 @@ export function queueSummary(database: Database): QueueSummary {
   return {
     ...queueGauge(database),
     nextAttemptAt: (next?.due ?? null) as number | null,
-    counts: counts.map((row) => ({
-      app: row.app_id as AppId,
-      state: liveStates[row.state as number] ?? 'queued',
-      count: row.n as number,
-    })),
+    counts: toQueueCounts(counts),
   }
 }
 
-export function usage(database: Database, app: AppId): UsageDay[] {
-  const days = new Map<number, Record<string, number>>()
-  for (const row of database
-    .sql('select day, what, n from usage_day where app_id = ? order by day desc')
-    .all(app)) {
-    const counts = days.get(row.day as number) ?? {}
-    counts[row.what as string] = row.n as number
-    days.set(row.day as number, counts)
-  }
-  return [...days].map(([day, counts]) => ({
-    day: new Date(day * 86_400_000).toISOString().slice(0, 10),
-    counts,
-  }))
-}
+export const usage = (database: Database, app: AppId): UsageDay[] =>
+  toUsageDays(database.sql('select day, what, n from usage_day where app_id = ? order by day desc').all(app))

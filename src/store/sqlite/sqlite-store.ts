@@ -3,11 +3,10 @@
  * connection here for what is only looked at. For one machine; several processes may open it (the
  * command line does while the service runs), and each sees the others' changes at once.
  */
-import { randomBytes } from 'node:crypto'
 import { Worker } from 'node:worker_threads'
 import { type ClockOffset, newClockOffset, readClock } from '../clock.ts'
 import { GroupedCalls, type Settled } from '../grouped-calls.ts'
-import { type KeyedHash, type KeyRing, makeKeyedHash, seal, sealingKeyId, unseal } from '../key-ring.ts'
+import { type KeyedHash, type KeyRing, makeKeyedHash, openHashKey } from '../key-ring.ts'
 import { type Store, StoreUnavailable } from '../store.ts'
 import { Database } from './database.ts'
 import { migrate } from './migrate.ts'
@@ -49,13 +48,8 @@ function prepare({ path, ring }: SqliteOptions, nowMs: number): Buffer {
     migrate(database, nowMs)
     return database.transaction(() => {
       const row = database.sql("select sealed from secret where name = 'hash-key'").get()
-      const stored = row?.sealed as Uint8Array | undefined
-      const hashKey =
-        stored === undefined ? randomBytes(32) : Buffer.from(unseal(ring, 'hash-key', stored), 'base64')
-      if (stored === undefined || sealingKeyId(stored) !== ring[0].id) {
-        const sealed = seal(ring, 'hash-key', hashKey.toString('base64'))
-        database.sql("insert or replace into secret values ('hash-key', ?)").run(sealed)
-      }
+      const { hashKey, reseal } = openHashKey(ring, row?.sealed as Uint8Array | undefined)
+      if (reseal !== null) database.sql("insert or replace into secret values ('hash-key', ?)").run(reseal)
       return hashKey
     })
   } finally {

@@ -3,10 +3,11 @@
  * usage counts and the queue's depth are read once, changed in memory and written once, however
  * many requests of the group touch them.
  */
-import type { App, AppStatus } from '../../email/app.ts'
+import type { App } from '../../email/app.ts'
 import type { KeyHash } from '../../email/delivery-key.ts'
 import type { AppId, KeyId } from '../../email/id.ts'
 import type { KeyedHash, KeyRing } from '../key-ring.ts'
+import { toApp } from '../records.ts'
 import type { Database } from './database.ts'
 
 export type CachedKey = {
@@ -137,16 +138,5 @@ export class WriteTransaction {
       ).run(appId, this.day, what, by)
     }
     if (this.#depthBy !== 0) this.sql('update queue_depth set n = n + ?').run(this.#depthBy)
-  }
-}
-
-export function toApp(row: Record<string, unknown>): App {
-  return {
-    id: row.app_id as AppId,
-    slug: row.slug as string,
-    version: row.version as number,
-    status: row.status as AppStatus,
-    createdAt: row.created_at as number,
-    settings: JSON.parse(row.settings as string),
   }
 }
