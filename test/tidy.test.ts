@@ -138,7 +138,7 @@ test('engines of the store are imported by the composition root alone', () => {
 test('dependencies are pinned exactly', () => {
   const manifest = JSON.parse(read('package.json')) as Record<string, Record<string, string>>
   for (const [name, version] of Object.entries({ ...manifest.dependencies, ...manifest.devDependencies })) {
-    assert.match(version, /^\d+\.\d+\.\d+$/, name)
+    assert.match(version, /^\d+\.\d+\.\d+(-[\w.]+)?$/, name)
   }
 })
 

@@ -7,9 +7,11 @@ export type ClockOffset = SharedArrayBuffer
 
 export const newClockOffset = (): ClockOffset => new SharedArrayBuffer(8)
 
+/** Milliseconds, 0 outside of tests. */
+export const readOffset = (offset: ClockOffset): number => Number(Atomics.load(new BigInt64Array(offset), 0))
+
 /** Milliseconds since 1970 UTC. */
-export const readClock = (offset: ClockOffset): number =>
-  Date.now() + Number(Atomics.load(new BigInt64Array(offset), 0))
+export const readClock = (offset: ClockOffset): number => Date.now() + readOffset(offset)
 
 export const moveClock = (offset: ClockOffset, byMs: number): void => {
   Atomics.add(new BigInt64Array(offset), 0, BigInt(byMs))

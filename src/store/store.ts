@@ -138,6 +138,8 @@ export interface Store {
   recordOutcome(hold: Hold, outcome: DeliveryOutcome): Promise<boolean>
   /** One bounded step of upkeep (retention, cancellations, stale buckets); true while there is more. */
   sweep(): Promise<boolean>
+  /** Calls back when another process has queued something; not every time, and not at once. */
+  onQueued(listener: () => void): void
 
   /** Null where the slug is taken. */
   createApp(slug: string, settings: AppSettings): Promise<App | null>

@@ -128,6 +128,7 @@ class SqliteStore implements Store {
   renewLeases: Store['renewLeases'] = (holds) => this.#call('renewLeases', [holds])
   recordOutcome: Store['recordOutcome'] = (hold, outcome) => this.#call('recordOutcome', [hold, outcome])
   sweep: Store['sweep'] = () => this.#call('sweep', [])
+  onQueued: Store['onQueued'] = () => {} // the one process that queues is the one that sends
 
   createApp: Store['createApp'] = (slug, settings) => this.#call('createApp', [slug, settings])
   updateApp: Store['updateApp'] = (id, change) => this.#call('updateApp', [id, change])

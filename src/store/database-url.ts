@@ -1,0 +1,89 @@
+/**
+ * Where the data is, as `POSTERN_DATABASE_URL` says it:
+ *
+ *   sqlite:PATH
+ *   postgres://user:password@host[:port][,host2[:port2]…]/database[?option=value&…]
+ *
+ * Several hosts are one cluster, of which the writable server is used. TLS with a verified
+ * certificate is the default for every host but loopback and socket folders.
+ */
+
+export type DatabaseHost = { readonly host: string; readonly port: number }
+
+export type PostgresAddress = {
+  readonly engine: 'postgres'
+  /** A host that begins with a slash is the folder of a Unix socket. */
+  readonly hosts: readonly DatabaseHost[]
+  readonly user: string
+  readonly password: string
+  readonly database: string
+  readonly schema: string
+  /** Null: no TLS. `ca` is the path of a file of authorities; null takes those Node trusts. */
+  readonly tls: { readonly ca: string | null } | null
+}
+
+export type DatabaseAddress = { readonly engine: 'sqlite'; readonly path: string } | PostgresAddress
+
+const options = ['host', 'schema', 'sslmode', 'sslrootcert', 'target_session_attrs']
+const local = /^(localhost|127(?:\.\d+){3}|::1|\/.*)$/
+
+/** The address, or what is wrong with it (never its text: that may hold a password). */
+export function parseDatabaseUrl(text: string): DatabaseAddress | { readonly fault: string } {
+  const path = /^sqlite:(?:\/\/(?=\/))?(.+)$/.exec(text)?.[1]
+  if (path !== undefined) return { engine: 'sqlite', path }
+  const match = /^postgres(?:ql)?:\/\/(?:([^@/?]*)@)?([^/?]*)\/([^/?]+)(?:\?(.*))?$/.exec(text)
+  if (match === null)
+    return { fault: 'write sqlite:./data/postern.db or postgres://user:password@host/database' }
+  const [, credentials = '', authority = '', database = '', search = ''] = match
+  const query = new URLSearchParams(search)
+  const unknown = [...query.keys()].find((name) => !options.includes(name))
+  if (unknown !== undefined) return { fault: `unknown option "${unknown}" (known: ${options.join(', ')})` }
+  const [user = '', password = ''] = splitOnce(credentials, ':').map(decode)
+  if (user === '') return { fault: 'name the user: postgres://user:password@host/database' }
+  const hosts = parseHosts(authority === '' ? (query.get('host') ?? '') : authority)
+  if (hosts === null) return { fault: 'name a host, or several with commas: host1:5432,host2:5432' }
+  if (!['read-write', 'primary'].includes(query.get('target_session_attrs') ?? 'read-write'))
+    return { fault: 'target_session_attrs: only a writable server serves; leave it out' }
+  const schema = query.get('schema') ?? 'postern'
+  if (!/^[a-z_][a-z0-9_]{0,62}$/.test(schema))
+    return { fault: 'schema: 1 to 63 of a-z, 0-9 and _, not beginning with a digit' }
+  const tls = parseTls(query, hosts)
+  if (tls !== null && 'fault' in tls) return tls
+  return { engine: 'postgres', hosts, user, password, database: decode(database), schema, tls }
+}
+
+function splitOnce(text: string, separator: string): string[] {
+  const at = text.indexOf(separator)
+  return at < 0 ? [text] : [text.slice(0, at), text.slice(at + 1)]
+}
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}
+
+function parseHosts(authority: string): DatabaseHost[] | null {
+  const hosts = authority.split(',').map((entry) => {
+    if (entry.startsWith('/')) return { host: entry, port: 5432 }
+    const match = /^(\[[0-9a-f:]+\]|[^:\s[\]]+)(?::(\d{1,5}))?$/i.exec(entry)
+    return { host: (match?.[1] ?? '').replace(/^\[|\]$/g, ''), port: Number(match?.[2] ?? 5432) }
+  })
+  return hosts.every(({ host, port }) => host !== '' && port > 0 && port < 65_536) ? hosts : null
+}
+
+function parseTls(
+  query: URLSearchParams,
+  hosts: readonly DatabaseHost[],
+): PostgresAddress['tls'] | { fault: string } {
+  const ca = query.get('sslrootcert')
+  const mode =
+    query.get('sslmode') ??
+    (ca === null && hosts.every(({ host }) => local.test(host)) ? 'disable' : 'verify-full')
+  if (mode === 'disable') return null
+  // A certificate that nobody verifies proves nothing, so "require" is taken as "verify-full".
+  if (mode === 'verify-full' || mode === 'require') return { ca }
+  return { fault: 'sslmode is verify-full (the default, and what "require" is taken as) or disable' }
+}

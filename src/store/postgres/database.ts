@@ -1,0 +1,92 @@
+/**
+ * The connections of one process, apart by who waits on them: requests, on a few lanes by app, so
+ * that groups do not queue behind each other's locks; what is looked at and changed by operators;
+ * and the worker's. None is made before it is used.
+ */
+import { type ClockOffset, readOffset } from '../clock.ts'
+import type { PostgresAddress } from '../database-url.ts'
+import type { KeyedHash, KeyRing } from '../key-ring.ts'
+import { Connection } from './connection.ts'
+
+/** Groups under way at once in one process. More of them shared by the same apps would only wait. */
+const laneCount = 4
+
+/** Counters are spread over so many rows (001_initial.sql). */
+const slotCount = 64
+
+export type Database = {
+  readonly ring: KeyRing
+  readonly keyedHash: KeyedHash
+  readonly queueMax: number
+  readonly clock: DatabaseClock
+  readonly lanes: readonly Lane[]
+  readonly general: Connection
+  readonly claims: Connection
+  readonly outcomes: Connection
+  readonly upkeep: Connection
+  /** `text` with its schema: SQL is written for a schema "postern". */
+  readonly sql: (text: string) => string
+  /** The rows that this process's worker counts in. */
+  readonly slot: number
+}
+
+/** A connection for requests, and the row it counts the queue's depth in. */
+export type Lane = { readonly connection: Connection; readonly slot: number }
+
+export const writeSchema =
+  (schema: string) =>
+  (text: string): string =>
+    text.replaceAll('postern.', `"${schema}".`)
+
+type Parts = Pick<Database, 'ring' | 'keyedHash' | 'queueMax' | 'clock'>
+
+export function newDatabase(address: PostgresAddress, random: () => number, parts: Parts): Database {
+  const connect = () => new Connection({ address })
+  const anySlot = () => Math.floor(random() * slotCount)
+  return {
+    ...parts,
+    lanes: Array.from({ length: laneCount }, () => ({ connection: connect(), slot: anySlot() })),
+    general: connect(),
+    claims: connect(),
+    outcomes: connect(),
+    upkeep: connect(),
+    sql: writeSchema(address.schema),
+    slot: anySlot(),
+  }
+}
+
+export const connectionsOf = ({ lanes, general, claims, outcomes, upkeep }: Database): Connection[] => [
+  ...lanes.map((lane) => lane.connection),
+  general,
+  claims,
+  outcomes,
+  upkeep,
+]
+
+/**
+ * The database's clock as it is known here: asked now and then, counted monotonically in between.
+ * What decides is read in the transaction itself; `offset` moves both alike, in tests.
+ */
+export class DatabaseClock {
+  readonly offset: ClockOffset
+  #knownMs = Date.now()
+  #atMs = performance.now()
+
+  constructor(offset: ClockOffset) {
+    this.offset = offset
+  }
+
+  /** `askedAtMs` of `performance.now()`: the answer is from between then and now. */
+  set(databaseMs: number, askedAtMs: number): void {
+    this.#knownMs = databaseMs
+    this.#atMs = (askedAtMs + performance.now()) / 2
+  }
+
+  get offsetMs(): number {
+    return readOffset(this.offset)
+  }
+
+  nowMs(): number {
+    return Math.floor(this.#knownMs + performance.now() - this.#atMs) + this.offsetMs
+  }
+}

@@ -1,0 +1,63 @@
+/**
+ * Brings schema and functions up to date: each step is one transaction together with its version
+ * row, under a lock that several processes starting at once share. Only forward: a program older
+ * than the schema refuses and changes nothing.
+ */
+import { readFileSync } from 'node:fs'
+import { migrationSteps, missingSteps, type Step } from '../migrations.ts'
+import { StoreUnavailable } from '../store.ts'
+import { claimFunctions } from './claim.ts'
+import type { Connection, Query } from './connection.ts'
+import { writeSchema } from './database.ts'
+import { enqueueFunction } from './enqueue.ts'
+import { finishFunction, recordFunction } from './outcome.ts'
+
+const folder = new URL('./migrations/', import.meta.url)
+const deadlineMs = 60_000
+const versionMin = 140_000
+
+/** In an order in which each calls only those before it. */
+const functions = [finishFunction, recordFunction, ...claimFunctions, enqueueFunction]
+
+/** Applies what is missing. Safe with several processes at once. */
+export async function migrate(connection: Connection, schema: string): Promise<void> {
+  await connection.transaction(async (query) => {
+    await requireDurable(query)
+    await query("select pg_advisory_xact_lock(hashtext('postern migrate ' || $1))", [schema])
+    if (!(await exists(query, 'to_regnamespace', `"${schema}"`))) await query(`create schema "${schema}"`)
+    const sql = writeSchema(schema)
+    if (!(await exists(query, 'to_regclass', sql('postern.migration')))) {
+      await query(
+        sql('create table postern.migration (version integer primary key, applied_at timestamptz not null)'),
+      )
+    }
+    const [row] = await query<{ version: number }>(
+      sql('select coalesce(max(version), 0) as version from postern.migration'),
+    )
+    for (const step of missingSteps(migrationSteps(folder), row?.version ?? 0))
+      await applyStep(query, step, sql)
+    for (const { name, definition } of functions) {
+      if (!(await exists(query, 'to_regproc', sql(name)))) await query(sql(definition))
+    }
+  }, deadlineMs)
+}
+
+async function applyStep(query: Query, step: Step, sql: (text: string) => string): Promise<void> {
+  await query(sql(readFileSync(step.file, 'utf8')))
+  await query(sql('insert into postern.migration values ($1, clock_timestamp())'), [step.version])
+}
+
+async function exists(query: Query, lookUp: string, name: string): Promise<boolean> {
+  const [row] = await query<{ found: boolean }>(`select ${lookUp}($1) is not null as found`, [name])
+  return row?.found === true
+}
+
+async function requireDurable(query: Query): Promise<void> {
+  const text = `select current_setting('server_version_num')::int as version, current_setting('fsync') as fsync,
+    current_setting('full_page_writes') as pages`
+  const [row] = await query<{ version: number; fsync: string; pages: string }>(text)
+  if (row === undefined || row.version < versionMin)
+    throw new StoreUnavailable('the database is older than PostgreSQL 14')
+  if (row.fsync !== 'on' || row.pages !== 'on')
+    throw new StoreUnavailable('PostgreSQL would not be durable: it runs with fsync or full_page_writes off')
+}

@@ -1,0 +1,218 @@
+/**
+ * The store for several machines: any number of processes on one database. Requests go in groups,
+ * each group one call on a lane chosen by its app; claims, outcomes and upkeep have connections of
+ * their own. Nothing is kept here that another process could make wrong: what is remembered either
+ * never changes (the app of a key) or is checked by version in the transaction that uses it.
+ */
+import type { KeyHash } from '../../email/delivery-key.ts'
+import type { AppId, KeyId } from '../../email/id.ts'
+import { type ClockOffset, newClockOffset } from '../clock.ts'
+import type { PostgresAddress } from '../database-url.ts'
+import { GroupedCalls, type Settled } from '../grouped-calls.ts'
+import { type KeyRing, makeKeyedHash, openHashKey } from '../key-ring.ts'
+import { leaseMs, type Store } from '../store.ts'
+import * as admin from './admin.ts'
+import { Bell } from './bell.ts'
+import { Claims } from './claim.ts'
+import { CallAtFault, Connection } from './connection.ts'
+import {
+  connectionsOf,
+  type Database,
+  DatabaseClock,
+  type Lane,
+  newDatabase,
+  writeSchema,
+} from './database.ts'
+import { type EnqueueCall, enqueueGroup, type KnownKey, toResult } from './enqueue.ts'
+import { clockMs } from './functions.ts'
+import { migrate } from './migrate.ts'
+import { type OutcomeCall, recordOutcomes, renewLeases } from './outcome.ts'
+import * as reads from './reads.ts'
+import { sweep } from './sweep.ts'
+
+export type PostgresOptions = {
+  readonly address: PostgresAddress
+  /** A direct connection for LISTEN, where `address` leads through a pooler. */
+  readonly listenAt?: PostgresAddress
+  readonly ring: KeyRing
+  readonly queueMax: number
+  readonly clock?: ClockOffset
+  readonly random?: () => number
+}
+
+const groupMax = 128
+const enqueueDeadlineMs = 2000
+/** What a worker waits for; its leases outlive that by far. */
+const workerDeadlineMs = 10_000
+const openDeadlineMs = 10_000
+const clockEveryMs = 10_000
+const knownKeysMax = 10_000
+
+/** Reaches the database, and makes or migrates the schema where needed. */
+export async function openPostgresStore(options: PostgresOptions): Promise<Store> {
+  const { address, ring, queueMax } = options
+  const setup = new Connection({ address })
+  try {
+    await migrate(setup, address.schema)
+    const hashKey = await readHashKey(setup, ring, writeSchema(address.schema))
+    const clock = new DatabaseClock(options.clock ?? newClockOffset())
+    const parts = { ring, queueMax, clock, keyedHash: makeKeyedHash(hashKey) }
+    const database = newDatabase(address, options.random ?? Math.random, parts)
+    const bell = new Bell(address, options.listenAt ?? address)
+    const store = new PostgresStore(database, bell)
+    await store.askClock()
+    return store
+  } finally {
+    await setup.close()
+  }
+}
+
+/** The database's own hash key, made where there is none; sealed by the ring's first key. */
+const readHashKey = (connection: Connection, ring: KeyRing, sql: (text: string) => string): Promise<Buffer> =>
+  connection.transaction(async (query) => {
+    await query(sql('lock table postern.secret in exclusive mode'))
+    const [row] = await query<{ sealed: Buffer }>(
+      sql("select sealed from postern.secret where name = 'hash-key'"),
+    )
+    const { hashKey, reseal } = openHashKey(ring, row?.sealed)
+    if (reseal !== null) {
+      const text = `insert into postern.secret values ('hash-key', $1)
+        on conflict (name) do update set sealed = excluded.sealed`
+      await query(sql(text), [reseal])
+    }
+    return hashKey
+  }, openDeadlineMs)
+
+class PostgresStore implements Store {
+  readonly #database: Database
+  readonly #bell: Bell
+  readonly #claims: Claims
+  readonly #keys = new Map<KeyHash, KnownKey>()
+  readonly #keyLookUps: GroupedCalls<KeyHash>
+  readonly #lanes: readonly GroupedCalls<EnqueueCall>[]
+  readonly #outcomes: GroupedCalls<OutcomeCall>
+  readonly #clockTimer: NodeJS.Timeout
+
+  constructor(database: Database, bell: Bell) {
+    this.#database = database
+    this.#bell = bell
+    this.#claims = new Claims(database)
+    const bounds = { groupMax, inFlightMax: 1 }
+    this.#keyLookUps = new GroupedCalls((hashes) => this.#lookUpKeys(hashes), bounds)
+    this.#lanes = database.lanes.map(
+      (lane) => new GroupedCalls((calls) => this.#enqueueGroup(lane, calls), bounds),
+    )
+    this.#outcomes = new GroupedCalls((calls) => this.#recordGroup(calls), bounds)
+    this.#clockTimer = setInterval(() => void this.askClock().catch(() => {}), clockEveryMs).unref()
+  }
+
+  async askClock(): Promise<void> {
+    const askedAtMs = performance.now()
+    const text = `select ${clockMs('0')} as now_ms`
+    const [row] = await this.#database.general.query<{ now_ms: number }>(text, [], {
+      deadlineMs: openDeadlineMs,
+    })
+    if (row !== undefined) this.#database.clock.set(row.now_ms, askedAtMs)
+  }
+
+  enqueue: Store['enqueue'] = async (request) => {
+    const endMs = performance.now() + enqueueDeadlineMs
+    const left = () => Math.max(0, endMs - performance.now())
+    const known = this.#keys.get(request.keyHash)
+    const key = known ?? ((await this.#keyLookUps.submit(request.keyHash, left())) as KnownKey | null)
+    if (key === null) return { kind: 'invalid_key' }
+    if (known === undefined) this.#remember(request.keyHash, key)
+    const lane = this.#lanes[laneOf(key.appId, this.#lanes.length)]
+    const result = await lane?.submit({ request, key }, left())
+    return result as Awaited<ReturnType<Store['enqueue']>>
+  }
+
+  #remember(hash: KeyHash, key: KnownKey): void {
+    const oldest = this.#keys.keys().next().value
+    if (this.#keys.size >= knownKeysMax && oldest !== undefined) this.#keys.delete(oldest)
+    this.#keys.set(hash, key)
+  }
+
+  async #lookUpKeys(hashes: readonly KeyHash[]): Promise<Settled[]> {
+    const { general, sql } = this.#database
+    const text = 'select key_hash, key_id, app_id from postern.delivery_key where key_hash = any($1)'
+    const rows = await general.query<{ key_hash: KeyHash; key_id: KeyId; app_id: AppId }>(
+      sql(text),
+      [hashes],
+      { deadlineMs: enqueueDeadlineMs },
+    )
+    const found = new Map(rows.map((row) => [row.key_hash, { keyId: row.key_id, appId: row.app_id }]))
+    return hashes.map((hash) => ({ value: found.get(hash) ?? null }))
+  }
+
+  /** One bad call must not answer for its neighbours: where one is at fault, each is run alone. */
+  async #enqueueGroup(lane: Lane, calls: readonly EnqueueCall[]): Promise<Settled[]> {
+    try {
+      return await this.#decide(lane, calls)
+    } catch (error) {
+      if (!(error instanceof CallAtFault) || calls.length === 1) throw error
+      const settled: Settled[] = []
+      for (const call of calls)
+        settled.push(...(await this.#decide(lane, [call]).catch((fault: Error) => [{ error: fault }])))
+      return settled
+    }
+  }
+
+  async #decide(lane: Lane, calls: readonly EnqueueCall[]): Promise<Settled[]> {
+    const decisions = await enqueueGroup(this.#database, lane, calls, enqueueDeadlineMs)
+    if (decisions.some((decision) => decision.kind === 'queued')) this.#bell.ring()
+    const stale = decisions.flatMap(({ kind }, index) =>
+      kind === 'judge_again' ? [calls[index]?.key.appId as AppId] : [],
+    )
+    const apps = stale.length === 0 ? new Map() : await reads.appsById(this.#database, stale)
+    return decisions.map((decision, index) => {
+      if (decision.kind !== 'judge_again') return { value: toResult(decision) }
+      const app = apps.get(calls[index]?.key.appId as AppId)
+      return { value: app === undefined ? { kind: 'invalid_key' } : { kind: 'judge_again', app } }
+    })
+  }
+
+  async #recordGroup(calls: readonly OutcomeCall[]): Promise<Settled[]> {
+    const recorded = await recordOutcomes(this.#database, calls, workerDeadlineMs)
+    return recorded.map((value) => ({ value }))
+  }
+
+  claimDue: Store['claimDue'] = (request) => this.#claims.claimDue(request, workerDeadlineMs)
+  renewLeases: Store['renewLeases'] = (holds) =>
+    renewLeases(this.#database, holds, { leaseMs, deadlineMs: workerDeadlineMs })
+  recordOutcome: Store['recordOutcome'] = (hold, outcome) =>
+    this.#outcomes.submit({ hold, outcome }) as Promise<boolean>
+  sweep: Store['sweep'] = () => sweep(this.#database)
+  onQueued: Store['onQueued'] = (listener) => this.#bell.listen(listener)
+
+  createApp: Store['createApp'] = (slug, settings) => admin.createApp(this.#database, slug, settings)
+  updateApp: Store['updateApp'] = (id, change) => admin.updateApp(this.#database, id, change)
+  deleteApp: Store['deleteApp'] = (id) => admin.deleteApp(this.#database, id)
+  cancelMail: Store['cancelMail'] = (id) => admin.cancelMail(this.#database, id)
+  createKey: Store['createKey'] = (key) => admin.createKey(this.#database, key)
+  revokeKey: Store['revokeKey'] = (id) => admin.revokeKey(this.#database, id)
+  retryEmail: Store['retryEmail'] = (id) => admin.retryEmail(this.#database, id)
+  cancelEmail: Store['cancelEmail'] = (id) => admin.cancelEmail(this.#database, id)
+
+  findApp: Store['findApp'] = (idOrSlug) => reads.findApp(this.#database, idOrSlug)
+  listApps: Store['listApps'] = () => reads.listApps(this.#database)
+  listKeys: Store['listKeys'] = (app) => reads.listKeys(this.#database, app)
+  findEmail: Store['findEmail'] = (id) => reads.findEmail(this.#database, id)
+  listEmails: Store['listEmails'] = (query) => reads.listEmails(this.#database, query)
+  queueSummary: Store['queueSummary'] = () => reads.queueSummary(this.#database)
+  queueGauge: Store['queueGauge'] = () => reads.queueGauge(this.#database)
+  usage: Store['usage'] = (app) => reads.usage(this.#database, app)
+
+  now = (): number => this.#database.clock.nowMs()
+
+  async close(): Promise<void> {
+    clearInterval(this.#clockTimer)
+    await Promise.all([
+      this.#bell.close(),
+      ...connectionsOf(this.#database).map((connection) => connection.close()),
+    ])
+  }
+}
+
+/** The end of an id is random, so that apps spread evenly. */
+const laneOf = (appId: AppId, lanes: number): number => Number.parseInt(appId.slice(-6), 36) % lanes

@@ -1,0 +1,108 @@
+/** What is only looked at. Readers neither wait for writers nor make them wait. */
+import type { App } from '../../email/app.ts'
+import { limitAddress } from '../../email/email-address.ts'
+import type { AppId, EmailId } from '../../email/id.ts'
+import {
+  liveStates,
+  newestFirst,
+  type Row,
+  toApp,
+  toFinishedRecord,
+  toKeyRecord,
+  toLiveRecord,
+  toQueueCounts,
+  toUsageDays,
+} from '../records.ts'
+import type { EmailQuery, EmailRecord, KeyRecord, QueueSummary, UsageDay } from '../store.ts'
+import type { Database } from './database.ts'
+
+const deadlineMs = 10_000
+/** What a health check and a request wait for. */
+const briefMs = 2000
+
+const ask = (
+  database: Database,
+  text: string,
+  values: unknown[] = [],
+  withinMs = deadlineMs,
+): Promise<Row[]> => database.general.query(database.sql(text), values, { deadlineMs: withinMs })
+
+export async function findApp(database: Database, idOrSlug: string): Promise<App | null> {
+  const text = "select * from postern.app where (app_id = $1 or slug = $1) and status <> 'deleted'"
+  const [row] = await ask(database, text, [idOrSlug])
+  return row === undefined ? null : toApp(row)
+}
+
+export const listApps = async (database: Database): Promise<App[]> =>
+  (await ask(database, "select * from postern.app where status <> 'deleted' order by app_id")).map(toApp)
+
+export async function appsById(database: Database, ids: readonly AppId[]): Promise<ReadonlyMap<AppId, App>> {
+  const text = "select * from postern.app where app_id = any($1) and status <> 'deleted'"
+  const apps = (await ask(database, text, [[...new Set(ids)]], briefMs)).map(toApp)
+  return new Map(apps.map((app) => [app.id, app]))
+}
+
+export const listKeys = async (database: Database, app: AppId): Promise<KeyRecord[]> =>
+  (await ask(database, 'select * from postern.delivery_key where app_id = $1 order by key_id', [app])).map(
+    toKeyRecord,
+  )
+
+export async function findEmail(database: Database, id: EmailId): Promise<EmailRecord | null> {
+  const [live] = await ask(database, 'select * from postern.queue where email_id = $1', [id])
+  if (live !== undefined) return toLiveRecord(live)
+  const [finished] = await ask(database, 'select * from postern.history where email_id = $1', [id])
+  return finished === undefined ? null : toFinishedRecord(finished)
+}
+
+/** Newest first. */
+export async function listEmails(database: Database, query: EmailQuery): Promise<EmailRecord[]> {
+  const live = liveStates.indexOf(query.state as (typeof liveStates)[number])
+  const to = query.to === undefined ? null : database.keyedHash('recipient', limitAddress(query.to))
+  const page = (table: 'queue' | 'history', state: number | string | null) =>
+    ask(
+      database,
+      `select * from postern.${table} where ($1::text is null or app_id = $1) and ($2::text is null or recipient = $2)
+         and ($3::text is null or state::text = $3) order by email_id desc limit $4`,
+      [query.app ?? null, to, state, query.limit],
+    )
+  const all = query.state === undefined
+  return newestFirst(
+    [
+      ...(all || live >= 0 ? (await page('queue', all ? null : live)).map(toLiveRecord) : []),
+      ...(all || live < 0 ? (await page('history', query.state ?? null)).map(toFinishedRecord) : []),
+    ],
+    query.limit,
+  )
+}
+
+export async function queueGauge(
+  database: Database,
+): Promise<{ depth: number; oldestAcceptedAt: number | null }> {
+  const text = `select (select sum(n)::bigint from postern.queue_depth) as depth,
+    (select accepted_at from postern.queue order by email_id limit 1) as oldest`
+  const [row] = await ask(database, text, [], briefMs)
+  return { depth: row?.depth as number, oldestAcceptedAt: (row?.oldest ?? null) as number | null }
+}
+
+export async function queueSummary(database: Database): Promise<QueueSummary> {
+  const counts = await ask(
+    database,
+    'select app_id, state, count(*) as n from postern.queue group by app_id, state order by app_id, state',
+  )
+  const [next] = await ask(database, 'select min(due_at) as due from postern.queue where state = 1')
+  return {
+    ...(await queueGauge(database)),
+    nextAttemptAt: (next?.due ?? null) as number | null,
+    counts: toQueueCounts(counts),
+  }
+}
+
+export const usage = async (database: Database, app: AppId): Promise<UsageDay[]> =>
+  toUsageDays(
+    await ask(
+      database,
+      `select day, what, sum(n)::bigint as n from postern.usage_day where app_id = $1
+       group by day, what order by day desc, what`,
+      [app],
+    ),
+  )

