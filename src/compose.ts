@@ -22,6 +22,7 @@ import { newLinksListener } from './links/links-listener.ts'
 import { type Metrics, newMetrics } from './ops/metrics.ts'
 import { newOpsListener } from './ops/ops-listener.ts'
 import type { ClockOffset } from './store/clock.ts'
+import { openPostgresStore } from './store/postgres/postgres-store.ts'
 import { sealLink } from './store/sealed-link.ts'
 import { openSqliteStore } from './store/sqlite/sqlite-store.ts'
 import type { Store } from './store/store.ts'
@@ -49,13 +50,19 @@ export const openStore = (
   config: Config,
   options: Pick<ServiceOptions, 'onRuin' | 'clock'>,
 ): Promise<Store> =>
-  openSqliteStore({
-    path: config.databasePath,
-    ring: config.ring,
-    queueMax: config.queueMax,
-    onRuin: options.onRuin,
-    ...(options.clock === undefined ? {} : { clock: options.clock }),
-  })
+  config.database.engine === 'sqlite'
+    ? openSqliteStore({ ...common(config, options), path: config.database.path, onRuin: options.onRuin })
+    : openPostgresStore({
+        ...common(config, options),
+        address: config.database,
+        ...(config.databaseListen === null ? {} : { listenAt: config.databaseListen }),
+      })
+
+const common = ({ ring, queueMax }: Config, { clock }: Pick<ServiceOptions, 'clock'>) => ({
+  ring,
+  queueMax,
+  ...(clock === undefined ? {} : { clock }),
+})
 
 /** Another user's WAL file would stop the service, so the command line runs as the file's owner. */
 class OwnerMismatch extends Error {
@@ -64,7 +71,8 @@ class OwnerMismatch extends Error {
 
 /** The store for a command beside the service. */
 export async function openOwnStore(config: Config, options: Pick<ServiceOptions, 'onRuin'>): Promise<Store> {
-  const owner = statSync(config.databasePath, { throwIfNoEntry: false })?.uid
+  if (config.database.engine !== 'sqlite') return openStore(config, options)
+  const owner = statSync(config.database.path, { throwIfNoEntry: false })?.uid
   const user = process.getuid?.()
   if (owner !== undefined && user !== undefined && owner !== user) {
     throw new OwnerMismatch(
@@ -186,6 +194,7 @@ function composeDelivery(shared: Shared): Delivery {
       )
     },
   })
+  store.onQueued(() => worker.wake())
   const stopSweeper = startSweeper(store, onTrouble)
   return {
     worker,

@@ -21,7 +21,7 @@ function faults(change: Environment, mode: Mode = 'serve'): readonly string[] {
 
 test('a complete configuration is read', () => {
   const config = parseConfig(complete, 'serve')
-  assert.equal(config.databasePath, '/var/lib/postern/postern.db')
+  assert.deepEqual(config.database, { engine: 'sqlite', path: '/var/lib/postern/postern.db' })
   assert.deepEqual(config.relays[0]?.address, {
     host: 'mail.example.com',
     port: 587,

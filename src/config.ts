@@ -6,6 +6,7 @@ import { readFileSync, statSync } from 'node:fs'
 import type { RelayAddress } from './delivery/smtp-session.ts'
 import { isLinksBaseUrl } from './email/hosted-link.ts'
 import type { ListenAddress } from './http/listener.ts'
+import { type DatabaseAddress, type PostgresAddress, parseDatabaseUrl } from './store/database-url.ts'
 import { type KeyRing, parseKeyRing } from './store/key-ring.ts'
 
 type Role = 'api' | 'links' | 'worker'
@@ -18,7 +19,9 @@ export type RelayConfig = {
 }
 
 export type Config = {
-  readonly databasePath: string
+  readonly database: DatabaseAddress
+  /** Where NOTIFY is listened for, where that is not `database`. */
+  readonly databaseListen: PostgresAddress | null
   readonly ring: KeyRing
   /** Empty in dev mode: emails are kept for the inbox. */
   readonly relays: readonly RelayConfig[]
@@ -67,10 +70,10 @@ export function parseConfig(env: Environment, mode: Mode): Config {
     },
   }
   const roles = parseRoles(read)
-  const databasePath = parseDatabase(read, mode)
+  const database = parseDatabase(read, mode)
   const ring = parseSecretKeys(read, mode)
   const config = {
-    databasePath,
+    ...database,
     relays: mode === 'command' || !roles.has('worker') ? [] : parseRelays(read, mode),
     roles,
     api: parseListen(read, 'POSTERN_API_LISTEN', '127.0.0.1:4020'),
@@ -90,11 +93,21 @@ type Reader = {
   readonly text: (name: string, fallback: string | null) => string
 }
 
-function parseDatabase({ fault, text }: Reader, mode: Mode): string {
-  const url = text('POSTERN_DATABASE_URL', mode === 'serve' ? null : `sqlite:${dataFolder}/postern.db`)
-  const path = /^sqlite:(?:\/\/(?=\/))?(.+)$/.exec(url)?.[1]
-  if (path === undefined && url !== '') fault('POSTERN_DATABASE_URL must look like sqlite:./data/postern.db')
-  return path ?? ''
+function parseDatabase({ fault, text }: Reader, mode: Mode): Pick<Config, 'database' | 'databaseListen'> {
+  const parse = (name: string, fallback: string | null): DatabaseAddress => {
+    const parsed = parseDatabaseUrl(text(name, fallback))
+    if ('engine' in parsed) return parsed
+    if (text(name, '') !== '') fault(`${name}: ${parsed.fault}`)
+    return { engine: 'sqlite', path: '' }
+  }
+  const database = parse('POSTERN_DATABASE_URL', mode === 'serve' ? null : `sqlite:${dataFolder}/postern.db`)
+  if (text('POSTERN_DATABASE_LISTEN_URL', '') === '') return { database, databaseListen: null }
+  const listen = parse('POSTERN_DATABASE_LISTEN_URL', null)
+  if (database.engine !== 'postgres' || listen.engine !== 'postgres') {
+    fault('POSTERN_DATABASE_LISTEN_URL: both it and POSTERN_DATABASE_URL must be postgres:// URLs')
+    return { database, databaseListen: null }
+  }
+  return { database, databaseListen: { ...listen, schema: database.schema } }
 }
 
 /** Null where a fault was noted. */

@@ -2,18 +2,14 @@
  * `postern doctor`: looks at everything that `serve` needs and says what is wrong, in the order in
  * which one would mend it. Sends no email.
  */
-import { statfsSync } from 'node:fs'
-import { dirname } from 'node:path'
 import type { Command } from 'commander'
 import { type Config, ConfigError } from '../config.ts'
 import { SmtpSession } from '../delivery/smtp-session.ts'
+import type { Finding } from '../store/store.ts'
 import type { CliDeps } from './context.ts'
 import { CommandFailed, print } from './output.ts'
 
-type Finding = { readonly check: string; readonly ok: boolean; readonly detail: string }
-
 const relayMs = 30_000
-const diskBytesMin = 256 * 1024 * 1024
 
 export function addDoctorCommand(program: Command, deps: CliDeps): void {
   program
@@ -52,14 +48,9 @@ async function examineStore(deps: CliDeps, config: Config): Promise<Finding[]> {
   try {
     const store = await deps.openStore(config)
     const { depth } = await store.queueGauge()
+    const findings = await store.examine()
     await store.close()
-    const { bavail, bsize } = statfsSync(dirname(config.databasePath))
-    const free = bavail * bsize
-    const mebibytes = `${Math.floor(free / 1024 / 1024)} MiB free beside the database`
-    return [
-      { check: 'database', ok: true, detail: `opens, durable, ${depth} emails queued` },
-      { check: 'disk', ok: free >= diskBytesMin, detail: mebibytes },
-    ]
+    return [{ check: 'database', ok: true, detail: `opens, durable, ${depth} emails queued` }, ...findings]
   } catch (error) {
     return [{ check: 'database', ok: false, detail: error instanceof Error ? error.message : String(error) }]
   }

@@ -2,7 +2,7 @@
  * The relay of the dev mode: keeps the newest messages in memory, for the inbox, and sends nothing.
  */
 import type { CapturedEmail, Relay } from './relay.ts'
-import type { Message, Submission } from './smtp-session.ts'
+import type { Clearance, Message, Submission } from './smtp-session.ts'
 
 export type Captured = CapturedEmail & { readonly to: string; readonly raw: Buffer; readonly at: number }
 
@@ -17,7 +17,7 @@ export class CaptureRelay implements Relay {
   free = (): number => 10
   reopensInMs = (): number => 0
 
-  async submit(message: Message, _deadlineMs: number, email: CapturedEmail): Promise<Submission> {
+  async submit(message: Message, _clearance: Clearance, email: CapturedEmail): Promise<Submission> {
     this.#emails.delete(email.id)
     this.#emails.set(email.id, { ...email, to: message.to, raw: message.bytes, at: Date.now() })
     const [oldest] = this.#emails.keys()

@@ -20,8 +20,14 @@ export type DeliverDeps = {
   readonly random: () => number
 }
 
-/** `claimedAtMs` on the clock of `performance.now()`: the link's life is counted from there. */
-export type Attempt = { readonly claim: Claim; readonly app: App; readonly claimedAtMs: number }
+/** Times on the clock of `performance.now()`; the link's life is counted from the claim. */
+export type Attempt = {
+  readonly claim: Claim
+  readonly app: App
+  readonly claimedAtMs: number
+  /** Moves on with each renewal. */
+  leasedUntilMs: number
+}
 
 const unavailableWaitMs = 1000
 
@@ -31,10 +37,11 @@ export async function deliver(deps: DeliverDeps, attempt: Attempt): Promise<Deli
   if (performance.now() >= deadlineMs) return { kind: 'expired' }
   if (claim.ageMs >= retryForMs) return exhausted('-', 'no attempt was possible for 48 hours')
   const message = prepare(attempt, deadlineMs)
+  const clearance = { deadlineMs, isHeld: () => performance.now() < attempt.leasedUntilMs }
   let unavailable = 'no relay is available'
   for (const relay of deps.relays) {
     if (relay.free() <= 0) continue
-    const submission = await relay.submit(message, deadlineMs, {
+    const submission = await relay.submit(message, clearance, {
       id: claim.emailId,
       app: attempt.app.settings.name,
       type: claim.type,
@@ -72,7 +79,7 @@ type Submitted = { attempt: Attempt; relay: Relay; submission: Submission }
 
 function judge(deps: DeliverDeps, { attempt, relay, submission }: Submitted): DeliveryOutcome {
   if (submission.kind === 'expired') return submission
-  if (submission.kind === 'stopped') return { kind: 'unattempted', reply: 'the worker stopped', waitMs: 0 }
+  if (submission.kind === 'stopped') return { kind: 'unattempted', reply: submission.why, waitMs: 0 }
   if (submission.kind === 'accepted') return { kind: 'delivered', reply: submission.reply, relay: relay.name }
   const { failure } = submission
   const verdict = classifyFailure(failure)

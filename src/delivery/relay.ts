@@ -2,7 +2,7 @@
  * Where messages go: a smarthost, or the inbox of the dev mode. A relay bounds its own connections
  * and pace, and says how much it can take now; while its breaker is open that is nothing.
  */
-import type { Message, Submission } from './smtp-session.ts'
+import type { Clearance, Message, Submission } from './smtp-session.ts'
 
 export type CapturedEmail = {
   readonly id: string
@@ -23,8 +23,8 @@ export interface Relay {
   free(): number
   /** Milliseconds until the breaker lets a probe through; 0 while it is closed. */
   reopensInMs(): number
-  /** `deadlineMs` on the clock of `performance.now()`. Call it only while one is free. */
-  submit(message: Message, deadlineMs: number, email: CapturedEmail): Promise<Submission>
+  /** Call it only while one is free. */
+  submit(message: Message, clearance: Clearance, email: CapturedEmail): Promise<Submission>
   /** Gives up what is under way and ends its sessions. */
   close(): void
 }

@@ -6,7 +6,14 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { classifyFailure, parseReply, type SmtpFailure } from '../email/smtp-reply.ts'
 import { Breaker } from './breaker.ts'
 import type { Relay } from './relay.ts'
-import { type Message, type RelayAddress, SmtpSession, type Submission } from './smtp-session.ts'
+import {
+  type Clearance,
+  type Message,
+  type RelayAddress,
+  SmtpSession,
+  type Submission,
+  workerStopped,
+} from './smtp-session.ts'
 
 export type SmtpRelayOptions = {
   readonly address: RelayAddress
@@ -48,41 +55,41 @@ export class SmtpRelay implements Relay {
   free = (): number => this.#breaker.capacity() - this.#underWay
   reopensInMs = (): number => this.#breaker.reopensInMs()
 
-  async submit(message: Message, deadlineMs: number): Promise<Submission> {
+  async submit(message: Message, clearance: Clearance): Promise<Submission> {
     this.#underWay += 1
     try {
-      return this.#note(await this.#submit(message, deadlineMs))
+      return this.#note(await this.#submit(message, clearance))
     } finally {
       this.#underWay -= 1
     }
   }
 
-  async #submit(message: Message, deadlineMs: number): Promise<Submission> {
-    await this.#pace(deadlineMs)
+  async #submit(message: Message, clearance: Clearance): Promise<Submission> {
+    await this.#pace(clearance.deadlineMs)
     const reused = this.#takeIdle()
     if (reused !== undefined && !this.#stopped.signal.aborted) {
-      const submission = await this.#submitOver(reused, message, deadlineMs)
+      const submission = await this.#submitOver(reused, message, clearance)
       if (!wasStale(submission)) return submission
     }
-    const lifeLeftMs = Math.floor(deadlineMs - performance.now())
-    if (this.#stopped.signal.aborted) return { kind: 'stopped' }
+    const lifeLeftMs = Math.floor(clearance.deadlineMs - performance.now())
+    if (this.#stopped.signal.aborted) return workerStopped
     if (lifeLeftMs <= 0) return { kind: 'expired' }
     const budgetMs = Math.min(this.#breaker.open ? probeOpenMs : openMs, lifeLeftMs)
     const signal = AbortSignal.any([this.#stopped.signal, AbortSignal.timeout(budgetMs)])
     const session = await SmtpSession.open(this.#options.address, signal)
-    if (this.#stopped.signal.aborted) return { kind: 'stopped' }
+    if (this.#stopped.signal.aborted) return workerStopped
     if (!(session instanceof SmtpSession)) {
       return budgetMs === lifeLeftMs && signal.aborted
         ? { kind: 'expired' }
         : { kind: 'failed', failure: session }
     }
     session.onEnd(() => this.#drop(session))
-    return this.#submitOver(session, message, deadlineMs)
+    return this.#submitOver(session, message, clearance)
   }
 
-  async #submitOver(session: SmtpSession, message: Message, deadlineMs: number): Promise<Submission> {
+  async #submitOver(session: SmtpSession, message: Message, clearance: Clearance): Promise<Submission> {
     this.#busy.add(session)
-    const submission = await session.submit(message, deadlineMs)
+    const submission = await session.submit(message, clearance)
     this.#busy.delete(session)
     this.#giveBack(session, submission)
     return submission

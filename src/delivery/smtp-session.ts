@@ -26,12 +26,20 @@ export type RelayAddress = {
 /** An envelope with one recipient, and the message as it goes over the wire. */
 export type Message = { readonly from: EmailAddress; readonly to: EmailAddress; readonly bytes: Buffer }
 
+/** Until when, and whether still, a message may be handed over. */
+export type Clearance = {
+  /** The link's end, on the clock of `performance.now()`. */
+  readonly deadlineMs: number
+  /** The lease holds: a worker that was paused for longer must not send what another has by now. */
+  readonly isHeld: () => boolean
+}
+
 export type Submission =
   | { readonly kind: 'accepted'; readonly reply: string }
   | { readonly kind: 'failed'; readonly failure: SmtpFailure }
   | { readonly kind: 'expired' }
-  /** The worker is ending; nothing was handed over. */
-  | { readonly kind: 'stopped' }
+  /** The worker is ending, or lost its lease; nothing was handed over. */
+  | { readonly kind: 'stopped'; readonly why: string }
 
 const connectMs = 30_000
 const greetingMs = 30_000
@@ -41,6 +49,8 @@ const finalDotMs = 600_000
 const attemptMs = 900_000
 
 type SmtpError = Error & { code?: string; response?: string }
+
+export const workerStopped: Submission = { kind: 'stopped', why: 'the worker stopped' }
 
 const describe = (error: SmtpError): string => redactReply(`${error.code ?? 'ERROR'}: ${error.message}`)
 
@@ -99,8 +109,8 @@ export class SmtpSession {
     }
   }
 
-  /** Sends one message. `deadlineMs` is on the clock of `performance.now()`: the link's end. */
-  submit(message: Message, deadlineMs: number): Promise<Submission> {
+  /** Sends one message, or gives it up before the final dot. */
+  submit(message: Message, { deadlineMs, isHeld }: Clearance): Promise<Submission> {
     this.messages += 1
     const connection = this.#connection
     return new Promise((resolve) => {
@@ -116,7 +126,7 @@ export class SmtpSession {
         settle(submission)
       }
       this.#stop = () =>
-        abort(stage === 'final-dot' ? failed(stage, new Error('the worker ended')) : { kind: 'stopped' })
+        abort(stage === 'final-dot' ? failed(stage, new Error('the worker ended')) : workerStopped)
       const whole = () => abort(failed(stage, new Error('the attempt took too long')))
       const attemptTimer = setTimeout(whole, attemptMs)
       const lifeLeftMs = Math.min(Math.max(deadlineMs - performance.now(), 0), attemptMs)
@@ -125,6 +135,8 @@ export class SmtpSession {
         // Asked for its bytes after the 354, so this is the last moment to decide.
         read() {
           if (performance.now() >= deadlineMs) return abort({ kind: 'expired' })
+          if (!isHeld())
+            return abort({ kind: 'stopped', why: 'the lease lapsed before the message was sent' })
           clearTimeout(lifeTimer)
           stage = 'final-dot'
           socketOf(connection)?.setTimeout(finalDotMs)

@@ -9,7 +9,7 @@
 import type { App } from '../email/app.ts'
 import type { DeliveryOutcome } from '../email/delivery.ts'
 import type { AppId } from '../email/id.ts'
-import { type Claim, type Store, StoreUnavailable } from '../store/store.ts'
+import { type Claim, leaseMs, type Store, StoreUnavailable } from '../store/store.ts'
 import { type Attempt, type DeliverDeps, deliver } from './deliver.ts'
 import { Signal } from './signal.ts'
 
@@ -109,6 +109,7 @@ export class Worker {
         claim,
         app: claimed.apps.get(claim.appId) as App,
         claimedAtMs,
+        leasedUntilMs: claimedAtMs + leaseMs,
       }))
       this.#waiting.push(...attempts)
       if (claimed.suspects) this.#drain()
@@ -190,10 +191,15 @@ export class Worker {
   }
 
   async #renew(): Promise<void> {
-    const holds = this.#inHand().map(({ claim }) => ({ emailId: claim.emailId, fence: claim.fence }))
-    if (holds.length === 0) return
+    const inHand = this.#inHand()
+    if (inHand.length === 0) return
+    const askedAtMs = performance.now()
     try {
-      const lost = await this.#deps.store.renewLeases(holds)
+      const lost = await this.#deps.store.renewLeases(
+        inHand.map(({ claim: { emailId, fence } }) => ({ emailId, fence })),
+      )
+      for (const attempt of inHand)
+        if (!lost.includes(attempt.claim.emailId)) attempt.leasedUntilMs = askedAtMs + leaseMs
       this.#waiting = this.#waiting.filter(({ claim }) => !lost.includes(claim.emailId))
     } catch (error) {
       this.#noteStoreFailure(error)

@@ -126,6 +126,8 @@ export type QueueSummary = {
 
 export type UsageDay = { readonly day: string; readonly counts: Readonly<Record<string, number>> }
 
+export type Finding = { readonly check: string; readonly ok: boolean; readonly detail: string }
+
 /** The outcome of an operator's command on one email. */
 export type EmailChange = 'done' | 'not_found' | 'finished' | 'sending' | 'not_deferred'
 
@@ -171,6 +173,8 @@ export interface Store {
   queueGauge(): Promise<{ readonly depth: number; readonly oldestAcceptedAt: number | null }>
   usage(app: AppId): Promise<readonly UsageDay[]>
 
+  /** What an operator should know of the database beneath, each with a verdict. */
+  examine(): Promise<readonly Finding[]>
   /** Milliseconds since 1970 UTC, by the clock that decides. */
   now(): number
   close(): Promise<void>

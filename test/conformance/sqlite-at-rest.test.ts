@@ -4,10 +4,12 @@
  */
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { test } from 'node:test'
 import type { TerminalState } from '../../src/email/delivery.ts'
 import { Database } from '../../src/store/sqlite/database.ts'
 import { startTestService, validBody } from '../support/service.ts'
+import { temporaryFolder } from '../support/temporary.ts'
 
 const canary = {
   to: 'canary-recipient@example.com',
@@ -45,17 +47,18 @@ async function finish(
 
 for (const [state, end] of Object.entries(endings)) {
   test(`an email that is ${state} leaves no content, sealed or not`, async (t) => {
-    const service = await startTestService(t, { roles: new Set(['api'] as const) })
+    const path = join(temporaryFolder(t), 'postern.db')
+    const database = { engine: 'sqlite', path } as const
+    const service = await startTestService(t, { roles: new Set(['api'] as const), database })
     const headers = { 'idempotency-key': 'canary-idempotency-key' }
     assert.equal(
       (await service.post(validBody({ ...canary, type: 'organisation_invite' }), headers)).status,
       202,
     )
-    const path = service.config.databasePath
     const sealed = () => {
-      const database = new Database(path, { readOnly: true })
-      const rows = database.sql('select body from sealed').all()
-      database.close()
+      const reader = new Database(path, { readOnly: true })
+      const rows = reader.sql('select body from sealed').all()
+      reader.close()
       return rows.map((row) => Buffer.from(row.body as Uint8Array))
     }
     const [ciphertext, ...more] = sealed()

@@ -1,11 +1,11 @@
 /** The command as its users run it: a process of its own. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { newSecretKey } from '../../src/store/key-ring.ts'
-import { atEnd, type Scope, temporaryFolder } from './temporary.ts'
+import { testDatabaseUrl } from './database.ts'
+import { atEnd, type Scope } from './temporary.ts'
 
 const bin = fileURLToPath(new URL('../../bin/postern.js', import.meta.url))
 
@@ -45,10 +45,10 @@ export type RunningPostern = {
   readonly output: () => string
 }
 
-/** A complete environment on a temporary folder, with ports that the system chooses. */
-export function serveEnvironment(scope: Scope): Variables {
+/** A complete environment on a database of its own, with ports that the system chooses. */
+export async function serveEnvironment(scope: Scope): Promise<Variables> {
   return {
-    POSTERN_DATABASE_URL: `sqlite:${join(temporaryFolder(scope), 'postern.db')}`,
+    POSTERN_DATABASE_URL: await testDatabaseUrl(scope),
     POSTERN_SECRET_KEYS: newSecretKey('k1'),
     POSTERN_API_LISTEN: '127.0.0.1:0',
     POSTERN_OPS_LISTEN: '127.0.0.1:0',
@@ -57,7 +57,7 @@ export function serveEnvironment(scope: Scope): Variables {
 
 /** Makes an app and a key by the command line, and starts `postern serve`. */
 export async function startServe(scope: Scope, more: Variables): Promise<RunningPostern> {
-  const env = { ...serveEnvironment(scope), ...more }
+  const env = { ...(await serveEnvironment(scope)), ...more }
   const app = [
     'app',
     'create',

@@ -156,7 +156,7 @@ export async function globalTeardown(): Promise<void> {
 }
 
 /** A schema of the test's own on the shared server, dropped at its end: a whole URL for Postern. */
-export async function testDatabaseUrl(scope: Scope): Promise<string> {
+export async function postgresUrl(scope: Scope): Promise<string> {
   const server = process.env.POSTERN_TEST_DATABASE_URL ?? (await startPostgres(scope)).url
   const schema = `postern_test_${randomBytes(8).toString('hex')}`
   atEnd(scope, () => runSql(server, `drop schema if exists "${schema}" cascade`))

@@ -1,6 +1,5 @@
-/** A whole service on a temporary folder: real SQLite, real listeners on free ports. */
+/** A whole service on a database of its own: a real one, real listeners on free ports. */
 import { randomBytes } from 'node:crypto'
-import { join } from 'node:path'
 import { pino } from 'pino'
 import { type Service, startService } from '../../src/compose.ts'
 import type { Config, RelayConfig } from '../../src/config.ts'
@@ -9,8 +8,9 @@ import { hashDeliveryKey, newDeliveryKey } from '../../src/email/delivery-key.ts
 import type { KeyId } from '../../src/email/id.ts'
 import { type ClockOffset, moveClock, newClockOffset } from '../../src/store/clock.ts'
 import type { KeyRing } from '../../src/store/key-ring.ts'
+import { testDatabase } from './database.ts'
 import { assertDescribed } from './openapi.ts'
-import { atEnd, type Scope, temporaryFolder } from './temporary.ts'
+import { atEnd, type Scope } from './temporary.ts'
 
 export const newRing = (id = 'test'): KeyRing => [{ id, secret: randomBytes(32) }]
 
@@ -24,7 +24,7 @@ export const testSettings: AppSettings = {
 }
 
 export type TestOptions = Partial<
-  Pick<Config, 'linksBaseUrl' | 'relays' | 'queueMax' | 'ring' | 'databasePath'>
+  Pick<Config, 'linksBaseUrl' | 'relays' | 'queueMax' | 'ring' | 'database'>
 > & {
   settings?: Partial<AppSettings>
   roles?: Config['roles']
@@ -52,9 +52,10 @@ export type TestService = Service & {
 
 const anyPort = { host: '127.0.0.1', port: 0 }
 
-export function testConfig(scope: Scope, options: TestOptions = {}): Config {
+export async function testConfig(scope: Scope, options: TestOptions = {}): Promise<Config> {
   return {
-    databasePath: options.databasePath ?? join(temporaryFolder(scope), 'postern.db'),
+    database: options.database ?? (await testDatabase(scope)),
+    databaseListen: null,
     ring: options.ring ?? newRing(),
     relays: options.relays ?? [],
     roles: options.roles ?? new Set(['api', 'links', 'worker'] as const),
@@ -87,7 +88,7 @@ export const validBody = (
 })
 
 export async function startTestService(scope: Scope, options: TestOptions = {}): Promise<TestService> {
-  const config = testConfig(scope, options)
+  const config = await testConfig(scope, options)
   const clock = newClockOffset()
   const log: string[] = []
   const sink = pino({ level: 'debug', base: null }, { write: (line: string) => void log.push(line) })

@@ -202,6 +202,7 @@ class PostgresStore implements Store {
   queueSummary: Store['queueSummary'] = () => reads.queueSummary(this.#database)
   queueGauge: Store['queueGauge'] = () => reads.queueGauge(this.#database)
   usage: Store['usage'] = (app) => reads.usage(this.#database, app)
+  examine: Store['examine'] = () => reads.examine(this.#database)
 
   now = (): number => this.#database.clock.nowMs()
 

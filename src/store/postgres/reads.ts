@@ -13,7 +13,7 @@ import {
   toQueueCounts,
   toUsageDays,
 } from '../records.ts'
-import type { EmailQuery, EmailRecord, KeyRecord, QueueSummary, UsageDay } from '../store.ts'
+import type { EmailQuery, EmailRecord, Finding, KeyRecord, QueueSummary, UsageDay } from '../store.ts'
 import type { Database } from './database.ts'
 
 const deadlineMs = 10_000
@@ -106,3 +106,30 @@ export const usage = async (database: Database, app: AppId): Promise<UsageDay[]>
       [app],
     ),
   )
+
+/** A transaction that is open for so long keeps dead rows from being cleared away, and claims slow down. */
+const snapshotMaxS = 600
+
+export async function examine(database: Database): Promise<Finding[]> {
+  const text = `select current_setting('server_version') as version, current_setting('synchronous_standby_names') as standbys,
+    (select count(*)::int from pg_stat_replication where sync_state in ('sync', 'quorum')) as synchronous,
+    (select coalesce(max(extract(epoch from now() - xact_start)), 0)::int from pg_stat_activity
+      where backend_xmin is not null and pid <> pg_backend_pid()) as oldest`
+  const [row] = await ask(database, text)
+  const replicated = row?.standbys !== ''
+  return [
+    { check: 'PostgreSQL', ok: true, detail: `version ${row?.version}` },
+    {
+      check: 'replication',
+      ok: !replicated || Number(row?.synchronous) > 0,
+      detail: replicated
+        ? `${row?.synchronous} synchronous standbys are connected`
+        : 'no synchronous standby: a commit is on one disk',
+    },
+    {
+      check: 'oldest transaction',
+      ok: Number(row?.oldest) < snapshotMaxS,
+      detail: `${row?.oldest} s; one of over ${snapshotMaxS} s (a backup, a forgotten session) slows claims down`,
+    },
+  ]
+}

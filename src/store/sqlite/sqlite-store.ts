@@ -3,11 +3,13 @@
  * connection here for what is only looked at. For one machine; several processes may open it (the
  * command line does while the service runs), and each sees the others' changes at once.
  */
+import { statfsSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import { type ClockOffset, newClockOffset, readClock } from '../clock.ts'
 import { GroupedCalls, type Settled } from '../grouped-calls.ts'
 import { type KeyedHash, type KeyRing, makeKeyedHash, openHashKey } from '../key-ring.ts'
-import { type Store, StoreUnavailable } from '../store.ts'
+import { type Finding, type Store, StoreUnavailable } from '../store.ts'
 import { Database } from './database.ts'
 import { migrate } from './migrate.ts'
 import type { Answer, Arguments, Call, OperationName } from './operations.ts'
@@ -58,6 +60,7 @@ function prepare({ path, ring }: SqliteOptions, nowMs: number): Buffer {
 }
 
 class SqliteStore implements Store {
+  readonly #path: string
   readonly #reader: Database
   readonly #keyedHash: KeyedHash
   readonly #clock: ClockOffset
@@ -71,6 +74,7 @@ class SqliteStore implements Store {
   #closed: Promise<void> | null = null
 
   constructor(options: SqliteOptions, data: WriterData) {
+    this.#path = options.path
     this.#onRuin = options.onRuin
     this.#clock = data.clock
     this.#keyedHash = makeKeyedHash(Buffer.from(data.hashKey))
@@ -149,6 +153,8 @@ class SqliteStore implements Store {
   queueGauge: Store['queueGauge'] = async () => reads.queueGauge(this.#reader)
   usage: Store['usage'] = async (app) => reads.usage(this.#reader, app)
 
+  examine: Store['examine'] = async () => [examineDisk(this.#path)]
+
   now = (): number => readClock(this.#clock)
 
   close(): Promise<void> {
@@ -167,4 +173,13 @@ class SqliteStore implements Store {
     for (const settle of this.#groups.values()) settle([])
     this.#reader.close()
   }
+}
+
+const diskBytesMin = 256 * 1024 * 1024
+
+function examineDisk(path: string): Finding {
+  const { bavail, bsize } = statfsSync(dirname(path))
+  const free = bavail * bsize
+  const detail = `${Math.floor(free / 1024 / 1024)} MiB free beside the database`
+  return { check: 'disk', ok: free >= diskBytesMin, detail }
 }

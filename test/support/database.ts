@@ -1,0 +1,24 @@
+/**
+ * The database of one test: SQLite, or PostgreSQL where `POSTERN_TEST_ENGINE=postgres` asks for the
+ * suite on that engine.
+ */
+import { join } from 'node:path'
+import { type DatabaseAddress, parseDatabaseUrl } from '../../src/store/database-url.ts'
+import { postgresUrl } from './postgres.ts'
+import { type Scope, temporaryFolder } from './temporary.ts'
+
+export const engine = process.env.POSTERN_TEST_ENGINE === 'postgres' ? 'postgres' : 'sqlite'
+
+/** As `POSTERN_DATABASE_URL` takes it. */
+export const testDatabaseUrl = async (scope: Scope): Promise<string> =>
+  engine === 'postgres' ? postgresUrl(scope) : `sqlite:${join(temporaryFolder(scope), 'postern.db')}`
+
+export async function testDatabase(scope: Scope): Promise<DatabaseAddress> {
+  return databaseAt(await testDatabaseUrl(scope))
+}
+
+export function databaseAt(url: string): DatabaseAddress {
+  const address = parseDatabaseUrl(url)
+  if ('fault' in address) throw new Error(address.fault)
+  return address
+}
