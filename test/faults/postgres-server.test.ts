@@ -1,0 +1,186 @@
+/**
+ * What a PostgreSQL server may do to Postern: be gone, hang, hold locks, lose its standby, lose the
+ * answer, run out of connections. Each test is named for its row of the fault matrix (docs/runbook.md
+ * says what an operator sees). A 503 must come in bounded time, and never a 202 that is not durable.
+ */
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import pg from 'pg'
+import { startService } from '../../src/compose.ts'
+import { databaseAt } from '../support/database.ts'
+import { type PostgresServer, runSql, startCluster, startPostgres } from '../support/postgres.ts'
+import {
+  newSender,
+  relayTo,
+  send,
+  startTestService,
+  type TestService,
+  validBody,
+} from '../support/service.ts'
+import { startSmtpServer } from '../support/smtp.ts'
+import { startProxy } from '../support/tcp-proxy.ts'
+import { atEnd } from '../support/temporary.ts'
+import { eventually } from '../support/wait.ts'
+
+let serial = 0
+const someone = () => validBody({ to: `r${serial++}@example.com` })
+
+async function connect(t: TestContext, url: string): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString: url })
+  client.on('error', () => {})
+  await client.connect()
+  atEnd(t, () => client.end().catch(() => {}))
+  return client
+}
+
+const serve = (
+  t: TestContext,
+  server: Pick<PostgresServer, 'url'>,
+  more: { port?: number } = {},
+): Promise<TestService> =>
+  startTestService(t, {
+    database: databaseAt(
+      more.port === undefined ? server.url : server.url.replace(/:\d+\//, `:${more.port}/`),
+    ),
+    roles: new Set(['api'] as const),
+  })
+
+/** Answers until one is 202; what came before must be 503 with Retry-After. */
+async function untilAccepted(service: TestService): Promise<void> {
+  await eventually(async () => {
+    const answer = await service.post(someone())
+    if (answer.status === 202) return true
+    assert.equal(answer.status, 503)
+    assert.ok(Number(answer.headers.get('retry-after')) > 0)
+    return false
+  })
+}
+
+async function unavailable(t: TestContext, service: TestService): Promise<void> {
+  const begunMs = performance.now()
+  const answer = await service.post(someone())
+  t.diagnostic(`503 after ${Math.round(performance.now() - begunMs)} ms`)
+  assert.deepEqual([answer.status, answer.body.error.code], [503, 'queue_unavailable'])
+}
+
+const queued = async (server: PostgresServer): Promise<number> =>
+  Number((await runSql<{ n: string }>(server.url, 'select count(*) as n from postern.queue'))[0]?.n)
+
+test('row 13: the server is stopped, and goes on; is killed, and starts again', async (t) => {
+  const server = await startPostgres(t)
+  const service = await serve(t, server)
+  await untilAccepted(service)
+  server.signal('SIGSTOP')
+  await unavailable(t, service)
+  assert.equal((await fetch(`${service.urls.ops}/readyz`)).status, 503)
+  assert.equal((await fetch(`${service.urls.ops}/livez`)).status, 200)
+  server.signal('SIGCONT')
+  await untilAccepted(service)
+  await server.kill()
+  await unavailable(t, service)
+  await startCluster(t, server.folder, { port: String(server.port) })
+  await untilAccepted(service)
+})
+
+test('row 14: another session holds an app’s lock: 503 for that app, and what was refused is not queued', async (t) => {
+  const server = await startPostgres(t)
+  const service = await serve(t, server)
+  await untilAccepted(service)
+  const before = await queued(server)
+  const holder = await connect(t, server.url)
+  await holder.query('begin')
+  await holder.query('select from postern.app_lock where app_id = $1 for update', [service.app.id])
+  await unavailable(t, service)
+  await holder.query('rollback')
+  await untilAccepted(service)
+  assert.equal(await queued(server), before + 1)
+})
+
+test('row 14: the standby is missing: no 202, also where the wait is cancelled', async (t) => {
+  const server = await startPostgres(t)
+  const service = await serve(t, server)
+  await untilAccepted(service)
+  await runSql(server.url, "alter system set synchronous_standby_names = 'nobody'")
+  await runSql(server.url, 'select pg_reload_conf()')
+  await unavailable(t, service)
+  const answer = service.post(someone())
+  const waits =
+    "select pid from pg_stat_activity where wait_event = 'SyncRep' and application_name = 'postern'"
+  const cancelled = await eventually(async () => {
+    const [row] = await runSql<{ pid: number }>(
+      server.url,
+      `select pg_cancel_backend(pid) as done, pid from (${waits} order by query_start desc limit 1) w`,
+    )
+    return row?.pid
+  })
+  t.diagnostic(`cancelled the wait of backend ${cancelled}`)
+  assert.equal((await answer).status, 503)
+  await runSql(server.url, 'alter system reset synchronous_standby_names')
+  await runSql(server.url, 'select pg_reload_conf()')
+  await untilAccepted(service)
+})
+
+test('row 16: the reply to the commit is lost: 503, and the retry queues nothing twice', async (t) => {
+  const server = await startPostgres(t)
+  const proxy = await startProxy(t, server.port)
+  const service = await serve(t, server, { port: proxy.port })
+  await untilAccepted(service)
+  const before = await queued(server)
+  const body = JSON.stringify(someone())
+  const headers = { 'idempotency-key': 'once' }
+  proxy.loseReplies(true)
+  assert.equal((await service.post(body, headers)).status, 503)
+  proxy.loseReplies(false)
+  const again = await eventually(async () => {
+    const answer = await service.post(body, headers)
+    return answer.status === 202 ? answer : null
+  })
+  t.diagnostic(`the retry ${again.headers.get('idempotent-replayed') === 'true' ? 'replayed' : 'queued'}`)
+  assert.equal(await queued(server), before + 1)
+})
+
+test('row 17: all lanes wait: 503 in bounded time, while workers deliver on connections of their own', async (t) => {
+  const server = await startPostgres(t)
+  const relay = await startSmtpServer(t)
+  const service = await serve(t, server)
+  const senders = await Promise.all(Array.from({ length: 24 }, (_, i) => newSender(service, `s${i}`)))
+  const post = (key: string) =>
+    send(service.apiUrl, JSON.stringify(someone()), { authorization: `Bearer ${key}` })
+  for (const { key } of senders) assert.equal((await post(key)).status, 202)
+  const holder = await connect(t, server.url)
+  await holder.query('begin')
+  await holder.query('select from postern.app_lock for update')
+  const answers = senders.map(({ key }) => post(key))
+  const { config } = service
+  const worker = await startService(
+    {
+      ...config,
+      roles: new Set(['worker']),
+      relays: [relayTo(relay.port)],
+      console: null,
+      logLevel: 'silent',
+    },
+    { onRuin: assert.fail },
+  )
+  atEnd(t, () => worker.stop())
+  await eventually(() => relay.received.length === senders.length)
+  const statuses = (await Promise.all(answers)).map((answer) => answer.status)
+  assert.deepEqual([...new Set(statuses)], [503])
+  await holder.query('rollback')
+  await untilAccepted(service)
+})
+
+test('row 17: the server has no connection left: 503, and it recovers', async (t) => {
+  const server = await startPostgres(t, { max_connections: '20', superuser_reserved_connections: '0' })
+  const service = await serve(t, server)
+  const others: pg.Client[] = []
+  await eventually(() =>
+    connect(t, server.url).then(
+      (client) => void others.push(client),
+      () => true,
+    ),
+  )
+  await unavailable(t, service)
+  for (const other of others) await other.end()
+  await untilAccepted(service)
+})

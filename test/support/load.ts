@@ -1,0 +1,108 @@
+/** Clients that post steadily, and the account of what must have become of what they were answered. */
+import assert from 'node:assert/strict'
+import type { TestContext } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { EmailId } from '../../src/email/id.ts'
+import type { Store } from '../../src/store/store.ts'
+import { validBody } from './service.ts'
+import type { Received } from './smtp.ts'
+import { eventually } from './wait.ts'
+
+export type Load = {
+  /** Ids of the emails answered 202. */
+  readonly acknowledged: Set<EmailId>
+  /** Answers by status. */
+  readonly statuses: Map<number, number>
+  /** Ends the clients. */
+  stop(): Promise<void>
+  /** Resolves when they have offered all they were to. */
+  readonly done: Promise<void>
+}
+
+type LoadOptions = {
+  /** Where a client posts next. */
+  readonly api: (client: number) => string
+  readonly key: string
+  readonly clients: number
+  /** Each client's number of posts; without it, until stopped. */
+  readonly each?: number
+  /** Posts again until it is answered 202, under one Idempotency-Key. */
+  readonly insist?: boolean
+}
+
+export function startLoad({
+  api,
+  key,
+  clients,
+  each = Number.POSITIVE_INFINITY,
+  insist = false,
+}: LoadOptions): Load {
+  const state = { on: true }
+  const acknowledged = new Set<EmailId>()
+  const statuses = new Map<number, number>()
+  const post = async (client: number, body: string, more: Record<string, string>): Promise<boolean> => {
+    const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json', ...more }
+    try {
+      const response = await fetch(`${api(client)}/v1/email`, { method: 'POST', headers, body })
+      await response.arrayBuffer()
+      statuses.set(response.status, (statuses.get(response.status) ?? 0) + 1)
+      const id = response.headers.get('email-id') as EmailId | null
+      if (response.status === 202 && id !== null) acknowledged.add(id)
+      if (response.status === 503) await sleep(20)
+      return response.status === 202
+    } catch {
+      await sleep(20) // its process was killed: not acknowledged
+      return false
+    }
+  }
+  const run = async (client: number) => {
+    for (let i = 0; i < each && state.on; i++) {
+      const expiresAt = new Date(Date.now() + 3_600_000).toISOString()
+      const body = JSON.stringify(validBody({ to: `c${client}n${i}@example.com`, expiresAt }))
+      const headers: Record<string, string> = insist ? { 'idempotency-key': `c${client}n${i}` } : {}
+      while (!(await post(client, body, headers)) && insist && state.on);
+    }
+  }
+  const done = Promise.all(Array.from({ length: clients }, (_, client) => run(client))).then(() => {})
+  const stop = () => {
+    state.on = false
+    return done
+  }
+  return { acknowledged, statuses, stop, done }
+}
+
+/**
+ * Waits until nothing is queued; then every acknowledged email is delivered, and was received more
+ * than once only where one of its attempts ended without a record, or an ambiguous one.
+ */
+export async function assertAllDelivered(
+  t: TestContext,
+  {
+    store,
+    received,
+    acknowledged,
+  }: { store: Store; received: readonly Received[]; acknowledged: Set<EmailId> },
+): Promise<void> {
+  // What was in hand at a kill comes back when its lease of 60 s has lapsed.
+  await eventually(async () => (await store.queueGauge()).depth === 0, 300_000)
+  const copies = new Map<string, number>()
+  for (const { raw } of received) {
+    const id = /^X-Entity-Ref-ID: (\S+)/m.exec(raw)?.[1] ?? ''
+    copies.set(id, (copies.get(id) ?? 0) + 1)
+  }
+  let duplicates = 0
+  for (const id of acknowledged) {
+    const record = await store.findEmail(id)
+    assert.equal(record?.state, 'delivered', id)
+    const count = copies.get(id) ?? 0
+    const unclear = record.trail.filter(
+      (attempt) => attempt.outcome === 'lost' || attempt.ambiguous === true,
+    ).length
+    assert.ok(count >= 1, `${id} was acknowledged and never received`)
+    assert.ok(count <= 1 + unclear, `${id}: ${count} copies, ${unclear} ambiguous attempts`)
+    duplicates += count - 1
+  }
+  t.diagnostic(
+    `${acknowledged.size} acknowledged, ${acknowledged.size} delivered, 0 lost, ${duplicates} duplicates`,
+  )
+}

@@ -1,0 +1,43 @@
+/** A TCP proxy whose faults a test switches on and off. */
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { atEnd, type Scope } from './temporary.ts'
+
+export type TcpProxy = {
+  readonly port: number
+  /** What the server answers is thrown away, and the connection cut, once it answers. */
+  loseReplies(lose: boolean): void
+}
+
+export async function startProxy(scope: Scope, targetPort: number): Promise<TcpProxy> {
+  const sockets = new Set<Socket>()
+  const state = { losing: false }
+  const server = createServer((client) => {
+    const upstream = connect(targetPort, '127.0.0.1')
+    for (const socket of [client, upstream]) {
+      sockets.add(socket)
+      socket.on('error', () => {})
+      socket.on('close', () => {
+        client.destroy()
+        upstream.destroy()
+      })
+    }
+    client.on('data', (chunk) => upstream.write(chunk))
+    upstream.on('data', (chunk) => {
+      if (state.losing) client.destroy()
+      else client.write(chunk)
+    })
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  atEnd(scope, () => {
+    for (const socket of sockets) socket.destroy()
+    server.close()
+  })
+  return {
+    port: (server.address() as AddressInfo).port,
+    loseReplies: (lose) => {
+      state.losing = lose
+    },
+  }
+}
