@@ -83,10 +83,13 @@ export function toUsageDays(rows: readonly Row[]): UsageDay[] {
   }))
 }
 
+/** What JSON in any engine can keep, whatever a relay says: no NUL, no half of a surrogate pair. */
+const storable = (text: string): string => text.replaceAll('\0', '').toWellFormed()
+
 /** One line of the trail, but for its time. */
 export const attemptRecord = (outcome: DeliveryOutcome): Omit<AttemptRecord, 'at'> => ({
   outcome: outcome.kind,
   ...('relay' in outcome ? { relay: outcome.relay } : {}),
-  ...('reply' in outcome ? { reply: outcome.reply } : {}),
+  ...('reply' in outcome ? { reply: storable(outcome.reply) } : {}),
   ...('ambiguous' in outcome && outcome.ambiguous ? { ambiguous: true } : {}),
 })

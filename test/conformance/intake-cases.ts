@@ -216,6 +216,31 @@ export function limits(it: It): void {
   })
 }
 
+export function groups(it: It): void {
+  it('a call at fault fails alone, whoever shares its group', async (_t, { store }) => {
+    const sender = await newSender(store, 'a')
+    const first = request(store, sender)
+    const calls = [first, request(store, sender), first, request(store, sender)]
+    const settled = await Promise.allSettled(calls.map((call) => store.enqueue(call)))
+    assert.deepEqual(
+      settled.map(({ status }) => status),
+      ['fulfilled', 'fulfilled', 'rejected', 'fulfilled'],
+    )
+    assert.equal((await store.queueGauge()).depth, 3)
+    assert.equal((await claim(store)).length, 3)
+  })
+
+  it('copies of one request in one group: one is queued, the others replay it', async (_t, { store }) => {
+    const sender = await newSender(store, 'a')
+    await store.enqueue(request(store, sender))
+    const results = await Promise.all(
+      Array.from({ length: 5 }, () => store.enqueue(request(store, sender, { idem: 'k' }))),
+    )
+    const ids = new Set(results.map((result) => 'emailId' in result && result.emailId))
+    assert.deepEqual([kinds(results), ids.size], [{ queued: 1, replayed: 4 }, 1])
+  })
+}
+
 export function idempotency(it: It): void {
   it('the same key and body replay, another body is refused, another app is apart', async (_t, { store }) => {
     const [one, two] = [await newSender(store, 'a'), await newSender(store, 'b')]

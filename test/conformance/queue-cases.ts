@@ -1,6 +1,7 @@
 /** Conformance: claims, outcomes, leases, fairness, sealing and upkeep. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { DeliveryOutcome } from '../../src/email/delivery.ts'
 import type { EmailAddress } from '../../src/email/email-address.ts'
 import { newId } from '../../src/email/id.ts'
 import { leaseMs, type Store } from '../../src/store/store.ts'
@@ -73,6 +74,17 @@ export function queue(it: It): void {
     advance(5000)
     const [again] = await claim(store)
     assert.equal(again?.attempt, 2)
+  })
+
+  it('a reply is kept, whatever a relay puts into it', async (_t, { store }) => {
+    const sender = await newSender(store, 'a')
+    await store.enqueue(request(store, sender))
+    const [held] = await claim(store)
+    assert.ok(held)
+    const reply = `451 "\\u0000" \u0000 \u001b \ud83d`
+    assert.equal(await store.recordOutcome(held, { ...deferred(1000), reply } as DeliveryOutcome), true)
+    const record = await store.findEmail(held.emailId)
+    assert.equal(record?.trail.at(-1)?.reply, '451 "\\u0000"  \u001b \ufffd')
   })
 
   it('an attempt that was not made is given back', async (_t, { store }) => {

@@ -3,7 +3,7 @@
  * of what is durable, exact and private, and know nothing of SQL.
  */
 import { test } from 'node:test'
-import { idempotency, keysAndApps, limits } from './intake-cases.ts'
+import { groups, idempotency, keysAndApps, limits } from './intake-cases.ts'
 import { fairness, leases, privacy, queue, upkeep } from './queue-cases.ts'
 import type { Engine, It } from './subject.ts'
 
@@ -13,6 +13,7 @@ export function describeStore(engine: Engine): void {
     test(`${engine.name}: ${name}`, async (t) => run(t, await engine.open(t, options)))
   keysAndApps(it)
   limits(it)
+  groups(it)
   idempotency(it)
   queue(it)
   leases(it)

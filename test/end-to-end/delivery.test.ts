@@ -7,6 +7,8 @@ import { readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { test } from 'node:test'
 import PostalMime from 'postal-mime'
+import { SmtpSession } from '../../src/delivery/smtp-session.ts'
+import type { EmailAddress } from '../../src/email/email-address.ts'
 import type { EmailId } from '../../src/email/id.ts'
 import { relayTo, startTestService, type TestService, validBody } from '../support/service.ts'
 import { drop, type Script, silence, startScriptedServer, startSmtpServer } from '../support/smtp.ts'
@@ -276,3 +278,21 @@ async function startAgain(t: Scope, service: TestService) {
   atEnd(t, () => store.close())
   return { store }
 }
+
+test('a lease that lapsed before the 354: nothing is handed over, and the attempt is given back', async (t) => {
+  const server = await startScriptedServer(t, {})
+  const { address } = relayTo(server.port)
+  const session = await SmtpSession.open(address, AbortSignal.timeout(10_000))
+  assert.ok(session instanceof SmtpSession)
+  atEnd(t, () => session.close())
+  const message = {
+    from: 'auth@acme.test' as EmailAddress,
+    to: 'ada@example.com' as EmailAddress,
+    bytes: Buffer.from('Subject: x\r\n\r\nx\r\n'),
+  }
+  const deadlineMs = performance.now() + 60_000
+  const submission = await session.submit(message, { deadlineMs, isHeld: () => false })
+  assert.equal(submission.kind, 'stopped')
+  assert.equal(server.transcript.at(-1), 'DATA')
+  assert.deepEqual(server.messages, [])
+})

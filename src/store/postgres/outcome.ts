@@ -93,7 +93,7 @@ export async function recordOutcomes(
     endings.map(({ reason }) => reason),
     endings.map(({ waitMs }) => Math.ceil(waitMs)),
     endings.map(({ givenBack }) => givenBack),
-    calls.map(({ outcome }) => (outcome.kind === 'expired' ? null : toJson(attemptRecord(outcome)))),
+    calls.map(({ outcome }) => (outcome.kind === 'expired' ? null : JSON.stringify(attemptRecord(outcome)))),
   ]
   const text = `select ${recordFunction.name}($1, $2, $3, $4, $5, $6, $7, $8, $9) as recorded`
   const [row] = await database.outcomes.query<{ recorded: boolean[] }>(database.sql(text), values, {
@@ -119,9 +119,6 @@ function endingOf(outcome: DeliveryOutcome): Ending {
       return outcome satisfies never
   }
 }
-
-/** The database takes no NUL in JSON, and a relay may answer anything. */
-const toJson = (record: unknown): string => JSON.stringify(record).replaceAll('\\u0000', '').toWellFormed()
 
 export async function renewLeases(
   database: Database,

@@ -100,9 +100,9 @@ class PostgresStore implements Store {
     const bounds = { groupMax, inFlightMax: 1 }
     this.#keyLookUps = new GroupedCalls((hashes) => this.#lookUpKeys(hashes), bounds)
     this.#lanes = database.lanes.map(
-      (lane) => new GroupedCalls((calls) => this.#enqueueGroup(lane, calls), bounds),
+      (lane) => new GroupedCalls((calls) => isolateFaults(calls, (some) => this.#decide(lane, some)), bounds),
     )
-    this.#outcomes = new GroupedCalls((calls) => this.#recordGroup(calls), bounds)
+    this.#outcomes = new GroupedCalls((calls) => isolateFaults(calls, (some) => this.#record(some)), bounds)
     this.#clockTimer = setInterval(() => void this.askClock().catch(() => {}), clockEveryMs).unref()
   }
 
@@ -145,19 +145,6 @@ class PostgresStore implements Store {
     return hashes.map((hash) => ({ value: found.get(hash) ?? null }))
   }
 
-  /** One bad call must not answer for its neighbours: where one is at fault, each is run alone. */
-  async #enqueueGroup(lane: Lane, calls: readonly EnqueueCall[]): Promise<Settled[]> {
-    try {
-      return await this.#decide(lane, calls)
-    } catch (error) {
-      if (!(error instanceof CallAtFault) || calls.length === 1) throw error
-      const settled: Settled[] = []
-      for (const call of calls)
-        settled.push(...(await this.#decide(lane, [call]).catch((fault: Error) => [{ error: fault }])))
-      return settled
-    }
-  }
-
   async #decide(lane: Lane, calls: readonly EnqueueCall[]): Promise<Settled[]> {
     const decisions = await enqueueGroup(this.#database, lane, calls, enqueueDeadlineMs)
     if (decisions.some((decision) => decision.kind === 'queued')) this.#bell.ring()
@@ -172,7 +159,7 @@ class PostgresStore implements Store {
     })
   }
 
-  async #recordGroup(calls: readonly OutcomeCall[]): Promise<Settled[]> {
+  async #record(calls: readonly OutcomeCall[]): Promise<Settled[]> {
     const recorded = await recordOutcomes(this.#database, calls, workerDeadlineMs)
     return recorded.map((value) => ({ value }))
   }
@@ -217,3 +204,18 @@ class PostgresStore implements Store {
 
 /** The end of an id is random, so that apps spread evenly. */
 const laneOf = (appId: AppId, lanes: number): number => Number.parseInt(appId.slice(-6), 36) % lanes
+
+/** One bad call must not answer for its neighbours: where one is at fault, each is run alone. */
+async function isolateFaults<Call>(
+  calls: readonly Call[],
+  run: (calls: readonly Call[]) => Promise<Settled[]>,
+): Promise<Settled[]> {
+  try {
+    return await run(calls)
+  } catch (error) {
+    if (!(error instanceof CallAtFault) || calls.length === 1) throw error
+    const settled: Settled[] = []
+    for (const call of calls) settled.push(...(await run([call]).catch((fault: Error) => [{ error: fault }])))
+    return settled
+  }
+}

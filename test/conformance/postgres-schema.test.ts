@@ -1,0 +1,144 @@
+/** What is true of a database on a PostgreSQL server: its schema, its TLS, what lies in its tables. */
+import assert from 'node:assert/strict'
+import { chownSync, copyFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import type { DeliveryOutcome, TerminalState } from '../../src/email/delivery.ts'
+import { hashDeliveryKey, newDeliveryKey } from '../../src/email/delivery-key.ts'
+import { newSecretKey } from '../../src/store/key-ring.ts'
+import { migrationSteps } from '../../src/store/migrations.ts'
+import { openPostgresStore } from '../../src/store/postgres/postgres-store.ts'
+import { postern } from '../support/cli.ts'
+import { databaseAt } from '../support/database.ts'
+import { makeCluster, postgresUrl, runSql, startCluster } from '../support/postgres.ts'
+import { newRing, startTestService, testSettings, validBody } from '../support/service.ts'
+import { atEnd, type Scope } from '../support/temporary.ts'
+
+const schemaOf = (url: string): string => /schema=(\w+)/.exec(url)?.[1] ?? ''
+
+async function openAt(scope: Scope, url: string, ring = newRing()) {
+  const address = databaseAt(url)
+  assert.ok(address.engine === 'postgres')
+  const store = await openPostgresStore({ address, ring, queueMax: 1_000_000 })
+  atEnd(scope, () => store.close())
+  return store
+}
+
+test('both engines have the same migrations', () => {
+  const names = (engine: string) =>
+    migrationSteps(new URL(`../../src/store/${engine}/migrations/`, import.meta.url)).map(({ file }) =>
+      file.pathname.split('/').at(-1),
+    )
+  assert.deepEqual(names('postgres'), names('sqlite'))
+  assert.ok(names('sqlite').length > 0)
+})
+
+test('several processes that start at once make one schema and one hash key', async (t) => {
+  const url = await postgresUrl(t)
+  const ring = newRing()
+  const stores = await Promise.all(Array.from({ length: 5 }, () => openAt(t, url, ring)))
+  const [one, two] = stores
+  const app = await one?.createApp('a', testSettings)
+  assert.ok(app)
+  const hash = hashDeliveryKey(newDeliveryKey())
+  await two?.createKey({ app: app.id, hash, name: null, expiresAt: null })
+  const steps = await runSql(url, `select version from "${schemaOf(url)}".migration`)
+  assert.equal(steps.length, 1)
+})
+
+test('rows 5 and 6: a step that fails leaves nothing; a newer schema is refused and left as it is', async (t) => {
+  const url = await postgresUrl(t)
+  const schema = schemaOf(url)
+  await runSql(url, `create schema "${schema}"; create table "${schema}".queue (in_the_way int)`)
+  await assert.rejects(openAt(t, url), /already exists/)
+  const tables = () =>
+    runSql(
+      url,
+      `select relname from pg_class where relkind = 'r' and relnamespace = '${schema}'::regnamespace`,
+    )
+  assert.deepEqual(await tables(), [{ relname: 'queue' }])
+  await runSql(url, `drop table "${schema}".queue`)
+  await (await openAt(t, url)).close()
+  await runSql(url, `insert into "${schema}".migration values (999, now())`)
+  const ran = await postern({ POSTERN_DATABASE_URL: url, POSTERN_SECRET_KEYS: newSecretKey('k1') }, [
+    'app',
+    'list',
+  ])
+  assert.equal(ran.code, 1)
+  assert.match(ran.err, /schema 999.*newer Postern/)
+})
+
+const outcomes: Record<'delivered' | 'failed' | 'expired', DeliveryOutcome> = {
+  delivered: { kind: 'delivered', reply: '250 ok', relay: 'r' },
+  failed: { kind: 'failed', reply: '550 no', relay: 'r', reason: 'refused_by_relay' },
+  expired: { kind: 'expired' },
+}
+
+for (const state of ['delivered', 'failed', 'expired', 'cancelled'] satisfies TerminalState[]) {
+  test(`an email that is ${state} leaves no content in the tables, sealed or not`, async (t) => {
+    const url = await postgresUrl(t)
+    const service = await startTestService(t, { roles: new Set(['api'] as const), database: databaseAt(url) })
+    const canary = { to: 'canary-recipient@example.com', organisationName: 'canary', inviterName: 'canary' }
+    const body = validBody({
+      ...canary,
+      type: 'organisation_invite',
+      url: 'https://app.acme.test/?token=canary',
+    })
+    assert.equal((await service.post(body, { 'idempotency-key': 'canary-key' })).status, 202)
+    const tables = ['app', 'rate', 'idempotency', 'usage_day', 'queue', 'sealed', 'history', 'secret']
+    const rows = async () =>
+      (
+        await Promise.all(
+          tables.map((table) => runSql(url, `select t::text as row from "${schemaOf(url)}".${table} t`)),
+        )
+      )
+        .flat()
+        .map(({ row }) => String(row))
+        .join('\n')
+    const [sealed] = await runSql<{ body: string }>(
+      url,
+      `select encode(body, 'hex') as body from "${schemaOf(url)}".sealed`,
+    )
+    assert.ok(sealed && (await rows()).includes(sealed.body))
+    const [email] = await service.store.listEmails({ limit: 1 })
+    assert.ok(email)
+    if (state === 'cancelled') await service.store.cancelEmail(email.id)
+    else {
+      const [claim] = (await service.store.claimDue({ max: 1, perApp: 1, inHand: [] })).claims
+      assert.ok(claim)
+      await service.store.recordOutcome(claim, outcomes[state])
+    }
+    assert.equal((await service.store.findEmail(email.id))?.state, state)
+    const left = await rows()
+    assert.ok(!left.includes(sealed.body))
+    assert.doesNotMatch(left, /canary/)
+  })
+}
+
+test('TLS to the database: a certificate that does not verify is refused', async (t) => {
+  const folder = makeCluster(t)
+  for (const name of ['localhost.cert.pem', 'localhost.key.pem']) {
+    copyFileSync(fileURLToPath(new URL(`../support/tls/${name}`, import.meta.url)), join(folder, name))
+    if (process.getuid?.() === 0) chownSync(join(folder, name), 65_534, 65_534)
+  }
+  const { port } = await startCluster(t, folder, {
+    ssl: 'on',
+    ssl_cert_file: 'localhost.cert.pem',
+    ssl_key_file: 'localhost.key.pem',
+  })
+  const url = `postgres://postgres@localhost:${port}/postgres`
+  await assert.rejects(openAt(t, `${url}?sslmode=verify-full`), /self-signed certificate/)
+  const ca = fileURLToPath(new URL('../support/tls/localhost.cert.pem', import.meta.url))
+  await assert.rejects(
+    openAt(t, `postgres://postgres@127.0.0.2:${port}/postgres?sslrootcert=${ca}`),
+    /ECONNREFUSED|altnames/,
+  )
+  const store = await openAt(t, `${url}?sslrootcert=${ca}`)
+  assert.deepEqual(await store.listApps(), [])
+  const [row] = await runSql<{ n: number }>(
+    url,
+    "select count(*)::int as n from pg_stat_ssl join pg_stat_activity using (pid) where ssl and application_name = 'postern'",
+  )
+  assert.ok(Number(row?.n) > 0)
+})
