@@ -20,6 +20,8 @@ const appsPerClaim = 32
 const lostMax = 5
 /** The longest wait between two attempts: an hour and a fifth. */
 const waitMaxMs = 72 * 60_000
+/** How often what is due, expired or lapsed is looked for: under load not with each claim. */
+const tendEveryMs = 250
 const unreadableWaitMs = 5 * 60_000
 
 // A lease or a wait longer than any that is given was written before the clock stepped back. A
@@ -85,33 +87,35 @@ begin
 end`,
 )
 
-export const claimFunction = sqlFunction(
+const claimFunction = sqlFunction(
   'claim',
-  `(p_slot int, p_offset_ms bigint, p_max int, p_per_app int, p_after text, p_suspect_last boolean,
+  `(p_slot int, p_offset_ms bigint, p_tend boolean, p_max int, p_per_app int, p_after text, p_suspect_last boolean,
     p_held text[], p_fences bigint[], p_held_apps text[])
   returns table (email_id text, fence bigint, app_id text, app_version bigint, type text, attempts int, lost int,
     accepted_at bigint, expires_at bigint, now_ms bigint, body bytea)`,
   `declare
   now_ms bigint := ${clockMs('p_offset_ms')};
-  gone text[]; back text[]; dead text[]; ready text[]; turns text[]; suspect text; picked text[];
+  gone text[] := '{}'; dead text[] := '{}'; back text[]; ready text[]; turns text[]; suspect text; picked text[];
   lost_record jsonb := jsonb_build_object('at', now_ms, 'outcome', 'lost');
 begin
   -- What its own worker still holds has not lapsed, also after a pause of the process or a clock step.
   update postern.queue q set lease_until = now_ms + ${leaseMs}
     from unnest(p_held, p_fences) h(id, fence)
     where q.email_id = h.id and q.fence = h.fence and q.state = 2 and q.lease_until < now_ms + ${leaseMs / 2};
-  gone := array(select email_id from postern.queue where expires_at <= now_ms and state in (0, 1)
-    order by expires_at limit ${stepMax} for update skip locked);
-  back := ${lapsed};
-  if cardinality(back) > 0 then
-    dead := array(select email_id from postern.queue where email_id = any(back) and lost + 1 >= ${lostMax});
-    update postern.queue set state = 0, attempts = attempts - 1, lost = lost + 1, fence = fence + 1,
-        trail = ${appendTrail('trail', 'lost_record')}
-      where email_id = any(back) and email_id <> all(dead);
-  end if;
-  ready := ${due};
-  if cardinality(ready) > 0 then
-    update postern.queue set state = 0 where email_id = any(ready);
+  if p_tend then
+    gone := array(select email_id from postern.queue where expires_at <= now_ms and state in (0, 1)
+      order by expires_at limit ${stepMax} for update skip locked);
+    back := ${lapsed};
+    if cardinality(back) > 0 then
+      dead := array(select email_id from postern.queue where email_id = any(back) and lost + 1 >= ${lostMax});
+      update postern.queue set state = 0, attempts = attempts - 1, lost = lost + 1, fence = fence + 1,
+          trail = ${appendTrail('trail', 'lost_record')}
+        where email_id = any(back) and email_id <> all(dead);
+    end if;
+    ready := ${due};
+    if cardinality(ready) > 0 then
+      update postern.queue set state = 0 where email_id = any(ready);
+    end if;
   end if;
 
   select q.email_id into suspect from postern.queue q
@@ -135,7 +139,6 @@ begin
   if suspect is not null and cardinality(p_held) > 0 then
     return next; -- a row without an email: suspects wait for an idle worker
   end if;
-  dead := coalesce(dead, '{}');
   perform ${finishFunction.name}(p_slot, now_ms, gone || dead,
     array_fill('expired'::text, array[cardinality(gone)]) || array_fill('failed'::text, array[cardinality(dead)]),
     array_fill(null::text, array[cardinality(gone)]) || array_fill('workers_lost'::text, array[cardinality(dead)]),
@@ -165,6 +168,7 @@ export class Claims {
   readonly #database: Database
   readonly #apps = new Map<AppId, App>()
   #after = ''
+  #tendedAtMs = 0
   #suspectLast = false
 
   constructor(database: Database) {
@@ -173,15 +177,17 @@ export class Claims {
 
   async claimDue(request: ClaimRequest, deadlineMs: number): Promise<Claimed> {
     const { sql, claims: connection } = this.#database
-    const text = `select * from ${claimFunction.name}($1, $2, $3, $4, $5, $6, $7, $8, $9)`
+    const text = `select * from ${claimFunction.name}($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
     const { slot, clock } = this.#database
+    const tend = Math.abs(clock.nowMs() - this.#tendedAtMs) >= tendEveryMs
+    if (tend) this.#tendedAtMs = clock.nowMs()
     const { max, perApp, inHand } = request
     const held = [
       inHand.map((hold) => hold.emailId),
       inHand.map((hold) => hold.fence),
       inHand.map((hold) => hold.appId),
     ]
-    const values = [slot, clock.offsetMs, max, perApp, this.#after, this.#suspectLast, ...held]
+    const values = [slot, clock.offsetMs, tend, max, perApp, this.#after, this.#suspectLast, ...held]
     const rows = await connection.query<LeasedRow>(sql(text), values, { deadlineMs })
     const leased = rows.filter((row) => row.email_id !== null)
     this.#after = leased.at(-1)?.app_id ?? this.#after

@@ -38,9 +38,11 @@ export type PostgresOptions = {
   readonly queueMax: number
   readonly clock?: ClockOffset
   readonly random?: () => number
+  /** How many requests share a transaction at most (128). */
+  readonly groupMax?: number
 }
 
-const groupMax = 128
+const usualGroupMax = 128
 const enqueueDeadlineMs = 2000
 /** What a worker waits for; its leases outlive that by far. */
 const workerDeadlineMs = 10_000
@@ -59,7 +61,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
     const parts = { ring, queueMax, clock, keyedHash: makeKeyedHash(hashKey) }
     const database = newDatabase(address, options.random ?? Math.random, parts)
     const bell = new Bell(address, options.listenAt ?? address)
-    const store = new PostgresStore(database, bell)
+    const store = new PostgresStore(database, bell, options.groupMax ?? usualGroupMax)
     await store.askClock()
     return store
   } finally {
@@ -93,7 +95,7 @@ class PostgresStore implements Store {
   readonly #outcomes: GroupedCalls<OutcomeCall>
   readonly #clockTimer: NodeJS.Timeout
 
-  constructor(database: Database, bell: Bell) {
+  constructor(database: Database, bell: Bell, groupMax: number) {
     this.#database = database
     this.#bell = bell
     this.#claims = new Claims(database)

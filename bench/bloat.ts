@@ -1,0 +1,93 @@
+/**
+ * 1,000,000 emails through the queue on PostgreSQL, with a claiming worker that keeps up: how large
+ * each table and its indexes grow, and how long a claim takes at the beginning and at the end.
+ * POSTERN_BENCH_EMAILS sets how many.
+ */
+
+import { openPostgresStore } from '../src/store/postgres/postgres-store.ts'
+import type { Claim, Store } from '../src/store/store.ts'
+import { databaseAt } from '../test/support/database.ts'
+import { runSql, startPostgres } from '../test/support/postgres.ts'
+import { newRing } from '../test/support/service.ts'
+import { atEnd, type Scope } from '../test/support/temporary.ts'
+import { count, median, report } from './measure.ts'
+import { enqueueNext, makeSenders } from './senders.ts'
+
+const emails = Number(process.env.POSTERN_BENCH_EMAILS ?? 1_000_000)
+const ahead = 5000
+const steps = 10
+
+const sizes = `select c.relname, pg_table_size(c.oid) as "table", pg_indexes_size(c.oid) as indexes, n_dead_tup as dead
+  from pg_class c join pg_stat_user_tables s on s.relid = c.oid
+  where schemaname = 'postern' and c.relname in ('queue', 'sealed', 'queue_depth', 'usage_day', 'rate', 'idempotency', 'history')
+  order by c.relname`
+
+type Size = { relname: string; table: string; indexes: string; dead: string }
+
+export async function run(scope: Scope): Promise<void> {
+  const server = await startPostgres(scope)
+  const address = databaseAt(server.url)
+  if (address.engine !== 'postgres') throw new Error('not PostgreSQL')
+  const store = await openPostgresStore({ address, ring: newRing(), queueMax: 100_000_000 })
+  atEnd(scope, () => store.close())
+  const senders = await makeSenders(store, 100)
+  const written = async () =>
+    Number((await runSql<{ n: string }>(server.url, "select pg_current_wal_lsn() - '0/0' as n"))[0]?.n)
+  const marks: { finished: number; claimMs: number; walBytes: number; sizes: Size[] }[] = []
+  for (let step = 1; step <= steps; step++) {
+    const before = await written()
+    const claimMs = await pass(store, Math.ceil(emails / steps), () => enqueueNext(store, senders))
+    const walBytes = ((await written()) - before) / (emails / steps)
+    marks.push({
+      finished: (emails / steps) * step,
+      claimMs,
+      walBytes,
+      sizes: await runSql<Size>(server.url, sizes),
+    })
+  }
+  const tables = marks[0]?.sizes.map((size) => size.relname) ?? []
+  const mebibytes = (size: Size | undefined) =>
+    `${(Number(size?.table) / 2 ** 20).toFixed(1)} + ${(Number(size?.indexes) / 2 ** 20).toFixed(1)}`
+  report(
+    'bloat',
+    {
+      'MiB of table + indexes, and the median claim of 64, after so many emails': {
+        columns: ['finished', 'claim ms', 'WAL bytes an email', ...tables],
+        rows: marks.map(({ finished, claimMs, walBytes, sizes: each }) => [
+          count(finished),
+          claimMs.toFixed(2),
+          count(walBytes),
+          ...tables.map((name) => mebibytes(each.find((size) => size.relname === name))),
+        ]),
+      },
+    },
+    marks,
+  )
+}
+
+/** So many emails in and out, at most `ahead` of them queued; the median time of a claim. */
+async function pass(store: Store, howMany: number, enqueue: () => Promise<void>): Promise<number> {
+  const state = { sent: 0, finished: 0 }
+  const producers = Array.from({ length: 128 }, async () => {
+    while (state.sent < howMany) {
+      state.sent += 1
+      await enqueue()
+      while (state.sent - state.finished > ahead) await new Promise((resolve) => setImmediate(resolve))
+    }
+  })
+  const times: number[] = []
+  const finish = (claim: Claim) =>
+    store.recordOutcome(claim, { kind: 'delivered', reply: '250 ok', relay: 'bench' }).then(() => {
+      state.finished += 1
+    })
+  const work = (async () => {
+    while (state.finished < howMany) {
+      const begunMs = performance.now()
+      const { claims } = await store.claimDue({ max: 64, perApp: 64, inHand: [] })
+      if (claims.length > 0) times.push(performance.now() - begunMs)
+      await Promise.all(claims.map(finish))
+    }
+  })()
+  await Promise.all([...producers, work])
+  return median(times)
+}

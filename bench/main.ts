@@ -1,0 +1,25 @@
+/** `npm run bench -- [NAME…]`: runs the named benchmarks, or all that take a few minutes together. */
+import type { atEnd } from '../test/support/temporary.ts'
+
+type Suite = { readonly run: (scope: Parameters<typeof atEnd>[0]) => Promise<void> }
+
+const suites: Record<string, () => Promise<Suite>> = {
+  groups: () => import('./groups.ts'),
+  bloat: () => import('./bloat.ts'),
+}
+
+const usual = ['groups']
+
+const names = process.argv.slice(2)
+const unknown = names.find((name) => !(name in suites))
+if (unknown !== undefined) {
+  console.error(`bench: there is no benchmark "${unknown}"; there are ${Object.keys(suites).join(', ')}`)
+  process.exit(2)
+}
+for (const name of names.length === 0 ? usual : names) {
+  console.log(`\n# ${name}`)
+  const ends: (() => unknown)[] = []
+  const suite = await suites[name]?.()
+  await suite?.run({ after: (end) => void ends.push(end) })
+  for (const end of ends) await end()
+}

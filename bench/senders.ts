@@ -1,0 +1,57 @@
+/** Apps and requests for benchmarks: 100 apps, a new recipient and an Idempotency-Key each time. */
+import { hashDeliveryKey, newDeliveryKey } from '../src/email/delivery-key.ts'
+import type { EmailAddress } from '../src/email/email-address.ts'
+import { newId } from '../src/email/id.ts'
+import type { EnqueueRequest, Store } from '../src/store/store.ts'
+import { newSender, testSettings } from '../test/support/service.ts'
+
+const unlimited = {
+  ...testSettings,
+  limits: { keyPerMinute: 6_000_000, recipientPerHour: 1_000_000, daily: 1_000_000_000 },
+}
+
+export type BenchSender = {
+  readonly version: number
+  readonly keyHash: EnqueueRequest['keyHash']
+  readonly key: string
+}
+
+export async function makeSenders(store: Store, howMany: number): Promise<BenchSender[]> {
+  const made = await Promise.all(
+    Array.from({ length: howMany }, (_, index) =>
+      newSender({ store }, `bench-${index}-${Date.now().toString(36)}`, unlimited),
+    ),
+  )
+  return made.map(({ app, key }) => ({ version: app.version, key, keyHash: hashDeliveryKey(key) }))
+}
+
+let serial = 0
+
+function nextRequest(store: Store, { version, keyHash }: BenchSender): EnqueueRequest {
+  const n = serial++
+  const content = {
+    to: `person${n}@example.com` as EmailAddress,
+    url: `https://app.acme.test/auth/magic?token=${newDeliveryKey().slice(4)}`,
+    messageIdDomain: 'acme.test',
+  }
+  return {
+    keyHash,
+    appVersion: version,
+    verdict: {
+      admit: {
+        id: newId('em', store.now()),
+        type: 'magic_link',
+        expiresAt: store.now() + 86_400_000,
+        content,
+      },
+    },
+    idempotency: { key: `bench-${n}`, bodyDigest: String(n) },
+  }
+}
+
+export async function enqueueNext(store: Store, senders: readonly BenchSender[]): Promise<void> {
+  const sender = senders[serial % senders.length]
+  if (sender === undefined) throw new Error('no senders')
+  const result = await store.enqueue(nextRequest(store, sender))
+  if (result.kind !== 'queued') throw new Error(`answered ${result.kind}`)
+}
