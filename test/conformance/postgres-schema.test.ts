@@ -4,16 +4,18 @@ import { chownSync, copyFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import pg from 'pg'
 import type { DeliveryOutcome, TerminalState } from '../../src/email/delivery.ts'
-import { hashDeliveryKey, newDeliveryKey } from '../../src/email/delivery-key.ts'
 import { newSecretKey } from '../../src/store/key-ring.ts'
 import { migrationSteps } from '../../src/store/migrations.ts'
 import { openPostgresStore } from '../../src/store/postgres/postgres-store.ts'
 import { postern } from '../support/cli.ts'
 import { databaseAt } from '../support/database.ts'
 import { makeCluster, postgresUrl, runSql, startCluster } from '../support/postgres.ts'
-import { newRing, startTestService, testSettings, validBody } from '../support/service.ts'
+import { newRing, startTestService, validBody } from '../support/service.ts'
 import { atEnd, type Scope } from '../support/temporary.ts'
+import { eventually } from '../support/wait.ts'
+import { kinds, newSender, request } from './subject.ts'
 
 const schemaOf = (url: string): string => /schema=(\w+)/.exec(url)?.[1] ?? ''
 
@@ -38,11 +40,13 @@ test('several processes that start at once make one schema and one hash key', as
   const url = await postgresUrl(t)
   const ring = newRing()
   const stores = await Promise.all(Array.from({ length: 5 }, () => openAt(t, url, ring)))
-  const [one, two] = stores
-  const app = await one?.createApp('a', testSettings)
-  assert.ok(app)
-  const hash = hashDeliveryKey(newDeliveryKey())
-  await two?.createKey({ app: app.id, hash, name: null, expiresAt: null })
+  const [one] = stores
+  assert.ok(one)
+  const sender = await newSender(one, 'a', { recipientPerHour: 1 })
+  const answers = await Promise.all(
+    stores.map((store) => store.enqueue(request(store, sender, { to: 'ada@x.org' }))),
+  )
+  assert.deepEqual(kinds(answers), { queued: 1, recipient_rate_limited: 4 })
   const steps = await runSql(url, `select version from "${schemaOf(url)}".migration`)
   assert.equal(steps.length, 1)
 })
@@ -141,4 +145,34 @@ test('TLS to the database: a certificate that does not verify is refused', async
     "select count(*)::int as n from pg_stat_ssl join pg_stat_activity using (pid) where ssl and application_name = 'postern'",
   )
   assert.ok(Number(row?.n) > 0)
+})
+
+test('a read-only server is not used', async (t) => {
+  const url = await postgresUrl(t)
+  const role = `reader_${schemaOf(url)}`
+  await runSql(
+    url,
+    `create role "${role}" login; alter role "${role}" set default_transaction_read_only = on`,
+  )
+  atEnd(t, () => runSql(url, `drop role "${role}"`))
+  await assert.rejects(openAt(t, url.replace('postgres@', `${role}@`)), {
+    name: 'StoreUnavailable',
+    message: /read-only/,
+  })
+})
+
+test('an app is deleted after the requests under way for it, so that none of its mail is left behind', async (t) => {
+  const url = await postgresUrl(t)
+  const store = await openAt(t, url)
+  const { app } = await newSender(store, 'a')
+  const schema = schemaOf(url)
+  const underWay = new pg.Client({ connectionString: url.replace(/\?.*/, '') })
+  await underWay.connect()
+  atEnd(t, () => underWay.end())
+  await underWay.query(`begin; select from "${schema}".app_lock where app_id = '${app.id}' for update`)
+  const deletion = store.deleteApp(app.id)
+  const waiting = `select 1 from pg_stat_activity where wait_event_type = 'Lock' and query like '%"${schema}".app_lock%'`
+  await eventually(async () => (await runSql(url, waiting)).length === 1)
+  await underWay.query('rollback')
+  assert.equal(await deletion, true)
 })

@@ -200,6 +200,18 @@ export function leases(it: It): void {
     assert.equal((await claim(store)).length, 2)
   })
 
+  it('a clock that steps back by a moment takes no lease away', async (t, { store, reopen, advance }) => {
+    const sender = await newSender(store, 'a')
+    await store.enqueue(request(store, sender))
+    const [held] = await claim(store)
+    assert.ok(held)
+    advance(-1000)
+    const other = await reopen()
+    atEnd(t, () => other.close())
+    assert.deepEqual(await claim(other), [])
+    assert.equal(await store.recordOutcome(held, delivered), true)
+  })
+
   it('ordinary mail goes between two suspects', async (_t, { store, advance }) => {
     const sender = await newSender(store, 'a')
     for (let i = 0; i < 3; i++) await store.enqueue(request(store, sender, { lifeMs: day }))

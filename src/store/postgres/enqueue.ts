@@ -210,7 +210,7 @@ class Distinct {
 
 /** The function's arrays: what several requests share stands once, requests refer to its position. */
 function toColumns({ keyedHash, ring }: Database, calls: readonly EnqueueCall[]): unknown[] {
-  const apps = [...new Set(calls.map(({ key }) => key.appId))].sort()
+  const apps = [...new Set(calls.map(({ key }) => key.appId))]
   const appPlaces = new Map(apps.map((app, index) => [app, index + 1]))
   const [keys, buckets, idems] = [new Distinct(), new Distinct(), new Distinct()]
   const keyBuckets: number[] = []

@@ -4,6 +4,7 @@
  * than the schema refuses and changes nothing.
  */
 import { readFileSync } from 'node:fs'
+import { type KeyRing, openHashKey } from '../key-ring.ts'
 import { migrationSteps, missingSteps, type Step } from '../migrations.ts'
 import { StoreUnavailable } from '../store.ts'
 import { claimFunctions } from './claim.ts'
@@ -19,9 +20,9 @@ const versionMin = 140_000
 /** In an order in which each calls only those before it. */
 const functions = [finishFunction, recordFunction, ...claimFunctions, enqueueFunction]
 
-/** Applies what is missing. Safe with several processes at once. */
-export async function migrate(connection: Connection, schema: string): Promise<void> {
-  await connection.transaction(async (query) => {
+/** Applies what is missing, and opens or makes the database's hash key. Safe with several processes at once. */
+export function prepare(connection: Connection, schema: string, ring: KeyRing): Promise<Buffer> {
+  return connection.transaction(async (query) => {
     await requireDurable(query)
     await query("select pg_advisory_xact_lock(hashtext('postern migrate ' || $1))", [schema])
     if (!(await exists(query, 'to_regnamespace', `"${schema}"`))) await query(`create schema "${schema}"`)
@@ -39,7 +40,22 @@ export async function migrate(connection: Connection, schema: string): Promise<v
     for (const { name, definition } of functions) {
       if (!(await exists(query, 'to_regproc', sql(name)))) await query(sql(definition))
     }
+    return readHashKey(query, ring, sql)
   }, deadlineMs)
+}
+
+/** Made where there is none; sealed by the ring's first key. */
+async function readHashKey(query: Query, ring: KeyRing, sql: (text: string) => string): Promise<Buffer> {
+  const [row] = await query<{ sealed: Buffer }>(
+    sql("select sealed from postern.secret where name = 'hash-key'"),
+  )
+  const { hashKey, reseal } = openHashKey(ring, row?.sealed)
+  if (reseal !== null) {
+    const text = `insert into postern.secret values ('hash-key', $1)
+      on conflict (name) do update set sealed = excluded.sealed`
+    await query(sql(text), [reseal])
+  }
+  return hashKey
 }
 
 async function applyStep(query: Query, step: Step, sql: (text: string) => string): Promise<void> {

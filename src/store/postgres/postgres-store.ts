@@ -9,23 +9,16 @@ import type { AppId, KeyId } from '../../email/id.ts'
 import { type ClockOffset, newClockOffset } from '../clock.ts'
 import type { PostgresAddress } from '../database-url.ts'
 import { GroupedCalls, type Settled } from '../grouped-calls.ts'
-import { type KeyRing, makeKeyedHash, openHashKey } from '../key-ring.ts'
+import { type KeyRing, makeKeyedHash } from '../key-ring.ts'
 import { leaseMs, type Store } from '../store.ts'
 import * as admin from './admin.ts'
 import { Bell } from './bell.ts'
 import { Claims } from './claim.ts'
 import { CallAtFault, Connection } from './connection.ts'
-import {
-  connectionsOf,
-  type Database,
-  DatabaseClock,
-  type Lane,
-  newDatabase,
-  writeSchema,
-} from './database.ts'
+import { connectionsOf, type Database, DatabaseClock, type Lane, newDatabase } from './database.ts'
 import { type EnqueueCall, enqueueGroup, type KnownKey, toResult } from './enqueue.ts'
 import { clockMs } from './functions.ts'
-import { migrate } from './migrate.ts'
+import { prepare } from './migrate.ts'
 import { type OutcomeCall, recordOutcomes, renewLeases } from './outcome.ts'
 import * as reads from './reads.ts'
 import { sweep } from './sweep.ts'
@@ -55,8 +48,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
   const { address, ring, queueMax } = options
   const setup = new Connection({ address })
   try {
-    await migrate(setup, address.schema)
-    const hashKey = await readHashKey(setup, ring, writeSchema(address.schema))
+    const hashKey = await prepare(setup, address.schema, ring)
     const clock = new DatabaseClock(options.clock ?? newClockOffset())
     const parts = { ring, queueMax, clock, keyedHash: makeKeyedHash(hashKey) }
     const database = newDatabase(address, options.random ?? Math.random, parts)
@@ -68,22 +60,6 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
     await setup.close()
   }
 }
-
-/** The database's own hash key, made where there is none; sealed by the ring's first key. */
-const readHashKey = (connection: Connection, ring: KeyRing, sql: (text: string) => string): Promise<Buffer> =>
-  connection.transaction(async (query) => {
-    await query(sql('lock table postern.secret in exclusive mode'))
-    const [row] = await query<{ sealed: Buffer }>(
-      sql("select sealed from postern.secret where name = 'hash-key'"),
-    )
-    const { hashKey, reseal } = openHashKey(ring, row?.sealed)
-    if (reseal !== null) {
-      const text = `insert into postern.secret values ('hash-key', $1)
-        on conflict (name) do update set sealed = excluded.sealed`
-      await query(sql(text), [reseal])
-    }
-    return hashKey
-  }, openDeadlineMs)
 
 class PostgresStore implements Store {
   readonly #database: Database

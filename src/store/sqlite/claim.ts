@@ -58,11 +58,11 @@ export function expire(tx: WriteTransaction): boolean {
   return rows.length === stepMax
 }
 
-// A lease or a wait longer than any that is given was written before the clock stepped back.
+// A lease or a wait much longer than any that is given was written before the clock stepped back.
 function recoverLapsed(tx: WriteTransaction): void {
   const rows = tx
     .sql('select * from queue where state = 2 and (lease_until <= ? or lease_until > ?) limit ?')
-    .all(tx.nowMs, tx.nowMs + leaseMs, stepMax)
+    .all(tx.nowMs, tx.nowMs + 2 * leaseMs, stepMax)
   for (const row of rows as QueueRow[]) {
     const record: AttemptRecord = { at: tx.nowMs, outcome: 'lost' }
     if (row.lost + 1 >= lostMax) {
@@ -79,7 +79,7 @@ function promoteDeferred(tx: WriteTransaction): void {
   tx.sql(
     `update queue set state = 0 where email_id in
        (select email_id from queue where state = 1 and (due_at <= ? or due_at > ?) order by due_at limit ?)`,
-  ).run(tx.nowMs, tx.nowMs + waitMaxMs, stepMax)
+  ).run(tx.nowMs, tx.nowMs + 2 * waitMaxMs, stepMax)
 }
 
 function findSuspect(tx: WriteTransaction): string | null {
