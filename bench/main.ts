@@ -4,11 +4,12 @@ import type { atEnd } from '../test/support/temporary.ts'
 type Suite = { readonly run: (scope: Parameters<typeof atEnd>[0]) => Promise<void> }
 
 const suites: Record<string, () => Promise<Suite>> = {
+  accept: () => import('./accept.ts'),
   groups: () => import('./groups.ts'),
   bloat: () => import('./bloat.ts'),
 }
 
-const usual = ['groups']
+const usual = ['accept', 'groups']
 
 const names = process.argv.slice(2)
 const unknown = names.find((name) => !(name in suites))

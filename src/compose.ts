@@ -131,9 +131,7 @@ export async function startService(config: Config, options: ServiceOptions): Pro
     })
     const ops = await start(opsListener, config.ops)
     const api = config.roles.has('api') ? await start(composeApi(shared, delivery), config.api) : undefined
-    const links = hasLinks(config)
-      ? await start(newLinksListener({ ...shared, ring: config.ring }), config.links)
-      : undefined
+    const links = hasLinks(config) ? await start(composeLinks(shared), config.links) : undefined
     const inbox =
       config.console === null || delivery?.captured === undefined
         ? undefined
@@ -170,6 +168,11 @@ function composeApi(shared: Shared, delivery: Delivery | null): FastifyInstance 
     onUnavailable: (error) => shared.log.warn({ err: error }, 'an email was not queued'),
     onAnswer: shared.metrics.answered,
   })
+}
+
+function composeLinks(shared: Shared): FastifyInstance {
+  const onUnavailable = (error: Error) => shared.log.warn({ err: error }, 'a hosted link was not opened')
+  return newLinksListener({ ...shared, ring: shared.config.ring, onUnavailable })
 }
 
 function composeDelivery(shared: Shared): Delivery {

@@ -39,6 +39,8 @@ export class Worker {
   readonly #unstored = new Set<Result>()
   #waiting: Attempt[] = []
   #storeFailed = false
+  /** Until a claim succeeds again: one line for one outage. */
+  #storeTroubleTold = false
   #stopping = false
   #drainUntilMs = 0
   #running: Promise<void> | null = null
@@ -105,6 +107,7 @@ export class Worker {
     const claimedAtMs = performance.now()
     try {
       const claimed = await this.#deps.store.claimDue({ max, perApp: 2 * this.#perApp, inHand })
+      this.#storeTroubleTold = false
       const attempts = claimed.claims.map((claim) => ({
         claim,
         app: claimed.apps.get(claim.appId) as App,
@@ -159,7 +162,9 @@ export class Worker {
       const recorded = await this.#deps.store.recordOutcome(claim, outcome)
       this.#unstored.delete(result)
       if (!recorded)
-        return this.#deps.onTrouble(`the lease of ${claim.emailId} was lost; its outcome was not recorded`)
+        return this.#deps.onTrouble(
+          `the lease of ${claim.emailId} was lost, so its outcome was not recorded; or it was, and only the answer was lost`,
+        )
       const sinceAcceptedMs = claim.ageMs + performance.now() - attempt.claimedAtMs
       this.#deps.onOutcome({ claim, outcome, sinceAcceptedMs })
     } catch (error) {
@@ -169,8 +174,9 @@ export class Worker {
   }
 
   #noteStoreFailure(error: unknown): void {
-    if (!this.#storeFailed)
+    if (!this.#storeTroubleTold)
       this.#deps.onTrouble('the store cannot write: sending is held until it can', error)
+    this.#storeTroubleTold = true
     this.#storeFailed = true
     if (!(error instanceof StoreUnavailable))
       this.#deps.onTrouble('the store failed unexpectedly: a bug', error)

@@ -52,7 +52,7 @@ export type ListenerOptions = {
     error: FastifyError,
     request: FastifyRequest,
     reply: FastifyReply,
-  ) => Promise<FastifyReply> | null
+  ) => Promise<FastifyReply> | FastifyReply | null
 }
 
 const nothingHere = (_request: FastifyRequest, reply: FastifyReply): FastifyReply =>

@@ -12,14 +12,16 @@ import type { AppId } from '../email/id.ts'
 import { newListener } from '../http/listener.ts'
 import type { KeyRing } from '../store/key-ring.ts'
 import { openLink } from '../store/sealed-link.ts'
-import type { Store } from '../store/store.ts'
+import { type Store, StoreUnavailable } from '../store/store.ts'
 import { voiceOf } from '../templates/render-template.ts'
-import { expiredPage, openPage, type Page, unknownPage } from './page.ts'
+import { expiredPage, openPage, type Page, unavailablePage, unknownPage } from './page.ts'
 
 export type LinksDeps = {
   readonly store: Pick<Store, 'findApp' | 'now'>
   readonly ring: KeyRing
   readonly onBug: (error: Error) => void
+  /** The diagnosis behind a 503, for the log. */
+  readonly onUnavailable: (error: Error) => void
 }
 
 /** A link of 8,192 characters, percent-encoded and sealed, is in the path. */
@@ -34,7 +36,13 @@ type Opened =
 export function newLinksListener(deps: LinksDeps): FastifyInstance {
   const notFound = (_request: FastifyRequest, reply: FastifyReply) =>
     sendPage(reply, 404, unknownPage(voiceOf('en')))
-  const app = newListener({ onBug: deps.onBug, notFound, headerBytesMax })
+  const app = newListener({
+    onBug: deps.onBug,
+    notFound,
+    headerBytesMax,
+    onError: (error, _request, reply) =>
+      error instanceof StoreUnavailable ? unavailable(deps, error, reply) : null,
+  })
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', async (_request: unknown, body: Readable) => {
     for await (const _chunk of body); // the button's form is empty; whatever comes is not looked at
@@ -50,6 +58,11 @@ export function newLinksListener(deps: LinksDeps): FastifyInstance {
     return protect(reply, "default-src 'none'").code(303).header('location', opened.destination.href).send()
   })
   return app
+}
+
+function unavailable({ onUnavailable }: LinksDeps, error: Error, reply: FastifyReply): FastifyReply {
+  onUnavailable(error)
+  return sendPage(reply.header('retry-after', '5'), 503, unavailablePage(voiceOf('en')))
 }
 
 async function open({ store, ring }: LinksDeps, { slug, sealed }: Params): Promise<Opened> {

@@ -134,9 +134,21 @@ export function expiredPage(voice: Voice, app: AppSettings): Page {
 }
 
 /** For everything else that is no link of ours: the same, whatever the reason. */
-export function unknownPage(voice: Voice): Page {
-  const words = voice.strings.hostedPage
-  const body = html`<h1>${words.unknownHeading}</h1>
-<p>${words.unknownAdvice}</p>`
-  return page({ ...voice, title: words.unknownHeading, body })
+export const unknownPage = (voice: Voice): Page => {
+  const { unknownHeading, unknownAdvice } = voice.strings.hostedPage
+  return plainPage(voice, unknownHeading, unknownAdvice)
 }
+
+/** While the store does not answer. */
+export const unavailablePage = (voice: Voice): Page => {
+  const { unavailableHeading, unavailableAdvice } = voice.strings.hostedPage
+  return plainPage(voice, unavailableHeading, unavailableAdvice)
+}
+
+const plainPage = (voice: Voice, title: string, advice: string): Page =>
+  page({
+    ...voice,
+    title,
+    body: html`<h1>${title}</h1>
+<p>${advice}</p>`,
+  })

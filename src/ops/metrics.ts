@@ -14,6 +14,8 @@ export type Metrics = {
 
 export type QueueGauge = () => Promise<{ readonly depth: number; readonly oldestAcceptedAt: number | null }>
 
+const unknown = { depth: Number.NaN, oldestAcceptedAt: Number.NaN }
+
 const secondsBuckets = [
   0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600, 14_400,
 ]
@@ -56,7 +58,8 @@ export function newMetrics(queueGauge: QueueGauge, nowMs: () => number): Metrics
     help: 'Emails queued, deferred or being sent',
     registers,
     async collect() {
-      const { depth, oldestAcceptedAt } = await queueGauge()
+      // While the store does not answer, nobody knows; the other metrics are wanted then most of all.
+      const { depth, oldestAcceptedAt } = await queueGauge().catch(() => unknown)
       this.set(depth)
       oldest.set(oldestAcceptedAt === null ? 0 : Math.max(0, nowMs() - oldestAcceptedAt) / 1000)
     },

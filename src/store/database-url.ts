@@ -36,17 +36,21 @@ export function parseDatabaseUrl(text: string): DatabaseAddress | { readonly fau
     return { fault: 'write sqlite:./data/postern.db or postgres://user:password@host/database' }
   const [, credentials = '', authority = '', database = '', search = ''] = match
   const query = new URLSearchParams(search)
-  const unknown = [...query.keys()].find((name) => !options.includes(name))
-  if (unknown !== undefined) return { fault: `unknown option "${unknown}" (known: ${options.join(', ')})` }
+  if ([...query.keys()].some((name) => !options.includes(name)))
+    return { fault: `an unknown option; known are ${options.join(', ')}` }
   const [user = '', password = ''] = splitOnce(credentials, ':').map(decode)
   if (user === '') return { fault: 'name the user: postgres://user:password@host/database' }
   const hosts = parseHosts(authority === '' ? (query.get('host') ?? '') : authority)
-  if (hosts === null) return { fault: 'name a host, or several with commas: host1:5432,host2:5432' }
+  if (hosts === null)
+    return {
+      fault:
+        'name a host, or several with commas: host1:5432,host2:5432; in a password write @ : / ? # as %40 %3A %2F %3F %23',
+    }
   if (!['read-write', 'primary'].includes(query.get('target_session_attrs') ?? 'read-write'))
     return { fault: 'target_session_attrs: only a writable server serves; leave it out' }
   const schema = query.get('schema') ?? 'postern'
-  if (!/^[a-z_][a-z0-9_]{0,62}$/.test(schema))
-    return { fault: 'schema: 1 to 63 of a-z, 0-9 and _, not beginning with a digit' }
+  if (!/^[a-z_][a-z0-9_]{0,54}$/.test(schema))
+    return { fault: 'schema: 1 to 55 of a-z, 0-9 and _, not beginning with a digit' }
   const tls = parseTls(query, hosts)
   if (tls !== null && 'fault' in tls) return tls
   return { engine: 'postgres', hosts, user, password, database: decode(database), schema, tls }
@@ -68,7 +72,7 @@ function decode(text: string): string {
 function parseHosts(authority: string): DatabaseHost[] | null {
   const hosts = authority.split(',').map((entry) => {
     if (entry.startsWith('/')) return { host: entry, port: 5432 }
-    const match = /^(\[[0-9a-f:]+\]|[^:\s[\]]+)(?::(\d{1,5}))?$/i.exec(entry)
+    const match = /^(\[[0-9a-f:]+\]|[^:\s[\]@]+)(?::(\d{1,5}))?$/i.exec(entry)
     return { host: (match?.[1] ?? '').replace(/^\[|\]$/g, ''), port: Number(match?.[2] ?? 5432) }
   })
   return hosts.every(({ host, port }) => host !== '' && port > 0 && port < 65_536) ? hosts : null

@@ -148,7 +148,7 @@ export interface Store {
   updateApp(id: AppId, change: { settings?: AppSettings; status?: AppStatus }): Promise<App | null>
   /** Ends the app at once; its mail is cancelled by `cancelMail` or `sweep`. False where there is no such app. */
   deleteApp(id: AppId): Promise<boolean>
-  /** Cancels and wipes one step of an app's queued mail; how many, 0 when none is left. */
+  /** Cancels and wipes one step of a deleted app's queued mail; how many, 0 when none is left. */
   cancelMail(id: AppId): Promise<number>
   findApp(idOrSlug: string): Promise<App | null>
   listApps(): Promise<readonly App[]>

@@ -317,6 +317,26 @@ export function fairness(it: It): void {
     assert.equal(result.kind === 'queued' && (await store.findEmail(result.emailId))?.state, 'cancelled')
   })
 
+  it('a backlog that has expired stands before nobody', async (_t, { store, advance }) => {
+    const senders = await Promise.all(Array.from({ length: 40 }, (_, i) => newSender(store, `s${i}`)))
+    const expiring = senders.flatMap((sender) => Array.from({ length: 30 }, () => sender))
+    await Promise.all(expiring.map((sender) => store.enqueue(request(store, sender, { lifeMs: 1000 }))))
+    const live = await newSender(store, 'live')
+    await store.enqueue(request(store, live, { lifeMs: day }))
+    advance(1000)
+    const claims: string[] = []
+    for (let i = 0; i < 20 && claims.length === 0; i++)
+      claims.push(...(await claim(store)).map((held) => held.appId))
+    assert.deepEqual(claims, [live.app.id])
+  })
+
+  it('only mail of an app that is gone is cancelled', async (_t, { store }) => {
+    const sender = await newSender(store, 'a')
+    await store.enqueue(request(store, sender))
+    assert.equal(await store.cancelMail(sender.app.id), 0)
+    assert.equal((await store.queueGauge()).depth, 1)
+  })
+
   it('mail of a revoked key is still sent', async (_t, { store }) => {
     const sender = await newSender(store, 'a')
     await store.enqueue(request(store, sender))

@@ -7,9 +7,14 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import pg from 'pg'
 import { startService } from '../../src/compose.ts'
+import { moveClock, newClockOffset } from '../../src/store/clock.ts'
+import { openPostgresStore } from '../../src/store/postgres/postgres-store.ts'
+import { leaseMs, type Store } from '../../src/store/store.ts'
+import { delivered, kinds, newSender as newSubject, request } from '../conformance/subject.ts'
 import { databaseAt } from '../support/database.ts'
 import { type PostgresServer, runSql, startCluster, startPostgres } from '../support/postgres.ts'
 import {
+  newRing,
   newSender,
   relayTo,
   send,
@@ -42,7 +47,8 @@ const serve = (
     database: databaseAt(
       more.port === undefined ? server.url : server.url.replace(/:\d+\//, `:${more.port}/`),
     ),
-    roles: new Set(['api'] as const),
+    roles: new Set(['api', 'links'] as const),
+    linksBaseUrl: 'https://links.test',
   })
 
 /** Answers until one is 202; what came before must be 503 with Retry-After. */
@@ -63,6 +69,19 @@ async function unavailable(t: TestContext, service: TestService): Promise<void> 
   assert.deepEqual([answer.status, answer.body.error.code], [503, 'queue_unavailable'])
 }
 
+async function openAt(
+  t: TestContext,
+  url: string,
+  clock = newClockOffset(),
+  ring = newRing(),
+): Promise<Store> {
+  const address = databaseAt(url)
+  assert.ok(address.engine === 'postgres')
+  const store = await openPostgresStore({ address, ring, queueMax: 1_000_000, clock })
+  atEnd(t, () => store.close())
+  return store
+}
+
 const queued = async (server: PostgresServer): Promise<number> =>
   Number((await runSql<{ n: string }>(server.url, 'select count(*) as n from postern.queue'))[0]?.n)
 
@@ -70,14 +89,20 @@ test('row 13: the server is stopped, and goes on; is killed, and starts again', 
   const server = await startPostgres(t)
   const service = await serve(t, server)
   await untilAccepted(service)
+  const other = await openAt(t, server.url, newClockOffset(), service.config.ring)
   server.signal('SIGSTOP')
   await unavailable(t, service)
   assert.equal((await fetch(`${service.urls.ops}/readyz`)).status, 503)
   assert.equal((await fetch(`${service.urls.ops}/livez`)).status, 200)
+  assert.match(await (await fetch(`${service.urls.ops}/metrics`)).text(), /postern_requests_total\{.*503/)
+  await other.close()
   server.signal('SIGCONT')
   await untilAccepted(service)
   await server.kill()
   await unavailable(t, service)
+  const page = await fetch(`${service.urls.links}/acme/${'x'.repeat(100)}`)
+  assert.deepEqual([page.status, page.headers.get('retry-after')], [503, '5'])
+  assert.ok(!service.log.some((line) => line.includes('a bug')))
   await startCluster(t, server.folder, { port: String(server.port) })
   await untilAccepted(service)
 })
@@ -101,6 +126,7 @@ test('row 14: the standby is missing: no 202, also where the wait is cancelled',
   const service = await serve(t, server)
   await untilAccepted(service)
   await runSql(server.url, "alter system set synchronous_standby_names = 'nobody'")
+  await runSql(server.url, 'alter system set client_min_messages = error')
   await runSql(server.url, 'select pg_reload_conf()')
   await unavailable(t, service)
   const answered = service.post(someone()).then((answer) => answer.status)
@@ -133,7 +159,7 @@ test('row 16: the reply to the commit is lost: 503, and the retry queues nothing
     const answer = await service.post(body, headers)
     return answer.status === 202 ? answer : null
   })
-  t.diagnostic(`the retry ${again.headers.get('idempotent-replayed') === 'true' ? 'replayed' : 'queued'}`)
+  assert.equal(again.headers.get('idempotent-replayed'), 'true')
   assert.equal(await queued(server), before + 1)
 })
 
@@ -181,4 +207,58 @@ test('row 17: the server has no connection left: 503, and it recovers', async (t
   await unavailable(t, service)
   for (const other of others) await other.end()
   await untilAccepted(service)
+})
+
+test('a server whose default is not to wait for the disk: what was promised is on it', async (t) => {
+  const flags = { synchronous_commit: 'off', wal_writer_delay: '10000' }
+  const server = await startPostgres(t, flags)
+  const store = await openAt(t, server.url)
+  const sender = await newSubject(store, 'a')
+  const answers = await Promise.all([1, 2, 3].map(() => store.enqueue(request(store, sender))))
+  assert.deepEqual(kinds(answers), { queued: 3 })
+  const { claims } = await store.claimDue({ max: 2, perApp: 9, inHand: [] })
+  const [done] = claims
+  assert.ok(done)
+  assert.equal(await store.recordOutcome(done, delivered), true)
+  await server.kill()
+  await startCluster(t, server.folder, { ...flags, port: String(server.port) })
+  const states = (await store.listEmails({ limit: 9 })).map((email) => email.state).sort()
+  assert.deepEqual(states, ['delivered', 'queued', 'sending'])
+})
+
+test('after an outage longer than a lease, who sent an email may still say so', async (t) => {
+  const server = await startPostgres(t)
+  const proxy = await startProxy(t, server.port)
+  const [clock, ring] = [newClockOffset(), newRing()]
+  const sent = await openAt(t, server.url, clock, ring)
+  const cutOff = await openAt(t, server.url.replace(/:\d+\//, `:${proxy.port}/`), clock, ring)
+  const sender = await newSubject(sent, 'a')
+  await sent.enqueue(request(sent, sender))
+  const [held] = (await sent.claimDue({ max: 1, perApp: 9, inHand: [] })).claims
+  assert.ok(held)
+  proxy.loseReplies(true)
+  await assert.rejects(cutOff.claimDue({ max: 1, perApp: 9, inHand: [] }), { name: 'StoreUnavailable' })
+  proxy.loseReplies(false)
+  moveClock(clock, leaseMs)
+  assert.deepEqual((await cutOff.claimDue({ max: 1, perApp: 9, inHand: [] })).claims, [])
+  assert.equal(await sent.recordOutcome(held, delivered), true)
+})
+
+test('deleting an app while its outcomes are recorded: neither waits for the other for ever', async (t) => {
+  const server = await startPostgres(t)
+  const store = await openAt(t, server.url)
+  for (let round = 0; round < 5; round++) {
+    const sender = await newSubject(store, `a${round}`)
+    await Promise.all(Array.from({ length: 300 }, () => store.enqueue(request(store, sender))))
+    const { claims } = await store.claimDue({ max: 250, perApp: 250, inHand: [] })
+    assert.equal(claims.length, 250)
+    const outcomes = claims.toReversed().map((held) => store.recordOutcome(held, delivered))
+    await store.deleteApp(sender.app.id)
+    while ((await store.cancelMail(sender.app.id)) > 0);
+    await Promise.all(outcomes)
+  }
+  await eventually(async () => {
+    await store.sweep()
+    return (await store.queueGauge()).depth === 0
+  })
 })

@@ -32,8 +32,12 @@ export async function freePort(): Promise<number> {
   return port
 }
 
-/** Starts it; mail goes on to `nextPort`. */
-export async function startPostfix(scope: Scope, nextPort: number): Promise<{ port: number }> {
+/** Starts it; mail goes on to `nextPort`. `more` are settings of main.cf. */
+export async function startPostfix(
+  scope: Scope,
+  nextPort: number,
+  more: Readonly<Record<string, string>> = {},
+): Promise<{ port: number }> {
   const folder = temporaryFolder(scope)
   chmodSync(folder, 0o755)
   const port = await freePort()
@@ -59,6 +63,7 @@ export async function startPostfix(scope: Scope, nextPort: number): Promise<{ po
     maillog_file_prefixes: '/dev',
     smtp_dns_support_level: 'disabled',
     smtpd_recipient_restrictions: 'permit_mynetworks,reject',
+    ...more,
   }
   const lines = Object.entries(main).map(([name, value]) => `${name} = ${value}`)
   writeFileSync(join(folder, 'etc/main.cf'), `${lines.join('\n')}\n`)

@@ -5,14 +5,16 @@
 import type { App, AppSettings, AppStatus } from '../../email/app.ts'
 import type { KeyHash } from '../../email/delivery-key.ts'
 import { type AppId, type EmailId, type KeyId, newId } from '../../email/id.ts'
+import { heldDays, stepMax } from '../bounds.ts'
 import { type Row, toApp, toKeyRecord } from '../records.ts'
 import type { EmailChange, KeyRecord } from '../store.ts'
-import type { Query } from './connection.ts'
+import type { Connection, Query } from './connection.ts'
 import type { Database } from './database.ts'
 import { clockMs } from './functions.ts'
 import { finishFunction } from './outcome.ts'
 
 const deadlineMs = 10_000
+const dayMs = 86_400_000
 
 const ask = <R = Row>(database: Database, text: string, values: unknown[]): Promise<R[]> =>
   database.general.query<R>(database.sql(text), values, { deadlineMs })
@@ -68,32 +70,41 @@ export const deleteApp = (database: Database, id: AppId): Promise<boolean> =>
     return (await query(text, [id, database.clock.offsetMs])).length === 1
   })
 
-const cancelStep = 500
-
-/** One step of cancelling an app's mail, wherever it stands; a deleted app goes when none is left. */
-export async function cancelMail(database: Database, id: AppId): Promise<number> {
-  const cancelled = await cancelReady(database, id)
+/**
+ * One step of cancelling a deleted app's mail, wherever it stands; the app goes when none is left.
+ * What a claim is taking at this moment is left to the next step.
+ */
+export async function cancelMail(database: Database, id: AppId, by = database.general): Promise<number> {
+  const cancelled = await cancelReady(database, id, by)
   if (cancelled > 0) return cancelled
-  const rest = await cancel(database, 'app_id = $3', id)
+  const rest = await cancel(database, { where: 'true', id, by })
   if (rest === 0) {
-    const text = `with dropped as (delete from postern.app where app_id = $1 and status = 'deleted' returning app_id)
+    const text = `with dropped as (delete from postern.app where app_id = $1 and status = 'deleted'
+        and not exists (select from postern.queue where app_id = $1) returning app_id)
       delete from postern.app_lock using dropped where app_lock.app_id = dropped.app_id`
-    await ask(database, text, [id])
+    await by.query(database.sql(text), [id], { deadlineMs })
   }
   return rest
 }
 
 /** One step of cancelling what waits for a worker: found by its index, however much others have queued. */
-export const cancelReady = (database: Database, id: AppId): Promise<number> =>
-  cancel(database, 'state = 0 and lost < 2 and app_id = $3', id)
+export const cancelReady = (database: Database, id: AppId, by = database.general): Promise<number> =>
+  cancel(database, { where: 'state = 0 and lost < 2', id, by })
 
-async function cancel(database: Database, where: string, id: AppId): Promise<number> {
+type Cancellation = { where: string; id: AppId; by: Connection }
+
+/** Asks anew whether the app is gone: who read that it is may have read it long ago. */
+async function cancel(database: Database, { where, id, by }: Cancellation): Promise<number> {
   const text = `with chosen as materialized (
-      select email_id from postern.queue where ${where} order by email_id limit ${cancelStep} for update
+      select email_id from postern.queue where app_id = $3 and ${where} and exists (
+        select from postern.app where app_id = $3 and (status = 'deleted'
+          or (status = 'disabled' and status_at <= ${clockMs('$2')} - ${heldDays * dayMs})))
+      order by email_id limit ${stepMax} for update skip locked
     )
     select ${finishFunction.name}($1, ${clockMs('$2')}, array_agg(email_id), array_agg('cancelled'::text),
       array_agg('app_gone'::text), array_agg(null::jsonb)) as n from chosen`
-  const [row] = await ask<{ n: number }>(database, text, [database.slot, database.clock.offsetMs, id])
+  const values = [database.slot, database.clock.offsetMs, id]
+  const [row] = await by.query<{ n: number }>(database.sql(text), values, { deadlineMs })
   return row?.n ?? 0
 }
 

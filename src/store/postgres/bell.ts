@@ -10,6 +10,7 @@ import { Connection } from './connection.ts'
 
 const ringEveryMs = 10
 const relistenMs = 1000
+const checkEveryMs = 5000
 const deadlineMs = 2000
 
 export class Bell {
@@ -46,7 +47,7 @@ export class Bell {
     this.#ringing = false
   }
 
-  /** Calls back when another process rings, and after a time without hearing. */
+  /** Calls back when another process rings, and whenever it begins to listen. */
   listen(onRing: () => void): void {
     this.#listener = new Connection({
       address: this.#listenAt,
@@ -57,18 +58,16 @@ export class Bell {
         await client.query(`listen "${this.#channel}"`)
         onRing()
       },
-      onLost: () => void this.#keepListening(),
     })
     void this.#keepListening()
   }
 
+  /** Now and then it asks, since a connection that only listens would not notice that it is dead. */
   async #keepListening(): Promise<void> {
+    const check = `select '${this.#channel}' as listening`
     while (!this.#closed) {
-      try {
-        return await this.#listener?.open(deadlineMs)
-      } catch {
-        await sleep(relistenMs, undefined, { ref: false })
-      }
+      const heard = await this.#listener?.query(check, [], { deadlineMs }).catch(() => null)
+      await sleep(heard === null ? relistenMs : checkEveryMs, undefined, { ref: false })
     }
   }
 

@@ -7,22 +7,18 @@
 import type { App } from '../../email/app.ts'
 import type { EmailContent } from '../../email/delivery.ts'
 import type { AppId, EmailId } from '../../email/id.ts'
+import { appsPerClaim, lostMax, stepMax, unreadableWaitMs, waitMaxMs } from '../bounds.ts'
 import { KeyMissing, unseal } from '../key-ring.ts'
 import { type Row, toApp } from '../records.ts'
 import { type Claim, type Claimed, type ClaimRequest, leaseMs } from '../store.ts'
 import type { Database } from './database.ts'
-import { clockMs, sqlFunction } from './functions.ts'
+import { clockMs, commitDurably, lockTimeout, oneAtATime, sqlFunction } from './functions.ts'
 import { appendTrail, finishFunction, type OutcomeCall, recordOutcomes } from './outcome.ts'
 
-const stepMax = 500
-const appsPerClaim = 32
-/** An email that lost this many leases has probably killed its workers. */
-const lostMax = 5
-/** The longest wait between two attempts: an hour and a fifth. */
-const waitMaxMs = 72 * 60_000
 /** How often what is due, expired or lapsed is looked for: under load not with each claim. */
 const tendEveryMs = 250
-const unreadableWaitMs = 5 * 60_000
+/** After an outage, others may hold results that they could not write: they are given time to. */
+const recoverAfterMs = 5000
 
 // A lease or a wait longer than any that is given was written before the clock stepped back. A
 // transaction that began a moment later than this one read a later clock: hence twice as long.
@@ -62,7 +58,7 @@ end`,
 /** Ids of ready mail, apps in turns: a share for each in the first round, then what others left over. */
 const pickFunction = sqlFunction(
   'pick',
-  '(p_turns text[], p_now_ms bigint, p_max int, p_per_app int, p_held_apps text[]) returns text[]',
+  '(p_turns text[], p_max int, p_per_app int, p_held_apps text[]) returns text[]',
   `declare
   picked text[] := '{}'; ids text[]; places int[]; starts text[]; share int; take int;
 begin
@@ -76,7 +72,7 @@ begin
       take := least(case round when 1 then share else p_max end, places[i], p_max - cardinality(picked));
       continue when take <= 0 or starts[i] is null;
       ids := array(select email_id from postern.queue
-        where state = 0 and lost < 2 and app_id = p_turns[i] and email_id > starts[i] and expires_at > p_now_ms
+        where state = 0 and lost < 2 and app_id = p_turns[i] and email_id > starts[i]
         order by email_id limit take for update skip locked);
       places[i] := places[i] - cardinality(ids);
       picked := picked || ids;
@@ -89,23 +85,29 @@ end`,
 
 const claimFunction = sqlFunction(
   'claim',
-  `(p_slot int, p_offset_ms bigint, p_tend boolean, p_max int, p_per_app int, p_after text, p_suspect_last boolean,
+  `(p_self int, p_slot int, p_offset_ms bigint, p_tend boolean, p_recover boolean, p_max int, p_per_app int, p_after text, p_suspect_last boolean,
     p_held text[], p_fences bigint[], p_held_apps text[])
-  returns table (email_id text, fence bigint, app_id text, app_version bigint, type text, attempts int, lost int,
-    accepted_at bigint, expires_at bigint, now_ms bigint, body bytea)`,
+  returns table (email_id text, fence bigint, app_id text, type text, attempts int, lost int,
+    accepted_at bigint, expires_at bigint, now_ms bigint, body bytea,
+    slug text, version bigint, status text, created_at bigint, settings json, suspects boolean)`,
   `declare
   now_ms bigint := ${clockMs('p_offset_ms')};
   gone text[] := '{}'; dead text[] := '{}'; back text[]; ready text[]; turns text[]; suspect text; picked text[];
+  expired text[]; last_app text;
   lost_record jsonb := jsonb_build_object('at', now_ms, 'outcome', 'lost');
 begin
+  ${commitDurably}
+  ${oneAtATime('p_self', 1)}
   -- What its own worker still holds has not lapsed, also after a pause of the process or a clock step.
-  update postern.queue q set lease_until = now_ms + ${leaseMs}
-    from unnest(p_held, p_fences) h(id, fence)
-    where q.email_id = h.id and q.fence = h.fence and q.state = 2 and q.lease_until < now_ms + ${leaseMs / 2};
+  update postern.queue set lease_until = now_ms + ${leaseMs} where email_id = any(array(
+    select q.email_id from unnest(p_held, p_fences) h(id, fence) join postern.queue q on q.email_id = h.id
+    where q.fence = h.fence and q.state = 2 and q.lease_until < now_ms + ${leaseMs / 2} for update of q skip locked));
   if p_tend then
     gone := array(select email_id from postern.queue where expires_at <= now_ms and state in (0, 1)
       order by expires_at limit ${stepMax} for update skip locked);
-    back := ${lapsed};
+    if p_recover then
+      back := ${lapsed};
+    end if;
     if cardinality(back) > 0 then
       dead := array(select email_id from postern.queue where email_id = any(back) and lost + 1 >= ${lostMax});
       update postern.queue set state = 0, attempts = attempts - 1, lost = lost + 1, fence = fence + 1,
@@ -119,41 +121,48 @@ begin
   end if;
 
   select q.email_id into suspect from postern.queue q
-    where q.state = 0 and q.lost >= 2 and q.expires_at > now_ms
+    where q.state = 0 and q.lost >= 2
       and exists (select from postern.app a where a.app_id = q.app_id and a.status = 'active')
     order by q.email_id limit 1 for update of q skip locked;
   turns := ${turnsFunction.name}(p_after);
   if suspect is not null and cardinality(p_held) = 0 and not (p_suspect_last and cardinality(turns) > 0) then
     picked := array[suspect];
   else
-    picked := ${pickFunction.name}(turns, now_ms, p_max, p_per_app, p_held_apps);
+    picked := ${pickFunction.name}(turns, p_max, p_per_app, p_held_apps);
   end if;
+  select q.app_id into last_app from postern.queue q where q.email_id = picked[cardinality(picked)];
+  -- What has expired meanwhile is picked too, so that turns go on, and leaves instead of going out.
+  expired := array(select email_id from postern.queue where email_id = any(picked) and expires_at <= now_ms);
   return query with leased as (
       update postern.queue q set state = 2, attempts = q.attempts + 1, fence = q.fence + 1,
         lease_until = now_ms + ${leaseMs}, due_at = now_ms + ${leaseMs}
-      from unnest(picked) with ordinality p(id, n) where q.email_id = p.id returning q.*, p.n
+      from unnest(picked) with ordinality p(id, n)
+      where q.email_id = p.id and q.email_id <> all(expired) returning q.*, p.n
     )
-    select l.email_id, l.fence, l.app_id, a.version, l.type, l.attempts, l.lost, l.accepted_at, l.expires_at, now_ms, s.body
+    select l.email_id, l.fence, l.app_id, l.type, l.attempts, l.lost, l.accepted_at, l.expires_at, now_ms, s.body,
+      a.slug, a.version, a.status, a.created_at, a.settings, false
     from leased l join postern.app a on a.app_id = l.app_id
     left join postern.sealed s on s.email_id = l.email_id and s.app_id = l.app_id order by l.n;
-  if suspect is not null and cardinality(p_held) > 0 then
-    return next; -- a row without an email: suspects wait for an idle worker
-  end if;
+  -- The last row holds no email: where the turns go on, and whether suspects wait for an idle worker.
+  app_id := coalesce(last_app, p_after);
+  suspects := suspect is not null and cardinality(p_held) > 0;
+  return next;
+  gone := array(select distinct id from unnest(gone || expired) id);
   perform ${finishFunction.name}(p_slot, now_ms, gone || dead,
     array_fill('expired'::text, array[cardinality(gone)]) || array_fill('failed'::text, array[cardinality(dead)]),
     array_fill(null::text, array[cardinality(gone)]) || array_fill('workers_lost'::text, array[cardinality(dead)]),
     array_fill(null::jsonb, array[cardinality(gone)]) || array_fill(lost_record, array[cardinality(dead)]));
 end`,
+  lockTimeout,
 )
 
 /** In the order in which they are made. */
 export const claimFunctions = [turnsFunction, pickFunction, claimFunction]
 
-type LeasedRow = {
+type LeasedRow = Row & {
   email_id: EmailId | null
   fence: number
   app_id: AppId
-  app_version: number
   type: Claim['type']
   attempts: number
   lost: number
@@ -161,6 +170,8 @@ type LeasedRow = {
   expires_at: number
   now_ms: number
   body: Uint8Array | null
+  version: number
+  suspects: boolean
 }
 
 /** One worker's claims: where its turns among apps go on, and the apps it has seen. */
@@ -168,43 +179,54 @@ export class Claims {
   readonly #database: Database
   readonly #apps = new Map<AppId, App>()
   #after = ''
-  #tendedAtMs = 0
   #suspectLast = false
+  #tendedAtMs = 0
+  #recoverFromMs = 0
 
   constructor(database: Database) {
     this.#database = database
   }
 
   async claimDue(request: ClaimRequest, deadlineMs: number): Promise<Claimed> {
-    const { sql, claims: connection } = this.#database
-    const text = `select * from ${claimFunction.name}($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
-    const { slot, clock } = this.#database
+    const rows = await this.#lease(request, deadlineMs).catch((error: unknown) => {
+      this.#recoverFromMs = performance.now() + recoverAfterMs
+      throw error
+    })
+    const leased = rows.filter((row) => row.email_id !== null)
+    const last = rows.at(-1)
+    this.#after = last?.app_id ?? ''
+    this.#suspectLast = leased.some((row) => row.lost >= 2)
+    for (const row of leased)
+      if (this.#apps.get(row.app_id)?.version !== row.version) this.#apps.set(row.app_id, toApp(row))
+    const claims = await this.#openAll(leased, deadlineMs)
+    const apps = new Map(leased.map(({ app_id }) => [app_id, this.#apps.get(app_id) as App]))
+    return { claims, apps, suspects: last?.suspects ?? false }
+  }
+
+  #lease({ max, perApp, inHand }: ClaimRequest, deadlineMs: number): Promise<LeasedRow[]> {
+    const { sql, self, slot, clock, claims } = this.#database
     const tend = Math.abs(clock.nowMs() - this.#tendedAtMs) >= tendEveryMs
     if (tend) this.#tendedAtMs = clock.nowMs()
-    const { max, perApp, inHand } = request
+    const recover = performance.now() >= this.#recoverFromMs
     const held = [
       inHand.map((hold) => hold.emailId),
       inHand.map((hold) => hold.fence),
       inHand.map((hold) => hold.appId),
     ]
-    const values = [slot, clock.offsetMs, tend, max, perApp, this.#after, this.#suspectLast, ...held]
-    const rows = await connection.query<LeasedRow>(sql(text), values, { deadlineMs })
-    const leased = rows.filter((row) => row.email_id !== null)
-    this.#after = leased.at(-1)?.app_id ?? this.#after
-    this.#suspectLast = leased.some((row) => row.lost >= 2)
-    await this.#learnApps(leased, deadlineMs)
-    const claims = await this.#openAll(leased, deadlineMs)
-    const apps = new Map(claims.map(({ appId }) => [appId, this.#apps.get(appId) as App]))
-    return { claims, apps, suspects: leased.length < rows.length }
-  }
-
-  async #learnApps(leased: readonly LeasedRow[], deadlineMs: number): Promise<void> {
-    const unknown = leased.filter((row) => this.#apps.get(row.app_id)?.version !== row.app_version)
-    if (unknown.length === 0) return
-    const ids = [...new Set(unknown.map((row) => row.app_id))]
-    const text = this.#database.sql('select * from postern.app where app_id = any($1)')
-    const rows = await this.#database.claims.query<Row>(text, [ids], { deadlineMs })
-    for (const app of rows.map(toApp)) this.#apps.set(app.id, app)
+    const values = [
+      self,
+      slot,
+      clock.offsetMs,
+      tend,
+      recover,
+      max,
+      perApp,
+      this.#after,
+      this.#suspectLast,
+      ...held,
+    ]
+    const text = `select * from ${claimFunction.name}($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`
+    return claims.query<LeasedRow>(sql(text), values, { deadlineMs })
   }
 
   /** What cannot be read is not handed out: without its key it waits for it, damaged it can never be sent. */
@@ -225,7 +247,8 @@ export class Claims {
         return []
       }
     })
-    if (unreadable.length > 0) await recordOutcomes(this.#database, unreadable, deadlineMs)
+    // Where that fails, they come back when their leases lapse; the others are not held up for it.
+    if (unreadable.length > 0) await recordOutcomes(this.#database, unreadable, deadlineMs).catch(() => {})
     return claims
   }
 

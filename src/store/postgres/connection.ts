@@ -4,11 +4,14 @@
  * connection: a commit that is cancelled while it waits for a standby would report success.
  */
 import { readFileSync } from 'node:fs'
+import { Socket } from 'node:net'
 import pg from 'pg'
 import type { DatabaseHost, PostgresAddress } from '../database-url.ts'
 import { StoreUnavailable } from '../store.ts'
 
 const dialMs = 2000
+const closeMs = 2000
+const keepAliveMs = 15_000
 
 /** One call of a group was at fault (SQLSTATE class 22 or 23): its neighbours were not. */
 export class CallAtFault extends Error {
@@ -19,15 +22,16 @@ export type Query = <Row = Record<string, unknown>>(text: string, values?: unkno
 
 export type ConnectionOptions = {
   readonly address: PostgresAddress
-  /** Told when a connection was made. */
-  readonly onConnect?: (client: pg.Client) => void | Promise<void>
-  /** Told when it was lost. */
-  readonly onLost?: () => void
+  /** The last step of making a connection. */
+  readonly onConnect?: (client: pg.Client) => Promise<unknown>
 }
+
+/** The socket is kept at hand, since a client that waits for a server that hangs cannot be ended politely. */
+type Link = { readonly client: pg.Client; readonly socket: Socket }
 
 export class Connection {
   readonly #options: ConnectionOptions
-  #client: pg.Client | null = null
+  #link: Link | null = null
   #warning: string | null = null
   #turn: Promise<unknown> = Promise.resolve()
   #closed = false
@@ -54,7 +58,7 @@ export class Connection {
   /** Several statements in one transaction. Where `work` throws, it is rolled back. */
   transaction<T>(work: (query: Query) => Promise<T>, deadlineMs: number): Promise<T> {
     return this.#run(async (client) => {
-      await client.query('begin')
+      await client.query("begin; set local idle_in_transaction_session_timeout = '10s'")
       try {
         const result = await work(async (text, values = []) => (await client.query(text, values)).rows)
         await client.query('commit')
@@ -64,11 +68,6 @@ export class Connection {
         throw error
       }
     }, deadlineMs)
-  }
-
-  /** Makes the connection, where there is none. */
-  open(deadlineMs: number): Promise<void> {
-    return this.#run(async () => {}, deadlineMs)
   }
 
   async #run<T>(work: (client: pg.Client) => Promise<T>, deadlineMs: number): Promise<T> {
@@ -95,40 +94,44 @@ export class Connection {
 
   async #attempt<T>(work: (client: pg.Client) => Promise<T>, endMs: number): Promise<T> {
     if (this.#closed) throw new StoreUnavailable('the store is closed')
-    const client = this.#client ?? (await this.#connect(endMs))
+    const link = this.#link ?? (await this.#connect(endMs))
     try {
-      return await within(work(client), endMs)
+      return await within(work(link.client), endMs)
     } catch (error) {
-      if (!isServerRefusal(error)) this.#drop(client)
+      if (!isServerRefusal(error)) this.#drop(link.client)
       throw error
     }
   }
 
-  async #connect(endMs: number): Promise<pg.Client> {
-    const client = await dialWritable(this.#options.address, Math.min(dialMs, endMs - performance.now()))
-    client.on('notice', ({ severity, message }) => {
-      if (severity === 'WARNING') this.#warning = message ?? 'no text'
+  async #connect(endMs: number): Promise<Link> {
+    const { address, onConnect } = this.#options
+    const link = await dialWritable(address, Math.min(endMs, performance.now() + dialMs), onConnect)
+    const { client } = link
+    client.on('notice', ({ code, message }) => {
+      // By its code: the severity is in the server's language.
+      if (code?.startsWith('01')) this.#warning = message ?? 'no text'
     })
     client.on('error', () => this.#drop(client))
     client.on('end', () => this.#drop(client))
-    this.#client = client
-    await this.#options.onConnect?.(client)
-    return client
+    this.#link = link
+    return link
   }
 
+  /** Closes the socket, whatever the server is doing for it. */
   #drop(client: pg.Client): void {
-    if (this.#client !== client) return
-    this.#client = null
-    void client.end().catch(() => {}) // with a statement under way this closes the socket at once
-    if (!this.#closed) this.#options.onLost?.()
+    if (this.#link?.client !== client) return
+    this.#link.socket.destroy()
+    this.#link = null
   }
 
+  /** Ends politely where the server answers, and at once where it does not. */
   async close(): Promise<void> {
     this.#closed = true
-    await this.#turn
-    const client = this.#client
-    this.#client = null
-    await client?.end().catch(() => {})
+    const endMs = performance.now() + closeMs
+    await within(this.#turn, endMs).catch(() => {})
+    await within(this.#link?.client.end() ?? Promise.resolve(), endMs).catch(() => {})
+    this.#link?.socket.destroy()
+    this.#link = null
   }
 }
 
@@ -147,29 +150,36 @@ async function within<T>(promise: Promise<T>, endMs: number): Promise<T> {
   }
 }
 
+type OnConnect = ConnectionOptions['onConnect']
+
 /** Asks all hosts at once, so that a dead one delays nobody; the first writable one is taken. */
-async function dialWritable(address: PostgresAddress, timeoutMs: number): Promise<pg.Client> {
-  const dials = address.hosts.map((host) => dial(address, host, Math.max(1, timeoutMs)))
+async function dialWritable(address: PostgresAddress, endMs: number, onConnect: OnConnect): Promise<Link> {
+  const dials = address.hosts.map((host) => dial(address, host, { endMs, onConnect }))
   try {
     const chosen = await Promise.any(dials)
     for (const other of dials)
       void other.then(
-        (client) => (client === chosen ? undefined : client.end()),
+        (link) => (link === chosen ? undefined : link.socket.destroy()),
         () => {},
       )
     return chosen
   } catch (error) {
     const reasons = error instanceof AggregateError ? error.errors : [error]
-    throw new StoreUnavailable(reasons.map(String).join('; '), { cause: reasons[0] })
+    throw new StoreUnavailable(reasons.map((reason: Error) => reason.message).join('; '), {
+      cause: reasons[0],
+    })
   }
 }
+
+type DialOptions = { endMs: number; onConnect: OnConnect }
 
 async function dial(
   address: PostgresAddress,
   { host, port }: DatabaseHost,
-  timeoutMs: number,
-): Promise<pg.Client> {
+  { endMs, onConnect }: DialOptions,
+): Promise<Link> {
   const { tls } = address
+  const socket = new Socket()
   const client = new pg.Client({
     host,
     port,
@@ -178,28 +188,33 @@ async function dial(
     database: address.database,
     application_name: 'postern',
     ssl: tls !== null && (tls.ca === null ? {} : { ca: readFileSync(tls.ca, 'utf8') }),
+    stream: () => socket,
     keepAlive: true,
-    connectionTimeoutMillis: timeoutMs,
+    keepAliveInitialDelayMillis: keepAliveMs,
     types: { getTypeParser: columnParser },
   })
   client.on('error', () => {})
-  try {
+  const begin = async () => {
     await client.connect()
-    const { rows } = await client.query(sessionStart)
+    const { rows } = await client.query(isWritable)
     if (rows[0]?.writable !== true) throw new Error('it is read-only')
-    return client
+    await client.query(noticeGone).catch(() => {}) // not every platform has it
+    await onConnect?.(client)
+    return { client, socket }
+  }
+  try {
+    return await within(begin(), endMs)
   } catch (error) {
-    void client.end().catch(() => {})
-    throw new StoreUnavailable(`${host}:${port}: ${error instanceof Error ? error.message : String(error)}`, {
-      cause: error,
-    })
+    socket.destroy()
+    const reason = error instanceof Error ? error.message : String(error)
+    throw new StoreUnavailable(`${host}:${port}: ${reason}`, { cause: error })
   }
 }
 
-// A server that notices a closed connection ends what it was doing for it, also while it waits for a lock.
-const sessionStart = `select set_config('client_connection_check_interval', '1s', false),
-  set_config('idle_in_transaction_session_timeout', '10s', false),
-  not pg_is_in_recovery() and current_setting('transaction_read_only') = 'off' as writable`
+const isWritable =
+  "select not pg_is_in_recovery() and current_setting('transaction_read_only') = 'off' as writable"
+/** Lets the server end what it does for a connection that was closed, but for a commit that waits for a standby. */
+const noticeGone = "select set_config('client_connection_check_interval', '1s', false)"
 
 const int8 = 20
 const json = 114
@@ -229,6 +244,7 @@ function toStoreError(error: unknown): Error {
   return error instanceof Error ? error : new Error(message)
 }
 
+// The driver's own errors of a lost connection have no code; the system's have one, and a syscall.
 const isNetworkError = (error: unknown): boolean =>
-  (error as { code?: unknown } | null)?.code !== undefined ||
-  /^Connection terminated|^Client /.test(String((error as Error)?.message))
+  (error as { syscall?: unknown } | null)?.syscall !== undefined ||
+  /^Connection terminated|^Client (was|has)/.test(String((error as Error)?.message))

@@ -11,6 +11,8 @@ import { Connection } from './connection.ts'
 /** Groups under way at once in one process. More of them shared by the same apps would only wait. */
 const laneCount = 4
 
+const slowMs = 500
+
 /** Counters are spread over so many rows (001_initial.sql). */
 const slotCount = 64
 
@@ -28,6 +30,8 @@ export type Database = {
   readonly sql: (text: string) => string
   /** The rows that this process's worker counts in. */
   readonly slot: number
+  /** Tells this process's transactions from others'; a 32-bit number. */
+  readonly self: number
 }
 
 /** A connection for requests, and the row it counts the queue's depth in. */
@@ -52,6 +56,7 @@ export function newDatabase(address: PostgresAddress, random: () => number, part
     upkeep: connect(),
     sql: writeSchema(address.schema),
     slot: anySlot(),
+    self: Math.floor(random() * 2 ** 31),
   }
 }
 
@@ -76,10 +81,12 @@ export class DatabaseClock {
     this.offset = offset
   }
 
-  /** `askedAtMs` of `performance.now()`: the answer is from between then and now. */
+  /** `askedAtMs` of `performance.now()`: the answer is from between then and now. A slow one tells little. */
   set(databaseMs: number, askedAtMs: number): void {
+    const nowMs = performance.now()
+    if (nowMs - askedAtMs > slowMs) return
     this.#knownMs = databaseMs
-    this.#atMs = (askedAtMs + performance.now()) / 2
+    this.#atMs = (askedAtMs + nowMs) / 2
   }
 
   get offsetMs(): number {

@@ -6,17 +6,15 @@
  */
 import { foldMailbox, limitAddress } from '../../email/email-address.ts'
 import type { AppId, EmailId, KeyId } from '../../email/id.ts'
+import { idempotencyMs } from '../bounds.ts'
 import { seal } from '../key-ring.ts'
 import type { EnqueueRequest, EnqueueResult } from '../store.ts'
 import type { Database, Lane } from './database.ts'
-import { sqlFunction } from './functions.ts'
+import { commitDurably, lockTimeout, sqlFunction } from './functions.ts'
 
 /** The app and id of a delivery key never change, so they are known for good. */
 export type KnownKey = { readonly keyId: KeyId; readonly appId: AppId }
 export type EnqueueCall = { readonly request: EnqueueRequest; readonly key: KnownKey }
-
-/** Below the 2 s that a client waits, so that the server gives up on a lock first, cleanly. */
-const lockTimeout = "set lock_timeout = '1500ms'"
 
 export const enqueueFunction = sqlFunction(
   'enqueue',
@@ -35,9 +33,7 @@ export const enqueueFunction = sqlFunction(
   a int; k int; b int; m int; d int; key_step bigint; to_step bigint; box_step bigint;
   t bigint; box_t bigint; late bigint; box_late bigint;
 begin
-  if current_setting('synchronous_commit') = 'off' then
-    perform set_config('synchronous_commit', 'on', true); -- an answer of 202 stands for a commit on disk
-  end if;
+  ${commitDurably}
   perform 1 from postern.app_lock where app_id = any(p_apps) order by app_id for update;
   now_us := floor(extract(epoch from clock_timestamp()) * 1000000)::bigint + p_offset_ms * 1000;
   now_ms := now_us / 1000;
@@ -57,7 +53,7 @@ begin
     from unnest(p_buckets, p_bucket_app) with ordinality u(k, a, n) order by u.n);
   select array_agg(i.body order by u.n), array_agg(i.email_id order by u.n) into idem_bodies, idem_ids
     from unnest(p_idems, p_idem_app) with ordinality u(k, a, n)
-    left join postern.idempotency i on i.app_id = p_apps[u.a] and i.k = u.k and i.at > now_ms - 86400000;
+    left join postern.idempotency i on i.app_id = p_apps[u.a] and i.k = u.k and i.at > now_ms - ${idempotencyMs};
   room := p_queue_max - (select sum(n) from postern.queue_depth);
   charged := array_fill(false, array[cardinality(tats)]);
   idem_new := array_fill(false, array[cardinality(p_idems)]);

@@ -22,6 +22,29 @@ export function sqlFunction(name: string, signature: string, body: string, more 
   return { name: full, definition: `create function ${full}${text}` }
 }
 
-/** Milliseconds since 1970 on the database's clock. Not now(): that is when the transaction began. */
+/**
+ * Milliseconds since 1970 on the database's clock. Not now(): that is when the transaction began. As
+ * a sub-select it is read once a statement, so that an index can be searched by it.
+ */
 export const clockMs = (offsetMs: string): string =>
-  `(floor(extract(epoch from clock_timestamp()) * 1000)::bigint + ${offsetMs})`
+  `(select floor(extract(epoch from clock_timestamp()) * 1000)::bigint + ${offsetMs})`
+
+/**
+ * A statement of PL/pgSQL for what is promised to be kept: the commit waits for the disk whatever
+ * the default is, and warns (of a wait for a standby that was cancelled) whatever is suppressed.
+ * For this transaction only, which outlives the function.
+ */
+export const commitDurably = `if current_setting('synchronous_commit') = 'off' then
+    perform set_config('synchronous_commit', 'on', true);
+  end if;
+  perform set_config('client_min_messages', 'warning', true);`
+
+/** Below what is waited for here, so that the server gives up on a lock first, cleanly. */
+export const lockTimeout = "set lock_timeout = '1500ms'"
+
+/**
+ * One transaction of a kind at a time for one process: where commits wait for a standby that is
+ * gone, the backends that were given up would else add up.
+ */
+export const oneAtATime = (self: string, kind: 1 | 2): string =>
+  `perform pg_advisory_xact_lock(${self}, ${kind});`

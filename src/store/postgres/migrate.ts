@@ -23,7 +23,7 @@ const functions = [finishFunction, recordFunction, ...claimFunctions, enqueueFun
 /** Applies what is missing, and opens or makes the database's hash key. Safe with several processes at once. */
 export function prepare(connection: Connection, schema: string, ring: KeyRing): Promise<Buffer> {
   return connection.transaction(async (query) => {
-    await requireDurable(query)
+    await requireFit(query)
     await query("select pg_advisory_xact_lock(hashtext('postern migrate ' || $1))", [schema])
     if (!(await exists(query, 'to_regnamespace', `"${schema}"`))) await query(`create schema "${schema}"`)
     const sql = writeSchema(schema)
@@ -68,12 +68,19 @@ async function exists(query: Query, lookUp: string, name: string): Promise<boole
   return row?.found === true
 }
 
-async function requireDurable(query: Query): Promise<void> {
+async function requireFit(query: Query): Promise<void> {
   const text = `select current_setting('server_version_num')::int as version, current_setting('fsync') as fsync,
-    current_setting('full_page_writes') as pages`
-  const [row] = await query<{ version: number; fsync: string; pages: string }>(text)
+    current_setting('full_page_writes') as pages, current_setting('server_encoding') as encoding,
+    current_setting('default_transaction_isolation') as isolation`
+  const [row] = await query<
+    Record<'fsync' | 'pages' | 'encoding' | 'isolation', string> & { version: number }
+  >(text)
   if (row === undefined || row.version < versionMin)
     throw new StoreUnavailable('the database is older than PostgreSQL 14')
   if (row.fsync !== 'on' || row.pages !== 'on')
     throw new StoreUnavailable('PostgreSQL would not be durable: it runs with fsync or full_page_writes off')
+  if (row.encoding !== 'UTF8')
+    throw new StoreUnavailable(`the database's encoding is ${row.encoding}; make it with UTF8`)
+  if (row.isolation !== 'read committed')
+    throw new StoreUnavailable('default_transaction_isolation must be "read committed" for this role')
 }

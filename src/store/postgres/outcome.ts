@@ -5,14 +5,14 @@
  */
 import type { DeliveryOutcome } from '../../email/delivery.ts'
 import type { EmailId } from '../../email/id.ts'
+import { trailMax } from '../bounds.ts'
 import { attemptRecord } from '../records.ts'
 import type { Hold } from '../store.ts'
 import type { Database } from './database.ts'
-import { clockMs, sqlFunction } from './functions.ts'
+import { clockMs, commitDurably, lockTimeout, oneAtATime, sqlFunction } from './functions.ts'
 
-/** The trail is bounded: a relay that is down for days must not grow a row without end. */
 export const appendTrail = (trail: string, record: string): string =>
-  `(case when jsonb_array_length(${trail}) >= 60 then ${trail} - 0 else ${trail} end) || ${record}`
+  `(case when jsonb_array_length(${trail}) >= ${trailMax} then ${trail} - 0 else ${trail} end) || ${record}`
 
 /**
  * Ends emails, whatever their state: deletes content, moves the record, counts. Call it last in a
@@ -49,15 +49,17 @@ end`,
 
 export const recordFunction = sqlFunction(
   'record',
-  `(p_slot int, p_offset_ms bigint, p_ids text[], p_fences bigint[], p_finals text[], p_reasons text[],
+  `(p_self int, p_slot int, p_offset_ms bigint, p_ids text[], p_fences bigint[], p_finals text[], p_reasons text[],
     p_waits bigint[], p_given_back int[], p_records jsonb[])
   returns boolean[]`,
   `declare
   now_ms bigint := ${clockMs('p_offset_ms')};
   held bigint[]; records jsonb[];
 begin
+  ${commitDurably}
+  ${oneAtATime('p_self', 2)}
   held := array(select u.n from unnest(p_ids, p_fences) with ordinality u(id, fence, n)
-    join postern.queue q on q.email_id = u.id where q.fence = u.fence and q.state = 2 order by u.n for update of q);
+    join postern.queue q on q.email_id = u.id where q.fence = u.fence and q.state = 2 order by q.email_id for update of q);
   records := array(select case when r is null then null else jsonb_build_object('at', now_ms) || r end
     from unnest(p_records) with ordinality u(r, n) order by n);
   update postern.queue q
@@ -71,6 +73,7 @@ begin
     where u.n = any(held) and u.final is not null;
   return array(select n = any(held) from generate_subscripts(p_ids, 1) n order by n);
 end`,
+  lockTimeout,
 )
 
 export type OutcomeCall = { readonly hold: Hold; readonly outcome: DeliveryOutcome }
@@ -85,6 +88,7 @@ export async function recordOutcomes(
 ): Promise<boolean[]> {
   const endings = calls.map(({ outcome }) => endingOf(outcome))
   const values = [
+    database.self,
     database.slot,
     database.clock.offsetMs,
     calls.map(({ hold }) => hold.emailId),
@@ -95,7 +99,7 @@ export async function recordOutcomes(
     endings.map(({ givenBack }) => givenBack),
     calls.map(({ outcome }) => (outcome.kind === 'expired' ? null : JSON.stringify(attemptRecord(outcome)))),
   ]
-  const text = `select ${recordFunction.name}($1, $2, $3, $4, $5, $6, $7, $8, $9) as recorded`
+  const text = `select ${recordFunction.name}($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) as recorded`
   const [row] = await database.outcomes.query<{ recorded: boolean[] }>(database.sql(text), values, {
     deadlineMs,
   })

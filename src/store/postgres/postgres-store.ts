@@ -39,7 +39,6 @@ const usualGroupMax = 128
 const enqueueDeadlineMs = 2000
 /** What a worker waits for; its leases outlive that by far. */
 const workerDeadlineMs = 10_000
-const openDeadlineMs = 10_000
 const clockEveryMs = 10_000
 const knownKeysMax = 10_000
 
@@ -88,7 +87,7 @@ class PostgresStore implements Store {
     const askedAtMs = performance.now()
     const text = `select ${clockMs('0')} as now_ms`
     const [row] = await this.#database.general.query<{ now_ms: number }>(text, [], {
-      deadlineMs: openDeadlineMs,
+      deadlineMs: enqueueDeadlineMs,
     })
     if (row !== undefined) this.#database.clock.set(row.now_ms, askedAtMs)
   }
@@ -129,9 +128,11 @@ class PostgresStore implements Store {
     const stale = decisions.flatMap(({ kind }, index) =>
       kind === 'judge_again' ? [calls[index]?.key.appId as AppId] : [],
     )
-    const apps = stale.length === 0 ? new Map() : await reads.appsById(this.#database, stale)
+    // What was decided is committed, whatever becomes of this look.
+    const apps = await reads.appsById(this.#database, stale).catch((error: Error) => error)
     return decisions.map((decision, index) => {
       if (decision.kind !== 'judge_again') return { value: toResult(decision) }
+      if (apps instanceof Error) return { error: apps }
       const app = apps.get(calls[index]?.key.appId as AppId)
       return { value: app === undefined ? { kind: 'invalid_key' } : { kind: 'judge_again', app } }
     })

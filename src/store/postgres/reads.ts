@@ -28,6 +28,7 @@ const ask = (
 ): Promise<Row[]> => database.general.query(database.sql(text), values, { deadlineMs: withinMs })
 
 export async function findApp(database: Database, idOrSlug: string): Promise<App | null> {
+  if (idOrSlug.includes('\0')) return null // no text of PostgreSQL holds one
   const text = "select * from postern.app where (app_id = $1 or slug = $1) and status <> 'deleted'"
   const [row] = await ask(database, text, [idOrSlug])
   return row === undefined ? null : toApp(row)
@@ -37,6 +38,7 @@ export const listApps = async (database: Database): Promise<App[]> =>
   (await ask(database, "select * from postern.app where status <> 'deleted' order by app_id")).map(toApp)
 
 export async function appsById(database: Database, ids: readonly AppId[]): Promise<ReadonlyMap<AppId, App>> {
+  if (ids.length === 0) return new Map()
   const text = "select * from postern.app where app_id = any($1) and status <> 'deleted'"
   const apps = (await ask(database, text, [[...new Set(ids)]], briefMs)).map(toApp)
   return new Map(apps.map((app) => [app.id, app]))
@@ -111,25 +113,28 @@ export const usage = async (database: Database, app: AppId): Promise<UsageDay[]>
 const snapshotMaxS = 600
 
 export async function examine(database: Database): Promise<Finding[]> {
-  const text = `select current_setting('server_version') as version, current_setting('synchronous_standby_names') as standbys,
+  const text = `select current_setting('server_version') as version, current_user as role,
+    pg_has_role('pg_read_all_stats', 'usage') as sees, current_setting('synchronous_standby_names') as standbys,
     (select count(*)::int from pg_stat_replication where sync_state in ('sync', 'quorum')) as synchronous,
     (select coalesce(max(extract(epoch from now() - xact_start)), 0)::int from pg_stat_activity
       where backend_xmin is not null and pid <> pg_backend_pid()) as oldest`
   const [row] = await ask(database, text)
-  const replicated = row?.standbys !== ''
-  return [
-    { check: 'PostgreSQL', ok: true, detail: `version ${row?.version}` },
-    {
-      check: 'replication',
-      ok: !replicated || Number(row?.synchronous) > 0,
-      detail: replicated
-        ? `${row?.synchronous} synchronous standbys are connected`
-        : 'no synchronous standby: a commit is on one disk',
-    },
-    {
-      check: 'oldest transaction',
-      ok: Number(row?.oldest) < snapshotMaxS,
-      detail: `${row?.oldest} s; one of over ${snapshotMaxS} s (a backup, a forgotten session) slows claims down`,
-    },
-  ]
+  const version: Finding = { check: 'PostgreSQL', ok: true, detail: `version ${row?.version}` }
+  if (row?.standbys === '') {
+    const detail = 'no synchronous standby is asked for: a commit is on one disk'
+    return [version, { check: 'replication', ok: true, detail }, oldestTransaction(row)]
+  }
+  const connected = Number(row?.synchronous)
+  const detail = row?.sees ? `${connected} synchronous standbys are connected` : cannotSee(row)
+  return [version, { check: 'replication', ok: connected > 0 || !row?.sees, detail }, oldestTransaction(row)]
+}
+
+const cannotSee = (row: Row | undefined): string =>
+  `this role may not look: grant pg_read_all_stats to ${row?.role}`
+
+function oldestTransaction(row: Row | undefined): Finding {
+  const check = 'oldest transaction'
+  if (!row?.sees) return { check, ok: true, detail: cannotSee(row) }
+  const detail = `${row.oldest} s; one of over ${snapshotMaxS} s (a backup, a forgotten session) slows claims down`
+  return { check, ok: Number(row.oldest) < snapshotMaxS, detail }
 }

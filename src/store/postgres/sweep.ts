@@ -5,18 +5,14 @@
  * once: they pass over each other's rows, and share where a pass stands.
  */
 import { type AppId, idFloor } from '../../email/id.ts'
+import { heldDays, idempotencyMs, keepDays, passEveryMs, passMax, stepMax } from '../bounds.ts'
 import { cancelMail, cancelReady } from './admin.ts'
 import type { Database } from './database.ts'
 import { clockMs } from './functions.ts'
 import { finishFunction } from './outcome.ts'
 
 const deadlineMs = 30_000
-const stepMax = 500
-const passMax = 2000
-const passEveryMs = 10 * 60_000
 const dayMs = 86_400_000
-const keepDays = 30
-const heldDays = 7
 
 /** True while there is more to do now. */
 export async function sweep(database: Database): Promise<boolean> {
@@ -25,7 +21,7 @@ export async function sweep(database: Database): Promise<boolean> {
     await cancelGoneApps(database),
     await dropHistory(database),
     await passOver(database, 'rate', `t.tat < ${clockMs('$4')} * 1000`),
-    await passOver(database, 'idempotency', `t.at <= ${clockMs('$4')} - ${dayMs}`),
+    await passOver(database, 'idempotency', `t.at <= ${clockMs('$4')} - ${idempotencyMs}`),
   ]
   return more.includes(true)
 }
@@ -54,7 +50,7 @@ async function cancelGoneApps(database: Database): Promise<boolean> {
   const gone = await ask<{ app_id: AppId; status: string }>(database, text, [database.clock.offsetMs])
   let cancelled = 0
   for (const { app_id, status } of gone)
-    cancelled += await (status === 'deleted' ? cancelMail : cancelReady)(database, app_id)
+    cancelled += await (status === 'deleted' ? cancelMail : cancelReady)(database, app_id, database.upkeep)
   return cancelled > 0
 }
 
@@ -79,7 +75,7 @@ function passOver(database: Database, table: 'rate' | 'idempotency', stale: stri
     )
     if (pass === undefined) return false // another process is at it
     if (pass.ended) {
-      if (clock.nowMs() - pass.begun_at < passEveryMs) return false
+      if (Math.abs(clock.nowMs() - pass.begun_at) < passEveryMs) return false
       if (table === 'rate')
         await query(sql('delete from postern.usage_day where day < $1'), [
           Math.floor(clock.nowMs() / dayMs) - keepDays,

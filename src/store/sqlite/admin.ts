@@ -5,6 +5,7 @@
 import type { App, AppSettings, AppStatus } from '../../email/app.ts'
 import type { KeyHash } from '../../email/delivery-key.ts'
 import { type AppId, type EmailId, type KeyId, newId } from '../../email/id.ts'
+import { stepMax } from '../bounds.ts'
 import { toApp, toKeyRecord } from '../records.ts'
 import type { EmailChange, KeyRecord } from '../store.ts'
 import { finish, type QueueRow } from './outcome.ts'
@@ -49,13 +50,12 @@ export function deleteApp(tx: WriteTransaction, id: AppId): boolean {
   return changes === 1
 }
 
-const cancelStep = 500
-
-/** One step of cancelling an app's mail, wherever it stands; a deleted app goes when none is left. */
+/** One step of cancelling a deleted app's mail, wherever it stands; the app goes when none is left. */
 export function cancelMail(tx: WriteTransaction, id: AppId): number {
+  if (tx.app(id)?.status === 'active') return 0
   const ready = cancelReady(tx, id)
   if (ready > 0) return ready
-  const rest = tx.sql('select * from queue where app_id = ? limit ?').all(id, cancelStep) as QueueRow[]
+  const rest = tx.sql('select * from queue where app_id = ? limit ?').all(id, stepMax) as QueueRow[]
   for (const row of rest) finish(tx, row, { state: 'cancelled', reason: 'app_gone', record: null })
   if (rest.length === 0) {
     tx.sql("delete from app where app_id = ? and status = 'deleted'").run(id)
@@ -68,7 +68,7 @@ export function cancelMail(tx: WriteTransaction, id: AppId): number {
 export function cancelReady(tx: WriteTransaction, id: string): number {
   const rows = tx
     .sql('select * from queue where state = 0 and lost < 2 and app_id = ? order by email_id limit ?')
-    .all(id, cancelStep) as QueueRow[]
+    .all(id, stepMax) as QueueRow[]
   for (const row of rows) finish(tx, row, { state: 'cancelled', reason: 'app_gone', record: null })
   return rows.length
 }

@@ -6,18 +6,11 @@
 import type { App } from '../../email/app.ts'
 import type { AttemptRecord, EmailContent } from '../../email/delivery.ts'
 import type { AppId, EmailId } from '../../email/id.ts'
+import { appsPerClaim, lostMax, stepMax, unreadableWaitMs, waitMaxMs } from '../bounds.ts'
 import { KeyMissing, unseal } from '../key-ring.ts'
 import { type Claim, type Claimed, type ClaimRequest, type Hold, leaseMs } from '../store.ts'
 import { appendTrail, finish, type QueueRow, recordOutcome } from './outcome.ts'
 import type { WriteTransaction } from './write-transaction.ts'
-
-const stepMax = 500
-const appsPerClaim = 32
-/** An email that lost this many leases has probably killed its workers. */
-const lostMax = 5
-/** The longest wait between two attempts: an hour and a fifth. */
-const waitMaxMs = 72 * 60_000
-const unreadableWaitMs = 5 * 60_000
 
 export function claimDue(tx: WriteTransaction, request: ClaimRequest): Claimed {
   keepHeld(tx, request.inHand)
@@ -155,6 +148,10 @@ function lease(tx: WriteTransaction, emailId: string): Claim[] {
        where email_id = ? returning *`,
     )
     .get(tx.nowMs + leaseMs, tx.nowMs + leaseMs, emailId) as QueueRow
+  if (row.expires_at <= tx.nowMs) {
+    finish(tx, row, { state: 'expired', reason: null, record: null }) // the steps above leave some of a backlog
+    return []
+  }
   const content = readContent(tx, row)
   if (content === null) return []
   return [

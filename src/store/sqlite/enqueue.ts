@@ -9,12 +9,11 @@ import { foldMailbox, limitAddress } from '../../email/email-address.ts'
 import type { AppId, EmailId, KeyId } from '../../email/id.ts'
 import { chargeLimit, keyLimit, type Limit, mailboxLimit, recipientLimit } from '../../email/limit.ts'
 import type { LimitHit } from '../../email/rejection.ts'
+import { idempotencyMs } from '../bounds.ts'
 import { seal } from '../key-ring.ts'
 import type { EnqueueRequest, EnqueueResult, NewEmail } from '../store.ts'
 import type { CachedKey, WriteTransaction } from './write-transaction.ts'
 
-/** How long a key is remembered. */
-export const idempotencyMs = 24 * 3_600_000
 const dayS = 86_400
 const lastUseEveryMs = 60_000
 

@@ -4,6 +4,7 @@
  */
 import type { AttemptRecord, DeliveryOutcome, TerminalState } from '../../email/delivery.ts'
 import type { AppId } from '../../email/id.ts'
+import { trailMax } from '../bounds.ts'
 import { attemptRecord } from '../records.ts'
 import type { Hold } from '../store.ts'
 import type { WriteTransaction } from './write-transaction.ts'
@@ -93,9 +94,6 @@ export function finish(tx: WriteTransaction, row: QueueRow, ending: Ending): voi
   tx.changeDepth(-1)
   tx.count(row.app_id as AppId, ending.state)
 }
-
-/** The trail is bounded: a relay that is down for days must not grow a row without end. */
-const trailMax = 60
 
 export function appendTrail(trail: string, record: AttemptRecord): string {
   const records = JSON.parse(trail) as AttemptRecord[]

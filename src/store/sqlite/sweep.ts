@@ -4,17 +4,12 @@
  * than an absent one are dropped in a slow pass over their table.
  */
 import { type AppId, idFloor } from '../../email/id.ts'
+import { heldDays, idempotencyMs, keepDays, passEveryMs, passMax, stepMax } from '../bounds.ts'
 import { cancelMail, cancelReady } from './admin.ts'
 import { expire } from './claim.ts'
-import { idempotencyMs } from './enqueue.ts'
 import type { WriteTransaction } from './write-transaction.ts'
 
-const stepMax = 500
-const passMax = 2000
-const passEveryMs = 10 * 60_000
 const dayMs = 86_400_000
-const keepDays = 30
-const heldDays = 7
 
 /** True while there is more to do now. */
 export function sweep(tx: WriteTransaction): boolean {
@@ -47,7 +42,7 @@ function dropHistory(tx: WriteTransaction): boolean {
 function passOver(tx: WriteTransaction): boolean {
   const { cursors } = tx.writer
   if (cursors.rate === null && cursors.idempotency === null) {
-    if (tx.nowMs - cursors.passBegunAt < passEveryMs) return false
+    if (Math.abs(tx.nowMs - cursors.passBegunAt) < passEveryMs) return false
     cursors.passBegunAt = tx.nowMs
     cursors.rate = ''
     cursors.idempotency = ''

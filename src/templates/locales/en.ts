@@ -89,6 +89,8 @@ export const en: Strings = {
     fallback: 'Go on without the app',
     expiredHeading: 'This link has expired',
     expiredAdvice: (app) => `Go back to ${app} and ask for a new email.`,
+    unavailableHeading: 'Please try again in a moment',
+    unavailableAdvice: 'The link is fine, but it cannot be opened right now.',
     unknownHeading: 'This link does not work',
     unknownAdvice:
       'It may have been copied in part. Open it from the email again, or ask for a new one where you asked for it.',

@@ -24,6 +24,8 @@ type HostedPageWords = {
   readonly fallback: string
   readonly expiredHeading: string
   expiredAdvice(app: string): string
+  readonly unavailableHeading: string
+  readonly unavailableAdvice: string
   readonly unknownHeading: string
   readonly unknownAdvice: string
 }

@@ -1,7 +1,7 @@
 -- Every name is written with the schema "postern", which stands for the configured one.
 -- Times are milliseconds since 1970 UTC, except rate.tat (microseconds). Days count from 1970-01-01.
--- Ids sort bytewise (collate "C"). Every key holds the app, so that a table can be partitioned or
--- distributed by it. No foreign keys: they would lock an app's row for each of its emails.
+-- Ids sort bytewise (collate "C"). Every key of a table that grows with the mail holds the app, so that
+-- it can be partitioned or distributed by it. No foreign keys: they would lock an app's row for each of its emails.
 create table postern.app (
   app_id text collate "C" primary key,
   slug text not null unique,
@@ -47,7 +47,8 @@ create table postern.idempotency (
   primary key (app_id, k)
 );
 
--- Counted in several rows, so that no two connections wait for one; slot 0 is written under the app's lock.
+-- Counted in several rows, so that no two connections wait for one. What requests count stands in slot 0,
+-- written under the app's lock.
 create table postern.usage_day (
   app_id text collate "C" not null,
   day bigint not null,
@@ -76,6 +77,8 @@ create table postern.queue (
   trail jsonb not null,                    -- array of attempts
   primary key (email_id, app_id)
 );
+-- Statistics taken while one app floods would say that there is only one.
+alter table postern.queue alter app_id set (n_distinct = 1000);
 create index queue_ready on postern.queue (app_id, email_id) where state = 0 and lost < 2;
 create index queue_suspect on postern.queue (email_id) where state = 0 and lost >= 2;
 create index queue_deferred on postern.queue (due_at) where state = 1;
