@@ -1,7 +1,6 @@
 /** What benchmarks start: servers and the load, each a process of its own. */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
-import { fileURLToPath } from 'node:url'
 import { openStore } from '../src/compose.ts'
 import { parseConfig } from '../src/config.ts'
 import { newSecretKey } from '../src/store/key-ring.ts'
@@ -10,8 +9,8 @@ import { atEnd, type Scope } from '../test/support/temporary.ts'
 import type { LoadOrder, LoadResult } from './http-load.ts'
 import { makeSenders } from './senders.ts'
 
-function start(scope: Scope, file: string): ChildProcess {
-  const child = fork(fileURLToPath(new URL(file, import.meta.url)), {
+function start(scope: Scope, file: URL): ChildProcess {
+  const child = fork(file, {
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   })
   atEnd(scope, () => child.kill('SIGKILL'))
@@ -20,7 +19,7 @@ function start(scope: Scope, file: string): ChildProcess {
 
 /** A process that loads a server when told to. */
 export function startLoader(scope: Scope): (order: LoadOrder) => Promise<LoadResult> {
-  const child = start(scope, './http-load.ts')
+  const child = start(scope, new URL('./http-load.ts', import.meta.url))
   return async (order) => {
     child.send(order)
     const [result] = (await once(child, 'message')) as [LoadResult]
@@ -30,7 +29,9 @@ export function startLoader(scope: Scope): (order: LoadOrder) => Promise<LoadRes
 
 /** A `node:http` server that parses the JSON and answers 202; its port. */
 export async function startBare(scope: Scope): Promise<number> {
-  const [port] = (await once(start(scope, './bare-server.ts'), 'message')) as [number]
+  const [port] = (await once(start(scope, new URL('./bare-server.ts', import.meta.url)), 'message')) as [
+    number,
+  ]
   return port
 }
 
