@@ -165,9 +165,8 @@ async function dialWritable(address: PostgresAddress, endMs: number, onConnect: 
     return chosen
   } catch (error) {
     const reasons = error instanceof AggregateError ? error.errors : [error]
-    throw new StoreUnavailable(reasons.map((reason: Error) => reason.message).join('; '), {
-      cause: reasons[0],
-    })
+    const said = reasons.map((reason: Error) => reason.message).join('; ')
+    throw new StoreUnavailable(`no database that can be written to: ${said}`, { cause: reasons[0] })
   }
 }
 

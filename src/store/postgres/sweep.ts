@@ -45,8 +45,9 @@ async function expire(database: Database): Promise<boolean> {
 }
 
 async function cancelGoneApps(database: Database): Promise<boolean> {
-  const text = `select app_id, status from postern.app
-    where status = 'deleted' or (status = 'disabled' and status_at <= ${clockMs('$1')} - ${heldDays * dayMs})`
+  const text = `select app_id, status from postern.app a
+    where status = 'deleted' or (status = 'disabled' and status_at <= ${clockMs('$1')} - ${heldDays * dayMs}
+      and exists (select from postern.queue q where q.state = 0 and q.lost < 2 and q.app_id = a.app_id))`
   const gone = await ask<{ app_id: AppId; status: string }>(database, text, [database.clock.offsetMs])
   let cancelled = 0
   for (const { app_id, status } of gone)
