@@ -1,6 +1,6 @@
 /** What is true of a database on a PostgreSQL server: its schema, its TLS, what lies in its tables. */
 import assert from 'node:assert/strict'
-import { chownSync, copyFileSync } from 'node:fs'
+import { chmodSync, chownSync, copyFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
@@ -124,6 +124,7 @@ test('TLS to the database: a certificate that does not verify is refused', async
   const folder = makeCluster(t)
   for (const name of ['localhost.cert.pem', 'localhost.key.pem']) {
     copyFileSync(fileURLToPath(new URL(`../support/tls/${name}`, import.meta.url)), join(folder, name))
+    chmodSync(join(folder, name), 0o600)
     if (process.getuid?.() === 0) chownSync(join(folder, name), 65_534, 65_534)
   }
   const { port } = await startCluster(t, folder, {
