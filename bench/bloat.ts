@@ -33,14 +33,18 @@ export async function run(scope: Scope): Promise<void> {
   const senders = await makeSenders(store, 100)
   const written = async () =>
     Number((await runSql<{ n: string }>(server.url, "select pg_current_wal_lsn() - '0/0' as n"))[0]?.n)
-  const marks: { finished: number; claimMs: number; walBytes: number; sizes: Size[] }[] = []
+  const marks: { finished: number; claimMs: number; perSecond: number; walBytes: number; sizes: Size[] }[] =
+    []
   for (let step = 1; step <= steps; step++) {
     const before = await written()
+    const begunMs = performance.now()
     const claimMs = await pass(store, Math.ceil(emails / steps), () => enqueueNext(store, senders))
+    const perSecond = (emails / steps / (performance.now() - begunMs)) * 1000
     const walBytes = ((await written()) - before) / (emails / steps)
     marks.push({
       finished: (emails / steps) * step,
       claimMs,
+      perSecond,
       walBytes,
       sizes: await runSql<Size>(server.url, sizes),
     })
@@ -52,9 +56,10 @@ export async function run(scope: Scope): Promise<void> {
     'bloat',
     {
       'MiB of table + indexes, and the median claim of 64, after so many emails': {
-        columns: ['finished', 'claim ms', 'WAL bytes an email', ...tables],
-        rows: marks.map(({ finished, claimMs, walBytes, sizes: each }) => [
+        columns: ['finished', 'a second', 'claim ms', 'WAL bytes an email', ...tables],
+        rows: marks.map(({ finished, claimMs, perSecond, walBytes, sizes: each }) => [
           count(finished),
+          count(perSecond),
           claimMs.toFixed(2),
           count(walBytes),
           ...tables.map((name) => mebibytes(each.find((size) => size.relname === name))),

@@ -1,7 +1,7 @@
 /** `npm run bench -- [NAME…]`: runs the named benchmarks, or all that take a few minutes together. */
-import type { atEnd } from '../test/support/temporary.ts'
+import type { Scope } from '../test/support/temporary.ts'
 
-type Suite = { readonly run: (scope: Parameters<typeof atEnd>[0]) => Promise<void> }
+type Suite = { readonly run: (scope: Scope) => Promise<void> }
 
 const suites: Record<string, () => Promise<Suite>> = {
   accept: () => import('./accept.ts'),

@@ -227,7 +227,7 @@ test('4: the email is sent for the app that owns the key', async () => {
   assert.match((await captured(to)).subject, /Other App/)
 })
 
-test('4: any other path is 404, another method 405 with Allow', async () => {
+test('4: every other path is 404, another method 405 with Allow', async () => {
   for (const path of ['/', '/v1', '/v1/email/', '/v2/email', '/v1/emails', '/livez']) {
     const response = await fetch(`${service.urls.api}${path}`, { method: 'POST', body: '{}' })
     assert.equal(response.status, 404, path)

@@ -29,18 +29,23 @@ async function openFor(t: TestContext, env: Variables): Promise<Store> {
   return store
 }
 
+/** Three API processes of one service. */
+async function startApis(t: TestContext, more: Variables) {
+  const first = await startServe(t, { ...more, POSTERN_ROLES: 'api' })
+  return [first, await spawnServe(t, first.env), await spawnServe(t, first.env)] as const
+}
+
 const emails = Number(process.env.POSTERN_CLUSTER_EMAILS ?? 50_000)
 
 test(`three API processes and three workers, workers killed: ${emails} emails delivered, limits exact`, async (t) => {
   const database = await startPostgres(t)
   const { received, port } = await startSmtpServer(t)
-  const first = await startServe(t, {
+  const apis = await startApis(t, {
     POSTERN_DATABASE_URL: database.url,
     POSTERN_SMTP_URL: `smtp://127.0.0.1:${port}`,
-    POSTERN_ROLES: 'api',
   })
+  const [first] = apis
   await posternJson(first.env, ['app', 'update', 'acme', '--daily', String(emails)])
-  const apis = [first, await spawnServe(t, first.env), await spawnServe(t, first.env)]
   const workerEnv = { ...first.env, POSTERN_ROLES: 'worker' }
   const workers = await Promise.all([1, 2, 3].map(() => spawnServe(t, workerEnv)))
 
@@ -77,12 +82,11 @@ test(`three API processes and three workers, workers killed: ${emails} emails de
 
 test('the recipient limit is exact across three processes', async (t) => {
   const database = await startPostgres(t)
-  const first = await startServe(t, {
+  const apis = await startApis(t, {
     POSTERN_DATABASE_URL: database.url,
     POSTERN_SMTP_URL: 'smtp://127.0.0.1:1',
-    POSTERN_ROLES: 'api',
   })
-  const apis = [first, await spawnServe(t, first.env), await spawnServe(t, first.env)]
+  const [first] = apis
   const people = 200
   const tries = 6
   await posternJson(first.env, ['app', 'update', 'acme', '--recipient-per-hour', '2'])

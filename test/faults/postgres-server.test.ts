@@ -270,3 +270,23 @@ test('deleting an app while its outcomes are recorded: neither waits for the oth
     return (await store.queueGauge()).depth === 0
   })
 })
+
+test('row 14: claims that wait for a standby that is gone do not add up on the server', async (t) => {
+  const server = await startPostgres(t)
+  const store = await openAt(t, server.url)
+  const sender = await newSubject(store, 'a')
+  for (let i = 0; i < 3; i++) await store.enqueue(request(store, sender))
+  await runSql(server.url, "alter system set synchronous_standby_names = 'nobody'")
+  await runSql(server.url, 'select pg_reload_conf()')
+  await eventually(async () => {
+    const [row] = await runSql<{ synchronous_standby_names: string }>(
+      server.url,
+      'show synchronous_standby_names',
+    )
+    return row?.synchronous_standby_names === 'nobody'
+  })
+  for (let i = 0; i < 3; i++)
+    await assert.rejects(store.claimDue({ max: 1, perApp: 9, inHand: [] }), { name: 'StoreUnavailable' })
+  const waiting = await runSql(server.url, "select 1 from pg_stat_activity where wait_event = 'SyncRep'")
+  assert.equal(waiting.length, 1)
+})

@@ -119,8 +119,9 @@ export async function startCluster(
 }
 
 function childrenOf(pid: number): number[] {
-  const listed = spawnSync('pgrep', ['-P', String(pid)], { encoding: 'utf8' }).stdout
-  return listed.split('\n').filter(Boolean).map(Number)
+  // Without pgrep the postmaster alone is signalled; its processes end with it.
+  const { stdout } = spawnSync('pgrep', ['-P', String(pid)], { encoding: 'utf8' })
+  return (stdout ?? '').split('\n').filter(Boolean).map(Number)
 }
 
 function sendSignal(pid: number, signal: NodeJS.Signals): void {

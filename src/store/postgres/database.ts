@@ -3,6 +3,7 @@
  * that groups do not queue behind each other's locks; what is looked at and changed by operators;
  * and the worker's. None is made before it is used.
  */
+import { randomInt } from 'node:crypto'
 import { type ClockOffset, readOffset } from '../clock.ts'
 import type { PostgresAddress } from '../database-url.ts'
 import type { KeyedHash, KeyRing } from '../key-ring.ts'
@@ -44,9 +45,9 @@ export const writeSchema =
 
 type Parts = Pick<Database, 'ring' | 'keyedHash' | 'queueMax' | 'clock'>
 
-export function newDatabase(address: PostgresAddress, random: () => number, parts: Parts): Database {
+export function newDatabase(address: PostgresAddress, parts: Parts): Database {
   const connect = () => new Connection({ address })
-  const anySlot = () => Math.floor(random() * slotCount)
+  const anySlot = () => randomInt(slotCount)
   return {
     ...parts,
     lanes: Array.from({ length: laneCount }, () => ({ connection: connect(), slot: anySlot() })),
@@ -56,7 +57,7 @@ export function newDatabase(address: PostgresAddress, random: () => number, part
     upkeep: connect(),
     sql: writeSchema(address.schema),
     slot: anySlot(),
-    self: Math.floor(random() * 2 ** 31),
+    self: randomInt(2 ** 31),
   }
 }
 

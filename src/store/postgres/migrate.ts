@@ -1,7 +1,7 @@
 /**
- * Brings schema and functions up to date: each step is one transaction together with its version
- * row, under a lock that several processes starting at once share. Only forward: a program older
- * than the schema refuses and changes nothing.
+ * Brings schema and functions up to date, in one transaction under a lock that several processes
+ * starting at once share: a crash leaves what was there. Only forward: a program older than the
+ * schema refuses and changes nothing.
  */
 import { readFileSync } from 'node:fs'
 import { type KeyRing, openHashKey } from '../key-ring.ts'

@@ -1,5 +1,5 @@
 /**
- * The store for several machines: any number of processes on one database. Requests go in groups,
+ * The store for several machines: as many processes as you like on one database. Requests go in groups,
  * each group one call on a lane chosen by its app; claims, outcomes and upkeep have connections of
  * their own. Nothing is kept here that another process could make wrong: what is remembered either
  * never changes (the app of a key) or is checked by version in the transaction that uses it.
@@ -30,7 +30,6 @@ export type PostgresOptions = {
   readonly ring: KeyRing
   readonly queueMax: number
   readonly clock?: ClockOffset
-  readonly random?: () => number
   /** How many requests share a transaction at most (128). */
   readonly groupMax?: number
 }
@@ -50,7 +49,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
     const hashKey = await prepare(setup, address.schema, ring)
     const clock = new DatabaseClock(options.clock ?? newClockOffset())
     const parts = { ring, queueMax, clock, keyedHash: makeKeyedHash(hashKey) }
-    const database = newDatabase(address, options.random ?? Math.random, parts)
+    const database = newDatabase(address, parts)
     const bell = new Bell(address, options.listenAt ?? address)
     const store = new PostgresStore(database, bell, options.groupMax ?? usualGroupMax)
     await store.askClock()

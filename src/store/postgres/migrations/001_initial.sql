@@ -47,7 +47,7 @@ create table postern.idempotency (
   primary key (app_id, k)
 );
 
--- Counted in several rows, so that no two connections wait for one. What requests count stands in slot 0,
+-- Counted in several rows, so that connections seldom wait for one. What requests count stands in slot 0,
 -- written under the app's lock.
 create table postern.usage_day (
   app_id text collate "C" not null,
