@@ -4,9 +4,9 @@
  * does, and writes what came of it. What it decides is exact, since nothing else writes an app's
  * limits, idempotency keys and counts without its lock.
  */
-import { foldMailbox, limitAddress } from '../../email/email-address.ts'
 import type { AppId, EmailId, KeyId } from '../../email/id.ts'
 import { idempotencyMs } from '../bounds.ts'
+import { keyBucket, recipientNames } from '../bucket-names.ts'
 import { seal } from '../key-ring.ts'
 import type { EnqueueRequest, EnqueueResult } from '../store.ts'
 import type { Database, Lane } from './database.ts'
@@ -213,22 +213,22 @@ function toColumns({ keyedHash, ring }: Database, calls: readonly EnqueueCall[])
   const rows = calls.map(({ request, key: { keyId, appId } }) => {
     const app = appPlaces.get(appId) ?? 0
     const key = keys.place(keyId, app)
-    keyBuckets[key - 1] ??= buckets.place(keyedHash('key', keyId), app)
+    keyBuckets[key - 1] ??= buckets.place(keyBucket(keyId), app)
     const { verdict, idempotency } = request
     const admit = 'admit' in verdict ? verdict.admit : null
-    const to = admit?.content.to
+    const names = admit === null ? null : recipientNames(keyedHash, appId, admit.content.to)
     return [
       key,
       request.appVersion,
       'refuse' in verdict ? verdict.refuse : null,
-      to === undefined ? null : buckets.place(keyedHash('to', appId, limitAddress(to)), app),
-      to === undefined ? null : buckets.place(keyedHash('mailbox', appId, foldMailbox(to)), app),
+      names === null ? null : buckets.place(names.address, app),
+      names === null ? null : buckets.place(names.mailbox, app),
       idempotency === null ? null : idems.place(keyedHash('idempotency', appId, idempotency.key), app),
       idempotency === null ? null : keyedHash('body', appId, idempotency.bodyDigest),
       admit?.id ?? null,
       admit?.type ?? null,
       admit?.expiresAt ?? null,
-      to === undefined ? null : keyedHash('recipient', limitAddress(to)),
+      names?.recipient ?? null,
       admit === null ? null : seal(ring, `email ${admit.id}`, JSON.stringify(admit.content)),
     ]
   })

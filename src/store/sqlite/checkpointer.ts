@@ -1,40 +1,43 @@
 /**
  * The checkpointer thread: it copies the WAL into the database file beside the writer, so that no
  * commit has to wait for it (SQLite's own automatic checkpoint runs inside one).
- * A passive checkpoint never blocks. Where a steady load keeps it from catching up, so that the WAL
- * cannot start over, the few pages that a passive one left are copied under the writer's lock.
+ * A passive checkpoint never blocks, and never catches up with a writer that does not pause: the
+ * WAL would grow for as long as the load lasts. So the writer makes the last step itself, between
+ * two groups, when only few pages are left; its next commit then starts the WAL over.
  */
-import { parentPort, workerData } from 'node:worker_threads'
-import { Database, faultKind } from './database.ts'
+import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
+import { Database } from './database.ts'
 
 const everyMs = 250
 /** Of 4 KiB each: a WAL of 32 MiB. */
 const restartPages = 8192
+/** What the writer copies in a few milliseconds. */
+const lastStepPages = 512
+const roundsMax = 8
 
-/** Pages in the WAL, and how many of them are in the database file by now. */
-type Progress = { readonly log: number; readonly checkpointed: number }
+export type CheckpointerData = { readonly path: string; readonly writer: MessagePort }
 
-const checkpoint = (database: Database, mode: 'passive' | 'restart'): Progress =>
-  database.connection.prepare(`pragma wal_checkpoint(${mode})`).get() as Progress
-
-function copy(database: Database): void {
-  try {
-    const { log, checkpointed } = checkpoint(database, 'passive')
-    if (log > restartPages && checkpointed < log) checkpoint(database, 'restart')
-  } catch (error) {
-    if (faultKind(error) !== 'passing') throw error
+function copy(database: Database, writer: MessagePort): void {
+  let copied = 0
+  for (let round = 0; round < roundsMax; round++) {
+    const { log, checkpointed } = database.checkpoint()
+    if (log < restartPages) return
+    if (log - copied < lastStepPages) break
+    copied = checkpointed
   }
+  writer.postMessage('checkpoint')
 }
 
 function run(): void {
   const port = parentPort
   if (port === null) return
-  const { path } = workerData as { path: string }
+  const { path, writer } = workerData as CheckpointerData
   const database = new Database(path)
-  const timer = setInterval(() => copy(database), everyMs)
+  const timer = setInterval(() => copy(database, writer), everyMs)
   port.once('message', () => {
     clearInterval(timer)
     database.close()
+    writer.close()
     port.close()
   })
 }

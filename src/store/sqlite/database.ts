@@ -9,6 +9,9 @@ import { StoreUnavailable } from '../store.ts'
 /** How long a writer waits for another process's lock. */
 const busyTimeoutMs = 5000
 
+/** Pages in the WAL, and how many of them are in the database file by now. */
+type Progress = { readonly log: number; readonly checkpointed: number }
+
 /** A prepared-statement cache by text, over one connection. */
 export class Database {
   readonly connection: DatabaseSync
@@ -54,6 +57,16 @@ export class Database {
     } catch (error) {
       if (this.connection.isTransaction) this.sql('rollback').run()
       throw error
+    }
+  }
+
+  /** Copies pages of the WAL into the file, as many as it can without waiting for anyone. */
+  checkpoint(): Progress {
+    try {
+      return this.sql('pragma wal_checkpoint(passive)').get() as Progress
+    } catch (error) {
+      if (faultKind(error) !== 'passing') throw error
+      return { log: 0, checkpointed: 0 }
     }
   }
 

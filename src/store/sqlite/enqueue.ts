@@ -5,11 +5,11 @@
  */
 import type { App } from '../../email/app.ts'
 import type { KeyHash } from '../../email/delivery-key.ts'
-import { foldMailbox, limitAddress } from '../../email/email-address.ts'
 import type { AppId, EmailId, KeyId } from '../../email/id.ts'
 import { chargeLimit, keyLimit, type Limit, mailboxLimit, recipientLimit } from '../../email/limit.ts'
 import type { LimitHit } from '../../email/rejection.ts'
 import { idempotencyMs } from '../bounds.ts'
+import { keyBucket, type RecipientNames, recipientNames } from '../bucket-names.ts'
 import { seal } from '../key-ring.ts'
 import type { EnqueueRequest, EnqueueResult, NewEmail } from '../store.ts'
 import type { CachedKey, WriteTransaction } from './write-transaction.ts'
@@ -23,7 +23,7 @@ export function enqueue(tx: WriteTransaction, request: EnqueueRequest): EnqueueR
   const { key, app } = sender
   if (request.appVersion !== app.version) return { kind: 'judge_again', app }
   noteUse(tx, key)
-  const keyHit = charge(tx, [[tx.writer.keyedHash('key', key.keyId), keyLimit(app.settings.limits)]])
+  const keyHit = charge(tx, [[keyBucket(key.keyId), keyLimit(app.settings.limits)]])
   if (keyHit !== null) return refuseLimit(tx, app.id, 'key_rate_limited', keyHit)
   const replay = findReplay(tx, app.id, request)
   if (replay !== null) return replay
@@ -43,14 +43,15 @@ function admit(tx: WriteTransaction, app: App, email: NewEmail, idempotency: Ide
   }
   const accepted = tx.usage(app.id, 'accepted')
   const dayFull = accepted >= app.settings.limits.daily
-  const recipientHit = charge(tx, recipientBuckets(tx, app, email), !dayFull)
+  const names = recipientNames(tx.writer.keyedHash, app.id, email.content.to)
+  const recipientHit = charge(tx, recipientBuckets(app, names), !dayFull)
   if (recipientHit !== null) return refuseLimit(tx, app.id, 'recipient_rate_limited', recipientHit)
   if (dayFull) {
     const retryAfterMs = (tx.day + 1) * dayS * 1000 - tx.nowMs
     const hit = { quota: app.settings.limits.daily, windowS: dayS, retryAfterMs }
     return refuseLimit(tx, app.id, 'daily_limit_reached', hit)
   }
-  insert(tx, app.id, email)
+  insert(tx, app.id, email, names.recipient)
   if (idempotency !== null) {
     const k = tx.writer.keyedHash('idempotency', app.id, idempotency.key)
     const values = [k, bodyHash(tx, app.id, idempotency), email.id, tx.nowMs] as const
@@ -61,9 +62,8 @@ function admit(tx: WriteTransaction, app: App, email: NewEmail, idempotency: Ide
   return { kind: 'queued', emailId: email.id }
 }
 
-function insert(tx: WriteTransaction, appId: AppId, email: NewEmail): void {
+function insert(tx: WriteTransaction, appId: AppId, email: NewEmail, recipient: string): void {
   const { id, type, expiresAt, content } = email
-  const recipient = tx.writer.keyedHash('recipient', limitAddress(content.to))
   tx.sql("insert into queue values (?, ?, ?, 0, 0, 0, 0, ?, ?, ?, 0, ?, '[]')").run(
     id,
     appId,
@@ -131,13 +131,10 @@ function charge(tx: WriteTransaction, buckets: readonly Bucket[], keep = true): 
   return null
 }
 
-function recipientBuckets(tx: WriteTransaction, app: App, email: NewEmail): readonly Bucket[] {
-  const { to } = email.content
-  return [
-    [tx.writer.keyedHash('to', app.id, limitAddress(to)), recipientLimit(app.settings.limits)],
-    [tx.writer.keyedHash('mailbox', app.id, foldMailbox(to)), mailboxLimit(app.settings.limits)],
-  ]
-}
+const recipientBuckets = (app: App, { address, mailbox }: RecipientNames): readonly Bucket[] => [
+  [address, recipientLimit(app.settings.limits)],
+  [mailbox, mailboxLimit(app.settings.limits)],
+]
 
 type LimitRefusal = 'key_rate_limited' | 'recipient_rate_limited' | 'daily_limit_reached'
 

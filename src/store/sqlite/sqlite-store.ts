@@ -5,16 +5,17 @@
  */
 import { statfsSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { Worker } from 'node:worker_threads'
+import { MessageChannel, Worker } from 'node:worker_threads'
 import { type ClockOffset, newClockOffset, readClock } from '../clock.ts'
 import { GroupedCalls, type Settled } from '../grouped-calls.ts'
 import { type KeyedHash, type KeyRing, makeKeyedHash, openHashKey } from '../key-ring.ts'
 import { type Finding, type Store, StoreUnavailable } from '../store.ts'
+import type { CheckpointerData } from './checkpointer.ts'
 import { Database } from './database.ts'
 import { migrate } from './migrate.ts'
 import type { Answer, Arguments, Call, OperationName } from './operations.ts'
 import * as reads from './reads.ts'
-import type { Answered, FromWriter, ToWriter, WriterData } from './writer.ts'
+import type { Answered, FromWriter, ToWriter, WriterData, WriterOptions } from './writer.ts'
 
 export type SqliteOptions = {
   readonly path: string
@@ -79,9 +80,14 @@ class SqliteStore implements Store {
     this.#clock = data.clock
     this.#keyedHash = makeKeyedHash(Buffer.from(data.hashKey))
     this.#reader = new Database(options.path, { readOnly: true })
-    this.#writer = new Worker(new URL('./writer.ts', import.meta.url), { workerData: data })
+    const between = new MessageChannel()
+    this.#writer = new Worker(new URL('./writer.ts', import.meta.url), {
+      workerData: { ...data, checkpointer: between.port1 } satisfies WriterOptions,
+      transferList: [between.port1],
+    })
     this.#checkpointer = new Worker(new URL('./checkpointer.ts', import.meta.url), {
-      workerData: { path: options.path },
+      workerData: { path: options.path, writer: between.port2 } satisfies CheckpointerData,
+      transferList: [between.port2],
     })
     this.#writer.on('message', (message: FromWriter) => {
       this.#groups.get(message.group)?.(message.answers)

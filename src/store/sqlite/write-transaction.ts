@@ -39,13 +39,17 @@ export type Writer = {
   dataVersion: number
 }
 
+/** One app's count of one thing today: what is stored, once it was looked at, and what came on top. */
+type Counted = { readonly appId: AppId; readonly what: string; stored: number | null; by: number }
+
 const dayMs = 86_400_000
 
 export class WriteTransaction {
   readonly writer: Writer
   readonly nowMs: number
   readonly #rates = new Map<string, { tatUs: number; changed: boolean }>()
-  readonly #usage = new Map<string, { appId: AppId; what: string; by: number }>()
+  readonly #usage = new Map<string, Counted>()
+  #depth: number | null = null
   #depthBy = 0
 
   /** Call it inside an open transaction: what another process changed is forgotten here. */
@@ -104,23 +108,31 @@ export class WriteTransaction {
 
   /** Today's count, as it will be at the end of this transaction. */
   usage(appId: AppId, what: string): number {
-    const stored = this.sql('select n from usage_day where app_id = ? and day = ? and what = ?').get(
-      appId,
-      this.day,
-      what,
+    const counted = this.#counted(appId, what)
+    counted.stored ??= Number(
+      this.sql('select n from usage_day where app_id = ? and day = ? and what = ?').get(appId, this.day, what)
+        ?.n ?? 0,
     )
-    return Number(stored?.n ?? 0) + (this.#usage.get(`${appId} ${what}`)?.by ?? 0)
+    return counted.stored + counted.by
   }
 
   count(appId: AppId, what: string, by = 1): void {
+    this.#counted(appId, what).by += by
+  }
+
+  #counted(appId: AppId, what: string): Counted {
     const key = `${appId} ${what}`
-    const counted = this.#usage.get(key)
-    if (counted === undefined) this.#usage.set(key, { appId, what, by })
-    else counted.by += by
+    let counted = this.#usage.get(key)
+    if (counted === undefined) {
+      counted = { appId, what, stored: null, by: 0 }
+      this.#usage.set(key, counted)
+    }
+    return counted
   }
 
   get depth(): number {
-    return Number(this.sql('select n from queue_depth').get()?.n) + this.#depthBy
+    this.#depth ??= Number(this.sql('select n from queue_depth').get()?.n)
+    return this.#depth + this.#depthBy
   }
 
   changeDepth(by: number): void {
@@ -133,6 +145,7 @@ export class WriteTransaction {
       if (bucket.changed) this.sql('insert or replace into rate values (?, ?)').run(k, bucket.tatUs)
     }
     for (const { appId, what, by } of this.#usage.values()) {
+      if (by === 0) continue
       this.sql(
         'insert into usage_day values (?, ?, ?, ?) on conflict (app_id, day, what) do update set n = n + excluded.n',
       ).run(appId, this.day, what, by)

@@ -7,7 +7,7 @@
  * nothing is tried again on this connection: whether the last fsync held cannot be known, and the
  * process must start anew from what is on disk.
  */
-import { parentPort, workerData } from 'node:worker_threads'
+import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import { type ClockOffset, readClock } from '../clock.ts'
 import { type KeyRing, makeKeyedHash } from '../key-ring.ts'
 import { Database, faultKind } from './database.ts'
@@ -21,6 +21,9 @@ export type WriterData = {
   readonly queueMax: number
   readonly clock: ClockOffset
 }
+
+/** With where the checkpointer asks for the last step of a checkpoint. */
+export type WriterOptions = WriterData & { readonly checkpointer: MessagePort }
 
 /** The answer to one call; `fault` tells what an error means. */
 export type Answered =
@@ -64,10 +67,13 @@ function runGroup(writer: Writer, calls: readonly Call[]): Answered[] {
 function serve(): void {
   const port = parentPort
   if (port === null) return
-  const writer = openWriter(workerData as WriterData)
+  const { checkpointer, ...data } = workerData as WriterOptions
+  const writer = openWriter(data)
+  checkpointer.on('message', () => writer.database.checkpoint())
   port.on('message', (message: ToWriter) => {
     if (message === 'close') {
       writer.database.close()
+      checkpointer.close()
       port.close()
       return
     }
