@@ -2,10 +2,10 @@
  * The checkpointer thread: it copies the WAL into the database file beside the writer, so that no
  * commit has to wait for it (SQLite's own automatic checkpoint runs inside one).
  * A passive checkpoint never blocks, and never catches up with a writer that does not pause: the
- * WAL would grow for as long as the load lasts. So the writer makes the last step itself, between
- * two groups, when only few pages are left; its next commit then starts the WAL over.
+ * WAL would grow for as long as the load lasts. So the writer makes the last step itself, after a
+ * group, when only few pages are left; its next commit then starts the WAL over.
  */
-import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
+import { parentPort, workerData } from 'node:worker_threads'
 import { Database } from './database.ts'
 
 const everyMs = 250
@@ -15,9 +15,12 @@ const restartPages = 8192
 const lastStepPages = 512
 const roundsMax = 8
 
-export type CheckpointerData = { readonly path: string; readonly writer: MessagePort }
+/** Shared between two threads: 1 where the writer is to make the last step of a checkpoint. */
+export type LastStep = Int32Array<SharedArrayBuffer>
+export type CheckpointerData = { readonly path: string; readonly lastStep: LastStep }
 
-function copy(database: Database, writer: MessagePort): void {
+function copy(database: Database, lastStep: LastStep): void {
+  if (Atomics.load(lastStep, 0) === 1) return // only one connection can checkpoint at a time
   let copied = 0
   for (let round = 0; round < roundsMax; round++) {
     const { log, checkpointed } = database.checkpoint()
@@ -25,19 +28,18 @@ function copy(database: Database, writer: MessagePort): void {
     if (log - copied < lastStepPages) break
     copied = checkpointed
   }
-  writer.postMessage('checkpoint')
+  Atomics.store(lastStep, 0, 1)
 }
 
 function run(): void {
   const port = parentPort
   if (port === null) return
-  const { path, writer } = workerData as CheckpointerData
+  const { path, lastStep } = workerData as CheckpointerData
   const database = new Database(path)
-  const timer = setInterval(() => copy(database, writer), everyMs)
+  const timer = setInterval(() => copy(database, lastStep), everyMs)
   port.once('message', () => {
     clearInterval(timer)
     database.close()
-    writer.close()
     port.close()
   })
 }

@@ -5,7 +5,7 @@
  */
 import { statfsSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { MessageChannel, Worker } from 'node:worker_threads'
+import { Worker } from 'node:worker_threads'
 import { type ClockOffset, newClockOffset, readClock } from '../clock.ts'
 import { GroupedCalls, type Settled } from '../grouped-calls.ts'
 import { type KeyedHash, type KeyRing, makeKeyedHash, openHashKey } from '../key-ring.ts'
@@ -15,7 +15,7 @@ import { Database } from './database.ts'
 import { migrate } from './migrate.ts'
 import type { Answer, Arguments, Call, OperationName } from './operations.ts'
 import * as reads from './reads.ts'
-import type { Answered, FromWriter, ToWriter, WriterData, WriterOptions } from './writer.ts'
+import type { Answered, FromWriter, ToWriter, WriterData } from './writer.ts'
 
 export type SqliteOptions = {
   readonly path: string
@@ -40,6 +40,7 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
     hashKey,
     queueMax: options.queueMax,
     clock,
+    lastStep: new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT)),
   }
   return new SqliteStore(options, data)
 }
@@ -80,14 +81,9 @@ class SqliteStore implements Store {
     this.#clock = data.clock
     this.#keyedHash = makeKeyedHash(Buffer.from(data.hashKey))
     this.#reader = new Database(options.path, { readOnly: true })
-    const between = new MessageChannel()
-    this.#writer = new Worker(new URL('./writer.ts', import.meta.url), {
-      workerData: { ...data, checkpointer: between.port1 } satisfies WriterOptions,
-      transferList: [between.port1],
-    })
+    this.#writer = new Worker(new URL('./writer.ts', import.meta.url), { workerData: data })
     this.#checkpointer = new Worker(new URL('./checkpointer.ts', import.meta.url), {
-      workerData: { path: options.path, writer: between.port2 } satisfies CheckpointerData,
-      transferList: [between.port2],
+      workerData: { path: data.path, lastStep: data.lastStep } satisfies CheckpointerData,
     })
     this.#writer.on('message', (message: FromWriter) => {
       this.#groups.get(message.group)?.(message.answers)

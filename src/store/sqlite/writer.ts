@@ -7,9 +7,10 @@
  * nothing is tried again on this connection: whether the last fsync held cannot be known, and the
  * process must start anew from what is on disk.
  */
-import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
+import { parentPort, workerData } from 'node:worker_threads'
 import { type ClockOffset, readClock } from '../clock.ts'
 import { type KeyRing, makeKeyedHash } from '../key-ring.ts'
+import type { LastStep } from './checkpointer.ts'
 import { Database, faultKind } from './database.ts'
 import { type Call, perform } from './operations.ts'
 import { type Writer, WriteTransaction } from './write-transaction.ts'
@@ -20,10 +21,8 @@ export type WriterData = {
   readonly hashKey: Uint8Array
   readonly queueMax: number
   readonly clock: ClockOffset
+  readonly lastStep: LastStep
 }
-
-/** With where the checkpointer asks for the last step of a checkpoint. */
-export type WriterOptions = WriterData & { readonly checkpointer: MessagePort }
 
 /** The answer to one call; `fault` tells what an error means. */
 export type Answered =
@@ -67,18 +66,20 @@ function runGroup(writer: Writer, calls: readonly Call[]): Answered[] {
 function serve(): void {
   const port = parentPort
   if (port === null) return
-  const { checkpointer, ...data } = workerData as WriterOptions
+  const data = workerData as WriterData
   const writer = openWriter(data)
-  checkpointer.on('message', () => writer.database.checkpoint())
   port.on('message', (message: ToWriter) => {
     if (message === 'close') {
       writer.database.close()
-      checkpointer.close()
       port.close()
       return
     }
     const answer: FromWriter = { group: message.group, answers: runGroup(writer, message.calls) }
     port.postMessage(answer)
+    if (Atomics.load(data.lastStep, 0) === 1) {
+      writer.database.checkpoint()
+      Atomics.store(data.lastStep, 0, 0)
+    }
   })
 }
 
