@@ -11,7 +11,11 @@ import type { KeyedHash } from './key-ring.ts'
 export const keyBucket = (keyId: KeyId): string => keyId
 
 /** `recipient` names the address alone; the buckets `mailbox` and `address` are its app's. */
-export type RecipientNames = { readonly recipient: string; readonly mailbox: string; readonly address: string }
+export type RecipientNames = {
+  readonly recipient: string
+  readonly mailbox: string
+  readonly address: string
+}
 
 /** Of base64url: 66 bits, which is plenty among the addresses of one mailbox. */
 const suffixLength = 11

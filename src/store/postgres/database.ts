@@ -10,7 +10,7 @@ import type { KeyedHash, KeyRing } from '../key-ring.ts'
 import { Connection } from './connection.ts'
 
 /** Groups under way at once in one process. More of them shared by the same apps would only wait. */
-const laneCount = 4
+const laneCount = 2
 
 const slowMs = 500
 

@@ -23,12 +23,13 @@ export const enqueueFunction = sqlFunction(
     p_buckets text[], p_bucket_app int[], p_idems text[], p_idem_app int[],
     p_key_at int[], p_versions bigint[], p_refusals text[], p_to_at int[], p_mailbox_at int[],
     p_idem_at int[], p_bodies text[],
-    p_ids text[], p_types text[], p_expiries bigint[], p_recipients text[], p_sealed bytea[])
+    p_ids text[], p_types text[], p_expiries bigint[], p_recipients text[],
+    p_sealed_from int[], p_sealed_bytes int[], p_sealed bytea)
   returns table (kind text, email_id text, quota bigint, retry_after_us bigint)`,
   `declare
   now_us bigint; now_ms bigint; today bigint; room bigint; admitted int := 0;
   versions bigint[]; key_quotas bigint[]; recipient_quotas bigint[]; dailies bigint[]; accepted bigint[];
-  key_ok boolean[]; tats bigint[]; charged boolean[]; idem_bodies text[]; idem_ids text[]; idem_new boolean[];
+  key_ok boolean[]; tats bigint[]; bucket_new boolean[]; charged boolean[]; idem_bodies text[]; idem_ids text[]; idem_new boolean[];
   kinds text[]; ids text[]; quotas bigint[]; retries bigint[];
   a int; k int; b int; m int; d int; key_step bigint; to_step bigint; box_step bigint;
   t bigint; box_t bigint; late bigint; box_late bigint;
@@ -49,8 +50,9 @@ begin
   key_ok := array(select exists (select from postern.delivery_key d where d.key_id = u.id
       and d.revoked_at is null and (d.expires_at is null or d.expires_at > now_ms))
     from unnest(p_keys) with ordinality u(id, n) order by u.n);
-  tats := array(select coalesce((select r.tat from postern.rate r where r.app_id = p_apps[u.a] and r.k = u.k), 0)
-    from unnest(p_buckets, p_bucket_app) with ordinality u(k, a, n) order by u.n);
+  select array_agg(coalesce(r.tat, 0) order by u.n), array_agg(r.tat is null order by u.n) into tats, bucket_new
+    from unnest(p_buckets, p_bucket_app) with ordinality u(k, a, n)
+    left join postern.rate r on r.app_id = p_apps[u.a] and r.k = u.k;
   select array_agg(i.body order by u.n), array_agg(i.email_id order by u.n) into idem_bodies, idem_ids
     from unnest(p_idems, p_idem_app) with ordinality u(k, a, n)
     left join postern.idempotency i on i.app_id = p_apps[u.a] and i.k = u.k and i.at > now_ms - ${idempotencyMs};
@@ -115,7 +117,11 @@ begin
   end loop;
 
   insert into postern.rate
-    select p_apps[u.a], u.k, u.tat from unnest(p_buckets, p_bucket_app, tats, charged) u(k, a, tat, charged) where u.charged
+    select p_apps[u.a], u.k, u.tat from unnest(p_buckets, p_bucket_app, tats, charged, bucket_new) u(k, a, tat, charged, fresh)
+    where u.charged and u.fresh;
+  insert into postern.rate
+    select p_apps[u.a], u.k, u.tat from unnest(p_buckets, p_bucket_app, tats, charged, bucket_new) u(k, a, tat, charged, fresh)
+    where u.charged and not u.fresh
     on conflict (app_id, k) do update set tat = excluded.tat;
   update postern.delivery_key set last_used_at = now_ms
     where key_id = any(array(select p_keys[u.k] from unnest(p_key_bucket) with ordinality u(b, k) where charged[u.b]))
@@ -126,8 +132,9 @@ begin
       from unnest(kinds, p_key_at, p_ids, p_types, p_expiries, p_recipients) u(kind, k, id, type, expires_at, recipient)
       where u.kind = 'queued';
     insert into postern.sealed
-      select u.id, p_apps[p_key_app[u.k]], u.body
-      from unnest(kinds, p_key_at, p_ids, p_sealed) u(kind, k, id, body) where u.kind = 'queued';
+      select u.id, p_apps[p_key_app[u.k]], substring(p_sealed from u.first for u.bytes)
+      from unnest(kinds, p_key_at, p_ids, p_sealed_from, p_sealed_bytes) u(kind, k, id, first, bytes)
+      where u.kind = 'queued';
     insert into postern.idempotency
       select p_apps[u.a], u.k, u.body, u.id, now_ms
       from unnest(p_idems, p_idem_app, idem_bodies, idem_ids, idem_new) u(k, a, body, id, fresh) where u.fresh
@@ -147,7 +154,7 @@ end`,
   lockTimeout,
 )
 
-const parameters = Array.from({ length: 23 }, (_, index) => `$${index + 1}`).join(', ')
+const parameters = Array.from({ length: 25 }, (_, index) => `$${index + 1}`).join(', ')
 const enqueueCall = `select * from ${enqueueFunction.name}(${parameters})`
 
 type Decision = {
@@ -204,12 +211,16 @@ class Distinct {
   }
 }
 
+const noBytes = Buffer.alloc(0)
+
 /** The function's arrays: what several requests share stands once, requests refer to its position. */
 function toColumns({ keyedHash, ring }: Database, calls: readonly EnqueueCall[]): unknown[] {
   const apps = [...new Set(calls.map(({ key }) => key.appId))]
   const appPlaces = new Map(apps.map((app, index) => [app, index + 1]))
   const [keys, buckets, idems] = [new Distinct(), new Distinct(), new Distinct()]
   const keyBuckets: number[] = []
+  const sealed: Buffer[] = []
+  let sealedBytes = 0
   const rows = calls.map(({ request, key: { keyId, appId } }) => {
     const app = appPlaces.get(appId) ?? 0
     const key = keys.place(keyId, app)
@@ -217,6 +228,10 @@ function toColumns({ keyedHash, ring }: Database, calls: readonly EnqueueCall[])
     const { verdict, idempotency } = request
     const admit = 'admit' in verdict ? verdict.admit : null
     const names = admit === null ? null : recipientNames(keyedHash, appId, admit.content.to)
+    const body = admit === null ? noBytes : seal(ring, `email ${admit.id}`, JSON.stringify(admit.content))
+    const from = sealedBytes + 1
+    sealed.push(body)
+    sealedBytes += body.length
     return [
       key,
       request.appVersion,
@@ -229,10 +244,11 @@ function toColumns({ keyedHash, ring }: Database, calls: readonly EnqueueCall[])
       admit?.type ?? null,
       admit?.expiresAt ?? null,
       names?.recipient ?? null,
-      admit === null ? null : seal(ring, `email ${admit.id}`, JSON.stringify(admit.content)),
+      from,
+      body.length,
     ]
   })
-  const columns = Array.from({ length: 12 }, (_, index) => rows.map((row) => row[index] ?? null))
+  const columns = Array.from({ length: 13 }, (_, index) => rows.map((row) => row[index] ?? null))
   const shared = [
     apps,
     keys.values,
@@ -243,5 +259,5 @@ function toColumns({ keyedHash, ring }: Database, calls: readonly EnqueueCall[])
     idems.values,
     idems.apps,
   ]
-  return [...shared, ...columns]
+  return [...shared, ...columns, Buffer.concat(sealed)]
 }
