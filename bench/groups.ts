@@ -9,7 +9,8 @@ import { databaseAt } from '../test/support/database.ts'
 import { startPostgres } from '../test/support/postgres.ts'
 import { newRing } from '../test/support/service.ts'
 import { atEnd, type Scope } from '../test/support/temporary.ts'
-import { interleave, rate, report, standingsTable } from './measure.ts'
+import { rate } from './loop.ts'
+import { interleave, report, standingsTable } from './measure.ts'
 import { enqueueNext, makeSenders } from './senders.ts'
 
 const clients = 256

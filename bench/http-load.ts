@@ -1,36 +1,25 @@
 /**
- * The load, as a process of its own: so many clients, each with one kept-alive connection. Closed
- * loop (the next request after the answer) or open loop (at a fixed rate whatever the answers do;
- * latency counts from when a request was due, so that a stall is not hidden by those it held up).
- * Each request has a new recipient and a new Idempotency-Key.
+ * The load over HTTP, as a process of its own: each client has one kept-alive connection, each
+ * request a new recipient and a new Idempotency-Key. Raw sockets, since a client library would take
+ * more of the machine than a small server does.
  */
 import { connect, type Socket } from 'node:net'
+import { type LoopOrder, runLoop } from './loop.ts'
 
-export type LoadOrder = {
-  readonly port: number
+export type LoadOrder = LoopOrder & {
+  /** Servers that take turns: client by client. */
+  readonly ports: readonly number[]
+  /** Keys that take turns: request by request. */
   readonly keys: readonly string[]
-  readonly clients: number
-  readonly ms: number
-  /** Requests a second in an open loop; null for a closed one. */
-  readonly rate: number | null
-  readonly serial: number
-}
-
-export type LoadResult = {
-  readonly perSecond: number
-  readonly statuses: Readonly<Record<string, number>>
-  readonly p50Ms: number
-  readonly p99Ms: number
-  readonly maxMs: number
 }
 
 const recipients = 1_000_000
 
-function requestText({ keys }: LoadOrder, n: number): string {
+function requestText(keys: readonly string[], n: number): string {
   const key = keys[n % keys.length] ?? ''
   const token = n.toString(36).padStart(43, 'x')
-  const expiresAt = '2099-01-01T00:00:00Z'
   const url = `https://app.acme.test/auth/magic?token=${token}`
+  const expiresAt = new Date(Date.now() + 3_600_000).toISOString()
   const body = `{"to":"person${n % recipients}@example.com","type":"magic_link","url":"${url}","expiresAt":"${expiresAt}"}`
   return `POST /v1/email HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\nIdempotency-Key: bench-${n}\r\nContent-Length: ${body.length}\r\n\r\n${body}`
 }
@@ -77,40 +66,11 @@ class Client {
   }
 }
 
-async function run(order: LoadOrder): Promise<LoadResult> {
-  const clients = await Promise.all(Array.from({ length: order.clients }, () => Client.open(order.port)))
-  const statuses: Record<string, number> = {}
-  const latencies: number[] = []
-  const state = { n: order.serial, offered: 0 }
-  const begunMs = performance.now()
-  const endMs = begunMs + order.ms
-  const one = async (client: Client, dueMs: number) => {
-    const status = await client.ask(requestText(order, state.n++))
-    statuses[status] = (statuses[status] ?? 0) + 1
-    latencies.push(performance.now() - dueMs)
-  }
-  const { rate } = order
-  const work = async (client: Client) => {
-    while (performance.now() < endMs) {
-      if (rate === null) {
-        await one(client, performance.now())
-        continue
-      }
-      const dueMs = begunMs + (state.offered++ * 1000) / rate
-      const waitMs = dueMs - performance.now()
-      if (waitMs > 0) await new Promise((resolve) => setTimeout(resolve, waitMs))
-      await one(client, dueMs)
-    }
-  }
-  await Promise.all(clients.map(work))
-  const seconds = (performance.now() - begunMs) / 1000
-  for (const client of clients) client.close()
-  latencies.sort((a, b) => a - b)
-  const at = (share: number) =>
-    latencies[Math.min(latencies.length - 1, Math.floor(latencies.length * share))] ?? 0
-  return { perSecond: latencies.length / seconds, statuses, p50Ms: at(0.5), p99Ms: at(0.99), maxMs: at(1) }
-}
-
 process.on('message', async (order: LoadOrder) => {
-  process.send?.(await run(order))
+  const { ports, keys } = order
+  const opening = Array.from({ length: order.clients }, (_, n) => Client.open(ports[n % ports.length] ?? 0))
+  const clients = await Promise.all(opening)
+  const ask = (client: number, n: number) => clients[client]?.ask(requestText(keys, n)) ?? Promise.reject()
+  process.send?.(await runLoop(order, ask))
+  for (const client of clients) client.close()
 })

@@ -5,6 +5,7 @@ type Suite = { readonly run: (scope: Scope) => Promise<void> }
 
 const suites: Record<string, () => Promise<Suite>> = {
   accept: () => import('./accept.ts'),
+  drain: () => import('./drain.ts'),
   groups: () => import('./groups.ts'),
   bloat: () => import('./bloat.ts'),
 }

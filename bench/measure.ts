@@ -3,7 +3,7 @@
  * the machine does meets all of them alike; what counts is the median of the rounds, and how it
  * stands to the first contender's.
  */
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { availableParallelism, cpus, totalmem } from 'node:os'
 
 export type Contender = {
@@ -33,35 +33,16 @@ export async function interleave(contenders: readonly Contender[], rounds: numbe
   }))
 }
 
-/** Runs `work` on so many clients for so long: how many a second were done. */
-export async function rate(
-  clients: number,
-  ms: number,
-  work: (client: number) => Promise<unknown>,
-): Promise<number> {
-  let done = 0
-  const begunMs = performance.now()
-  await Promise.all(
-    Array.from({ length: clients }, async (_, client) => {
-      while (performance.now() - begunMs < ms) {
-        await work(client)
-        done += 1
-      }
-    }),
-  )
-  return (done * 1000) / (performance.now() - begunMs)
-}
-
 export type Table = { readonly columns: readonly string[]; readonly rows: readonly (readonly string[])[] }
 
-/** A Markdown table. */
+/** A Markdown table, aligned as the formatter of this repository wants it. */
 function formatTable({ columns, rows }: Table): string {
-  const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`
-  return [
-    line(columns),
-    line(columns.map((_, index) => (index === 0 ? '---' : '---:'))),
-    ...rows.map(line),
-  ].join('\n')
+  const widths = columns.map((_, at) => Math.max(3, ...[columns, ...rows].map((row) => row[at]?.length ?? 0)))
+  const pad = (text: string, at: number) =>
+    at === 0 ? text.padEnd(widths[at] ?? 0) : text.padStart(widths[at] ?? 0)
+  const line = (cells: readonly string[]) => `| ${cells.map(pad).join(' | ')} |`
+  const rule = widths.map((width, at) => (at === 0 ? '-'.repeat(width) : `${'-'.repeat(width - 1)}:`))
+  return [line(columns), `| ${rule.join(' | ')} |`, ...rows.map(line)].join('\n')
 }
 
 export const count = (value: number): string => Math.round(value).toLocaleString('en')
@@ -81,17 +62,36 @@ export function standingsTable(what: string, standings: readonly Standing[]): Ta
 }
 
 const results = new URL('./results/', import.meta.url)
+const page = new URL('../docs/performance.md', import.meta.url)
 
-/** Prints tables, and keeps everything measured as `bench/results/NAME.json`. */
+const machine = () => ({
+  cpu: cpus()[0]?.model,
+  cores: availableParallelism(),
+  memoryGiB: Math.round(totalmem() / 2 ** 30),
+  node: process.version,
+})
+
+/**
+ * Prints tables, keeps everything measured as `bench/results/NAME.json`, and puts the tables into
+ * docs/performance.md where it has a place for this benchmark.
+ */
 export function report(name: string, tables: Readonly<Record<string, Table>>, measured: unknown): void {
-  const [cpu] = cpus()
-  const machine = {
-    cpu: cpu?.model,
-    cores: availableParallelism(),
-    memoryGiB: Math.round(totalmem() / 2 ** 30),
-    node: process.version,
-  }
-  for (const [title, table] of Object.entries(tables)) console.log(`\n${title}\n\n${formatTable(table)}`)
+  const text = Object.entries(tables)
+    .map(([title, table]) => `${title}:\n\n${formatTable(table)}`)
+    .join('\n\n')
+  console.log(`\n${text}`)
   mkdirSync(results, { recursive: true })
-  writeFileSync(new URL(`${name}.json`, results), `${JSON.stringify({ machine, measured }, null, 2)}\n`)
+  writeFileSync(
+    new URL(`${name}.json`, results),
+    `${JSON.stringify({ machine: machine(), measured }, null, 2)}\n`,
+  )
+  const place = new RegExp(`(<!-- bench ${name} -->\\n)[^]*?(\\n<!-- end -->)`)
+  const { cpu, cores, memoryGiB, node } = machine()
+  const day = new Date().toISOString().slice(0, 10)
+  const where = `${day}, ${cores} cores of ${cpu}, ${memoryGiB} GiB, Node ${node}.`
+  const document = readFileSync(page, 'utf8')
+  writeFileSync(
+    page,
+    document.replace(place, (_, head: string, tail: string) => `${head}\n${text}\n\n${where}\n${tail}`),
+  )
 }

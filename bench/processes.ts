@@ -1,13 +1,19 @@
 /** What benchmarks start: servers and the load, each a process of its own. */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
+import { join } from 'node:path'
 import { openStore } from '../src/compose.ts'
 import { parseConfig } from '../src/config.ts'
 import { newSecretKey } from '../src/store/key-ring.ts'
+import type { Store } from '../src/store/store.ts'
 import { type RunningPostern, spawnServe, type Variables } from '../test/support/cli.ts'
-import { atEnd, type Scope } from '../test/support/temporary.ts'
-import type { LoadOrder, LoadResult } from './http-load.ts'
+import { startPostgres } from '../test/support/postgres.ts'
+import { atEnd, type Scope, temporaryFolder } from '../test/support/temporary.ts'
+import type { DirectOrder } from './direct-sender.ts'
+import type { LoadOrder } from './http-load.ts'
+import type { LoopResult } from './loop.ts'
 import { makeSenders } from './senders.ts'
+import type { SinkOrder, SinkReport } from './sink.ts'
 
 function start(scope: Scope, file: URL): ChildProcess {
   const child = fork(file, {
@@ -17,37 +23,61 @@ function start(scope: Scope, file: URL): ChildProcess {
   return child
 }
 
-/** A process that loads a server when told to. */
-export function startLoader(scope: Scope): (order: LoadOrder) => Promise<LoadResult> {
-  const child = start(scope, new URL('./http-load.ts', import.meta.url))
+/** A process that does one order after the other, and answers each. */
+function startWorker<Order, Result>(scope: Scope, file: URL): (order: Order) => Promise<Result> {
+  const child = start(scope, file)
   return async (order) => {
-    child.send(order)
-    const [result] = (await once(child, 'message')) as [LoadResult]
+    child.send(order as object)
+    const [result] = (await once(child, 'message')) as [Result]
     return result
   }
 }
 
+/** A process that loads servers over HTTP. */
+export const startLoader = (scope: Scope): ((order: LoadOrder) => Promise<LoopResult>) =>
+  startWorker(scope, new URL('./http-load.ts', import.meta.url))
+
+/** A process that sends a prepared message over SMTP. */
+export const startDirectSender = (scope: Scope): ((order: DirectOrder) => Promise<LoopResult>) =>
+  startWorker(scope, new URL('./direct-sender.ts', import.meta.url))
+
+export type Sink = {
+  readonly port: number
+  /** What came since it was asked last; from now on it waits so long before each 250. */
+  readonly report: (delayMs?: number) => Promise<SinkReport>
+}
+
+/** A process that takes all mail. */
+export async function startSink(scope: Scope): Promise<Sink> {
+  const child = start(scope, new URL('./sink.ts', import.meta.url))
+  const [port] = (await once(child, 'message')) as [number]
+  const report = async (delayMs = 0) => {
+    child.send({ delayMs } satisfies SinkOrder)
+    const [result] = (await once(child, 'message')) as [SinkReport]
+    return result
+  }
+  return { port, report }
+}
+
 /** A `node:http` server that parses the JSON and answers 202; its port. */
 export async function startBare(scope: Scope): Promise<number> {
-  const [port] = (await once(start(scope, new URL('./bare-server.ts', import.meta.url)), 'message')) as [
-    number,
-  ]
+  const child = start(scope, new URL('./bare-server.ts', import.meta.url))
+  const [port] = (await once(child, 'message')) as [number]
   return port
 }
 
-export type BenchedService = Omit<RunningPostern, 'key'> & {
-  readonly port: number
-  readonly keys: readonly string[]
-}
+export type BenchedService = Omit<RunningPostern, 'key'> & { readonly port: number }
+
+/** A database with 100 apps that have no limits to speak of, and what `postern serve` needs to run on it. */
+export type Bed = { readonly env: Variables; readonly keys: readonly string[] }
 
 const apps = 100
 
-/** `postern serve` on a database of its own with 100 apps that have no limits to speak of. */
-export async function startPostern(
-  scope: Scope,
-  databaseUrl: string,
-  more: Variables = {},
-): Promise<BenchedService> {
+export async function makeBed(scope: Scope, engine: Engine): Promise<Bed> {
+  const databaseUrl =
+    engine === 'SQLite'
+      ? `sqlite:${join(temporaryFolder(scope), 'postern.db')}`
+      : (await startPostgres(scope)).url
   const env = {
     POSTERN_DATABASE_URL: databaseUrl,
     POSTERN_SECRET_KEYS: newSecretKey('bench'),
@@ -56,15 +86,32 @@ export async function startPostern(
     POSTERN_SMTP_URL: 'smtp://127.0.0.1:1',
     POSTERN_QUEUE_MAX: '100000000',
     POSTERN_LOG_LEVEL: 'error',
-    ...more,
   }
+  return useStore(env, async (store) => {
+    const senders = await makeSenders(store, apps)
+    return { env, keys: senders.map((sender) => sender.key) }
+  })
+}
+
+export const engines = ['SQLite', 'PostgreSQL'] as const
+export type Engine = (typeof engines)[number]
+
+/** Opens the store of an environment in this process, for as long as `work` takes. */
+export async function useStore<T>(env: Variables, work: (store: Store) => Promise<T>): Promise<T> {
   const store = await openStore(parseConfig(env, 'command'), {
     onRuin: (error) => {
       throw error
     },
   })
-  const senders = await makeSenders(store, apps)
-  await store.close()
-  const running = await spawnServe(scope, env)
-  return { ...running, port: Number(new URL(running.api).port), keys: senders.map((sender) => sender.key) }
+  try {
+    return await work(store)
+  } finally {
+    await store.close()
+  }
+}
+
+/** `postern serve`, a process of its own. */
+export async function startPostern(scope: Scope, bed: Bed, more: Variables = {}): Promise<BenchedService> {
+  const running = await spawnServe(scope, { ...bed.env, ...more })
+  return { ...running, port: Number(new URL(running.api ?? 'http://none:1').port) }
 }

@@ -10,11 +10,10 @@ const unlimited = {
   limits: { keyPerMinute: 6_000_000, recipientPerHour: 1_000_000, daily: 1_000_000_000 },
 }
 
-export type BenchSender = {
-  readonly version: number
-  readonly keyHash: EnqueueRequest['keyHash']
-  readonly key: string
-}
+/** An app's key; apps made here have settings of version 1. */
+export type BenchSender = { readonly key: string; readonly keyHash: EnqueueRequest['keyHash'] }
+
+const toSender = (key: string): BenchSender => ({ key, keyHash: hashDeliveryKey(key) })
 
 export async function makeSenders(store: Store, howMany: number): Promise<BenchSender[]> {
   const made = await Promise.all(
@@ -22,21 +21,24 @@ export async function makeSenders(store: Store, howMany: number): Promise<BenchS
       newSender({ store }, `bench-${index}-${Date.now().toString(36)}`, unlimited),
     ),
   )
-  return made.map(({ app, key }) => ({ version: app.version, key, keyHash: hashDeliveryKey(key) }))
+  return made.map(({ key }) => toSender(key))
 }
 
+export const sendersOf = ({ keys }: { readonly keys: readonly string[] }): BenchSender[] => keys.map(toSender)
+
+const recipients = 1_000_000
 let serial = 0
 
-function nextRequest(store: Store, { version, keyHash }: BenchSender): EnqueueRequest {
+function nextRequest(store: Store, { keyHash }: BenchSender): EnqueueRequest {
   const n = serial++
   const content = {
-    to: `person${n}@example.com` as EmailAddress,
+    to: `person${n % recipients}@example.com` as EmailAddress,
     url: `https://app.acme.test/auth/magic?token=${newDeliveryKey().slice(4)}`,
     messageIdDomain: 'acme.test',
   }
   return {
     keyHash,
-    appVersion: version,
+    appVersion: 1,
     verdict: {
       admit: {
         id: newId('em', store.now()),
@@ -45,7 +47,7 @@ function nextRequest(store: Store, { version, keyHash }: BenchSender): EnqueueRe
         content,
       },
     },
-    idempotency: { key: `bench-${n}`, bodyDigest: String(n) },
+    idempotency: { key: `bench-${n}-${process.pid}`, bodyDigest: String(n) },
   }
 }
 
@@ -54,4 +56,17 @@ export async function enqueueNext(store: Store, senders: readonly BenchSender[])
   if (sender === undefined) throw new Error('no senders')
   const result = await store.enqueue(nextRequest(store, sender))
   if (result.kind !== 'queued') throw new Error(`answered ${result.kind}`)
+}
+
+/** So many emails, from so many clients at once. */
+export async function enqueueMany(
+  store: Store,
+  senders: readonly BenchSender[],
+  { emails, clients }: { emails: number; clients: number },
+): Promise<void> {
+  let left = emails
+  const client = async () => {
+    while (left-- > 0) await enqueueNext(store, senders)
+  }
+  await Promise.all(Array.from({ length: clients }, client))
 }

@@ -1,0 +1,50 @@
+/**
+ * What a bare sender does at most: one prepared message over kept-open `SMTPConnection`s, nothing
+ * stored, nothing rendered. The measure of all delivering; a process of its own.
+ */
+import SMTPConnection from 'nodemailer/lib/smtp-connection'
+import { composeMessage } from '../src/delivery/compose-message.ts'
+import type { EmailAddress } from '../src/email/email-address.ts'
+import { newId } from '../src/email/id.ts'
+import { renderTemplate } from '../src/templates/render-template.ts'
+import { testSettings } from '../test/support/service.ts'
+import { type LoopOrder, runLoop } from './loop.ts'
+
+export type DirectOrder = LoopOrder & { readonly port: number }
+
+function prepareMessage(): Buffer {
+  const now = Date.now()
+  const claim = {
+    emailId: newId('em', now),
+    type: 'magic_link' as const,
+    acceptedAt: now,
+    expiresAt: now + 3_600_000,
+    lifeLeftMs: 3_600_000,
+    content: {
+      to: 'person1@example.com' as EmailAddress,
+      url: `https://app.acme.test/auth/magic?token=${'x'.repeat(43)}`,
+      messageIdDomain: 'acme.test',
+    },
+  }
+  const rendered = renderTemplate({ ...claim, app: testSettings })
+  return composeMessage({ claim, app: testSettings, slug: 'acme', rendered })
+}
+
+async function open(port: number): Promise<SMTPConnection> {
+  const connection = new SMTPConnection({ host: '127.0.0.1', port, ignoreTLS: true, logger: false })
+  await new Promise<void>((resolve, reject) => connection.connect((error) => (error ? reject(error) : resolve())))
+  return connection
+}
+
+const message = prepareMessage()
+
+process.on('message', async (order: DirectOrder) => {
+  const connections = await Promise.all(Array.from({ length: order.clients }, () => open(order.port)))
+  const ask = (client: number, n: number) =>
+    new Promise<string>((resolve) => {
+      const envelope = { from: 'auth@acme.test', to: `person${n}@example.com`, size: message.length }
+      connections[client]?.send(envelope, message, (error) => resolve(error === null ? '250' : String(error)))
+    })
+  process.send?.(await runLoop(order, ask))
+  for (const connection of connections) connection.quit()
+})

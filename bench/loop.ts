@@ -1,0 +1,73 @@
+/**
+ * Load, the same for whatever is loaded: so many clients, in a closed loop (the next one after the
+ * answer) or an open one (at a fixed rate, whatever the answers do). In an open loop latency counts
+ * from when a request was due, so that a stall is not hidden by those it held up (coordinated
+ * omission).
+ */
+
+export type LoopOrder = {
+  readonly clients: number
+  readonly ms: number
+  /** A second, in an open loop; null for a closed one. */
+  readonly rate: number | null
+  /** Number of the first request; the others count on from it. */
+  readonly serial: number
+}
+
+export type LoopResult = {
+  readonly perSecond: number
+  readonly answers: Readonly<Record<string, number>>
+  readonly p50Ms: number
+  readonly p99Ms: number
+  /** When number `serial` was due, on the clock that all processes of a machine share. */
+  readonly begunAtMs: number
+}
+
+/** CLOCK_MONOTONIC: the same in all processes of a machine. */
+export const monotonicMs = (): number => Number(process.hrtime.bigint()) / 1e6
+
+export const percentile = (values: readonly number[], share: number): number => {
+  const sorted = values.toSorted((a, b) => a - b)
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN
+}
+
+/** `ask` makes request number `n` on one client's connection, and says what was answered. */
+export async function runLoop(
+  { clients, ms, rate, serial }: LoopOrder,
+  ask: (client: number, n: number) => Promise<string>,
+): Promise<LoopResult> {
+  const answers: Record<string, number> = {}
+  const latencies: number[] = []
+  const begunAtMs = monotonicMs()
+  const endMs = begunAtMs + ms
+  let offered = 0
+  const work = async (client: number) => {
+    for (;;) {
+      const k = offered++
+      const dueMs = rate === null ? monotonicMs() : begunAtMs + (k * 1000) / rate
+      if (dueMs >= endMs) return
+      const waitMs = dueMs - monotonicMs()
+      if (waitMs > 0) await new Promise((resolve) => setTimeout(resolve, waitMs))
+      const answer = await ask(client, serial + k)
+      answers[answer] = (answers[answer] ?? 0) + 1
+      latencies.push(monotonicMs() - dueMs)
+    }
+  }
+  await Promise.all(Array.from({ length: clients }, (_, client) => work(client)))
+  return {
+    perSecond: (latencies.length * 1000) / (monotonicMs() - begunAtMs),
+    answers,
+    p50Ms: percentile(latencies, 0.5),
+    p99Ms: percentile(latencies, 0.99),
+    begunAtMs,
+  }
+}
+
+/** How many a second so many clients get done in a closed loop. */
+export async function rate(clients: number, ms: number, work: () => Promise<unknown>): Promise<number> {
+  const ask = async () => {
+    await work()
+    return 'done'
+  }
+  return (await runLoop({ clients, ms, rate: null, serial: 0 }, ask)).perSecond
+}

@@ -1,0 +1,66 @@
+/**
+ * An SMTP server that takes everything and keeps nothing, as a process of its own, so that what is
+ * measured is who sends. It notes when it said 250 to each numbered recipient (`person7@…`).
+ */
+import { type AddressInfo, createServer, type Socket } from 'node:net'
+import { monotonicMs } from './loop.ts'
+
+/** What to do from now on: how long to wait before each final 250. Answered with what came so far. */
+export type SinkOrder = { readonly delayMs: number }
+export type SinkReport = {
+  /** Number of the recipient and when its email was taken, on the machine's monotonic clock. */
+  readonly taken: readonly (readonly [n: number, atMs: number])[]
+}
+
+const state = { delayMs: 0, taken: [] as [number, number][] }
+
+const replies: { readonly [verb: string]: string } = {
+  EHLO: '250 sink',
+  MAIL: '250 2.1.0 ok',
+  RCPT: '250 2.1.5 ok',
+  DATA: '354 go on',
+  RSET: '250 ok',
+  QUIT: '221 bye',
+}
+
+function serve(socket: Socket): void {
+  socket.setNoDelay(true)
+  socket.on('error', () => {})
+  socket.write('220 sink ESMTP\r\n')
+  let pending: Buffer = Buffer.alloc(0)
+  let inData = false
+  let recipient = -1
+  const take = () => {
+    state.taken.push([recipient, monotonicMs()])
+    socket.write('250 2.0.0 taken\r\n')
+  }
+  socket.on('data', (chunk: Buffer) => {
+    pending = pending.length === 0 ? chunk : Buffer.concat([pending, chunk])
+    for (;;) {
+      const end = pending.indexOf(inData ? '\r\n.\r\n' : '\r\n')
+      if (end < 0) return
+      const line = inData ? '' : pending.toString('latin1', 0, end)
+      pending = pending.subarray(end + (inData ? 5 : 2))
+      if (inData) {
+        inData = false
+        if (state.delayMs === 0) take()
+        else setTimeout(take, state.delayMs)
+        continue
+      }
+      const verb = line.slice(0, 4).toUpperCase()
+      if (verb === 'RCPT') recipient = Number(/<person(\d+)@/.exec(line)?.[1] ?? -1)
+      inData = verb === 'DATA'
+      socket.write(`${replies[verb] ?? '500 5.5.2 what?'}\r\n`)
+    }
+  })
+}
+
+const server = createServer(serve)
+server.listen(0, '127.0.0.1', () => process.send?.((server.address() as AddressInfo).port))
+
+process.on('message', ({ delayMs }: SinkOrder) => {
+  const report: SinkReport = { taken: state.taken }
+  state.taken = []
+  state.delayMs = delayMs
+  process.send?.(report)
+})
