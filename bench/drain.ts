@@ -7,17 +7,27 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Scope } from '../test/support/temporary.ts'
 import { type Contender, interleave, report, standingsTable, type Table } from './measure.ts'
 import { startSmtpSink } from './peers.ts'
-import { type Bed, engines, makeBed, startDirectSender, startPostern, startSink, useStore } from './processes.ts'
+import {
+  type Bed,
+  engines,
+  makeBed,
+  startDirectSender,
+  startPostern,
+  startSink,
+  useStore,
+} from './processes.ts'
 import { enqueueMany, sendersOf } from './senders.ts'
 
 const emails = 20_000
 const connections = 20
-const rounds = 3
+const rounds = 1
 const fillers = 256
 
 export async function run(scope: Scope): Promise<void> {
   const direct = startDirectSender(scope)
-  const beds = await Promise.all(engines.map(async (engine) => ({ engine, bed: await makeBed(scope, engine) })))
+  const beds = await Promise.all(
+    engines.map(async (engine) => ({ engine, bed: await makeBed(scope, engine) })),
+  )
   const sinks = [
     { name: 'a sink of ours', port: (await startSink(scope)).port },
     { name: "Postfix's smtp-sink", port: (await startSmtpSink(scope))?.port },

@@ -15,7 +15,7 @@ export type SinkReport = {
 const state = { delayMs: 0, taken: [] as [number, number][] }
 
 const replies: { readonly [verb: string]: string } = {
-  EHLO: '250 sink',
+  EHLO: '250-sink\r\n250 PIPELINING',
   MAIL: '250 2.1.0 ok',
   RCPT: '250 2.1.5 ok',
   DATA: '354 go on',
@@ -35,6 +35,8 @@ function serve(socket: Socket): void {
     socket.write('250 2.0.0 taken\r\n')
   }
   socket.on('data', (chunk: Buffer) => {
+    socket.cork()
+    process.nextTick(() => socket.uncork())
     pending = pending.length === 0 ? chunk : Buffer.concat([pending, chunk])
     for (;;) {
       const end = pending.indexOf(inData ? '\r\n.\r\n' : '\r\n')

@@ -131,18 +131,16 @@ export class SmtpSession {
       const attemptTimer = setTimeout(whole, attemptMs)
       const lifeLeftMs = Math.min(Math.max(deadlineMs - performance.now(), 0), attemptMs)
       const lifeTimer = setTimeout(() => abort({ kind: 'expired' }), lifeLeftMs)
-      const body = new Readable({
-        // Asked for its bytes after the 354, so this is the last moment to decide.
-        read() {
-          if (performance.now() >= deadlineMs) return abort({ kind: 'expired' })
-          if (!isHeld())
-            return abort({ kind: 'stopped', why: 'the lease lapsed before the message was sent' })
-          clearTimeout(lifeTimer)
-          stage = 'final-dot'
-          socketOf(connection)?.setTimeout(finalDotMs)
-          this.push(message.bytes)
-          this.push(null)
-        },
+      const body = new LastLook((handOver) => {
+        if (performance.now() >= deadlineMs) return abort({ kind: 'expired' })
+        if (!isHeld()) return abort({ kind: 'stopped', why: 'the lease lapsed before the message was sent' })
+        clearTimeout(lifeTimer)
+        stage = 'final-dot'
+        const socket = socketOf(connection)
+        socket?.setTimeout(finalDotMs)
+        socket?.cork() // the message and the final dot leave together
+        handOver.end(message.bytes)
+        setImmediate(() => socket?.uncork())
       })
       connection.on('error', ignore)
       connection.send(
@@ -178,6 +176,21 @@ export class SmtpSession {
   onEnd(listener: () => void): void {
     this.#connection.once('end', listener)
     this.#connection.on('error', ignore) // errors reach whoever waits through their callbacks
+  }
+}
+
+/** A message that is asked for only when the relay has said 354: the last moment to decide. */
+class LastLook extends Readable {
+  readonly #handOver: (to: NodeJS.WritableStream) => void
+
+  constructor(handOver: (to: NodeJS.WritableStream) => void) {
+    super()
+    this.#handOver = handOver
+  }
+
+  override pipe<T extends NodeJS.WritableStream>(to: T): T {
+    this.#handOver(to)
+    return to
   }
 }
 

@@ -1,10 +1,11 @@
 /**
- * Takes due mail from the store to the relays. What it has in hand is bounded: at most twice its
- * free connections is claimed, no app holds more than three quarters of them, and an email that
- * lost several leases is tried while nothing else is in hand.
+ * Takes due mail from the store to the relays. What it has in hand is bounded: what waits here is
+ * what the connections send within some milliseconds, no app holds more than three quarters of
+ * them, and an email that lost several leases is tried while nothing else is in hand.
  *
- * It never sends while an outcome cannot be stored: a claim is itself a durable write, and after
- * a failed write nothing more is dialled until the results in hand are written.
+ * It never sends while an outcome cannot be stored: a claim is itself a durable write, only so many
+ * outcomes are on their way to the store at once, and after a failed write nothing more is dialled
+ * until the results in hand are written.
  */
 import type { App } from '../email/app.ts'
 import type { DeliveryOutcome } from '../email/delivery.ts'
@@ -27,6 +28,10 @@ const pollMs = 250
 const storeRetryMs = 500
 const renewEveryMs = 20_000
 const claimMax = 256
+/** How long what is claimed may wait here for a connection: a prefetched buffer is a second queue. */
+const aheadMs = 10
+/** Sent, and not on record yet: what could be sent twice if this process died just now. */
+const storingMax = 64
 const aloneMs = 10_000
 const drainMs = 10_000
 const drainEveryMs = 30_000
@@ -35,8 +40,12 @@ const endMs = 5_000
 export class Worker {
   readonly #deps: WorkerDeps
   readonly #signal = new Signal()
+  /** Being sent. */
   readonly #active = new Map<string, Attempt>()
+  /** Sent or given up; the outcome is on its way to the store. */
+  readonly #storing = new Map<string, Attempt>()
   readonly #unstored = new Set<Result>()
+  readonly #pace = new Pace()
   #waiting: Attempt[] = []
   #storeFailed = false
   /** Until a claim succeeds again: one line for one outage. */
@@ -89,14 +98,21 @@ export class Worker {
     if (this.#storeFailed || now < this.#drainUntilMs) return 0
     // An email tried alone has shown after a while that it does not kill its worker.
     if (this.#inHand().some(({ claim, claimedAtMs }) => claim.alone && now - claimedAtMs < aloneMs)) return 0
-    const free = this.#capacity() - this.#active.size
+    const capacity = this.#capacity()
+    const free = capacity - this.#active.size
     const activeByApp = countByApp([...this.#active.values()])
     const ready = this.#waiting.filter(({ claim }) => (activeByApp.get(claim.appId) ?? 0) < this.#perApp)
-    return Math.min(2 * free - ready.length, claimMax)
+    const ahead = this.#ahead(capacity)
+    // While the connections have enough to do, a few at a time would cost a transaction each.
+    if (ready.length > Math.max(free, ahead / 2)) return 0
+    return Math.min(2 * free + ahead - ready.length, claimMax)
   }
 
+  /** What so many connections send within `aheadMs`: it waits here, and nobody else's mail waits longer for it. */
+  #ahead = (connections: number): number => Math.floor((connections * aheadMs) / this.#pace.averageMs)
+
   #inHand(): Attempt[] {
-    return [...this.#active.values(), ...this.#waiting]
+    return [...this.#active.values(), ...this.#storing.values(), ...this.#waiting]
   }
 
   /** True where something was claimed, so that there may be more. */
@@ -106,7 +122,11 @@ export class Worker {
     const inHand = this.#inHand().map(({ claim: { emailId, fence, appId } }) => ({ emailId, fence, appId }))
     const claimedAtMs = performance.now()
     try {
-      const claimed = await this.#deps.store.claimDue({ max, perApp: 2 * this.#perApp, inHand })
+      const claimed = await this.#deps.store.claimDue({
+        max,
+        perApp: 2 * this.#perApp + this.#ahead(this.#perApp),
+        inHand,
+      })
       this.#storeTroubleTold = false
       const attempts = claimed.claims.map((claim) => ({
         claim,
@@ -132,7 +152,8 @@ export class Worker {
 
   #startWaiting(): void {
     const activeByApp = countByApp([...this.#active.values()])
-    while (this.#active.size < this.#capacity() && !this.#storeFailed) {
+    const capacity = this.#capacity()
+    while (this.#active.size < capacity && this.#storing.size < storingMax && !this.#storeFailed) {
       const index = this.#waiting.findIndex(({ claim }) => (activeByApp.get(claim.appId) ?? 0) < this.#perApp)
       const [attempt] = index < 0 ? [] : this.#waiting.splice(index, 1)
       if (attempt === undefined) return
@@ -142,15 +163,22 @@ export class Worker {
   }
 
   async #attempt(attempt: Attempt): Promise<void> {
-    this.#active.set(attempt.claim.emailId, attempt)
+    const { emailId } = attempt.claim
+    this.#active.set(emailId, attempt)
+    const begunAtMs = performance.now()
     const outcome = await deliver(this.#deps, attempt).catch((error: unknown): DeliveryOutcome => {
       this.#deps.onTrouble('an email could not be rendered or sent: a bug', error)
       const waitMs = 60_000
       return { kind: 'deferred', reply: 'internal error, see the log', relay: '-', ambiguous: false, waitMs }
     })
+    this.#pace.note(performance.now() - begunAtMs)
+    this.#active.delete(emailId)
+    this.#storing.set(emailId, attempt)
+    this.#startWaiting()
+    this.#signal.ring()
     await this.#store({ attempt, outcome })
-    this.#active.delete(attempt.claim.emailId)
-    if (this.#active.size === 0) this.#drainUntilMs = Math.min(this.#drainUntilMs, performance.now())
+    this.#storing.delete(emailId)
+    if (this.#inHand().length === 0) this.#drainUntilMs = Math.min(this.#drainUntilMs, performance.now())
     this.#startWaiting()
     this.#signal.ring()
   }
@@ -230,10 +258,22 @@ export class Worker {
 
   async #untilIdle(withinMs: number): Promise<void> {
     const untilMs = performance.now() + withinMs
-    while ((this.#active.size > 0 || this.#unstored.size > 0) && performance.now() < untilMs) {
+    while (
+      (this.#active.size + this.#storing.size > 0 || this.#unstored.size > 0) &&
+      performance.now() < untilMs
+    ) {
       if (this.#unstored.size > 0) await this.#retryUnstored()
       await this.#signal.wait(50)
     }
+  }
+}
+
+/** How long the relays take for one email, of late. */
+class Pace {
+  averageMs = 1000
+
+  note(ms: number): void {
+    this.averageMs += (Math.max(ms, 0.1) - this.averageMs) / 16
   }
 }
 

@@ -36,7 +36,8 @@ a{text-decoration:underline}
 [data-ogsc] .ink{color:#f1f3f5!important}[data-ogsc] .soft{color:#b4bcc8!important}`
 
 // Keeps a client from filling the preview with what follows the preheader.
-const padding = '\u00a0\u200c'.repeat(60)
+// In lines and in ASCII, so that an English email needs no quoted-printable.
+const padding = raw(`\n${'&nbsp;&zwnj;'.repeat(15)}`.repeat(4))
 
 export function renderHtml(frame: Frame): string {
   const { letter, app, strings } = frame
