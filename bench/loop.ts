@@ -46,8 +46,8 @@ export async function runLoop(
       const k = offered++
       const dueMs = rate === null ? monotonicMs() : begunAtMs + (k * 1000) / rate
       if (dueMs >= endMs) return
-      const waitMs = dueMs - monotonicMs()
-      if (waitMs > 0) await new Promise((resolve) => setTimeout(resolve, waitMs))
+      for (let waitMs = dueMs - monotonicMs(); waitMs > 0; waitMs = dueMs - monotonicMs())
+        await new Promise((resolve) => setTimeout(resolve, waitMs))
       const answer = await ask(client, serial + k)
       answers[answer] = (answers[answer] ?? 0) + 1
       latencies.push(monotonicMs() - dueMs)

@@ -6,11 +6,16 @@ type Suite = { readonly run: (scope: Scope) => Promise<void> }
 const suites: Record<string, () => Promise<Suite>> = {
   accept: () => import('./accept.ts'),
   drain: () => import('./drain.ts'),
+  latency: () => import('./latency.ts'),
+  backlog: () => import('./backlog.ts'),
+  fairness: () => import('./fairness.ts'),
+  nodes: () => import('./nodes.ts'),
+  snapshot: () => import('./snapshot.ts'),
   groups: () => import('./groups.ts'),
   bloat: () => import('./bloat.ts'),
 }
 
-const usual = ['accept', 'groups']
+const usual = ['accept', 'drain', 'latency', 'backlog', 'fairness', 'nodes', 'snapshot']
 
 const names = process.argv.slice(2)
 const unknown = names.find((name) => !(name in suites))

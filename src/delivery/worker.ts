@@ -150,15 +150,22 @@ export class Worker {
     if (now > this.#drainUntilMs + drainEveryMs) this.#drainUntilMs = now + drainMs
   }
 
+  /** Apps take turns: next goes the first email of the app that has the fewest under way. */
   #startWaiting(): void {
-    const activeByApp = countByApp([...this.#active.values()])
     const capacity = this.#capacity()
+    const activeByApp = countByApp([...this.#active.values()])
+    const active = ({ claim }: Attempt) => activeByApp.get(claim.appId) ?? 0
     while (this.#active.size < capacity && this.#storing.size < storingMax && !this.#storeFailed) {
-      const index = this.#waiting.findIndex(({ claim }) => (activeByApp.get(claim.appId) ?? 0) < this.#perApp)
-      const [attempt] = index < 0 ? [] : this.#waiting.splice(index, 1)
-      if (attempt === undefined) return
-      activeByApp.set(attempt.claim.appId, (activeByApp.get(attempt.claim.appId) ?? 0) + 1)
-      void this.#attempt(attempt)
+      const [first] = this.#waiting
+      if (first === undefined) return
+      const next = this.#waiting.reduce(
+        (least, other) => (active(other) < active(least) ? other : least),
+        first,
+      )
+      if (active(next) >= this.#perApp) return
+      this.#waiting.splice(this.#waiting.indexOf(next), 1)
+      activeByApp.set(next.claim.appId, active(next) + 1)
+      void this.#attempt(next)
     }
   }
 

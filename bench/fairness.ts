@@ -1,0 +1,91 @@
+/**
+ * Fairness: what one app's flood costs another's sign-in mail, from when its request was due to the
+ * relay's 250. One app has 100,000 emails queued that drain at full speed; another sends a few a
+ * second, as it did before in the quiet. Once with a fast relay, once with one that takes 500 ms.
+ */
+import type { Scope } from '../test/support/temporary.ts'
+import { percentile } from './loop.ts'
+import { report, type Table } from './measure.ts'
+import {
+  type Bed,
+  engines,
+  makeBed,
+  type Sink,
+  startLoader,
+  startPostern,
+  startSink,
+  useStore,
+} from './processes.ts'
+import { enqueueMany, sendersOf } from './senders.ts'
+
+const flood = 100_000
+/** Numbers above those of the flood's recipients; others each time, since each is an Idempotency-Key. */
+const serials = { first: 200_000, step: 1000 }
+const relays = [
+  { name: 'at once', delayMs: 0, connections: 20, rate: 20, allowedMs: 25 },
+  { name: 'after 500 ms', delayMs: 500, connections: 5, rate: 2, allowedMs: 100 },
+]
+const ms = 12_000
+
+type Load = ReturnType<typeof startLoader>
+type Relay = (typeof relays)[number]
+
+export async function run(scope: Scope): Promise<void> {
+  const sink = await startSink(scope)
+  const load = startLoader(scope)
+  const rows: string[][] = []
+  const measured: Record<string, unknown> = {}
+  for (const engine of engines) {
+    for (const relay of relays) {
+      const bed = await makeBed(scope, engine)
+      const place = { sink, load }
+      const quiet = await serve(bed, relay, { ...place, serial: serials.first })
+      const [hot] = sendersOf(bed)
+      if (hot === undefined) throw new Error('no apps')
+      await useStore(bed.env, (store) => enqueueMany(store, [hot], { emails: flood, clients: 256 }))
+      const flooded = await serve(bed, relay, { ...place, serial: serials.first + 2 * serials.step })
+      const p99 = [quiet, flooded].map(({ latencies }) => percentile(latencies, 0.99))
+      const [quietMs = 0, floodedMs = 0] = p99
+      rows.push([
+        `${engine}, 250 ${relay.name}`,
+        quietMs.toFixed(1),
+        floodedMs.toFixed(1),
+        (floodedMs - quietMs).toFixed(1),
+        String(relay.allowedMs),
+        `${flooded.latencies.length} of ${(relay.rate * ms) / 1000}`,
+        String(flooded.others),
+      ])
+      measured[`${engine} ${relay.name}`] = { quiet, flooded }
+    }
+  }
+  const table: Table = {
+    columns: ['store and relay', 'quiet', 'flooded', 'more', 'target', 'delivered', "the flood's delivered"],
+    rows,
+  }
+  report('fairness', { "p99 of the other app's emails, ms": table }, measured)
+}
+
+/** The other app sends at its rate; how long each of its emails took, and how many others went out meanwhile. */
+async function serve(
+  bed: Bed,
+  relay: Relay,
+  { sink, load, serial }: { sink: Sink; load: Load; serial: number },
+) {
+  const ends: (() => unknown)[] = []
+  await sink.report(relay.delayMs)
+  const { port } = await startPostern({ after: (end) => void ends.push(end) }, bed, {
+    POSTERN_ROLES: 'api,worker',
+    POSTERN_SMTP_URL: `smtp://127.0.0.1:${sink.port}?connections=${relay.connections}`,
+  })
+  const other = bed.keys.slice(1, 2)
+  const order = { ports: [port], keys: other, clients: 8 }
+  await load({ ...order, ms: 3000, rate: relay.rate, serial: serial + serials.step }) // warms up
+  await sink.report(relay.delayMs)
+  const { begunAtMs } = await load({ ...order, ms, rate: relay.rate, serial })
+  await new Promise((resolve) => setTimeout(resolve, 2 * relay.delayMs + 500))
+  const { taken } = await sink.report(0)
+  for (const end of ends) await end()
+  const own = taken.filter(([n]) => n >= serial && n < serial + serials.step)
+  const latencies = own.map(([n, atMs]) => atMs - (begunAtMs + ((n - serial) * 1000) / relay.rate))
+  return { latencies, others: taken.length - own.length }
+}

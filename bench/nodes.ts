@@ -1,0 +1,71 @@
+/**
+ * Several processes: accepting and draining with 1, 2 and 4 of them on one PostgreSQL, all on this
+ * machine, so that what is seen is what they cost each other; and on SQLite the one that there is.
+ */
+import type { Scope } from '../test/support/temporary.ts'
+import { drained } from './drain.ts'
+import { type Contender, interleave, report, standingsTable, type Table } from './measure.ts'
+import { type Bed, makeBed, startLoader, startPostern, startSink, useStore } from './processes.ts'
+import { enqueueMany, sendersOf } from './senders.ts'
+
+const counts = [1, 2, 4]
+const clients = 256
+const roundMs = 3000
+const rounds = 3
+const emails = 20_000
+
+export async function run(scope: Scope): Promise<void> {
+  const load = startLoader(scope)
+  const sink = await startSink(scope)
+  const bed = await makeBed(scope, 'PostgreSQL')
+  const ports = await Promise.all(
+    Array.from({ length: Math.max(...counts) }, async () => {
+      const { port } = await startPostern(scope, bed, { POSTERN_ROLES: 'api' })
+      return port
+    }),
+  )
+  let serial = 0
+  const accepting = counts.map(
+    (processes): Contender => ({
+      name: `${processes} API`,
+      round: async () => {
+        serial += 10_000_000
+        const some = ports.slice(0, processes)
+        const { perSecond } = await load({
+          ports: some,
+          keys: bed.keys,
+          clients,
+          ms: roundMs,
+          rate: null,
+          serial,
+        })
+        return perSecond
+      },
+    }),
+  )
+  const drainBed = await makeBed(scope, 'PostgreSQL')
+  const draining = counts.map(
+    (processes): Contender => ({
+      name: `${processes} worker`,
+      round: () => drainRound(drainBed, processes, `smtp://127.0.0.1:${sink.port}?connections=20`),
+    }),
+  )
+  const tables: Record<string, Table> = {}
+  const accepted = await interleave(accepting, rounds)
+  tables[`Accepted on one PostgreSQL with ${clients} clients`] = standingsTable('processes', accepted)
+  const sent = await interleave(draining, rounds)
+  tables['Sent from one PostgreSQL, 20 connections each'] = standingsTable('processes', sent)
+  report('nodes', tables, { accepted, sent })
+}
+
+async function drainRound(bed: Bed, processes: number, relay: string): Promise<number> {
+  const ends: (() => unknown)[] = []
+  await useStore(bed.env, (store) => enqueueMany(store, sendersOf(bed), { emails, clients }))
+  const scope = { after: (end: () => unknown) => void ends.push(end) }
+  const workers = Array.from({ length: processes }, () =>
+    startPostern(scope, bed, { POSTERN_ROLES: 'worker', POSTERN_SMTP_URL: relay }),
+  )
+  const perSecond = await drained((await Promise.all(workers))[0]?.ops ?? '', emails)
+  for (const end of ends) await end()
+  return perSecond
+}
