@@ -21,14 +21,14 @@ function roundUp(value: number): number {
   return (([1, 2, 5, 10].find((step) => step * power >= value) ?? 10) as number) * power
 }
 
-const escape = (text: string): string => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;')
+const escapeXml = (text: string): string => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;')
 
 export function lineChart({ title, x, y, lines }: LineChart): string {
   const top = roundUp(Math.max(...lines.flatMap((line) => line.values)))
   const across = (at: number) => plot.left + ((plot.right - plot.left) * at) / Math.max(1, x.ticks.length - 1)
   const up = (value: number) => plot.bottom - ((plot.bottom - plot.top) * value) / top
   const text = (atX: number, atY: number, words: string, anchor = 'start') =>
-    `<text x="${atX}" y="${atY}" text-anchor="${anchor}">${escape(words)}</text>`
+    `<text x="${atX}" y="${atY}" text-anchor="${anchor}">${escapeXml(words)}</text>`
   const grid = [0, 0.25, 0.5, 0.75, 1].map((share) => {
     const atY = up(top * share)
     const rule = `<line x1="${plot.left}" y1="${atY}" x2="${plot.right}" y2="${atY}" class="rule"/>`
@@ -43,9 +43,9 @@ export function lineChart({ title, x, y, lines }: LineChart): string {
     const sample = `<line x1="532" y1="${legendY - 4}" x2="556" y2="${legendY - 4}" ${line} class="line"/>`
     return `<polyline points="${points}" ${line} class="line"/>${sample}${text(564, legendY, name)}`
   })
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${size.width} ${size.height}" role="img" aria-label="${escape(title)}">
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${size.width} ${size.height}" role="img" aria-label="${escapeXml(title)}">
 <style>text{font:12px system-ui,sans-serif;fill:#57606a}.title{font-size:15px;font-weight:600}.rule{stroke:#8b949e;stroke-opacity:.3}.line{fill:none;stroke-width:2}@media (prefers-color-scheme:dark){text{fill:#9aa4af}}</style>
-<text x="${plot.left}" y="24" class="title">${escape(title)}</text>
+<text x="${plot.left}" y="24" class="title">${escapeXml(title)}</text>
 ${[...grid, ...ticks, ...drawn].join('\n')}
 ${text(plot.left - 8, plot.top - 10, y.label, 'end')}
 ${text((plot.left + plot.right) / 2, plot.bottom + 44, x.label, 'middle')}

@@ -85,7 +85,7 @@ export function report(name: string, tables: Readonly<Record<string, Table>>, me
     new URL(`${name}.json`, results),
     `${JSON.stringify({ machine: machine(), measured }, null, 2)}\n`,
   )
-  const place = new RegExp(`(<!-- bench ${name} -->\\n)[^]*?(\\n<!-- end -->)`)
+  const place = X
   const { cpu, cores, memoryGiB, node } = machine()
   const day = new Date().toISOString().slice(0, 10)
   const where = `${day}, ${cores} cores of ${cpu}, ${memoryGiB} GiB, Node ${node}.`

@@ -9,9 +9,9 @@
  */
 import type { App } from '../email/app.ts'
 import type { DeliveryOutcome } from '../email/delivery.ts'
-import type { AppId } from '../email/id.ts'
 import { type Claim, leaseMs, type Store, StoreUnavailable } from '../store/store.ts'
 import { type Attempt, type DeliverDeps, deliver } from './deliver.ts'
+import { InHand } from './in-hand.ts'
 import { Signal } from './signal.ts'
 
 export type WorkerDeps = DeliverDeps & {
@@ -40,13 +40,9 @@ const endMs = 5_000
 export class Worker {
   readonly #deps: WorkerDeps
   readonly #signal = new Signal()
-  /** Being sent. */
-  readonly #active = new Map<string, Attempt>()
-  /** Sent or given up; the outcome is on its way to the store. */
-  readonly #storing = new Map<string, Attempt>()
+  readonly #inHand = new InHand<Attempt>()
   readonly #unstored = new Set<Result>()
   readonly #pace = new Pace()
-  #waiting: Attempt[] = []
   #storeFailed = false
   /** Until a claim succeeds again: one line for one outage. */
   #storeTroubleTold = false
@@ -97,29 +93,29 @@ export class Worker {
     const now = performance.now()
     if (this.#storeFailed || now < this.#drainUntilMs) return 0
     // An email tried alone has shown after a while that it does not kill its worker.
-    if (this.#inHand().some(({ claim, claimedAtMs }) => claim.alone && now - claimedAtMs < aloneMs)) return 0
+    const alone = this.#inHand
+      .all()
+      .some(({ claim, claimedAtMs }) => claim.alone && now - claimedAtMs < aloneMs)
+    if (alone) return 0
     const capacity = this.#capacity()
-    const free = capacity - this.#active.size
-    const activeByApp = countByApp([...this.#active.values()])
-    const ready = this.#waiting.filter(({ claim }) => (activeByApp.get(claim.appId) ?? 0) < this.#perApp)
+    const free = capacity - this.#inHand.active
+    const ready = this.#inHand.ready(this.#perApp).length
     const ahead = this.#ahead(capacity)
     // While the connections have enough to do, a few at a time would cost a transaction each.
-    if (ready.length > Math.max(free, ahead / 2)) return 0
-    return Math.min(2 * free + ahead - ready.length, claimMax)
+    if (ready > Math.max(free, ahead / 2)) return 0
+    return Math.min(2 * free + ahead - ready, claimMax)
   }
 
   /** What so many connections send within `aheadMs`: it waits here, and nobody else's mail waits longer for it. */
   #ahead = (connections: number): number => Math.floor((connections * aheadMs) / this.#pace.averageMs)
 
-  #inHand(): Attempt[] {
-    return [...this.#active.values(), ...this.#storing.values(), ...this.#waiting]
-  }
-
   /** True where something was claimed, so that there may be more. */
   async #claim(): Promise<boolean> {
     const max = this.#room
     if (max <= 0) return false
-    const inHand = this.#inHand().map(({ claim: { emailId, fence, appId } }) => ({ emailId, fence, appId }))
+    const inHand = this.#inHand
+      .all()
+      .map(({ claim: { emailId, fence, appId } }) => ({ emailId, fence, appId }))
     const claimedAtMs = performance.now()
     try {
       const claimed = await this.#deps.store.claimDue({
@@ -134,7 +130,7 @@ export class Worker {
         claimedAtMs,
         leasedUntilMs: claimedAtMs + leaseMs,
       }))
-      this.#waiting.push(...attempts)
+      this.#inHand.add(attempts)
       if (claimed.suspects) this.#drain()
       this.#startWaiting()
       return attempts.length > 0
@@ -150,42 +146,29 @@ export class Worker {
     if (now > this.#drainUntilMs + drainEveryMs) this.#drainUntilMs = now + drainMs
   }
 
-  /** Apps take turns: next goes the first email of the app that has the fewest under way. */
   #startWaiting(): void {
     const capacity = this.#capacity()
-    const activeByApp = countByApp([...this.#active.values()])
-    const active = ({ claim }: Attempt) => activeByApp.get(claim.appId) ?? 0
-    while (this.#active.size < capacity && this.#storing.size < storingMax && !this.#storeFailed) {
-      const [first] = this.#waiting
-      if (first === undefined) return
-      const next = this.#waiting.reduce(
-        (least, other) => (active(other) < active(least) ? other : least),
-        first,
-      )
-      if (active(next) >= this.#perApp) return
-      this.#waiting.splice(this.#waiting.indexOf(next), 1)
-      activeByApp.set(next.claim.appId, active(next) + 1)
-      void this.#attempt(next)
+    while (this.#inHand.active < capacity && this.#inHand.storing < storingMax && !this.#storeFailed) {
+      const attempt = this.#inHand.begin(this.#perApp)
+      if (attempt === undefined) return
+      void this.#attempt(attempt)
     }
   }
 
   async #attempt(attempt: Attempt): Promise<void> {
-    const { emailId } = attempt.claim
-    this.#active.set(emailId, attempt)
     const begunAtMs = performance.now()
     const outcome = await deliver(this.#deps, attempt).catch((error: unknown): DeliveryOutcome => {
       this.#deps.onTrouble('an email could not be rendered or sent: a bug', error)
       const waitMs = 60_000
       return { kind: 'deferred', reply: 'internal error, see the log', relay: '-', ambiguous: false, waitMs }
     })
-    this.#pace.note(performance.now() - begunAtMs)
-    this.#active.delete(emailId)
-    this.#storing.set(emailId, attempt)
+    if (outcome.kind === 'delivered') this.#pace.note(performance.now() - begunAtMs)
+    this.#inHand.end(attempt)
     this.#startWaiting()
     this.#signal.ring()
     await this.#store({ attempt, outcome })
-    this.#storing.delete(emailId)
-    if (this.#inHand().length === 0) this.#drainUntilMs = Math.min(this.#drainUntilMs, performance.now())
+    this.#inHand.drop(attempt)
+    if (this.#inHand.all().length === 0) this.#drainUntilMs = Math.min(this.#drainUntilMs, performance.now())
     this.#startWaiting()
     this.#signal.ring()
   }
@@ -225,14 +208,12 @@ export class Worker {
   }
 
   async #releaseWaiting(reply: string): Promise<void> {
-    const released = this.#waiting
-    this.#waiting = []
     const outcome: DeliveryOutcome = { kind: 'unattempted', reply, waitMs: 0 }
-    await Promise.all(released.map((attempt) => this.#store({ attempt, outcome })))
+    await Promise.all(this.#inHand.release().map((attempt) => this.#store({ attempt, outcome })))
   }
 
   async #renew(): Promise<void> {
-    const inHand = this.#inHand()
+    const inHand = this.#inHand.all()
     if (inHand.length === 0) return
     const askedAtMs = performance.now()
     try {
@@ -241,7 +222,7 @@ export class Worker {
       )
       for (const attempt of inHand)
         if (!lost.includes(attempt.claim.emailId)) attempt.leasedUntilMs = askedAtMs + leaseMs
-      this.#waiting = this.#waiting.filter(({ claim }) => !lost.includes(claim.emailId))
+      this.#inHand.forget(lost)
     } catch (error) {
       this.#noteStoreFailure(error)
     }
@@ -259,16 +240,14 @@ export class Worker {
     await this.#untilIdle(graceMs)
     for (const relay of this.#deps.relays) relay.close()
     await this.#untilIdle(endMs)
-    if (this.#active.size > 0)
-      this.#deps.onTrouble(`${this.#active.size} attempts were still under way at the end`)
+    if (this.#inHand.active > 0)
+      this.#deps.onTrouble(`${this.#inHand.active} attempts were still under way at the end`)
   }
 
   async #untilIdle(withinMs: number): Promise<void> {
     const untilMs = performance.now() + withinMs
-    while (
-      (this.#active.size + this.#storing.size > 0 || this.#unstored.size > 0) &&
-      performance.now() < untilMs
-    ) {
+    const busy = () => this.#inHand.active + this.#inHand.storing + this.#unstored.size > 0
+    while (busy() && performance.now() < untilMs) {
       if (this.#unstored.size > 0) await this.#retryUnstored()
       await this.#signal.wait(50)
     }
@@ -282,10 +261,4 @@ class Pace {
   note(ms: number): void {
     this.averageMs += (Math.max(ms, 0.1) - this.averageMs) / 16
   }
-}
-
-function countByApp(attempts: readonly Attempt[]): Map<AppId, number> {
-  const counts = new Map<AppId, number>()
-  for (const { claim } of attempts) counts.set(claim.appId, (counts.get(claim.appId) ?? 0) + 1)
-  return counts
 }

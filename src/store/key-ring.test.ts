@@ -38,6 +38,12 @@ test('what was sealed opens for the same context alone', () => {
   assert.throws(() => unseal(ringOf('a'), 'email 1', sealed))
 })
 
+test('no nonce is used twice, also beyond one draw of them', () => {
+  const ring = ringOf('a')
+  const nonces = Array.from({ length: 2000 }, () => seal(ring, 'x', 'text').toString('hex', 2, 14))
+  assert.equal(new Set(nonces).size, nonces.length)
+})
+
 test('any flipped bit is noticed', () => {
   const ring = ringOf('a')
   const sealed = seal(ring, 'x', 'text')

@@ -1,12 +1,19 @@
 /** What is true of a database that is a file. */
 import assert from 'node:assert/strict'
-import { chownSync, readFileSync, writeFileSync } from 'node:fs'
+import { chownSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { pino } from 'pino'
+import { startService } from '../../src/compose.ts'
 import { newSecretKey } from '../../src/store/key-ring.ts'
 import { Database } from '../../src/store/sqlite/database.ts'
+import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts'
 import { postern, posternJson, type Variables } from '../support/cli.ts'
-import { type Scope, temporaryFolder } from '../support/temporary.ts'
+import { newRing, newSender, relayTo, startTestService, testSettings, validBody } from '../support/service.ts'
+import { startSmtpServer } from '../support/smtp.ts'
+import { atEnd, type Scope, temporaryFolder } from '../support/temporary.ts'
+import { eventually } from '../support/wait.ts'
+import { newSender as newSubjectSender, request } from './subject.ts'
 
 const sqliteEnvironment = (scope: Scope): Variables => ({
   POSTERN_DATABASE_URL: `sqlite:${join(temporaryFolder(scope), 'postern.db')}`,
@@ -41,4 +48,55 @@ test('another user than the file’s owner is refused', {
   const ran = await postern(own, ['app', 'list'])
   assert.equal(ran.code, 1)
   assert.match(ran.err, /belongs to user 12345/)
+})
+
+test('the WAL starts over while the load lasts: it does not grow with the emails', async (t) => {
+  const path = join(temporaryFolder(t), 'postern.db')
+  const store = await openSqliteStore({ path, ring: newRing(), queueMax: 1_000_000, onRuin: assert.fail })
+  atEnd(t, () => store.close())
+  const sender = await newSubjectSender(store, 'acme', { keyPerMinute: 1_000_000 })
+  let left = 60_000
+  const client = async () => {
+    while (left-- > 0) assert.equal((await store.enqueue(request(store, sender))).kind, 'queued')
+  }
+  await Promise.all(Array.from({ length: 512 }, client))
+  const mebibytes = statSync(`${path}-wal`).size / 2 ** 20
+  assert.ok(mebibytes < 150, `${mebibytes} MiB`)
+})
+
+test('while the file is locked, no more is sent than may wait for its outcome', async (t) => {
+  const path = join(temporaryFolder(t), 'postern.db')
+  const limits = { keyPerMinute: 1000, recipientPerHour: 1000, daily: 1000 }
+  const queueing = await startTestService(t, {
+    database: { engine: 'sqlite', path },
+    roles: new Set(['api']),
+    settings: { limits },
+  })
+  const { key } = await newSender(queueing, 'other', { ...testSettings, limits })
+  for (const each of [queueing.key, key])
+    for (let n = 0; n < 100; n++) await queueing.post(validBody(), { authorization: `Bearer ${each}` })
+  await queueing.stop()
+
+  const greetings: (() => void)[] = []
+  const relay = await startSmtpServer(t, { onConnect: (_session, greet) => void greetings.push(greet) })
+  const config = {
+    ...queueing.config,
+    roles: new Set(['worker'] as const),
+    relays: [{ ...relayTo(relay.port), connectionsMax: 100 }],
+  }
+  const troubles: string[] = []
+  const log = pino({ level: 'error' }, { write: (line) => void troubles.push(line) })
+  const sending = await startService(config, { onRuin: assert.fail, log })
+  atEnd(t, () => sending.stop())
+  await eventually(() => greetings.length === 100)
+  const lock = new Database(path)
+  lock.connection.exec('begin immediate')
+  for (const greet of greetings) greet()
+  await eventually(() => troubles.some((line) => line.includes('the store cannot write')))
+  // 64 outcomes on their way, and what the other 99 connections had begun.
+  assert.ok(relay.received.length <= 163, `${relay.received.length} sent`)
+  lock.connection.exec('rollback')
+  lock.close()
+  await eventually(async () => (await sending.store.queueGauge()).depth === 0)
+  assert.equal(relay.received.length, 200)
 })
