@@ -27,6 +27,9 @@ for (const name of names.length === 0 ? usual : names) {
   console.log(`\n# ${name}`)
   const ends: (() => unknown)[] = []
   const suite = await suites[name]?.()
-  await suite?.run({ after: (end) => void ends.push(end) })
-  for (const end of ends) await end()
+  try {
+    await suite?.run({ after: (end) => void ends.push(end) })
+  } finally {
+    for (const end of ends) await end()
+  }
 }

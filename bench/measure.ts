@@ -85,13 +85,13 @@ export function report(name: string, tables: Readonly<Record<string, Table>>, me
     new URL(`${name}.json`, results),
     `${JSON.stringify({ machine: machine(), measured }, null, 2)}\n`,
   )
-  const place = X
+  const place = new RegExp(`(<!-- bench ${name} -->\\n)[^]*?(<!-- end -->)`)
   const { cpu, cores, memoryGiB, node } = machine()
   const day = new Date().toISOString().slice(0, 10)
   const where = `${day}, ${cores} cores of ${cpu}, ${memoryGiB} GiB, Node ${node}.`
   const document = readFileSync(page, 'utf8')
   writeFileSync(
     page,
-    document.replace(place, (_, head: string, tail: string) => `${head}\n${text}\n\n${where}\n${tail}`),
+    document.replace(place, (_, head: string, tail: string) => `${head}\n${text}\n\n${where}\n\n${tail}`),
   )
 }
