@@ -11,6 +11,7 @@ const suites: Record<string, () => Promise<Suite>> = {
   fairness: () => import('./fairness.ts'),
   nodes: () => import('./nodes.ts'),
   snapshot: () => import('./snapshot.ts'),
+  profile: () => import('./profile.ts'),
   groups: () => import('./groups.ts'),
   bloat: () => import('./bloat.ts'),
 }

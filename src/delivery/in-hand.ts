@@ -30,6 +30,13 @@ export class InHand<Attempt extends Held> {
     this.#waiting.push(...attempts)
   }
 
+  /** How many the app has that has most. */
+  mostOfOneApp(): number {
+    const counts = new Map<AppId, number>()
+    for (const { claim } of this.all()) counts.set(claim.appId, (counts.get(claim.appId) ?? 0) + 1)
+    return Math.max(0, ...counts.values())
+  }
+
   /** What waits and could begin, were there connections: of apps with fewer than `perApp` under way. */
   ready(perApp: number): Attempt[] {
     const active = new Map<AppId, number>()

@@ -9,6 +9,7 @@
  */
 import type { App } from '../email/app.ts'
 import type { DeliveryOutcome } from '../email/delivery.ts'
+import { appsPerClaim } from '../store/bounds.ts'
 import { type Claim, leaseMs, type Store, StoreUnavailable } from '../store/store.ts'
 import { type Attempt, type DeliverDeps, deliver } from './deliver.ts'
 import { InHand } from './in-hand.ts'
@@ -43,6 +44,8 @@ export class Worker {
   readonly #inHand = new InHand<Attempt>()
   readonly #unstored = new Set<Result>()
   readonly #pace = new Pace()
+  /** The last claim need not have taken all that was due: go on when a connection is free. */
+  #mayBeMore = true
   #storeFailed = false
   /** Until a claim succeeds again: one line for one outage. */
   #storeTroubleTold = false
@@ -109,20 +112,18 @@ export class Worker {
   /** What so many connections send within `aheadMs`: it waits here, and nobody else's mail waits longer for it. */
   #ahead = (connections: number): number => Math.floor((connections * aheadMs) / this.#pace.averageMs)
 
-  /** True where something was claimed, so that there may be more. */
+  /** True where something was claimed and there may be more. */
   async #claim(): Promise<boolean> {
     const max = this.#room
+    const perApp = 2 * this.#perApp + this.#ahead(this.#perApp)
+    this.#mayBeMore = true
     if (max <= 0) return false
     const inHand = this.#inHand
       .all()
       .map(({ claim: { emailId, fence, appId } }) => ({ emailId, fence, appId }))
     const claimedAtMs = performance.now()
     try {
-      const claimed = await this.#deps.store.claimDue({
-        max,
-        perApp: 2 * this.#perApp + this.#ahead(this.#perApp),
-        inHand,
-      })
+      const claimed = await this.#deps.store.claimDue({ max, perApp, inHand })
       this.#storeTroubleTold = false
       const attempts = claimed.claims.map((claim) => ({
         claim,
@@ -132,8 +133,10 @@ export class Worker {
       }))
       this.#inHand.add(attempts)
       if (claimed.suspects) this.#drain()
+      const allTaken = attempts.length < Math.min(max, appsPerClaim) && this.#inHand.mostOfOneApp() < perApp
+      this.#mayBeMore = !allTaken || claimed.suspects
       this.#startWaiting()
-      return attempts.length > 0
+      return attempts.length > 0 && !allTaken
     } catch (error) {
       this.#noteStoreFailure(error)
       return false
@@ -165,12 +168,13 @@ export class Worker {
     if (outcome.kind === 'delivered') this.#pace.note(performance.now() - begunAtMs)
     this.#inHand.end(attempt)
     this.#startWaiting()
-    this.#signal.ring()
+    if (this.#mayBeMore) this.#signal.ring()
     await this.#store({ attempt, outcome })
     this.#inHand.drop(attempt)
     if (this.#inHand.all().length === 0) this.#drainUntilMs = Math.min(this.#drainUntilMs, performance.now())
     this.#startWaiting()
-    this.#signal.ring()
+    // What was given back is due again.
+    if (this.#mayBeMore || this.#stopping || outcome.kind !== 'delivered') this.#signal.ring()
   }
 
   async #store(result: Result): Promise<void> {
