@@ -20,7 +20,7 @@ const base = 1
 const clients = 64
 /** Few beside the least backlog, in several goes whose median counts. */
 const accepted = { goes: 5, emails: 1500 }
-const claims = 200
+const claims = 40
 const claimed = 32
 const served = { rate: 500, ms: 3000 }
 
@@ -66,15 +66,16 @@ async function measureStore(store: Store, senders: readonly BenchSender[], queue
   return { claimMs, acceptUs: (percentile(times, 0.5) * 1000) / accepted.emails }
 }
 
-/** The median time of a claim whose emails are all given back. */
+/** The median time of a claim; there is none where nothing is queued. */
 async function measureClaims(store: Store): Promise<number> {
   const times: number[] = []
   for (let n = 0; n < claims; n++) {
     const begunMs = performance.now()
     const { claims: held } = await store.claimDue({ max: claimed, perApp: claimed, inHand: [] })
     times.push(performance.now() - begunMs)
-    const givenBack = { kind: 'unattempted', reply: 'given back', waitMs: 0 } as const
-    await Promise.all(held.map((claim) => store.recordOutcome(claim, givenBack)))
+    if (held.length === 0) return Number.NaN
+    const delivered = { kind: 'delivered', reply: '250 ok', relay: 'bench' } as const
+    await Promise.all(held.map((claim) => store.recordOutcome(claim, delivered)))
   }
   return percentile(times, 0.5)
 }
@@ -106,6 +107,8 @@ async function measureMemory(
   return Number(/^process_resident_memory_bytes (\d+)/m.exec(text)?.[1]) / 2 ** 20
 }
 
+const shown = (value: number): string => (Number.isNaN(value) ? '' : value.toFixed(2))
+
 function table(own: readonly Level[]): Table {
   const { acceptUs = Number.NaN, claimMs = Number.NaN } = own[base] ?? {}
   return {
@@ -115,15 +118,15 @@ function table(own: readonly Level[]): Table {
       'ratio',
       `claim of ${claimed}, ms`,
       'ratio',
-      'stored MiB',
+      'stored MiB, with WAL',
       'RSS MiB',
     ],
     rows: own.map((level) => [
       count(level.queued),
       level.acceptUs.toFixed(0),
       (level.acceptUs / acceptUs).toFixed(2),
-      level.claimMs.toFixed(2),
-      (level.claimMs / claimMs).toFixed(2),
+      shown(level.claimMs),
+      shown(level.claimMs / claimMs),
       level.storedMiB.toFixed(0),
       level.memoryMiB.toFixed(0),
     ]),

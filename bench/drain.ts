@@ -65,6 +65,8 @@ async function drainRound(bed: Bed, relay: string): Promise<number> {
     POSTERN_SMTP_URL: relay,
   })
   const perSecond = await drained(ops, counted)
+  const delivered = await readMetric(ops, 'postern_attempts_total{outcome="delivered"}')
+  if (delivered !== emails) throw new Error(`${delivered} of ${emails} were delivered`)
   for (const end of ends) await end()
   return perSecond
 }
@@ -77,11 +79,14 @@ export async function drained(ops: string, from: number): Promise<number> {
     const atMs = performance.now()
     if (began === null && depth <= from) began = { depth, atMs }
     if (began !== null && depth === 0) return (began.depth * 1000) / (atMs - began.atMs)
-    await sleep(10)
+    await sleep(25)
   }
 }
 
-async function readDepth(ops: string): Promise<number> {
+export const readDepth = (ops: string): Promise<number> => readMetric(ops, 'postern_queue_depth')
+
+async function readMetric(ops: string, name: string): Promise<number> {
   const text = await (await fetch(`${ops}/metrics`)).text()
-  return Number(/^postern_queue_depth (\d+)/m.exec(text)?.[1])
+  const line = text.split('\n').find((each) => each.startsWith(`${name} `))
+  return Number(line?.slice(name.length))
 }

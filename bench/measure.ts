@@ -1,5 +1,5 @@
 /**
- * How every benchmark here measures: contenders take turns, round by round, so that whatever else
+ * How contenders are compared: they take turns, round by round, so that whatever else
  * the machine does meets all of them alike; what counts is the median of the rounds, and how it
  * stands to the first contender's.
  */

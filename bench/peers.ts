@@ -1,30 +1,86 @@
 /** Others' software, where it is installed; without it a benchmark says so and goes on. */
-import { spawn } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync } from 'node:fs'
+import { existsSync, mkdirSync, realpathSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
+import { delimiter, join } from 'node:path'
+import { promisify } from 'node:util'
 import { freePort, startPostfix } from '../test/support/postfix.ts'
-import { atEnd, type Scope } from '../test/support/temporary.ts'
+import { atEnd, type Scope, temporaryFolder } from '../test/support/temporary.ts'
 import { eventually } from '../test/support/wait.ts'
 
 const isRoot = process.getuid?.() === 0
 
+export type Peer = { readonly name: string; readonly port: number }
+
+const smtpSource = '/usr/sbin/smtp-source'
+
+/** Mail servers that take mail durably over SMTP, one file synced for each email before its 250, and do not send it on. */
+export async function startMailServers(scope: Scope): Promise<Peer[]> {
+  if (!existsSync(smtpSource)) {
+    console.log("without other mail servers: their load is Postfix's smtp-source, of the package postfix")
+    return []
+  }
+  const peers = [await startHoldingPostfix(scope), await startHaraka(scope)]
+  return peers.filter((peer) => peer !== null)
+}
+
+/** How many a second a server takes from Postfix's own load generator, over connections that stay open. */
+export async function offerMail(port: number, options: { clients: number; emails: number }): Promise<number> {
+  const begunMs = performance.now()
+  const { clients, emails } = options
+  const message = ['-l', '500', '-f', 'auth@acme.test', '-t', 'person@example.com']
+  const load = ['-d', '-s', String(clients), '-m', String(emails), ...message, `127.0.0.1:${port}`]
+  await promisify(execFile)(smtpSource, load)
+  return (emails * 1000) / (performance.now() - begunMs)
+}
+
 /**
- * Postfix takes mail and holds it, so that it does what Postern does on the way in: one file an
- * email, synced before the 250. Its process limit is above the number of clients, as its
- * TUNING_README advises; nothing of the message is looked up.
+ * Its process limit is above the number of clients, as its TUNING_README advises; nothing of the
+ * client is looked up.
  */
-export async function startHoldingPostfix(scope: Scope): Promise<{ port: number } | null> {
-  if (!existsSync('/usr/sbin/smtp-source') || !isRoot) {
-    console.log('without Postfix: it needs root and the package postfix')
+async function startHoldingPostfix(scope: Scope): Promise<Peer | null> {
+  if (!isRoot) {
+    console.log('without Postfix: it needs root')
     return null
   }
-  return startPostfix(scope, await freePort(), {
+  const { port } = await startPostfix(scope, await freePort(), {
     smtpd_client_restrictions: 'static:HOLD',
     default_process_limit: '300',
     smtpd_peername_lookup: 'no',
     in_flow_delay: '0',
   })
+  return { name: 'Postfix over SMTP', port }
+}
+
+/** As it comes, with one process as Postern has: it relays for this machine, and its outbound side is off. */
+async function startHaraka(scope: Scope): Promise<Peer | null> {
+  const folders = (process.env.PATH ?? '').split(delimiter)
+  const program = folders.map((folder) => join(folder, 'haraka')).find((file) => existsSync(file))
+  if (program === undefined) {
+    console.log('without Haraka: it is not on the PATH')
+    return null
+  }
+  const port = await freePort()
+  const folder = temporaryFolder(scope)
+  for (const name of ['config', 'queue']) mkdirSync(join(folder, name))
+  const files = {
+    me: 'bench.test',
+    plugins: 'relay',
+    'relay.ini': '[relay]\nacl=true',
+    relay_acl_allow: '127.0.0.1/32',
+    'smtp.ini': `listen=127.0.0.1:${port}\nnodes=0`,
+    'outbound.ini': 'disabled=true',
+    loglevel: 'error',
+  }
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, 'config', name), `${text}\n`)
+  const child = spawn(process.execPath, [realpathSync(program), '-c', folder], { stdio: 'ignore' })
+  atEnd(scope, async () => {
+    child.kill('SIGKILL')
+    await once(child, 'exit')
+  })
+  await eventually(() => answers(port))
+  return { name: 'Haraka over SMTP', port }
 }
 
 /** Postfix's own sink. */

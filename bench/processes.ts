@@ -33,9 +33,16 @@ function startWorker<Order, Result>(scope: Scope, file: URL): (order: Order) => 
   }
 }
 
-/** A process that loads servers over HTTP. */
-export const startLoader = (scope: Scope): ((order: LoadOrder) => Promise<LoopResult>) =>
-  startWorker(scope, new URL('./http-load.ts', import.meta.url))
+/** A process that loads servers over HTTP; whatever is not answered 202 ends the benchmark. */
+export function startLoader(scope: Scope): (order: LoadOrder) => Promise<LoopResult> {
+  const load = startWorker<LoadOrder, LoopResult>(scope, new URL('./http-load.ts', import.meta.url))
+  return async (order) => {
+    const result = await load(order)
+    if (Object.keys(result.answers).join() !== '202')
+      throw new Error(`answered ${JSON.stringify(result.answers)}`)
+    return result
+  }
+}
 
 /** A process that sends a prepared message over SMTP. */
 export const startDirectSender = (scope: Scope): ((order: DirectOrder) => Promise<LoopResult>) =>

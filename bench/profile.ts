@@ -32,7 +32,7 @@ export async function run(scope: Scope): Promise<void> {
   const accepting = await profiled(bed, 'accept', { POSTERN_ROLES: 'api' }, async ({ port }) => {
     const order = { ports: [port], keys: bed.keys, clients: 64, rate: null }
     await load({ ...order, ms: 3000, serial: 0 }) // warms up
-    const { perSecond } = await load({ ...order, ms: windowMs, serial: 1_000_000 })
+    const { perSecond } = await load({ ...order, ms: windowMs, serial: 1_500_000 })
     return perSecond
   })
   const drainBed = await makeBed(scope, 'SQLite')

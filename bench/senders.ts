@@ -32,7 +32,7 @@ let serial = 0
 function nextRequest(store: Store, { keyHash }: BenchSender): EnqueueRequest {
   const n = serial++
   const content = {
-    to: `person${n % recipients}@example.com` as EmailAddress,
+    to: `queued${n % recipients}@example.com` as EmailAddress,
     url: `https://app.acme.test/auth/magic?token=${newDeliveryKey().slice(4)}`,
     messageIdDomain: 'acme.test',
   }

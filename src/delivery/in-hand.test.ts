@@ -28,17 +28,37 @@ test('no app has more under way than its share', () => {
   const inHand = holding('a1', 'a2', 'a3', 'b1')
   assert.deepEqual(names([inHand.begin(1), inHand.begin(1), inHand.begin(1)]), ['a1', 'b1', undefined])
   assert.deepEqual(names(inHand.ready(2)), ['a2', 'a3'])
-  inHand.end(attempt('a1'))
+  for (const each of inHand.all()) if (each.claim.emailId === 'a1') inHand.end(each)
   assert.deepEqual(names([inHand.begin(1)]), ['a2'], 'what is being stored takes no connection')
 })
 
 test('what is sent stays in hand until its outcome is on record', () => {
   const inHand = holding('a1', 'a2')
-  inHand.begin(9)
-  inHand.end(attempt('a1'))
+  const sent = inHand.begin(9)
+  assert.ok(sent)
+  inHand.end(sent)
   assert.deepEqual([inHand.active, inHand.storing, names(inHand.all())], [0, 1, ['a1', 'a2']])
-  inHand.drop(attempt('a1'))
+  inHand.drop(sent)
   assert.deepEqual([inHand.storing, names(inHand.all())], [0, ['a2']])
+})
+
+test('a second attempt at one email is not taken for the first', () => {
+  const inHand = holding('a1')
+  const first = inHand.begin(9)
+  inHand.add([attempt('a1')])
+  const second = inHand.begin(9)
+  assert.ok(first && second)
+  inHand.end(first)
+  inHand.drop(first)
+  assert.deepEqual([inHand.active, inHand.all()], [1, [second]])
+})
+
+test('the app that has most is told by all that is in hand', () => {
+  const inHand = holding('a1', 'b1', 'a2')
+  assert.equal(inHand.mostOfOneApp(), 2)
+  inHand.begin(9)
+  assert.equal(inHand.mostOfOneApp(), 2)
+  assert.equal(holding().mostOfOneApp(), 0)
 })
 
 test('what waits is given back or forgotten; what has begun is not', () => {

@@ -1,6 +1,7 @@
 /**
  * What one worker has in hand: claimed and waiting for a connection, being sent, or sent with its
- * outcome on the way to the store. What waits goes out in turns among apps.
+ * outcome on the way to the store. What waits goes out in turns among apps. After a lease was lost
+ * two attempts at one email may be in hand: they are told apart.
  */
 import type { AppId, EmailId } from '../email/id.ts'
 import type { Claim } from '../store/store.ts'
@@ -8,8 +9,8 @@ import type { Claim } from '../store/store.ts'
 type Held = { readonly claim: Pick<Claim, 'emailId' | 'appId'> }
 
 export class InHand<Attempt extends Held> {
-  readonly #active = new Map<EmailId, Attempt>()
-  readonly #storing = new Map<EmailId, Attempt>()
+  readonly #active = new Set<Attempt>()
+  readonly #storing = new Set<Attempt>()
   readonly #turns = new Map<AppId, number>()
   #waiting: Attempt[] = []
   #turn = 0
@@ -23,7 +24,7 @@ export class InHand<Attempt extends Held> {
   }
 
   all(): Attempt[] {
-    return [...this.#active.values(), ...this.#storing.values(), ...this.#waiting]
+    return [...this.#active, ...this.#storing, ...this.#waiting]
   }
 
   add(attempts: readonly Attempt[]): void {
@@ -40,7 +41,7 @@ export class InHand<Attempt extends Held> {
   /** What waits and could begin, were there connections: of apps with fewer than `perApp` under way. */
   ready(perApp: number): Attempt[] {
     const active = new Map<AppId, number>()
-    for (const { claim } of this.#active.values()) active.set(claim.appId, (active.get(claim.appId) ?? 0) + 1)
+    for (const { claim } of this.#active) active.set(claim.appId, (active.get(claim.appId) ?? 0) + 1)
     return this.#waiting.filter(({ claim }) => (active.get(claim.appId) ?? 0) < perApp)
   }
 
@@ -51,22 +52,21 @@ export class InHand<Attempt extends Held> {
     if (first === undefined) return undefined
     const next = others.reduce((least, other) => (turn(other) < turn(least) ? other : least), first)
     this.#waiting.splice(this.#waiting.indexOf(next), 1)
-    this.#active.set(next.claim.emailId, next)
+    this.#active.add(next)
     if (this.#waiting.length === 0) this.#turns.clear()
     else this.#turns.set(next.claim.appId, ++this.#turn)
     return next
   }
 
   /** It was sent or given up; its outcome goes to the store. */
-  end({ claim }: Attempt): void {
-    const attempt = this.#active.get(claim.emailId)
-    this.#active.delete(claim.emailId)
-    if (attempt !== undefined) this.#storing.set(claim.emailId, attempt)
+  end(attempt: Attempt): void {
+    this.#active.delete(attempt)
+    this.#storing.add(attempt)
   }
 
   /** Its outcome is on record, or is kept elsewhere until it can be. */
-  drop({ claim }: Attempt): void {
-    this.#storing.delete(claim.emailId)
+  drop(attempt: Attempt): void {
+    this.#storing.delete(attempt)
   }
 
   /** Takes back all that has not begun. */

@@ -9,7 +9,6 @@
  */
 import type { App } from '../email/app.ts'
 import type { DeliveryOutcome } from '../email/delivery.ts'
-import { appsPerClaim } from '../store/bounds.ts'
 import { type Claim, leaseMs, type Store, StoreUnavailable } from '../store/store.ts'
 import { type Attempt, type DeliverDeps, deliver } from './deliver.ts'
 import { InHand } from './in-hand.ts'
@@ -44,7 +43,7 @@ export class Worker {
   readonly #inHand = new InHand<Attempt>()
   readonly #unstored = new Set<Result>()
   readonly #pace = new Pace()
-  /** The last claim need not have taken all that was due: go on when a connection is free. */
+  /** False after a claim that found nothing: then a free connection is no reason for another. */
   #mayBeMore = true
   #storeFailed = false
   /** Until a claim succeeds again: one line for one outage. */
@@ -91,7 +90,7 @@ export class Worker {
     return Math.max(1, Math.floor(this.#capacity() * 0.75))
   }
 
-  /** How many more to claim: twice the free connections, less what waits and could begin. */
+  /** How many more to claim: for the free connections, and ahead for the busy ones, less what waits for them. */
   get #room(): number {
     const now = performance.now()
     if (this.#storeFailed || now < this.#drainUntilMs) return 0
@@ -112,7 +111,7 @@ export class Worker {
   /** What so many connections send within `aheadMs`: it waits here, and nobody else's mail waits longer for it. */
   #ahead = (connections: number): number => Math.floor((connections * aheadMs) / this.#pace.averageMs)
 
-  /** True where something was claimed and there may be more. */
+  /** True where something was claimed, so that there may be more. */
   async #claim(): Promise<boolean> {
     const max = this.#room
     const perApp = 2 * this.#perApp + this.#ahead(this.#perApp)
@@ -133,10 +132,9 @@ export class Worker {
       }))
       this.#inHand.add(attempts)
       if (claimed.suspects) this.#drain()
-      const allTaken = attempts.length < Math.min(max, appsPerClaim) && this.#inHand.mostOfOneApp() < perApp
-      this.#mayBeMore = !allTaken || claimed.suspects
+      this.#mayBeMore = attempts.length > 0 || claimed.suspects || this.#inHand.mostOfOneApp() >= perApp
       this.#startWaiting()
-      return attempts.length > 0 && !allTaken
+      return attempts.length > 0
     } catch (error) {
       this.#noteStoreFailure(error)
       return false
@@ -149,9 +147,12 @@ export class Worker {
     if (now > this.#drainUntilMs + drainEveryMs) this.#drainUntilMs = now + drainMs
   }
 
+  /** Nothing is sent while a result in hand could not be written. */
+  #mustWait = (): boolean => this.#storeFailed || this.#unstored.size > 0
+
   #startWaiting(): void {
     const capacity = this.#capacity()
-    while (this.#inHand.active < capacity && this.#inHand.storing < storingMax && !this.#storeFailed) {
+    while (this.#inHand.active < capacity && this.#inHand.storing < storingMax && !this.#mustWait()) {
       const attempt = this.#inHand.begin(this.#perApp)
       if (attempt === undefined) return
       void this.#attempt(attempt)
@@ -165,7 +166,7 @@ export class Worker {
       const waitMs = 60_000
       return { kind: 'deferred', reply: 'internal error, see the log', relay: '-', ambiguous: false, waitMs }
     })
-    if (outcome.kind === 'delivered') this.#pace.note(performance.now() - begunAtMs)
+    if (outcome.kind !== 'unattempted') this.#pace.note(performance.now() - begunAtMs)
     this.#inHand.end(attempt)
     this.#startWaiting()
     if (this.#mayBeMore) this.#signal.ring()
@@ -244,8 +245,9 @@ export class Worker {
     await this.#untilIdle(graceMs)
     for (const relay of this.#deps.relays) relay.close()
     await this.#untilIdle(endMs)
-    if (this.#inHand.active > 0)
-      this.#deps.onTrouble(`${this.#inHand.active} attempts were still under way at the end`)
+    const unended = this.#inHand.active + this.#inHand.storing + this.#unstored.size
+    if (unended > 0)
+      this.#deps.onTrouble(`${unended} attempts are without a record at the end: they may be made again`)
   }
 
   async #untilIdle(withinMs: number): Promise<void> {

@@ -19,13 +19,15 @@ const roundsMax = 8
 export type LastStep = Int32Array<SharedArrayBuffer>
 export type CheckpointerData = { readonly path: string; readonly lastStep: LastStep }
 
-function copy(database: Database, lastStep: LastStep): void {
+/** One go: copies, and asks the writer for the last step where only few pages are left. */
+export function copy(database: Database, lastStep: LastStep): void {
   if (Atomics.load(lastStep, 0) === 1) return // only one connection can checkpoint at a time
   let copied = 0
   for (let round = 0; round < roundsMax; round++) {
     const { log, checkpointed } = database.checkpoint()
     if (log < restartPages) return
     if (log - copied < lastStepPages) break
+    if (checkpointed === copied) return // a reader, say a backup, holds it back: nothing to do but wait
     copied = checkpointed
   }
   Atomics.store(lastStep, 0, 1)

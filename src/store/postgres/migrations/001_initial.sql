@@ -30,7 +30,7 @@ create table postern.delivery_key (
 ) with (fillfactor = 70);
 create index delivery_key_app on postern.delivery_key (app_id);
 
--- GCRA state of keys, recipients and mailboxes; k is a keyed hash.
+-- GCRA state of keys, recipients and mailboxes; k is a key's id or a keyed hash.
 create table postern.rate (
   app_id text collate "C" not null,
   k text collate "C" not null,

@@ -21,7 +21,7 @@ create table delivery_key (
 ) strict;
 create index delivery_key_app on delivery_key (app_id);
 
--- GCRA state of keys, recipients and mailboxes; k is a keyed hash that includes the app.
+-- GCRA state of keys, recipients and mailboxes; k is a key's id, or a keyed hash that includes the app.
 create table rate (k text primary key, tat integer not null) strict, without rowid;
 
 create table idempotency (
