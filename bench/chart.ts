@@ -9,7 +9,7 @@ export type LineChart = {
   readonly lines: readonly { readonly name: string; readonly values: readonly number[] }[]
 }
 
-const size = { width: 720, height: 400 }
+const size = { width: 780, height: 400 }
 const plot = { left: 56, right: 512, top: 48, bottom: 340 }
 // Told apart by hue and by dash; all have a contrast of 3 to 1 or more on white and on #0d1117.
 const strokes = ['#8a63d2', '#0e8a6c', '#c05a1c', '#2f7fd6', '#b5487e', '#7a7f16']
