@@ -11,8 +11,17 @@ import type { Scope } from '../test/support/temporary.ts'
 import { lineChart, writeChart } from './chart.ts'
 import { percentile } from './loop.ts'
 import { count, report, type Table } from './measure.ts'
-import { type Bed, type Engine, engines, makeBed, startLoader, startPostern, useStore } from './processes.ts'
-import { type BenchSender, enqueueMany, sendersOf } from './senders.ts'
+import {
+  type Bed,
+  type Engine,
+  engines,
+  makeBed,
+  readMetric,
+  startLoader,
+  startPostern,
+  useStore,
+} from './processes.ts'
+import { type BenchSender, deliverAll, enqueueMany, sendersOf } from './senders.ts'
 
 const most = Number(process.env.POSTERN_BENCH_EMAILS ?? 1_000_000)
 const levels = [0, 10_000, 100_000, 1_000_000].filter((level) => level <= most)
@@ -74,8 +83,7 @@ async function measureClaims(store: Store): Promise<number> {
     const { claims: held } = await store.claimDue({ max: claimed, perApp: claimed, inHand: [] })
     times.push(performance.now() - begunMs)
     if (held.length === 0) return Number.NaN
-    const delivered = { kind: 'delivered', reply: '250 ok', relay: 'bench' } as const
-    await Promise.all(held.map((claim) => store.recordOutcome(claim, delivered)))
+    await deliverAll(store, held)
   }
   return percentile(times, 0.5)
 }
@@ -102,9 +110,9 @@ async function measureMemory(
   const ends: (() => unknown)[] = []
   const { port, ops } = await startPostern({ after: (end) => void ends.push(end) }, bed)
   await load({ ports: [port], keys: bed.keys, clients, ...served, serial: 500_000_000 + queued })
-  const text = await (await fetch(`${ops}/metrics`)).text()
+  const bytes = await readMetric(ops, 'process_resident_memory_bytes')
   for (const end of ends) await end()
-  return Number(/^process_resident_memory_bytes (\d+)/m.exec(text)?.[1]) / 2 ** 20
+  return bytes / 2 ** 20
 }
 
 const shown = (value: number): string => (Number.isNaN(value) ? '' : value.toFixed(2))

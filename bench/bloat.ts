@@ -4,14 +4,12 @@
  * POSTERN_BENCH_EMAILS sets how many.
  */
 
-import { openPostgresStore } from '../src/store/postgres/postgres-store.ts'
-import type { Claim, Store } from '../src/store/store.ts'
-import { databaseAt } from '../test/support/database.ts'
-import { runSql, startPostgres } from '../test/support/postgres.ts'
-import { newRing } from '../test/support/service.ts'
-import { atEnd, type Scope } from '../test/support/temporary.ts'
+import type { Store } from '../src/store/store.ts'
+import { runSql } from '../test/support/postgres.ts'
+import type { Scope } from '../test/support/temporary.ts'
 import { count, median, report } from './measure.ts'
-import { enqueueNext, makeSenders } from './senders.ts'
+import { type Bed, makeBed, useStore } from './processes.ts'
+import { deliverAll, enqueueNext, sendersOf } from './senders.ts'
 
 const emails = Number(process.env.POSTERN_BENCH_EMAILS ?? 1_000_000)
 const ahead = 5000
@@ -25,14 +23,15 @@ const sizes = `select c.relname, pg_table_size(c.oid) as "table", pg_indexes_siz
 type Size = { relname: string; table: string; indexes: string; dead: string }
 
 export async function run(scope: Scope): Promise<void> {
-  const server = await startPostgres(scope)
-  const address = databaseAt(server.url)
-  if (address.engine !== 'postgres') throw new Error('not PostgreSQL')
-  const store = await openPostgresStore({ address, ring: newRing(), queueMax: 100_000_000 })
-  atEnd(scope, () => store.close())
-  const senders = await makeSenders(store, 100)
+  const bed = await makeBed(scope, 'PostgreSQL')
+  await useStore(bed.env, (store) => measure(store, bed))
+}
+
+async function measure(store: Store, bed: Bed): Promise<void> {
+  const url = bed.env.POSTERN_DATABASE_URL ?? ''
+  const senders = sendersOf(bed)
   const written = async () =>
-    Number((await runSql<{ n: string }>(server.url, "select pg_current_wal_lsn() - '0/0' as n"))[0]?.n)
+    Number((await runSql<{ n: string }>(url, "select pg_current_wal_lsn() - '0/0' as n"))[0]?.n)
   const marks: { finished: number; claimMs: number; perSecond: number; walBytes: number; sizes: Size[] }[] =
     []
   for (let step = 1; step <= steps; step++) {
@@ -46,7 +45,7 @@ export async function run(scope: Scope): Promise<void> {
       claimMs,
       perSecond,
       walBytes,
-      sizes: await runSql<Size>(server.url, sizes),
+      sizes: await runSql<Size>(url, sizes),
     })
   }
   const tables = marks[0]?.sizes.map((size) => size.relname) ?? []
@@ -81,16 +80,13 @@ async function pass(store: Store, howMany: number, enqueue: () => Promise<void>)
     }
   })
   const times: number[] = []
-  const finish = (claim: Claim) =>
-    store.recordOutcome(claim, { kind: 'delivered', reply: '250 ok', relay: 'bench' }).then(() => {
-      state.finished += 1
-    })
   const work = (async () => {
     while (state.finished < howMany) {
       const begunMs = performance.now()
       const { claims } = await store.claimDue({ max: 64, perApp: 64, inHand: [] })
       if (claims.length > 0) times.push(performance.now() - begunMs)
-      await Promise.all(claims.map(finish))
+      await deliverAll(store, claims)
+      state.finished += claims.length
     }
   })()
   await Promise.all([...producers, work])

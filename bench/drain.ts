@@ -11,6 +11,7 @@ import {
   type Bed,
   engines,
   makeBed,
+  readMetric,
   startDirectSender,
   startPostern,
   startSink,
@@ -19,7 +20,7 @@ import {
 import { enqueueMany, sendersOf } from './senders.ts'
 
 const emails = 25_000
-/** The first ones warm the new process up. */
+/** The first ones warm the new processes up. */
 const counted = 20_000
 const connections = 20
 const rounds = 3
@@ -56,37 +57,34 @@ export async function run(scope: Scope): Promise<void> {
   report('drain', tables, measured)
 }
 
-/** Queues, starts a worker, and counts the outcomes it records, to the last one. */
-async function drainRound(bed: Bed, relay: string): Promise<number> {
+/**
+ * Queues, starts so many workers, and counts what they deliver, from when a few are sent to the
+ * last one; throws where one was not delivered.
+ */
+export async function drainRound(bed: Bed, relay: string, processes = 1): Promise<number> {
   const ends: (() => unknown)[] = []
+  const scope = { after: (end: () => unknown) => void ends.push(end) }
   await useStore(bed.env, (store) => enqueueMany(store, sendersOf(bed), { emails, clients: fillers }))
-  const { ops } = await startPostern({ after: (end) => void ends.push(end) }, bed, {
-    POSTERN_ROLES: 'worker',
-    POSTERN_SMTP_URL: relay,
-  })
-  const perSecond = await drained(ops, counted)
-  const delivered = await readMetric(ops, 'postern_attempts_total{outcome="delivered"}')
-  if (delivered !== emails) throw new Error(`${delivered} of ${emails} were delivered`)
+  const env = { POSTERN_ROLES: 'worker', POSTERN_SMTP_URL: relay }
+  const workers = await Promise.all(Array.from({ length: processes }, () => startPostern(scope, bed, env)))
+  const perSecond = await drained(workers[0]?.ops ?? '')
+  const delivered = await Promise.all(
+    workers.map(({ ops }) => readMetric(ops, 'postern_attempts_total{outcome="delivered"}')),
+  )
+  const all = delivered.reduce((sum, own) => sum + own, 0)
+  if (all !== emails) throw new Error(`${all} of ${emails} were delivered`)
   for (const end of ends) await end()
   return perSecond
 }
 
-/** How many a second leave the queue, from when so many or fewer are left to the last one. */
-export async function drained(ops: string, from: number): Promise<number> {
+/** How many a second leave the queue, from when `counted` are left to the last one. */
+async function drained(ops: string): Promise<number> {
   let began: { depth: number; atMs: number } | null = null
   for (;;) {
-    const depth = await readDepth(ops)
+    const depth = await readMetric(ops, 'postern_queue_depth')
     const atMs = performance.now()
-    if (began === null && depth <= from) began = { depth, atMs }
+    if (began === null && depth <= counted) began = { depth, atMs }
     if (began !== null && depth === 0) return (began.depth * 1000) / (atMs - began.atMs)
     await sleep(25)
   }
-}
-
-export const readDepth = (ops: string): Promise<number> => readMetric(ops, 'postern_queue_depth')
-
-async function readMetric(ops: string, name: string): Promise<number> {
-  const text = await (await fetch(`${ops}/metrics`)).text()
-  const line = text.split('\n').find((each) => each.startsWith(`${name} `))
-  return Number(line?.slice(name.length))
 }

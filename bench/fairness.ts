@@ -4,13 +4,13 @@
  * second, as it did before in the quiet. Once with a fast relay, once with one that takes 500 ms.
  */
 import type { Scope } from '../test/support/temporary.ts'
-import { readDepth } from './drain.ts'
 import { percentile } from './loop.ts'
 import { report, type Table } from './measure.ts'
 import {
   type Bed,
   engines,
   makeBed,
+  readMetric,
   type Sink,
   startLoader,
   startPostern,
@@ -86,7 +86,7 @@ async function serve(
   const { begunAtMs } = await load({ ...order, ms, rate: relay.rate, serial })
   await new Promise((resolve) => setTimeout(resolve, 2 * relay.delayMs + 500))
   const { taken } = await sink.report(0)
-  const left = await readDepth(ops)
+  const left = await readMetric(ops, 'postern_queue_depth')
   for (const end of ends) await end()
   const own = taken.filter(([n]) => n >= serial && n < serial + serials.step)
   const latencies = own.map(([n, atMs]) => atMs - (begunAtMs + ((n - serial) * 1000) / relay.rate))

@@ -1,20 +1,16 @@
 /**
  * Several processes: accepting and draining with 1, 2 and 4 of them on one PostgreSQL, all on this
- * machine, so that what is seen is what they cost each other; and on SQLite the one that there is.
+ * machine, so that what is seen is what they cost each other.
  */
 import type { Scope } from '../test/support/temporary.ts'
-import { drained } from './drain.ts'
+import { drainRound } from './drain.ts'
 import { type Contender, interleave, report, standingsTable, type Table } from './measure.ts'
-import { type Bed, makeBed, startLoader, startPostern, startSink, useStore } from './processes.ts'
-import { enqueueMany, sendersOf } from './senders.ts'
+import { makeBed, startLoader, startPostern, startSink } from './processes.ts'
 
 const counts = [1, 2, 4]
 const clients = 256
 const roundMs = 3000
 const rounds = 3
-const emails = 25_000
-/** The first ones warm the processes up. */
-const counted = 20_000
 
 export async function run(scope: Scope): Promise<void> {
   const load = startLoader(scope)
@@ -49,7 +45,7 @@ export async function run(scope: Scope): Promise<void> {
   const draining = counts.map(
     (processes): Contender => ({
       name: `${processes} worker`,
-      round: () => drainRound(drainBed, processes, `smtp://127.0.0.1:${sink.port}?connections=20`),
+      round: () => drainRound(drainBed, `smtp://127.0.0.1:${sink.port}?connections=20`, processes),
     }),
   )
   const tables: Record<string, Table> = {}
@@ -58,16 +54,4 @@ export async function run(scope: Scope): Promise<void> {
   const sent = await interleave(draining, rounds)
   tables['Sent from one PostgreSQL, 20 connections each'] = standingsTable('processes', sent)
   report('nodes', tables, { accepted, sent })
-}
-
-async function drainRound(bed: Bed, processes: number, relay: string): Promise<number> {
-  const ends: (() => unknown)[] = []
-  await useStore(bed.env, (store) => enqueueMany(store, sendersOf(bed), { emails, clients }))
-  const scope = { after: (end: () => unknown) => void ends.push(end) }
-  const workers = Array.from({ length: processes }, () =>
-    startPostern(scope, bed, { POSTERN_ROLES: 'worker', POSTERN_SMTP_URL: relay }),
-  )
-  const perSecond = await drained((await Promise.all(workers))[0]?.ops ?? '', counted)
-  for (const end of ends) await end()
-  return perSecond
 }

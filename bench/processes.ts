@@ -117,6 +117,13 @@ export async function useStore<T>(env: Variables, work: (store: Store) => Promis
   }
 }
 
+/** One of the numbers that a service counts for Prometheus. */
+export async function readMetric(ops: string, name: string): Promise<number> {
+  const text = await (await fetch(`${ops}/metrics`)).text()
+  const line = text.split('\n').find((each) => each.startsWith(`${name} `))
+  return Number(line?.slice(name.length))
+}
+
 /** `postern serve`, a process of its own. */
 export async function startPostern(scope: Scope, bed: Bed, more: Variables = {}): Promise<BenchedService> {
   const running = await spawnServe(scope, { ...bed.env, ...more })

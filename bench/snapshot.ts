@@ -3,12 +3,11 @@
  * emails are claimed and finished under one, and the claims are timed at the beginning and the end.
  */
 import pg from 'pg'
-import type { Claim } from '../src/store/store.ts'
 import type { Scope } from '../test/support/temporary.ts'
 import { percentile } from './loop.ts'
 import { count, report } from './measure.ts'
 import { makeBed, useStore } from './processes.ts'
-import { enqueueMany, sendersOf } from './senders.ts'
+import { deliverAll, enqueueMany, sendersOf } from './senders.ts'
 
 const emails = 70_000
 const step = 7000
@@ -31,8 +30,7 @@ export async function run(scope: Scope): Promise<void> {
         const { claims } = await store.claimDue({ max: claimed, perApp: claimed, inHand: [] })
         times.push(performance.now() - begunMs)
         left -= claims.length
-        const outcome = { kind: 'delivered', reply: '250 ok', relay: 'bench' } as const
-        await Promise.all(claims.map((claim: Claim) => store.recordOutcome(claim, outcome)))
+        await deliverAll(store, claims)
       }
       marks.push({ claimed: done + step, p50Ms: percentile(times, 0.5), p99Ms: percentile(times, 0.99) })
     }

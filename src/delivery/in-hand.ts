@@ -33,15 +33,12 @@ export class InHand<Attempt extends Held> {
 
   /** How many the app has that has most. */
   mostOfOneApp(): number {
-    const counts = new Map<AppId, number>()
-    for (const { claim } of this.all()) counts.set(claim.appId, (counts.get(claim.appId) ?? 0) + 1)
-    return Math.max(0, ...counts.values())
+    return Math.max(0, ...countByApp(this.all()).values())
   }
 
   /** What waits and could begin, were there connections: of apps with fewer than `perApp` under way. */
   ready(perApp: number): Attempt[] {
-    const active = new Map<AppId, number>()
-    for (const { claim } of this.#active) active.set(claim.appId, (active.get(claim.appId) ?? 0) + 1)
+    const active = countByApp(this.#active)
     return this.#waiting.filter(({ claim }) => (active.get(claim.appId) ?? 0) < perApp)
   }
 
@@ -80,4 +77,10 @@ export class InHand<Attempt extends Held> {
   forget(lost: readonly EmailId[]): void {
     this.#waiting = this.#waiting.filter(({ claim }) => !lost.includes(claim.emailId))
   }
+}
+
+function countByApp(attempts: Iterable<Held>): Map<AppId, number> {
+  const counts = new Map<AppId, number>()
+  for (const { claim } of attempts) counts.set(claim.appId, (counts.get(claim.appId) ?? 0) + 1)
+  return counts
 }
