@@ -1,0 +1,106 @@
+/**
+ * One POST and what came of it. The status decides: a 202 is an email that is queued, even if the
+ * rest of the answer never arrives; a request without an answer may have been queued or not, and
+ * is safe to repeat under the same idempotency key.
+ */
+import { bounded } from './bounded.ts'
+import type { Sent } from './email.ts'
+import { type Issue, PosternError } from './postern-error.ts'
+import type { Settings } from './settings.ts'
+
+export type Outcome = ({ readonly ok: true } & Sent) | { readonly ok: false; readonly error: PosternError }
+
+export type EmailPost = {
+  readonly body: string
+  readonly idempotencyKey: string
+  /** Takes secrets out of a text of the other side's. */
+  readonly redact: (text: string) => string
+}
+
+/** Never rejects. `ms` bounds it, the answer's body included. */
+export async function attempt(
+  settings: Settings,
+  post: EmailPost,
+  ms: number,
+  signal: AbortSignal | undefined,
+): Promise<Outcome> {
+  const { fetch, endpoint } = settings
+  let answered: Response | undefined
+  try {
+    return await bounded(ms, signal, async (inner) => {
+      answered = await fetch(endpoint, {
+        method: 'POST',
+        headers: {
+          authorization: `Bearer ${settings.deliveryKey}`,
+          'content-type': 'application/json',
+          'idempotency-key': post.idempotencyKey,
+        },
+        body: post.body,
+        redirect: 'manual',
+        signal: inner,
+      })
+      return readAnswer(answered, await readJson(answered), post.redact)
+    })
+  } catch (error) {
+    if (answered !== undefined) return readAnswer(answered, undefined, post.redact)
+    return { ok: false, error: error instanceof PosternError ? error : unreachable(endpoint, error) }
+  }
+}
+
+const isJson = ({ headers }: Response) => /^application\/json\b/i.test(headers.get('content-type') ?? '')
+
+async function readJson(response: Response): Promise<unknown> {
+  if (isJson(response)) return response.json()
+  await response.body?.cancel()
+  return undefined
+}
+
+function readAnswer(response: Response, json: unknown, redact: (text: string) => string): Outcome {
+  const { status, headers } = response
+  if (status === 202 && isJson(response)) {
+    return { ok: true, emailId: headers.get('email-id'), replayed: headers.has('idempotent-replayed') }
+  }
+  const given = fieldsOf(fieldsOf(json).error)
+  const text = (value: unknown) => (typeof value === 'string' ? redact(value) : '')
+  const code = text(given.code)
+  const details = {
+    status,
+    retryAfterMs: readRetryAfter(headers.get('retry-after')),
+    requestId: text(given.requestId) || undefined,
+    issues: Array.isArray(given.issues) ? given.issues.map((issue) => readIssue(fieldsOf(issue), text)) : [],
+  }
+  const error = code
+    ? new PosternError(code, text(given.message) || code, details)
+    : new PosternError(
+        'unexpected_response',
+        `An answer with status ${status} that is not Postern's: check baseUrl and what stands in between.`,
+        details,
+      )
+  return { ok: false, error }
+}
+
+const fieldsOf = (value: unknown): Record<string, unknown> =>
+  typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {}
+
+const readIssue = (issue: Record<string, unknown>, text: (value: unknown) => string): Issue => ({
+  field: text(issue.field),
+  code: text(issue.code),
+  message: text(issue.message),
+})
+
+/** Seconds or a date (RFC 9110 §10.2.3), as milliseconds from now. */
+function readRetryAfter(value: string | null): number | undefined {
+  if (value === null) return undefined
+  const ms = /^\d+$/.test(value) ? Number(value) * 1000 : Date.parse(value) - Date.now()
+  return Number.isFinite(ms) ? Math.max(0, ms) : undefined
+}
+
+/** The cause stays out, since a `fetch` of the caller's may put the request into it; its code does not. */
+function unreachable(endpoint: string, error: unknown): PosternError {
+  const { code, cause } = fieldsOf(error)
+  const reason = [fieldsOf(cause).code, code].find(
+    (text): text is string => typeof text === 'string' && /^[A-Z][A-Z_\d]{2,39}$/.test(text),
+  )
+  const { origin } = new URL(endpoint)
+  return new PosternError('network_error', `No answer from ${origin}${reason ? ` (${reason})` : ''}.`)
+}

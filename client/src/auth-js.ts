@@ -1,0 +1,72 @@
+/**
+ * Auth.js (NextAuth): an email provider whose links go through Postern. Auth.js's own link carries
+ * three parameters; here the token carries the other two, and a route of the app's, answered by
+ * `confirm`, shows a button that leads on to Auth.js's callback.
+ */
+import { type Background, dispatch } from './background.ts'
+import { answerConfirm } from './confirm-page.ts'
+import type { Sender } from './email.ts'
+import { joinToken, linkTo, splitToken } from './link.ts'
+import { PosternError } from './postern-error.ts'
+
+export type PosternProviderOptions = Background & {
+  readonly postern: Sender
+  /** Where the app answers with `confirm`: an absolute address on Auth.js's own origin. */
+  readonly confirmUrl: string
+  /** The provider's id, for `signIn(id)`: `postern` unless given. */
+  readonly id?: string | undefined
+  /** What a sign-in page calls it: `Email` unless given. */
+  readonly name?: string | undefined
+  /** Seconds that a link lives: 24 hours unless given. */
+  readonly maxAge?: number | undefined
+}
+
+type VerificationRequest = {
+  readonly identifier: string
+  readonly url: string
+  readonly expires: Date
+  readonly token: string
+}
+
+/** The provider, for `providers: [posternProvider({ postern, confirmUrl })]`. */
+export function posternProvider(options: PosternProviderOptions) {
+  const { postern, confirmUrl, id = 'postern', name = 'Email', maxAge = 24 * 60 * 60 } = options
+  return {
+    id,
+    type: 'email' as const,
+    name,
+    maxAge,
+    async sendVerificationRequest({ identifier, url, expires, token }: VerificationRequest): Promise<void> {
+      const link = linkTo(confirmUrl, joinToken(token, wayBack(url, confirmUrl)))
+      const email = { to: identifier, type: 'magic_link', url: link, expiresAt: expires } as const
+      await dispatch(postern.send(email), options)
+    },
+  }
+}
+
+/** Auth.js's link without origin and token: path and parameters. */
+function wayBack(link: string, confirmUrl: string): string {
+  const { origin, pathname, searchParams } = new URL(link)
+  if (new URL(confirmUrl).origin !== origin) {
+    throw new PosternError('invalid_config', `confirmUrl must be on Auth.js's own origin, ${origin}.`)
+  }
+  searchParams.delete('token')
+  return `${pathname}?${searchParams}`
+}
+
+/**
+ * Answers the route of `confirmUrl`, both GET and POST. In Next.js, `app/auth/confirm/route.ts` is
+ * `export { confirm as GET, confirm as POST } from '@postern/client/auth-js'`.
+ */
+export function confirm(request: Request): Response {
+  const joined = new URL(request.url).searchParams.get('token') ?? ''
+  return answerConfirm(request, { title: 'Sign in', button: 'Sign in' }, wayOn(splitToken(joined)))
+}
+
+// A path of this origin that is an Auth.js callback: whoever makes up a link gets no further than that.
+const callbackPath = /^(?:\/[\w.-]+)*\/callback\/[\w.-]+\?/
+
+function wayOn(parts: { token: string; rest: string } | null): string | null {
+  if (!parts?.token || !callbackPath.test(parts.rest)) return null
+  return `${parts.rest}&token=${encodeURIComponent(parts.token)}`
+}

@@ -1,0 +1,77 @@
+/**
+ * own-auth: an `EmailProvider` in place of its managed one, with what that one cannot do: the
+ * organisation's name, which invitations need, links with a second parameter (of `redirectUrl`),
+ * retries and time limits.
+ */
+import { type Background, dispatch } from './background.ts'
+import type { Email, EmailType, Sender } from './email.ts'
+import { joinToken, linkTo } from './link.ts'
+import { PosternError } from './postern-error.ts'
+
+export { splitToken } from './link.ts'
+
+/** What own-auth hands over (0.3). */
+export type OwnAuthMessage = {
+  readonly to: string
+  readonly type: string
+  readonly token: string
+  readonly url: string
+  readonly expiresAt: Date
+}
+
+type MaybePromise<T> = T | Promise<T>
+
+export type OwnAuthEmailOptions = Background & {
+  readonly postern: Sender
+  /** For invitations; a function finds out the one at hand, by the invitation's token for instance. */
+  readonly organisationName?: string | ((message: OwnAuthMessage) => MaybePromise<string>) | undefined
+  readonly inviterName?: ((message: OwnAuthMessage) => MaybePromise<string | undefined>) | undefined
+  /**
+   * What becomes of a link's other parameters: left out unless `in-token`; then the page reads them
+   * with `splitToken`.
+   */
+  readonly parameters?: 'drop' | 'in-token' | undefined
+}
+
+const types: readonly string[] = [
+  'magic_link',
+  'email_verification',
+  'password_reset',
+  'organisation_invite',
+] satisfies EmailType[]
+
+/** The provider, for `email: ownAuthEmail({ postern })`. */
+export function ownAuthEmail(options: OwnAuthEmailOptions) {
+  const { postern, organisationName, inviterName, parameters = 'drop' } = options
+
+  async function readEmail(message: OwnAuthMessage): Promise<Email> {
+    const { to, type, expiresAt } = message
+    const common = { to, url: linkOf(message, parameters), expiresAt }
+    if (!types.includes(type)) {
+      throw new PosternError(
+        'unsupported_email',
+        'Postern has no type for this email; send it by other means.',
+      )
+    }
+    if (type !== 'organisation_invite')
+      return { ...common, type: type as Exclude<EmailType, 'organisation_invite'> }
+    if (organisationName === undefined) {
+      throw new PosternError('invalid_config', 'Give organisationName: an invitation shows it.')
+    }
+    const name = typeof organisationName === 'string' ? organisationName : await organisationName(message)
+    return { ...common, type, organisationName: name, inviterName: await inviterName?.(message) }
+  }
+
+  return {
+    async send(message: OwnAuthMessage): Promise<void> {
+      await dispatch(postern.send(await readEmail(message)), options)
+    },
+  }
+}
+
+/** The link with the token alone, at the page where it leads. */
+function linkOf({ url, token }: OwnAuthMessage, parameters: 'drop' | 'in-token'): string {
+  const [, page = '', query = '', fragment = ''] = /^([^?#]*)(?:\?([^#]*))?(#.*)?$/s.exec(url) ?? []
+  const others = query.split('&').filter((parameter) => parameter !== '' && !parameter.startsWith('token='))
+  return linkTo(page + fragment, parameters === 'drop' ? token : joinToken(token, others.join('&')))
+}

@@ -1,0 +1,133 @@
+/**
+ * The client: one email per call, with retries inside one budget of time. Every attempt of a call
+ * carries the same idempotency key, so however often it is repeated, one email is queued.
+ */
+import { attempt, type EmailPost, type Outcome } from './attempt.ts'
+import type { Email, Sender, SendOptions, Sent } from './email.ts'
+import { PosternError } from './postern-error.ts'
+import { type PosternOptions, readSettings, type Settings } from './settings.ts'
+
+export type { Email, EmailType, Sender, SendOptions, Sent } from './email.ts'
+export { type Issue, PosternError, type PosternErrorCode } from './postern-error.ts'
+export type { PosternOptions } from './settings.ts'
+
+/** What `safeSend` answers: the email as it was queued, or why it was not. */
+export type SendOutcome = Outcome
+
+/**
+ * Sends emails for the app that owns the delivery key. Options are read at the first call, so that a
+ * build that loads the module without its environment does not fail.
+ */
+export class Postern implements Sender {
+  readonly #options: PosternOptions
+  #settings: Settings | undefined
+
+  constructor(options: PosternOptions = {}) {
+    this.#options = options
+  }
+
+  /**
+   * Queues one email.
+   * @throws {PosternError} whose `code` says why it was not queued, or not for sure
+   */
+  async send(email: Email, options: SendOptions = {}): Promise<Sent> {
+    const outcome = await this.safeSend(email, options)
+    if (!outcome.ok) throw outcome.error
+    return { emailId: outcome.emailId, replayed: outcome.replayed }
+  }
+
+  /** Like `send`, with the error as a value. */
+  async safeSend(email: Email, { signal, idempotencyKey }: SendOptions = {}): Promise<SendOutcome> {
+    try {
+      this.#settings ??= readSettings(this.#options)
+      const settings = this.#settings
+      return await sendInBudget(settings, newPost(settings, email, idempotencyKey), signal)
+    } catch (error) {
+      if (error instanceof PosternError) return { ok: false, error }
+      throw error
+    }
+  }
+}
+
+function newPost(
+  settings: Settings,
+  email: Email,
+  idempotencyKey = crypto.randomUUID() as string,
+): EmailPost {
+  if (!/^[\x21-\x7e]{1,255}$/.test(idempotencyKey)) {
+    throw invalid(
+      'Idempotency-Key',
+      'malformed',
+      'Give an idempotencyKey of 1 to 255 visible ASCII characters.',
+    )
+  }
+  const { to, type, expiresAt } = email
+  if (expiresAt instanceof Date && Number.isNaN(expiresAt.getTime())) {
+    throw invalid('expiresAt', 'invalid_date', 'expiresAt is a Date without a time.')
+  }
+  const url = email.url instanceof URL ? email.url.href : email.url
+  const names =
+    type === 'organisation_invite'
+      ? { organisationName: email.organisationName, inviterName: email.inviterName }
+      : {}
+  return {
+    body: JSON.stringify({ to, type, url, expiresAt, ...names }),
+    idempotencyKey,
+    redact: redactorOf([settings.deliveryKey, url, ...tokensOf(url), to]),
+  }
+}
+
+const invalid = (field: string, code: string, message: string) =>
+  new PosternError('invalid_body', message, { issues: [{ field, code, message }] })
+
+/** The token as it stands in the link, and as it reads. */
+function tokensOf(url: string): string[] {
+  const raw = /[?&]token=([^&#]*)/.exec(url)?.[1] ?? ''
+  return [raw, new URLSearchParams(`token=${raw}`).get('token') ?? '']
+}
+
+// Three characters and less would take letters out of every word.
+const redactorOf = (secrets: string[]) => (text: string) =>
+  secrets.reduce((rest, secret) => (secret?.length > 3 ? rest.replaceAll(secret, '[redacted]') : rest), text)
+
+async function sendInBudget(
+  settings: Settings,
+  post: EmailPost,
+  signal: AbortSignal | undefined,
+): Promise<Outcome> {
+  const endsAt = now() + settings.budgetMs
+  for (let retry = 0; ; retry++) {
+    const outcome = await attempt(settings, post, Math.min(settings.timeoutMs, endsAt - now()), signal)
+    if (outcome.ok || retry >= settings.maxRetries) return outcome
+    const pauseMs = pauseBefore(retry, outcome.error)
+    if (pauseMs === null || now() + pauseMs >= endsAt) return outcome
+    await pause(pauseMs, signal)
+    if (signal?.aborted) return outcome
+  }
+}
+
+/** Monotonic where the runtime can. */
+const now = (): number => globalThis.performance?.now() ?? Date.now()
+
+/**
+ * Milliseconds to wait before the next attempt; null where it would be in vain. A limit is waited for
+ * only if the service says how long. Unless told, 200, 600 and 1,800 ms, less up to half at random:
+ * enough for a restart of the service, and not everybody at once.
+ */
+function pauseBefore(retry: number, { code, status, retryAfterMs }: PosternError): number | null {
+  if (code === 'aborted') return null
+  if (status !== undefined && status < 500 && status !== 429) return null
+  if (retryAfterMs !== undefined) return retryAfterMs
+  return status === 429 ? null : 200 * 3 ** retry * (1 - Math.random() / 2)
+}
+
+const pause = (ms: number, signal: AbortSignal | undefined): Promise<void> =>
+  new Promise((resolve) => {
+    const done = () => {
+      clearTimeout(timer)
+      signal?.removeEventListener('abort', done)
+      resolve()
+    }
+    const timer = setTimeout(done, ms)
+    signal?.addEventListener('abort', done)
+  })

@@ -1,0 +1,77 @@
+/**
+ * The options of a client, read once and checked: what is wrong with them is told before anything is
+ * sent, without repeating a value that may be secret.
+ */
+import { PosternError } from './postern-error.ts'
+
+export type PosternOptions = {
+  /** `pst_…`; unless given, the environment's `POSTERN_DELIVERY_KEY`. */
+  readonly deliveryKey?: string | undefined
+  /** Where the service answers, without `/v1/email`; unless given, `POSTERN_BASE_URL`. */
+  readonly baseUrl?: string | undefined
+  /** Milliseconds for one attempt: 2,500 unless given. */
+  readonly timeoutMs?: number | undefined
+  /** Milliseconds for a whole call, retries and pauses included: 4,000 unless given. */
+  readonly budgetMs?: number | undefined
+  /** Attempts after the first one: 3 at most unless given. */
+  readonly maxRetries?: number | undefined
+  /** Stands in for the runtime's own `fetch`. */
+  readonly fetch?: typeof fetch | undefined
+}
+
+export type Settings = {
+  readonly deliveryKey: string
+  /** The address of the one endpoint. */
+  readonly endpoint: string
+  readonly timeoutMs: number
+  readonly budgetMs: number
+  readonly maxRetries: number
+  readonly fetch: typeof fetch
+}
+
+/** @throws {PosternError} `invalid_config` */
+export function readSettings(options: PosternOptions): Settings {
+  return {
+    deliveryKey: readKey(options.deliveryKey ?? fromEnvironment('POSTERN_DELIVERY_KEY')),
+    endpoint: `${readBaseUrl(options.baseUrl ?? fromEnvironment('POSTERN_BASE_URL'))}/v1/email`,
+    timeoutMs: readCount('timeoutMs', options.timeoutMs ?? 2_500, 1),
+    budgetMs: readCount('budgetMs', options.budgetMs ?? 4_000, 1),
+    maxRetries: readCount('maxRetries', options.maxRetries ?? 3, 0),
+    fetch: options.fetch ?? globalThis.fetch,
+  }
+}
+
+const faulty = (message: string) => new PosternError('invalid_config', message)
+
+// Node, Deno, Bun and workers with Node's compatibility all have it; elsewhere there is none.
+function fromEnvironment(name: string): string | undefined {
+  const { process } = globalThis as { process?: { env?: Record<string, string | undefined> } }
+  return process?.env?.[name]
+}
+
+function readKey(key: string | undefined): string {
+  if (!key) throw faulty('Give deliveryKey, or set POSTERN_DELIVERY_KEY.')
+  // What a header cannot hold, `fetch` would repeat in its error.
+  if (!/^[\x21-\x7e]+$/.test(key)) throw faulty('The delivery key holds spaces, line breaks or the like.')
+  return key
+}
+
+function readBaseUrl(text: string | undefined): string {
+  if (!text) throw faulty('Give baseUrl, or set POSTERN_BASE_URL, such as https://postern.example.com.')
+  let url: URL
+  try {
+    url = new URL(text)
+  } catch {
+    throw faulty('baseUrl is not an absolute URL such as https://postern.example.com.')
+  }
+  if (!/^https?:$/.test(url.protocol) || url.username || url.password || url.search || url.hash) {
+    throw faulty('baseUrl must be http or https, without user name, query or fragment.')
+  }
+  return url.href.replace(/\/+$/, '')
+}
+
+function readCount(name: string, value: number, least: number): number {
+  // Timers hold 31 bits.
+  if (Number.isFinite(value) && value >= least && value < 2 ** 31) return value
+  throw faulty(`${name} must be a number from ${least}.`)
+}
