@@ -60,23 +60,26 @@ function readAnswer(response: Response, json: unknown, redact: (text: string) =>
   if (status === 202 && isJson(response)) {
     return { ok: true, emailId: headers.get('email-id'), replayed: headers.has('idempotent-replayed') }
   }
-  const given = fieldsOf(fieldsOf(json).error)
-  const text = (value: unknown) => (typeof value === 'string' ? redact(value) : '')
-  const code = text(given.code)
-  const details = {
-    status,
-    retryAfterMs: readRetryAfter(headers.get('retry-after')),
-    requestId: text(given.requestId) || undefined,
-    issues: Array.isArray(given.issues) ? given.issues.map((issue) => readIssue(fieldsOf(issue), text)) : [],
+  const error = fieldsOf(fieldsOf(json).error)
+  const retryAfterMs = readRetryAfter(headers.get('retry-after'))
+  return { ok: false, error: readError(error, { status, retryAfterMs }, redact) }
+}
+
+function readError(
+  { code, message, requestId, issues }: Record<string, unknown>,
+  answer: { status: number; retryAfterMs: number | undefined },
+  redact: (text: string) => string,
+): PosternError {
+  if (typeof code !== 'string' || typeof message !== 'string' || !/^\w{1,64}$/.test(code)) {
+    const text = `An answer with status ${answer.status} that is not Postern's: check baseUrl and what stands in between.`
+    return new PosternError('unexpected_response', text, answer)
   }
-  const error = code
-    ? new PosternError(code, text(given.message) || code, details)
-    : new PosternError(
-        'unexpected_response',
-        `An answer with status ${status} that is not Postern's: check baseUrl and what stands in between.`,
-        details,
-      )
-  return { ok: false, error }
+  const text = (value: unknown) => (typeof value === 'string' ? redact(value) : '')
+  return new PosternError(redact(code), redact(message), {
+    ...answer,
+    requestId: text(requestId) || undefined,
+    issues: Array.isArray(issues) ? issues.map((issue) => readIssue(fieldsOf(issue), text)) : [],
+  })
 }
 
 const fieldsOf = (value: unknown): Record<string, unknown> =>

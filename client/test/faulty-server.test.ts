@@ -1,0 +1,139 @@
+/**
+ * The client against a server that fails in every way, with the real service behind it: never two
+ * emails of one call, and no error that holds a secret.
+ */
+import assert from 'node:assert/strict'
+import { after, describe, test } from 'node:test'
+import { inspect } from 'node:util'
+import { startTestService } from '../../test/support/service.ts'
+import { eventually } from '../../test/support/wait.ts'
+import { type Email, Postern, type PosternError, type PosternOptions } from '../src/postern.ts'
+import { type Fault, faults, startFaultyServer } from './faulty-server.ts'
+
+const service = await startTestService({ after })
+const quick: PosternOptions = { timeoutMs: 300, budgetMs: 2_500 }
+
+/** One email with its own canaries: every secret of it is a word that occurs nowhere else. */
+const emailTo = (name: string): Email => ({
+  to: `${name}.canary@example.com`,
+  type: 'magic_link',
+  url: `https://app.acme.test/auth?token=token%2Bcanary-${name}`,
+  expiresAt: new Date(Date.now() + 900_000),
+})
+
+/** Everything that could be printed of an error. */
+const everything = (error: PosternError): string =>
+  [inspect(error, { depth: null, showHidden: true }), JSON.stringify(error), String(error), error.stack].join(
+    '\n',
+  )
+
+function assertNoSecret(error: PosternError): void {
+  const text = everything(error)
+  for (const secret of [/canary/i, new RegExp(service.key)]) assert.doesNotMatch(text, secret)
+}
+
+async function received(to: string): Promise<number> {
+  const list = (await (await fetch(`${service.urls.console}/api/inbox`)).json()) as { to: string }[]
+  return list.filter((email) => email.to === to).length
+}
+
+/** Nothing waits any more, so what is in the inbox is all there is. */
+const drained = () => eventually(async () => (await service.store.queueGauge()).depth === 0)
+
+async function clientBehind(t: { after(end: () => unknown): void }, next: () => Fault) {
+  const server = await startFaultyServer(t, service.urls.api ?? '', next)
+  return { server, client: new Postern({ ...quick, deliveryKey: service.key, baseUrl: server.url }) }
+}
+
+const gone: Fault[] = ['429', '429 until tomorrow', 'a redirect', 'an echo']
+
+describe('one fault, once and for ever', { concurrency: true }, () => {
+  for (const fault of faults) {
+    test(`${fault}, then good weather: at most one email`, async (t) => {
+      let first = true
+      const { server, client } = await clientBehind(t, () => {
+        const next = first ? fault : 'none'
+        first = false
+        return next
+      })
+      const email = emailTo(fault.replace(/\W+/g, '.'))
+      const outcome = await client.safeSend(email)
+      await drained()
+      assert.equal(outcome.ok, !gone.includes(fault), inspect(outcome))
+      assert.equal(await received(email.to), outcome.ok ? 1 : 0)
+      if (outcome.ok) assert.match(outcome.emailId ?? '', /^em_/)
+      else assertNoSecret(outcome.error)
+      assert.ok(server.met.length <= 2)
+    })
+
+    test(`${fault}, for ever: at most one email, and an error that says why`, async (t) => {
+      const { client } = await clientBehind(t, () => fault)
+      const email = emailTo(`ever.${fault.replace(/\W+/g, '.')}`)
+      const outcome = await client.safeSend(email)
+      await drained()
+      const count = await received(email.to)
+      assert.ok(count <= 1, `${count} emails`)
+      if (outcome.ok) return assert.equal(count, 1)
+      assertNoSecret(outcome.error)
+      assert.notEqual(outcome.error.message, '')
+    })
+  }
+})
+
+test('sixty calls through random weather: an email each where the client says so, never two', async (t) => {
+  const seed = Number(process.env.POSTERN_TEST_SEED ?? Date.now() % 100_000)
+  t.diagnostic(`POSTERN_TEST_SEED=${seed}`)
+  // Two requests in five pass.
+  const weather: Fault[] = [...faults, ...Array.from({ length: 10 }, () => 'none' as const)]
+  let state = seed
+  const random = () => {
+    state = (state * 48_271 + 11) % 2_147_483_647
+    return state / 2_147_483_647
+  }
+  const { client, server } = await clientBehind(
+    t,
+    () => weather[Math.floor(random() * weather.length)] ?? 'none',
+  )
+  const emails = Array.from({ length: 60 }, (_, i) => emailTo(`storm.${i}`))
+  const outcomes = await Promise.all(emails.map((email) => client.safeSend(email)))
+  await drained()
+  for (const [i, { to }] of emails.entries()) {
+    const outcome = outcomes[i]
+    const count = await received(to)
+    assert.ok(count <= 1, `${count} emails of one call`)
+    if (outcome?.ok) assert.equal(count, 1, 'said to be queued, and was not')
+    else if (outcome) assertNoSecret(outcome.error)
+  }
+  t.diagnostic(`${outcomes.filter(({ ok }) => ok).length} of 60 queued in ${server.met.length} requests`)
+})
+
+test('nobody there: an error that names the host and the reason, and no secret', async () => {
+  const client = new Postern({ ...quick, deliveryKey: service.key, baseUrl: 'http://127.0.0.1:9/' })
+  const outcome = await client.safeSend(emailTo('nobody'))
+  assert.ok(!outcome.ok)
+  assert.equal(outcome.error.code, 'network_error')
+  assert.match(outcome.error.message, /^No answer from http:\/\/127\.0\.0\.1:9/)
+  assertNoSecret(outcome.error)
+})
+
+test('a fetch that puts the request into its errors: nothing of it is passed on', async () => {
+  const telling = (async (url: unknown, init: RequestInit) => {
+    throw Object.assign(new Error(`failed: ${url} ${inspect(init)}`), { cause: init, code: 'pst_canary' })
+  }) as typeof fetch
+  const client = new Postern({
+    ...quick,
+    deliveryKey: service.key,
+    baseUrl: 'http://postern.test',
+    fetch: telling,
+  })
+  const outcome = await client.safeSend(emailTo('telling'))
+  assert.ok(!outcome.ok)
+  assertNoSecret(outcome.error)
+})
+
+test('no address got two emails in all of this', async () => {
+  await drained()
+  const list = (await (await fetch(`${service.urls.console}/api/inbox`)).json()) as { to: string }[]
+  assert.ok(list.length > 40)
+  assert.equal(new Set(list.map(({ to }) => to)).size, list.length)
+})

@@ -1,0 +1,155 @@
+/** The client and the real service: what each email becomes, what each refusal says. */
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import type { EmailRequest, EmailType as ServerEmailType } from '../../src/email/email-request.ts'
+import type { refusals } from '../../src/email/rejection.ts'
+import { newSender, startTestService, testSettings } from '../../test/support/service.ts'
+import { type Email, type EmailType, Postern, PosternError, type PosternErrorCode } from '../src/postern.ts'
+import { DevInbox } from '../src/testing.ts'
+
+const service = await startTestService({ after })
+const inbox = new DevInbox(service.urls.console ?? '')
+const baseUrl = service.urls.api ?? ''
+const postern = new Postern({ deliveryKey: service.key, baseUrl })
+let serial = 0
+
+const emailTo = (change: Partial<Email> = {}): Email =>
+  ({
+    to: `client${serial++}@example.com`,
+    type: 'magic_link',
+    url: 'https://app.acme.test/auth?token=abc',
+    expiresAt: new Date(Date.now() + 900_000),
+    ...change,
+  }) as Email
+
+const emails: Email[] = [
+  emailTo({ type: 'magic_link' }),
+  emailTo({ type: 'email_verification', url: new URL('https://app.acme.test/verify?token=x.y.z') }),
+  emailTo({ type: 'password_reset', expiresAt: '2099-01-01T00:00:00+02:00' }),
+  emailTo({ type: 'organisation_invite', organisationName: 'Blue', inviterName: 'Grace' }),
+]
+
+for (const email of emails) {
+  test(`${email.type}: queued, delivered, with its link and its end`, async () => {
+    const { emailId, replayed } = await postern.send(email)
+    const received = await inbox.next(email.to, email.type)
+    assert.equal(received.id, emailId)
+    assert.equal(replayed, false)
+    assert.equal(received.url, String(email.url))
+    assert.equal(received.expiresAt, new Date(email.expiresAt).toISOString())
+    if (email.type === 'organisation_invite') assert.match(received.text, /Grace[^]*Blue/)
+  })
+}
+
+test('two calls under one key queue one email', async () => {
+  const email = emailTo()
+  const options = { idempotencyKey: 'order-1' }
+  const first = await postern.send(email, options)
+  const second = await postern.send(email, options)
+  assert.deepEqual(second, { emailId: first.emailId, replayed: true })
+})
+
+const past = new Date(Date.now() - 1000)
+for (const [name, change, expected] of [
+  ['a field', { to: 'nobody' }, { status: 400, code: 'invalid_body', field: 'to' }],
+  ['an end in the past', { expiresAt: past }, { status: 400, code: 'invalid_body', field: 'expiresAt' }],
+  ['a link', { url: 'https://app.acme.test/a?b=c' }, { status: 400, code: 'invalid_url', field: 'url' }],
+  [
+    'an address',
+    { url: 'https://evil.test/?token=a' },
+    { status: 403, code: 'url_not_allowed', field: undefined },
+  ],
+] as [string, Partial<Email>, { status: number; code: string; field: string | undefined }][]) {
+  test(`a refusal for ${name} says what is wrong`, async () => {
+    const error = await postern.send(emailTo(change)).then(
+      () => assert.fail('was queued'),
+      (reason: unknown) => reason,
+    )
+    assert.ok(error instanceof PosternError)
+    const { status, code, issues, requestId, message } = error
+    assert.deepEqual({ status, code, field: issues[0]?.field }, expected)
+    assert.match(requestId ?? '', /^req_/)
+    assert.ok(message.length > 10)
+  })
+}
+
+test('a key that nobody knows is refused, as a value where that is asked for', async () => {
+  const stranger = new Postern({ deliveryKey: 'pst_nonsense', baseUrl })
+  const outcome = await stranger.safeSend(emailTo())
+  assert.ok(!outcome.ok && outcome.error.code === 'invalid_key' && outcome.error.status === 401)
+})
+
+test('each limit says which one it is and when to come back', async () => {
+  const codes: [PosternErrorCode, Partial<typeof testSettings.limits>][] = [
+    ['key_rate_limited', { keyPerMinute: 1 }],
+    ['recipient_rate_limited', { recipientPerHour: 1 }],
+    ['daily_limit_reached', { daily: 1 }],
+  ]
+  for (const [code, limits] of codes) {
+    const settings = { ...testSettings, limits: { ...testSettings.limits, ...limits } }
+    const { key } = await newSender(service, `limit-${serial++}`, settings)
+    const client = new Postern({ deliveryKey: key, baseUrl })
+    const email = emailTo()
+    await client.send(email)
+    const outcome = await client.safeSend(email)
+    assert.ok(!outcome.ok)
+    assert.equal(outcome.error.code, code)
+    assert.equal(outcome.error.status, 429)
+    assert.ok((outcome.error.retryAfterMs ?? 0) > 0)
+  }
+})
+
+test('what cannot be sent is told before anything is', async () => {
+  const invalid = new Date('never')
+  await assert.rejects(postern.send(emailTo({ expiresAt: invalid })), { code: 'invalid_body' })
+  await assert.rejects(postern.send(emailTo(), { idempotencyKey: 'two words' }), { code: 'invalid_body' })
+})
+
+test('options that cannot work are told by name, and never repeated', async () => {
+  const bad = [
+    [{ baseUrl }, /POSTERN_DELIVERY_KEY/],
+    [{ deliveryKey: 'pst_canary\n', baseUrl }, /delivery key/],
+    [{ deliveryKey: 'pst_a' }, /POSTERN_BASE_URL/],
+    [{ deliveryKey: 'pst_a', baseUrl: 'canary' }, /absolute URL/],
+    [{ deliveryKey: 'pst_a', baseUrl: 'https://u:canary@postern.test' }, /without user name/],
+    [{ deliveryKey: 'pst_a', baseUrl: 'ftp://canary.test' }, /http or https/],
+    [{ deliveryKey: 'pst_a', baseUrl, timeoutMs: 0 }, /timeoutMs/],
+    [{ deliveryKey: 'pst_a', baseUrl, budgetMs: Number.POSITIVE_INFINITY }, /budgetMs/],
+    [{ deliveryKey: 'pst_a', baseUrl, maxRetries: -1 }, /maxRetries/],
+  ] as const
+  for (const [options, expected] of bad) {
+    const outcome = await new Postern(options).safeSend(emailTo())
+    assert.ok(!outcome.ok && outcome.error.code === 'invalid_config')
+    assert.match(outcome.error.message, expected)
+    assert.doesNotMatch(outcome.error.message, /canary/)
+  }
+})
+
+test('the environment stands in for options, at the first call and not before', async () => {
+  const client = new Postern()
+  process.env.POSTERN_DELIVERY_KEY = service.key
+  process.env.POSTERN_BASE_URL = `${baseUrl}/`
+  try {
+    assert.ok((await client.send(emailTo())).emailId)
+  } finally {
+    delete process.env.POSTERN_DELIVERY_KEY
+    delete process.env.POSTERN_BASE_URL
+  }
+})
+
+type Same<A, B> = [A] extends [B] ? ([B] extends [A] ? true : false) : false
+
+test('the types are those of the service, and keep out what it would refuse', () => {
+  const codes: Same<keyof typeof refusals, Extract<PosternErrorCode, keyof typeof refusals>> = true
+  const types: Same<EmailType, ServerEmailType> = true
+  const fields: Same<keyof EmailRequest, keyof Email> = true
+  assert.ok(codes && types && fields)
+  const common = { to: 'a@example.com', url: 'https://a.test/?token=t', expiresAt: '2099-01-01T00:00:00Z' }
+  // @ts-expect-error an invitation names its organisation
+  const nameless: Email = { ...common, type: 'organisation_invite' }
+  // @ts-expect-error there are four types
+  const unknown: Email = { ...common, type: 'newsletter' }
+  // @ts-expect-error a link has an end
+  const endless: Email = { to: common.to, url: common.url, type: 'magic_link' }
+  assert.ok(nameless && unknown && endless)
+})
