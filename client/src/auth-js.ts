@@ -31,15 +31,22 @@ type VerificationRequest = {
 /** The provider, for `providers: [posternProvider({ postern, confirmUrl })]`. */
 export function posternProvider(options: PosternProviderOptions) {
   const { postern, confirmUrl, id = 'postern', name = 'Email', maxAge = 24 * 60 * 60 } = options
+  async function send({ identifier, url, expires, token }: VerificationRequest): Promise<void> {
+    const link = linkTo(confirmUrl, joinToken(token, wayBack(url, confirmUrl)))
+    const email = { to: identifier, type: 'magic_link', url: link, expiresAt: expires } as const
+    await dispatch(postern.send(email), options)
+  }
   return {
     id,
     type: 'email' as const,
     name,
     maxAge,
-    async sendVerificationRequest({ identifier, url, expires, token }: VerificationRequest): Promise<void> {
-      const link = linkTo(confirmUrl, joinToken(token, wayBack(url, confirmUrl)))
-      const email = { to: identifier, type: 'magic_link', url: link, expiresAt: expires } as const
-      await dispatch(postern.send(email), options)
+    sendVerificationRequest(request: VerificationRequest): Promise<void> {
+      const sending = send(request)
+      // Auth.js does something else before it looks at this promise: a rejection that nobody has
+      // looked at by then would end a Node process.
+      sending.catch(() => undefined)
+      return sending
     },
   }
 }

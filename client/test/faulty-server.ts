@@ -63,7 +63,11 @@ async function pass(
 ): Promise<Forwarded> {
   const names = ['authorization', 'content-type', 'idempotency-key']
   const sent = Object.fromEntries(names.map((name) => [name, String(headers[name])]))
-  const answer = await fetch(`${upstream}${url}`, { method: method ?? 'POST', headers: sent, body })
+  const answer = await fetch(`${upstream}${url}`, {
+    method: method ?? 'POST',
+    headers: sent,
+    body: new Uint8Array(body),
+  })
   const text = await answer.text()
   const {
     connection: _,
