@@ -78,12 +78,12 @@ export class DevInbox {
   /** The newest email to an address; null where there is none. */
   async latest(to: string): Promise<InboxEmail | null> {
     const response = await fetch(`${this.#latest}?to=${encodeURIComponent(to)}`)
-    if (response.ok) return (await response.json()) as InboxEmail
-    await response.body?.cancel()
-    if (response.status === 404) return null
+    const answer = (await response.json().catch(() => ({}))) as InboxEmail & { error?: { code: string } }
+    if (response.ok && answer.id) return answer
+    if (answer.error?.code === 'no_such_email') return null
     throw new PosternError(
       'unexpected_response',
-      `The inbox answered ${response.status}: is this its address?`,
+      `An answer with status ${response.status}: is this the inbox?`,
     )
   }
 

@@ -1,0 +1,174 @@
+/**
+ * The package as npm would publish it: what is in it, that it installs and runs on Node 20 and on this
+ * Node, that its types hold without this repository, and how small it is.
+ */
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { delimiter, join } from 'node:path'
+import { after, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { gzipSync } from 'node:zlib'
+import { build } from 'esbuild'
+import { publint } from 'publint'
+import { temporaryFolder } from '../../test/support/temporary.ts'
+
+const packageFolder = fileURLToPath(new URL('..', import.meta.url))
+const tsc = fileURLToPath(new URL('../../node_modules/.bin/tsc', import.meta.url))
+const folder = temporaryFolder({ after })
+const manifest = JSON.parse(readFileSync(join(packageFolder, 'package.json'), 'utf8')) as {
+  exports: Record<string, { default: string } | string>
+  dependencies?: unknown
+  peerDependencies?: unknown
+}
+const entries = Object.keys(manifest.exports).filter((name) => name !== './package.json')
+const specifiers = entries.map((name) => join('@postern/client', name))
+
+const run = (command: string, args: string[], cwd: string): string => {
+  try {
+    return execFileSync(command, args, { cwd, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] })
+  } catch (error) {
+    const { stdout, stderr } = error as { stdout: string; stderr: string }
+    throw new Error(`${command} ${args.join(' ')}\n${stdout}${stderr}`)
+  }
+}
+
+// `npm test` has built it; packing must not build again beside other tests that load it.
+const [packed] = JSON.parse(
+  run('npm', ['pack', '--ignore-scripts', '--json', '--pack-destination', folder], packageFolder),
+) as { filename: string; files: { path: string }[] }[]
+const tarball = join(folder, packed?.filename ?? '')
+
+const project = join(folder, 'project')
+mkdirSync(project)
+writeFileSync(join(project, 'package.json'), '{"name":"empty","private":true,"type":"module"}')
+run('npm', ['install', '--offline', '--no-audit', '--no-fund', tarball], project)
+
+test('it holds the built code, its types, README and licence, and nothing else', () => {
+  const files = packed?.files.map(({ path }) => path) ?? []
+  for (const file of ['package.json', 'README.md', 'LICENSE']) assert.ok(files.includes(file), file)
+  const rest = files.filter(
+    (file) => !/^(package\.json|README\.md|LICENSE|dist\/[\w-]+\.(js|d\.ts))$/.test(file),
+  )
+  assert.deepEqual(rest, [])
+  assert.equal(manifest.dependencies ?? manifest.peerDependencies, undefined)
+})
+
+test('publint has nothing to say', async () => {
+  const bytes = readFileSync(tarball)
+  const { messages } = await publint({ pack: { tarball: new Uint8Array(bytes).buffer }, strict: true })
+  assert.deepEqual(messages, [])
+})
+
+const script = `
+import { createServer } from 'node:http'
+import { once } from 'node:events'
+${specifiers.map((name, i) => `import * as entry${i} from '${name}'`).join('\n')}
+const server = createServer((request, response) => {
+  response.writeHead(202, { 'content-type': 'application/json', 'email-id': 'em_1' }).end('{"ok":true}')
+}).listen(0, '127.0.0.1')
+await once(server, 'listening')
+const baseUrl = 'http://127.0.0.1:' + server.address().port
+const client = new entry0.Postern({ deliveryKey: 'pst_a', baseUrl })
+const url = 'https://app.test/?token=a'
+const sent = await client.send({ to: 'a@example.com', type: 'magic_link', url, expiresAt: new Date() })
+console.log(process.versions.node.split('.')[0], sent.emailId, ${specifiers.map((_, i) => `Object.keys(entry${i}).length`).join(', ')})
+server.close()
+server.closeAllConnections()
+`
+writeFileSync(join(project, 'main.js'), script)
+
+function assertRuns(node: string, major: string): void {
+  const [version, emailId, ...exported] = run(node, ['main.js'], project).trim().split(' ')
+  assert.equal(version, major)
+  assert.equal(emailId, 'em_1')
+  assert.ok(exported.length === entries.length && exported.every((count) => Number(count) > 0))
+}
+
+test('installed in an empty project, it runs on this Node', () => {
+  assertRuns(process.execPath, String(process.versions.node.split('.')[0]))
+})
+
+/** Node 20: named by POSTERN_TEST_NODE20, or on the PATH behind the one that npm puts there. */
+function findNode20(): string | undefined {
+  const folders = (process.env.PATH ?? '').split(delimiter).filter((entry) => !entry.includes('node_modules'))
+  const candidates = [process.env.POSTERN_TEST_NODE20 ?? '', ...folders.map((entry) => join(entry, 'node'))]
+  return candidates.find((path) => {
+    try {
+      return path !== '' && run(path, ['--version'], folder).startsWith('v20.')
+    } catch {
+      return false
+    }
+  })
+}
+
+const node20 = findNode20()
+test(
+  'and on Node 20',
+  {
+    skip:
+      node20 === undefined && 'skipped: no Node 20; name one by POSTERN_TEST_NODE20 (see CONTRIBUTING.md)',
+  },
+  () => assertRuns(node20 ?? '', '20'),
+)
+
+const typed = `
+import { Postern, PosternError, type Email } from '@postern/client'
+import { betterAuthEmail } from '@postern/client/better-auth'
+import { confirm, posternProvider } from '@postern/client/auth-js'
+import { posternEmail } from '@postern/client/convex'
+import { ownAuthEmail, splitToken } from '@postern/client/own-auth'
+import { sendEmailHook } from '@postern/client/supabase'
+import { CapturingPostern, DevInbox } from '@postern/client/testing'
+
+const postern = new Postern({ deliveryKey: 'pst_a', baseUrl: 'https://postern.test' })
+const email: Email = { to: 'a@example.com', type: 'organisation_invite', organisationName: 'Blue', url: 'https://a.test/?token=a', expiresAt: new Date() }
+// @ts-expect-error an invitation names its organisation
+const nameless: Email = { to: 'a@example.com', type: 'organisation_invite', url: 'https://a.test/?token=a', expiresAt: new Date() }
+const page = 'https://a.test/'
+export const handlers: ((request: Request) => Response | Promise<Response>)[] = [
+  confirm,
+  sendEmailHook({ postern, secret: 'v1,whsec_', pages: { signup: page } }),
+]
+export const all = [
+  betterAuthEmail({ postern }), posternProvider({ postern, confirmUrl: page }), posternEmail({ postern, page }),
+  ownAuthEmail({ postern }), splitToken('a'), new CapturingPostern(), new DevInbox(), email, nameless,
+]
+export async function send(): Promise<string | null> {
+  const outcome = await postern.safeSend(email)
+  if (!outcome.ok) throw outcome.error satisfies PosternError
+  return outcome.emailId
+}
+`
+
+for (const [moduleResolution, module] of [
+  ['bundler', 'esnext'],
+  ['nodenext', 'nodenext'],
+]) {
+  test(`strict types hold in an empty project under ${moduleResolution}`, () => {
+    writeFileSync(join(project, 'main.ts'), typed)
+    const compilerOptions = {
+      ...{ module, moduleResolution, target: 'es2022', lib: ['es2022', 'dom'], types: [] },
+      ...{ strict: true, exactOptionalPropertyTypes: true, noUncheckedIndexedAccess: true },
+      ...{ skipLibCheck: false, noEmit: true },
+    }
+    writeFileSync(join(project, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['main.ts'] }))
+    run(tsc, ['--project', project], project)
+    writeFileSync(join(project, 'main.ts'), `${typed}\nconst wrong: number = new Postern()\n`)
+    assert.throws(() => run(tsc, ['--project', project], project), /TS2322/)
+  })
+}
+
+test('the core is under 4 KB, minified and gzipped; an adapter brings no other with it', async () => {
+  const sizeOf = async (code: string) => {
+    const { outputFiles } = await build({
+      ...{ stdin: { contents: code, resolveDir: project }, bundle: true, minify: true, write: false },
+      ...{ format: 'esm', platform: 'neutral', logLevel: 'silent' },
+    })
+    return { bytes: gzipSync(outputFiles[0]?.contents ?? '').length, text: outputFiles[0]?.text ?? '' }
+  }
+  const core = await sizeOf(`export * from '@postern/client'`)
+  assert.ok(core.bytes < 4096, `${core.bytes} bytes`)
+  const unused = await sizeOf(`import '@postern/client'; import '@postern/client/better-auth'`)
+  assert.equal(unused.text.trim(), '', 'an import without use leaves nothing')
+})
