@@ -46,7 +46,10 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const lock = readLock()
   for (const missing of missingOptionals(lock))
     lock.packages[`node_modules/${missing.name}`] = describe(missing)
-  for (const entry of Object.values(lock.packages)) delete entry.resolved
+  // Links to workspaces stay.
+  for (const entry of Object.values(lock.packages)) {
+    if (entry.resolved?.startsWith('http')) delete entry.resolved
+  }
   const sorted = Object.fromEntries(Object.entries(lock.packages).sort(([a], [b]) => (a < b ? -1 : 1)))
   writeFileSync(lockPath, `${JSON.stringify({ ...lock, packages: sorted }, null, 2)}\n`)
 }
