@@ -17,7 +17,9 @@ const tracked = execFileSync('git', ['ls-files', '--cached', '--others', '--excl
 })
   .split('\n')
   .filter((file) => file !== '' && existsSync(join(root, file)))
-const sources = tracked.filter((file) => /^(src|test|bench|client)\/.*\.ts$/.test(file))
+const sources = tracked.filter((file) => /^(src|test|bench|client|examples)\/.*\.ts$/.test(file))
+/** What is shipped, as opposed to what tries it. */
+const isProduct = (file: string) => /^(client\/)?src\//.test(file) && !file.endsWith('.test.ts')
 const read = (file: string) => readFileSync(join(root, file), 'utf8')
 
 // Downward only. A folder may import itself and what is listed; everything may import email.
@@ -73,6 +75,15 @@ test('dependencies point downward only', () => {
   }
 })
 
+test('the client imports nothing but itself, and knows no runtime', () => {
+  for (const file of sources.filter((name) => name.startsWith('client/src/'))) {
+    for (const [, path = ''] of read(file).matchAll(/^(?:import |export |\}).*from '([^']+)'/gm)) {
+      assert.match(path, /^\.\/[\w-]+\.ts$/, file)
+    }
+    assert.doesNotMatch(read(file), /\bBuffer\b|\bDeno\.(?!serve)|\brequire\(/, file)
+  }
+})
+
 test('the domain is pure: no clock, no randomness but the CSPRNG, no input or output', () => {
   for (const file of sources.filter(
     (name) => /^src\/(email|templates)\//.test(name) && !name.endsWith('.test.ts'),
@@ -92,13 +103,13 @@ test('only config.ts and main.ts know the environment', () => {
 test('files have at most 300 lines, tests 500, migrations aside', () => {
   for (const file of sources) {
     const lines = read(file).split('\n').length - 1
-    const most = file.startsWith('src/') && !file.endsWith('.test.ts') ? 300 : 500
+    const most = isProduct(file) ? 300 : 500
     assert.ok(lines <= most, `${file} has ${lines} lines; ${most} are allowed`)
   }
 })
 
 test('functions have at most 60 lines', () => {
-  for (const file of sources.filter((name) => name.startsWith('src/') && !name.endsWith('.test.ts'))) {
+  for (const file of sources.filter(isProduct)) {
     for (const { name, lines } of functionsOf(read(file))) {
       assert.ok(lines <= 60, `${name} in ${file} has ${lines} lines`)
     }
@@ -120,7 +131,7 @@ function functionsOf(text: string): { name: string; lines: number }[] {
 }
 
 test('every source file opens with its purpose', () => {
-  for (const file of sources.filter((name) => name.startsWith('src/') && !name.endsWith('.test.ts'))) {
+  for (const file of sources.filter(isProduct)) {
     assert.match(read(file), /^\/\*\*/, file)
   }
 })
@@ -140,9 +151,11 @@ test('engines of the store are imported by the composition root alone', () => {
 })
 
 test('dependencies are pinned exactly', () => {
-  const manifest = JSON.parse(read('package.json')) as Record<string, Record<string, string>>
-  for (const [name, version] of Object.entries({ ...manifest.dependencies, ...manifest.devDependencies })) {
-    assert.match(version, /^\d+\.\d+\.\d+(-[\w.]+)?$/, name)
+  for (const file of tracked.filter((name) => /(^|\/)package\.json$/.test(name))) {
+    const manifest = JSON.parse(read(file)) as Record<string, Record<string, string>>
+    for (const [name, version] of Object.entries({ ...manifest.dependencies, ...manifest.devDependencies })) {
+      assert.match(version, /^\d+\.\d+\.\d+(-[\w.]+)?$/, name)
+    }
   }
 })
 

@@ -203,6 +203,13 @@ test('emails that Postern has no type for are refused clearly', async () => {
   const token = `e30.${claims}.sig`
   const change = { user, url: `${base}/verify-email?token=${token}&callbackURL=/`, token }
   await assert.rejects(email.sendVerificationEmail(change), refused)
+  for (const odd of ['canary', 'e30.Y2FuYXJ5.sig', 'e30.bnVsbA.sig']) {
+    const url = `${base}/verify-email?token=${odd}&callbackURL=/`
+    await assert.rejects(email.sendVerificationEmail({ user, url, token: odd }), {
+      code: 'unsupported_email',
+      message: /not the JWT/,
+    })
+  }
   const code = { email: user.email, otp: '123456', type: 'sign-in' } as never
   await assert.rejects(email.sendMagicLink(code), refused)
 })
