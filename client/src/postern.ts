@@ -102,7 +102,6 @@ async function sendInBudget(
     const pauseMs = pauseBefore(retry, outcome.error)
     if (pauseMs === null || now() + pauseMs >= endsAt) return outcome
     await pause(pauseMs, signal)
-    if (signal?.aborted) return outcome
   }
 }
 

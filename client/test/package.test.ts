@@ -73,13 +73,17 @@ const client = new entry0.Postern({ deliveryKey: 'pst_a', baseUrl })
 const url = 'https://app.test/?token=a'
 const sent = await client.send({ to: 'a@example.com', type: 'magic_link', url, expiresAt: new Date() })
 console.log(process.versions.node.split('.')[0], sent.emailId, ${specifiers.map((_, i) => `Object.keys(entry${i}).length`).join(', ')})
+const timers = process.getActiveResourcesInfo().filter((name) => name === 'Timeout')
+console.log('timers left:', timers.length)
 server.close()
 server.closeAllConnections()
 `
 writeFileSync(join(project, 'main.js'), script)
 
 function assertRuns(node: string, major: string): void {
-  const [version, emailId, ...exported] = run(node, ['main.js'], project).trim().split(' ')
+  const [line = '', timers] = run(node, ['main.js'], project).trim().split('\n')
+  const [version, emailId, ...exported] = line.split(' ')
+  assert.equal(timers, 'timers left: 0')
   assert.equal(version, major)
   assert.equal(emailId, 'em_1')
   assert.ok(exported.length === entries.length && exported.every((count) => Number(count) > 0))
