@@ -4,11 +4,9 @@
  * is safe to repeat under the same idempotency key.
  */
 import { bounded } from './bounded.ts'
-import type { Sent } from './email.ts'
+import type { SendOutcome } from './email.ts'
 import { type Issue, PosternError } from './postern-error.ts'
 import type { Settings } from './settings.ts'
-
-export type Outcome = ({ readonly ok: true } & Sent) | { readonly ok: false; readonly error: PosternError }
 
 export type EmailPost = {
   readonly body: string
@@ -23,7 +21,7 @@ export async function attempt(
   post: EmailPost,
   ms: number,
   signal: AbortSignal | undefined,
-): Promise<Outcome> {
+): Promise<SendOutcome> {
   const { fetch, endpoint } = settings
   let answered: Response | undefined
   try {
@@ -55,7 +53,7 @@ async function readJson(response: Response): Promise<unknown> {
   return undefined
 }
 
-function readAnswer(response: Response, json: unknown, redact: (text: string) => string): Outcome {
+function readAnswer(response: Response, json: unknown, redact: (text: string) => string): SendOutcome {
   const { status, headers } = response
   if (status === 202 && isJson(response)) {
     return { ok: true, emailId: headers.get('email-id'), replayed: headers.has('idempotent-replayed') }
@@ -70,16 +68,18 @@ function readError(
   answer: { status: number; retryAfterMs: number | undefined },
   redact: (text: string) => string,
 ): PosternError {
-  if (typeof code !== 'string' || typeof message !== 'string' || !/^\w{1,64}$/.test(code)) {
+  const known = typeof code === 'string' && /^\w{1,64}$/.test(code) && typeof message === 'string'
+  // The service has one endpoint and one method: whoever says there is none is another port, or a wrong path.
+  if (!known || answer.status === 404 || answer.status === 405) {
     const text = `An answer with status ${answer.status} that is not Postern's: check baseUrl and what stands in between.`
     return new PosternError('unexpected_response', text, answer)
   }
   const text = (value: unknown) => (typeof value === 'string' ? redact(value) : '')
-  return new PosternError(redact(code), redact(message), {
-    ...answer,
-    requestId: text(requestId) || undefined,
-    issues: Array.isArray(issues) ? issues.map((issue) => readIssue(fieldsOf(issue), text)) : [],
-  })
+  const list = Array.isArray(issues) ? issues.map((issue) => readIssue(fieldsOf(issue), text)) : []
+  const [first] = list
+  const detail = first === undefined ? '' : ` ${first.field}: ${first.message}`
+  const details = { ...answer, requestId: text(requestId) || undefined, issues: list }
+  return new PosternError(redact(code), redact(message) + detail, details)
 }
 
 const fieldsOf = (value: unknown): Record<string, unknown> =>

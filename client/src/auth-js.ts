@@ -6,7 +6,7 @@
 import { type Background, dispatch } from './background.ts'
 import { answerConfirm } from './confirm-page.ts'
 import type { Sender } from './email.ts'
-import { joinToken, linkTo, splitToken } from './link.ts'
+import { checkPage, joinToken, linkTo, splitToken } from './link.ts'
 import { PosternError } from './postern-error.ts'
 
 export type PosternProviderOptions = Background & {
@@ -31,6 +31,7 @@ type VerificationRequest = {
 /** The provider, for `providers: [posternProvider({ postern, confirmUrl })]`. */
 export function posternProvider(options: PosternProviderOptions) {
   const { postern, confirmUrl, id = 'postern', name = 'Email', maxAge = 24 * 60 * 60 } = options
+  checkPage('confirmUrl', confirmUrl)
   async function send({ identifier, url, expires, token }: VerificationRequest): Promise<void> {
     const link = linkTo(confirmUrl, joinToken(token, wayBack(url, confirmUrl)))
     const email = { to: identifier, type: 'magic_link', url: link, expiresAt: expires } as const

@@ -6,8 +6,8 @@
 export type Background = {
   /** The platform's own; with it sends go on after the response. Without it they are awaited. */
   readonly waitUntil?: ((promise: Promise<unknown>) => void) | undefined
-  /** Told of failures in the background; unless given, they go to `console.error`. */
-  readonly onError?: ((error: unknown) => void) | undefined
+  /** Told of every failure; unless given, those in the background go to `console.error`. */
+  readonly onError?: ((error: unknown) => unknown) | undefined
 }
 
 /**
@@ -15,9 +15,15 @@ export type Background = {
  * @throws whatever the sending throws, where it is awaited
  */
 export async function dispatch(sending: Promise<unknown>, background: Background): Promise<void> {
-  const { waitUntil, onError = report } = background
-  if (waitUntil === undefined) await sending
-  else waitUntil(sending.catch(onError))
+  const { waitUntil, onError } = background
+  if (waitUntil !== undefined) return waitUntil(sending.catch(onError ?? report).catch(report))
+  try {
+    await sending
+  } catch (error) {
+    await onError?.(error)
+    throw error
+  }
 }
 
-const report = (error: unknown) => console.error('Postern: an email was not queued.', error)
+/** Where nobody else is told. */
+export const report = (error: unknown) => console.error('Postern: an email was not queued.', error)

@@ -3,7 +3,7 @@
  * where `base` is Better Auth's path. The token of such a page carries what else the link carried.
  */
 import { answerConfirm } from './confirm-page.ts'
-import { fromBase64Url, linkTo, splitToken } from './link.ts'
+import { fromBase64Url, linkTo, otherParameters, splitToken } from './link.ts'
 import { PosternError } from './postern-error.ts'
 
 /** Types with a route of the plugin's, the library's route behind it, and what its page says. */
@@ -26,8 +26,7 @@ export function takeApart(type: RoutedType, url: string, token: string): { base:
     const message = `This is not Better Auth's ${type} email. Postern has no type for other emails, such as one-time codes, deleted accounts and confirmations of a change of address: send them by other means.`
     throw new PosternError('unsupported_email', message)
   }
-  const rest = query.split('&').filter((parameter) => parameter !== '' && !parameter.startsWith('token='))
-  return { base: address.slice(0, -path.length), rest: rest.join('&') }
+  return { base: address.slice(0, -path.length), rest: otherParameters(query) }
 }
 
 /** When a verification token ends: a JWT, read and not verified, since Better Auth has just made it. */
@@ -58,11 +57,13 @@ function readClaims(token: string): { exp?: unknown; requestType?: unknown } {
 /** `{base}/postern/{type}?token=…`; null for every other address. Relative, so it never leaves the origin. */
 export function answerPage(request: Request, confirm: boolean, appName: string | undefined): Response | null {
   const url = new URL(request.url)
-  const type = /\/postern\/(\w+)$/.exec(url.pathname)?.[1] ?? ''
+  const [, type = '', slash = ''] = /\/postern\/(\w+)(\/?)$/.exec(url.pathname) ?? []
   if (!Object.hasOwn(routes, type)) return null
   const { path, title, button } = routes[type as RoutedType]
   const parts = splitToken(url.searchParams.get('token') ?? '')
-  const goOn = parts?.token ? `..${wayOn(type as RoutedType, path, parts.token, parts.rest)}` : null
+  const goOn = parts?.token
+    ? `${slash === '' ? '' : '../'}..${wayOn(type as RoutedType, path, parts.token, parts.rest)}`
+    : null
   // A reset burns nothing until the new password is there, so it needs no button.
   if (goOn !== null && (!confirm || type === 'password_reset')) {
     return new Response(null, { status: 303, headers: { location: goOn, 'cache-control': 'no-store' } })

@@ -19,7 +19,7 @@ import {
   takeApart,
 } from './better-auth-link.ts'
 import type { Email, EmailType, Sender } from './email.ts'
-import { joinToken, linkTo } from './link.ts'
+import { checkPages, joinToken, linkTo } from './link.ts'
 import { PosternError } from './postern-error.ts'
 
 export type BetterAuthEmailOptions = Background & {
@@ -51,8 +51,14 @@ type InvitationEmail = {
 /** What is read of Better Auth's own options. */
 type AuthOptions = {
   readonly appName?: string | undefined
+  readonly emailVerification?: object | undefined
+  readonly user?: { readonly changeEmail?: { readonly enabled: boolean } | undefined } | undefined
   readonly emailAndPassword?:
-    | { readonly enabled: boolean; readonly resetPasswordTokenExpiresIn?: number }
+    | {
+        readonly enabled: boolean
+        readonly resetPasswordTokenExpiresIn?: number | undefined
+        readonly requireEmailVerification?: boolean | undefined
+      }
     | undefined
   readonly plugins?: readonly { readonly id: string; readonly options?: unknown }[] | undefined
 }
@@ -66,6 +72,7 @@ type CallbackContext = { readonly context: { readonly options: AuthOptions } }
  */
 export function betterAuthEmail(options: BetterAuthEmailOptions) {
   const { postern, pages = {}, confirm = true } = options
+  checkPages('pages', pages)
   let auth: AuthOptions | undefined
   /** Better Auth's options, which the plugin is given when Better Auth starts. */
   function authOptions(): AuthOptions {
@@ -109,10 +116,7 @@ export function betterAuthEmail(options: BetterAuthEmailOptions) {
     id: 'postern' as const,
     init(context: { options: AuthOptions }) {
       auth = context.options
-      const { enabled = false } = auth.emailAndPassword ?? {}
-      const emailAndPassword = { enabled, sendResetPassword }
-      // What the app has set itself is kept: Better Auth fills in only what is missing.
-      return { options: { emailVerification: { sendVerificationEmail }, emailAndPassword } }
+      return { options: supply(auth, { sendVerificationEmail, sendResetPassword }) }
     },
     async onRequest(request: Request): Promise<{ response: Response } | undefined> {
       const response = answerPage(request, confirm, auth?.appName)
@@ -121,6 +125,35 @@ export function betterAuthEmail(options: BetterAuthEmailOptions) {
   }
 
   return { plugin, sendMagicLink, sendVerificationEmail, sendResetPassword, sendInvitationEmail }
+}
+
+type LinkSender = (given: LinkEmail) => Promise<void>
+
+/**
+ * The callbacks that an app asks for. What it has set itself is kept: Better Auth fills in only what is
+ * missing. And nothing is switched on that it has not: an endpoint that sends mail is open to strangers.
+ */
+function supply(
+  auth: AuthOptions,
+  {
+    sendVerificationEmail,
+    sendResetPassword,
+  }: { [name in 'sendVerificationEmail' | 'sendResetPassword']: LinkSender },
+) {
+  return {
+    ...(usesVerification(auth) && { emailVerification: { sendVerificationEmail } }),
+    ...(auth.emailAndPassword?.enabled && { emailAndPassword: { enabled: true, sendResetPassword } }),
+  }
+}
+
+/** Whether the app verifies addresses, by links rather than by codes. */
+function usesVerification({ emailVerification, emailAndPassword, user, plugins = [] }: AuthOptions): boolean {
+  const codes = plugins.find(({ id }) => id === 'email-otp')?.options as
+    | { overrideDefaultEmailVerification?: boolean }
+    | undefined
+  if (codes?.overrideDefaultEmailVerification) return false
+  const asked = emailAndPassword?.requireEmailVerification || user?.changeEmail?.enabled
+  return emailVerification !== undefined || asked === true
 }
 
 // Better Auth's own default, in seconds; so is the reset's above.

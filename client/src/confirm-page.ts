@@ -1,7 +1,8 @@
 /**
  * The page between an email and a link that works only once: looking at it changes nothing, its
  * button leads on. Link scanners follow links and press no buttons (a form that is posted), so they
- * burn no token. No script, nothing loaded; the token is in no header of what follows.
+ * burn no token. No script, nothing loaded. What follows is told the page's origin, never its address:
+ * under `no-referrer` the form's own Origin would be `null`, which frameworks refuse.
  */
 
 export type ConfirmTexts = {
@@ -30,7 +31,7 @@ export function answerConfirm(request: Request, texts: ConfirmTexts, goOn: strin
 // No form-action: browsers hold the redirects that follow to it too, wherever the library leads.
 const headers = {
   'cache-control': 'no-store',
-  'referrer-policy': 'no-referrer',
+  'referrer-policy': 'strict-origin',
   'x-robots-tag': 'noindex',
   'x-content-type-options': 'nosniff',
   'content-security-policy':

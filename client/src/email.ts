@@ -2,6 +2,7 @@
  * What goes over the wire (spec 2.1, 2.2), as types: one of four emails. The service judges; the
  * types only keep out what it would refuse for sure, such as an invitation without its organisation.
  */
+import type { PosternError } from './postern-error.ts'
 
 export type EmailType = 'magic_link' | 'email_verification' | 'password_reset' | 'organisation_invite'
 
@@ -31,6 +32,11 @@ export type Sent = {
   /** True where the service had already queued this very email, under the same idempotency key. */
   readonly replayed: boolean
 }
+
+/** What `safeSend` answers: the email as it was queued, or why it was not. */
+export type SendOutcome =
+  | ({ readonly ok: true } & Sent)
+  | { readonly ok: false; readonly error: PosternError }
 
 export type SendOptions = {
   /** Gives up early. What the service has already taken is sent nevertheless. */

@@ -5,18 +5,31 @@
  */
 import { PosternError } from './postern-error.ts'
 
-/**
- * The address of a page, with the token as its only parameter.
- * @throws {PosternError} `invalid_config` where the page is no absolute address or has a query
- */
+const pageShape = /^([a-z][a-z\d+.-]*:[^?#]+)(#.*)?$/is
+
+/** @throws {PosternError} `invalid_config`, which names the option, where it is no page */
+export function checkPage(option: string, page: string): void {
+  if (pageShape.test(page)) return
+  const message = `${option} must be an absolute address without a query: the token is added.`
+  throw new PosternError('invalid_config', message)
+}
+
+/** As `checkPage`, for each page that is named. */
+export function checkPages(option: string, pages: { readonly [name: string]: string | undefined }): void {
+  for (const [name, page] of Object.entries(pages))
+    if (page !== undefined) checkPage(`${option}.${name}`, page)
+}
+
+/** Parameters besides the token, as they stand. */
+export const otherParameters = (query: string): string =>
+  query
+    .split('&')
+    .filter((parameter) => parameter !== '' && !parameter.startsWith('token='))
+    .join('&')
+
+/** The address of a page, with the token as its only parameter. */
 export function linkTo(page: string, token: string): string {
-  const [, address = '', fragment = ''] = /^([a-z][a-z\d+.-]*:[^?#]+)(#.*)?$/is.exec(page) ?? []
-  if (address === '') {
-    throw new PosternError(
-      'invalid_config',
-      'A page is an absolute address without a query: the token is added.',
-    )
-  }
+  const [, address = '', fragment = ''] = pageShape.exec(page) ?? []
   return `${address}?token=${encodeURIComponent(token)}${fragment}`
 }
 
@@ -34,7 +47,7 @@ export function splitToken(joined: string): { token: string; rest: string } | nu
 }
 
 function toBase64Url(text: string): string {
-  const bytes = String.fromCharCode(...new TextEncoder().encode(text))
+  const bytes = Array.from(new TextEncoder().encode(text), (byte) => String.fromCharCode(byte)).join('')
   return btoa(bytes).replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '')
 }
 

@@ -5,7 +5,7 @@
  */
 import { type Background, dispatch } from './background.ts'
 import type { Email, EmailType, Sender } from './email.ts'
-import { joinToken, linkTo } from './link.ts'
+import { joinToken, linkTo, otherParameters } from './link.ts'
 import { PosternError } from './postern-error.ts'
 
 export { splitToken } from './link.ts'
@@ -72,6 +72,5 @@ export function ownAuthEmail(options: OwnAuthEmailOptions) {
 /** The link with the token alone, at the page where it leads. */
 function linkOf({ url, token }: OwnAuthMessage, parameters: 'drop' | 'in-token'): string {
   const [, page = '', query = '', fragment = ''] = /^([^?#]*)(?:\?([^#]*))?(#.*)?$/s.exec(url) ?? []
-  const others = query.split('&').filter((parameter) => parameter !== '' && !parameter.startsWith('token='))
-  return linkTo(page + fragment, parameters === 'drop' ? token : joinToken(token, others.join('&')))
+  return linkTo(page + fragment, parameters === 'drop' ? token : joinToken(token, otherParameters(query)))
 }

@@ -2,17 +2,14 @@
  * The client: one email per call, with retries inside one budget of time. Every attempt of a call
  * carries the same idempotency key, so however often it is repeated, one email is queued.
  */
-import { attempt, type EmailPost, type Outcome } from './attempt.ts'
-import type { Email, Sender, SendOptions, Sent } from './email.ts'
+import { attempt, type EmailPost } from './attempt.ts'
+import type { Email, Sender, SendOptions, SendOutcome, Sent } from './email.ts'
 import { PosternError } from './postern-error.ts'
 import { type PosternOptions, readSettings, type Settings } from './settings.ts'
 
-export type { Email, EmailType, Sender, SendOptions, Sent } from './email.ts'
+export type { Email, EmailType, Sender, SendOptions, SendOutcome, Sent } from './email.ts'
 export { type Issue, PosternError, type PosternErrorCode } from './postern-error.ts'
 export type { PosternOptions } from './settings.ts'
-
-/** What `safeSend` answers: the email as it was queued, or why it was not. */
-export type SendOutcome = Outcome
 
 /**
  * Sends emails for the app that owns the delivery key. Options are read at the first call, so that a
@@ -73,7 +70,7 @@ function newPost(
   return {
     body: JSON.stringify({ to, type, url, expiresAt, ...names }),
     idempotencyKey,
-    redact: redactorOf([settings.deliveryKey, url, ...tokensOf(url), to]),
+    redact: redactorOf([settings.deliveryKey, url, ...tokensOf(url), to].map(String)),
   }
 }
 
@@ -86,21 +83,29 @@ function tokensOf(url: string): string[] {
   return [raw, new URLSearchParams(`token=${raw}`).get('token') ?? '']
 }
 
-// Three characters and less would take letters out of every word.
-const redactorOf = (secrets: string[]) => (text: string) =>
-  secrets.reduce((rest, secret) => (secret?.length > 3 ? rest.replaceAll(secret, '[redacted]') : rest), text)
+/** In any case of letters, also percent-encoded. Three characters and less would take letters out of every word. */
+function redactorOf(secrets: string[]): (text: string) => string {
+  const spelled = secrets.flatMap((secret) => [secret, encodeURIComponent(secret)])
+  const parts = spelled
+    .filter((secret) => secret.length > 3)
+    .map((secret) => secret.replace(/[^\w]/g, '\\$&'))
+  return (text) => (parts.length === 0 ? text : text.replace(new RegExp(parts.join('|'), 'gi'), '[redacted]'))
+}
+
+// An attempt with less time than this would only turn a plain answer into an unclear one.
+const attemptMsMin = 250
 
 async function sendInBudget(
   settings: Settings,
   post: EmailPost,
   signal: AbortSignal | undefined,
-): Promise<Outcome> {
+): Promise<SendOutcome> {
   const endsAt = now() + settings.budgetMs
   for (let retry = 0; ; retry++) {
     const outcome = await attempt(settings, post, Math.min(settings.timeoutMs, endsAt - now()), signal)
     if (outcome.ok || retry >= settings.maxRetries) return outcome
     const pauseMs = pauseBefore(retry, outcome.error)
-    if (pauseMs === null || now() + pauseMs >= endsAt) return outcome
+    if (pauseMs === null || now() + pauseMs > endsAt - attemptMsMin) return outcome
     await pause(pauseMs, signal)
   }
 }

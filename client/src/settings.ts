@@ -7,7 +7,7 @@ import { PosternError } from './postern-error.ts'
 export type PosternOptions = {
   /** `pst_…`; unless given, the environment's `POSTERN_DELIVERY_KEY`. */
   readonly deliveryKey?: string | undefined
-  /** Where the service answers, without `/v1/email`; unless given, `POSTERN_BASE_URL`. */
+  /** Where the service answers, with or without `/v1/email`; unless given, `POSTERN_BASE_URL`. */
   readonly baseUrl?: string | undefined
   /** Milliseconds for one attempt: 2,500 unless given. */
   readonly timeoutMs?: number | undefined
@@ -52,7 +52,8 @@ function fromEnvironment(name: string): string | undefined {
 function readKey(key: string | undefined): string {
   if (!key) throw faulty('Give deliveryKey, or set POSTERN_DELIVERY_KEY.')
   // What a header cannot hold, `fetch` would repeat in its error.
-  if (!/^[\x21-\x7e]+$/.test(key)) throw faulty('The delivery key holds spaces, line breaks or the like.')
+  if (!/^[\x21-\x7e]+$/.test(key))
+    throw faulty('The delivery key holds a space, a line break or the like; trim it.')
   return key
 }
 
@@ -67,7 +68,7 @@ function readBaseUrl(text: string | undefined): string {
   if (!/^https?:$/.test(url.protocol) || url.username || url.password || url.search || url.hash) {
     throw faulty('baseUrl must be http or https, without user name, query or fragment.')
   }
-  return url.href.replace(/\/+$/, '')
+  return url.href.replace(/(?:\/v1\/email)?\/*$/, '')
 }
 
 function readCount(name: string, value: number, least: number): number {

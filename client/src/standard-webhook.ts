@@ -25,8 +25,9 @@ export async function verifyWebhook(
   if (!id || !signatures || !/^\d+$/.test(timestamp ?? '')) return false
   if (Math.abs(nowMs / 1000 - Number(timestamp)) > toleranceS) return false
   const signed = new TextEncoder().encode(`${id}.${timestamp}.${body}`)
+  // Supabase parts them by comma and space, the specification by space.
   const given = signatures
-    .split(' ')
+    .split(/,? +/)
     .flatMap((entry) => (entry.startsWith('v1,') ? [fromBase64(entry.slice(3))] : []))
   for (const text of secret.split('|')) {
     const bytes = fromBase64(text.replace(/^v1,/, '').replace(/^whsec_/, ''))

@@ -129,6 +129,13 @@ test('a confirm page elsewhere is refused by name', async () => {
   )
 })
 
+test('a confirm page that is no address is refused when the provider is made', () => {
+  assert.throws(
+    () => posternProvider({ postern, confirmUrl: '/confirm' }),
+    /confirmUrl must be an absolute address/,
+  )
+})
+
 test('a made-up link leads nowhere but to a callback of this origin', () => {
   const forged = (rest: string) => `${confirmUrl}?token=a~${Buffer.from(rest).toString('base64url')}`
   for (const rest of [

@@ -237,7 +237,7 @@ test('the page: inert, private, in the app’s name; damaged links and other met
   assert.match(text, /<h1>Sign in to Acme &#60;b&#62;<\/h1>/)
   assert.doesNotMatch(text, /abc|href|<script/)
   assert.equal(page.headers.get('cache-control'), 'no-store')
-  assert.equal(page.headers.get('referrer-policy'), 'no-referrer')
+  assert.equal(page.headers.get('referrer-policy'), 'strict-origin')
   assert.match(
     page.headers.get('content-security-policy') ?? '',
     /default-src 'none'.*frame-ancestors 'none'/,
@@ -248,6 +248,80 @@ test('the page: inert, private, in the app’s name; damaged links and other met
   const put = await app.auth.handler(new Request(`${base}/postern/magic_link?token=a`, { method: 'PUT' }))
   assert.equal(put.status, 405)
   assert.equal((await app.call(`${base}/postern/constructor?token=a`)).status, 404)
+})
+
+test('with trailing slashes the pages lead on as well', async () => {
+  const url = `${base}/postern/magic_link/?token=a`
+  assert.equal((await app.call(url)).status, 200)
+  const pressed = await app.auth.handler(new Request(url, { method: 'POST' }))
+  const onward = new URL(pressed.headers.get('location') ?? '', url)
+  assert.equal(onward.pathname, '/api/auth/magic-link/verify')
+})
+
+test('the plugin switches on nothing that the app has not', async () => {
+  const captured = new CapturingPostern()
+  const { plugin, sendMagicLink } = betterAuthEmail({ postern: captured })
+  for (const [options, verification, reset] of [
+    [{}, false, false],
+    [{ emailVerification: {} }, true, false],
+    [{ emailAndPassword: { enabled: true } }, false, true],
+    [{ emailAndPassword: { enabled: false } }, false, false],
+    [{ emailAndPassword: { enabled: true, requireEmailVerification: true } }, true, true],
+    [{ user: { changeEmail: { enabled: true } } }, true, false],
+    [
+      {
+        emailVerification: {},
+        plugins: [{ id: 'email-otp', options: { overrideDefaultEmailVerification: true } }],
+      },
+      false,
+      false,
+    ],
+  ] as const) {
+    const given = plugin.init({ options })
+    assert.equal('emailVerification' in given.options, verification, JSON.stringify(options))
+    assert.equal('emailAndPassword' in given.options, reset, JSON.stringify(options))
+  }
+  const settings = {
+    baseURL: origin,
+    database: new DatabaseSync(':memory:'),
+    secret: 'a secret of thirty-two characters',
+    logger: { disabled: true },
+    plugins: [plugin, magicLink({ sendMagicLink })],
+  }
+  await (await getMigrations(settings)).runMigrations()
+  const auth = betterAuth(settings)
+  const body = JSON.stringify({ email: 'a@example.com', redirectTo: '/' })
+  for (const path of ['request-password-reset', 'send-verification-email']) {
+    const headers = { 'content-type': 'application/json', origin }
+    assert.equal(
+      (await auth.handler(new Request(`${base}/${path}`, { method: 'POST', headers, body }))).status,
+      400,
+    )
+  }
+})
+
+test('pages that are none are refused at once, by name', () => {
+  assert.throws(
+    () => betterAuthEmail({ postern, pages: { magic_link: '/sign-in' } }),
+    /pages\.magic_link must be/,
+  )
+})
+
+test('onError hears of every failure, and may fail itself', async () => {
+  const captured = new CapturingPostern()
+  captured.refusal = { status: 429, code: 'daily_limit_reached' }
+  const errors: unknown[] = []
+  const awaited = await startAuth(
+    betterAuthEmail({ postern: captured, onError: (error) => errors.push(error) }),
+  )
+  assert.equal((await awaited.call('/sign-in/magic-link', { email: newAddress() })).status, 500)
+  assert.equal(errors.length, 1)
+  const onError = async () => {
+    throw new Error('the log is full')
+  }
+  const background = betterAuthEmail({ postern: captured, waitUntil: () => {}, onError })
+  const { call } = await startAuth(background)
+  assert.equal((await call('/sign-in/magic-link', { email: newAddress() })).status, 200)
 })
 
 test('a made-up link leads to Better Auth’s own route, which checks where it goes on to', async () => {

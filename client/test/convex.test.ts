@@ -61,7 +61,16 @@ test('password reset, by the same means', async () => {
   const received = await inbox.next(email, 'password_reset')
   const code = new URL(received.url).searchParams.get('token')
   const params = { flow: 'reset-verification', email, code, newPassword: 'another password' }
+  await assert.rejects(signIn('password', { ...params, email: 'victim@example.com' }))
   assert.ok((await signIn('password', params)).tokens?.token)
+})
+
+test('a code for a password counts for its own address alone, whatever Convex Auth checks itself', async () => {
+  const account = { providerAccountId: 'a@example.com' }
+  await reset.authorize?.({ email: 'a@example.com' }, account)
+  await assert.rejects(async () => reset.authorize?.({ email: 'b@example.com' }, account), /email address/)
+  assert.equal(posternEmail({ postern, page }).authorize, undefined)
+  assert.throws(() => posternEmail({ postern, page: '/relative' }), /page must be an absolute address/)
 })
 
 test('an email that was not queued fails the action', async () => {

@@ -136,7 +136,8 @@ async function breakWith(fault: Fault, { request, response, body, forward }: Exc
     case 'a redirect':
       return void response.writeHead(307, { location: 'https://elsewhere.test/' }).end()
     case 'an echo': {
-      const message = `${request.headers.authorization} ${body} ${decodeURIComponent(body)}`
+      const said = `${request.headers.authorization} ${body}`
+      const message = `${said} ${decodeURIComponent(said)} ${said.toLowerCase()} ${encodeURIComponent(said)}`
       return refuse(400, 'invalid_body', undefined, message)
     }
   }

@@ -4,8 +4,8 @@
  */
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { delimiter, join } from 'node:path'
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { basename, delimiter, join } from 'node:path'
 import { after, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
@@ -33,7 +33,15 @@ const run = (command: string, args: string[], cwd: string): string => {
   }
 }
 
-// `npm test` has built it; packing must not build again beside other tests that load it.
+// `npm run test:sqlite` has built it; packing must not build again beside other tests that load it.
+const newest = (path: string) =>
+  Math.max(
+    ...readdirSync(join(packageFolder, path)).map(
+      (file) => statSync(join(packageFolder, path, file)).mtimeMs,
+    ),
+  )
+assert.ok(newest('dist') >= newest('src'), 'dist is older than src: npm run build --workspace client')
+
 const [packed] = JSON.parse(
   run('npm', ['pack', '--ignore-scripts', '--json', '--pack-destination', folder], packageFolder),
 ) as { filename: string; files: { path: string }[] }[]
@@ -134,6 +142,12 @@ export const handlers: ((request: Request) => Response | Promise<Response>)[] = 
   confirm,
   sendEmailHook({ postern, secret: 'v1,whsec_', pages: { signup: page } }),
 ]
+// Named by inference: what a user's own declarations must be able to say.
+export const provider = betterAuthEmail({ postern })
+export const authJs = posternProvider({ postern, confirmUrl: page })
+export const convex = posternEmail({ postern, page })
+export const own = ownAuthEmail({ postern })
+export const trySend = (to: string) => postern.safeSend({ ...email, to })
 export const all = [
   betterAuthEmail({ postern }), posternProvider({ postern, confirmUrl: page }), posternEmail({ postern, page }),
   ownAuthEmail({ postern }), splitToken('a'), new CapturingPostern(), new DevInbox(), email, nameless,
@@ -154,7 +168,7 @@ for (const [moduleResolution, module] of [
     const compilerOptions = {
       ...{ module, moduleResolution, target: 'es2022', lib: ['es2022', 'dom'], types: [] },
       ...{ strict: true, exactOptionalPropertyTypes: true, noUncheckedIndexedAccess: true },
-      ...{ skipLibCheck: false, noEmit: true },
+      ...{ skipLibCheck: false, declaration: true, outDir: 'built' },
     }
     writeFileSync(join(project, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['main.ts'] }))
     run(tsc, ['--project', project], project)
@@ -165,14 +179,22 @@ for (const [moduleResolution, module] of [
 
 test('the core is under 4 KB, minified and gzipped; an adapter brings no other with it', async () => {
   const sizeOf = async (code: string) => {
-    const { outputFiles } = await build({
+    const { outputFiles, metafile } = await build({
       ...{ stdin: { contents: code, resolveDir: project }, bundle: true, minify: true, write: false },
-      ...{ format: 'esm', platform: 'neutral', logLevel: 'silent' },
+      ...{ format: 'esm', platform: 'neutral', logLevel: 'silent', metafile: true },
     })
-    return { bytes: gzipSync(outputFiles[0]?.contents ?? '').length, text: outputFiles[0]?.text ?? '' }
+    const files = Object.keys(metafile.inputs).map((path) => basename(path, '.js'))
+    return { bytes: gzipSync(outputFiles[0]?.contents ?? '').length, files }
   }
   const core = await sizeOf(`export * from '@postern/client'`)
   assert.ok(core.bytes < 4096, `${core.bytes} bytes`)
-  const unused = await sizeOf(`import '@postern/client'; import '@postern/client/better-auth'`)
-  assert.equal(unused.text.trim(), '', 'an import without use leaves nothing')
+  for (const entry of ['own-auth', 'better-auth', 'auth-js', 'convex', 'supabase']) {
+    const { files } = await sizeOf(`export * from '@postern/client/${entry}'`)
+    const foreign = files.filter((file) => entries.includes(`./${file}`) && file !== entry)
+    assert.deepEqual(foreign, [], entry)
+    assert.ok(
+      !files.includes('postern') && files.includes(entry),
+      'nor the client, which the app makes itself',
+    )
+  }
 })

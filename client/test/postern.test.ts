@@ -73,6 +73,26 @@ for (const [name, change, expected] of [
   })
 }
 
+test('a 400 names its first fault in the message, for logs that keep no more', async () => {
+  await assert.rejects(
+    postern.send(emailTo({ url: 'https://app.acme.test/a?b=c' })),
+    /url: The query must hold/,
+  )
+})
+
+test('a base address with the path in it is taken; another port of the service is told apart', async () => {
+  const whole = new Postern({ deliveryKey: service.key, baseUrl: `${baseUrl}/v1/email/` })
+  assert.ok((await whole.send(emailTo())).emailId)
+  for (const url of [`${baseUrl}/v1`, service.urls.ops ?? '']) {
+    const lost = new Postern({ deliveryKey: service.key, baseUrl: url })
+    await assert.rejects(lost.send(emailTo()), {
+      code: 'unexpected_response',
+      status: 404,
+      message: /baseUrl/,
+    })
+  }
+})
+
 test('a key that nobody knows is refused, as a value where that is asked for', async () => {
   const stranger = new Postern({ deliveryKey: 'pst_nonsense', baseUrl })
   const outcome = await stranger.safeSend(emailTo())
@@ -137,13 +157,15 @@ test('the environment stands in for options, at the first call and not before', 
   }
 })
 
+type Invitation<T> = Extract<T, { type: 'organisation_invite' }>
 type Same<A, B> = [A] extends [B] ? ([B] extends [A] ? true : false) : false
 
 test('the types are those of the service, and keep out what it would refuse', () => {
   const codes: Same<keyof typeof refusals, Extract<PosternErrorCode, keyof typeof refusals>> = true
   const types: Same<EmailType, ServerEmailType> = true
   const fields: Same<keyof EmailRequest, keyof Email> = true
-  assert.ok(codes && types && fields)
+  const names: Same<keyof Invitation<EmailRequest>, keyof Invitation<Email>> = true
+  assert.ok(codes && types && fields && names)
   const common = { to: 'a@example.com', url: 'https://a.test/?token=t', expiresAt: '2099-01-01T00:00:00Z' }
   // @ts-expect-error an invitation names its organisation
   const nameless: Email = { ...common, type: 'organisation_invite' }

@@ -5,7 +5,7 @@ import { Webhook } from 'standardwebhooks'
 import { newSender, startTestService, testSettings } from '../../test/support/service.ts'
 import { Postern } from '../src/postern.ts'
 import { verifyWebhook } from '../src/standard-webhook.ts'
-import { type SendEmailHookOptions, sendEmailHook } from '../src/supabase.ts'
+import { type SendEmailHookOptions, sendEmailHook, splitToken } from '../src/supabase.ts'
 import { CapturingPostern, DevInbox } from '../src/testing.ts'
 
 const service = await startTestService({ after })
@@ -15,8 +15,10 @@ const inbox = new DevInbox(service.urls.console ?? '')
 const webhook = new Webhook('whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw')
 const secret = 'v1,whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
 const page = 'https://app.acme.test/auth/confirm'
+const failures: unknown[] = []
 const options: SendEmailHookOptions = {
   postern,
+  onError: (error) => failures.push(error),
   secret,
   pages: { signup: page, magiclink: page, recovery: page, invite: page, email_change: page },
   organisationName: 'Blue',
@@ -55,11 +57,13 @@ const bodyOf = (
     },
   })
 
-const answerOf = async (response: Response) => ({
-  status: response.status,
-  retryAfter: response.headers.get('retry-after'),
-  ...((await response.json()) as { error?: { http_code: number; message: string } }),
-})
+/** What Supabase reads: a body with status 200, and in it perhaps an error. */
+async function answerOf(response: Response): Promise<{ status: number; message: string }> {
+  assert.equal(response.status, 200)
+  assert.match(response.headers.get('content-type') ?? '', /^application\/json/)
+  const { error } = (await response.json()) as { error?: { http_code: number; message: string } }
+  return { status: error?.http_code ?? 200, message: error?.message ?? '' }
+}
 
 test('the specification’s own example is valid, and nothing that differs from it', async () => {
   const body = '{"test": 2432232314}'
@@ -73,8 +77,10 @@ test('the specification’s own example is valid, and nothing that differs from 
     })
   assert.equal(await verifyWebhook(secret, headers(), body, nowMs), true)
   const good = headers().get('webhook-signature')
-  const several = { 'webhook-signature': `v1a,xx v1,AAAA v1,?? ${good}` }
-  assert.equal(await verifyWebhook(secret, headers(several), body, nowMs + 299_000), true)
+  for (const several of [`v1a,xx v1,AAAA v1,?? ${good}`, `v1,AAAA=, ${good}`, `${good}, v1,AAAA=`]) {
+    const change = { 'webhook-signature': several }
+    assert.equal(await verifyWebhook(secret, headers(change), body, nowMs + 299_000), true, several)
+  }
   assert.equal(
     await verifyWebhook(`v1,whsec_${btoa('another secret of it')}|${secret}`, headers(), body, nowMs),
     true,
@@ -104,7 +110,7 @@ for (const [action, type] of [
   test(`${action}: ${type}, with the token's hash, for as long as the project says`, async () => {
     const to = `${action}@example.com`
     const response = await sendEmailHook({ ...options, otpExpiresIn: 900 })(signed(bodyOf(action, to)))
-    assert.deepEqual(await answerOf(response), { status: 200, retryAfter: null })
+    assert.deepEqual(await answerOf(response), { status: 200, message: '' })
     const received = await inbox.next(to, type)
     assert.equal(received.url, `${page}?token=7d5b7b1964cf5d388340a7f04f1dbb5eeb6c7b52ef8270e1737a58d0`)
     const left = (Date.parse(received.expiresAt) - Date.now()) / 1000
@@ -128,7 +134,7 @@ test('a change of address confirmed at the new one alone', async () => {
     const body = bodyOf('email_change', 'still@example.com', data, { new_email: at })
     assert.equal((await sendEmailHook(options)(signed(body))).status, 200)
     assert.equal((await inbox.next(at)).url, `${page}?token=${'c'.repeat(56)}`)
-    assert.equal(await inbox.latest('still@example.com'), null)
+    await assert.rejects(inbox.next('still@example.com', undefined, 50), { code: 'timeout' })
   }
 })
 
@@ -145,67 +151,83 @@ test('called three times for one token, each with an id and an expiry of its own
 
 test('codes and notifications have no link: refused clearly', async () => {
   for (const action of ['reauthentication', 'password_changed_notification', '<script>']) {
-    const { status, error } = await answerOf(
-      await sendEmailHook(options)(signed(bodyOf(action, 'a@example.com'))),
-    )
-    assert.equal(status, 422)
-    assert.match(error?.message ?? '', /no type for the email/)
-    assert.doesNotMatch(error?.message ?? '', /</)
+    const answer = await answerOf(await sendEmailHook(options)(signed(bodyOf(action, 'a@example.com'))))
+    assert.equal(answer.status, 422)
+    assert.match(answer.message, /no type for the email/)
+    assert.doesNotMatch(answer.message, /</)
   }
 })
 
-test('what Supabase should try again says when, what it should not does not', async () => {
+test('redirect_to is left out, or travels in the token', async () => {
+  const captured = new CapturingPostern()
+  const hook = sendEmailHook({ ...options, postern: captured, redirectTo: 'in-token' })
+  await hook(signed(bodyOf('magiclink', 'a@example.com')))
+  const token = new URL(captured.emails[0]?.url ?? '').searchParams.get('token') ?? ''
+  const rest = `redirect_to=${encodeURIComponent('https://app.acme.test/welcome')}`
+  assert.equal(splitToken(token)?.rest, rest)
+})
+
+test('what fails is in the answer as Supabase reads it, and told to onError', async () => {
   const settings = { ...testSettings, limits: { ...testSettings.limits, recipientPerHour: 1 } }
   const { key } = await newSender(service, 'one-an-hour', settings)
   const limited = { ...options, postern: new Postern({ deliveryKey: key, baseUrl }) }
   await sendEmailHook(limited)(signed(bodyOf('magiclink', 'limit@example.com')))
   const second = bodyOf('magiclink', 'limit@example.com', { token_hash: 'd'.repeat(56) })
+  const told = failures.length
   const answer = await answerOf(await sendEmailHook(limited)(signed(second)))
   assert.equal(answer.status, 429)
-  assert.match(answer.error?.message ?? '', /^recipient_rate_limited: /)
-  assert.ok(Number(answer.retryAfter) > 0)
+  assert.match(answer.message, /^recipient_rate_limited: /)
+  assert.equal((failures[told] as { code: string }).code, 'recipient_rate_limited')
 
   const captured = new CapturingPostern()
-  for (const [refusal, expected] of [
-    [
-      { status: 503, code: 'queue_full', retryAfterS: 30 },
-      { status: 503, retryAfter: '30' },
-    ],
-    [
-      { status: 403, code: 'url_not_allowed' },
-      { status: 500, retryAfter: null },
-    ],
+  for (const [status, code, expected] of [
+    [503, 'queue_full', 503],
+    [403, 'url_not_allowed', 500],
   ] as const) {
-    captured.refusal = refusal
-    const { status, retryAfter } = await answerOf(
-      await sendEmailHook({ ...options, postern: captured })(signed(bodyOf('magiclink', 'a@example.com'))),
-    )
-    assert.deepEqual({ status, retryAfter }, expected)
+    captured.refusal = { status, code }
+    const hook = sendEmailHook({ ...options, postern: captured })
+    const refused = await answerOf(await hook(signed(bodyOf('magiclink', 'a@example.com'))))
+    assert.equal(refused.status, expected)
+    assert.match(refused.message, new RegExp(`^${code}: `))
   }
+  const broken = { send: () => Promise.reject(new Error('canary')) }
+  const odd = await answerOf(
+    await sendEmailHook({ ...options, postern: broken })(signed(bodyOf('signup', 'a@b.co'))),
+  )
+  assert.equal(odd.status, 500)
+  assert.doesNotMatch(odd.message, /canary/)
 })
 
-test('a wrong signature is 401, a body of something else 400, a missing setting 500: nothing is sent', async () => {
+test('a wrong signature is 401; another body or a missing setting is an error: nothing is sent', async () => {
   const captured = new CapturingPostern()
   const hook = (change: Partial<SendEmailHookOptions> = {}) =>
     sendEmailHook({ ...options, postern: captured, ...change })
   const body = bodyOf('magiclink', 'a@example.com')
-  const forged = new Request('https://hooks.acme.test/', {
-    method: 'POST',
-    body,
-    headers: signed(`${body} `).headers,
-  })
+  const { headers } = signed(`${body} `)
+  const forged = new Request('https://hooks.acme.test/', { method: 'POST', body, headers })
   assert.equal((await hook()(forged)).status, 401)
   assert.equal((await hook()(signed(body, new Date(Date.now() - 400_000)))).status, 401)
-  assert.equal((await hook()(signed('[]'))).status, 400)
-  assert.equal((await hook()(signed('not JSON'))).status, 400)
+  const noHash = bodyOf('magiclink', 'a@example.com', { token_hash: '' })
+  for (const [odd, expected] of [
+    ['not JSON', /no JSON/],
+    ['[]', /no type/],
+    ['null', /no type/],
+    [noHash, /lacks the address or token_hash/],
+    [bodyOf('magiclink', ''), /lacks the address or token_hash/],
+  ] as const) {
+    const answer = await answerOf(await hook()(signed(odd)))
+    assert.ok(answer.status >= 400)
+    assert.match(answer.message, expected)
+  }
   for (const [change, action, expected] of [
     [{ pages: {} }, 'magiclink', /pages\.magiclink/],
     [{ organisationName: undefined }, 'invite', /organisationName/],
     [{ secret: 'v1,whsec_' }, 'magiclink', /secret/],
   ] as const) {
-    const { status, error } = await answerOf(await hook(change)(signed(bodyOf(action, 'a@example.com'))))
-    assert.equal(status, 500)
-    assert.match(error?.message ?? '', expected)
+    const answer = await answerOf(await hook(change)(signed(bodyOf(action, 'a@example.com'))))
+    assert.equal(answer.status, 500)
+    assert.match(answer.message, expected)
   }
   assert.deepEqual(captured.emails, [])
+  assert.throws(() => hook({ pages: { signup: '/relative' } }), /pages\.signup must be an absolute address/)
 })

@@ -5,6 +5,8 @@ import { startTestService, validBody } from '../../test/support/service.ts'
 import { CapturingPostern, DevInbox } from '../src/testing.ts'
 
 const service = await startTestService({ after })
+// Made before everything else, so that it has seen all of it.
+const old = new DevInbox(service.urls.console ?? '')
 const inbox = () => new DevInbox(`${service.urls.console}/`)
 
 test('captured emails are what the service would have got; a refusal captures nothing', async () => {
@@ -23,22 +25,44 @@ test('captured emails are what the service would have got; a refusal captures no
   assert.equal(postern.latest('b@example.com'), undefined)
 })
 
-test('the inbox gives each email once, and waits for the next', async () => {
-  const reader = inbox()
+test('captured like the service: one email a key, any case of letters, refusals without retries', async () => {
+  const postern = new CapturingPostern()
+  const email = {
+    to: 'a@example.com',
+    type: 'magic_link',
+    url: 'https://a.test/?token=t',
+    expiresAt: new Date(0),
+  } as const
+  const first = await postern.send(email, { idempotencyKey: 'k' })
+  assert.deepEqual(await postern.send(email, { idempotencyKey: 'k' }), { ...first, replayed: true })
+  assert.equal(postern.emails.length, 1)
+  assert.ok(postern.latest('A@Example.com'))
+  const issues = [{ field: 'to', code: 'required', message: 'Give to.' }]
+  postern.refusal = { status: 503, code: 'queue_full', issues }
+  const outcome = await postern.safeSend(email)
+  assert.ok(!outcome.ok)
+  assert.deepEqual(outcome.error.issues, issues)
+})
+
+test('the inbox gives each email once, the oldest first, and waits for the next', async () => {
   const to = 'reader+1@example.com'
-  assert.equal(await reader.latest(to), null)
-  const waiting = reader.next(to)
-  await service.post(validBody({ to }))
-  const first = await waiting
-  assert.equal(first.url, 'https://app.acme.test/auth?token=abc')
-  const second = reader.next(to, 'password_reset')
   await service.post(validBody({ to, type: 'password_reset' }))
-  assert.notEqual((await second).id, first.id)
+  await old.next(to)
+  const reader = inbox()
+  const waiting = reader.next(to)
+  await service.post(validBody({ to, url: 'https://app.acme.test/?token=first' }))
+  const first = await waiting
+  assert.equal(first.url, 'https://app.acme.test/?token=first', 'not what came before the reader')
+  await service.post(validBody({ to, type: 'email_verification' }))
+  await service.post(validBody({ to, url: 'https://app.acme.test/?token=second' }))
+  assert.match((await reader.next(to.toUpperCase(), 'magic_link')).url, /second/)
+  assert.equal((await reader.next(to)).type, 'email_verification', 'also what is not the newest')
   await assert.rejects(reader.next(to, undefined, 30), { code: 'timeout' })
 })
 
-test('what is no inbox is told', async () => {
+test('what is no inbox is told, in time', async () => {
   for (const url of [service.urls.ops, service.urls.api]) {
-    await assert.rejects(new DevInbox(url ?? '').latest('a@example.com'), { code: 'unexpected_response' })
+    await assert.rejects(new DevInbox(url ?? '').next('a@example.com'), { code: 'unexpected_response' })
   }
+  await assert.rejects(new DevInbox('http://127.0.0.1:9').next('a@example.com'), { code: 'network_error' })
 })

@@ -13,12 +13,16 @@ export function newApp(auth: ExampleAuth, inboxUrl: string): Hono {
 
   app.get('/', async (c) => {
     const session = await auth.api.getSession({ headers: c.req.raw.headers })
-    const notice = c.req.query('notice')
+    const notice = c.req.query('notice') ?? failureOf(c)
     if (session === null) return c.html(layout('Example', strangerPage(inboxUrl), notice))
     const organisations = await auth.api.listOrganizations({ headers: c.req.raw.headers })
     return c.html(layout('Example', memberPage({ ...session.user, organisations }, inboxUrl), notice))
   })
-  app.get('/reset-password', (c) => c.html(layout('New password', resetPage(c.req.query('token') ?? ''))))
+  app.get('/reset-password', (c) => {
+    const failure = failureOf(c)
+    if (failure !== undefined) return back(c, failure)
+    return c.html(layout('New password', resetPage(c.req.query('token') ?? '')))
+  })
   app.get('/accept-invitation', async (c) => {
     const id = c.req.query('token') ?? ''
     const { headers } = c.req.raw
@@ -37,6 +41,10 @@ export function newApp(auth: ExampleAuth, inboxUrl: string): Hono {
   })
   return app
 }
+
+/** Better Auth sends people whose link is used or expired to the callback URL, with `error`. */
+const failureOf = (c: Context): string | undefined =>
+  c.req.query('error') && 'This link has been used or has expired. Ask for a new one.'
 
 /** A form's fields, as text. */
 async function fieldsOf(c: Context): Promise<(name: string) => string> {

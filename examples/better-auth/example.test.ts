@@ -93,6 +93,9 @@ test('sign-up, verification, magic link, reset and invitation, in a browser', { 
   await ada.getByRole('heading', { name: 'Sign in to Example' }).waitFor()
   await ada.getByRole('button', { name: 'Sign in' }).click()
   await shows(ada, 'Hello, Ada')
+  await ada.goBack()
+  await ada.getByRole('button', { name: 'Sign in' }).click()
+  await shows(ada, 'This link has been used or has expired.')
 
   await submit(ada, 'Sign out')
   await submit(ada, 'Email me a link', { email: to }, 1)

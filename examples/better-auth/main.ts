@@ -44,18 +44,21 @@ function readSecret(): string {
 
 mkdirSync(join(folder, 'data'), { recursive: true })
 const { child, apiUrl, inboxUrl } = await startPostern()
+process.once('exit', () => child.kill())
 const deliveryKey = readFileSync(join(folder, 'data/demo-key'), 'utf8').trim()
-const auth = (origin: string) =>
-  startAuth({
-    origin,
-    databasePath: join(folder, 'data/example.db'),
-    secret: readSecret(),
-    postern: new Postern({ deliveryKey, baseUrl: apiUrl }),
-  })
 const origin = `http://localhost:${port}`
-const app = newApp(await auth(origin), inboxUrl)
-const server = serve({ fetch: app.fetch, port, hostname: 'localhost' }, () => {
+const auth = await startAuth({
+  origin,
+  databasePath: join(folder, 'data/example.db'),
+  secret: readSecret(),
+  postern: new Postern({ deliveryKey, baseUrl: apiUrl }),
+})
+const server = serve({ fetch: newApp(auth, inboxUrl).fetch, port, hostname: 'localhost' }, () => {
   console.log(`\nThe example is at ${origin}, its emails at ${inboxUrl}.\nStop with Ctrl-C.`)
+})
+server.once('error', ({ message }) => {
+  console.error(`${message}: EXAMPLE_PORT chooses another port.`)
+  process.exit(1)
 })
 
 const stop = () => {
@@ -64,4 +67,7 @@ const stop = () => {
 }
 process.once('SIGINT', stop)
 process.once('SIGTERM', stop)
-child.once('exit', () => server.close())
+child.once('exit', (code) => {
+  if (code !== 0) console.error('Postern has ended; what it said stands above.')
+  server.close()
+})

@@ -69,7 +69,9 @@ function explain(error: unknown, { output }: CliDeps, said: string): ExitCode {
   const expected = error instanceof CommandFailed || error instanceof ConfigError
   const { message, stack, code } = error as Error & { code?: string }
   if (code === 'EADDRINUSE')
-    say(`${message}; something listens there already, choose another with POSTERN_…_LISTEN`)
+    say(
+      `${message}; something listens there already: another postern? POSTERN_API_LISTEN, POSTERN_LINKS_LISTEN, POSTERN_CONSOLE_LISTEN and POSTERN_OPS_LISTEN choose other addresses`,
+    )
   else say(expected ? message : (hint(error) ?? stack ?? message))
   return 1
 }

@@ -75,6 +75,10 @@ export function newConsoleListener(deps: ConsoleDeps): FastifyInstance {
     }))
     return sendJson(reply, 200, JSON.stringify(rows))
   })
+  app.get<{ Params: { id: string } }>('/api/inbox/:id', async (request, reply) => {
+    const email = await find(request.params.id)
+    return email === null ? notFound(reply) : sendJson(reply, 200, JSON.stringify(presentEmail(email)))
+  })
   app.get<{ Querystring: { to?: string } }>('/api/inbox/latest', async (request, reply) => {
     const { to } = request.query
     const newest = deps.captured

@@ -41,7 +41,7 @@ async function parse(captured: Captured): Promise<InboxEmail> {
   }
 }
 
-/** What `GET /api/inbox/latest` answers: for tests of apps that send through this server. */
+/** What `GET /api/inbox/latest` and `/api/inbox/:id` answer: for tests of apps that send through this server. */
 export const presentEmail = (email: InboxEmail) => ({
   id: email.id,
   app: email.app,
