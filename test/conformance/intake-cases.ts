@@ -189,7 +189,7 @@ export function limits(it: It): void {
   })
 
   it(
-    'a full queue refuses, charges no email limit, and takes mail again when there is room',
+    'row 19: a full queue refuses, charges no email limit, and takes mail again when there is room',
     async (_t, { store }) => {
       const sender = await newSender(store, 'a', { recipientPerHour: 1 })
       for (let i = 0; i < 3; i++) assert.equal((await store.enqueue(request(store, sender))).kind, 'queued')
@@ -217,7 +217,7 @@ export function limits(it: It): void {
 }
 
 export function groups(it: It): void {
-  it('a call at fault fails alone, whoever shares its group', async (_t, { store }) => {
+  it('row 14: a call at fault fails alone, whoever shares its group', async (_t, { store }) => {
     const sender = await newSender(store, 'a')
     const first = request(store, sender)
     const calls = [first, request(store, sender), first, request(store, sender)]
@@ -255,7 +255,7 @@ export function idempotency(it: It): void {
     assert.equal((await store.queueGauge()).depth, 2)
   })
 
-  it('racing copies queue one email', async (t, { store, reopen }) => {
+  it('row 16: racing copies queue one email', async (t, { store, reopen }) => {
     const sender = await newSender(store, 'a')
     const other = await reopen()
     atEnd(t, () => other.close())

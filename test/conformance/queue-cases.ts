@@ -21,7 +21,7 @@ import {
 } from './subject.ts'
 
 export function queue(it: It): void {
-  it('what was queued is claimed once, with its content, oldest first', async (_t, { store }) => {
+  it('row 2: what was queued is claimed once, with its content, oldest first', async (_t, { store }) => {
     const sender = await newSender(store, 'a')
     const ids: string[] = []
     for (let i = 0; i < 5; i++) {
@@ -97,7 +97,7 @@ export function queue(it: It): void {
     assert.equal((await claim(store))[0]?.attempt, 1)
   })
 
-  it('an expired email is never handed out, queued or deferred', async (_t, { store, advance }) => {
+  it('row 33: an expired email is never handed out, queued or deferred', async (_t, { store, advance }) => {
     const sender = await newSender(store, 'a')
     await store.enqueue(request(store, sender, { lifeMs: 10_000 }))
     const [held] = await claim(store)
@@ -151,7 +151,7 @@ export function queue(it: It): void {
 }
 
 export function leases(it: It): void {
-  it('only the holder of the lease records an outcome', async (_t, { store, advance }) => {
+  it('row 30: only the holder of the lease records an outcome', async (_t, { store, advance }) => {
     const sender = await newSender(store, 'a')
     await store.enqueue(request(store, sender))
     const [first] = await claim(store)
@@ -165,7 +165,7 @@ export function leases(it: It): void {
     assert.equal(await store.recordOutcome(second, delivered), false)
   })
 
-  it('a renewed lease holds; a lost one is reported', async (_t, { store, advance }) => {
+  it('row 23: a renewed lease holds; a lost one is reported', async (_t, { store, advance }) => {
     const sender = await newSender(store, 'a')
     await store.enqueue(request(store, sender))
     const [held] = await claim(store)
@@ -189,7 +189,10 @@ export function leases(it: It): void {
     assert.equal(await store.recordOutcome(held, delivered), true)
   })
 
-  it('a clock that steps back a day holds neither leases nor waits', async (_t, { store, advance }) => {
+  it('row 18: a clock that steps back a day holds neither leases nor waits', async (_t, {
+    store,
+    advance,
+  }) => {
     const sender = await newSender(store, 'a')
     advance(day)
     for (let i = 0; i < 2; i++) await store.enqueue(request(store, sender, { lifeMs: 3 * day }))
@@ -200,7 +203,11 @@ export function leases(it: It): void {
     assert.equal((await claim(store)).length, 2)
   })
 
-  it('a clock that steps back by a moment takes no lease away', async (t, { store, reopen, advance }) => {
+  it('row 18: a clock that steps back by a moment takes no lease away', async (t, {
+    store,
+    reopen,
+    advance,
+  }) => {
     const sender = await newSender(store, 'a')
     await store.enqueue(request(store, sender))
     const [held] = await claim(store)
@@ -212,7 +219,7 @@ export function leases(it: It): void {
     assert.equal(await store.recordOutcome(held, delivered), true)
   })
 
-  it('ordinary mail goes between two suspects', async (_t, { store, advance }) => {
+  it('row 31: ordinary mail goes between two suspects', async (_t, { store, advance }) => {
     const sender = await newSender(store, 'a')
     for (let i = 0; i < 3; i++) await store.enqueue(request(store, sender, { lifeMs: day }))
     for (let i = 0; i < 2; i++) {
@@ -225,7 +232,7 @@ export function leases(it: It): void {
     assert.deepEqual(turns, [true, false, true, false])
   })
 
-  it('two workers never hold the same email', async (t, { store, reopen }) => {
+  it('row 30: two workers never hold the same email', async (t, { store, reopen }) => {
     const sender = await newSender(store, 'a')
     await Promise.all(Array.from({ length: 60 }, () => store.enqueue(request(store, sender))))
     const other = await reopen()
@@ -237,7 +244,7 @@ export function leases(it: It): void {
     assert.equal(new Set(claims.map((held) => held.emailId)).size, 60)
   })
 
-  it('an email that loses leases is tried alone, then failed; lost leases are not attempts', async (_t, {
+  it('row 31: an email that loses leases is tried alone, then failed; lost leases are not attempts', async (_t, {
     store,
     advance,
   }) => {
@@ -268,7 +275,7 @@ export function leases(it: It): void {
 }
 
 export function fairness(it: It): void {
-  it('one app’s flood does not stand before another’s email', async (_t, { store }) => {
+  it('row 35: one app’s flood does not stand before another’s email', async (_t, { store }) => {
     const [flood, small] = [await newSender(store, 'a'), await newSender(store, 'b')]
     await Promise.all(Array.from({ length: 200 }, () => store.enqueue(request(store, flood))))
     await store.enqueue(request(store, small))
@@ -298,7 +305,10 @@ export function fairness(it: It): void {
     assert.equal(claims.length, 3)
   })
 
-  it('mail of a disabled app is held, and cancelled after seven days', async (_t, { store, advance }) => {
+  it('row 34: mail of a disabled app is held, and cancelled after seven days', async (_t, {
+    store,
+    advance,
+  }) => {
     const sender = await newSender(store, 'a')
     const result = await store.enqueue(request(store, sender, { lifeMs: 30 * day }))
     await store.updateApp(sender.app.id, { status: 'disabled' })
@@ -317,7 +327,7 @@ export function fairness(it: It): void {
     assert.equal(result.kind === 'queued' && (await store.findEmail(result.emailId))?.state, 'cancelled')
   })
 
-  it('a backlog that has expired stands before nobody', async (_t, { store, advance }) => {
+  it('row 21: a backlog that has expired stands before nobody', async (_t, { store, advance }) => {
     const senders = await Promise.all(Array.from({ length: 40 }, (_, i) => newSender(store, `s${i}`)))
     const expiring = senders.flatMap((sender) => Array.from({ length: 30 }, () => sender))
     await Promise.all(expiring.map((sender) => store.enqueue(request(store, sender, { lifeMs: 1000 }))))
@@ -337,14 +347,14 @@ export function fairness(it: It): void {
     assert.equal((await store.queueGauge()).depth, 1)
   })
 
-  it('mail of a revoked key is still sent', async (_t, { store }) => {
+  it('row 34: mail of a revoked key is still sent', async (_t, { store }) => {
     const sender = await newSender(store, 'a')
     await store.enqueue(request(store, sender))
     await store.revokeKey(sender.keyId)
     assert.equal((await claim(store)).length, 1)
   })
 
-  it('deleting an app cancels its mail, also what is being sent', async (_t, { store }) => {
+  it('row 34: deleting an app cancels its mail, also what is being sent', async (_t, { store }) => {
     const sender = await newSender(store, 'a')
     await Promise.all(Array.from({ length: 1200 }, () => store.enqueue(request(store, sender))))
     const [held] = await claim(store, 1)

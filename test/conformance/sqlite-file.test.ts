@@ -51,7 +51,7 @@ test('another user than the file’s owner is refused', {
   assert.match(ran.err, /belongs to user 12345/)
 })
 
-test('the WAL starts over while the load lasts: it does not grow with the emails', async (t) => {
+test('row 12: the WAL starts over while the load lasts: it does not grow with the emails', async (t) => {
   const path = join(temporaryFolder(t), 'postern.db')
   const store = await openSqliteStore({ path, ring: newRing(), queueMax: 1_000_000, onRuin: assert.fail })
   atEnd(t, () => store.close())
@@ -65,7 +65,7 @@ test('the WAL starts over while the load lasts: it does not grow with the emails
   assert.ok(mebibytes < 150, `${mebibytes} MiB`)
 })
 
-test('while a backup holds the WAL back, the writer is not asked to copy all of it', (t) => {
+test('row 12: while a backup holds the WAL back, the writer is not asked to copy all of it', (t) => {
   const path = join(temporaryFolder(t), 'copied.db')
   const [database, backup] = [new Database(path), new Database(path)]
   atEnd(t, () => {
@@ -87,7 +87,7 @@ test('while a backup holds the WAL back, the writer is not asked to copy all of 
   assert.equal(checkpointed, log)
 })
 
-test('while the file is locked, no more is sent than may wait for its outcome', async (t) => {
+test('row 29: while the file is locked, no more is sent than may wait for its outcome', async (t) => {
   const path = join(temporaryFolder(t), 'postern.db')
   const limits = { keyPerMinute: 1000, recipientPerHour: 1000, daily: 1000 }
   const queueing = await startTestService(t, {

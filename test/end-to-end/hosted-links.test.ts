@@ -62,7 +62,7 @@ for (const type of emailTypes) {
   })
 }
 
-test('GET and HEAD are inert: no redirect, no form sent, however often, by whatever follows links', async () => {
+test('row 47: GET and HEAD are inert: no redirect, no form sent, however often, by whatever follows links', async () => {
   const email = await receive({})
   for (let i = 0; i < 5; i++) {
     const page = await visit(email.url)
@@ -122,7 +122,7 @@ test('every header, on every page', async () => {
   }
 })
 
-test('expired is 410 with advice; a page never outlives its link', async (t) => {
+test('row 47: expired is 410 with advice; a page never outlives its link', async (t) => {
   const timed = await startTestService(t, { linksBaseUrl, settings: { hostedLinks: 'always' } })
   await timed.post(validBody({ to: 'late@example.com' }, timed.store.now()))
   const email = await eventually(async () => {
@@ -139,7 +139,7 @@ test('expired is 410 with advice; a page never outlives its link', async (t) => 
   }
 })
 
-test('forged, cut, under another app’s slug or an unknown one: one neutral 404, byte for byte', async () => {
+test('row 47: forged, cut, under another app’s slug or an unknown one: one neutral 404, byte for byte', async () => {
   const email = await receive({})
   await newApp('neighbour')
   const sealed = email.url.split('/').at(-1) ?? ''
@@ -249,7 +249,7 @@ test('the longest link that is accepted can be sealed and opened', async () => {
   if (pressed !== null) assert.equal(pressed.status, 303)
 })
 
-test('hostile settings and names stay text; no link opens a redirect to elsewhere', async () => {
+test('row 43: hostile settings and names stay text; no link opens a redirect to elsewhere', async () => {
   const { key } = await newApp(`hostile-${serial++}`, {
     name: '<script>alert(1)</script>"',
     branding: { logoUrl: "https://cdn.acme.test/l.png?x;script-src 'unsafe-inline',*" },
@@ -325,7 +325,7 @@ test('in a browser: inbox, email, hosted page, button, and the app receives the 
   assert.deepEqual(faults, [])
 })
 
-test('in a browser: a scanner that runs scripts, prefetches and follows every link burns nothing', {
+test('row 47: in a browser: a scanner that runs scripts, prefetches and follows every link burns nothing', {
   skip,
 }, async (t) => {
   const appPage = await startAppPage(t)
@@ -354,7 +354,7 @@ test('in a browser: a scanner that runs scripts, prefetches and follows every li
   assert.deepEqual(appPage.seen, [])
 })
 
-test('in a browser: a page that frames ours shows nothing of it', { skip }, async (t) => {
+test('row 47: in a browser: a page that frames ours shows nothing of it', { skip }, async (t) => {
   const email = await receive({})
   const page = await (await openBrowser(t)).newPage()
   const refusals: string[] = []

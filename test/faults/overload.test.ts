@@ -36,7 +36,7 @@ function open(server: RunningPostern, onData: (text: string) => void = () => {})
   })
 }
 
-test('bodies of 16 KiB pass, larger ones are 400, and a flood of those leaves memory as it was', async (t) => {
+test('row 39: bodies of 16 KiB pass, larger ones are 400, and a flood of those leaves memory as it was', async (t) => {
   const server = await serve(t)
   const body = JSON.stringify(validBody())
   const post = (length: number) =>
@@ -53,7 +53,7 @@ test('bodies of 16 KiB pass, larger ones are 400, and a flood of those leaves me
   assert.ok(residentMiB(server) < residentMaxMiB)
 })
 
-test('1,000 slow connections at once are closed in time, and valid requests are answered meanwhile', async (t) => {
+test('row 40: 1,000 slow connections at once are closed in time, and valid requests are answered meanwhile', async (t) => {
   const server = await serve(t)
   const sockets = await Promise.all(Array.from({ length: 1000 }, () => open(server)))
   atEnd(t, () => sockets.forEach((socket) => void socket.destroy()))
@@ -79,7 +79,7 @@ test('1,000 slow connections at once are closed in time, and valid requests are 
   assert.equal((await sendValid(server)).status, 202)
 })
 
-test('10,000 invalid requests a second for 20 s: bounded memory, valid requests answered', async (t) => {
+test('row 45: 10,000 invalid requests a second for 20 s: bounded memory, valid requests answered', async (t) => {
   const server = await serve(t)
   const counts = new Map<string, number>()
   const count = (text: string) => {

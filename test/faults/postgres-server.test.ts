@@ -234,7 +234,7 @@ test('a server whose default is not to wait for the disk: what was promised is o
   assert.equal(await eventually(state), 'delivered')
 })
 
-test('after an outage longer than a lease, who sent an email may still say so', async (t) => {
+test('row 29: after an outage longer than a lease, who sent an email may still say so', async (t) => {
   const server = await startPostgres(t)
   const proxy = await startProxy(t, server.port)
   const [clock, ring] = [newClockOffset(), newRing()]

@@ -76,9 +76,17 @@ export async function startServe(scope: Scope, more: Variables): Promise<Running
   return { key, ...(await spawnServe(scope, env)) }
 }
 
-/** Starts `postern serve` and waits until it says that it is ready. */
-export async function spawnServe(scope: Scope, env: Variables): Promise<Omit<RunningPostern, 'key'>> {
-  const child = spawn(process.execPath, [bin, 'serve', '--json'], { env: { ...quiet, ...env } })
+/**
+ * Starts `postern serve` and waits until it says that it is ready.
+ * @param under a command that runs it, such as `strace -f …`
+ */
+export async function spawnServe(
+  scope: Scope,
+  env: Variables,
+  under: readonly string[] = [],
+): Promise<Omit<RunningPostern, 'key'>> {
+  const [command = '', ...args] = [...under, process.execPath, bin, 'serve', '--json']
+  const child = spawn(command, args, { env: { ...quiet, ...env } })
   atEnd(scope, () => child.kill('SIGKILL'))
   let output = ''
   child.stderr.on('data', (chunk) => {

@@ -4,6 +4,7 @@ import type { TestContext } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { EmailId } from '../../src/email/id.ts'
 import type { Store } from '../../src/store/store.ts'
+import { reportCounts } from './row-reporter.ts'
 import { validBody } from './service.ts'
 import type { Received } from './smtp.ts'
 import { eventually } from './wait.ts'
@@ -71,17 +72,21 @@ export function startLoad({
   return { acknowledged, statuses, stop, done }
 }
 
+export type Account = {
+  readonly store: Store
+  readonly received: readonly Received[]
+  readonly acknowledged: ReadonlySet<EmailId>
+  /** How often the fault was there. */
+  readonly tried?: number
+}
+
 /**
  * Waits until nothing is queued; then every acknowledged email is delivered, and was received more
  * than once only where one of its attempts ended without a record, or an ambiguous one.
  */
 export async function assertAllDelivered(
   t: TestContext,
-  {
-    store,
-    received,
-    acknowledged,
-  }: { store: Store; received: readonly Received[]; acknowledged: Set<EmailId> },
+  { store, received, acknowledged, tried = 1 }: Account,
 ): Promise<void> {
   // What was in hand at a kill comes back when its lease of 60 s has lapsed.
   await eventually(async () => (await store.queueGauge()).depth === 0, 300_000)
@@ -105,4 +110,5 @@ export async function assertAllDelivered(
   t.diagnostic(
     `${acknowledged.size} acknowledged, ${acknowledged.size} delivered, 0 lost, ${duplicates} duplicates`,
   )
+  reportCounts(t, { tried, lost: 0, duplicated: duplicates })
 }

@@ -7,7 +7,7 @@
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { chmodSync, chownSync, cpSync, existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { chmodSync, chownSync, cpSync, existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -60,12 +60,20 @@ const flags = {
   listen_addresses: '127.0.0.1',
 }
 
-/** An empty cluster: its folder, ready to be started. */
-export function makeCluster(scope: Scope): string {
-  const folder = mkdtempSync(join(tmpdir(), 'postern-pg-'))
+/** An empty cluster: its folder (unless given, a temporary one), ready to be started. */
+export function makeCluster(scope: Scope, given?: string): string {
+  const folder = given ?? mkdtempSync(join(tmpdir(), 'postern-pg-'))
+  mkdirSync(folder, { recursive: true })
   atEnd(scope, () => rmSync(folder, { recursive: true, force: true }))
   if (isRoot) chownSync(folder, nobody, nobody)
-  const options = ['-U', 'postgres', '--auth=trust', '--no-sync', '--locale=C.UTF-8', '--encoding=UTF8']
+  const options = [
+    '-U',
+    'postgres',
+    '--auth=trust',
+    ...(given ? [] : ['--no-sync']),
+    '--locale=C.UTF-8',
+    '--encoding=UTF8',
+  ]
   execFileSync(join(installation(), 'bin', 'initdb'), ['-D', folder, ...options], {
     ...user,
     stdio: 'pipe',

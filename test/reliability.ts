@@ -1,0 +1,127 @@
+/**
+ * `npm run reliability`: runs every suite and writes docs/reliability.md, the fault matrix with what
+ * became of each row. POSTERN_KILLS, POSTERN_POWER_CUTS and POSTERN_WRITE_KILLS set how often.
+ */
+import { spawnSync } from 'node:child_process'
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { RowResult } from './support/row-reporter.ts'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+
+const faults: readonly string[] = [
+  'kill -9 at any step of a request',
+  'crash after 202, before the claim',
+  'crash in the middle of a group commit',
+  'power cut',
+  'crash in a migration',
+  'old program, newer schema',
+  'disk full',
+  'fsync fails',
+  'fsync is slow',
+  'corrupt database',
+  'a second writer holds the lock',
+  'a long reader, a growing WAL',
+  'PostgreSQL down or stopped',
+  'PostgreSQL holds locks, or its standby is missing',
+  'failover',
+  'the reply to COMMIT is lost',
+  'no connection left',
+  'clocks jump or differ',
+  'queue at capacity',
+  'a million queued',
+  'very many due at once',
+  'relay down, refused credentials',
+  'relay very slow',
+  'greylisting',
+  'permanent refusal',
+  'STARTTLS stripped, bad certificate',
+  'connection lost before or after the dot',
+  'crash after 250',
+  '250, then the store fails',
+  'two workers; a worker paused beyond its lease',
+  'an email that crashes the worker',
+  'SIGTERM under load',
+  'the link expires on its way',
+  'key revoked, app disabled or deleted, with mail queued',
+  'one app floods',
+  'numbers, arrays, null for strings',
+  'invalid UTF-8, lone surrogates',
+  '`__proto__`, deep nesting',
+  'giant and compressed bodies',
+  'slow headers, slow body',
+  'request smuggling',
+  'recipients smuggled through fields',
+  'markup and look-alikes in names',
+  'tricks with URLs',
+  'guessed keys',
+  'secrets in logs',
+  'hosted links forged, expired, prefetched, framed',
+  'console from another origin',
+  'generated requests',
+]
+
+/** Rows that are measured rather than tested. */
+const elsewhere: Readonly<Record<number, string>> = {
+  20: '`npm run bench -- backlog` ([performance](performance.md))',
+}
+
+function runSuite(script: string): RowResult[] {
+  const file = join(tmpdir(), `postern-rows-${process.pid}.jsonl`)
+  const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
+    scripts: Record<string, string>
+  }
+  const reporters = `--test-reporter=spec --test-reporter-destination=stdout --test-reporter=./test/support/row-reporter.ts --test-reporter-destination=${file}`
+  const command = scripts[script]?.replace('node --test ', `node --test ${reporters} `) ?? ''
+  spawnSync(command, { cwd: root, shell: true, stdio: 'inherit' })
+  const lines = readFileSync(file, 'utf8').split('\n').filter(Boolean)
+  rmSync(file)
+  return lines.map((line) => JSON.parse(line) as RowResult)
+}
+
+function lineOf(row: number, store: RowResult['store'], results: readonly RowResult[]): string[] {
+  const tests = results.filter((result) => result.rows.includes(row) && result.store === store)
+  if (tests.length === 0) return []
+  const sum = (pick: (result: RowResult) => number) =>
+    tests.reduce((total, result) => total + pick(result), 0)
+  const ran = tests.filter(({ verdict }) => verdict !== 'skipped')
+  const broken = tests.filter(({ verdict }) => verdict === 'broken')
+  const verdict = broken.length > 0 ? `**broken: ${broken[0]?.name}**` : ran.length === 0 ? 'skipped' : 'held'
+  const tried = ran.reduce((total, { counts }) => total + (counts?.tried ?? 1), 0)
+  const [lost, duplicated] = [
+    sum(({ counts }) => counts?.lost ?? 0),
+    sum(({ counts }) => counts?.duplicated ?? 0),
+  ]
+  return [`| ${row} | ${faults[row - 1]} | ${store} | ${tried} | ${lost} | ${duplicated} | ${verdict} |`]
+}
+
+function tableOf(results: readonly RowResult[]): string {
+  const lines = faults.flatMap((fault, i) => {
+    const row = i + 1
+    const found = (['SQLite', 'PostgreSQL'] as const).flatMap((store) => lineOf(row, store, results))
+    if (found.length > 0) return found
+    return [`| ${row} | ${fault} | | | | | ${elsewhere[row] ?? '**no test yet**'} |`]
+  })
+  return [
+    '| row | fault | store | tried | lost | duplicated | verdict |',
+    '| --- | --- | --- | --- | --- | --- | --- |',
+    ...lines,
+  ].join('\n')
+}
+
+const results = ['test:sqlite', 'test:postgres', 'test:faults'].flatMap(runSuite)
+const text = `# Reliability
+
+What may break, and what became of it in the last run of \`npm run reliability\` (${new Date().toISOString().slice(0, 10)}, Node
+${process.versions.node}). The invariant: every email answered 202 is delivered, or still queued, or expired, failed or
+cancelled with its reason on record; it is sent at most once more than the ambiguous attempts it had; never at or
+after its expiry; never for another app. A duplicate counted here had such an attempt, or its test had failed.
+
+${tableOf(results)}
+
+Tests are named after their rows. Most are in \`test/faults/\`, \`test/conformance/\` and \`test/end-to-end/\`.
+\`tried\` is how often the fault was there; a test that counts nothing counts as one.
+`
+writeFileSync(join(root, 'docs/reliability.md'), text)

@@ -1,0 +1,42 @@
+/**
+ * A disk of a test's own, whose power can be cut: XFS on a loop device. `cut` throws away what was
+ * not synced (the file system is shut down without writing its log), as pulling the plug does.
+ */
+import { execFileSync } from 'node:child_process'
+import { chmodSync, mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { atEnd, type Scope, temporaryFolder } from './temporary.ts'
+
+export const powerCutNeeds = { xfsprogs: '/usr/sbin/xfs_io', mount: '/usr/bin/mount' }
+
+export type Disk = {
+  /** Where it is mounted. */
+  readonly folder: string
+  /** From now on every write fails, and what was not synced is lost. */
+  cut(): void
+  /** Mounted anew, its log recovered. Whoever had files open must have ended. */
+  restore(): void
+}
+
+const run = (command: string, ...args: string[]) => execFileSync(command, args, { stdio: 'pipe' })
+
+export function makeDisk(scope: Scope): Disk {
+  const work = temporaryFolder(scope)
+  chmodSync(work, 0o755) // PostgreSQL runs as another user
+  const image = join(work, 'disk.img')
+  const folder = join(work, 'disk')
+  run('truncate', '--size=512M', image)
+  run('mkfs.xfs', '-q', image)
+  mkdirSync(folder)
+  const mount = () => run('mount', '-o', 'loop', image, folder)
+  mount()
+  atEnd(scope, () => run('umount', '--lazy', folder))
+  return {
+    folder,
+    cut: () => run('xfs_io', '-x', '-c', 'shutdown', folder),
+    restore: () => {
+      run('umount', folder)
+      mount()
+    },
+  }
+}
