@@ -16,14 +16,23 @@ export type Background = {
  */
 export async function dispatch(sending: Promise<unknown>, background: Background): Promise<void> {
   const { waitUntil, onError } = background
-  if (waitUntil !== undefined) return waitUntil(sending.catch(onError ?? report).catch(report))
+  if (waitUntil !== undefined) return waitUntil(sending.catch((error) => tell(onError ?? report, error)))
   try {
     await sending
   } catch (error) {
-    await onError?.(error)
+    if (onError !== undefined) await tell(onError, error)
     throw error
   }
 }
 
+/** Whoever is told may fail as well: then that is reported, and nothing is thrown. */
+export async function tell(onError: (error: unknown) => unknown, error: unknown): Promise<void> {
+  try {
+    await onError(error)
+  } catch (failure) {
+    report(failure)
+  }
+}
+
 /** Where nobody else is told. */
-export const report = (error: unknown) => console.error('Postern: an email was not queued.', error)
+export const report = (error: unknown): void => console.error('Postern: an email was not queued.', error)

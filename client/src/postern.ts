@@ -83,9 +83,12 @@ function tokensOf(url: string): string[] {
   return [raw, new URLSearchParams(`token=${raw}`).get('token') ?? '']
 }
 
+/** Half a surrogate pair cannot be encoded; the service says so better than an exception would. */
+const wellFormed = (text: string): string => new TextDecoder().decode(new TextEncoder().encode(text))
+
 /** In any case of letters, also percent-encoded. Three characters and less would take letters out of every word. */
 function redactorOf(secrets: string[]): (text: string) => string {
-  const spelled = secrets.flatMap((secret) => [secret, encodeURIComponent(secret)])
+  const spelled = secrets.flatMap((secret) => [secret, encodeURIComponent(wellFormed(secret))])
   const parts = spelled
     .filter((secret) => secret.length > 3)
     .map((secret) => secret.replace(/[^\w]/g, '\\$&'))

@@ -5,7 +5,7 @@
  * calls, one email is queued. What fails is answered with status 200 and an `error`, since Supabase
  * reads no other answer's body; its own retry is immediate and would find the same.
  */
-import { report } from './background.ts'
+import { report, tell } from './background.ts'
 import type { EmailType, Sender } from './email.ts'
 import { checkPages, joinToken, linkTo } from './link.ts'
 import { PosternError } from './postern-error.ts'
@@ -62,7 +62,7 @@ export function sendEmailHook(options: SendEmailHookOptions): (request: Request)
       await Promise.all(readLinks(body).map((link) => queue(options, link)))
       return Response.json({})
     } catch (error) {
-      await onError(error)
+      await tell(onError, error)
       return answerFailure(error)
     }
   }

@@ -51,6 +51,7 @@ test('two calls under one key queue one email', async () => {
 
 const past = new Date(Date.now() - 1000)
 for (const [name, change, expected] of [
+  ['half a character', { to: '\ud800@example.com' }, { status: 400, code: 'invalid_body', field: 'to' }],
   ['a field', { to: 'nobody' }, { status: 400, code: 'invalid_body', field: 'to' }],
   ['an end in the past', { expiresAt: past }, { status: 400, code: 'invalid_body', field: 'expiresAt' }],
   ['a link', { url: 'https://app.acme.test/a?b=c' }, { status: 400, code: 'invalid_url', field: 'url' }],

@@ -191,6 +191,13 @@ test('what fails is in the answer as Supabase reads it, and told to onError', as
     assert.match(refused.message, new RegExp(`^${code}: `))
   }
   const broken = { send: () => Promise.reject(new Error('canary')) }
+  const onError = () => {
+    throw new Error('the log is full')
+  }
+  const deaf = await sendEmailHook({ ...options, postern: broken, onError })(
+    signed(bodyOf('signup', 'a@b.co')),
+  )
+  assert.equal((await answerOf(deaf)).status, 500)
   const odd = await answerOf(
     await sendEmailHook({ ...options, postern: broken })(signed(bodyOf('signup', 'a@b.co'))),
   )
