@@ -10,11 +10,15 @@ import { type TestContext, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { openStore } from '../../src/compose.ts'
 import { parseConfig } from '../../src/config.ts'
+import type { EmailId } from '../../src/email/id.ts'
 import { type RunningPostern, spawnServe, startServe } from '../support/cli.ts'
 import { assertAllDelivered, startLoad } from '../support/load.ts'
 import { postgresUrl } from '../support/postgres.ts'
-import { startSmtpServer } from '../support/smtp.ts'
+import { reportCounts } from '../support/row-reporter.ts'
+import { send, validBody } from '../support/service.ts'
+import { startScriptedServer, startSmtpServer } from '../support/smtp.ts'
 import { atEnd, temporaryFolder } from '../support/temporary.ts'
+import { eventually } from '../support/wait.ts'
 
 const kills = Number(process.env.POSTERN_KILLS ?? 100)
 
@@ -55,3 +59,30 @@ for (const [engine, databaseUrl] of Object.entries(databases)) {
     await survive(t, await databaseUrl(t))
   })
 }
+
+test('row 28: killed after the 250, before it is recorded: at most one duplicate, under the same Message-ID', async (t) => {
+  const current: { child?: RunningPostern['child'] } = {}
+  const relay = await startScriptedServer(t, (connection) => ({
+    // The relay has the message; whoever sent it dies before it can say so.
+    dot: (socket) =>
+      connection === 0 ? current.child?.kill('SIGKILL') : socket.write('250 2.0.0 taken\r\n'),
+  }))
+  const server = await startServe(t, { POSTERN_SMTP_URL: `smtp://127.0.0.1:${relay.port}` })
+  current.child = server.child
+  const ended = once(server.child, 'exit')
+  const answer = await send(`${server.api}/v1/email`, JSON.stringify(validBody()), {
+    authorization: `Bearer ${server.key}`,
+  })
+  assert.equal(answer.status, 202)
+  await ended
+  await spawnServe(t, server.env)
+  const store = await openStore(parseConfig(server.env, 'command'), { onRuin: assert.fail })
+  atEnd(t, () => store.close())
+  await eventually(async () => (await store.queueGauge()).depth === 0, 120_000)
+  const ids = relay.messages.map((message) => /^Message-ID: (\S+)/im.exec(message)?.[1])
+  assert.equal(ids.length, 2)
+  assert.equal(ids[0], ids[1])
+  const record = await store.findEmail((answer.headers.get('email-id') ?? '') as EmailId)
+  assert.deepEqual([record?.state, record?.trail[0]?.outcome], ['delivered', 'lost'])
+  reportCounts(t, { tried: 1, lost: 0, duplicated: 1 })
+})
