@@ -410,6 +410,6 @@ test('a port that is taken is said so', async (t) => {
   const own = { ...(await serveEnvironment(t)), POSTERN_SMTP_URL: `smtp://127.0.0.1:${relay.port}` }
   await assert.rejects(
     spawnServe(t, { ...own, POSTERN_API_LISTEN: `127.0.0.1:${relay.port}` }),
-    /EADDRINUSE.*choose another/,
+    /EADDRINUSE.*another postern\? POSTERN_API_LISTEN/,
   )
 })
