@@ -190,3 +190,26 @@ test('links between the documents lead somewhere', () => {
     }
   }
 })
+
+test('the service fetches nothing: it opens connections to its relays and its database alone', () => {
+  for (const file of sources.filter((name) => name.startsWith('src/') && !name.endsWith('.test.ts'))) {
+    // The console's script runs in a browser.
+    if (file === 'src/console/pages.ts') continue
+    assert.doesNotMatch(read(file), /\bfetch\(|\bhttps?\.(get|request)\(|undici/, file)
+  }
+})
+
+test('the tests that SECURITY.md names are there', () => {
+  const tests = sources.filter((name) => /^(src|test)\/.*\.ts$/.test(name)).map(read)
+  const [, security = ''] = read('SECURITY.md').split('## Who may attack')
+  const lastCells = security.split('\n').map((line) => line.split('|').at(-2) ?? '')
+  const named = lastCells.flatMap((cell) => cell.match(/`[^`]{20,}`/g) ?? [])
+  assert.ok(named.length > 25)
+  for (const name of named) {
+    const text = name.slice(1, -1)
+    assert.ok(
+      tests.some((source) => source.includes(text)),
+      text,
+    )
+  }
+})
