@@ -14,7 +14,7 @@ test('every link of the valid corpus is accepted and carried as stated', () => {
   }
 })
 
-test('every link of the invalid corpus is refused for its reason', () => {
+test('row 44: every link of the invalid corpus is refused for its reason', () => {
   for (const [code, raw = ''] of readCorpus('auth-link.invalid')) {
     const link = parseAuthLink(raw, schemes)
     assert.ok(!link.ok, raw)

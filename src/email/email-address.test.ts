@@ -12,7 +12,7 @@ test('every address of the valid corpus is accepted in its normal form', () => {
   }
 })
 
-test('every address of the invalid corpus is refused for its reason', () => {
+test('row 42: every address of the invalid corpus is refused for its reason', () => {
   for (const [code, raw = ''] of readCorpus('email-address.invalid')) {
     const address = parseEmailAddress(raw, 'to')
     assert.ok(!address.ok, raw)

@@ -45,7 +45,7 @@ test('rotation: an older key of the ring opens, one that has left it closes', ()
   assert.equal(openLink(fresh, app, sealed), null)
 })
 
-test('100,000 mutations of a sealed link open nothing', () => {
+test('row 47: 100,000 mutations of a sealed link open nothing', () => {
   const sealed = sealLink(ring, app, target)
   const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
   const position = fc.nat(sealed.length - 1)
