@@ -193,7 +193,8 @@ test('row 11: another process holds the write lock: 503 within the deadline, and
   const variables = sqliteIn(temporaryFolder(t))
   const { received, port } = await startSmtpServer(t)
   const server = await startServe(t, { POSTERN_SMTP_URL: `smtp://127.0.0.1:${port}`, ...variables })
-  const other = new DatabaseSync(variables.POSTERN_DATABASE_URL?.replace('sqlite:', '') ?? '')
+  const path = variables.POSTERN_DATABASE_URL?.replace('sqlite:', '') ?? ''
+  const other = new DatabaseSync(path, { timeout: 5_000 })
   atEnd(t, () => other.close())
   other.exec('begin immediate')
   const refused = await post(server, server.key)
