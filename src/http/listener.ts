@@ -12,6 +12,7 @@ import fastify, {
   type FastifyRequest,
 } from 'fastify'
 import { newId } from '../email/id.ts'
+import { afterEarlier } from './one-by-one.ts'
 
 const headersTimeoutMs = 5_000
 const requestTimeoutMs = 10_000
@@ -85,6 +86,7 @@ export function newListener(options: ListenerOptions): FastifyInstance {
   })
   app.server.maxConnections = connectionsMax
   refuseExpectations(app.server)
+  app.addHook('onRequest', ({ raw }, reply, begin) => afterEarlier(raw.socket, reply.raw, begin))
   app.addHook('onRequest', async (request, reply) => {
     const { host } = request.headers
     const missing = host === undefined && request.raw.httpVersion !== '1.0'

@@ -11,14 +11,15 @@ const service = await startTestService({ after })
 const port = Number(new URL(service.apiUrl).port)
 const bearer = `Authorization: Bearer ${service.key}`
 
-/** Sends raw bytes and returns all that comes back until the server closes (or `quietMs` pass). */
-function raw(text: string, options: { quietMs?: number } = {}): Promise<string> {
+/** Sends raw bytes and returns what comes back: so many answers, or all until the server closes or `quietMs` pass. */
+function raw(text: string, options: { quietMs?: number; answers?: number } = {}): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = connect(port, '127.0.0.1', () => socket.write(text, 'latin1'))
     let answer = ''
     socket.on('data', (chunk) => {
       answer += chunk.toString('latin1')
-      if (/\r\n\r\n\{.*\}$/s.test(answer)) socket.end()
+      const answers = answer.match(/\r\n\r\n\{.*?\}(?=HTTP|$)/gs)?.length ?? 0
+      if (answers >= (options.answers ?? 1)) socket.end()
     })
     socket.on('close', () => resolve(answer))
     socket.on('error', (error: NodeJS.ErrnoException) =>
@@ -118,8 +119,16 @@ test('Expect: 100-continue is honoured', async () => {
 
 test('requests in one packet are answered one by one', async () => {
   const one = request([...usual, lengthOf(body)])
-  const answer = await raw(one + request([...usual, 'Connection: close', lengthOf(body)]), { quietMs: 3000 })
+  const answer = await raw(one + request([...usual, 'Connection: close', lengthOf(body)]), { answers: 2 })
   assert.equal(answer.match(/HTTP\/1\.1 202/g)?.length ?? 0, 2)
+})
+
+test('row 45: 17 requests may come before an answer is read, one after another; more end the connection', async () => {
+  const junk = request([...usual, lengthOf('{"to":1}')], '{"to":1}')
+  const begun = await raw(junk.repeat(17), { answers: 17 })
+  assert.equal(begun.match(/HTTP\/1\.1 400/g)?.length, 17)
+  const cutOff = await raw(junk.repeat(2_000), { answers: 2_000 })
+  assert.ok((cutOff.match(/HTTP\/1\.1/g)?.length ?? 0) < 100)
 })
 
 test('row 42: recipients and headers smuggled through fields are 400', async () => {
