@@ -53,16 +53,20 @@ test('never more than quota plus what the elapsed time allows', () => {
   )
 })
 
-test('a clock stepped back a day locks for one window at most', () => {
-  let tat = 0
-  for (let i = 0; i < 10; i++) {
-    const charge = chargeLimit(tenAnHour, tat, t0)
-    if (charge.ok) tat = charge.tatUs
+test('row 18: a clock stepped back, by however much, locks for two windows at most', () => {
+  for (const backUs of [1, 60_000_000, tenAnHour.windowUs, tenAnHour.windowUs + 1, 86_400_000_000]) {
+    let tat = 0
+    for (let i = 0; i < 10; i++) {
+      const charge = chargeLimit(tenAnHour, tat, t0)
+      if (charge.ok) tat = charge.tatUs
+    }
+    const earlier = t0 - backUs
+    const charge = chargeLimit(tenAnHour, tat, earlier)
+    const waitUs = charge.ok ? 0 : charge.retryAfterUs
+    assert.ok(waitUs <= 2 * tenAnHour.windowUs)
+    assert.ok(chargeLimit(tenAnHour, tat, earlier + waitUs).ok, 'coming back when told to is enough')
+    if (backUs < tenAnHour.windowUs) assert.ok(!charge.ok, 'a small step opens no full bucket')
   }
-  const earlier = t0 - 86_400_000_000
-  const charge = chargeLimit(tenAnHour, tat, earlier)
-  assert.ok(!charge.ok)
-  assert.ok(charge.retryAfterUs <= tenAnHour.windowUs)
 })
 
 test('a clock stepped forward grants one burst at most', () => {

@@ -13,14 +13,15 @@ export type Charge =
   | { readonly ok: false; readonly retryAfterUs: number }
 
 /**
- * One arrival at `nowUs` in a bucket whose stored arrival time is `tatUs` (0 for a new bucket).
- * What is stored is clamped to one window ahead, so that a clock stepped back locks nobody out
- * for longer than a window.
+ * One arrival at `nowUs` in a bucket whose stored arrival time is `tatUs` (0 for a new bucket). A
+ * charge stores at most one window ahead. What lies further ahead is from before the clock stepped
+ * back: up to a window more it is kept, so that a small step opens no full bucket; beyond that it
+ * counts for nothing, so that no step locks anybody out for longer than two windows.
  */
 export function chargeLimit(limit: Limit, tatUs: number, nowUs: number): Charge {
   const intervalUs = Math.ceil(limit.windowUs / limit.quota)
   const burstUs = intervalUs * limit.quota
-  const tat = Math.max(Math.min(tatUs, nowUs + burstUs), nowUs)
+  const tat = tatUs > nowUs + 2 * burstUs ? nowUs : Math.max(tatUs, nowUs)
   const next = tat + intervalUs
   const allowAtUs = next - burstUs
   return allowAtUs > nowUs ? { ok: false, retryAfterUs: allowAtUs - nowUs } : { ok: true, tatUs: next }

@@ -121,6 +121,18 @@ export function limits(it: It): void {
     assert.deepEqual(kinds(results), { queued: 10, recipient_rate_limited: 2 })
   })
 
+  it('row 18: a clock that steps back a day locks no key and no recipient out', async (_t, {
+    store,
+    advance,
+  }) => {
+    const sender = await newSender(store, 'a', { recipientPerHour: 3 })
+    advance(day)
+    assert.equal((await store.enqueue(request(store, sender, { to: 'ada@x.org' }))).kind, 'queued')
+    advance(-day)
+    const results = [1, 2, 3, 4].map(() => store.enqueue(request(store, sender, { to: 'ada@x.org' })))
+    assert.deepEqual(kinds(await Promise.all(results)), { queued: 3, recipient_rate_limited: 1 })
+  })
+
   it('the limits of one app are not those of another', async (_t, { store }) => {
     const [one, two] = [
       await newSender(store, 'a', { recipientPerHour: 1 }),

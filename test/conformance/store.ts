@@ -4,6 +4,7 @@
  */
 import { test } from 'node:test'
 import { groups, idempotency, keysAndApps, limits } from './intake-cases.ts'
+import { model } from './model-cases.ts'
 import { fairness, leases, privacy, queue, upkeep } from './queue-cases.ts'
 import type { Engine, It } from './subject.ts'
 
@@ -20,4 +21,5 @@ export function describeStore(engine: Engine): void {
   fairness(it)
   privacy(it, engine)
   upkeep(it)
+  model(it)
 }

@@ -16,6 +16,10 @@ import { commitDurably, lockTimeout, sqlFunction } from './functions.ts'
 export type KnownKey = { readonly keyId: KeyId; readonly appId: AppId }
 export type EnqueueCall = { readonly request: EnqueueRequest; readonly key: KnownKey }
 
+/** As `chargeLimit` in `email/limit.ts`. */
+const nextArrival = (tat: string, step: string, quota: string): string =>
+  `greatest(case when ${tat} > now_us + 2 * ${step} * ${quota} then 0 else ${tat} end, now_us) + ${step}`
+
 export const enqueueFunction = sqlFunction(
   'enqueue',
   `(p_slot int, p_queue_max bigint, p_offset_ms bigint,
@@ -69,7 +73,7 @@ begin
 
     b := p_key_bucket[k];
     key_step := (60000000 + key_quotas[a] - 1) / key_quotas[a];
-    t := greatest(least(tats[b], now_us + key_step * key_quotas[a]), now_us) + key_step;
+    t := ${nextArrival('tats[b]', 'key_step', 'key_quotas[a]')};
     late := t - key_step * key_quotas[a] - now_us;
     if late > 0 then
       kinds[i] := 'key_rate_limited'; quotas[i] := key_quotas[a]; retries[i] := late; continue;
@@ -90,8 +94,8 @@ begin
     m := p_mailbox_at[i];
     to_step := (3600000000 + recipient_quotas[a] - 1) / recipient_quotas[a];
     box_step := (3600000000 + 5 * recipient_quotas[a] - 1) / (5 * recipient_quotas[a]);
-    t := greatest(least(tats[b], now_us + to_step * recipient_quotas[a]), now_us) + to_step;
-    box_t := greatest(least(tats[m], now_us + box_step * 5 * recipient_quotas[a]), now_us) + box_step;
+    t := ${nextArrival('tats[b]', 'to_step', 'recipient_quotas[a]')};
+    box_t := ${nextArrival('tats[m]', 'box_step', '5 * recipient_quotas[a]')};
     late := t - to_step * recipient_quotas[a] - now_us;
     box_late := box_t - box_step * 5 * recipient_quotas[a] - now_us;
     if late > 0 then

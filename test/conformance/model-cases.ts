@@ -1,0 +1,263 @@
+/**
+ * Conformance: a long random history against a model of what must hold. Clients, workers and an
+ * operator act in any order, clocks jump, workers vanish with what they hold, stores are opened again.
+ * The model is simple on purpose: it knows what was acknowledged, who holds what by which fence, and
+ * what was recorded. POSTERN_MODEL_STEPS sets the length (400), POSTERN_TEST_SEED the
+ * history (each run its own; it is printed).
+ */
+import assert from 'node:assert/strict'
+import type { TestContext } from 'node:test'
+import type { EmailState } from '../../src/email/delivery.ts'
+import type { EmailId } from '../../src/email/id.ts'
+import { type Claim, leaseMs, type Store } from '../../src/store/store.ts'
+import { type Random, randomFrom } from '../support/generator.ts'
+import { reportCounts } from '../support/row-reporter.ts'
+import { atEnd } from '../support/temporary.ts'
+import {
+  day,
+  deferred,
+  delivered,
+  type It,
+  newSender,
+  request,
+  type Sender,
+  type Subject,
+} from './subject.ts'
+
+const steps = Number(process.env.POSTERN_MODEL_STEPS ?? 400)
+const daily = 60
+
+/** An email that was acknowledged. */
+type Known = {
+  readonly app: string
+  readonly expiresAt: number
+  /** The fence of its last claim, and until when, by the clock before it last stepped back. */
+  fence: number
+  leaseUntil: number
+  era: number
+  /** Somebody claimed after the lease had ended: the email may have gone back into the queue. */
+  lapsed: boolean
+  ended: EmailState | null
+}
+
+type Client = Sender & { status: 'active' | 'disabled' | 'deleted'; keyRevoked: boolean }
+
+type World = {
+  readonly random: Random
+  readonly subject: Subject
+  /** Two workers' stores; a crash opens one anew. */
+  readonly stores: Store[]
+  readonly held: Claim[][]
+  readonly clients: Client[]
+  readonly known: Map<EmailId, Known>
+  readonly idempotent: Map<string, { id: EmailId; at: number }>
+  readonly accepted: Map<string, number>
+  /** How often the clock has stepped back. */
+  era: number
+  serial: number
+}
+
+const pick = <T>({ random }: World, from: readonly T[]): T => from[Math.floor(random() * from.length)] as T
+const storeOf = (world: World): Store => pick(world, world.stores)
+
+async function enqueue(world: World): Promise<void> {
+  const store = storeOf(world)
+  const client = pick(world, world.clients)
+  const idem = world.random() < 0.3 ? `k${Math.floor(world.random() * 40)}` : undefined
+  const lifeMs = pick(world, [1_000, 60_000, 900_000, 2 * day])
+  const expiresAt = store.now() + lifeMs
+  const result = await store.enqueue(request(store, client, { lifeMs, ...(idem && { idem }) }))
+  const closed = client.keyRevoked || client.status !== 'active'
+  switch (result.kind) {
+    case 'judge_again':
+      client.app = result.app
+      return
+    case 'invalid_key':
+      return assert.ok(closed, 'a key that holds was refused')
+    case 'replayed':
+      return assert.equal(result.emailId, world.idempotent.get(`${client.app.id} ${idem}`)?.id)
+    case 'queued': {
+      assert.ok(!closed, 'a key that does not hold queued an email')
+      const name = `${client.app.id} ${idem}`
+      const before = idem === undefined ? undefined : world.idempotent.get(name)
+      assert.ok(
+        before === undefined || world.era > 0 || store.now() - before.at >= day,
+        'queued twice under one key',
+      )
+      if (idem !== undefined) world.idempotent.set(name, { id: result.emailId, at: store.now() })
+      world.known.set(result.emailId, {
+        app: client.app.id,
+        expiresAt,
+        fence: 0,
+        leaseUntil: 0,
+        era: 0,
+        lapsed: false,
+        ended: null,
+      })
+      const today = `${client.app.id} ${Math.floor(store.now() / day)}`
+      const count = (world.accepted.get(today) ?? 0) + 1
+      world.accepted.set(today, count)
+      return assert.ok(count <= daily, 'more than the daily limit')
+    }
+    default:
+      assert.equal(result.kind, 'daily_limit_reached')
+  }
+}
+
+async function claim(world: World, worker: number): Promise<void> {
+  const store = world.stores[worker] as Store
+  const now = store.now()
+  const { claims } = await store.claimDue({ max: 5, perApp: 5, inHand: [] })
+  for (const email of world.known.values()) {
+    if (email.era !== world.era || store.now() >= email.leaseUntil) email.lapsed = true
+  }
+  for (const one of claims) {
+    const email = world.known.get(one.emailId)
+    assert.ok(email, 'claimed, and never acknowledged')
+    assert.equal(email.ended, null, 'claimed after its end')
+    assert.ok(store.now() < email.expiresAt && one.lifeLeftMs > 0, 'claimed after its link had ended')
+    assert.equal(world.clients.find(({ app }) => app.id === email.app)?.status, 'active')
+    assert.ok(email.lapsed, 'two workers hold one email')
+    assert.ok(one.fence > email.fence, 'a fence that is not new')
+    Object.assign(email, { fence: one.fence, leaseUntil: now + leaseMs, era: world.era, lapsed: false })
+    world.held[worker]?.push(one)
+  }
+}
+
+const terminal: readonly EmailState[] = ['delivered', 'failed', 'expired', 'cancelled']
+
+async function recordOutcome(world: World, worker: number): Promise<void> {
+  const held = world.held[worker] ?? []
+  const [one] = held.splice(Math.floor(world.random() * held.length), 1)
+  if (one === undefined) return
+  const store = world.stores[worker] as Store
+  const refused = { kind: 'failed', reply: '550 no', relay: 'relay:25', reason: 'refused_by_relay' } as const
+  const outcome = pick(world, [delivered, delivered, deferred(pick(world, [1_000, 120_000])), refused])
+  const recorded = await store.recordOutcome(one, outcome)
+  const email = world.known.get(one.emailId)
+  assert.ok(email)
+  if (!recorded) {
+    if (email.fence !== one.fence || email.lapsed) return
+    // It has ended meanwhile: cancelled, also with its app.
+    const state = (await store.findEmail(one.emailId))?.state
+    return assert.ok(
+      state !== undefined && terminal.includes(state),
+      `the holder’s outcome was refused: ${state}`,
+    )
+  }
+  assert.equal(email.fence, one.fence, 'an outcome counted that was not the holder’s')
+  assert.equal(email.ended, null, 'an outcome counted after the end')
+  email.lapsed = true // its lease is given back
+  if (outcome.kind === 'delivered' || outcome.kind === 'failed') email.ended = outcome.kind
+}
+
+async function operate(world: World): Promise<void> {
+  const store = storeOf(world)
+  const client = pick(world, world.clients)
+  const action = world.random()
+  if (client.status === 'deleted') return
+  if (action < 0.3) {
+    await store.revokeKey(client.keyId)
+    client.keyRevoked = true
+  } else if (action < 0.5) {
+    client.status = client.status === 'active' ? 'disabled' : 'active'
+    await store.updateApp(client.app.id, { status: client.status })
+  } else if (action < 0.6) {
+    await store.deleteApp(client.app.id)
+    client.status = 'deleted'
+  } else if (world.known.size > 0) {
+    const [id, email] = pick(world, [...world.known])
+    const change = await store.cancelEmail(id)
+    if (change === 'done') {
+      assert.equal(email.ended, null)
+      email.ended = 'cancelled'
+    }
+  }
+  if (client.status === 'deleted' || client.keyRevoked) await addClient(world)
+}
+
+async function addClient(world: World): Promise<void> {
+  const sender = await newSender(storeOf(world), `m${world.serial++}`, {
+    daily,
+    recipientPerHour: 1_000,
+    keyPerMinute: 100_000,
+  })
+  world.clients.push({ ...sender, status: 'active', keyRevoked: false })
+}
+
+function jump({ random, subject, ...world }: World, era: () => void): void {
+  const kind = random()
+  const back = kind >= 0.95
+  if (back) era()
+  const most = kind < 0.8 ? 90_000 : back && world.serial % 2 === 0 ? 5_000 : day
+  subject.advance(Math.floor(random() * most) * (back ? -1 : 1))
+}
+
+async function crash(world: World): Promise<void> {
+  const worker = world.random() < 0.5 ? 0 : 1
+  world.held[worker]?.splice(0)
+  if (worker === 0) return // the subject's own store stays open
+  await world.stores[1]?.close()
+  world.stores[1] = await world.subject.reopen()
+}
+
+async function step(world: World): Promise<void> {
+  const choice = world.random()
+  const worker = world.random() < 0.5 ? 0 : 1
+  if (choice < 0.45) await enqueue(world)
+  else if (choice < 0.62) await claim(world, worker)
+  else if (choice < 0.84) await recordOutcome(world, worker)
+  else if (choice < 0.88) await operate(world)
+  else if (choice < 0.94) jump(world, () => world.era++)
+  else if (choice < 0.97) await storeOf(world).sweep()
+  else await crash(world)
+}
+
+/** Time passes until nothing waits; then each email has its end, with a reason, and the model's where it knows. */
+async function settle(t: TestContext, world: World): Promise<void> {
+  const store = world.stores[0] as Store
+  world.held[0]?.splice(0)
+  for (let i = 0; (await store.queueGauge()).depth > 0; i++) {
+    assert.ok(i < 500, 'the queue does not come to an end')
+    await claim(world, 0)
+    while ((world.held[0]?.length ?? 0) > 0) await recordOutcome(world, 0)
+    world.subject.advance(600_000)
+    while (await store.sweep());
+  }
+  const ends: Record<string, number> = {}
+  for (const [id, email] of world.known) {
+    const record = await store.findEmail(id)
+    assert.ok(record, 'acknowledged, and not on record')
+    if (email.ended !== null) assert.equal(record.state, email.ended)
+    assert.ok(
+      record.state === 'delivered' || record.reason !== null || record.state === 'expired',
+      `${id}: ${record.state}`,
+    )
+    ends[record.state] = (ends[record.state] ?? 0) + 1
+  }
+  t.diagnostic(`${world.known.size} emails: ${JSON.stringify(ends)}`)
+  reportCounts(t, { tried: steps, lost: 0, duplicated: 0 })
+}
+
+export function model(it: It): void {
+  it(`rows 1, 18, 30, 33 and 34: ${steps} random steps keep to the model`, async (t, subject) => {
+    const seed = Number(process.env.POSTERN_TEST_SEED ?? Date.now() % 1_000_000)
+    t.diagnostic(`POSTERN_TEST_SEED=${seed}`)
+    const world: World = {
+      random: randomFrom(seed),
+      subject,
+      stores: [subject.store, await subject.reopen()],
+      held: [[], []],
+      clients: [],
+      known: new Map(),
+      idempotent: new Map(),
+      accepted: new Map(),
+      era: 0,
+      serial: 0,
+    }
+    atEnd(t, () => world.stores[1]?.close())
+    for (let i = 0; i < 3; i++) await addClient(world)
+    for (let i = 0; i < steps; i++) await step(world)
+    await settle(t, world)
+  })
+}
