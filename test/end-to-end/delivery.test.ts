@@ -6,6 +6,7 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { test } from 'node:test'
+import { TLSSocket } from 'node:tls'
 import PostalMime from 'postal-mime'
 import { SmtpSession } from '../../src/delivery/smtp-session.ts'
 import type { EmailAddress } from '../../src/email/email-address.ts'
@@ -164,6 +165,27 @@ test('row 26: a stripped STARTTLS never falls back to plain text', async (t) => 
     [],
   )
   assert.deepEqual(server.messages, [])
+})
+
+test('row 26: replies slipped in before TLS begins are never taken for replies within it', async (t) => {
+  const within: string[] = []
+  const server = await startScriptedServer(t, {
+    ehlo: '250-relay\r\n250 STARTTLS',
+    starttls: (socket) => {
+      socket.removeAllListeners('data')
+      socket.write('220 go\r\n250 relay\r\n')
+      const secured = new TLSSocket(socket, { isServer: true, key, cert })
+      secured.on('error', () => {})
+      secured.on('data', (chunk) => within.push(String(chunk)))
+      // No reply to the EHLO within TLS: whoever goes on took the one from before for it.
+      secured.once('data', () => setTimeout(() => secured.destroy(), 500))
+    },
+  })
+  const relay = relayTo(server.port, { host: 'localhost', tls: 'starttls', ca: cert })
+  const service = await startTestService(t, { relays: [relay] })
+  await reaches(service, await post(service), 'deferred')
+  assert.match(within.join(''), /^EHLO \S+\r\n$|^$/)
+  assert.ok(server.transcript.includes('STARTTLS'))
 })
 
 test('row 27: lost before the final dot: deferred; lost after it: deferred and marked ambiguous', async (t) => {
