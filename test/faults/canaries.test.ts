@@ -1,0 +1,121 @@
+/**
+ * Row 46 on real processes: marked recipients, tokens, names and keys go through every kind of ending,
+ * past a relay that repeats what it was told; then each place where they could have been left is read.
+ */
+import assert from 'node:assert/strict'
+import { readdirSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { postern, type RunningPostern, startServe } from '../support/cli.ts'
+import { runSql, startPostgres } from '../support/postgres.ts'
+import { send, validBody } from '../support/service.ts'
+import { startScriptedServer } from '../support/smtp.ts'
+import { temporaryFolder } from '../support/temporary.ts'
+import { eventually } from '../support/wait.ts'
+
+const told = '<canary-recipient@example.com> https://app.acme.test/auth?token=canary-token'
+
+async function post(server: RunningPostern, change: object, idempotencyKey = 'canary-idempotency-key') {
+  const answer = await send(`${server.api}/v1/email`, JSON.stringify(validBody({ ...change })), {
+    authorization: `Bearer ${server.key}`,
+    'idempotency-key': idempotencyKey,
+  })
+  return { status: answer.status, text: JSON.stringify(answer.body) }
+}
+
+const marked = {
+  to: 'canary-recipient@example.com',
+  url: 'https://app.acme.test/auth?token=canary-token',
+  type: 'organisation_invite',
+  organisationName: 'canary-organisation',
+  inviterName: 'canary-inviter',
+}
+
+/** Delivered, refused, deferred; and requests that are refused for each of their parts. */
+async function live(
+  t: TestContext,
+  databaseUrl: string,
+): Promise<{ server: RunningPostern; errors: string }> {
+  const relay = await startScriptedServer(t, (connection) => ({
+    rcpt: [`550 5.1.1 no ${told}`, `450 4.2.0 later ${told}`][connection] ?? '250 ok',
+    dot: `250 ok ${told}`,
+  }))
+  const server = await startServe(t, {
+    POSTERN_SMTP_URL: `smtp://canary-user:canary-password@127.0.0.1:${relay.port}?connections=1`,
+    POSTERN_DATABASE_URL: databaseUrl,
+    POSTERN_LOG_LEVEL: 'debug',
+  })
+  const states = async () => {
+    const { out } = await postern(server.env, ['email', 'list', '--json'])
+    return (JSON.parse(out) as { state: string }[])
+      .map(({ state }) => state)
+      .sort()
+      .join()
+  }
+  const wanted = ['failed', 'deferred,failed', 'deferred,delivered,failed']
+  for (const [i, state] of wanted.entries()) {
+    assert.equal((await post(server, marked, `canary-${i}`)).status, 202)
+    await eventually(async () => (await states()) === state)
+  }
+  const refused = [
+    await post(server, { ...marked, url: 'https://evil.test/?token=canary-token' }),
+    await post(server, { ...marked, type: 'canary-type' }),
+    await post(server, { ...marked, to: 'canary-recipient@' }),
+    await post({ ...server, key: `${server.key.slice(0, -1)}_canary` }, marked),
+    await post(server, { ...marked, organisationName: `canary-organisation${'!'.repeat(500)}` }),
+    await post(server, { ...marked, expiresAt: '2020-01-01T00:00:00Z' }),
+  ]
+  assert.deepEqual(
+    refused.map(({ status }) => status),
+    [403, 400, 400, 401, 400, 400],
+  )
+  return { server, errors: refused.map(({ text }) => text).join('\n') }
+}
+
+const marks = /canary-(recipient|token|organisation|inviter|idempotency|\d|password|type)/
+
+function filesUnder(folder: string): string[] {
+  const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) =>
+    entry.isFile(),
+  )
+  return files.map((entry) => join(entry.parentPath, entry.name))
+}
+
+function assertUnmarked(place: string, text: string, key: string): void {
+  const [mark] = marks.exec(text) ?? []
+  assert.equal(mark, undefined, `${mark} in ${place}`)
+  assert.ok(!text.includes(key), `the delivery key in ${place}`)
+}
+
+async function lookEverywhere(
+  { server, errors }: Awaited<ReturnType<typeof live>>,
+  folder: string,
+): Promise<void> {
+  const metrics = await fetch(`${server.ops}/metrics`)
+  const proc = `/proc/${server.child.pid}`
+  const places = {
+    'the log': server.output(),
+    'the errors': errors,
+    'the metrics': await metrics.text(),
+    'the command line': readFileSync(`${proc}/cmdline`, 'latin1'),
+    'the process title': readFileSync(`${proc}/comm`, 'latin1'),
+  }
+  assert.match(places['the log'], /delivered/)
+  assert.match(places['the metrics'], /postern_/)
+  for (const [place, text] of Object.entries(places)) assertUnmarked(place, text, server.key)
+  const files = filesUnder(folder)
+  assert.ok(files.length > 0)
+  for (const file of files) assertUnmarked(file, readFileSync(file, 'latin1'), server.key)
+}
+
+test('row 46: no mark in log, errors, metrics, process title or files, SQLite', async (t) => {
+  const path = join(temporaryFolder(t), 'postern.db')
+  await lookEverywhere(await live(t, `sqlite:${path}`), dirname(path))
+})
+
+test('row 46: no mark in log, errors, metrics, process title or files, PostgreSQL', async (t) => {
+  const cluster = await startPostgres(t)
+  const lived = await live(t, cluster.url)
+  await runSql(cluster.url, 'checkpoint')
+  await lookEverywhere(lived, cluster.folder)
+})
