@@ -1,7 +1,7 @@
 /** Rows 15, 18 and 30 of the fault matrix, and many processes on one PostgreSQL. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { existsSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -16,6 +16,7 @@ import {
   startServe,
   type Variables,
 } from '../support/cli.ts'
+import { faketime, lacking } from '../support/installed.ts'
 import { assertAllDelivered, startLoad } from '../support/load.ts'
 import { copyCluster, makeCluster, runSql, startCluster, startPostgres } from '../support/postgres.ts'
 import { send, validBody } from '../support/service.ts'
@@ -135,7 +136,6 @@ test('row 15: the primary dies under load, its synchronous standby is promoted: 
   await assertAllDelivered(t, { store, received, acknowledged: load.acknowledged })
 })
 
-const faketime = '/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1'
 const skewed = (env: Variables, by: string): Variables => ({
   ...env,
   LD_PRELOAD: faketime,
@@ -144,7 +144,7 @@ const skewed = (env: Variables, by: string): Variables => ({
 })
 
 test('row 18: nodes whose clocks are a day apart: limits, expiry and leases go by the database’s', {
-  skip: !existsSync(faketime) && 'skipped: the package faketime is missing',
+  skip: lacking({ faketime }),
 }, async (t) => {
   const database = await startPostgres(t)
   const { received, port } = await startSmtpServer(t)

@@ -11,3 +11,4 @@ export function lacking(paths: Record<string, string>, options: { root?: boolean
 }
 
 export const chromium = '/usr/bin/chromium'
+export const faketime = '/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1'
