@@ -196,6 +196,8 @@ test('row 30: a worker paused beyond its lease sends nothing, and its outcome is
   paused.child.kill('SIGCONT')
   await eventually(() => /lease of em_\w+ was lost/.test(paused.output()))
   assert.equal(relay.messages.length, 1)
+  // What the paused worker's connection said: after a 354 that is a deed, a message counts as commands.
+  assert.ok(!relay.transcript.some((line) => line.startsWith('Message-ID:')))
   const shown = await postern(other.env, ['email', 'show', answer.headers.get('email-id') ?? '', '--json'])
   const record = JSON.parse(shown.out) as { state: string; attempts: number }
   assert.deepEqual([record.state, record.attempts], ['delivered', 1])
