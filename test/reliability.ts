@@ -1,6 +1,7 @@
 /**
  * `npm run reliability`: runs every suite and writes docs/reliability.md, the fault matrix with what
- * became of each row. POSTERN_KILLS, POSTERN_POWER_CUTS and POSTERN_WRITE_KILLS set how often.
+ * became of each row. How often: POSTERN_KILLS (60), POSTERN_POWER_CUTS (10), POSTERN_WRITE_KILLS (20),
+ * POSTERN_MODEL_STEPS (400), POSTERN_FUZZ (40,000), POSTERN_CLUSTER_EMAILS (20,000).
  */
 import { spawnSync } from 'node:child_process'
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -111,10 +112,24 @@ function tableOf(results: readonly RowResult[]): string {
   ].join('\n')
 }
 
+/** As one would type it: how often the faults were there in this run. */
+const amounts = [
+  'POSTERN_KILLS',
+  'POSTERN_POWER_CUTS',
+  'POSTERN_WRITE_KILLS',
+  'POSTERN_MODEL_STEPS',
+  'POSTERN_FUZZ',
+  'POSTERN_CLUSTER_EMAILS',
+]
+const command = [
+  ...amounts.flatMap((name) => (process.env[name] === undefined ? [] : [`${name}=${process.env[name]}`])),
+  'npm run reliability',
+].join(' ')
+
 const results = ['test:sqlite', 'test:postgres', 'test:faults'].flatMap(runSuite)
 const text = `# Reliability
 
-What may break, and what became of it in the last run of \`npm run reliability\` (${new Date().toISOString().slice(0, 10)}, Node
+What may break, and what became of it in the last run of \`${command}\` (${new Date().toISOString().slice(0, 10)}, Node
 ${process.versions.node}). The invariant: every email answered 202 is delivered, or still queued, or expired, failed or
 cancelled with its reason on record; it is sent at most once more than the ambiguous attempts it had; never at or
 after its expiry; never for another app. A duplicate counted here had such an attempt, or its test had failed.

@@ -173,7 +173,7 @@ test('row 9: an fsync that takes 3 s: health answers, requests are 503 in time, 
   await faults.assertNothingLost(5)
 })
 
-const steps = Number(process.env.POSTERN_WRITE_KILLS ?? 30)
+const steps = Number(process.env.POSTERN_WRITE_KILLS ?? 20)
 
 test(`rows 1, 2 and 3: killed at the Nth write to the database, ${steps} times: nothing is lost`, {
   skip: strace,

@@ -1,7 +1,7 @@
 /**
  * `kill -9` at random moments under load, the service started again each time: every 202 is
  * accounted for, and an email is received more than once only where one of its attempts ended
- * without a record. POSTERN_KILLS sets how many (100).
+ * without a record. POSTERN_KILLS sets how many (60).
  */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
@@ -20,7 +20,7 @@ import { startScriptedServer, startSmtpServer } from '../support/smtp.ts'
 import { atEnd, temporaryFolder } from '../support/temporary.ts'
 import { eventually } from '../support/wait.ts'
 
-const kills = Number(process.env.POSTERN_KILLS ?? 100)
+const kills = Number(process.env.POSTERN_KILLS ?? 60)
 
 async function survive(t: TestContext, databaseUrl: string): Promise<void> {
   const { received, port } = await startSmtpServer(t)

@@ -36,7 +36,7 @@ async function startApis(t: TestContext, more: Variables) {
   return [first, await spawnServe(t, first.env), await spawnServe(t, first.env)] as const
 }
 
-const emails = Number(process.env.POSTERN_CLUSTER_EMAILS ?? 50_000)
+const emails = Number(process.env.POSTERN_CLUSTER_EMAILS ?? 20_000)
 
 test(`three API processes and three workers, workers killed: ${emails} emails delivered, limits exact`, async (t) => {
   const database = await startPostgres(t)
