@@ -22,6 +22,31 @@ const sqliteEnvironment = (scope: Scope): Variables => ({
 })
 const pathOf = (env: Variables): string => (env.POSTERN_DATABASE_URL ?? '').replace('sqlite:', '')
 
+test('row 5: a step that fails half-way leaves nothing; the next start goes on, also several at once', async (t) => {
+  const own = sqliteEnvironment(t)
+  const reader = new Database(pathOf(own))
+  atEnd(t, () => reader.close())
+  reader.connection.exec('create table history (in_the_way integer)')
+  const failed = await postern(own, ['migrate'])
+  assert.equal(failed.code, 1)
+  assert.match(failed.err, /history already exists/)
+  const tables = reader
+    .sql("select name from sqlite_schema where type = 'table' and name <> 'migration'")
+    .all()
+  assert.deepEqual(
+    tables.map(({ name }) => name),
+    ['history'],
+  )
+  assert.deepEqual(reader.sql('select * from migration').all(), [])
+  reader.connection.exec('drop table history')
+  const again = await Promise.all([1, 2, 3].map(() => postern(own, ['migrate'])))
+  assert.deepEqual(
+    again.map(({ code }) => code),
+    [0, 0, 0],
+  )
+  assert.equal(reader.sql('select * from migration').all().length, 1)
+})
+
 test('rows 6 and 10: a newer schema and a damaged file are refused, and left as they are', async (t) => {
   const own = sqliteEnvironment(t)
   await posternJson(own, ['migrate'])
