@@ -301,7 +301,7 @@ async function startAgain(t: Scope, service: TestService) {
   return { store }
 }
 
-test('a lease that lapsed before the 354: nothing is handed over, and the attempt is given back', async (t) => {
+test('row 30: a lease that lapsed before the 354: nothing is handed over, and the attempt is given back', async (t) => {
   const server = await startScriptedServer(t, {})
   const { address } = relayTo(server.port)
   const session = await SmtpSession.open(address, AbortSignal.timeout(10_000))
