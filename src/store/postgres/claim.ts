@@ -101,7 +101,8 @@ begin
   -- What its own worker still holds has not lapsed, also after a pause of the process or a clock step.
   update postern.queue set lease_until = now_ms + ${leaseMs} where email_id = any(array(
     select q.email_id from unnest(p_held, p_fences) h(id, fence) join postern.queue q on q.email_id = h.id
-    where q.fence = h.fence and q.state = 2 and q.lease_until < now_ms + ${leaseMs / 2} for update of q skip locked));
+    where q.fence = h.fence and q.state = 2
+      and (q.lease_until < now_ms + ${leaseMs / 2} or q.lease_until > now_ms + ${leaseMs}) for update of q skip locked));
   if p_tend then
     gone := array(select email_id from postern.queue where expires_at <= now_ms and state in (0, 1)
       order by expires_at limit ${stepMax} for update skip locked);

@@ -37,8 +37,9 @@ const mayTrySuspect = (tx: WriteTransaction, request: ClaimRequest): boolean =>
 function keepHeld(tx: WriteTransaction, holds: ClaimRequest['inHand']): void {
   for (const { emailId, fence } of holds) {
     tx.sql(
-      'update queue set lease_until = ? where email_id = ? and fence = ? and state = 2 and lease_until < ?',
-    ).run(tx.nowMs + leaseMs, emailId, fence, tx.nowMs + leaseMs / 2)
+      `update queue set lease_until = ? where email_id = ? and fence = ? and state = 2
+         and (lease_until < ? or lease_until > ?)`,
+    ).run(tx.nowMs + leaseMs, emailId, fence, tx.nowMs + leaseMs / 2, tx.nowMs + leaseMs)
   }
 }
 
