@@ -1,5 +1,6 @@
 /** Row 18 with a wall clock that jumps under a running service (libfaketime; the monotonic clock stays). */
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
@@ -23,7 +24,9 @@ async function jumpAbout(t: TestContext, databaseUrl: string, followed: boolean)
     POSTERN_DATABASE_URL: databaseUrl,
     POSTERN_SMTP_URL: `smtp://127.0.0.1:${port}`,
   })
-  child.kill()
+  const ended = once(child, 'exit')
+  child.kill('SIGKILL')
+  await ended
   const server = await spawnServe(t, {
     ...env,
     LD_PRELOAD: faketime,
