@@ -75,7 +75,9 @@ function runSuite(script: string): RowResult[] {
     scripts: Record<string, string>
   }
   const reporters = `--test-reporter=spec --test-reporter-destination=stdout --test-reporter=./test/support/row-reporter.ts --test-reporter-destination=${file}`
-  const command = scripts[script]?.replace('node --test ', `node --test ${reporters} `) ?? ''
+  const command = (scripts[script] ?? '')
+    .replace('node --test ', `node --test ${reporters} `)
+    .replace(/--test-timeout=\d+/, '--test-timeout=7200000') // a thousand kills take their time
   spawnSync(command, { cwd: root, shell: true, stdio: 'inherit' })
   const lines = readFileSync(file, 'utf8').split('\n').filter(Boolean)
   rmSync(file)
