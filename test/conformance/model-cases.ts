@@ -110,7 +110,15 @@ async function enqueue(world: World): Promise<void> {
 async function claim(world: World, worker: number): Promise<void> {
   const store = world.stores[worker] as Store
   const now = store.now()
-  const { claims } = await store.claimDue({ max: 5, perApp: 5, inHand: [] })
+  // A worker that forgot what it holds is one that was paused, or began anew under the same name.
+  const inHand = world.random() < 0.5 ? [] : (world.held[worker] ?? [])
+  const { claims } = await store.claimDue({ max: 5, perApp: 50, inHand })
+  for (const { emailId, fence } of inHand) {
+    const email = world.known.get(emailId)
+    if (email?.fence !== fence || email.lapsed) continue
+    const leaseUntil = Math.min(Math.max(email.leaseUntil, now + leaseMs / 2), now + leaseMs)
+    Object.assign(email, { leaseUntil, era: world.era })
+  }
   for (const email of world.known.values()) {
     if (email.era !== world.era || store.now() >= email.leaseUntil) email.lapsed = true
   }
