@@ -57,9 +57,15 @@ export const toFinishedRecord = (row: Row): EmailRecord => ({
   reason: row.reason as string | null,
 })
 
-/** The newest `limit` of both. */
-export const newestFirst = (records: readonly EmailRecord[], limit: number): EmailRecord[] =>
-  records.toSorted((a, b) => (a.id < b.id ? 1 : -1)).slice(0, limit)
+/** The newest `limit` of both; what finished between the two reads, live first, is taken as finished. */
+export function newestFirst(
+  live: readonly EmailRecord[],
+  finished: readonly EmailRecord[],
+  limit: number,
+): EmailRecord[] {
+  const byId = new Map([...live, ...finished].map((record) => [record.id, record]))
+  return [...byId.values()].toSorted((a, b) => (a.id < b.id ? 1 : -1)).slice(0, limit)
+}
 
 /** From rows of app, state and n. */
 export const toQueueCounts = (rows: readonly Row[]): QueueSummary['counts'] =>

@@ -130,6 +130,24 @@ export function queue(it: It): void {
     assert.equal((await store.findEmail(emailId))?.state, 'cancelled')
   })
 
+  it('a list that is made while emails finish names each once', async (_t, { store }) => {
+    const sender = await newSender(store, 'a')
+    for (let i = 0; i < 100; i++) await store.enqueue(request(store, sender))
+    const claims = await claim(store, 100)
+    const finished = (async () => {
+      for (const held of claims) await store.recordOutcome(held, delivered)
+    })()
+    let states: readonly string[]
+    do {
+      const list = await store.listEmails({ limit: 1000 })
+      assert.equal(new Set(list.map((email) => email.id)).size, 100)
+      assert.equal(list.length, 100)
+      states = list.map((email) => email.state)
+      await new Promise(setImmediate)
+    } while (states.includes('sending'))
+    await finished
+  })
+
   it('emails are found by app, state and recipient, newest first', async (_t, { store }) => {
     const [one, two] = [await newSender(store, 'a'), await newSender(store, 'b')]
     await store.enqueue(request(store, one, { to: 'ada@x.org' }))

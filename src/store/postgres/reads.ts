@@ -69,10 +69,8 @@ export async function listEmails(database: Database, query: EmailQuery): Promise
     )
   const all = query.state === undefined
   return newestFirst(
-    [
-      ...(all || live >= 0 ? (await page('queue', all ? null : live)).map(toLiveRecord) : []),
-      ...(all || live < 0 ? (await page('history', query.state ?? null)).map(toFinishedRecord) : []),
-    ],
+    all || live >= 0 ? (await page('queue', all ? null : live)).map(toLiveRecord) : [],
+    all || live < 0 ? (await page('history', query.state ?? null)).map(toFinishedRecord) : [],
     query.limit,
   )
 }

@@ -55,11 +55,11 @@ export function listEmails(database: Database, query: EmailQuery, keyedHash: Key
       .all(...values, query.limit)
   }
   const all = query.state === undefined
-  const rows = [
-    ...(all || live >= 0 ? page('queue', ['state = ?', all ? undefined : live]).map(toLiveRecord) : []),
-    ...(all || live < 0 ? page('history', ['state = ?', query.state]).map(toFinishedRecord) : []),
-  ]
-  return newestFirst(rows, query.limit)
+  return newestFirst(
+    all || live >= 0 ? page('queue', ['state = ?', all ? undefined : live]).map(toLiveRecord) : [],
+    all || live < 0 ? page('history', ['state = ?', query.state]).map(toFinishedRecord) : [],
+    query.limit,
+  )
 }
 
 export function queueGauge(database: Database): { depth: number; oldestAcceptedAt: number | null } {
