@@ -12,7 +12,7 @@ import fastify, {
   type FastifyRequest,
 } from 'fastify'
 import { newId } from '../email/id.ts'
-import { afterEarlier } from './one-by-one.ts'
+import { afterWhole, inTurn } from './one-by-one.ts'
 
 const headersTimeoutMs = 5_000
 const requestTimeoutMs = 10_000
@@ -86,7 +86,7 @@ export function newListener(options: ListenerOptions): FastifyInstance {
   })
   app.server.maxConnections = connectionsMax
   refuseExpectations(app.server)
-  app.addHook('onRequest', ({ raw }, reply, begin) => afterEarlier(raw.socket, reply.raw, begin))
+  app.addHook('onRequest', ({ raw }, reply, begin) => inTurn(raw, reply.raw, begin))
   app.addHook('onRequest', async (request, reply) => {
     const { host } = request.headers
     const missing = host === undefined && request.raw.httpVersion !== '1.0'
@@ -124,8 +124,10 @@ function refuseMalformed(error: NodeJS.ErrnoException, socket: Socket): void {
   const silent = error.code === 'ECONNRESET' || error.code === 'ERR_HTTP_REQUEST_TIMEOUT' || !socket.writable
   if (silent) socket.destroy()
   else
-    socket.end(rawRefusal('The request is malformed HTTP, or its headers are too large.'), () =>
-      socket.destroy(),
+    afterWhole(socket, () =>
+      socket.end(rawRefusal('The request is malformed HTTP, or its headers are too large.'), () =>
+        socket.destroy(),
+      ),
     )
 }
 

@@ -23,7 +23,7 @@ function raw(text: string, options: { quietMs?: number; answers?: number } = {})
     })
     socket.on('close', () => resolve(answer))
     socket.on('error', (error: NodeJS.ErrnoException) =>
-      error.code === 'ECONNRESET' ? resolve(answer) : reject(error),
+      error.code === 'ECONNRESET' || error.code === 'EPIPE' ? resolve(answer) : reject(error),
     )
     if (options.quietMs !== undefined) setTimeout(() => socket.destroy(), options.quietMs).unref()
   })
@@ -123,7 +123,33 @@ test('requests in one packet are answered one by one', async () => {
   assert.equal(answer.match(/HTTP\/1\.1 202/g)?.length ?? 0, 2)
 })
 
-test('row 45: 17 requests may come before an answer is read, one after another; more end the connection', async () => {
+const bodyTo = (to: string) => JSON.stringify(validBody({ to }))
+const emailsOnRecord = async () => (await service.store.listEmails({ limit: 1000 })).length
+
+test('what comes behind the last answer of a connection is not begun', async () => {
+  const before = await emailsOnRecord()
+  const behind = bodyTo('behind@example.com')
+  const noHost = request([bearer, 'Content-Type: application/json', lengthOf(behind)], behind)
+  const answer = await raw(noHost + request([...usual, lengthOf(behind)], behind), { answers: 2 })
+  assert.deepEqual(answer.match(/HTTP\/1\.1 \d{3}/g), ['HTTP/1.1 400'])
+  // Calls to the store keep their order: had it begun, it would be on record before this one.
+  assert.equal((await service.post(bodyTo('later@example.com'))).status, 202)
+  assert.equal(await emailsOnRecord(), before + 1)
+})
+
+test('malformed HTTP behind a request is refused after that request’s own answer', async () => {
+  const one = bodyTo('before-garbage@example.com')
+  const answer = await raw(`${request([...usual, lengthOf(one)], one)}GARBAGE\r\n\r\n`, { answers: 2 })
+  assert.deepEqual(answer.match(/HTTP\/1\.1 \d{3}/g), ['HTTP/1.1 202', 'HTTP/1.1 400'])
+  // In its own body it is refused at once, behind a whole request after that one's answer.
+  const broken = request([...usual, 'Transfer-Encoding: chunked'], 'ZZ\r\n')
+  assert.match(await raw(broken), /^HTTP\/1\.1 400 /)
+  const two = bodyTo('before-broken@example.com')
+  const both = await raw(request([...usual, lengthOf(two)], two) + broken, { answers: 2 })
+  assert.deepEqual(both.match(/HTTP\/1\.1 \d{3}/g), ['HTTP/1.1 202', 'HTTP/1.1 400'])
+})
+
+test('row 45: 17 requests may be unanswered at a time, and go one after another; more end the connection', async () => {
   const junk = request([...usual, lengthOf('{"to":1}')], '{"to":1}')
   const begun = await raw(junk.repeat(17), { answers: 17 })
   assert.equal(begun.match(/HTTP\/1\.1 400/g)?.length, 17)

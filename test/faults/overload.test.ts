@@ -13,7 +13,7 @@ import { atEnd } from '../support/temporary.ts'
 
 /** Bounded, not small: where memory is to spare V8 collects late. */
 const residentMaxMiB = 512
-/** As many as may be sent on one connection before an answer is read. */
+/** So many may be unanswered on one connection. */
 const batchSize = 16
 
 const residentMiB = (server: RunningPostern): number =>
