@@ -8,7 +8,7 @@ import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { RowResult } from './support/row-reporter.ts'
+import type { Counts, RowResult } from './support/row-reporter.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 
@@ -69,7 +69,9 @@ const elsewhere: Readonly<Record<number, string>> = {
   20: '`npm run bench -- backlog` ([performance](performance.md))',
 }
 
-function runSuite(script: string): RowResult[] {
+type Suite = { readonly failed: boolean; readonly results: readonly RowResult[] }
+
+function runSuite(script: string): Suite {
   const file = join(tmpdir(), `postern-rows-${process.pid}.jsonl`)
   const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
     scripts: Record<string, string>
@@ -78,25 +80,25 @@ function runSuite(script: string): RowResult[] {
   const command = (scripts[script] ?? '')
     .replace('node --test ', `node --test ${reporters} `)
     .replace(/--test-timeout=\d+/, '--test-timeout=7200000') // a thousand kills take their time
-  spawnSync(command, { cwd: root, shell: true, stdio: 'inherit' })
+  const { status } = spawnSync(command, { cwd: root, shell: true, stdio: 'inherit' })
   const lines = readFileSync(file, 'utf8').split('\n').filter(Boolean)
   rmSync(file)
-  return lines.map((line) => JSON.parse(line) as RowResult)
+  return { failed: status !== 0, results: lines.map((line) => JSON.parse(line) as RowResult) }
 }
 
 function lineOf(row: number, store: RowResult['store'], results: readonly RowResult[]): string[] {
   const tests = results.filter((result) => result.rows.includes(row) && result.store === store)
   if (tests.length === 0) return []
-  const sum = (pick: (result: RowResult) => number) =>
-    tests.reduce((total, result) => total + pick(result), 0)
   const ran = tests.filter(({ verdict }) => verdict !== 'skipped')
   const broken = tests.filter(({ verdict }) => verdict === 'broken')
+  // What a broken test would have counted, nobody knows.
+  const sum = (pick: (counts: Counts) => number) =>
+    broken.some(({ counts }) => counts === undefined)
+      ? '?'
+      : tests.reduce((total, { counts }) => total + (counts === undefined ? 0 : pick(counts)), 0)
   const verdict = broken.length > 0 ? `**broken: ${broken[0]?.name}**` : ran.length === 0 ? 'skipped' : 'held'
   const tried = ran.reduce((total, { counts }) => total + (counts?.tried ?? 1), 0)
-  const [lost, duplicated] = [
-    sum(({ counts }) => counts?.lost ?? 0),
-    sum(({ counts }) => counts?.duplicated ?? 0),
-  ]
+  const [lost, duplicated] = [sum((counts) => counts.lost), sum((counts) => counts.duplicated)]
   return [`| ${row} | ${faults[row - 1]} | ${store} | ${tried} | ${lost} | ${duplicated} | ${verdict} |`]
 }
 
@@ -128,7 +130,12 @@ const command = [
   'npm run reliability',
 ].join(' ')
 
-const results = ['test:sqlite', 'test:postgres', 'test:faults'].flatMap(runSuite)
+const suites = ['test:sqlite', 'test:postgres', 'test:faults'].map((script) => ({
+  script,
+  ...runSuite(script),
+}))
+const failed = suites.filter((suite) => suite.failed).map(({ script }) => `\`${script}\``)
+
 const text = `# Reliability
 
 What may break, and what became of it in the last run of \`${command}\` (${new Date().toISOString().slice(0, 10)}, Node
@@ -136,9 +143,12 @@ ${process.versions.node}). The invariant: every email answered 202 is delivered,
 cancelled with its reason on record; it is sent at most once more than the ambiguous attempts it had; never at or
 after its expiry; never for another app. A duplicate counted here had such an attempt, or its test had failed.
 
-${tableOf(results)}
+${failed.length === 0 ? 'Every suite passed.' : `**Failed: ${failed.join(', ')}.**`}
+
+${tableOf(suites.flatMap(({ results }) => results))}
 
 Tests are named after their rows. Most are in \`test/faults/\`, \`test/conformance/\` and \`test/end-to-end/\`.
 \`tried\` is how often the fault was there; a test that counts nothing counts as one.
 `
 writeFileSync(join(root, 'docs/reliability.md'), text)
+if (failed.length > 0) process.exitCode = 1
