@@ -65,9 +65,11 @@ export class SmtpRelay implements Relay {
   }
 
   async #submit(message: Message, clearance: Clearance): Promise<Submission> {
-    await this.#pace(clearance.deadlineMs)
+    const inTime = await this.#turn(clearance.deadlineMs)
+    if (this.#stopped.signal.aborted) return workerStopped
+    if (!inTime) return { kind: 'expired' }
     const reused = this.#takeIdle()
-    if (reused !== undefined && !this.#stopped.signal.aborted) {
+    if (reused !== undefined) {
       const submission = await this.#submitOver(reused, message, clearance)
       if (!wasStale(submission)) return submission
     }
@@ -95,15 +97,16 @@ export class SmtpRelay implements Relay {
     return submission
   }
 
-  /** Waits for this message's place in the relay's pace. */
-  async #pace(deadlineMs: number): Promise<void> {
+  /** Waits for this message's place in the relay's pace; false where it comes after the deadline. */
+  async #turn(deadlineMs: number): Promise<boolean> {
     const { rate } = this.#options
-    if (rate === null) return
+    if (rate === null) return true
     const now = performance.now()
     const slotMs = Math.max(this.#nextSlotMs, now)
     this.#nextSlotMs = slotMs + 1000 / rate
-    const waitMs = Math.min(slotMs, deadlineMs) - now
+    const waitMs = Math.ceil(Math.min(slotMs, deadlineMs) - now)
     if (waitMs > 0) await sleep(waitMs, undefined, { signal: this.#stopped.signal }).catch(() => {})
+    return slotMs < deadlineMs
   }
 
   #note(submission: Submission): Submission {
