@@ -11,7 +11,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { type TestContext, test } from 'node:test'
 import { openStore } from '../../src/compose.ts'
 import { parseConfig } from '../../src/config.ts'
-import { makeDisk, powerCutNeeds } from '../support/block-device.ts'
+import { lackingDisk, makeDisk } from '../support/block-device.ts'
 import { type RunningPostern, spawnServe, startServe, type Variables } from '../support/cli.ts'
 import { lacking } from '../support/installed.ts'
 import { type Account, assertAllDelivered, type Load, startLoad } from '../support/load.ts'
@@ -93,7 +93,7 @@ function fill(path: string): void {
   }
 }
 
-const disk = lacking(powerCutNeeds, { root: true })
+const disk = await lackingDisk()
 
 test('row 7: a full disk, SQLite: 503 with Retry-After, and it recovers by itself', {
   skip: disk,

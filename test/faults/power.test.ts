@@ -9,16 +9,15 @@ import { type TestContext, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { openStore } from '../../src/compose.ts'
 import { parseConfig } from '../../src/config.ts'
-import { makeDisk, powerCutNeeds } from '../support/block-device.ts'
+import { lackingDisk, makeDisk } from '../support/block-device.ts'
 import { type RunningPostern, spawnServe, startServe, type Variables } from '../support/cli.ts'
-import { lacking } from '../support/installed.ts'
 import { assertAllDelivered, startLoad } from '../support/load.ts'
 import { makeCluster, type PostgresServer, startCluster } from '../support/postgres.ts'
 import { startSmtpServer } from '../support/smtp.ts'
 import { atEnd } from '../support/temporary.ts'
 
 const cuts = Number(process.env.POSTERN_POWER_CUTS ?? 10)
-const skip = lacking(powerCutNeeds, { root: true })
+const skip = await lackingDisk()
 
 type Running = Omit<RunningPostern, 'key'>
 

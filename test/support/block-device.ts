@@ -5,9 +5,8 @@
 import { execFileSync } from 'node:child_process'
 import { chmodSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { lacking } from './installed.ts'
 import { atEnd, type Scope, temporaryFolder } from './temporary.ts'
-
-export const powerCutNeeds = { xfsprogs: '/usr/sbin/xfs_io', mount: '/usr/bin/mount' }
 
 export type Disk = {
   /** Where it is mounted. */
@@ -38,5 +37,20 @@ export function makeDisk(scope: Scope): Disk {
       run('umount', folder)
       mount()
     },
+  }
+}
+
+/** A skip reason, or false: most containers may not mount a loop device. */
+export async function lackingDisk(): Promise<string | false> {
+  const lacks = lacking({ xfsprogs: '/usr/sbin/xfs_io', mount: '/usr/bin/mount' }, { root: true })
+  if (lacks !== false) return lacks
+  const undo: (() => unknown)[] = []
+  try {
+    makeDisk({ after: (end) => void undo.push(end) })
+    return false
+  } catch (error) {
+    return `skipped: no file system of its own: ${(error as Error).message.trim()}`
+  } finally {
+    await undo.pop()?.()
   }
 }

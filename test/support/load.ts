@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { EmailId } from '../../src/email/id.ts'
+import { lostMax } from '../../src/store/bounds.ts'
 import type { Store } from '../../src/store/store.ts'
 import { reportCounts } from './row-reporter.ts'
 import { validBody } from './service.ts'
@@ -82,7 +83,8 @@ export type Account = {
 
 /**
  * Waits until nothing is queued; then every acknowledged email is delivered, and was received more
- * than once only where one of its attempts ended without a record, or an ambiguous one.
+ * than once only where one of its attempts ended without a record, or an ambiguous one. Where workers
+ * die all the time, one that so many of them died with may have failed for that reason (row 31).
  */
 export async function assertAllDelivered(
   t: TestContext,
@@ -95,20 +97,22 @@ export async function assertAllDelivered(
     const id = /^X-Entity-Ref-ID: (\S+)/m.exec(raw)?.[1] ?? ''
     copies.set(id, (copies.get(id) ?? 0) + 1)
   }
-  let duplicates = 0
+  const counted = { delivered: 0, given_up: 0, duplicates: 0 }
   for (const id of acknowledged) {
     const record = await store.findEmail(id)
-    assert.equal(record?.state, 'delivered', id)
     const count = copies.get(id) ?? 0
-    const unclear = record.trail.filter(
-      (attempt) => attempt.outcome === 'lost' || attempt.ambiguous === true,
-    ).length
-    assert.ok(count >= 1, `${id} was acknowledged and never received`)
-    assert.ok(count <= 1 + unclear, `${id}: ${count} copies, ${unclear} ambiguous attempts`)
-    duplicates += count - 1
+    const lost = record?.trail.filter(({ outcome }) => outcome === 'lost').length ?? 0
+    const ambiguous = record?.trail.filter((attempt) => attempt.ambiguous === true).length ?? 0
+    const unclear = lost + ambiguous
+    assert.ok(count <= 1 + unclear, `${id}: ${count} copies, ${unclear} unclear attempts`)
+    counted.duplicates += Math.max(0, count - 1)
+    if (record?.reason === 'workers_lost' && lost === lostMax) counted.given_up += 1
+    else {
+      assert.equal(record?.state, 'delivered', id)
+      assert.ok(count >= 1, `${id} was acknowledged and never received`)
+      counted.delivered += 1
+    }
   }
-  t.diagnostic(
-    `${acknowledged.size} acknowledged, ${acknowledged.size} delivered, 0 lost, ${duplicates} duplicates`,
-  )
-  reportCounts(t, { tried, lost: 0, duplicated: duplicates })
+  t.diagnostic(`of ${acknowledged.size} acknowledged: ${JSON.stringify(counted)}`)
+  reportCounts(t, { tried, lost: 0, duplicated: counted.duplicates })
 }
