@@ -142,7 +142,7 @@ What may break, and what became of it in the last run of \`${command}\` (${new D
 ${process.versions.node}). The invariant: every email answered 202 is delivered, or still queued, or expired, failed or
 cancelled with its reason on record; it is sent at most once more than the ambiguous attempts it had; never at or
 after its expiry; never for another app. A duplicate counted here had such an attempt, or its test had failed.
-An email that five workers died with has failed, and says so; among a thousand kills that may happen to one.
+An email that five workers died with has failed, and says so: it is not counted as lost (how many: docs/adr/0009).
 
 ${failed.length === 0 ? 'Every suite passed.' : `**Failed: ${failed.join(', ')}.**`}
 
