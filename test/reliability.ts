@@ -152,4 +152,5 @@ Tests are named after their rows. Most are in \`test/faults/\`, \`test/conforman
 \`tried\` is how often the fault was there; a test that counts nothing counts as one.
 `
 writeFileSync(join(root, 'docs/reliability.md'), text)
+spawnSync('npx biome format --write docs/reliability.md', { cwd: root, shell: true, stdio: 'inherit' })
 if (failed.length > 0) process.exitCode = 1
