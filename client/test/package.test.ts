@@ -135,8 +135,10 @@ import { CapturingPostern, DevInbox } from '@postern/client/testing'
 
 const postern = new Postern({ deliveryKey: 'pst_a', baseUrl: 'https://postern.test' })
 const email: Email = { to: 'a@example.com', type: 'organisation_invite', organisationName: 'Blue', url: 'https://a.test/?token=a', expiresAt: new Date() }
-// @ts-expect-error an invitation names its organisation
-const nameless: Email = { to: 'a@example.com', type: 'organisation_invite', url: 'https://a.test/?token=a', expiresAt: new Date() }
+type Sendable<T> = T extends Email ? true : false
+type Invitation = { to: string, type: 'organisation_invite', url: string, expiresAt: Date }
+const named: Sendable<Invitation & { organisationName: string }> = true
+const nameless: Sendable<Invitation> = false
 const page = 'https://a.test/'
 export const handlers: ((request: Request) => Response | Promise<Response>)[] = [
   confirm,
@@ -150,7 +152,7 @@ export const own = ownAuthEmail({ postern })
 export const trySend = (to: string) => postern.safeSend({ ...email, to })
 export const all = [
   betterAuthEmail({ postern }), posternProvider({ postern, confirmUrl: page }), posternEmail({ postern, page }),
-  ownAuthEmail({ postern }), splitToken('a'), new CapturingPostern(), new DevInbox(), email, nameless,
+  ownAuthEmail({ postern }), splitToken('a'), new CapturingPostern(), new DevInbox(), email, named, nameless,
 ]
 export async function send(): Promise<string | null> {
   const outcome = await postern.safeSend(email)

@@ -160,6 +160,8 @@ test('the environment stands in for options, at the first call and not before', 
 
 type Invitation<T> = Extract<T, { type: 'organisation_invite' }>
 type Same<A, B> = [A] extends [B] ? ([B] extends [A] ? true : false) : false
+type Sendable<T> = T extends Email ? true : false
+type Common = { to: string; url: string; expiresAt: string }
 
 test('the types are those of the service, and keep out what it would refuse', () => {
   const codes: Same<keyof typeof refusals, Extract<PosternErrorCode, keyof typeof refusals>> = true
@@ -167,12 +169,10 @@ test('the types are those of the service, and keep out what it would refuse', ()
   const fields: Same<keyof EmailRequest, keyof Email> = true
   const names: Same<keyof Invitation<EmailRequest>, keyof Invitation<Email>> = true
   assert.ok(codes && types && fields && names)
-  const common = { to: 'a@example.com', url: 'https://a.test/?token=t', expiresAt: '2099-01-01T00:00:00Z' }
-  // @ts-expect-error an invitation names its organisation
-  const nameless: Email = { ...common, type: 'organisation_invite' }
-  // @ts-expect-error there are four types
-  const unknown: Email = { ...common, type: 'newsletter' }
-  // @ts-expect-error a link has an end
-  const endless: Email = { to: common.to, url: common.url, type: 'magic_link' }
-  assert.ok(nameless && unknown && endless)
+  const named: Sendable<Common & { type: 'organisation_invite'; organisationName: string }> = true
+  const nameless: Sendable<Common & { type: 'organisation_invite' }> = false
+  const ofOurs: Sendable<Common & { type: 'magic_link' }> = true
+  const ofNoType: Sendable<Common & { type: 'newsletter' }> = false
+  const endless: Sendable<Omit<Common, 'expiresAt'> & { type: 'magic_link' }> = false
+  assert.ok(named && ofOurs && !nameless && !ofNoType && !endless)
 })

@@ -41,11 +41,9 @@ export function afterWhole(socket: Socket, act: () => void): void {
 
 function beginNext(socket: Socket): void {
   if (!socket.writable) return // nothing can be answered any more, so nothing may be begun
-  const [, ...waiting] = turnsOf.get(socket) ?? []
-  const [next] = waiting
+  const turns = turnsOf.get(socket) ?? []
+  turns.shift()
+  const [next] = turns
   if (next === undefined) turnsOf.delete(socket)
-  else {
-    turnsOf.set(socket, waiting)
-    next.begin()
-  }
+  else next.begin()
 }

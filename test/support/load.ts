@@ -97,16 +97,16 @@ export async function assertAllDelivered(
     const id = /^X-Entity-Ref-ID: (\S+)/m.exec(raw)?.[1] ?? ''
     copies.set(id, (copies.get(id) ?? 0) + 1)
   }
-  const counted = { delivered: 0, given_up: 0, duplicates: 0 }
+  const counted = { delivered: 0, givenUp: 0, duplicates: 0 }
   for (const id of acknowledged) {
     const record = await store.findEmail(id)
     const count = copies.get(id) ?? 0
-    const lost = record?.trail.filter(({ outcome }) => outcome === 'lost').length ?? 0
-    const ambiguous = record?.trail.filter((attempt) => attempt.ambiguous === true).length ?? 0
-    const unclear = lost + ambiguous
+    const trail = record?.trail ?? []
+    const lost = trail.filter(({ outcome }) => outcome === 'lost').length
+    const unclear = trail.filter(({ outcome, ambiguous }) => outcome === 'lost' || ambiguous === true).length
     assert.ok(count <= 1 + unclear, `${id}: ${count} copies, ${unclear} unclear attempts`)
     counted.duplicates += Math.max(0, count - 1)
-    if (record?.reason === 'workers_lost' && lost === lostMax) counted.given_up += 1
+    if (record?.reason === 'workers_lost' && lost === lostMax) counted.givenUp += 1
     else {
       assert.equal(record?.state, 'delivered', id)
       assert.ok(count >= 1, `${id} was acknowledged and never received`)
