@@ -3,10 +3,10 @@
  * stored, nothing rendered. The measure of all delivering; a process of its own.
  */
 import SMTPConnection from 'nodemailer/lib/smtp-connection'
-import { composeMessage } from '../src/delivery/compose-message.ts'
-import type { EmailAddress } from '../src/email/email-address.ts'
-import { newId } from '../src/email/id.ts'
-import { renderTemplate } from '../src/templates/render-template.ts'
+import { composeMessage } from '../src/delivery/message/compose-message.ts'
+import { newId } from '../src/domain/id.ts'
+import type { EmailAddress } from '../src/domain/request/email-address.ts'
+import { renderTemplate } from '../src/templates/emails/render-email.ts'
 import { testSettings } from '../test/support/service.ts'
 import { type LoopOrder, runLoop } from './loop.ts'
 

@@ -1,7 +1,7 @@
 /** Apps and requests for benchmarks: 100 apps, a new recipient and an Idempotency-Key each time. */
-import { hashDeliveryKey, newDeliveryKey } from '../src/email/delivery-key.ts'
-import type { EmailAddress } from '../src/email/email-address.ts'
-import { newId } from '../src/email/id.ts'
+import { hashDeliveryKey, newDeliveryKey } from '../src/domain/app/delivery-key.ts'
+import { newId } from '../src/domain/id.ts'
+import type { EmailAddress } from '../src/domain/request/email-address.ts'
 import type { Claim, EnqueueRequest, Store } from '../src/store/store.ts'
 import { newSender, testSettings } from '../test/support/service.ts'
 

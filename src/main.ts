@@ -2,8 +2,8 @@
 import { readFileSync } from 'node:fs'
 import { parseEnv } from 'node:util'
 import { runCli } from './cli/program.ts'
-import { openOwnStore, startService } from './compose.ts'
-import { parseConfig } from './config.ts'
+import { openOwnStore, startService } from './compose/service.ts'
+import { parseConfig } from './config/parse-config.ts'
 
 const argv = process.argv.slice(2)
 

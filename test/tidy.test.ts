@@ -22,55 +22,39 @@ const sources = tracked.filter((file) => /^(src|test|bench|client|examples)\/.*\
 const isProduct = (file: string) => /^(client\/)?src\//.test(file) && !file.endsWith('.test.ts')
 const read = (file: string) => readFileSync(join(root, file), 'utf8')
 
-// Downward only. A folder may import itself and what is listed; everything may import email.
+// Downward only. A folder may import itself, what is listed, and the domain.
 const mayImport: Record<string, string[]> = {
   main: ['cli', 'compose', 'config'],
-  compose: [
-    'config',
-    'cli',
-    'api',
-    'links',
-    'console',
-    'ops',
-    'delivery',
-    'intake',
-    'http',
-    'store',
-    'sqlite',
-    'postgres',
-  ],
-  config: ['delivery', 'http', 'store'],
+  compose: ['config', 'cli', 'web', 'delivery', 'intake', 'observe', 'store', 'sqlite', 'postgres'],
+  config: ['delivery', 'web', 'store'],
   cli: ['config', 'delivery', 'templates', 'store'],
-  api: ['intake', 'http'],
-  links: ['http', 'store', 'templates'],
-  console: ['delivery', 'http', 'store', 'templates'],
-  ops: ['http'],
-  delivery: ['templates', 'store'],
+  web: ['intake', 'delivery', 'templates', 'observe', 'store'],
   intake: ['store'],
-  http: [],
+  delivery: ['templates', 'store'],
+  observe: [],
   templates: [],
   store: [],
   sqlite: ['store'],
   postgres: ['store'],
-  email: [],
+  domain: [],
 }
 
 const engines = ['sqlite', 'postgres']
 
-/** The room a file of src belongs to; an engine of the store is a room of its own. */
-function roomOf(file: string): string {
+/** The top folder that a file of src belongs to; each engine of the store counts as one. */
+function folderOf(file: string): string {
   const [, first = '', second = ''] = file.split('/')
   if (first === 'store' && engines.includes(second)) return second
-  return first.replace(/\.ts$/, '').replace('config.test', 'config')
+  return first.replace(/\.ts$/, '')
 }
 
 test('dependencies point downward only', () => {
   for (const file of sources.filter((name) => name.startsWith('src/') && !name.endsWith('.test.ts'))) {
-    const room = roomOf(file)
+    const folder = folderOf(file)
     for (const [, path = ''] of read(file).matchAll(/from '(\.[^']+)'/g)) {
-      const target = roomOf(relative(root, join(root, dirname(file), path)))
-      const allowed = target === room || target === 'email' || mayImport[room]?.includes(target)
-      assert.ok(allowed, `${file} imports ${path}: ${room} may not import ${target}`)
+      const target = folderOf(relative(root, join(root, dirname(file), path)))
+      const allowed = target === folder || target === 'domain' || mayImport[folder]?.includes(target)
+      assert.ok(allowed, `${file} imports ${path}: ${folder} may not import ${target}`)
     }
   }
 })
@@ -89,15 +73,15 @@ test('the client imports nothing but itself, and knows no runtime', () => {
 
 test('the domain is pure: no clock, no randomness but the CSPRNG, no input or output', () => {
   for (const file of sources.filter(
-    (name) => /^src\/(email|templates)\//.test(name) && !name.endsWith('.test.ts'),
+    (name) => /^src\/(domain|templates)\//.test(name) && !name.endsWith('.test.ts'),
   )) {
     assert.doesNotMatch(read(file), /Date\.now|new Date\(\)|Math\.random|process\.|node:(fs|net|http)/, file)
   }
 })
 
-test('only config.ts and main.ts know the environment', () => {
+test('only config and main.ts know the environment', () => {
   for (const file of sources.filter(
-    (name) => name.startsWith('src/') && !/^src\/(main|config)\.ts$/.test(name),
+    (name) => name.startsWith('src/') && !/^src\/(main\.ts|config\/)/.test(name),
   )) {
     assert.doesNotMatch(read(file), /process\.env/, file)
   }
@@ -147,7 +131,7 @@ test('no barrel files, no drawers for everything', () => {
 
 test('engines of the store are imported by the composition root alone', () => {
   for (const file of sources.filter(
-    (name) => name.startsWith('src/') && !engines.includes(roomOf(name)) && !/^src\/compose/.test(name),
+    (name) => name.startsWith('src/') && !engines.includes(folderOf(name)) && !/^src\/compose\//.test(name),
   )) {
     assert.doesNotMatch(read(file), /from '.*(sqlite|postgres)\//, file)
   }
@@ -168,12 +152,12 @@ test('the lock file names no registry, and is whole for every platform', () => {
 })
 
 test('every variable of the configuration is in the README’s table', () => {
-  const names = new Set(read('src/config.ts').match(/POSTERN_[A-Z_]+[A-Z]/g))
+  const names = new Set(read('src/config/parse-config.ts').match(/POSTERN_[A-Z_]+[A-Z]/g))
   for (const name of names) assert.ok(read('README.md').includes(`\`${name}\``), `${name} is not documented`)
 })
 
 test('every refusal is in the README and in the OpenAPI document', () => {
-  const codes = [...read('src/email/rejection.ts').matchAll(/^ {2}(\w+): \{\s+status/gm)].map(
+  const codes = [...read('src/domain/request/rejection.ts').matchAll(/^ {2}(\w+): \{\s+status/gm)].map(
     ([, code]) => code ?? '',
   )
   assert.ok(codes.length >= 9)
@@ -194,7 +178,7 @@ test('links between the documents lead somewhere', () => {
 test('the service fetches nothing: it opens connections to its relays and its database alone', () => {
   for (const file of sources.filter((name) => name.startsWith('src/') && !name.endsWith('.test.ts'))) {
     // The console's script runs in a browser.
-    if (file === 'src/console/pages.ts') continue
+    if (file === 'src/web/inbox/pages.ts') continue
     assert.doesNotMatch(read(file), /\bfetch\(|\bhttps?\.(get|request)\(|undici/, file)
   }
 })

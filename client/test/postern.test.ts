@@ -1,8 +1,8 @@
 /** The client and the real service: what each email becomes, what each refusal says. */
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import type { EmailRequest, EmailType as ServerEmailType } from '../../src/email/email-request.ts'
-import type { refusals } from '../../src/email/rejection.ts'
+import type { EmailRequest, EmailType as ServerEmailType } from '../../src/domain/request/email-request.ts'
+import type { refusals } from '../../src/domain/request/rejection.ts'
 import { newSender, startTestService, testSettings } from '../../test/support/service.ts'
 import { type Email, type EmailType, Postern, PosternError, type PosternErrorCode } from '../src/postern.ts'
 import { DevInbox } from '../src/testing.ts'

@@ -3,9 +3,9 @@
  * applied to what the app has, and checked as a whole.
  */
 import { type Command, Option } from 'commander'
-import { type AppSettings, parseAppSettings } from '../email/app.ts'
-import { type HostedLinkMode, hostedLinkModes } from '../email/hosted-link.ts'
-import { locales } from '../templates/render-template.ts'
+import { type AppSettings, parseAppSettings } from '../domain/app/app.ts'
+import { type HostedLinkMode, hostedLinkModes } from '../domain/app/hosted-link.ts'
+import { locales } from '../templates/emails/render-email.ts'
 import { CommandFailed, UsageError } from './output.ts'
 
 export type SettingFlags = {

@@ -1,6 +1,6 @@
 /** `postern app …`: the apps and their settings. */
 import type { Command } from 'commander'
-import { type App, defaultSettings, parseSlug, slugFrom } from '../email/app.ts'
+import { type App, defaultSettings, parseSlug, slugFrom } from '../domain/app/app.ts'
 import type { Store } from '../store/store.ts'
 import { addSettingFlags, applyFlags, checkSettings, collect, type SettingFlags } from './app-settings.ts'
 import { type CliDeps, requireApp, withStore } from './context.ts'

@@ -1,6 +1,6 @@
 /** What every command is given, and the look-ups that several share. */
-import type { Config, Environment, Mode } from '../config.ts'
-import type { App } from '../email/app.ts'
+import type { Config, Environment, Mode } from '../config/parse-config.ts'
+import type { App } from '../domain/app/app.ts'
 import type { Store } from '../store/store.ts'
 import { CommandFailed, type Output } from './output.ts'
 

@@ -4,11 +4,11 @@
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import type { Command } from 'commander'
-import { dataFolder, devSecretKeysFile } from '../config.ts'
-import { type AppSettings, defaultSettings } from '../email/app.ts'
-import { hashDeliveryKey, newDeliveryKey } from '../email/delivery-key.ts'
-import { defaultLimits } from '../email/limit.ts'
-import { newSecretKey } from '../store/key-ring.ts'
+import { dataFolder, devSecretKeysFile } from '../config/parse-config.ts'
+import { type AppSettings, defaultSettings } from '../domain/app/app.ts'
+import { hashDeliveryKey, newDeliveryKey } from '../domain/app/delivery-key.ts'
+import { defaultLimits } from '../domain/app/limit.ts'
+import { newSecretKey } from '../store/crypto/key-ring.ts'
 import type { Store } from '../store/store.ts'
 import type { CliDeps, RunningService } from './context.ts'
 

@@ -3,8 +3,8 @@
  * which one would mend it. Sends no email.
  */
 import type { Command } from 'commander'
-import { type Config, ConfigError } from '../config.ts'
-import { SmtpSession } from '../delivery/smtp-session.ts'
+import { type Config, ConfigError } from '../config/parse-config.ts'
+import { SmtpSession } from '../delivery/relay/smtp/smtp-session.ts'
 import type { Finding } from '../store/store.ts'
 import type { CliDeps } from './context.ts'
 import { CommandFailed, print } from './output.ts'

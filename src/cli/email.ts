@@ -1,8 +1,8 @@
 /** `postern email …`: what became of single emails, and the two things to do about one. */
 import { type Command, Option } from 'commander'
-import { type EmailState, emailStates } from '../email/delivery.ts'
-import { parseEmailAddress } from '../email/email-address.ts'
-import type { EmailId } from '../email/id.ts'
+import { type EmailState, emailStates } from '../domain/delivery/outcome.ts'
+import type { EmailId } from '../domain/id.ts'
+import { parseEmailAddress } from '../domain/request/email-address.ts'
 import type { EmailChange, EmailRecord, Store } from '../store/store.ts'
 import { type CliDeps, requireApp, withStore } from './context.ts'
 import { CommandFailed, iso, isoOrNull, moment, print, record, table, UsageError } from './output.ts'

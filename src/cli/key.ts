@@ -1,8 +1,8 @@
 /** `postern key …`: delivery keys. A key is shown once, when it is made. */
 import type { Command } from 'commander'
-import { hashDeliveryKey, newDeliveryKey } from '../email/delivery-key.ts'
-import type { KeyId } from '../email/id.ts'
-import { parseTimestamp } from '../email/timestamp.ts'
+import { hashDeliveryKey, newDeliveryKey } from '../domain/app/delivery-key.ts'
+import type { KeyId } from '../domain/id.ts'
+import { parseTimestamp } from '../domain/request/timestamp.ts'
 import type { KeyRecord, Store } from '../store/store.ts'
 import { type CliDeps, requireApp, withStore } from './context.ts'
 import { CommandFailed, iso, isoOrNull, moment, print, table, UsageError } from './output.ts'

@@ -1,6 +1,6 @@
 /** The command line as a whole: commands, global options, and errors as exit codes. */
 import { Command, CommanderError } from 'commander'
-import { ConfigError } from '../config.ts'
+import { ConfigError } from '../config/parse-config.ts'
 import { addAppCommands } from './app.ts'
 import type { CliDeps } from './context.ts'
 import { addDevCommand } from './dev.ts'

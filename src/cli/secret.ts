@@ -1,6 +1,6 @@
 /** `postern secret new`: a key for the key ring. */
 import type { Command } from 'commander'
-import { newSecretKey } from '../store/key-ring.ts'
+import { newSecretKey } from '../store/crypto/key-ring.ts'
 import type { CliDeps } from './context.ts'
 import { print } from './output.ts'
 

@@ -3,16 +3,16 @@
  * it. The store counted the attempt when it was claimed, so whatever happens here, also a crash,
  * the attempts are never fewer than the relay may have seen.
  */
-import type { App } from '../email/app.ts'
-import type { DeliveryOutcome } from '../email/delivery.ts'
-import type { EmailAddress } from '../email/email-address.ts'
-import { nextAttemptMs, retryForMs } from '../email/retry-schedule.ts'
-import { classifyFailure, type SmtpFailure } from '../email/smtp-reply.ts'
+import type { App } from '../domain/app/app.ts'
+import type { DeliveryOutcome } from '../domain/delivery/outcome.ts'
+import { nextAttemptMs, retryForMs } from '../domain/delivery/retry-schedule.ts'
+import { classifyFailure, type SmtpFailure } from '../domain/delivery/smtp-reply.ts'
+import type { EmailAddress } from '../domain/request/email-address.ts'
 import type { Claim } from '../store/store.ts'
-import { renderTemplate } from '../templates/render-template.ts'
-import { composeMessage } from './compose-message.ts'
-import type { Relay } from './relay.ts'
-import type { Submission } from './smtp-session.ts'
+import { renderTemplate } from '../templates/emails/render-email.ts'
+import { composeMessage } from './message/compose-message.ts'
+import type { Relay } from './relay/relay.ts'
+import type { Submission } from './relay/smtp/smtp-session.ts'
 
 export type DeliverDeps = {
   /** In the order in which they are tried. */

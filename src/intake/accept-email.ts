@@ -4,9 +4,9 @@
  * request costs one transaction, and a change holds for the very next one.
  */
 import { hash } from 'node:crypto'
-import { type KeyHash, parseAuthorization } from '../email/delivery-key.ts'
-import type { EmailId } from '../email/id.ts'
-import type { Issue, Rejection } from '../email/rejection.ts'
+import { type KeyHash, parseAuthorization } from '../domain/app/delivery-key.ts'
+import type { EmailId } from '../domain/id.ts'
+import type { Issue, Rejection } from '../domain/request/rejection.ts'
 import { type EnqueueRequest, type EnqueueResult, type Store, StoreUnavailable } from '../store/store.ts'
 import {
   checkIdempotencyKey,

@@ -4,15 +4,15 @@
  * names the refusal.
  */
 
-import { checkLinkAllowed } from '../email/allowed-url.ts'
-import { type App, type SendPolicy, sendPolicy } from '../email/app.ts'
-import { type AuthLink, parseAuthLink } from '../email/auth-link.ts'
-import { domainOf } from '../email/email-address.ts'
-import { type EmailRequest, parseEmailRequest, type ReceivedBody } from '../email/email-request.ts'
-import { chooseHostedLink } from '../email/hosted-link.ts'
-import { type AppId, newId } from '../email/id.ts'
-import type { Issue, Rejection } from '../email/rejection.ts'
-import type { LinkTarget } from '../store/sealed-link.ts'
+import { checkLinkAllowed } from '../domain/app/allowed-url.ts'
+import { type App, type SendPolicy, sendPolicy } from '../domain/app/app.ts'
+import { chooseHostedLink } from '../domain/app/hosted-link.ts'
+import { type AppId, newId } from '../domain/id.ts'
+import { type AuthLink, parseAuthLink } from '../domain/request/auth-link.ts'
+import { domainOf } from '../domain/request/email-address.ts'
+import { type EmailRequest, parseEmailRequest, type ReceivedBody } from '../domain/request/email-request.ts'
+import type { Issue, Rejection } from '../domain/request/rejection.ts'
+import type { LinkTarget } from '../store/crypto/sealed-link.ts'
 import type { NewEmail } from '../store/store.ts'
 
 /** What the HTTP layer hands over of a request. */

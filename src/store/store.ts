@@ -4,13 +4,13 @@
  * answer is made inside the transaction that acts on it. A method rejects with `StoreUnavailable`
  * where the store cannot answer now; nothing is half done then, but the change may have happened.
  */
-import type { App, AppSettings, AppStatus } from '../email/app.ts'
-import type { AttemptRecord, DeliveryOutcome, EmailContent, EmailState } from '../email/delivery.ts'
-import type { KeyHash } from '../email/delivery-key.ts'
-import type { EmailAddress } from '../email/email-address.ts'
-import type { EmailType } from '../email/email-request.ts'
-import type { AppId, EmailId, KeyId } from '../email/id.ts'
-import type { LimitHit, RefusalCode } from '../email/rejection.ts'
+import type { App, AppSettings, AppStatus } from '../domain/app/app.ts'
+import type { KeyHash } from '../domain/app/delivery-key.ts'
+import type { AttemptRecord, DeliveryOutcome, EmailContent, EmailState } from '../domain/delivery/outcome.ts'
+import type { AppId, EmailId, KeyId } from '../domain/id.ts'
+import type { EmailAddress } from '../domain/request/email-address.ts'
+import type { EmailType } from '../domain/request/email-request.ts'
+import type { LimitHit, RefusalCode } from '../domain/request/rejection.ts'
 
 /** The store is down, slow, full or read-only. Turned into 503 in one place. */
 export class StoreUnavailable extends Error {

@@ -1,6 +1,6 @@
 /** Conformance: keys, apps, limits and idempotency, all decided inside the enqueue transaction. */
 import assert from 'node:assert/strict'
-import { hashDeliveryKey, newDeliveryKey } from '../../src/email/delivery-key.ts'
+import { hashDeliveryKey, newDeliveryKey } from '../../src/domain/app/delivery-key.ts'
 import { testSettings } from '../support/service.ts'
 import { atEnd } from '../support/temporary.ts'
 import { claim, day, delivered, type It, kinds, newSender, refusal, request } from './subject.ts'

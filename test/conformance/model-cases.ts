@@ -7,9 +7,9 @@
  */
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
-import type { EmailState } from '../../src/email/delivery.ts'
-import type { EmailId } from '../../src/email/id.ts'
-import { keepDays } from '../../src/store/bounds.ts'
+import type { EmailState } from '../../src/domain/delivery/outcome.ts'
+import type { EmailId } from '../../src/domain/id.ts'
+import { keepDays } from '../../src/store/shared/bounds.ts'
 import { type Claim, leaseMs, type Store } from '../../src/store/store.ts'
 import { type Random, randomFrom } from '../support/generator.ts'
 import { atEnd } from '../support/temporary.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { moveClock, newClockOffset } from '../../src/store/clock.ts'
 import { openPostgresStore } from '../../src/store/postgres/postgres-store.ts'
+import { moveClock, newClockOffset } from '../../src/store/shared/clock.ts'
 import { databaseAt } from '../support/database.ts'
 import { postgresUrl } from '../support/postgres.ts'
 import { newRing } from '../support/service.ts'

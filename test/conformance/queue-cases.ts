@@ -1,9 +1,9 @@
 /** Conformance: claims, outcomes, leases, fairness, sealing and upkeep. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { DeliveryOutcome } from '../../src/email/delivery.ts'
-import type { EmailAddress } from '../../src/email/email-address.ts'
-import { newId } from '../../src/email/id.ts'
+import type { DeliveryOutcome } from '../../src/domain/delivery/outcome.ts'
+import { newId } from '../../src/domain/id.ts'
+import type { EmailAddress } from '../../src/domain/request/email-address.ts'
 import { leaseMs, type Store } from '../../src/store/store.ts'
 import { newRing } from '../support/service.ts'
 import { atEnd } from '../support/temporary.ts'

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { moveClock, newClockOffset } from '../../src/store/clock.ts'
+import { moveClock, newClockOffset } from '../../src/store/shared/clock.ts'
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts'
 import { newRing } from '../support/service.ts'
 import { atEnd, temporaryFolder } from '../support/temporary.ts'

@@ -3,12 +3,12 @@
  */
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
-import type { App, AppSettings } from '../../src/email/app.ts'
-import type { DeliveryOutcome } from '../../src/email/delivery.ts'
-import { hashDeliveryKey, type KeyHash, newDeliveryKey } from '../../src/email/delivery-key.ts'
-import type { EmailAddress } from '../../src/email/email-address.ts'
-import { type KeyId, newId } from '../../src/email/id.ts'
-import type { KeyRing } from '../../src/store/key-ring.ts'
+import type { App, AppSettings } from '../../src/domain/app/app.ts'
+import { hashDeliveryKey, type KeyHash, newDeliveryKey } from '../../src/domain/app/delivery-key.ts'
+import type { DeliveryOutcome } from '../../src/domain/delivery/outcome.ts'
+import { type KeyId, newId } from '../../src/domain/id.ts'
+import type { EmailAddress } from '../../src/domain/request/email-address.ts'
+import type { KeyRing } from '../../src/store/crypto/key-ring.ts'
 import type { Claim, EnqueueRequest, Store } from '../../src/store/store.ts'
 import { newRing, testSettings } from '../support/service.ts'
 

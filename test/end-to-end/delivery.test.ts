@@ -8,9 +8,9 @@ import { createServer } from 'node:net'
 import { test } from 'node:test'
 import { TLSSocket } from 'node:tls'
 import PostalMime from 'postal-mime'
-import { SmtpSession } from '../../src/delivery/smtp-session.ts'
-import type { EmailAddress } from '../../src/email/email-address.ts'
-import type { EmailId } from '../../src/email/id.ts'
+import { SmtpSession } from '../../src/delivery/relay/smtp/smtp-session.ts'
+import type { EmailId } from '../../src/domain/id.ts'
+import type { EmailAddress } from '../../src/domain/request/email-address.ts'
 import { relayTo, startTestService, type TestService, validBody } from '../support/service.ts'
 import { drop, type Script, silence, startScriptedServer, startSmtpServer } from '../support/smtp.ts'
 import { atEnd, type Scope } from '../support/temporary.ts'
@@ -297,7 +297,7 @@ test('row 32: stopping finishes what is in hand, gives the rest back, and loses 
 })
 
 async function startAgain(t: Scope, service: TestService) {
-  const { openStore } = await import('../../src/compose.ts')
+  const { openStore } = await import('../../src/compose/service.ts')
   const store = await openStore(service.config, { onRuin: assert.fail })
   atEnd(t, () => store.close())
   return { store }

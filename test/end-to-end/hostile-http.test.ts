@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { connect } from 'node:net'
 import { after, test } from 'node:test'
 import { gzipSync } from 'node:zlib'
-import { newDeliveryKey } from '../../src/email/delivery-key.ts'
+import { newDeliveryKey } from '../../src/domain/app/delivery-key.ts'
 import { startTestService, validBody } from '../support/service.ts'
 import { eventually } from '../support/wait.ts'
 

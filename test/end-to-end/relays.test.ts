@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import type { Socket } from 'node:net'
 import { test } from 'node:test'
-import type { EmailId } from '../../src/email/id.ts'
+import type { EmailId } from '../../src/domain/id.ts'
 import { newSender, relayTo, startTestService, type TestService, validBody } from '../support/service.ts'
 import { drop, startScriptedServer, startSmtpServer } from '../support/smtp.ts'
 import { eventually } from '../support/wait.ts'
@@ -96,7 +96,7 @@ test('row 32: what the grace period does not suffice for is recorded before the 
   await eventually(() => relay.messages.length === 1)
   await service.stop({ graceMs: 50 })
   const sent = relay.messages.length
-  const { openStore } = await import('../../src/compose.ts')
+  const { openStore } = await import('../../src/compose/service.ts')
   const store = await openStore(service.config, { onRuin: assert.fail })
   const records = await Promise.all(ids.map((id) => store.findEmail(id)))
   await store.close()

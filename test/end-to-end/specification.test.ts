@@ -4,8 +4,8 @@
  */
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { newDeliveryKey } from '../../src/email/delivery-key.ts'
-import { emailTypes } from '../../src/email/email-request.ts'
+import { newDeliveryKey } from '../../src/domain/app/delivery-key.ts'
+import { emailTypes } from '../../src/domain/request/email-request.ts'
 import { type Answer, newSender, startTestService, testSettings, validBody } from '../support/service.ts'
 import { eventually } from '../support/wait.ts'
 

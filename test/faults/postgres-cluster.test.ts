@@ -5,8 +5,8 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { openStore } from '../../src/compose.ts'
-import { parseConfig } from '../../src/config.ts'
+import { openStore } from '../../src/compose/service.ts'
+import { parseConfig } from '../../src/config/parse-config.ts'
 import type { Store } from '../../src/store/store.ts'
 import {
   postern,

@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { newSecretKey } from '../../src/store/key-ring.ts'
+import { newSecretKey } from '../../src/store/crypto/key-ring.ts'
 import { testDatabaseUrl } from './database.ts'
 import { atEnd, type Scope } from './temporary.ts'
 

@@ -3,7 +3,7 @@
  * suite on that engine.
  */
 import { join } from 'node:path'
-import { type DatabaseAddress, parseDatabaseUrl } from '../../src/store/database-url.ts'
+import { type DatabaseAddress, parseDatabaseUrl } from '../../src/config/database-url.ts'
 import { postgresUrl } from './postgres.ts'
 import { type Scope, temporaryFolder } from './temporary.ts'
 

@@ -2,11 +2,11 @@
  * What an operator changes: apps, keys, single emails. Each takes effect for the next request on
  * every node, since the transaction that decides a request reads what stands here.
  */
-import type { App, AppSettings, AppStatus } from '../../email/app.ts'
-import type { KeyHash } from '../../email/delivery-key.ts'
-import { type AppId, type EmailId, type KeyId, newId } from '../../email/id.ts'
-import { heldDays, stepMax } from '../bounds.ts'
-import { type Row, toApp, toKeyRecord } from '../records.ts'
+import type { App, AppSettings, AppStatus } from '../../domain/app/app.ts'
+import type { KeyHash } from '../../domain/app/delivery-key.ts'
+import { type AppId, type EmailId, type KeyId, newId } from '../../domain/id.ts'
+import { heldDays, stepMax } from '../shared/bounds.ts'
+import { type Row, toApp, toKeyRecord } from '../shared/records.ts'
 import type { EmailChange, KeyRecord } from '../store.ts'
 import type { Connection, Query } from './connection.ts'
 import type { Database } from './database.ts'

@@ -5,7 +5,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { PostgresAddress } from '../database-url.ts'
+import type { PostgresAddress } from '../../config/database-url.ts'
 import { Connection } from './connection.ts'
 
 const ringEveryMs = 10

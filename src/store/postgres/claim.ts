@@ -4,12 +4,12 @@
  * mail take turns, found by hopping over the index, so one app's million costs another's email
  * nothing. Rows that another worker is taking are passed over, never waited for.
  */
-import type { App } from '../../email/app.ts'
-import type { EmailContent } from '../../email/delivery.ts'
-import type { AppId, EmailId } from '../../email/id.ts'
-import { appsPerClaim, lostMax, stepMax, unreadableWaitMs, waitMaxMs } from '../bounds.ts'
-import { KeyMissing, unseal } from '../key-ring.ts'
-import { type Row, toApp } from '../records.ts'
+import type { App } from '../../domain/app/app.ts'
+import type { EmailContent } from '../../domain/delivery/outcome.ts'
+import type { AppId, EmailId } from '../../domain/id.ts'
+import { KeyMissing, unseal } from '../crypto/key-ring.ts'
+import { appsPerClaim, lostMax, stepMax, unreadableWaitMs, waitMaxMs } from '../shared/bounds.ts'
+import { type Row, toApp } from '../shared/records.ts'
 import { type Claim, type Claimed, type ClaimRequest, leaseMs } from '../store.ts'
 import type { Database } from './database.ts'
 import { clockMs, commitDurably, lockTimeout, oneAtATime, sqlFunction } from './functions.ts'

@@ -4,9 +4,9 @@
  * and the worker's. None is made before it is used.
  */
 import { randomInt } from 'node:crypto'
-import { type ClockOffset, readOffset } from '../clock.ts'
-import type { PostgresAddress } from '../database-url.ts'
-import type { KeyedHash, KeyRing } from '../key-ring.ts'
+import type { PostgresAddress } from '../../config/database-url.ts'
+import type { KeyedHash, KeyRing } from '../crypto/key-ring.ts'
+import { type ClockOffset, readOffset } from '../shared/clock.ts'
 import { Connection } from './connection.ts'
 
 /** Groups under way at once in one process. More of them shared by the same apps would only wait. */

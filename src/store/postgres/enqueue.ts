@@ -4,10 +4,10 @@
  * does, and writes what came of it. What it decides is exact, since nothing else writes an app's
  * limits, idempotency keys and counts without its lock.
  */
-import type { AppId, EmailId, KeyId } from '../../email/id.ts'
-import { idempotencyMs } from '../bounds.ts'
-import { keyBucket, recipientNames } from '../bucket-names.ts'
-import { seal } from '../key-ring.ts'
+import type { AppId, EmailId, KeyId } from '../../domain/id.ts'
+import { seal } from '../crypto/key-ring.ts'
+import { idempotencyMs } from '../shared/bounds.ts'
+import { keyBucket, recipientNames } from '../shared/bucket-names.ts'
 import type { EnqueueRequest, EnqueueResult } from '../store.ts'
 import type { Database, Lane } from './database.ts'
 import { commitDurably, lockTimeout, sqlFunction } from './functions.ts'

@@ -4,8 +4,8 @@
  * schema refuses and changes nothing.
  */
 import { readFileSync } from 'node:fs'
-import { type KeyRing, openHashKey } from '../key-ring.ts'
-import { migrationSteps, missingSteps, type Step } from '../migrations.ts'
+import { type KeyRing, openHashKey } from '../crypto/key-ring.ts'
+import { migrationSteps, missingSteps, type Step } from '../shared/migrations.ts'
 import { StoreUnavailable } from '../store.ts'
 import { claimFunctions } from './claim.ts'
 import type { Connection, Query } from './connection.ts'

@@ -3,10 +3,10 @@
  * the fence tells. A finished email's content is deleted in the transaction that moves its record
  * to the history.
  */
-import type { DeliveryOutcome } from '../../email/delivery.ts'
-import type { EmailId } from '../../email/id.ts'
-import { trailMax } from '../bounds.ts'
-import { attemptRecord } from '../records.ts'
+import type { DeliveryOutcome } from '../../domain/delivery/outcome.ts'
+import type { EmailId } from '../../domain/id.ts'
+import { trailMax } from '../shared/bounds.ts'
+import { attemptRecord } from '../shared/records.ts'
 import type { Hold } from '../store.ts'
 import type { Database } from './database.ts'
 import { clockMs, commitDurably, lockTimeout, oneAtATime, sqlFunction } from './functions.ts'

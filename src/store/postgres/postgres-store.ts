@@ -4,12 +4,13 @@
  * their own. Nothing is kept here that another process could make wrong: what is remembered either
  * never changes (the app of a key) or is checked by version in the transaction that uses it.
  */
-import type { KeyHash } from '../../email/delivery-key.ts'
-import type { AppId, KeyId } from '../../email/id.ts'
-import { type ClockOffset, newClockOffset } from '../clock.ts'
-import type { PostgresAddress } from '../database-url.ts'
-import { GroupedCalls, type Settled } from '../grouped-calls.ts'
-import { type KeyRing, makeKeyedHash } from '../key-ring.ts'
+
+import type { PostgresAddress } from '../../config/database-url.ts'
+import type { KeyHash } from '../../domain/app/delivery-key.ts'
+import type { AppId, KeyId } from '../../domain/id.ts'
+import { type KeyRing, makeKeyedHash } from '../crypto/key-ring.ts'
+import { type ClockOffset, newClockOffset } from '../shared/clock.ts'
+import { GroupedCalls, type Settled } from '../shared/grouped-calls.ts'
 import { leaseMs, type Store } from '../store.ts'
 import * as admin from './admin.ts'
 import { Bell } from './bell.ts'
@@ -18,10 +19,10 @@ import { CallAtFault, Connection } from './connection.ts'
 import { connectionsOf, type Database, DatabaseClock, type Lane, newDatabase } from './database.ts'
 import { type EnqueueCall, enqueueGroup, type KnownKey, toResult } from './enqueue.ts'
 import { clockMs } from './functions.ts'
+import { sweep } from './maintenance.ts'
 import { prepare } from './migrate.ts'
 import { type OutcomeCall, recordOutcomes, renewLeases } from './outcome.ts'
 import * as reads from './reads.ts'
-import { sweep } from './sweep.ts'
 
 export type PostgresOptions = {
   readonly address: PostgresAddress

@@ -1,7 +1,7 @@
 /** What is only looked at. Readers neither wait for writers nor make them wait. */
-import type { App } from '../../email/app.ts'
-import { limitAddress } from '../../email/email-address.ts'
-import type { AppId, EmailId } from '../../email/id.ts'
+import type { App } from '../../domain/app/app.ts'
+import type { AppId, EmailId } from '../../domain/id.ts'
+import { limitAddress } from '../../domain/request/email-address.ts'
 import {
   liveStates,
   newestFirst,
@@ -12,7 +12,7 @@ import {
   toLiveRecord,
   toQueueCounts,
   toUsageDays,
-} from '../records.ts'
+} from '../shared/records.ts'
 import type { EmailQuery, EmailRecord, Finding, KeyRecord, QueueSummary, UsageDay } from '../store.ts'
 import type { Database } from './database.ts'
 

@@ -2,14 +2,14 @@
  * What an operator changes: apps, keys, single emails. Each takes effect for the next request,
  * also when the command line makes the change while the service runs.
  */
-import type { App, AppSettings, AppStatus } from '../../email/app.ts'
-import type { KeyHash } from '../../email/delivery-key.ts'
-import { type AppId, type EmailId, type KeyId, newId } from '../../email/id.ts'
-import { stepMax } from '../bounds.ts'
-import { toApp, toKeyRecord } from '../records.ts'
+import type { App, AppSettings, AppStatus } from '../../domain/app/app.ts'
+import type { KeyHash } from '../../domain/app/delivery-key.ts'
+import { type AppId, type EmailId, type KeyId, newId } from '../../domain/id.ts'
+import { stepMax } from '../shared/bounds.ts'
+import { toApp, toKeyRecord } from '../shared/records.ts'
 import type { EmailChange, KeyRecord } from '../store.ts'
 import { finish, type QueueRow } from './outcome.ts'
-import type { WriteTransaction } from './write-transaction.ts'
+import type { WriteTransaction } from './threads/write-transaction.ts'
 
 export function createApp(tx: WriteTransaction, slug: string, settings: AppSettings): App | null {
   const id = newId('app', tx.nowMs)

@@ -3,14 +3,14 @@
  * deferred mail that is due becomes ready, each in bounded steps. Apps with ready mail take turns,
  * found by hopping over the index, so one app's million costs another's email nothing.
  */
-import type { App } from '../../email/app.ts'
-import type { AttemptRecord, EmailContent } from '../../email/delivery.ts'
-import type { AppId, EmailId } from '../../email/id.ts'
-import { appsPerClaim, lostMax, stepMax, unreadableWaitMs, waitMaxMs } from '../bounds.ts'
-import { KeyMissing, unseal } from '../key-ring.ts'
+import type { App } from '../../domain/app/app.ts'
+import type { AttemptRecord, EmailContent } from '../../domain/delivery/outcome.ts'
+import type { AppId, EmailId } from '../../domain/id.ts'
+import { KeyMissing, unseal } from '../crypto/key-ring.ts'
+import { appsPerClaim, lostMax, stepMax, unreadableWaitMs, waitMaxMs } from '../shared/bounds.ts'
 import { type Claim, type Claimed, type ClaimRequest, type Hold, leaseMs } from '../store.ts'
 import { appendTrail, finish, type QueueRow, recordOutcome } from './outcome.ts'
-import type { WriteTransaction } from './write-transaction.ts'
+import type { WriteTransaction } from './threads/write-transaction.ts'
 
 export function claimDue(tx: WriteTransaction, request: ClaimRequest): Claimed {
   keepHeld(tx, request.inHand)

@@ -3,16 +3,16 @@
  * verdict, room, recipient and daily limits, in this order. A refusal after the key limit costs
  * nothing but that.
  */
-import type { App } from '../../email/app.ts'
-import type { KeyHash } from '../../email/delivery-key.ts'
-import type { AppId, EmailId, KeyId } from '../../email/id.ts'
-import { chargeLimit, keyLimit, type Limit, mailboxLimit, recipientLimit } from '../../email/limit.ts'
-import type { LimitHit } from '../../email/rejection.ts'
-import { idempotencyMs } from '../bounds.ts'
-import { keyBucket, type RecipientNames, recipientNames } from '../bucket-names.ts'
-import { seal } from '../key-ring.ts'
+import type { App } from '../../domain/app/app.ts'
+import type { KeyHash } from '../../domain/app/delivery-key.ts'
+import { chargeLimit, keyLimit, type Limit, mailboxLimit, recipientLimit } from '../../domain/app/limit.ts'
+import type { AppId, EmailId, KeyId } from '../../domain/id.ts'
+import type { LimitHit } from '../../domain/request/rejection.ts'
+import { seal } from '../crypto/key-ring.ts'
+import { idempotencyMs } from '../shared/bounds.ts'
+import { keyBucket, type RecipientNames, recipientNames } from '../shared/bucket-names.ts'
 import type { EnqueueRequest, EnqueueResult, NewEmail } from '../store.ts'
-import type { CachedKey, WriteTransaction } from './write-transaction.ts'
+import type { CachedKey, WriteTransaction } from './threads/write-transaction.ts'
 
 const dayS = 86_400
 const lastUseEveryMs = 60_000

@@ -4,7 +4,7 @@
  * schema refuses and changes nothing.
  */
 import { readFileSync } from 'node:fs'
-import { migrationSteps, missingSteps, type Step } from '../migrations.ts'
+import { migrationSteps, missingSteps, type Step } from '../shared/migrations.ts'
 import type { Database } from './database.ts'
 
 const folder = new URL('./migrations/', import.meta.url)

@@ -2,12 +2,12 @@
  * Recording what became of an email. Only the holder of the lease may: the fence tells. A finished
  * email's content is deleted in the same transaction that moves its record to the history.
  */
-import type { AttemptRecord, DeliveryOutcome, TerminalState } from '../../email/delivery.ts'
-import type { AppId } from '../../email/id.ts'
-import { trailMax } from '../bounds.ts'
-import { attemptRecord } from '../records.ts'
+import type { AttemptRecord, DeliveryOutcome, TerminalState } from '../../domain/delivery/outcome.ts'
+import type { AppId } from '../../domain/id.ts'
+import { trailMax } from '../shared/bounds.ts'
+import { attemptRecord } from '../shared/records.ts'
 import type { Hold } from '../store.ts'
-import type { WriteTransaction } from './write-transaction.ts'
+import type { WriteTransaction } from './threads/write-transaction.ts'
 
 export type QueueRow = {
   email_id: string

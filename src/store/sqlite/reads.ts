@@ -2,10 +2,10 @@
  * What is only looked at: on a read-only connection of its own, so that a long list never delays
  * an accept. WAL readers neither wait nor make others wait.
  */
-import type { App } from '../../email/app.ts'
-import { limitAddress } from '../../email/email-address.ts'
-import type { AppId, EmailId } from '../../email/id.ts'
-import type { KeyedHash } from '../key-ring.ts'
+import type { App } from '../../domain/app/app.ts'
+import type { AppId, EmailId } from '../../domain/id.ts'
+import { limitAddress } from '../../domain/request/email-address.ts'
+import type { KeyedHash } from '../crypto/key-ring.ts'
 import {
   liveStates,
   newestFirst,
@@ -15,7 +15,7 @@ import {
   toLiveRecord,
   toQueueCounts,
   toUsageDays,
-} from '../records.ts'
+} from '../shared/records.ts'
 import type { EmailQuery, EmailRecord, KeyRecord, QueueSummary, UsageDay } from '../store.ts'
 import type { Database } from './database.ts'
 

@@ -6,16 +6,16 @@
 import { statfsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { Worker } from 'node:worker_threads'
-import { type ClockOffset, newClockOffset, readClock } from '../clock.ts'
-import { GroupedCalls, type Settled } from '../grouped-calls.ts'
-import { type KeyedHash, type KeyRing, makeKeyedHash, openHashKey } from '../key-ring.ts'
+import { type KeyedHash, type KeyRing, makeKeyedHash, openHashKey } from '../crypto/key-ring.ts'
+import { type ClockOffset, newClockOffset, readClock } from '../shared/clock.ts'
+import { GroupedCalls, type Settled } from '../shared/grouped-calls.ts'
 import { type Finding, type Store, StoreUnavailable } from '../store.ts'
-import type { CheckpointerData } from './checkpointer.ts'
 import { Database } from './database.ts'
 import { migrate } from './migrate.ts'
-import type { Answer, Arguments, Call, OperationName } from './operations.ts'
 import * as reads from './reads.ts'
-import type { Answered, FromWriter, ToWriter, WriterData } from './writer.ts'
+import type { CheckpointerData } from './threads/checkpointer.ts'
+import type { Answer, Arguments, Call, OperationName } from './threads/operations.ts'
+import type { Answered, FromWriter, ToWriter, WriterData } from './threads/writer.ts'
 
 export type SqliteOptions = {
   readonly path: string
@@ -81,8 +81,8 @@ class SqliteStore implements Store {
     this.#clock = data.clock
     this.#keyedHash = makeKeyedHash(Buffer.from(data.hashKey))
     this.#reader = new Database(options.path, { readOnly: true })
-    this.#writer = new Worker(new URL('./writer.ts', import.meta.url), { workerData: data })
-    this.#checkpointer = new Worker(new URL('./checkpointer.ts', import.meta.url), {
+    this.#writer = new Worker(new URL('./threads/writer.ts', import.meta.url), { workerData: data })
+    this.#checkpointer = new Worker(new URL('./threads/checkpointer.ts', import.meta.url), {
       workerData: { path: data.path, lastStep: data.lastStep } satisfies CheckpointerData,
     })
     this.#writer.on('message', (message: FromWriter) => {

@@ -1,5 +1,5 @@
 /** English. Dates as a reader of any English understands them: day, month by name, year. */
-import type { Paragraph } from '../letter.ts'
+import type { Paragraph } from '../emails/letter.ts'
 import { type Invitation, type Strings, wholeUnits } from './strings.ts'
 
 // Made once: making a formatter costs far more than using it.

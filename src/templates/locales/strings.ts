@@ -2,7 +2,7 @@
  * What a language gives: its direction, its words for the four emails, and how it writes a length
  * of time and a moment. Dates, plurals and numbers come from `Intl`.
  */
-import type { Expiry, Letter } from '../letter.ts'
+import type { Expiry, Letter } from '../emails/letter.ts'
 
 type Words = Pick<Letter, 'subject' | 'preheader' | 'heading' | 'paragraphs' | 'button'> & {
   readonly ignore: string

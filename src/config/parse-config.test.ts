@@ -1,0 +1,102 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { newSecretKey } from '../store/crypto/key-ring.ts'
+import { ConfigError, type Environment, type Mode, parseConfig } from './parse-config.ts'
+
+const complete = {
+  POSTERN_DATABASE_URL: 'sqlite:/var/lib/postern/postern.db',
+  POSTERN_SECRET_KEYS: newSecretKey('k1'),
+  POSTERN_SMTP_URL: 'smtp://user:p%40ss@mail.example.com:587',
+}
+
+function faults(change: Environment, mode: Mode = 'serve'): readonly string[] {
+  try {
+    parseConfig({ ...complete, ...change }, mode)
+    return []
+  } catch (error) {
+    assert.ok(error instanceof ConfigError)
+    return error.faults
+  }
+}
+
+test('a complete configuration is read', () => {
+  const config = parseConfig(complete, 'serve')
+  assert.deepEqual(config.database, { engine: 'sqlite', path: '/var/lib/postern/postern.db' })
+  assert.deepEqual(config.relays[0]?.address, {
+    host: 'mail.example.com',
+    port: 587,
+    tls: 'starttls',
+    credentials: { user: 'user', pass: 'p@ss' },
+  })
+  assert.deepEqual(config.api, { host: '127.0.0.1', port: 4020 })
+  assert.equal(config.console, null)
+})
+
+test('every fault is named at once', () => {
+  assert.throws(
+    () => parseConfig({}, 'serve'),
+    (error: ConfigError) => {
+      assert.deepEqual(error.faults, [
+        'POSTERN_DATABASE_URL is missing',
+        'POSTERN_SECRET_KEYS is missing',
+        'POSTERN_SMTP_URL is missing',
+      ])
+      return true
+    },
+  )
+})
+
+const wrong: [string, Environment, RegExp][] = [
+  ['a database of another kind', { POSTERN_DATABASE_URL: 'mysql://x' }, /sqlite:/],
+  ['a malformed key', { POSTERN_SECRET_KEYS: 'k1:abc' }, /32/],
+  ['a key file that is not there', { POSTERN_SECRET_KEYS: 'file:/nonexistent/keys' }, /cannot read/],
+  ['a capture relay in production', { POSTERN_SMTP_URL: 'capture' }, /dev mode/],
+  ['plain text to another machine', { POSTERN_SMTP_URL: 'smtp://mail.example.com?tls=none' }, /needs TLS/],
+  ['a relay that is no URL', { POSTERN_SMTP_URL: 'mail.example.com' }, /relay 1/],
+  ['an unknown relay option', { POSTERN_SMTP_URL: 'smtp://mail.example.com?pool=1' }, /"pool"/],
+  ['a rate of nothing', { POSTERN_SMTP_URL: 'smtp://mail.example.com?rate=0' }, /whole numbers/],
+  ['an unknown role', { POSTERN_ROLES: 'api,cook' }, /"cook"/],
+  ['a malformed address', { POSTERN_API_LISTEN: '4020' }, /POSTERN_API_LISTEN/],
+  ['a port out of range', { POSTERN_OPS_LISTEN: '127.0.0.1:70000' }, /POSTERN_OPS_LISTEN/],
+  ['the console in production', { POSTERN_CONSOLE_LISTEN: '127.0.0.1:4022' }, /dev mode/],
+  ['a queue of no size', { POSTERN_QUEUE_MAX: '0' }, /POSTERN_QUEUE_MAX/],
+  ['an unknown log level', { POSTERN_LOG_LEVEL: 'loud' }, /POSTERN_LOG_LEVEL/],
+]
+for (const [name, change, expected] of wrong) {
+  test(`${name} is refused`, () => {
+    const found = faults(change)
+    assert.equal(found.length, 1, found.join('\n'))
+    assert.match(found[0] ?? '', expected)
+  })
+}
+
+test('no fault repeats a password or a secret', () => {
+  const found = faults({
+    POSTERN_SMTP_URL: 'smtp://user:hunter2@mail.example.com?x=1',
+    POSTERN_SECRET_KEYS: 'k1:aHVudGVyMg==',
+  })
+  assert.equal(found.length, 2)
+  assert.doesNotMatch(found.join(), /hunter2|aHVudGVyMg/)
+})
+
+test('several relays, each with its own bounds', () => {
+  const { relays } = parseConfig(
+    {
+      ...complete,
+      POSTERN_SMTP_URL: 'smtps://a.test?connections=20&rate=14 smtp://localhost:2525',
+      POSTERN_SMTP_CONNECTIONS: '7',
+    },
+    'serve',
+  )
+  assert.deepEqual(
+    relays.map(({ address, connectionsMax, rate }) => [address.port, address.tls, connectionsMax, rate]),
+    [
+      [465, 'implicit', 20, 14],
+      [2525, 'none', 7, null],
+    ],
+  )
+})
+
+test('the console of the dev mode stays on loopback', () => {
+  assert.match(faults({ POSTERN_CONSOLE_LISTEN: '0.0.0.0:4022' }, 'dev').join(), /loopback/)
+})

@@ -1,0 +1,168 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Parsed } from '../parsed.ts'
+import { parseAuthLink } from '../request/auth-link.ts'
+import { checkLinkAllowed, parseAllowedUrl, parseAppScheme } from './allowed-url.ts'
+
+const must = <T>(result: Parsed<T>): T => {
+  assert.ok(result.ok, JSON.stringify(result))
+  return result.value
+}
+
+function check(
+  raw: string,
+  entries: { urls?: string[]; schemes?: string[]; local?: boolean },
+): string | null {
+  const appSchemes = (entries.schemes ?? []).map((text) => must(parseAppScheme(text)))
+  const allowedUrls = (entries.urls ?? []).map((text) => must(parseAllowedUrl(text)))
+  const link = must(parseAuthLink(`${raw}?token=x`, new Set(appSchemes.map((entry) => entry.scheme))))
+  return checkLinkAllowed(link, { allowedUrls, appSchemes, allowLocalhost: entries.local ?? false })
+}
+
+const cases: [string, string, { urls?: string[]; schemes?: string[]; local?: boolean }, boolean][] = [
+  ['an origin allows every path', 'https://a.test/x/y', { urls: ['https://a.test'] }, true],
+  ['a lone slash allows every path', 'https://a.test/x', { urls: ['https://a.test/'] }, true],
+  ['another host', 'https://b.test/x', { urls: ['https://a.test'] }, false],
+  ['a host that begins alike', 'https://a.test.evil.com/x', { urls: ['https://a.test'] }, false],
+  ['a host that ends alike', 'https://evila.test/x', { urls: ['https://a.test'] }, false],
+  ['a subdomain of an exact host', 'https://x.a.test/', { urls: ['https://a.test'] }, false],
+  ['another port', 'https://a.test:8443/', { urls: ['https://a.test'] }, false],
+  ['the default port, written', 'https://a.test:443/', { urls: ['https://a.test'] }, true],
+  ['the default port, in the entry', 'https://a.test/', { urls: ['https://a.test:443'] }, true],
+  ['an exact path', 'https://a.test/auth', { urls: ['https://a.test/auth'] }, true],
+  ['below an exact path', 'https://a.test/auth/x', { urls: ['https://a.test/auth'] }, false],
+  ['an exact path in another case', 'https://a.test/Auth', { urls: ['https://a.test/auth'] }, false],
+  ['an exact path with a slash behind it', 'https://a.test/auth/', { urls: ['https://a.test/auth'] }, false],
+  ['below a prefix', 'https://a.test/auth/x', { urls: ['https://a.test/auth/*'] }, true],
+  ['a prefix itself', 'https://a.test/auth/', { urls: ['https://a.test/auth/*'] }, true],
+  ['beside a prefix', 'https://a.test/authority', { urls: ['https://a.test/auth/*'] }, false],
+  ['a prefix without its slash', 'https://a.test/auth', { urls: ['https://a.test/auth/*'] }, false],
+  [
+    'dot segments out of a prefix',
+    'https://a.test/auth/../admin',
+    { urls: ['https://a.test/auth/*'] },
+    false,
+  ],
+  ['dot segments within a prefix', 'https://a.test/auth/x/../y', { urls: ['https://a.test/auth/*'] }, false],
+  [
+    'encoded dots in a prefix',
+    'https://a.test/auth/%2e%2e/admin',
+    { urls: ['https://a.test/auth/*'] },
+    false,
+  ],
+  [
+    'an encoded slash in a prefix',
+    'https://a.test/auth/..%2fadmin',
+    { urls: ['https://a.test/auth/*'] },
+    false,
+  ],
+  [
+    'an encoded backslash in a prefix',
+    'https://a.test/auth/%5cadmin',
+    { urls: ['https://a.test/auth/*'] },
+    false,
+  ],
+  ['a double slash in a prefix', 'https://a.test/auth//evil', { urls: ['https://a.test/auth/*'] }, false],
+  [
+    'dot segments that resolve to an exact path',
+    'https://a.test/x/../auth',
+    { urls: ['https://a.test/auth'] },
+    true,
+  ],
+  ['one label under a wildcard', 'https://x.a.com/', { urls: ['https://*.a.com'] }, true],
+  ['two labels under a wildcard', 'https://y.x.a.com/', { urls: ['https://*.a.com'] }, false],
+  ['no label under a wildcard', 'https://a.com/', { urls: ['https://*.a.com'] }, false],
+  ['a wildcard with another port', 'https://x.a.com:8443/', { urls: ['https://*.a.com'] }, false],
+  ['a wildcard with a port', 'https://x.a.com:8443/', { urls: ['https://*.a.com:8443'] }, true],
+  ['localhost as an entry', 'http://localhost:3000/x', { urls: ['http://localhost:3000'] }, true],
+  [
+    'localhost as an entry, other port',
+    'http://localhost:3001/x',
+    { urls: ['http://localhost:3000'] },
+    false,
+  ],
+  ['localhost where it is allowed', 'http://localhost:9/x', { local: true }, true],
+  ['127.0.0.1 where localhost is allowed', 'https://127.0.0.1:9/x', { local: true }, true],
+  ['localhost where it is not', 'http://localhost:9/x', {}, false],
+  ['a scheme alone', 'acme://any/where', { schemes: ['acme'] }, true],
+  ['a scheme in another case', 'ACME://any', { schemes: ['acme'] }, true],
+  ['a scheme alone, opaque', 'acme:x', { schemes: ['acme'] }, true],
+  ['a scheme with authority', 'acme://auth', { schemes: ['acme://auth'] }, true],
+  ['a scheme with authority and any path', 'acme://auth/x', { schemes: ['acme://auth'] }, true],
+  ['a scheme with another authority', 'acme://evil', { schemes: ['acme://auth'] }, false],
+  ['an authority in another case', 'acme://AUTH', { schemes: ['acme://auth'] }, false],
+  ['an authority in its own case', 'acme://Login', { schemes: ['acme://Login'] }, true],
+  ['a scheme with a lone slash', 'acme://auth', { schemes: ['acme://auth/'] }, true],
+  ['an authority that begins alike', 'acme://auth.evil', { schemes: ['acme://auth'] }, false],
+  ['a scheme with path', 'acme://auth/magic', { schemes: ['acme://auth/magic'] }, true],
+  ['a scheme with another path', 'acme://auth/other', { schemes: ['acme://auth/magic'] }, false],
+  ['a scheme with a prefix', 'acme://auth/m/x', { schemes: ['acme://auth/m/*'] }, true],
+  ['dot segments under a scheme', 'acme://auth/m/../x', { schemes: ['acme://auth/m/*'] }, false],
+]
+
+for (const [name, raw, entries, allowed] of cases) {
+  test(`${name}: ${allowed ? 'allowed' : 'refused'}`, () => {
+    const difference = check(raw, entries)
+    assert.equal(difference === null, allowed, difference ?? 'was allowed')
+  })
+}
+
+test('a refusal names origin and path, never the query', () => {
+  const difference = check('https://b.test/x', { urls: ['https://a.test'] })
+  assert.match(difference ?? '', /https:\/\/b\.test.*\/x.*no allowed entry/)
+  assert.doesNotMatch(difference ?? '', /token/)
+})
+
+for (const entry of [
+  'a.test',
+  'https://',
+  'https://a.test?x',
+  'https://a.test#x',
+  'https://u@a.test',
+  'http://a.test',
+  'ftp://a.test',
+  'https://a.test/x*',
+  'https://a.*.test',
+  'https://*',
+  'https://*.com',
+  'https://*.co.uk',
+  'https://*.vercel.app',
+  'https://*.github.io',
+  'https://*.localhost',
+  'https://*.1.2.3.4',
+  'https://a.test/../x',
+  'https://a.test//x',
+  'https://a.test/%2e',
+  'https://a..test',
+  'https://a.test.',
+]) {
+  test(`the entry ${entry} is refused`, () => assert.equal(parseAllowedUrl(entry).ok, false))
+}
+
+for (const scheme of [
+  'http',
+  'https',
+  'javascript',
+  'data',
+  'file',
+  'intent',
+  'mailto',
+  'tel',
+  'sms',
+  'ws',
+  '1acme',
+  'ac me',
+  'acme://a?x',
+  'acme://a#x',
+  '',
+]) {
+  test(`the app scheme "${scheme}" is refused`, () => assert.equal(parseAppScheme(scheme).ok, false))
+}
+
+test('entries are kept in their normal form', () => {
+  assert.equal(must(parseAllowedUrl('HTTPS://A.Test:443/Auth')).text, 'https://a.test/Auth')
+  assert.equal(must(parseAllowedUrl('https://a.test/')).text, 'https://a.test')
+  assert.equal(must(parseAllowedUrl('https://*.a.com/x/*')).text, 'https://*.a.com/x/*')
+  assert.equal(must(parseAppScheme('ACME://')).text, 'acme')
+  assert.equal(must(parseAppScheme('acme://Auth/x')).text, 'acme://Auth/x')
+})

@@ -1,0 +1,136 @@
+/**
+ * The authentication link (spec 2.3 rules 1 and 2). Grammar, checked on the raw text, because
+ * WHATWG `URL` quietly repairs what must be refused (`https:\\evil`, tabs, `127.1`, `0x7f.1`):
+ *
+ *   link   = web / app            1 to 8192 characters of \x21-\x7e, none of \ " < >
+ *   web    = ("https" / "http") "://" host [":" port] [path] "?" query ["#" fragment]
+ *            http only where the host is exactly localhost or 127.0.0.1
+ *   app    = scheme ":" ["//" authority] [path] "?" query ["#" fragment]
+ *            the scheme is one of the app's
+ *   query  = "token=" 1*(any but "&" ";")       decodes as UTF-8, neither blank nor with controls
+ *
+ * Whether a well-formed link is allowed for the app is another question: `allowed-url.ts`.
+ */
+import { type Parsed, parsed } from '../parsed.ts'
+import type { Issue } from './rejection.ts'
+
+/** A link that satisfies rules 1 and 2. `href` is what the email carries. */
+export type AuthLink = {
+  readonly kind: 'web' | 'app'
+  /** As it was given: what a hosted link seals, to be read again. */
+  readonly raw: string
+  readonly href: string
+  /** Lower case, without the colon. */
+  readonly scheme: string
+  /** Host and port for the web, lower case, default port left out; the authority of an app link, or null. */
+  readonly authority: string | null
+  /** As it will be opened: dot segments of a web link are resolved. Never holds query or fragment. */
+  readonly path: string
+  /** As it was written; what prefix entries are judged by. */
+  readonly rawPath: string
+}
+
+const linkCharactersMax = 8192
+const shape = /^([a-z][a-z0-9+.-]*):(?:\/\/([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#.*)?$/is
+const webAuthority = /^(\[[0-9a-f:.]+\]|[^:@[\]\\]+)(?::(\d{1,5}))?$/i
+
+/** Reads a link; `appSchemes` are the schemes of the app's settings, in lower case. */
+export function parseAuthLink(raw: string, appSchemes: ReadonlySet<string>): Parsed<AuthLink> {
+  const characters = checkCharacters(raw)
+  if (characters !== null) return { ok: false, issues: [characters] }
+  const [, rawScheme, authority, path = '', query] = shape.exec(raw) ?? []
+  if (rawScheme === undefined) {
+    return {
+      ok: false,
+      issues: [issue('not_absolute', 'Give an absolute link that begins with its scheme, such as https://.')],
+    }
+  }
+  const scheme = rawScheme.toLowerCase()
+  const web = scheme === 'https' || scheme === 'http'
+  const place = web ? readWeb(raw, scheme, authority) : readApp(raw, scheme, { authority, path }, appSchemes)
+  const issues = [...(place.ok ? [] : place.issues), ...checkQuery(query)]
+  if (issues.length > 0 || !place.ok) return { ok: false, issues }
+  return parsed({ ...place.value, raw, rawPath: path })
+}
+
+const issue = (code: string, message: string): Issue => ({ field: 'url', code, message })
+
+type Place = Omit<AuthLink, 'raw' | 'rawPath'>
+
+function checkCharacters(raw: string): Issue | null {
+  if (raw.length > linkCharactersMax) return issue('too_long', `At most ${linkCharactersMax} characters.`)
+  if (!/^[\x21-\x7e]+$/.test(raw) || /[\\"<>]/.test(raw)) {
+    return issue(
+      'forbidden_character',
+      'Only printable ASCII without spaces, quotes, backslashes, < or >; percent-encode the rest.',
+    )
+  }
+  return null
+}
+
+// Spec 2.3 rule 1, for https and for the two local-development hosts.
+function readWeb(raw: string, scheme: string, authority: string | undefined): Parsed<Place> {
+  const refuse = (code: string, message: string): Parsed<Place> => ({
+    ok: false,
+    issues: [issue(code, message)],
+  })
+  if (authority?.includes('@')) return refuse('userinfo', 'Leave out user name and password before the host.')
+  const host = webAuthority.exec(authority ?? '')?.[1]?.toLowerCase()
+  if (host === undefined)
+    return refuse('malformed_host', 'After the scheme come two slashes, a host and perhaps a port.')
+  if (scheme === 'http' && host !== 'localhost' && host !== '127.0.0.1') {
+    return refuse('scheme_not_allowed', 'Use https; http is for the hosts localhost and 127.0.0.1 only.')
+  }
+  const url = URL.parse(escapeLoose(raw))
+  if (url === null || url.hostname !== host || /^\.|\.\.|\.$/.test(host)) {
+    return refuse(
+      'malformed_host',
+      'The host must be written plainly: no percent signs, odd numbers, empty labels or trailing dot.',
+    )
+  }
+  return parsed({ kind: 'web', href: url.href, scheme, authority: url.host, path: url.pathname })
+}
+
+function readApp(
+  raw: string,
+  scheme: string,
+  parts: { authority: string | undefined; path: string },
+  appSchemes: ReadonlySet<string>,
+): Parsed<Place> {
+  if (!appSchemes.has(scheme)) {
+    const message = 'The scheme must be https, or an app scheme that is configured for the app.'
+    return { ok: false, issues: [issue('scheme_not_allowed', message)] }
+  }
+  const authority = parts.authority ?? null
+  return parsed({ kind: 'app', href: escapeLoose(raw), scheme, authority, path: parts.path })
+}
+
+// `URL` leaves these five as they are in a query, and mail clients break links at them.
+const escapeLoose = (raw: string): string =>
+  raw.replace(/[|^{}`]/g, (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`)
+
+// Spec 2.3 rule 2: exactly one parameter, named `token`, with a value.
+function checkQuery(query: string | undefined): Issue[] {
+  if (query === undefined) return [issue('query_missing', 'Carry the token in the query: ?token=…')]
+  if (query === 'token=' || query === 'token')
+    return [issue('token_empty', 'The parameter token has no value.')]
+  const value = /^token=([^&;]+)$/.exec(query)?.[1]
+  if (value === undefined) {
+    return [
+      issue('query_not_exactly_token', 'The query must hold exactly one parameter, named token: ?token=…'),
+    ]
+  }
+  const decoded = decodeToken(value)
+  if (decoded === null) return [issue('token_undecodable', 'The token is not percent-encoded UTF-8.')]
+  if (decoded.trim() === '') return [issue('token_empty', 'The token is blank.')]
+  if (/\p{Cc}/u.test(decoded)) return [issue('token_with_controls', 'The token holds control characters.')]
+  return []
+}
+
+function decodeToken(value: string): string | null {
+  try {
+    return decodeURIComponent(value.replaceAll('+', ' '))
+  } catch {
+    return null
+  }
+}

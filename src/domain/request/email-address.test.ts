@@ -1,0 +1,80 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { readCorpus } from '../../../test/support/corpus.ts'
+import { type EmailAddress, foldMailbox, limitAddress, parseEmailAddress } from './email-address.ts'
+
+test('every address of the valid corpus is accepted in its normal form', () => {
+  for (const [raw, kept] of readCorpus('email-address.valid')) {
+    const address = parseEmailAddress(raw, 'to')
+    assert.ok(address.ok, `${raw}: ${JSON.stringify(address)}`)
+    assert.equal(address.value, kept ?? raw)
+  }
+})
+
+test('row 42: every address of the invalid corpus is refused for its reason', () => {
+  for (const [code, raw = ''] of readCorpus('email-address.invalid')) {
+    const address = parseEmailAddress(raw, 'to')
+    assert.ok(!address.ok, raw)
+    assert.deepEqual(
+      address.issues.map((issue) => issue.code),
+      [code],
+      raw,
+    )
+  }
+})
+
+test('the corpora hold at least 60 addresses', () => {
+  assert.ok(readCorpus('email-address.valid').length + readCorpus('email-address.invalid').length >= 60)
+})
+
+test('no input throws, and what is accepted is one mailbox that SMTP can carry', () => {
+  const part = fc.oneof(
+    fc.constantFrom(
+      'a',
+      '.',
+      '@',
+      'example.com',
+      'bücher.de',
+      '"',
+      ' ',
+      '<',
+      '\r\n',
+      '%61',
+      '/',
+      '+',
+      'xn--',
+      '例',
+    ),
+    fc.string({ unit: 'binary', maxLength: 3 }),
+  )
+  const near = fc.array(part, { maxLength: 8 }).map((parts) => parts.join(''))
+  const mailbox = fc.emailAddress()
+  let accepted = 0
+  fc.assert(
+    fc.property(fc.oneof(near, mailbox, fc.string({ unit: 'binary' })), (raw) => {
+      const address = parseEmailAddress(raw, 'to')
+      if (!address.ok) return
+      accepted += 1
+      assert.match(address.value, /^[\x21-\x7e]{3,254}$/)
+      assert.doesNotMatch(address.value, /[\s<>(),;:\\"[\]]/)
+      const [local = '', domain = '', ...more] = address.value.split('@')
+      assert.deepEqual(more, [])
+      assert.ok(local.length >= 1 && local.length <= 64)
+      assert.match(domain, /^[a-z0-9-]+(\.[a-z0-9-]+)+$/)
+      const again = parseEmailAddress(address.value, 'to')
+      assert.ok(again.ok && again.value === address.value, 'the normal form is its own normal form')
+    }),
+    { numRuns: 10_000 },
+  )
+  assert.ok(accepted > 1000, `only ${accepted} inputs were accepted`)
+})
+
+test('limits fold case, tags and the dots of Gmail', () => {
+  const fold = (text: string) => foldMailbox(text as EmailAddress)
+  assert.equal(limitAddress('Ada+x@example.com' as EmailAddress), 'ada+x@example.com')
+  assert.equal(fold('Ada+x+y@example.com'), 'ada@example.com')
+  assert.equal(fold('a.d.a+x@googlemail.com'), 'ada@gmail.com')
+  assert.equal(fold('a.d.a@example.com'), 'a.d.a@example.com')
+  assert.equal(fold('+x@example.com'), '+x@example.com')
+})

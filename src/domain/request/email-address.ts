@@ -1,0 +1,83 @@
+/**
+ * The recipient's address: one RFC 5321 mailbox, never trimmed, never a display form.
+ *
+ *   address    = local-part "@" domain            254 octets at most
+ *   local-part = ASCII dot-atom                   1 to 64 octets, no quoted form
+ *   domain     = label 1*("." label)              253 octets at most, as A-labels
+ *
+ * International domains are taken and kept as A-labels; an international local part is refused
+ * (it needs SMTPUTF8 all the way). The raw text is checked before `domainToASCII` sees it, since
+ * that function truncates at `/ # ? \` and decodes percent signs.
+ */
+import { domainToASCII } from 'node:url'
+import { type Parsed, parsed, refused } from '../parsed.ts'
+
+declare const brand: unique symbol
+
+/** A mailbox that may stand in an SMTP envelope. The local part's case is kept, the domain's is lower. */
+export type EmailAddress = string & { readonly [brand]: 'EmailAddress' }
+
+const addressOctetsMax = 254
+const domainOctetsMax = 253
+
+// C0 and C1 controls, white space, bidi controls (UAX #9) and what only other address forms use.
+const forbidden =
+  /[\u0000-\u0020\u007f-\u00a0\u061c\u1680\u2000-\u200f\u2028-\u202f\u205f-\u2069\u3000\ufeff<>(),;:\\"[\]]/u
+const dotAtom = /^[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+)*$/
+const rawDomain = /^[\p{L}\p{M}\p{N}.-]+$/u
+const asciiDomain = /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
+
+/** Reads a mailbox; `field` names the request's field in the issue. */
+export function parseEmailAddress(input: string, field: string): Parsed<EmailAddress> {
+  const refuse = (code: string, message: string) => refused({ field, code, message })
+  if (input.length > addressOctetsMax) {
+    return refuse('too_long', `At most ${addressOctetsMax} characters.`)
+  }
+  if (forbidden.test(input)) {
+    return refuse(
+      'forbidden_character',
+      'Give one bare address: no white space, controls, quotes, brackets, commas or name.',
+    )
+  }
+  const at = input.indexOf('@')
+  if (at < 1 || at !== input.lastIndexOf('@')) {
+    return refuse('not_an_address', 'Give one address of the form name@example.com.')
+  }
+  const local = input.slice(0, at)
+  if (local.length > 64 || !dotAtom.test(local)) {
+    return refuse(
+      'invalid_local_part',
+      'Before the @: 1 to 64 ASCII characters, no dot at either end, no two dots in a row.',
+    )
+  }
+  const domain = normaliseDomain(input.slice(at + 1))
+  if (domain === null || local.length + 1 + domain.length > addressOctetsMax) {
+    return refuse('invalid_domain', 'After the @: a domain name of two labels or more, such as example.com.')
+  }
+  return parsed(`${local}@${domain}` as EmailAddress)
+}
+
+function normaliseDomain(raw: string): string | null {
+  if (!rawDomain.test(raw)) return null
+  const ascii = domainToASCII(raw)
+  const lastLabel = ascii.slice(ascii.lastIndexOf('.') + 1)
+  const usable = ascii.length <= domainOctetsMax && asciiDomain.test(ascii) && !/^[0-9]+$/.test(lastLabel)
+  return usable ? ascii : null
+}
+
+/** The form under which limits count an address: lower case. Never used to deliver. */
+export const limitAddress = (address: EmailAddress): string => address.toLowerCase()
+
+/**
+ * The mailbox behind an address, for limits alone: `+tag` dropped, and at Gmail (under one name)
+ * the dots too, so that variants of one mailbox share a bucket.
+ */
+export function foldMailbox(address: EmailAddress): string {
+  const [local = '', domain = ''] = limitAddress(address).split('@')
+  const plus = local.indexOf('+')
+  const untagged = plus > 0 ? local.slice(0, plus) : local
+  if (domain !== 'gmail.com' && domain !== 'googlemail.com') return `${untagged}@${domain}`
+  return `${untagged.replaceAll('.', '') || untagged}@gmail.com`
+}
+
+export const domainOf = (address: EmailAddress): string => address.slice(address.lastIndexOf('@') + 1)

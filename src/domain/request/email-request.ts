@@ -1,0 +1,191 @@
+/**
+ * The request's body (spec 2.1, 2.2): bytes → `EmailRequest`, with every fault found listed. Types
+ * are never coerced, null means absent, unknown fields are ignored. The link stays raw text here:
+ * whether it is well formed depends on the app (`auth-link.ts`).
+ */
+import { isUtf8 } from 'node:buffer'
+import { hasControls } from '../controls.ts'
+import { type Parsed, parsed } from '../parsed.ts'
+import { type EmailAddress, parseEmailAddress } from './email-address.ts'
+import type { Issue } from './rejection.ts'
+import { parseTimestamp } from './timestamp.ts'
+
+export const emailTypes = [
+  'magic_link',
+  'email_verification',
+  'password_reset',
+  'organisation_invite',
+] as const
+export type EmailType = (typeof emailTypes)[number]
+
+type Common = { readonly to: EmailAddress; readonly url: string; readonly expiresAt: number }
+
+/** A request that keeps the rules of the body. `expiresAt` in milliseconds since 1970 UTC. */
+export type EmailRequest =
+  | (Common & { readonly type: Exclude<EmailType, 'organisation_invite'> })
+  | (Common & {
+      readonly type: 'organisation_invite'
+      readonly organisationName: string
+      readonly inviterName?: string
+    })
+
+/** What the HTTP layer knows of a body. `bytes` is null where more than `bodyBytesMax` came. */
+export type ReceivedBody = {
+  readonly contentType: string | undefined
+  readonly contentEncoding: string | undefined
+  readonly bytes: Uint8Array | null
+}
+
+export const bodyBytesMax = 16 * 1024
+const nestingMax = 8
+const nameMax = { organisationName: 100, inviterName: 254 }
+const aliases = { organisationName: 'org_name', inviterName: 'inviter_name' }
+
+type Fields = Record<string, unknown>
+
+/** The raw text of the link, where there is one: its rules are judged even if the rest is invalid. */
+export type ParsedBody = { readonly url: string | undefined; readonly request: Parsed<EmailRequest> }
+
+export function parseEmailRequest(body: ReceivedBody, nowMs: number): ParsedBody {
+  const fields = parseJsonObject(body)
+  if (!fields.ok) return { url: undefined, request: fields }
+  const own = (name: string) =>
+    Object.hasOwn(fields.value, name) ? (fields.value[name] ?? undefined) : undefined
+  const issues: Issue[] = []
+  const keep = <T>(result: Parsed<T>): T | undefined => {
+    if (result.ok) return result.value
+    issues.push(...result.issues)
+    return undefined
+  }
+  const text = (field: string) => keep(requiredText(field, own(field)))
+  const [rawTo, type, url, rawExpiry] = [
+    text('to'),
+    keep(parseType(own('type'))),
+    text('url'),
+    text('expiresAt'),
+  ]
+  const to = rawTo === undefined ? undefined : keep(parseEmailAddress(rawTo, 'to'))
+  const expiresAt = rawExpiry === undefined ? undefined : keep(parseExpiry(rawExpiry, nowMs))
+  const invites = type === 'organisation_invite'
+  const organisationName = keep(parseName('organisationName', own, invites))
+  const inviterName = keep(parseName('inviterName', own, invites))
+  if (invites && organisationName === '') issues.push(missing('organisationName'))
+  if (
+    issues.length > 0 ||
+    to === undefined ||
+    type === undefined ||
+    url === undefined ||
+    expiresAt === undefined
+  ) {
+    return { url, request: { ok: false, issues } }
+  }
+  if (type !== 'organisation_invite') return { url, request: parsed({ to, type, url, expiresAt }) }
+  const names = { organisationName: organisationName ?? '', ...(inviterName ? { inviterName } : {}) }
+  return { url, request: parsed({ to, type, url, expiresAt, ...names }) }
+}
+
+const bodyIssue = (code: string, message: string): Parsed<never> => ({
+  ok: false,
+  issues: [{ field: 'body', code, message }],
+})
+
+const contentTypeJson = /^application\/json[ \t]*(?:;[ \t]*charset[ \t]*=[ \t]*"?utf-8"?[ \t]*)?;?[ \t]*$/i
+
+function parseJsonObject({ contentType, contentEncoding, bytes }: ReceivedBody): Parsed<Fields> {
+  if (contentType !== undefined && !contentTypeJson.test(contentType)) {
+    return bodyIssue('content_type', 'Send application/json (in UTF-8) as Content-Type.')
+  }
+  if (contentEncoding !== undefined)
+    return bodyIssue('content_encoding', 'Send the body as it is, without Content-Encoding.')
+  if (bytes === null) return bodyIssue('body_too_large', `Send at most ${bodyBytesMax} bytes.`)
+  if (!isUtf8(bytes)) return bodyIssue('not_utf8', 'The body is not valid UTF-8.')
+  const value = parseJson(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8'))
+  if (value === undefined) return bodyIssue('not_json', 'The body is not valid JSON.')
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    return bodyIssue('not_an_object', 'The body must be one JSON object.')
+  }
+  if (nestedDeeper(value, nestingMax))
+    return bodyIssue('nested_too_deep', `At most ${nestingMax} levels of nesting.`)
+  return parsed(value as Fields)
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+const nestedDeeper = (value: unknown, levels: number): boolean =>
+  typeof value === 'object' &&
+  value !== null &&
+  (levels === 0 || Object.values(value).some((inner) => nestedDeeper(inner, levels - 1)))
+
+const missing = (field: string): Issue => ({
+  field,
+  code: 'required',
+  message: `Give ${field}; it is required.`,
+})
+const wrongType = (field: string): Issue => ({
+  field,
+  code: 'not_a_string',
+  message: `Give ${field} as a JSON string.`,
+})
+
+function requiredText(field: string, value: unknown): Parsed<string> {
+  if (value === undefined || value === '') return { ok: false, issues: [missing(field)] }
+  return typeof value === 'string' ? parsed(value) : { ok: false, issues: [wrongType(field)] }
+}
+
+function parseType(value: unknown): Parsed<EmailType> {
+  const text = requiredText('type', value)
+  if (!text.ok) return text
+  const known = emailTypes.find((type) => type === text.value)
+  if (known !== undefined) return parsed(known)
+  return {
+    ok: false,
+    issues: [{ field: 'type', code: 'unknown_type', message: `One of ${emailTypes.join(', ')}.` }],
+  }
+}
+
+function parseExpiry(raw: string, nowMs: number): Parsed<number> {
+  const moment = parseTimestamp(raw, 'expiresAt')
+  if (!moment.ok || moment.value > nowMs) return moment
+  const message = 'The link must expire in the future; check the clock of the sender.'
+  return { ok: false, issues: [{ field: 'expiresAt', code: 'in_the_past', message }] }
+}
+
+// Names are attackers' text (invitation spam): in an invitation they are bounded and plain.
+const unsafeInName = (name: string): boolean => hasControls(name) || name.includes('://')
+
+/** A name under either of its spellings (spec 2.1); '' where it is absent or blank. */
+function parseName(
+  field: keyof typeof aliases,
+  own: (name: string) => unknown,
+  invites: boolean,
+): Parsed<string> {
+  const refuse = (code: string, message: string): Parsed<never> => ({
+    ok: false,
+    issues: [{ field, code, message }],
+  })
+  const [value, alias] = [own(field), own(aliases[field])]
+  if ([value, alias].some((name) => name !== undefined && typeof name !== 'string')) {
+    return { ok: false, issues: [wrongType(field)] }
+  }
+  if (value !== undefined && alias !== undefined && value !== alias) {
+    return refuse('alias_conflict', `Give ${field} or ${aliases[field]}, or the same in both.`)
+  }
+  const name = (value ?? alias ?? '') as string
+  if (!invites) return parsed('')
+  if (!name.isWellFormed()) return refuse('lone_surrogate', 'The name is not valid Unicode.')
+  const normal = name.normalize('NFC')
+  if ([...normal].length > nameMax[field]) return refuse('too_long', `At most ${nameMax[field]} characters.`)
+  if (unsafeInName(normal)) {
+    return refuse(
+      'forbidden_character',
+      'A name holds no control characters, line breaks, text direction controls or "://".',
+    )
+  }
+  return parsed(normal.trim())
+}

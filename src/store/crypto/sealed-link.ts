@@ -1,0 +1,40 @@
+/**
+ * The sealed part of a hosted link: authenticated encryption of where it leads and when it ends,
+ * bound to one app, so that nobody can forge a page for an app and nothing needs storing. Each
+ * link has a key of its own, made from the ring's key, the app's id and a fresh salt.
+ *
+ *   text   = base64url(salt [12] sealed)
+ *   sealed = as `seal` makes it, of: end in seconds since 1970 (base 36) "." destination
+ *
+ * 100 characters of destination make some 210 of text.
+ */
+import { randomBytes } from 'node:crypto'
+import type { AppId } from '../../domain/id.ts'
+import { type KeyRing, seal, unseal } from './key-ring.ts'
+
+export type LinkTarget = { readonly destination: string; readonly expiresAt: number }
+
+const saltBytes = 12
+
+const contextOf = (appId: AppId, salt: Uint8Array): string =>
+  `hosted link ${appId} ${Buffer.from(salt.buffer, salt.byteOffset, salt.byteLength).toString('base64url')}`
+
+/** The end is rounded down to the second: a page never outlives its link. */
+export function sealLink(ring: KeyRing, appId: AppId, target: LinkTarget): string {
+  const salt = randomBytes(saltBytes)
+  const text = `${Math.floor(target.expiresAt / 1000).toString(36)}.${target.destination}`
+  return Buffer.concat([salt, seal(ring, contextOf(appId, salt), text)]).toString('base64url')
+}
+
+/** What was sealed for this app; null for anything else, whatever the reason. */
+export function openLink(ring: KeyRing, appId: AppId, sealed: string): LinkTarget | null {
+  const bytes = Buffer.from(sealed, 'base64url')
+  if (bytes.toString('base64url') !== sealed) return null // one text per link: no spare bits, no other alphabet
+  try {
+    const text = unseal(ring, contextOf(appId, bytes.subarray(0, saltBytes)), bytes.subarray(saltBytes))
+    const dot = text.indexOf('.')
+    return { destination: text.slice(dot + 1), expiresAt: Number.parseInt(text.slice(0, dot), 36) * 1000 }
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,82 @@
+/**
+ * Group commit: calls that arrive while a group is on its way wait and leave together as the next
+ * one, so that one durable commit serves many. A call with a deadline that has not left by then is
+ * taken back; one that has left may still take effect after its caller was told otherwise.
+ */
+import { StoreUnavailable } from '../store.ts'
+
+export type Settled = { readonly value: unknown } | { readonly error: Error }
+
+type Waiting<Call> = {
+  readonly call: Call
+  readonly settle: (result: Settled) => void
+}
+
+export class GroupedCalls<Call> {
+  readonly #run: (calls: Call[]) => Promise<Settled[]>
+  readonly #groupMax: number
+  readonly #inFlightMax: number
+  readonly #waiting = new Set<Waiting<Call>>()
+  #inFlight = 0
+  #scheduled = false
+
+  /** `run` settles every call of a group; `inFlightMax` groups may be under way at once. */
+  constructor(run: (calls: Call[]) => Promise<Settled[]>, bounds: { groupMax: number; inFlightMax: number }) {
+    this.#run = run
+    this.#groupMax = bounds.groupMax
+    this.#inFlightMax = bounds.inFlightMax
+  }
+
+  /** Rejects with `StoreUnavailable` where `deadlineMs` passes first. */
+  submit(call: Call, deadlineMs?: number): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      const settle = (result: Settled) => {
+        clearTimeout(timer)
+        if ('error' in result) reject(result.error)
+        else resolve(result.value)
+      }
+      const waiting: Waiting<Call> = { call, settle }
+      const abandon = () => {
+        this.#waiting.delete(waiting)
+        reject(new StoreUnavailable(`no answer within ${deadlineMs} ms`))
+      }
+      const timer = deadlineMs === undefined ? undefined : setTimeout(abandon, deadlineMs)
+      this.#waiting.add(waiting)
+      this.#schedule()
+    })
+  }
+
+  // One turn of the event loop gathers what came in with it.
+  #schedule(): void {
+    if (this.#scheduled || this.#inFlight >= this.#inFlightMax || this.#waiting.size === 0) return
+    this.#scheduled = true
+    setImmediate(() => {
+      this.#scheduled = false
+      void this.#send()
+    })
+  }
+
+  async #send(): Promise<void> {
+    const group = [...this.#waiting.values().take(this.#groupMax)]
+    for (const waiting of group) this.#waiting.delete(waiting)
+    if (group.length > 0) {
+      this.#inFlight += 1
+      this.#schedule()
+      const results = await this.#settleAll(group)
+      this.#inFlight -= 1
+      for (const [index, waiting] of group.entries()) {
+        waiting.settle(results[index] ?? { error: new Error('a call of a group was not answered') })
+      }
+    }
+    this.#schedule()
+  }
+
+  async #settleAll(group: Waiting<Call>[]): Promise<Settled[]> {
+    try {
+      return await this.#run(group.map((waiting) => waiting.call))
+    } catch (error) {
+      const failure = error instanceof Error ? error : new Error(String(error))
+      return group.map(() => ({ error: failure }))
+    }
+  }
+}

@@ -1,0 +1,148 @@
+/**
+ * How an email looks: one column of 16 px text on a card, built from presentation tables with
+ * inline styles, since mail clients know little else; a `<style>` block adds dark mode and small
+ * screens where it is understood. No image but the app's logo, no tracking, no rewritten link.
+ */
+import type { AppSettings } from '../../domain/app/app.ts'
+import { contrast, defaultAccent, textOn } from '../colour.ts'
+import { type Html, html, raw } from '../html.ts'
+import type { Strings } from '../locales/strings.ts'
+import { type Letter, type Paragraph, unlinkable } from './letter.ts'
+
+export type Frame = {
+  readonly letter: Letter
+  readonly strings: Strings
+  readonly app: AppSettings
+  readonly language: string
+  readonly url: string
+  /** The host of a hosted link, to be recognised; null where the link is the app's own. */
+  readonly host: string | null
+}
+
+const card = '#ffffff'
+const darkCard = '#1c1f24'
+const font = "-apple-system,BlinkMacSystemFont,'Segoe UI',Roboto,Helvetica,Arial,sans-serif"
+
+// [data-ogsc] is what Outlook.com puts on a page in its own dark mode.
+const style = `
+:root{color-scheme:light dark;supported-color-schemes:light dark}
+body{margin:0;padding:0;width:100%!important}
+a{text-decoration:underline}
+@media (max-width:480px){.card{padding:28px 20px!important}.page{padding:12px 8px!important}.button{width:100%!important}.button a{display:block!important}}
+@media (prefers-color-scheme:dark){
+.page{background:#111317!important}.card{background:${darkCard}!important;border-color:#343a43!important}
+.ink{color:#f1f3f5!important}.soft{color:#b4bcc8!important}.rule{border-color:#343a43!important}}
+[data-ogsc] .card{background:${darkCard}!important;border-color:#343a43!important}
+[data-ogsc] .ink{color:#f1f3f5!important}[data-ogsc] .soft{color:#b4bcc8!important}`
+
+// Keeps a client from filling the preview with what follows the preheader.
+// In lines and in ASCII, so that an English email needs no quoted-printable.
+const padding = raw(`\n${'&nbsp;&zwnj;'.repeat(15)}`.repeat(4))
+
+export function renderHtml(frame: Frame): string {
+  const { letter, app, strings } = frame
+  const ink = `margin:0 0 16px;font:400 16px/1.55 ${font};color:#1b1f24`
+  return html`<!doctype html>
+<html lang="${frame.language}" dir="${strings.direction}">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width,initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="supported-color-schemes" content="light dark">
+<meta name="format-detection" content="telephone=no,date=no,address=no,email=no,url=no">
+<title>${letter.subject}</title>
+<style>${raw(style)}</style>
+</head>
+<body>
+<div style="display:none;max-height:0;overflow:hidden;mso-hide:all">${letter.preheader}${padding}</div>
+<table role="presentation" width="100%" cellpadding="0" cellspacing="0" border="0">
+<tr><td class="page" align="center" style="padding:32px 16px;background:#f3f4f6">
+<table role="presentation" width="100%" cellpadding="0" cellspacing="0" border="0" style="max-width:520px">
+<tr><td class="card" style="padding:40px;background:${card};border:1px solid #e2e5ea;border-radius:12px">
+${sender(app)}
+<h1 class="ink" style="margin:0 0 16px;font:700 24px/1.3 ${font};color:#1b1f24">${letter.heading}</h1>
+${letter.paragraphs.map((paragraph) => html`<p class="ink" style="${ink}">${paragraphHtml(paragraph)}</p>\n`)}
+${button(frame)}
+${linkAndNotes(frame)}
+</td></tr>
+${footer(frame)}
+</table>
+</td></tr>
+</table>
+</body>
+</html>
+`.text
+}
+
+const small = (colour: string) => `margin:0 0 12px;font:400 14px/1.55 ${font};color:${colour}`
+
+function sender(app: AppSettings): Html {
+  const name = html`<p class="ink" style="margin:0 0 24px;font:600 16px/1.4 ${font};color:#1b1f24">${app.name}</p>`
+  const { logoUrl } = app.branding
+  if (logoUrl === undefined) return name
+  const image = 'display:block;max-height:40px;max-width:200px;border:0'
+  return html`<p style="margin:0 0 24px"><img src="${logoUrl}" alt="${app.name}" height="40" style="${image}"></p>`
+}
+
+function button({ app, letter, url }: Frame): Html {
+  const accent = app.branding.accentColour ?? defaultAccent
+  const ink = textOn(accent)
+  const faint = contrast(accent, card) < 1.5 || contrast(accent, darkCard) < 1.5
+  const border = faint ? '#8a929e' : accent
+  // Outlook pads the cell and ignores the link's padding; all others do the opposite.
+  const cell = `border-radius:8px;background:${accent};border:1px solid ${border};mso-padding-alt:14px 28px`
+  const link = `display:inline-block;padding:14px 28px;font:600 16px/1.25 ${font};color:${ink};text-decoration:none;border-radius:8px;text-align:center`
+  return html`<table role="presentation" class="button" cellpadding="0" cellspacing="0" border="0" style="margin:28px 0">
+<tr><td align="center" bgcolor="${accent}" style="${cell}">
+<a href="${url}" style="${link}">${letter.button}</a>
+</td></tr></table>`
+}
+
+function linkAndNotes({ letter, strings, url, host }: Frame): Html {
+  const [expires = '', ...notes] = letter.notes
+  const opens = host === null ? html`` : html`<br>${strings.opens} <bdi dir="ltr">${host}</bdi>`
+  const divider = 'margin:24px 0 20px;border:0;border-top:1px solid #e2e5ea'
+  const link = 'color:#4b5563;word-break:break-all;overflow-wrap:anywhere'
+  return html`<p class="ink" style="${small('#1b1f24')}">${expires}${opens}</p>
+<p class="soft" style="${small('#4b5563')}">${strings.linkHint}<br>
+<a class="soft" dir="ltr" href="${url}" style="${link}">${url}</a></p>
+<hr class="rule" style="${divider}">
+${notes.map((note) => html`<p class="soft" style="${small('#4b5563')}">${note}</p>\n`)}`
+}
+
+function footer({ app, strings }: Frame): Html {
+  const lines = [
+    ...(app.supportContact === undefined ? [] : [strings.support(app.supportContact)]),
+    ...(app.branding.addressLine === undefined ? [] : [app.branding.addressLine]),
+  ]
+  if (lines.length === 0) return html``
+  const line = `margin:0 0 4px;font:400 13px/1.5 ${font};color:#5b6472`
+  return html`<tr><td align="center" style="padding:20px 16px 0">
+${lines.map((text) => html`<p class="soft" style="${line}">${text}</p>\n`)}</td></tr>`
+}
+
+const paragraphHtml = (paragraph: Paragraph): Html[] =>
+  paragraph.map((piece) =>
+    typeof piece === 'string' ? html`${piece}` : html`\u201c<bdi>${unlinkable(piece.name)}</bdi>\u201d`,
+  )
+
+// U+2068 and U+2069 isolate a name's direction, as <bdi> does in HTML.
+const paragraphText = (paragraph: Paragraph): string =>
+  paragraph
+    .map((piece) => (typeof piece === 'string' ? piece : `"\u2068${unlinkable(piece.name)}\u2069"`))
+    .join('')
+
+export function renderText({ letter, strings, app, url, host }: Frame): string {
+  const [expires = '', ...notes] = letter.notes
+  const support = app.supportContact === undefined ? [] : [strings.support(app.supportContact)]
+  const lines = [
+    letter.heading,
+    ...letter.paragraphs.map(paragraphText),
+    `${letter.button}:\n${url}`,
+    host === null ? expires : `${expires}\n${strings.opens} ${host}`,
+    ...notes,
+    ...support,
+    ['--', app.name, app.branding.addressLine].filter((line) => line !== undefined).join('\n'),
+  ]
+  return `${lines.join('\n\n')}\n`
+}

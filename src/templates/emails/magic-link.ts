@@ -1,0 +1,8 @@
+/** Passwordless sign in (spec 2.2 `magic_link`). */
+import type { Letter } from './letter.ts'
+import type { LetterContext } from './render-email.ts'
+
+export function magicLink({ strings, app, expiry }: LetterContext): Letter {
+  const { ignore, ...words } = strings.magicLink(app.name)
+  return { ...words, notes: [strings.expires(expiry), ignore, strings.keepPrivate] }
+}

@@ -1,0 +1,8 @@
+/** A new password (spec 2.2 `password_reset`). */
+import type { Letter } from './letter.ts'
+import type { LetterContext } from './render-email.ts'
+
+export function passwordReset({ strings, app, expiry }: LetterContext): Letter {
+  const { ignore, ...words } = strings.passwordReset(app.name)
+  return { ...words, notes: [strings.expires(expiry), ignore, strings.keepPrivate] }
+}

@@ -1,0 +1,154 @@
+/**
+ * The hosted page: the app's name, where the button leads, and the button. No script; one inline
+ * style, allowed by its hash; the app's own logo the only thing loaded. For an app scheme the
+ * button is a plain link; for https it is a form, so that whoever follows every link opens nothing.
+ */
+import { createHash } from 'node:crypto'
+import type { AppSettings } from '../../domain/app/app.ts'
+import type { AuthLink } from '../../domain/request/auth-link.ts'
+import { defaultAccent, textOn } from '../colour.ts'
+import type { Voice } from '../emails/render-email.ts'
+import { type Html, html, raw } from '../html.ts'
+import type { Strings } from '../locales/strings.ts'
+
+const styleOf = (
+  accent: string,
+): string => `:root{color-scheme:light dark;--ink:#1b1f24;--soft:#4b5563;--back:#f3f4f6;--card:#fff;--line:#e2e5ea}
+@media (prefers-color-scheme:dark){:root{--ink:#f1f3f5;--soft:#b4bcc8;--back:#111317;--card:#1c1f24;--line:#343a43}}
+*{box-sizing:border-box}
+body{margin:0;background:var(--back);color:var(--ink);font:16px/1.55 system-ui,-apple-system,'Segoe UI',Roboto,sans-serif}
+main{max-width:480px;margin:0 auto;padding:32px 16px}
+section{background:var(--card);border:1px solid var(--line);border-radius:12px;padding:32px 24px}
+img{display:block;max-height:40px;max-width:200px;margin:0 0 24px}
+.name{font-weight:600;margin:0 0 24px}
+h1{font-size:24px;line-height:1.3;margin:0 0 16px;overflow-wrap:anywhere}
+p{margin:0 0 16px}
+.button{display:block;width:100%;margin:24px 0;padding:14px 20px;border:1px solid #8a929e;border-radius:8px;background:${accent};color:${textOn(accent)};font:inherit;font-weight:600;text-align:center;text-decoration:none;cursor:pointer}
+.button:focus-visible,a:focus-visible{outline:3px solid #60a5fa;outline-offset:3px}
+.soft{color:var(--soft);font-size:14px}
+.place{direction:ltr;unicode-bidi:isolate;overflow-wrap:anywhere}
+a{color:inherit}
+section>:last-child{margin-bottom:0}`
+
+/** A page and the policy it needs: nothing runs, nothing is loaded but the app's own logo. */
+export type Page = { readonly body: string; readonly policy: string }
+
+type Needs = { readonly image?: string; readonly formTo?: string }
+
+const policyOf = (style: string, needs: Needs): string =>
+  [
+    "default-src 'none'",
+    `style-src 'sha256-${createHash('sha256').update(style).digest('base64')}'`,
+    ...(needs.image === undefined ? [] : [`img-src ${needs.image}`]),
+    // Browsers hold the redirect that answers a form to this too.
+    `form-action ${needs.formTo === undefined ? "'none'" : `'self' ${needs.formTo}`}`,
+    "base-uri 'none'",
+    "frame-ancestors 'none'",
+  ].join('; ')
+
+type Draft = Voice & { title: string; body: Html; accent?: string; needs?: Needs }
+
+function page({ strings, language, title, body, accent = defaultAccent, needs = {} }: Draft): Page {
+  const style = styleOf(accent)
+  const text = html`<!doctype html>
+<html lang="${language}" dir="${strings.direction}">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width,initial-scale=1">
+<meta name="robots" content="noindex">
+<title>${title}</title>
+<style>${raw(style)}</style>
+</head>
+<body><main><section>
+${body}
+</section></main></body>
+</html>
+`.text
+  return { body: text, policy: policyOf(style, needs) }
+}
+
+export type Opening = Voice & {
+  readonly app: AppSettings
+  readonly destination: AuthLink
+  /** What a person can recognise: an origin, or an app's scheme. */
+  readonly place: string
+}
+
+export function openPage(opening: Opening): Page {
+  const { app, destination, strings, place } = opening
+  const words = strings.hostedPage
+  const { logoUrl, accentColour } = app.branding
+  const label = words.open(app.name)
+  const toApp = destination.kind === 'app'
+  const button = toApp
+    ? html`<a class="button" href="${destination.href}">${label}</a>`
+    : html`<form method="post"><button class="button" type="submit">${label}</button></form>`
+  const body = html`${sender(app)}
+<h1>${words.heading(app.name)}</h1>
+<p>${words.intro}</p>
+${button}
+<p class="soft">${words.leadsTo} <bdi class="place">${place}</bdi></p>
+${toApp ? appMissing(app, strings) : html``}`
+  const needs: Needs = {
+    ...(logoUrl === undefined ? {} : { image: sourceOf(logoUrl) }),
+    ...(toApp ? {} : { formTo: place }),
+  }
+  return page({
+    ...opening,
+    title: words.heading(app.name),
+    body,
+    needs,
+    ...(accentColour && { accent: accentColour }),
+  })
+}
+
+/** A policy's source for one image: `;` and `,` would end it. */
+const sourceOf = (url: string): string =>
+  url
+    .replace(/[?#].*$/, '')
+    .replaceAll(';', '%3B')
+    .replaceAll(',', '%2C')
+
+function sender(app: AppSettings): Html {
+  const { logoUrl } = app.branding
+  if (logoUrl === undefined) return html`<p class="name">${app.name}</p>`
+  return html`<img src="${logoUrl}" alt="${app.name}" height="40" referrerpolicy="no-referrer">`
+}
+
+function appMissing(app: AppSettings, { hostedPage: words }: Strings): Html {
+  const { fallbackUrl } = app
+  const fallback =
+    fallbackUrl === undefined
+      ? html``
+      : html` <a href="${fallbackUrl}" rel="noreferrer nofollow">${words.fallback}</a>`
+  return html`<p class="soft">${words.appMissing(app.name)}${fallback}</p>`
+}
+
+/** An expired link: the app is known, so it is named. */
+export function expiredPage(voice: Voice, app: AppSettings): Page {
+  const words = voice.strings.hostedPage
+  const body = html`<p class="name">${app.name}</p>
+<h1>${words.expiredHeading}</h1>
+<p>${words.expiredAdvice(app.name)}</p>`
+  return page({ ...voice, title: words.expiredHeading, body })
+}
+
+/** For everything else that is no link of ours: the same, whatever the reason. */
+export const unknownPage = (voice: Voice): Page => {
+  const { unknownHeading, unknownAdvice } = voice.strings.hostedPage
+  return plainPage(voice, unknownHeading, unknownAdvice)
+}
+
+/** While the store does not answer. */
+export const unavailablePage = (voice: Voice): Page => {
+  const { unavailableHeading, unavailableAdvice } = voice.strings.hostedPage
+  return plainPage(voice, unavailableHeading, unavailableAdvice)
+}
+
+const plainPage = (voice: Voice, title: string, advice: string): Page =>
+  page({
+    ...voice,
+    title,
+    body: html`<h1>${title}</h1>
+<p>${advice}</p>`,
+  })
