@@ -80,7 +80,7 @@ async function measureClaims(store: Store): Promise<number> {
   const times: number[] = []
   for (let n = 0; n < claims; n++) {
     const begunMs = performance.now()
-    const { claims: held } = await store.claimDue({ max: claimed, perApp: claimed, inHand: [] })
+    const { claims: held } = await store.claimDue({ max: claimed, perApp: claimed, leases: [] })
     times.push(performance.now() - begunMs)
     if (held.length === 0) return Number.NaN
     await deliverAll(store, held)

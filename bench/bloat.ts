@@ -83,7 +83,7 @@ async function pass(store: Store, howMany: number, enqueue: () => Promise<void>)
   const work = (async () => {
     while (state.finished < howMany) {
       const begunMs = performance.now()
-      const { claims } = await store.claimDue({ max: 64, perApp: 64, inHand: [] })
+      const { claims } = await store.claimDue({ max: 64, perApp: 64, leases: [] })
       if (claims.length > 0) times.push(performance.now() - begunMs)
       await deliverAll(store, claims)
       state.finished += claims.length

@@ -106,7 +106,7 @@ export type Engine = (typeof engines)[number]
 /** Opens the store of an environment in this process, for as long as `work` takes. */
 export async function useStore<T>(env: Variables, work: (store: Store) => Promise<T>): Promise<T> {
   const store = await openStore(parseConfig(env, 'command'), {
-    onRuin: (error) => {
+    onFatal: (error) => {
       throw error
     },
   })

@@ -27,7 +27,7 @@ export async function run(scope: Scope): Promise<void> {
       const times: number[] = []
       for (let left = step; left > 0; ) {
         const begunMs = performance.now()
-        const { claims } = await store.claimDue({ max: claimed, perApp: claimed, inHand: [] })
+        const { claims } = await store.claimDue({ max: claimed, perApp: claimed, leases: [] })
         times.push(performance.now() - begunMs)
         left -= claims.length
         await deliverAll(store, claims)

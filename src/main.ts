@@ -22,7 +22,7 @@ function environment(): Record<string, string | undefined> {
   return { ...parseEnv(readFileSync(file, 'utf8')), ...process.env }
 }
 
-const onRuin = (error: Error) => {
+const onFatal = (error: Error) => {
   console.error(
     `postern: the database or its disk failed; stopping before more harm is done: ${error.message}`,
   )
@@ -45,7 +45,7 @@ process.exitCode = await runCli(argv, {
   env: environment(),
   output: { json, out: (text) => console.log(text), err: (text) => console.error(text) },
   parseConfig,
-  openStore: (config) => openOwnStore(config, { onRuin }),
-  startService: (config) => startService(config, { onRuin }),
+  openStore: (config) => openOwnStore(config, { onFatal }),
+  startService: (config) => startService(config, { onFatal }),
   untilStopped: () => stopped,
 })

@@ -100,7 +100,7 @@ async function remove(deps: CliDeps, store: Store, id: string): Promise<void> {
   const total = waiting.reduce((sum, { count }) => sum + count, 0)
   if (total > 5000) deps.output.err(`cancelling ${total} queued emails…`)
   await store.deleteApp(app.id)
-  while ((await store.cancelMail(app.id)) > 0);
+  while ((await store.cancelDeletedAppMail(app.id)) > 0);
   print(
     deps.output,
     { id: app.id, slug: app.slug, deleted: true, cancelled: total },

@@ -9,12 +9,12 @@ import type { FastifyInstance } from 'fastify'
 import { type Logger, pino } from 'pino'
 import type { RunningService } from '../cli/context.ts'
 import type { Config } from '../config/parse-config.ts'
-import { startSweeper } from '../delivery/maintenance.ts'
+import { startMaintenance } from '../delivery/maintenance.ts'
 import { CaptureRelay } from '../delivery/relay/capture-relay.ts'
 import type { Relay } from '../delivery/relay/relay.ts'
 import { SmtpRelay } from '../delivery/relay/smtp/smtp-relay.ts'
 import { Worker } from '../delivery/worker/worker.ts'
-import { SenderCache } from '../intake/accept-email.ts'
+import { AppPolicyCache } from '../intake/accept-email.ts'
 import { type Metrics, newMetrics } from '../observe/metrics.ts'
 import { sealLink } from '../store/crypto/sealed-link.ts'
 import { openPostgresStore } from '../store/postgres/postgres-store.ts'
@@ -23,7 +23,7 @@ import { openSqliteStore } from '../store/sqlite/sqlite-store.ts'
 import type { Store } from '../store/store.ts'
 import { newApiListener } from '../web/api/api-listener.ts'
 import { type ListenAddress, listen } from '../web/http/listener.ts'
-import { newConsoleListener } from '../web/inbox/inbox-listener.ts'
+import { newInboxListener } from '../web/inbox/inbox-listener.ts'
 import { newLinksListener } from '../web/links/links-listener.ts'
 import { newOpsListener } from '../web/ops/ops-listener.ts'
 
@@ -31,7 +31,7 @@ export type Service = RunningService
 
 export type ServiceOptions = {
   /** The store is ruined: end the process without another write. */
-  readonly onRuin: (error: Error) => void
+  readonly onFatal: (error: Error) => void
   readonly random?: () => number
   readonly clock?: ClockOffset
   readonly log?: Logger
@@ -48,10 +48,10 @@ const newLog = (level: string): Logger =>
 /** Opens the configured store, migrating it where needed. */
 export const openStore = (
   config: Config,
-  options: Pick<ServiceOptions, 'onRuin' | 'clock'>,
+  options: Pick<ServiceOptions, 'onFatal' | 'clock'>,
 ): Promise<Store> =>
   config.database.engine === 'sqlite'
-    ? openSqliteStore({ ...common(config, options), path: config.database.path, onRuin: options.onRuin })
+    ? openSqliteStore({ ...common(config, options), path: config.database.path, onFatal: options.onFatal })
     : openPostgresStore({
         ...common(config, options),
         address: config.database,
@@ -70,7 +70,7 @@ class OwnerMismatch extends Error {
 }
 
 /** The store for a command beside the service. */
-export async function openOwnStore(config: Config, options: Pick<ServiceOptions, 'onRuin'>): Promise<Store> {
+export async function openOwnStore(config: Config, options: Pick<ServiceOptions, 'onFatal'>): Promise<Store> {
   if (config.database.engine !== 'sqlite') return openStore(config, options)
   const owner = statSync(config.database.path, { throwIfNoEntry: false })?.uid
   const user = process.getuid?.()
@@ -135,7 +135,7 @@ export async function startService(config: Config, options: ServiceOptions): Pro
     const inbox =
       config.console === null || delivery?.captured === undefined
         ? undefined
-        : await start(newConsoleListener({ ...shared, captured: delivery.captured }), config.console)
+        : await start(newInboxListener({ ...shared, captured: delivery.captured }), config.console)
     delivery?.worker.start()
     return {
       urls: { ops, ...(api && { api }), ...(links && { links }), ...(inbox && { console: inbox }) },
@@ -159,7 +159,7 @@ type Delivery = {
 function composeApi(shared: Shared, delivery: Delivery | null): FastifyInstance {
   return newApiListener({
     ...shared,
-    senders: new SenderCache(),
+    senders: new AppPolicyCache(),
     links: {
       baseUrl: shared.config.linksBaseUrl,
       seal: (appId, target) => sealLink(shared.config.ring, appId, target),
@@ -198,7 +198,7 @@ function composeDelivery(shared: Shared): Delivery {
     },
   })
   store.onQueued(() => worker.wake())
-  const stopSweeper = startSweeper(store, onTrouble)
+  const stopSweeper = startMaintenance(store, onTrouble)
   return {
     worker,
     captured,

@@ -7,22 +7,7 @@
  * Several hosts are one cluster, of which the writable server is used. TLS with a verified
  * certificate is the default for every host but loopback and socket folders.
  */
-
-export type DatabaseHost = { readonly host: string; readonly port: number }
-
-export type PostgresAddress = {
-  readonly engine: 'postgres'
-  /** A host that begins with a slash is the folder of a Unix socket. */
-  readonly hosts: readonly DatabaseHost[]
-  readonly user: string
-  readonly password: string
-  readonly database: string
-  readonly schema: string
-  /** Null: no TLS. `ca` is the path of a file of authorities; null takes those Node trusts. */
-  readonly tls: { readonly ca: string | null } | null
-}
-
-export type DatabaseAddress = { readonly engine: 'sqlite'; readonly path: string } | PostgresAddress
+import type { DatabaseAddress, DatabaseHost, PostgresAddress } from '../store/database-address.ts'
 
 const options = ['host', 'schema', 'sslmode', 'sslrootcert', 'target_session_attrs']
 const local = /^(localhost|127(?:\.\d+){3}|::1|\/.*)$/

@@ -37,7 +37,7 @@ export async function deliver(deps: DeliverDeps, attempt: Attempt): Promise<Deli
   if (performance.now() >= deadlineMs) return { kind: 'expired' }
   if (claim.ageMs >= retryForMs) return exhausted('-', 'no attempt was possible for 48 hours')
   const message = prepare(attempt, deadlineMs)
-  const clearance = { deadlineMs, isHeld: () => performance.now() < attempt.leasedUntilMs }
+  const clearance = { deadlineMs, isLeaseValid: () => performance.now() < attempt.leasedUntilMs }
   let unavailable = 'no relay is available'
   for (const relay of deps.relays) {
     if (relay.free() <= 0) continue
@@ -52,11 +52,11 @@ export async function deliver(deps: DeliverDeps, attempt: Attempt): Promise<Deli
     if (outcome.kind !== 'unattempted' || submission.kind === 'stopped') return outcome
     unavailable = outcome.reply
   }
-  const reopensInMs = Math.min(...deps.relays.map((relay) => relay.reopensInMs()))
+  const probeInMs = Math.min(...deps.relays.map((relay) => relay.probeInMs()))
   return {
     kind: 'unattempted',
     reply: unavailable,
-    waitMs: Math.max(unavailableWaitMs, Math.ceil(reopensInMs)),
+    waitMs: Math.max(unavailableWaitMs, Math.ceil(probeInMs)),
   }
 }
 

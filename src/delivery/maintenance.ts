@@ -4,14 +4,14 @@ import { type Store, StoreUnavailable } from '../store/store.ts'
 const everyMs = 1000
 const nextStepMs = 20
 
-export function startSweeper(
-  store: Pick<Store, 'sweep'>,
+export function startMaintenance(
+  store: Pick<Store, 'maintain'>,
   onTrouble: (message: string, error: unknown) => void,
 ): () => void {
   let timer: NodeJS.Timeout
   let stopped = false
   const step = async () => {
-    const more = await store.sweep().catch((error: unknown) => {
+    const more = await store.maintain().catch((error: unknown) => {
       if (!(error instanceof StoreUnavailable)) onTrouble('upkeep of the store failed: a bug', error)
       return false
     })

@@ -20,7 +20,7 @@ import {
 
 export type AcceptDeps = {
   readonly store: Pick<Store, 'enqueue' | 'now'>
-  readonly senders: SenderCache
+  readonly senders: AppPolicyCache
   readonly links: LinkHost
   /** A committed email is waiting: wake a worker. */
   readonly onQueued: () => void
@@ -116,7 +116,7 @@ function answerTo(
 }
 
 /** The senders seen last, by key; bounded, and only ever filled by the store's own answers. */
-export class SenderCache {
+export class AppPolicyCache {
   readonly #senders = new Map<KeyHash, Sender>()
   readonly #max: number
 

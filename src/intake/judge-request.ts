@@ -5,7 +5,7 @@
  */
 
 import { checkLinkAllowed } from '../domain/app/allowed-url.ts'
-import { type App, type SendPolicy, sendPolicy } from '../domain/app/app.ts'
+import { type App, type AppPolicy, appPolicy } from '../domain/app/app.ts'
 import { chooseHostedLink } from '../domain/app/hosted-link.ts'
 import { type AppId, newId } from '../domain/id.ts'
 import { type AuthLink, parseAuthLink } from '../domain/request/auth-link.ts'
@@ -23,12 +23,12 @@ export type IncomingRequest = {
 }
 
 /** An app as requests are judged by it, with its settings parsed once per version. */
-export type Sender = { readonly appId: AppId; readonly version: number; readonly policy: SendPolicy }
+export type Sender = { readonly appId: AppId; readonly version: number; readonly policy: AppPolicy }
 
 export const toSender = (app: App): Sender => ({
   appId: app.id,
   version: app.version,
-  policy: sendPolicy(app),
+  policy: appPolicy(app),
 })
 
 /** The service's side of hosted links; no base URL means that it has none. */
@@ -41,9 +41,9 @@ export type Judgement = { readonly admit: NewEmail } | { readonly reject: Reject
 
 const idempotencyKeyShape = /^[\x21-\x7e]{1,255}$/
 
-export type Bench = { readonly sender: Sender; readonly links: LinkHost; readonly nowMs: number }
+export type JudgeContext = { readonly sender: Sender; readonly links: LinkHost; readonly nowMs: number }
 
-export function judgeRequest(request: IncomingRequest, bench: Bench): Judgement {
+export function judgeRequest(request: IncomingRequest, bench: JudgeContext): Judgement {
   const { policy } = bench.sender
   const body = parseEmailRequest(request.body, bench.nowMs)
   const link = body.url === undefined ? null : parseAuthLink(body.url, policy.schemes)
@@ -78,7 +78,7 @@ export function checkIdempotencyKey(key: string | undefined): Issue[] {
 
 type Accepted = { request: EmailRequest; link: AuthLink; hosted: AuthLink | null }
 
-function toNewEmail(bench: Bench, { request, link, hosted }: Accepted): NewEmail {
+function toNewEmail(bench: JudgeContext, { request, link, hosted }: Accepted): NewEmail {
   const { to, type, expiresAt } = request
   const names = type === 'organisation_invite' ? namesOf(request) : {}
   const carried =
@@ -98,7 +98,7 @@ const namesOf = ({
 }: Extract<EmailRequest, { type: 'organisation_invite' }>) =>
   inviterName === undefined ? { organisationName } : { organisationName, inviterName }
 
-function hostedUrl({ sender, links }: Bench, destination: AuthLink, expiresAt: number): string {
+function hostedUrl({ sender, links }: JudgeContext, destination: AuthLink, expiresAt: number): string {
   const sealed = links.seal(sender.appId, { destination: destination.raw, expiresAt })
   return `${links.baseUrl?.replace(/\/$/, '')}/${sender.policy.slug}/${sealed}`
 }

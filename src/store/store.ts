@@ -49,7 +49,7 @@ export type ClaimRequest = {
   /** No app holds more emails in one worker than this. */
   readonly perApp: number
   /** What this worker holds already: kept for it, and counted to its apps. */
-  readonly inHand: readonly (Hold & { readonly appId: AppId })[]
+  readonly leases: readonly (Lease & { readonly appId: AppId })[]
 }
 
 /** One email leased to a worker. The outcome counts only while `fence` is the email's current one. */
@@ -78,7 +78,7 @@ export type Claimed = {
 }
 
 /** A lease, by the fence it was given with. */
-export type Hold = { readonly emailId: EmailId; readonly fence: number }
+export type Lease = { readonly emailId: EmailId; readonly fence: number }
 
 /** How long a claim stays the worker's without a renewal. */
 export const leaseMs = 60_000
@@ -135,21 +135,21 @@ export interface Store {
   enqueue(request: EnqueueRequest): Promise<EnqueueResult>
   claimDue(request: ClaimRequest): Promise<Claimed>
   /** Holds that were lost meanwhile. */
-  renewLeases(holds: readonly Hold[]): Promise<readonly EmailId[]>
+  renewLeases(leases: readonly Lease[]): Promise<readonly EmailId[]>
   /** False where the lease was lost: the outcome was not recorded. */
-  recordOutcome(hold: Hold, outcome: DeliveryOutcome): Promise<boolean>
+  recordOutcome(hold: Lease, outcome: DeliveryOutcome): Promise<boolean>
   /** One bounded step of upkeep (retention, cancellations, stale buckets); true while there is more. */
-  sweep(): Promise<boolean>
+  maintain(): Promise<boolean>
   /** Calls back when another process has queued something; not every time, and not at once. */
   onQueued(listener: () => void): void
 
   /** Null where the slug is taken. */
   createApp(slug: string, settings: AppSettings): Promise<App | null>
   updateApp(id: AppId, change: { settings?: AppSettings; status?: AppStatus }): Promise<App | null>
-  /** Ends the app at once; its mail is cancelled by `cancelMail` or `sweep`. False where there is no such app. */
+  /** Ends the app at once; its mail is cancelled by `cancelDeletedAppMail` or `sweep`. False where there is no such app. */
   deleteApp(id: AppId): Promise<boolean>
   /** Cancels and wipes one step of a deleted app's queued mail; how many, 0 when none is left. */
-  cancelMail(id: AppId): Promise<number>
+  cancelDeletedAppMail(id: AppId): Promise<number>
   findApp(idOrSlug: string): Promise<App | null>
   listApps(): Promise<readonly App[]>
 

@@ -109,7 +109,7 @@ async function claim(world: World, worker: number): Promise<void> {
   const now = store.now()
   // A worker that forgot what it holds is one that was paused, or began anew under the same name.
   const inHand = world.random() < 0.5 ? [] : (world.held[worker] ?? [])
-  const { claims } = await store.claimDue({ max: 5, perApp: 50, inHand })
+  const { claims } = await store.claimDue({ max: 5, perApp: 50, leases: inHand })
   for (const { emailId, fence } of inHand) {
     const email = world.known.get(emailId)
     if (email?.fence !== fence || email.lapsed) continue
@@ -225,7 +225,7 @@ async function step(world: World): Promise<void> {
   else if (choice < 0.84) await recordOutcome(world, worker)
   else if (choice < 0.88) await operate(world)
   else if (choice < 0.94) jump(world)
-  else if (choice < 0.97) await storeOf(world).sweep()
+  else if (choice < 0.97) await storeOf(world).maintain()
   else await crash(world)
 }
 
@@ -239,7 +239,7 @@ async function settle(t: TestContext, world: World): Promise<void> {
     while ((world.held[0]?.length ?? 0) > 0) await recordOutcome(world, 0)
     world.subject.advance(600_000)
     world.latest = Math.max(world.latest, store.now())
-    while (await store.sweep());
+    while (await store.maintain());
   }
   const ends: Record<string, number> = {}
   for (const [id, email] of world.known) {

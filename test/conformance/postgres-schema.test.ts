@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import pg from 'pg'
-import type { DeliveryOutcome, TerminalState } from '../../src/domain/delivery/outcome.ts'
+import type { DeliveryOutcome, FinalState } from '../../src/domain/delivery/outcome.ts'
 import { newSecretKey } from '../../src/store/crypto/key-ring.ts'
 import { openPostgresStore } from '../../src/store/postgres/postgres-store.ts'
 import { migrationSteps } from '../../src/store/shared/migrations.ts'
@@ -79,7 +79,7 @@ const outcomes: Record<'delivered' | 'failed' | 'expired', DeliveryOutcome> = {
   expired: { kind: 'expired' },
 }
 
-for (const state of ['delivered', 'failed', 'expired', 'cancelled'] satisfies TerminalState[]) {
+for (const state of ['delivered', 'failed', 'expired', 'cancelled'] satisfies FinalState[]) {
   test(`an email that is ${state} leaves no content in the tables, sealed or not`, async (t) => {
     const url = await postgresUrl(t)
     const service = await startTestService(t, { roles: new Set(['api'] as const), database: databaseAt(url) })
@@ -109,7 +109,7 @@ for (const state of ['delivered', 'failed', 'expired', 'cancelled'] satisfies Te
     assert.ok(email)
     if (state === 'cancelled') await service.store.cancelEmail(email.id)
     else {
-      const [claim] = (await service.store.claimDue({ max: 1, perApp: 1, inHand: [] })).claims
+      const [claim] = (await service.store.claimDue({ max: 1, perApp: 1, leases: [] })).claims
       assert.ok(claim)
       await service.store.recordOutcome(claim, outcomes[state])
     }

@@ -28,7 +28,7 @@ export function queue(it: It): void {
       const result = await store.enqueue(request(store, sender, { to: `n${i}@x.org` }))
       if (result.kind === 'queued') ids.push(result.emailId)
     }
-    const { claims, apps } = await store.claimDue({ max: 3, perApp: 10, inHand: [] })
+    const { claims, apps } = await store.claimDue({ max: 3, perApp: 10, leases: [] })
     assert.deepEqual(
       claims.map((held) => held.emailId),
       ids.slice(0, 3),
@@ -207,7 +207,7 @@ export function leases(it: It): void {
     assert.ok(held)
     for (const jump of [2 * leaseMs, -day, day]) {
       advance(jump)
-      assert.deepEqual((await store.claimDue({ max: 9, perApp: 9, inHand: [held] })).claims, [])
+      assert.deepEqual((await store.claimDue({ max: 9, perApp: 9, leases: [held] })).claims, [])
     }
     assert.equal(await store.recordOutcome(held, delivered), true)
   })
@@ -280,7 +280,7 @@ export function leases(it: It): void {
     await store.enqueue(request(store, sender, { lifeMs: day }))
     advance(leaseMs)
     const inHand = [{ emailId: newId('em', 0), fence: 1, appId: sender.app.id }]
-    const busy = await store.claimDue({ max: 10, perApp: 10, inHand })
+    const busy = await store.claimDue({ max: 10, perApp: 10, leases: inHand })
     assert.equal(busy.suspects, true)
     assert.ok(busy.claims.every((held) => held.emailId !== poison.emailId && !held.alone))
     const alone = await claim(store)
@@ -323,7 +323,7 @@ export function fairness(it: It): void {
     const { claims } = await store.claimDue({
       max: 10,
       perApp: 4,
-      inHand: [{ emailId: newId('em', 0), fence: 1, appId: sender.app.id }],
+      leases: [{ emailId: newId('em', 0), fence: 1, appId: sender.app.id }],
     })
     assert.equal(claims.length, 3)
   })
@@ -342,11 +342,11 @@ export function fairness(it: It): void {
     await store.recordOutcome(held, deferred(1000))
     await store.updateApp(sender.app.id, { status: 'disabled' })
     advance(7 * day - 1000)
-    while (await store.sweep());
+    while (await store.maintain());
     assert.deepEqual(await claim(store), [])
     assert.equal((await store.queueGauge()).depth, 1)
     advance(2000)
-    while (await store.sweep());
+    while (await store.maintain());
     assert.equal(result.kind === 'queued' && (await store.findEmail(result.emailId))?.state, 'cancelled')
   })
 
@@ -366,7 +366,7 @@ export function fairness(it: It): void {
   it('only mail of an app that is gone is cancelled', async (_t, { store }) => {
     const sender = await newSender(store, 'a')
     await store.enqueue(request(store, sender))
-    assert.equal(await store.cancelMail(sender.app.id), 0)
+    assert.equal(await store.cancelDeletedAppMail(sender.app.id), 0)
     assert.equal((await store.queueGauge()).depth, 1)
   })
 
@@ -383,7 +383,7 @@ export function fairness(it: It): void {
     const [held] = await claim(store, 1)
     assert.ok(held)
     await store.deleteApp(sender.app.id)
-    while (await store.sweep());
+    while (await store.maintain());
     assert.equal((await store.queueGauge()).depth, 0)
     assert.equal(await store.recordOutcome(held, delivered), false)
     assert.equal((await store.findEmail(held.emailId))?.state, 'cancelled')
@@ -436,7 +436,7 @@ export function upkeep(it: It): void {
       Array.from({ length: 1100 }, () => store.enqueue(request(store, sender, { lifeMs: 1000 }))),
     )
     advance(1000)
-    while (await store.sweep());
+    while (await store.maintain());
     assert.equal((await store.queueGauge()).depth, 0)
   })
 
@@ -448,7 +448,7 @@ export function upkeep(it: It): void {
     await Promise.all(requests)
     advance(2 * day)
     let steps = 0
-    while ((await store.sweep()) && steps < 1000) steps += 1
+    while ((await store.maintain()) && steps < 1000) steps += 1
     assert.ok(steps < 50, `${steps} steps`)
   })
 
@@ -458,10 +458,10 @@ export function upkeep(it: It): void {
     for (const held of await claim(store)) await store.recordOutcome(held, delivered)
     assert.ok(result.kind === 'queued')
     advance(29 * day)
-    while (await store.sweep());
+    while (await store.maintain());
     assert.ok(await store.findEmail(result.emailId))
     advance(2 * day)
-    while (await store.sweep());
+    while (await store.maintain());
     assert.equal(await store.findEmail(result.emailId), null)
   })
 }

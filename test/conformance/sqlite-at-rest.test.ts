@@ -6,8 +6,8 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import type { TerminalState } from '../../src/domain/delivery/outcome.ts'
-import { Database } from '../../src/store/sqlite/database.ts'
+import type { FinalState } from '../../src/domain/delivery/outcome.ts'
+import { Connection } from '../../src/store/sqlite/connection.ts'
 import { startTestService, validBody } from '../support/service.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 
@@ -19,7 +19,7 @@ const canary = {
 }
 
 const endings: Record<
-  TerminalState,
+  FinalState,
   (service: Awaited<ReturnType<typeof startTestService>>) => Promise<unknown>
 > = {
   delivered: (service) => finish(service, { kind: 'delivered', reply: '250 ok', relay: 'r' }),
@@ -27,7 +27,7 @@ const endings: Record<
     finish(service, { kind: 'failed', reply: '550 no', relay: 'r', reason: 'refused_by_relay' }),
   expired: async (service) => {
     service.advance(3_600_000)
-    await service.store.claimDue({ max: 9, perApp: 9, inHand: [] })
+    await service.store.claimDue({ max: 9, perApp: 9, leases: [] })
   },
   cancelled: async (service) => {
     for (const email of await service.store.listEmails({ limit: 9 }))
@@ -41,7 +41,7 @@ async function finish(
   service: Awaited<ReturnType<typeof startTestService>>,
   outcome: Outcome,
 ): Promise<void> {
-  const { claims } = await service.store.claimDue({ max: 9, perApp: 9, inHand: [] })
+  const { claims } = await service.store.claimDue({ max: 9, perApp: 9, leases: [] })
   for (const claim of claims) await service.store.recordOutcome(claim, outcome)
 }
 
@@ -56,7 +56,7 @@ for (const [state, end] of Object.entries(endings)) {
       202,
     )
     const sealed = () => {
-      const reader = new Database(path, { readOnly: true })
+      const reader = new Connection(path, { readOnly: true })
       const rows = reader.sql('select body from sealed').all()
       reader.close()
       return rows.map((row) => Buffer.from(row.body as Uint8Array))

@@ -6,7 +6,7 @@ import { test } from 'node:test'
 import { pino } from 'pino'
 import { startService } from '../../src/compose/service.ts'
 import { newSecretKey } from '../../src/store/crypto/key-ring.ts'
-import { Database } from '../../src/store/sqlite/database.ts'
+import { Connection } from '../../src/store/sqlite/connection.ts'
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts'
 import { copy } from '../../src/store/sqlite/threads/checkpointer.ts'
 import { postern, posternJson, type Variables } from '../support/cli.ts'
@@ -24,7 +24,7 @@ const pathOf = (env: Variables): string => (env.POSTERN_DATABASE_URL ?? '').repl
 
 test('row 5: a step that fails half-way leaves nothing; the next start goes on, also several at once', async (t) => {
   const own = sqliteEnvironment(t)
-  const reader = new Database(pathOf(own))
+  const reader = new Connection(pathOf(own))
   atEnd(t, () => reader.close())
   reader.connection.exec('create table history (in_the_way integer)')
   const failed = await postern(own, ['migrate'])
@@ -51,7 +51,7 @@ test('rows 6 and 10: a newer schema and a damaged file are refused, and left as 
   const own = sqliteEnvironment(t)
   await posternJson(own, ['migrate'])
   const path = pathOf(own)
-  const database = new Database(path)
+  const database = new Connection(path)
   database.connection.exec('insert into migration values (999, 0)')
   database.close()
   const newer = await postern(own, ['app', 'list'])
@@ -78,7 +78,7 @@ test('another user than the file’s owner is refused', {
 
 test('row 12: the WAL starts over while the load lasts: it does not grow with the emails', async (t) => {
   const path = join(temporaryFolder(t), 'postern.db')
-  const store = await openSqliteStore({ path, ring: newRing(), queueMax: 1_000_000, onRuin: assert.fail })
+  const store = await openSqliteStore({ path, ring: newRing(), queueMax: 1_000_000, onFatal: assert.fail })
   atEnd(t, () => store.close())
   const sender = await newSubjectSender(store, 'acme', { keyPerMinute: 1_000_000 })
   let left = 60_000
@@ -92,7 +92,7 @@ test('row 12: the WAL starts over while the load lasts: it does not grow with th
 
 test('row 12: while a backup holds the WAL back, the writer is not asked to copy all of it', (t) => {
   const path = join(temporaryFolder(t), 'copied.db')
-  const [database, backup] = [new Database(path), new Database(path)]
+  const [database, backup] = [new Connection(path), new Connection(path)]
   atEnd(t, () => {
     for (const each of [database, backup]) each.close()
   })
@@ -144,10 +144,10 @@ test('row 29: while the file is locked, no more is sent than may wait for its ou
   }
   const troubles: string[] = []
   const log = pino({ level: 'error' }, { write: (line) => void troubles.push(line) })
-  const sending = await startService(config, { onRuin: assert.fail, log })
+  const sending = await startService(config, { onFatal: assert.fail, log })
   atEnd(t, () => sending.stop())
   await eventually(() => greetings.length === 100)
-  const lock = new Database(path)
+  const lock = new Connection(path)
   lock.connection.exec('begin immediate')
   for (const greet of greetings) greet()
   await eventually(() => troubles.some((line) => line.includes('the store cannot write')))

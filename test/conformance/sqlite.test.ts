@@ -12,11 +12,11 @@ describeStore({
     const path = join(temporaryFolder(t), 'postern.db')
     const clock = newClockOffset()
     const ring = options.ring ?? newRing()
-    const onRuin = (error: Error) => {
+    const onFatal = (error: Error) => {
       throw error
     }
     const open = (change: { ring?: typeof ring; queueMax?: number } = {}) =>
-      openSqliteStore({ path, ring, queueMax: options.queueMax ?? 1_000_000, clock, onRuin, ...change })
+      openSqliteStore({ path, ring, queueMax: options.queueMax ?? 1_000_000, clock, onFatal, ...change })
     const store = await open()
     rememberRing(store, ring)
     atEnd(t, () => store.close())

@@ -81,7 +81,7 @@ export const refusal = (sender: Sender): EnqueueRequest => ({
 })
 
 export const claim = async (store: Store, max = 10): Promise<readonly Claim[]> =>
-  (await store.claimDue({ max, perApp: 1000, inHand: [] })).claims
+  (await store.claimDue({ max, perApp: 1000, leases: [] })).claims
 
 export const kinds = (results: readonly { kind: string }[]) => {
   const counts: Record<string, number> = {}

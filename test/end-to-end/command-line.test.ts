@@ -401,7 +401,7 @@ test('two processes start on a fresh database at once', async (t) => {
     runs.map((ran) => [ran.code, ran.err]),
     runs.map(() => [0, '']),
   )
-  const store = await openStore(parseConfig(own, 'command'), { onRuin: assert.fail })
+  const store = await openStore(parseConfig(own, 'command'), { onFatal: assert.fail })
   await store.close()
 })
 

@@ -208,7 +208,7 @@ test('row 33: expired in the queue, or while the relay dawdles before DATA: not 
   const held = await startTestService(t, { relays: [], roles: new Set(['api'] as const) })
   const inQueue = await post(held, { expiresAt: new Date(held.store.now() + 60_000).toISOString() })
   held.advance(60_000)
-  assert.deepEqual((await held.store.claimDue({ max: 9, perApp: 9, inHand: [] })).claims, [])
+  assert.deepEqual((await held.store.claimDue({ max: 9, perApp: 9, leases: [] })).claims, [])
   assert.equal((await held.store.findEmail(inQueue))?.state, 'expired')
 
   const server = await startScriptedServer(t, { rcpt: silence })
@@ -298,7 +298,7 @@ test('row 32: stopping finishes what is in hand, gives the rest back, and loses 
 
 async function startAgain(t: Scope, service: TestService) {
   const { openStore } = await import('../../src/compose/service.ts')
-  const store = await openStore(service.config, { onRuin: assert.fail })
+  const store = await openStore(service.config, { onFatal: assert.fail })
   atEnd(t, () => store.close())
   return { store }
 }
@@ -315,7 +315,7 @@ test('row 30: a lease that lapsed before the 354: nothing is handed over, and th
     bytes: Buffer.from('Subject: x\r\n\r\nx\r\n'),
   }
   const deadlineMs = performance.now() + 60_000
-  const submission = await session.submit(message, { deadlineMs, isHeld: () => false })
+  const submission = await session.submit(message, { deadlineMs, isLeaseValid: () => false })
   assert.equal(submission.kind, 'stopped')
   assert.equal(server.transcript.at(-1), 'DATA')
   assert.deepEqual(server.messages, [])

@@ -97,7 +97,7 @@ test('row 32: what the grace period does not suffice for is recorded before the 
   await service.stop({ graceMs: 50 })
   const sent = relay.messages.length
   const { openStore } = await import('../../src/compose/service.ts')
-  const store = await openStore(service.config, { onRuin: assert.fail })
+  const store = await openStore(service.config, { onFatal: assert.fail })
   const records = await Promise.all(ids.map((id) => store.findEmail(id)))
   await store.close()
   const ambiguous = records.filter(

@@ -49,7 +49,7 @@ async function assertNothingLost(
   env: Variables,
   account: Omit<Account, 'store'>,
 ): Promise<void> {
-  const store = await openStore(parseConfig(env, 'command'), { onRuin: assert.fail })
+  const store = await openStore(parseConfig(env, 'command'), { onFatal: assert.fail })
   atEnd(t, () => store.close())
   await assertAllDelivered(t, { ...account, store })
 }

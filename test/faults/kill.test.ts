@@ -43,7 +43,7 @@ async function survive(t: TestContext, databaseUrl: string): Promise<void> {
   t.diagnostic(
     `${kills} kills in ${Math.round((performance.now() - begun) / 1000)} s; ${acknowledged.size} emails acknowledged`,
   )
-  const store = await openStore(parseConfig(server.env, 'command'), { onRuin: assert.fail })
+  const store = await openStore(parseConfig(server.env, 'command'), { onFatal: assert.fail })
   atEnd(t, () => store.close())
   await assertAllDelivered(t, { store, received, acknowledged, tried: kills })
   assert.ok(acknowledged.size >= kills, 'the load was real')
@@ -76,7 +76,7 @@ test('row 28: killed after the 250, before it is recorded: at most one duplicate
   assert.equal(answer.status, 202)
   await ended
   await spawnServe(t, server.env)
-  const store = await openStore(parseConfig(server.env, 'command'), { onRuin: assert.fail })
+  const store = await openStore(parseConfig(server.env, 'command'), { onFatal: assert.fail })
   atEnd(t, () => store.close())
   await eventually(async () => (await store.queueGauge()).depth === 0, 120_000)
   const ids = relay.messages.map((message) => /^Message-ID: (\S+)/im.exec(message)?.[1])

@@ -25,7 +25,7 @@ import { atEnd } from '../support/temporary.ts'
 import { eventually } from '../support/wait.ts'
 
 async function openFor(t: TestContext, env: Variables): Promise<Store> {
-  const store = await openStore(parseConfig(env, 'command'), { onRuin: assert.fail })
+  const store = await openStore(parseConfig(env, 'command'), { onFatal: assert.fail })
   atEnd(t, () => store.close())
   return store
 }

@@ -184,7 +184,7 @@ test('row 17: all lanes wait: 503 in bounded time, while workers deliver on conn
       console: null,
       logLevel: 'silent',
     },
-    { onRuin: assert.fail },
+    { onFatal: assert.fail },
   )
   atEnd(t, () => worker.stop())
   await eventually(() => relay.received.length === senders.length)
@@ -225,7 +225,7 @@ test('a server whose default is not to wait for the disk: what was promised is o
   await crash()
   assert.equal(await eventually(state), 'queued')
   const held = await eventually(
-    async () => (await store.claimDue({ max: 1, perApp: 9, inHand: [] })).claims[0],
+    async () => (await store.claimDue({ max: 1, perApp: 9, leases: [] })).claims[0],
   )
   await crash()
   assert.equal(await eventually(state), 'sending')
@@ -242,13 +242,13 @@ test('row 29: after an outage longer than a lease, who sent an email may still s
   const cutOff = await openAt(t, server.url.replace(/:\d+\//, `:${proxy.port}/`), clock, ring)
   const sender = await newSubject(sent, 'a')
   await sent.enqueue(request(sent, sender))
-  const [held] = (await sent.claimDue({ max: 1, perApp: 9, inHand: [] })).claims
+  const [held] = (await sent.claimDue({ max: 1, perApp: 9, leases: [] })).claims
   assert.ok(held)
   proxy.loseReplies(true)
-  await assert.rejects(cutOff.claimDue({ max: 1, perApp: 9, inHand: [] }), { name: 'StoreUnavailable' })
+  await assert.rejects(cutOff.claimDue({ max: 1, perApp: 9, leases: [] }), { name: 'StoreUnavailable' })
   proxy.loseReplies(false)
   moveClock(clock, leaseMs)
-  assert.deepEqual((await cutOff.claimDue({ max: 1, perApp: 9, inHand: [] })).claims, [])
+  assert.deepEqual((await cutOff.claimDue({ max: 1, perApp: 9, leases: [] })).claims, [])
   assert.equal(await sent.recordOutcome(held, delivered), true)
 })
 
@@ -258,15 +258,15 @@ test('deleting an app while its outcomes are recorded: neither waits for the oth
   for (let round = 0; round < 5; round++) {
     const sender = await newSubject(store, `a${round}`)
     await Promise.all(Array.from({ length: 300 }, () => store.enqueue(request(store, sender))))
-    const { claims } = await store.claimDue({ max: 250, perApp: 250, inHand: [] })
+    const { claims } = await store.claimDue({ max: 250, perApp: 250, leases: [] })
     assert.equal(claims.length, 250)
     const outcomes = claims.toReversed().map((held) => store.recordOutcome(held, delivered))
     await store.deleteApp(sender.app.id)
-    while ((await store.cancelMail(sender.app.id)) > 0);
+    while ((await store.cancelDeletedAppMail(sender.app.id)) > 0);
     await Promise.all(outcomes)
   }
   await eventually(async () => {
-    await store.sweep()
+    await store.maintain()
     return (await store.queueGauge()).depth === 0
   })
 })
@@ -286,7 +286,7 @@ test('row 14: claims that wait for a standby that is gone do not add up on the s
     return row?.synchronous_standby_names === 'nobody'
   })
   for (let i = 0; i < 3; i++)
-    await assert.rejects(store.claimDue({ max: 1, perApp: 9, inHand: [] }), { name: 'StoreUnavailable' })
+    await assert.rejects(store.claimDue({ max: 1, perApp: 9, leases: [] }), { name: 'StoreUnavailable' })
   const waiting = await runSql(server.url, "select 1 from pg_stat_activity where wait_event = 'SyncRep'")
   assert.equal(waiting.length, 1)
 })

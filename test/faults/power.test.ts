@@ -45,7 +45,7 @@ async function survive(
     server = await spawnServe(t, first.env)
   }
   await load.stop()
-  const store = await openStore(parseConfig(first.env, 'command'), { onRuin: assert.fail })
+  const store = await openStore(parseConfig(first.env, 'command'), { onFatal: assert.fail })
   atEnd(t, () => store.close())
   await assertAllDelivered(t, { store, received, acknowledged: load.acknowledged, tried: cuts })
   assert.ok(load.acknowledged.size >= cuts, 'the load was real')

@@ -3,7 +3,8 @@
  * suite on that engine.
  */
 import { join } from 'node:path'
-import { type DatabaseAddress, parseDatabaseUrl } from '../../src/config/database-url.ts'
+import { parseDatabaseUrl } from '../../src/config/database-url.ts'
+import type { DatabaseAddress } from '../../src/store/database-address.ts'
 import { postgresUrl } from './postgres.ts'
 import { type Scope, temporaryFolder } from './temporary.ts'
 

@@ -92,10 +92,10 @@ export async function startTestService(scope: Scope, options: TestOptions = {}):
   const clock = newClockOffset()
   const log: string[] = []
   const sink = pino({ level: 'debug', base: null }, { write: (line: string) => void log.push(line) })
-  const onRuin = (error: Error) => {
+  const onFatal = (error: Error) => {
     throw error
   }
-  const service = await startService(config, { onRuin, clock, log: sink })
+  const service = await startService(config, { onFatal, clock, log: sink })
   let ended: Promise<void> | null = null
   const stop: Service['stop'] = (stopOptions) => {
     ended ??= service.stop(stopOptions)

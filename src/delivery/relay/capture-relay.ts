@@ -15,7 +15,7 @@ export class CaptureRelay implements Relay {
   isOpen = (): boolean => false
   capacity = (): number => 10
   free = (): number => 10
-  reopensInMs = (): number => 0
+  probeInMs = (): number => 0
 
   async submit(message: Message, _clearance: Clearance, email: CapturedEmail): Promise<Submission> {
     this.#emails.delete(email.id)

@@ -22,7 +22,7 @@ export interface Relay {
   /** How many more may begin now. */
   free(): number
   /** Milliseconds until the breaker lets a probe through; 0 while it is closed. */
-  reopensInMs(): number
+  probeInMs(): number
   /** Call it only while one is free. */
   submit(message: Message, clearance: Clearance, email: CapturedEmail): Promise<Submission>
   /** Gives up what is under way and ends its sessions. */

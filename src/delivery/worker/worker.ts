@@ -11,7 +11,7 @@ import type { App } from '../../domain/app/app.ts'
 import type { DeliveryOutcome } from '../../domain/delivery/outcome.ts'
 import { type Claim, leaseMs, type Store, StoreUnavailable } from '../../store/store.ts'
 import { type Attempt, type DeliverDeps, deliver } from '../deliver.ts'
-import { InHand } from './in-hand.ts'
+import { ClaimedEmails } from './claimed-emails.ts'
 import { Signal } from './signal.ts'
 
 export type WorkerDeps = DeliverDeps & {
@@ -40,7 +40,7 @@ const endMs = 5_000
 export class Worker {
   readonly #deps: WorkerDeps
   readonly #signal = new Signal()
-  readonly #inHand = new InHand<Attempt>()
+  readonly #inHand = new ClaimedEmails<Attempt>()
   readonly #unstored = new Set<Result>()
   readonly #pace = new Pace()
   /** False after a claim that found nothing: then a free connection is no reason for another. */
@@ -122,7 +122,7 @@ export class Worker {
       .map(({ claim: { emailId, fence, appId } }) => ({ emailId, fence, appId }))
     const claimedAtMs = performance.now()
     try {
-      const claimed = await this.#deps.store.claimDue({ max, perApp, inHand })
+      const claimed = await this.#deps.store.claimDue({ max, perApp, leases: inHand })
       this.#storeTroubleTold = false
       const attempts = claimed.claims.map((claim) => ({
         claim,

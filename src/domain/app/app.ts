@@ -63,7 +63,7 @@ export const defaultSettings = {
 } as const
 
 /** What judging a link needs of the settings, parsed once per version of the app. */
-export type SendPolicy = HostedLinkPolicy & { readonly fromAddress: EmailAddress }
+export type AppPolicy = HostedLinkPolicy & { readonly fromAddress: EmailAddress }
 
 /** Checks settings and brings the allow-list to its normal form. */
 export function parseAppSettings(settings: AppSettings, locales: readonly string[]): Parsed<AppSettings> {
@@ -92,7 +92,7 @@ const texts = (entries: readonly AllowedUrl[]) => [...new Set(entries.map((entry
  * The parsed form of settings that were checked when they were set. An entry that no longer keeps
  * the rules (the list of public suffixes grows) is left out, so that it allows nothing.
  */
-export function sendPolicy({ settings, slug }: Pick<App, 'settings' | 'slug'>): SendPolicy {
+export function appPolicy({ settings, slug }: Pick<App, 'settings' | 'slug'>): AppPolicy {
   const kept = <T>(result: Parsed<T>): T[] => (result.ok ? [result.value] : [])
   const appSchemes = settings.appSchemes.flatMap((text) => kept(parseAppScheme(text)))
   const { allowLocalhost, hostedLinks, linkDestinations } = settings

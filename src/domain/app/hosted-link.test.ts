@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { parseAuthLink } from '../request/auth-link.ts'
-import { type AppSettings, defaultSettings, parseAppSettings, sendPolicy } from './app.ts'
+import { type AppSettings, appPolicy, defaultSettings, parseAppSettings } from './app.ts'
 import { chooseHostedLink, type HostedLinkMode } from './hosted-link.ts'
 
 const settings: AppSettings = {
@@ -18,7 +18,7 @@ const app = 'acme://auth/magic?token=a%26b'
 type Change = Partial<AppSettings> & { slug?: string; baseUrl?: string | null }
 
 function choose(raw: string, { slug = 'acme', baseUrl = base, ...change }: Change = {}) {
-  const policy = sendPolicy({ slug, settings: { ...settings, ...change } })
+  const policy = appPolicy({ slug, settings: { ...settings, ...change } })
   const link = parseAuthLink(raw, policy.schemes)
   assert.ok(link.ok)
   const choice = chooseHostedLink({ link: link.value, type: 'magic_link', policy, baseUrl })

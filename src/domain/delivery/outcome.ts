@@ -27,7 +27,7 @@ export const emailStates = [
   'cancelled',
 ] as const
 export type EmailState = (typeof emailStates)[number]
-export type TerminalState = 'delivered' | 'failed' | 'expired' | 'cancelled'
+export type FinalState = 'delivered' | 'failed' | 'expired' | 'cancelled'
 
 /** Why an email failed for good. */
 type FailureReason = 'refused_by_relay' | 'retries_exhausted' | 'workers_lost' | 'unreadable'

@@ -23,7 +23,7 @@ export function retryDelayMs(attempts: number): number {
 }
 
 /**
- * Milliseconds from now to the next attempt; never past what is left of the link's life (the sweep
+ * Milliseconds from now to the next attempt; never past what is left of the link's life (maintenance
  * expires it then). Null where 48 h would be over by then. `random` is in [0, 1).
  */
 export function nextAttemptMs(email: {

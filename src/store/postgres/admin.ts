@@ -9,25 +9,25 @@ import { heldDays, stepMax } from '../shared/bounds.ts'
 import { type Row, toApp, toKeyRecord } from '../shared/records.ts'
 import type { EmailChange, KeyRecord } from '../store.ts'
 import type { Connection, Query } from './connection.ts'
-import type { Database } from './database.ts'
+import type { PostgresContext } from './context.ts'
 import { clockMs } from './functions.ts'
 import { finishFunction } from './outcome.ts'
 
 const deadlineMs = 10_000
 const dayMs = 86_400_000
 
-const ask = <R = Row>(database: Database, text: string, values: unknown[]): Promise<R[]> =>
+const ask = <R = Row>(database: PostgresContext, text: string, values: unknown[]): Promise<R[]> =>
   database.general.query<R>(database.sql(text), values, { deadlineMs })
 
 /** Statements in one transaction, written for the schema "postern". */
-const together = <T>(database: Database, work: (query: Query) => Promise<T>): Promise<T> =>
+const together = <T>(database: PostgresContext, work: (query: Query) => Promise<T>): Promise<T> =>
   database.general.transaction(
     (query) => work((text, values) => query(database.sql(text), values)),
     deadlineMs,
   )
 
 export async function createApp(
-  database: Database,
+  database: PostgresContext,
   slug: string,
   settings: AppSettings,
 ): Promise<App | null> {
@@ -44,7 +44,7 @@ export async function createApp(
 }
 
 export async function updateApp(
-  database: Database,
+  database: PostgresContext,
   id: AppId,
   change: { settings?: AppSettings; status?: AppStatus },
 ): Promise<App | null> {
@@ -58,10 +58,10 @@ export async function updateApp(
 }
 
 /**
- * Ends the app for every request at once; `cancelMail` wipes its mail in steps and drops the row.
+ * Ends the app for every request at once; `cancelDeletedAppMail` wipes its mail in steps and drops the row.
  * Its lock is taken first, so that what a request under way admits is there to be cancelled.
  */
-export const deleteApp = (database: Database, id: AppId): Promise<boolean> =>
+export const deleteApp = (database: PostgresContext, id: AppId): Promise<boolean> =>
   together(database, async (query) => {
     await query('select from postern.app_lock where app_id = $1 for update', [id])
     await query('delete from postern.delivery_key where app_id = $1', [id])
@@ -74,7 +74,11 @@ export const deleteApp = (database: Database, id: AppId): Promise<boolean> =>
  * One step of cancelling a deleted app's mail, wherever it stands; the app goes when none is left.
  * What a claim is taking at this moment is left to the next step.
  */
-export async function cancelMail(database: Database, id: AppId, by = database.general): Promise<number> {
+export async function cancelDeletedAppMail(
+  database: PostgresContext,
+  id: AppId,
+  by = database.general,
+): Promise<number> {
   const cancelled = await cancelReady(database, id, by)
   if (cancelled > 0) return cancelled
   const rest = await cancel(database, { where: 'true', id, by })
@@ -88,13 +92,13 @@ export async function cancelMail(database: Database, id: AppId, by = database.ge
 }
 
 /** One step of cancelling what waits for a worker: found by its index, however much others have queued. */
-export const cancelReady = (database: Database, id: AppId, by = database.general): Promise<number> =>
+export const cancelReady = (database: PostgresContext, id: AppId, by = database.general): Promise<number> =>
   cancel(database, { where: 'state = 0 and lost < 2', id, by })
 
 type Cancellation = { where: string; id: AppId; by: Connection }
 
 /** Asks anew whether the app is gone: who read that it is may have read it long ago. */
-async function cancel(database: Database, { where, id, by }: Cancellation): Promise<number> {
+async function cancel(database: PostgresContext, { where, id, by }: Cancellation): Promise<number> {
   const text = `with chosen as materialized (
       select email_id from postern.queue where app_id = $3 and ${where} and exists (
         select from postern.app where app_id = $3 and (status = 'deleted'
@@ -109,7 +113,7 @@ async function cancel(database: Database, { where, id, by }: Cancellation): Prom
 }
 
 export async function createKey(
-  database: Database,
+  database: PostgresContext,
   key: { app: AppId; hash: KeyHash; name: string | null; expiresAt: number | null },
 ): Promise<KeyRecord> {
   const text = `insert into postern.delivery_key values ($1, $2, $3, $4, ${clockMs('$6')}, $5, null, null) returning *`
@@ -119,14 +123,14 @@ export async function createKey(
   return toKeyRecord(row ?? {})
 }
 
-export async function revokeKey(database: Database, id: KeyId): Promise<KeyRecord | null> {
+export async function revokeKey(database: PostgresContext, id: KeyId): Promise<KeyRecord | null> {
   const text = `update postern.delivery_key set revoked_at = coalesce(revoked_at, ${clockMs('$2')})
     where key_id = $1 returning *`
   const [row] = await ask(database, text, [id, database.clock.offsetMs])
   return row === undefined ? null : toKeyRecord(row)
 }
 
-export const retryEmail = (database: Database, id: EmailId): Promise<EmailChange> =>
+export const retryEmail = (database: PostgresContext, id: EmailId): Promise<EmailChange> =>
   together(database, async (query) => {
     const state = await lockQueued(query, id)
     if (typeof state === 'string') return state
@@ -137,7 +141,7 @@ export const retryEmail = (database: Database, id: EmailId): Promise<EmailChange
     return 'done'
   })
 
-export const cancelEmail = (database: Database, id: EmailId): Promise<EmailChange> =>
+export const cancelEmail = (database: PostgresContext, id: EmailId): Promise<EmailChange> =>
   together(database, async (query) => {
     const state = await lockQueued(query, id)
     if (typeof state === 'string') return state

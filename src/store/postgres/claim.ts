@@ -11,7 +11,7 @@ import { KeyMissing, unseal } from '../crypto/key-ring.ts'
 import { appsPerClaim, lostMax, stepMax, unreadableWaitMs, waitMaxMs } from '../shared/bounds.ts'
 import { type Row, toApp } from '../shared/records.ts'
 import { type Claim, type Claimed, type ClaimRequest, leaseMs } from '../store.ts'
-import type { Database } from './database.ts'
+import type { PostgresContext } from './context.ts'
 import { clockMs, commitDurably, lockTimeout, oneAtATime, sqlFunction } from './functions.ts'
 import { appendTrail, finishFunction, type OutcomeCall, recordOutcomes } from './outcome.ts'
 
@@ -177,14 +177,14 @@ type LeasedRow = Row & {
 
 /** One worker's claims: where its turns among apps go on, and the apps it has seen. */
 export class Claims {
-  readonly #database: Database
+  readonly #database: PostgresContext
   readonly #apps = new Map<AppId, App>()
   #after = ''
   #suspectLast = false
   #tendedAtMs = 0
   #recoverFromMs = 0
 
-  constructor(database: Database) {
+  constructor(database: PostgresContext) {
     this.#database = database
   }
 
@@ -204,15 +204,15 @@ export class Claims {
     return { claims, apps, suspects: last?.suspects ?? false }
   }
 
-  #lease({ max, perApp, inHand }: ClaimRequest, deadlineMs: number): Promise<LeasedRow[]> {
+  #lease({ max, perApp, leases }: ClaimRequest, deadlineMs: number): Promise<LeasedRow[]> {
     const { sql, self, slot, clock, claims } = this.#database
     const tend = Math.abs(clock.nowMs() - this.#tendedAtMs) >= tendEveryMs
     if (tend) this.#tendedAtMs = clock.nowMs()
     const recover = performance.now() >= this.#recoverFromMs
     const held = [
-      inHand.map((hold) => hold.emailId),
-      inHand.map((hold) => hold.fence),
-      inHand.map((hold) => hold.appId),
+      leases.map((lease) => lease.emailId),
+      leases.map((lease) => lease.fence),
+      leases.map((lease) => lease.appId),
     ]
     const values = [
       self,

@@ -6,7 +6,7 @@
 import { readFileSync } from 'node:fs'
 import { Socket } from 'node:net'
 import pg from 'pg'
-import type { DatabaseHost, PostgresAddress } from '../../config/database-url.ts'
+import type { DatabaseHost, PostgresAddress } from '../database-address.ts'
 import { StoreUnavailable } from '../store.ts'
 
 const dialMs = 2000

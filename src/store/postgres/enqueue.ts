@@ -9,7 +9,7 @@ import { seal } from '../crypto/key-ring.ts'
 import { idempotencyMs } from '../shared/bounds.ts'
 import { keyBucket, recipientNames } from '../shared/bucket-names.ts'
 import type { EnqueueRequest, EnqueueResult } from '../store.ts'
-import type { Database, Lane } from './database.ts'
+import type { Lane, PostgresContext } from './context.ts'
 import { commitDurably, lockTimeout, sqlFunction } from './functions.ts'
 
 /** The app and id of a delivery key never change, so they are known for good. */
@@ -170,7 +170,7 @@ type Decision = {
 
 /** Enqueues a group on one lane. `judge_again` comes without the app: it is read afterwards. */
 export async function enqueueGroup(
-  database: Database,
+  database: PostgresContext,
   lane: Lane,
   calls: readonly EnqueueCall[],
   deadlineMs: number,
@@ -218,7 +218,7 @@ class Distinct {
 const noBytes = Buffer.alloc(0)
 
 /** The function's arrays: what several requests share stands once, requests refer to its position. */
-function toColumns({ keyedHash, ring }: Database, calls: readonly EnqueueCall[]): unknown[] {
+function toColumns({ keyedHash, ring }: PostgresContext, calls: readonly EnqueueCall[]): unknown[] {
   const apps = [...new Set(calls.map(({ key }) => key.appId))]
   const appPlaces = new Map(apps.map((app, index) => [app, index + 1]))
   const [keys, buckets, idems] = [new Distinct(), new Distinct(), new Distinct()]

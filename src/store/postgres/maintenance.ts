@@ -6,8 +6,8 @@
  */
 import { type AppId, idFloor } from '../../domain/id.ts'
 import { heldDays, idempotencyMs, keepDays, passEveryMs, passMax, stepMax } from '../shared/bounds.ts'
-import { cancelMail, cancelReady } from './admin.ts'
-import type { Database } from './database.ts'
+import { cancelDeletedAppMail, cancelReady } from './admin.ts'
+import type { PostgresContext } from './context.ts'
 import { clockMs } from './functions.ts'
 import { finishFunction } from './outcome.ts'
 
@@ -15,7 +15,7 @@ const deadlineMs = 30_000
 const dayMs = 86_400_000
 
 /** True while there is more to do now. */
-export async function sweep(database: Database): Promise<boolean> {
+export async function maintain(database: PostgresContext): Promise<boolean> {
   const more = [
     await expire(database),
     await cancelGoneApps(database),
@@ -27,13 +27,13 @@ export async function sweep(database: Database): Promise<boolean> {
 }
 
 const ask = <R = Record<string, unknown>>(
-  database: Database,
+  database: PostgresContext,
   text: string,
   values: unknown[],
 ): Promise<R[]> => database.upkeep.query<R>(database.sql(text), values, { deadlineMs })
 
 /** One step; true where there may be more. */
-async function expire(database: Database): Promise<boolean> {
+async function expire(database: PostgresContext): Promise<boolean> {
   const text = `with chosen as materialized (
       select email_id from postern.queue where expires_at <= ${clockMs('$2')} and state in (0, 1)
       order by expires_at limit ${stepMax} for update skip locked
@@ -44,18 +44,22 @@ async function expire(database: Database): Promise<boolean> {
   return row?.n === stepMax
 }
 
-async function cancelGoneApps(database: Database): Promise<boolean> {
+async function cancelGoneApps(database: PostgresContext): Promise<boolean> {
   const text = `select app_id, status from postern.app a
     where status = 'deleted' or (status = 'disabled' and status_at <= ${clockMs('$1')} - ${heldDays * dayMs}
       and exists (select from postern.queue q where q.state = 0 and q.lost < 2 and q.app_id = a.app_id))`
   const gone = await ask<{ app_id: AppId; status: string }>(database, text, [database.clock.offsetMs])
   let cancelled = 0
   for (const { app_id, status } of gone)
-    cancelled += await (status === 'deleted' ? cancelMail : cancelReady)(database, app_id, database.upkeep)
+    cancelled += await (status === 'deleted' ? cancelDeletedAppMail : cancelReady)(
+      database,
+      app_id,
+      database.upkeep,
+    )
   return cancelled > 0
 }
 
-async function dropHistory(database: Database): Promise<boolean> {
+async function dropHistory(database: PostgresContext): Promise<boolean> {
   const text = `delete from postern.history where email_id in (
       select email_id from postern.history where email_id < $1 order by email_id limit ${stepMax} for update skip locked
     ) returning 1`
@@ -67,7 +71,7 @@ type Pass = { after_app: string; after_k: string; begun_at: number; ended: boole
 type Place = { app_id: string; k: string }
 
 /** One page of the pass over a table of keyed hashes; a pass begins every ten minutes. */
-function passOver(database: Database, table: 'rate' | 'idempotency', stale: string): Promise<boolean> {
+function passOver(database: PostgresContext, table: 'rate' | 'idempotency', stale: string): Promise<boolean> {
   const { clock, sql } = database
   return database.upkeep.transaction(async (query) => {
     const [pass] = await query<Pass>(

@@ -9,7 +9,7 @@ import { migrationSteps, missingSteps, type Step } from '../shared/migrations.ts
 import { StoreUnavailable } from '../store.ts'
 import { claimFunctions } from './claim.ts'
 import type { Connection, Query } from './connection.ts'
-import { writeSchema } from './database.ts'
+import { writeSchema } from './context.ts'
 import { enqueueFunction } from './enqueue.ts'
 import { finishFunction, recordFunction } from './outcome.ts'
 

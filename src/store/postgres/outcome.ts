@@ -7,8 +7,8 @@ import type { DeliveryOutcome } from '../../domain/delivery/outcome.ts'
 import type { EmailId } from '../../domain/id.ts'
 import { trailMax } from '../shared/bounds.ts'
 import { attemptRecord } from '../shared/records.ts'
-import type { Hold } from '../store.ts'
-import type { Database } from './database.ts'
+import type { Lease } from '../store.ts'
+import type { PostgresContext } from './context.ts'
 import { clockMs, commitDurably, lockTimeout, oneAtATime, sqlFunction } from './functions.ts'
 
 export const appendTrail = (trail: string, record: string): string =>
@@ -76,13 +76,13 @@ end`,
   lockTimeout,
 )
 
-export type OutcomeCall = { readonly hold: Hold; readonly outcome: DeliveryOutcome }
+export type OutcomeCall = { readonly hold: Lease; readonly outcome: DeliveryOutcome }
 
 type Ending = { final: string | null; reason: string | null; waitMs: number; givenBack: 0 | 1 }
 
 /** Whether each was recorded: false where its lease was lost. */
 export async function recordOutcomes(
-  database: Database,
+  database: PostgresContext,
   calls: readonly OutcomeCall[],
   deadlineMs: number,
 ): Promise<boolean[]> {
@@ -125,8 +125,8 @@ function endingOf(outcome: DeliveryOutcome): Ending {
 }
 
 export async function renewLeases(
-  database: Database,
-  holds: readonly Hold[],
+  database: PostgresContext,
+  leases: readonly Lease[],
   options: { leaseMs: number; deadlineMs: number },
 ): Promise<EmailId[]> {
   const text = `update postern.queue q set lease_until = ${clockMs('$1')} + $2
@@ -135,10 +135,10 @@ export async function renewLeases(
   const values = [
     database.clock.offsetMs,
     options.leaseMs,
-    holds.map((hold) => hold.emailId),
-    holds.map((hold) => hold.fence),
+    leases.map((lease) => lease.emailId),
+    leases.map((lease) => lease.fence),
   ]
   const rows = await database.outcomes.query<{ email_id: EmailId }>(database.sql(text), values, options)
   const kept = new Set(rows.map((row) => row.email_id))
-  return holds.map((hold) => hold.emailId).filter((id) => !kept.has(id))
+  return leases.map((lease) => lease.emailId).filter((id) => !kept.has(id))
 }

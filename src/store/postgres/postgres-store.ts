@@ -5,23 +5,23 @@
  * never changes (the app of a key) or is checked by version in the transaction that uses it.
  */
 
-import type { PostgresAddress } from '../../config/database-url.ts'
 import type { KeyHash } from '../../domain/app/delivery-key.ts'
 import type { AppId, KeyId } from '../../domain/id.ts'
 import { type KeyRing, makeKeyedHash } from '../crypto/key-ring.ts'
+import type { PostgresAddress } from '../database-address.ts'
 import { type ClockOffset, newClockOffset } from '../shared/clock.ts'
 import { GroupedCalls, type Settled } from '../shared/grouped-calls.ts'
 import { leaseMs, type Store } from '../store.ts'
 import * as admin from './admin.ts'
-import { Bell } from './bell.ts'
 import { Claims } from './claim.ts'
 import { CallAtFault, Connection } from './connection.ts'
-import { connectionsOf, type Database, DatabaseClock, type Lane, newDatabase } from './database.ts'
+import { connectionsOf, DatabaseClock, type Lane, newContext, type PostgresContext } from './context.ts'
 import { type EnqueueCall, enqueueGroup, type KnownKey, toResult } from './enqueue.ts'
 import { clockMs } from './functions.ts'
-import { sweep } from './maintenance.ts'
+import { maintain } from './maintenance.ts'
 import { prepare } from './migrate.ts'
 import { type OutcomeCall, recordOutcomes, renewLeases } from './outcome.ts'
+import { QueueNotifier } from './queue-notifier.ts'
 import * as reads from './reads.ts'
 
 export type PostgresOptions = {
@@ -50,8 +50,8 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
     const hashKey = await prepare(setup, address.schema, ring)
     const clock = new DatabaseClock(options.clock ?? newClockOffset())
     const parts = { ring, queueMax, clock, keyedHash: makeKeyedHash(hashKey) }
-    const database = newDatabase(address, parts)
-    const bell = new Bell(address, options.listenAt ?? address)
+    const database = newContext(address, parts)
+    const bell = new QueueNotifier(address, options.listenAt ?? address)
     const store = new PostgresStore(database, bell, options.groupMax ?? usualGroupMax)
     await store.askClock()
     return store
@@ -61,8 +61,8 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
 }
 
 class PostgresStore implements Store {
-  readonly #database: Database
-  readonly #bell: Bell
+  readonly #database: PostgresContext
+  readonly #bell: QueueNotifier
   readonly #claims: Claims
   readonly #keys = new Map<KeyHash, KnownKey>()
   readonly #keyLookUps: GroupedCalls<KeyHash>
@@ -70,7 +70,7 @@ class PostgresStore implements Store {
   readonly #outcomes: GroupedCalls<OutcomeCall>
   readonly #clockTimer: NodeJS.Timeout
 
-  constructor(database: Database, bell: Bell, groupMax: number) {
+  constructor(database: PostgresContext, bell: QueueNotifier, groupMax: number) {
     this.#database = database
     this.#bell = bell
     this.#claims = new Claims(database)
@@ -144,17 +144,17 @@ class PostgresStore implements Store {
   }
 
   claimDue: Store['claimDue'] = (request) => this.#claims.claimDue(request, workerDeadlineMs)
-  renewLeases: Store['renewLeases'] = (holds) =>
-    renewLeases(this.#database, holds, { leaseMs, deadlineMs: workerDeadlineMs })
+  renewLeases: Store['renewLeases'] = (leases) =>
+    renewLeases(this.#database, leases, { leaseMs, deadlineMs: workerDeadlineMs })
   recordOutcome: Store['recordOutcome'] = (hold, outcome) =>
     this.#outcomes.submit({ hold, outcome }) as Promise<boolean>
-  sweep: Store['sweep'] = () => sweep(this.#database)
+  maintain: Store['maintain'] = () => maintain(this.#database)
   onQueued: Store['onQueued'] = (listener) => this.#bell.listen(listener)
 
   createApp: Store['createApp'] = (slug, settings) => admin.createApp(this.#database, slug, settings)
   updateApp: Store['updateApp'] = (id, change) => admin.updateApp(this.#database, id, change)
   deleteApp: Store['deleteApp'] = (id) => admin.deleteApp(this.#database, id)
-  cancelMail: Store['cancelMail'] = (id) => admin.cancelMail(this.#database, id)
+  cancelDeletedAppMail: Store['cancelDeletedAppMail'] = (id) => admin.cancelDeletedAppMail(this.#database, id)
   createKey: Store['createKey'] = (key) => admin.createKey(this.#database, key)
   revokeKey: Store['revokeKey'] = (id) => admin.revokeKey(this.#database, id)
   retryEmail: Store['retryEmail'] = (id) => admin.retryEmail(this.#database, id)

@@ -14,42 +14,45 @@ import {
   toUsageDays,
 } from '../shared/records.ts'
 import type { EmailQuery, EmailRecord, Finding, KeyRecord, QueueSummary, UsageDay } from '../store.ts'
-import type { Database } from './database.ts'
+import type { PostgresContext } from './context.ts'
 
 const deadlineMs = 10_000
 /** What a health check and a request wait for. */
 const briefMs = 2000
 
 const ask = (
-  database: Database,
+  database: PostgresContext,
   text: string,
   values: unknown[] = [],
   withinMs = deadlineMs,
 ): Promise<Row[]> => database.general.query(database.sql(text), values, { deadlineMs: withinMs })
 
-export async function findApp(database: Database, idOrSlug: string): Promise<App | null> {
+export async function findApp(database: PostgresContext, idOrSlug: string): Promise<App | null> {
   if (idOrSlug.includes('\0')) return null // no text of PostgreSQL holds one
   const text = "select * from postern.app where (app_id = $1 or slug = $1) and status <> 'deleted'"
   const [row] = await ask(database, text, [idOrSlug])
   return row === undefined ? null : toApp(row)
 }
 
-export const listApps = async (database: Database): Promise<App[]> =>
+export const listApps = async (database: PostgresContext): Promise<App[]> =>
   (await ask(database, "select * from postern.app where status <> 'deleted' order by app_id")).map(toApp)
 
-export async function appsById(database: Database, ids: readonly AppId[]): Promise<ReadonlyMap<AppId, App>> {
+export async function appsById(
+  database: PostgresContext,
+  ids: readonly AppId[],
+): Promise<ReadonlyMap<AppId, App>> {
   if (ids.length === 0) return new Map()
   const text = "select * from postern.app where app_id = any($1) and status <> 'deleted'"
   const apps = (await ask(database, text, [[...new Set(ids)]], briefMs)).map(toApp)
   return new Map(apps.map((app) => [app.id, app]))
 }
 
-export const listKeys = async (database: Database, app: AppId): Promise<KeyRecord[]> =>
+export const listKeys = async (database: PostgresContext, app: AppId): Promise<KeyRecord[]> =>
   (await ask(database, 'select * from postern.delivery_key where app_id = $1 order by key_id', [app])).map(
     toKeyRecord,
   )
 
-export async function findEmail(database: Database, id: EmailId): Promise<EmailRecord | null> {
+export async function findEmail(database: PostgresContext, id: EmailId): Promise<EmailRecord | null> {
   const [live] = await ask(database, 'select * from postern.queue where email_id = $1', [id])
   if (live !== undefined) return toLiveRecord(live)
   const [finished] = await ask(database, 'select * from postern.history where email_id = $1', [id])
@@ -57,7 +60,7 @@ export async function findEmail(database: Database, id: EmailId): Promise<EmailR
 }
 
 /** Newest first. */
-export async function listEmails(database: Database, query: EmailQuery): Promise<EmailRecord[]> {
+export async function listEmails(database: PostgresContext, query: EmailQuery): Promise<EmailRecord[]> {
   const live = liveStates.indexOf(query.state as (typeof liveStates)[number])
   const to = query.to === undefined ? null : database.keyedHash('recipient', limitAddress(query.to))
   const page = (table: 'queue' | 'history', state: number | string | null) =>
@@ -76,7 +79,7 @@ export async function listEmails(database: Database, query: EmailQuery): Promise
 }
 
 export async function queueGauge(
-  database: Database,
+  database: PostgresContext,
 ): Promise<{ depth: number; oldestAcceptedAt: number | null }> {
   const text = `select (select sum(n)::bigint from postern.queue_depth) as depth,
     (select accepted_at from postern.queue order by email_id limit 1) as oldest`
@@ -84,7 +87,7 @@ export async function queueGauge(
   return { depth: row?.depth as number, oldestAcceptedAt: (row?.oldest ?? null) as number | null }
 }
 
-export async function queueSummary(database: Database): Promise<QueueSummary> {
+export async function queueSummary(database: PostgresContext): Promise<QueueSummary> {
   const counts = await ask(
     database,
     'select app_id, state, count(*) as n from postern.queue group by app_id, state order by app_id, state',
@@ -97,7 +100,7 @@ export async function queueSummary(database: Database): Promise<QueueSummary> {
   }
 }
 
-export const usage = async (database: Database, app: AppId): Promise<UsageDay[]> =>
+export const usage = async (database: PostgresContext, app: AppId): Promise<UsageDay[]> =>
   toUsageDays(
     await ask(
       database,
@@ -110,7 +113,7 @@ export const usage = async (database: Database, app: AppId): Promise<UsageDay[]>
 /** A transaction that is open for so long keeps dead rows from being cleared away, and claims slow down. */
 const snapshotMaxS = 600
 
-export async function examine(database: Database): Promise<Finding[]> {
+export async function examine(database: PostgresContext): Promise<Finding[]> {
   const text = `select current_setting('server_version') as version, current_user as role,
     pg_has_role('pg_read_all_stats', 'usage') as sees, current_setting('synchronous_standby_names') as standbys,
     (select count(*)::int from pg_stat_replication where sync_state in ('sync', 'quorum')) as synchronous,

@@ -39,7 +39,7 @@ export function updateApp(
   return row === undefined ? null : toApp(row)
 }
 
-/** Ends the app for every request at once; `cancelMail` wipes its mail in steps and drops the row. */
+/** Ends the app for every request at once; `cancelDeletedAppMail` wipes its mail in steps and drops the row. */
 export function deleteApp(tx: WriteTransaction, id: AppId): boolean {
   const statement = tx.sql(
     "update app set status = 'deleted', status_at = ?, slug = app_id, version = version + 1 where app_id = ? and status <> 'deleted'",
@@ -51,7 +51,7 @@ export function deleteApp(tx: WriteTransaction, id: AppId): boolean {
 }
 
 /** One step of cancelling a deleted app's mail, wherever it stands; the app goes when none is left. */
-export function cancelMail(tx: WriteTransaction, id: AppId): number {
+export function cancelDeletedAppMail(tx: WriteTransaction, id: AppId): number {
   if (tx.app(id)?.status === 'active') return 0
   const ready = cancelReady(tx, id)
   if (ready > 0) return ready

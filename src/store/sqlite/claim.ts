@@ -8,12 +8,12 @@ import type { AttemptRecord, EmailContent } from '../../domain/delivery/outcome.
 import type { AppId, EmailId } from '../../domain/id.ts'
 import { KeyMissing, unseal } from '../crypto/key-ring.ts'
 import { appsPerClaim, lostMax, stepMax, unreadableWaitMs, waitMaxMs } from '../shared/bounds.ts'
-import { type Claim, type Claimed, type ClaimRequest, type Hold, leaseMs } from '../store.ts'
+import { type Claim, type Claimed, type ClaimRequest, type Lease, leaseMs } from '../store.ts'
 import { appendTrail, finish, type QueueRow, recordOutcome } from './outcome.ts'
 import type { WriteTransaction } from './threads/write-transaction.ts'
 
 export function claimDue(tx: WriteTransaction, request: ClaimRequest): Claimed {
-  keepHeld(tx, request.inHand)
+  keepHeld(tx, request.leases)
   expire(tx)
   recoverLapsed(tx)
   promoteDeferred(tx)
@@ -26,16 +26,16 @@ export function claimDue(tx: WriteTransaction, request: ClaimRequest): Claimed {
     const app = tx.app(appId)
     if (app !== null) apps.set(appId, app)
   }
-  return { claims, apps, suspects: suspect !== null && request.inHand.length > 0 }
+  return { claims, apps, suspects: suspect !== null && request.leases.length > 0 }
 }
 
 /** Ordinary mail goes between two suspects, so that many of them hold nobody up. */
 const mayTrySuspect = (tx: WriteTransaction, request: ClaimRequest): boolean =>
-  request.inHand.length === 0 && !(tx.writer.cursors.suspectLast && appsWithReadyMail(tx).length > 0)
+  request.leases.length === 0 && !(tx.writer.cursors.suspectLast && appsWithReadyMail(tx).length > 0)
 
 /** What its own worker still holds has not lapsed, also after a pause of the process or a clock step. */
-function keepHeld(tx: WriteTransaction, holds: ClaimRequest['inHand']): void {
-  for (const { emailId, fence } of holds) {
+function keepHeld(tx: WriteTransaction, leases: ClaimRequest['leases']): void {
+  for (const { emailId, fence } of leases) {
     tx.sql(
       `update queue set lease_until = ? where email_id = ? and fence = ? and state = 2
          and (lease_until < ? or lease_until > ?)`,
@@ -89,7 +89,7 @@ function findSuspect(tx: WriteTransaction): string | null {
 function pickInTurns(tx: WriteTransaction, request: ClaimRequest): string[] {
   const rooms = appsWithReadyMail(tx).map((appId) => ({
     appId,
-    room: request.perApp - request.inHand.filter((held) => held.appId === appId).length,
+    room: request.perApp - request.leases.filter((held) => held.appId === appId).length,
   }))
   const open = rooms.filter(({ room }) => room > 0)
   const picked: string[] = []
@@ -190,13 +190,13 @@ function readContent(tx: WriteTransaction, row: QueueRow): EmailContent | null {
   }
 }
 
-export function renewLeases(tx: WriteTransaction, holds: readonly Hold[]): EmailId[] {
-  return holds
+export function renewLeases(tx: WriteTransaction, leases: readonly Lease[]): EmailId[] {
+  return leases
     .filter(({ emailId, fence }) => {
       const statement = tx.sql(
         'update queue set lease_until = ? where email_id = ? and fence = ? and state = 2',
       )
       return statement.run(tx.nowMs + leaseMs, emailId, fence).changes === 0
     })
-    .map((hold) => hold.emailId)
+    .map((lease) => lease.emailId)
 }

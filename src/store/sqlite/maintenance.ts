@@ -5,14 +5,14 @@
  */
 import { type AppId, idFloor } from '../../domain/id.ts'
 import { heldDays, idempotencyMs, keepDays, passEveryMs, passMax, stepMax } from '../shared/bounds.ts'
-import { cancelMail, cancelReady } from './admin.ts'
+import { cancelDeletedAppMail, cancelReady } from './admin.ts'
 import { expire } from './claim.ts'
 import type { WriteTransaction } from './threads/write-transaction.ts'
 
 const dayMs = 86_400_000
 
 /** True while there is more to do now. */
-export function sweep(tx: WriteTransaction): boolean {
+export function maintain(tx: WriteTransaction): boolean {
   const more = [expire(tx), cancelGoneApps(tx), dropHistory(tx), passOver(tx)]
   tx.sql('delete from usage_day where day < ?').run(tx.day - keepDays)
   return more.includes(true)
@@ -25,7 +25,7 @@ function cancelGoneApps(tx: WriteTransaction): boolean {
     )
     .all(tx.nowMs - heldDays * dayMs)
   const cancelled = gone.map(({ app_id, status }) =>
-    status === 'deleted' ? cancelMail(tx, app_id as AppId) : cancelReady(tx, app_id as string),
+    status === 'deleted' ? cancelDeletedAppMail(tx, app_id as AppId) : cancelReady(tx, app_id as string),
   )
   return cancelled.some((count) => count > 0)
 }

@@ -5,12 +5,12 @@
  */
 import { readFileSync } from 'node:fs'
 import { migrationSteps, missingSteps, type Step } from '../shared/migrations.ts'
-import type { Database } from './database.ts'
+import type { Connection } from './connection.ts'
 
 const folder = new URL('./migrations/', import.meta.url)
 
 /** Applies what is missing. Safe with several processes at once. */
-export function migrate(database: Database, nowMs: number): void {
+export function migrate(database: Connection, nowMs: number): void {
   const missing = missingSteps(migrationSteps(folder), schemaVersion(database))
   if (missing.length === 0) return
   database.connection.exec(
@@ -19,7 +19,7 @@ export function migrate(database: Database, nowMs: number): void {
   for (const step of missing) applyStep(database, step, nowMs)
 }
 
-function applyStep(database: Database, step: Step, nowMs: number): void {
+function applyStep(database: Connection, step: Step, nowMs: number): void {
   database.transaction(() => {
     if (schemaVersion(database) >= step.version) return // another process was quicker
     database.connection.exec(readFileSync(step.file, 'utf8'))
@@ -28,7 +28,7 @@ function applyStep(database: Database, step: Step, nowMs: number): void {
 }
 
 /** 0 where there is no schema yet. */
-function schemaVersion(database: Database): number {
+function schemaVersion(database: Connection): number {
   const table = database.sql("select 1 from sqlite_schema where type = 'table' and name = 'migration'").get()
   if (table === undefined) return 0
   return Number(database.sql('select coalesce(max(version), 0) as version from migration').get()?.version)

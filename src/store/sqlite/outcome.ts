@@ -2,11 +2,11 @@
  * Recording what became of an email. Only the holder of the lease may: the fence tells. A finished
  * email's content is deleted in the same transaction that moves its record to the history.
  */
-import type { AttemptRecord, DeliveryOutcome, TerminalState } from '../../domain/delivery/outcome.ts'
+import type { AttemptRecord, DeliveryOutcome, FinalState } from '../../domain/delivery/outcome.ts'
 import type { AppId } from '../../domain/id.ts'
 import { trailMax } from '../shared/bounds.ts'
 import { attemptRecord } from '../shared/records.ts'
-import type { Hold } from '../store.ts'
+import type { Lease } from '../store.ts'
 import type { WriteTransaction } from './threads/write-transaction.ts'
 
 export type QueueRow = {
@@ -25,7 +25,7 @@ export type QueueRow = {
   trail: string
 }
 
-export function recordOutcome(tx: WriteTransaction, hold: Hold, outcome: DeliveryOutcome): boolean {
+export function recordOutcome(tx: WriteTransaction, hold: Lease, outcome: DeliveryOutcome): boolean {
   const row = tx
     .sql('select * from queue where email_id = ? and fence = ? and state = 2')
     .get(hold.emailId, hold.fence) as QueueRow | undefined
@@ -72,7 +72,7 @@ function wait(tx: WriteTransaction, row: QueueRow, next: Wait): void {
   )
 }
 
-type Ending = { state: TerminalState; reason: string | null; record: AttemptRecord | null }
+type Ending = { state: FinalState; reason: string | null; record: AttemptRecord | null }
 
 /** Moves an email to the history and wipes its content. */
 export function finish(tx: WriteTransaction, row: QueueRow, ending: Ending): void {

@@ -17,22 +17,22 @@ import {
   toUsageDays,
 } from '../shared/records.ts'
 import type { EmailQuery, EmailRecord, KeyRecord, QueueSummary, UsageDay } from '../store.ts'
-import type { Database } from './database.ts'
+import type { Connection } from './connection.ts'
 
-export function findApp(database: Database, idOrSlug: string): App | null {
+export function findApp(database: Connection, idOrSlug: string): App | null {
   const row = database
     .sql("select * from app where (app_id = ? or slug = ?) and status <> 'deleted'")
     .get(idOrSlug, idOrSlug)
   return row === undefined ? null : toApp(row)
 }
 
-export const listApps = (database: Database): App[] =>
+export const listApps = (database: Connection): App[] =>
   database.sql("select * from app where status <> 'deleted' order by app_id").all().map(toApp)
 
-export const listKeys = (database: Database, app: AppId): KeyRecord[] =>
+export const listKeys = (database: Connection, app: AppId): KeyRecord[] =>
   database.sql('select * from delivery_key where app_id = ? order by key_id').all(app).map(toKeyRecord)
 
-export function findEmail(database: Database, id: EmailId): EmailRecord | null {
+export function findEmail(database: Connection, id: EmailId): EmailRecord | null {
   const live = database.sql('select * from queue where email_id = ?').get(id)
   if (live !== undefined) return toLiveRecord(live)
   const finished = database.sql('select * from history where email_id = ?').get(id)
@@ -40,7 +40,7 @@ export function findEmail(database: Database, id: EmailId): EmailRecord | null {
 }
 
 /** Newest first. */
-export function listEmails(database: Database, query: EmailQuery, keyedHash: KeyedHash): EmailRecord[] {
+export function listEmails(database: Connection, query: EmailQuery, keyedHash: KeyedHash): EmailRecord[] {
   const live = liveStates.indexOf(query.state as (typeof liveStates)[number])
   const filters: [string, string | number | undefined][] = [
     ['app_id = ?', query.app],
@@ -62,13 +62,13 @@ export function listEmails(database: Database, query: EmailQuery, keyedHash: Key
   )
 }
 
-export function queueGauge(database: Database): { depth: number; oldestAcceptedAt: number | null } {
+export function queueGauge(database: Connection): { depth: number; oldestAcceptedAt: number | null } {
   const depth = Number(database.sql('select n from queue_depth').get()?.n)
   const oldest = database.sql('select accepted_at from queue order by email_id limit 1').get()
   return { depth, oldestAcceptedAt: (oldest?.accepted_at ?? null) as number | null }
 }
 
-export function queueSummary(database: Database): QueueSummary {
+export function queueSummary(database: Connection): QueueSummary {
   const counts = database.sql('select app_id, state, count(*) as n from queue group by app_id, state').all()
   const next = database.sql('select min(due_at) as due from queue where state = 1').get()
   return {
@@ -78,5 +78,5 @@ export function queueSummary(database: Database): QueueSummary {
   }
 }
 
-export const usage = (database: Database, app: AppId): UsageDay[] =>
+export const usage = (database: Connection, app: AppId): UsageDay[] =>
   toUsageDays(database.sql('select day, what, n from usage_day where app_id = ? order by day desc').all(app))

@@ -10,7 +10,7 @@ import { type KeyedHash, type KeyRing, makeKeyedHash, openHashKey } from '../cry
 import { type ClockOffset, newClockOffset, readClock } from '../shared/clock.ts'
 import { GroupedCalls, type Settled } from '../shared/grouped-calls.ts'
 import { type Finding, type Store, StoreUnavailable } from '../store.ts'
-import { Database } from './database.ts'
+import { Connection } from './connection.ts'
 import { migrate } from './migrate.ts'
 import * as reads from './reads.ts'
 import type { CheckpointerData } from './threads/checkpointer.ts'
@@ -22,7 +22,7 @@ export type SqliteOptions = {
   readonly ring: KeyRing
   readonly queueMax: number
   /** The file is damaged or the disk failed: nothing more can be stored; end the process. */
-  readonly onRuin: (error: Error) => void
+  readonly onFatal: (error: Error) => void
   readonly clock?: ClockOffset
 }
 
@@ -47,7 +47,7 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
 
 /** Migrates, and makes or opens the database's own hash key, sealed by the ring's first key. */
 function prepare({ path, ring }: SqliteOptions, nowMs: number): Buffer {
-  const database = new Database(path)
+  const database = new Connection(path)
   try {
     migrate(database, nowMs)
     return database.transaction(() => {
@@ -63,24 +63,24 @@ function prepare({ path, ring }: SqliteOptions, nowMs: number): Buffer {
 
 class SqliteStore implements Store {
   readonly #path: string
-  readonly #reader: Database
+  readonly #reader: Connection
   readonly #keyedHash: KeyedHash
   readonly #clock: ClockOffset
   readonly #writer: Worker
   readonly #checkpointer: Worker
   readonly #calls: GroupedCalls<Call>
   readonly #groups = new Map<number, (answers: readonly Answered[]) => void>()
-  readonly #onRuin: (error: Error) => void
+  readonly #onFatal: (error: Error) => void
   #nextGroup = 0
   #ended: Error | null = null
   #closed: Promise<void> | null = null
 
   constructor(options: SqliteOptions, data: WriterData) {
     this.#path = options.path
-    this.#onRuin = options.onRuin
+    this.#onFatal = options.onFatal
     this.#clock = data.clock
     this.#keyedHash = makeKeyedHash(Buffer.from(data.hashKey))
-    this.#reader = new Database(options.path, { readOnly: true })
+    this.#reader = new Connection(options.path, { readOnly: true })
     this.#writer = new Worker(new URL('./threads/writer.ts', import.meta.url), { workerData: data })
     this.#checkpointer = new Worker(new URL('./threads/checkpointer.ts', import.meta.url), {
       workerData: { path: data.path, lastStep: data.lastStep } satisfies CheckpointerData,
@@ -113,7 +113,7 @@ class SqliteStore implements Store {
     if ('value' in answer) return answer
     if (answer.fault === 'bug') return { error: new Error(answer.message) }
     const error = new StoreUnavailable(answer.message)
-    if (answer.fault === 'ruinous') this.#end(error)
+    if (answer.fault === 'fatal') this.#end(error)
     return { error }
   }
 
@@ -122,7 +122,7 @@ class SqliteStore implements Store {
     this.#ended = error
     for (const settle of this.#groups.values()) settle([])
     this.#groups.clear()
-    this.#onRuin(error)
+    this.#onFatal(error)
   }
 
   #call<N extends OperationName>(name: N, args: Arguments<N>, deadlineMs?: number): Promise<Answer<N>> {
@@ -131,9 +131,9 @@ class SqliteStore implements Store {
 
   enqueue: Store['enqueue'] = (request) => this.#call('enqueue', [request], enqueueDeadlineMs)
   claimDue: Store['claimDue'] = (request) => this.#call('claimDue', [request])
-  renewLeases: Store['renewLeases'] = (holds) => this.#call('renewLeases', [holds])
+  renewLeases: Store['renewLeases'] = (leases) => this.#call('renewLeases', [leases])
   recordOutcome: Store['recordOutcome'] = (hold, outcome) => this.#call('recordOutcome', [hold, outcome])
-  sweep: Store['sweep'] = () => this.#call('sweep', [])
+  maintain: Store['maintain'] = () => this.#call('maintain', [])
   onQueued: Store['onQueued'] = () => {} // the one process that queues is the one that sends
 
   createApp: Store['createApp'] = (slug, settings) => this.#call('createApp', [slug, settings])
@@ -144,7 +144,7 @@ class SqliteStore implements Store {
   cancelEmail: Store['cancelEmail'] = (id) => this.#call('cancelEmail', [id])
 
   deleteApp: Store['deleteApp'] = (id) => this.#call('deleteApp', [id])
-  cancelMail: Store['cancelMail'] = (id) => this.#call('cancelMail', [id])
+  cancelDeletedAppMail: Store['cancelDeletedAppMail'] = (id) => this.#call('cancelDeletedAppMail', [id])
 
   findApp: Store['findApp'] = async (idOrSlug) => reads.findApp(this.#reader, idOrSlug)
   listApps: Store['listApps'] = async () => reads.listApps(this.#reader)

@@ -17,10 +17,10 @@ import { passwordReset } from './password-reset.ts'
 export const locales: Readonly<Record<string, Strings>> = { en }
 
 /** The words of a language, and its tag. */
-export type Voice = { readonly strings: Strings; readonly language: string }
+export type Language = { readonly strings: Strings; readonly language: string }
 
 /** English where the locale is unknown. */
-export function voiceOf(locale: string): Voice {
+export function languageOf(locale: string): Language {
   const strings = locales[locale]
   return strings === undefined ? { strings: en, language: 'en' } : { strings, language: locale }
 }
@@ -40,7 +40,7 @@ export type Rendered = { readonly subject: string; readonly html: string; readon
 
 export function renderTemplate(input: TemplateInput): Rendered {
   const { app, content } = input
-  const { strings, language } = voiceOf(app.locale)
+  const { strings, language } = languageOf(app.locale)
   const expiry = { duration: strings.duration(input.lifeLeftMs), moment: strings.moment(input.expiresAt) }
   const letter = writeLetter(input, { strings, app, expiry })
   const frame = {

@@ -7,7 +7,7 @@ import { createHash } from 'node:crypto'
 import type { AppSettings } from '../../domain/app/app.ts'
 import type { AuthLink } from '../../domain/request/auth-link.ts'
 import { defaultAccent, textOn } from '../colour.ts'
-import type { Voice } from '../emails/render-email.ts'
+import type { Language } from '../emails/render-email.ts'
 import { type Html, html, raw } from '../html.ts'
 import type { Strings } from '../locales/strings.ts'
 
@@ -46,7 +46,7 @@ const policyOf = (style: string, needs: Needs): string =>
     "frame-ancestors 'none'",
   ].join('; ')
 
-type Draft = Voice & { title: string; body: Html; accent?: string; needs?: Needs }
+type Draft = Language & { title: string; body: Html; accent?: string; needs?: Needs }
 
 function page({ strings, language, title, body, accent = defaultAccent, needs = {} }: Draft): Page {
   const style = styleOf(accent)
@@ -67,7 +67,7 @@ ${body}
   return { body: text, policy: policyOf(style, needs) }
 }
 
-export type Opening = Voice & {
+export type Opening = Language & {
   readonly app: AppSettings
   readonly destination: AuthLink
   /** What a person can recognise: an origin, or an app's scheme. */
@@ -125,7 +125,7 @@ function appMissing(app: AppSettings, { hostedPage: words }: Strings): Html {
 }
 
 /** An expired link: the app is known, so it is named. */
-export function expiredPage(voice: Voice, app: AppSettings): Page {
+export function expiredPage(voice: Language, app: AppSettings): Page {
   const words = voice.strings.hostedPage
   const body = html`<p class="name">${app.name}</p>
 <h1>${words.expiredHeading}</h1>
@@ -134,18 +134,18 @@ export function expiredPage(voice: Voice, app: AppSettings): Page {
 }
 
 /** For everything else that is no link of ours: the same, whatever the reason. */
-export const unknownPage = (voice: Voice): Page => {
+export const unknownPage = (voice: Language): Page => {
   const { unknownHeading, unknownAdvice } = voice.strings.hostedPage
   return plainPage(voice, unknownHeading, unknownAdvice)
 }
 
 /** While the store does not answer. */
-export const unavailablePage = (voice: Voice): Page => {
+export const unavailablePage = (voice: Language): Page => {
   const { unavailableHeading, unavailableAdvice } = voice.strings.hostedPage
   return plainPage(voice, unavailableHeading, unavailableAdvice)
 }
 
-const plainPage = (voice: Voice, title: string, advice: string): Page =>
+const plainPage = (voice: Language, title: string, advice: string): Page =>
   page({
     ...voice,
     title,

@@ -8,7 +8,7 @@ import { sendError } from '../http/listener.ts'
 
 const hostNames = /^(?:localhost|127\.0\.0\.1|\[::1\])(?::\d+)?$/
 
-export function guardConsole(app: FastifyInstance): void {
+export function guardInbox(app: FastifyInstance): void {
   app.addHook('onRequest', async (request, reply) => {
     const { host, origin } = request.headers
     const foreignHost = !hostNames.test(host ?? '')

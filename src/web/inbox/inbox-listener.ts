@@ -9,10 +9,10 @@ import type { EmailId } from '../../domain/id.ts'
 import type { Store } from '../../store/store.ts'
 import { newListener, sendError, sendJson } from '../http/listener.ts'
 import { type InboxEmail, presentEmail, readCaptured } from './captured-email.ts'
-import { guardConsole } from './guard.ts'
+import { guardInbox } from './guard.ts'
 import { emailPage, listPage, script, stylesheet, type View, views } from './pages.ts'
 
-export type ConsoleDeps = {
+export type InboxDeps = {
   readonly captured: Pick<CaptureRelay, 'list' | 'find'>
   readonly store: Pick<Store, 'findEmail'>
   readonly onBug: (error: Error) => void
@@ -29,9 +29,9 @@ function send(reply: FastifyReply, type: string, body: string, policy = pagePoli
   return reply.header('cache-control', 'no-store').send(body)
 }
 
-export function newConsoleListener(deps: ConsoleDeps): FastifyInstance {
+export function newInboxListener(deps: InboxDeps): FastifyInstance {
   const app = newListener({ onBug: deps.onBug })
-  guardConsole(app)
+  guardInbox(app)
   const notFound = (reply: FastifyReply) =>
     sendError(reply, 404, {
       code: 'no_such_email',

@@ -6,13 +6,13 @@
 import type { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { checkLinkAllowed } from '../../domain/app/allowed-url.ts'
-import { type App, sendPolicy } from '../../domain/app/app.ts'
+import { type App, appPolicy } from '../../domain/app/app.ts'
 import type { AppId } from '../../domain/id.ts'
 import { type AuthLink, parseAuthLink } from '../../domain/request/auth-link.ts'
 import type { KeyRing } from '../../store/crypto/key-ring.ts'
 import { openLink } from '../../store/crypto/sealed-link.ts'
 import { type Store, StoreUnavailable } from '../../store/store.ts'
-import { voiceOf } from '../../templates/emails/render-email.ts'
+import { languageOf } from '../../templates/emails/render-email.ts'
 import {
   expiredPage,
   openPage,
@@ -41,7 +41,7 @@ type Opened =
 
 export function newLinksListener(deps: LinksDeps): FastifyInstance {
   const notFound = (_request: FastifyRequest, reply: FastifyReply) =>
-    sendPage(reply, 404, unknownPage(voiceOf('en')))
+    sendPage(reply, 404, unknownPage(languageOf('en')))
   const app = newListener({
     onBug: deps.onBug,
     notFound,
@@ -68,7 +68,7 @@ export function newLinksListener(deps: LinksDeps): FastifyInstance {
 
 function unavailable({ onUnavailable }: LinksDeps, error: Error, reply: FastifyReply): FastifyReply {
   onUnavailable(error)
-  return sendPage(reply.header('retry-after', '5'), 503, unavailablePage(voiceOf('en')))
+  return sendPage(reply.header('retry-after', '5'), 503, unavailablePage(languageOf('en')))
 }
 
 async function open({ store, ring }: LinksDeps, { slug, sealed }: Params): Promise<Opened> {
@@ -77,7 +77,7 @@ async function open({ store, ring }: LinksDeps, { slug, sealed }: Params): Promi
   const target = openLink(ring, found?.id ?? ('' as AppId), sealed)
   if (found === null || found.slug !== slug || found.status !== 'active' || target === null)
     return { kind: 'unknown' }
-  const policy = sendPolicy(found)
+  const policy = appPolicy(found)
   const destination = parseAuthLink(target.destination, policy.schemes)
   if (!destination.ok || checkLinkAllowed(destination.value, policy) !== null) return { kind: 'unknown' }
   if (target.expiresAt <= store.now()) return { kind: 'expired', app: found }
@@ -85,9 +85,9 @@ async function open({ store, ring }: LinksDeps, { slug, sealed }: Params): Promi
 }
 
 function show(reply: FastifyReply, opened: Opened): FastifyReply {
-  if (opened.kind === 'unknown') return sendPage(reply, 404, unknownPage(voiceOf('en')))
+  if (opened.kind === 'unknown') return sendPage(reply, 404, unknownPage(languageOf('en')))
   const { settings } = opened.app
-  const voice = voiceOf(settings.locale)
+  const voice = languageOf(settings.locale)
   if (opened.kind === 'expired') return sendPage(reply, 410, expiredPage(voice, settings))
   const { destination } = opened
   const { scheme, authority } = destination

@@ -29,7 +29,7 @@ test('it holds 1 s, doubling to 30 s, and lets one probe through each time', () 
   const { breaker, clock } = newBreaker()
   breaker.failed(true)
   for (const seconds of [1, 2, 4, 8, 16, 30, 30]) {
-    assert.equal(breaker.reopensInMs(), seconds * 1000)
+    assert.equal(breaker.probeInMs(), seconds * 1000)
     clock.ms += seconds * 1000 - 1
     assert.equal(breaker.capacity(), 0)
     clock.ms += 1
@@ -44,7 +44,7 @@ test('it holds 1 s, doubling to 30 s, and lets one probe through each time', () 
 test('failures that were under way when it opened do not lengthen the hold', () => {
   const { breaker } = newBreaker()
   for (let i = 0; i < 8; i++) breaker.failed(false)
-  assert.equal(breaker.reopensInMs(), 1000)
+  assert.equal(breaker.probeInMs(), 1000)
 })
 
 test('asked to slow down it halves its connections, and gets them back one by one', () => {

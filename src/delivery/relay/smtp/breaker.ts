@@ -36,10 +36,10 @@ export class Breaker {
   /** How many may be under way: 0 while open, 1 for the probe. */
   capacity(): number {
     if (!this.open) return this.#connections
-    return this.reopensInMs() > 0 ? 0 : 1
+    return this.probeInMs() > 0 ? 0 : 1
   }
 
-  reopensInMs(): number {
+  probeInMs(): number {
     return this.open ? Math.max(0, this.#opensAt - this.#now()) : 0
   }
 
@@ -55,7 +55,7 @@ export class Breaker {
   failed(atOnce: boolean): void {
     this.#failures += 1
     if (!this.open && !atOnce && this.#failures < failuresToOpen) return
-    if (this.reopensInMs() > 0) return // failures that were under way when it opened
+    if (this.probeInMs() > 0) return // failures that were under way when it opened
     this.#holdMs = Math.min(Math.max(this.#holdMs * 2, holdMinMs), holdMaxMs)
     this.#opensAt = this.#now() + this.#holdMs * (0.8 + 0.4 * this.#random())
   }

@@ -53,7 +53,7 @@ export class SmtpRelay implements Relay {
   isOpen = (): boolean => this.#breaker.open
   capacity = (): number => this.#breaker.capacity()
   free = (): number => this.#breaker.capacity() - this.#underWay
-  reopensInMs = (): number => this.#breaker.reopensInMs()
+  probeInMs = (): number => this.#breaker.probeInMs()
 
   async submit(message: Message, clearance: Clearance): Promise<Submission> {
     this.#underWay += 1

@@ -31,7 +31,7 @@ export type Clearance = {
   /** The link's end, on the clock of `performance.now()`. */
   readonly deadlineMs: number
   /** The lease holds: a worker that was paused for longer must not send what another has by now. */
-  readonly isHeld: () => boolean
+  readonly isLeaseValid: () => boolean
 }
 
 export type Submission =
@@ -110,7 +110,7 @@ export class SmtpSession {
   }
 
   /** Sends one message, or gives it up before the final dot. */
-  submit(message: Message, { deadlineMs, isHeld }: Clearance): Promise<Submission> {
+  submit(message: Message, { deadlineMs, isLeaseValid }: Clearance): Promise<Submission> {
     this.messages += 1
     const connection = this.#connection
     return new Promise((resolve) => {
@@ -133,7 +133,8 @@ export class SmtpSession {
       const lifeTimer = setTimeout(() => abort({ kind: 'expired' }), lifeLeftMs)
       const body = new LastLook((handOver) => {
         if (performance.now() >= deadlineMs) return abort({ kind: 'expired' })
-        if (!isHeld()) return abort({ kind: 'stopped', why: 'the lease lapsed before the message was sent' })
+        if (!isLeaseValid())
+          return abort({ kind: 'stopped', why: 'the lease lapsed before the message was sent' })
         clearTimeout(lifeTimer)
         stage = 'final-dot'
         const socket = socketOf(connection)

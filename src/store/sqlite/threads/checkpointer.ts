@@ -6,7 +6,7 @@
  * group, when only few pages are left; its next commit then starts the WAL over.
  */
 import { parentPort, workerData } from 'node:worker_threads'
-import { Database } from '../database.ts'
+import { Connection } from '../connection.ts'
 
 const everyMs = 250
 /** Of 4 KiB each: a WAL of 32 MiB. */
@@ -20,7 +20,7 @@ export type LastStep = Int32Array<SharedArrayBuffer>
 export type CheckpointerData = { readonly path: string; readonly lastStep: LastStep }
 
 /** One go: copies, and asks the writer for the last step where only few pages are left. */
-export function copy(database: Database, lastStep: LastStep): void {
+export function copy(database: Connection, lastStep: LastStep): void {
   if (Atomics.load(lastStep, 0) === 1) return // only one connection can checkpoint at a time
   let copied = 0
   for (let round = 0; round < roundsMax; round++) {
@@ -37,7 +37,7 @@ function run(): void {
   const port = parentPort
   if (port === null) return
   const { path, lastStep } = workerData as CheckpointerData
-  const database = new Database(path)
+  const database = new Connection(path)
   const timer = setInterval(() => copy(database, lastStep), everyMs)
   port.once('message', () => {
     clearInterval(timer)

@@ -3,8 +3,8 @@
  * shares with the other calls of its group.
  */
 import {
+  cancelDeletedAppMail,
   cancelEmail,
-  cancelMail,
   createApp,
   createKey,
   deleteApp,
@@ -14,7 +14,7 @@ import {
 } from '../admin.ts'
 import { claimDue, renewLeases } from '../claim.ts'
 import { enqueue } from '../enqueue.ts'
-import { sweep } from '../maintenance.ts'
+import { maintain } from '../maintenance.ts'
 import { recordOutcome } from '../outcome.ts'
 import type { WriteTransaction } from './write-transaction.ts'
 
@@ -23,11 +23,11 @@ const operations = {
   claimDue,
   renewLeases,
   recordOutcome,
-  sweep,
+  maintain,
   createApp,
   updateApp,
   deleteApp,
-  cancelMail,
+  cancelDeletedAppMail,
   createKey,
   revokeKey,
   retryEmail,

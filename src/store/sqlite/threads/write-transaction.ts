@@ -8,7 +8,7 @@ import type { KeyHash } from '../../../domain/app/delivery-key.ts'
 import type { AppId, KeyId } from '../../../domain/id.ts'
 import type { KeyedHash, KeyRing } from '../../crypto/key-ring.ts'
 import { toApp } from '../../shared/records.ts'
-import type { Database } from '../database.ts'
+import type { Connection } from '../connection.ts'
 
 export type CachedKey = {
   readonly keyId: KeyId
@@ -20,7 +20,7 @@ export type CachedKey = {
 
 /** What outlives a transaction in the writer thread. The caches answer only for one data version. */
 export type Writer = {
-  readonly database: Database
+  readonly database: Connection
   readonly ring: KeyRing
   readonly keyedHash: KeyedHash
   readonly queueMax: number

@@ -10,7 +10,7 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { type KeyRing, makeKeyedHash } from '../../crypto/key-ring.ts'
 import { type ClockOffset, readClock } from '../../shared/clock.ts'
-import { Database, faultKind } from '../database.ts'
+import { Connection, faultKind } from '../connection.ts'
 import type { LastStep } from './checkpointer.ts'
 import { type Call, perform } from './operations.ts'
 import { type Writer, WriteTransaction } from './write-transaction.ts'
@@ -27,14 +27,14 @@ export type WriterData = {
 /** The answer to one call; `fault` tells what an error means. */
 export type Answered =
   | { readonly value: unknown }
-  | { readonly fault: 'passing' | 'ruinous' | 'bug'; readonly message: string }
+  | { readonly fault: 'temporary' | 'fatal' | 'bug'; readonly message: string }
 
 export type ToWriter = { readonly group: number; readonly calls: readonly Call[] } | 'close'
 export type FromWriter = { readonly group: number; readonly answers: readonly Answered[] }
 
 function openWriter(data: WriterData): Writer {
   return {
-    database: new Database(data.path),
+    database: new Connection(data.path),
     ring: data.ring,
     keyedHash: makeKeyedHash(Buffer.from(data.hashKey)),
     queueMax: data.queueMax,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { AppId, EmailId } from '../../domain/id.ts'
-import { InHand } from './in-hand.ts'
+import { ClaimedEmails } from './claimed-emails.ts'
 
 type Held = { claim: { emailId: EmailId; appId: AppId } }
 
@@ -9,8 +9,8 @@ type Held = { claim: { emailId: EmailId; appId: AppId } }
 const attempt = (name: string): Held => ({
   claim: { emailId: name as EmailId, appId: name.slice(0, 1) as AppId },
 })
-const holding = (...names: string[]): InHand<Held> => {
-  const inHand = new InHand<Held>()
+const holding = (...names: string[]): ClaimedEmails<Held> => {
+  const inHand = new ClaimedEmails<Held>()
   inHand.add(names.map(attempt))
   return inHand
 }

@@ -4,8 +4,8 @@
  * and the worker's. None is made before it is used.
  */
 import { randomInt } from 'node:crypto'
-import type { PostgresAddress } from '../../config/database-url.ts'
 import type { KeyedHash, KeyRing } from '../crypto/key-ring.ts'
+import type { PostgresAddress } from '../database-address.ts'
 import { type ClockOffset, readOffset } from '../shared/clock.ts'
 import { Connection } from './connection.ts'
 
@@ -17,7 +17,7 @@ const slowMs = 500
 /** Counters are spread over so many rows (001_initial.sql). */
 const slotCount = 64
 
-export type Database = {
+export type PostgresContext = {
   readonly ring: KeyRing
   readonly keyedHash: KeyedHash
   readonly queueMax: number
@@ -43,9 +43,9 @@ export const writeSchema =
   (text: string): string =>
     text.replaceAll('postern.', `"${schema}".`)
 
-type Parts = Pick<Database, 'ring' | 'keyedHash' | 'queueMax' | 'clock'>
+type Parts = Pick<PostgresContext, 'ring' | 'keyedHash' | 'queueMax' | 'clock'>
 
-export function newDatabase(address: PostgresAddress, parts: Parts): Database {
+export function newContext(address: PostgresAddress, parts: Parts): PostgresContext {
   const connect = () => new Connection({ address })
   const anySlot = () => randomInt(slotCount)
   return {
@@ -61,7 +61,13 @@ export function newDatabase(address: PostgresAddress, parts: Parts): Database {
   }
 }
 
-export const connectionsOf = ({ lanes, general, claims, outcomes, upkeep }: Database): Connection[] => [
+export const connectionsOf = ({
+  lanes,
+  general,
+  claims,
+  outcomes,
+  upkeep,
+}: PostgresContext): Connection[] => [
   ...lanes.map((lane) => lane.connection),
   general,
   claims,

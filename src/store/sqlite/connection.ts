@@ -13,7 +13,7 @@ const busyTimeoutMs = 5000
 type Progress = { readonly log: number; readonly checkpointed: number }
 
 /** A prepared-statement cache by text, over one connection. */
-export class Database {
+export class Connection {
   readonly connection: DatabaseSync
   readonly #statements = new Map<string, StatementSync>()
 
@@ -65,7 +65,7 @@ export class Database {
     try {
       return this.sql('pragma wal_checkpoint(passive)').get() as Progress
     } catch (error) {
-      if (faultKind(error) !== 'passing') throw error
+      if (faultKind(error) !== 'temporary') throw error
       return { log: 0, checkpointed: 0 }
     }
   }
@@ -81,9 +81,9 @@ const passing = new Set([5, 6, 8, 13, 14]) // BUSY, LOCKED, READONLY, FULL, CANT
 const ruinous = new Set([10, 11, 26]) // IOERR, CORRUPT, NOTADB
 
 /** What an error of SQLite means for the store: passing, ruinous (stop and restart), or a bug. */
-export function faultKind(error: unknown): 'passing' | 'ruinous' | 'bug' {
+export function faultKind(error: unknown): 'temporary' | 'fatal' | 'bug' {
   const code = (error as { errcode?: number } | null)?.errcode
   if (typeof code !== 'number') return 'bug'
-  if (passing.has(code & 0xff)) return 'passing'
-  return ruinous.has(code & 0xff) ? 'ruinous' : 'bug'
+  if (passing.has(code & 0xff)) return 'temporary'
+  return ruinous.has(code & 0xff) ? 'fatal' : 'bug'
 }

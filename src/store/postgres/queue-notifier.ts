@@ -5,7 +5,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { PostgresAddress } from '../../config/database-url.ts'
+import type { PostgresAddress } from '../database-address.ts'
 import { Connection } from './connection.ts'
 
 const ringEveryMs = 10
@@ -13,7 +13,7 @@ const relistenMs = 1000
 const checkEveryMs = 5000
 const deadlineMs = 2000
 
-export class Bell {
+export class QueueNotifier {
   readonly #channel: string
   readonly #listenAt: PostgresAddress
   readonly #rings: Connection

@@ -8,7 +8,7 @@ import type { Claim } from '../../store/store.ts'
 
 type Held = { readonly claim: Pick<Claim, 'emailId' | 'appId'> }
 
-export class InHand<Attempt extends Held> {
+export class ClaimedEmails<Attempt extends Held> {
   readonly #active = new Set<Attempt>()
   readonly #storing = new Set<Attempt>()
   readonly #turns = new Map<AppId, number>()
