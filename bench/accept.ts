@@ -1,7 +1,7 @@
 /**
- * Accepting: how many emails a second are answered 202, everything on (key, rules, three limits,
- * idempotency, seal, durable commit), beside a bare `node:http` server, and Postfix and Haraka over SMTP. No
- * worker runs: it is the way in that is measured.
+ * Accepting: emails answered 202 per second with every step on (key, rules, three limits, idempotency,
+ * seal, durable commit), compared with a bare `node:http` server, and with Postfix and Haraka over SMTP.
+ * No worker runs, so only accepting is measured.
  */
 import type { Scope } from '../test/support/temporary.ts'
 import type { LoopResult } from './loop.ts'
@@ -11,7 +11,7 @@ import { engines, makeBed, startBare, startLoader, startPostern } from './proces
 
 const roundMs = 3000
 const rounds = 3
-/** To a mail server, in a round. */
+/** Emails offered to a mail server in one round. */
 const offered = 3000
 
 export async function run(scope: Scope): Promise<void> {
@@ -31,7 +31,7 @@ export async function run(scope: Scope): Promise<void> {
     const contenders: Contender[] = servers.map(({ name, port, keys }) => ({
       name,
       round: async () => {
-        serial += 10_100_003 // other recipients each time
+        serial += 10_100_003 // new recipients in each round
         const result = await load({ ports: [port], keys, clients, ms: roundMs, rate: null, serial })
         results.get(name)?.push(result)
         return result.perSecond

@@ -1,7 +1,7 @@
 /**
- * What a backlog costs: accepting and claiming with 0, 10,000, 100,000 and 1,000,000 emails queued
- * for as many recipients; the size of what is stored, and the memory of a service that runs on it.
- * POSTERN_BENCH_EMAILS says where to end.
+ * The cost of a backlog: the time to accept and to claim, the size of the store and the memory of the
+ * service, with 0, 10,000, 100,000 and 1,000,000 queued emails for as many recipients. Levels above
+ * `POSTERN_BENCH_EMAILS` are left out.
  */
 import { readdirSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -27,7 +27,7 @@ const most = Number(process.env.POSTERN_BENCH_EMAILS ?? 1_000_000)
 const levels = [0, 10_000, 100_000, 1_000_000].filter((level) => level <= most)
 const base = 1
 const clients = 64
-/** Few beside the least backlog, in several goes whose median counts. */
+/** Few compared with the smallest backlog. The median of `goes` runs counts. */
 const accepted = { goes: 5, emails: 1500 }
 const claims = 40
 const claimed = 32
@@ -75,7 +75,7 @@ async function measureStore(store: Store, senders: readonly BenchSender[], queue
   return { claimMs, acceptUs: (percentile(times, 0.5) * 1000) / accepted.emails }
 }
 
-/** The median time of a claim; there is none where nothing is queued. */
+/** The median time of a claim in ms; NaN when nothing is queued. */
 async function measureClaims(store: Store): Promise<number> {
   const times: number[] = []
   for (let n = 0; n < claims; n++) {
@@ -101,7 +101,7 @@ async function storedBytes(engine: Engine, { env }: Bed): Promise<number> {
   return readdirSync(folder).reduce((bytes, file) => bytes + statSync(join(folder, file)).size, 0)
 }
 
-/** Of `postern serve` while it answers a steady load; its relay is down, so that the backlog stays. */
+/** Memory of `postern serve` in MiB under a steady load. Its relay is down, so the backlog stays. */
 async function measureMemory(
   bed: Bed,
   load: ReturnType<typeof startLoader>,

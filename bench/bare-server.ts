@@ -1,4 +1,4 @@
-/** What Node does at most: reads the body, parses it, answers 202. The measure of all accepting. */
+/** Upper bound for Node: reads the body, parses it, answers 202. The baseline for accepting. */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 

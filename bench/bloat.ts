@@ -1,7 +1,7 @@
 /**
- * 1,000,000 emails through the queue on PostgreSQL, with a claiming worker that keeps up: how large
- * each table and its indexes grow, and how long a claim takes at the beginning and at the end.
- * POSTERN_BENCH_EMAILS sets how many.
+ * Passes 1,000,000 emails through the queue on PostgreSQL, with a claiming worker that keeps up. Reports
+ * the size of each table and its indexes, and the time of a claim, after each tenth.
+ * `POSTERN_BENCH_EMAILS` sets the number of emails.
  */
 
 import type { Store } from '../src/store/store.ts'
@@ -69,7 +69,7 @@ async function measure(store: Store, bed: Bed): Promise<void> {
   )
 }
 
-/** So many emails in and out, at most `ahead` of them queued; the median time of a claim. */
+/** Passes `howMany` emails through, at most `ahead` of them queued. Returns the median claim time. */
 async function pass(store: Store, howMany: number, enqueue: () => Promise<void>): Promise<number> {
   const state = { sent: 0, finished: 0 }
   const producers = Array.from({ length: 128 }, async () => {

@@ -1,9 +1,9 @@
-/** Line charts as SVG that reads well on light and dark pages; written beside docs/performance.md. */
+/** Line charts as SVG, readable on light and dark pages, written next to docs/performance.md. */
 import { writeFileSync } from 'node:fs'
 
 export type LineChart = {
   readonly title: string
-  /** Places from left to right, one for each value of a line. */
+  /** Positions from left to right, one for each value of a line. */
   readonly x: { readonly label: string; readonly ticks: readonly string[] }
   readonly y: { readonly label: string }
   readonly lines: readonly { readonly name: string; readonly values: readonly number[] }[]
@@ -11,7 +11,7 @@ export type LineChart = {
 
 const size = { width: 780, height: 400 }
 const plot = { left: 56, right: 512, top: 48, bottom: 340 }
-// Told apart by hue and by dash; all have a contrast of 3 to 1 or more on white and on #0d1117.
+// Lines differ in hue and in dash. Each has a contrast of at least 3 to 1 on white and on #0d1117.
 const strokes = ['#8a63d2', '#0e8a6c', '#c05a1c', '#2f7fd6', '#b5487e', '#7a7f16']
 const dashes = ['', '6 4', '2 3']
 

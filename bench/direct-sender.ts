@@ -1,6 +1,6 @@
 /**
- * What a bare sender does at most: one prepared message over kept-open `SMTPConnection`s, nothing
- * stored, nothing rendered. The measure of all delivering; a process of its own.
+ * Upper bound for a sender: one prepared message over `SMTPConnection`s that stay open, nothing stored,
+ * nothing rendered. The baseline for delivery. Runs as a process of its own.
  */
 import SMTPConnection from 'nodemailer/lib/smtp-connection'
 import { composeMessage } from '../src/delivery/message/compose-message.ts'

@@ -1,7 +1,7 @@
 /**
- * Draining: how many queued emails a second go from claim to recorded outcome, rendered, composed
- * and sealed content opened, beside a bare loop of `SMTPConnection.send` with a prepared message
- * over as many connections. Without DKIM, which the relay signs.
+ * Draining: queued emails per second from claim to recorded outcome, including unsealing, rendering and
+ * composing, compared with a bare loop of `SMTPConnection.send` with a prepared message over the same
+ * number of connections. Without DKIM, because the relay signs.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Scope } from '../test/support/temporary.ts'
@@ -20,7 +20,7 @@ import {
 import { enqueueMany, sendersOf } from './senders.ts'
 
 const emails = 25_000
-/** The first ones warm the new processes up. */
+/** Measured at the end of a round. The emails before these warm up the new processes. */
 const counted = 20_000
 const connections = 20
 const rounds = 3
@@ -58,8 +58,8 @@ export async function run(scope: Scope): Promise<void> {
 }
 
 /**
- * Queues, starts so many workers, and counts what they deliver, from when a few are sent to the
- * last one; throws where one was not delivered.
+ * Queues `emails`, starts `processes` workers, and returns the emails per second over the last `counted`.
+ * Throws if an email was not delivered.
  */
 export async function drainRound(bed: Bed, relay: string, processes = 1): Promise<number> {
   const ends: (() => unknown)[] = []
@@ -77,7 +77,7 @@ export async function drainRound(bed: Bed, relay: string, processes = 1): Promis
   return perSecond
 }
 
-/** How many a second leave the queue, from when `counted` are left to the last one. */
+/** Emails per second that leave the queue, from when `counted` are left until it is empty. */
 async function drained(ops: string): Promise<number> {
   let began: { depth: number; atMs: number } | null = null
   for (;;) {

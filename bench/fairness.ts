@@ -1,7 +1,7 @@
 /**
- * Fairness: what one app's flood costs another's sign-in mail, from when its request was due to the
- * relay's 250. One app has 100,000 emails queued that drain at full speed; another sends a few a
- * second, as it did before in the quiet. Once with a fast relay, once with one that takes 500 ms.
+ * Fairness: how much the flood of one app delays the sign-in mail of another, from the time its request was
+ * due to the relay's 250. One app has 100,000 queued emails that drain at full speed. The other sends a few
+ * per second, first without the flood, then during it. With a fast relay, and with one that takes 500 ms.
  */
 import type { Scope } from '../test/support/temporary.ts'
 import { percentile } from './loop.ts'
@@ -20,7 +20,7 @@ import {
 import { enqueueMany, sendersOf } from './senders.ts'
 
 const flood = 100_000
-/** Others each time, since each is an Idempotency-Key too. */
+/** Different in each run, because each serial is also an `Idempotency-Key`. */
 const serials = { first: 200_000, step: 1000 }
 const relays = [
   { name: 'at once', delayMs: 0, connections: 20, rate: 20, allowedMs: 25 },
@@ -67,7 +67,7 @@ export async function run(scope: Scope): Promise<void> {
   report('fairness', { "p99 of the other app's emails (the worst, where they are few), ms": table }, measured)
 }
 
-/** The other app sends at its rate; how long each of its emails took, and how many others went out meanwhile. */
+/** Sends for the other app at its rate. `others` counts the emails of the flood sent meanwhile. */
 async function serve(
   bed: Bed,
   relay: Relay,

@@ -1,7 +1,7 @@
 /**
- * What a group saves: requests enqueued in groups and one by one, beside graphile-worker's
- * `add_jobs`, on the same PostgreSQL. Postern does more for each (key, three limits, idempotency,
- * seal, depth, usage); graphile-worker adds a job with a payload of about the same size.
+ * The gain from groups: requests enqueued in groups and one by one, compared with graphile-worker's
+ * `add_jobs` on the same PostgreSQL. Postern does more per request (key, three limits, idempotency,
+ * seal, depth, usage). graphile-worker adds a job with a payload of about the same size.
  */
 import { makeWorkerUtils } from 'graphile-worker'
 import { openPostgresStore } from '../src/store/postgres/postgres-store.ts'

@@ -1,15 +1,15 @@
 /**
- * The load over HTTP, as a process of its own: each client has one kept-alive connection, each
- * request a new recipient and a new Idempotency-Key. Raw sockets, since a client library would take
- * more of the machine than a small server does.
+ * The HTTP load, as a process of its own: each client has one keep-alive connection, each request a
+ * new recipient and a new `Idempotency-Key`. Raw sockets, because a client library would use more CPU
+ * than a small server does.
  */
 import { connect, type Socket } from 'node:net'
 import { type LoopOrder, runLoop } from './loop.ts'
 
 export type LoadOrder = LoopOrder & {
-  /** Servers that take turns: client by client. */
+  /** The clients are spread over these servers. */
   readonly ports: readonly number[]
-  /** Keys that take turns: request by request. */
+  /** The requests use these keys in turn. */
   readonly keys: readonly string[]
 }
 
@@ -24,7 +24,7 @@ function requestText(keys: readonly string[], n: number): string {
   return `POST /v1/email HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\nIdempotency-Key: bench-${n}\r\nContent-Length: ${body.length}\r\n\r\n${body}`
 }
 
-/** One connection: sends a request, calls back with the status. Answers have a Content-Length. */
+/** One connection: sends a request and returns the status. Answers must have a `Content-Length`. */
 class Client {
   readonly #socket: Socket
   #pending = ''

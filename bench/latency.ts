@@ -1,6 +1,6 @@
 /**
- * Latency at fixed rates, counted from when a request was due: to the 202, and to the 250 that the
- * relay gives its email; beside sending directly, without a queue, over as many connections.
+ * Latency at fixed rates, from the time a request was due to its 202, and to the relay's 250 for its email.
+ * Compared with sending directly, without a queue, over the same number of connections.
  */
 import type { Scope } from '../test/support/temporary.ts'
 import { lineChart, writeChart } from './chart.ts'
@@ -66,7 +66,7 @@ export async function run(scope: Scope): Promise<void> {
   writeChart('latency', chart(measured))
 }
 
-/** Waits until the sink gets no more; how long each numbered email took from when it was due. */
+/** Waits until the sink takes no more mail. Returns the latency of each email since it was due. */
 async function settled(
   sink: Sink,
   begunAtMs: number,

@@ -1,16 +1,16 @@
 /**
- * Load, the same for whatever is loaded: so many clients, in a closed loop (the next one after the
- * answer) or an open one (at a fixed rate, whatever the answers do). In an open loop latency counts
- * from when a request was due, so that a stall is not hidden by those it held up (coordinated
- * omission).
+ * The load loop for all servers and senders: a number of clients, in a closed loop (the next request after
+ * the answer) or an open loop (requests at a fixed rate, independent of the answers). In an open loop
+ * latency counts from the time a request was due, so that a stall also counts for the requests it delayed
+ * (coordinated omission).
  */
 
 export type LoopOrder = {
   readonly clients: number
   readonly ms: number
-  /** A second, in an open loop; null for a closed one. */
+  /** Requests per second in an open loop; null for a closed loop. */
   readonly rate: number | null
-  /** Number of the first request; the others count on from it. */
+  /** Number of the first request. Each request adds 1. */
   readonly serial: number
 }
 
@@ -19,7 +19,7 @@ export type LoopResult = {
   readonly answers: Readonly<Record<string, number>>
   readonly p50Ms: number
   readonly p99Ms: number
-  /** When number `serial` was due, on the clock that all processes of a machine share. */
+  /** When request `serial` was due, on the clock that all processes of a machine share. */
   readonly begunAtMs: number
 }
 
@@ -31,7 +31,7 @@ export const percentile = (values: readonly number[], share: number): number => 
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN
 }
 
-/** `ask` makes request number `n` on one client's connection, and says what was answered. */
+/** `ask` sends request number `n` on the connection of `client` and returns its answer. */
 export async function runLoop(
   { clients, ms, rate, serial }: LoopOrder,
   ask: (client: number, n: number) => Promise<string>,
@@ -63,7 +63,7 @@ export async function runLoop(
   }
 }
 
-/** How many a second so many clients get done in a closed loop. */
+/** Calls of `work` per second by `clients` clients in a closed loop. */
 export async function rate(clients: number, ms: number, work: () => Promise<unknown>): Promise<number> {
   const ask = async () => {
     await work()

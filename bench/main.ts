@@ -1,4 +1,4 @@
-/** `npm run bench -- [NAME…]`: runs the named benchmarks, or all that take a few minutes together. */
+/** `npm run bench -- [NAME…]`: runs the named benchmarks, or those in `usual` (a quarter of an hour). */
 import type { Scope } from '../test/support/temporary.ts'
 
 type Suite = { readonly run: (scope: Scope) => Promise<void> }
@@ -21,7 +21,7 @@ const usual = ['accept', 'drain', 'latency', 'backlog', 'fairness', 'nodes', 'sn
 const names = process.argv.slice(2)
 const unknown = names.find((name) => !(name in suites))
 if (unknown !== undefined) {
-  console.error(`bench: there is no benchmark "${unknown}"; there are ${Object.keys(suites).join(', ')}`)
+  console.error(`bench: unknown benchmark "${unknown}". Benchmarks: ${Object.keys(suites).join(', ')}`)
   process.exit(2)
 }
 for (const name of names.length === 0 ? usual : names) {

@@ -1,14 +1,13 @@
 /**
- * How contenders are compared: they take turns, round by round, so that whatever else
- * the machine does meets all of them alike; what counts is the median of the rounds, and how it
- * stands to the first contender's.
+ * Compares contenders. They take turns, round by round, so that other work of the machine affects all of
+ * them equally. The result is the median of the rounds, and its ratio to the first contender's median.
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { availableParallelism, cpus, totalmem } from 'node:os'
 
 export type Contender = {
   readonly name: string
-  /** One round: how many a second. */
+  /** Runs one round and returns its rate per second. */
   readonly round: () => Promise<number>
 }
 
@@ -35,7 +34,7 @@ export async function interleave(contenders: readonly Contender[], rounds: numbe
 
 export type Table = { readonly columns: readonly string[]; readonly rows: readonly (readonly string[])[] }
 
-/** A Markdown table, aligned as the formatter of this repository wants it. */
+/** A Markdown table, aligned as `biome check` requires. */
 function formatTable({ columns, rows }: Table): string {
   const widths = columns.map((_, at) => Math.max(3, ...[columns, ...rows].map((row) => row[at]?.length ?? 0)))
   const pad = (text: string, at: number) =>
@@ -72,8 +71,8 @@ const machine = () => ({
 })
 
 /**
- * Prints tables, keeps everything measured as `bench/results/NAME.json`, and puts the tables into
- * docs/performance.md where it has a place for this benchmark.
+ * Prints the tables, writes everything measured to `bench/results/NAME.json`, and puts the tables into
+ * docs/performance.md if it has a `<!-- bench NAME -->` mark.
  */
 export function report(name: string, tables: Readonly<Record<string, Table>>, measured: unknown): void {
   const text = Object.entries(tables)

@@ -1,6 +1,6 @@
 /**
- * Several processes: accepting and draining with 1, 2 and 4 of them on one PostgreSQL, all on this
- * machine, so that what is seen is what they cost each other.
+ * Several processes: accepting and draining with 1, 2 and 4 of them on one PostgreSQL. All run on this
+ * machine, so the result shows how much they slow each other down.
  */
 import type { Scope } from '../test/support/temporary.ts'
 import { drainRound } from './drain.ts'

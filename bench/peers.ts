@@ -1,4 +1,4 @@
-/** Others' software, where it is installed; without it a benchmark says so and goes on. */
+/** Mail software to compare with. A benchmark prints a message for what is not installed, and continues. */
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, realpathSync, writeFileSync } from 'node:fs'
@@ -15,17 +15,17 @@ export type Peer = { readonly name: string; readonly port: number }
 
 const smtpSource = '/usr/sbin/smtp-source'
 
-/** Mail servers that take mail durably over SMTP, one file synced for each email before its 250, and do not send it on. */
+/** SMTP servers that sync one file for each email before its 250, and do not send the email on. */
 export async function startMailServers(scope: Scope): Promise<Peer[]> {
   if (!existsSync(smtpSource)) {
-    console.log("without other mail servers: their load is Postfix's smtp-source, of the package postfix")
+    console.log('skipping other mail servers: their load needs smtp-source, from the package postfix')
     return []
   }
   const peers = [await startHoldingPostfix(scope), await startHaraka(scope)]
   return peers.filter((peer) => peer !== null)
 }
 
-/** How many a second a server takes from Postfix's own load generator, over connections that stay open. */
+/** Emails per second that a server takes from Postfix's load generator over connections that stay open. */
 export async function offerMail(port: number, options: { clients: number; emails: number }): Promise<number> {
   const begunMs = performance.now()
   const { clients, emails } = options
@@ -36,12 +36,12 @@ export async function offerMail(port: number, options: { clients: number; emails
 }
 
 /**
- * Its process limit is above the number of clients, as its TUNING_README advises; nothing of the
- * client is looked up.
+ * The process limit is above the number of clients, as Postfix's TUNING_README advises. Postfix does not
+ * look up the client's name.
  */
 async function startHoldingPostfix(scope: Scope): Promise<Peer | null> {
   if (!isRoot) {
-    console.log('without Postfix: it needs root')
+    console.log('skipping Postfix: it needs root')
     return null
   }
   const { port } = await startPostfix(scope, await freePort(), {
@@ -53,12 +53,12 @@ async function startHoldingPostfix(scope: Scope): Promise<Peer | null> {
   return { name: 'Postfix over SMTP', port }
 }
 
-/** As it comes, with one process as Postern has: it relays for this machine, and its outbound side is off. */
+/** Default settings and one process, like Postern. Relays for this machine, with outbound delivery off. */
 async function startHaraka(scope: Scope): Promise<Peer | null> {
   const folders = (process.env.PATH ?? '').split(delimiter)
   const program = folders.map((folder) => join(folder, 'haraka')).find((file) => existsSync(file))
   if (program === undefined) {
-    console.log('without Haraka: it is not on the PATH')
+    console.log('skipping Haraka: it is not on the PATH')
     return null
   }
   const port = await freePort()
@@ -83,11 +83,11 @@ async function startHaraka(scope: Scope): Promise<Peer | null> {
   return { name: 'Haraka over SMTP', port }
 }
 
-/** Postfix's own sink. */
+/** Postfix's `smtp-sink`. */
 export async function startSmtpSink(scope: Scope): Promise<{ port: number } | null> {
   const program = '/usr/sbin/smtp-sink'
   if (!existsSync(program)) {
-    console.log("without Postfix's sink: it needs the package postfix")
+    console.log("skipping Postfix's smtp-sink: it needs the package postfix")
     return null
   }
   const port = await freePort()

@@ -1,8 +1,8 @@
-/** What benchmarks start: servers and the load, each a process of its own. */
+/** Starts the servers and the load of the benchmarks, each as a process of its own. */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
-import { openStore } from '../src/compose/service.ts'
+import { openStore } from '../src/compose/store.ts'
 import { parseConfig } from '../src/config/parse-config.ts'
 import { newSecretKey } from '../src/store/crypto/key-ring.ts'
 import type { Store } from '../src/store/store.ts'
@@ -23,7 +23,7 @@ function start(scope: Scope, file: URL): ChildProcess {
   return child
 }
 
-/** A process that does one order after the other, and answers each. */
+/** A process that carries out one order at a time and answers each. */
 function startWorker<Order, Result>(scope: Scope, file: URL): (order: Order) => Promise<Result> {
   const child = start(scope, file)
   return async (order) => {
@@ -33,7 +33,7 @@ function startWorker<Order, Result>(scope: Scope, file: URL): (order: Order) => 
   }
 }
 
-/** A process that loads servers over HTTP; whatever is not answered 202 ends the benchmark. */
+/** A process that loads servers over HTTP. Any answer other than 202 ends the benchmark. */
 export function startLoader(scope: Scope): (order: LoadOrder) => Promise<LoopResult> {
   const load = startWorker<LoadOrder, LoopResult>(scope, new URL('./http-load.ts', import.meta.url))
   return async (order) => {
@@ -50,11 +50,11 @@ export const startDirectSender = (scope: Scope): ((order: DirectOrder) => Promis
 
 export type Sink = {
   readonly port: number
-  /** What came since it was asked last; from now on it waits so long before each 250. */
+  /** Returns the mail taken since the last report, and sets the delay before each following 250. */
   readonly report: (delayMs?: number) => Promise<SinkReport>
 }
 
-/** A process that takes all mail. */
+/** An SMTP server that takes all mail. */
 export async function startSink(scope: Scope): Promise<Sink> {
   const child = start(scope, new URL('./sink.ts', import.meta.url))
   const [port] = (await once(child, 'message')) as [number]
@@ -66,7 +66,7 @@ export async function startSink(scope: Scope): Promise<Sink> {
   return { port, report }
 }
 
-/** A `node:http` server that parses the JSON and answers 202; its port. */
+/** Starts a `node:http` server that parses the JSON and answers 202. Returns its port. */
 export async function startBare(scope: Scope): Promise<number> {
   const child = start(scope, new URL('./bare-server.ts', import.meta.url))
   const [port] = (await once(child, 'message')) as [number]
@@ -75,7 +75,7 @@ export async function startBare(scope: Scope): Promise<number> {
 
 export type BenchedService = Omit<RunningPostern, 'key'> & { readonly port: number }
 
-/** A database with 100 apps that have no limits to speak of, and what `postern serve` needs to run on it. */
+/** A database with 100 apps whose limits are never reached: the environment for `postern serve`, and keys. */
 export type Bed = { readonly env: Variables; readonly keys: readonly string[] }
 
 const apps = 100
@@ -103,7 +103,7 @@ export async function makeBed(scope: Scope, engine: Engine): Promise<Bed> {
 export const engines = ['SQLite', 'PostgreSQL'] as const
 export type Engine = (typeof engines)[number]
 
-/** Opens the store of an environment in this process, for as long as `work` takes. */
+/** Opens the store that `env` names in this process, and closes it after `work`. */
 export async function useStore<T>(env: Variables, work: (store: Store) => Promise<T>): Promise<T> {
   const store = await openStore(parseConfig(env, 'command'), {
     onFatal: (error) => {
@@ -117,14 +117,14 @@ export async function useStore<T>(env: Variables, work: (store: Store) => Promis
   }
 }
 
-/** One of the numbers that a service counts for Prometheus. */
+/** The value of one metric of a service. */
 export async function readMetric(ops: string, name: string): Promise<number> {
   const text = await (await fetch(`${ops}/metrics`)).text()
   const line = text.split('\n').find((each) => each.startsWith(`${name} `))
   return Number(line?.slice(name.length))
 }
 
-/** `postern serve`, a process of its own. */
+/** Starts `postern serve` as a process of its own. */
 export async function startPostern(scope: Scope, bed: Bed, more: Variables = {}): Promise<BenchedService> {
   const running = await spawnServe(scope, { ...bed.env, ...more })
   return { ...running, port: Number(new URL(running.api ?? 'http://none:1').port) }

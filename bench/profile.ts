@@ -1,7 +1,7 @@
 /**
- * Where the microseconds go: CPU profiles of the service while it accepts and while it drains, on
- * the embedded store, summed by thread and by file of ours (what Node and the libraries do counts
- * for the file that asked for it). The profiles stay in bench/results/ for a closer look.
+ * CPU profiles of the service while it accepts and while it drains, on the embedded store, summed by
+ * thread and by source file of Postern (time in Node and in libraries counts for the file that called
+ * them). The profiles stay in bench/results/.
  */
 import { once } from 'node:events'
 import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'
@@ -55,7 +55,7 @@ export async function run(scope: Scope): Promise<void> {
   )
 }
 
-/** Profiles a service while `work` loads it for the last `windowMs`; `work` tells how many emails a second passed. */
+/** Profiles a service during the last `windowMs` of `work`, which returns the emails per second. */
 async function profiled(
   bed: Bed,
   name: string,
@@ -111,9 +111,9 @@ function threadRows(
     const name = owner(id)
     spent.set(name, (spent.get(name) ?? 0) + deltaUs / emails)
   }
-  const thread = [...frames.values()].some(({ url }) => url.endsWith('/sqlite/checkpointer.ts'))
+  const thread = [...frames.values()].some(({ url }) => url.endsWith('/sqlite/threads/checkpointer.ts'))
     ? 'checkpointer'
-    : [...frames.values()].some(({ url }) => url.endsWith('/sqlite/write-transaction.ts'))
+    : [...frames.values()].some(({ url }) => url.endsWith('/sqlite/threads/write-transaction.ts'))
       ? 'writer'
       : 'main'
   return [...spent]

@@ -1,5 +1,6 @@
-/** Apps and requests for benchmarks: 100 apps, a new recipient and an Idempotency-Key each time. */
+/** Apps and requests for benchmarks. Each request has a new recipient and a new `Idempotency-Key`. */
 import { hashDeliveryKey, newDeliveryKey } from '../src/domain/app/delivery-key.ts'
+import { parseReply } from '../src/domain/delivery/smtp-reply.ts'
 import { newId } from '../src/domain/id.ts'
 import type { EmailAddress } from '../src/domain/request/email-address.ts'
 import type { Claim, EnqueueRequest, Store } from '../src/store/store.ts'
@@ -38,16 +39,18 @@ function nextRequest(store: Store, { keyHash }: BenchSender): EnqueueRequest {
   }
   return {
     keyHash,
-    appVersion: 1,
-    verdict: {
-      admit: {
-        id: newId('em', store.now()),
-        type: 'magic_link',
-        expiresAt: store.now() + 86_400_000,
-        content,
+    judged: {
+      version: 1,
+      verdict: {
+        admit: {
+          id: newId('em', store.now()),
+          type: 'magic_link',
+          expiresAt: store.now() + 86_400_000,
+          content,
+        },
       },
+      idempotency: { key: `bench-${n}-${process.pid}`, bodyDigest: String(n) },
     },
-    idempotency: { key: `bench-${n}-${process.pid}`, bodyDigest: String(n) },
   }
 }
 
@@ -58,7 +61,6 @@ export async function enqueueNext(store: Store, senders: readonly BenchSender[])
   if (result.kind !== 'queued') throw new Error(`answered ${result.kind}`)
 }
 
-/** So many emails, from so many clients at once. */
 export async function enqueueMany(
   store: Store,
   senders: readonly BenchSender[],
@@ -71,8 +73,8 @@ export async function enqueueMany(
   await Promise.all(Array.from({ length: clients }, client))
 }
 
-/** Records that all of these were delivered. */
+/** Records all claims as delivered; sends nothing. */
 export async function deliverAll(store: Store, claims: readonly Claim[]): Promise<void> {
-  const outcome = { kind: 'delivered', reply: '250 ok', relay: 'bench' } as const
+  const outcome = { kind: 'delivered', reply: parseReply('250 ok'), relay: 'bench' } as const
   await Promise.all(claims.map((claim) => store.recordOutcome(claim, outcome)))
 }

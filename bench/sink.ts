@@ -1,11 +1,11 @@
 /**
- * An SMTP server that takes everything and keeps nothing, as a process of its own, so that what is
- * measured is who sends. It notes when it said 250 to each numbered recipient (`person7@…`).
+ * An SMTP server that takes every email and keeps none, as a process of its own, so that only the sender
+ * is measured. It records when it answered 250 for each numbered recipient (`person7@…`).
  */
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { monotonicMs } from './loop.ts'
 
-/** What to do from now on: how long to wait before each final 250. Answered with what came so far. */
+/** The delay before each final 250 from now on. Answered with the mail taken since the last order. */
 export type SinkOrder = { readonly delayMs: number }
 export type SinkReport = {
   /** Number of the recipient and when its email was taken, on the machine's monotonic clock. */

@@ -1,6 +1,6 @@
 /**
- * A backup on PostgreSQL holds one snapshot for hours, and until its end no dead row goes: 70,000
- * emails are claimed and finished under one, and the claims are timed at the beginning and the end.
+ * A backup on PostgreSQL holds one snapshot for hours, and vacuum removes no dead row until it ends.
+ * Claims and finishes 70,000 emails under one snapshot, and times the claims of each tenth.
  */
 import pg from 'pg'
 import type { Scope } from '../test/support/temporary.ts'

@@ -1,13 +1,18 @@
-/** argv, signals and exit codes; everything else is made in compose.ts and cli/. */
+/** argv, signals and exit codes. The commands are in `cli/`, the parts of the service in `compose/`. */
 import { readFileSync } from 'node:fs'
+import { createInterface } from 'node:readline/promises'
 import { parseEnv } from 'node:util'
 import { runCli } from './cli/program.ts'
-import { openOwnStore, startService } from './compose/service.ts'
+import { startService } from './compose/service.ts'
+import { openStoreForCommand } from './compose/store.ts'
 import { parseConfig } from './config/parse-config.ts'
 
 const argv = process.argv.slice(2)
+const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
+  version: string
+}
 
-/** Takes a global option out of the line; with a value where `valued`. */
+/** Takes a global option out of the line, wherever it stands. Its value, or '' for an option without one. */
 function take(name: string, valued: boolean): string | undefined {
   const index = argv.findIndex((word) => word === name || word.startsWith(`${name}=`))
   if (index < 0) return undefined
@@ -16,10 +21,16 @@ function take(name: string, valued: boolean): string | undefined {
   return valued ? argv.splice(index, 1)[0] : ''
 }
 
+/** Variables of the process win over those of the file. */
 function environment(): Record<string, string | undefined> {
   const file = take('--env-file', true)
   if (file === undefined) return process.env
-  return { ...parseEnv(readFileSync(file, 'utf8')), ...process.env }
+  try {
+    return { ...parseEnv(readFileSync(file, 'utf8')), ...process.env }
+  } catch (error) {
+    console.error(`postern: cannot read the file of --env-file: ${(error as Error).message}`)
+    process.exit(2)
+  }
 }
 
 const onFatal = (error: Error) => {
@@ -29,23 +40,36 @@ const onFatal = (error: Error) => {
   process.exit(1)
 }
 
-let stop: () => void = () => {}
-const stopped = new Promise<void>((resolve) => {
-  stop = resolve
-})
-for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-  process.on(signal, () => {
-    stop()
-    process.once(signal, () => process.exit(1)) // asked twice: at once
+/** Signals are caught only while a command waits for one; any other command ends at once. */
+function untilStopped(): Promise<void> {
+  return new Promise((resolve) => {
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+      process.on(signal, () => {
+        resolve()
+        process.once(signal, () => process.exit(1)) // asked twice: at once
+      })
+    }
   })
+}
+
+async function ask(question: string): Promise<string | null> {
+  if (!process.stdin.isTTY) return null
+  const terminal = createInterface({ input: process.stdin, output: process.stderr })
+  try {
+    return await terminal.question(question)
+  } finally {
+    terminal.close()
+  }
 }
 
 const json = take('--json', false) !== undefined
 process.exitCode = await runCli(argv, {
+  version,
   env: environment(),
   output: { json, out: (text) => console.log(text), err: (text) => console.error(text) },
   parseConfig,
-  openStore: (config) => openOwnStore(config, { onFatal }),
+  openStore: (config, schemaUse) => openStoreForCommand(config, { onFatal, schemaUse }),
   startService: (config) => startService(config, { onFatal }),
-  untilStopped: () => stopped,
+  untilStopped,
+  ask,
 })

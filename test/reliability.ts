@@ -1,6 +1,6 @@
 /**
- * `npm run reliability`: runs every suite and writes docs/reliability.md, the fault matrix with what
- * became of each row. How often: POSTERN_KILLS (60), POSTERN_POWER_CUTS (10), POSTERN_WRITE_KILLS (20),
+ * `npm run reliability`: runs every suite and writes docs/reliability.md, the fault matrix with the result
+ * of each row. Repetitions: POSTERN_KILLS (60), POSTERN_POWER_CUTS (10), POSTERN_WRITE_KILLS (20),
  * POSTERN_MODEL_STEPS (400), POSTERN_FUZZ (40,000), POSTERN_CLUSTER_EMAILS (20,000).
  */
 import { spawnSync } from 'node:child_process'
@@ -79,7 +79,7 @@ function runSuite(script: string): Suite {
   const reporters = `--test-reporter=spec --test-reporter-destination=stdout --test-reporter=./test/support/row-reporter.ts --test-reporter-destination=${file}`
   const command = (scripts[script] ?? '')
     .replace('node --test ', `node --test ${reporters} `)
-    .replace(/--test-timeout=\d+/, '--test-timeout=7200000') // a thousand kills take their time
+    .replace(/--test-timeout=\d+/, '--test-timeout=7200000') // a thousand kills take long
   const { status } = spawnSync(command, { cwd: root, shell: true, stdio: 'inherit' })
   const lines = readFileSync(file, 'utf8').split('\n').filter(Boolean)
   rmSync(file)
@@ -91,7 +91,7 @@ function lineOf(row: number, store: RowResult['store'], results: readonly RowRes
   if (tests.length === 0) return []
   const ran = tests.filter(({ verdict }) => verdict !== 'skipped')
   const broken = tests.filter(({ verdict }) => verdict === 'broken')
-  // What a broken test would have counted, nobody knows.
+  // A broken test may have reported no counts.
   const sum = (pick: (counts: Counts) => number) =>
     broken.some(({ counts }) => counts === undefined)
       ? '?'
@@ -116,7 +116,7 @@ function tableOf(results: readonly RowResult[]): string {
   ].join('\n')
 }
 
-/** As one would type it: how often the faults were there in this run. */
+/** Variables that set repetitions, shown in the command of the run. */
 const amounts = [
   'POSTERN_KILLS',
   'POSTERN_POWER_CUTS',

@@ -1,6 +1,6 @@
 /**
- * How the house is kept, as tests: which folder may import which, how long files and functions may
- * grow, what every file begins with, and that the project speaks of itself alone.
+ * Rules of the repository, as tests: allowed imports between folders, sizes of files and functions, a
+ * header comment in every file, pinned dependencies, documents that match the code.
  */
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
@@ -18,11 +18,11 @@ const tracked = execFileSync('git', ['ls-files', '--cached', '--others', '--excl
   .split('\n')
   .filter((file) => file !== '' && existsSync(join(root, file)))
 const sources = tracked.filter((file) => /^(src|test|bench|client|examples)\/.*\.ts$/.test(file))
-/** What is shipped, as opposed to what tries it. */
+/** Shipped code, not tests, benchmarks or examples. */
 const isProduct = (file: string) => /^(client\/)?src\//.test(file) && !file.endsWith('.test.ts')
 const read = (file: string) => readFileSync(join(root, file), 'utf8')
 
-// Downward only. A folder may import itself, what is listed, and the domain.
+// Downward only. A folder may import itself, the folders listed, and `domain`.
 const mayImport: Record<string, string[]> = {
   main: ['cli', 'compose', 'config'],
   compose: ['config', 'cli', 'web', 'delivery', 'intake', 'observe', 'store', 'sqlite', 'postgres'],
@@ -41,7 +41,7 @@ const mayImport: Record<string, string[]> = {
 
 const engines = ['sqlite', 'postgres']
 
-/** The top folder that a file of src belongs to; each engine of the store counts as one. */
+/** The top folder of a file in `src`. Each store engine counts as a folder of its own. */
 function folderOf(file: string): string {
   const [, first = '', second = ''] = file.split('/')
   if (first === 'store' && engines.includes(second)) return second
@@ -66,7 +66,7 @@ test('the client imports nothing but itself, and knows no runtime', () => {
       assert.match(path, /^\.\/[\w-]+\.ts$/, file)
     }
     assert.doesNotMatch(code, /\b(Buffer|Deno|require|setImmediate)\b/, file)
-    // The environment stands in for options, where there is one.
+    // `settings.ts` reads defaults for options from the environment.
     if (!file.endsWith('/settings.ts')) assert.doesNotMatch(code, /\bprocess\b/, file)
   }
 })
@@ -177,7 +177,7 @@ test('links between the documents lead somewhere', () => {
 
 test('the service fetches nothing: it opens connections to its relays and its database alone', () => {
   for (const file of sources.filter((name) => name.startsWith('src/') && !name.endsWith('.test.ts'))) {
-    // The console's script runs in a browser.
+    // This file's script runs in a browser.
     if (file === 'src/web/inbox/pages.ts') continue
     assert.doesNotMatch(read(file), /\bfetch\(|\bhttps?\.(get|request)\(|undici/, file)
   }

@@ -1,7 +1,7 @@
 /**
- * One POST and what came of it. The status decides: a 202 is an email that is queued, even if the
- * rest of the answer never arrives; a request without an answer may have been queued or not, and
- * is safe to repeat under the same idempotency key.
+ * One POST and its outcome, read from the status. A 202 means that the email is queued, even if the
+ * rest of the answer never arrives. Without an answer the email may or may not be queued; a repeat
+ * under the same idempotency key is safe.
  */
 import { bounded } from './bounded.ts'
 import type { SendOutcome } from './email.ts'
@@ -11,11 +11,11 @@ import type { Settings } from './settings.ts'
 export type EmailPost = {
   readonly body: string
   readonly idempotencyKey: string
-  /** Takes secrets out of a text of the other side's. */
+  /** Removes secrets from text that the server sent. */
   readonly redact: (text: string) => string
 }
 
-/** Never rejects. `ms` bounds it, the answer's body included. */
+/** Never rejects. Takes at most `ms`, the body included. */
 export async function attempt(
   settings: Settings,
   post: EmailPost,
@@ -69,9 +69,9 @@ function readError(
   redact: (text: string) => string,
 ): PosternError {
   const known = typeof code === 'string' && /^\w{1,64}$/.test(code) && typeof message === 'string'
-  // The service has one endpoint and one method: whoever says there is none is another port, or a wrong path.
+  // The service has one endpoint and one method, so a 404 or 405 means a wrong port or path.
   if (!known || answer.status === 404 || answer.status === 405) {
-    const text = `An answer with status ${answer.status} that is not Postern's: check baseUrl and what stands in between.`
+    const text = `An answer with status ${answer.status} that is not from Postern: check baseUrl and any proxy in between.`
     return new PosternError('unexpected_response', text, answer)
   }
   const text = (value: unknown) => (typeof value === 'string' ? redact(value) : '')
@@ -98,7 +98,7 @@ function readRetryAfter(value: string | null): number | undefined {
   return Number.isFinite(ms) ? Math.max(0, ms) : undefined
 }
 
-/** The cause stays out, since a `fetch` of the caller's may put the request into it; its code does not. */
+/** Gives the cause's code, not the cause: a caller's own `fetch` may put the request into it. */
 function unreachable(endpoint: string, error: unknown): PosternError {
   const { code, cause } = fieldsOf(error)
   const reason = [fieldsOf(cause).code, code].find(

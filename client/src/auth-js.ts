@@ -1,7 +1,7 @@
 /**
- * Auth.js (NextAuth): an email provider whose links go through Postern. Auth.js's own link carries
- * three parameters; here the token carries the other two, and a route of the app's, answered by
- * `confirm`, shows a button that leads on to Auth.js's callback.
+ * Auth.js (NextAuth): an email provider that sends through Postern. Auth.js's own link has three
+ * parameters; here `token` includes the other two. The link leads to a route of the app, answered
+ * by `confirm`, whose button leads on to Auth.js's callback.
  */
 import { type Background, dispatch } from './background.ts'
 import { answerConfirm } from './confirm-page.ts'
@@ -11,13 +11,13 @@ import { PosternError } from './postern-error.ts'
 
 export type PosternProviderOptions = Background & {
   readonly postern: Sender
-  /** Where the app answers with `confirm`: an absolute address on Auth.js's own origin. */
+  /** The route answered by `confirm`: an absolute address on Auth.js's own origin. */
   readonly confirmUrl: string
-  /** The provider's id, for `signIn(id)`: `postern` unless given. */
+  /** The provider's id, for `signIn(id)`. Default `postern`. */
   readonly id?: string | undefined
-  /** What a sign-in page calls it: `Email` unless given. */
+  /** Its name on sign-in pages. Default `Email`. */
   readonly name?: string | undefined
-  /** Seconds that a link lives: 24 hours unless given. */
+  /** Lifetime of a link in seconds. Default 24 hours. */
   readonly maxAge?: number | undefined
 }
 
@@ -44,15 +44,15 @@ export function posternProvider(options: PosternProviderOptions) {
     maxAge,
     sendVerificationRequest(request: VerificationRequest): Promise<void> {
       const sending = send(request)
-      // Auth.js does something else before it looks at this promise: a rejection that nobody has
-      // looked at by then would end a Node process.
+      // Auth.js attaches its handler to this promise late. Without this one, Node would end the process
+      // because of an unhandled rejection.
       sending.catch(() => undefined)
       return sending
     },
   }
 }
 
-/** Auth.js's link without origin and token: path and parameters. */
+/** The path and query of Auth.js's link, without the token. */
 function wayBack(link: string, confirmUrl: string): string {
   const { origin, pathname, searchParams } = new URL(link)
   if (new URL(confirmUrl).origin !== origin) {
@@ -71,7 +71,7 @@ export function confirm(request: Request): Response {
   return answerConfirm(request, { title: 'Sign in', button: 'Sign in' }, wayOn(splitToken(joined)))
 }
 
-// A path of this origin that is an Auth.js callback: whoever makes up a link gets no further than that.
+// Only an Auth.js callback on this origin, so that a forged link cannot lead anywhere else.
 const callbackPath = /^(?:\/[\w.-]+)*\/callback\/[\w.-]+\?/
 
 function wayOn(parts: { token: string; rest: string } | null): string | null {

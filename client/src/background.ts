@@ -1,18 +1,18 @@
 /**
- * Sending without making the sign-in wait: a slow answer tells an attacker that the account exists.
- * A promise nobody waits for is dropped by serverless platforms, hence their `waitUntil`.
+ * Sends without delaying the sign-in: a slow answer shows an attacker that the account exists.
+ * Serverless platforms drop a promise that is not awaited, hence their `waitUntil`.
  */
 
 export type Background = {
-  /** The platform's own; with it sends go on after the response. Without it they are awaited. */
+  /** The platform's own: sends then continue after the response. Without it they are awaited. */
   readonly waitUntil?: ((promise: Promise<unknown>) => void) | undefined
-  /** Told of every failure; unless given, those in the background go to `console.error`. */
+  /** Called with every failure. Default for those in the background: `console.error`. */
   readonly onError?: ((error: unknown) => unknown) | undefined
 }
 
 /**
- * Awaits the sending, or hands it over.
- * @throws whatever the sending throws, where it is awaited
+ * Awaits `sending`, or passes it to `waitUntil`.
+ * @throws the error of `sending`, if awaited
  */
 export async function dispatch(sending: Promise<unknown>, background: Background): Promise<void> {
   const { waitUntil, onError } = background
@@ -25,7 +25,7 @@ export async function dispatch(sending: Promise<unknown>, background: Background
   }
 }
 
-/** Whoever is told may fail as well: then that is reported, and nothing is thrown. */
+/** Calls `onError`. If that fails too, reports its failure and throws nothing. */
 export async function tell(onError: (error: unknown) => unknown, error: unknown): Promise<void> {
   try {
     await onError(error)
@@ -34,5 +34,5 @@ export async function tell(onError: (error: unknown) => unknown, error: unknown)
   }
 }
 
-/** Where nobody else is told. */
+/** The default of `onError`. */
 export const report = (error: unknown): void => console.error('Postern: an email was not queued.', error)

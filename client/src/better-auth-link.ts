@@ -1,12 +1,12 @@
 /**
  * Better Auth's own links, and the plugin's pages that lead to them: `{base}/postern/{type}?token=…`,
- * where `base` is Better Auth's path. The token of such a page carries what else the link carried.
+ * where `base` is Better Auth's path. The `token` of a page includes the link's other parameters.
  */
 import { answerConfirm } from './confirm-page.ts'
 import { fromBase64Url, linkTo, otherParameters, splitToken } from './link.ts'
 import { PosternError } from './postern-error.ts'
 
-/** Types with a route of the plugin's, the library's route behind it, and what its page says. */
+/** The types that the plugin answers: Better Auth's route, and the texts of the page. */
 const routes = {
   magic_link: { path: '/magic-link/verify', title: 'Sign in', button: 'Sign in' },
   email_verification: { path: '/verify-email', title: 'Verify your email address', button: 'Verify' },
@@ -18,7 +18,7 @@ export type RoutedType = keyof typeof routes
 export const linkToPage = (base: string, type: RoutedType, joined: string): string =>
   linkTo(`${base}/postern/${type}`, joined)
 
-/** Better Auth's own link: its base, and what it carries besides the token. */
+/** Splits Better Auth's link into its base and its other parameters. */
 export function takeApart(type: RoutedType, url: string, token: string): { base: string; rest: string } {
   const path = type === 'password_reset' ? `${routes[type].path}/${token}` : routes[type].path
   const [address = '', query = ''] = (url ?? '').split('?')
@@ -29,7 +29,7 @@ export function takeApart(type: RoutedType, url: string, token: string): { base:
   return { base: address.slice(0, -path.length), rest: otherParameters(query) }
 }
 
-/** When a verification token ends: a JWT, read and not verified, since Better Auth has just made it. */
+/** When a verification token expires. The JWT is not verified: Better Auth has just made it. */
 export function readVerificationToken(token: string): Date {
   const { exp, requestType } = readClaims(token)
   if (requestType === 'change-email-confirmation') {
@@ -45,7 +45,7 @@ export function readVerificationToken(token: string): Date {
   return new Date(exp * 1000)
 }
 
-// A parser's own error would repeat a piece of the token.
+// The parser's error would quote part of the token.
 function readClaims(token: string): { exp?: unknown; requestType?: unknown } {
   try {
     return JSON.parse(fromBase64Url(token.split('.')[1] ?? '') ?? '{}') ?? {}
@@ -54,7 +54,7 @@ function readClaims(token: string): { exp?: unknown; requestType?: unknown } {
   }
 }
 
-/** `{base}/postern/{type}?token=…`; null for every other address. Relative, so it never leaves the origin. */
+/** Answers `{base}/postern/{type}?token=…`, else null. Redirects are relative: they stay on the origin. */
 export function answerPage(request: Request, confirm: boolean, appName: string | undefined): Response | null {
   const url = new URL(request.url)
   const [, type = '', slash = ''] = /\/postern\/(\w+)(\/?)$/.exec(url.pathname) ?? []
@@ -64,7 +64,7 @@ export function answerPage(request: Request, confirm: boolean, appName: string |
   const goOn = parts?.token
     ? `${slash === '' ? '' : '../'}..${wayOn(type as RoutedType, path, parts.token, parts.rest)}`
     : null
-  // A reset burns nothing until the new password is there, so it needs no button.
+  // A reset token is used up by the new password, not by the link: no button.
   if (goOn !== null && (!confirm || type === 'password_reset')) {
     return new Response(null, { status: 303, headers: { location: goOn, 'cache-control': 'no-store' } })
   }

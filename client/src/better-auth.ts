@@ -1,14 +1,14 @@
 /**
- * Better Auth: its four emails through Postern. The callbacks map what they are given to links that
- * keep the service's rules, with the expiry that Better Auth itself will hold the link to:
+ * Better Auth: sends its four emails through Postern. The callbacks turn Better Auth's links into links
+ * that the service accepts, with the expiry that Better Auth itself applies:
  *
  *   magic link      from the magic-link plugin's `expiresIn`, counted from now
  *   verification    from the token itself, a JWT
  *   password reset  from `resetPasswordTokenExpiresIn`, counted from now
  *   invitation      from the invitation
  *
- * A link leads to a page of the app's own (`pages`), or to one that the plugin answers below Better
- * Auth's own path: a button that goes on to Better Auth's route, callback URLs included.
+ * A link leads to a page of the app (`pages`), or to a page of the plugin, below Better Auth's path:
+ * its button leads on to Better Auth's route, with the callback URLs.
  */
 import { type Background, dispatch } from './background.ts'
 import {
@@ -25,13 +25,13 @@ import { PosternError } from './postern-error.ts'
 export type BetterAuthEmailOptions = Background & {
   readonly postern: Sender
   /**
-   * Pages of the app's own, per type, each an absolute address without a query; they get `?token=`.
-   * An invitation needs one; the others lead to the plugin's page unless named here.
+   * The app's own pages by type: absolute addresses without a query; `?token=` is added. An invitation
+   * needs one; the other types lead to the plugin's page by default.
    */
   readonly pages?: { readonly [type in EmailType]?: string | undefined } | undefined
   /**
-   * False where a button is shown already, by Postern's hosted links: the plugin's pages then lead on
-   * at once.
+   * Set it to false if Postern's hosted links already show a button: the plugin's pages then
+   * redirect.
    */
   readonly confirm?: boolean | undefined
 }
@@ -48,7 +48,7 @@ type InvitationEmail = {
   readonly inviter: { readonly user: { readonly name: string; readonly email: string } }
 }
 
-/** What is read of Better Auth's own options. */
+/** The options of Better Auth read here. */
 type AuthOptions = {
   readonly appName?: string | undefined
   readonly emailVerification?: object | undefined
@@ -67,14 +67,14 @@ type CallbackContext = { readonly context: { readonly options: AuthOptions } }
 
 /**
  * The plugin and the callbacks. The plugin supplies `sendVerificationEmail` and `sendResetPassword`
- * (unless the app has its own) and answers the pages; the other two are options of their plugins:
+ * (unless the app has its own) and answers the pages. Pass the other two to their plugins:
  * `magicLink({ sendMagicLink })`, `organization({ sendInvitationEmail })`.
  */
 export function betterAuthEmail(options: BetterAuthEmailOptions) {
   const { postern, pages = {}, confirm = true } = options
   checkPages('pages', pages)
   let auth: AuthOptions | undefined
-  /** Better Auth's options, which the plugin is given when Better Auth starts. */
+  /** Better Auth's options; `init` receives them when Better Auth starts. */
   function authOptions(): AuthOptions {
     if (auth !== undefined) return auth
     throw new PosternError('invalid_config', 'Add the plugin to Better Auth: plugins: [email.plugin].')
@@ -130,8 +130,8 @@ export function betterAuthEmail(options: BetterAuthEmailOptions) {
 type LinkSender = (given: LinkEmail) => Promise<void>
 
 /**
- * The callbacks that an app asks for. What it has set itself is kept: Better Auth fills in only what is
- * missing. And nothing is switched on that it has not: an endpoint that sends mail is open to strangers.
+ * The callbacks for the features that the app uses. Better Auth keeps the app's own callbacks. No
+ * feature is enabled here: an endpoint that sends mail is open to strangers.
  */
 function supply(
   auth: AuthOptions,
@@ -156,7 +156,7 @@ function usesVerification({ emailVerification, emailAndPassword, user, plugins =
   return emailVerification !== undefined || asked === true
 }
 
-// Better Auth's own default, in seconds; so is the reset's above.
+// Better Auth's default in seconds, like 3600 above.
 function magicLinkExpiresIn(plugins: NonNullable<AuthOptions['plugins']>): number {
   const plugin = plugins.find(({ id }) => id === 'magic-link')
   return ((plugin?.options ?? {}) as { expiresIn?: number }).expiresIn || 300
@@ -164,7 +164,7 @@ function magicLinkExpiresIn(plugins: NonNullable<AuthOptions['plugins']>): numbe
 
 function readInvitation(given: InvitationEmail, page: string | undefined): Email {
   if (page === undefined) {
-    const message = 'Name pages.organisation_invite: the page where an invitation is accepted.'
+    const message = 'Set pages.organisation_invite to the page that accepts an invitation.'
     throw new PosternError('invalid_config', message)
   }
   const { user } = given.inviter

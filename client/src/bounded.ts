@@ -2,9 +2,9 @@
 import { PosternError } from './postern-error.ts'
 
 /**
- * Runs something for `ms` milliseconds at most, or until the caller's signal; then it is told by a
- * signal of its own, and left behind whether it listens or not.
- * @throws {PosternError} `timeout` or `aborted`; besides, whatever `run` throws
+ * Awaits `run` for at most `ms` milliseconds, or until the caller's signal. Then aborts the signal that
+ * `run` received, and returns without waiting for `run`.
+ * @throws {PosternError} `timeout` or `aborted`; also any error of `run`
  */
 export async function bounded<T>(
   ms: number,
@@ -34,5 +34,5 @@ export async function bounded<T>(
   }
 }
 
-// The signal's own reason stays out: it may hold anything.
-const aborted = () => new PosternError('aborted', 'The caller gave up before Postern had answered.')
+// Omits the signal's reason: it may hold secrets.
+const aborted = () => new PosternError('aborted', 'The caller aborted before Postern answered.')

@@ -1,8 +1,8 @@
 /**
- * The page between an email and a link that works only once: looking at it changes nothing, its
- * button leads on. Link scanners follow links and press no buttons (a form that is posted), so they
- * burn no token. No script, nothing loaded. What follows is told the page's origin, never its address:
- * under `no-referrer` the form's own Origin would be `null`, which frameworks refuse.
+ * The page between an email and a link that works only once. Opening it changes nothing; its button,
+ * a posted form, leads on. Link scanners press no buttons, so they use up no token. No script, nothing
+ * loaded. The next page receives this page's origin, never its address: with `no-referrer` the form's
+ * Origin would be `null`, which frameworks refuse.
  */
 
 export type ConfirmTexts = {
@@ -11,8 +11,8 @@ export type ConfirmTexts = {
 }
 
 /**
- * Answers GET and HEAD with the page, POST with the way on.
- * @param goOn where the button leads, relative to the request or absolute; null where the link is damaged
+ * Answers GET and HEAD with the page, POST with a redirect.
+ * @param goOn the target of the redirect, relative or absolute; null if the link is damaged
  */
 export function answerConfirm(request: Request, texts: ConfirmTexts, goOn: string | null): Response {
   if (!['GET', 'HEAD', 'POST'].includes(request.method)) {
@@ -28,7 +28,7 @@ export function answerConfirm(request: Request, texts: ConfirmTexts, goOn: strin
   return page(200, { title, body: `<form method="post"><button>${escapeHtml(button)}</button></form>` })
 }
 
-// No form-action: browsers hold the redirects that follow to it too, wherever the library leads.
+// No `form-action`: browsers apply it to redirects too, and those may lead to any origin.
 const headers = {
   'cache-control': 'no-store',
   'referrer-policy': 'strict-origin',

@@ -1,9 +1,8 @@
 /**
- * Convex Auth: an email provider whose links go through Postern. Convex Auth puts its code into
- * `?code=`, and its client signs in with it as soon as a page is opened; here the link leads to a
- * page of the app's, as `?token=`, which signs in when its button is pressed:
- * `signIn('postern', { code: token })`. Sends are always awaited: a Convex action that has returned
- * does not go on.
+ * Convex Auth: an email provider that sends through Postern. Convex Auth puts its code into `?code=`,
+ * and its client signs in as soon as a page with it is opened. Here the link leads to a page of the
+ * app with the code as `?token=`, and the page's button signs in: `signIn('postern', { code: token })`.
+ * Sends are always awaited: a Convex action that has returned does not continue.
  */
 import type { EmailType, Sender } from './email.ts'
 import { checkPage, linkTo } from './link.ts'
@@ -14,13 +13,13 @@ export type PosternEmailOptions = {
   /** The page with the button: an absolute address without a query; it gets `?token=`. */
   readonly page: string
   /**
-   * `magic_link` unless given. The others are for `Password({ verify, reset })`: their pages ask for
-   * the address beside the token, and a code counts for the address alone that it was sent to.
+   * Default `magic_link`. The others are for `Password({ verify, reset })`: their pages also ask for
+   * the address, and a code is valid only for the address it was sent to.
    */
   readonly type?: Exclude<EmailType, 'organisation_invite'> | undefined
-  /** The provider's id, for `signIn(id)`: `postern` unless given. */
+  /** The provider's id, for `signIn(id)`. Default `postern`. */
   readonly id?: string | undefined
-  /** Seconds that a link lives: an hour unless given. */
+  /** Lifetime of a link in seconds. Default one hour. */
   readonly maxAge?: number | undefined
 }
 
@@ -35,8 +34,8 @@ export function posternEmail(options: PosternEmailOptions) {
     type: 'email' as const,
     name: 'Email',
     maxAge,
-    // A magic link's 32 characters suffice without the address. A password of somebody's is set for the
-    // address that is given, and not every release of Convex Auth compares it with the code's.
+    // A magic link's 32 characters suffice without the address. A password is set for the given address,
+    // and not every release of Convex Auth checks that the code was sent there.
     ...(type === 'magic_link' ? {} : { authorize }),
     async sendVerificationRequest({ identifier, token, expires }: VerificationRequest): Promise<void> {
       await postern.send({ to: identifier, type, url: linkTo(page, token), expiresAt: expires })

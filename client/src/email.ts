@@ -1,6 +1,6 @@
 /**
- * What goes over the wire (spec 2.1, 2.2), as types: one of four emails. The service judges; the
- * types only keep out what it would refuse for sure, such as an invitation without its organisation.
+ * The request (spec 2.1, 2.2) as types: one of four emails. The service validates; the types exclude
+ * only what it always refuses, such as an invitation without its organisation.
  */
 import type { PosternError } from './postern-error.ts'
 
@@ -11,7 +11,7 @@ type Common = {
   readonly to: string
   /** The link, whose query is exactly one parameter named `token`. */
   readonly url: string | URL
-  /** When the link ends; as text, ISO 8601 with time and zone. */
+  /** When the link expires. Text: ISO 8601 with time and zone. */
   readonly expiresAt: Date | string
 }
 
@@ -21,34 +21,34 @@ export type Email =
   | (Common & {
       readonly type: 'organisation_invite'
       readonly organisationName: string
-      /** Display name or address of whoever invites. */
+      /** Display name or address of the inviter. */
       readonly inviterName?: string | null | undefined
     })
 
-/** What was queued. */
+/** A queued email. */
 export type Sent = {
-  /** `em_…`, the name under which the operator finds the email; null where the answer gave none. */
+  /** `em_…`, for `postern email show`; null if the answer did not include it. */
   readonly emailId: string | null
-  /** True where the service had already queued this very email, under the same idempotency key. */
+  /** True if the service had already queued this email under the same idempotency key. */
   readonly replayed: boolean
 }
 
-/** What `safeSend` answers: the email as it was queued, or why it was not. */
+/** The result of `safeSend`: the queued email, or the error. */
 export type SendOutcome =
   | ({ readonly ok: true } & Sent)
   | { readonly ok: false; readonly error: PosternError }
 
 export type SendOptions = {
-  /** Gives up early. What the service has already taken is sent nevertheless. */
+  /** Aborts the call. An email already accepted is still sent. */
   readonly signal?: AbortSignal | undefined
   /**
-   * 1 to 255 visible ASCII characters; random unless given. Calls that share a key within 24 hours
-   * queue one email, so derive it from what makes the email unique, if your own call may be repeated.
+   * 1 to 255 visible ASCII characters; random by default. Calls that share a key within 24 hours queue
+   * one email. If your own call may be repeated, derive it from what makes the email unique.
    */
   readonly idempotencyKey?: string | undefined
 }
 
-/** Whatever sends: a `Postern`, or a stand-in for it in tests. */
+/** A `Postern`, or a replacement for it in tests. */
 export type Sender = {
   send(email: Email, options?: SendOptions): Promise<Sent>
 }

@@ -1,26 +1,26 @@
 /**
- * Links within the service's rules (spec 2.3 rule 2): one query parameter, `token`. What else a
- * library's link carries travels inside the token: `<token>~<base64url of the other parameters>`,
- * which the landing page takes apart again.
+ * Links that follow the service's rules (spec 2.3 rule 2): one query parameter, `token`. The other
+ * parameters of a library's link travel inside the token, `<token>~<base64url of the others>`; the
+ * landing page splits it again.
  */
 import { PosternError } from './postern-error.ts'
 
 const pageShape = /^([a-z][a-z\d+.-]*:[^?#]+)(#.*)?$/is
 
-/** @throws {PosternError} `invalid_config`, which names the option, where it is no page */
+/** @throws {PosternError} `invalid_config`, naming the option, if it is not a page */
 export function checkPage(option: string, page: string): void {
   if (pageShape.test(page)) return
   const message = `${option} must be an absolute address without a query: the token is added.`
   throw new PosternError('invalid_config', message)
 }
 
-/** As `checkPage`, for each page that is named. */
+/** Calls `checkPage` for each page given. */
 export function checkPages(option: string, pages: { readonly [name: string]: string | undefined }): void {
   for (const [name, page] of Object.entries(pages))
     if (page !== undefined) checkPage(`${option}.${name}`, page)
 }
 
-/** Parameters besides the token, as they stand. */
+/** The parameters except `token`, unchanged. */
 export const otherParameters = (query: string): string =>
   query
     .split('&')
@@ -38,7 +38,7 @@ export function joinToken(token: string, rest: string): string {
   return rest === '' && !token.includes('~') ? token : `${token}~${toBase64Url(rest)}`
 }
 
-/** What `joinToken` joined; null where the token is damaged. */
+/** Reverses `joinToken`; null if the token is damaged. */
 export function splitToken(joined: string): { token: string; rest: string } | null {
   const at = joined.lastIndexOf('~')
   if (at < 0) return { token: joined, rest: '' }
@@ -51,7 +51,7 @@ function toBase64Url(text: string): string {
   return btoa(bytes).replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '')
 }
 
-/** Text out of base64url; null where it is none. */
+/** Decodes base64url text; null if malformed. */
 export function fromBase64Url(text: string): string | null {
   try {
     const bytes = atob(text.replaceAll('-', '+').replaceAll('_', '/'))

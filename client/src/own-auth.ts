@@ -1,7 +1,6 @@
 /**
- * own-auth: an `EmailProvider` in place of its managed one, with what that one cannot do: the
- * organisation's name, which invitations need, links with a second parameter (of `redirectUrl`),
- * retries and time limits.
+ * own-auth: an `EmailProvider` that replaces its managed one and adds the organisation's name (needed
+ * by invitations), links with a second parameter (from `redirectUrl`), retries and time limits.
  */
 import { type Background, dispatch } from './background.ts'
 import type { Email, EmailType, Sender } from './email.ts'
@@ -10,7 +9,7 @@ import { PosternError } from './postern-error.ts'
 
 export { splitToken } from './link.ts'
 
-/** What own-auth hands over (0.3). */
+/** A message of own-auth 0.3. */
 export type OwnAuthMessage = {
   readonly to: string
   readonly type: string
@@ -23,12 +22,12 @@ type MaybePromise<T> = T | Promise<T>
 
 export type OwnAuthEmailOptions = Background & {
   readonly postern: Sender
-  /** For invitations; a function finds out the one at hand, by the invitation's token for instance. */
+  /** For invitations. A function can look it up, for instance by the invitation's token. */
   readonly organisationName?: string | ((message: OwnAuthMessage) => MaybePromise<string>) | undefined
   readonly inviterName?: ((message: OwnAuthMessage) => MaybePromise<string | undefined>) | undefined
   /**
-   * What becomes of a link's other parameters: left out unless `in-token`; then the page reads them
-   * with `splitToken`.
+   * The link's other parameters: `drop` (default) omits them; `in-token` puts them into the token,
+   * for `splitToken`.
    */
   readonly parameters?: 'drop' | 'in-token' | undefined
 }
@@ -69,7 +68,7 @@ export function ownAuthEmail(options: OwnAuthEmailOptions) {
   }
 }
 
-/** The link with the token alone, at the page where it leads. */
+/** own-auth's link with `token` as its only parameter. */
 function linkOf({ url, token }: OwnAuthMessage, parameters: 'drop' | 'in-token'): string {
   const [, page = '', query = '', fragment = ''] = /^([^?#]*)(?:\?([^#]*))?(#.*)?$/s.exec(url) ?? []
   return linkTo(page + fragment, parameters === 'drop' ? token : joinToken(token, otherParameters(query)))

@@ -1,9 +1,9 @@
 /**
- * The one error of this package. Its texts are for logs: no error holds the delivery key, the link,
- * its token or the recipient, nor a `cause` that might.
+ * The error class of this package, safe to log: no error contains the delivery key, the link, its
+ * token or the recipient, nor a `cause` that might.
  */
 
-/** Why an email was not queued: the service's codes first, then those of the client itself. */
+/** Why an email was not queued: first the service's codes, then the client's. */
 export type PosternErrorCode =
   | 'invalid_body'
   | 'invalid_url'
@@ -19,13 +19,13 @@ export type PosternErrorCode =
   | 'invalid_config'
   /** An email of the auth library that Postern has no type for. */
   | 'unsupported_email'
-  /** No answer: refused, reset, or no such host. */
+  /** No answer: refused, reset or no such host. */
   | 'network_error'
   /** No answer in time. */
   | 'timeout'
-  /** The caller's signal. */
+  /** The caller aborted. */
   | 'aborted'
-  /** An answer, but not one of Postern's: a proxy, or a wrong `baseUrl`. */
+  /** An answer, but not from Postern: a proxy, or a wrong `baseUrl`. */
   | 'unexpected_response'
 
 /** One fault of the email: which field, a stable code, and what to do. */
@@ -40,13 +40,13 @@ type Details = {
 
 export class PosternError extends Error {
   override readonly name = 'PosternError'
-  /** A code this version does not know is passed on as it came. */
+  /** Codes unknown to this version are passed on as is. */
   readonly code: PosternErrorCode | (string & {})
-  /** The HTTP status, where there was an answer. */
+  /** The HTTP status, if there was an answer. */
   readonly status: number | undefined
-  /** When the service will take the email, in milliseconds from the answer. */
+  /** Milliseconds from the answer until the service accepts the email. */
   readonly retryAfterMs: number | undefined
-  /** `req_…`: what the operator finds in the log. */
+  /** `req_…`: identifies the request. */
   readonly requestId: string | undefined
   /** Every fault found; only with a 400. */
   readonly issues: readonly Issue[]

@@ -1,6 +1,6 @@
 /**
- * The client: one email per call, with retries inside one budget of time. Every attempt of a call
- * carries the same idempotency key, so however often it is repeated, one email is queued.
+ * The client: one email per call, with retries within one time budget. Every attempt of a call
+ * carries the same idempotency key, so retries never queue a second email.
  */
 import { attempt, type EmailPost } from './attempt.ts'
 import type { Email, Sender, SendOptions, SendOutcome, Sent } from './email.ts'
@@ -13,7 +13,7 @@ export type { PosternOptions } from './settings.ts'
 
 /**
  * Sends emails for the app that owns the delivery key. Options are read at the first call, so that a
- * build that loads the module without its environment does not fail.
+ * build can load the module without its environment.
  */
 export class Postern implements Sender {
   readonly #options: PosternOptions
@@ -25,7 +25,7 @@ export class Postern implements Sender {
 
   /**
    * Queues one email.
-   * @throws {PosternError} whose `code` says why it was not queued, or not for sure
+   * @throws {PosternError} `code` says why; with no answer the email may be queued
    */
   async send(email: Email, options: SendOptions = {}): Promise<Sent> {
     const outcome = await this.safeSend(email, options)
@@ -33,7 +33,7 @@ export class Postern implements Sender {
     return { emailId: outcome.emailId, replayed: outcome.replayed }
   }
 
-  /** Like `send`, with the error as a value. */
+  /** Like `send`, but returns the error. */
   async safeSend(email: Email, { signal, idempotencyKey }: SendOptions = {}): Promise<SendOutcome> {
     try {
       this.#settings ??= readSettings(this.#options)
@@ -77,16 +77,16 @@ function newPost(
 const invalid = (field: string, code: string, message: string) =>
   new PosternError('invalid_body', message, { issues: [{ field, code, message }] })
 
-/** The token as it stands in the link, and as it reads. */
+/** The token as in the link, and decoded. */
 function tokensOf(url: string): string[] {
   const raw = /[?&]token=([^&#]*)/.exec(url)?.[1] ?? ''
   return [raw, new URLSearchParams(`token=${raw}`).get('token') ?? '']
 }
 
-/** Half a surrogate pair cannot be encoded; the service says so better than an exception would. */
+/** `encodeURIComponent` throws on half a surrogate pair; the service names the fault better. */
 const wellFormed = (text: string): string => new TextDecoder().decode(new TextEncoder().encode(text))
 
-/** In any case of letters, also percent-encoded. Three characters and less would take letters out of every word. */
+/** Ignores case; finds percent-encoded too. Skips secrets of up to 3 characters, common in any text. */
 function redactorOf(secrets: string[]): (text: string) => string {
   const spelled = secrets.flatMap((secret) => [secret, encodeURIComponent(wellFormed(secret))])
   const parts = spelled
@@ -95,7 +95,7 @@ function redactorOf(secrets: string[]): (text: string) => string {
   return (text) => (parts.length === 0 ? text : text.replace(new RegExp(parts.join('|'), 'gi'), '[redacted]'))
 }
 
-// An attempt with less time than this would only turn a plain answer into an unclear one.
+// With less time an attempt would time out and hide the answer already received.
 const attemptMsMin = 250
 
 async function sendInBudget(
@@ -113,13 +113,13 @@ async function sendInBudget(
   }
 }
 
-/** Monotonic where the runtime can. */
+/** Monotonic if possible. */
 const now = (): number => globalThis.performance?.now() ?? Date.now()
 
 /**
- * Milliseconds to wait before the next attempt; null where it would be in vain. A limit is waited for
- * only if the service says how long. Unless told, 200, 600 and 1,800 ms, less up to half at random:
- * enough for a restart of the service, and not everybody at once.
+ * Milliseconds to wait before the next attempt; null for no retry. `Retry-After` decides; a 429
+ * without it is not retried. Otherwise 200, 600 and 1,800 ms, less up to half at random: enough for a
+ * restart of the service, and clients do not return all at once.
  */
 function pauseBefore(retry: number, { code, status, retryAfterMs }: PosternError): number | null {
   if (code === 'aborted') return null

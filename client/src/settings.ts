@@ -1,21 +1,21 @@
 /**
- * The options of a client, read once and checked: what is wrong with them is told before anything is
- * sent, without repeating a value that may be secret.
+ * The options of a client, read and checked once, before anything is sent. Errors name an option and
+ * never repeat its value, which may be secret.
  */
 import { PosternError } from './postern-error.ts'
 
 export type PosternOptions = {
-  /** `pst_…`; unless given, the environment's `POSTERN_DELIVERY_KEY`. */
+  /** `pst_…`. Default: the variable `POSTERN_DELIVERY_KEY`. */
   readonly deliveryKey?: string | undefined
-  /** Where the service answers, with or without `/v1/email`; unless given, `POSTERN_BASE_URL`. */
+  /** The service, with or without `/v1/email`. Default: the variable `POSTERN_BASE_URL`. */
   readonly baseUrl?: string | undefined
-  /** Milliseconds for one attempt: 2,500 unless given. */
+  /** Milliseconds for one attempt. Default 2,500. */
   readonly timeoutMs?: number | undefined
-  /** Milliseconds for a whole call, retries and pauses included: 4,000 unless given. */
+  /** Milliseconds for a whole call, retries and pauses included. Default 4,000. */
   readonly budgetMs?: number | undefined
-  /** Attempts after the first one: 3 at most unless given. */
+  /** Maximum attempts after the first. Default 3. */
   readonly maxRetries?: number | undefined
-  /** Stands in for the runtime's own `fetch`. */
+  /** Replaces the runtime's own `fetch`. */
   readonly fetch?: typeof fetch | undefined
 }
 
@@ -43,7 +43,7 @@ export function readSettings(options: PosternOptions): Settings {
 
 const faulty = (message: string) => new PosternError('invalid_config', message)
 
-// Node, Deno, Bun and workers with Node's compatibility all have it; elsewhere there is none.
+// Node, Deno, Bun and workers with Node compatibility have `process.env`; others may not.
 function fromEnvironment(name: string): string | undefined {
   const { process } = globalThis as { process?: { env?: Record<string, string | undefined> } }
   return process?.env?.[name]
@@ -51,9 +51,9 @@ function fromEnvironment(name: string): string | undefined {
 
 function readKey(key: string | undefined): string {
   if (!key) throw faulty('Give deliveryKey, or set POSTERN_DELIVERY_KEY.')
-  // What a header cannot hold, `fetch` would repeat in its error.
+  // `fetch` would quote a malformed header in its error.
   if (!/^[\x21-\x7e]+$/.test(key))
-    throw faulty('The delivery key holds a space, a line break or the like; trim it.')
+    throw faulty('The delivery key contains a space, line break or the like; trim it.')
   return key
 }
 
@@ -74,5 +74,5 @@ function readBaseUrl(text: string | undefined): string {
 function readCount(name: string, value: number, least: number): number {
   // Timers hold 31 bits.
   if (Number.isFinite(value) && value >= least && value < 2 ** 31) return value
-  throw faulty(`${name} must be a number from ${least}.`)
+  throw faulty(`${name} must be at least ${least} and below 2^31.`)
 }

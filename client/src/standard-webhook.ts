@@ -1,17 +1,17 @@
 /**
  * Standard Webhooks signatures (standardwebhooks.com, version v1): HMAC-SHA-256 over id, timestamp and
- * body. A request is taken within five minutes of its timestamp.
+ * body. A request is valid within five minutes of its timestamp.
  */
 
 import { PosternError } from './postern-error.ts'
 
 const toleranceS = 300
-// Less is no secret; an empty key anybody can sign with.
+// Shorter keys can be guessed; an empty one is known.
 const secretBytesMin = 16
 
 /**
- * @param secret `whsec_…` or `v1,whsec_…`; several, parted by `|`
- * @throws {PosternError} `invalid_config` where the secret cannot be one
+ * @param secret `whsec_…` or `v1,whsec_…`; `|` separates several
+ * @throws {PosternError} `invalid_config` if a secret is too short
  */
 export async function verifyWebhook(
   secret: string,
@@ -25,7 +25,7 @@ export async function verifyWebhook(
   if (!id || !signatures || !/^\d+$/.test(timestamp ?? '')) return false
   if (Math.abs(nowMs / 1000 - Number(timestamp)) > toleranceS) return false
   const signed = new TextEncoder().encode(`${id}.${timestamp}.${body}`)
-  // Supabase parts them by comma and space, the specification by space.
+  // Supabase separates them by comma and space, the spec by space.
   const given = signatures
     .split(/,? +/)
     .flatMap((entry) => (entry.startsWith('v1,') ? [fromBase64(entry.slice(3))] : []))
@@ -34,7 +34,7 @@ export async function verifyWebhook(
     if (bytes.length < secretBytesMin) {
       throw new PosternError(
         'invalid_config',
-        'The secret of the hook must be what Supabase shows: v1,whsec_…',
+        'The secret must be the one that Supabase shows for the hook: v1,whsec_…',
       )
     }
     const key = await crypto.subtle.importKey('raw', bytes, { name: 'HMAC', hash: 'SHA-256' }, false, [

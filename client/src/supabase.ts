@@ -1,9 +1,9 @@
 /**
  * Supabase's "Send Email" hook, as a handler of Web requests: checks the signature (Standard
  * Webhooks), maps the action to a type, queues the email. Supabase gives a hook 5 s in all and may call
- * it again, under a new webhook-id: so the idempotency key is made of the token, and however often it
- * calls, one email is queued. What fails is answered with status 200 and an `error`, since Supabase
- * reads no other answer's body; its own retry is immediate and would find the same.
+ * it again under a new `webhook-id`, so the idempotency key is derived from the token: repeated calls
+ * queue one email. A failure is answered with status 200 and an `error`, because Supabase reads no
+ * other answer's body, and its own immediate retry would fail the same way.
  */
 import { report, tell } from './background.ts'
 import type { EmailType, Sender } from './email.ts'
@@ -13,28 +13,28 @@ import { verifyWebhook } from './standard-webhook.ts'
 
 export { splitToken } from './link.ts'
 
-/** The actions that carry a link; each is also the `type` that `verifyOtp` asks for. */
+/** The actions whose email has a link; also the `type` that `verifyOtp` expects. */
 export type SupabaseAction = 'signup' | 'magiclink' | 'recovery' | 'invite' | 'email_change'
 
 export type SendEmailHookOptions = {
   readonly postern: Sender
-  /** The hook's secret as Supabase shows it: `v1,whsec_…`; several, parted by `|`, while it is changed. */
+  /** The hook's secret as Supabase shows it: `v1,whsec_…`; during a change several, separated by `|`. */
   readonly secret: string
   /**
-   * The app's pages: absolute addresses without a query. Each gets `?token=`, and calls
-   * `verifyOtp({ token_hash: token, type })` with the action as type when its button is pressed.
+   * The app's pages: absolute addresses without a query; `?token=` is added. Each page's button calls
+   * `verifyOtp({ token_hash: token, type })` with the action as `type`.
    */
   readonly pages: { readonly [action in SupabaseAction]?: string | undefined }
-  /** What invitations are to; without it they are refused. */
+  /** Shown in invitations, which are refused without it. */
   readonly organisationName?: string | undefined
-  /** Seconds that a link lives, as the project's settings have it (Email OTP expiration): 3,600 unless given. */
+  /** Lifetime of a link in seconds, the project's "Email OTP expiration". Default 3,600. */
   readonly otpExpiresIn?: number | undefined
   /**
-   * What becomes of `redirect_to`: left out unless `in-token`; then the page reads it with
-   * `splitToken`, as the query `redirect_to=…`.
+   * `drop` (default) leaves `redirect_to` out; `in-token` puts it into the token, for `splitToken`, as
+   * the query `redirect_to=…`.
    */
   readonly redirectTo?: 'drop' | 'in-token' | undefined
-  /** Told of every failure; unless given, they go to `console.error`. */
+  /** Called with every failure. Default: `console.error`. */
   readonly onError?: ((error: unknown) => unknown) | undefined
 }
 
@@ -46,7 +46,7 @@ const typeOf: { readonly [action in SupabaseAction]: EmailType } = {
   invite: 'organisation_invite',
 }
 
-/** The handler: an Edge Function is `Deno.serve(sendEmailHook({ … }))`. */
+/** The handler. Edge Function: `Deno.serve(sendEmailHook({ … }))`. */
 export function sendEmailHook(options: SendEmailHookOptions): (request: Request) => Promise<Response> {
   const { secret, pages, onError = report } = options
   checkPages('pages', pages)
@@ -55,7 +55,7 @@ export function sendEmailHook(options: SendEmailHookOptions): (request: Request)
       const body = await request.text()
       if (!(await verifyWebhook(secret, request.headers, body, Date.now()))) {
         return Response.json(
-          { error: 'The signature is not valid, or the request too old.' },
+          { error: 'The signature is not valid, or the request is too old.' },
           { status: 401 },
         )
       }
@@ -75,7 +75,7 @@ type HookLink = {
   readonly redirectTo: string
 }
 
-/** The links of a call: one, or two where both addresses confirm a change. */
+/** The links of a call: one, or two if both addresses confirm a change. */
 function readLinks(body: string): HookLink[] {
   const { user, data } = readHook(body)
   const action = data('email_action_type')
@@ -91,7 +91,7 @@ function readLinks(body: string): HookLink[] {
   })
   const [hash, hashNew] = [data('token_hash'), data('token_hash_new')]
   const current = user('email')
-  // The names are crossed over: the hash named new belongs to the current address.
+  // Supabase crosses the names: `token_hash_new` is for the current address.
   const links =
     action === 'email_change'
       ? [
@@ -109,7 +109,7 @@ const malformed = (why: string) =>
 
 type TextField = (name: string) => string
 
-/** The two objects of a hook's body, as readers of their text fields; '' where there is none. */
+/** Readers of the text fields of `user` and `email_data`; '' if a field is missing. */
 function readHook(body: string): { user: TextField; data: TextField } {
   let hook: unknown
   try {
@@ -134,7 +134,7 @@ async function queue(options: SendEmailHookOptions, hook: HookLink): Promise<voi
   const { postern, pages, organisationName, otpExpiresIn = 3600, redirectTo = 'drop' } = options
   const { action, to, token } = hook
   const page = pages[action]
-  if (page === undefined) throw new PosternError('invalid_config', `Name pages.${action}.`)
+  if (page === undefined) throw new PosternError('invalid_config', `Set pages.${action}.`)
   const rest = redirectTo === 'drop' ? '' : `redirect_to=${encodeURIComponent(hook.redirectTo)}`
   const expiresAt = new Date(Date.now() + otpExpiresIn * 1000)
   const link = { to, url: linkTo(page, joinToken(token, rest)), expiresAt }
@@ -149,7 +149,7 @@ async function queue(options: SendEmailHookOptions, hook: HookLink): Promise<voi
   }
 }
 
-/** The same token again, with an expiry some seconds later: its email is queued. */
+/** A repeated call: only the expiry differs, and the email is queued already. */
 const isRepeat = (error: unknown): boolean =>
   error instanceof PosternError && error.issues.some(({ code }) => code === 'idempotency_key_reused')
 
@@ -158,7 +158,7 @@ async function digest(text: string): Promise<string> {
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')
 }
 
-/** What Supabase hands on to the app: `http_code` and `message`. */
+/** Supabase passes `http_code` and `message` to the app. */
 function answerFailure(error: unknown): Response {
   const { code, message, status } =
     error instanceof PosternError ? error : new PosternError('unexpected_response', 'The email was not sent.')

@@ -1,12 +1,12 @@
 /**
- * For tests of apps: a client that captures instead of sending, and a reader of the inbox that
- * `postern dev` keeps. Only the service judges emails; what it would refuse shows with the inbox alone.
+ * For tests of apps: a client that captures instead of sending, and a reader of the inbox of
+ * `postern dev`. Only the service validates emails: to test its refusals, use the inbox.
  */
 import type { EmailType } from './email.ts'
 import { Postern } from './postern.ts'
 import { type Issue, PosternError } from './postern-error.ts'
 
-/** An email as the service would have got it. */
+/** An email as the service would receive it. */
 export type CapturedEmail = {
   readonly to: string
   readonly type: EmailType
@@ -16,7 +16,7 @@ export type CapturedEmail = {
   readonly inviterName?: string | null
 }
 
-/** An answer of the service's that is no 202. */
+/** An answer other than 202. */
 export type Refusal = {
   readonly status: number
   readonly code: string
@@ -24,11 +24,11 @@ export type Refusal = {
   readonly issues?: readonly Issue[]
 }
 
-/** A client that queues nothing and remembers everything. */
+/** A client that records emails and queues none. */
 export class CapturingPostern extends Postern {
-  /** What was sent, the oldest first. */
+  /** Sent emails, oldest first. */
   readonly emails: CapturedEmail[] = []
-  /** Set it to see how the app takes a refusal: nothing is captured then. */
+  /** Set to test how the app handles refusals. Then nothing is captured. */
   refusal: Refusal | null = null
   readonly #ids = new Map<string, string>()
 
@@ -42,7 +42,7 @@ export class CapturingPostern extends Postern {
     })
   }
 
-  /** The newest email to an address, in any case of letters. */
+  /** The newest email to an address; ignores case. */
   latest(to: string): CapturedEmail | undefined {
     return this.emails.filter((email) => email.to.toLowerCase() === to.toLowerCase()).at(-1)
   }
@@ -81,10 +81,10 @@ export type InboxEmail = {
 
 type Row = Pick<InboxEmail, 'id' | 'type' | 'to' | 'receivedAt'>
 
-const late = () => new PosternError('timeout', 'No such email came to the inbox in time.')
+const late = () => new PosternError('timeout', 'No such email arrived in the inbox in time.')
 
 /**
- * Reads the inbox of `postern dev`. A reader gives the emails that came after it was made, so make it
+ * Reads the inbox of `postern dev`. A reader returns emails that arrive after its creation: create it
  * before your app sends.
  */
 export class DevInbox {
@@ -92,15 +92,15 @@ export class DevInbox {
   readonly #given = new Set<string>()
   readonly #madeAt = Date.now()
 
-  /** @param url where the inbox is: http://127.0.0.1:4022 unless given */
+  /** @param url address of the inbox. Default http://127.0.0.1:4022 */
   constructor(url = 'http://127.0.0.1:4022') {
     this.#url = `${url.replace(/\/+$/, '')}/api/inbox`
   }
 
   /**
-   * Waits for an email to an address, perhaps of one type, and gives each once, the oldest first.
-   * @param timeoutMs how long to wait: 5,000 unless given
-   * @throws {PosternError} `timeout`; `network_error` or `unexpected_response` where no inbox answers
+   * Waits for an email to an address, optionally of one type. Returns each once, oldest first.
+   * @param timeoutMs how long to wait. Default 5,000
+   * @throws {PosternError} `timeout`; `network_error` or `unexpected_response` if no inbox answers
    */
   async next(to: string, type?: EmailType, timeoutMs = 5_000): Promise<InboxEmail> {
     const endsAt = Date.now() + timeoutMs
@@ -132,6 +132,6 @@ export class DevInbox {
     }
     const json = (await answer.json().catch(() => null)) as T | null
     if (answer.ok && json !== null) return json
-    throw new PosternError('unexpected_response', `${this.#url} answered ${answer.status}: it is no inbox.`)
+    throw new PosternError('unexpected_response', `${this.#url} answered ${answer.status}: not an inbox.`)
   }
 }

@@ -12,10 +12,10 @@ import { CapturingPostern, DevInbox } from '../src/testing.ts'
 const origin = 'https://app.acme.test'
 const service = await startTestService({ after })
 const postern = new Postern({ deliveryKey: service.key, baseUrl: service.urls.api ?? '' })
-const inbox = new DevInbox(service.urls.console ?? '')
+const inbox = new DevInbox(service.urls.inbox ?? '')
 const confirmUrl = `${origin}/sign-in/confirm`
 
-/** The least that Auth.js asks of a database. */
+/** A minimal database for Auth.js. */
 function memoryAdapter(): Adapter {
   const users: AdapterUser[] = []
   const sessions: AdapterSession[] = []

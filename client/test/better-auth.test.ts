@@ -14,7 +14,7 @@ const origin = 'https://app.acme.test'
 const base = `${origin}/api/auth`
 const service = await startTestService({ after })
 const postern = new Postern({ deliveryKey: service.key, baseUrl: service.urls.api ?? '' })
-const inbox = new DevInbox(service.urls.console ?? '')
+const inbox = new DevInbox(service.urls.inbox ?? '')
 const pages = { organisation_invite: `${origin}/accept-invitation` }
 const password = 'a long password'
 let serial = 0
@@ -55,7 +55,7 @@ async function startAuth(email: ReturnType<typeof betterAuthEmail>, lives: Lifet
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       }),
     )
-  /** Presses the button of a page: a POST of its form, whose answer is followed once. */
+  /** Presses the button of a page: posts its form and follows one redirect. */
   const press = async (url: string) => {
     const page = await call(url)
     assert.equal(page.status, 200, await page.clone().text())
@@ -81,7 +81,7 @@ async function signUp({ call }: Awaited<ReturnType<typeof startAuth>>, email = n
   return { email, cookie: cookieOf(answer) }
 }
 
-/** That an end is `seconds` from now, give or take a test's slowness. */
+/** Asserts that a time is `seconds` from now, or up to 60 s less. */
 const assertEnds = (expiresAt: string, seconds: number) => {
   const left = (Date.parse(expiresAt) - Date.now()) / 1000
   assert.ok(left <= seconds && left > seconds - 60, `${left} s left instead of ${seconds}`)

@@ -1,4 +1,4 @@
-/** Retries, pauses and time limits, in virtual time: whatever answers come, and however slowly. */
+/** Retries, pauses and time limits, in virtual time, for any answers and delays. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
@@ -12,13 +12,13 @@ const email: Email = {
   expiresAt: '2099-01-01T00:00:00Z',
 }
 
-/** One answer of the other side: after `ms`, a status (0: the connection breaks; -1: never). */
+/** One answer of the server: after `ms`, a status (0: the connection breaks; -1: none). */
 type Step = { ms: number; status: number; retryAfter?: string; bodyHangs?: boolean }
 
-/** A call as the other side saw it; `answered` is the status that went out in time. */
+/** An attempt as the server saw it; `answered` is the status it sent, if in time. */
 type Call = { at: number; key: string | null; answered?: number }
 
-/** A `fetch` that plays steps, the last one for ever, and notes its calls. */
+/** A `fetch` that plays `steps`, repeats the last, and records its calls. */
 function player(steps: Step[], now: () => number) {
   const calls: Call[] = []
   const play = async (_url: unknown, init: RequestInit = {}): Promise<Response> => {
@@ -74,7 +74,7 @@ test('whatever comes, a call ends within its budget, under one key, and repeats 
       const { calls, fetch } = player(steps, time.now)
       const client = clientOf(fetch, { budgetMs, timeoutMs, maxRetries })
       const startedAt = time.now()
-      // A timer of no time takes a millisecond.
+      // A timer of 0 ms takes 1 ms.
       const outcome = await time.settle(client.safeSend(email), budgetMs + 1)
       assert.ok(time.now() - startedAt <= budgetMs + 1)
       assert.ok(calls.length <= 1 + maxRetries)

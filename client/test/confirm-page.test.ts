@@ -1,4 +1,4 @@
-/** The page with a button in a real browser: what it sends, and what it tells of its address. */
+/** The page with a button in a real browser: its Origin, and no token in a Referer. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer, type IncomingHttpHeaders } from 'node:http'

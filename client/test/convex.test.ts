@@ -17,7 +17,7 @@ import { CapturingPostern, DevInbox } from '../src/testing.ts'
 
 const service = await startTestService({ after })
 const postern = new Postern({ deliveryKey: service.key, baseUrl: service.urls.api ?? '' })
-const inbox = new DevInbox(service.urls.console ?? '')
+const inbox = new DevInbox(service.urls.inbox ?? '')
 const page = 'https://app.acme.test/sign-in'
 const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
 process.env.JWT_PRIVATE_KEY = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()

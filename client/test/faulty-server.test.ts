@@ -1,6 +1,6 @@
 /**
- * The client against a server that fails in every way, with the real service behind it: never two
- * emails of one call, and no error that holds a secret.
+ * The client against a faulty server in front of the real service: a call never queues two emails, and
+ * no error contains a secret.
  */
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
@@ -13,7 +13,7 @@ import { type Fault, faults, startFaultyServer } from './faulty-server.ts'
 const service = await startTestService({ after })
 const quick: PosternOptions = { timeoutMs: 300, budgetMs: 2_500 }
 
-/** One email with its own canaries: every secret of it is a word that occurs nowhere else. */
+/** An email whose secrets contain `canary`, which occurs nowhere else. */
 const emailTo = (name: string): Email => ({
   to: `${name}.canary@example.com`,
   type: 'magic_link',
@@ -33,11 +33,11 @@ function assertNoSecret(error: PosternError): void {
 }
 
 async function received(to: string): Promise<number> {
-  const list = (await (await fetch(`${service.urls.console}/api/inbox`)).json()) as { to: string }[]
+  const list = (await (await fetch(`${service.urls.inbox}/api/inbox`)).json()) as { to: string }[]
   return list.filter((email) => email.to === to).length
 }
 
-/** Nothing waits any more, so what is in the inbox is all there is. */
+/** Waits for an empty queue: the inbox is then complete. */
 const drained = () => eventually(async () => (await service.store.queueGauge()).depth === 0)
 
 async function clientBehind(t: { after(end: () => unknown): void }, next: () => Fault) {
@@ -45,7 +45,7 @@ async function clientBehind(t: { after(end: () => unknown): void }, next: () => 
   return { server, client: new Postern({ ...quick, deliveryKey: service.key, baseUrl: server.url }) }
 }
 
-/** What a fault without end comes to: null is a success, since a 202 was seen. */
+/** The code when a fault never ends; null is a success: a 202 was seen. */
 const comesTo: Record<Fault, string | null> = {
   none: null,
   reset: 'network_error',
@@ -155,7 +155,7 @@ test('a fetch that puts the request into its errors: nothing of it is passed on'
 
 test('no address got two emails in all of this', async () => {
   await drained()
-  const list = (await (await fetch(`${service.urls.console}/api/inbox`)).json()) as { to: string }[]
+  const list = (await (await fetch(`${service.urls.inbox}/api/inbox`)).json()) as { to: string }[]
   assert.ok(list.length > 40)
   assert.equal(new Set(list.map(({ to }) => to)).size, list.length)
 })

@@ -1,4 +1,4 @@
-/** A server that stands before a real one and breaks what passes: on sockets, one fault a request. */
+/** A server in front of the real one that breaks answers on the socket, one fault per request. */
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -27,7 +27,7 @@ export type Fault = (typeof faults)[number]
 
 export type FaultyServer = {
   readonly url: string
-  /** Requests that came, and the fault that each met. */
+  /** The fault of each request, in order. */
   readonly met: Fault[]
 }
 

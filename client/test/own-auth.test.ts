@@ -8,9 +8,9 @@ import { CapturingPostern, DevInbox } from '../src/testing.ts'
 
 const service = await startTestService({ after })
 const postern = new Postern({ deliveryKey: service.key, baseUrl: service.urls.api ?? '' })
-const inbox = new DevInbox(service.urls.console ?? '')
+const inbox = new DevInbox(service.urls.inbox ?? '')
 
-/** own-auth 0.3: what a provider is, and what it hands over. */
+/** The provider interface of own-auth 0.3. */
 type EmailProvider = {
   send(message: { to: string; type: string; token: string; url: string; expiresAt: Date }): Promise<void>
 }
@@ -74,7 +74,7 @@ test('a type of its own is refused clearly; waitUntil hands the sending over', a
   assert.equal(captured.emails.length, 1)
 })
 
-/** The request of own-auth's managed provider, byte for byte, as bytes on a socket. */
+/** Sends a body as own-auth's managed provider does. */
 async function managed(body: string, key = service.key): Promise<{ status: number; text: string }> {
   const response = await fetch(`${service.urls.api}/v1/email`, {
     method: 'POST',

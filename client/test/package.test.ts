@@ -1,6 +1,6 @@
 /**
- * The package as npm would publish it: what is in it, that it installs and runs on Node 20 and on this
- * Node, that its types hold without this repository, and how small it is.
+ * The package as npm would publish it: its files, that it installs and runs on Node 20 and on this
+ * Node, that its types hold without this repository, and its size.
  */
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
@@ -33,7 +33,7 @@ const run = (command: string, args: string[], cwd: string): string => {
   }
 }
 
-// `npm run test:sqlite` has built it; packing must not build again beside other tests that load it.
+// `npm run test:sqlite` has built it. Packing must not rebuild it while other tests load it.
 const newest = (path: string) =>
   Math.max(
     ...readdirSync(join(packageFolder, path)).map(
@@ -101,7 +101,7 @@ test('installed in an empty project, it runs on this Node', () => {
   assertRuns(process.execPath, String(process.versions.node.split('.')[0]))
 })
 
-/** Node 20: named by POSTERN_TEST_NODE20, or on the PATH behind the one that npm puts there. */
+/** Node 20: from `POSTERN_TEST_NODE20`, or on the PATH outside `node_modules`. */
 function findNode20(): string | undefined {
   const folders = (process.env.PATH ?? '').split(delimiter).filter((entry) => !entry.includes('node_modules'))
   const candidates = [process.env.POSTERN_TEST_NODE20 ?? '', ...folders.map((entry) => join(entry, 'node'))]
@@ -144,7 +144,7 @@ export const handlers: ((request: Request) => Response | Promise<Response>)[] = 
   confirm,
   sendEmailHook({ postern, secret: 'v1,whsec_', pages: { signup: page } }),
 ]
-// Named by inference: what a user's own declarations must be able to say.
+// Inferred types: the compiler must be able to name them.
 export const provider = betterAuthEmail({ postern })
 export const authJs = posternProvider({ postern, confirmUrl: page })
 export const convex = posternEmail({ postern, page })

@@ -8,7 +8,7 @@ import { type Email, type EmailType, Postern, PosternError, type PosternErrorCod
 import { DevInbox } from '../src/testing.ts'
 
 const service = await startTestService({ after })
-const inbox = new DevInbox(service.urls.console ?? '')
+const inbox = new DevInbox(service.urls.inbox ?? '')
 const baseUrl = service.urls.api ?? ''
 const postern = new Postern({ deliveryKey: service.key, baseUrl })
 let serial = 0

@@ -1,4 +1,4 @@
-/** Every piece of code in the README holds against the real libraries' types. */
+/** Type-checks the README's code with the types of the real libraries. */
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -6,7 +6,7 @@ import { after, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 
 const pathTo = (path: string) => fileURLToPath(new URL(path, import.meta.url))
-// Below the package, so that the libraries are found.
+// In the package, so that the libraries are found.
 const folder = pathTo('../node_modules/.readme')
 const text = readFileSync(pathTo('../README.md'), 'utf8')
 const pieces = [...text.matchAll(/```ts\n([\s\S]*?)```/g)].map(([, piece]) => piece ?? '')

@@ -11,7 +11,7 @@ import { CapturingPostern, DevInbox } from '../src/testing.ts'
 const service = await startTestService({ after })
 const baseUrl = service.urls.api ?? ''
 const postern = new Postern({ deliveryKey: service.key, baseUrl })
-const inbox = new DevInbox(service.urls.console ?? '')
+const inbox = new DevInbox(service.urls.inbox ?? '')
 const webhook = new Webhook('whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw')
 const secret = 'v1,whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
 const page = 'https://app.acme.test/auth/confirm'
@@ -57,7 +57,7 @@ const bodyOf = (
     },
   })
 
-/** What Supabase reads: a body with status 200, and in it perhaps an error. */
+/** Reads an answer as Supabase does: status 200, perhaps an `error`. */
 async function answerOf(response: Response): Promise<{ status: number; message: string }> {
   assert.equal(response.status, 200)
   assert.match(response.headers.get('content-type') ?? '', /^application\/json/)
@@ -145,7 +145,7 @@ test('called three times for one token, each with an id and an expiry of its own
     assert.equal((await hook(signed(bodyOf('magiclink', to)))).status, 200)
   }
   await inbox.next(to)
-  const list = (await (await fetch(`${service.urls.console}/api/inbox`)).json()) as { to: string }[]
+  const list = (await (await fetch(`${service.urls.inbox}/api/inbox`)).json()) as { to: string }[]
   assert.equal(list.filter((email) => email.to === to).length, 1)
 })
 

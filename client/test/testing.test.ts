@@ -1,13 +1,13 @@
-/** What tests of apps use: the capturing client and the reader of the dev inbox. */
+/** The helpers for tests: the capturing client and the reader of the inbox. */
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { startTestService, validBody } from '../../test/support/service.ts'
 import { CapturingPostern, DevInbox } from '../src/testing.ts'
 
 const service = await startTestService({ after })
-// Made before everything else, so that it has seen all of it.
-const old = new DevInbox(service.urls.console ?? '')
-const inbox = () => new DevInbox(`${service.urls.console}/`)
+// Created before any email, so that it returns them all.
+const old = new DevInbox(service.urls.inbox ?? '')
+const inbox = () => new DevInbox(`${service.urls.inbox}/`)
 
 test('captured emails are what the service would have got; a refusal captures nothing', async () => {
   const postern = new CapturingPostern()

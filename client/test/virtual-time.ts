@@ -1,9 +1,9 @@
-/** Timers, `Date` and `performance.now` of a test, moved by hand: budgets without waiting for them. */
+/** Mocked timers, `Date` and `performance.now`: tests of time limits need not wait. */
 import type { TestContext } from 'node:test'
 
 export type VirtualTime = {
   now(): number
-  /** Lets time pass until the promise is settled; throws if it is not within `ms`. */
+  /** Advances time until the promise settles; throws after `ms`. */
   settle<T>(promise: Promise<T>, ms: number): Promise<T>
 }
 

@@ -7,7 +7,7 @@ import { invitationPage, layout, memberPage, resetPage, signInToAccept, stranger
 
 export function newApp(auth: ExampleAuth, inboxUrl: string): Hono {
   const app = new Hono()
-  // Links with tokens in them lead to this app: no other site is told.
+  // Links to this app contain tokens: no Referer to other sites.
   app.use(secureHeaders({ referrerPolicy: 'same-origin' }), csrf())
   app.on(['GET', 'POST'], '/api/auth/*', (c) => auth.handler(c.req.raw))
 
@@ -33,7 +33,7 @@ export function newApp(auth: ExampleAuth, inboxUrl: string): Hono {
   })
   addForms(app, auth)
   app.onError((error, c) => {
-    // Errors of Better Auth are for people to read; everything else is for the log.
+    // Errors of Better Auth are shown; from status 500 up they are logged.
     const status = 'statusCode' in error ? Number(error.statusCode) : 500
     if (status >= 500) console.error(error)
     const text = status >= 500 ? 'Something went wrong. Try again in a moment.' : error.message
@@ -42,7 +42,7 @@ export function newApp(auth: ExampleAuth, inboxUrl: string): Hono {
   return app
 }
 
-/** Better Auth sends people whose link is used or expired to the callback URL, with `error`. */
+/** Better Auth redirects used and expired links to the callback URL with `error`. */
 const failureOf = (c: Context): string | undefined =>
   c.req.query('error') && 'This link has been used or has expired. Ask for a new one.'
 
@@ -52,7 +52,7 @@ async function fieldsOf(c: Context): Promise<(name: string) => string> {
   return (name) => String(form.get(name) ?? '')
 }
 
-/** Back to the start, with a word to the reader, and with the cookies of what Better Auth answered. */
+/** Redirects to the start page with a notice and the cookies that Better Auth set. */
 function back(c: Context, notice: string, cookies: Headers = new Headers()): Response {
   for (const cookie of cookies.getSetCookie()) c.header('set-cookie', cookie, { append: true })
   return c.redirect(`/?notice=${encodeURIComponent(notice)}`, 303)

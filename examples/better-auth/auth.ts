@@ -1,6 +1,6 @@
 /**
- * Better Auth with its four emails sent by Postern. This is the part to take over into an app; the
- * rest of the folder is pages.
+ * Better Auth with its four emails sent by Postern. Copy this file into an app; the rest of the folder
+ * is only the example.
  */
 import { DatabaseSync } from 'node:sqlite'
 import type { Postern } from '@postern/client'
@@ -10,7 +10,7 @@ import { getMigrations } from 'better-auth/db/migration'
 import { magicLink, organization } from 'better-auth/plugins'
 
 export type AuthSettings = {
-  /** Where the app is reached, such as http://localhost:3000. */
+  /** The app's origin, such as http://localhost:3000. */
   readonly origin: string
   readonly databasePath: string
   readonly secret: string

@@ -1,4 +1,4 @@
-/** The example as its users have it: one command, a real browser, the emails of the inbox. */
+/** The example as a user runs it: one command, a real browser, emails from the inbox. */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -24,7 +24,7 @@ async function freePort(): Promise<number> {
   return port
 }
 
-/** The command that `npm run example` ends in, with ports and a folder of its own. */
+/** Runs the command behind `npm run example`, with its own ports and folder. */
 async function startExample(scope: Scope): Promise<{ origin: string; inbox: DevInbox }> {
   const anyPort = '127.0.0.1:0'
   const port = await freePort()
@@ -57,7 +57,7 @@ async function startExample(scope: Scope): Promise<{ origin: string; inbox: DevI
   return { origin, inbox: new DevInbox(inboxUrl) }
 }
 
-/** Fills the form that the button belongs to, and sends it. */
+/** Fills and submits the form with the button. */
 async function submit(
   page: Page,
   button: string,

@@ -1,6 +1,6 @@
 /**
- * `npm run example`: Postern in dev mode and an app beside it. Both keep what they know in `data/`
- * here; Ctrl-C stops both.
+ * `npm run example`: Postern in dev mode and the app. Both keep their data in `data/` in this folder;
+ * Ctrl-C stops both.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
@@ -16,7 +16,7 @@ const command = fileURLToPath(new URL('../../bin/postern.js', import.meta.url))
 const folder = process.env.EXAMPLE_FOLDER ?? fileURLToPath(new URL('.', import.meta.url))
 const port = Number(process.env.EXAMPLE_PORT ?? 3000)
 
-/** Postern's dev mode as a process of its own; resolves when it is ready, with the addresses it prints. */
+/** Starts Postern's dev mode. Resolves when it is ready, with the addresses it prints. */
 async function startPostern(): Promise<{ child: ChildProcess; apiUrl: string; inboxUrl: string }> {
   const child = spawn(process.execPath, [command, 'dev'], {
     cwd: folder,
@@ -35,7 +35,7 @@ async function startPostern(): Promise<{ child: ChildProcess; apiUrl: string; in
   return { child, apiUrl, inboxUrl }
 }
 
-/** Kept, so that sessions outlive a restart. */
+/** Stored: sessions survive a restart. */
 function readSecret(): string {
   const path = join(folder, 'data/auth-secret')
   if (!existsSync(path)) writeFileSync(path, randomBytes(32).toString('base64'), { mode: 0o600 })

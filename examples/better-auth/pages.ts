@@ -101,7 +101,7 @@ export const invitationPage = (organisation: string, id: string) => [
   section(`Join ${organisation}`, form('/accept-invitation', 'Accept the invitation', [], { id })),
 ]
 
-/** An invitation is for its address: whoever follows it signs in first, and comes back to it. */
+/** An invitation is bound to an address: its recipient signs in first, then returns. */
 export const signInToAccept = (id: string) => [
   section(
     'Sign in to see your invitation',

@@ -1,26 +1,25 @@
-/**
- * The settings of an app as flags of the command line: declared once for `create` and `update`,
- * applied to what the app has, and checked as a whole.
- */
+/** The settings of an app as options of `app create` and `app update`. */
 import { type Command, Option } from 'commander'
-import { type AppSettings, parseAppSettings } from '../domain/app/app.ts'
 import { type HostedLinkMode, hostedLinkModes } from '../domain/app/hosted-link.ts'
-import { locales } from '../templates/emails/render-email.ts'
-import { CommandFailed, UsageError } from './output.ts'
+import { defaultLimits } from '../domain/app/limit.ts'
+import type { AppSettings } from '../domain/app/settings.ts'
+import type { SettingsChange } from '../management/settings-change.ts'
+import { locales } from '../templates/locales/locales.ts'
+import { UsageError } from './output.ts'
 
-export type SettingFlags = {
+export type SettingOptions = {
   name?: string
   from?: string
   envelopeFrom?: string
   replyTo?: string
   support?: string
-  allowUrl: string[]
+  allowUrl?: string[]
   removeAllowUrl?: string[]
-  appScheme: string[]
+  appScheme?: string[]
   removeAppScheme?: string[]
   allowLocalhost?: boolean
   hostedLinks?: HostedLinkMode
-  linkDestination: string[]
+  linkDestination?: string[]
   removeLinkDestination?: string[]
   fallbackUrl?: string
   logoUrl?: string
@@ -32,111 +31,95 @@ export type SettingFlags = {
   daily?: number
 }
 
-export const collect = (value: string, all: string[]) => [...all, value]
+/** For options that may be repeated. */
+export const collect = (value: string, all: string[] = []) => [...all, value]
 
-function whole(value: string): number {
+function parseWhole(value: string): number {
   if (!/^\d{1,10}$/.test(value)) throw new UsageError(`"${value}" is not a whole number`)
   return Number(value)
 }
 
-export function addSettingFlags(command: Command): Command {
+export function addSettingOptions(command: Command): Command {
+  const { keyPerMinute, recipientPerHour, daily } = defaultLimits
   return command
-    .option('--envelope-from <address>', 'where bounces go, if not the sender')
-    .option('--reply-to <address>', 'where answers go')
-    .option('--support <contact>', 'shown in each email, e.g. an address')
-    .option(
-      '--allow-url <url>',
-      'a link that may be sent: origin, origin/path or origin/prefix/* (repeatable)',
-      collect,
-      [],
-    )
-    .option(
-      '--app-scheme <scheme>',
-      'a custom scheme that may be sent, e.g. acme or acme://auth (repeatable)',
-      collect,
-      [],
-    )
+    .optionsGroup('Sender:')
+    .option('--envelope-from <address>', 'bounce address (default: the sender)')
+    .option('--reply-to <address>', 'Reply-To address')
+    .option('--support <contact>', 'contact shown in each email, e.g. support@acme.test')
+    .optionsGroup('Links that may be sent:')
+    .option('--allow-url <url>', 'allow an origin, origin/path or origin/prefix/* (repeatable)', collect)
+    .option('--app-scheme <scheme>', 'allow a custom scheme, e.g. acme or acme://auth (repeatable)', collect)
     .option('--allow-localhost', 'allow links to localhost and 127.0.0.1 (development)')
-    .addOption(new Option('--no-allow-localhost', 'take that back'))
+    .addOption(new Option('--no-allow-localhost', 'disallow links to localhost again'))
     .addOption(
-      new Option('--hosted-links <mode>', 'which emails carry a link to our page').choices(hostedLinkModes),
+      new Option('--hosted-links <mode>', 'emails that carry a link to a page of Postern').choices(
+        hostedLinkModes,
+      ),
     )
-    .option(
-      '--link-destination <type=url>',
-      'what the page opens for a type of email (repeatable)',
-      collect,
-      [],
-    )
-    .option('--fallback-url <url>', 'https URL for devices without the app')
+    .option('--link-destination <type=url>', 'what that page opens for a type of email (repeatable)', collect)
+    .option('--fallback-url <url>', 'https page for devices without the app')
+    .optionsGroup('Look:')
     .option('--logo-url <url>', 'https URL of the logo')
     .option('--accent-colour <#rrggbb>', 'colour of the button')
-    .option('--address-line <text>', 'below each email')
+    .option('--address-line <text>', 'line below each email')
     .option('--locale <language>', `language of the emails: ${Object.keys(locales).join(', ')}`)
-    .option('--key-per-minute <n>', 'requests per key and minute', whole)
-    .option('--recipient-per-hour <n>', 'emails per recipient and hour', whole)
-    .option('--daily <n>', 'emails per day (UTC)', whole)
+    .optionsGroup('Limits:')
+    .option('--key-per-minute <n>', `requests per key and minute (default: ${keyPerMinute})`, parseWhole)
+    .option(
+      '--recipient-per-hour <n>',
+      `emails per recipient and hour (default: ${recipientPerHour})`,
+      parseWhole,
+    )
+    .option('--daily <n>', `emails per day in UTC (default: ${daily})`, parseWhole)
+    .optionsGroup('Other:')
 }
 
-function parseFrom(text: string): AppSettings['from'] {
+export function parseFrom(text: string): AppSettings['from'] {
   const match = /^\s*"?([^"<>]*?)"?\s*<([^<>\s]+)>\s*$/.exec(text)
   if (match?.[1] && match[2]) return { name: match[1], address: match[2] }
   throw new UsageError('--from must look like "Acme <auth@acme.test>"')
 }
 
+/** Options that were not given are left out. */
 const given = <K extends string, T>(key: K, value: T | undefined) =>
   value === undefined ? {} : ({ [key]: value } as Record<K, T>)
 
-export function applyFlags(base: AppSettings, flags: SettingFlags): AppSettings {
-  const without = (all: readonly string[], gone: readonly string[] = []) =>
-    all.filter((entry) => !gone.includes(entry))
+/** An empty text removes an optional setting. */
+const removable = <K extends string>(key: K, value: string | undefined) =>
+  given(key, value === '' ? null : value)
+
+export function toChange(options: SettingOptions): SettingsChange {
   return {
-    ...base,
-    ...given('name', flags.name),
-    ...(flags.from === undefined ? {} : { from: parseFrom(flags.from) }),
-    ...given('envelopeFrom', flags.envelopeFrom),
-    ...given('replyTo', flags.replyTo),
-    ...given('supportContact', flags.support),
-    ...given('allowLocalhost', flags.allowLocalhost),
-    ...given('locale', flags.locale),
-    ...given('hostedLinks', flags.hostedLinks),
-    ...given('fallbackUrl', flags.fallbackUrl),
-    linkDestinations: destinations(base.linkDestinations, flags),
-    allowedUrls: [...without(base.allowedUrls, flags.removeAllowUrl), ...flags.allowUrl],
-    appSchemes: [...without(base.appSchemes, flags.removeAppScheme), ...flags.appScheme],
+    ...given('name', options.name),
+    ...given('from', options.from === undefined ? undefined : parseFrom(options.from)),
+    ...removable('envelopeFrom', options.envelopeFrom),
+    ...removable('replyTo', options.replyTo),
+    ...removable('supportContact', options.support),
+    ...removable('fallbackUrl', options.fallbackUrl),
+    ...given('allowLocalhost', options.allowLocalhost),
+    ...given('locale', options.locale),
+    ...given('hostedLinks', options.hostedLinks),
+    addAllowedUrls: options.allowUrl ?? [],
+    removeAllowedUrls: options.removeAllowUrl ?? [],
+    addAppSchemes: options.appScheme ?? [],
+    removeAppSchemes: options.removeAppScheme ?? [],
+    linkDestinations: Object.fromEntries((options.linkDestination ?? []).map(parseDestination)),
+    removeLinkDestinations: options.removeLinkDestination ?? [],
     branding: {
-      ...base.branding,
-      ...given('logoUrl', flags.logoUrl),
-      ...given('accentColour', flags.accentColour),
-      ...given('addressLine', flags.addressLine),
+      ...removable('logoUrl', options.logoUrl),
+      ...removable('accentColour', options.accentColour),
+      ...removable('addressLine', options.addressLine),
     },
     limits: {
-      ...base.limits,
-      ...given('keyPerMinute', flags.keyPerMinute),
-      ...given('recipientPerHour', flags.recipientPerHour),
-      ...given('daily', flags.daily),
+      ...given('keyPerMinute', options.keyPerMinute),
+      ...given('recipientPerHour', options.recipientPerHour),
+      ...given('daily', options.daily),
     },
   }
 }
 
-function destinations(
-  base: AppSettings['linkDestinations'],
-  flags: SettingFlags,
-): AppSettings['linkDestinations'] {
-  const kept = Object.entries(base).filter(([type]) => !flags.removeLinkDestination?.includes(type))
-  const added = flags.linkDestination.map((text) => {
-    const [type = '', ...url] = text.split('=')
-    if (url.length === 0)
-      throw new UsageError('--link-destination must look like magic_link=acme://auth/magic')
-    return [type, url.join('=')]
-  })
-  return Object.fromEntries([...kept, ...added])
-}
-
-/** Settings that keep their rules; refuses with every reason. */
-export function checkSettings(settings: AppSettings): AppSettings {
-  const parsed = parseAppSettings(settings, Object.keys(locales))
-  if (parsed.ok) return parsed.value
-  throw new CommandFailed(
-    `these settings are refused:\n${parsed.issues.map((issue) => `  ${issue.field}: ${issue.message}`).join('\n')}`,
-  )
+function parseDestination(text: string): [type: string, url: string] {
+  const [type = '', ...url] = text.split('=')
+  if (url.length === 0) throw new UsageError('--link-destination must look like magic_link=acme://auth/magic')
+  return [type, url.join('=')]
 }

@@ -1,160 +1,179 @@
-/** `postern app …`: the apps and their settings. */
+/** `postern app …`: apps and their settings. */
 import type { Command } from 'commander'
-import { type App, defaultSettings, parseSlug, slugFrom } from '../domain/app/app.ts'
+import type { App, AppStatus } from '../domain/app/app.ts'
+import { createApp } from '../management/create-app.ts'
+import { countQueued, deleteApp } from '../management/delete-app.ts'
+import { findApp } from '../management/find-app.ts'
+import { presentApp } from '../management/present.ts'
+import { setAppStatus, updateApp } from '../management/update-app.ts'
 import type { Store } from '../store/store.ts'
-import { addSettingFlags, applyFlags, checkSettings, collect, type SettingFlags } from './app-settings.ts'
-import { type CliDeps, requireApp, withStore } from './context.ts'
-import { CommandFailed, iso, moment, print, record, table, UsageError } from './output.ts'
+import { addSettingOptions, collect, parseFrom, type SettingOptions, toChange } from './app-settings.ts'
+import { type CliDeps, withStore } from './context.ts'
+import { CommandFailed, formatTime, print, record, table, UsageError, unwrap } from './output.ts'
+
+type CreateOptions = SettingOptions & { slug?: string; from: string }
+
+const createExample = `
+Example:
+  postern app create "Acme" --from "Acme <auth@acme.test>" --allow-url 'https://app.acme.test/auth/*'`
+
+const updateExample = `
+Examples:
+  postern app update acme --allow-url https://new.acme.test --remove-allow-url https://old.acme.test
+  postern app update acme --reply-to ''        removes the Reply-To address`
 
 export function addAppCommands(program: Command, deps: CliDeps): void {
   const app = program.command('app').description('create, show and change apps')
-  addSettingFlags(app.command('create <name>'))
-    .description('create an app')
-    .requiredOption('--from <sender>', 'sender of its emails: "Acme <auth@acme.test>"')
-    .option('--slug <slug>', 'short name in addresses and commands; never changes')
-    .action((name: string, flags: SettingFlags & { slug?: string }) =>
-      withStore(deps, (store) => create(deps, store, { ...flags, name })),
+  addSettingOptions(
+    app
+      .command('create <name>')
+      .description('create an app')
+      .optionsGroup('Required:')
+      .requiredOption('--from <sender>', 'From address of the app’s email: "Acme <auth@acme.test>"'),
+  )
+    .option(
+      '--slug <slug>',
+      'short name for commands and hosted links (default: from the name); never changes',
+    )
+    .addHelpText('after', createExample)
+    .action((name: string, options: CreateOptions) =>
+      withStore(deps, (store) => create(deps, store, { ...options, name }), 'create'),
     )
   app
     .command('list')
-    .description('all apps')
+    .description('list all apps')
     .action(() => withStore(deps, (store) => list(deps, store)))
   app
     .command('show <app>')
-    .description('one app whole')
-    .action((id: string) => withStore(deps, async (store) => show(deps, await requireApp(store, id))))
-  addSettingFlags(app.command('update <app>'))
-    .description('change settings; what is not named stays')
-    .option('--name <name>', 'name shown in its emails')
-    .option('--from <sender>', 'sender of its emails')
-    .option('--remove-allow-url <url>', 'no longer allow a link (repeatable)', collect, [])
-    .option('--remove-app-scheme <scheme>', 'no longer allow a scheme (repeatable)', collect, [])
-    .option('--remove-link-destination <type>', 'take a destination back (repeatable)', collect, [])
-    .action((id: string, flags: SettingFlags) =>
-      withStore(deps, (store) => update(deps, store, { id, flags })),
-    )
-  for (const status of ['disabled', 'active'] as const) {
+    .description('show one app and its settings')
+    .action((app: string) => withStore(deps, async (store) => show(deps, unwrap(await findApp(store, app)))))
+  addSettingOptions(
     app
-      .command(status === 'disabled' ? 'disable <app>' : 'enable <app>')
-      .description(
-        status === 'disabled'
-          ? 'refuse its keys and hold its mail'
-          : 'take requests and send held mail again',
-      )
-      .action((id: string) => withStore(deps, (store) => change(deps, store, { id, change: { status } })))
-  }
+      .command('update <app>')
+      .description('change settings; those not named stay, and an empty value removes an optional one')
+      .optionsGroup('Name:')
+      .option('--name <name>', 'name shown in the app’s email')
+      .option('--from <sender>', 'From address of the app’s email'),
+  )
+    .optionsGroup('Remove:')
+    .option('--remove-allow-url <url>', 'disallow a link (repeatable)', collect)
+    .option('--remove-app-scheme <scheme>', 'disallow a scheme (repeatable)', collect)
+    .option('--remove-link-destination <type>', 'remove a destination (repeatable)', collect)
+    .optionsGroup('Other:')
+    .addHelpText('after', updateExample)
+    .action((app: string, options: SettingOptions) =>
+      withStore(deps, (store) => update(deps, store, { app, options })),
+    )
+  addStatusCommand(app, deps, {
+    name: 'disable',
+    status: 'disabled',
+    about: 'refuse its keys and hold its mail',
+  })
+  addStatusCommand(app, deps, {
+    name: 'enable',
+    status: 'active',
+    about: 'accept its keys and send held mail',
+  })
   app
     .command('delete <app>')
-    .description('delete an app and its keys; its queued mail is cancelled and wiped')
-    .action((id: string) => withStore(deps, (store) => remove(deps, store, id)))
+    .description('delete an app and its keys, and cancel its queued mail; cannot be undone')
+    .option('--yes', 'do not ask')
+    .action((app: string, { yes }: { yes?: boolean }) =>
+      withStore(deps, (store) => remove(deps, store, { app, yes: yes ?? false })),
+    )
 }
 
-async function create(
-  deps: CliDeps,
-  store: Store,
-  flags: SettingFlags & { slug?: string; name: string },
-): Promise<void> {
-  const base = { ...defaultSettings, name: flags.name, from: { name: '', address: '' } }
-  const settings = checkSettings(applyFlags(base, flags))
-  const slug = flags.slug ?? slugFrom(flags.name)
-  if (slug === null || !parseSlug(slug).ok)
-    throw new UsageError('give a slug of a-z, 0-9 and inner hyphens with --slug')
-  const app = await store.createApp(slug, settings)
-  if (app === null) throw new CommandFailed(`the slug "${slug}" is taken; choose another with --slug`)
-  show(deps, app)
+type StatusCommand = { name: string; status: AppStatus; about: string }
+
+function addStatusCommand(group: Command, deps: CliDeps, { name, status, about }: StatusCommand): void {
+  group
+    .command(`${name} <app>`)
+    .description(about)
+    .action((app: string) =>
+      withStore(deps, async (store) => show(deps, unwrap(await setAppStatus(store, app, status)))),
+    )
+}
+
+async function create(deps: CliDeps, store: Store, options: CreateOptions & { name: string }): Promise<void> {
+  const { name, slug, from, ...settings } = options
+  const change = toChange(settings)
+  const app = unwrap(
+    await createApp(store, { name, from: parseFrom(from), settings: change, ...(slug && { slug }) }),
+  )
+  print(deps.output, presentApp(app), () => `${describe(app)}\n\nNext: postern key create ${app.slug}`)
 }
 
 async function update(
   deps: CliDeps,
   store: Store,
-  { id, flags }: { id: string; flags: SettingFlags },
+  { app: name, options }: { app: string; options: SettingOptions },
 ): Promise<void> {
-  const app = await requireApp(store, id)
-  for (const [entries, gone] of [
-    [app.settings.allowedUrls, flags.removeAllowUrl],
-    [app.settings.appSchemes, flags.removeAppScheme],
-  ] as const) {
-    const absent = gone?.find((entry) => !entries.includes(entry))
-    if (absent !== undefined)
-      throw new CommandFailed(
-        `"${absent}" is not among ${entries.join(', ') || 'the entries: there are none'}`,
-      )
-  }
-  await change(deps, store, { id, change: { settings: checkSettings(applyFlags(app.settings, flags)) } })
+  if (Object.keys(options).length === 0)
+    throw new UsageError('name at least one setting to change; --help lists them')
+  show(deps, unwrap(await updateApp(store, name, toChange(options))))
 }
 
-async function change(
+async function remove(
   deps: CliDeps,
   store: Store,
-  { id, change }: { id: string; change: Parameters<Store['updateApp']>[1] },
+  { app: name, yes }: { app: string; yes: boolean },
 ): Promise<void> {
-  const app = await requireApp(store, id)
-  const changed = await store.updateApp(app.id, change)
-  if (changed === null) throw new CommandFailed(`the app "${id}" is gone`)
-  show(deps, changed)
-}
-
-async function remove(deps: CliDeps, store: Store, id: string): Promise<void> {
-  const app = await requireApp(store, id)
-  const waiting = (await store.queueSummary()).counts.filter((count) => count.app === app.id)
-  const total = waiting.reduce((sum, { count }) => sum + count, 0)
-  if (total > 5000) deps.output.err(`cancelling ${total} queued emails…`)
-  await store.deleteApp(app.id)
-  while ((await store.cancelDeletedAppMail(app.id)) > 0);
+  const app = unwrap(await findApp(store, name))
+  if (!yes) await confirmDelete(deps, app, await countQueued(store, app))
+  const cancelled = await deleteApp(store, app)
   print(
     deps.output,
-    { id: app.id, slug: app.slug, deleted: true, cancelled: total },
-    () => `deleted ${app.slug} (${app.id}); ${total} queued emails cancelled`,
+    { id: app.id, slug: app.slug, deleted: true, cancelled },
+    () => `deleted ${app.slug} (${app.id}); ${cancelled} queued emails cancelled`,
   )
 }
 
-const present = (app: App) => ({
-  id: app.id,
-  slug: app.slug,
-  status: app.status,
-  createdAt: iso(app.createdAt),
-  ...app.settings,
-})
+async function confirmDelete({ ask }: CliDeps, { slug }: App, queued: number): Promise<void> {
+  const answer = await ask(
+    `This deletes the app "${slug}" and its keys, and cancels ${queued} queued emails. It cannot be undone.\nType ${slug} to delete it: `,
+  )
+  if (answer === null)
+    throw new CommandFailed(`nothing was deleted: to delete "${slug}" without a question, add --yes`)
+  if (answer.trim() !== slug) throw new CommandFailed('nothing was deleted')
+}
 
 async function list(deps: CliDeps, store: Store): Promise<void> {
   const apps = await store.listApps()
-  print(deps.output, apps.map(present), () => {
+  print(deps.output, apps.map(presentApp), () => {
     if (apps.length === 0) return 'no apps yet; "postern app create" makes one'
     return table(
       ['id', 'slug', 'status', 'name', 'created'],
-      apps.map((app) => [app.id, app.slug, app.status, app.settings.name, moment(app.createdAt)]),
+      apps.map((app) => [app.id, app.slug, app.status, app.settings.name, formatTime(app.createdAt)]),
     )
   })
 }
 
-function show(deps: CliDeps, app: App): void {
-  const { settings } = app
-  const { limits, branding } = settings
-  print(deps.output, present(app), () =>
-    record([
-      ['id', app.id],
-      ['slug', app.slug],
-      ['status', app.status],
-      ['name', settings.name],
-      ['from', `${settings.from.name} <${settings.from.address}>`],
-      ['envelope from', settings.envelopeFrom],
-      ['reply to', settings.replyTo],
-      ['support', settings.supportContact],
-      ['allowed urls', settings.allowedUrls.join(' ') || 'none'],
-      ['app schemes', settings.appSchemes.join(' ') || 'none'],
-      ['localhost', settings.allowLocalhost ? 'allowed' : 'not allowed'],
-      ['hosted links', settings.hostedLinks],
-      ...Object.entries(settings.linkDestinations).map(([type, url]) => [`  ${type}`, url] as const),
-      ['fallback', settings.fallbackUrl],
-      ['logo', branding.logoUrl],
-      ['accent colour', branding.accentColour],
-      ['address line', branding.addressLine],
-      ['locale', settings.locale],
-      [
-        'limits',
-        `${limits.keyPerMinute} requests a minute per key, ${limits.recipientPerHour} emails an hour per recipient, ${limits.daily} a day`,
-      ],
-      ['created', moment(app.createdAt)],
-    ]),
-  )
+const show = (deps: CliDeps, app: App): void => print(deps.output, presentApp(app), () => describe(app))
+
+function describe({ id, slug, status, createdAt, settings }: App): string {
+  const { branding, limits } = settings
+  return record([
+    ['id', id],
+    ['slug', slug],
+    ['status', status],
+    ['name', settings.name],
+    ['from', `${settings.from.name} <${settings.from.address}>`],
+    ['envelope from', settings.envelopeFrom],
+    ['reply to', settings.replyTo],
+    ['support', settings.supportContact],
+    ['allowed urls', settings.allowedUrls.join(' ') || 'none'],
+    ['app schemes', settings.appSchemes.join(' ') || 'none'],
+    ['localhost', settings.allowLocalhost ? 'allowed' : 'not allowed'],
+    ['hosted links', settings.hostedLinks],
+    ...Object.entries(settings.linkDestinations).map(([type, url]) => [`  ${type}`, url] as const),
+    ['fallback', settings.fallbackUrl],
+    ['logo', branding.logoUrl],
+    ['accent colour', branding.accentColour],
+    ['address line', branding.addressLine],
+    ['locale', settings.locale],
+    ['limits', `${limits.keyPerMinute} requests a minute per key`],
+    ['', `${limits.recipientPerHour} emails an hour per recipient`],
+    ['', `${limits.daily} emails a day`],
+    ['created', formatTime(createdAt)],
+  ])
 }

@@ -1,49 +1,57 @@
-/** What every command is given, and the look-ups that several share. */
-import type { Config, Environment, Mode } from '../config/parse-config.ts'
-import type { App } from '../domain/app/app.ts'
+/** What every command is given, and how it opens the store. */
+import type { Config } from '../config/parse-config.ts'
+import { devDatabaseUrl, type Environment, type Mode } from '../config/reader.ts'
+import type { EventStream } from '../observe/events.ts'
+import type { SchemaUse } from '../store/shared/migrations.ts'
 import type { Store } from '../store/store.ts'
-import { CommandFailed, type Output } from './output.ts'
+import type { Output } from './output.ts'
 
-/** A service that was started, all of its roles. */
+/** A running service, as the commands `serve` and `dev` see it. */
 export type RunningService = {
-  /** Base URLs of what listens. */
   readonly urls: {
+    readonly ops: string
     readonly api?: string
     readonly links?: string
-    readonly ops: string
-    readonly console?: string
+    readonly inbox?: string
   }
   readonly store: Store
-  /**
-   * `drainMs`: how long requests are still taken after the service says it is not ready;
-   * `graceMs`: how long attempts under way may take to end.
-   */
-  stop(options?: { drainMs?: number; graceMs?: number }): Promise<void>
+  readonly events: EventStream
+  stop(options?: { drainMs?: number }): Promise<void>
 }
 
-/** The parts that only the composition root can make. */
+/** The parts that the composition root makes. */
 export type CliDeps = {
+  readonly version: string
   readonly env: Environment
   readonly output: Output
   readonly parseConfig: (env: Environment, mode: Mode) => Config
-  readonly openStore: (config: Config) => Promise<Store>
+  readonly openStore: (config: Config, schemaUse: SchemaUse) => Promise<Store>
   readonly startService: (config: Config) => Promise<RunningService>
-  /** Resolves when the process is asked to end. */
+  /** Resolves at the first SIGINT or SIGTERM; a second one ends the process at once. */
   readonly untilStopped: () => Promise<void>
+  /** Asks a question on the terminal; null if there is no terminal to answer on. */
+  readonly ask: (question: string) => Promise<string | null>
 }
 
-/** Opens the configured store for one command. */
-export async function withStore<T>(deps: CliDeps, run: (store: Store) => Promise<T>): Promise<T> {
-  const store = await deps.openStore(deps.parseConfig(deps.env, 'command'))
+/**
+ * Opens the configured store for one command. Only `app create` and `migrate` make a database, and
+ * only `migrate` changes an old schema.
+ */
+export async function withStore<T>(
+  deps: CliDeps,
+  run: (store: Store, config: Config) => Promise<T>,
+  schemaUse: SchemaUse = 'open',
+): Promise<T> {
+  const config = deps.parseConfig(deps.env, 'command')
+  if (!deps.env.POSTERN_DATABASE_URL) {
+    deps.output.err(
+      `postern: POSTERN_DATABASE_URL is not set; using the database of dev mode, ${devDatabaseUrl}`,
+    )
+  }
+  const store = await deps.openStore(config, schemaUse)
   try {
-    return await run(store)
+    return await run(store, config)
   } finally {
     await store.close()
   }
-}
-
-export async function requireApp(store: Store, idOrSlug: string): Promise<App> {
-  const app = await store.findApp(idOrSlug)
-  if (app === null) throw new CommandFailed(`there is no app "${idOrSlug}"; "postern app list" shows them`)
-  return app
 }

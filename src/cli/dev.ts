@@ -1,19 +1,19 @@
 /**
- * `postern dev`: everything on one machine, for trying out and for developing an app against. Makes
- * its own data folder, key ring, app and key; keeps emails for the inbox instead of sending them.
+ * `postern dev`: everything on one machine, to try Postern and to develop an app with it. Makes its own
+ * data folder, key ring, app and key, and captures emails for the inbox instead of sending them.
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import type { Command } from 'commander'
-import { dataFolder, devSecretKeysFile } from '../config/parse-config.ts'
-import { type AppSettings, defaultSettings } from '../domain/app/app.ts'
+import { dataFolder, devSecretKeysFile } from '../config/reader.ts'
 import { hashDeliveryKey, newDeliveryKey } from '../domain/app/delivery-key.ts'
 import { defaultLimits } from '../domain/app/limit.ts'
+import { type AppSettings, defaultSettings } from '../domain/app/settings.ts'
+import type { PosternEvent } from '../observe/events.ts'
 import { newSecretKey } from '../store/crypto/key-ring.ts'
 import type { Store } from '../store/store.ts'
 import type { CliDeps, RunningService } from './context.ts'
 
 const keyFile = `${dataFolder}/demo-key`
-const dayMs = 86_400_000
 
 const demoSettings: AppSettings = {
   ...defaultSettings,
@@ -33,51 +33,77 @@ const demoSettings: AppSettings = {
 export function addDevCommand(program: Command, deps: CliDeps): void {
   program
     .command('dev')
-    .description('everything on this machine, with an inbox instead of a relay')
-    .action(async () => {
-      mkdirSync(dataFolder, { recursive: true, mode: 0o700 })
-      if (deps.env.POSTERN_SECRET_KEYS === undefined && !existsSync(devSecretKeysFile)) {
-        writeFileSync(devSecretKeysFile, `${newSecretKey('dev')}\n`, { mode: 0o600 })
-      }
-      const service = await deps.startService(deps.parseConfig(deps.env, 'dev'))
-      const key = await demoKey(service.store)
-      deps.output.out(welcome(service, key))
-      await deps.untilStopped()
-      await service.stop()
-    })
+    .description('run everything on this machine, with an inbox instead of a relay')
+    .action(() => dev(deps))
 }
 
-/** The demo app's key: made once, kept in a file that only the owner reads. */
+async function dev(deps: CliDeps): Promise<void> {
+  mkdirSync(dataFolder, { recursive: true, mode: 0o700 })
+  if (deps.env.POSTERN_SECRET_KEYS === undefined && !existsSync(devSecretKeysFile)) {
+    writeFileSync(devSecretKeysFile, `${newSecretKey('dev')}\n`, { mode: 0o600 })
+  }
+  const service = await deps.startService(deps.parseConfig(deps.env, 'dev'))
+  try {
+    deps.output.out(welcome(service, await demoKey(service.store)))
+    service.events.subscribe((event) => {
+      const line = describeEvent(event, service)
+      if (line !== null) deps.output.out(`${new Date().toISOString().slice(11, 19)}  ${line}`)
+    })
+    await deps.untilStopped()
+  } finally {
+    await service.stop()
+  }
+  deps.output.err(`stopped; the data stays in ${dataFolder} (delete that folder to begin again)`)
+}
+
+/** The demo app's key: made once, and kept in a file that only the owner can read. */
 async function demoKey(store: Store): Promise<string> {
   const known = await store.findApp('demo')
   if (known !== null && existsSync(keyFile)) return readFileSync(keyFile, 'utf8').trim()
   const app = known ?? (await store.createApp('demo', demoSettings))
-  if (app === null) throw new Error('the demo app could not be made')
+  if (app === null) throw new Error('the demo app could not be created')
   const key = newDeliveryKey()
   await store.createKey({ app: app.id, hash: hashDeliveryKey(key), name: 'demo', expiresAt: null })
   writeFileSync(keyFile, `${key}\n`, { mode: 0o600 })
   return key
 }
 
+/** One line for each request and each email that was captured, sent or failed. */
+function describeEvent(event: PosternEvent, { urls }: RunningService): string | null {
+  if (event.kind === 'request_answered') {
+    const { status, code, issues, requestId } = event
+    return status === 202 ? null : `${status}  ${[code, ...issues].join('; ')}  ${requestId}`
+  }
+  if (event.kind !== 'attempt_recorded') return null
+  const { emailId, outcome, type } = event
+  if (outcome.kind === 'delivered')
+    return `202  ${type}  ${urls.inbox === undefined ? `${emailId} delivered` : `${urls.inbox}/email/${emailId}`}`
+  return 'reply' in outcome ? `     ${type}  ${emailId} ${outcome.kind}: ${outcome.reply.text}` : null
+}
+
+/** The printed line works for as long as a terminal usually shows it. */
+const lifeMs = 7 * 86_400_000
+
 function welcome({ urls, store }: RunningService, key: string): string {
   const body = {
     to: 'you@example.com',
     type: 'magic_link',
     url: 'https://app.example.com/auth?token=demo-1234',
-    expiresAt: new Date(store.now() + dayMs).toISOString().replace(/\.\d+Z$/, 'Z'),
+    expiresAt: new Date(store.now() + lifeMs).toISOString().replace(/\.\d+Z$/, 'Z'),
   }
+  const curl = `curl ${urls.api}/v1/email -H 'Authorization: Bearer ${key}' -H 'Content-Type: application/json' -w '\\n' -d '${JSON.stringify(body)}'`
   return `
-Postern is ready (dev mode: emails are kept for the inbox, none is sent).
+Postern is ready in dev mode: emails are captured for the inbox, and none is sent.
 
+  Inbox  ${urls.inbox ?? 'none: POSTERN_SMTP_URL is set, so emails are really sent'}
   API    ${urls.api}/v1/email
   Links  ${urls.links ?? 'none: POSTERN_ROLES leaves links out'}
-  Inbox  ${urls.console ?? 'none: POSTERN_SMTP_URL is set, emails are really sent'}
   Ops    ${urls.ops}/livez, /readyz, /metrics
 
 Send an email:
 
-curl ${urls.api}/v1/email -H 'Authorization: Bearer ${key}' -H 'Content-Type: application/json' -d '${JSON.stringify(body)}'
+${curl}
 
-Stop with Ctrl-C.
+Then open the inbox. Stop with Ctrl-C; the data stays in ${dataFolder}.
 `
 }

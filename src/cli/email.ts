@@ -1,43 +1,43 @@
-/** `postern email …`: what became of single emails, and the two things to do about one. */
+/** `postern email …`: what became of single emails, and what an operator can do with one. */
 import { type Command, Option } from 'commander'
-import { type EmailState, emailStates } from '../domain/delivery/outcome.ts'
-import type { EmailId } from '../domain/id.ts'
-import { parseEmailAddress } from '../domain/request/email-address.ts'
-import type { EmailChange, EmailRecord, Store } from '../store/store.ts'
-import { type CliDeps, requireApp, withStore } from './context.ts'
-import { CommandFailed, iso, isoOrNull, moment, print, record, table, UsageError } from './output.ts'
+import { type EmailState, emailStates } from '../domain/delivery/states.ts'
+import { cancelEmail, retryEmail } from '../management/change-email.ts'
+import { explainEmail } from '../management/explain-email.ts'
+import { findEmail } from '../management/find-email.ts'
+import { type EmailFilter, listEmails } from '../management/list-emails.ts'
+import { lastReplyOf, presentEmail, presentTrail } from '../management/present.ts'
+import type { EmailRecord, Store } from '../store/store.ts'
+import { type CliDeps, withStore } from './context.ts'
+import { formatTime, formatTimeAndAge, print, record, table, UsageError, unwrap } from './output.ts'
 
-type ListFlags = { app?: string; state?: EmailState; to?: string; limit: number }
+type ListOptions = { app?: string; state?: EmailState; to?: string; limit: number }
 
 export function addEmailCommands(program: Command, deps: CliDeps): void {
   const email = program.command('email').description('find out what became of an email')
   email
     .command('list')
-    .description('newest first')
-    .option('--app <app>', 'of one app')
-    .addOption(new Option('--state <state>', 'in one state').choices(emailStates))
-    .option('--to <address>', 'to one recipient')
-    .option('--limit <n>', 'at most so many', parseLimit, 50)
-    .action((flags: ListFlags) => withStore(deps, (store) => list(deps, store, flags)))
+    .description('list emails, newest first')
+    .option('--app <app>', 'filter by app')
+    .addOption(new Option('--state <state>', 'filter by state').choices(emailStates))
+    .option('--to <address>', 'filter by recipient')
+    .option('--limit <n>', 'maximum rows', parseLimit, 50)
+    .addHelpText('after', '\nExample:\n  postern email list --to ana@example.com')
+    .action((options: ListOptions) => withStore(deps, (store) => list(deps, store, options)))
   email
     .command('show <email>')
-    .description('one email and its attempts')
+    .description('show one email, what became of it, and its attempts')
     .action((id: string) => withStore(deps, (store) => show(deps, store, id)))
   email
     .command('retry <email>')
     .description('try a deferred email now')
     .action((id: string) =>
-      withStore(deps, async (store) =>
-        changed(deps, store, { id, change: await store.retryEmail(id as EmailId) }),
-      ),
+      withStore(deps, async (store) => printState(deps, unwrap(await retryEmail(store, id)))),
     )
   email
     .command('cancel <email>')
-    .description('cancel a queued email and wipe it')
+    .description('cancel a queued email and delete its content')
     .action((id: string) =>
-      withStore(deps, async (store) =>
-        changed(deps, store, { id, change: await store.cancelEmail(id as EmailId) }),
-      ),
+      withStore(deps, async (store) => printState(deps, unwrap(await cancelEmail(store, id)))),
     )
 }
 
@@ -48,94 +48,60 @@ function parseLimit(value: string): number {
   return limit
 }
 
-const lastReply = (email: EmailRecord): string | null =>
-  email.trail.findLast((attempt) => attempt.reply !== undefined)?.reply ?? null
-
-const present = (email: EmailRecord) => ({
-  id: email.id,
-  app: email.app,
-  type: email.type,
-  state: email.state,
-  attempts: email.attempts,
-  acceptedAt: iso(email.acceptedAt),
-  expiresAt: iso(email.expiresAt),
-  nextAttemptAt: isoOrNull(email.nextAttemptAt),
-  finishedAt: isoOrNull(email.finishedAt),
-  reason: email.reason,
-  lastReply: lastReply(email),
-})
-
-async function list(deps: CliDeps, store: Store, flags: ListFlags): Promise<void> {
-  const to = flags.to === undefined ? undefined : parseEmailAddress(flags.to, '--to')
-  if (to?.ok === false) throw new UsageError(`--to: ${to.issues[0]?.message}`)
-  const app = flags.app === undefined ? undefined : (await requireApp(store, flags.app)).id
-  const emails = await store.listEmails({
-    limit: flags.limit,
-    ...(app === undefined ? {} : { app }),
-    ...(flags.state === undefined ? {} : { state: flags.state }),
-    ...(to === undefined ? {} : { to: to.value }),
-  })
-  const slugs = new Map((await store.listApps()).map(({ id, slug }) => [id, slug]))
-  print(deps.output, emails.map(present), () => {
-    if (emails.length === 0) return 'no such emails; records are kept for 30 days'
+async function list(deps: CliDeps, store: Store, filter: EmailFilter): Promise<void> {
+  const { emails, nameOf } = unwrap(await listEmails(store, filter))
+  print(deps.output, emails.map(presentEmail), () => {
+    if (emails.length === 0) return describeNone(filter)
     const rows = emails.map((email) => [
       email.id,
-      slugs.get(email.app) ?? email.app,
+      nameOf(email),
       email.type,
       email.state,
       email.attempts,
-      moment(email.acceptedAt),
-      (lastReply(email) ?? email.reason ?? '').slice(0, 60),
+      formatTime(email.acceptedAt),
+      (lastReplyOf(email) ?? email.reason ?? '').slice(0, 60),
     ])
     return table(['id', 'app', 'type', 'state', 'attempts', 'accepted', 'last reply'], rows)
   })
 }
 
-async function requireEmail(store: Store, id: string): Promise<EmailRecord> {
-  const email = await store.findEmail(id as EmailId)
-  if (email === null) throw new CommandFailed(`there is no email "${id}"; records are kept for 30 days`)
-  return email
+/** An email that was refused leaves no record: say where refusals are counted. */
+function describeNone({ app, state, to }: EmailFilter): string {
+  const filters = [to && ` for ${to}`, app && ` from ${app}`].filter(Boolean).join('')
+  const none = `no emails${state ? ` in the state ${state}` : ' accepted'}${filters} in the last 30 days`
+  return `${none}; requests that were refused are counted by "postern usage ${app ?? 'APP'}", and each has a line in the service's log`
 }
 
 async function show(deps: CliDeps, store: Store, id: string): Promise<void> {
-  const email = await requireEmail(store, id)
-  const trail = email.trail.map((attempt) => ({ ...attempt, at: iso(attempt.at) }))
-  print(deps.output, { ...present(email), trail }, () => {
-    const summary = record([
-      ['id', email.id],
-      ['app', email.app],
-      ['type', email.type],
-      ['state', email.state],
-      ['reason', email.reason],
-      ['attempts', email.attempts],
-      ['accepted', moment(email.acceptedAt)],
-      ['link expires', moment(email.expiresAt)],
-      ['next attempt', moment(email.nextAttemptAt)],
-      ['finished', moment(email.finishedAt)],
-    ])
-    const rows = email.trail.map((attempt) => [
-      moment(attempt.at),
-      attempt.outcome,
-      attempt.relay ?? null,
-      attempt.reply ?? null,
-    ])
-    return rows.length === 0 ? summary : `${summary}\n\n${table(['at', 'outcome', 'relay', 'reply'], rows)}`
-  })
+  const email = unwrap(await findEmail(store, id))
+  const explanation = explainEmail(email)
+  const document = { ...presentEmail(email), explanation, trail: presentTrail(email) }
+  print(deps.output, document, () => `${explanation}\n\n${describe(email, store.now())}`)
 }
 
-const refusals: Record<Exclude<EmailChange, 'done' | 'not_found'>, string> = {
-  finished: 'it is finished and its content wiped; ask the app to send a new one',
-  sending: 'it is being sent right now; look again in a moment',
-  not_deferred: 'it is not deferred: it waits for a worker already',
+function describe(email: EmailRecord, nowMs: number): string {
+  const summary = record([
+    ['id', email.id],
+    ['app', email.app],
+    ['key', email.key],
+    ['type', email.type],
+    ['state', email.state],
+    ['reason', email.reason],
+    ['attempts', email.attempts],
+    ['accepted', formatTimeAndAge(email.acceptedAt, nowMs)],
+    ['link expires', formatTimeAndAge(email.expiresAt, nowMs)],
+    ['next attempt', formatTimeAndAge(email.nextAttemptAt, nowMs)],
+    ['finished', formatTimeAndAge(email.finishedAt, nowMs)],
+  ])
+  if (email.trail.length === 0) return summary
+  const rows = email.trail.map(({ at, outcome, relay, reply }) => [
+    formatTime(at),
+    outcome === 'unattempted' ? 'not tried' : outcome,
+    relay ?? null,
+    reply?.text ?? null,
+  ])
+  return `${summary}\n\n${table(['at', 'outcome', 'relay', 'reply'], rows)}`
 }
 
-async function changed(
-  deps: CliDeps,
-  store: Store,
-  { id, change }: { id: string; change: EmailChange },
-): Promise<void> {
-  const email = await requireEmail(store, id)
-  if (change !== 'done' && change !== 'not_found')
-    throw new CommandFailed(`${id} was left as it is: ${refusals[change]}`)
-  print(deps.output, present(email), () => `${email.id} is ${email.state}`)
-}
+const printState = (deps: CliDeps, email: EmailRecord): void =>
+  print(deps.output, presentEmail(email), () => `${email.id} is ${email.state}`)

@@ -1,101 +1,91 @@
-/** `postern key …`: delivery keys. A key is shown once, when it is made. */
+/** `postern key …`: delivery keys. A key is shown once, when it is created. */
 import type { Command } from 'commander'
-import { hashDeliveryKey, newDeliveryKey } from '../domain/app/delivery-key.ts'
-import type { KeyId } from '../domain/id.ts'
 import { parseTimestamp } from '../domain/request/timestamp.ts'
+import { createKey } from '../management/create-key.ts'
+import { findApp } from '../management/find-app.ts'
+import { iso, isoOrNull, presentKey } from '../management/present.ts'
+import { revokeKey } from '../management/revoke-key.ts'
 import type { KeyRecord, Store } from '../store/store.ts'
-import { type CliDeps, requireApp, withStore } from './context.ts'
-import { CommandFailed, iso, isoOrNull, moment, print, table, UsageError } from './output.ts'
+import { type CliDeps, withStore } from './context.ts'
+import { formatTime, print, table, UsageError, unwrap } from './output.ts'
+
+type CreateOptions = { app: string; name?: string; expires?: number }
 
 export function addKeyCommands(program: Command, deps: CliDeps): void {
   const key = program.command('key').description('create, list and revoke delivery keys')
   key
     .command('create <app>')
-    .description('make a key; it is shown once')
-    .option('--name <name>', 'what the key is for')
-    .option('--expires <date>', 'when it ends: 2027-01-31 or an ISO 8601 timestamp', parseExpires)
-    .action((app: string, flags: { name?: string; expires?: number }) =>
-      withStore(deps, (store) => create(deps, store, { app, ...flags })),
+    .description('create a key; it is shown once')
+    .option('--name <name>', 'where the key is used, e.g. production')
+    .option('--expires <date>', 'end of the key: 2027-01-31 or an ISO 8601 timestamp', parseExpires)
+    .action((app: string, options: Omit<CreateOptions, 'app'>) =>
+      withStore(deps, (store) => create(deps, store, { app, ...options })),
     )
   key
     .command('list <app>')
-    .description('the keys of an app')
+    .description('list the keys of an app')
     .action((app: string) => withStore(deps, (store) => list(deps, store, app)))
   key
     .command('revoke <key>')
-    .description('end a key by its id; holds for the next request')
+    .description('revoke a key by its id; takes effect for the next request')
     .action((id: string) => withStore(deps, (store) => revoke(deps, store, id)))
 }
 
 function parseExpires(text: string): number {
-  const moment = parseTimestamp(/^\d{4}-\d{2}-\d{2}$/.test(text) ? `${text}T00:00:00Z` : text, '--expires')
-  if (moment.ok) return moment.value
-  throw new UsageError(`--expires: ${moment.issues[0]?.message}`)
+  const isDate = /^\d{4}-\d{2}-\d{2}$/.test(text)
+  const parsed = parseTimestamp(isDate ? `${text}T00:00:00Z` : text, '--expires')
+  if (parsed.ok) return parsed.value
+  throw new UsageError(`--expires: ${parsed.issues[0]?.message}`)
 }
 
-async function create(
-  deps: CliDeps,
-  store: Store,
-  flags: { app: string; name?: string; expires?: number },
-): Promise<void> {
-  const app = await requireApp(store, flags.app)
-  if (flags.expires !== undefined && flags.expires <= store.now())
-    throw new CommandFailed('--expires is in the past')
-  const key = newDeliveryKey()
-  const made = await store.createKey({
-    app: app.id,
-    hash: hashDeliveryKey(key),
-    name: flags.name ?? null,
-    expiresAt: flags.expires ?? null,
-  })
+async function create(deps: CliDeps, store: Store, options: CreateOptions): Promise<void> {
+  const app = unwrap(await findApp(store, options.app))
+  const newKey = { name: options.name ?? null, expiresAt: options.expires ?? null }
+  const { key, record } = unwrap(await createKey(store, app, newKey))
   const document = {
-    id: made.id,
+    id: record.id,
     key,
     app: app.id,
-    name: made.name,
-    createdAt: iso(made.createdAt),
-    expiresAt: isoOrNull(made.expiresAt),
+    name: record.name,
+    createdAt: iso(record.createdAt),
+    expiresAt: isoOrNull(record.expiresAt),
   }
-  print(
-    deps.output,
-    document,
-    () => `${key}\n\nid ${made.id}, app ${app.slug}. This is the only time the key is shown.`,
-  )
+  print(deps.output, document, () => `${key}\n\n${afterCreate(record, app.slug)}`)
 }
 
-const present = (key: KeyRecord) => ({
-  ...key,
-  createdAt: iso(key.createdAt),
-  expiresAt: isoOrNull(key.expiresAt),
-  revokedAt: isoOrNull(key.revokedAt),
-  lastUsedAt: isoOrNull(key.lastUsedAt),
-})
+const afterCreate = (record: KeyRecord, slug: string): string =>
+  `id ${record.id}, app ${slug}. The key is shown only this once.
+
+Next, in the app's environment:
+  POSTERN_DELIVERY_KEY=the key above
+  POSTERN_URL=the address of the API, e.g. http://127.0.0.1:4020
+and to see a first email: postern send-test you@example.com --app ${slug}`
 
 function statusOf(key: KeyRecord, nowMs: number): string {
-  if (key.revokedAt !== null) return `revoked ${moment(key.revokedAt)}`
+  if (key.revokedAt !== null) return `revoked ${formatTime(key.revokedAt)}`
   if (key.expiresAt === null) return 'active'
-  return key.expiresAt <= nowMs ? `expired ${moment(key.expiresAt)}` : `active until ${moment(key.expiresAt)}`
+  return key.expiresAt <= nowMs
+    ? `expired ${formatTime(key.expiresAt)}`
+    : `active until ${formatTime(key.expiresAt)}`
 }
 
 async function list(deps: CliDeps, store: Store, appName: string): Promise<void> {
-  const app = await requireApp(store, appName)
+  const app = unwrap(await findApp(store, appName))
   const keys = await store.listKeys(app.id)
-  print(deps.output, keys.map(present), () => {
+  print(deps.output, keys.map(presentKey), () => {
     if (keys.length === 0) return `no keys yet; "postern key create ${app.slug}" makes one`
     const rows = keys.map((key) => [
       key.id,
       key.name,
       statusOf(key, store.now()),
-      moment(key.createdAt),
-      moment(key.lastUsedAt),
+      formatTime(key.createdAt),
+      formatTime(key.lastUsedAt),
     ])
     return table(['id', 'name', 'status', 'created', 'last used'], rows)
   })
 }
 
 async function revoke(deps: CliDeps, store: Store, id: string): Promise<void> {
-  const key = await store.revokeKey(id as KeyId)
-  if (key === null)
-    throw new CommandFailed(`there is no key "${id}"; give its id (key_…), as "postern key list" shows it`)
-  print(deps.output, present(key), () => `revoked ${key.id}`)
+  const key = unwrap(await revokeKey(store, id))
+  print(deps.output, presentKey(key), () => `revoked ${key.id}`)
 }

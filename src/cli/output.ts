@@ -1,14 +1,16 @@
 /**
- * What the commands print: with `--json` exactly one JSON document, else tables for people. Errors
- * say what is wrong and what to do, on standard error.
+ * What commands print: with `--json` exactly one JSON document, otherwise text for people. Errors go
+ * to standard error and say what is wrong and what to do.
  */
+import { describeDuration } from '../domain/duration.ts'
+import type { Result } from '../management/result.ts'
 
-/** The command was refused or failed; its text is for the person who gave it. Exit code 1. */
+/** The command was refused or failed. Its text is for the person who gave it. Exit code 1. */
 export class CommandFailed extends Error {
   override name = 'CommandFailed'
 }
 
-/** The command was given wrongly. Exit code 2. */
+/** The command line is wrong. Exit code 2. */
 export class UsageError extends Error {
   override name = 'UsageError'
 }
@@ -19,14 +21,20 @@ export type Output = {
   readonly err: (text: string) => void
 }
 
+/** The value of a result. A refusal becomes the failure of the command. */
+export function unwrap<T>(result: Result<T>): T {
+  if (result.ok) return result.value
+  throw new CommandFailed(result.message)
+}
+
 type Cell = string | number | null
 
-/** One JSON document, or the text that `show` makes. */
+/** Prints one JSON document, or the text that `show` makes. */
 export function print(output: Output, document: unknown, show: () => string): void {
   output.out(output.json ? JSON.stringify(document, null, 2) : show())
 }
 
-/** Columns as wide as they need be; numbers stand right. */
+/** Columns as wide as their content. Columns of numbers are right-aligned. */
 export function table(heads: readonly string[], rows: readonly (readonly Cell[])[]): string {
   const texts = rows.map((row) => row.map((cell) => (cell === null ? '-' : String(cell))))
   const widths = heads.map((head, column) =>
@@ -45,28 +53,20 @@ export function table(heads: readonly string[], rows: readonly (readonly Cell[])
   return [line(heads), ...texts.map(line)].join('\n')
 }
 
-/** One record as `name  value` lines; absent values are left out. */
+/** One record as lines of name and value. Absent values are left out. */
 export function record(entries: readonly (readonly [string, Cell | undefined])[]): string {
   const present = entries.filter(([, value]) => value !== undefined && value !== null && value !== '')
   const width = Math.max(...present.map(([name]) => name.length))
   return present.map(([name, value]) => `${name.padEnd(width)}  ${value}`).join('\n')
 }
 
-export const iso = (ms: number): string => new Date(ms).toISOString()
-export const isoOrNull = (ms: number | null): string | null => (ms === null ? null : iso(ms))
+/** A date and time for people: to the second, in UTC. */
+export const formatTime = (ms: number | null): string | null =>
+  ms === null ? null : `${new Date(ms).toISOString().slice(0, 19).replace('T', ' ')}Z`
 
-/** For people: to the second, in UTC. */
-export const moment = (ms: number | null): string | null =>
-  ms === null ? null : `${iso(ms).slice(0, 19).replace('T', ' ')}Z`
-
-/** A length of time as people say it: `3 s`, `12 min`, `5 h`, `9 d`. */
-export function age(ms: number): string {
-  const steps: [number, string][] = [
-    [86_400_000, 'd'],
-    [3_600_000, 'h'],
-    [60_000, 'min'],
-    [1000, 's'],
-  ]
-  const [size, unit] = steps.find(([step]) => ms >= 2 * step) ?? [1000, 's']
-  return `${Math.max(0, Math.floor(ms / size))} ${unit}`
+/** The same, with how far away it is: `2026-11-21 22:26:40Z (9 s ago)`. */
+export function formatTimeAndAge(ms: number | null, nowMs: number): string | null {
+  if (ms === null) return null
+  const distance = describeDuration(Math.abs(nowMs - ms))
+  return `${formatTime(ms)} (${ms > nowMs ? `in ${distance}` : `${distance} ago`})`
 }

@@ -10,56 +10,74 @@ import { addKeyCommands } from './key.ts'
 import { CommandFailed, UsageError } from './output.ts'
 import { addQueueCommands } from './queue.ts'
 import { addSecretCommands } from './secret.ts'
+import { addSendTestCommand } from './send-test.ts'
 import { addServeCommands } from './serve.ts'
 
 /** 0 done, 1 refused or failed, 2 usage. */
 export type ExitCode = 0 | 1 | 2
 
-/** Runs one command line (without program name). */
+const examples = `
+To begin:
+  postern dev                     try it, with an inbox instead of a relay
+  postern doctor                  check a configuration before "postern serve"
+  postern email list --to ADDRESS find out what became of an email`
+
+/** Runs one command line (without the program's name). */
 export async function runCli(argv: readonly string[], deps: CliDeps): Promise<ExitCode> {
+  const program = newProgram(deps)
+  const written = { last: '' } // errors are printed once, by `explain`
+  everyCommand(program, (command) => {
+    command
+      .exitOverride()
+      .configureHelp({ showGlobalOptions: true })
+      .configureOutput({
+        writeOut: (text) => deps.output.out(text.trimEnd()),
+        writeErr: (text) => (written.last = text),
+      })
+  })
+  try {
+    await program.parseAsync(argv as string[], { from: 'user' })
+    return 0
+  } catch (error) {
+    return explain(error, deps, written.last)
+  }
+}
+
+/** `main.ts` takes the global options out of the line, so that they may stand anywhere. */
+function newProgram(deps: CliDeps): Command {
   const program = new Command('postern')
     .description('Queues authentication emails and delivers them before their links expire.')
+    .version(`postern ${deps.version}`, '--version', 'print the version')
     .option('--json', 'print exactly one JSON document')
     .option('--env-file <file>', 'read the configuration from a file of NAME=value lines')
     .helpCommand(false)
+    .addHelpText('after', examples)
   addDevCommand(program, deps)
   addServeCommands(program, deps)
   addDoctorCommand(program, deps)
   addSecretCommands(program, deps)
   addAppCommands(program, deps)
   addKeyCommands(program, deps)
+  addSendTestCommand(program, deps)
   addEmailCommands(program, deps)
   addQueueCommands(program, deps)
-  const said = { last: '' } // errors are said once, by `explain`
-  everyCommand(program, (command) => {
-    command.exitOverride().configureOutput({
-      writeOut: (text) => deps.output.out(text.trimEnd()),
-      writeErr: (text) => (said.last = text),
-    })
-  })
-  try {
-    await program.parseAsync(argv as string[], { from: 'user' })
-    return 0
-  } catch (error) {
-    return explain(error, deps, said.last)
-  }
+  return program
 }
 
-// The global options are taken before parsing, so that they may stand anywhere on the line.
 function everyCommand(command: Command, apply: (command: Command) => void): void {
   apply(command)
   for (const inner of command.commands) everyCommand(inner, apply)
 }
 
-function explain(error: unknown, { output }: CliDeps, said: string): ExitCode {
+function explain(error: unknown, { output }: CliDeps, written: string): ExitCode {
   const say = (text: string) => output.err(`postern: ${text}`)
   if (error instanceof CommanderError) {
     if (error.exitCode === 0) return 0
     if (error.code === 'commander.help') {
-      output.err(said.trimEnd()) // a group without its command
+      output.err(written.trimEnd()) // a group without its command
       return 2
     }
-    say(`${error.message.replace(/^error: /, '')}; --help shows how`)
+    say(describeUsage(error.message))
     return 2
   }
   if (error instanceof UsageError) {
@@ -67,24 +85,36 @@ function explain(error: unknown, { output }: CliDeps, said: string): ExitCode {
     return 2
   }
   const expected = error instanceof CommandFailed || error instanceof ConfigError
-  const { message, stack, code } = error as Error & { code?: string }
-  if (code === 'EADDRINUSE')
-    say(
-      `${message}; something listens there already: another postern? POSTERN_API_LISTEN, POSTERN_LINKS_LISTEN, POSTERN_CONSOLE_LISTEN and POSTERN_OPS_LISTEN choose other addresses`,
-    )
-  else say(expected ? message : (hint(error) ?? stack ?? message))
+  const { message, stack } = error as Error
+  say(expected ? message : (hint(error) ?? stack ?? message))
   return 1
 }
 
-/** Errors of the store that a person can act on. */
+/** `error: unknown command 'emial'\n(Did you mean email?)` → `unknown command "emial". Did you mean "email"?` */
+function describeUsage(message: string): string {
+  const [first = '', guess] = message.replace(/^error: /, '').split('\n')
+  const meant = /Did you mean (?:one of )?(.+)\?/.exec(guess ?? '')?.[1]
+  const text = first.replace(/'([^']*)'/g, '"$1"')
+  return meant === undefined ? `${text}; --help shows the usage` : `${text}. Did you mean "${meant}"?`
+}
+
+const storeErrors = ['SchemaMismatch', 'StoreUnavailable', 'OwnerMismatch']
+const sqliteCannotOpen = 14
+const sqliteDamaged = [11, 26]
+
+/** What to do about an error that a person can act on; null for a bug. */
 function hint(error: unknown): string | null {
-  const { name, message } = error as Error
-  if (name === 'SchemaTooNew' || name === 'StoreUnavailable' || name === 'OwnerMismatch') return message
+  const { code, errcode, message, name } = error as Error & { code?: string; errcode?: number }
+  if (code === 'EADDRINUSE') {
+    return `${message}; something listens there already: another postern? POSTERN_API_LISTEN, POSTERN_LINKS_LISTEN, POSTERN_CONSOLE_LISTEN and POSTERN_OPS_LISTEN choose other addresses`
+  }
+  if (storeErrors.includes(name)) return message
   if (name === 'KeyMissing')
     return `${message}: POSTERN_SECRET_KEYS must hold the key this database was sealed with`
-  if (/unable to open database file/.test(message))
+  if (errcode === undefined) return null
+  if ((errcode & 0xff) === sqliteCannotOpen)
     return 'cannot open the database: does its folder exist, and may this user write there?'
-  if (/not a database|malformed/.test(message))
-    return `the database is damaged (${message}); restore a backup, it was left as it is`
+  if (sqliteDamaged.includes(errcode & 0xff))
+    return `the database is damaged (${message}); restore a backup. It was not changed`
   return null
 }

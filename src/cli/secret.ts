@@ -9,8 +9,10 @@ export function addSecretCommands(program: Command, deps: CliDeps): void {
     .command('secret')
     .description('keys for the key ring')
     .command('new')
-    .description('print a new key for POSTERN_SECRET_KEYS; put it in front of the older ones')
-    .option('--id <id>', 'its name in the ring', defaultId())
+    .description(
+      'print a new key; set the whole line as POSTERN_SECRET_KEYS, or put it before the older keys',
+    )
+    .option('--id <id>', 'the id of the key in the ring', defaultId())
     .action(({ id }: { id: string }) => {
       const key = newSecretKey(id)
       print(deps.output, { id, key }, () => key)

@@ -1,30 +1,41 @@
 /** `postern serve` and `postern migrate`: production. */
 import type { Command } from 'commander'
-import type { CliDeps } from './context.ts'
+import type { CliDeps, RunningService } from './context.ts'
 import { print } from './output.ts'
 
-/** Requests are still taken for so long after `/readyz` says no, so that balancers notice first. */
+/** How long requests are still answered after `/readyz` turns 503, so that balancers notice first. */
 const drainMs = 1500
 
 export function addServeCommands(program: Command, deps: CliDeps): void {
   program
     .command('serve')
-    .description('run the service with an explicit configuration')
-    .action(async () => {
-      const service = await deps.startService(deps.parseConfig(deps.env, 'serve'))
-      print(deps.output, { ready: true, ...service.urls }, () => {
-        const api = service.urls.api === undefined ? '' : ` API ${service.urls.api},`
-        return `postern is ready:${api} ops ${service.urls.ops}`
-      })
-      await deps.untilStopped()
-      await service.stop({ drainMs })
-    })
+    .description('run the service')
+    .action(() => serve(deps))
   program
     .command('migrate')
-    .description('bring the database up to date (serve and dev do it too)')
+    .description('make the database, or bring it up to date (serve does so too)')
     .action(async () => {
-      const store = await deps.openStore(deps.parseConfig(deps.env, 'command'))
+      const store = await deps.openStore(deps.parseConfig(deps.env, 'command'), 'migrate')
       await store.close()
       print(deps.output, { migrated: true }, () => 'the database is up to date')
     })
+}
+
+async function serve(deps: CliDeps): Promise<void> {
+  const service = await deps.startService(deps.parseConfig(deps.env, 'serve'))
+  try {
+    const { urls, store } = service
+    const apps = await store.listApps()
+    print(deps.output, { ready: true, ...urls }, () => welcome(deps, service, apps.length))
+    await deps.untilStopped()
+  } finally {
+    await service.stop({ drainMs })
+  }
+  deps.output.err('postern: stopped; what was queued is sent after the next start')
+}
+
+function welcome({ version }: CliDeps, { urls }: RunningService, apps: number): string {
+  const api = urls.api === undefined ? '' : ` API ${urls.api},`
+  const next = apps === 0 ? '\nNext: postern app create, then postern key create' : ''
+  return `postern ${version} is ready:${api} ops ${urls.ops}${next}`
 }

@@ -1,18 +1,19 @@
 /**
- * Where the data is, as `POSTERN_DATABASE_URL` says it:
+ * The form of `POSTERN_DATABASE_URL`:
  *
  *   sqlite:PATH
  *   postgres://user:password@host[:port][,host2[:port2]…]/database[?option=value&…]
  *
- * Several hosts are one cluster, of which the writable server is used. TLS with a verified
- * certificate is the default for every host but loopback and socket folders.
+ * Several hosts form one cluster, whose writable server is used. TLS with a verified certificate is
+ * the default for every host except loopback and socket folders.
  */
 import type { DatabaseAddress, DatabaseHost, PostgresAddress } from '../store/database-address.ts'
+import { decodePercent } from './reader.ts'
 
 const options = ['host', 'schema', 'sslmode', 'sslrootcert', 'target_session_attrs']
 const local = /^(localhost|127(?:\.\d+){3}|::1|\/.*)$/
 
-/** The address, or what is wrong with it (never its text: that may hold a password). */
+/** The address, or what is wrong with it. The fault never repeats the text, which may hold a password. */
 export function parseDatabaseUrl(text: string): DatabaseAddress | { readonly fault: string } {
   const path = /^sqlite:(?:\/\/(?=\/))?(.+)$/.exec(text)?.[1]
   if (path !== undefined) return { engine: 'sqlite', path }
@@ -22,8 +23,8 @@ export function parseDatabaseUrl(text: string): DatabaseAddress | { readonly fau
   const [, credentials = '', authority = '', database = '', search = ''] = match
   const query = new URLSearchParams(search)
   if ([...query.keys()].some((name) => !options.includes(name)))
-    return { fault: `an unknown option; known are ${options.join(', ')}` }
-  const [user = '', password = ''] = splitOnce(credentials, ':').map(decode)
+    return { fault: `unknown option (${options.join(', ')} are known)` }
+  const [user = '', password = ''] = splitOnce(credentials, ':').map(decodePercent)
   if (user === '') return { fault: 'name the user: postgres://user:password@host/database' }
   const hosts = parseHosts(authority === '' ? (query.get('host') ?? '') : authority)
   if (hosts === null)
@@ -38,20 +39,12 @@ export function parseDatabaseUrl(text: string): DatabaseAddress | { readonly fau
     return { fault: 'schema: 1 to 55 of a-z, 0-9 and _, not beginning with a digit' }
   const tls = parseTls(query, hosts)
   if (tls !== null && 'fault' in tls) return tls
-  return { engine: 'postgres', hosts, user, password, database: decode(database), schema, tls }
+  return { engine: 'postgres', hosts, user, password, database: decodePercent(database), schema, tls }
 }
 
 function splitOnce(text: string, separator: string): string[] {
   const at = text.indexOf(separator)
   return at < 0 ? [text] : [text.slice(0, at), text.slice(at + 1)]
-}
-
-function decode(text: string): string {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return text
-  }
 }
 
 function parseHosts(authority: string): DatabaseHost[] | null {
@@ -72,7 +65,7 @@ function parseTls(
     query.get('sslmode') ??
     (ca === null && hosts.every(({ host }) => local.test(host)) ? 'disable' : 'verify-full')
   if (mode === 'disable') return null
-  // A certificate that nobody verifies proves nothing, so "require" is taken as "verify-full".
+  // An unverified certificate proves nothing, so "require" means "verify-full".
   if (mode === 'verify-full' || mode === 'require') return { ca }
-  return { fault: 'sslmode is verify-full (the default, and what "require" is taken as) or disable' }
+  return { fault: 'sslmode is verify-full (the default; "require" means the same) or disable' }
 }

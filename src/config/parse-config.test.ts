@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { newSecretKey } from '../store/crypto/key-ring.ts'
-import { ConfigError, type Environment, type Mode, parseConfig } from './parse-config.ts'
+import { ConfigError, parseConfig } from './parse-config.ts'
+import type { Environment, Mode } from './reader.ts'
 
 const complete = {
   POSTERN_DATABASE_URL: 'sqlite:/var/lib/postern/postern.db',
@@ -29,18 +30,17 @@ test('a complete configuration is read', () => {
     credentials: { user: 'user', pass: 'p@ss' },
   })
   assert.deepEqual(config.api, { host: '127.0.0.1', port: 4020 })
-  assert.equal(config.console, null)
+  assert.equal(config.inbox, null)
 })
 
 test('every fault is named at once', () => {
   assert.throws(
     () => parseConfig({}, 'serve'),
     (error: ConfigError) => {
-      assert.deepEqual(error.faults, [
-        'POSTERN_DATABASE_URL is missing',
-        'POSTERN_SECRET_KEYS is missing',
-        'POSTERN_SMTP_URL is missing',
-      ])
+      assert.deepEqual(
+        error.faults.map((fault) => fault.replace(/:.*/, '')),
+        ['POSTERN_DATABASE_URL is missing', 'POSTERN_SECRET_KEYS is missing', 'POSTERN_SMTP_URL is missing'],
+      )
       return true
     },
   )
@@ -55,6 +55,9 @@ const wrong: [string, Environment, RegExp][] = [
   ['a relay that is no URL', { POSTERN_SMTP_URL: 'mail.example.com' }, /relay 1/],
   ['an unknown relay option', { POSTERN_SMTP_URL: 'smtp://mail.example.com?pool=1' }, /"pool"/],
   ['a rate of nothing', { POSTERN_SMTP_URL: 'smtp://mail.example.com?rate=0' }, /whole numbers/],
+  ['a user without password', { POSTERN_SMTP_URL: 'smtp://user@mail.example.com' }, /both user and password/],
+  ['a password alone', { POSTERN_SMTP_URL: 'smtp://:pass@mail.example.com' }, /both user and password/],
+  ['a space in a password', { POSTERN_SMTP_URL: 'smtp://u:a b@mail.example.com' }, /%20/],
   ['an unknown role', { POSTERN_ROLES: 'api,cook' }, /"cook"/],
   ['a malformed address', { POSTERN_API_LISTEN: '4020' }, /POSTERN_API_LISTEN/],
   ['a port out of range', { POSTERN_OPS_LISTEN: '127.0.0.1:70000' }, /POSTERN_OPS_LISTEN/],
@@ -67,6 +70,26 @@ for (const [name, change, expected] of wrong) {
     const found = faults(change)
     assert.equal(found.length, 1, found.join('\n'))
     assert.match(found[0] ?? '', expected)
+  })
+}
+
+test('every missing setting comes with an example', () => {
+  assert.throws(
+    () => parseConfig({}, 'serve'),
+    /sqlite:.*postgres:[\s\S]*postern secret new[\s\S]*smtp:\/\/user:password@host/,
+  )
+})
+
+const passwords: [string, string][] = [
+  ['50%off', '50%off'],
+  ['50%25off', '50%off'],
+  ['p%40ss', 'p@ss'],
+  ['%E0%A4%A', '%E0%A4%A'],
+]
+for (const [written, meant] of passwords) {
+  test(`the SMTP password ${written} is read as ${meant}`, () => {
+    const env = { ...complete, POSTERN_SMTP_URL: `smtp://user:${written}@smtp.example.com:587` }
+    assert.equal(parseConfig(env, 'serve').relays[0]?.address.credentials?.pass, meant)
   })
 }
 

@@ -1,18 +1,17 @@
 /**
- * One attempt at one email, as one line: still alive? → render → compose → submit → what came of
- * it. The store counted the attempt when it was claimed, so whatever happens here, also a crash,
- * the attempts are never fewer than the relay may have seen.
+ * One attempt at one email: check that the link is alive, render, compose, submit, and turn the
+ * result into an outcome. The store counted the attempt when the email was claimed, so an attempt
+ * counts even if the worker dies during it.
  */
 import type { App } from '../domain/app/app.ts'
 import type { DeliveryOutcome } from '../domain/delivery/outcome.ts'
 import { nextAttemptMs, retryForMs } from '../domain/delivery/retry-schedule.ts'
-import { classifyFailure, type SmtpFailure } from '../domain/delivery/smtp-reply.ts'
+import { noReply, type SmtpReply } from '../domain/delivery/smtp-reply.ts'
 import type { EmailAddress } from '../domain/request/email-address.ts'
 import type { Claim } from '../store/store.ts'
 import { renderTemplate } from '../templates/emails/render-email.ts'
 import { composeMessage } from './message/compose-message.ts'
-import type { Relay } from './relay/relay.ts'
-import type { Submission } from './relay/smtp/smtp-session.ts'
+import type { Message, Relay, Submission } from './relay/relay.ts'
 
 export type DeliverDeps = {
   /** In the order in which they are tried. */
@@ -20,12 +19,12 @@ export type DeliverDeps = {
   readonly random: () => number
 }
 
-/** Times on the clock of `performance.now()`; the link's life is counted from the claim. */
+/** Times on the clock of `performance.now()`. The life of the link is counted from the claim. */
 export type Attempt = {
   readonly claim: Claim
   readonly app: App
   readonly claimedAtMs: number
-  /** Moves on with each renewal. */
+  /** Extended by each renewal; 0 once the lease is lost. */
   leasedUntilMs: number
 }
 
@@ -35,40 +34,46 @@ export async function deliver(deps: DeliverDeps, attempt: Attempt): Promise<Deli
   const { claim } = attempt
   const deadlineMs = attempt.claimedAtMs + claim.lifeLeftMs
   if (performance.now() >= deadlineMs) return { kind: 'expired' }
-  if (claim.ageMs >= retryForMs) return exhausted('-', 'no attempt was possible for 48 hours')
+  if (claim.ageMs >= retryForMs) return exhausted(null, noReply('no attempt was possible for 48 hours'))
   const message = prepare(attempt, deadlineMs)
   const clearance = { deadlineMs, isLeaseValid: () => performance.now() < attempt.leasedUntilMs }
-  let unavailable = 'no relay is available'
+  let last: { relay: string | null; reply: SmtpReply } = {
+    relay: null,
+    reply: noReply('no relay is available'),
+  }
   for (const relay of deps.relays) {
     if (relay.free() <= 0) continue
-    const submission = await relay.submit(message, clearance, {
-      id: claim.emailId,
-      app: attempt.app.settings.name,
-      type: claim.type,
-      url: claim.content.url,
-      expiresAt: claim.expiresAt,
-    })
-    const outcome = judge(deps, { attempt, relay, submission })
+    const submission = await relay.submit(message, clearance)
+    const outcome = outcomeOf(deps, { attempt, relay, submission })
     if (outcome.kind !== 'unattempted' || submission.kind === 'stopped') return outcome
-    unavailable = outcome.reply
+    last = outcome
   }
   const probeInMs = Math.min(...deps.relays.map((relay) => relay.probeInMs()))
-  return {
-    kind: 'unattempted',
-    reply: unavailable,
-    waitMs: Math.max(unavailableWaitMs, Math.ceil(probeInMs)),
-  }
+  const waitMs = Math.max(unavailableWaitMs, Math.ceil(probeInMs))
+  return { kind: 'unattempted', relay: last.relay, reply: last.reply, waitMs }
 }
 
-function prepare({ claim, app }: Attempt, deadlineMs: number) {
+function prepare({ claim, app }: Attempt, deadlineMs: number): Message {
   const { settings, slug } = app
   const lifeLeftMs = deadlineMs - performance.now()
   const rendered = renderTemplate({ ...claim, app: settings, lifeLeftMs })
-  const from = (settings.envelopeFrom ?? settings.from.address) as EmailAddress
-  return { from, to: claim.content.to, bytes: composeMessage({ claim, app: settings, slug, rendered }) }
+  return {
+    from: (settings.envelopeFrom ?? settings.from.address) as EmailAddress,
+    to: claim.content.to,
+    bytes: composeMessage({ claim, app: settings, slug, rendered }),
+    email: {
+      ...rendered,
+      id: claim.emailId,
+      app: settings.name,
+      sender: `${settings.from.name} <${settings.from.address}>`,
+      type: claim.type,
+      url: claim.content.url,
+      expiresAt: claim.expiresAt,
+    },
+  }
 }
 
-const exhausted = (relay: string, reply: string): DeliveryOutcome => ({
+const exhausted = (relay: string | null, reply: SmtpReply): DeliveryOutcome => ({
   kind: 'failed',
   reason: 'retries_exhausted',
   relay,
@@ -77,24 +82,30 @@ const exhausted = (relay: string, reply: string): DeliveryOutcome => ({
 
 type Submitted = { attempt: Attempt; relay: Relay; submission: Submission }
 
-function judge(deps: DeliverDeps, { attempt, relay, submission }: Submitted): DeliveryOutcome {
-  if (submission.kind === 'expired') return submission
-  if (submission.kind === 'stopped') return { kind: 'unattempted', reply: submission.why, waitMs: 0 }
-  if (submission.kind === 'accepted') return { kind: 'delivered', reply: submission.reply, relay: relay.name }
-  const { failure } = submission
-  const verdict = classifyFailure(failure)
-  const reply = failure.reply ?? failure.fault
-  if (verdict.scope === 'relay') return { kind: 'unattempted', reply: `${relay.name}: ${reply}`, waitMs: 0 }
-  if (verdict.class === 'permanent') {
-    return { kind: 'failed', reason: 'refused_by_relay', reply, relay: relay.name }
+function outcomeOf(deps: DeliverDeps, { attempt, relay, submission }: Submitted): DeliveryOutcome {
+  const { name } = relay
+  switch (submission.kind) {
+    case 'expired':
+      return submission
+    case 'stopped':
+      return { kind: 'unattempted', relay: null, reply: noReply(submission.why), waitMs: 0 }
+    case 'accepted':
+      return { kind: 'delivered', relay: name, reply: submission.reply }
+    case 'failed': {
+      const { failure, failureClass } = submission
+      const { reply } = failure
+      if (failureClass.scope === 'relay') return { kind: 'unattempted', relay: name, reply, waitMs: 0 }
+      if (failureClass.permanent) return { kind: 'failed', reason: 'refused_by_relay', relay: name, reply }
+      return defer(deps, attempt, { relay: name, reply, ambiguous: failureClass.ambiguous })
+    }
+    default:
+      return submission satisfies never
   }
-  return defer(deps, attempt, { relay: relay.name, failure, ambiguous: verdict.ambiguous })
 }
 
-type Trouble = { relay: string; failure: SmtpFailure; ambiguous: boolean }
+type Transient = { relay: string; reply: SmtpReply; ambiguous: boolean }
 
-function defer(deps: DeliverDeps, { claim, claimedAtMs }: Attempt, trouble: Trouble): DeliveryOutcome {
-  const reply = trouble.failure.reply ?? trouble.failure.fault
+function defer(deps: DeliverDeps, { claim, claimedAtMs }: Attempt, transient: Transient): DeliveryOutcome {
   const sinceMs = performance.now() - claimedAtMs
   const waitMs = nextAttemptMs({
     attempts: claim.attempt,
@@ -102,6 +113,6 @@ function defer(deps: DeliverDeps, { claim, claimedAtMs }: Attempt, trouble: Trou
     lifeLeftMs: claim.lifeLeftMs - sinceMs,
     random: deps.random(),
   })
-  if (waitMs === null) return exhausted(trouble.relay, reply)
-  return { kind: 'deferred', reply, relay: trouble.relay, ambiguous: trouble.ambiguous, waitMs }
+  if (waitMs === null) return exhausted(transient.relay, transient.reply)
+  return { kind: 'deferred', ...transient, waitMs }
 }

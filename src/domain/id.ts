@@ -1,7 +1,8 @@
 /**
- * Identifiers: a prefix that says what they name, then 26 characters of Crockford's base 32 in
- * lower case: 10 of time (milliseconds), 4 of a sequence within that millisecond, 12 of CSPRNG
- * output. Ids made by one process sort in the order they were made; the queue relies on it.
+ * Identifiers: a prefix that names the kind, then 26 characters of Crockford's base 32 in lower
+ * case: 10 for the time (milliseconds), 4 for a sequence number within that millisecond, 12 of
+ * CSPRNG output. Ids of one kind made by one process sort in the order they were made; the queue
+ * relies on this.
  */
 import { randomBytes } from 'node:crypto'
 
@@ -13,18 +14,29 @@ export type KeyId = string & { readonly [brand]: 'KeyId' }
 type Ids = { app: AppId; em: EmailId; key: KeyId; req: string }
 
 const alphabet = '0123456789abcdefghjkmnpqrstvwxyz'
-const state = { atMs: 0, sequence: 0, pool: Buffer.alloc(0), used: 0 }
+const sequenceMax = 32 ** 4 - 1
+
+/** The time and sequence number of the newest id, per kind: kinds may be made by different clocks. */
+const newest: Record<keyof Ids, { atMs: number; sequence: number }> = {
+  app: { atMs: 0, sequence: 0 },
+  em: { atMs: 0, sequence: 0 },
+  key: { atMs: 0, sequence: 0 },
+  req: { atMs: 0, sequence: 0 },
+}
 
 /** A new id of the given kind, at `nowMs` (milliseconds since 1970 UTC). */
 export function newId<K extends keyof Ids>(kind: K, nowMs: number): Ids[K] {
-  if (nowMs > state.atMs) {
-    state.atMs = nowMs
-    state.sequence = 0
+  const last = newest[kind]
+  if (nowMs > last.atMs) {
+    last.atMs = nowMs
+    last.sequence = 0
+  } else if (last.sequence < sequenceMax) {
+    last.sequence += 1 // also when the clock was set back, so that the order holds
   } else {
-    state.sequence += 1 // also while the clock steps back: the order holds
+    last.atMs += 1
+    last.sequence = 0
   }
-  const id = `${kind}_${digits(state.atMs, 10)}${digits(state.sequence, 4)}${randomDigits(12)}`
-  return id as Ids[K]
+  return `${kind}_${digits(last.atMs, 10)}${digits(last.sequence, 4)}${randomDigits(12)}` as Ids[K]
 }
 
 function digits(value: number, length: number): string {
@@ -33,16 +45,18 @@ function digits(value: number, length: number): string {
   return text
 }
 
+const randomPool = { bytes: Buffer.alloc(0), used: 0 }
+
 function randomDigits(length: number): string {
-  if (state.used + length > state.pool.length) {
-    state.pool = randomBytes(4096)
-    state.used = 0
+  if (randomPool.used + length > randomPool.bytes.length) {
+    randomPool.bytes = randomBytes(4096)
+    randomPool.used = 0
   }
   let text = ''
-  for (let end = state.used + length; state.used < end; state.used++)
-    text += alphabet[(state.pool[state.used] ?? 0) & 31]
+  for (let end = randomPool.used + length; randomPool.used < end; randomPool.used++)
+    text += alphabet[(randomPool.bytes[randomPool.used] ?? 0) & 31]
   return text
 }
 
-/** The least id of a kind that can have been made at `nowMs` or later. */
+/** The smallest id of a kind that can be made at `nowMs` or later. */
 export const idFloor = (kind: keyof Ids, nowMs: number): string => `${kind}_${digits(nowMs, 10)}`

@@ -1,6 +1,6 @@
 /**
- * What a parser answers: the typed value, or every fault it found. Text from outside stays
- * `unknown` until it has been through one of these.
+ * The result of a parser: the typed value, or every issue it found. Input from outside stays
+ * `unknown` or text until one of these parsers has accepted it.
  */
 import type { Issue } from './request/rejection.ts'
 

@@ -1,82 +1,65 @@
 /**
- * One POST, from key to answer. The settings known here are never authoritative: a request is
- * judged by the ones last seen, the store says where they are stale, and it is judged again. So a
- * request costs one transaction, and a change holds for the very next one.
+ * One POST, from key to answer. A request is judged by the settings seen last; the store checks in the
+ * same transaction that they are current, and otherwise returns the current ones to judge it again.
+ * So a request costs one transaction, and a change of settings holds for the next request.
  */
-import { hash } from 'node:crypto'
-import { type KeyHash, parseAuthorization } from '../domain/app/delivery-key.ts'
+import { appPolicy } from '../domain/app/app-policy.ts'
+import { parseAuthorization } from '../domain/app/delivery-key.ts'
+import { explainLimit } from '../domain/app/limit.ts'
 import type { EmailId } from '../domain/id.ts'
 import type { Issue, Rejection } from '../domain/request/rejection.ts'
-import { type EnqueueRequest, type EnqueueResult, type Store, StoreUnavailable } from '../store/store.ts'
-import {
-  checkIdempotencyKey,
-  type IncomingRequest,
-  type Judgement,
-  judgeRequest,
-  type LinkHost,
-  type Sender,
-  toSender,
-} from './judge-request.ts'
+import { type Caller, type EnqueueResult, type Store, StoreUnavailable } from '../store/store.ts'
+import type { AppPolicyCache } from './app-policy-cache.ts'
+import { type IncomingRequest, judgeRequest, type LinkHost } from './judge-request.ts'
 
 export type AcceptDeps = {
   readonly store: Pick<Store, 'enqueue' | 'now'>
-  readonly senders: AppPolicyCache
+  readonly policies: AppPolicyCache
   readonly links: LinkHost
-  /** A committed email is waiting: wake a worker. */
+  /** Mail was committed: wake a worker. */
   readonly onQueued: () => void
-  /** The diagnosis behind a 503, for the log. */
-  readonly onUnavailable: (error: Error) => void
 }
 
-export type AcceptAnswer =
+/** `caller` is null if the key is unknown or the store did not answer; `error` is why it did not. */
+export type AcceptAnswer = { readonly caller: Caller | null } & (
   | { readonly emailId: EmailId; readonly replayed: boolean }
-  | { readonly rejection: Rejection }
+  | { readonly rejection: Rejection; readonly error?: Error }
+)
 
+/** A request is judged at most this often; more would mean that the settings change all the time. */
 const judgementsMax = 4
 
-/** Queues the email of one request, or says why not. Never rejects for an expected reason. */
+/** Queues the email of one request, or says why not. Rejects only for a bug. */
 export async function acceptEmail(deps: AcceptDeps, request: IncomingRequest): Promise<AcceptAnswer> {
   const key = parseAuthorization(request.authorization)
-  if (key.kind !== 'key') return { rejection: { code: 'invalid_key', message: keyMessages[key.kind] } }
+  if (key.kind !== 'key') {
+    return { caller: null, rejection: { code: 'invalid_key', message: keyMessages[key.kind] } }
+  }
   try {
-    for (let turn = 0; turn < judgementsMax; turn++) {
-      const sender = deps.senders.find(key.hash)
-      const judgement =
-        sender === undefined
-          ? null
-          : judgeRequest(request, { sender, links: deps.links, nowMs: deps.store.now() })
-      const result = await deps.store.enqueue(toEnqueue(key.hash, { request, sender, judgement }))
-      if (result.kind !== 'judge_again') return answerTo(deps, result, judgement)
-      deps.senders.keep(key.hash, toSender(result.app))
+    for (let judgements = 0; judgements < judgementsMax; judgements++) {
+      const policy = deps.policies.get(key.hash)
+      const context = { links: deps.links, nowMs: deps.store.now() }
+      const judgement = policy === undefined ? null : judgeRequest(request, { ...context, policy })
+      const result = await deps.store.enqueue({ keyHash: key.hash, judged: judgement?.judged ?? null })
+      if (result.kind !== 'judge_again') return answerTo(deps, result, judgement?.rejection ?? null)
+      deps.policies.set(key.hash, appPolicy(result.app))
     }
-    deps.onUnavailable(
-      new Error('the settings of the app changed again and again while a request was judged'),
-    )
+    return unavailable(new Error('the settings of the app changed several times while a request was judged'))
   } catch (error) {
     if (!(error instanceof StoreUnavailable)) throw error
-    deps.onUnavailable(error)
+    return unavailable(error)
   }
-  return { rejection: { code: 'queue_unavailable' } }
 }
+
+const unavailable = (error: Error): AcceptAnswer => ({
+  caller: null,
+  rejection: { code: 'queue_unavailable' },
+  error,
+})
 
 const keyMessages = {
   missing: 'No delivery key: send the header "Authorization: Bearer pst_…".',
   mistyped: 'The delivery key is mistyped or cut short: copy it whole, pst_ and 49 characters.',
-}
-
-type Judged = { request: IncomingRequest; sender: Sender | undefined; judgement: Judgement | null }
-
-function toEnqueue(keyHash: KeyHash, { request, sender, judgement }: Judged): EnqueueRequest {
-  const { idempotencyKey, body } = request
-  const usable = idempotencyKey !== undefined && checkIdempotencyKey(idempotencyKey).length === 0
-  const idempotency = usable
-    ? { key: idempotencyKey, bodyDigest: hash('sha256', body.bytes ?? 'too large', 'base64url') }
-    : null
-  if (sender === undefined || judgement === null) {
-    return { keyHash, appVersion: null, verdict: { refuse: 'invalid_body' }, idempotency: null }
-  }
-  const verdict = 'admit' in judgement ? judgement : { refuse: judgement.reject.code }
-  return { keyHash, appVersion: sender.version, verdict, idempotency }
 }
 
 const idempotencyKeyReused: Issue = {
@@ -88,49 +71,32 @@ const idempotencyKeyReused: Issue = {
 function answerTo(
   deps: AcceptDeps,
   result: Exclude<EnqueueResult, { kind: 'judge_again' }>,
-  judgement: Judgement | null,
+  rejection: Rejection | null,
 ): AcceptAnswer {
-  const rejection = judgement !== null && 'reject' in judgement ? judgement.reject : null
+  if (result.kind === 'invalid_key') return { caller: null, rejection: { code: 'invalid_key' } }
+  const caller = { appId: result.appId, keyId: result.keyId }
   switch (result.kind) {
     case 'queued':
       deps.onQueued()
-      return { emailId: result.emailId, replayed: false }
+      return { caller, emailId: result.emailId, replayed: false }
     case 'replayed':
-      return { emailId: result.emailId, replayed: true }
-    case 'idempotency_key_reused':
-      return {
-        rejection: { code: 'invalid_body', issues: [idempotencyKeyReused, ...(rejection?.issues ?? [])] },
-      }
+      return { caller, emailId: result.emailId, replayed: true }
+    case 'idempotency_key_reused': {
+      const issues = [idempotencyKeyReused, ...(rejection?.issues ?? [])]
+      return { caller, rejection: { code: 'invalid_body', issues } }
+    }
     case 'refused':
-      return { rejection: rejection ?? { code: 'invalid_body' } }
-    case 'invalid_key':
+      if (rejection === null) throw new Error('the store refused a request that was not refused')
+      return { caller, rejection }
     case 'queue_full':
-      return { rejection: { code: result.kind } }
+      return { caller, rejection: { code: 'queue_full' } }
     case 'key_rate_limited':
     case 'recipient_rate_limited':
-    case 'daily_limit_reached':
-      return { rejection: { code: result.kind, limit: result.limit } }
+    case 'daily_limit_reached': {
+      const { kind: code, limit } = result
+      return { caller, rejection: { code, limit, message: explainLimit(code, limit) } }
+    }
     default:
       return result satisfies never
-  }
-}
-
-/** The senders seen last, by key; bounded, and only ever filled by the store's own answers. */
-export class AppPolicyCache {
-  readonly #senders = new Map<KeyHash, Sender>()
-  readonly #max: number
-
-  constructor(max = 10_000) {
-    this.#max = max
-  }
-
-  find(key: KeyHash): Sender | undefined {
-    return this.#senders.get(key)
-  }
-
-  keep(key: KeyHash, sender: Sender): void {
-    const oldest = this.#senders.keys().next().value
-    if (this.#senders.size >= this.#max && oldest !== undefined) this.#senders.delete(oldest)
-    this.#senders.set(key, sender)
   }
 }

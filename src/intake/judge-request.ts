@@ -1,11 +1,11 @@
 /**
- * Judging one request against the settings of one app, purely: body, link, allow-list, in the
- * order of spec 7. Every fault of the 400 classes is listed together; the first class that has one
- * names the refusal.
+ * Judges one request by the settings of one app, purely: body, link, hosted link, allow-list, in the
+ * order of spec 7. All faults of the 400 classes are listed; the first class with a fault names the
+ * refusal.
  */
-
-import { checkLinkAllowed } from '../domain/app/allowed-url.ts'
-import { type App, type AppPolicy, appPolicy } from '../domain/app/app.ts'
+import { hash } from 'node:crypto'
+import { checkLinkAllowed, type LinkDifference } from '../domain/app/allowed-url.ts'
+import type { AppPolicy } from '../domain/app/app-policy.ts'
 import { chooseHostedLink } from '../domain/app/hosted-link.ts'
 import { type AppId, newId } from '../domain/id.ts'
 import { type AuthLink, parseAuthLink } from '../domain/request/auth-link.ts'
@@ -13,92 +13,98 @@ import { domainOf } from '../domain/request/email-address.ts'
 import { type EmailRequest, parseEmailRequest, type ReceivedBody } from '../domain/request/email-request.ts'
 import type { Issue, Rejection } from '../domain/request/rejection.ts'
 import type { LinkTarget } from '../store/crypto/sealed-link.ts'
-import type { NewEmail } from '../store/store.ts'
+import type { Judged, NewEmail } from '../store/store.ts'
 
-/** What the HTTP layer hands over of a request. */
+/** A request as the HTTP layer received it. */
 export type IncomingRequest = {
   readonly authorization: string | undefined
   readonly idempotencyKey: string | undefined
   readonly body: ReceivedBody
 }
 
-/** An app as requests are judged by it, with its settings parsed once per version. */
-export type Sender = { readonly appId: AppId; readonly version: number; readonly policy: AppPolicy }
-
-export const toSender = (app: App): Sender => ({
-  appId: app.id,
-  version: app.version,
-  policy: appPolicy(app),
-})
-
-/** The service's side of hosted links; no base URL means that it has none. */
+/** The hosted links of this service. Without a base URL it has none. */
 export type LinkHost = {
   readonly baseUrl: string | null
   readonly seal: (appId: AppId, target: LinkTarget) => string
 }
 
-export type Judgement = { readonly admit: NewEmail } | { readonly reject: Rejection }
+/** `rejection` is the answer if the store refuses the request by this judgement. */
+export type Judgement = { readonly judged: Judged; readonly rejection: Rejection | null }
 
-const idempotencyKeyShape = /^[\x21-\x7e]{1,255}$/
+export type JudgeContext = { readonly policy: AppPolicy; readonly links: LinkHost; readonly nowMs: number }
 
-export type JudgeContext = { readonly sender: Sender; readonly links: LinkHost; readonly nowMs: number }
-
-export function judgeRequest(request: IncomingRequest, bench: JudgeContext): Judgement {
-  const { policy } = bench.sender
-  const body = parseEmailRequest(request.body, bench.nowMs)
-  const link = body.url === undefined ? null : parseAuthLink(body.url, policy.schemes)
-  const bodyIssues = [
-    ...checkIdempotencyKey(request.idempotencyKey),
-    ...(body.request.ok ? [] : body.request.issues),
-  ]
-  const linkIssues = link === null || link.ok ? [] : link.issues
-  if (bodyIssues.length > 0) return reject({ code: 'invalid_body', issues: [...bodyIssues, ...linkIssues] })
-  if (linkIssues.length > 0) return reject({ code: 'invalid_url', issues: linkIssues })
-  if (!body.request.ok || !link?.ok) throw new Error('a request without issues was not parsed')
-  const { baseUrl } = bench.links
-  const choice = chooseHostedLink({ link: link.value, type: body.request.value.type, policy, baseUrl })
-  if (choice.kind === 'misconfigured')
-    return reject({ code: 'invalid_hosted_link_config', issues: choice.issues })
-  const difference = checkLinkAllowed(link.value, policy)
-  if (difference !== null) {
-    return reject({ code: 'url_not_allowed', message: `The link is not allowed for this app. ${difference}` })
-  }
-  const hosted = choice.kind === 'hosted' ? choice.destination : null
-  return { admit: toNewEmail(bench, { request: body.request.value, link: link.value, hosted }) }
+export function judgeRequest(request: IncomingRequest, context: JudgeContext): Judgement {
+  const { version } = context.policy
+  const keyIssues = checkIdempotencyKey(request.idempotencyKey)
+  const idempotency =
+    request.idempotencyKey === undefined || keyIssues.length > 0
+      ? null
+      : { key: request.idempotencyKey, bodyDigest: digestOf(request.body) }
+  const result = judgeBody(request.body, keyIssues, context)
+  return 'email' in result
+    ? { judged: { version, verdict: { admit: result.email }, idempotency }, rejection: null }
+    : { judged: { version, verdict: { refuse: result.code }, idempotency }, rejection: result }
 }
 
-const reject = (rejection: Rejection): Judgement => ({ reject: rejection })
+const digestOf = ({ bytes }: ReceivedBody): string => hash('sha256', bytes ?? 'too large', 'base64url')
 
-/** An idempotency key that cannot be one is a fault of the request, never ignored. */
-export function checkIdempotencyKey(key: string | undefined): Issue[] {
-  if (key === undefined || idempotencyKeyShape.test(key)) return []
+function judgeBody(
+  received: ReceivedBody,
+  keyIssues: readonly Issue[],
+  context: JudgeContext,
+): { email: NewEmail } | Rejection {
+  const { policy, links, nowMs } = context
+  const body = parseEmailRequest(received, nowMs)
+  const link = body.url === undefined ? null : parseAuthLink(body.url, policy.schemes)
+  const bodyIssues = [...keyIssues, ...(body.request.ok ? [] : body.request.issues)]
+  const linkIssues = link === null || link.ok ? [] : link.issues
+  if (bodyIssues.length > 0) return { code: 'invalid_body', issues: [...bodyIssues, ...linkIssues] }
+  if (linkIssues.length > 0) return { code: 'invalid_url', issues: linkIssues }
+  if (!body.request.ok || !link?.ok) throw new Error('a request without issues was not parsed')
+  const { type } = body.request.value
+  const choice = chooseHostedLink({ link: link.value, type, policy, baseUrl: links.baseUrl })
+  if (choice.kind === 'misconfigured') {
+    return { code: 'invalid_hosted_link_config', issues: choice.issues }
+  }
+  const difference = checkLinkAllowed(link.value, policy)
+  if (difference !== null) return { code: 'url_not_allowed', message: notAllowed(difference, policy) }
+  const hosted = choice.kind === 'hosted' ? choice.destination : null
+  return { email: toNewEmail(context, { request: body.request.value, link: link.value, hosted }) }
+}
+
+const notAllowed = ({ compared, why, flag }: LinkDifference, { slug }: AppPolicy): string =>
+  `The link is not allowed for this app. ${compared} ${why} To allow it: postern app update ${slug} ${flag}`
+
+/** A malformed idempotency key is a fault of the request, never ignored. */
+function checkIdempotencyKey(key: string | undefined): Issue[] {
+  if (key === undefined || /^[\x21-\x7e]{1,255}$/.test(key)) return []
   const message = 'Give one Idempotency-Key of 1 to 255 visible ASCII characters.'
   return [{ field: 'Idempotency-Key', code: 'malformed_idempotency_key', message }]
 }
 
 type Accepted = { request: EmailRequest; link: AuthLink; hosted: AuthLink | null }
 
-function toNewEmail(bench: JudgeContext, { request, link, hosted }: Accepted): NewEmail {
+function toNewEmail(context: JudgeContext, { request, link, hosted }: Accepted): NewEmail {
   const { to, type, expiresAt } = request
-  const names = type === 'organisation_invite' ? namesOf(request) : {}
   const carried =
-    hosted === null ? { url: link.href } : { url: hostedUrl(bench, hosted, expiresAt), hosted: true as const }
-  const messageIdDomain = domainOf(bench.sender.policy.fromAddress)
+    hosted === null
+      ? { url: link.href }
+      : { url: hostedUrl(context, hosted, expiresAt), hosted: true as const }
   return {
-    id: newId('em', bench.nowMs),
+    id: newId('em', context.nowMs),
     type,
     expiresAt,
-    content: { to, ...carried, ...names, messageIdDomain },
+    content: { to, ...carried, ...namesOf(request), messageIdDomain: domainOf(context.policy.fromAddress) },
   }
 }
 
-const namesOf = ({
-  organisationName,
-  inviterName,
-}: Extract<EmailRequest, { type: 'organisation_invite' }>) =>
-  inviterName === undefined ? { organisationName } : { organisationName, inviterName }
+function namesOf(request: EmailRequest): { organisationName?: string; inviterName?: string } {
+  if (request.type !== 'organisation_invite') return {}
+  const { organisationName, inviterName } = request
+  return inviterName === undefined ? { organisationName } : { organisationName, inviterName }
+}
 
-function hostedUrl({ sender, links }: JudgeContext, destination: AuthLink, expiresAt: number): string {
-  const sealed = links.seal(sender.appId, { destination: destination.raw, expiresAt })
-  return `${links.baseUrl?.replace(/\/$/, '')}/${sender.policy.slug}/${sealed}`
+function hostedUrl({ policy, links }: JudgeContext, destination: AuthLink, expiresAt: number): string {
+  const sealed = links.seal(policy.id, { destination: destination.raw, expiresAt })
+  return `${links.baseUrl?.replace(/\/$/, '')}/${policy.slug}/${sealed}`
 }

@@ -1,18 +1,22 @@
 /**
- * What the rest of Postern asks of a store: one method per transaction. Two rules hold for every
- * engine: a promise that is kept means the change is durable, and every check that decides an
- * answer is made inside the transaction that acts on it. A method rejects with `StoreUnavailable`
- * where the store cannot answer now; nothing is half done then, but the change may have happened.
+ * The interface of a store: one method per transaction. Two rules hold for every engine: when a
+ * method resolves, its change is durable; and every check that decides an answer is made inside the
+ * transaction that acts on it. A method rejects with `StoreUnavailable` if the store cannot answer
+ * now. The change was then made completely or not at all; the caller cannot know which.
  */
-import type { App, AppSettings, AppStatus } from '../domain/app/app.ts'
+import type { App, AppStatus } from '../domain/app/app.ts'
 import type { KeyHash } from '../domain/app/delivery-key.ts'
-import type { AttemptRecord, DeliveryOutcome, EmailContent, EmailState } from '../domain/delivery/outcome.ts'
+import type { LimitHit, LimitRefusal } from '../domain/app/limit.ts'
+import type { AppSettings } from '../domain/app/settings.ts'
+import type { EmailContent } from '../domain/delivery/email-content.ts'
+import type { AttemptRecord, DeliveryOutcome } from '../domain/delivery/outcome.ts'
+import type { EmailState, EndedCount, EndReason, LiveState } from '../domain/delivery/states.ts'
 import type { AppId, EmailId, KeyId } from '../domain/id.ts'
 import type { EmailAddress } from '../domain/request/email-address.ts'
 import type { EmailType } from '../domain/request/email-request.ts'
-import type { LimitHit, RefusalCode } from '../domain/request/rejection.ts'
+import type { RefusalCode } from '../domain/request/rejection.ts'
 
-/** The store is down, slow, full or read-only. Turned into 503 in one place. */
+/** The store is down, slow, full or read-only. Answered with 503 in one place. */
 export class StoreUnavailable extends Error {
   override name = 'StoreUnavailable'
 }
@@ -24,35 +28,44 @@ export type NewEmail = {
   readonly content: EmailContent
 }
 
-/** One request with a well-formed key, and how it was judged. */
-export type EnqueueRequest = {
-  readonly keyHash: KeyHash
-  /** The version of the app's settings that judged it; null where no app was known. */
-  readonly appVersion: number | null
+/** The judgement of a request by one version of its app's settings. */
+export type Judged = {
+  readonly version: number
   readonly verdict: { readonly admit: NewEmail } | { readonly refuse: RefusalCode }
   /** The idempotency key and a digest of the raw body. */
   readonly idempotency: { readonly key: string; readonly bodyDigest: string } | null
 }
 
+/** One request with a well-formed key. `judged` is null while the app of the key is unknown. */
+export type EnqueueRequest = { readonly keyHash: KeyHash; readonly judged: Judged | null }
+
+/** The key of a request, and its app. */
+export type Caller = { readonly appId: AppId; readonly keyId: KeyId }
+
 export type EnqueueResult =
-  | { readonly kind: 'queued' | 'replayed'; readonly emailId: EmailId }
-  /** The settings that judged it are not the current ones: judge again by these. */
+  /** The key is unknown, revoked or expired, or its app is not active. */
+  | { readonly kind: 'invalid_key' }
+  /** The app's settings are not those that judged the request: judge it again by these. */
   | { readonly kind: 'judge_again'; readonly app: App }
-  | { readonly kind: 'refused' | 'idempotency_key_reused' | 'invalid_key' | 'queue_full' }
-  | {
-      readonly kind: 'key_rate_limited' | 'recipient_rate_limited' | 'daily_limit_reached'
-      readonly limit: LimitHit
-    }
+  | ({ readonly kind: 'queued' | 'replayed'; readonly emailId: EmailId } & Caller)
+  | ({ readonly kind: 'refused' | 'idempotency_key_reused' | 'queue_full' } & Caller)
+  | ({ readonly kind: LimitRefusal; readonly limit: LimitHit } & Caller)
+
+/** A worker's right to send one email for `leaseMs`. A lease with an older fence is void. */
+export type Lease = { readonly emailId: EmailId; readonly fence: number }
+
+/** How long a lease lasts unless it is renewed. */
+export const leaseMs = 60_000
 
 export type ClaimRequest = {
   readonly max: number
   /** No app holds more emails in one worker than this. */
   readonly perApp: number
-  /** What this worker holds already: kept for it, and counted to its apps. */
+  /** The leases that the worker still holds: they are renewed, and count for their apps. */
   readonly leases: readonly (Lease & { readonly appId: AppId })[]
 }
 
-/** One email leased to a worker. The outcome counts only while `fence` is the email's current one. */
+/** One email leased to a worker. Its outcome is recorded only while `fence` is the email's current one. */
 export type Claim = {
   readonly emailId: EmailId
   readonly fence: number
@@ -61,32 +74,33 @@ export type Claim = {
   readonly content: EmailContent
   readonly acceptedAt: number
   readonly expiresAt: number
-  /** This attempt's number, from 1. */
+  /** The number of this attempt, from 1. */
   readonly attempt: number
-  /** By the store's clock, at the claim. */
+  /** The remaining life of the link, and the age of the email, by the store's clock at the claim. */
   readonly lifeLeftMs: number
   readonly ageMs: number
-  /** It lost several leases: nothing else may be in hand while it is tried. */
+  /** It lost several leases: the worker holds nothing else while it sends this email. */
   readonly alone: boolean
 }
 
 export type Claimed = {
   readonly claims: readonly Claim[]
   readonly apps: ReadonlyMap<AppId, App>
-  /** Emails that lost several leases wait for a worker with nothing in hand. */
+  /** Suspects wait for a worker that holds nothing. */
   readonly suspects: boolean
+  /** The emails that this call ended itself. */
+  readonly ended: readonly EndedCount[]
 }
 
-/** A lease, by the fence it was given with. */
-export type Lease = { readonly emailId: EmailId; readonly fence: number }
+/** `more`: another step would find work now. */
+export type Maintained = { readonly more: boolean; readonly ended: readonly EndedCount[] }
 
-/** How long a claim stays the worker's without a renewal. */
-export const leaseMs = 60_000
-
-/** What an operator sees of an email; nothing of its content. */
+/** The record of an email; it contains nothing of the email's content. */
 export type EmailRecord = {
   readonly id: EmailId
   readonly app: AppId
+  /** The delivery key that sent it. */
+  readonly key: KeyId
   readonly type: EmailType
   readonly state: EmailState
   readonly attempts: number
@@ -94,12 +108,14 @@ export type EmailRecord = {
   readonly expiresAt: number
   readonly nextAttemptAt: number | null
   readonly finishedAt: number | null
-  readonly reason: string | null
+  readonly reason: EndReason | null
+  /** Its attempts, oldest first; the newest 60 are kept. */
   readonly trail: readonly AttemptRecord[]
 }
 
 export type EmailQuery = {
   readonly app?: AppId
+  readonly key?: KeyId
   readonly state?: EmailState
   readonly to?: EmailAddress
   readonly limit: number
@@ -115,11 +131,11 @@ export type KeyRecord = {
   readonly lastUsedAt: number | null
 }
 
-type QueueCount = { readonly app: AppId; readonly state: EmailState; readonly count: number }
+type QueueCount = { readonly app: AppId; readonly state: LiveState; readonly count: number }
 
-export type QueueSummary = {
-  readonly depth: number
-  readonly oldestAcceptedAt: number | null
+export type QueueGauge = { readonly depth: number; readonly oldestAcceptedAt: number | null }
+
+export type QueueSummary = QueueGauge & {
   readonly nextAttemptAt: number | null
   readonly counts: readonly QueueCount[]
 }
@@ -128,29 +144,45 @@ export type UsageDay = { readonly day: string; readonly counts: Readonly<Record<
 
 export type Finding = { readonly check: string; readonly ok: boolean; readonly detail: string }
 
-/** The outcome of an operator's command on one email. */
+/** The result of an operator's command on one email. */
 export type EmailChange = 'done' | 'not_found' | 'finished' | 'sending' | 'not_deferred'
+
+/** `ifVersion`: change the app only if it has this version. */
+export type AppChange = {
+  readonly settings?: AppSettings
+  readonly status?: AppStatus
+  readonly ifVersion?: number
+}
 
 export interface Store {
   enqueue(request: EnqueueRequest): Promise<EnqueueResult>
   claimDue(request: ClaimRequest): Promise<Claimed>
-  /** Holds that were lost meanwhile. */
-  renewLeases(leases: readonly Lease[]): Promise<readonly EmailId[]>
-  /** False where the lease was lost: the outcome was not recorded. */
-  recordOutcome(hold: Lease, outcome: DeliveryOutcome): Promise<boolean>
-  /** One bounded step of upkeep (retention, cancellations, stale buckets); true while there is more. */
-  maintain(): Promise<boolean>
-  /** Calls back when another process has queued something; not every time, and not at once. */
+  /** Returns the leases that are void: another worker may have claimed their emails. */
+  renewLeases(leases: readonly Lease[]): Promise<readonly Lease[]>
+  /** False if the lease was lost: the outcome was not recorded. */
+  recordOutcome(lease: Lease, outcome: DeliveryOutcome): Promise<boolean>
+  /** One bounded step of maintenance: retention, cancellations, rate-limit rows that have refilled. */
+  maintain(): Promise<Maintained>
+  /** Called when another process has queued mail. Best effort: calls are merged and may be missed, so also poll. */
   onQueued(listener: () => void): void
 
-  /** Null where the slug is taken. */
+  /** Null if the slug is taken. */
   createApp(slug: string, settings: AppSettings): Promise<App | null>
-  updateApp(id: AppId, change: { settings?: AppSettings; status?: AppStatus }): Promise<App | null>
-  /** Ends the app at once; its mail is cancelled by `cancelDeletedAppMail` or `sweep`. False where there is no such app. */
+  /** Null if there is no such app; `stale` if its version is not `ifVersion`. */
+  updateApp(id: AppId, change: AppChange): Promise<App | 'stale' | null>
+  /**
+   * Revokes the app's keys and frees its slug at once; `cancelDeletedAppMail` and `maintain` cancel
+   * its mail and then remove the app. False if there is no such app.
+   */
   deleteApp(id: AppId): Promise<boolean>
-  /** Cancels and wipes one step of a deleted app's queued mail; how many, 0 when none is left. */
+  /** Cancels one step of a deleted app's mail. Returns how many emails; after 0 the app is removed. */
   cancelDeletedAppMail(id: AppId): Promise<number>
   findApp(idOrSlug: string): Promise<App | null>
+  /**
+   * `findApp` for pages that anyone can open: rejects with `StoreUnavailable` when many such look-ups
+   * wait, and never delays the other methods.
+   */
+  findAppForPage(idOrSlug: string): Promise<App | null>
   listApps(): Promise<readonly App[]>
 
   createKey(key: {
@@ -160,22 +192,23 @@ export interface Store {
     expiresAt: number | null
   }): Promise<KeyRecord>
   listKeys(app: AppId): Promise<readonly KeyRecord[]>
-  /** Null where there is no such key. Holds for the next request on every node. */
+  /** Null if there is no such key. Takes effect for the next request on every node. */
   revokeKey(id: KeyId): Promise<KeyRecord | null>
 
   findEmail(id: EmailId): Promise<EmailRecord | null>
+  /** Newest first. */
   listEmails(query: EmailQuery): Promise<readonly EmailRecord[]>
   retryEmail(id: EmailId): Promise<EmailChange>
   cancelEmail(id: EmailId): Promise<EmailChange>
 
   queueSummary(): Promise<QueueSummary>
-  /** Depth and oldest age alone: cheap at any depth, for metrics and readiness. */
-  queueGauge(): Promise<{ readonly depth: number; readonly oldestAcceptedAt: number | null }>
+  /** Depth and oldest acceptance: cheap at any depth, for metrics and readiness. */
+  queueGauge(): Promise<QueueGauge>
   usage(app: AppId): Promise<readonly UsageDay[]>
 
-  /** What an operator should know of the database beneath, each with a verdict. */
+  /** Checks the database and the machine that it runs on. */
   examine(): Promise<readonly Finding[]>
-  /** Milliseconds since 1970 UTC, by the clock that decides. */
+  /** Milliseconds since 1970 UTC on the store's clock, which decides limits, leases and expiry. */
   now(): number
   close(): Promise<void>
 }

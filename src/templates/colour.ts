@@ -1,6 +1,6 @@
 /** Contrast by WCAG 2.2 (relative luminance), for text on a colour that an app chose. */
 
-/** Of the button, where an app has chosen none. */
+/** The colour of the button, unless the app sets one. */
 export const defaultAccent = '#1d4ed8'
 
 /** Relative luminance of #rrggbb, 0 to 1. */
@@ -18,6 +18,6 @@ export function contrast(one: string, other: string): number {
   return (light + 0.05) / (dark + 0.05)
 }
 
-/** Black or white, whichever reads better; the better one is always at least 4.5 to 1. */
+/** Black or white, by the higher contrast, which is always at least 4.5 to 1. */
 export const textOn = (colour: string): string =>
   contrast(colour, '#ffffff') >= contrast(colour, '#000000') ? '#ffffff' : '#000000'

@@ -1,6 +1,6 @@
 /**
- * HTML that is safe by construction: the `html` tag escapes whatever is put into it, unless it is
- * `Html` itself. The escapes serve text and double-quoted attributes alike.
+ * HTML that is safe by construction: the `html` tag escapes every value that is not `Html` already.
+ * The escapes are right for text and for double-quoted attributes.
  */
 
 declare const brand: unique symbol
@@ -26,5 +26,5 @@ export function html(strings: TemplateStringsArray, ...pieces: readonly Piece[])
   return { text } as Html
 }
 
-/** Markup of ours, put in as it is. */
+/** Trusted markup, inserted without escaping. */
 export const raw = (text: string): Html => ({ text }) as Html

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { hashDeliveryKey, newDeliveryKey } from '../../src/domain/app/delivery-key.ts'
 import { testSettings } from '../support/service.ts'
 import { atEnd } from '../support/temporary.ts'
-import { claim, day, delivered, type It, kinds, newSender, refusal, request } from './subject.ts'
+import { claim, day, delivered, type It, kinds, newSender, refusal, request, updateApp } from './subject.ts'
 
 export function keysAndApps(it: It): void {
   it('an unknown key is refused, a known one queues', async (_t, { store }) => {
@@ -18,15 +18,12 @@ export function keysAndApps(it: It): void {
     store,
   }) => {
     const sender = await newSender(store, 'a', { keyPerMinute: 1 })
-    const stale = await store.enqueue({ ...request(store, sender), appVersion: null })
+    const stale = await store.enqueue({ keyHash: sender.keyHash, judged: null })
     assert.ok(stale.kind === 'judge_again' && stale.app.id === sender.app.id)
-    const app = await store.updateApp(sender.app.id, { settings: { ...sender.app.settings, name: 'New' } })
+    const app = await updateApp(store, sender.app.id, { settings: { ...sender.app.settings, name: 'New' } })
     const again = await store.enqueue(request(store, sender))
     assert.ok(again.kind === 'judge_again' && again.app.settings.name === 'New')
-    assert.equal(
-      (await store.enqueue({ ...request(store, sender), appVersion: app?.version ?? 0 })).kind,
-      'queued',
-    )
+    assert.equal((await store.enqueue(request(store, sender, { version: app.version }))).kind, 'queued')
   })
 
   it('a revocation by another process holds for the very next request', async (t, { store, reopen }) => {
@@ -48,11 +45,8 @@ export function keysAndApps(it: It): void {
     assert.equal((await store.enqueue(request(store, short))).kind, 'invalid_key')
     await store.updateApp(sender.app.id, { status: 'disabled' })
     assert.equal((await store.enqueue(request(store, sender))).kind, 'invalid_key')
-    const enabled = await store.updateApp(sender.app.id, { status: 'active' })
-    assert.equal(
-      (await store.enqueue({ ...request(store, sender), appVersion: enabled?.version ?? 0 })).kind,
-      'queued',
-    )
+    const enabled = await updateApp(store, sender.app.id, { status: 'active' })
+    assert.equal((await store.enqueue(request(store, sender, { version: enabled.version }))).kind, 'queued')
     assert.equal(await store.deleteApp(sender.app.id), true)
     assert.equal(await store.deleteApp(sender.app.id), false)
     assert.equal((await store.enqueue(request(store, sender))).kind, 'invalid_key')
@@ -176,8 +170,7 @@ export function limits(it: It): void {
     })
     const app = await store.findApp('a')
     assert.equal(
-      (await store.enqueue({ ...request(store, sender, { to: 'cy@x.org' }), appVersion: app?.version ?? 0 }))
-        .kind,
+      (await store.enqueue(request(store, sender, { to: 'cy@x.org', version: app?.version ?? 0 }))).kind,
       'queued',
     )
   })
@@ -288,7 +281,7 @@ export function idempotency(it: It): void {
       assert.equal((await copy()).kind, 'queued')
       for (let i = 0; i < 5; i++) assert.equal((await copy()).kind, 'replayed')
       assert.equal(
-        (await store.enqueue({ ...refusal(sender), idempotency: { key: 'k', bodyDigest: 'digest' } })).kind,
+        (await store.enqueue(refusal(sender, { key: 'k', bodyDigest: 'digest' }))).kind,
         'replayed',
         'also where the body would be refused by now',
       )
@@ -301,7 +294,7 @@ export function idempotency(it: It): void {
     advance,
   }) => {
     const sender = await newSender(store, 'a')
-    await store.enqueue({ ...refusal(sender), idempotency: { key: 'k', bodyDigest: 'x' } })
+    await store.enqueue(refusal(sender, { key: 'k', bodyDigest: 'x' }))
     assert.equal((await store.enqueue(request(store, sender, { idem: 'k' }))).kind, 'queued')
     advance(day)
     assert.equal((await store.enqueue(request(store, sender, { idem: 'k', body: 'other' }))).kind, 'queued')

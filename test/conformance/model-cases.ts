@@ -1,13 +1,14 @@
 /**
- * Conformance: a long random history against a model of what must hold. Clients, workers and an
- * operator act in any order, clocks jump, workers vanish with what they hold, stores are opened again.
- * The model is simple on purpose: it knows what was acknowledged, who holds what by which fence, and
- * what was recorded. POSTERN_MODEL_STEPS sets the length (400), POSTERN_TEST_SEED the
- * history (each run its own; it is printed).
+ * Conformance: a long random run checked against a model. Clients, workers and an operator act in any
+ * order, clocks jump, workers vanish with their claims, stores are opened again. The model is simple on
+ * purpose: it knows the acknowledged emails, the holder and fence of each, and the recorded outcomes.
+ * POSTERN_MODEL_STEPS sets the length (400), POSTERN_TEST_SEED the run (each run has its own seed; it
+ * is printed).
  */
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
-import type { EmailState } from '../../src/domain/delivery/outcome.ts'
+import { parseReply } from '../../src/domain/delivery/smtp-reply.ts'
+import type { EmailState } from '../../src/domain/delivery/states.ts'
 import type { EmailId } from '../../src/domain/id.ts'
 import { keepDays } from '../../src/store/shared/bounds.ts'
 import { type Claim, leaseMs, type Store } from '../../src/store/store.ts'
@@ -32,11 +33,11 @@ type Known = {
   readonly app: string
   readonly queuedAt: number
   readonly expiresAt: number
-  /** The fence of its last claim, and until when, by the clock before it last stepped back. */
+  /** The last claim's fence and lease end, and the `era` of the clock that set the end. */
   fence: number
   leaseUntil: number
   era: number
-  /** Somebody claimed after the lease had ended: the email may have gone back into the queue. */
+  /** A worker claimed mail after the lease had ended: the email may be back in the queue. */
   lapsed: boolean
   ended: EmailState | null
 }
@@ -46,14 +47,14 @@ type Client = Sender & { status: 'active' | 'disabled' | 'deleted'; keyRevoked: 
 type World = {
   readonly random: Random
   readonly subject: Subject
-  /** Two workers' stores; a crash opens one anew. */
+  /** Two workers' stores. A crash reopens the second. */
   readonly stores: Store[]
   readonly held: Claim[][]
   readonly clients: Client[]
   readonly known: Map<EmailId, Known>
   readonly idempotent: Map<string, { id: EmailId; at: number }>
   readonly accepted: Map<string, number>
-  /** How often the clock has stepped back, and the latest it ever was. */
+  /** How often the clock has stepped back, and the latest time it has shown. */
   era: number
   latest: number
   serial: number
@@ -107,7 +108,7 @@ async function enqueue(world: World): Promise<void> {
 async function claim(world: World, worker: number): Promise<void> {
   const store = world.stores[worker] as Store
   const now = store.now()
-  // A worker that forgot what it holds is one that was paused, or began anew under the same name.
+  // Without leases it acts as a worker that was paused, or restarted under the same name.
   const inHand = world.random() < 0.5 ? [] : (world.held[worker] ?? [])
   const { claims } = await store.claimDue({ max: 5, perApp: 50, leases: inHand })
   for (const { emailId, fence } of inHand) {
@@ -139,14 +140,19 @@ async function recordOutcome(world: World, worker: number): Promise<void> {
   const [one] = held.splice(Math.floor(world.random() * held.length), 1)
   if (one === undefined) return
   const store = world.stores[worker] as Store
-  const refused = { kind: 'failed', reply: '550 no', relay: 'relay:25', reason: 'refused_by_relay' } as const
+  const refused = {
+    kind: 'failed',
+    reply: parseReply('550 no'),
+    relay: 'relay:25',
+    reason: 'refused_by_relay',
+  } as const
   const outcome = pick(world, [delivered, delivered, deferred(pick(world, [1_000, 120_000])), refused])
   const recorded = await store.recordOutcome(one, outcome)
   const email = world.known.get(one.emailId)
   assert.ok(email)
   if (!recorded) {
     if (email.fence !== one.fence || email.lapsed) return
-    // It has ended meanwhile: cancelled (also with its app), or expired with a claim.
+    // The email has ended meanwhile: cancelled (also with its app), or expired by a claim.
     const state = (await store.findEmail(one.emailId))?.state
     return assert.ok(
       state === undefined || terminal.includes(state),
@@ -197,7 +203,7 @@ function jump(world: World): void {
   const kind = world.random()
   const back = kind >= 0.95
   if (back) world.era++
-  // Back by less than a window, or by many: in between a key is refused for as long as a window.
+  // Back by less than a limit window or by many: in between, a key is refused for up to a window.
   const ranges = back
     ? [
         [0, 5_000],
@@ -229,7 +235,7 @@ async function step(world: World): Promise<void> {
   else await crash(world)
 }
 
-/** Time passes until nothing waits; then each email has its end, with a reason, and the model's where it knows. */
+/** Advances time until the queue is empty, then checks each email's state and reason against the model. */
 async function settle(t: TestContext, world: World): Promise<void> {
   const store = world.stores[0] as Store
   world.held[0]?.splice(0)
@@ -239,7 +245,7 @@ async function settle(t: TestContext, world: World): Promise<void> {
     while ((world.held[0]?.length ?? 0) > 0) await recordOutcome(world, 0)
     world.subject.advance(600_000)
     world.latest = Math.max(world.latest, store.now())
-    while (await store.maintain());
+    while ((await store.maintain()).more);
   }
   const ends: Record<string, number> = {}
   for (const [id, email] of world.known) {

@@ -1,11 +1,13 @@
-/** What is true of a database on a PostgreSQL server: its schema, its TLS, what lies in its tables. */
+/** The PostgreSQL store alone: its schema, its TLS, its connections and the content of its tables. */
 import assert from 'node:assert/strict'
 import { chmodSync, chownSync, copyFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import pg from 'pg'
-import type { DeliveryOutcome, FinalState } from '../../src/domain/delivery/outcome.ts'
+import type { DeliveryOutcome } from '../../src/domain/delivery/outcome.ts'
+import { parseReply } from '../../src/domain/delivery/smtp-reply.ts'
+import type { FinalState } from '../../src/domain/delivery/states.ts'
 import { newSecretKey } from '../../src/store/crypto/key-ring.ts'
 import { openPostgresStore } from '../../src/store/postgres/postgres-store.ts'
 import { migrationSteps } from '../../src/store/shared/migrations.ts'
@@ -74,8 +76,8 @@ test('rows 5 and 6: a step that fails leaves nothing; a newer schema is refused 
 })
 
 const outcomes: Record<'delivered' | 'failed' | 'expired', DeliveryOutcome> = {
-  delivered: { kind: 'delivered', reply: '250 ok', relay: 'r' },
-  failed: { kind: 'failed', reply: '550 no', relay: 'r', reason: 'refused_by_relay' },
+  delivered: { kind: 'delivered', reply: parseReply('250 ok'), relay: 'r' },
+  failed: { kind: 'failed', reply: parseReply('550 no'), relay: 'r', reason: 'refused_by_relay' },
   expired: { kind: 'expired' },
 }
 
@@ -90,7 +92,7 @@ for (const state of ['delivered', 'failed', 'expired', 'cancelled'] satisfies Fi
       url: 'https://app.acme.test/?token=canary',
     })
     assert.equal((await service.post(body, { 'idempotency-key': 'canary-key' })).status, 202)
-    const tables = ['app', 'rate', 'idempotency', 'usage_day', 'queue', 'sealed', 'history', 'secret']
+    const tables = ['app', 'rate_bucket', 'idempotency', 'usage_day', 'queue', 'sealed', 'history', 'secret']
     const rows = async () =>
       (
         await Promise.all(
@@ -188,7 +190,7 @@ test('word of a queued email reaches other processes, also after the listening c
   store.onQueued(() => rings.own++)
   other.onQueued(() => rings.others++)
   const listening = `select pid from pg_stat_activity where query like 'select ''postern_${schemaOf(url)}'' as listening'`
-  await eventually(() => rings.own === 1 && rings.others === 1) // each at its beginning
+  await eventually(() => rings.own === 1 && rings.others === 1) // once as listening begins
   assert.equal((await store.enqueue(request(store, sender))).kind, 'queued')
   await eventually(() => rings.others === 2)
   const ended = await runSql(url, `select pg_terminate_backend(pid) from (${listening}) l`)

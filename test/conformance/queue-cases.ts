@@ -1,7 +1,8 @@
-/** Conformance: claims, outcomes, leases, fairness, sealing and upkeep. */
+/** Conformance: claims, outcomes, leases, fairness, sealing and maintenance. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { DeliveryOutcome } from '../../src/domain/delivery/outcome.ts'
+import { noReply } from '../../src/domain/delivery/smtp-reply.ts'
 import { newId } from '../../src/domain/id.ts'
 import type { EmailAddress } from '../../src/domain/request/email-address.ts'
 import { leaseMs, type Store } from '../../src/store/store.ts'
@@ -57,7 +58,7 @@ export function queue(it: It): void {
     assert.equal(await store.recordOutcome(held, delivered), true)
     const record = await store.findEmail(held.emailId)
     assert.equal(record?.state, 'delivered')
-    assert.equal(record.trail.at(-1)?.reply, '250 ok')
+    assert.equal(record.trail.at(-1)?.reply?.text, '250 ok')
     assert.deepEqual(await store.queueGauge(), { depth: 0, oldestAcceptedAt: null })
   })
 
@@ -81,10 +82,10 @@ export function queue(it: It): void {
     await store.enqueue(request(store, sender))
     const [held] = await claim(store)
     assert.ok(held)
-    const reply = `451 "\\u0000" \u0000 \u001b \ud83d`
+    const reply = { code: 451, enhanced: null, text: `451 "\\u0000" \u0000 \u001b \ud83d` }
     assert.equal(await store.recordOutcome(held, { ...deferred(1000), reply } as DeliveryOutcome), true)
     const record = await store.findEmail(held.emailId)
-    assert.equal(record?.trail.at(-1)?.reply, '451 "\\u0000"  \u001b \ufffd')
+    assert.deepEqual(record?.trail.at(-1)?.reply, { ...reply, text: '451 "\\u0000"  \u001b \ufffd' })
   })
 
   it('an attempt that was not made is given back', async (_t, { store }) => {
@@ -92,7 +93,12 @@ export function queue(it: It): void {
     await store.enqueue(request(store, sender))
     const [held] = await claim(store)
     assert.ok(held)
-    await store.recordOutcome(held, { kind: 'unattempted', reply: 'the worker stopped', waitMs: 0 })
+    await store.recordOutcome(held, {
+      kind: 'unattempted',
+      relay: null,
+      reply: noReply('the worker stopped'),
+      waitMs: 0,
+    })
     assert.equal((await store.findEmail(held.emailId))?.state, 'queued')
     assert.equal((await claim(store))[0]?.attempt, 1)
   })
@@ -194,7 +200,10 @@ export function leases(it: It): void {
     assert.deepEqual(await claim(store), [])
     advance(1000)
     assert.equal((await claim(store)).length, 1)
-    assert.deepEqual(await store.renewLeases([held]), [held.emailId])
+    assert.deepEqual(
+      (await store.renewLeases([held])).map(({ emailId, fence }) => [emailId, fence]),
+      [[held.emailId, held.fence]],
+    )
   })
 
   it('row 18: a worker’s own mail stays its own over a pause or a clock step', async (_t, {
@@ -342,11 +351,11 @@ export function fairness(it: It): void {
     await store.recordOutcome(held, deferred(1000))
     await store.updateApp(sender.app.id, { status: 'disabled' })
     advance(7 * day - 1000)
-    while (await store.maintain());
+    while ((await store.maintain()).more);
     assert.deepEqual(await claim(store), [])
     assert.equal((await store.queueGauge()).depth, 1)
     advance(2000)
-    while (await store.maintain());
+    while ((await store.maintain()).more);
     assert.equal(result.kind === 'queued' && (await store.findEmail(result.emailId))?.state, 'cancelled')
   })
 
@@ -383,7 +392,7 @@ export function fairness(it: It): void {
     const [held] = await claim(store, 1)
     assert.ok(held)
     await store.deleteApp(sender.app.id)
-    while (await store.maintain());
+    while ((await store.maintain()).more);
     assert.equal((await store.queueGauge()).depth, 0)
     assert.equal(await store.recordOutcome(held, delivered), false)
     assert.equal((await store.findEmail(held.emailId))?.state, 'cancelled')
@@ -423,7 +432,7 @@ export function privacy(it: It, engine: Engine): void {
     )
     const record = held.kind === 'queued' ? await without.findEmail(held.emailId) : null
     assert.equal(record?.state, 'deferred')
-    assert.match(record.trail.at(-1)?.reply ?? '', /key ring lacks the key "old"/)
+    assert.match(record.trail.at(-1)?.reply?.text ?? '', /key ring lacks the key "old"/)
     advance(300_000)
     assert.equal((await claim(store))[0]?.attempt, 1, 'readable again once the key is back')
   })
@@ -436,7 +445,7 @@ export function upkeep(it: It): void {
       Array.from({ length: 1100 }, () => store.enqueue(request(store, sender, { lifeMs: 1000 }))),
     )
     advance(1000)
-    while (await store.maintain());
+    while ((await store.maintain()).more);
     assert.equal((await store.queueGauge()).depth, 0)
   })
 
@@ -448,7 +457,7 @@ export function upkeep(it: It): void {
     await Promise.all(requests)
     advance(2 * day)
     let steps = 0
-    while ((await store.maintain()) && steps < 1000) steps += 1
+    while ((await store.maintain()).more && steps < 1000) steps += 1
     assert.ok(steps < 50, `${steps} steps`)
   })
 
@@ -458,10 +467,10 @@ export function upkeep(it: It): void {
     for (const held of await claim(store)) await store.recordOutcome(held, delivered)
     assert.ok(result.kind === 'queued')
     advance(29 * day)
-    while (await store.maintain());
+    while ((await store.maintain()).more);
     assert.ok(await store.findEmail(result.emailId))
     advance(2 * day)
-    while (await store.maintain());
+    while ((await store.maintain()).more);
     assert.equal(await store.findEmail(result.emailId), null)
   })
 }

@@ -1,12 +1,13 @@
 /**
- * What lies in the database file: content only sealed, and none of it once an email is finished.
- * The ciphertext is looked for, not the plaintext, which is never there.
+ * Content in the database file is always sealed, and is deleted once an email is finished. The test
+ * reads the ciphertext, since the plaintext is never in the file.
  */
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import type { FinalState } from '../../src/domain/delivery/outcome.ts'
+import { parseReply } from '../../src/domain/delivery/smtp-reply.ts'
+import type { FinalState } from '../../src/domain/delivery/states.ts'
 import { Connection } from '../../src/store/sqlite/connection.ts'
 import { startTestService, validBody } from '../support/service.ts'
 import { temporaryFolder } from '../support/temporary.ts'
@@ -22,9 +23,9 @@ const endings: Record<
   FinalState,
   (service: Awaited<ReturnType<typeof startTestService>>) => Promise<unknown>
 > = {
-  delivered: (service) => finish(service, { kind: 'delivered', reply: '250 ok', relay: 'r' }),
+  delivered: (service) => finish(service, { kind: 'delivered', reply: parseReply('250 ok'), relay: 'r' }),
   failed: (service) =>
-    finish(service, { kind: 'failed', reply: '550 no', relay: 'r', reason: 'refused_by_relay' }),
+    finish(service, { kind: 'failed', reply: parseReply('550 no'), relay: 'r', reason: 'refused_by_relay' }),
   expired: async (service) => {
     service.advance(3_600_000)
     await service.store.claimDue({ max: 9, perApp: 9, leases: [] })

@@ -1,4 +1,4 @@
-/** What is true of a database that is a file. */
+/** The SQLite file: schema, owner, WAL and lock. */
 import assert from 'node:assert/strict'
 import { chownSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -151,10 +151,10 @@ test('row 29: while the file is locked, no more is sent than may wait for its ou
   lock.connection.exec('begin immediate')
   for (const greet of greetings) greet()
   await eventually(() => troubles.some((line) => line.includes('the store cannot write')))
-  // 64 outcomes on their way, and what the other 99 connections had begun.
+  // 64 pending outcomes, and the emails begun on the other 99 connections.
   const { begun } = state
   assert.ok(begun <= 163, `${begun} sent`)
-  // What ends now, also while results are being written once more, begins nothing new.
+  // A submission that ends now, even while outcomes are written again, starts no other.
   const release = setInterval(() => taken.pop()?.(), 50)
   await eventually(() => taken.length === 0)
   clearInterval(release)

@@ -1,6 +1,6 @@
 /**
- * What every store must do, whatever its engine: the same cases run against each one. They speak
- * of what is durable, exact and private, and know nothing of SQL.
+ * Requirements on every store. The same cases run against each engine. They check durability,
+ * exactness and privacy, and contain no SQL.
  */
 import { test } from 'node:test'
 import { groups, idempotency, keysAndApps, limits } from './intake-cases.ts'

@@ -1,22 +1,22 @@
-/**
- * What the cases of the conformance suite share: an engine under test, senders, requests, claims.
- */
+/** Shared by the cases of the conformance suite: an engine under test, senders, requests, claims. */
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
-import type { App, AppSettings } from '../../src/domain/app/app.ts'
+import type { App } from '../../src/domain/app/app.ts'
 import { hashDeliveryKey, type KeyHash, newDeliveryKey } from '../../src/domain/app/delivery-key.ts'
+import type { AppSettings } from '../../src/domain/app/settings.ts'
 import type { DeliveryOutcome } from '../../src/domain/delivery/outcome.ts'
+import { parseReply } from '../../src/domain/delivery/smtp-reply.ts'
 import { type KeyId, newId } from '../../src/domain/id.ts'
 import type { EmailAddress } from '../../src/domain/request/email-address.ts'
 import type { KeyRing } from '../../src/store/crypto/key-ring.ts'
-import type { Claim, EnqueueRequest, Store } from '../../src/store/store.ts'
+import type { Claim, EnqueueRequest, Judged, Store } from '../../src/store/store.ts'
 import { newRing, testSettings } from '../support/service.ts'
 
-/** One store on data of its own. */
+/** One store with its own data. */
 export type Subject = {
   readonly store: Store
   advance(byMs: number): void
-  /** The same data, opened again (by another ring, where given), as a second process would. */
+  /** Opens the same data again, as a second process would (with another key ring, if given). */
   reopen(options?: { ring?: KeyRing; queueMax?: number }): Promise<Store>
 }
 
@@ -26,10 +26,14 @@ export type Engine = {
 }
 
 export const day = 86_400_000
-export const delivered: DeliveryOutcome = { kind: 'delivered', reply: '250 ok', relay: 'relay:25' }
+export const delivered: DeliveryOutcome = {
+  kind: 'delivered',
+  reply: parseReply('250 ok'),
+  relay: 'relay:25',
+}
 export const deferred = (waitMs: number): DeliveryOutcome => ({
   kind: 'deferred',
-  reply: '451 later',
+  reply: parseReply('451 later'),
   relay: 'relay:25',
   ambiguous: false,
   waitMs,
@@ -55,30 +59,33 @@ let serial = 0
 export function request(
   store: Store,
   sender: Sender,
-  more: { to?: string; idem?: string; body?: string; lifeMs?: number } = {},
+  more: { to?: string; idem?: string; body?: string; lifeMs?: number; version?: number } = {},
 ): EnqueueRequest {
   const to = (more.to ?? `r${serial++}@example.com`) as EmailAddress
-  return {
-    keyHash: sender.keyHash,
-    appVersion: sender.app.version,
-    verdict: {
-      admit: {
-        id: newId('em', store.now()),
-        type: 'magic_link',
-        expiresAt: store.now() + (more.lifeMs ?? 900_000),
-        content: { to, url: 'https://app.acme.test/?token=abc', messageIdDomain: 'acme.test' },
-      },
+  const verdict = {
+    admit: {
+      id: newId('em', store.now()),
+      type: 'magic_link',
+      expiresAt: store.now() + (more.lifeMs ?? 900_000),
+      content: { to, url: 'https://app.acme.test/?token=abc', messageIdDomain: 'acme.test' },
     },
-    idempotency: more.idem === undefined ? null : { key: more.idem, bodyDigest: more.body ?? 'digest' },
-  }
+  } as const
+  const idempotency = more.idem === undefined ? null : { key: more.idem, bodyDigest: more.body ?? 'digest' }
+  const version = more.version ?? sender.app.version
+  return { keyHash: sender.keyHash, judged: { version, verdict, idempotency } }
 }
 
-export const refusal = (sender: Sender): EnqueueRequest => ({
+export const refusal = (sender: Sender, idempotency: Judged['idempotency'] = null): EnqueueRequest => ({
   keyHash: sender.keyHash,
-  appVersion: sender.app.version,
-  verdict: { refuse: 'invalid_url' },
-  idempotency: null,
+  judged: { version: sender.app.version, verdict: { refuse: 'invalid_url' }, idempotency },
 })
+
+/** Changes an app that is there. */
+export async function updateApp(store: Store, ...args: Parameters<Store['updateApp']>): Promise<App> {
+  const app = await store.updateApp(...args)
+  assert.ok(app !== null && app !== 'stale')
+  return app
+}
 
 export const claim = async (store: Store, max = 10): Promise<readonly Claim[]> =>
   (await store.claimDue({ max, perApp: 1000, leases: [] })).claims
@@ -95,7 +102,7 @@ export type It = (
   options?: { queueMax?: number },
 ) => void
 
-/** The ring that `engine.open` was given, by the store it made. */
+/** The key ring of each store that `engine.open` made. */
 export const rings = new WeakMap<Store, KeyRing>()
 export const rememberRing = (store: Store, ring: KeyRing): void => void rings.set(store, ring)
 export const testRing = (store: Store): KeyRing => rings.get(store) ?? newRing()

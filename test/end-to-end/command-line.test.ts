@@ -1,10 +1,10 @@
-/** The command line as its users have it: processes, exit codes, tables for people, JSON for scripts. */
+/** The command line as users run it: processes, exit codes, tables for people, JSON for scripts. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { chmodSync, existsSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
-import { openStore } from '../../src/compose/service.ts'
+import { openStore } from '../../src/compose/store.ts'
 import { parseConfig } from '../../src/config/parse-config.ts'
 import { newSecretKey } from '../../src/store/crypto/key-ring.ts'
 import { postern, posternJson, serveEnvironment, spawnServe, startServe } from '../support/cli.ts'
@@ -251,7 +251,7 @@ test('an operator’s night: an email that was not delivered, found, retried, an
   }
   const [one, two] = [await post('one@example.com'), await post('two@example.com')]
   const find = (id: string) => posternJson<Row>(server.env, ['email', 'show', id])
-  // The service retries meanwhile, so each of these may come while it sends; then it is asked again.
+  // The service retries meanwhile, so each of these may run during an attempt and is then repeated.
   await eventually(async () => (await find(one)).lastReply === '451 4.3.0 mailbox busy')
   const list = ['email', 'list', '--to', 'ONE@example.com', '--app', 'acme', '--state', 'deferred']
   await eventually(async () =>

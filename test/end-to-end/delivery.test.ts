@@ -1,6 +1,6 @@
 /**
- * From the queue to a relay, over real sockets: what a relay may answer or do, and what must come
- * of it. Rows 22 to 33 of the fault matrix name most of these.
+ * From the queue to a relay, over real sockets: each reply or fault of a relay and its outcome.
+ * Most tests are named after rows 22 to 33 of the fault matrix.
  */
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
@@ -8,6 +8,7 @@ import { createServer } from 'node:net'
 import { test } from 'node:test'
 import { TLSSocket } from 'node:tls'
 import PostalMime from 'postal-mime'
+import type { Message } from '../../src/delivery/relay/relay.ts'
 import { SmtpSession } from '../../src/delivery/relay/smtp/smtp-session.ts'
 import type { EmailId } from '../../src/domain/id.ts'
 import type { EmailAddress } from '../../src/domain/request/email-address.ts'
@@ -50,7 +51,7 @@ test('a delivered email: one recipient in the envelope, every part as it was acc
   assert.ok(message.html?.includes('https://app.acme.test/auth?token=abc'))
   const record = await reaches(service, id, 'delivered')
   assert.equal(record.attempts, 1)
-  assert.match(record.trail[0]?.reply ?? '', /^250/)
+  assert.match(record.trail[0]?.reply?.text ?? '', /^250/)
 })
 
 test('row 24: greylisting defers, and the retry delivers with the same Message-ID', async (t) => {
@@ -58,7 +59,7 @@ test('row 24: greylisting defers, and the retry delivers with the same Message-I
     connection === 0 ? { rcpt: '450 4.2.0 try later' } : {},
   )
   const record = await reaches(service, id, 'deferred')
-  assert.equal(record.trail[0]?.reply, '450 4.2.0 try later')
+  assert.equal(record.trail[0]?.reply?.text, '450 4.2.0 try later')
   assert.equal(record.attempts, 1)
   service.advance(7000)
   await reaches(service, id, 'delivered')
@@ -75,7 +76,7 @@ for (const [where, script] of [
     const { service, id } = await withScript(t, script)
     const record = await reaches(service, id, 'failed')
     assert.equal(record.reason, 'refused_by_relay')
-    assert.match(record.trail.at(-1)?.reply ?? '', /^55\d 5\./)
+    assert.match(record.trail.at(-1)?.reply?.text ?? '', /^55\d 5\./)
     assert.doesNotMatch(JSON.stringify(record), /ada@example/)
   })
 }
@@ -94,7 +95,8 @@ test('row 22: a relay that is down holds the queue without burning attempts, and
   const tried = await eventually(async () =>
     (await Promise.all(ids.map((id) => service.store.findEmail(id)))).find(
       (record) =>
-        record?.state === 'deferred' && record.trail.some(({ reply }) => reply?.includes('ECONNREFUSED')),
+        record?.state === 'deferred' &&
+        record.trail.some(({ reply }) => reply?.text.includes('ECONNREFUSED')),
     ),
   )
   assert.equal(tried.attempts, 0)
@@ -115,7 +117,7 @@ test('rows 22 and 25: refused credentials are the operator’s fault: held, not 
   const id = await post(service)
   const record = await reaches(service, id, 'deferred')
   assert.equal(record.attempts, 0)
-  assert.match(record.trail[0]?.reply ?? '', /535 5\.7\.8/)
+  assert.match(record.trail[0]?.reply?.text ?? '', /535 5\.7\.8/)
   const log = await eventually(() => service.log.find((line) => line.includes('the relay is unavailable')))
   assert.match(log, /535/)
   assert.doesNotMatch(service.log.join(), /canary-password/)
@@ -150,7 +152,7 @@ test('row 26: a certificate that does not verify defers, nothing is sent', async
   })
   const id = await post(service)
   const record = await reaches(service, id, 'deferred')
-  assert.match(record.trail[0]?.reply ?? '', /self-signed|certificate/)
+  assert.match(record.trail[0]?.reply?.text ?? '', /self-signed|certificate/)
   assert.ok(service.log.some((line) => line.includes('the relay is unavailable')))
   assert.equal(server.received.length, 0)
 })
@@ -179,7 +181,7 @@ test('row 26: replies slipped in before TLS begins are never taken for replies w
       secured.on('error', () => {})
       secured.on('data', (chunk) => within.push(String(chunk)))
       secured.on('close', () => closed.resolve())
-      // Whoever goes on after its EHLO took the reply from before for this one's.
+      // A client that sends more took the earlier reply for its own EHLO.
       secured.once('data', () => secured.end('421 4.3.2 no\r\n'))
     },
   })
@@ -297,7 +299,7 @@ test('row 32: stopping finishes what is in hand, gives the rest back, and loses 
 })
 
 async function startAgain(t: Scope, service: TestService) {
-  const { openStore } = await import('../../src/compose/service.ts')
+  const { openStore } = await import('../../src/compose/store.ts')
   const store = await openStore(service.config, { onFatal: assert.fail })
   atEnd(t, () => store.close())
   return { store }
@@ -313,6 +315,7 @@ test('row 30: a lease that lapsed before the 354: nothing is handed over, and th
     from: 'auth@acme.test' as EmailAddress,
     to: 'ada@example.com' as EmailAddress,
     bytes: Buffer.from('Subject: x\r\n\r\nx\r\n'),
+    email: { id: 'em_x' as EmailId } as Message['email'],
   }
   const deadlineMs = performance.now() + 60_000
   const submission = await session.submit(message, { deadlineMs, isLeaseValid: () => false })

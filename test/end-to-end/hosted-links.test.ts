@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { after, test } from 'node:test'
-import type { AppSettings } from '../../src/domain/app/app.ts'
+import type { AppSettings } from '../../src/domain/app/settings.ts'
 import { type EmailType, emailTypes } from '../../src/domain/request/email-request.ts'
 import { openBrowser } from '../support/browser.ts'
 import { chromium, lacking } from '../support/installed.ts'
@@ -19,7 +19,7 @@ let serial = 0
 
 type Email = { url: string; text: string; html: string }
 
-/** Posts an email and returns it as the inbox has it. */
+/** Posts an email and returns it as the inbox shows it. */
 async function receive(body: Record<string, unknown>, key = service.key): Promise<Email> {
   const to = `hosted${serial++}@example.com`
   const answer = await service.post(validBody({ ...body, to }, service.store.now()), {
@@ -27,7 +27,7 @@ async function receive(body: Record<string, unknown>, key = service.key): Promis
   })
   assert.equal(answer.status, 202, JSON.stringify(answer.body))
   return eventually(async () => {
-    const response = await fetch(`${service.urls.console}/api/inbox/latest?to=${to}`)
+    const response = await fetch(`${service.urls.inbox}/api/inbox/latest?to=${to}`)
     return response.status === 200 ? ((await response.json()) as Email) : null
   })
 }
@@ -126,7 +126,7 @@ test('row 47: expired is 410 with advice; a page never outlives its link', async
   const timed = await startTestService(t, { linksBaseUrl, settings: { hostedLinks: 'always' } })
   await timed.post(validBody({ to: 'late@example.com' }, timed.store.now()))
   const email = await eventually(async () => {
-    const response = await fetch(`${timed.urls.console}/api/inbox/latest`)
+    const response = await fetch(`${timed.urls.inbox}/api/inbox/latest`)
     return response.status === 200 ? ((await response.json()) as Email) : null
   })
   const url = email.url.replace(linksBaseUrl, timed.urls.links ?? '')
@@ -298,14 +298,14 @@ test('in a browser: inbox, email, hosted page, button, and the app receives the 
   const { key } = await newApp(`browser-${serial++}`, { allowLocalhost: true })
   const context = await (await openBrowser(t)).newContext({ viewport: { width: 320, height: 640 } })
   const email = await receive({ url: `${appPage.origin}/auth?token=from-the-browser` }, key)
-  // What a proxy does before the links listener.
+  // Acts as the proxy in front of the links listener.
   await context.route(`${linksBaseUrl}/**`, async (route) => {
     const url = local(route.request().url())
     const answer = await context.request.fetch(url, { method: route.request().method(), maxRedirects: 0 })
     await route.fulfill({ response: answer })
   })
   const inbox = await context.newPage()
-  await inbox.goto(service.urls.console ?? '')
+  await inbox.goto(service.urls.inbox ?? '')
   await inbox.click('.list a')
   const opened = context.waitForEvent('page')
   await inbox.frameLocator('iframe').locator('table.button a').click()

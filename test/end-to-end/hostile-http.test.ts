@@ -1,4 +1,4 @@
-/** What may reach the public listener and must do no harm: rows 36 to 45 of the fault matrix. */
+/** Hostile requests to the public listener: rows 36 to 46 of the fault matrix. */
 import assert from 'node:assert/strict'
 import { connect } from 'node:net'
 import { after, test } from 'node:test'
@@ -11,7 +11,7 @@ const service = await startTestService({ after })
 const port = Number(new URL(service.apiUrl).port)
 const bearer = `Authorization: Bearer ${service.key}`
 
-/** Sends raw bytes and returns what comes back: so many answers, or all until the server closes or `quietMs` pass. */
+/** Sends raw bytes. Returns all received until `answers` answers, a close by the server, or `quietMs`. */
 function raw(text: string, options: { quietMs?: number; answers?: number } = {}): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = connect(port, '127.0.0.1', () => socket.write(text, 'latin1'))
@@ -80,7 +80,7 @@ test('row 39: compressed bodies and other charsets are 400', async () => {
   )
 })
 
-// Begun now, since they take the listener's whole patience (5 and 10 s).
+// Started here, since they last until the listener's timeouts (5 and 10 s).
 const slowHeaders = raw('POST /v1/email HTTP/1.1\r\nHost: x\r\nX-Slow: ')
 const slowBody = raw(request([...usual, 'Content-Length: 100'], '{"to":'))
 
@@ -132,7 +132,7 @@ test('what comes behind the last answer of a connection is not begun', async () 
   const noHost = request([bearer, 'Content-Type: application/json', lengthOf(behind)], behind)
   const answer = await raw(noHost + request([...usual, lengthOf(behind)], behind), { answers: 2 })
   assert.deepEqual(answer.match(/HTTP\/1\.1 \d{3}/g), ['HTTP/1.1 400'])
-  // Calls to the store keep their order: had it begun, it would be on record before this one.
+  // Store calls keep their order: had the second one begun, it would be on record by now.
   assert.equal((await service.post(bodyTo('later@example.com'))).status, 202)
   assert.equal(await emailsOnRecord(), before + 1)
 })
@@ -141,7 +141,7 @@ test('malformed HTTP behind a request is refused after that request’s own answ
   const one = bodyTo('before-garbage@example.com')
   const answer = await raw(`${request([...usual, lengthOf(one)], one)}GARBAGE\r\n\r\n`, { answers: 2 })
   assert.deepEqual(answer.match(/HTTP\/1\.1 \d{3}/g), ['HTTP/1.1 202', 'HTTP/1.1 400'])
-  // In its own body it is refused at once, behind a whole request after that one's answer.
+  // A malformed body is refused at once, or after the answer to a complete request before it.
   const broken = request([...usual, 'Transfer-Encoding: chunked'], 'ZZ\r\n')
   assert.match(await raw(broken), /^HTTP\/1\.1 400 /)
   const two = bodyTo('before-broken@example.com')

@@ -8,7 +8,7 @@ import { startTestService, validBody } from '../support/service.ts'
 import { eventually } from '../support/wait.ts'
 
 const service = await startTestService({ after }, { settings: { allowLocalhost: true } })
-const inbox = service.urls.console ?? ''
+const inbox = service.urls.inbox ?? ''
 const skip = lacking({ chromium })
 
 const latest = (to: string) =>
@@ -17,7 +17,7 @@ const latest = (to: string) =>
     return response.status === 200 ? ((await response.json()) as Record<string, string>) : null
   })
 
-/** fetch will not send these headers. */
+/** `fetch` does not send these headers. */
 const statusWith = (headers: Record<string, string>) =>
   new Promise<number | undefined>((resolve, reject) => {
     httpRequest(`${inbox}/api/inbox`, { headers }, (response) => {
@@ -59,7 +59,7 @@ test('an email appears in an open inbox by itself, and opens with link, parts an
     await page.click(`nav >> text=${tab}`)
     assert.match(String(await page.textContent('pre')), expected)
   }
-  assert.match(String(await page.textContent('dl')), /delivered: 250 kept for the inbox/)
+  assert.match(String(await page.textContent('dl')), /delivered: 250 captured \(dev mode\)/)
   const overflow = await page.evaluate(
     'document.documentElement.scrollWidth > document.documentElement.clientWidth',
   )

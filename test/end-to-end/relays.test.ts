@@ -1,4 +1,4 @@
-/** Several relays, slow ones, and the end of a worker: what one of them does must not hold up the rest. */
+/** Several relays, slow relays and the shutdown of a worker: one of them must not hold up the others. */
 import assert from 'node:assert/strict'
 import type { Socket } from 'node:net'
 import { test } from 'node:test'
@@ -96,7 +96,7 @@ test('row 32: what the grace period does not suffice for is recorded before the 
   await eventually(() => relay.messages.length === 1)
   await service.stop({ graceMs: 50 })
   const sent = relay.messages.length
-  const { openStore } = await import('../../src/compose/service.ts')
+  const { openStore } = await import('../../src/compose/store.ts')
   const store = await openStore(service.config, { onFatal: assert.fail })
   const records = await Promise.all(ids.map((id) => store.findEmail(id)))
   await store.close()

@@ -1,6 +1,6 @@
 /**
  * The specification row by row: each test is named after the row of sections 2, 4, 5, 7 or 8 that
- * it shows, over HTTP, against a whole service. Every answer is held against docs/openapi.yaml.
+ * it checks, over HTTP, on a whole service. Every answer is validated against docs/openapi.yaml.
  */
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
@@ -33,7 +33,7 @@ const without = (field: string) => {
 }
 const captured = (to: string): Promise<Email> =>
   eventually(async () => {
-    const response = await fetch(`${service.urls.console}/api/inbox/latest?to=${encodeURIComponent(to)}`)
+    const response = await fetch(`${service.urls.inbox}/api/inbox/latest?to=${encodeURIComponent(to)}`)
     return response.status === 200 ? ((await response.json()) as Email) : null
   })
 let serial = 0
@@ -410,7 +410,7 @@ test('8 daily app limit: excess gives 429', async (t) => {
   assert.equal(answer.headers.get('ratelimit-policy'), '"daily";q=1;w=86400')
 })
 
-// The contract's own rows.
+// Beyond the specification.
 
 test('idempotency: same key and body replays, another body is 400, malformed keys are 400', async () => {
   const body = JSON.stringify(validBody({ to: someone() }))

@@ -1,6 +1,6 @@
 /**
- * Row 46 on real processes: marked recipients, tokens, names and keys go through every kind of ending,
- * past a relay that repeats what it was told; then each place where they could have been left is read.
+ * Row 46 on real processes: emails with marked recipients, tokens, names and keys end in every way, with
+ * a relay that repeats the marks in its replies. Then each place that could hold a mark is searched.
  */
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
@@ -31,7 +31,7 @@ const marked = {
   inviterName: 'canary-inviter',
 }
 
-/** Delivered, refused, deferred; and requests that are refused for each of their parts. */
+/** Sends emails that end delivered, failed and deferred, and requests refused for each part. */
 async function live(
   t: TestContext,
   databaseUrl: string,
@@ -52,7 +52,7 @@ async function live(
       .sort()
       .join()
   }
-  // What is deferred is sent again, and may be delivered by the time one looks.
+  // A deferred email is sent again, and may be delivered before its state is read.
   const wanted = [/^failed$/, /^(deferred|delivered),failed$/, /^(deferred|delivered),delivered,failed$/]
   for (const [i, expected] of wanted.entries()) {
     assert.equal((await post(server, marked, `canary-${i}`)).status, 202)

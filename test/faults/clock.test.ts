@@ -1,4 +1,4 @@
-/** Row 18 with a wall clock that jumps under a running service (libfaketime; the monotonic clock stays). */
+/** Row 18: the wall clock jumps under a running service (libfaketime; the monotonic clock does not). */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { renameSync, writeFileSync } from 'node:fs'
@@ -16,7 +16,7 @@ import { eventually } from '../support/wait.ts'
 const day = 86_400_000
 const jumps = [1, -1, 2, -2, 0]
 
-/** Whole at any moment: the library reads it each time a process asks what time it is. */
+/** Replaces the file atomically: libfaketime reads it whenever a process asks for the time. */
 function setClock(file: string, days: number): void {
   writeFileSync(`${file}.new`, `${days < 0 ? '' : '+'}${days}d`)
   renameSync(`${file}.new`, file)
@@ -42,7 +42,7 @@ async function jumpAbout(t: TestContext, databaseUrl: string, followed: boolean)
   })
   for (const [i, days] of jumps.entries()) {
     setClock(clock, days)
-    // The same recipient and key all the time: no jump locks them out.
+    // The same recipient and key each time: no jump may lock them out.
     const body = validBody({}, Date.now() + (followed ? days * day : 0))
     const answer = await send(`${server.api}/v1/email`, JSON.stringify(body), {
       authorization: `Bearer ${key}`,

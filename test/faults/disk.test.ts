@@ -1,7 +1,7 @@
 /**
- * A disk that is full, that fails, that is slow, and a process that dies in the middle of a write:
- * what strace and a small file system can do to the SQLite store (PostgreSQL looks after its own disk;
- * a full one concerns both).
+ * A full, failing or slow disk and a process that dies in the middle of a write: faults made by strace
+ * and a small file system for the SQLite store. PostgreSQL handles its own disk faults. Only the full
+ * disk is tested with both.
  */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
@@ -9,7 +9,7 @@ import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { type TestContext, test } from 'node:test'
-import { openStore } from '../../src/compose/service.ts'
+import { openStore } from '../../src/compose/store.ts'
 import { parseConfig } from '../../src/config/parse-config.ts'
 import { lackingDisk, makeDisk } from '../support/block-device.ts'
 import { type RunningPostern, spawnServe, startServe, type Variables } from '../support/cli.ts'
@@ -39,11 +39,11 @@ const ended = ({ child }: Running) =>
     ? once(child, 'exit')
     : Promise.resolve([child.exitCode])
 
-/** The service that strace runs: strace itself takes no signals. */
+/** Process id under strace, for signals: strace itself takes none. */
 const traced = ({ child }: Running): number =>
   Number(readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8').trim().split(' ')[0])
 
-/** The account at the end: started again, everything acknowledged is delivered. */
+/** Final check, with the service running: every acknowledged email is delivered. */
 async function assertNothingLost(
   t: TestContext,
   env: Variables,
@@ -58,7 +58,7 @@ const sqliteIn = (folder: string): Variables => ({
   POSTERN_DATABASE_URL: `sqlite:${join(folder, 'postern.db')}`,
 })
 
-/** Fills the disk, has everything refused with 503, makes room, and has everything taken again. */
+/** Fills the disk, expects 503 for every request, frees the space, and expects 202 again. */
 async function survivesFullDisk(t: TestContext, folder: string, variables: Variables): Promise<void> {
   const { received, port } = await startSmtpServer(t)
   const server = await startServe(t, { POSTERN_SMTP_URL: `smtp://127.0.0.1:${port}`, ...variables })
@@ -82,7 +82,7 @@ async function survivesFullDisk(t: TestContext, folder: string, variables: Varia
   await assertNothingLost(t, server.env, { received, acknowledged: load.acknowledged })
 }
 
-/** Writes until there is no room for one byte more. */
+/** Writes until not one more byte fits. */
 function fill(path: string): void {
   for (const size of [1 << 22, 1 << 14, 1 << 9, 1]) {
     try {
@@ -106,15 +106,15 @@ test('row 7: a full disk, PostgreSQL: 503 with Retry-After, and it recovers by i
   skip: disk,
 }, async (t) => {
   const { folder } = makeDisk(t)
-  // Small segments, so that the log needs new ones soon.
+  // A small WAL, so that PostgreSQL soon needs new segments.
   const cluster = makeCluster(t, join(folder, 'data'))
   const server = await startCluster(t, cluster, { max_wal_size: '64MB', min_wal_size: '32MB' })
   await survivesFullDisk(t, folder, { POSTERN_DATABASE_URL: server.url })
 })
 
 /**
- * A database in use by one `postern serve` after another, each under strace with a fault in its system
- * calls; the account is held over all of them at the end.
+ * One database for several `postern serve` in turn, each under strace with a fault in its system calls.
+ * `assertNothingLost` checks the emails of all of them at the end.
  */
 async function startFaults(t: TestContext) {
   const { received, port } = await startSmtpServer(t)
@@ -180,7 +180,7 @@ test(`rows 1, 2 and 3: killed at the Nth write to the database, ${steps} times: 
 }, async (t) => {
   const faults = await startFaults(t)
   for (let i = 0; i < steps; i++) {
-    // Where it dies before it is ready, it was killed while it recovered from the last time.
+    // If it dies before it is ready, it was killed while it recovered from the previous kill.
     const running = await faults.start(`pwrite64:signal=KILL:when=${4 + i * 5}`).catch(() => null)
     if (running === null) continue
     await ended(running.server)

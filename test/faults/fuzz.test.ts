@@ -1,7 +1,7 @@
 /**
- * Generated requests against `postern serve`: no 500, no crash, no growth, and nothing queued that
- * another reader of URLs (WHATWG's) finds to break the rules. POSTERN_FUZZ sets how many (40,000),
- * POSTERN_TEST_SEED repeats a run.
+ * Generated requests against `postern serve`: no 500, no crash, no growth, and no link queued that
+ * breaks the rules as read by the WHATWG URL parser. POSTERN_FUZZ sets the number of requests
+ * (40,000), POSTERN_TEST_SEED repeats a run.
  */
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
@@ -17,7 +17,7 @@ const seed = Number(process.env.POSTERN_TEST_SEED ?? Date.now() % 1_000_000)
 
 type Answer = { status: number; text: string }
 
-/** What spec 2.3 asks of a link that was queued, by a reader that is not ours. */
+/** Checks a queued link against spec 2.3 with a URL parser that is not ours. */
 function assertWithinRules(body: Buffer): void {
   const { url } = JSON.parse(body.toString('utf8')) as { url: string }
   const { protocol, host, searchParams } = new URL(url)

@@ -1,14 +1,14 @@
 /**
- * `kill -9` at random moments under load, the service started again each time: every 202 is
- * accounted for, and an email is received more than once only where one of its attempts ended
- * without a record. POSTERN_KILLS sets how many (60).
+ * `kill -9` at random times under load, with a restart after each: every email answered 202 is
+ * accounted for, and is received more than once only if one of its attempts ended without a
+ * record. `POSTERN_KILLS` sets the number of kills (60).
  */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { openStore } from '../../src/compose/service.ts'
+import { openStore } from '../../src/compose/store.ts'
 import { parseConfig } from '../../src/config/parse-config.ts'
 import type { EmailId } from '../../src/domain/id.ts'
 import { type RunningPostern, spawnServe, startServe } from '../support/cli.ts'
@@ -63,7 +63,7 @@ for (const [engine, databaseUrl] of Object.entries(databases)) {
 test('row 28: killed after the 250, before it is recorded: at most one duplicate, under the same Message-ID', async (t) => {
   const current: { child?: RunningPostern['child'] } = {}
   const relay = await startScriptedServer(t, (connection) => ({
-    // The relay has the message; whoever sent it dies before it can say so.
+    // The relay has the message. The service is killed before it gets a reply.
     dot: (socket) =>
       connection === 0 ? current.child?.kill('SIGKILL') : socket.write('250 2.0.0 taken\r\n'),
   }))

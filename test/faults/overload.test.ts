@@ -1,6 +1,6 @@
 /**
- * The bare limits of the listener, against `postern serve` in a process of its own: what comes too
- * big, too slowly or too often is bounded in memory, and valid requests are still answered.
+ * The limits of the public listener, tested on `postern serve` in its own process: requests that are
+ * too big, too slow or too many use bounded memory, and valid requests are still answered.
  */
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
@@ -12,9 +12,9 @@ import { startSmtpServer } from '../support/smtp.ts'
 import { atEnd } from '../support/temporary.ts'
 import { eventually } from '../support/wait.ts'
 
-/** Bounded, not small: where memory is to spare V8 collects late. */
+/** A bound, not a target: V8 collects late if memory is free. */
 const residentMaxMiB = 512
-/** So many may be unanswered on one connection. */
+/** Requests unanswered at a time on one connection. */
 const batchSize = 16
 
 const residentMiB = (server: RunningPostern): number =>
@@ -96,7 +96,7 @@ test('row 45: 10,000 invalid requests a second for 20 s: bounded memory, valid r
         unanswered = (unanswered + 1) % batchSize
         if (unanswered === 0) free.push(socket)
       }
-      rest = rest.slice(1 - 'HTTP/1.1 400'.length) // what may be the beginning of one
+      rest = rest.slice(1 - 'HTTP/1.1 400'.length) // may hold the start of an answer
     })
     free.push(socket)
     return socket
@@ -142,7 +142,7 @@ test('row 45: clients that send on and on without reading are cut off, valid req
   assert.ok(state.closed > 32)
 })
 
-/** Calls `offer` 10,000 times a second per `batchSize` for 20 s, and sends valid requests one after another. */
+/** Calls `offer` 10,000 / `batchSize` times a second for 20 s, and sends valid requests one by one. */
 async function whileFlooded(
   t: TestContext,
   server: RunningPostern,
@@ -152,7 +152,7 @@ async function whileFlooded(
   const tickMs = batchSize / 10
   const begun = performance.now()
   const flood = setInterval(() => {
-    // Behind by so many ticks: the rate is the average, whatever the timer does.
+    // Catches up on missed ticks, so the average rate does not depend on the timer.
     for (; state.tick < (performance.now() - begun) / tickMs; state.tick++) if (offer()) state.offered += 1
   }, 5)
   atEnd(t, () => clearInterval(flood))
@@ -170,7 +170,7 @@ async function whileFlooded(
   }
 }
 
-/** So many requests in one piece: junk keys, junk bodies, links that are not allowed. */
+/** `size` requests in one string: junk keys, junk bodies, links that are not allowed. */
 function invalidRequests(key: string, size: number): string {
   const request = (authorization: string, body: string) =>
     `POST /v1/email HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${authorization}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`

@@ -5,7 +5,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { openStore } from '../../src/compose/service.ts'
+import { openStore } from '../../src/compose/store.ts'
 import { parseConfig } from '../../src/config/parse-config.ts'
 import type { Store } from '../../src/store/store.ts'
 import {
@@ -196,7 +196,7 @@ test('row 30: a worker paused beyond its lease sends nothing, and its outcome is
   paused.child.kill('SIGCONT')
   await eventually(() => /lease of em_\w+ was lost/.test(paused.output()))
   assert.equal(relay.messages.length, 1)
-  // What the paused worker's connection said: after a 354 that is a deed, a message counts as commands.
+  // With `data` as a function, `transcript` would record the paused worker's message as commands.
   assert.ok(!relay.transcript.some((line) => line.startsWith('Message-ID:')))
   const shown = await postern(other.env, ['email', 'show', answer.headers.get('email-id') ?? '', '--json'])
   const record = JSON.parse(shown.out) as { state: string; attempts: number }

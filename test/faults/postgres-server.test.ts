@@ -1,7 +1,7 @@
 /**
- * What a PostgreSQL server may do to Postern: be gone, hang, hold locks, lose its standby, lose the
- * answer, run out of connections. Each test is named for its row of the fault matrix (docs/runbook.md
- * says what an operator sees). A 503 must come in bounded time, and never a 202 that is not durable.
+ * Faults of a PostgreSQL server: it is down, hangs, holds locks, loses its standby, loses the answer, runs
+ * out of connections. Tests are named after rows of the fault matrix (see docs/runbook.md for what an
+ * operator sees). A 503 must come in bounded time. A 202 must never be sent before the email is durable.
  */
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
@@ -51,7 +51,7 @@ const serve = (
     linksBaseUrl: 'https://links.test',
   })
 
-/** Answers until one is 202; what came before must be 503 with Retry-After. */
+/** Posts until an answer is 202. Earlier ones must be 503 with Retry-After. */
 async function untilAccepted(service: TestService): Promise<void> {
   await eventually(async () => {
     const answer = await service.post(someone())
@@ -181,7 +181,7 @@ test('row 17: all lanes wait: 503 in bounded time, while workers deliver on conn
       ...config,
       roles: new Set(['worker']),
       relays: [relayTo(relay.port)],
-      console: null,
+      inbox: null,
       logLevel: 'silent',
     },
     { onFatal: assert.fail },

@@ -1,13 +1,13 @@
 /**
- * The power goes at random moments under load, again and again: what was answered 202 is on the disk
- * that comes back. POSTERN_POWER_CUTS sets how often (10).
+ * Repeated power cuts at random times under load: every email answered 202 is on the disk after the
+ * restart. `POSTERN_POWER_CUTS` sets the number of cuts (10).
  */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { openStore } from '../../src/compose/service.ts'
+import { openStore } from '../../src/compose/store.ts'
 import { parseConfig } from '../../src/config/parse-config.ts'
 import { lackingDisk, makeDisk } from '../support/block-device.ts'
 import { type RunningPostern, spawnServe, startServe, type Variables } from '../support/cli.ts'
@@ -27,7 +27,7 @@ async function kill({ child }: Running): Promise<void> {
   await ended
 }
 
-/** Loads Postern, takes the power `cuts` times by `cut`, starts what ended again, and holds the account. */
+/** Puts load on Postern, cuts the power `cuts` times with a restart after each, and checks every email. */
 async function survive(
   t: TestContext,
   variables: Variables,

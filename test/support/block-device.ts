@@ -1,6 +1,6 @@
 /**
- * A disk of a test's own, whose power can be cut: XFS on a loop device. `cut` throws away what was
- * not synced (the file system is shut down without writing its log), as pulling the plug does.
+ * A disk for one test, whose power can be cut: XFS on a loop device. `cut` loses all data that was not
+ * synced, like a power cut: the file system is shut down without writing its log.
  */
 import { execFileSync } from 'node:child_process'
 import { chmodSync, mkdirSync } from 'node:fs'
@@ -9,11 +9,11 @@ import { lacking } from './installed.ts'
 import { atEnd, type Scope, temporaryFolder } from './temporary.ts'
 
 export type Disk = {
-  /** Where it is mounted. */
+  /** The mount point. */
   readonly folder: string
-  /** From now on every write fails, and what was not synced is lost. */
+  /** From now on every write fails, and data that was not synced is lost. */
   cut(): void
-  /** Mounted anew, its log recovered. Whoever had files open must have ended. */
+  /** Mounts it again and recovers its log. No process may have files open. */
   restore(): void
 }
 
@@ -40,7 +40,7 @@ export function makeDisk(scope: Scope): Disk {
   }
 }
 
-/** A skip reason, or false: most containers may not mount a loop device. */
+/** A skip reason, or false. Most containers may not mount a loop device. */
 export async function lackingDisk(): Promise<string | false> {
   const lacks = lacking({ xfsprogs: '/usr/sbin/xfs_io', mount: '/usr/bin/mount' }, { root: true })
   if (lacks !== false) return lacks

@@ -1,4 +1,4 @@
-/** Debian's Chromium, driven by Playwright, with nothing of its own in the background. */
+/** Debian's Chromium, driven by Playwright, with its background network services off. */
 import { chromium } from 'playwright-core'
 import { chromium as chromiumPath } from './installed.ts'
 import { atEnd, type Scope } from './temporary.ts'

@@ -1,4 +1,4 @@
-/** The command as its users run it: a process of its own. */
+/** The `postern` command as users run it, in its own process. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
@@ -28,7 +28,7 @@ export async function postern(env: Variables, args: readonly string[], cwd?: str
   return { code, out, err }
 }
 
-/** As above with `--json`, which must succeed. */
+/** Runs one command with `--json`, which must succeed. */
 export async function posternJson<T>(env: Variables, args: readonly string[]): Promise<T> {
   const ran = await postern(env, [...args, '--json'])
   if (ran.code !== 0) throw new Error(`postern ${args.join(' ')}: ${ran.err}`)
@@ -41,7 +41,7 @@ export type RunningPostern = {
   readonly key: string
   readonly env: Variables
   readonly child: ChildProcess
-  /** Everything it wrote. */
+  /** All output so far. */
   readonly output: () => string
 }
 

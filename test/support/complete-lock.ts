@@ -1,7 +1,7 @@
 /**
  * Completes package-lock.json: `npm install` drops optional packages that a registry mirror lacks
  * (builds for other platforms), and `npm ci` then refuses the lock. Run it after `npm install`:
- * `node test/support/complete-lock.ts`. It also takes out where packages were resolved.
+ * `node test/support/complete-lock.ts`. It also removes the registry address of each package.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -19,10 +19,9 @@ type Package = {
 type Lock = { packages: Record<string, Package> }
 
 const lockPath = fileURLToPath(new URL('../../package-lock.json', import.meta.url))
-/** The lock file, parsed. */
 export const readLock = (): Lock => JSON.parse(readFileSync(lockPath, 'utf8')) as Lock
 
-/** Optional packages that are named and not described. */
+/** Optional dependencies that have no entry of their own. */
 export function missingOptionals(lock: Lock): { name: string; version: string; dev: boolean }[] {
   return Object.values(lock.packages).flatMap(({ optionalDependencies = {}, dev = false }) =>
     Object.entries(optionalDependencies)
@@ -46,7 +45,7 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const lock = readLock()
   for (const missing of missingOptionals(lock))
     lock.packages[`node_modules/${missing.name}`] = describe(missing)
-  // Links to workspaces stay.
+  // Workspaces keep their path.
   for (const entry of Object.values(lock.packages)) {
     if (entry.resolved?.startsWith('http')) delete entry.resolved
   }

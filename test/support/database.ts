@@ -1,7 +1,4 @@
-/**
- * The database of one test: SQLite, or PostgreSQL where `POSTERN_TEST_ENGINE=postgres` asks for the
- * suite on that engine.
- */
+/** The database of one test: SQLite, or PostgreSQL if `POSTERN_TEST_ENGINE=postgres`. */
 import { join } from 'node:path'
 import { parseDatabaseUrl } from '../../src/config/database-url.ts'
 import type { DatabaseAddress } from '../../src/store/database-address.ts'
@@ -10,7 +7,7 @@ import { type Scope, temporaryFolder } from './temporary.ts'
 
 export const engine = process.env.POSTERN_TEST_ENGINE === 'postgres' ? 'postgres' : 'sqlite'
 
-/** As `POSTERN_DATABASE_URL` takes it. */
+/** A value for `POSTERN_DATABASE_URL`. */
 export const testDatabaseUrl = async (scope: Scope): Promise<string> =>
   engine === 'postgres' ? postgresUrl(scope) : `sqlite:${join(temporaryFolder(scope), 'postern.db')}`
 

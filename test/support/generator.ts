@@ -1,6 +1,6 @@
 /**
- * Generated requests: valid ones, ones that follow the grammar of links, addresses and JSON but for a
- * fault or two, and bytes. The same seed gives the same requests.
+ * Generated requests: valid ones, ones with a fault or two in the grammar of links, addresses or JSON,
+ * and random bytes. The same seed gives the same requests.
  */
 import { validBody } from './service.ts'
 
@@ -173,7 +173,7 @@ function fieldsOf(random: Random, serial: number): Record<string, unknown> {
   return body
 }
 
-/** Bytes of a body that differ from it in up to eight places, or end early. */
+/** Changes up to eight bytes of a body, and may cut it short. */
 function damage(random: Random, bytes: Buffer): Buffer {
   for (let i = 0; i < 8 * random(); i++)
     bytes[Math.floor(random() * bytes.length)] = Math.floor(random() * 256)

@@ -1,7 +1,7 @@
-/** What a fresh machine lacks: tests that need it skip, and say so. */
+/** Tests that need a missing program are skipped, with a reason. */
 import { existsSync } from 'node:fs'
 
-/** A skip reason, or false where every path is there (and the user is root, where asked for). */
+/** A skip reason, or false if every path exists (and the user is root, if `root` is set). */
 export function lacking(paths: Record<string, string>, options: { root?: boolean } = {}): string | false {
   const absent = Object.entries(paths).filter(([, path]) => !existsSync(path))
   if (absent.length > 0)

@@ -1,9 +1,9 @@
-/** Clients that post steadily, and the account of what must have become of what they were answered. */
+/** Clients that post steadily, and a check of each email that was answered 202. */
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { lostLeasesMax } from '../../src/domain/delivery/states.ts'
 import type { EmailId } from '../../src/domain/id.ts'
-import { lostMax } from '../../src/store/shared/bounds.ts'
 import type { Store } from '../../src/store/store.ts'
 import { reportCounts } from './row-reporter.ts'
 import { validBody } from './service.ts'
@@ -13,22 +13,22 @@ import { eventually } from './wait.ts'
 export type Load = {
   /** Ids of the emails answered 202. */
   readonly acknowledged: Set<EmailId>
-  /** Answers by status. */
+  /** Answer counts by status. */
   readonly statuses: Map<number, number>
-  /** Ends the clients. */
+  /** Stops the clients. */
   stop(): Promise<void>
-  /** Resolves when they have offered all they were to. */
+  /** Resolves when every client has ended. */
   readonly done: Promise<void>
 }
 
 type LoadOptions = {
-  /** Where a client posts next. */
+  /** API for a client's next post. */
   readonly api: (client: number) => string
   readonly key: string
   readonly clients: number
-  /** Each client's number of posts; without it, until stopped. */
+  /** Posts per client. Without it, until stopped. */
   readonly each?: number
-  /** Posts again until it is answered 202, under one Idempotency-Key. */
+  /** Repeats a post with one Idempotency-Key until it is answered 202. */
   readonly insist?: boolean
 }
 
@@ -77,20 +77,20 @@ export type Account = {
   readonly store: Store
   readonly received: readonly Received[]
   readonly acknowledged: ReadonlySet<EmailId>
-  /** How often the fault was there. */
+  /** How often the fault occurred. */
   readonly tried?: number
 }
 
 /**
- * Waits until nothing is queued; then every acknowledged email is delivered, and was received more
- * than once only where one of its attempts ended without a record, or an ambiguous one. Where workers
- * die all the time, one that so many of them died with may have failed for that reason (row 31).
+ * Waits until nothing is queued. Then every acknowledged email must be delivered, with at most one
+ * extra copy for each attempt that is ambiguous or ended without a record. An email with which
+ * `lostLeasesMax` workers died may instead have failed with `workers_lost` (row 31).
  */
 export async function assertAllDelivered(
   t: TestContext,
   { store, received, acknowledged, tried = 1 }: Account,
 ): Promise<void> {
-  // What was in hand at a kill comes back when its lease of 60 s has lapsed.
+  // Mail that was claimed at a kill is due again after its lease of 60 s.
   await eventually(async () => (await store.queueGauge()).depth === 0, 300_000)
   const copies = new Map<string, number>()
   for (const { raw } of received) {
@@ -106,7 +106,7 @@ export async function assertAllDelivered(
     const unclear = trail.filter(({ outcome, ambiguous }) => outcome === 'lost' || ambiguous === true).length
     assert.ok(count <= 1 + unclear, `${id}: ${count} copies, ${unclear} unclear attempts`)
     counted.duplicates += Math.max(0, count - 1)
-    if (record?.reason === 'workers_lost' && lost === lostMax) counted.givenUp += 1
+    if (record?.reason === 'workers_lost' && lost === lostLeasesMax) counted.givenUp += 1
     else {
       assert.equal(record?.state, 'delivered', id)
       assert.ok(count >= 1, `${id} was acknowledged and never received`)

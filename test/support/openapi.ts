@@ -1,4 +1,4 @@
-/** Holds answers against docs/openapi.yaml: status, required headers and their form, body. */
+/** Checks answers against docs/openapi.yaml: status, required headers and their format, body. */
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
@@ -30,7 +30,7 @@ function validator(name: string, schema: Schema): ValidateFunction {
   return compiled
 }
 
-/** Fails where an answer of POST /v1/email is not one that the document describes. */
+/** Fails if docs/openapi.yaml does not describe this answer of `POST /v1/email`. */
 export function assertDescribed(status: number, headers: Headers, body: unknown): void {
   const response = responses[String(status)]
   assert.ok(response, `docs/openapi.yaml does not know status ${status}`)

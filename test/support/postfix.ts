@@ -1,4 +1,4 @@
-/** A real Postfix on a folder of its own: takes mail on a free port and relays all of it to another. */
+/** A real Postfix in its own folder. It takes mail on a free port and relays all of it to another port. */
 import { execFileSync } from 'node:child_process'
 import { chmodSync, chownSync, mkdirSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
@@ -32,7 +32,7 @@ export async function freePort(): Promise<number> {
   return port
 }
 
-/** Starts it; mail goes on to `nextPort`. `more` are settings of main.cf. */
+/** Starts Postfix, relaying to `nextPort`. `more` are settings of main.cf. */
 export async function startPostfix(
   scope: Scope,
   nextPort: number,

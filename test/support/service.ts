@@ -1,10 +1,12 @@
-/** A whole service on a database of its own: a real one, real listeners on free ports. */
+/** A whole service for a test, with its own real database and real listeners on free ports. */
 import { randomBytes } from 'node:crypto'
 import { pino } from 'pino'
 import { type Service, startService } from '../../src/compose/service.ts'
-import type { Config, RelayConfig } from '../../src/config/parse-config.ts'
-import { type App, type AppSettings, defaultSettings } from '../../src/domain/app/app.ts'
+import type { Config } from '../../src/config/parse-config.ts'
+import type { RelayConfig } from '../../src/config/relays.ts'
+import type { App } from '../../src/domain/app/app.ts'
 import { hashDeliveryKey, newDeliveryKey } from '../../src/domain/app/delivery-key.ts'
+import { type AppSettings, defaultSettings } from '../../src/domain/app/settings.ts'
 import type { KeyId } from '../../src/domain/id.ts'
 import type { KeyRing } from '../../src/store/crypto/key-ring.ts'
 import { type ClockOffset, moveClock, newClockOffset } from '../../src/store/shared/clock.ts'
@@ -43,7 +45,7 @@ export type TestService = Service & {
   readonly keyId: KeyId
   readonly clock: ClockOffset
   readonly config: Config
-  /** Everything the log said, as lines. */
+  /** The lines of the log. */
   readonly log: string[]
   readonly apiUrl: string
   advance(byMs: number): void
@@ -63,7 +65,7 @@ export async function testConfig(scope: Scope, options: TestOptions = {}): Promi
     links: anyPort,
     linksBaseUrl: options.linksBaseUrl ?? null,
     ops: anyPort,
-    console: options.relays === undefined ? anyPort : null,
+    inbox: options.relays === undefined ? anyPort : null,
     queueMax: options.queueMax ?? 1_000_000,
     logLevel: 'debug',
   }
@@ -123,7 +125,7 @@ export async function startTestService(scope: Scope, options: TestOptions = {}):
   }
 }
 
-/** One POST of JSON, held against the OpenAPI document. A header given as '' is left out. */
+/** Posts JSON and validates the answer against OpenAPI. A header given as '' is left out. */
 export async function send(
   url: string,
   body: string | Uint8Array,

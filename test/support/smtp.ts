@@ -1,6 +1,6 @@
 /**
- * Real SMTP servers on sockets: one that takes everything (smtp-server), and one that follows a
- * script, for the faults that no well-kept server makes.
+ * Real SMTP servers on sockets: one that accepts everything (`smtp-server`), and one that follows a
+ * script, for faults that a correct server never shows.
  */
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
@@ -44,7 +44,7 @@ export async function startSmtpServer(scope: Scope, options: SMTPServerOptions =
   return { port, received, first }
 }
 
-/** What a scripted server does at one step: a reply to send, or a deed. */
+/** One step of a scripted server: a reply to send, or a function to call. */
 export type Deed = string | ((socket: Socket) => void)
 export type Script = {
   greeting?: Deed
@@ -69,14 +69,14 @@ const defaults: Required<Script> = {
   dot: '250 2.0.0 taken',
 }
 
-/** Ends the connection without a word. */
+/** Closes the connection without a reply. */
 export const drop = (socket: Socket): void => void socket.destroy()
 /** Never answers. */
 export const silence = (): void => {}
 
 /**
  * A server that follows `script`, which may be a function of the connection's number (from 0).
- * `transcript` holds what clients sent, a line each; `messages` the bodies taken.
+ * `transcript` holds the command lines from clients, `messages` the bodies.
  */
 export async function startScriptedServer(scope: Scope, script: Script | ((connection: number) => Script)) {
   const transcript: string[] = []

@@ -5,7 +5,7 @@ import { atEnd, type Scope } from './temporary.ts'
 
 export type TcpProxy = {
   readonly port: number
-  /** What the server answers is thrown away, and the connection cut, once it answers. */
+  /** While on, an answer of the server is discarded and its connection closed. */
   loseReplies(lose: boolean): void
 }
 

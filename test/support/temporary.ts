@@ -1,14 +1,14 @@
-/** What a test makes and must be rid of at its end: last made, first ended. */
+/** Resources that a test removes at its end, the newest first. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-/** What endings are registered with: contexts of `node:test` are, and `{ after }` is. */
+/** Where endings are registered: a context of `node:test`, or `{ after }`. */
 export type Scope = { after(end: () => unknown): void }
 
 const endings = new WeakMap<Scope, (() => unknown)[]>()
 
-/** Registers an ending. They run in reverse order, each even if another fails. */
+/** Registers an ending. Endings run in reverse order, all of them even if one fails. */
 export function atEnd(scope: Scope, end: () => unknown): void {
   const known = endings.get(scope)
   if (known !== undefined) return void known.push(end)

@@ -1,7 +1,7 @@
-/** Waiting for something to become true, instead of for time to pass. */
+/** Waits for a condition instead of a fixed time. */
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** Asks until the answer is neither null, undefined nor false; throws after `withinMs`. */
+/** Calls `ask` until it returns neither null, undefined nor false. Throws after `withinMs`. */
 export async function eventually<T>(ask: () => T | Promise<T>, withinMs = 20_000): Promise<NonNullable<T>> {
   const endMs = performance.now() + withinMs
   for (;;) {

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import PostalMime from 'postal-mime'
-import { type AppSettings, defaultSettings } from '../../domain/app/app.ts'
+import { type AppSettings, defaultSettings } from '../../domain/app/settings.ts'
 import type { EmailId } from '../../domain/id.ts'
 import type { EmailAddress } from '../../domain/request/email-address.ts'
 import { renderTemplate } from '../../templates/emails/render-email.ts'
-import { composeMessage, type Draft } from './compose-message.ts'
+import { composeMessage, type MessageParts } from './compose-message.ts'
 
 const app: AppSettings = {
   ...defaultSettings,
@@ -13,7 +13,7 @@ const app: AppSettings = {
   from: { name: 'Acme "Auth" Team', address: 'auth@acme.test' },
   replyTo: 'help@acme.test',
 }
-const claim: Draft['claim'] = {
+const claim: MessageParts['claim'] = {
   emailId: 'em_01m7x4pm530000dj4zwn0hsje3' as EmailId,
   type: 'organisation_invite',
   acceptedAt: Date.parse('2026-11-20T17:00:00Z'),

@@ -1,15 +1,15 @@
 /**
- * The message on the wire (RFC 5322, MIME): headers and two real parts, text first. `Date` and
- * `Message-ID` come from the acceptance, so every attempt of an email is the same email to the
- * mail systems that see it. 7bit where the text allows it, else quoted-printable.
+ * The message on the wire (RFC 5322, MIME): headers, a text part and an HTML part. `Date` and
+ * `Message-ID` are fixed at acceptance, so mail systems see every attempt as the same message. Parts
+ * are 7bit if their text allows it, else quoted-printable.
  */
 import * as mime from 'nodemailer/lib/mime-funcs'
 import * as quotedPrintable from 'nodemailer/lib/qp'
-import type { AppSettings } from '../../domain/app/app.ts'
+import type { AppSettings } from '../../domain/app/settings.ts'
 import type { Claim } from '../../store/store.ts'
 import type { Rendered } from '../../templates/emails/render-email.ts'
 
-export type Draft = {
+export type MessageParts = {
   readonly claim: Pick<Claim, 'emailId' | 'type' | 'acceptedAt' | 'content'>
   readonly app: AppSettings
   readonly slug: string
@@ -19,20 +19,20 @@ export type Draft = {
 const lineMax = 76
 const plainLineMax = 900 // RFC 5322 allows 998
 
-export function composeMessage({ claim, app, slug, rendered }: Draft): Buffer {
+export function composeMessage({ claim, app, slug, rendered }: MessageParts): Buffer {
   const boundary = `=_${claim.emailId}`
   const headers: [string, string][] = [
     ['From', mailbox(app.from)],
     ['To', claim.content.to],
     ...(app.replyTo === undefined ? [] : [['Reply-To', app.replyTo] as [string, string]]),
-    ['Subject', words(rendered.subject)],
+    ['Subject', encodeText(rendered.subject)],
     ['Date', new Date(claim.acceptedAt).toUTCString().replace('GMT', '+0000')],
     ['Message-ID', `<${claim.emailId}@${claim.content.messageIdDomain}>`],
     ['MIME-Version', '1.0'],
     ['Auto-Submitted', 'auto-generated'], // RFC 3834
     ['X-Auto-Response-Suppress', 'All'],
     ['Feedback-ID', `${claim.type}:${slug}:auth:postern`],
-    ['X-Entity-Ref-ID', claim.emailId], // Gmail neither threads resends nor folds the button away
+    ['X-Entity-Ref-ID', claim.emailId], // so that Gmail neither threads resends nor hides the repeated button
     ['Content-Type', `multipart/alternative; boundary="${boundary}"`],
   ]
   const head = headers.map(([name, value]) => mime.foldLines(`${name}: ${value}`, lineMax)).join('\r\n')
@@ -41,8 +41,8 @@ export function composeMessage({ claim, app, slug, rendered }: Draft): Buffer {
   return Buffer.from(`${head}\r\n\r\n${body}--${boundary}--\r\n`)
 }
 
-/** RFC 2047 where a header's text is not plain ASCII. */
-const words = (text: string): string => mime.encodeWords(text, 'Q', 52, true)
+/** RFC 2047 for text that is not plain ASCII. */
+const encodeText = (text: string): string => mime.encodeWords(text, 'Q', 52, true)
 
 function mailbox({ name, address }: { name: string; address: string }): string {
   const plain = /^[\x20-\x7e]*$/.test(name)

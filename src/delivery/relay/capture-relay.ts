@@ -1,34 +1,36 @@
-/**
- * The relay of the dev mode: keeps the newest messages in memory, for the inbox, and sends nothing.
- */
-import type { CapturedEmail, Relay } from './relay.ts'
-import type { Clearance, Message, Submission } from './smtp/smtp-session.ts'
+/** The relay of dev mode: keeps the newest messages in memory for the inbox, and sends nothing. */
+import { parseReply } from '../../domain/delivery/smtp-reply.ts'
+import type { Message, MessageDetails, Relay, Submission } from './relay.ts'
 
-export type Captured = CapturedEmail & { readonly to: string; readonly raw: Buffer; readonly at: number }
+export type CapturedEmail = MessageDetails & {
+  readonly to: string
+  readonly raw: Buffer
+  readonly receivedAt: number
+}
 
-const keptMax = 500
+export const capturedMax = 500
 
 export class CaptureRelay implements Relay {
   readonly name = 'capture'
-  readonly #emails = new Map<string, Captured>()
+  readonly #emails = new Map<string, CapturedEmail>()
 
-  isOpen = (): boolean => false
+  isAvailable = (): boolean => true
   capacity = (): number => 10
   free = (): number => 10
   probeInMs = (): number => 0
 
-  async submit(message: Message, _clearance: Clearance, email: CapturedEmail): Promise<Submission> {
+  async submit({ to, bytes, email }: Message): Promise<Submission> {
     this.#emails.delete(email.id)
-    this.#emails.set(email.id, { ...email, to: message.to, raw: message.bytes, at: Date.now() })
+    this.#emails.set(email.id, { ...email, to, raw: bytes, receivedAt: Date.now() })
     const [oldest] = this.#emails.keys()
-    if (this.#emails.size > keptMax && oldest !== undefined) this.#emails.delete(oldest)
-    return { kind: 'accepted', reply: '250 kept for the inbox' }
+    if (this.#emails.size > capturedMax && oldest !== undefined) this.#emails.delete(oldest)
+    return { kind: 'accepted', reply: parseReply('250 captured (dev mode)') }
   }
 
   /** Newest first. */
-  list = (): Captured[] => [...this.#emails.values()].reverse()
+  list = (): CapturedEmail[] => [...this.#emails.values()].reverse()
 
-  find = (id: string): Captured | undefined => this.#emails.get(id)
+  find = (id: string): CapturedEmail | undefined => this.#emails.get(id)
 
   close(): void {
     this.#emails.clear()

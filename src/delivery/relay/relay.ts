@@ -1,30 +1,61 @@
 /**
- * Where messages go: a smarthost, or the inbox of the dev mode. A relay bounds its own connections
- * and pace, and says how much it can take now; while its breaker is open that is nothing.
+ * The contract of a relay: a smarthost, or the inbox of dev mode. A relay bounds its own connections
+ * and rate, and says how many messages it can take now.
  */
-import type { Clearance, Message, Submission } from './smtp/smtp-session.ts'
+import type { FailureClass, SmtpFailure, SmtpReply } from '../../domain/delivery/smtp-reply.ts'
+import type { EmailId } from '../../domain/id.ts'
+import type { EmailAddress } from '../../domain/request/email-address.ts'
+import type { EmailType } from '../../domain/request/email-request.ts'
+import type { Rendered } from '../../templates/emails/render-email.ts'
 
-export type CapturedEmail = {
-  readonly id: string
+/** An email on its way: the envelope with one recipient, and the bytes that go over the wire. */
+export type Message = {
+  readonly from: EmailAddress
+  readonly to: EmailAddress
+  readonly bytes: Buffer
+  readonly email: MessageDetails
+}
+
+/** The email behind a message. `id` is its envelope id (RFC 3461); the inbox of dev mode shows the rest. */
+export type MessageDetails = Rendered & {
+  readonly id: EmailId
   readonly app: string
-  readonly type: string
+  readonly sender: string
+  readonly type: EmailType
   readonly url: string
   readonly expiresAt: number
 }
 
+/** Whether a message may still be handed over. */
+export type Clearance = {
+  /** The end of the link, on the clock of `performance.now()`. */
+  readonly deadlineMs: number
+  /** False after a pause longer than the lease: another worker may have sent the email by then. */
+  readonly isLeaseValid: () => boolean
+}
+
+/** What became of a message that was given to a relay. */
+export type Submission =
+  | { readonly kind: 'accepted'; readonly reply: SmtpReply }
+  | { readonly kind: 'failed'; readonly failure: SmtpFailure; readonly failureClass: FailureClass }
+  /** The link ended before the final dot. */
+  | { readonly kind: 'expired' }
+  /** The worker is stopping or has lost its lease, and nothing was handed over. */
+  | { readonly kind: 'stopped'; readonly why: string }
+
 export interface Relay {
-  /** host:port, as records and metrics name it. */
+  /** `host:port`, as records and metrics name it. */
   readonly name: string
-  /** Its breaker is open: it takes a probe now and then, or nothing. */
-  isOpen(): boolean
-  /** How many submissions may be under way at once, those that are included. */
+  /** False while its breaker is open: it then takes single probes only. */
+  isAvailable(): boolean
+  /** Maximum concurrent submissions, including those already running. */
   capacity(): number
-  /** How many more may begin now. */
+  /** How many more submissions may begin now. */
   free(): number
-  /** Milliseconds until the breaker lets a probe through; 0 while it is closed. */
+  /** Milliseconds until an unavailable relay takes its next probe; 0 while it is available. */
   probeInMs(): number
-  /** Call it only while one is free. */
-  submit(message: Message, clearance: Clearance, email: CapturedEmail): Promise<Submission>
-  /** Gives up what is under way and ends its sessions. */
+  /** Call it only while `free()` is positive. */
+  submit(message: Message, clearance: Clearance): Promise<Submission>
+  /** Aborts submissions in progress and ends the sessions. */
   close(): void
 }

@@ -1,22 +1,23 @@
 /**
- * What one worker has in hand: claimed and waiting for a connection, being sent, or sent with its
- * outcome on the way to the store. What waits goes out in turns among apps. After a lease was lost
- * two attempts at one email may be in hand: they are told apart.
+ * The emails that one worker has claimed: waiting for a connection, being sent, or sent with the
+ * outcome being stored. Waiting emails begin in turns among apps. After a lost lease two attempts at
+ * one email may be here; their fences tell them apart.
  */
-import type { AppId, EmailId } from '../../domain/id.ts'
-import type { Claim } from '../../store/store.ts'
+import type { AppId } from '../../domain/id.ts'
+import type { Claim, Lease } from '../../store/store.ts'
 
-type Held = { readonly claim: Pick<Claim, 'emailId' | 'appId'> }
+type HasClaim = { readonly claim: Pick<Claim, 'emailId' | 'fence' | 'appId'> }
 
-export class ClaimedEmails<Attempt extends Held> {
-  readonly #active = new Set<Attempt>()
+export class ClaimedEmails<Attempt extends HasClaim> {
+  readonly #sending = new Set<Attempt>()
   readonly #storing = new Set<Attempt>()
-  readonly #turns = new Map<AppId, number>()
+  /** When each app was served last, as a count of begun emails. */
+  readonly #servedAt = new Map<AppId, number>()
   #waiting: Attempt[] = []
-  #turn = 0
+  #begun = 0
 
-  get active(): number {
-    return this.#active.size
+  get sending(): number {
+    return this.#sending.size
   }
 
   get storing(): number {
@@ -24,62 +25,65 @@ export class ClaimedEmails<Attempt extends Held> {
   }
 
   all(): Attempt[] {
-    return [...this.#active, ...this.#storing, ...this.#waiting]
+    return [...this.#sending, ...this.#storing, ...this.#waiting]
   }
 
   add(attempts: readonly Attempt[]): void {
     this.#waiting.push(...attempts)
   }
 
-  /** How many the app has that has most. */
+  /** The largest number of emails that belong to one app. */
   mostOfOneApp(): number {
     return Math.max(0, ...countByApp(this.all()).values())
   }
 
-  /** What waits and could begin, were there connections: of apps with fewer than `perApp` under way. */
+  /** The waiting emails that could begin if there were connections: their apps send fewer than `perApp`. */
   ready(perApp: number): Attempt[] {
-    const active = countByApp(this.#active)
-    return this.#waiting.filter(({ claim }) => (active.get(claim.appId) ?? 0) < perApp)
+    const sending = countByApp(this.#sending)
+    return this.#waiting.filter(({ claim }) => (sending.get(claim.appId) ?? 0) < perApp)
   }
 
-  /** Takes what goes next, now being sent: of the app whose last turn is the longest ago. */
+  /** Moves the next email from waiting to sending: from the app that was served longest ago. */
   begin(perApp: number): Attempt | undefined {
-    const turn = ({ claim }: Attempt) => this.#turns.get(claim.appId) ?? 0
+    const servedAt = ({ claim }: Attempt) => this.#servedAt.get(claim.appId) ?? 0
     const [first, ...others] = this.ready(perApp)
     if (first === undefined) return undefined
-    const next = others.reduce((least, other) => (turn(other) < turn(least) ? other : least), first)
+    const next = others.reduce((least, other) => (servedAt(other) < servedAt(least) ? other : least), first)
     this.#waiting.splice(this.#waiting.indexOf(next), 1)
-    this.#active.add(next)
-    if (this.#waiting.length === 0) this.#turns.clear()
-    else this.#turns.set(next.claim.appId, ++this.#turn)
+    this.#sending.add(next)
+    if (this.#waiting.length === 0) this.#servedAt.clear()
+    else this.#servedAt.set(next.claim.appId, ++this.#begun)
     return next
   }
 
-  /** It was sent or given up; its outcome goes to the store. */
-  end(attempt: Attempt): void {
-    this.#active.delete(attempt)
+  /** The attempt has ended; its outcome is being stored. */
+  store(attempt: Attempt): void {
+    this.#sending.delete(attempt)
     this.#storing.add(attempt)
   }
 
-  /** Its outcome is on record, or is kept elsewhere until it can be. */
-  drop(attempt: Attempt): void {
+  /** The outcome is on record, or is kept elsewhere until it can be stored. */
+  remove(attempt: Attempt): void {
     this.#storing.delete(attempt)
   }
 
-  /** Takes back all that has not begun. */
+  /** Removes and returns all waiting emails. */
   release(): Attempt[] {
     const released = this.#waiting
     this.#waiting = []
     return released
   }
 
-  /** Others hold these now. */
-  forget(lost: readonly EmailId[]): void {
-    this.#waiting = this.#waiting.filter(({ claim }) => !lost.includes(claim.emailId))
+  /** Removes the waiting emails whose leases are void. */
+  removeWaiting(lost: readonly Lease[]): void {
+    this.#waiting = this.#waiting.filter(({ claim }) => !lost.some((lease) => isSameLease(lease, claim)))
   }
 }
 
-function countByApp(attempts: Iterable<Held>): Map<AppId, number> {
+export const isSameLease = (one: Lease, other: Lease): boolean =>
+  one.emailId === other.emailId && one.fence === other.fence
+
+function countByApp(attempts: Iterable<HasClaim>): Map<AppId, number> {
   const counts = new Map<AppId, number>()
   for (const { claim } of attempts) counts.set(claim.appId, (counts.get(claim.appId) ?? 0) + 1)
   return counts

@@ -1,25 +1,25 @@
-/** A bell: whoever waits is woken by the next ring, and a ring while nobody waits is not lost. */
+/** Wakes a waiting loop. A notification that comes while nobody waits is kept for the next wait. */
 export class Signal {
-  #rung = false
+  #notified = false
   #wake: (() => void) | null = null
 
-  ring(): void {
-    this.#rung = true
+  notify(): void {
+    this.#notified = true
     this.#wake?.()
   }
 
-  /** Resolves at a ring, or after `ms`. */
+  /** Resolves when notified, or after `ms`. */
   wait(ms: number): Promise<void> {
     return new Promise((resolve) => {
       const done = () => {
         clearTimeout(timer)
-        this.#rung = false
+        this.#notified = false
         this.#wake = null
         resolve()
       }
       const timer = setTimeout(done, ms)
       this.#wake = done
-      if (this.#rung) done()
+      if (this.#notified) done()
     })
   }
 }

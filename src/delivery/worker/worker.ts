@@ -1,270 +1,217 @@
 /**
- * Takes due mail from the store to the relays. What it has in hand is bounded: what waits here is
- * what the connections send within some milliseconds, no app holds more than three quarters of
- * them, and an email that lost several leases is tried while nothing else is in hand.
+ * Takes due mail from the store to the relays. The loop has four modes, which docs/delivery-states.md
+ * draws:
  *
- * It never sends while an outcome cannot be stored: a claim is itself a durable write, only so many
- * outcomes are on their way to the store at once, and after a failed write nothing more is dialled
- * until the results in hand are written.
+ *   running   claims and sends
+ *   blocked   a write to the store failed: nothing is sent until every kept outcome is written
+ *   yielding  suspects wait for a worker without leases: claims nothing until it holds none, or 10 s
+ *   stopping  claims nothing; ends what has begun
+ *
+ * The worker never sends what it cannot record: a claim is a durable write, the number of outcomes
+ * being stored is bounded, and a failed write stops sending.
  */
 import type { App } from '../../domain/app/app.ts'
 import type { DeliveryOutcome } from '../../domain/delivery/outcome.ts'
-import { type Claim, leaseMs, type Store, StoreUnavailable } from '../../store/store.ts'
+import { noReply } from '../../domain/delivery/smtp-reply.ts'
+import type { Emit } from '../../observe/events.ts'
+import { leaseMs, type Store } from '../../store/store.ts'
 import { type Attempt, type DeliverDeps, deliver } from '../deliver.ts'
-import { ClaimedEmails } from './claimed-emails.ts'
+import { ClaimBudget, capacityOf, connectionsPerApp } from './claim-budget.ts'
+import { ClaimedEmails, isSameLease } from './claimed-emails.ts'
+import { OutcomeWriter } from './outcome-writer.ts'
 import { Signal } from './signal.ts'
 
 export type WorkerDeps = DeliverDeps & {
   readonly store: Pick<Store, 'claimDue' | 'renewLeases' | 'recordOutcome'>
-  /** One outcome as it was recorded; `sinceAcceptedMs` by the store's clock. */
-  readonly onOutcome: (report: { claim: Claim; outcome: DeliveryOutcome; sinceAcceptedMs: number }) => void
-  /** What an operator should hear of: lost leases, a store that cannot write, a bug. */
-  readonly onTrouble: (message: string, error?: unknown) => void
+  readonly emit: Emit
+  /** How often leases are renewed (20 s). */
+  readonly renewEveryMs?: number
 }
 
-type Result = { attempt: Attempt; outcome: DeliveryOutcome }
+type Mode = 'running' | 'blocked' | 'yielding' | 'stopping'
 
 const pollMs = 250
 const storeRetryMs = 500
-const renewEveryMs = 20_000
-const claimMax = 256
-/** How long what is claimed may wait here for a connection: a prefetched buffer is a second queue. */
-const aheadMs = 10
-/** Sent, and not on record yet: what could be sent twice if this process died just now. */
+const usualRenewEveryMs = 20_000
+/** Outcomes being stored: these emails could be sent twice if the process died now. */
 const storingMax = 64
-const aloneMs = 10_000
-const drainMs = 10_000
-const drainEveryMs = 30_000
-const endMs = 5_000
+const yieldMs = 10_000
+/** Between two times of yielding, so that many suspects do not stop ordinary mail. */
+const yieldEveryMs = 30_000
+const abortMs = 5_000
+const internalErrorWaitMs = 60_000
 
 export class Worker {
   readonly #deps: WorkerDeps
   readonly #signal = new Signal()
-  readonly #inHand = new ClaimedEmails<Attempt>()
-  readonly #unstored = new Set<Result>()
-  readonly #pace = new Pace()
-  /** False after a claim that found nothing: then a free connection is no reason for another. */
+  readonly #claimed = new ClaimedEmails<Attempt>()
+  readonly #budget = new ClaimBudget(this.#claimed)
+  readonly #outcomes: OutcomeWriter
+  #mode: Mode = 'running'
+  #yieldUntilMs = 0
+  #mayYieldAtMs = 0
+  /** False when the last claim found nothing, so a connection becoming free does not trigger another claim. */
   #mayBeMore = true
-  #storeFailed = false
-  /** Until a claim succeeds again: one line for one outage. */
-  #storeTroubleTold = false
-  #stopping = false
-  #drainUntilMs = 0
-  #running: Promise<void> | null = null
+  #loop: Promise<void> | null = null
 
   constructor(deps: WorkerDeps) {
     this.#deps = deps
+    this.#outcomes = new OutcomeWriter({ ...deps, onFailure: () => this.#setMode('blocked') })
   }
 
   start(): void {
-    this.#running = this.#run()
+    this.#loop = this.#run()
   }
 
-  /** A committed email is waiting. */
+  /** Mail was queued. */
   wake(): void {
-    this.#signal.ring()
+    this.#signal.notify()
+  }
+
+  /** `stopping` is final. */
+  #setMode(mode: Mode): void {
+    if (this.#mode !== 'stopping') this.#mode = mode
   }
 
   async #run(): Promise<void> {
-    const renewal = setInterval(() => void this.#renew(), renewEveryMs)
-    while (!this.#stopping) {
-      if (this.#storeFailed) await this.#retryUnstored()
+    const { renewEveryMs = usualRenewEveryMs } = this.#deps
+    const renewal = setInterval(() => void this.#renewLeases(), renewEveryMs)
+    while (this.#mode !== 'stopping') {
+      if (this.#mode === 'blocked') await this.#unblock()
       else if (this.#capacity() === 0) await this.#releaseWaiting('the relays are unavailable')
-      const claimed = await this.#claim()
-      if (!claimed) await this.#signal.wait(this.#storeFailed ? storeRetryMs : pollMs)
+      if (this.#mode === 'yielding' && performance.now() >= this.#yieldUntilMs) this.#endYielding()
+      const claimedSome = this.#mode === 'running' && (await this.#claim())
+      if (!claimedSome) await this.#signal.wait(this.#mode === 'blocked' ? storeRetryMs : pollMs)
     }
     clearInterval(renewal)
   }
 
-  /** Of the first relay that is well, and the probes of those before it. */
-  #capacity(): number {
-    let capacity = 0
-    for (const relay of this.#deps.relays) {
-      capacity += relay.capacity()
-      if (!relay.isOpen()) break
-    }
-    return capacity
+  /** Writes the kept outcomes. If one fails again, the mode is `blocked` again. */
+  async #unblock(): Promise<void> {
+    this.#setMode('running')
+    await this.#outcomes.retry()
+    this.#beginWaiting()
   }
 
-  get #perApp(): number {
-    return Math.max(1, Math.floor(this.#capacity() * 0.75))
-  }
+  #capacity = (): number => capacityOf(this.#deps.relays)
 
-  /** How many more to claim: for the free connections, and ahead for the busy ones, less what waits for them. */
-  get #room(): number {
-    const now = performance.now()
-    if (this.#storeFailed || now < this.#drainUntilMs) return 0
-    // An email tried alone has shown after a while that it does not kill its worker.
-    const alone = this.#inHand
-      .all()
-      .some(({ claim, claimedAtMs }) => claim.alone && now - claimedAtMs < aloneMs)
-    if (alone) return 0
-    const capacity = this.#capacity()
-    const free = capacity - this.#inHand.active
-    const ready = this.#inHand.ready(this.#perApp).length
-    const ahead = this.#ahead(capacity)
-    // While the connections have enough to do, a few at a time would cost a transaction each.
-    if (ready > Math.max(free, ahead / 2)) return 0
-    return Math.min(2 * free + ahead - ready, claimMax)
-  }
-
-  /** What so many connections send within `aheadMs`: it waits here, and nobody else's mail waits longer for it. */
-  #ahead = (connections: number): number => Math.floor((connections * aheadMs) / this.#pace.averageMs)
-
-  /** True where something was claimed, so that there may be more. */
+  /** True if emails were claimed, so that there may be more. */
   async #claim(): Promise<boolean> {
-    const max = this.#room
-    const perApp = 2 * this.#perApp + this.#ahead(this.#perApp)
     this.#mayBeMore = true
+    const { max, perApp } = this.#budget.of(this.#capacity())
     if (max <= 0) return false
-    const inHand = this.#inHand
-      .all()
-      .map(({ claim: { emailId, fence, appId } }) => ({ emailId, fence, appId }))
+    const leases = this.#claimed.all().map(({ claim }) => leaseOf(claim))
     const claimedAtMs = performance.now()
     try {
-      const claimed = await this.#deps.store.claimDue({ max, perApp, leases: inHand })
-      this.#storeTroubleTold = false
-      const attempts = claimed.claims.map((claim) => ({
-        claim,
-        app: claimed.apps.get(claim.appId) as App,
-        claimedAtMs,
-        leasedUntilMs: claimedAtMs + leaseMs,
-      }))
-      this.#inHand.add(attempts)
-      if (claimed.suspects) this.#drain()
-      this.#mayBeMore = attempts.length > 0 || claimed.suspects || this.#inHand.mostOfOneApp() >= perApp
-      this.#startWaiting()
+      const { claims, apps, suspects, ended } = await this.#deps.store.claimDue({ max, perApp, leases })
+      this.#outcomes.noteSuccess()
+      if (ended.length > 0) this.#deps.emit({ kind: 'emails_ended', ended })
+      const leasedUntilMs = claimedAtMs + leaseMs
+      const attempts = claims.map((claim) => {
+        return { claim, app: apps.get(claim.appId) as App, claimedAtMs, leasedUntilMs }
+      })
+      this.#claimed.add(attempts)
+      if (suspects) this.#yield()
+      this.#mayBeMore = attempts.length > 0 || suspects || this.#claimed.mostOfOneApp() >= perApp
+      this.#beginWaiting()
       return attempts.length > 0
     } catch (error) {
-      this.#noteStoreFailure(error)
+      this.#outcomes.noteFailure(error)
       return false
     }
   }
 
-  // Suspects are handed out to an idle worker; a busy one makes room for them now and then.
-  #drain(): void {
+  #yield(): void {
     const now = performance.now()
-    if (now > this.#drainUntilMs + drainEveryMs) this.#drainUntilMs = now + drainMs
+    if (now < this.#mayYieldAtMs) return
+    this.#yieldUntilMs = now + yieldMs
+    this.#setMode('yielding')
   }
 
-  /** Nothing is sent while a result in hand could not be written. */
-  #mustWait = (): boolean => this.#storeFailed || this.#unstored.size > 0
+  #endYielding(): void {
+    this.#mayYieldAtMs = performance.now() + yieldEveryMs
+    this.#setMode('running')
+  }
 
-  #startWaiting(): void {
+  /** Nothing may be sent while an outcome could not be written. */
+  #maySend = (): boolean => this.#mode !== 'blocked' && this.#outcomes.kept === 0
+
+  /** Begins waiting emails while connections are free. */
+  #beginWaiting(): void {
     const capacity = this.#capacity()
-    while (this.#inHand.active < capacity && this.#inHand.storing < storingMax && !this.#mustWait()) {
-      const attempt = this.#inHand.begin(this.#perApp)
+    while (this.#claimed.sending < capacity && this.#claimed.storing < storingMax && this.#maySend()) {
+      const attempt = this.#claimed.begin(connectionsPerApp(capacity))
       if (attempt === undefined) return
       void this.#attempt(attempt)
     }
   }
 
+  /** The connection goes on to the next email while this one's outcome is being stored. */
   async #attempt(attempt: Attempt): Promise<void> {
     const begunAtMs = performance.now()
     const outcome = await deliver(this.#deps, attempt).catch((error: unknown): DeliveryOutcome => {
-      this.#deps.onTrouble('an email could not be rendered or sent: a bug', error)
-      const waitMs = 60_000
-      return { kind: 'deferred', reply: 'internal error, see the log', relay: '-', ambiguous: false, waitMs }
+      this.#deps.emit({ kind: 'bug', doing: `rendering or sending ${attempt.claim.emailId}`, error })
+      const reply = noReply('internal error, see the log')
+      return { kind: 'deferred', reply, relay: null, ambiguous: false, waitMs: internalErrorWaitMs }
     })
-    if (outcome.kind !== 'unattempted') this.#pace.note(performance.now() - begunAtMs)
-    this.#inHand.end(attempt)
-    this.#startWaiting()
-    if (this.#mayBeMore) this.#signal.ring()
-    await this.#store({ attempt, outcome })
-    this.#inHand.drop(attempt)
-    if (this.#inHand.all().length === 0) this.#drainUntilMs = Math.min(this.#drainUntilMs, performance.now())
-    this.#startWaiting()
-    // What was given back is due again.
-    if (this.#mayBeMore || this.#stopping || outcome.kind !== 'delivered') this.#signal.ring()
+    if (outcome.kind !== 'unattempted') this.#budget.noteAttempt(performance.now() - begunAtMs)
+    this.#claimed.store(attempt)
+    this.#beginWaiting()
+    if (this.#mayBeMore) this.#signal.notify()
+    await this.#outcomes.write({ attempt, outcome })
+    this.#claimed.remove(attempt)
+    if (this.#mode === 'yielding' && this.#claimed.all().length === 0) this.#endYielding()
+    this.#beginWaiting()
+    // An email that was given back or deferred may be due again.
+    if (this.#mayBeMore || this.#mode === 'stopping' || outcome.kind !== 'delivered') this.#signal.notify()
   }
 
-  async #store(result: Result): Promise<void> {
-    const { attempt, outcome } = result
-    const { claim } = attempt
-    try {
-      const recorded = await this.#deps.store.recordOutcome(claim, outcome)
-      this.#unstored.delete(result)
-      if (!recorded)
-        return this.#deps.onTrouble(
-          `the lease of ${claim.emailId} was lost, so its outcome was not recorded; or it was, and only the answer was lost`,
-        )
-      const sinceAcceptedMs = claim.ageMs + performance.now() - attempt.claimedAtMs
-      this.#deps.onOutcome({ claim, outcome, sinceAcceptedMs })
-    } catch (error) {
-      this.#unstored.add(result)
-      this.#noteStoreFailure(error)
-    }
+  async #releaseWaiting(why: string): Promise<void> {
+    const outcome: DeliveryOutcome = { kind: 'unattempted', relay: null, reply: noReply(why), waitMs: 0 }
+    await Promise.all(this.#claimed.release().map((attempt) => this.#outcomes.write({ attempt, outcome })))
   }
 
-  #noteStoreFailure(error: unknown): void {
-    if (!this.#storeTroubleTold)
-      this.#deps.onTrouble('the store cannot write: sending is held until it can', error)
-    this.#storeTroubleTold = true
-    this.#storeFailed = true
-    if (!(error instanceof StoreUnavailable))
-      this.#deps.onTrouble('the store failed unexpectedly: a bug', error)
-  }
-
-  /** Writes the results in hand; only when all are written does claiming go on. */
-  async #retryUnstored(): Promise<void> {
-    this.#storeFailed = false
-    await Promise.all([...this.#unstored].map((result) => this.#store(result)))
-    if (!this.#storeFailed) this.#startWaiting()
-  }
-
-  async #releaseWaiting(reply: string): Promise<void> {
-    const outcome: DeliveryOutcome = { kind: 'unattempted', reply, waitMs: 0 }
-    await Promise.all(this.#inHand.release().map((attempt) => this.#store({ attempt, outcome })))
-  }
-
-  async #renew(): Promise<void> {
-    const inHand = this.#inHand.all()
-    if (inHand.length === 0) return
+  async #renewLeases(): Promise<void> {
+    const attempts = this.#claimed.all()
+    if (attempts.length === 0) return
     const askedAtMs = performance.now()
     try {
-      const lost = await this.#deps.store.renewLeases(
-        inHand.map(({ claim: { emailId, fence } }) => ({ emailId, fence })),
-      )
-      for (const attempt of inHand)
-        if (!lost.includes(attempt.claim.emailId)) attempt.leasedUntilMs = askedAtMs + leaseMs
-      this.#inHand.forget(lost)
+      const lost = await this.#deps.store.renewLeases(attempts.map(({ claim }) => leaseOf(claim)))
+      for (const attempt of attempts) {
+        const isLost = lost.some((lease) => isSameLease(lease, attempt.claim))
+        attempt.leasedUntilMs = isLost ? 0 : askedAtMs + leaseMs
+      }
+      this.#claimed.removeWaiting(lost)
     } catch (error) {
-      this.#noteStoreFailure(error)
+      this.#outcomes.noteFailure(error)
     }
   }
 
   /**
-   * Claims nothing more, gives back what has not begun, lets the rest end for up to `graceMs`, and
-   * then has the relays give it up. When it resolves, every outcome that can be is on record.
+   * Gives back what has not begun, lets the rest end for up to `graceMs`, and then aborts it. When it
+   * resolves, every outcome that can be recorded is on record.
    */
   async stop(graceMs: number): Promise<void> {
-    this.#stopping = true
-    this.#signal.ring()
-    await this.#running
+    this.#setMode('stopping')
+    this.#signal.notify()
+    await this.#loop
     await this.#releaseWaiting('the worker stopped')
     await this.#untilIdle(graceMs)
     for (const relay of this.#deps.relays) relay.close()
-    await this.#untilIdle(endMs)
-    const unended = this.#inHand.active + this.#inHand.storing + this.#unstored.size
-    if (unended > 0)
-      this.#deps.onTrouble(`${unended} attempts are without a record at the end: they may be made again`)
+    await this.#untilIdle(abortMs)
+    const count = this.#unended()
+    if (count > 0) this.#deps.emit({ kind: 'attempts_unrecorded', count })
   }
+
+  #unended = (): number => this.#claimed.sending + this.#claimed.storing + this.#outcomes.kept
 
   async #untilIdle(withinMs: number): Promise<void> {
     const untilMs = performance.now() + withinMs
-    const busy = () => this.#inHand.active + this.#inHand.storing + this.#unstored.size > 0
-    while (busy() && performance.now() < untilMs) {
-      if (this.#unstored.size > 0) await this.#retryUnstored()
+    while (this.#unended() > 0 && performance.now() < untilMs) {
+      if (this.#outcomes.kept > 0) await this.#outcomes.retry()
       await this.#signal.wait(50)
     }
   }
 }
 
-/** How long the relays take for one email, of late. */
-class Pace {
-  averageMs = 1000
-
-  note(ms: number): void {
-    this.averageMs += (Math.max(ms, 0.1) - this.averageMs) / 16
-  }
-}
+const leaseOf = ({ emailId, fence, appId }: Attempt['claim']) => ({ emailId, fence, appId })

@@ -16,7 +16,12 @@ function check(
   const appSchemes = (entries.schemes ?? []).map((text) => must(parseAppScheme(text)))
   const allowedUrls = (entries.urls ?? []).map((text) => must(parseAllowedUrl(text)))
   const link = must(parseAuthLink(`${raw}?token=x`, new Set(appSchemes.map((entry) => entry.scheme))))
-  return checkLinkAllowed(link, { allowedUrls, appSchemes, allowLocalhost: entries.local ?? false })
+  const difference = checkLinkAllowed(link, {
+    allowedUrls,
+    appSchemes,
+    allowLocalhost: entries.local ?? false,
+  })
+  return difference === null ? null : `${difference.compared} ${difference.why} ${difference.flag}`
 }
 
 const cases: [string, string, { urls?: string[]; schemes?: string[]; local?: boolean }, boolean][] = [
@@ -59,6 +64,12 @@ const cases: [string, string, { urls?: string[]; schemes?: string[]; local?: boo
   [
     'an encoded backslash in a prefix',
     'https://a.test/auth/%5cadmin',
+    { urls: ['https://a.test/auth/*'] },
+    false,
+  ],
+  [
+    'an encoded backslash inside a prefix',
+    'https://a.test/auth/x%5Cy',
     { urls: ['https://a.test/auth/*'] },
     false,
   ],
@@ -111,6 +122,27 @@ test('a refusal names origin and path, never the query', () => {
   const difference = check('https://b.test/x', { urls: ['https://a.test'] })
   assert.match(difference ?? '', /https:\/\/b\.test.*\/x.*no allowed entry/)
   assert.doesNotMatch(difference ?? '', /token/)
+})
+
+for (const [what, raw, entries, expected] of [
+  ['another origin', 'https://b.test/x', { urls: ['https://a.test'] }, "--allow-url 'https://b.test'"],
+  ['another path', 'https://a.test/x/y', { urls: ['https://a.test/z'] }, "--allow-url 'https://a.test/x/y'"],
+  ['another scheme', 'acme://b/x', { schemes: ['acme://a'] }, "--app-scheme 'acme://b'"],
+  ['another path of a scheme', 'acme:x', { schemes: ['acme:y'] }, "--app-scheme 'acme:x'"],
+  ['localhost', 'http://localhost:3000/x', {}, '--allow-localhost'],
+] as [string, string, Parameters<typeof check>[1], string][]) {
+  test(`a refusal for ${what} names the flag that would allow it`, () => {
+    assert.ok(check(raw, entries)?.endsWith(expected), check(raw, entries) ?? 'allowed')
+  })
+}
+
+test('a refusal shortens path segments that may hold a token', () => {
+  const long = 'a'.repeat(21)
+  const entries = { urls: ['https://a.test/z'] }
+  const difference = check(`https://a.test/reset/${long}/${'b'.repeat(20)}`, entries) ?? ''
+  assert.match(difference, /path \/reset\/…\/b{20}: /)
+  assert.ok(!difference.includes(long))
+  assert.ok(difference.endsWith('--allow-url'))
 })
 
 for (const entry of [

@@ -1,5 +1,5 @@
 /**
- * The allow-list of an app (spec 2.3 rule 3): which well-formed links it may send. Entries are
+ * The allow-list of an app (spec 2.3 rule 3): the well-formed links that it may send. Entries are
  * structured and matched part by part, never by `startsWith` or a pattern over the whole text.
  *
  *   web entry = scheme "://" host [":" port] ["/" / path / prefix "/*"]     no query, no fragment
@@ -13,12 +13,13 @@ import { parse as parseDomain } from 'tldts'
 import { type Parsed, parsed, refused } from '../parsed.ts'
 import type { AuthLink } from '../request/auth-link.ts'
 
-/** One entry. `text` is how it was written, in its normal form; null parts match anything. */
+/** One entry. `text` is its normal form; null parts match anything. */
 export type AllowedUrl = {
   readonly text: string
   readonly scheme: string
   readonly authority: string | null
-  readonly oneMoreLabel: boolean
+  /** The entry begins with `*.`: the link's host has exactly one label before `authority`. */
+  readonly wildcard: boolean
   readonly path: string | null
   readonly prefix: boolean
 }
@@ -30,18 +31,22 @@ const standardSchemes = new Set(
 )
 const localHosts = new Set(['localhost', '127.0.0.1'])
 
+/** Characters and sequences that a server may fold into another path: no prefix entry holds or matches them. */
+const foldable = /%2e|%2f|%5c|\/\//i
+
+const webEntryShape = /^(https?):\/\/(\*\.)?([^/?#*\\@\s]+)(\/[^?#*\\\s]*)?(\*)?$/i
+
 /** Reads an entry of `allowedUrls`. */
 export function parseAllowedUrl(text: string): Parsed<AllowedUrl> {
   const refuse = (code: string, message: string) =>
     refused({ field: 'allowedUrls', code, message: `"${text}": ${message}` })
-  const match = /^(https?):\/\/(\*\.)?([^/?#*\\@\s]+)(\/[^?#*\\\s]*)?(\*)?$/i.exec(text)
+  const match = webEntryShape.exec(text)
   if (match === null) {
-    return refuse(
-      'malformed_entry',
-      'write scheme, host and perhaps a path, as in https://app.example.com/auth/*.',
-    )
+    const message = 'write scheme, host and optionally a path, as in https://app.example.com/auth/*.'
+    return refuse('malformed_entry', message)
   }
-  const [, scheme = '', wildcard, rawHost = '', path = '', star] = match
+  const [, scheme = '', star = '', rawHost = '', path = '', prefixStar = ''] = match
+  const [wildcard, prefix] = [star !== '', prefixStar !== '']
   const url = URL.parse(`${scheme}://${rawHost}${path}`)
   if (url === null || url.host !== withoutDefaultPort(scheme, rawHost) || /^\.|\.\.|\.$/.test(url.hostname)) {
     return refuse('malformed_host', 'the host is not a plain host name with an optional port.')
@@ -49,28 +54,19 @@ export function parseAllowedUrl(text: string): Parsed<AllowedUrl> {
   if (url.protocol === 'http:' && !localHosts.has(url.hostname)) {
     return refuse('insecure_scheme', 'http is for localhost and 127.0.0.1 only; use https.')
   }
-  if (star !== undefined && !path.endsWith('/')) {
-    return refuse('malformed_path', 'a prefix ends in /*, on a segment boundary.')
+  const pathFault = checkPath(path, { prefix, normal: url.pathname })
+  if (pathFault !== null) return refuse('malformed_path', pathFault)
+  if (wildcard && !mayTakeWildcard(url.hostname)) {
+    const message = 'a wildcard must stand below a domain of your own, not on a public suffix.'
+    return refuse('wildcard_too_wide', message)
   }
-  if (url.pathname !== (path || '/') || /%2e|%2f|%5c|\/\//i.test(path)) {
-    return refuse(
-      'malformed_path',
-      'write the path plainly, without dot segments, double slashes or encoded ones.',
-    )
-  }
-  if (wildcard !== undefined && !mayTakeWildcard(url.hostname)) {
-    return refuse(
-      'wildcard_too_wide',
-      'a wildcard must stand below a domain of your own, not on a public suffix.',
-    )
-  }
-  return parsed(
-    webEntry(url, {
-      path: path === '/' && star === undefined ? '' : path,
-      wildcard: wildcard !== undefined,
-      prefix: star !== undefined,
-    }),
-  )
+  return parsed(webEntry(url, { path: path === '/' && !prefix ? '' : path, wildcard, prefix }))
+}
+
+function checkPath(path: string, { prefix, normal }: { prefix: boolean; normal: string }): string | null {
+  if (prefix && !path.endsWith('/')) return 'a prefix ends in /*, on a segment boundary.'
+  if (normal === (path || '/') && !foldable.test(path)) return null
+  return 'write the path plainly, without dot segments, double slashes or encoded ones.'
 }
 
 function webEntry(url: URL, parts: { path: string; wildcard: boolean; prefix: boolean }): AllowedUrl {
@@ -79,7 +75,7 @@ function webEntry(url: URL, parts: { path: string; wildcard: boolean; prefix: bo
     text: `${url.protocol}//${parts.wildcard ? '*.' : ''}${url.host}${parts.path}${parts.prefix ? '*' : ''}`,
     scheme: url.protocol.slice(0, -1),
     authority: url.host,
-    oneMoreLabel: parts.wildcard,
+    wildcard: parts.wildcard,
     path: everyPath ? null : parts.path,
     prefix: parts.prefix,
   }
@@ -88,7 +84,7 @@ function webEntry(url: URL, parts: { path: string; wildcard: boolean; prefix: bo
 const withoutDefaultPort = (scheme: string, host: string): string =>
   host.toLowerCase().replace(scheme.toLowerCase() === 'https' ? /:443$/ : /:80$/, '')
 
-// `*.vercel.app` would allow every customer of a host: the private section counts too.
+// `*.vercel.app` would allow every customer of a hosting service: the list's private section counts too.
 function mayTakeWildcard(hostname: string): boolean {
   const domain = parseDomain(hostname, { allowPrivateDomains: true })
   return (
@@ -112,38 +108,62 @@ export function parseAppScheme(text: string): Parsed<AllowedUrl> {
     text: alone ? scheme : `${scheme}:${authority === undefined ? '' : `//${authority}`}${path}`,
     scheme,
     authority: alone ? null : (authority ?? ''),
-    oneMoreLabel: false,
+    wildcard: false,
     path: path === '' || path === '/' || path === '/*' ? null : prefix ? path.slice(0, -1) : path,
     prefix,
   })
 }
 
-/** What an app allows, as `checkLinkAllowed` needs it. */
+/** The allow-list, as `checkLinkAllowed` needs it. */
 export type LinkPolicy = {
   readonly allowedUrls: readonly AllowedUrl[]
   readonly appSchemes: readonly AllowedUrl[]
   readonly allowLocalhost: boolean
 }
 
-/** Spec 2.3 rule 3. Null where the link is allowed; otherwise what was compared and what differed. */
-export function checkLinkAllowed(link: AuthLink, policy: LinkPolicy): string | null {
+/**
+ * Why a link is not allowed. `flag` is the option of `postern app update` that would allow it.
+ * Long path segments are shortened in all three: some libraries put the token into the path.
+ */
+export type LinkDifference = { readonly compared: string; readonly why: string; readonly flag: string }
+
+/** Spec 2.3 rule 3. Null where the link is allowed. */
+export function checkLinkAllowed(link: AuthLink, policy: LinkPolicy): LinkDifference | null {
   const entries = link.kind === 'web' ? policy.allowedUrls : policy.appSchemes
   const sameOrigin = entries.filter((entry) => matchesOrigin(entry, link))
   if (sameOrigin.some((entry) => matchesPath(entry, link))) return null
   const local = link.kind === 'web' && localHosts.has((link.authority ?? '').replace(/:\d+$/, ''))
   if (local && policy.allowLocalhost) return null
   const origin = link.authority === null ? `${link.scheme}:` : `${link.scheme}://${link.authority}`
-  const place = `Compared ${origin} and the path ${link.path || '(none)'}: `
-  if (sameOrigin.length > 0) return `${place}the app allows this origin, but not this path.`
-  if (local) return `${place}the app allows no links to this machine; set allowLocalhost for development.`
-  return `${place}no allowed entry has this scheme, host and port.`
+  const path = shortenSegments(link.path)
+  const compared = `Compared ${origin} and the path ${path || '(none)'}:`
+  if (sameOrigin.length > 0) {
+    const flag = path === link.path ? `${flagFor(link)} '${origin}${path}'` : flagFor(link)
+    return { compared, why: 'the app allows this origin, but not this path.', flag }
+  }
+  if (local) return { compared, why: 'the app allows no links to localhost.', flag: '--allow-localhost' }
+  return {
+    compared,
+    why: 'no allowed entry has this scheme, host and port.',
+    flag: `${flagFor(link)} '${link.kind === 'web' ? origin : origin.replace(/:$/, '')}'`,
+  }
 }
+
+const flagFor = (link: AuthLink): string => (link.kind === 'web' ? '--allow-url' : '--app-scheme')
+
+const segmentMax = 20
+
+const shortenSegments = (path: string): string =>
+  path
+    .split('/')
+    .map((segment) => (segment.length > segmentMax ? '…' : segment))
+    .join('/')
 
 function matchesOrigin(entry: AllowedUrl, link: AuthLink): boolean {
   if (entry.scheme !== link.scheme) return false
   if (entry.authority === null) return true
-  if (!entry.oneMoreLabel) return entry.authority === (link.authority ?? '')
   const authority = link.authority ?? ''
+  if (!entry.wildcard) return entry.authority === authority
   const dot = authority.indexOf('.')
   return dot > 0 && authority.slice(dot + 1) === entry.authority
 }
@@ -151,7 +171,7 @@ function matchesOrigin(entry: AllowedUrl, link: AuthLink): boolean {
 function matchesPath(entry: AllowedUrl, link: AuthLink): boolean {
   if (entry.path === null) return true
   if (!entry.prefix) return entry.path === link.path
-  // What a server may fold back into another path never matches a prefix.
-  if (/%2e|%2f|%5c|\/\/|(?:^|\/)\.{1,2}(?:\/|$)/i.test(link.rawPath)) return false
+  // Judged as it was written: a resolved path no longer shows its dot segments.
+  if (foldable.test(link.rawPath) || /(?:^|\/)\.{1,2}(?:\/|$)/.test(link.rawPath)) return false
   return link.path.startsWith(entry.path) // entry.path ends in "/": a segment boundary
 }

@@ -1,7 +1,7 @@
 /**
- * Delivery keys: `pst_`, 43 base62 characters of CSPRNG output, 6 base62 characters of CRC32 over
- * all that stands before them. The checksum lets junk be refused without a look-up and secret
- * scanners match; it protects nothing. Only the SHA-256 of a key is ever stored.
+ * Delivery keys: `pst_`, 43 base62 characters of CSPRNG output, and 6 base62 characters of CRC32
+ * over everything before them. The checksum lets a mistyped key be refused without a look-up, and
+ * lets secret scanners match it; it is no protection. Only the SHA-256 of a key is stored.
  */
 import { hash, randomBytes } from 'node:crypto'
 import { crc32 } from 'node:zlib'
@@ -13,7 +13,7 @@ export type KeyHash = string & { readonly [brand]: 'KeyHash' }
 const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 const shape = /^pst_[0-9A-Za-z]{49}$/
 
-/** A new key (256 random bits), in clear: show it once, keep its hash. */
+/** A new key (256 random bits) in clear text. Show it once and keep its hash. */
 export function newDeliveryKey(random: (bytes: number) => Buffer = randomBytes): string {
   const secret = base62(BigInt(`0x${random(32).toString('hex')}`), 43)
   return `pst_${secret}${checksum(`pst_${secret}`)}`

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { AppId } from '../id.ts'
 import { parseAuthLink } from '../request/auth-link.ts'
-import { type AppSettings, appPolicy, defaultSettings, parseAppSettings } from './app.ts'
+import { appPolicy } from './app-policy.ts'
 import { chooseHostedLink, type HostedLinkMode } from './hosted-link.ts'
+import { type AppSettings, defaultSettings, parseAppSettings } from './settings.ts'
 
 const settings: AppSettings = {
   ...defaultSettings,
@@ -18,7 +20,7 @@ const app = 'acme://auth/magic?token=a%26b'
 type Change = Partial<AppSettings> & { slug?: string; baseUrl?: string | null }
 
 function choose(raw: string, { slug = 'acme', baseUrl = base, ...change }: Change = {}) {
-  const policy = appPolicy({ slug, settings: { ...settings, ...change } })
+  const policy = appPolicy({ id: 'app_x' as AppId, version: 1, slug, settings: { ...settings, ...change } })
   const link = parseAuthLink(raw, policy.schemes)
   assert.ok(link.ok)
   const choice = chooseHostedLink({ link: link.value, type: 'magic_link', policy, baseUrl })
@@ -43,7 +45,6 @@ const table: [HostedLinkMode, string, Change, string][] = [
   ['always', web, { baseUrl: null }, 'base_url_missing'],
   ['always', web, { baseUrl: 'http://links.acme.test' }, 'base_url_insecure'],
   ['always', web, { baseUrl: 'http://127.0.0.1:4021' }, web],
-  ['always', web, { slug: '' }, 'slug_missing'],
   ['always', web, { linkDestinations: { magic_link: 'https://gone.acme.test/x' } }, 'destination_invalid'],
   ['always', web, { linkDestinations: { magic_link: 'other://x' } }, 'destination_invalid'],
   ['always', web, { linkDestinations: { magic_link: 'https://app.acme.test/x?y=z' } }, 'destination_invalid'],
@@ -52,8 +53,8 @@ const table: [HostedLinkMode, string, Change, string][] = [
   [
     'always',
     web,
-    { baseUrl: null, slug: '', linkDestinations: { magic_link: 'x' } },
-    'base_url_missing slug_missing destination_invalid',
+    { baseUrl: null, linkDestinations: { magic_link: 'x' } },
+    'base_url_missing destination_invalid',
   ],
 ]
 
@@ -75,7 +76,7 @@ test('settings are validated when they are set', () => {
   assert.deepEqual(faults({ linkDestinations: { magic_link: 'acme://x?y' } }), [
     'linkDestinations.magic_link destination_invalid',
   ])
-  const unknownType = Object.fromEntries([['nonsense', 'acme://x']]) // what the command line can be given
+  const unknownType = Object.fromEntries([['nonsense', 'acme://x']]) // the command line can pass any type
   assert.deepEqual(faults({ linkDestinations: unknownType }), [
     'linkDestinations.nonsense destination_invalid',
   ])

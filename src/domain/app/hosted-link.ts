@@ -1,7 +1,7 @@
 /**
- * Whether an email gets a hosted link, and what it opens. A hosted link is
- * for destinations that mail clients strip (app schemes) or scanners burn; what the allow-list
- * judges is always the link of the request, and a destination of the app's own is judged again.
+ * Whether an email carries a hosted link, and what that link opens. Hosted links serve destinations
+ * that mail clients strip (app schemes) or that link scanners open. The allow-list always checks
+ * the link of the request; a destination set by the app is checked as well.
  */
 
 import { type AuthLink, parseAuthLink } from '../request/auth-link.ts'
@@ -12,7 +12,7 @@ import { checkLinkAllowed, type LinkPolicy } from './allowed-url.ts'
 export const hostedLinkModes = ['auto', 'off', 'app-schemes', 'always'] as const
 export type HostedLinkMode = (typeof hostedLinkModes)[number]
 
-/** The settings of an app that say so. A destination has neither query nor fragment. */
+/** The app settings that control hosted links. A destination has neither query nor fragment. */
 export type HostedLinkSettings = {
   readonly hostedLinks: HostedLinkMode
   readonly linkDestinations: Readonly<Partial<Record<EmailType, string>>>
@@ -21,7 +21,7 @@ export type HostedLinkSettings = {
 export type HostedLinkPolicy = LinkPolicy &
   HostedLinkSettings & { readonly schemes: ReadonlySet<string>; readonly slug: string }
 
-/** `direct`: the email carries the request's link. `hosted`: it carries one to our page, which opens `destination`. */
+/** `direct`: the email carries the request's link. `hosted`: it carries a link to our page, which opens `destination`. */
 export type HostedLinkChoice =
   | { readonly kind: 'direct' }
   | { readonly kind: 'hosted'; readonly destination: AuthLink }
@@ -29,7 +29,7 @@ export type HostedLinkChoice =
 
 type Question = { link: AuthLink; type: EmailType; policy: HostedLinkPolicy; baseUrl: string | null }
 
-/** Pure: the same for every email of these settings but for its link. */
+/** Pure. Depends only on the settings, the email type and the link. */
 export function chooseHostedLink({ link, type, policy, baseUrl }: Question): HostedLinkChoice {
   const { hostedLinks } = policy
   if (hostedLinks === 'off') return { kind: 'direct' }
@@ -38,15 +38,10 @@ export function chooseHostedLink({ link, type, policy, baseUrl }: Question): Hos
   const toApp = set === undefined ? link.kind === 'app' : !/^https?:/i.test(set)
   const wanted = hostedLinks === 'always' || toApp
   if (!wanted || (hostedLinks === 'auto' && baseUrl === null)) return { kind: 'direct' }
-  const issues = [
-    ...checkBaseUrl(baseUrl),
-    ...(policy.slug === ''
-      ? [issue('slug_missing', 'The app has no slug, which hosted links need; create it anew with one.')]
-      : []),
-    ...(typeof destination === 'string'
-      ? [issue('destination_invalid', `linkDestinations.${type}: ${destination}`)]
-      : []),
-  ]
+  const issues = checkBaseUrl(baseUrl)
+  if (typeof destination === 'string') {
+    issues.push(issue('destination_invalid', `linkDestinations.${type}: ${destination}`))
+  }
   if (issues.length > 0 || typeof destination === 'string') return { kind: 'misconfigured', issues }
   return { kind: 'hosted', destination }
 }
@@ -60,16 +55,12 @@ export const isLinksBaseUrl = (text: string): boolean =>
 
 function checkBaseUrl(baseUrl: string | null): Issue[] {
   if (baseUrl === null) {
-    return [
-      issue(
-        'base_url_missing',
-        'The service has no POSTERN_LINKS_BASE_URL; set it, or the app’s hostedLinks to auto or off.',
-      ),
-    ]
+    const message =
+      'The service has no POSTERN_LINKS_BASE_URL; set it, or the app’s hostedLinks to auto or off.'
+    return [issue('base_url_missing', message)]
   }
-  return isLinksBaseUrl(baseUrl)
-    ? []
-    : [issue('base_url_insecure', 'POSTERN_LINKS_BASE_URL must begin with https://.')]
+  if (isLinksBaseUrl(baseUrl)) return []
+  return [issue('base_url_insecure', 'POSTERN_LINKS_BASE_URL must begin with https://.')]
 }
 
 /** The app's own destination with the request's token as its only parameter, or what is wrong with it. */
@@ -81,7 +72,7 @@ function readDestination(set: string, link: AuthLink, policy: HostedLinkPolicy):
   return parsed.ok ? parsed.value : (parsed.issues[0]?.message ?? 'it is not a link')
 }
 
-/** What is wrong with a destination, or null. Also asked when it is set. */
+/** What is wrong with a destination, or null. Also checked when the destination is set. */
 export function checkDestination(
   set: string,
   policy: LinkPolicy & { schemes: ReadonlySet<string> },
@@ -89,5 +80,6 @@ export function checkDestination(
   if (/[?#]/.test(set)) return 'a destination has no query and no fragment; the token is added to it.'
   const parsed = parseAuthLink(`${set}?token=x`, policy.schemes)
   if (!parsed.ok) return parsed.issues[0]?.message ?? 'it is not a link.'
-  return checkLinkAllowed(parsed.value, policy)
+  const difference = checkLinkAllowed(parsed.value, policy)
+  return difference === null ? null : `${difference.compared} ${difference.why}`
 }

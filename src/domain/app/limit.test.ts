@@ -8,15 +8,15 @@ const sixMinutesUs = 360_000_000
 const t0 = 1_795_200_000_000_000
 
 test('the burst is the whole limit, then one per interval', () => {
-  let tat = 0
+  let arrival = 0
   for (let i = 0; i < 10; i++) {
-    const charge = chargeLimit(tenAnHour, tat, t0)
+    const charge = chargeLimit(tenAnHour, arrival, t0)
     assert.ok(charge.ok)
-    tat = charge.tatUs
+    arrival = charge.arrivalUs
   }
-  assert.deepEqual(chargeLimit(tenAnHour, tat, t0), { ok: false, retryAfterUs: sixMinutesUs })
-  assert.equal(chargeLimit(tenAnHour, tat, t0 + sixMinutesUs - 1).ok, false)
-  assert.equal(chargeLimit(tenAnHour, tat, t0 + sixMinutesUs).ok, true)
+  assert.deepEqual(chargeLimit(tenAnHour, arrival, t0), { ok: false, retryAfterUs: sixMinutesUs })
+  assert.equal(chargeLimit(tenAnHour, arrival, t0 + sixMinutesUs - 1).ok, false)
+  assert.equal(chargeLimit(tenAnHour, arrival, t0 + sixMinutesUs).ok, true)
 })
 
 test('coming back when told to is enough, and a microsecond earlier is not', () => {
@@ -27,11 +27,11 @@ test('coming back when told to is enough, and a microsecond earlier is not', () 
   fc.assert(
     fc.property(limits, fc.nat(), (limit, ahead) => {
       const burstUs = Math.ceil(limit.windowUs / limit.quota) * limit.quota
-      const tatUs = t0 + (ahead % burstUs)
-      const charge = chargeLimit(limit, tatUs, t0)
+      const arrivalUs = t0 + (ahead % burstUs)
+      const charge = chargeLimit(limit, arrivalUs, t0)
       if (charge.ok) return
-      assert.equal(chargeLimit(limit, tatUs, t0 + charge.retryAfterUs).ok, true)
-      assert.equal(chargeLimit(limit, tatUs, t0 + charge.retryAfterUs - 1).ok, false)
+      assert.equal(chargeLimit(limit, arrivalUs, t0 + charge.retryAfterUs).ok, true)
+      assert.equal(chargeLimit(limit, arrivalUs, t0 + charge.retryAfterUs - 1).ok, false)
     }),
   )
 })
@@ -40,13 +40,13 @@ test('never more than quota plus what the elapsed time allows', () => {
   const gaps = fc.array(fc.integer({ min: 0, max: 600_000_000 }), { maxLength: 200 })
   fc.assert(
     fc.property(gaps, (waits) => {
-      let [tat, now, passed] = [0, t0, 0]
+      let [arrival, now, passed] = [0, t0, 0]
       for (const wait of waits) {
         now += wait
-        const charge = chargeLimit(tenAnHour, tat, now)
+        const charge = chargeLimit(tenAnHour, arrival, now)
         if (!charge.ok) continue
         passed += 1
-        tat = charge.tatUs
+        arrival = charge.arrivalUs
       }
       assert.ok(passed <= 10 + (now - t0) / sixMinutesUs)
     }),
@@ -55,27 +55,27 @@ test('never more than quota plus what the elapsed time allows', () => {
 
 test('row 18: a clock stepped back, by however much, locks for two windows at most', () => {
   for (const backUs of [1, 60_000_000, tenAnHour.windowUs, tenAnHour.windowUs + 1, 86_400_000_000]) {
-    let tat = 0
+    let arrival = 0
     for (let i = 0; i < 10; i++) {
-      const charge = chargeLimit(tenAnHour, tat, t0)
-      if (charge.ok) tat = charge.tatUs
+      const charge = chargeLimit(tenAnHour, arrival, t0)
+      if (charge.ok) arrival = charge.arrivalUs
     }
     const earlier = t0 - backUs
-    const charge = chargeLimit(tenAnHour, tat, earlier)
+    const charge = chargeLimit(tenAnHour, arrival, earlier)
     const waitUs = charge.ok ? 0 : charge.retryAfterUs
     assert.ok(waitUs <= 2 * tenAnHour.windowUs)
-    assert.ok(chargeLimit(tenAnHour, tat, earlier + waitUs).ok, 'coming back when told to is enough')
+    assert.ok(chargeLimit(tenAnHour, arrival, earlier + waitUs).ok, 'coming back when told to is enough')
     if (backUs < tenAnHour.windowUs) assert.ok(!charge.ok, 'a small step opens no full bucket')
   }
 })
 
 test('a clock stepped forward grants one burst at most', () => {
-  let [tat, passed] = [0, 0]
+  let [arrival, passed] = [0, 0]
   for (let i = 0; i < 40; i++) {
-    const charge = chargeLimit(tenAnHour, tat, i < 20 ? t0 : t0 + 86_400_000_000)
+    const charge = chargeLimit(tenAnHour, arrival, i < 20 ? t0 : t0 + 86_400_000_000)
     if (!charge.ok) continue
     passed += 1
-    tat = charge.tatUs
+    arrival = charge.arrivalUs
   }
   assert.equal(passed, 20)
 })

@@ -1,34 +1,59 @@
 /**
- * Rate limits by GCRA (the generic cell rate algorithm): one number per bucket, the theoretical
- * arrival time. The burst is the whole limit, so "10 an hour" is ten at once and then one per six
- * minutes; within some windows nearly twice the limit can pass. Times are integer microseconds on
- * the store's clock. A refusal moves nothing.
+ * Rate limits by GCRA (the generic cell rate algorithm). A bucket is one number, the theoretical
+ * arrival time of its next request. The burst is the whole limit, so "10 an hour" is ten at once and
+ * then one per six minutes; within one window nearly twice the limit can pass. Times are integer
+ * microseconds on the store's clock. A refusal changes no bucket.
  */
+import { describeDuration } from '../duration.ts'
 
 /** At most `quota` per `windowUs`. */
 export type Limit = { readonly quota: number; readonly windowUs: number }
 
 export type Charge =
-  | { readonly ok: true; readonly tatUs: number }
+  | { readonly ok: true; readonly arrivalUs: number }
   | { readonly ok: false; readonly retryAfterUs: number }
 
 /**
- * One arrival at `nowUs` in a bucket whose stored arrival time is `tatUs` (0 for a new bucket). A
- * charge stores at most one window ahead. What lies further ahead is from before the clock stepped
- * back: up to a window more it is kept, so that a small step opens no full bucket; beyond that it
- * counts for nothing, so that no step locks anybody out for longer than two windows.
+ * Charges one request at `nowUs` to a bucket whose stored arrival time is `arrivalUs` (0 for a new
+ * bucket). A charge stores at most one window ahead. A stored time more than one window ahead can
+ * only come from a clock that was set back: up to two windows ahead it counts (a small step must not
+ * refill a bucket), beyond that it is ignored (a large step must not lock anyone out).
  */
-export function chargeLimit(limit: Limit, tatUs: number, nowUs: number): Charge {
+export function chargeLimit(limit: Limit, arrivalUs: number, nowUs: number): Charge {
   const intervalUs = Math.ceil(limit.windowUs / limit.quota)
   const burstUs = intervalUs * limit.quota
-  const tat = tatUs > nowUs + 2 * burstUs ? nowUs : Math.max(tatUs, nowUs)
-  const next = tat + intervalUs
+  const arrival = arrivalUs > nowUs + 2 * burstUs ? nowUs : Math.max(arrivalUs, nowUs)
+  const next = arrival + intervalUs
   const allowAtUs = next - burstUs
-  return allowAtUs > nowUs ? { ok: false, retryAfterUs: allowAtUs - nowUs } : { ok: true, tatUs: next }
+  return allowAtUs > nowUs ? { ok: false, retryAfterUs: allowAtUs - nowUs } : { ok: true, arrivalUs: next }
 }
 
-const minuteUs = 60_000_000
-const hourUs = 60 * minuteUs
+export const keyWindowS = 60
+export const recipientWindowS = 3600
+export const dailyWindowS = 86_400
+
+/** The refusals for a limit: the policy's name in `RateLimit` headers, its window, and the flag that sets it. */
+export const limitRefusals = {
+  key_rate_limited: { policy: 'key', windowS: keyWindowS, flag: '--key-per-minute' },
+  recipient_rate_limited: { policy: 'recipient', windowS: recipientWindowS, flag: '--recipient-per-hour' },
+  daily_limit_reached: { policy: 'daily', windowS: dailyWindowS, flag: '--daily' },
+} as const
+
+export type LimitRefusal = keyof typeof limitRefusals
+
+/** The limit that was reached: its policy (`quota` per `windowS` seconds), and the wait until it allows more. */
+export type LimitHit = { readonly quota: number; readonly windowS: number; readonly retryAfterMs: number }
+
+/** The public text for a limit: which one it is, how long to wait, and how an operator changes it. */
+export function explainLimit(refusal: LimitRefusal, { quota, retryAfterMs }: LimitHit): string {
+  const wait = describeDuration(retryAfterMs, 'ceil')
+  const rules: Record<LimitRefusal, string> = {
+    key_rate_limited: `Too many requests with this delivery key: at most ${quota} a minute.`,
+    recipient_rate_limited: `Too many emails to this recipient: at most ${quota} an hour.`,
+    daily_limit_reached: `This app has sent all of its ${quota} emails of today (UTC).`,
+  }
+  return `${rules[refusal]} Try again in ${wait}, or raise the limit with ${limitRefusals[refusal].flag}.`
+}
 
 /** The limits of an app, as its settings hold them. */
 export type AppLimits = {
@@ -39,15 +64,18 @@ export type AppLimits = {
 
 export const defaultLimits: AppLimits = { keyPerMinute: 600, recipientPerHour: 10, daily: 10_000 }
 
-/** The folded mailbox's bucket: wide enough for test suites that use `a+1@`, `a+2@`. */
-const mailboxFactor = 5
+/** A mailbox's bucket holds this many recipients' limits: test suites use `a+1@`, `a+2@`. */
+export const mailboxFactor = 5
 
-export const keyLimit = (limits: AppLimits): Limit => ({ quota: limits.keyPerMinute, windowUs: minuteUs })
+export const keyLimit = (limits: AppLimits): Limit => ({
+  quota: limits.keyPerMinute,
+  windowUs: keyWindowS * 1e6,
+})
 export const recipientLimit = (limits: AppLimits): Limit => ({
   quota: limits.recipientPerHour,
-  windowUs: hourUs,
+  windowUs: recipientWindowS * 1e6,
 })
 export const mailboxLimit = (limits: AppLimits): Limit => ({
   quota: limits.recipientPerHour * mailboxFactor,
-  windowUs: hourUs,
+  windowUs: recipientWindowS * 1e6,
 })

@@ -1,64 +1,41 @@
-/**
- * The life of one email (docs/delivery-states.md draws it), and what an attempt can come to.
- * `delivered` means that the next hop accepted it: 250 after DATA. What happens behind the relay
- * is not known here.
- */
-import type { EmailAddress } from '../request/email-address.ts'
-
-/** What is sealed at rest and wiped when the email is finished. */
-export type EmailContent = {
-  readonly to: EmailAddress
-  readonly url: string
-  readonly organisationName?: string
-  readonly inviterName?: string
-  /** `url` leads to our page: the email says which host that is. */
-  readonly hosted?: true
-  /** The right side of the Message-ID, fixed when the email is accepted. */
-  readonly messageIdDomain: string
-}
-
-export const emailStates = [
-  'queued',
-  'sending',
-  'deferred',
-  'delivered',
-  'failed',
-  'expired',
-  'cancelled',
-] as const
-export type EmailState = (typeof emailStates)[number]
-export type FinalState = 'delivered' | 'failed' | 'expired' | 'cancelled'
-
-/** Why an email failed for good. */
-type FailureReason = 'refused_by_relay' | 'retries_exhausted' | 'workers_lost' | 'unreadable'
+/** The outcome of one delivery attempt, and the line that it leaves in the email's record. */
+import type { SmtpReply } from './smtp-reply.ts'
+import type { FailureReason } from './states.ts'
 
 /**
- * What one attempt came to. `deferred` counts the attempt, `unattempted` gives it back (the relay as
- * a whole was unavailable, or the worker is stopping), with the time to wait before the next one.
+ * `deferred` counts the attempt. `unattempted` does not: no relay was available, or the worker is
+ * stopping. Both say how long to wait before the next attempt. `relay` is `host:port`, null where
+ * no relay was involved.
  */
 export type DeliveryOutcome =
-  | { readonly kind: 'delivered'; readonly reply: string; readonly relay: string }
+  | { readonly kind: 'delivered'; readonly reply: SmtpReply; readonly relay: string }
   | {
       readonly kind: 'deferred'
-      readonly reply: string
-      readonly relay: string
+      readonly reply: SmtpReply
+      readonly relay: string | null
+      /** The connection was lost after the final dot: the relay may have taken the message. */
       readonly ambiguous: boolean
       readonly waitMs: number
     }
   | {
       readonly kind: 'failed'
-      readonly reply: string
-      readonly relay: string
+      readonly reply: SmtpReply
+      readonly relay: string | null
       readonly reason: FailureReason
     }
   | { readonly kind: 'expired' }
-  | { readonly kind: 'unattempted'; readonly reply: string; readonly waitMs: number }
+  | {
+      readonly kind: 'unattempted'
+      readonly reply: SmtpReply
+      readonly relay: string | null
+      readonly waitMs: number
+    }
 
-/** One line of an email's record: when, through which relay, with which reply. */
+/** One line of an email's record. `lost`: the worker's lease lapsed before it recorded an outcome. */
 export type AttemptRecord = {
   readonly at: number
   readonly outcome: DeliveryOutcome['kind'] | 'lost'
   readonly relay?: string
-  readonly reply?: string
+  readonly reply?: SmtpReply
   readonly ambiguous?: boolean
 }

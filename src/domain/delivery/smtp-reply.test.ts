@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { classifyFailure, parseReply, redactReply, type SmtpStage } from './smtp-reply.ts'
+import { causeOf, classifyFailure, noReply, parseReply, type SmtpStage } from './smtp-reply.ts'
 
-const verdict = (stage: SmtpStage, reply: string | null) => {
-  const { class: kind, scope, slowDown, ambiguous } = classifyFailure({ stage, reply, fault: 'x' })
-  return [kind, scope, slowDown ? 'slow' : '', ambiguous ? 'ambiguous' : ''].filter(Boolean).join(' ')
+const classOf = (stage: SmtpStage, text: string | null, errorCode: string | null = null) => {
+  const reply = text === null ? noReply('socket closed') : parseReply(text)
+  const { permanent, scope, lasting, slowDown, ambiguous } = classifyFailure({ stage, reply, errorCode })
+  const flags = [lasting && 'lasting', slowDown && 'slow', ambiguous && 'ambiguous']
+  return [permanent ? 'permanent' : 'transient', scope, ...flags].filter(Boolean).join(' ')
 }
 
 const cases: [SmtpStage, string | null, string][] = [
@@ -18,11 +20,18 @@ const cases: [SmtpStage, string | null, string][] = [
   ['final-dot', '452 4.5.3 too many', 'transient message slow'],
   ['envelope', '421 4.3.2 closing', 'transient message slow'],
   ['connect', '421 too many connections', 'transient relay slow'],
-  ['connect', '554 no service', 'transient relay'],
+  ['connect', '454 4.7.0 TLS not available', 'transient relay slow'],
+  ['connect', '499 odd', 'transient relay'],
+  ['connect', '500 odd', 'transient relay lasting'],
+  ['connect', '599 odd', 'transient relay lasting'],
+  ['connect', '600 odd', 'transient relay'],
+  ['connect', '503 odd', 'transient relay'],
+  ['connect', '554 no service', 'transient relay lasting'],
   ['envelope', '503 5.5.1 bad sequence', 'transient message'],
-  ['envelope', '530 5.7.0 authenticate first', 'transient relay'],
-  ['connect', '535 5.7.8 bad credentials', 'transient relay'],
-  ['envelope', '534 5.7.9 mechanism', 'transient relay'],
+  ['envelope', '530 5.7.0 authenticate first', 'transient relay lasting'],
+  ['connect', '535 5.7.8 bad credentials', 'transient relay lasting'],
+  ['envelope', '534 5.7.9 mechanism', 'transient relay lasting'],
+  ['data', '538 5.7.11 encryption', 'transient relay lasting'],
   ['connect', null, 'transient relay'],
   ['envelope', null, 'transient message'],
   ['data', null, 'transient message'],
@@ -33,20 +42,61 @@ const cases: [SmtpStage, string | null, string][] = [
 ]
 
 for (const [stage, reply, expected] of cases) {
-  test(`${reply ?? 'no answer'} (${stage}): ${expected}`, () => assert.equal(verdict(stage, reply), expected))
+  test(`${reply ?? 'no answer'} (${stage}): ${expected}`, () => assert.equal(classOf(stage, reply), expected))
 }
 
+test('without a reply, a fault of TLS or login is lasting only while connecting', () => {
+  for (const errorCode of ['ETLS', 'EAUTH']) {
+    assert.equal(classOf('connect', null, errorCode), 'transient relay lasting')
+    assert.equal(classOf('envelope', null, errorCode), 'transient message')
+    assert.equal(classOf('connect', '454 4.3.0 later', errorCode), 'transient relay')
+  }
+  assert.equal(classOf('connect', null, 'ESOCKET'), 'transient relay')
+  const reply = noReply('self-signed Certificate')
+  assert.equal(classifyFailure({ stage: 'connect', reply, errorCode: 'ESOCKET' }).lasting, true)
+})
+
 test('codes are read from replies of one and of many lines', () => {
-  assert.deepEqual(parseReply('550-5.1.1 no\n550 5.1.1 such user'), { code: 550, enhanced: '5.1.1' })
-  assert.deepEqual(parseReply('250'), { code: 250, enhanced: null })
-  assert.deepEqual(parseReply('2500 x'), { code: null, enhanced: null })
+  const codes = (text: string) => {
+    const { code, enhanced } = parseReply(text)
+    return [code, enhanced]
+  }
+  assert.deepEqual(codes('550-5.1.1 no\n550 5.1.1 such user'), [550, '5.1.1'])
+  assert.deepEqual(codes('550 5.1.10'), [550, '5.1.10'])
+  assert.deepEqual(codes('550 5.7.123 no'), [550, '5.7.123'])
+  assert.deepEqual(codes('550 5.7.1234 no'), [550, null])
+  assert.deepEqual(codes('550 15.1.1 no'), [550, null])
+  assert.deepEqual(codes('550 5.1234.1 no'), [550, null])
+  assert.deepEqual(codes('550 no 5.1.1'), [550, null])
+  assert.deepEqual(codes('250'), [250, null])
+  assert.deepEqual(codes('2500 x'), [null, null])
+  assert.deepEqual(codes('x 250 ok'), [null, null])
 })
 
 test('a recorded reply is one bounded line without addresses, links or tokens', () => {
-  const reply = redactReply(
+  const { text } = parseReply(
     '550 5.1.1 <Ada@Example.com>: see\r\nhttps://x.test/?token=abc token=def ada@xn--x.test',
   )
-  assert.equal(reply, '550 5.1.1 <<address>>: see <link> <token> <address>')
-  assert.equal(redactReply('x'.repeat(1_000_000)).length, 300)
-  assert.doesNotMatch(redactReply(`${'a'.repeat(1995)}ada@example.com`), /@/)
+  assert.equal(text, '550 5.1.1 <<address>>: see <link> <token> <address>')
+  assert.equal(parseReply('see ACME+x://y?TOKEN=z TOKEN=z').text, 'see <link> <token>')
+  assert.equal(parseReply('x'.repeat(1_000_000)).text.length, 300)
+  assert.doesNotMatch(parseReply(`${'a'.repeat(1995)}ada@example.com`).text, /@/)
+  assert.equal(parseReply(`${' '.repeat(1999)}${'b'.repeat(9)}`).text, ' b')
+})
+
+test('the cause of a refusal comes from its enhanced code', () => {
+  const causesOf = (...codes: string[]) => codes.map((code) => causeOf(parseReply(`550 ${code} x`)))
+  assert.deepEqual(
+    causesOf('5.1.1', '5.1.2', '5.1.3', '5.1.6', '5.1.10', '5.2.1', '5.7.13', '5.7.17', '5.7.18', '4.1.1'),
+    Array(10).fill('no_mailbox'),
+  )
+  assert.deepEqual(causesOf('5.2.2', '4.2.2'), ['mailbox_full', 'mailbox_full'])
+  assert.deepEqual(causesOf('5.7.1', '4.7.26'), ['policy', 'policy'])
+  assert.deepEqual(causesOf('4.4.1', '5.4.4'), ['unreachable', 'unreachable'])
+  assert.deepEqual(
+    causesOf('5.1.7', '5.1.8', '5.1.11', '5.2.3', '2.1.1', '5.2.11', '5.3.4'),
+    Array(7).fill('unknown'),
+  )
+  assert.equal(causeOf(noReply('no answer')), 'unknown')
+  assert.equal(causeOf(parseReply('550 no 5.1.1')), 'unknown')
 })

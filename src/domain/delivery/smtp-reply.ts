@@ -1,56 +1,97 @@
 /**
- * All failure policy in one place. The basic code decides the class: 4xx, 503 and every network or
- * TLS fault are transient, other 5xx permanent; what cannot be classified is transient. The scope
- * says whose fault it is: the message's, or the relay's as a whole. The enhanced code tells the
- * cause. (RFC 5321 §4.2.1, RFC 3463.)
+ * The failure policy of SMTP. The reply code decides whether a failure is permanent: 5xx except 503
+ * is; 4xx, 503 and every network or TLS fault are transient, and so is a reply that cannot be
+ * classified. The stage and a few codes decide whose failure it is: the message's, or that of the
+ * relay as a whole. (RFC 5321 §4.2.1, RFC 3463.)
  */
 
 /** How far an SMTP conversation had come when it ended. */
 export type SmtpStage = 'connect' | 'envelope' | 'data' | 'final-dot'
 
-/** What ended it: a reply (multi-line as one text), or a fault of network or TLS without one. */
-export type SmtpFailure = { readonly stage: SmtpStage; readonly reply: string | null; readonly fault: string }
-
-export type SmtpVerdict = {
-  readonly class: 'transient' | 'permanent'
-  readonly scope: 'message' | 'relay'
-  /** The relay asks for less: fewer connections for a while. */
-  readonly slowDown: boolean
-  /** The relay may have taken the message: it was lost after the final dot. */
-  readonly ambiguous: boolean
+/**
+ * A reply of a relay, redacted: one line of at most 300 characters without addresses, links and
+ * tokens. `code` and `enhanced` stand in `text` too. Without a reply `code` is null, and `text`
+ * says what ended the attempt.
+ */
+export type SmtpReply = {
+  readonly code: number | null
+  readonly enhanced: string | null
+  readonly text: string
 }
 
 const replyShape = /^(\d{3})(?:[ -]|$)(?:(\d\.\d{1,3}\.\d{1,3})(?:[ ]|$))?/
 
-/** RFC 5321 reply code and RFC 3463 enhanced code, where the text begins with them. */
-export function parseReply(text: string): { code: number | null; enhanced: string | null } {
+/** A relay's reply (multi-line as one text), with its RFC 5321 and RFC 3463 codes where it has them. */
+export function parseReply(raw: string): SmtpReply {
+  const text = redactReply(raw)
   const match = replyShape.exec(text)
-  return { code: match?.[1] === undefined ? null : Number(match[1]), enhanced: match?.[2] ?? null }
+  return { code: match?.[1] === undefined ? null : Number(match[1]), enhanced: match?.[2] ?? null, text }
 }
 
-// Our credentials or our right to use the relay: every email would meet the same refusal.
-const refusesUs = new Set([530, 534, 535, 538])
+/** Stands for a reply that never came: a fault of network or TLS, or a reason of our own. */
+export const noReply = (why: string): SmtpReply => ({ code: null, enhanced: null, text: redactReply(why) })
 
-export function classifyFailure(failure: SmtpFailure): SmtpVerdict {
-  const { code, enhanced } = parseReply(failure.reply ?? '')
-  const unanswered = code === null
-  const ofRelay = failure.stage === 'connect' || (code !== null && refusesUs.has(code))
-  const permanent = code !== null && code >= 500 && code <= 599 && code !== 503
+/** Why a submission failed. `errorCode` is the SMTP client's own code, such as ETLS or EAUTH. */
+export type SmtpFailure = {
+  readonly stage: SmtpStage
+  readonly reply: SmtpReply
+  readonly errorCode: string | null
+}
+
+export type FailureClass = {
+  readonly permanent: boolean
+  /** `relay`: every other email would fail the same way. */
+  readonly scope: 'message' | 'relay'
+  /** The relay cannot be used until an operator acts: another attempt at once cannot succeed. */
+  readonly lasting: boolean
+  /** The relay asks for fewer connections. */
+  readonly slowDown: boolean
+  /** The connection was lost after the final dot: the relay may have taken the message. */
+  readonly ambiguous: boolean
+}
+
+// The relay refuses our credentials, or our right to use it.
+const refusesClient = new Set([530, 534, 535, 538])
+
+export function classifyFailure({ stage, reply, errorCode }: SmtpFailure): FailureClass {
+  const { code, enhanced, text } = reply
+  const ofRelay = stage === 'connect' || (code !== null && refusesClient.has(code))
+  const refused = code !== null && code >= 500 && code <= 599 && code !== 503
+  const tlsOrLogin =
+    code === null && (errorCode === 'ETLS' || errorCode === 'EAUTH' || /certificate/i.test(text))
   return {
-    class: permanent && !ofRelay ? 'permanent' : 'transient',
+    permanent: refused && !ofRelay,
     scope: ofRelay ? 'relay' : 'message',
+    lasting: ofRelay && (refused || tlsOrLogin),
     slowDown:
-      code === 421 || (!permanent && enhanced !== null && (/^4\.7\./.test(enhanced) || enhanced === '4.5.3')),
-    ambiguous: unanswered && failure.stage === 'final-dot',
+      code === 421 || (!refused && enhanced !== null && (/^4\.7\./.test(enhanced) || enhanced === '4.5.3')),
+    ambiguous: code === null && stage === 'final-dot',
   }
 }
 
-/** A reply fit for records and logs: one line, bounded, without addresses, links or tokens. */
-export const redactReply = (text: string): string =>
+/** What a refusal is about, as far as its enhanced code tells (RFC 3463 §3, and the IANA registry of codes). */
+export type FailureCause = 'no_mailbox' | 'mailbox_full' | 'policy' | 'unreachable' | 'unknown'
+
+const causes: readonly [RegExp, FailureCause][] = [
+  [/^[45]\.(1\.(1|2|3|6|10)|2\.1|7\.(13|17|18))$/, 'no_mailbox'],
+  [/^[45]\.2\.2$/, 'mailbox_full'],
+  [/^[45]\.7\./, 'policy'],
+  [/^[45]\.4\./, 'unreachable'],
+]
+
+export const causeOf = ({ enhanced }: SmtpReply): FailureCause =>
+  causes.find(([shape]) => shape.test(enhanced ?? ''))?.[1] ?? 'unknown'
+
+/** At most this much of a reply is read: a relay may send up to 1 MiB, and redacting that is slow. */
+const rawMax = 2000
+const textMax = 300
+
+/** One line, bounded, without addresses, links and tokens: fit for records and logs. */
+const redactReply = (text: string): string =>
   text
-    .slice(0, 2000) // a relay may say up to 1 MiB, and what follows takes its time
+    .slice(0, rawMax)
     .replace(/\s+/g, ' ')
     .replace(/[a-z][a-z0-9+.-]*:\/\/\S+/gi, '<link>')
     .replace(/token=\S+/gi, '<token>')
     .replace(/[^\s<>"'(),;:]+@[^\s<>"'(),;]+/g, '<address>')
-    .slice(0, 300)
+    .slice(0, textMax)

@@ -44,7 +44,7 @@ test('all faults are listed, not the first', () => {
   )
 })
 
-// The rules once more, written independently of the parser: on what it accepts, and by URL's eyes.
+// The same rules, written independently of the parser, for links that it accepts, as `URL` reads them.
 function assertKeepsRules(raw: string, href: string): void {
   assert.match(raw, /^[\x21-\x7e]{1,8192}$/)
   const scheme = raw.slice(0, raw.indexOf(':')).toLowerCase()

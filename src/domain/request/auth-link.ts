@@ -1,6 +1,6 @@
 /**
  * The authentication link (spec 2.3 rules 1 and 2). Grammar, checked on the raw text, because
- * WHATWG `URL` quietly repairs what must be refused (`https:\\evil`, tabs, `127.1`, `0x7f.1`):
+ * WHATWG `URL` repairs input that must be refused (`https:\\evil`, tabs, `127.1`, `0x7f.1`):
  *
  *   link   = web / app            1 to 8192 characters of \x21-\x7e, none of \ " < >
  *   web    = ("https" / "http") "://" host [":" port] [path] "?" query ["#" fragment]
@@ -9,7 +9,7 @@
  *            the scheme is one of the app's
  *   query  = "token=" 1*(any but "&" ";")       decodes as UTF-8, neither blank nor with controls
  *
- * Whether a well-formed link is allowed for the app is another question: `allowed-url.ts`.
+ * `app/allowed-url.ts` decides whether a well-formed link is allowed for the app.
  */
 import { type Parsed, parsed } from '../parsed.ts'
 import type { Issue } from './rejection.ts'
@@ -17,16 +17,16 @@ import type { Issue } from './rejection.ts'
 /** A link that satisfies rules 1 and 2. `href` is what the email carries. */
 export type AuthLink = {
   readonly kind: 'web' | 'app'
-  /** As it was given: what a hosted link seals, to be read again. */
+  /** The link as it was given. A hosted link seals this text, and it is parsed again when opened. */
   readonly raw: string
   readonly href: string
   /** Lower case, without the colon. */
   readonly scheme: string
-  /** Host and port for the web, lower case, default port left out; the authority of an app link, or null. */
+  /** Web link: host and port in lower case, without the default port. App link: its authority, or null. */
   readonly authority: string | null
-  /** As it will be opened: dot segments of a web link are resolved. Never holds query or fragment. */
+  /** The path without query and fragment. The dot segments of a web link are resolved. */
   readonly path: string
-  /** As it was written; what prefix entries are judged by. */
+  /** The path as it was written: prefix entries are matched against it. */
   readonly rawPath: string
 }
 
@@ -34,7 +34,7 @@ const linkCharactersMax = 8192
 const shape = /^([a-z][a-z0-9+.-]*):(?:\/\/([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#.*)?$/is
 const webAuthority = /^(\[[0-9a-f:.]+\]|[^:@[\]\\]+)(?::(\d{1,5}))?$/i
 
-/** Reads a link; `appSchemes` are the schemes of the app's settings, in lower case. */
+/** Reads a link. `appSchemes` are the schemes of the app's settings, in lower case. */
 export function parseAuthLink(raw: string, appSchemes: ReadonlySet<string>): Parsed<AuthLink> {
   const characters = checkCharacters(raw)
   if (characters !== null) return { ok: false, issues: [characters] }
@@ -47,15 +47,17 @@ export function parseAuthLink(raw: string, appSchemes: ReadonlySet<string>): Par
   }
   const scheme = rawScheme.toLowerCase()
   const web = scheme === 'https' || scheme === 'http'
-  const place = web ? readWeb(raw, scheme, authority) : readApp(raw, scheme, { authority, path }, appSchemes)
-  const issues = [...(place.ok ? [] : place.issues), ...checkQuery(query)]
-  if (issues.length > 0 || !place.ok) return { ok: false, issues }
-  return parsed({ ...place.value, raw, rawPath: path })
+  const location = web
+    ? readWeb(raw, scheme, authority)
+    : readApp(raw, scheme, { authority, path }, appSchemes)
+  const issues = [...(location.ok ? [] : location.issues), ...checkQuery(query)]
+  if (issues.length > 0 || !location.ok) return { ok: false, issues }
+  return parsed({ ...location.value, raw, rawPath: path })
 }
 
 const issue = (code: string, message: string): Issue => ({ field: 'url', code, message })
 
-type Place = Omit<AuthLink, 'raw' | 'rawPath'>
+type LinkLocation = Omit<AuthLink, 'raw' | 'rawPath'>
 
 function checkCharacters(raw: string): Issue | null {
   if (raw.length > linkCharactersMax) return issue('too_long', `At most ${linkCharactersMax} characters.`)
@@ -69,8 +71,8 @@ function checkCharacters(raw: string): Issue | null {
 }
 
 // Spec 2.3 rule 1, for https and for the two local-development hosts.
-function readWeb(raw: string, scheme: string, authority: string | undefined): Parsed<Place> {
-  const refuse = (code: string, message: string): Parsed<Place> => ({
+function readWeb(raw: string, scheme: string, authority: string | undefined): Parsed<LinkLocation> {
+  const refuse = (code: string, message: string): Parsed<LinkLocation> => ({
     ok: false,
     issues: [issue(code, message)],
   })
@@ -96,7 +98,7 @@ function readApp(
   scheme: string,
   parts: { authority: string | undefined; path: string },
   appSchemes: ReadonlySet<string>,
-): Parsed<Place> {
+): Parsed<LinkLocation> {
   if (!appSchemes.has(scheme)) {
     const message = 'The scheme must be https, or an app scheme that is configured for the app.'
     return { ok: false, issues: [issue('scheme_not_allowed', message)] }
@@ -105,7 +107,7 @@ function readApp(
   return parsed({ kind: 'app', href: escapeLoose(raw), scheme, authority, path: parts.path })
 }
 
-// `URL` leaves these five as they are in a query, and mail clients break links at them.
+// `URL` does not escape these five characters in a query, and mail clients end links at them.
 const escapeLoose = (raw: string): string =>
   raw.replace(/[|^{}`]/g, (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`)
 
@@ -117,7 +119,10 @@ function checkQuery(query: string | undefined): Issue[] {
   const value = /^token=([^&;]+)$/.exec(query)?.[1]
   if (value === undefined) {
     return [
-      issue('query_not_exactly_token', 'The query must hold exactly one parameter, named token: ?token=…'),
+      issue(
+        'query_not_exactly_token',
+        'The query must hold exactly one parameter, named token: ?token=… Put other values into the path, or store them with the token.',
+      ),
     ]
   }
   const decoded = decodeToken(value)

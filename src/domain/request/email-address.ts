@@ -1,13 +1,13 @@
 /**
- * The recipient's address: one RFC 5321 mailbox, never trimmed, never a display form.
+ * The recipient's address: one RFC 5321 mailbox. It is never trimmed, and display forms are refused.
  *
  *   address    = local-part "@" domain            254 octets at most
  *   local-part = ASCII dot-atom                   1 to 64 octets, no quoted form
  *   domain     = label 1*("." label)              253 octets at most, as A-labels
  *
- * International domains are taken and kept as A-labels; an international local part is refused
- * (it needs SMTPUTF8 all the way). The raw text is checked before `domainToASCII` sees it, since
- * that function truncates at `/ # ? \` and decodes percent signs.
+ * International domains are accepted and kept as A-labels. An international local part is refused:
+ * it needs SMTPUTF8 at every hop. The raw text is checked before `domainToASCII`, which truncates at
+ * `/ # ? \` and decodes percent signs.
  */
 import { domainToASCII } from 'node:url'
 import { type Parsed, parsed, refused } from '../parsed.ts'
@@ -20,14 +20,14 @@ export type EmailAddress = string & { readonly [brand]: 'EmailAddress' }
 const addressOctetsMax = 254
 const domainOctetsMax = 253
 
-// C0 and C1 controls, white space, bidi controls (UAX #9) and what only other address forms use.
+// C0 and C1 controls, white space, direction controls (UAX #9), and characters of other address forms.
 const forbidden =
   /[\u0000-\u0020\u007f-\u00a0\u061c\u1680\u2000-\u200f\u2028-\u202f\u205f-\u2069\u3000\ufeff<>(),;:\\"[\]]/u
 const dotAtom = /^[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+)*$/
 const rawDomain = /^[\p{L}\p{M}\p{N}.-]+$/u
 const asciiDomain = /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
 
-/** Reads a mailbox; `field` names the request's field in the issue. */
+/** Reads a mailbox. `field` is the field that an issue names. */
 export function parseEmailAddress(input: string, field: string): Parsed<EmailAddress> {
   const refuse = (code: string, message: string) => refused({ field, code, message })
   if (input.length > addressOctetsMax) {
@@ -65,12 +65,12 @@ function normaliseDomain(raw: string): string | null {
   return usable ? ascii : null
 }
 
-/** The form under which limits count an address: lower case. Never used to deliver. */
+/** The form under which limits count an address: lower case. Mail is never sent to this form. */
 export const limitAddress = (address: EmailAddress): string => address.toLowerCase()
 
 /**
- * The mailbox behind an address, for limits alone: `+tag` dropped, and at Gmail (under one name)
- * the dots too, so that variants of one mailbox share a bucket.
+ * The mailbox behind an address, for limits only: without its `+tag`, and at Gmail (under one name)
+ * without its dots, so that variants of one mailbox share a bucket.
  */
 export function foldMailbox(address: EmailAddress): string {
   const [local = '', domain = ''] = limitAddress(address).split('@')

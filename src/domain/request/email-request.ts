@@ -1,7 +1,7 @@
 /**
- * The request's body (spec 2.1, 2.2): bytes → `EmailRequest`, with every fault found listed. Types
- * are never coerced, null means absent, unknown fields are ignored. The link stays raw text here:
- * whether it is well formed depends on the app (`auth-link.ts`).
+ * The request's body (spec 2.1, 2.2): bytes → `EmailRequest`, or every fault in it. Types are never
+ * coerced, null means absent, unknown fields are ignored. The link stays raw text here: its rules
+ * depend on the app (`auth-link.ts`).
  */
 import { isUtf8 } from 'node:buffer'
 import { hasControls } from '../controls.ts'
@@ -20,7 +20,7 @@ export type EmailType = (typeof emailTypes)[number]
 
 type Common = { readonly to: EmailAddress; readonly url: string; readonly expiresAt: number }
 
-/** A request that keeps the rules of the body. `expiresAt` in milliseconds since 1970 UTC. */
+/** A body that follows the rules. `expiresAt` in milliseconds since 1970 UTC. */
 export type EmailRequest =
   | (Common & { readonly type: Exclude<EmailType, 'organisation_invite'> })
   | (Common & {
@@ -29,7 +29,7 @@ export type EmailRequest =
       readonly inviterName?: string
     })
 
-/** What the HTTP layer knows of a body. `bytes` is null where more than `bodyBytesMax` came. */
+/** A body as the HTTP layer received it. `bytes` is null if there were more than `bodyBytesMax`. */
 export type ReceivedBody = {
   readonly contentType: string | undefined
   readonly contentEncoding: string | undefined
@@ -43,7 +43,7 @@ const aliases = { organisationName: 'org_name', inviterName: 'inviter_name' }
 
 type Fields = Record<string, unknown>
 
-/** The raw text of the link, where there is one: its rules are judged even if the rest is invalid. */
+/** `url` is the raw text of the link: its rules are checked even if the rest is invalid. */
 export type ParsedBody = { readonly url: string | undefined; readonly request: Parsed<EmailRequest> }
 
 export function parseEmailRequest(body: ReceivedBody, nowMs: number): ParsedBody {
@@ -125,12 +125,15 @@ const nestedDeeper = (value: unknown, levels: number): boolean =>
 const missing = (field: string): Issue => ({
   field,
   code: 'required',
-  message: `Give ${field}; it is required.`,
+  message:
+    field === 'organisationName'
+      ? 'organisationName is required for organisation_invite.'
+      : `${field} is required.`,
 })
 const wrongType = (field: string): Issue => ({
   field,
   code: 'not_a_string',
-  message: `Give ${field} as a JSON string.`,
+  message: `${field} must be a JSON string.`,
 })
 
 function requiredText(field: string, value: unknown): Parsed<string> {
@@ -145,21 +148,22 @@ function parseType(value: unknown): Parsed<EmailType> {
   if (known !== undefined) return parsed(known)
   return {
     ok: false,
-    issues: [{ field: 'type', code: 'unknown_type', message: `One of ${emailTypes.join(', ')}.` }],
+    issues: [{ field: 'type', code: 'unknown_type', message: `Must be one of ${emailTypes.join(', ')}.` }],
   }
 }
 
 function parseExpiry(raw: string, nowMs: number): Parsed<number> {
-  const moment = parseTimestamp(raw, 'expiresAt')
-  if (!moment.ok || moment.value > nowMs) return moment
-  const message = 'The link must expire in the future; check the clock of the sender.'
+  const expiry = parseTimestamp(raw, 'expiresAt')
+  if (!expiry.ok || expiry.value > nowMs) return expiry
+  const [given, now] = [expiry.value, nowMs].map((ms) => new Date(ms).toISOString())
+  const message = `The link must expire in the future: it ends at ${given}, and it is ${now} here. Check the clock of the sender.`
   return { ok: false, issues: [{ field: 'expiresAt', code: 'in_the_past', message }] }
 }
 
-// Names are attackers' text (invitation spam): in an invitation they are bounded and plain.
+// Attackers put text into names (invitation spam): in an invitation they are bounded and plain.
 const unsafeInName = (name: string): boolean => hasControls(name) || name.includes('://')
 
-/** A name under either of its spellings (spec 2.1); '' where it is absent or blank. */
+/** A name under either of its spellings (spec 2.1); '' if it is absent or blank. */
 function parseName(
   field: keyof typeof aliases,
   own: (name: string) => unknown,

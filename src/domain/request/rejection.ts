@@ -1,19 +1,22 @@
 /**
  * Every refusal that Postern answers with, in one table: code → status and public text (spec 7).
- * The text is generic on purpose: what differs from request to request stands in `issues`,
- * and the operator's diagnosis goes to the log. No text holds a key, a token or a recipient.
+ * A request's own faults stand in `issues`, the operator's diagnosis goes to the log. No text holds
+ * a key, a token or a recipient.
  */
+import type { LimitHit } from '../app/limit.ts'
 
 export const refusals = {
   invalid_body: { status: 400, message: 'The request is not a valid email request; see issues.' },
   invalid_url: { status: 400, message: 'The link breaks the rules for links; see issues.' },
   invalid_hosted_link_config: {
     status: 400,
-    message: 'This email needs a hosted link, and their configuration is incomplete or unsafe; see issues.',
+    message:
+      'This email needs a hosted link, but the configuration of hosted links is incomplete or unsafe; see issues.',
   },
   invalid_key: {
     status: 401,
-    message: 'The delivery key is unknown, revoked or expired, or its app is disabled.',
+    message:
+      'The delivery key is unknown here, revoked or expired, or its app is disabled. Was it made for another database? "postern key list APP" shows the keys of an app.',
   },
   url_not_allowed: { status: 403, message: 'The link is not allowed for this app.' },
   key_rate_limited: { status: 429, message: 'Too many requests with this delivery key; slow down.' },
@@ -31,10 +34,7 @@ export type RefusalCode = keyof typeof refusals
 /** One fault of a request. `code` is stable; `message` says what is wrong and what to do. */
 export type Issue = { readonly field: string; readonly code: string; readonly message: string }
 
-/** The limit that fired: its policy (`quota` per `windowS` seconds) and when to come back. */
-export type LimitHit = { readonly quota: number; readonly windowS: number; readonly retryAfterMs: number }
-
-/** An expected refusal, as a value. `message` stands in for the table's text where it says more. */
+/** An expected refusal, as a value. `message` replaces the table's text. */
 export type Rejection = {
   readonly code: RefusalCode
   readonly message?: string

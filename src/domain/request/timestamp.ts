@@ -1,8 +1,8 @@
 /**
  * ISO 8601 timestamps: a calendar date and a time of day with an offset, in the extended form
- * (`2026-11-20T17:05:00.5+01:00`) or the basic one (`20261120T1705Z`), never mixed. Seconds may be
- * left out, the fraction may have any length. `Date` is not the parser: it refuses `+01` and
- * rolls 30 February over.
+ * (`2026-11-20T17:05:00.5+01:00`) or the basic one (`20261120T1705Z`), never mixed. Seconds are
+ * optional, and the fraction may have any length. `Date` cannot be the parser: it refuses `+01` and
+ * turns 30 February into 2 March.
  */
 import { type Parsed, parsed, refused } from '../parsed.ts'
 
@@ -13,15 +13,15 @@ const extended = new RegExp(
 const basic = new RegExp(
   String.raw`^(?<y>\d{4})(?<mo>\d{2})(?<d>\d{2})T(?<h>\d{2})(?<mi>\d{2})(?:(?<s>\d{2})(?:[.,](?<f>\d+))?)?${offset}?$`,
 )
-const dateAlone = /^\d{4}-?\d{2}-?\d{2}$/
+const dateOnly = /^\d{4}-?\d{2}-?\d{2}$/
 
 /** Reads a timestamp into milliseconds since 1970 UTC; a finer fraction is rounded down. */
 export function parseTimestamp(input: string, field: string): Parsed<number> {
   const refuse = (code: string, message: string) => refused({ field, code, message })
-  if (dateAlone.test(input)) {
+  if (dateOnly.test(input)) {
     return refuse(
       'date_without_time',
-      'A date alone names no moment: add the time and the zone, as in 2026-11-20T17:05:00Z.',
+      'A date without a time is ambiguous: add the time and the zone, as in 2026-11-20T17:05:00Z.',
     )
   }
   const parts = (extended.exec(input) ?? basic.exec(input))?.groups
@@ -34,10 +34,10 @@ export function parseTimestamp(input: string, field: string): Parsed<number> {
   if (parts.zone === undefined) {
     return refuse(
       'time_without_zone',
-      'A time without zone names no moment: end it with Z or an offset such as +01:00.',
+      'A time without a zone is ambiguous: end it with Z or an offset such as +01:00.',
     )
   }
-  const ms = momentOf(parts)
+  const ms = toEpochMs(parts)
   return ms === null
     ? refuse(
         'no_such_moment',
@@ -46,7 +46,7 @@ export function parseTimestamp(input: string, field: string): Parsed<number> {
     : parsed(ms)
 }
 
-function momentOf(parts: Record<string, string | undefined>): number | null {
+function toEpochMs(parts: Record<string, string | undefined>): number | null {
   const number = (name: string) => Number(parts[name] ?? 0)
   const [year, month, day] = [number('y'), number('mo'), number('d')]
   const [hour, minute, second] = [number('h'), number('mi'), number('s')]

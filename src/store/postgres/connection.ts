@@ -1,39 +1,28 @@
 /**
- * One connection to the writable server of a cluster, made when it is first needed and made again
- * after it was lost. Statements run one after another. Every deadline is kept here, by closing the
- * connection: a commit that is cancelled while it waits for a standby would report success.
+ * One connection to the writable server of a cluster, opened when it is first needed and again after
+ * it was lost. Statements run one after another. Deadlines are kept by closing the connection, never
+ * by cancelling: a commit that is cancelled while it waits for a standby would report success.
  */
-import { readFileSync } from 'node:fs'
-import { Socket } from 'node:net'
-import pg from 'pg'
-import type { DatabaseHost, PostgresAddress } from '../database-address.ts'
+import type pg from 'pg'
+import type { PostgresAddress } from '../database-address.ts'
 import { StoreUnavailable } from '../store.ts'
+import { within } from './deadline.ts'
+import { dialWritable, type Link, type OnConnect } from './dial.ts'
+import { isServerRefusal, toStoreError } from './errors.ts'
 
 const dialMs = 2000
 const closeMs = 2000
-const keepAliveMs = 15_000
-
-/** One call of a group was at fault (SQLSTATE class 22 or 23): its neighbours were not. */
-export class CallAtFault extends Error {
-  override name = 'CallAtFault'
-}
 
 export type Query = <Row = Record<string, unknown>>(text: string, values?: unknown[]) => Promise<Row[]>
 
-export type ConnectionOptions = {
-  readonly address: PostgresAddress
-  /** The last step of making a connection. */
-  readonly onConnect?: (client: pg.Client) => Promise<unknown>
-}
-
-/** The socket is kept at hand, since a client that waits for a server that hangs cannot be ended politely. */
-type Link = { readonly client: pg.Client; readonly socket: Socket }
+export type ConnectionOptions = { readonly address: PostgresAddress; readonly onConnect?: OnConnect }
 
 export class Connection {
   readonly #options: ConnectionOptions
   #link: Link | null = null
   #warning: string | null = null
-  #turn: Promise<unknown> = Promise.resolve()
+  /** Settles when the last statement has ended. */
+  #last: Promise<unknown> = Promise.resolve()
   #closed = false
 
   constructor(options: ConnectionOptions) {
@@ -55,14 +44,11 @@ export class Connection {
     }, deadlineMs)
   }
 
-  /** Several statements in one transaction. Where `work` throws, it is rolled back. */
+  /** Several statements in one transaction, which is rolled back if `work` throws. */
   transaction<T>(work: (query: Query) => Promise<T>, deadlineMs: number): Promise<T> {
     return this.#run(async (client) => {
-      await client.query("begin; set local idle_in_transaction_session_timeout = '10s'")
       try {
-        const result = await work(async (text, values = []) => (await client.query(text, values)).rows)
-        await client.query('commit')
-        return result
+        return await runTransaction(client, work)
       } catch (error) {
         this.#drop(client) // the server rolls back what was not committed
         throw error
@@ -72,15 +58,13 @@ export class Connection {
 
   async #run<T>(work: (client: pg.Client) => Promise<T>, deadlineMs: number): Promise<T> {
     const endMs = performance.now() + deadlineMs
-    const before = this.#turn
-    let finish = () => {}
-    this.#turn = new Promise<void>((resolve) => {
-      finish = resolve
-    })
+    const before = this.#last
+    const { promise, resolve: finish } = Promise.withResolvers<void>()
+    this.#last = promise
     try {
       await within(before, endMs)
     } catch (error) {
-      void before.then(finish)
+      void before.then(() => finish())
       throw error
     }
     try {
@@ -124,126 +108,24 @@ export class Connection {
     this.#link = null
   }
 
-  /** Ends politely where the server answers, and at once where it does not. */
+  /** Ends the session politely if the server answers, and closes the socket if it does not. */
   async close(): Promise<void> {
     this.#closed = true
     const endMs = performance.now() + closeMs
-    await within(this.#turn, endMs).catch(() => {})
+    await within(this.#last, endMs).catch(() => {})
     await within(this.#link?.client.end() ?? Promise.resolve(), endMs).catch(() => {})
     this.#link?.socket.destroy()
     this.#link = null
   }
 }
 
-/** Rejects with `StoreUnavailable` where `endMs` (of `performance.now()`) passes first. */
-async function within<T>(promise: Promise<T>, endMs: number): Promise<T> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_, reject) => {
-    const ms = Math.max(0, endMs - performance.now())
-    timer = setTimeout(() => reject(new StoreUnavailable('the database did not answer in time')), ms)
-  })
-  promise.catch(() => {}) // what comes too late is nobody's
-  try {
-    return await Promise.race([promise, late])
-  } finally {
-    clearTimeout(timer)
-  }
+/** The caller must close the connection if this throws. */
+export async function runTransaction<T>(
+  client: pg.ClientBase,
+  work: (query: Query) => Promise<T>,
+): Promise<T> {
+  await client.query("begin; set local idle_in_transaction_session_timeout = '10s'")
+  const result = await work(async (text, values = []) => (await client.query(text, values)).rows)
+  await client.query('commit')
+  return result
 }
-
-type OnConnect = ConnectionOptions['onConnect']
-
-/** Asks all hosts at once, so that a dead one delays nobody; the first writable one is taken. */
-async function dialWritable(address: PostgresAddress, endMs: number, onConnect: OnConnect): Promise<Link> {
-  const dials = address.hosts.map((host) => dial(address, host, { endMs, onConnect }))
-  try {
-    const chosen = await Promise.any(dials)
-    for (const other of dials)
-      void other.then(
-        (link) => (link === chosen ? undefined : link.socket.destroy()),
-        () => {},
-      )
-    return chosen
-  } catch (error) {
-    const reasons = error instanceof AggregateError ? error.errors : [error]
-    const said = reasons.map((reason: Error) => reason.message).join('; ')
-    throw new StoreUnavailable(`no database that can be written to: ${said}`, { cause: reasons[0] })
-  }
-}
-
-type DialOptions = { endMs: number; onConnect: OnConnect }
-
-async function dial(
-  address: PostgresAddress,
-  { host, port }: DatabaseHost,
-  { endMs, onConnect }: DialOptions,
-): Promise<Link> {
-  const { tls } = address
-  const socket = new Socket()
-  const client = new pg.Client({
-    host,
-    port,
-    user: address.user,
-    password: () => address.password, // as a function, lest the driver ask the environment
-    database: address.database,
-    application_name: 'postern',
-    ssl: tls !== null && (tls.ca === null ? {} : { ca: readFileSync(tls.ca, 'utf8') }),
-    stream: () => socket,
-    keepAlive: true,
-    keepAliveInitialDelayMillis: keepAliveMs,
-    types: { getTypeParser: columnParser },
-  })
-  client.on('error', () => {})
-  const begin = async () => {
-    await client.connect()
-    const { rows } = await client.query(isWritable)
-    if (rows[0]?.writable !== true) throw new Error('it is read-only')
-    await client.query(noticeGone).catch(() => {}) // not every platform has it
-    await onConnect?.(client)
-    return { client, socket }
-  }
-  try {
-    return await within(begin(), endMs)
-  } catch (error) {
-    socket.destroy()
-    const reason = error instanceof Error ? error.message : String(error)
-    throw new StoreUnavailable(`${host}:${port}: ${reason}`, { cause: error })
-  }
-}
-
-const isWritable =
-  "select not pg_is_in_recovery() and current_setting('transaction_read_only') = 'off' as writable"
-/** Lets the server end what it does for a connection that was closed, but for a commit that waits for a standby. */
-const noticeGone = "select set_config('client_connection_check_interval', '1s', false)"
-
-const int8 = 20
-const json = 114
-const jsonb = 3802
-
-/** Numbers of 64 bits as numbers (ours stay below 2^53), JSON as the text it is. */
-const columnParser: typeof pg.types.getTypeParser = (oid: number, format?: 'text' | 'binary') => {
-  if (oid === int8) return Number
-  if (oid === json || oid === jsonb) return String
-  return pg.types.getTypeParser(oid, format as 'text')
-}
-
-const sqlState = (error: unknown): string | null =>
-  error instanceof pg.DatabaseError ? (error.code ?? '') : null
-
-/** The server refused a statement and is otherwise well; after anything else the connection goes. */
-const isServerRefusal = (error: unknown): boolean => /^(22|23|40|42|55)/.test(sqlState(error) ?? '')
-
-function toStoreError(error: unknown): Error {
-  if (error instanceof StoreUnavailable) return error
-  const state = sqlState(error)
-  const message = error instanceof Error ? error.message : String(error)
-  if (state !== null && /^2[23]/.test(state)) return new CallAtFault(message, { cause: error })
-  const name = state === null ? '' : ` (SQLSTATE ${state})`
-  if (state !== null || isNetworkError(error))
-    return new StoreUnavailable(`the database: ${message}${name}`, { cause: error })
-  return error instanceof Error ? error : new Error(message)
-}
-
-// The driver's own errors of a lost connection have no code; the system's have one, and a syscall.
-const isNetworkError = (error: unknown): boolean =>
-  (error as { syscall?: unknown } | null)?.syscall !== undefined ||
-  /^Connection terminated|^Client (was|has)/.test(String((error as Error)?.message))

@@ -1,21 +1,25 @@
 /**
- * The connections of one process, apart by who waits on them: requests, on a few lanes by app, so
- * that groups do not queue behind each other's locks; what is looked at and changed by operators;
- * and the worker's. None is made before it is used.
+ * The connections of one process, separated by who waits on them: requests, on a few lanes by app, so
+ * that groups do not queue behind each other's locks; key look-ups and readiness; operators; hosted
+ * pages, which anyone can open; and the worker. None is opened before it is used.
  */
 import { randomInt } from 'node:crypto'
 import type { KeyedHash, KeyRing } from '../crypto/key-ring.ts'
 import type { PostgresAddress } from '../database-address.ts'
 import { type ClockOffset, readOffset } from '../shared/clock.ts'
 import { Connection } from './connection.ts'
+import { Pool } from './pool.ts'
 
-/** Groups under way at once in one process. More of them shared by the same apps would only wait. */
+/** Groups in progress at once in one process. More of them, sharing the same apps, would only wait. */
 const laneCount = 2
 
-const slowMs = 500
-
-/** Counters are spread over so many rows (001_initial.sql). */
+/** Counters are spread over this many rows (001_initial.sql). */
 const slotCount = 64
+
+const operatorConnections = 2
+const pageConnections = 2
+/** Page views that may wait for a connection; further ones are answered 503 at once. */
+const pagesWaitingMax = 100
 
 export type PostgresContext = {
   readonly ring: KeyRing
@@ -23,25 +27,24 @@ export type PostgresContext = {
   readonly queueMax: number
   readonly clock: DatabaseClock
   readonly lanes: readonly Lane[]
-  readonly general: Connection
+  readonly lookups: Connection
   readonly claims: Connection
   readonly outcomes: Connection
-  readonly upkeep: Connection
-  /** `text` with its schema: SQL is written for a schema "postern". */
-  readonly sql: (text: string) => string
-  /** The rows that this process's worker counts in. */
+  readonly maintenance: Connection
+  readonly operators: Pool
+  readonly pages: Pool
+  /** The quoted name of Postern's schema. */
+  readonly schema: string
+  /** The row that this process's worker counts in. */
   readonly slot: number
   /** Tells this process's transactions from others'; a 32-bit number. */
   readonly self: number
 }
 
-/** A connection for requests, and the row it counts the queue's depth in. */
+/** A connection for requests, and the row in which it counts the queue's depth. */
 export type Lane = { readonly connection: Connection; readonly slot: number }
 
-export const writeSchema =
-  (schema: string) =>
-  (text: string): string =>
-    text.replaceAll('postern.', `"${schema}".`)
+export const quoteSchema = (schema: string): string => `"${schema}"`
 
 type Parts = Pick<PostgresContext, 'ring' | 'keyedHash' | 'queueMax' | 'clock'>
 
@@ -51,33 +54,30 @@ export function newContext(address: PostgresAddress, parts: Parts): PostgresCont
   return {
     ...parts,
     lanes: Array.from({ length: laneCount }, () => ({ connection: connect(), slot: anySlot() })),
-    general: connect(),
+    lookups: connect(),
     claims: connect(),
     outcomes: connect(),
-    upkeep: connect(),
-    sql: writeSchema(address.schema),
+    maintenance: connect(),
+    operators: new Pool(address, { connectionsMax: operatorConnections }),
+    pages: new Pool(address, { connectionsMax: pageConnections, waitingMax: pagesWaitingMax }),
+    schema: quoteSchema(address.schema),
     slot: anySlot(),
     self: randomInt(2 ** 31),
   }
 }
 
-export const connectionsOf = ({
-  lanes,
-  general,
-  claims,
-  outcomes,
-  upkeep,
-}: PostgresContext): Connection[] => [
-  ...lanes.map((lane) => lane.connection),
-  general,
-  claims,
-  outcomes,
-  upkeep,
-]
+export async function closeContext(context: PostgresContext): Promise<void> {
+  const { lanes, lookups, claims, outcomes, maintenance, operators, pages } = context
+  const connections = [...lanes.map((lane) => lane.connection), lookups, claims, outcomes, maintenance]
+  await Promise.all([...connections, operators, pages].map((each) => each.close()))
+}
+
+/** An answer that took longer tells too little about the database's clock. */
+const slowMs = 500
 
 /**
- * The database's clock as it is known here: asked now and then, counted monotonically in between.
- * What decides is read in the transaction itself; `offset` moves both alike, in tests.
+ * The database's clock as this process knows it: asked now and then, counted monotonically in between.
+ * Decisions read the clock in their transaction; `offset` moves both in tests.
  */
 export class DatabaseClock {
   readonly offset: ClockOffset
@@ -88,7 +88,7 @@ export class DatabaseClock {
     this.offset = offset
   }
 
-  /** `askedAtMs` of `performance.now()`: the answer is from between then and now. A slow one tells little. */
+  /** The answer dates from between `askedAtMs` (of `performance.now()`) and now. */
   set(databaseMs: number, askedAtMs: number): void {
     const nowMs = performance.now()
     if (nowMs - askedAtMs > slowMs) return

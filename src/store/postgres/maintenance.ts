@@ -1,106 +1,120 @@
 /**
- * Upkeep in bounded steps, so that none of it ever stands in the way of a request: what has been
- * kept long enough goes, mail of apps that are gone is cancelled, and buckets that say no more
- * than an absent one are dropped in slow passes over their tables. Several processes may do it at
- * once: they pass over each other's rows, and share where a pass stands.
+ * Maintenance in bounded steps, so that no request waits long for one: expired mail, mail of deleted
+ * apps and old records are removed. Rate-limit rows that have refilled completely and old
+ * idempotency keys are deleted by scans of their tables, one step at a time. Several processes may do
+ * it at once: they skip each other's rows, and share the position of a scan.
  */
+import { type EndedCount, suspectAfter } from '../../domain/delivery/states.ts'
 import { type AppId, idFloor } from '../../domain/id.ts'
-import { heldDays, idempotencyMs, keepDays, passEveryMs, passMax, stepMax } from '../shared/bounds.ts'
-import { cancelDeletedAppMail, cancelReady } from './admin.ts'
+import { dayMs, heldDays, idempotencyMs, keepDays, scanEveryMs, scanMax, stepMax } from '../shared/bounds.ts'
+import type { Maintained } from '../store.ts'
+import { cancelDeletedAppMail, cancelReady } from './apps.ts'
+import type { Query } from './connection.ts'
 import type { PostgresContext } from './context.ts'
 import { clockMs } from './functions.ts'
-import { finishFunction } from './outcome.ts'
+import { finish } from './outcome.ts'
 
 const deadlineMs = 30_000
-const dayMs = 86_400_000
 
-/** True while there is more to do now. */
-export async function maintain(database: PostgresContext): Promise<boolean> {
+export async function maintain(context: PostgresContext): Promise<Maintained> {
+  const expired = await expire(context)
+  const cancelled = await cancelMailOfClosedApps(context)
   const more = [
-    await expire(database),
-    await cancelGoneApps(database),
-    await dropHistory(database),
-    await passOver(database, 'rate', `t.tat < ${clockMs('$4')} * 1000`),
-    await passOver(database, 'idempotency', `t.at <= ${clockMs('$4')} - ${idempotencyMs}`),
+    expired === stepMax,
+    cancelled > 0,
+    await deleteOldHistory(context),
+    await scanStep(context, rateBuckets),
+    await scanStep(context, requestKeys),
   ]
-  return more.includes(true)
+  const ended: EndedCount[] = [
+    { state: 'expired', reason: null, count: expired },
+    { state: 'cancelled', reason: 'app_gone', count: cancelled },
+  ]
+  return { more: more.includes(true), ended: ended.filter(({ count }) => count > 0) }
 }
 
-const ask = <R = Record<string, unknown>>(
-  database: PostgresContext,
-  text: string,
-  values: unknown[],
-): Promise<R[]> => database.upkeep.query<R>(database.sql(text), values, { deadlineMs })
-
-/** One step; true where there may be more. */
-async function expire(database: PostgresContext): Promise<boolean> {
+/** One step. Returns how many emails expired. */
+async function expire({ clock, maintenance, schema, slot }: PostgresContext): Promise<number> {
   const text = `with chosen as materialized (
-      select email_id from postern.queue where expires_at <= ${clockMs('$2')} and state in (0, 1)
+      select email_id from ${schema}.queue where expires_at <= ${clockMs('$2')} and state in ('queued', 'deferred')
       order by expires_at limit ${stepMax} for update skip locked
     )
-    select ${finishFunction.name}($1, ${clockMs('$2')}, array_agg(email_id), array_agg('expired'::text),
-      array_agg(null::text), array_agg(null::jsonb)) as n from chosen`
-  const [row] = await ask<{ n: number }>(database, text, [database.slot, database.clock.offsetMs])
-  return row?.n === stepMax
+    select ${schema}.${finish.name}($1, ${clockMs('$2')}, array_agg(email_id), array_agg('expired'::text),
+      array_agg(null::text), array_agg(null::jsonb)) as count from chosen`
+  const [row] = await maintenance.query<{ count: number }>(text, [slot, clock.offsetMs], { deadlineMs })
+  return row?.count ?? 0
 }
 
-async function cancelGoneApps(database: PostgresContext): Promise<boolean> {
-  const text = `select app_id, status from postern.app a
+/** Closed: deleted, or disabled for `heldDays`. Returns how many emails were cancelled. */
+async function cancelMailOfClosedApps(context: PostgresContext): Promise<number> {
+  const { clock, maintenance, schema } = context
+  const text = `select app_id, status from ${schema}.app a
     where status = 'deleted' or (status = 'disabled' and status_at <= ${clockMs('$1')} - ${heldDays * dayMs}
-      and exists (select from postern.queue q where q.state = 0 and q.lost < 2 and q.app_id = a.app_id))`
-  const gone = await ask<{ app_id: AppId; status: string }>(database, text, [database.clock.offsetMs])
+      and exists (select from ${schema}.queue q where q.state = 'queued' and q.lost_leases < ${suspectAfter} and q.app_id = a.app_id))`
+  const closed = await maintenance.query<{ app_id: AppId; status: string }>(text, [clock.offsetMs], {
+    deadlineMs,
+  })
   let cancelled = 0
-  for (const { app_id, status } of gone)
-    cancelled += await (status === 'deleted' ? cancelDeletedAppMail : cancelReady)(
-      database,
-      app_id,
-      database.upkeep,
-    )
-  return cancelled > 0
+  for (const { app_id, status } of closed)
+    cancelled += await (status === 'deleted' ? cancelDeletedAppMail : cancelReady)(context, app_id)
+  return cancelled
 }
 
-async function dropHistory(database: PostgresContext): Promise<boolean> {
-  const text = `delete from postern.history where email_id in (
-      select email_id from postern.history where email_id < $1 order by email_id limit ${stepMax} for update skip locked
+async function deleteOldHistory({ clock, maintenance, schema }: PostgresContext): Promise<boolean> {
+  const text = `delete from ${schema}.history where email_id in (
+      select email_id from ${schema}.history where email_id < $1 order by email_id limit ${stepMax} for update skip locked
     ) returning 1`
-  const floor = idFloor('em', database.clock.nowMs() - keepDays * dayMs)
-  return (await ask(database, text, [floor])).length === stepMax
+  const floor = idFloor('em', clock.nowMs() - keepDays * dayMs)
+  return (await maintenance.query(text, [floor], { deadlineMs })).length === stepMax
 }
 
-type Pass = { after_app: string; after_k: string; begun_at: number; ended: boolean }
-type Place = { app_id: string; k: string }
+/** A table of keyed hashes: its key beside the app, and which rows are old. */
+type ScannedTable = { readonly table: string; readonly key: string; readonly isOld: string }
 
-/** One page of the pass over a table of keyed hashes; a pass begins every ten minutes. */
-function passOver(database: PostgresContext, table: 'rate' | 'idempotency', stale: string): Promise<boolean> {
-  const { clock, sql } = database
-  return database.upkeep.transaction(async (query) => {
-    const [pass] = await query<Pass>(
-      sql('select * from postern.pass where name = $1 for update skip locked'),
-      [table],
-    )
-    if (pass === undefined) return false // another process is at it
-    if (pass.ended) {
-      if (Math.abs(clock.nowMs() - pass.begun_at) < passEveryMs) return false
-      if (table === 'rate')
-        await query(sql('delete from postern.usage_day where day < $1'), [
-          Math.floor(clock.nowMs() / dayMs) - keepDays,
-        ])
-    }
-    const [afterApp, afterK] = pass.ended ? ['', ''] : [pass.after_app, pass.after_k]
-    const begunAt = pass.ended ? clock.nowMs() : pass.begun_at
-    const text = `with page as materialized (
-        select app_id, k from postern.${table} where (app_id, k) > ($1, $2) order by app_id, k limit $3
-      ), stale as (
-        select t.app_id, t.k from page join postern.${table} t using (app_id, k) where ${stale} for update of t skip locked
-      ), dropped as (
-        delete from postern.${table} t using stale where t.app_id = stale.app_id and t.k = stale.k
-      )
-      select app_id, k from page order by app_id desc, k desc limit 1`
-    const [last] = await query<Place>(sql(text), [afterApp, afterK, passMax, clock.offsetMs])
-    const place: Place = last ?? { app_id: '', k: '' }
-    const update =
-      'update postern.pass set after_app = $2, after_k = $3, begun_at = $4, ended = $5 where name = $1'
-    await query(sql(update), [table, place.app_id, place.k, begunAt, last === undefined])
+const rateBuckets: ScannedTable = {
+  table: 'rate_bucket',
+  key: 'bucket',
+  isOld: `t.arrival_us < ${clockMs('$4')} * 1000`,
+}
+const requestKeys: ScannedTable = {
+  table: 'idempotency',
+  key: 'request_key',
+  isOld: `t.created_at <= ${clockMs('$4')} - ${idempotencyMs}`,
+}
+
+type Scan = { after_app: string; after_key: string; begun_at: number; ended: boolean }
+
+/** One step of the scan of a table. A scan begins every ten minutes. */
+function scanStep({ clock, maintenance, schema }: PostgresContext, scanned: ScannedTable): Promise<boolean> {
+  return maintenance.transaction(async (query) => {
+    const [scan] = await query<Scan>(`select * from ${schema}.scan where name = $1 for update skip locked`, [
+      scanned.table,
+    ])
+    if (scan === undefined) return false // another process makes this step
+    if (scan.ended && Math.abs(clock.nowMs() - scan.begun_at) < scanEveryMs) return false
+    if (scan.ended && scanned === rateBuckets) await deleteOldCounts(query, schema, clock.nowMs())
+    const after = scan.ended ? ['', ''] : [scan.after_app, scan.after_key]
+    const begunAt = scan.ended ? clock.nowMs() : scan.begun_at
+    const values = [...after, scanMax, clock.offsetMs]
+    const [last] = await query<{ app_id: string; key: string }>(deleteOldRows(schema, scanned), values)
+    const update = `update ${schema}.scan
+      set after_app = $2, after_key = $3, begun_at = $4, ended = $5 where name = $1`
+    await query(update, [scanned.table, last?.app_id ?? '', last?.key ?? '', begunAt, last === undefined])
     return last !== undefined
   }, deadlineMs)
 }
+
+/** Deletes the old rows of one step; its result is the last row that the step read. */
+const deleteOldRows = (schema: string, { table, key, isOld }: ScannedTable): string =>
+  `with step as materialized (
+      select app_id, ${key} from ${schema}.${table} where (app_id, ${key}) > ($1, $2) order by app_id, ${key} limit $3
+    ), old as (
+      select t.app_id, t.${key} from step join ${schema}.${table} t using (app_id, ${key})
+      where ${isOld} for update of t skip locked
+    ), deleted as (
+      delete from ${schema}.${table} t using old where t.app_id = old.app_id and t.${key} = old.${key}
+    )
+    select app_id, ${key} as key from step order by app_id desc, ${key} desc limit 1`
+
+const deleteOldCounts = (query: Query, schema: string, nowMs: number) =>
+  query(`delete from ${schema}.usage_day where day < $1`, [Math.floor(nowMs / dayMs) - keepDays])

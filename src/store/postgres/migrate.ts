@@ -1,66 +1,78 @@
 /**
- * Brings schema and functions up to date, in one transaction under a lock that several processes
- * starting at once share: a crash leaves what was there. Only forward: a program older than the
- * schema refuses and changes nothing.
+ * Brings schema and functions up to date, in one transaction under a lock that several starting
+ * processes share: a crash leaves the old schema. Steps only go forward.
  */
 import { readFileSync } from 'node:fs'
 import { type KeyRing, openHashKey } from '../crypto/key-ring.ts'
-import { migrationSteps, missingSteps, type Step } from '../shared/migrations.ts'
+import { migrationSteps, type SchemaUse, stepsToApply } from '../shared/migrations.ts'
 import { StoreUnavailable } from '../store.ts'
 import { claimFunctions } from './claim.ts'
 import type { Connection, Query } from './connection.ts'
-import { writeSchema } from './context.ts'
-import { enqueueFunction } from './enqueue.ts'
-import { finishFunction, recordFunction } from './outcome.ts'
+import { quoteSchema } from './context.ts'
+import { enqueueFunctions } from './enqueue.ts'
+import { outcomeFunctions } from './outcome.ts'
 
 const folder = new URL('./migrations/', import.meta.url)
 const deadlineMs = 60_000
 const versionMin = 140_000
 
-/** In an order in which each calls only those before it. */
-const functions = [finishFunction, recordFunction, ...claimFunctions, enqueueFunction]
+/** In an order in which each calls only functions before it. */
+const functions = [...outcomeFunctions, ...claimFunctions, ...enqueueFunctions]
 
-/** Applies what is missing, and opens or makes the database's hash key. Safe with several processes at once. */
-export function prepare(connection: Connection, schema: string, ring: KeyRing): Promise<Buffer> {
+export type PrepareOptions = {
+  readonly schema: string
+  readonly ring: KeyRing
+  readonly schemaUse: SchemaUse
+}
+
+/** Migrates as far as `schemaUse` allows, and makes or opens the database's hash key. */
+export function prepare(connection: Connection, options: PrepareOptions): Promise<Buffer> {
+  const schema = quoteSchema(options.schema)
   return connection.transaction(async (query) => {
-    await requireFit(query)
-    await query("select pg_advisory_xact_lock(hashtext('postern migrate ' || $1))", [schema])
-    if (!(await exists(query, 'to_regnamespace', `"${schema}"`))) await query(`create schema "${schema}"`)
-    const sql = writeSchema(schema)
-    if (!(await exists(query, 'to_regclass', sql('postern.migration')))) {
+    await requireSuitableServer(query)
+    const version = await lockedVersion(query, schema)
+    const steps = stepsToApply(migrationSteps(folder), version, options.schemaUse)
+    if (steps.length > 0) {
+      await query(`create schema if not exists ${schema}`)
+      await query(`set local search_path = ${schema}, pg_temp`)
       await query(
-        sql('create table postern.migration (version integer primary key, applied_at timestamptz not null)'),
+        'create table if not exists migration (version integer primary key, applied_at timestamptz not null)',
       )
     }
-    const [row] = await query<{ version: number }>(
-      sql('select coalesce(max(version), 0) as version from postern.migration'),
-    )
-    for (const step of missingSteps(migrationSteps(folder), row?.version ?? 0))
-      await applyStep(query, step, sql)
-    for (const { name, definition } of functions) {
-      if (!(await exists(query, 'to_regproc', sql(name)))) await query(sql(definition))
+    for (const step of steps) {
+      await query(readFileSync(step.file, 'utf8'))
+      await query('insert into migration (version, applied_at) values ($1, clock_timestamp())', [
+        step.version,
+      ])
     }
-    return readHashKey(query, ring, sql)
+    await query(`set local search_path = ${schema}, pg_temp`)
+    for (const { name, define } of functions) {
+      if (!(await exists(query, 'to_regproc', `${schema}.${name}`))) await query(define(schema))
+    }
+    return readHashKey(query, options)
   }, deadlineMs)
 }
 
-/** Made where there is none; sealed by the ring's first key. */
-async function readHashKey(query: Query, ring: KeyRing, sql: (text: string) => string): Promise<Buffer> {
-  const [row] = await query<{ sealed: Buffer }>(
-    sql("select sealed from postern.secret where name = 'hash-key'"),
+/** The version of the schema, 0 if there is none, under the lock that migrations hold. */
+async function lockedVersion(query: Query, schema: string): Promise<number> {
+  await query("select pg_advisory_xact_lock(hashtext('postern migrate ' || $1))", [schema])
+  if (!(await exists(query, 'to_regclass', `${schema}.migration`))) return 0
+  const [row] = await query<{ version: number }>(
+    `select coalesce(max(version), 0) as version from ${schema}.migration`,
   )
-  const { hashKey, reseal } = openHashKey(ring, row?.sealed)
-  if (reseal !== null) {
-    const text = `insert into postern.secret values ('hash-key', $1)
-      on conflict (name) do update set sealed = excluded.sealed`
-    await query(sql(text), [reseal])
-  }
-  return hashKey
+  return row?.version ?? 0
 }
 
-async function applyStep(query: Query, step: Step, sql: (text: string) => string): Promise<void> {
-  await query(sql(readFileSync(step.file, 'utf8')))
-  await query(sql('insert into postern.migration values ($1, clock_timestamp())'), [step.version])
+/** A new hash key if there is none; sealed by the ring's first key. */
+async function readHashKey(query: Query, { ring, schemaUse }: PrepareOptions): Promise<Buffer> {
+  const [row] = await query<{ sealed: Buffer }>("select sealed from secret where name = 'hash-key'")
+  const { hashKey, reseal } = openHashKey(ring, row?.sealed)
+  if (reseal !== null && schemaUse !== 'open') {
+    const text = `insert into secret (name, sealed) values ('hash-key', $1)
+      on conflict (name) do update set sealed = excluded.sealed`
+    await query(text, [reseal])
+  }
+  return hashKey
 }
 
 async function exists(query: Query, lookUp: string, name: string): Promise<boolean> {
@@ -68,7 +80,7 @@ async function exists(query: Query, lookUp: string, name: string): Promise<boole
   return row?.found === true
 }
 
-async function requireFit(query: Query): Promise<void> {
+async function requireSuitableServer(query: Query): Promise<void> {
   const text = `select current_setting('server_version_num')::int as version, current_setting('fsync') as fsync,
     current_setting('full_page_writes') as pages, current_setting('server_encoding') as encoding,
     current_setting('default_transaction_isolation') as isolation`

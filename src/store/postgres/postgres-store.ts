@@ -1,23 +1,30 @@
 /**
- * The store for several machines: as many processes as you like on one database. Requests go in groups,
- * each group one call on a lane chosen by its app; claims, outcomes and upkeep have connections of
- * their own. Nothing is kept here that another process could make wrong: what is remembered either
- * never changes (the app of a key) or is checked by version in the transaction that uses it.
+ * The store for several machines: any number of processes on one database. Requests go in groups,
+ * each group one call on a lane chosen by its app; claims, outcomes and maintenance have connections
+ * of their own. A process caches nothing that another process can change, except the apps of a
+ * worker, which are checked by version.
  */
-
 import type { KeyHash } from '../../domain/app/delivery-key.ts'
 import type { AppId, KeyId } from '../../domain/id.ts'
+import { LruMap } from '../../domain/lru-map.ts'
 import { type KeyRing, makeKeyedHash } from '../crypto/key-ring.ts'
 import type { PostgresAddress } from '../database-address.ts'
+import { enqueueDeadlineMs } from '../shared/bounds.ts'
 import { type ClockOffset, newClockOffset } from '../shared/clock.ts'
+import { delegate } from '../shared/delegate.ts'
 import { GroupedCalls, type Settled } from '../shared/grouped-calls.ts'
-import { leaseMs, type Store } from '../store.ts'
-import * as admin from './admin.ts'
+import type { SchemaUse } from '../shared/migrations.ts'
+import type { Caller, EnqueueRequest, EnqueueResult, Store } from '../store.ts'
+import { cancelDeletedAppMail, createApp, deleteApp, updateApp } from './apps.ts'
 import { Claims } from './claim.ts'
-import { CallAtFault, Connection } from './connection.ts'
-import { connectionsOf, DatabaseClock, type Lane, newContext, type PostgresContext } from './context.ts'
-import { type EnqueueCall, enqueueGroup, type KnownKey, toResult } from './enqueue.ts'
+import { Connection } from './connection.ts'
+import { closeContext, DatabaseClock, type Lane, newContext, type PostgresContext } from './context.ts'
+import { cancelEmail, retryEmail } from './emails.ts'
+import { type EnqueueCall, enqueueGroup, toResult } from './enqueue.ts'
+import { CallAtFault } from './errors.ts'
+import { examine } from './examine.ts'
 import { clockMs } from './functions.ts'
+import { createKey, revokeKey } from './keys.ts'
 import { maintain } from './maintenance.ts'
 import { prepare } from './migrate.ts'
 import { type OutcomeCall, recordOutcomes, renewLeases } from './outcome.ts'
@@ -26,165 +33,166 @@ import * as reads from './reads.ts'
 
 export type PostgresOptions = {
   readonly address: PostgresAddress
-  /** A direct connection for LISTEN, where `address` leads through a pooler. */
+  /** A direct connection for LISTEN, if `address` leads through a pooler. */
   readonly listenAt?: PostgresAddress
   readonly ring: KeyRing
   readonly queueMax: number
+  /** What opening may do to the schema (`migrate`). */
+  readonly schemaUse?: SchemaUse
   readonly clock?: ClockOffset
   /** How many requests share a transaction at most (128). */
   readonly groupMax?: number
 }
 
 const usualGroupMax = 128
-const enqueueDeadlineMs = 2000
-/** What a worker waits for; its leases outlive that by far. */
+/** How long a worker waits for the database; its leases last much longer. */
 const workerDeadlineMs = 10_000
 const clockEveryMs = 10_000
-const knownKeysMax = 10_000
+const callersMax = 10_000
 
-/** Reaches the database, and makes or migrates the schema where needed. */
+/** The methods that are one function of the context and their arguments. */
+const operations = {
+  maintain,
+  createApp,
+  updateApp,
+  deleteApp,
+  cancelDeletedAppMail,
+  createKey,
+  revokeKey,
+  retryEmail,
+  cancelEmail,
+  findApp: reads.findApp,
+  findAppForPage: reads.findAppForPage,
+  listApps: reads.listApps,
+  listKeys: reads.listKeys,
+  findEmail: reads.findEmail,
+  listEmails: reads.listEmails,
+  queueSummary: reads.queueSummary,
+  queueGauge: reads.queueGauge,
+  usage: reads.usage,
+  examine,
+} satisfies Partial<Record<keyof Store, (context: PostgresContext, ...args: never[]) => unknown>>
+
+type OperationName = keyof typeof operations
+
+/** Connects, and migrates as far as `schemaUse` allows. */
 export async function openPostgresStore(options: PostgresOptions): Promise<Store> {
-  const { address, ring, queueMax } = options
-  const setup = new Connection({ address })
-  try {
-    const hashKey = await prepare(setup, address.schema, ring)
-    const clock = new DatabaseClock(options.clock ?? newClockOffset())
-    const parts = { ring, queueMax, clock, keyedHash: makeKeyedHash(hashKey) }
-    const database = newContext(address, parts)
-    const bell = new QueueNotifier(address, options.listenAt ?? address)
-    const store = new PostgresStore(database, bell, options.groupMax ?? usualGroupMax)
-    await store.askClock()
-    return store
-  } finally {
-    await setup.close()
+  const { address, ring, queueMax, schemaUse = 'migrate', groupMax = usualGroupMax } = options
+  const hashKey = await prepareSchema(address, { ring, schemaUse })
+  const clock = new DatabaseClock(options.clock ?? newClockOffset())
+  const context = newContext(address, { ring, queueMax, clock, keyedHash: makeKeyedHash(hashKey) })
+  await setClock(context)
+  const clockTimer = setInterval(() => void setClock(context).catch(() => {}), clockEveryMs).unref()
+  const notifier = new QueueNotifier(address, options.listenAt ?? address)
+  const intake = new Intake(context, groupMax, () => notifier.notify())
+  const claims = new Claims(context)
+  const outcomes = new GroupedCalls<OutcomeCall>(
+    (calls) => isolateFaults(calls, (some) => record(context, some)),
+    { groupMax, inFlightMax: 1 },
+  )
+  const run = (name: OperationName, args: readonly unknown[]) =>
+    (operations[name] as (context: PostgresContext, ...args: readonly unknown[]) => unknown)(context, ...args)
+  return {
+    ...delegate(Object.keys(operations) as OperationName[], run),
+    enqueue: (request) => intake.enqueue(request),
+    claimDue: (request) => claims.claimDue(request, workerDeadlineMs),
+    renewLeases: (leases) => renewLeases(context, leases, workerDeadlineMs),
+    recordOutcome: (lease, outcome) => outcomes.submit({ lease, outcome }) as Promise<boolean>,
+    onQueued: (listener) => notifier.listen(listener),
+    now: () => clock.nowMs(),
+    close: async () => {
+      clearInterval(clockTimer)
+      await Promise.all([notifier.close(), closeContext(context)])
+    },
   }
 }
 
-class PostgresStore implements Store {
-  readonly #database: PostgresContext
-  readonly #bell: QueueNotifier
-  readonly #claims: Claims
-  readonly #keys = new Map<KeyHash, KnownKey>()
-  readonly #keyLookUps: GroupedCalls<KeyHash>
-  readonly #lanes: readonly GroupedCalls<EnqueueCall>[]
-  readonly #outcomes: GroupedCalls<OutcomeCall>
-  readonly #clockTimer: NodeJS.Timeout
+async function prepareSchema(
+  address: PostgresAddress,
+  options: { ring: KeyRing; schemaUse: SchemaUse },
+): Promise<Buffer> {
+  const connection = new Connection({ address })
+  try {
+    return await prepare(connection, { ...options, schema: address.schema })
+  } finally {
+    await connection.close()
+  }
+}
 
-  constructor(database: PostgresContext, bell: QueueNotifier, groupMax: number) {
-    this.#database = database
-    this.#bell = bell
-    this.#claims = new Claims(database)
+async function setClock({ clock, lookups }: PostgresContext): Promise<void> {
+  const askedAtMs = performance.now()
+  const text = `select ${clockMs('0')} as now_ms`
+  const [row] = await lookups.query<{ now_ms: number }>(text, [], { deadlineMs: enqueueDeadlineMs })
+  if (row !== undefined) clock.set(row.now_ms, askedAtMs)
+}
+
+async function record(context: PostgresContext, calls: readonly OutcomeCall[]): Promise<Settled[]> {
+  const recorded = await recordOutcomes(context, calls, workerDeadlineMs)
+  return recorded.map((value) => ({ value }))
+}
+
+/** The way of a request to its lane. */
+class Intake {
+  readonly #context: PostgresContext
+  readonly #onQueued: () => void
+  /** The callers of key hashes, which never change. */
+  readonly #callers = new LruMap<KeyHash, Caller>(callersMax)
+  readonly #lookUps: GroupedCalls<KeyHash>
+  readonly #lanes: readonly GroupedCalls<EnqueueCall>[]
+
+  constructor(context: PostgresContext, groupMax: number, onQueued: () => void) {
+    this.#context = context
+    this.#onQueued = onQueued
     const bounds = { groupMax, inFlightMax: 1 }
-    this.#keyLookUps = new GroupedCalls((hashes) => this.#lookUpKeys(hashes), bounds)
-    this.#lanes = database.lanes.map(
+    this.#lookUps = new GroupedCalls((hashes) => this.#lookUp(hashes), bounds)
+    this.#lanes = context.lanes.map(
       (lane) => new GroupedCalls((calls) => isolateFaults(calls, (some) => this.#decide(lane, some)), bounds),
     )
-    this.#outcomes = new GroupedCalls((calls) => isolateFaults(calls, (some) => this.#record(some)), bounds)
-    this.#clockTimer = setInterval(() => void this.askClock().catch(() => {}), clockEveryMs).unref()
   }
 
-  async askClock(): Promise<void> {
-    const askedAtMs = performance.now()
-    const text = `select ${clockMs('0')} as now_ms`
-    const [row] = await this.#database.general.query<{ now_ms: number }>(text, [], {
-      deadlineMs: enqueueDeadlineMs,
-    })
-    if (row !== undefined) this.#database.clock.set(row.now_ms, askedAtMs)
-  }
-
-  enqueue: Store['enqueue'] = async (request) => {
+  async enqueue(request: EnqueueRequest): Promise<EnqueueResult> {
     const endMs = performance.now() + enqueueDeadlineMs
     const left = () => Math.max(0, endMs - performance.now())
-    const known = this.#keys.get(request.keyHash)
-    const key = known ?? ((await this.#keyLookUps.submit(request.keyHash, left())) as KnownKey | null)
-    if (key === null) return { kind: 'invalid_key' }
-    if (known === undefined) this.#remember(request.keyHash, key)
-    const lane = this.#lanes[laneOf(key.appId, this.#lanes.length)]
-    const result = await lane?.submit({ request, key }, left())
-    return result as Awaited<ReturnType<Store['enqueue']>>
+    const known = this.#callers.get(request.keyHash)
+    const caller = known ?? ((await this.#lookUps.submit(request.keyHash, left())) as Caller | null)
+    if (caller === null) return { kind: 'invalid_key' }
+    if (known === undefined) this.#callers.set(request.keyHash, caller)
+    const lane = this.#lanes[laneOf(caller.appId, this.#lanes.length)]
+    return (await lane?.submit({ request, caller }, left())) as EnqueueResult
   }
 
-  #remember(hash: KeyHash, key: KnownKey): void {
-    const oldest = this.#keys.keys().next().value
-    if (this.#keys.size >= knownKeysMax && oldest !== undefined) this.#keys.delete(oldest)
-    this.#keys.set(hash, key)
-  }
-
-  async #lookUpKeys(hashes: readonly KeyHash[]): Promise<Settled[]> {
-    const { general, sql } = this.#database
-    const text = 'select key_hash, key_id, app_id from postern.delivery_key where key_hash = any($1)'
-    const rows = await general.query<{ key_hash: KeyHash; key_id: KeyId; app_id: AppId }>(
-      sql(text),
-      [hashes],
-      { deadlineMs: enqueueDeadlineMs },
-    )
+  async #lookUp(hashes: readonly KeyHash[]): Promise<Settled[]> {
+    const { lookups, schema } = this.#context
+    const text = `select key_hash, key_id, app_id from ${schema}.delivery_key where key_hash = any($1)`
+    const rows = await lookups.query<{ key_hash: KeyHash; key_id: KeyId; app_id: AppId }>(text, [hashes], {
+      deadlineMs: enqueueDeadlineMs,
+    })
     const found = new Map(rows.map((row) => [row.key_hash, { keyId: row.key_id, appId: row.app_id }]))
     return hashes.map((hash) => ({ value: found.get(hash) ?? null }))
   }
 
   async #decide(lane: Lane, calls: readonly EnqueueCall[]): Promise<Settled[]> {
-    const decisions = await enqueueGroup(this.#database, lane, calls, enqueueDeadlineMs)
-    if (decisions.some((decision) => decision.kind === 'queued')) this.#bell.ring()
+    const decisions = await enqueueGroup(this.#context, lane, calls, enqueueDeadlineMs)
+    if (decisions.some((decision) => decision.kind === 'queued')) this.#onQueued()
     const stale = decisions.flatMap(({ kind }, index) =>
-      kind === 'judge_again' ? [calls[index]?.key.appId as AppId] : [],
+      kind === 'judge_again' ? [calls[index]?.caller.appId as AppId] : [],
     )
-    // What was decided is committed, whatever becomes of this look.
-    const apps = await reads.appsById(this.#database, stale).catch((error: Error) => error)
+    // The decisions are committed, so a failure of this look-up fails only the calls that need it.
+    const apps = await reads.appsById(this.#context, stale).catch((error: Error) => error)
     return decisions.map((decision, index) => {
-      if (decision.kind !== 'judge_again') return { value: toResult(decision) }
+      const caller = calls[index]?.caller as Caller
+      if (decision.kind !== 'judge_again') return { value: toResult(decision, caller) }
       if (apps instanceof Error) return { error: apps }
-      const app = apps.get(calls[index]?.key.appId as AppId)
+      const app = apps.get(caller.appId)
       return { value: app === undefined ? { kind: 'invalid_key' } : { kind: 'judge_again', app } }
     })
   }
-
-  async #record(calls: readonly OutcomeCall[]): Promise<Settled[]> {
-    const recorded = await recordOutcomes(this.#database, calls, workerDeadlineMs)
-    return recorded.map((value) => ({ value }))
-  }
-
-  claimDue: Store['claimDue'] = (request) => this.#claims.claimDue(request, workerDeadlineMs)
-  renewLeases: Store['renewLeases'] = (leases) =>
-    renewLeases(this.#database, leases, { leaseMs, deadlineMs: workerDeadlineMs })
-  recordOutcome: Store['recordOutcome'] = (hold, outcome) =>
-    this.#outcomes.submit({ hold, outcome }) as Promise<boolean>
-  maintain: Store['maintain'] = () => maintain(this.#database)
-  onQueued: Store['onQueued'] = (listener) => this.#bell.listen(listener)
-
-  createApp: Store['createApp'] = (slug, settings) => admin.createApp(this.#database, slug, settings)
-  updateApp: Store['updateApp'] = (id, change) => admin.updateApp(this.#database, id, change)
-  deleteApp: Store['deleteApp'] = (id) => admin.deleteApp(this.#database, id)
-  cancelDeletedAppMail: Store['cancelDeletedAppMail'] = (id) => admin.cancelDeletedAppMail(this.#database, id)
-  createKey: Store['createKey'] = (key) => admin.createKey(this.#database, key)
-  revokeKey: Store['revokeKey'] = (id) => admin.revokeKey(this.#database, id)
-  retryEmail: Store['retryEmail'] = (id) => admin.retryEmail(this.#database, id)
-  cancelEmail: Store['cancelEmail'] = (id) => admin.cancelEmail(this.#database, id)
-
-  findApp: Store['findApp'] = (idOrSlug) => reads.findApp(this.#database, idOrSlug)
-  listApps: Store['listApps'] = () => reads.listApps(this.#database)
-  listKeys: Store['listKeys'] = (app) => reads.listKeys(this.#database, app)
-  findEmail: Store['findEmail'] = (id) => reads.findEmail(this.#database, id)
-  listEmails: Store['listEmails'] = (query) => reads.listEmails(this.#database, query)
-  queueSummary: Store['queueSummary'] = () => reads.queueSummary(this.#database)
-  queueGauge: Store['queueGauge'] = () => reads.queueGauge(this.#database)
-  usage: Store['usage'] = (app) => reads.usage(this.#database, app)
-  examine: Store['examine'] = () => reads.examine(this.#database)
-
-  now = (): number => this.#database.clock.nowMs()
-
-  async close(): Promise<void> {
-    clearInterval(this.#clockTimer)
-    await Promise.all([
-      this.#bell.close(),
-      ...connectionsOf(this.#database).map((connection) => connection.close()),
-    ])
-  }
 }
 
-/** The end of an id is random, so that apps spread evenly. */
+/** The end of an id is random, so apps spread evenly over the lanes. */
 const laneOf = (appId: AppId, lanes: number): number => Number.parseInt(appId.slice(-6), 36) % lanes
 
-/** One bad call must not answer for its neighbours: where one is at fault, each is run alone. */
+/** One bad call must not fail the others: if one is at fault, each call is run alone. */
 async function isolateFaults<Call>(
   calls: readonly Call[],
   run: (calls: readonly Call[]) => Promise<Settled[]>,

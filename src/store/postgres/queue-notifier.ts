@@ -1,14 +1,14 @@
 /**
- * Word between processes that something was queued: one NOTIFY for all commits of some milliseconds,
- * on a connection of its own. Inside the enqueue transaction it would hold a lock of the whole
- * database over the commit. It may get lost, behind a transaction pooler always: workers poll too.
+ * Tells other processes that mail was queued: one NOTIFY for all commits of some milliseconds, on a
+ * connection of its own. Inside the enqueue transaction NOTIFY would hold a database-wide lock over
+ * the commit. Notifications may be lost, behind a transaction pooler always, so workers also poll.
  */
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { PostgresAddress } from '../database-address.ts'
 import { Connection } from './connection.ts'
 
-const ringEveryMs = 10
+const notifyEveryMs = 10
 const relistenMs = 1000
 const checkEveryMs = 5000
 const deadlineMs = 2000
@@ -16,63 +16,63 @@ const deadlineMs = 2000
 export class QueueNotifier {
   readonly #channel: string
   readonly #listenAt: PostgresAddress
-  readonly #rings: Connection
-  /** Tells this process's own rings from the others'. */
+  readonly #sender: Connection
+  /** Tells this process's own notifications from the others'. */
   readonly #self = randomUUID()
   #listener: Connection | null = null
-  #ringing = false
-  #again = false
+  #sending = false
+  #pending = false
   #closed = false
 
   constructor(address: PostgresAddress, listenAt: PostgresAddress) {
     this.#channel = `postern_${address.schema}`
     this.#listenAt = listenAt
-    this.#rings = new Connection({ address })
+    this.#sender = new Connection({ address })
   }
 
-  /** Something was committed. */
-  ring(): void {
-    this.#again = true
-    if (!this.#ringing) void this.#ringOn()
+  /** Mail was committed. */
+  notify(): void {
+    this.#pending = true
+    if (!this.#sending) void this.#send()
   }
 
-  async #ringOn(): Promise<void> {
-    this.#ringing = true
-    while (this.#again && !this.#closed) {
-      this.#again = false
+  async #send(): Promise<void> {
+    this.#sending = true
+    while (this.#pending && !this.#closed) {
+      this.#pending = false
       const values = [this.#channel, this.#self]
-      await this.#rings.query('select pg_notify($1, $2)', values, { deadlineMs }).catch(() => {})
-      await sleep(ringEveryMs, undefined, { ref: false })
+      await this.#sender.query('select pg_notify($1, $2)', values, { deadlineMs }).catch(() => {})
+      await sleep(notifyEveryMs, undefined, { ref: false })
     }
-    this.#ringing = false
+    this.#sending = false
   }
 
-  /** Calls back when another process rings, and whenever it begins to listen. */
-  listen(onRing: () => void): void {
+  /** Calls `onQueued` when another process notifies, and each time when listening begins. */
+  listen(onQueued: () => void): void {
     this.#listener = new Connection({
       address: this.#listenAt,
       onConnect: async (client) => {
         client.on('notification', ({ payload }) => {
-          if (payload !== this.#self) onRing()
+          if (payload !== this.#self) onQueued()
         })
         await client.query(`listen "${this.#channel}"`)
-        onRing()
+        onQueued()
       },
     })
     void this.#keepListening()
   }
 
-  /** Now and then it asks, since a connection that only listens would not notice that it is dead. */
+  /** A connection that only listens would not notice that it is dead, so it also asks now and then. */
   async #keepListening(): Promise<void> {
     const check = `select '${this.#channel}' as listening`
     while (!this.#closed) {
-      const heard = await this.#listener?.query(check, [], { deadlineMs }).catch(() => null)
-      await sleep(heard === null ? relistenMs : checkEveryMs, undefined, { ref: false })
+      const answer = await this.#listener?.query(check, [], { deadlineMs }).catch(() => null)
+      await sleep(answer === null ? relistenMs : checkEveryMs, undefined, { ref: false })
     }
   }
 
   async close(): Promise<void> {
     this.#closed = true
-    await Promise.all([this.#rings.close(), this.#listener?.close()])
+    await Promise.all([this.#sender.close(), this.#listener?.close()])
   }
 }

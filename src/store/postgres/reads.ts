@@ -1,11 +1,11 @@
-/** What is only looked at. Readers neither wait for writers nor make them wait. */
+/** Reads. They neither wait for writers nor make them wait. */
 import type { App } from '../../domain/app/app.ts'
 import type { AppId, EmailId } from '../../domain/id.ts'
-import { limitAddress } from '../../domain/request/email-address.ts'
+import { recipientName } from '../shared/bucket-names.ts'
 import {
-  liveStates,
   newestFirst,
   type Row,
+  tablesOf,
   toApp,
   toFinishedRecord,
   toKeyRecord,
@@ -13,129 +13,113 @@ import {
   toQueueCounts,
   toUsageDays,
 } from '../shared/records.ts'
-import type { EmailQuery, EmailRecord, Finding, KeyRecord, QueueSummary, UsageDay } from '../store.ts'
+import type { EmailQuery, EmailRecord, KeyRecord, QueueGauge, QueueSummary, UsageDay } from '../store.ts'
 import type { PostgresContext } from './context.ts'
+import type { Pool } from './pool.ts'
 
 const deadlineMs = 10_000
-/** What a health check and a request wait for. */
-const briefMs = 2000
+/** For readiness checks, requests and hosted pages. */
+const shortDeadlineMs = 2000
 
-const ask = (
-  database: PostgresContext,
-  text: string,
-  values: unknown[] = [],
-  withinMs = deadlineMs,
-): Promise<Row[]> => database.general.query(database.sql(text), values, { deadlineMs: withinMs })
+const ask = ({ operators }: PostgresContext, text: string, values: unknown[] = []): Promise<Row[]> =>
+  operators.query(text, values, { deadlineMs })
 
-export async function findApp(database: PostgresContext, idOrSlug: string): Promise<App | null> {
-  if (idOrSlug.includes('\0')) return null // no text of PostgreSQL holds one
-  const text = "select * from postern.app where (app_id = $1 or slug = $1) and status <> 'deleted'"
-  const [row] = await ask(database, text, [idOrSlug])
+export const findApp = (context: PostgresContext, idOrSlug: string): Promise<App | null> =>
+  findAppIn(context.operators, context.schema, { idOrSlug, deadlineMs })
+
+export const findAppForPage = (context: PostgresContext, idOrSlug: string): Promise<App | null> =>
+  findAppIn(context.pages, context.schema, { idOrSlug, deadlineMs: shortDeadlineMs })
+
+async function findAppIn(
+  pool: Pool,
+  schema: string,
+  options: { idOrSlug: string; deadlineMs: number },
+): Promise<App | null> {
+  if (options.idOrSlug.includes('\0')) return null // text of PostgreSQL cannot hold NUL
+  const text = `select * from ${schema}.app where (app_id = $1 or slug = $1) and status <> 'deleted'`
+  const [row] = await pool.query(text, [options.idOrSlug], options)
   return row === undefined ? null : toApp(row)
 }
 
-export const listApps = async (database: PostgresContext): Promise<App[]> =>
-  (await ask(database, "select * from postern.app where status <> 'deleted' order by app_id")).map(toApp)
+export const listApps = async (context: PostgresContext): Promise<App[]> =>
+  (await ask(context, `select * from ${context.schema}.app where status <> 'deleted' order by app_id`)).map(
+    toApp,
+  )
 
+/** For requests that have to be judged again. */
 export async function appsById(
-  database: PostgresContext,
+  { lookups, schema }: PostgresContext,
   ids: readonly AppId[],
 ): Promise<ReadonlyMap<AppId, App>> {
   if (ids.length === 0) return new Map()
-  const text = "select * from postern.app where app_id = any($1) and status <> 'deleted'"
-  const apps = (await ask(database, text, [[...new Set(ids)]], briefMs)).map(toApp)
-  return new Map(apps.map((app) => [app.id, app]))
+  const text = `select * from ${schema}.app where app_id = any($1) and status <> 'deleted'`
+  const rows = await lookups.query(text, [[...new Set(ids)]], { deadlineMs: shortDeadlineMs })
+  return new Map(rows.map(toApp).map((app) => [app.id, app]))
 }
 
-export const listKeys = async (database: PostgresContext, app: AppId): Promise<KeyRecord[]> =>
-  (await ask(database, 'select * from postern.delivery_key where app_id = $1 order by key_id', [app])).map(
-    toKeyRecord,
-  )
+export async function listKeys(context: PostgresContext, app: AppId): Promise<KeyRecord[]> {
+  const text = `select * from ${context.schema}.delivery_key where app_id = $1 order by key_id`
+  return (await ask(context, text, [app])).map(toKeyRecord)
+}
 
-export async function findEmail(database: PostgresContext, id: EmailId): Promise<EmailRecord | null> {
-  const [live] = await ask(database, 'select * from postern.queue where email_id = $1', [id])
+export async function findEmail(context: PostgresContext, id: EmailId): Promise<EmailRecord | null> {
+  const [live] = await ask(context, `select * from ${context.schema}.queue where email_id = $1`, [id])
   if (live !== undefined) return toLiveRecord(live)
-  const [finished] = await ask(database, 'select * from postern.history where email_id = $1', [id])
+  const [finished] = await ask(context, `select * from ${context.schema}.history where email_id = $1`, [id])
   return finished === undefined ? null : toFinishedRecord(finished)
 }
 
-/** Newest first. */
-export async function listEmails(database: PostgresContext, query: EmailQuery): Promise<EmailRecord[]> {
-  const live = liveStates.indexOf(query.state as (typeof liveStates)[number])
-  const to = query.to === undefined ? null : database.keyedHash('recipient', limitAddress(query.to))
-  const page = (table: 'queue' | 'history', state: number | string | null) =>
-    ask(
-      database,
-      `select * from postern.${table} where ($1::text is null or app_id = $1) and ($2::text is null or recipient = $2)
-         and ($3::text is null or state::text = $3) order by email_id desc limit $4`,
-      [query.app ?? null, to, state, query.limit],
-    )
-  const all = query.state === undefined
+export async function listEmails(context: PostgresContext, query: EmailQuery): Promise<EmailRecord[]> {
+  const tables = tablesOf(query)
   return newestFirst(
-    all || live >= 0 ? (await page('queue', all ? null : live)).map(toLiveRecord) : [],
-    all || live < 0 ? (await page('history', query.state ?? null)).map(toFinishedRecord) : [],
+    tables.queue ? (await select(context, 'queue', query)).map(toLiveRecord) : [],
+    tables.history ? (await select(context, 'history', query)).map(toFinishedRecord) : [],
     query.limit,
   )
 }
 
-export async function queueGauge(
-  database: PostgresContext,
-): Promise<{ depth: number; oldestAcceptedAt: number | null }> {
-  const text = `select (select sum(n)::bigint from postern.queue_depth) as depth,
-    (select accepted_at from postern.queue order by email_id limit 1) as oldest`
-  const [row] = await ask(database, text, [], briefMs)
-  return { depth: row?.depth as number, oldestAcceptedAt: (row?.oldest ?? null) as number | null }
+/** Only the filters that are given, so that the plan suits them. */
+function select(context: PostgresContext, table: 'queue' | 'history', query: EmailQuery): Promise<Row[]> {
+  const { app, key, state, to, limit } = query
+  const recipient = to === undefined ? undefined : recipientName(context.keyedHash, to)
+  const columns = { app_id: app, key_id: key, state, recipient }
+  const used = Object.entries(columns).filter(([, value]) => value !== undefined)
+  const terms = used.map(([column], index) => `${column} = $${index + 2}`)
+  // Lets PostgreSQL use `history_trouble`, a partial index.
+  if (table === 'history' && state !== undefined && state !== 'delivered') terms.push("state <> 'delivered'")
+  const where = terms.length === 0 ? '' : `where ${terms.join(' and ')}`
+  const text = `select * from ${context.schema}.${table} ${where} order by email_id desc limit $1`
+  return ask(context, text, [limit, ...used.map(([, value]) => value)])
 }
 
-export async function queueSummary(database: PostgresContext): Promise<QueueSummary> {
+export async function queueGauge({ lookups, schema }: PostgresContext): Promise<QueueGauge> {
+  const text = `select (select sum(count)::bigint from ${schema}.queue_depth) as depth,
+    (select accepted_at from ${schema}.queue order by email_id limit 1) as oldest`
+  const [row] = await lookups.query<{ depth: number; oldest: number | null }>(text, [], {
+    deadlineMs: shortDeadlineMs,
+  })
+  return { depth: row?.depth ?? 0, oldestAcceptedAt: row?.oldest ?? null }
+}
+
+export async function queueSummary(context: PostgresContext): Promise<QueueSummary> {
+  const { schema } = context
   const counts = await ask(
-    database,
-    'select app_id, state, count(*) as n from postern.queue group by app_id, state order by app_id, state',
+    context,
+    `select app_id, state, count(*) as count from ${schema}.queue group by app_id, state order by app_id, state`,
   )
-  const [next] = await ask(database, 'select min(due_at) as due from postern.queue where state = 1')
+  const [next] = await ask(
+    context,
+    `select min(due_at) as due_at from ${schema}.queue where state = 'deferred'`,
+  )
   return {
-    ...(await queueGauge(database)),
-    nextAttemptAt: (next?.due ?? null) as number | null,
+    ...(await queueGauge(context)),
+    nextAttemptAt: (next?.due_at ?? null) as number | null,
     counts: toQueueCounts(counts),
   }
 }
 
-export const usage = async (database: PostgresContext, app: AppId): Promise<UsageDay[]> =>
-  toUsageDays(
-    await ask(
-      database,
-      `select day, what, sum(n)::bigint as n from postern.usage_day where app_id = $1
-       group by day, what order by day desc, what`,
-      [app],
-    ),
-  )
-
-/** A transaction that is open for so long keeps dead rows from being cleared away, and claims slow down. */
-const snapshotMaxS = 600
-
-export async function examine(database: PostgresContext): Promise<Finding[]> {
-  const text = `select current_setting('server_version') as version, current_user as role,
-    pg_has_role('pg_read_all_stats', 'usage') as sees, current_setting('synchronous_standby_names') as standbys,
-    (select count(*)::int from pg_stat_replication where sync_state in ('sync', 'quorum')) as synchronous,
-    (select coalesce(max(extract(epoch from now() - xact_start)), 0)::int from pg_stat_activity
-      where backend_xmin is not null and pid <> pg_backend_pid()) as oldest`
-  const [row] = await ask(database, text)
-  const version: Finding = { check: 'PostgreSQL', ok: true, detail: `version ${row?.version}` }
-  if (row?.standbys === '') {
-    const detail = 'no synchronous standby is asked for: a commit is on one disk'
-    return [version, { check: 'replication', ok: true, detail }, oldestTransaction(row)]
-  }
-  const connected = Number(row?.synchronous)
-  const detail = row?.sees ? `${connected} synchronous standbys are connected` : cannotSee(row)
-  return [version, { check: 'replication', ok: connected > 0 || !row?.sees, detail }, oldestTransaction(row)]
-}
-
-const cannotSee = (row: Row | undefined): string =>
-  `this role may not look: grant pg_read_all_stats to ${row?.role}`
-
-function oldestTransaction(row: Row | undefined): Finding {
-  const check = 'oldest transaction'
-  if (!row?.sees) return { check, ok: true, detail: cannotSee(row) }
-  const detail = `${row.oldest} s; one of over ${snapshotMaxS} s (a backup, a forgotten session) slows claims down`
-  return { check, ok: Number(row.oldest) < snapshotMaxS, detail }
+export async function usage(context: PostgresContext, app: AppId): Promise<UsageDay[]> {
+  const text = `select day, event, sum(count)::bigint as count from ${context.schema}.usage_day
+    where app_id = $1 group by day, event order by day desc, event`
+  return toUsageDays(await ask(context, text, [app]))
 }

@@ -1,26 +1,29 @@
-/** What both engines keep to, so that an email's life does not depend on where it is stored. */
+/** Bounds and periods that both engines keep, so that an email's life does not depend on its store. */
+import { dailyWindowS } from '../../domain/app/limit.ts'
 
 const minuteMs = 60_000
-const dayMs = 86_400_000
+export const dayMs = dailyWindowS * 1000
 
-/** An email that lost this many leases has probably killed its workers. */
-export const lostMax = 5
-/** The longest wait between two attempts: an hour and a fifth. */
+/** The longest wait between two attempts: an hour and a fifth (`retry-schedule.ts`). */
 export const waitMaxMs = 72 * minuteMs
-/** Mail whose key is missing is looked at again after so long. */
+/** Mail whose sealing key is missing from the ring is claimed again after this long. */
 export const unreadableWaitMs = 5 * minuteMs
-/** Rows taken by one step of claims and upkeep, so that no transaction is long. */
+/** A key's last use is recorded at most this often. */
+export const lastUseEveryMs = minuteMs
+/** Rows that one step of a claim or of maintenance changes, so that no transaction is long. */
 export const stepMax = 500
 /** Apps that take turns in one claim. */
 export const appsPerClaim = 32
-/** Attempts kept on record: a relay that is down for days must not grow a row without end. */
+/** Attempts kept in a record: a relay that is down for days must not grow a row without bound. */
 export const trailMax = 60
 /** How long an idempotency key is remembered. */
 export const idempotencyMs = dayMs
 /** How long records and counts are kept. */
 export const keepDays = 30
-/** How long a disabled app's mail is held. */
+/** How long a disabled app's mail is held before it is cancelled. */
 export const heldDays = 7
-/** Rows looked at by one step of a pass over a big table, and how often a pass begins. */
-export const passMax = 2000
-export const passEveryMs = 10 * minuteMs
+/** Rows that one step of a scan over a big table reads, and how often a scan begins. */
+export const scanMax = 2000
+export const scanEveryMs = 10 * minuteMs
+/** How long a request waits for the store before it is answered with 503. */
+export const enqueueDeadlineMs = 2000

@@ -1,28 +1,31 @@
 /**
- * How the rows that count against limits are named. Recipients by keyed hashes; a mailbox's bucket
- * and those of its addresses stand side by side, and so do those of all keys, since what a
- * commit costs is the number of different pages it touches.
+ * The names of rate-limit buckets. Recipients are named by keyed hashes. A mailbox's bucket and those
+ * of its addresses are neighbours in their table, and so are all keys' buckets, because the cost of
+ * a commit is the number of different pages that it touches.
  */
-
 import type { AppId, KeyId } from '../../domain/id.ts'
 import { type EmailAddress, foldMailbox, limitAddress } from '../../domain/request/email-address.ts'
 import type { KeyedHash } from '../crypto/key-ring.ts'
 
-/** Key ids are no secret. */
+/** Key ids are not secret. */
 export const keyBucket = (keyId: KeyId): string => keyId
 
-/** `recipient` names the address alone; the buckets `mailbox` and `address` are its app's. */
+/** `recipient` identifies the address in every app; the buckets `mailbox` and `address` belong to one app. */
 export type RecipientNames = {
   readonly recipient: string
   readonly mailbox: string
   readonly address: string
 }
 
-/** Of base64url: 66 bits, which is plenty among the addresses of one mailbox. */
+/** Characters of base64url: 66 bits, which is enough among the addresses of one mailbox. */
 const suffixLength = 11
 
 export function recipientNames(keyedHash: KeyedHash, appId: AppId, to: EmailAddress): RecipientNames {
-  const recipient = keyedHash('recipient', limitAddress(to))
+  const recipient = recipientName(keyedHash, to)
   const mailbox = keyedHash('mailbox', appId, foldMailbox(to))
   return { recipient, mailbox, address: mailbox + recipient.slice(0, suffixLength) }
 }
+
+/** The name of a recipient in `queue` and `history`. */
+export const recipientName = (keyedHash: KeyedHash, to: EmailAddress): string =>
+  keyedHash('recipient', limitAddress(to))

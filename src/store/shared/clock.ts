@@ -1,13 +1,12 @@
 /**
- * The store's clock: the one that limits, leases, expiry and days are judged by. It is the wall
- * clock plus an offset in shared memory, so that every thread of a process reads the same time and
- * a test can move it.
+ * The store's clock, which decides limits, leases, expiry and days: the wall clock plus an offset in
+ * shared memory, so that every thread of a process reads the same time and a test can move it.
  */
 export type ClockOffset = SharedArrayBuffer
 
 export const newClockOffset = (): ClockOffset => new SharedArrayBuffer(8)
 
-/** Milliseconds, 0 outside of tests. */
+/** Milliseconds; 0 outside tests. */
 export const readOffset = (offset: ClockOffset): number => Number(Atomics.load(new BigInt64Array(offset), 0))
 
 /** Milliseconds since 1970 UTC. */

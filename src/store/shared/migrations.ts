@@ -1,29 +1,41 @@
 /**
- * The steps of an engine's schema: files `NNN_name.sql` in its folder, numbered alike in every
- * engine, only ever added to.
+ * The steps of an engine's schema: files `NNN_name.sql` in its folder, numbered alike in both
+ * engines. Steps are only added, never changed after a release.
  */
 import { readdirSync } from 'node:fs'
 
-/** The database was made by a newer Postern. */
-class SchemaTooNew extends Error {
-  override name = 'SchemaTooNew'
+/** The database's schema is not the one that this program knows. The message says what to run. */
+export class SchemaMismatch extends Error {
+  override name = 'SchemaMismatch'
 }
 
 export type Step = { readonly version: number; readonly file: URL }
 
-/** In their order; `folder` ends in a slash. */
+/** In order. `folder` ends in a slash. */
 export function migrationSteps(folder: URL): Step[] {
   const names = readdirSync(folder).filter((name) => /^\d{3}_.*\.sql$/.test(name))
   return names.sort().map((name) => ({ version: Number(name.slice(0, 3)), file: new URL(name, folder) }))
 }
 
-/** The steps that a schema lacks. Throws where it is newer than this program. */
-export function missingSteps(steps: readonly Step[], present: number): readonly Step[] {
+/** What opening a store may do to its schema: make and migrate it, make a missing one, or neither. */
+export type SchemaUse = 'migrate' | 'create' | 'open'
+
+/**
+ * The steps to apply to a schema of version `present` (0: there is none). Throws `SchemaMismatch` if
+ * the schema is newer than this program, or if it is older and `use` does not allow to change it.
+ */
+export function stepsToApply(steps: readonly Step[], present: number, use: SchemaUse): readonly Step[] {
   const newest = steps.at(-1)?.version ?? 0
   if (present > newest) {
-    throw new SchemaTooNew(
-      `the database has schema ${present}, this Postern knows ${newest}: run the newer Postern`,
+    throw new SchemaMismatch(
+      `the database has schema ${present}, and this Postern knows schema ${newest}: run a newer Postern`,
     )
   }
-  return steps.filter((step) => step.version > present)
+  const missing = steps.filter((step) => step.version > present)
+  if (missing.length === 0 || use === 'migrate' || (use === 'create' && present === 0)) return missing
+  throw new SchemaMismatch(
+    present === 0
+      ? 'there is no Postern database here yet: "postern app create", "postern migrate" or "postern serve" makes one'
+      : `the database has schema ${present}, and this Postern needs schema ${newest}: run "postern migrate"`,
+  )
 }

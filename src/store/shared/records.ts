@@ -1,16 +1,22 @@
 /**
- * From rows to what the interface returns. Both engines name their columns alike and keep JSON as
- * text, so that one reading serves them; how a row is found is each engine's own.
+ * From rows to the values that a store returns. Both engines name their columns alike and keep JSON
+ * as text, so one reading serves both; finding the rows is each engine's own.
  */
 import type { App, AppStatus } from '../../domain/app/app.ts'
-import type { AttemptRecord, DeliveryOutcome, EmailState } from '../../domain/delivery/outcome.ts'
+import type { EmailContent } from '../../domain/delivery/email-content.ts'
+import {
+  type EmailState,
+  type EndReason,
+  type LiveState,
+  liveStates,
+  suspectAfter,
+} from '../../domain/delivery/states.ts'
 import type { AppId, EmailId, KeyId } from '../../domain/id.ts'
-import type { EmailRecord, KeyRecord, QueueSummary, UsageDay } from '../store.ts'
+import { KeyMissing, type KeyRing, unseal } from '../crypto/key-ring.ts'
+import type { Claim, EmailQuery, EmailRecord, KeyRecord, QueueSummary, UsageDay } from '../store.ts'
+import { dayMs } from './bounds.ts'
 
 export type Row = Record<string, unknown>
-
-/** What `queue.state` counts: 0, 1, 2. */
-export const liveStates = ['queued', 'deferred', 'sending'] as const
 
 export const toApp = (row: Row): App => ({
   id: row.app_id as AppId,
@@ -31,10 +37,12 @@ export const toKeyRecord = (row: Row): KeyRecord => ({
   lastUsedAt: row.last_used_at as number | null,
 })
 
-const common = (row: Row) => ({
+const toRecord = (row: Row) => ({
   id: row.email_id as EmailId,
   app: row.app_id as AppId,
+  key: row.key_id as KeyId,
   type: row.type as EmailRecord['type'],
+  state: row.state as EmailState,
   attempts: row.attempts as number,
   acceptedAt: row.accepted_at as number,
   expiresAt: row.expires_at as number,
@@ -43,21 +51,26 @@ const common = (row: Row) => ({
 
 /** From a row of `queue`. */
 export function toLiveRecord(row: Row): EmailRecord {
-  const state = liveStates[row.state as number] ?? 'queued'
-  const nextAttemptAt = state === 'deferred' ? (row.due_at as number) : null
-  return { ...common(row), state, nextAttemptAt, finishedAt: null, reason: null }
+  const record = toRecord(row)
+  const nextAttemptAt = record.state === 'deferred' ? (row.due_at as number) : null
+  return { ...record, nextAttemptAt, finishedAt: null, reason: null }
 }
 
 /** From a row of `history`. */
 export const toFinishedRecord = (row: Row): EmailRecord => ({
-  ...common(row),
-  state: row.state as EmailState,
+  ...toRecord(row),
   nextAttemptAt: null,
   finishedAt: row.finished_at as number,
-  reason: row.reason as string | null,
+  reason: row.reason as EndReason | null,
 })
 
-/** The newest `limit` of both; what finished between the two reads, live first, is taken as finished. */
+/** The tables that a query has to read: `queue` holds the live states, `history` the final ones. */
+export function tablesOf({ state }: EmailQuery): { queue: boolean; history: boolean } {
+  const live = liveStates.some((name) => name === state)
+  return { queue: state === undefined || live, history: state === undefined || !live }
+}
+
+/** The newest `limit` records of both tables. An email that finished between the two reads is taken as finished. */
 export function newestFirst(
   live: readonly EmailRecord[],
   finished: readonly EmailRecord[],
@@ -67,35 +80,69 @@ export function newestFirst(
   return [...byId.values()].toSorted((a, b) => (a.id < b.id ? 1 : -1)).slice(0, limit)
 }
 
-/** From rows of app, state and n. */
+/** From rows of `app_id`, `state` and `count`. */
 export const toQueueCounts = (rows: readonly Row[]): QueueSummary['counts'] =>
   rows.map((row) => ({
     app: row.app_id as AppId,
-    state: liveStates[row.state as number] ?? 'queued',
-    count: row.n as number,
+    state: row.state as LiveState,
+    count: row.count as number,
   }))
 
-/** From rows of day (since 1970), what and n, in the order of the days. */
+/** From rows of `day` (since 1970), `event` and `count`, in the order of the days. */
 export function toUsageDays(rows: readonly Row[]): UsageDay[] {
   const days = new Map<number, Record<string, number>>()
   for (const row of rows) {
     const counts = days.get(row.day as number) ?? {}
-    counts[row.what as string] = row.n as number
+    counts[row.event as string] = row.count as number
     days.set(row.day as number, counts)
   }
   return [...days].map(([day, counts]) => ({
-    day: new Date(day * 86_400_000).toISOString().slice(0, 10),
+    day: new Date(day * dayMs).toISOString().slice(0, 10),
     counts,
   }))
 }
 
-/** What JSON in any engine can keep, whatever a relay says: no NUL, no half of a surrogate pair. */
-const storable = (text: string): string => text.replaceAll('\0', '').toWellFormed()
+/** The columns of `queue` that a claim is made of. */
+export type ClaimRow = {
+  readonly email_id: EmailId
+  readonly app_id: AppId
+  readonly type: Claim['type']
+  readonly attempts: number
+  readonly lost_leases: number
+  readonly fence: number
+  readonly accepted_at: number
+  readonly expires_at: number
+}
 
-/** One line of the trail, but for its time. */
-export const attemptRecord = (outcome: DeliveryOutcome): Omit<AttemptRecord, 'at'> => ({
-  outcome: outcome.kind,
-  ...('relay' in outcome ? { relay: outcome.relay } : {}),
-  ...('reply' in outcome ? { reply: storable(outcome.reply) } : {}),
-  ...('ambiguous' in outcome && outcome.ambiguous ? { ambiguous: true } : {}),
+export const toClaim = (row: ClaimRow, content: EmailContent, nowMs: number): Claim => ({
+  emailId: row.email_id,
+  fence: row.fence,
+  appId: row.app_id,
+  type: row.type,
+  content,
+  acceptedAt: row.accepted_at,
+  expiresAt: row.expires_at,
+  attempt: row.attempts,
+  lifeLeftMs: row.expires_at - nowMs,
+  ageMs: nowMs - row.accepted_at,
+  alone: row.lost_leases >= suspectAfter,
 })
+
+/** `key_missing` can be opened once the ring holds its key again; `damaged` never. */
+export type Opened =
+  | { readonly kind: 'content'; readonly content: EmailContent }
+  | { readonly kind: 'key_missing' | 'damaged'; readonly why: string }
+
+/** Opens the sealed content of an email. */
+export function openContent(ring: KeyRing, id: EmailId, sealed: Uint8Array | null): Opened {
+  try {
+    const content = JSON.parse(unseal(ring, contentContext(id), sealed ?? new Uint8Array()))
+    return { kind: 'content', content }
+  } catch (error) {
+    if (error instanceof KeyMissing && sealed !== null) return { kind: 'key_missing', why: error.message }
+    return { kind: 'damaged', why: 'the sealed content cannot be opened' }
+  }
+}
+
+/** The context that an email's content is sealed for. */
+export const contentContext = (id: EmailId): string => `email ${id}`

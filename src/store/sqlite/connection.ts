@@ -1,7 +1,7 @@
 /**
- * One connection to the database file, with the settings that durability rests on: WAL with
- * `synchronous=FULL`, read back, since a connection that silently kept NORMAL would lose
- * acknowledged rows in a power cut. Automatic checkpoints are off; `checkpointer.ts` makes them.
+ * One connection to the database file, with the settings that durability depends on: WAL with
+ * `synchronous=FULL`, read back, because a connection that silently kept NORMAL would lose
+ * acknowledged rows in a power cut. Automatic checkpoints are off; `threads/checkpointer.ts` makes them.
  */
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import { StoreUnavailable } from '../store.ts'
@@ -9,10 +9,10 @@ import { StoreUnavailable } from '../store.ts'
 /** How long a writer waits for another process's lock. */
 const busyTimeoutMs = 5000
 
-/** Pages in the WAL, and how many of them are in the database file by now. */
+/** Pages in the WAL, and how many of them have been copied into the database file. */
 type Progress = { readonly log: number; readonly checkpointed: number }
 
-/** A prepared-statement cache by text, over one connection. */
+/** A connection with a cache of prepared statements. */
 export class Connection {
   readonly connection: DatabaseSync
   readonly #statements = new Map<string, StatementSync>()
@@ -47,7 +47,7 @@ export class Connection {
     return statement
   }
 
-  /** Runs `work` in one immediate transaction; rolls back and rethrows where it throws. */
+  /** Runs `work` in one immediate transaction. If `work` throws, rolls back and rethrows. */
   transaction<T>(work: () => T): T {
     this.sql('begin immediate').run()
     try {
@@ -60,7 +60,7 @@ export class Connection {
     }
   }
 
-  /** Copies pages of the WAL into the file, as many as it can without waiting for anyone. */
+  /** Copies as many pages of the WAL into the file as it can without waiting for another connection. */
   checkpoint(): Progress {
     try {
       return this.sql('pragma wal_checkpoint(passive)').get() as Progress
@@ -77,13 +77,15 @@ export class Connection {
 }
 
 // https://www.sqlite.org/rescode.html, primary codes.
-const passing = new Set([5, 6, 8, 13, 14]) // BUSY, LOCKED, READONLY, FULL, CANTOPEN
-const ruinous = new Set([10, 11, 26]) // IOERR, CORRUPT, NOTADB
+const temporary = new Set([5, 6, 8, 13, 14]) // BUSY, LOCKED, READONLY, FULL, CANTOPEN
+const fatal = new Set([10, 11, 26]) // IOERR, CORRUPT, NOTADB
 
-/** What an error of SQLite means for the store: passing, ruinous (stop and restart), or a bug. */
-export function faultKind(error: unknown): 'temporary' | 'fatal' | 'bug' {
+/** What an error of SQLite means for the store: temporary, fatal (end the process), or a bug. */
+export type FaultKind = 'temporary' | 'fatal' | 'bug'
+
+export function faultKind(error: unknown): FaultKind {
   const code = (error as { errcode?: number } | null)?.errcode
   if (typeof code !== 'number') return 'bug'
-  if (passing.has(code & 0xff)) return 'temporary'
-  return ruinous.has(code & 0xff) ? 'fatal' : 'bug'
+  if (temporary.has(code & 0xff)) return 'temporary'
+  return fatal.has(code & 0xff) ? 'fatal' : 'bug'
 }

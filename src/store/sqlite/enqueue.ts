@@ -1,93 +1,87 @@
 /**
  * The decision on one request, inside the transaction that acts on it: key, key limit, idempotency,
- * verdict, room, recipient and daily limits, in this order. A refusal after the key limit costs
- * nothing but that.
+ * verdict, queue bound, recipient and daily limits, in this order. After the key limit, a refusal
+ * charges nothing.
  */
 import type { App } from '../../domain/app/app.ts'
 import type { KeyHash } from '../../domain/app/delivery-key.ts'
-import { chargeLimit, keyLimit, type Limit, mailboxLimit, recipientLimit } from '../../domain/app/limit.ts'
+import {
+  chargeLimit,
+  dailyWindowS,
+  keyLimit,
+  type Limit,
+  type LimitHit,
+  type LimitRefusal,
+  mailboxLimit,
+  recipientLimit,
+} from '../../domain/app/limit.ts'
 import type { AppId, EmailId, KeyId } from '../../domain/id.ts'
-import type { LimitHit } from '../../domain/request/rejection.ts'
 import { seal } from '../crypto/key-ring.ts'
-import { idempotencyMs } from '../shared/bounds.ts'
+import { dayMs, idempotencyMs, lastUseEveryMs } from '../shared/bounds.ts'
 import { keyBucket, type RecipientNames, recipientNames } from '../shared/bucket-names.ts'
-import type { EnqueueRequest, EnqueueResult, NewEmail } from '../store.ts'
+import { contentContext } from '../shared/records.ts'
+import type { Caller, EnqueueRequest, EnqueueResult, Judged, NewEmail } from '../store.ts'
 import type { CachedKey, WriteTransaction } from './threads/write-transaction.ts'
 
-const dayS = 86_400
-const lastUseEveryMs = 60_000
-
-export function enqueue(tx: WriteTransaction, request: EnqueueRequest): EnqueueResult {
-  const sender = findSender(tx, request.keyHash)
-  if (sender === null) return { kind: 'invalid_key' }
-  const { key, app } = sender
-  if (request.appVersion !== app.version) return { kind: 'judge_again', app }
-  noteUse(tx, key)
+export function enqueue(tx: WriteTransaction, { keyHash, judged }: EnqueueRequest): EnqueueResult {
+  const found = findCaller(tx, keyHash)
+  if (found === null) return { kind: 'invalid_key' }
+  const { key, app } = found
+  if (judged?.version !== app.version) return { kind: 'judge_again', app }
+  const caller = { appId: app.id, keyId: key.keyId }
   const keyHit = charge(tx, [[keyBucket(key.keyId), keyLimit(app.settings.limits)]])
-  if (keyHit !== null) return refuseLimit(tx, app.id, 'key_rate_limited', keyHit)
-  const replay = findReplay(tx, app.id, request)
+  if (keyHit !== null) return refuseLimit(tx, caller, 'key_rate_limited', keyHit)
+  noteUse(tx, key)
+  const replay = findReplay(tx, caller, judged.idempotency)
   if (replay !== null) return replay
-  if ('refuse' in request.verdict) {
-    tx.count(app.id, request.verdict.refuse)
-    return { kind: 'refused' }
+  if ('refuse' in judged.verdict) {
+    tx.count(app.id, judged.verdict.refuse)
+    return { kind: 'refused', ...caller }
   }
-  return admit(tx, app, request.verdict.admit, request.idempotency)
+  return admit(tx, { app, caller, email: judged.verdict.admit, idempotency: judged.idempotency })
 }
 
-type Idempotency = EnqueueRequest['idempotency']
+type Idempotency = Judged['idempotency']
+type Admission = { app: App; caller: Caller; email: NewEmail; idempotency: Idempotency }
 
-function admit(tx: WriteTransaction, app: App, email: NewEmail, idempotency: Idempotency): EnqueueResult {
+function admit(tx: WriteTransaction, { app, caller, email, idempotency }: Admission): EnqueueResult {
   if (tx.depth >= tx.writer.queueMax) {
     tx.count(app.id, 'queue_full')
-    return { kind: 'queue_full' }
+    return { kind: 'queue_full', ...caller }
   }
-  const accepted = tx.usage(app.id, 'accepted')
-  const dayFull = accepted >= app.settings.limits.daily
+  const { limits } = app.settings
+  const dayFull = tx.usage(app.id, 'accepted') >= limits.daily
   const names = recipientNames(tx.writer.keyedHash, app.id, email.content.to)
   const recipientHit = charge(tx, recipientBuckets(app, names), !dayFull)
-  if (recipientHit !== null) return refuseLimit(tx, app.id, 'recipient_rate_limited', recipientHit)
+  if (recipientHit !== null) return refuseLimit(tx, caller, 'recipient_rate_limited', recipientHit)
   if (dayFull) {
-    const retryAfterMs = (tx.day + 1) * dayS * 1000 - tx.nowMs
-    const hit = { quota: app.settings.limits.daily, windowS: dayS, retryAfterMs }
-    return refuseLimit(tx, app.id, 'daily_limit_reached', hit)
+    const retryAfterMs = (tx.day + 1) * dayMs - tx.nowMs
+    const hit = { quota: limits.daily, windowS: dailyWindowS, retryAfterMs }
+    return refuseLimit(tx, caller, 'daily_limit_reached', hit)
   }
-  insert(tx, app.id, email, names.recipient)
-  if (idempotency !== null) {
-    const k = tx.writer.keyedHash('idempotency', app.id, idempotency.key)
-    const values = [k, bodyHash(tx, app.id, idempotency), email.id, tx.nowMs] as const
-    tx.sql('insert or replace into idempotency values (?, ?, ?, ?)').run(...values)
-  }
+  insert(tx, caller, email, names.recipient)
+  if (idempotency !== null) rememberRequest(tx, caller.appId, idempotency, email.id)
   tx.count(app.id, 'accepted')
   tx.changeDepth(1)
-  return { kind: 'queued', emailId: email.id }
+  return { kind: 'queued', emailId: email.id, ...caller }
 }
 
-function insert(tx: WriteTransaction, appId: AppId, email: NewEmail, recipient: string): void {
+function insert(tx: WriteTransaction, { appId, keyId }: Caller, email: NewEmail, recipient: string): void {
   const { id, type, expiresAt, content } = email
-  tx.sql("insert into queue values (?, ?, ?, 0, 0, 0, 0, ?, ?, ?, 0, ?, '[]')").run(
-    id,
-    appId,
-    type,
-    tx.nowMs,
-    expiresAt,
-    tx.nowMs,
-    recipient,
-  )
-  tx.sql('insert into sealed values (?, ?)').run(
-    id,
-    seal(tx.writer.ring, `email ${id}`, JSON.stringify(content)),
-  )
+  tx.sql(
+    `insert into queue (email_id, app_id, key_id, type, state, attempts, lost_leases, fence, accepted_at,
+       expires_at, due_at, wanted_at, lease_until, recipient, trail)
+     values (?, ?, ?, ?, 'queued', 0, 0, 0, ?, ?, ?, ?, 0, ?, '[]')`,
+  ).run(id, appId, keyId, type, tx.nowMs, expiresAt, tx.nowMs, tx.nowMs, recipient)
+  const sealed = seal(tx.writer.ring, contentContext(id), JSON.stringify(content))
+  tx.sql('insert into sealed (email_id, body) values (?, ?)').run(id, sealed)
 }
 
-function findSender(tx: WriteTransaction, keyHash: KeyHash): { key: CachedKey; app: App } | null {
-  let key = tx.writer.keys.get(keyHash)
-  if (key === undefined) {
-    key = readKey(tx, keyHash)
-    if (key === null) return null // unknown keys are not cached: anyone can invent them
-    tx.writer.keys.set(keyHash, key)
-  }
-  if (key === null || key.revokedAt !== null) return null
-  if (key.expiresAt !== null && key.expiresAt <= tx.nowMs) return null
+function findCaller(tx: WriteTransaction, keyHash: KeyHash): { key: CachedKey; app: App } | null {
+  const key = tx.writer.keys.get(keyHash) ?? readKey(tx, keyHash)
+  if (key === null) return null // unknown keys are not cached: anyone can invent them
+  tx.writer.keys.set(keyHash, key)
+  if (key.revokedAt !== null || (key.expiresAt !== null && key.expiresAt <= tx.nowMs)) return null
   const app = tx.app(key.appId)
   return app?.status === 'active' ? { key, app } : null
 }
@@ -110,24 +104,21 @@ function noteUse(tx: WriteTransaction, key: CachedKey): void {
   tx.sql('update delivery_key set last_used_at = ? where key_id = ?').run(tx.nowMs, key.keyId)
 }
 
-type Bucket = readonly [k: string, limit: Limit]
+type Bucket = readonly [name: string, limit: Limit]
 
-/** Charges all buckets or none; the first one that is full is the hit. `keep` false: only looks. */
+/** Charges all buckets or none; returns the first limit that is reached. `keep` false: only looks. */
 function charge(tx: WriteTransaction, buckets: readonly Bucket[], keep = true): LimitHit | null {
-  const charges = buckets.map(([k, limit]) => ({
-    k,
+  const charges = buckets.map(([name, limit]) => ({
+    name,
     limit,
-    charge: chargeLimit(limit, tx.rate(k), tx.nowUs),
+    charge: chargeLimit(limit, tx.arrivalUs(name), tx.nowUs),
   }))
   for (const { limit, charge } of charges) {
     if (charge.ok) continue
-    return {
-      quota: limit.quota,
-      windowS: limit.windowUs / 1e6,
-      retryAfterMs: Math.ceil(charge.retryAfterUs / 1000),
-    }
+    const retryAfterMs = Math.ceil(charge.retryAfterUs / 1000)
+    return { quota: limit.quota, windowS: limit.windowUs / 1e6, retryAfterMs }
   }
-  for (const { k, charge } of charges) if (charge.ok && keep) tx.setRate(k, charge.tatUs)
+  for (const { name, charge } of charges) if (charge.ok && keep) tx.setArrivalUs(name, charge.arrivalUs)
   return null
 }
 
@@ -136,24 +127,41 @@ const recipientBuckets = (app: App, { address, mailbox }: RecipientNames): reado
   [mailbox, mailboxLimit(app.settings.limits)],
 ]
 
-type LimitRefusal = 'key_rate_limited' | 'recipient_rate_limited' | 'daily_limit_reached'
-
-function refuseLimit(tx: WriteTransaction, appId: AppId, kind: LimitRefusal, limit: LimitHit): EnqueueResult {
-  tx.count(appId, kind)
-  return { kind, limit }
+function refuseLimit(
+  tx: WriteTransaction,
+  caller: Caller,
+  kind: LimitRefusal,
+  limit: LimitHit,
+): EnqueueResult {
+  tx.count(caller.appId, kind)
+  return { kind, limit, ...caller }
 }
 
-const bodyHash = (tx: WriteTransaction, appId: AppId, idempotency: NonNullable<Idempotency>): string =>
-  tx.writer.keyedHash('body', appId, idempotency.bodyDigest)
+const requestKey = (tx: WriteTransaction, appId: AppId, { key }: NonNullable<Idempotency>): string =>
+  tx.writer.keyedHash('idempotency', appId, key)
+const bodyHash = (tx: WriteTransaction, appId: AppId, { bodyDigest }: NonNullable<Idempotency>): string =>
+  tx.writer.keyedHash('body', appId, bodyDigest)
 
-function findReplay(tx: WriteTransaction, appId: AppId, request: EnqueueRequest): EnqueueResult | null {
-  if (request.idempotency === null) return null
-  const k = tx.writer.keyedHash('idempotency', appId, request.idempotency.key)
-  const stored = tx.sql('select body, email_id, at from idempotency where k = ?').get(k)
-  if (stored === undefined || Number(stored.at) + idempotencyMs <= tx.nowMs) return null
-  if (stored.body === bodyHash(tx, appId, request.idempotency)) {
-    return { kind: 'replayed', emailId: stored.email_id as EmailId }
+function rememberRequest(
+  tx: WriteTransaction,
+  appId: AppId,
+  idempotency: NonNullable<Idempotency>,
+  emailId: EmailId,
+): void {
+  tx.sql(
+    'insert or replace into idempotency (request_key, body_hash, email_id, created_at) values (?, ?, ?, ?)',
+  ).run(requestKey(tx, appId, idempotency), bodyHash(tx, appId, idempotency), emailId, tx.nowMs)
+}
+
+function findReplay(tx: WriteTransaction, caller: Caller, idempotency: Idempotency): EnqueueResult | null {
+  if (idempotency === null) return null
+  const stored = tx
+    .sql('select body_hash, email_id, created_at from idempotency where request_key = ?')
+    .get(requestKey(tx, caller.appId, idempotency))
+  if (stored === undefined || Number(stored.created_at) + idempotencyMs <= tx.nowMs) return null
+  if (stored.body_hash === bodyHash(tx, caller.appId, idempotency)) {
+    return { kind: 'replayed', emailId: stored.email_id as EmailId, ...caller }
   }
-  tx.count(appId, 'invalid_body')
-  return { kind: 'idempotency_key_reused' }
+  tx.count(caller.appId, 'invalid_body')
+  return { kind: 'idempotency_key_reused', ...caller }
 }

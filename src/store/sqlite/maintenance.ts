@@ -1,72 +1,78 @@
 /**
- * Upkeep in bounded steps, so that none of it ever stands in the way of a request: what has been
- * kept long enough goes, mail of apps that are gone is cancelled, and buckets that say no more
- * than an absent one are dropped in a slow pass over their table.
+ * Maintenance in bounded steps, so that no request waits long for one: expired mail, mail of deleted
+ * apps and old records are removed. Rate-limit rows that have refilled completely and old
+ * idempotency keys are deleted by scans of their tables, one step at a time.
  */
 import { type AppId, idFloor } from '../../domain/id.ts'
-import { heldDays, idempotencyMs, keepDays, passEveryMs, passMax, stepMax } from '../shared/bounds.ts'
-import { cancelDeletedAppMail, cancelReady } from './admin.ts'
+import { dayMs, heldDays, idempotencyMs, keepDays, scanEveryMs, scanMax, stepMax } from '../shared/bounds.ts'
+import type { Maintained } from '../store.ts'
+import { cancelDeletedAppMail, cancelReady } from './apps.ts'
 import { expire } from './claim.ts'
 import type { WriteTransaction } from './threads/write-transaction.ts'
 
-const dayMs = 86_400_000
-
-/** True while there is more to do now. */
-export function maintain(tx: WriteTransaction): boolean {
-  const more = [expire(tx), cancelGoneApps(tx), dropHistory(tx), passOver(tx)]
+export function maintain(tx: WriteTransaction): Maintained {
+  const more = [expire(tx), cancelMailOfClosedApps(tx), deleteOldHistory(tx), scanOldRows(tx)]
   tx.sql('delete from usage_day where day < ?').run(tx.day - keepDays)
-  return more.includes(true)
+  return { more: more.includes(true), ended: tx.takeEnded() }
 }
 
-function cancelGoneApps(tx: WriteTransaction): boolean {
-  const gone = tx
+/** Closed: deleted, or disabled for `heldDays`. */
+function cancelMailOfClosedApps(tx: WriteTransaction): boolean {
+  const closed = tx
     .sql(
       "select app_id, status from app where status = 'deleted' or (status = 'disabled' and status_at <= ?)",
     )
     .all(tx.nowMs - heldDays * dayMs)
-  const cancelled = gone.map(({ app_id, status }) =>
-    status === 'deleted' ? cancelDeletedAppMail(tx, app_id as AppId) : cancelReady(tx, app_id as string),
+  const cancelled = closed.map(({ app_id, status }) =>
+    status === 'deleted' ? cancelDeletedAppMail(tx, app_id as AppId) : cancelReady(tx, app_id as AppId),
   )
   return cancelled.some((count) => count > 0)
 }
 
-function dropHistory(tx: WriteTransaction): boolean {
+function deleteOldHistory(tx: WriteTransaction): boolean {
   const floor = idFloor('em', tx.nowMs - keepDays * dayMs)
   const statement = tx.sql(
-    'delete from history where email_id in (select email_id from history where email_id < ? order by email_id limit ?)',
+    `delete from history where email_id in
+       (select email_id from history where email_id < ? order by email_id limit ?)`,
   )
   return statement.run(floor, stepMax).changes === stepMax
 }
 
-/** One page of the pass over each of two tables of keyed hashes; a pass begins every ten minutes. */
-function passOver(tx: WriteTransaction): boolean {
+/** One step of the scans of two tables of keyed hashes. The scans begin together, every ten minutes. */
+function scanOldRows(tx: WriteTransaction): boolean {
   const { cursors } = tx.writer
-  if (cursors.rate === null && cursors.idempotency === null) {
-    if (Math.abs(tx.nowMs - cursors.passBegunAt) < passEveryMs) return false
-    cursors.passBegunAt = tx.nowMs
-    cursors.rate = ''
+  if (cursors.rateBucket === null && cursors.idempotency === null) {
+    if (Math.abs(tx.nowMs - cursors.scanBegunAt) < scanEveryMs) return false
+    cursors.scanBegunAt = tx.nowMs
+    cursors.rateBucket = ''
     cursors.idempotency = ''
   }
-  cursors.rate = dropPage(tx, { table: 'rate', column: 'tat', below: tx.nowUs, after: cursors.rate })
-  const below = tx.nowMs - idempotencyMs
-  cursors.idempotency = dropPage(tx, {
+  cursors.rateBucket = scanStep(tx, {
+    table: 'rate_bucket',
+    key: 'bucket',
+    time: 'arrival_us',
+    before: tx.nowUs,
+    after: cursors.rateBucket,
+  })
+  cursors.idempotency = scanStep(tx, {
     table: 'idempotency',
-    column: 'at',
-    below,
+    key: 'request_key',
+    time: 'created_at',
+    before: tx.nowMs - idempotencyMs,
     after: cursors.idempotency,
   })
-  return cursors.rate !== null || cursors.idempotency !== null
+  return cursors.rateBucket !== null || cursors.idempotency !== null
 }
 
-type Page = { table: 'rate' | 'idempotency'; column: string; below: number; after: string | null }
+type ScanStep = { table: string; key: string; time: string; before: number; after: string | null }
 
-/** Deletes what is stale in one page of a table; where the next page begins, null at the end. */
-function dropPage(tx: WriteTransaction, { table, column, below, after }: Page): string | null {
+/** Deletes the old rows of one step. Returns where the next step begins, null at the end of the table. */
+function scanStep(tx: WriteTransaction, { table, key, time, before, after }: ScanStep): string | null {
   if (after === null) return null
   const last = tx
-    .sql(`select k from ${table} where k > ? order by k limit 1 offset ?`)
-    .get(after, passMax - 1)?.k
+    .sql(`select ${key} as last from ${table} where ${key} > ? order by ${key} limit 1 offset ?`)
+    .get(after, scanMax - 1)?.last
   const until = last === undefined ? '~' : String(last)
-  tx.sql(`delete from ${table} where k > ? and k <= ? and ${column} < ?`).run(after, until, below)
+  tx.sql(`delete from ${table} where ${key} > ? and ${key} <= ? and ${time} < ?`).run(after, until, before)
   return last === undefined ? null : until
 }

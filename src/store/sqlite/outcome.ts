@@ -1,101 +1,102 @@
 /**
- * Recording what became of an email. Only the holder of the lease may: the fence tells. A finished
- * email's content is deleted in the same transaction that moves its record to the history.
+ * Recording the outcome of an attempt. Only the worker with the current fence may. The transaction
+ * that ends an email moves its record to the history and deletes its content.
  */
-import type { AttemptRecord, DeliveryOutcome, FinalState } from '../../domain/delivery/outcome.ts'
+import type { AttemptRecord, DeliveryOutcome } from '../../domain/delivery/outcome.ts'
+import type { EndReason, FinalState, LiveState } from '../../domain/delivery/states.ts'
 import type { AppId } from '../../domain/id.ts'
 import { trailMax } from '../shared/bounds.ts'
-import { attemptRecord } from '../shared/records.ts'
-import type { Lease } from '../store.ts'
+import { attemptRecord, endingOf } from '../shared/endings.ts'
+import type { ClaimRow } from '../shared/records.ts'
+import { type Lease, leaseMs } from '../store.ts'
 import type { WriteTransaction } from './threads/write-transaction.ts'
 
-export type QueueRow = {
-  email_id: string
-  app_id: string
-  type: string
-  state: number
-  attempts: number
-  lost: number
-  fence: number
-  accepted_at: number
-  expires_at: number
-  due_at: number
-  lease_until: number
-  recipient: string
-  trail: string
+export type QueueRow = ClaimRow & {
+  readonly key_id: string
+  readonly state: LiveState
+  readonly due_at: number
+  readonly wanted_at: number
+  readonly lease_until: number
+  readonly recipient: string
+  readonly trail: string
+  readonly trace: string | null
 }
 
-export function recordOutcome(tx: WriteTransaction, hold: Lease, outcome: DeliveryOutcome): boolean {
+export function recordOutcome(tx: WriteTransaction, lease: Lease, outcome: DeliveryOutcome): boolean {
   const row = tx
-    .sql('select * from queue where email_id = ? and fence = ? and state = 2')
-    .get(hold.emailId, hold.fence) as QueueRow | undefined
+    .sql("select * from queue where email_id = ? and fence = ? and state = 'sending'")
+    .get(lease.emailId, lease.fence) as QueueRow | undefined
   if (row === undefined) return false
-  const record: AttemptRecord = { at: tx.nowMs, ...attemptRecord(outcome) }
-  switch (outcome.kind) {
-    case 'delivered':
-      finish(tx, row, { state: 'delivered', reason: null, record })
-      break
-    case 'failed':
-      finish(tx, row, { state: 'failed', reason: outcome.reason, record })
-      break
-    case 'expired':
-      finish(tx, row, { state: 'expired', reason: null, record: null })
-      break
-    case 'deferred':
-      wait(tx, row, { state: 1, waitMs: outcome.waitMs, attempts: row.attempts, record })
-      break
-    case 'unattempted':
-      wait(tx, row, {
-        state: outcome.waitMs > 0 ? 1 : 0,
-        waitMs: outcome.waitMs,
-        attempts: row.attempts - 1,
-        record,
-      })
-      break
-    default:
-      outcome satisfies never
-  }
+  const line = attemptRecord(outcome)
+  const record = line === null ? null : { at: tx.nowMs, ...line }
+  const ending = endingOf(outcome)
+  if (ending.final !== null) finish(tx, row, { state: ending.final, reason: ending.reason, record })
+  else requeue(tx, row, { ...ending, record })
   return true
 }
 
-type Wait = { state: 0 | 1; waitMs: number; attempts: number; record: AttemptRecord }
+type Requeue = { waitMs: number; givenBack: boolean; record: AttemptRecord | null }
 
-function wait(tx: WriteTransaction, row: QueueRow, next: Wait): void {
+function requeue(tx: WriteTransaction, row: QueueRow, { waitMs, givenBack, record }: Requeue): void {
+  const dueAt = Math.min(tx.nowMs + waitMs, row.expires_at)
   tx.sql(
-    'update queue set state = ?, due_at = ?, attempts = ?, fence = fence + 1, trail = ? where email_id = ?',
+    `update queue set state = ?, due_at = ?, wanted_at = ?, attempts = ?, fence = fence + 1, trail = ?
+     where email_id = ?`,
   ).run(
-    next.state,
-    Math.min(tx.nowMs + next.waitMs, row.expires_at),
-    next.attempts,
-    appendTrail(row.trail, next.record),
+    givenBack && waitMs === 0 ? 'queued' : 'deferred',
+    dueAt,
+    givenBack ? row.wanted_at : dueAt,
+    givenBack ? row.attempts - 1 : row.attempts,
+    appendTrail(row.trail, record),
     row.email_id,
   )
 }
 
-type Ending = { state: FinalState; reason: string | null; record: AttemptRecord | null }
+type End = { state: FinalState; reason: EndReason | null; record: AttemptRecord | null }
 
-/** Moves an email to the history and wipes its content. */
-export function finish(tx: WriteTransaction, row: QueueRow, ending: Ending): void {
+/** Moves an email to the history and deletes its content. */
+export function finish(tx: WriteTransaction, row: QueueRow, end: End): void {
   tx.sql('delete from queue where email_id = ?').run(row.email_id)
   tx.sql('delete from sealed where email_id = ?').run(row.email_id)
-  tx.sql('insert into history values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)').run(
+  tx.sql(
+    `insert into history (email_id, app_id, key_id, type, state, reason, attempts, accepted_at, expires_at,
+       finished_at, recipient, trail, trace) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+  ).run(
     row.email_id,
     row.app_id,
+    row.key_id,
     row.type,
-    ending.state,
-    ending.reason,
+    end.state,
+    end.reason,
     row.attempts,
     row.accepted_at,
     row.expires_at,
     tx.nowMs,
     row.recipient,
-    ending.record === null ? row.trail : appendTrail(row.trail, ending.record),
+    appendTrail(row.trail, end.record),
+    row.trace,
   )
   tx.changeDepth(-1)
-  tx.count(row.app_id as AppId, ending.state)
+  tx.count(row.app_id as AppId, end.state)
 }
 
-export function appendTrail(trail: string, record: AttemptRecord): string {
+/** `finish` for an email that the store ends itself: its caller reports it. */
+export function finishInStore(tx: WriteTransaction, row: QueueRow, end: End): void {
+  finish(tx, row, end)
+  tx.noteEnded(end.state, end.reason)
+}
+
+export function appendTrail(trail: string, record: AttemptRecord | null): string {
+  if (record === null) return trail
   const records = JSON.parse(trail) as AttemptRecord[]
   return JSON.stringify([...records.slice(-trailMax + 1), record])
+}
+
+/** The leases that could not be renewed: they are void. */
+export function renewLeases(tx: WriteTransaction, leases: readonly Lease[]): Lease[] {
+  const statement = tx.sql(
+    "update queue set lease_until = ? where email_id = ? and fence = ? and state = 'sending'",
+  )
+  const untilMs = tx.nowMs + leaseMs
+  return leases.filter(({ emailId, fence }) => statement.run(untilMs, emailId, fence).changes === 0)
 }

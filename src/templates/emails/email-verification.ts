@@ -1,6 +1,6 @@
 /** Confirmation of an address (spec 2.2 `email_verification`). */
 import type { Letter } from './letter.ts'
-import type { LetterContext } from './render-email.ts'
+import type { LetterContext } from './letter-context.ts'
 
 export function emailVerification({ strings, app, expiry }: LetterContext): Letter {
   const { ignore, ...words } = strings.emailVerification(app.name)

@@ -1,9 +1,9 @@
 /**
- * How an email looks: one column of 16 px text on a card, built from presentation tables with
- * inline styles, since mail clients know little else; a `<style>` block adds dark mode and small
- * screens where it is understood. No image but the app's logo, no tracking, no rewritten link.
+ * The layout of an email: one column of 16 px text on a card, built from presentation tables with
+ * inline styles, which every mail client understands. A `<style>` block adds dark mode and small
+ * screens for the clients that read it. No image but the app's logo, no tracking, no rewritten link.
  */
-import type { AppSettings } from '../../domain/app/app.ts'
+import type { AppSettings } from '../../domain/app/settings.ts'
 import { contrast, defaultAccent, textOn } from '../colour.ts'
 import { type Html, html, raw } from '../html.ts'
 import type { Strings } from '../locales/strings.ts'
@@ -15,28 +15,30 @@ export type Frame = {
   readonly app: AppSettings
   readonly language: string
   readonly url: string
-  /** The host of a hosted link, to be recognised; null where the link is the app's own. */
+  /** The host of a hosted link, shown so that people can recognise it; null for a link of the app's own. */
   readonly host: string | null
 }
 
+const page = '#f3f4f6'
 const card = '#ffffff'
+const darkPage = '#111317'
 const darkCard = '#1c1f24'
 const font = "-apple-system,BlinkMacSystemFont,'Segoe UI',Roboto,Helvetica,Arial,sans-serif"
 
-// [data-ogsc] is what Outlook.com puts on a page in its own dark mode.
+// Outlook.com sets [data-ogsc] on a page in its own dark mode.
 const style = `
 :root{color-scheme:light dark;supported-color-schemes:light dark}
 body{margin:0;padding:0;width:100%!important}
 a{text-decoration:underline}
-@media (max-width:480px){.card{padding:28px 20px!important}.page{padding:12px 8px!important}.button{width:100%!important}.button a{display:block!important}}
+@media (max-width:480px){.card{padding:28px 20px!important}.column{padding:12px 8px!important}.button{width:100%!important}.button a{display:block!important}}
 @media (prefers-color-scheme:dark){
-.page{background:#111317!important}.card{background:${darkCard}!important;border-color:#343a43!important}
+.page,.column{background:${darkPage}!important}.card{background:${darkCard}!important;border-color:#343a43!important}
 .ink{color:#f1f3f5!important}.soft{color:#b4bcc8!important}.rule{border-color:#343a43!important}}
 [data-ogsc] .card{background:${darkCard}!important;border-color:#343a43!important}
 [data-ogsc] .ink{color:#f1f3f5!important}[data-ogsc] .soft{color:#b4bcc8!important}`
 
-// Keeps a client from filling the preview with what follows the preheader.
-// In lines and in ASCII, so that an English email needs no quoted-printable.
+// Fills the preview that mail clients show, so that no text after the preheader appears in it.
+// Short ASCII lines, so that an English email needs no quoted-printable.
 const padding = raw(`\n${'&nbsp;&zwnj;'.repeat(15)}`.repeat(4))
 
 export function renderHtml(frame: Frame): string {
@@ -53,13 +55,13 @@ export function renderHtml(frame: Frame): string {
 <title>${letter.subject}</title>
 <style>${raw(style)}</style>
 </head>
-<body>
+<body class="page" bgcolor="${page}" style="margin:0;padding:0;background:${page}">
 <div style="display:none;max-height:0;overflow:hidden;mso-hide:all">${letter.preheader}${padding}</div>
 <table role="presentation" width="100%" cellpadding="0" cellspacing="0" border="0">
-<tr><td class="page" align="center" style="padding:32px 16px;background:#f3f4f6">
+<tr><td class="column" align="center" style="padding:32px 16px;background:${page}">
 <table role="presentation" width="100%" cellpadding="0" cellspacing="0" border="0" style="max-width:520px">
 <tr><td class="card" style="padding:40px;background:${card};border:1px solid #e2e5ea;border-radius:12px">
-${sender(app)}
+${appName(app)}
 <h1 class="ink" style="margin:0 0 16px;font:700 24px/1.3 ${font};color:#1b1f24">${letter.heading}</h1>
 ${letter.paragraphs.map((paragraph) => html`<p class="ink" style="${ink}">${paragraphHtml(paragraph)}</p>\n`)}
 ${button(frame)}
@@ -76,7 +78,7 @@ ${footer(frame)}
 
 const small = (colour: string) => `margin:0 0 12px;font:400 14px/1.55 ${font};color:${colour}`
 
-function sender(app: AppSettings): Html {
+function appName(app: AppSettings): Html {
   const name = html`<p class="ink" style="margin:0 0 24px;font:600 16px/1.4 ${font};color:#1b1f24">${app.name}</p>`
   const { logoUrl } = app.branding
   if (logoUrl === undefined) return name
@@ -89,7 +91,7 @@ function button({ app, letter, url }: Frame): Html {
   const ink = textOn(accent)
   const faint = contrast(accent, card) < 1.5 || contrast(accent, darkCard) < 1.5
   const border = faint ? '#8a929e' : accent
-  // Outlook pads the cell and ignores the link's padding; all others do the opposite.
+  // Outlook pads the cell and ignores the link's padding; every other client does the opposite.
   const cell = `border-radius:8px;background:${accent};border:1px solid ${border};mso-padding-alt:14px 28px`
   const link = `display:inline-block;padding:14px 28px;font:600 16px/1.25 ${font};color:${ink};text-decoration:none;border-radius:8px;text-align:center`
   return html`<table role="presentation" class="button" cellpadding="0" cellspacing="0" border="0" style="margin:28px 0">
@@ -126,7 +128,7 @@ const paragraphHtml = (paragraph: Paragraph): Html[] =>
     typeof piece === 'string' ? html`${piece}` : html`\u201c<bdi>${unlinkable(piece.name)}</bdi>\u201d`,
   )
 
-// U+2068 and U+2069 isolate a name's direction, as <bdi> does in HTML.
+// U+2068 and U+2069 isolate the direction of a name, as <bdi> does in HTML.
 const paragraphText = (paragraph: Paragraph): string =>
   paragraph
     .map((piece) => (typeof piece === 'string' ? piece : `"\u2068${unlinkable(piece.name)}\u2069"`))

@@ -1,14 +1,14 @@
 /**
- * What an email says, apart from how it looks: the HTML and the text part are two renderings of
- * one `Letter`, so that neither can say less than the other.
+ * The words of an email, without its layout. The HTML and the text part are two renderings of one
+ * `Letter`, so that both say the same.
  */
 
-/** Text of ours, and names that other people typed: those are quoted and kept from becoming links. */
+/** Text of ours (strings), and names that other people typed, which are quoted and never become links. */
 export type Paragraph = readonly (string | { readonly name: string })[]
 
 export type Letter = {
   readonly subject: string
-  /** What a mail client shows beside the subject. Never holds a typed name. */
+  /** Shown by mail clients beside the subject. Never contains a typed name. */
   readonly preheader: string
   readonly heading: string
   readonly paragraphs: readonly Paragraph[]
@@ -17,12 +17,12 @@ export type Letter = {
   readonly notes: readonly string[]
 }
 
-/** The link's end: how long from now, and when. */
-export type Expiry = { readonly duration: string; readonly moment: string }
+/** When the link expires: how long from now, and the date and time. */
+export type Expiry = { readonly duration: string; readonly dateTime: string }
 
 /**
- * A typed name, legible but no link: a word joiner (U+2060, invisible) behind what makes a mail
- * client see an address, a domain or a telephone number.
+ * A typed name that stays legible and cannot become a link: an invisible word joiner (U+2060) follows
+ * each character by which mail clients recognise an address, a domain or a telephone number.
  */
 export function unlinkable(name: string): string {
   const broken = name.replace(/[.@:/]/g, (character) => `${character}\u2060`)
@@ -33,7 +33,7 @@ const hasTelephoneNumber = (name: string): boolean => (name.match(/\d/g) ?? []).
 
 const subjectNameMax = 40
 
-/** Whether a typed name may stand in a subject: plain, short, neither domain nor telephone number. */
+/** Whether a typed name may stand in a subject: short, plain, no domain and no telephone number. */
 export const isPlainName = (name: string): boolean =>
   name.length <= subjectNameMax &&
   /^[\p{L}\p{M}\p{N} .,'&-]+$/u.test(name) &&

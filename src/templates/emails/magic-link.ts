@@ -1,6 +1,6 @@
 /** Passwordless sign in (spec 2.2 `magic_link`). */
 import type { Letter } from './letter.ts'
-import type { LetterContext } from './render-email.ts'
+import type { LetterContext } from './letter-context.ts'
 
 export function magicLink({ strings, app, expiry }: LetterContext): Letter {
   const { ignore, ...words } = strings.magicLink(app.name)

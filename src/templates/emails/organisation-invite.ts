@@ -1,10 +1,10 @@
 /**
- * An invitation (spec 2.2 `organisation_invite`). Its names are other people's text: quoted, kept
- * from becoming links, in the subject only when plain, never in the preheader.
+ * An invitation (spec 2.2 `organisation_invite`). Its names are text that other people typed: they are
+ * quoted, never become links, stand in the subject only if plain, and never in the preheader.
  */
-import type { EmailContent } from '../../domain/delivery/outcome.ts'
+import type { EmailContent } from '../../domain/delivery/email-content.ts'
 import { isPlainName, type Letter } from './letter.ts'
-import type { LetterContext } from './render-email.ts'
+import type { LetterContext } from './letter-context.ts'
 
 export function organisationInvite({ strings, app, expiry }: LetterContext, content: EmailContent): Letter {
   const organisationName = content.organisationName ?? ''

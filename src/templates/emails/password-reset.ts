@@ -1,6 +1,6 @@
 /** A new password (spec 2.2 `password_reset`). */
 import type { Letter } from './letter.ts'
-import type { LetterContext } from './render-email.ts'
+import type { LetterContext } from './letter-context.ts'
 
 export function passwordReset({ strings, app, expiry }: LetterContext): Letter {
   const { ignore, ...words } = strings.passwordReset(app.name)

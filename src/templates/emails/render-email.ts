@@ -1,38 +1,25 @@
 /**
- * One email's subject, HTML and text, from its app's settings and its content. Pure, and done
- * anew at every attempt, so that the time left is always the time left.
+ * The subject, HTML and text of one email, from its app's settings and its content. Pure. Emails are
+ * rendered at every attempt, because the text says how much time the link has left.
  */
-import type { AppSettings } from '../../domain/app/app.ts'
-import type { EmailContent } from '../../domain/delivery/outcome.ts'
+import type { AppSettings } from '../../domain/app/settings.ts'
+import type { EmailContent } from '../../domain/delivery/email-content.ts'
 import type { EmailType } from '../../domain/request/email-request.ts'
-import { en } from '../locales/en.ts'
-import type { Strings } from '../locales/strings.ts'
+import { languageOf } from '../locales/locales.ts'
 import { emailVerification } from './email-verification.ts'
 import { renderHtml, renderText } from './layout.ts'
-import type { Expiry, Letter } from './letter.ts'
+import type { Letter } from './letter.ts'
+import type { LetterContext } from './letter-context.ts'
 import { magicLink } from './magic-link.ts'
 import { organisationInvite } from './organisation-invite.ts'
 import { passwordReset } from './password-reset.ts'
-
-export const locales: Readonly<Record<string, Strings>> = { en }
-
-/** The words of a language, and its tag. */
-export type Language = { readonly strings: Strings; readonly language: string }
-
-/** English where the locale is unknown. */
-export function languageOf(locale: string): Language {
-  const strings = locales[locale]
-  return strings === undefined ? { strings: en, language: 'en' } : { strings, language: locale }
-}
-
-export type LetterContext = { readonly strings: Strings; readonly app: AppSettings; readonly expiry: Expiry }
 
 export type TemplateInput = {
   readonly app: AppSettings
   readonly type: EmailType
   readonly content: EmailContent
   readonly expiresAt: number
-  /** What is left of the link's life at this attempt. */
+  /** The time that the link has left at this attempt. */
   readonly lifeLeftMs: number
 }
 
@@ -41,7 +28,7 @@ export type Rendered = { readonly subject: string; readonly html: string; readon
 export function renderTemplate(input: TemplateInput): Rendered {
   const { app, content } = input
   const { strings, language } = languageOf(app.locale)
-  const expiry = { duration: strings.duration(input.lifeLeftMs), moment: strings.moment(input.expiresAt) }
+  const expiry = { duration: strings.duration(input.lifeLeftMs), dateTime: strings.dateTime(input.expiresAt) }
   const letter = writeLetter(input, { strings, app, expiry })
   const frame = {
     letter,

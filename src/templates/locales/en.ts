@@ -1,4 +1,4 @@
-/** English. Dates as a reader of any English understands them: day, month by name, year. */
+/** English. Dates are unambiguous for every reader of English: day, month by name, year. */
 import type { Paragraph } from '../emails/letter.ts'
 import { type Invitation, type Strings, wholeUnits } from './strings.ts'
 
@@ -22,9 +22,7 @@ function invitationParagraphs(app: string, { organisationName, inviterName }: In
       : [{ name: inviterName }, ' has invited you to join ', organisation, ` on ${app}.`]
   return [
     invitation,
-    [
-      `The names in quotation marks were typed by the sender of this invitation; ${app} has not checked them.`,
-    ],
+    [`The names in quotation marks were typed by the person who sent this invitation, not by ${app}.`],
   ]
 }
 
@@ -36,7 +34,7 @@ export const en: Strings = {
     heading: `Sign in to ${app}`,
     paragraphs: [[`Press the button to sign in to ${app}. No password is needed.`]],
     button: 'Sign in',
-    ignore: 'If you did not ask to sign in, ignore this email: without the link nobody gets in.',
+    ignore: 'If you did not ask to sign in, ignore this email: nobody can sign in without the link.',
   }),
   emailVerification: (app) => ({
     subject: `Confirm your email address for ${app}`,
@@ -68,7 +66,7 @@ export const en: Strings = {
     button: 'See the invitation',
     ignore: 'If you do not know the sender or expect no invitation, ignore this email.',
   }),
-  expires: ({ duration, moment }) => `The link expires in ${duration} (${moment}).`,
+  expires: ({ duration, dateTime }) => `The link expires in ${duration} (${dateTime}).`,
   linkHint: 'If the button does not work, copy this link into your browser:',
   opens: 'The link opens a page on',
   keepPrivate: 'The link is for you alone: do not forward this email.',
@@ -78,21 +76,21 @@ export const en: Strings = {
     if (count === 0) return 'less than a minute'
     return `${count} ${plurals.select(count) === 'one' ? unit : `${unit}s`}`
   },
-  moment: (ms) => `${dates.format(ms)} UTC`,
+  dateTime: (ms) => `${dates.format(ms)} UTC`,
   hostedPage: {
     heading: (app) => `Continue to ${app}`,
-    intro: 'Press the button to go on. Nothing happens before you do.',
+    intro: 'Press the button to continue. Nothing happens until you do.',
     open: (app) => `Open ${app}`,
     leadsTo: 'The button leads to',
     appMissing: (app) =>
       `If nothing happens, the ${app} app is not installed on this device: open the email on the device that has it.`,
-    fallback: 'Go on without the app',
+    fallback: 'Continue without the app',
     expiredHeading: 'This link has expired',
     expiredAdvice: (app) => `Go back to ${app} and ask for a new email.`,
     unavailableHeading: 'Please try again in a moment',
     unavailableAdvice: 'The link is fine, but it cannot be opened right now.',
     unknownHeading: 'This link does not work',
     unknownAdvice:
-      'It may have been copied in part. Open it from the email again, or ask for a new one where you asked for it.',
+      'It may have been copied incompletely. Open it from the email again, or ask for a new email.',
   },
 }

@@ -1,6 +1,6 @@
 /**
- * What a language gives: its direction, its words for the four emails, and how it writes a length
- * of time and a moment. Dates, plurals and numbers come from `Intl`.
+ * The texts of one language: its direction, its words for the four emails and the hosted pages, and
+ * how it writes durations and dates. Dates, plurals and numbers come from `Intl`.
  */
 import type { Expiry, Letter } from '../emails/letter.ts'
 
@@ -42,10 +42,10 @@ export type Strings = {
   readonly opens: string
   readonly keepPrivate: string
   support(contact: string): string
-  /** Rounded down to the largest fitting unit. */
+  /** Rounded down to the largest unit that fits. */
   duration(ms: number): string
   /** In UTC. */
-  moment(ms: number): string
+  dateTime(ms: number): string
   readonly hostedPage: HostedPageWords
 }
 
@@ -54,10 +54,10 @@ const minute = 60 * second
 const hour = 60 * minute
 const day = 24 * hour
 
-// An email that leaves a moment after it was asked for should not say 14 minutes of 15.
+// An email that is sent seconds after its request should say 15 minutes, not 14.
 const graceMs = 5 * second
 
-/** The largest unit that tells the length fairly, and how many whole ones it has. */
+/** A length of time in whole units: days from 2 days on, hours from 1 hour on, else minutes. */
 export function wholeUnits(ms: number): { unit: 'minute' | 'hour' | 'day'; count: number } {
   const length = ms + graceMs
   if (length >= 2 * day) return { unit: 'day', count: Math.floor(length / day) }

@@ -1,14 +1,14 @@
 /**
- * The hosted page: the app's name, where the button leads, and the button. No script; one inline
- * style, allowed by its hash; the app's own logo the only thing loaded. For an app scheme the
- * button is a plain link; for https it is a form, so that whoever follows every link opens nothing.
+ * The hosted page: the app's name, a button, and where the button leads. It has no script, one inline
+ * style that the policy allows by its hash, and loads nothing but the app's logo. For an app scheme
+ * the button is a plain link; for https it is a form, so that link scanners open nothing.
  */
 import { createHash } from 'node:crypto'
-import type { AppSettings } from '../../domain/app/app.ts'
+import type { AppSettings } from '../../domain/app/settings.ts'
 import type { AuthLink } from '../../domain/request/auth-link.ts'
 import { defaultAccent, textOn } from '../colour.ts'
-import type { Language } from '../emails/render-email.ts'
 import { type Html, html, raw } from '../html.ts'
+import type { Language } from '../locales/locales.ts'
 import type { Strings } from '../locales/strings.ts'
 
 const styleOf = (
@@ -26,11 +26,11 @@ p{margin:0 0 16px}
 .button{display:block;width:100%;margin:24px 0;padding:14px 20px;border:1px solid #8a929e;border-radius:8px;background:${accent};color:${textOn(accent)};font:inherit;font-weight:600;text-align:center;text-decoration:none;cursor:pointer}
 .button:focus-visible,a:focus-visible{outline:3px solid #60a5fa;outline-offset:3px}
 .soft{color:var(--soft);font-size:14px}
-.place{direction:ltr;unicode-bidi:isolate;overflow-wrap:anywhere}
+.destination{direction:ltr;unicode-bidi:isolate;overflow-wrap:anywhere}
 a{color:inherit}
 section>:last-child{margin-bottom:0}`
 
-/** A page and the policy it needs: nothing runs, nothing is loaded but the app's own logo. */
+/** A page and its Content-Security-Policy. */
 export type Page = { readonly body: string; readonly policy: string }
 
 type Needs = { readonly image?: string; readonly formTo?: string }
@@ -40,15 +40,15 @@ const policyOf = (style: string, needs: Needs): string =>
     "default-src 'none'",
     `style-src 'sha256-${createHash('sha256').update(style).digest('base64')}'`,
     ...(needs.image === undefined ? [] : [`img-src ${needs.image}`]),
-    // Browsers hold the redirect that answers a form to this too.
+    // Browsers apply this also to the redirect that answers the form.
     `form-action ${needs.formTo === undefined ? "'none'" : `'self' ${needs.formTo}`}`,
     "base-uri 'none'",
     "frame-ancestors 'none'",
   ].join('; ')
 
-type Draft = Language & { title: string; body: Html; accent?: string; needs?: Needs }
+type PageContent = Language & { title: string; body: Html; accent?: string; needs?: Needs }
 
-function page({ strings, language, title, body, accent = defaultAccent, needs = {} }: Draft): Page {
+function page({ strings, language, title, body, accent = defaultAccent, needs = {} }: PageContent): Page {
   const style = styleOf(accent)
   const text = html`<!doctype html>
 <html lang="${language}" dir="${strings.direction}">
@@ -70,12 +70,12 @@ ${body}
 export type Opening = Language & {
   readonly app: AppSettings
   readonly destination: AuthLink
-  /** What a person can recognise: an origin, or an app's scheme. */
-  readonly place: string
+  /** Shown so that people can recognise it: an origin, or an app's scheme. */
+  readonly destinationName: string
 }
 
 export function openPage(opening: Opening): Page {
-  const { app, destination, strings, place } = opening
+  const { app, destination, strings, destinationName } = opening
   const words = strings.hostedPage
   const { logoUrl, accentColour } = app.branding
   const label = words.open(app.name)
@@ -83,15 +83,15 @@ export function openPage(opening: Opening): Page {
   const button = toApp
     ? html`<a class="button" href="${destination.href}">${label}</a>`
     : html`<form method="post"><button class="button" type="submit">${label}</button></form>`
-  const body = html`${sender(app)}
+  const body = html`${appName(app)}
 <h1>${words.heading(app.name)}</h1>
 <p>${words.intro}</p>
 ${button}
-<p class="soft">${words.leadsTo} <bdi class="place">${place}</bdi></p>
+<p class="soft">${words.leadsTo} <bdi class="destination">${destinationName}</bdi></p>
 ${toApp ? appMissing(app, strings) : html``}`
   const needs: Needs = {
     ...(logoUrl === undefined ? {} : { image: sourceOf(logoUrl) }),
-    ...(toApp ? {} : { formTo: place }),
+    ...(toApp ? {} : { formTo: destinationName }),
   }
   return page({
     ...opening,
@@ -102,14 +102,14 @@ ${toApp ? appMissing(app, strings) : html``}`
   })
 }
 
-/** A policy's source for one image: `;` and `,` would end it. */
+/** The URL of one image as a source of the policy: `;` and `,` would end the source. */
 const sourceOf = (url: string): string =>
   url
     .replace(/[?#].*$/, '')
     .replaceAll(';', '%3B')
     .replaceAll(',', '%2C')
 
-function sender(app: AppSettings): Html {
+function appName(app: AppSettings): Html {
   const { logoUrl } = app.branding
   if (logoUrl === undefined) return html`<p class="name">${app.name}</p>`
   return html`<img src="${logoUrl}" alt="${app.name}" height="40" referrerpolicy="no-referrer">`
@@ -124,7 +124,7 @@ function appMissing(app: AppSettings, { hostedPage: words }: Strings): Html {
   return html`<p class="soft">${words.appMissing(app.name)}${fallback}</p>`
 }
 
-/** An expired link: the app is known, so it is named. */
+/** For an expired link. */
 export function expiredPage(voice: Language, app: AppSettings): Page {
   const words = voice.strings.hostedPage
   const body = html`<p class="name">${app.name}</p>
@@ -133,13 +133,13 @@ export function expiredPage(voice: Language, app: AppSettings): Page {
   return page({ ...voice, title: words.expiredHeading, body })
 }
 
-/** For everything else that is no link of ours: the same, whatever the reason. */
+/** For everything that is not a valid link: the same page for every reason. */
 export const unknownPage = (voice: Language): Page => {
   const { unknownHeading, unknownAdvice } = voice.strings.hostedPage
   return plainPage(voice, unknownHeading, unknownAdvice)
 }
 
-/** While the store does not answer. */
+/** For a link that cannot be checked while the store does not answer. */
 export const unavailablePage = (voice: Language): Page => {
   const { unavailableHeading, unavailableAdvice } = voice.strings.hostedPage
   return plainPage(voice, unavailableHeading, unavailableAdvice)

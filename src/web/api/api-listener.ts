@@ -10,14 +10,12 @@ import { readBody } from './read-body.ts'
 
 const path = '/v1/email'
 
-export type ApiDeps = PostEmailDeps & { readonly onBug: (error: Error) => void }
-
-export function newApiListener(deps: ApiDeps): FastifyInstance {
+export function newApiListener(deps: PostEmailDeps): FastifyInstance {
   const app = newListener({
-    onBug: deps.onBug,
-    notFound: refuseElsewhere,
-    // Fastify refuses a Content-Type it cannot read before the handler runs. Here such a request is
-    // still one of its key: charged to it, and answered with 400 or, without a key, 401.
+    emit: deps.emit,
+    notFound: refuseOtherRoutes,
+    // Fastify refuses a Content-Type that it cannot read before the handler runs. Such a request still
+    // belongs to its key: it is charged, and answered with 400 or, without a key, 401.
     onError: (error, request, reply) =>
       error.code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE' ? postEmail(deps, request, reply) : null,
   })
@@ -27,7 +25,7 @@ export function newApiListener(deps: ApiDeps): FastifyInstance {
   return app
 }
 
-function refuseElsewhere(request: FastifyRequest, reply: FastifyReply): FastifyReply {
+function refuseOtherRoutes(request: FastifyRequest, reply: FastifyReply): FastifyReply {
   if (request.url.split('?', 1)[0] !== path) {
     return sendError(reply, 404, { code: 'not_found', message: `There is nothing here; send POST ${path}.` })
   }

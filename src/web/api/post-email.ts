@@ -1,63 +1,80 @@
 /**
- * `POST /v1/email` over HTTP: takes a request apart for `acceptEmail` and puts its answer into
- * status, headers and body (spec 4, 7).
+ * `POST /v1/email` over HTTP: passes a request to `acceptEmail` and turns the answer into status,
+ * headers and body (spec 4, 7).
  */
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { limitRefusals } from '../../domain/app/limit.ts'
 import { type Rejection, refusals } from '../../domain/request/rejection.ts'
 import { type AcceptAnswer, type AcceptDeps, acceptEmail } from '../../intake/accept-email.ts'
+import type { Emit } from '../../observe/events.ts'
 import { errorBody, sendJson } from '../http/listener.ts'
 
 export type PostEmailDeps = AcceptDeps & {
   readonly isStopping: () => boolean
-  /** One answered request, for the metrics. */
-  readonly onAnswer: (status: number, code: string) => void
+  readonly emit: Emit
   readonly random: () => number
 }
 
-/** Answers one request whose body (or null, where it was too large) has been read. */
+/** Answers one request whose body (null if it was too large) has been read. */
 export async function postEmail(
   deps: PostEmailDeps,
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<FastifyReply> {
-  const { headers } = request
-  const answer: AcceptAnswer = deps.isStopping()
-    ? { rejection: { code: 'queue_unavailable', message: 'This server is stopping; try again.' } }
-    : await acceptEmail(deps, {
-        authorization: headers.authorization,
-        idempotencyKey: headers['idempotency-key'] as string | undefined,
-        body: {
-          contentType: headers['content-type'],
-          contentEncoding: headers['content-encoding'],
-          bytes: request.body === undefined ? new Uint8Array() : (request.body as Uint8Array | null),
-        },
-      })
+  const answer = deps.isStopping() ? stoppingAnswer : await accept(deps, request)
   if (deps.isStopping()) reply.header('connection', 'close')
+  report(deps.emit, request.id, answer)
   if ('rejection' in answer) return refuse(deps, reply, answer.rejection)
-  deps.onAnswer(202, answer.replayed ? 'replayed' : 'accepted')
   reply.header('email-id', answer.emailId)
   if (answer.replayed) reply.header('idempotent-replayed', 'true')
   return sendJson(reply, 202, '{"ok":true}')
 }
 
-const policyNames = {
-  key_rate_limited: 'key',
-  recipient_rate_limited: 'recipient',
-  daily_limit_reached: 'daily',
-} as const
+const stoppingAnswer: AcceptAnswer = {
+  caller: null,
+  rejection: { code: 'queue_unavailable', message: 'This server is stopping; try again.' },
+}
+
+const accept = (deps: PostEmailDeps, { headers, body }: FastifyRequest): Promise<AcceptAnswer> =>
+  acceptEmail(deps, {
+    authorization: headers.authorization,
+    idempotencyKey: headers['idempotency-key'] as string | undefined,
+    body: {
+      contentType: headers['content-type'],
+      contentEncoding: headers['content-encoding'],
+      bytes: body === undefined ? new Uint8Array() : (body as Uint8Array | null),
+    },
+  })
+
+function report(emit: Emit, requestId: string, answer: AcceptAnswer): void {
+  const common = {
+    kind: 'request_answered',
+    requestId,
+    appId: answer.caller?.appId ?? null,
+    keyId: answer.caller?.keyId ?? null,
+  } as const
+  if (!('rejection' in answer)) {
+    const code = answer.replayed ? 'replayed' : 'accepted'
+    emit({ ...common, status: 202, code, issues: [], emailId: answer.emailId })
+    return
+  }
+  const { rejection, error } = answer
+  if (error !== undefined) emit({ kind: 'store_unavailable', requestId, error, asked: 'to queue an email' })
+  const issues = rejection.issues?.map(({ field, code }) => `${field} ${code}`) ?? []
+  emit({ ...common, status: refusals[rejection.code].status, code: rejection.code, issues, emailId: null })
+}
 
 function refuse(deps: PostEmailDeps, reply: FastifyReply, rejection: Rejection): FastifyReply {
   const { code, limit, issues } = rejection
   const { status, message } = refusals[code]
-  deps.onAnswer(status, code)
   if (code === 'invalid_key') {
     const tokenSent = /^bearer\b/i.test(reply.request.headers.authorization ?? '')
     reply.header('www-authenticate', `Bearer realm="postern"${tokenSent ? ', error="invalid_token"' : ''}`)
   }
   if (status === 503) reply.header('retry-after', String(1 + Math.floor(deps.random() * 5)))
-  if (limit !== undefined && code in policyNames) {
+  if (limit !== undefined && code in limitRefusals) {
     // draft-ietf-httpapi-ratelimit-headers-10
-    const policy = policyNames[code as keyof typeof policyNames]
+    const { policy } = limitRefusals[code as keyof typeof limitRefusals]
     const seconds = Math.ceil(limit.retryAfterMs / 1000)
     reply.header('retry-after', String(seconds))
     reply.header('ratelimit-policy', `"${policy}";q=${limit.quota};w=${limit.windowS}`)

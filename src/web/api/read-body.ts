@@ -1,12 +1,12 @@
 /**
- * Reads a request's body up to its limit. What is longer is thrown away as it comes, so that the
- * client gets to read its 400 on an orderly connection; memory stays bounded, and the listener's
- * time for a whole request bounds the rest.
+ * Reads a request's body up to its limit. Bytes beyond the limit are discarded as they arrive, so that
+ * the client can read its 400 on an orderly connection. Memory is bounded, and the listener's timeout
+ * for a whole request bounds the time.
  */
 import type { Readable } from 'node:stream'
 import { bodyBytesMax } from '../../domain/request/email-request.ts'
 
-/** The body's bytes; null where there were more than `bodyBytesMax`. Rejects where the client left. */
+/** The body's bytes; null if there were more than `bodyBytesMax`. Rejects if the client disconnects. */
 export function readBody(stream: Readable): Promise<Uint8Array | null> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
@@ -17,6 +17,6 @@ export function readBody(stream: Readable): Promise<Uint8Array | null> {
     })
     stream.once('end', () => resolve(length > bodyBytesMax ? null : Buffer.concat(chunks)))
     stream.once('error', reject)
-    stream.once('aborted', () => reject(new Error('the client left before its body was read')))
+    stream.once('aborted', () => reject(new Error('the client disconnected before its body was read')))
   })
 }

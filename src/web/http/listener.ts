@@ -1,22 +1,24 @@
 /**
- * A hardened HTTP listener, the same for every face of Postern: bounded headers and times, no
- * answer that is not ours (also below the routes), no request log that could hold a secret.
- * What malformed HTTP gets is 400 with our JSON; what comes too slowly is closed without one.
+ * The hardened HTTP listener that every part of `web` uses: bounded headers and times, our own answer
+ * to everything (also below the routes), no request log that could hold a secret. Malformed HTTP is
+ * answered 400 with our JSON; a request that arrives too slowly is closed without an answer.
  */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import fastify, {
   type FastifyError,
+  type FastifyHttpOptions,
   type FastifyInstance,
   type FastifyReply,
   type FastifyRequest,
 } from 'fastify'
 import { newId } from '../../domain/id.ts'
-import { afterWhole, inTurn } from './one-by-one.ts'
+import type { Emit } from '../../observe/events.ts'
+import { afterComplete, inOrder } from './one-by-one.ts'
 
 const headersTimeoutMs = 5_000
 const requestTimeoutMs = 10_000
-const headerBytesUsual = 16 * 1024
+const usualHeaderBytesMax = 16 * 1024
 const connectionsMax = 10_000
 
 export type ListenAddress = { readonly host: string; readonly port: number }
@@ -29,7 +31,7 @@ export const errorBody = (error: {
   issues?: unknown
 }): string => JSON.stringify({ ok: false, error })
 
-/** As bytes: to a string Fastify would add a charset that JSON does not have. */
+/** Sent as bytes: to a string Fastify would add a charset, which JSON does not have. */
 export const sendJson = (reply: FastifyReply, status: number, body: string): FastifyReply =>
   reply.code(status).header('content-type', 'application/json').send(Buffer.from(body))
 
@@ -43,12 +45,11 @@ export function sendError(
 }
 
 export type ListenerOptions = {
-  /** An error that nobody expected; answered with 500. */
-  readonly onBug: (error: Error) => void
+  readonly emit: Emit
   /** Request line and headers; 16 KiB unless given. */
   readonly headerBytesMax?: number
   readonly notFound?: (request: FastifyRequest, reply: FastifyReply) => FastifyReply
-  /** Takes errors of Fastify that are the request's fault; null for all others. */
+  /** Answers errors that the listener expects; null for all others, which are bugs. */
   readonly onError?: (
     error: FastifyError,
     request: FastifyRequest,
@@ -56,64 +57,67 @@ export type ListenerOptions = {
   ) => Promise<FastifyReply> | FastifyReply | null
 }
 
-const nothingHere = (_request: FastifyRequest, reply: FastifyReply): FastifyReply =>
+const answerNotFound = (_request: FastifyRequest, reply: FastifyReply): FastifyReply =>
   sendError(reply, 404, { code: 'not_found', message: 'There is nothing at this address.' })
 
 export function newListener(options: ListenerOptions): FastifyInstance {
-  const app = fastify({
-    logger: false,
-    genReqId: () => newId('req', Date.now()),
-    requestTimeout: requestTimeoutMs,
-    keepAliveTimeout: 65_000,
-    forceCloseConnections: 'idle',
-    return503OnClosing: false,
-    exposeHeadRoutes: false,
-    routerOptions: { maxParamLength: options.headerBytesMax ?? headerBytesUsual },
-    http: {
-      headersTimeout: headersTimeoutMs,
-      maxHeaderSize: options.headerBytesMax ?? headerBytesUsual,
-      connectionsCheckingInterval: 1000,
-      joinDuplicateHeaders: true, // two Authorization headers must not become the first one
-      requireHostHeader: false, // answered below, with our JSON
-    },
-    clientErrorHandler: refuseMalformed,
-    frameworkErrors: (_error, _request, reply) => {
-      sendError(reply as FastifyReply, 400, {
-        code: 'bad_request',
-        message: 'The request line is malformed.',
-      })
-    },
-  })
+  const notFound = options.notFound ?? answerNotFound
+  const app = fastify(fastifyOptions(options.headerBytesMax ?? usualHeaderBytesMax))
   app.server.maxConnections = connectionsMax
   refuseExpectations(app.server)
-  app.addHook('onRequest', ({ raw }, reply, begin) => inTurn(raw, reply.raw, begin))
-  app.addHook('onRequest', async (request, reply) => {
-    const { host } = request.headers
-    const missing = host === undefined && request.raw.httpVersion !== '1.0'
-    if (!missing && !host?.includes(',')) return
-    reply.header('connection', 'close')
-    return sendError(reply, 400, { code: 'bad_request', message: 'Send exactly one Host header.' })
-  })
-  app.setNotFoundHandler(options.notFound ?? nothingHere)
+  app.addHook('onRequest', ({ raw }, reply, begin) => inOrder(raw, reply.raw, begin))
+  app.addHook('onRequest', requireHost)
+  app.setNotFoundHandler(notFound)
   app.setErrorHandler((error: FastifyError, request, reply) => {
-    if (request.raw.destroyed && !request.raw.complete) return reply.hijack() // the client left
-    if (request.is404) return (options.notFound ?? nothingHere)(request, reply)
-    const answered = options.onError?.(error, request, reply) ?? null
-    if (answered !== null) return answered
-    const { statusCode = 500 } = error
-    if (statusCode >= 400 && statusCode < 500) {
-      return sendError(reply, 400, { code: 'bad_request', message: 'The request cannot be read.' })
-    }
-    options.onBug(error)
-    return sendError(reply, 500, {
-      code: 'internal_error',
-      message: 'Postern failed; its log has the reason.',
-    })
+    if (request.raw.destroyed && !request.raw.complete) return reply.hijack() // the client disconnected
+    if (request.is404) return notFound(request, reply)
+    return options.onError?.(error, request, reply) ?? answerError(options, error, reply)
   })
   return app
 }
 
-/** The status line and body that go out where no request exists yet. */
+const fastifyOptions = (headerBytesMax: number): FastifyHttpOptions<Server> => ({
+  logger: false,
+  genReqId: () => newId('req', Date.now()),
+  requestTimeout: requestTimeoutMs,
+  keepAliveTimeout: 65_000,
+  forceCloseConnections: 'idle',
+  return503OnClosing: false,
+  exposeHeadRoutes: false,
+  routerOptions: { maxParamLength: headerBytesMax },
+  http: {
+    headersTimeout: headersTimeoutMs,
+    maxHeaderSize: headerBytesMax,
+    connectionsCheckingInterval: 1000,
+    joinDuplicateHeaders: true, // two Authorization headers must not become the first one
+    requireHostHeader: false, // answered by `requireHost`, with our JSON
+  },
+  clientErrorHandler: refuseMalformed,
+  frameworkErrors: (_error, _request, reply) => {
+    const error = { code: 'bad_request', message: 'The request line is malformed.' }
+    sendError(reply as FastifyReply, 400, error)
+  },
+})
+
+async function requireHost(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> {
+  const { host } = request.headers
+  const missing = host === undefined && request.raw.httpVersion !== '1.0'
+  if (!missing && !host?.includes(',')) return undefined
+  reply.header('connection', 'close')
+  return sendError(reply, 400, { code: 'bad_request', message: 'Send exactly one Host header.' })
+}
+
+function answerError({ emit }: ListenerOptions, error: FastifyError, reply: FastifyReply): FastifyReply {
+  const { statusCode = 500 } = error
+  if (statusCode >= 400 && statusCode < 500) {
+    return sendError(reply, 400, { code: 'bad_request', message: 'The request cannot be read.' })
+  }
+  emit({ kind: 'bug', doing: 'answering a request', error, requestId: reply.request.id })
+  const message = 'Postern failed. Its log has the reason, under this requestId.'
+  return sendError(reply, 500, { code: 'internal_error', message })
+}
+
+/** The whole response for input that did not become a request. */
 function rawRefusal(message: string): string {
   const body = errorBody({ code: 'bad_request', message, requestId: newId('req', Date.now()) })
   const head = `HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}`
@@ -124,7 +128,7 @@ function refuseMalformed(error: NodeJS.ErrnoException, socket: Socket): void {
   const silent = error.code === 'ECONNRESET' || error.code === 'ERR_HTTP_REQUEST_TIMEOUT' || !socket.writable
   if (silent) socket.destroy()
   else
-    afterWhole(socket, () =>
+    afterComplete(socket, () =>
       socket.end(rawRefusal('The request is malformed HTTP, or its headers are too large.'), () =>
         socket.destroy(),
       ),
@@ -134,12 +138,12 @@ function refuseMalformed(error: NodeJS.ErrnoException, socket: Socket): void {
 function refuseExpectations(server: Server): void {
   server.on('checkExpectation', (_request: IncomingMessage, response: ServerResponse) => {
     response.writeHead(400, { 'content-type': 'application/json', connection: 'close' })
-    const message = 'The Expect header asks for something unknown; leave it out.'
+    const message = 'The Expect header is not supported; leave it out.'
     response.end(errorBody({ code: 'bad_request', message, requestId: newId('req', Date.now()) }))
   })
 }
 
-/** Listens and returns the base URL that reaches it. */
+/** Listens, and returns the base URL. */
 export async function listen(app: FastifyInstance, address: ListenAddress): Promise<string> {
   await app.listen({ host: address.host, port: address.port })
   const bound = app.server.address() as AddressInfo

@@ -1,7 +1,7 @@
 /**
- * Keeps other sites away from the console: a page on the web can make a browser send requests to
- * loopback, also under a name of its own that resolves there (DNS rebinding). So the Host must be
- * one of ours, and an Origin, where there is one, too.
+ * Keeps other web sites away from the inbox. A page on the web can make a browser send requests to
+ * loopback, also under a name of its own that resolves there (DNS rebinding). So the Host must be a
+ * loopback name, and an Origin, if there is one, must be the inbox itself.
  */
 import type { FastifyInstance } from 'fastify'
 import { sendError } from '../http/listener.ts'
@@ -14,7 +14,7 @@ export function guardInbox(app: FastifyInstance): void {
     const foreignHost = !hostNames.test(host ?? '')
     const foreignOrigin = origin !== undefined && origin !== `http://${host}`
     if (!foreignHost && !foreignOrigin) return
-    const message = 'The console answers only pages of its own, under localhost or 127.0.0.1.'
+    const message = 'The inbox answers only its own pages, under localhost or 127.0.0.1.'
     return sendError(reply, 403, { code: 'foreign_origin', message })
   })
 }

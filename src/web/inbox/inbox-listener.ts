@@ -1,21 +1,20 @@
 /**
- * The console of the dev mode: the inbox of captured emails, as pages and as JSON for tests. On
- * loopback only, since it shows live links; an email's HTML is shown in a sandboxed frame under a
- * policy that runs nothing.
+ * The inbox of dev mode: captured emails as pages, and as JSON for tests. It listens on loopback only,
+ * because it shows live links. An email's HTML is shown in a sandboxed frame whose policy runs nothing.
  */
 import type { FastifyInstance, FastifyReply } from 'fastify'
-import type { CaptureRelay } from '../../delivery/relay/capture-relay.ts'
-import type { EmailId } from '../../domain/id.ts'
+import { type CapturedEmail, type CaptureRelay, capturedMax } from '../../delivery/relay/capture-relay.ts'
+import type { Emit } from '../../observe/events.ts'
 import type { Store } from '../../store/store.ts'
 import { newListener, sendError, sendJson } from '../http/listener.ts'
-import { type InboxEmail, presentEmail, readCaptured } from './captured-email.ts'
 import { guardInbox } from './guard.ts'
 import { emailPage, listPage, script, stylesheet, type View, views } from './pages.ts'
+import { presentEmail, presentSummary } from './present.ts'
 
 export type InboxDeps = {
   readonly captured: Pick<CaptureRelay, 'list' | 'find'>
   readonly store: Pick<Store, 'findEmail'>
-  readonly onBug: (error: Error) => void
+  readonly emit: Emit
 }
 
 const pagePolicy =
@@ -23,69 +22,60 @@ const pagePolicy =
 const framePolicy =
   "default-src 'none'; style-src 'unsafe-inline'; img-src https: data:; base-uri 'none'; form-action 'none'; frame-ancestors 'self'; sandbox allow-popups allow-popups-to-escape-sandbox"
 
+export function newInboxListener(deps: InboxDeps): FastifyInstance {
+  const app = newListener({ emit: deps.emit })
+  guardInbox(app)
+  addPages(app, deps)
+  addApi(app, deps)
+  return app
+}
+
+/** The referrer policy is `same-origin`: under `no-referrer` browsers send `Origin: null` with our own forms. */
 function send(reply: FastifyReply, type: string, body: string, policy = pagePolicy): FastifyReply {
   reply.header('content-type', `${type}; charset=utf-8`).header('content-security-policy', policy)
-  reply.header('x-content-type-options', 'nosniff').header('referrer-policy', 'no-referrer')
+  reply.header('x-content-type-options', 'nosniff').header('referrer-policy', 'same-origin')
   return reply.header('cache-control', 'no-store').send(body)
 }
 
-export function newInboxListener(deps: InboxDeps): FastifyInstance {
-  const app = newListener({ onBug: deps.onBug })
-  guardInbox(app)
-  const notFound = (reply: FastifyReply) =>
-    sendError(reply, 404, {
-      code: 'no_such_email',
-      message: 'There is no such email here; the inbox keeps the newest 500.',
-    })
-  const find = async (id: string): Promise<InboxEmail | null> => {
-    const captured = deps.captured.find(id)
-    return captured === undefined ? null : readCaptured(captured)
-  }
-  app.get('/', async (_request, reply) => {
-    const emails = await Promise.all(deps.captured.list().map(readCaptured))
-    return send(reply, 'text/html', listPage(emails))
-  })
+const message = `There is no such email here; the inbox keeps the newest ${capturedMax}, until dev mode stops.`
+const answerNotFound = (reply: FastifyReply): FastifyReply =>
+  sendError(reply, 404, { code: 'no_such_email', message })
+
+function addPages(app: FastifyInstance, { captured, store }: InboxDeps): void {
+  app.get('/', (_request, reply) => send(reply, 'text/html', listPage(captured.list())))
   app.get('/inbox.css', (_request, reply) => send(reply, 'text/css', stylesheet))
   app.get('/inbox.js', (_request, reply) => send(reply, 'text/javascript', script))
   app.get<{ Params: { id: string }; Querystring: { view?: string } }>(
     '/email/:id',
     async (request, reply) => {
-      const email = await find(request.params.id)
-      if (email === null) return notFound(reply)
+      const email = captured.find(request.params.id)
+      if (email === undefined) return answerNotFound(reply)
       const view: View = views.find((name) => name === request.query.view) ?? 'html'
-      const record = await deps.store.findEmail(email.id as EmailId)
-      return send(reply, 'text/html', emailPage(email, record, view))
+      return send(reply, 'text/html', emailPage(email, await store.findEmail(email.id), view))
     },
   )
-  app.get<{ Params: { id: string } }>('/email/:id/html', async (request, reply) => {
-    const email = await find(request.params.id)
-    if (email === null) return notFound(reply)
-    // Links of the email open beside the inbox, not inside the frame.
-    return send(reply, 'text/html', email.html.replace('<head>', '<head><base target="_blank">'), framePolicy)
+  app.get<{ Params: { id: string } }>('/email/:id/html', (request, reply) => {
+    const email = captured.find(request.params.id)
+    if (email === undefined) return answerNotFound(reply)
+    // Links of the email open in a new tab, not inside the frame.
+    const page = email.html.replace('<head>', '<head><base target="_blank">')
+    return send(reply, 'text/html', page, framePolicy)
   })
-  app.get('/api/inbox', async (_request, reply) => {
-    const emails = await Promise.all(deps.captured.list().map(readCaptured))
-    const rows = emails.map(({ id, app: name, type, to, subject, at }) => ({
-      id,
-      app: name,
-      type,
-      to,
-      subject,
-      receivedAt: new Date(at).toISOString(),
-    }))
-    return sendJson(reply, 200, JSON.stringify(rows))
-  })
-  app.get<{ Params: { id: string } }>('/api/inbox/:id', async (request, reply) => {
-    const email = await find(request.params.id)
-    return email === null ? notFound(reply) : sendJson(reply, 200, JSON.stringify(presentEmail(email)))
-  })
-  app.get<{ Querystring: { to?: string } }>('/api/inbox/latest', async (request, reply) => {
+}
+
+function addApi(app: FastifyInstance, { captured }: InboxDeps): void {
+  const answer = (reply: FastifyReply, email: CapturedEmail | undefined) =>
+    email === undefined ? answerNotFound(reply) : sendJson(reply, 200, JSON.stringify(presentEmail(email)))
+  app.get('/api/inbox', (_request, reply) =>
+    sendJson(reply, 200, JSON.stringify(captured.list().map(presentSummary))),
+  )
+  app.get<{ Params: { id: string } }>('/api/inbox/:id', (request, reply) =>
+    answer(reply, captured.find(request.params.id)),
+  )
+  app.get<{ Querystring: { to?: string } }>('/api/inbox/latest', (request, reply) => {
     const { to } = request.query
-    const newest = deps.captured
-      .list()
-      .find((email) => to === undefined || email.to.toLowerCase() === String(to).toLowerCase())
-    if (newest === undefined) return notFound(reply)
-    return sendJson(reply, 200, JSON.stringify(presentEmail(await readCaptured(newest))))
+    const isWanted = (email: CapturedEmail) =>
+      to === undefined || email.to.toLowerCase() === String(to).toLowerCase()
+    return answer(reply, captured.list().find(isWanted))
   })
-  return app
 }

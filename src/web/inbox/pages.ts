@@ -1,7 +1,8 @@
-/** The inbox's pages: a list, and one email with its link, its parts and its attempts. */
+/** The pages of the inbox: a list, and one email with its link, its parts and its attempts. */
+
+import type { CapturedEmail } from '../../delivery/relay/capture-relay.ts'
 import type { EmailRecord } from '../../store/store.ts'
 import { type Html, html } from '../../templates/html.ts'
-import type { InboxEmail } from './captured-email.ts'
 
 export const views = ['html', 'text', 'headers', 'raw'] as const
 export type View = (typeof views)[number]
@@ -18,7 +19,7 @@ function page(title: string, newest: string, body: Html): string {
 <script src="/inbox.js" defer></script>
 </head>
 <body data-newest="${newest}">
-<header><a href="/">Postern inbox</a><span>Emails of this dev server; none was sent.</span></header>
+<header><a href="/">Postern inbox</a><span>Emails that this dev server captured. None was sent.</span></header>
 <main>${body}</main>
 </body>
 </html>
@@ -30,19 +31,19 @@ const time = (ms: number): Html => {
   return html`<time datetime="${iso}">${iso.replace('T', ' ').slice(0, 19)} UTC</time>`
 }
 
-export function listPage(emails: readonly InboxEmail[]): string {
+export function listPage(emails: readonly CapturedEmail[]): string {
   const rows = emails.map(
     (email) => html`<li><a href="/email/${email.id}">
 <span class="to">${email.to}</span><span class="subject">${email.subject}</span>
-<span class="meta"><b>${email.app}</b> · ${email.type} · ${time(email.at)}</span></a></li>
+<span class="meta"><b>${email.app}</b> · ${email.type} · ${time(email.receivedAt)}</span></a></li>
 `,
   )
-  const empty = html`<p class="empty">No email yet. Send one with the <code>curl</code> line that the server printed; it appears here by itself.</p>`
+  const empty = html`<p class="empty">No email yet. Send one with the <code>curl</code> line that the server printed. It appears here within seconds.</p>`
   const body = emails.length === 0 ? empty : html`<ul class="list">${rows}</ul>`
   return page('Inbox', emails[0]?.id ?? '', html`<h1>Inbox</h1>${body}`)
 }
 
-export function emailPage(email: InboxEmail, record: EmailRecord | null, view: View): string {
+export function emailPage(email: CapturedEmail, record: EmailRecord | null, view: View): string {
   const tabs = views.map((name) => {
     const current = name === view ? html` aria-current="page"` : html``
     return html`<a href="/email/${email.id}?view=${name}"${current}>${name === 'html' ? 'HTML' : name}</a>`
@@ -50,7 +51,7 @@ export function emailPage(email: InboxEmail, record: EmailRecord | null, view: V
   const body = html`<h1>${email.subject}</h1>
 <dl>
 <dt>To</dt><dd>${email.to}</dd>
-<dt>From</dt><dd>${email.from}</dd>
+<dt>From</dt><dd>${email.sender}</dd>
 <dt>App</dt><dd>${email.app}, ${email.type}</dd>
 <dt>Link</dt><dd><a class="link" href="${email.url}" target="_blank" rel="noreferrer">${email.url}</a></dd>
 <dt>Expires</dt><dd>${time(email.expiresAt)} <span data-expires="${email.expiresAt}"></span></dd>
@@ -62,27 +63,32 @@ ${viewOf(email, view)}`
 }
 
 function attempts(record: EmailRecord | null): Html {
-  if (record === null || record.trail.length === 0) return html`being recorded`
+  if (record === null || record.trail.length === 0) return html`not recorded yet`
   const lines = record.trail.map(
     (attempt) =>
-      html`<li>${time(attempt.at)} ${attempt.outcome}${attempt.reply === undefined ? '' : `: ${attempt.reply}`}</li>`,
+      html`<li>${time(attempt.at)} ${attempt.outcome}${attempt.reply === undefined ? '' : `: ${attempt.reply.text}`}</li>`,
   )
   return html`<ol>${lines}</ol>`
 }
 
-function viewOf(email: InboxEmail, view: View): Html {
+function viewOf(email: CapturedEmail, view: View): Html {
   switch (view) {
     case 'html':
       return html`<iframe title="The email" src="/email/${email.id}/html" sandbox="allow-popups allow-popups-to-escape-sandbox"></iframe>`
     case 'text':
       return html`<pre>${email.text}</pre>`
     case 'headers':
-      return html`<pre>${email.headers}</pre>`
+      return html`<pre>${headersOf(email)}</pre>`
     case 'raw':
-      return html`<pre>${email.raw}</pre>`
+      return html`<pre>${email.raw.toString('utf8')}</pre>`
     default:
       return view satisfies never
   }
+}
+
+function headersOf({ raw }: CapturedEmail): string {
+  const text = raw.toString('utf8')
+  return text.slice(0, text.indexOf('\r\n\r\n'))
 }
 
 export const stylesheet = `
@@ -109,17 +115,20 @@ pre{margin:0;padding:16px;border:1px solid var(--line);border-radius:10px;backgr
 @media (max-width:480px){main{padding:16px}dl{grid-template-columns:1fr;gap:2px}dd{margin-bottom:8px}}
 `
 
-// Shows new mail without a click, and how long a link still lives.
+// Shows new mail while the page is visible, and how long a link is still valid.
 export const script = `
 const newest = document.body.dataset.newest
 if (location.pathname === '/') setInterval(async () => {
+  if (document.hidden) return
   const [first] = await (await fetch('/api/inbox')).json()
   if ((first ? first.id : '') !== newest) location.reload()
-}, 500)
+}, 2000)
 const left = document.querySelector('[data-expires]')
+const units = [[86400, 'days'], [3600, 'hours'], [60, 'min'], [1, 's']]
 const show = () => {
   const seconds = Math.floor((Number(left.dataset.expires) - Date.now()) / 1000)
-  left.textContent = seconds <= 0 ? '(expired)' : seconds < 120 ? '(in ' + seconds + ' s)' : '(in ' + Math.floor(seconds / 60) + ' min)'
+  const [size, name] = units.find(([size]) => seconds >= 2 * size) ?? [1, 's']
+  left.textContent = seconds <= 0 ? '(expired)' : '(in ' + Math.floor(seconds / size) + ' ' + name + ')'
 }
 if (left) { show(); setInterval(show, 1000) }
 `

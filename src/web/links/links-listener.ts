@@ -1,18 +1,21 @@
 /**
- * The links listener: the pages behind hosted links. GET and HEAD change nothing, never redirect
- * and burn nothing; only a press of the button (a POST for https) leads on. At each view the app
- * is judged again. Whatever is not a link of ours gets one neutral 404.
+ * The links listener: the pages behind hosted links. GET and HEAD change nothing and never redirect;
+ * only the button (a POST for https) leads on. Each view checks the app again. Everything that is not
+ * a valid link gets one neutral 404.
  */
 import type { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { checkLinkAllowed } from '../../domain/app/allowed-url.ts'
-import { type App, appPolicy } from '../../domain/app/app.ts'
+import type { App } from '../../domain/app/app.ts'
+import { appPolicy } from '../../domain/app/app-policy.ts'
 import type { AppId } from '../../domain/id.ts'
+import { LruMap } from '../../domain/lru-map.ts'
 import { type AuthLink, parseAuthLink } from '../../domain/request/auth-link.ts'
+import type { Emit } from '../../observe/events.ts'
 import type { KeyRing } from '../../store/crypto/key-ring.ts'
 import { openLink } from '../../store/crypto/sealed-link.ts'
 import { type Store, StoreUnavailable } from '../../store/store.ts'
-import { languageOf } from '../../templates/emails/render-email.ts'
+import { languageOf } from '../../templates/locales/locales.ts'
 import {
   expiredPage,
   openPage,
@@ -23,14 +26,14 @@ import {
 import { newListener } from '../http/listener.ts'
 
 export type LinksDeps = {
-  readonly store: Pick<Store, 'findApp' | 'now'>
+  readonly store: Pick<Store, 'findAppForPage' | 'now'>
   readonly ring: KeyRing
-  readonly onBug: (error: Error) => void
-  /** The diagnosis behind a 503, for the log. */
-  readonly onUnavailable: (error: Error) => void
+  /** The base URL of hosted links: if it has a path, the pages are served below that path too. */
+  readonly baseUrl: string
+  readonly emit: Emit
 }
 
-/** A link of 8,192 characters, percent-encoded and sealed, is in the path. */
+/** The path holds a link of up to 8,192 characters, percent-encoded and sealed. */
 const headerBytesMax = 64 * 1024
 
 type Params = { slug: string; sealed: string }
@@ -40,60 +43,96 @@ type Opened =
   | { readonly kind: 'unknown' }
 
 export function newLinksListener(deps: LinksDeps): FastifyInstance {
-  const notFound = (_request: FastifyRequest, reply: FastifyReply) =>
-    sendPage(reply, 404, unknownPage(languageOf('en')))
+  const opener = new LinkOpener(deps)
   const app = newListener({
-    onBug: deps.onBug,
-    notFound,
+    emit: deps.emit,
+    notFound: (_request, reply) => sendPage(reply, 404, unknownPage(languageOf('en'))),
     headerBytesMax,
-    onError: (error, _request, reply) =>
-      error instanceof StoreUnavailable ? unavailable(deps, error, reply) : null,
+    onError: (error, request, reply) =>
+      error instanceof StoreUnavailable ? answerUnavailable(deps, error, { request, reply }) : null,
   })
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', async (_request: unknown, body: Readable) => {
-    for await (const _chunk of body); // the button's form is empty; whatever comes is not looked at
+    for await (const _chunk of body); // the button's form is empty, so the body is discarded
   })
-  app.route<{ Params: Params }>({
-    method: ['GET', 'HEAD'],
-    url: '/:slug/:sealed',
-    handler: async (request, reply) => show(reply, await open(deps, request.params)),
-  })
-  app.post<{ Params: Params }>('/:slug/:sealed', async (request, reply) => {
-    const opened = await open(deps, request.params)
-    if (opened.kind !== 'open' || opened.destination.kind !== 'web') return show(reply, opened)
-    return protect(reply, "default-src 'none'").code(303).header('location', opened.destination.href).send()
-  })
+  const basePath = new URL(deps.baseUrl).pathname.replace(/\/+$/, '')
+  // A proxy may pass the path of the base URL on, or strip it.
+  for (const prefix of new Set([basePath, ''])) {
+    const url = `${prefix}/:slug/:sealed`
+    app.route<{ Params: Params }>({
+      method: ['GET', 'HEAD'],
+      url,
+      handler: async (request, reply) => show(reply, await opener.open(request.params)),
+    })
+    app.post<{ Params: Params }>(url, async (request, reply) => {
+      const opened = await opener.open(request.params)
+      if (opened.kind !== 'open' || opened.destination.kind !== 'web') return show(reply, opened)
+      const { href } = opened.destination
+      return protect(reply, "default-src 'none'").code(303).header('location', href).send()
+    })
+  }
   return app
 }
 
-function unavailable({ onUnavailable }: LinksDeps, error: Error, reply: FastifyReply): FastifyReply {
-  onUnavailable(error)
+type Exchange = { request: FastifyRequest; reply: FastifyReply }
+
+function answerUnavailable({ emit }: LinksDeps, error: Error, { request, reply }: Exchange): FastifyReply {
+  emit({ kind: 'store_unavailable', requestId: request.id, error, asked: 'to open a hosted link' })
   return sendPage(reply.header('retry-after', '5'), 503, unavailablePage(languageOf('en')))
 }
 
-async function open({ store, ring }: LinksDeps, { slug, sealed }: Params): Promise<Opened> {
-  const found = await store.findApp(slug)
-  // An unknown slug costs the same work as a forged link.
-  const target = openLink(ring, found?.id ?? ('' as AppId), sealed)
-  if (found === null || found.slug !== slug || found.status !== 'active' || target === null)
-    return { kind: 'unknown' }
-  const policy = appPolicy(found)
-  const destination = parseAuthLink(target.destination, policy.schemes)
-  if (!destination.ok || checkLinkAllowed(destination.value, policy) !== null) return { kind: 'unknown' }
-  if (target.expiresAt <= store.now()) return { kind: 'expired', app: found }
-  return { kind: 'open', app: found, destination: destination.value }
+const slugMs = 5000
+const slugsMax = 10_000
+
+/**
+ * Opens sealed links. It remembers for some seconds which app a slug names, so that a forged link is
+ * refused by its seal and does not reach the store.
+ */
+class LinkOpener {
+  readonly #deps: LinksDeps
+  readonly #slugs = new LruMap<string, { readonly appId: AppId | null; readonly untilMs: number }>(slugsMax)
+
+  constructor(deps: LinksDeps) {
+    this.#deps = deps
+  }
+
+  async open({ slug, sealed }: Params): Promise<Opened> {
+    const { ring, store } = this.#deps
+    const known = this.#slugs.get(slug)
+    const fresh = known !== undefined && known.untilMs > performance.now()
+    if (fresh && openLink(ring, known.appId ?? noApp, sealed) === null) return { kind: 'unknown' }
+    const app = await store.findAppForPage(slug)
+    const named = app?.slug === slug ? app : null // `findAppForPage` also takes ids
+    this.#slugs.set(slug, { appId: named?.id ?? null, untilMs: performance.now() + slugMs })
+    // An unknown slug costs the same work as a forged link.
+    const target = openLink(ring, named?.id ?? noApp, sealed)
+    if (named === null || named.status !== 'active' || target === null) return { kind: 'unknown' }
+    const policy = appPolicy(named)
+    const destination = parseAuthLink(target.destination, policy.schemes)
+    if (!destination.ok || checkLinkAllowed(destination.value, policy) !== null) return { kind: 'unknown' }
+    if (target.expiresAt <= store.now()) return { kind: 'expired', app: named }
+    return { kind: 'open', app: named, destination: destination.value }
+  }
 }
+
+const noApp = '' as AppId
 
 function show(reply: FastifyReply, opened: Opened): FastifyReply {
   if (opened.kind === 'unknown') return sendPage(reply, 404, unknownPage(languageOf('en')))
   const { settings } = opened.app
-  const voice = languageOf(settings.locale)
-  if (opened.kind === 'expired') return sendPage(reply, 410, expiredPage(voice, settings))
+  const language = languageOf(settings.locale)
+  if (opened.kind === 'expired') return sendPage(reply, 410, expiredPage(language, settings))
   const { destination } = opened
-  const { scheme, authority } = destination
-  const place =
-    destination.kind === 'app' ? `${scheme}:${authority ? `//${authority}` : ''}` : `${scheme}://${authority}`
-  return sendPage(reply, 200, openPage({ ...voice, app: settings, destination, place }))
+  return sendPage(
+    reply,
+    200,
+    openPage({ ...language, app: settings, destination, destinationName: nameOf(destination) }),
+  )
+}
+
+function nameOf({ kind, scheme, authority }: AuthLink): string {
+  if (kind === 'web') return `${scheme}://${authority}`
+  return authority ? `${scheme}://${authority}` : `${scheme}:`
 }
 
 const sendPage = (reply: FastifyReply, status: number, page: Page): FastifyReply =>

@@ -1,26 +1,28 @@
 /**
- * For whoever runs Postern: `/livez` (the process answers), `/readyz` (it takes requests: the store
- * answers and it is not stopping), `/metrics`.
+ * For operators and their monitoring: `/livez` (the process answers), `/readyz` (it takes requests:
+ * the store answers, and the process is not stopping), `/metrics` (Prometheus).
  */
 import type { FastifyInstance } from 'fastify'
-import type { Metrics, QueueGauge } from '../../observe/metrics.ts'
+import type { Emit } from '../../observe/events.ts'
+import type { Metrics } from '../../observe/metrics.ts'
+import type { Store } from '../../store/store.ts'
 import { newListener, sendError, sendJson } from '../http/listener.ts'
 
 export type OpsDeps = {
   readonly metrics: Metrics
-  readonly queueGauge: QueueGauge
+  readonly store: Pick<Store, 'queueGauge'>
   readonly isReady: () => boolean
-  readonly onBug: (error: Error) => void
+  readonly emit: Emit
 }
 
 export function newOpsListener(deps: OpsDeps): FastifyInstance {
-  const app = newListener({ onBug: deps.onBug })
+  const app = newListener({ emit: deps.emit })
   app.get('/livez', (_request, reply) => sendJson(reply, 200, '{"ok":true}'))
   app.get('/readyz', async (_request, reply) => {
     if (!deps.isReady())
       return sendError(reply, 503, { code: 'stopping', message: 'This process is stopping.' })
     try {
-      await deps.queueGauge()
+      await deps.store.queueGauge()
       return sendJson(reply, 200, '{"ok":true}')
     } catch {
       return sendError(reply, 503, { code: 'store_unavailable', message: 'The store does not answer.' })

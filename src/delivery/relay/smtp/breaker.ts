@@ -1,14 +1,14 @@
 /**
- * Keeps a relay that is down from being asked by every email. Closed: all may pass. After three
- * failures of the relay in a row, or one refusal of our credentials, it opens and holds for 1 s,
- * doubling to 30 s, ±20 %; then one probe passes, and its result closes or opens it again.
- * Beside it stands the number of connections: halved when the relay asks to slow down, and given
- * back one by one.
+ * A circuit breaker for one relay, so that a relay which is down is not asked by every email. It
+ * opens after three failures of the relay in a row, or after one that lasts (refused credentials, a
+ * bad certificate). While it is open nothing passes for 1 s, doubling to 30 s, ±20 %; then one probe
+ * passes, and its result closes the breaker or opens it again. The breaker also holds the number of
+ * connections: halved when the relay asks to slow down, and raised again one by one.
  */
 
 const failuresToOpen = 3
-const holdMinMs = 1_000
-const holdMaxMs = 30_000
+const pauseMinMs = 1_000
+const pauseMaxMs = 30_000
 const successesToGrow = 20
 
 export class Breaker {
@@ -18,8 +18,9 @@ export class Breaker {
   #connections: number
   #failures = 0
   #successes = 0
-  #holdMs = 0
-  #opensAt = 0
+  /** 0 while the breaker is closed. */
+  #pauseMs = 0
+  #probeAtMs = 0
 
   /** `now` in milliseconds, monotonic. */
   constructor(options: { connectionsMax: number; now: () => number; random: () => number }) {
@@ -30,38 +31,45 @@ export class Breaker {
   }
 
   get open(): boolean {
-    return this.#holdMs > 0
+    return this.#pauseMs > 0
   }
 
-  /** How many may be under way: 0 while open, 1 for the probe. */
+  /** How many submissions may be in progress: none while open, one for the probe. */
   capacity(): number {
     if (!this.open) return this.#connections
     return this.probeInMs() > 0 ? 0 : 1
   }
 
+  /** Milliseconds until the next probe may pass; 0 while closed. */
   probeInMs(): number {
-    return this.open ? Math.max(0, this.#opensAt - this.#now()) : 0
+    return this.open ? Math.max(0, this.#probeAtMs - this.#now()) : 0
   }
 
   succeeded(): void {
     this.#failures = 0
-    this.#holdMs = 0
+    this.#pauseMs = 0
     this.#successes += 1
     if (this.#successes % successesToGrow === 0 && this.#connections < this.#connectionsMax)
       this.#connections += 1
   }
 
-  /** The relay as a whole failed; `atOnce` where more tries can only do harm. */
-  failed(atOnce: boolean): void {
+  /** The relay as a whole failed. `lasting`: another attempt at once cannot succeed. */
+  failed(lasting: boolean): void {
     this.#failures += 1
-    if (!this.open && !atOnce && this.#failures < failuresToOpen) return
-    if (this.probeInMs() > 0) return // failures that were under way when it opened
-    this.#holdMs = Math.min(Math.max(this.#holdMs * 2, holdMinMs), holdMaxMs)
-    this.#opensAt = this.#now() + this.#holdMs * (0.8 + 0.4 * this.#random())
+    if (!this.open && !lasting && this.#failures < failuresToOpen) return
+    if (this.probeInMs() > 0) return // it was in progress when the breaker opened
+    this.#pauseMs = Math.min(Math.max(this.#pauseMs * 2, pauseMinMs), pauseMaxMs)
+    this.#probeAtMs = this.#now() + this.#pauseMs * (0.8 + 0.4 * this.#random())
   }
 
+  /** The relay asks for fewer connections. */
   slowDown(): void {
-    this.#connections = Math.max(1, Math.floor(this.#connections / 2))
+    this.limitTo(Math.floor(this.#connections / 2))
+  }
+
+  /** The relay accepts no more than this many connections now. */
+  limitTo(connections: number): void {
+    this.#connections = Math.max(1, Math.min(this.#connections, connections))
     this.#successes = 0
   }
 }

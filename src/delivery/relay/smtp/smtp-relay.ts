@@ -1,19 +1,12 @@
 /**
- * A smarthost: sessions kept open between messages, at most so many at once, at most so many
- * messages a second, behind a breaker.
+ * A smarthost: sessions that stay open between messages, a bound on connections and on messages a
+ * second, and a breaker.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { classifyFailure, parseReply, type SmtpFailure } from '../../../domain/delivery/smtp-reply.ts'
-import type { Relay } from '../relay.ts'
+import type { FailureClass } from '../../../domain/delivery/smtp-reply.ts'
+import type { Clearance, Message, Relay, Submission } from '../relay.ts'
 import { Breaker } from './breaker.ts'
-import {
-  type Clearance,
-  type Message,
-  type RelayAddress,
-  SmtpSession,
-  type Submission,
-  workerStopped,
-} from './smtp-session.ts'
+import { failed, type RelayAddress, SmtpSession, workerStopped } from './smtp-session.ts'
 
 export type SmtpRelayOptions = {
   readonly address: RelayAddress
@@ -21,7 +14,7 @@ export type SmtpRelayOptions = {
   /** Messages a second; null for no bound. */
   readonly rate: number | null
   readonly random: () => number
-  /** The relay as a whole became unavailable, or available again: for the operator. */
+  /** The relay became unavailable, or available again. */
   readonly onChange: (change: { relay: string; available: boolean; reason: string }) => void
 }
 
@@ -29,7 +22,7 @@ const messagesPerSession = 1000
 const idleMs = 20_000
 /** For connecting, greeting, TLS and AUTH together. */
 const openMs = 60_000
-/** A probe that hangs holds up one email: not for long. */
+/** A probe that hangs delays one email, so it gets less time. */
 const probeOpenMs = 5_000
 
 export class SmtpRelay implements Relay {
@@ -40,7 +33,7 @@ export class SmtpRelay implements Relay {
   readonly #idleTimers = new Map<SmtpSession, NodeJS.Timeout>()
   readonly #stopped = new AbortController()
   readonly #busy = new Set<SmtpSession>()
-  #underWay = 0
+  #inProgress = 0
   #nextSlotMs = 0
 
   constructor(options: SmtpRelayOptions) {
@@ -50,46 +43,50 @@ export class SmtpRelay implements Relay {
     this.#breaker = new Breaker({ connectionsMax: options.connectionsMax, now, random: options.random })
   }
 
-  isOpen = (): boolean => this.#breaker.open
+  isAvailable = (): boolean => !this.#breaker.open
   capacity = (): number => this.#breaker.capacity()
-  free = (): number => this.#breaker.capacity() - this.#underWay
+  free = (): number => this.#breaker.capacity() - this.#inProgress
   probeInMs = (): number => this.#breaker.probeInMs()
 
   async submit(message: Message, clearance: Clearance): Promise<Submission> {
-    this.#underWay += 1
+    this.#inProgress += 1
     try {
-      return this.#note(await this.#submit(message, clearance))
+      return this.#note(await this.#send(message, clearance))
     } finally {
-      this.#underWay -= 1
+      this.#inProgress -= 1
     }
   }
 
-  async #submit(message: Message, clearance: Clearance): Promise<Submission> {
-    const inTime = await this.#turn(clearance.deadlineMs)
+  async #send(message: Message, clearance: Clearance): Promise<Submission> {
+    const inTime = await this.#waitForSlot(clearance.deadlineMs)
     if (this.#stopped.signal.aborted) return workerStopped
     if (!inTime) return { kind: 'expired' }
     const reused = this.#takeIdle()
     if (reused !== undefined) {
-      const submission = await this.#submitOver(reused, message, clearance)
+      const submission = await this.#sendOver(reused, message, clearance)
       if (!wasStale(submission)) return submission
     }
-    const lifeLeftMs = Math.floor(clearance.deadlineMs - performance.now())
+    const session = await this.#open(clearance.deadlineMs)
+    return session instanceof SmtpSession ? this.#sendOver(session, message, clearance) : session
+  }
+
+  /** A new session, or why there is none. */
+  async #open(deadlineMs: number): Promise<SmtpSession | Submission> {
+    const lifeLeftMs = Math.floor(deadlineMs - performance.now())
     if (this.#stopped.signal.aborted) return workerStopped
     if (lifeLeftMs <= 0) return { kind: 'expired' }
     const budgetMs = Math.min(this.#breaker.open ? probeOpenMs : openMs, lifeLeftMs)
     const signal = AbortSignal.any([this.#stopped.signal, AbortSignal.timeout(budgetMs)])
     const session = await SmtpSession.open(this.#options.address, signal)
     if (this.#stopped.signal.aborted) return workerStopped
-    if (!(session instanceof SmtpSession)) {
-      return budgetMs === lifeLeftMs && signal.aborted
-        ? { kind: 'expired' }
-        : { kind: 'failed', failure: session }
+    if (session instanceof SmtpSession) {
+      session.onEnd(() => this.#drop(session))
+      return session
     }
-    session.onEnd(() => this.#drop(session))
-    return this.#submitOver(session, message, clearance)
+    return budgetMs === lifeLeftMs && signal.aborted ? { kind: 'expired' } : failed(session)
   }
 
-  async #submitOver(session: SmtpSession, message: Message, clearance: Clearance): Promise<Submission> {
+  async #sendOver(session: SmtpSession, message: Message, clearance: Clearance): Promise<Submission> {
     this.#busy.add(session)
     const submission = await session.submit(message, clearance)
     this.#busy.delete(session)
@@ -97,8 +94,8 @@ export class SmtpRelay implements Relay {
     return submission
   }
 
-  /** Waits for this message's place in the relay's pace; false where it comes after the deadline. */
-  async #turn(deadlineMs: number): Promise<boolean> {
+  /** Waits until the rate allows this message. False if that is after the deadline. */
+  async #waitForSlot(deadlineMs: number): Promise<boolean> {
     const { rate } = this.#options
     if (rate === null) return true
     const now = performance.now()
@@ -112,25 +109,27 @@ export class SmtpRelay implements Relay {
   #note(submission: Submission): Submission {
     const wasOpen = this.#breaker.open
     if (submission.kind === 'accepted') this.#breaker.succeeded()
-    if (submission.kind === 'failed') this.#noteFailure(submission.failure)
+    if (submission.kind === 'failed') {
+      this.#noteFailure(submission.failureClass, submission.failure.reply.code !== null)
+    }
     const { open } = this.#breaker
     if (open !== wasOpen) {
-      const reason =
-        submission.kind === 'failed' ? (submission.failure.reply ?? submission.failure.fault) : ''
+      const reason = submission.kind === 'failed' ? submission.failure.reply.text : ''
       this.#options.onChange({ relay: this.name, available: !open, reason })
     }
     return submission
   }
 
-  #noteFailure(failure: SmtpFailure): void {
-    const verdict = classifyFailure(failure)
-    if (verdict.slowDown) this.#breaker.slowDown()
-    if (verdict.scope === 'relay') {
-      const { code } = parseReply(failure.reply ?? '')
-      this.#breaker.failed(code !== null || /ETLS|EAUTH|certificate/i.test(failure.fault))
-    } else if (failure.reply !== null) {
-      this.#breaker.succeeded() // it answers: the relay itself is well
+  #noteFailure({ scope, lasting, slowDown }: FailureClass, answered: boolean): void {
+    const sessions = this.#busy.size + this.#idle.length
+    // A relay that refuses one connection and serves others has reached its limit of connections.
+    if (scope === 'relay' && answered && !lasting && sessions > 0) {
+      this.#breaker.limitTo(sessions)
+      return
     }
+    if (slowDown) this.#breaker.slowDown()
+    if (scope === 'relay') this.#breaker.failed(lasting)
+    else if (answered) this.#breaker.succeeded() // the relay itself works
   }
 
   #takeIdle(): SmtpSession | undefined {
@@ -140,7 +139,7 @@ export class SmtpRelay implements Relay {
   }
 
   #giveBack(session: SmtpSession, submission: Submission): void {
-    // After a refusal the transaction's state differs among servers: begin a new session.
+    // Servers differ in what a refusal leaves of the transaction, so the session is not used again.
     if (session.closed || submission.kind !== 'accepted') session.close()
     else if (session.messages >= messagesPerSession || this.#stopped.signal.aborted) session.quit()
     else {
@@ -169,6 +168,8 @@ export class SmtpRelay implements Relay {
   }
 }
 
-/** The server had ended an idle session before it heard of this message: nothing was attempted. */
+/** The server ended an idle session before it read this message: nothing was attempted. */
 const wasStale = (submission: Submission): boolean =>
-  submission.kind === 'failed' && submission.failure.stage === 'envelope' && submission.failure.reply === null
+  submission.kind === 'failed' &&
+  submission.failure.stage === 'envelope' &&
+  submission.failure.reply.code === null

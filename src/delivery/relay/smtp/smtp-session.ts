@@ -1,66 +1,58 @@
 /**
  * One SMTP session with a relay, over nodemailer's SMTPConnection: opened, authenticated, used for
- * many messages in turn. Here live the timeouts, the TLS rules, and the last look at the clock: the
- * message is handed over only when the relay says 354, and only while the link still lives.
+ * many messages in turn. This file holds the timeouts, the TLS rules, and the last check before a
+ * message is handed over: when the relay has answered 354, and only if the link has not expired.
  *
  * Outside loopback TLS is required and its certificate verified; a stripped STARTTLS or a bad
- * certificate ends the session before anything is sent. On loopback STARTTLS is used only where the
- * relay's address asks for it.
+ * certificate ends the session before anything is sent. On loopback STARTTLS is used only if the
+ * relay's address asks for it. Where the relay offers DSN, reports of failures return the headers
+ * only (RFC 3461): a whole message in a bounce would carry the live link.
+ *
+ * This is the only file that uses private parts of nodemailer: `_socket`, and the fact that the
+ * connection calls `pipe` of the message once the relay has answered 354.
  */
 import type { Socket } from 'node:net'
 import { Readable } from 'node:stream'
 import SMTPConnection from 'nodemailer/lib/smtp-connection'
-import { redactReply, type SmtpFailure, type SmtpStage } from '../../../domain/delivery/smtp-reply.ts'
-import type { EmailAddress } from '../../../domain/request/email-address.ts'
+import {
+  classifyFailure,
+  noReply,
+  parseReply,
+  type SmtpFailure,
+  type SmtpStage,
+} from '../../../domain/delivery/smtp-reply.ts'
+import type { Clearance, Message, Submission } from '../relay.ts'
 
 export type RelayAddress = {
   readonly host: string
   readonly port: number
-  /** TLS from the first byte (port 465) or by STARTTLS; `none` is for loopback alone. */
+  /** TLS from the first byte (port 465) or by STARTTLS; `none` is for loopback only. */
   readonly tls: 'implicit' | 'starttls' | 'none'
   readonly credentials: { readonly user: string; readonly pass: string } | null
-  /** More certificate authorities, PEM. */
+  /** Certificate authorities in PEM, in place of those that Node trusts. */
   readonly ca?: string
 }
-
-/** An envelope with one recipient, and the message as it goes over the wire. */
-export type Message = { readonly from: EmailAddress; readonly to: EmailAddress; readonly bytes: Buffer }
-
-/** Until when, and whether still, a message may be handed over. */
-export type Clearance = {
-  /** The link's end, on the clock of `performance.now()`. */
-  readonly deadlineMs: number
-  /** The lease holds: a worker that was paused for longer must not send what another has by now. */
-  readonly isLeaseValid: () => boolean
-}
-
-export type Submission =
-  | { readonly kind: 'accepted'; readonly reply: string }
-  | { readonly kind: 'failed'; readonly failure: SmtpFailure }
-  | { readonly kind: 'expired' }
-  /** The worker is ending, or lost its lease; nothing was handed over. */
-  | { readonly kind: 'stopped'; readonly why: string }
 
 const connectMs = 30_000
 const greetingMs = 30_000
 const commandMs = 60_000
 const finalDotMs = 600_000
-/** However slowly a tarpit trickles. */
-const attemptMs = 900_000
+/** Hard limit for one submission, for servers that keep a socket alive with a byte now and then. */
+const submissionMs = 900_000
 
 type SmtpError = Error & { code?: string; response?: string }
 
 export const workerStopped: Submission = { kind: 'stopped', why: 'the worker stopped' }
 
-const describe = (error: SmtpError): string => redactReply(`${error.code ?? 'ERROR'}: ${error.message}`)
+function toFailure(stage: SmtpStage, { code, response, message }: SmtpError): SmtpFailure {
+  const reply = response === undefined ? noReply(`${code ?? 'ERROR'}: ${message}`) : parseReply(response)
+  return { stage, reply, errorCode: code ?? null }
+}
 
-const failed = (stage: SmtpStage, error: SmtpError): Submission => ({
+export const failed = (failure: SmtpFailure): Submission => ({
   kind: 'failed',
-  failure: {
-    stage,
-    reply: error.response === undefined ? null : redactReply(error.response),
-    fault: describe(error),
-  },
+  failure,
+  failureClass: classifyFailure(failure),
 })
 
 export class SmtpSession {
@@ -76,87 +68,67 @@ export class SmtpSession {
     })
   }
 
-  /** Connects and authenticates; the failure where it could not, or not before `signal`. */
+  /** Connects and authenticates. Returns the failure if it could not, or not before `signal`. */
   static async open(address: RelayAddress, signal: AbortSignal): Promise<SmtpSession | SmtpFailure> {
-    const connection = new SMTPConnection({
-      host: address.host,
-      port: address.port,
-      secure: address.tls === 'implicit',
-      requireTLS: address.tls === 'starttls',
-      ignoreTLS: address.tls === 'none',
-      connectionTimeout: connectMs,
-      greetingTimeout: greetingMs,
-      socketTimeout: commandMs,
-      socketCloseTimeout: 0, // what is given up is not flushed
-      tls: { minVersion: 'TLSv1.2', ...(address.ca === undefined ? {} : { ca: address.ca }) },
-      logger: false,
-    })
+    const connection = newConnection(address)
     const session = new SmtpSession(connection)
     const giveUp = () => connection.close()
     signal.addEventListener('abort', giveUp)
     try {
       await step(connection, (done) => connection.connect(done))
       const { credentials } = address
-      if (credentials !== null) await step(connection, (done) => connection.login(credentials, done))
+      // A copy: nodemailer writes into the object.
+      if (credentials !== null) await step(connection, (done) => connection.login({ ...credentials }, done))
       return session
     } catch (error) {
       connection.close()
-      const { response } = error as SmtpError
-      const fault = signal.aborted ? 'ETIMEDOUT: no session in time' : describe(error as SmtpError)
-      return { stage: 'connect', reply: response === undefined ? null : redactReply(response), fault }
+      const timedOut = Object.assign(new Error('no session in time'), { code: 'ETIMEDOUT' })
+      return toFailure('connect', signal.aborted ? timedOut : (error as SmtpError))
     } finally {
       signal.removeEventListener('abort', giveUp)
     }
   }
 
-  /** Sends one message, or gives it up before the final dot. */
+  /** Sends one message, or aborts before the final dot. */
   submit(message: Message, { deadlineMs, isLeaseValid }: Clearance): Promise<Submission> {
     this.messages += 1
     const connection = this.#connection
-    return new Promise((resolve) => {
-      let stage: SmtpStage = 'envelope'
-      const settle = (submission: Submission) => {
-        clearTimeout(lifeTimer)
-        clearTimeout(attemptTimer)
-        connection.removeListener('error', ignore)
-        resolve(submission)
-      }
-      const abort = (submission: Submission) => {
-        this.close()
-        settle(submission)
-      }
-      this.#stop = () =>
-        abort(stage === 'final-dot' ? failed(stage, new Error('the worker ended')) : workerStopped)
-      const whole = () => abort(failed(stage, new Error('the attempt took too long')))
-      const attemptTimer = setTimeout(whole, attemptMs)
-      const lifeLeftMs = Math.min(Math.max(deadlineMs - performance.now(), 0), attemptMs)
-      const lifeTimer = setTimeout(() => abort({ kind: 'expired' }), lifeLeftMs)
-      const body = new LastLook((handOver) => {
-        if (performance.now() >= deadlineMs) return abort({ kind: 'expired' })
-        if (!isLeaseValid())
-          return abort({ kind: 'stopped', why: 'the lease lapsed before the message was sent' })
-        clearTimeout(lifeTimer)
-        stage = 'final-dot'
-        const socket = socketOf(connection)
-        socket?.setTimeout(finalDotMs)
-        socket?.cork() // the message and the final dot leave together
-        handOver.end(message.bytes)
-        setImmediate(() => socket?.uncork())
-      })
-      connection.on('error', ignore)
-      connection.send(
-        { from: message.from, to: message.to, size: message.bytes.length },
-        body,
-        (error, info) => {
-          socketOf(connection)?.setTimeout(commandMs)
-          if (error !== null) settle(failed(stage, error as SmtpError))
-          else settle({ kind: 'accepted', reply: redactReply(info?.response ?? '') })
-        },
-      )
+    const { promise, resolve } = Promise.withResolvers<Submission>()
+    let stage: SmtpStage = 'envelope'
+    const abort = (submission: Submission) => {
+      this.close()
+      resolve(submission)
+    }
+    const fail = (error: SmtpError) => failed(toFailure(stage, error))
+    this.#stop = () => abort(stage === 'final-dot' ? fail(new Error('the worker stopped')) : workerStopped)
+    const submissionTimer = setTimeout(
+      () => abort(fail(new Error('the submission took too long'))),
+      submissionMs,
+    )
+    const lifeLeftMs = Math.min(Math.max(deadlineMs - performance.now(), 0), submissionMs)
+    const lifeTimer = setTimeout(() => abort({ kind: 'expired' }), lifeLeftMs)
+    const body = new CheckedMessage((receiver) => {
+      if (performance.now() >= deadlineMs) return abort({ kind: 'expired' })
+      if (!isLeaseValid())
+        return abort({ kind: 'stopped', why: 'the lease lapsed before the message was sent' })
+      clearTimeout(lifeTimer)
+      stage = 'final-dot'
+      handOver(connection, receiver, message.bytes)
+    })
+    connection.on('error', ignore)
+    connection.send(envelopeOf(message), body, (error, info) => {
+      socketOf(connection)?.setTimeout(commandMs)
+      if (error !== null) resolve(fail(error as SmtpError))
+      else resolve({ kind: 'accepted', reply: parseReply(info?.response ?? '') })
+    })
+    return promise.finally(() => {
+      clearTimeout(lifeTimer)
+      clearTimeout(submissionTimer)
+      connection.removeListener('error', ignore)
     })
   }
 
-  /** Ends a submission that is under way: given back before the final dot, ambiguous after it. */
+  /** Ends a submission in progress: it is given back before the final dot, and ambiguous after it. */
   stop(): void {
     this.#stop()
     this.close()
@@ -173,25 +145,58 @@ export class SmtpSession {
     this.#connection.quit()
   }
 
-  /** Called once, when the server ends the session or an idle error does. */
+  /** Calls `listener` once, when the server ends the session or an idle error does. */
   onEnd(listener: () => void): void {
     this.#connection.once('end', listener)
-    this.#connection.on('error', ignore) // errors reach whoever waits through their callbacks
+    this.#connection.on('error', ignore) // callers learn of errors through their callbacks
   }
 }
 
-/** A message that is asked for only when the relay has said 354: the last moment to decide. */
-class LastLook extends Readable {
-  readonly #handOver: (to: NodeJS.WritableStream) => void
+function newConnection(address: RelayAddress): SMTPConnection {
+  return new SMTPConnection({
+    host: address.host,
+    port: address.port,
+    secure: address.tls === 'implicit',
+    requireTLS: address.tls === 'starttls',
+    ignoreTLS: address.tls === 'none',
+    connectionTimeout: connectMs,
+    greetingTimeout: greetingMs,
+    socketTimeout: commandMs,
+    socketCloseTimeout: 0, // an aborted message is not flushed
+    tls: { minVersion: 'TLSv1.2', ...(address.ca === undefined ? {} : { ca: address.ca }) },
+    logger: false,
+  })
+}
 
-  constructor(handOver: (to: NodeJS.WritableStream) => void) {
+/** The DSN parameters are sent only to relays that offer the extension. */
+const envelopeOf = ({ from, to, bytes, email }: Message) => ({
+  from,
+  to,
+  size: bytes.length,
+  dsn: { ret: 'HDRS', envid: email.id, notify: 'FAILURE,DELAY', recipient: `rfc822;${to}` },
+})
+
+/** The message and its final dot leave in one write. */
+function handOver(connection: SMTPConnection, receiver: NodeJS.WritableStream, bytes: Buffer): void {
+  const socket = socketOf(connection)
+  socket?.setTimeout(finalDotMs)
+  socket?.cork()
+  receiver.end(bytes)
+  setImmediate(() => socket?.uncork())
+}
+
+/** A message whose bytes are requested only when the relay has answered 354: the last time to decide. */
+class CheckedMessage extends Readable {
+  readonly #handOver: (receiver: NodeJS.WritableStream) => void
+
+  constructor(handOver: (receiver: NodeJS.WritableStream) => void) {
     super()
     this.#handOver = handOver
   }
 
-  override pipe<T extends NodeJS.WritableStream>(to: T): T {
-    this.#handOver(to)
-    return to
+  override pipe<T extends NodeJS.WritableStream>(receiver: T): T {
+    this.#handOver(receiver)
+    return receiver
   }
 }
 

@@ -1,8 +1,7 @@
--- Every name is written with the schema "postern", which stands for the configured one.
--- Times are milliseconds since 1970 UTC, except rate.tat (microseconds). Days count from 1970-01-01.
--- Ids sort bytewise (collate "C"). Every key of a table that grows with the mail holds the app, so that
--- it can be partitioned or distributed by it. No foreign keys: they would lock an app's row for each of its emails.
-create table postern.app (
+-- Times are milliseconds since 1970 UTC, except rate_bucket.arrival_us (microseconds). Days count from 1970-01-01.
+-- Ids sort bytewise (collate "C"). Every key of a table that grows with the mail holds the app, so that it can
+-- be partitioned or distributed by it. No foreign keys: they would lock an app's row for each of its emails.
+create table app (
   app_id text collate "C" primary key,
   slug text not null unique,
   version bigint not null,
@@ -15,10 +14,10 @@ create table postern.app (
   daily bigint not null generated always as ((settings #>> '{limits,daily}')::bigint) stored
 );
 
--- The mutex of an app's limits and idempotency keys; apart from its settings, which others read.
-create table postern.app_lock (app_id text collate "C" primary key);
+-- The mutex of an app's limits and idempotency keys. A table of its own, because settings are read without it.
+create table app_lock (app_id text collate "C" primary key);
 
-create table postern.delivery_key (
+create table delivery_key (
   key_id text collate "C" primary key,
   key_hash text collate "C" not null unique,
   app_id text collate "C" not null,
@@ -28,78 +27,82 @@ create table postern.delivery_key (
   revoked_at bigint,
   last_used_at bigint
 ) with (fillfactor = 70);
-create index delivery_key_app on postern.delivery_key (app_id);
+create index delivery_key_app on delivery_key (app_id);
 
--- GCRA state of keys, recipients and mailboxes; k is a key's id or a keyed hash.
-create table postern.rate (
+-- GCRA state of keys, recipients and mailboxes. A bucket is a key's id or a keyed hash.
+create table rate_bucket (
   app_id text collate "C" not null,
-  k text collate "C" not null,
-  tat bigint not null,
-  primary key (app_id, k)
+  bucket text collate "C" not null,
+  arrival_us bigint not null,              -- theoretical arrival time of the next request
+  primary key (app_id, bucket)
 ) with (fillfactor = 70);
 
-create table postern.idempotency (
+create table idempotency (
   app_id text collate "C" not null,
-  k text collate "C" not null,
-  body text not null,
+  request_key text collate "C" not null,   -- keyed hash of the app and its Idempotency-Key
+  body_hash text not null,
   email_id text collate "C" not null,
-  at bigint not null,
-  primary key (app_id, k)
+  created_at bigint not null,
+  primary key (app_id, request_key)
 );
 
--- Counted in several rows, so that connections seldom wait for one. What requests count stands in slot 0,
--- written under the app's lock.
-create table postern.usage_day (
+-- Counted in several rows, so that connections seldom wait for one. Requests count in slot 0, under the app's lock.
+create table usage_day (
   app_id text collate "C" not null,
   day bigint not null,
-  what text not null,
+  event text not null,                     -- accepted, a refusal's code, or a final state
   slot integer not null,
-  n bigint not null,
-  primary key (app_id, day, what, slot)
+  count bigint not null,
+  primary key (app_id, day, event, slot)
 ) with (fillfactor = 50);
 
-create table postern.queue_depth (slot integer primary key, n bigint not null) with (fillfactor = 10);
-insert into postern.queue_depth select slot, 0 from generate_series(0, 63) slot;
+create table queue_depth (slot integer primary key, count bigint not null) with (fillfactor = 10);
+insert into queue_depth (slot, count) select slot, 0 from generate_series(0, 63) slot;
 
-create table postern.queue (
+create table queue (
   email_id text collate "C" not null,
   app_id text collate "C" not null,
+  key_id text collate "C" not null,        -- the delivery key that sent it
   type text not null,
-  state smallint not null,                 -- 0 queued, 1 deferred, 2 sending
+  state text not null,                     -- queued, sending, deferred
   attempts integer not null,
-  lost integer not null,                   -- leases that lapsed; counted apart from attempts
+  lost_leases integer not null,            -- leases that lapsed; they do not count as attempts
   fence bigint not null,
   accepted_at bigint not null,
   expires_at bigint not null,
   due_at bigint not null,
+  wanted_at bigint not null,               -- since when an attempt is wanted; unlike due_at, not moved while no relay is available
   lease_until bigint not null,
   recipient text collate "C" not null,     -- keyed hash of the address
   trail jsonb not null,                    -- array of attempts
+  trace text,                              -- W3C traceparent of the request, if it was traced
   primary key (email_id, app_id)
 );
 -- Statistics taken while one app floods would say that there is only one.
-alter table postern.queue alter app_id set (n_distinct = 1000);
-create index queue_ready on postern.queue (app_id, email_id) where state = 0 and lost < 2;
-create index queue_suspect on postern.queue (email_id) where state = 0 and lost >= 2;
-create index queue_deferred on postern.queue (due_at) where state = 1;
-create index queue_leased on postern.queue (lease_until) where state = 2;
-create index queue_expiry on postern.queue (expires_at);
+alter table queue alter app_id set (n_distinct = 1000);
+-- An email with two lost leases is a suspect (domain/delivery/states.ts) and is claimed alone.
+create index queue_ready on queue (app_id, email_id) where state = 'queued' and lost_leases < 2;
+create index queue_suspect on queue (email_id) where state = 'queued' and lost_leases >= 2;
+create index queue_deferred on queue (due_at) where state = 'deferred';
+create index queue_leased on queue (lease_until) where state = 'sending';
+create index queue_expiry on queue (expires_at);
 
--- Apart from the queue, whose rows are rewritten with each attempt.
-create table postern.sealed (
+-- A table of its own, because the rows of the queue are rewritten with each attempt.
+create table sealed (
   email_id text collate "C" not null,
   app_id text collate "C" not null,
   body bytea not null,
   primary key (email_id, app_id)
 );
-alter table postern.sealed alter column body set storage external; -- ciphertext does not compress
+alter table sealed alter column body set storage external; -- ciphertext does not compress
 
--- Finished emails, for 30 days; nothing of their content.
-create table postern.history (
+-- Finished emails, for 30 days, without their content.
+create table history (
   email_id text collate "C" not null,
   app_id text collate "C" not null,
+  key_id text collate "C" not null,
   type text not null,
-  state text not null,
+  state text not null,                     -- delivered, failed, expired, cancelled
   reason text,
   attempts integer not null,
   accepted_at bigint not null,
@@ -107,31 +110,35 @@ create table postern.history (
   finished_at bigint not null,
   recipient text collate "C" not null,
   trail jsonb not null,
+  trace text,
   primary key (email_id, app_id)
 );
-create index history_recipient on postern.history (recipient);
+create index history_recipient on history (recipient, email_id);
+create index history_app on history (app_id, email_id);
+create index history_trouble on history (state, email_id) where state <> 'delivered';
 
-create table postern.secret (name text primary key, sealed bytea not null);
+create table secret (name text primary key, sealed bytea not null);
 
--- The slow passes over big tables: one process at a time takes a step, and all share where it stands.
-create table postern.pass (
+-- Where the scans over big tables stand. One process at a time takes a step; all share the position.
+create table scan (
   name text primary key,
   after_app text not null,
-  after_k text not null,
+  after_key text not null,
   begun_at bigint not null,
   ended boolean not null
 );
-insert into postern.pass values ('rate', '', '', 0, true), ('idempotency', '', '', 0, true);
+insert into scan (name, after_app, after_key, begun_at, ended)
+  values ('rate_bucket', '', '', 0, true), ('idempotency', '', '', 0, true);
 
--- A queue's rows die as fast as they are born. Vacuum by count, not by a share of the table, without
--- pauses, and keep the file: giving pages back locks the table, and the next backlog needs them.
-alter table postern.queue set (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000,
+-- A queue's rows die as fast as they are inserted. Vacuum by count, not by a share of the table, without pauses,
+-- and keep the file's size: giving pages back locks the table, and the next backlog needs them again.
+alter table queue set (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000,
   autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 100000, vacuum_truncate = off);
-alter table postern.sealed set (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000,
+alter table sealed set (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000,
   autovacuum_vacuum_cost_delay = 0, vacuum_truncate = off);
-alter table postern.queue_depth set (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
+alter table queue_depth set (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
   autovacuum_vacuum_cost_delay = 0, vacuum_truncate = off);
-alter table postern.usage_day set (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
+alter table usage_day set (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
   autovacuum_vacuum_cost_delay = 0, vacuum_truncate = off);
-alter table postern.rate set (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0, vacuum_truncate = off);
-alter table postern.idempotency set (autovacuum_vacuum_scale_factor = 0.05, vacuum_truncate = off);
+alter table rate_bucket set (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0, vacuum_truncate = off);
+alter table idempotency set (autovacuum_vacuum_scale_factor = 0.05, vacuum_truncate = off);

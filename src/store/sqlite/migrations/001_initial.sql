@@ -1,4 +1,4 @@
--- Times are milliseconds since 1970 UTC, except rate.tat (microseconds). Days count from 1970-01-01.
+-- Times are milliseconds since 1970 UTC, except rate_bucket.arrival_us (microseconds). Days count from 1970-01-01.
 create table app (
   app_id text primary key,
   slug text not null unique,
@@ -6,7 +6,7 @@ create table app (
   status text not null,                    -- active, disabled, deleted (its mail is being cancelled)
   status_at integer not null,
   created_at integer not null,
-  settings text not null
+  settings text not null                   -- JSON
 ) strict;
 
 create table delivery_key (
@@ -21,64 +21,78 @@ create table delivery_key (
 ) strict;
 create index delivery_key_app on delivery_key (app_id);
 
--- GCRA state of keys, recipients and mailboxes; k is a key's id, or a keyed hash that includes the app.
-create table rate (k text primary key, tat integer not null) strict, without rowid;
+-- GCRA state of keys, recipients and mailboxes. A bucket is a key's id, or a keyed hash that includes the app.
+create table rate_bucket (
+  bucket text primary key,
+  arrival_us integer not null              -- theoretical arrival time of the next request
+) strict, without rowid;
 
 create table idempotency (
-  k text primary key,
-  body text not null,
+  request_key text primary key,            -- keyed hash of the app and its Idempotency-Key
+  body_hash text not null,
   email_id text not null,
-  at integer not null
+  created_at integer not null
 ) strict, without rowid;
 
 create table usage_day (
   app_id text not null,
   day integer not null,
-  what text not null,
-  n integer not null,
-  primary key (app_id, day, what)
+  event text not null,                     -- accepted, a refusal's code, or a final state
+  count integer not null,
+  primary key (app_id, day, event)
 ) strict, without rowid;
 
-create table queue_depth (one integer primary key check (one = 1), n integer not null) strict;
-insert into queue_depth values (1, 0);
+create table queue_depth (
+  only_row integer primary key check (only_row = 1),
+  count integer not null
+) strict;
+insert into queue_depth (only_row, count) values (1, 0);
 
 create table queue (
   email_id text primary key,
   app_id text not null,
+  key_id text not null,                    -- the delivery key that sent it
   type text not null,
-  state integer not null,                  -- 0 queued, 1 deferred, 2 sending
+  state text not null,                     -- queued, sending, deferred
   attempts integer not null,
-  lost integer not null,                   -- leases that lapsed; counted apart from attempts
+  lost_leases integer not null,            -- leases that lapsed; they do not count as attempts
   fence integer not null,
   accepted_at integer not null,
   expires_at integer not null,
   due_at integer not null,
+  wanted_at integer not null,              -- since when an attempt is wanted; unlike due_at, not moved while no relay is available
   lease_until integer not null,
   recipient text not null,                 -- keyed hash of the address
-  trail text not null                      -- JSON array of attempts
+  trail text not null,                     -- JSON array of attempts
+  trace text                               -- W3C traceparent of the request, if it was traced
 ) strict, without rowid;
-create index queue_ready on queue (app_id, email_id) where state = 0 and lost < 2;
-create index queue_suspect on queue (email_id) where state = 0 and lost >= 2;
-create index queue_deferred on queue (due_at) where state = 1;
-create index queue_leased on queue (lease_until) where state = 2;
+-- An email with two lost leases is a suspect (domain/delivery/states.ts) and is claimed alone.
+create index queue_ready on queue (app_id, email_id) where state = 'queued' and lost_leases < 2;
+create index queue_suspect on queue (email_id) where state = 'queued' and lost_leases >= 2;
+create index queue_deferred on queue (due_at) where state = 'deferred';
+create index queue_leased on queue (lease_until) where state = 'sending';
 create index queue_expiry on queue (expires_at);
 
 create table sealed (email_id text primary key, body blob not null) strict, without rowid;
 
--- Finished emails, for 30 days; nothing of their content.
+-- Finished emails, for 30 days, without their content.
 create table history (
   email_id text primary key,
   app_id text not null,
+  key_id text not null,
   type text not null,
-  state text not null,
+  state text not null,                     -- delivered, failed, expired, cancelled
   reason text,
   attempts integer not null,
   accepted_at integer not null,
   expires_at integer not null,
   finished_at integer not null,
   recipient text not null,
-  trail text not null
+  trail text not null,
+  trace text
 ) strict, without rowid;
-create index history_recipient on history (recipient);
+create index history_recipient on history (recipient, email_id);
+create index history_app on history (app_id, email_id);
+create index history_trouble on history (state, email_id) where state <> 'delivered';
 
 create table secret (name text primary key, sealed blob not null) strict;

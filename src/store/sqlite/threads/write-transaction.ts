@@ -1,12 +1,13 @@
 /**
- * One write transaction of the writer thread, and what it holds back until its end: rate buckets,
- * usage counts and the queue's depth are read once, changed in memory and written once, however
- * many requests of the group touch them.
+ * One write transaction of the writer thread. Rate-limit buckets, usage counts and the queue's depth
+ * are read once, changed in memory and written once, however many requests of the group use them.
  */
 import type { App } from '../../../domain/app/app.ts'
 import type { KeyHash } from '../../../domain/app/delivery-key.ts'
+import type { EndedCount, EndReason, FinalState } from '../../../domain/delivery/states.ts'
 import type { AppId, KeyId } from '../../../domain/id.ts'
 import type { KeyedHash, KeyRing } from '../../crypto/key-ring.ts'
+import { dayMs } from '../../shared/bounds.ts'
 import { toApp } from '../../shared/records.ts'
 import type { Connection } from '../connection.ts'
 
@@ -18,47 +19,47 @@ export type CachedKey = {
   lastUsedAt: number
 }
 
-/** What outlives a transaction in the writer thread. The caches answer only for one data version. */
+/** The state of the writer thread between transactions. The caches are valid for one data version. */
 export type Writer = {
-  readonly database: Connection
+  readonly connection: Connection
   readonly ring: KeyRing
   readonly keyedHash: KeyedHash
   readonly queueMax: number
   readonly nowMs: () => number
   readonly apps: Map<AppId, App | null>
-  readonly keys: Map<KeyHash, CachedKey | null>
-  /** Where the turns among apps and the slow passes over big tables go on. */
+  readonly keys: Map<KeyHash, CachedKey>
   readonly cursors: {
-    app: string
+    /** The app that was served last. */
+    app: AppId | ''
+    /** The last claim handed out a suspect. */
     suspectLast: boolean
-    /** Where the pass over a table goes on; null when it has been through. */
-    rate: string | null
+    /** Where the scan of a table continues; null between scans. */
+    rateBucket: string | null
     idempotency: string | null
-    passBegunAt: number
+    scanBegunAt: number
   }
   dataVersion: number
 }
 
-/** One app's count of one thing today: what is stored, once it was looked at, and what came on top. */
-type Counted = { readonly appId: AppId; readonly what: string; stored: number | null; by: number }
-
-const dayMs = 86_400_000
+/** Today's counter for one app and event: stored value (null until read) and the increment of this transaction. */
+type Counter = { readonly appId: AppId; readonly event: string; stored: number | null; by: number }
 
 export class WriteTransaction {
   readonly writer: Writer
   readonly nowMs: number
-  readonly #rates = new Map<string, { tatUs: number; changed: boolean }>()
-  readonly #usage = new Map<string, Counted>()
+  readonly #arrivals = new Map<string, { us: number; changed: boolean }>()
+  readonly #counters = new Map<string, Counter>()
+  #ended: EndedCount[] = []
   #depth: number | null = null
   #depthBy = 0
 
-  /** Call it inside an open transaction: what another process changed is forgotten here. */
+  /** Create it inside an open transaction: if another process changed the database, the caches are cleared. */
   constructor(writer: Writer) {
     this.writer = writer
     this.nowMs = writer.nowMs()
     const version = Number(this.sql('pragma data_version').get()?.data_version)
     if (version !== writer.dataVersion) {
-      this.forget()
+      this.clearCaches()
       writer.dataVersion = version
     }
   }
@@ -72,11 +73,11 @@ export class WriteTransaction {
   }
 
   sql(text: string) {
-    return this.writer.database.sql(text)
+    return this.writer.connection.sql(text)
   }
 
   /** After a change of apps or keys by this thread. */
-  forget(): void {
+  clearCaches(): void {
     this.writer.apps.clear()
     this.writer.keys.clear()
   }
@@ -91,47 +92,50 @@ export class WriteTransaction {
     return app
   }
 
-  /** Stored theoretical arrival time of a bucket, 0 where there is none. */
-  rate(k: string): number {
-    let bucket = this.#rates.get(k)
-    if (bucket === undefined) {
-      const tat = this.sql('select tat from rate where k = ?').get(k)?.tat
-      bucket = { tatUs: Number(tat ?? 0), changed: false }
-      this.#rates.set(k, bucket)
+  /** The stored theoretical arrival time of a bucket, 0 for a new one. */
+  arrivalUs(bucket: string): number {
+    let arrival = this.#arrivals.get(bucket)
+    if (arrival === undefined) {
+      const row = this.sql('select arrival_us from rate_bucket where bucket = ?').get(bucket)
+      arrival = { us: Number(row?.arrival_us ?? 0), changed: false }
+      this.#arrivals.set(bucket, arrival)
     }
-    return bucket.tatUs
+    return arrival.us
   }
 
-  setRate(k: string, tatUs: number): void {
-    this.#rates.set(k, { tatUs, changed: true })
+  setArrivalUs(bucket: string, us: number): void {
+    this.#arrivals.set(bucket, { us, changed: true })
   }
 
-  /** Today's count, as it will be at the end of this transaction. */
-  usage(appId: AppId, what: string): number {
-    const counted = this.#counted(appId, what)
-    counted.stored ??= Number(
-      this.sql('select n from usage_day where app_id = ? and day = ? and what = ?').get(appId, this.day, what)
-        ?.n ?? 0,
+  /** Today's count, including this transaction. */
+  usage(appId: AppId, event: string): number {
+    const counter = this.#counter(appId, event)
+    counter.stored ??= Number(
+      this.sql('select count from usage_day where app_id = ? and day = ? and event = ?').get(
+        appId,
+        this.day,
+        event,
+      )?.count ?? 0,
     )
-    return counted.stored + counted.by
+    return counter.stored + counter.by
   }
 
-  count(appId: AppId, what: string, by = 1): void {
-    this.#counted(appId, what).by += by
+  count(appId: AppId, event: string): void {
+    this.#counter(appId, event).by += 1
   }
 
-  #counted(appId: AppId, what: string): Counted {
-    const key = `${appId} ${what}`
-    let counted = this.#usage.get(key)
-    if (counted === undefined) {
-      counted = { appId, what, stored: null, by: 0 }
-      this.#usage.set(key, counted)
+  #counter(appId: AppId, event: string): Counter {
+    const name = `${appId} ${event}`
+    let counter = this.#counters.get(name)
+    if (counter === undefined) {
+      counter = { appId, event, stored: null, by: 0 }
+      this.#counters.set(name, counter)
     }
-    return counted
+    return counter
   }
 
   get depth(): number {
-    this.#depth ??= Number(this.sql('select n from queue_depth').get()?.n)
+    this.#depth ??= Number(this.sql('select count from queue_depth').get()?.count)
     return this.#depth + this.#depthBy
   }
 
@@ -139,17 +143,33 @@ export class WriteTransaction {
     this.#depthBy += by
   }
 
-  /** Writes what was held back; the last thing before the commit. */
+  /** The store itself has ended an email. */
+  noteEnded(state: FinalState, reason: EndReason | null): void {
+    const known = this.#ended.find((ended) => ended.state === state && ended.reason === reason)
+    if (known === undefined) this.#ended.push({ state, reason, count: 1 })
+    else this.#ended.splice(this.#ended.indexOf(known), 1, { ...known, count: known.count + 1 })
+  }
+
+  /** The emails ended since the last call, so that each is reported once. */
+  takeEnded(): EndedCount[] {
+    const ended = this.#ended
+    this.#ended = []
+    return ended
+  }
+
+  /** Writes what was collected. Call it last, before the commit. */
   flush(): void {
-    for (const [k, bucket] of this.#rates) {
-      if (bucket.changed) this.sql('insert or replace into rate values (?, ?)').run(k, bucket.tatUs)
+    for (const [bucket, { us, changed }] of this.#arrivals) {
+      if (changed)
+        this.sql('insert or replace into rate_bucket (bucket, arrival_us) values (?, ?)').run(bucket, us)
     }
-    for (const { appId, what, by } of this.#usage.values()) {
+    for (const { appId, event, by } of this.#counters.values()) {
       if (by === 0) continue
       this.sql(
-        'insert into usage_day values (?, ?, ?, ?) on conflict (app_id, day, what) do update set n = n + excluded.n',
-      ).run(appId, this.day, what, by)
+        `insert into usage_day (app_id, day, event, count) values (?, ?, ?, ?)
+         on conflict (app_id, day, event) do update set count = count + excluded.count`,
+      ).run(appId, this.day, event, by)
     }
-    if (this.#depthBy !== 0) this.sql('update queue_depth set n = n + ?').run(this.#depthBy)
+    if (this.#depthBy !== 0) this.sql('update queue_depth set count = count + ?').run(this.#depthBy)
   }
 }

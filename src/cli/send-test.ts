@@ -1,0 +1,54 @@
+/** `postern send-test`: one real email, through the queue and the relay of the running service. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Command } from 'commander'
+import type { Config } from '../config/parse-config.ts'
+import type { EmailId } from '../domain/id.ts'
+import { explainEmail } from '../management/explain-email.ts'
+import { findApp } from '../management/find-app.ts'
+import { findEmail } from '../management/find-email.ts'
+import { presentEmail } from '../management/present.ts'
+import { sendTestEmail } from '../management/send-test-email.ts'
+import { sealLink } from '../store/crypto/sealed-link.ts'
+import type { EmailRecord, Store } from '../store/store.ts'
+import { type CliDeps, withStore } from './context.ts'
+import { print, unwrap } from './output.ts'
+
+const waitMs = 10_000
+const pollMs = 100
+
+export function addSendTestCommand(program: Command, deps: CliDeps): void {
+  program
+    .command('send-test <address>')
+    .description('send one test email, and wait up to 10 s for what becomes of it')
+    .requiredOption('--app <app>', 'the app that sends it')
+    .addHelpText('after', '\nExample:\n  postern send-test you@example.com --app acme')
+    .action((to: string, { app }: { app: string }) =>
+      withStore(deps, (store, config) => sendTest({ deps, store, config }, app, to)),
+    )
+}
+
+type Context = { deps: CliDeps; store: Store; config: Config }
+
+async function sendTest({ deps, store, config }: Context, appName: string, to: string): Promise<void> {
+  const app = unwrap(await findApp(store, appName))
+  const links = {
+    baseUrl: config.linksBaseUrl,
+    seal: (...[appId, target]: [Parameters<typeof sealLink>[1], Parameters<typeof sealLink>[2]]) =>
+      sealLink(config.ring, appId, target),
+  }
+  const id = unwrap(await sendTestEmail({ store, links }, app, to))
+  const email = await untilTried(store, id)
+  const untried = email.trail.length === 0 && email.finishedAt === null
+  const hint = untried ? '\nIs "postern serve" running? The email waits in the queue until it is.' : ''
+  print(deps.output, presentEmail(email), () => `${id}: ${explainEmail(email)}${hint}`)
+}
+
+/** The email once an attempt was recorded, or as it is after the wait. */
+async function untilTried(store: Store, id: EmailId): Promise<EmailRecord> {
+  const endMs = performance.now() + waitMs
+  for (;;) {
+    const email = unwrap(await findEmail(store, id))
+    if (email.trail.length > 0 || email.finishedAt !== null || performance.now() >= endMs) return email
+    await sleep(pollMs)
+  }
+}

@@ -1,0 +1,48 @@
+/** The worker, its relays, and the store's maintenance. */
+import type { RelayConfig } from '../config/relays.ts'
+import { startMaintenance } from '../delivery/maintenance.ts'
+import { CaptureRelay } from '../delivery/relay/capture-relay.ts'
+import { SmtpRelay } from '../delivery/relay/smtp/smtp-relay.ts'
+import { Worker } from '../delivery/worker/worker.ts'
+import type { Parts } from './parts.ts'
+
+export type Delivery = {
+  /** Mail was queued. */
+  readonly wake: () => void
+  /** In dev mode, the relay behind the inbox. */
+  readonly captured: CaptureRelay | null
+  readonly start: () => void
+  readonly stop: (graceMs: number) => Promise<void>
+}
+
+export function composeDelivery(parts: Parts): Delivery {
+  const { config, events, random, store } = parts
+  const captured = config.relays.length === 0 ? new CaptureRelay() : null
+  const relays = captured === null ? config.relays.map((relay) => newSmtpRelay(parts, relay)) : [captured]
+  const worker = new Worker({ store, relays, random, emit: events.emit })
+  const wake = () => worker.wake()
+  let stopMaintenance = () => {}
+  return {
+    wake,
+    captured,
+    start: () => {
+      store.onQueued(wake)
+      stopMaintenance = startMaintenance(store, events.emit)
+      worker.start()
+    },
+    stop: async (graceMs) => {
+      stopMaintenance()
+      await worker.stop(graceMs)
+    },
+  }
+}
+
+function newSmtpRelay({ events, metrics, random }: Parts, config: RelayConfig): SmtpRelay {
+  const relay = new SmtpRelay({
+    ...config,
+    random,
+    onChange: (change) => events.emit({ kind: 'relay_changed', ...change }),
+  })
+  metrics.addRelay(relay.name)
+  return relay
+}

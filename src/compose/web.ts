@@ -1,0 +1,57 @@
+/** The listeners. */
+import type { FastifyInstance } from 'fastify'
+import { AppPolicyCache } from '../intake/app-policy-cache.ts'
+import { sealLink } from '../store/crypto/sealed-link.ts'
+import { newApiListener } from '../web/api/api-listener.ts'
+import type { ListenAddress } from '../web/http/listener.ts'
+import { newInboxListener } from '../web/inbox/inbox-listener.ts'
+import { newLinksListener } from '../web/links/links-listener.ts'
+import { newOpsListener } from '../web/ops/ops-listener.ts'
+import type { Delivery } from './delivery.ts'
+import type { Parts } from './parts.ts'
+
+export type ListenerName = 'ops' | 'api' | 'links' | 'inbox'
+export type ListenerPart = {
+  readonly name: ListenerName
+  readonly app: FastifyInstance
+  readonly address: ListenAddress
+}
+
+/** In the order in which they start. */
+export function composeListeners(parts: Parts, delivery: Delivery | null): ListenerPart[] {
+  const { config, events, store } = parts
+  const { emit } = events
+  const { ring, roles, linksBaseUrl: baseUrl } = config
+  const listeners: ListenerPart[] = [
+    { name: 'ops', app: newOpsListener({ ...parts, emit }), address: config.ops },
+  ]
+  if (roles.has('api')) listeners.push({ name: 'api', app: composeApi(parts, delivery), address: config.api })
+  if (roles.has('links') && baseUrl !== null) {
+    listeners.push({
+      name: 'links',
+      app: newLinksListener({ store, ring, baseUrl, emit }),
+      address: config.links,
+    })
+  }
+  const captured = delivery?.captured ?? null
+  if (config.inbox !== null && captured !== null) {
+    listeners.push({ name: 'inbox', app: newInboxListener({ store, captured, emit }), address: config.inbox })
+  }
+  return listeners
+}
+
+function composeApi(parts: Parts, delivery: Delivery | null): FastifyInstance {
+  const { config, events, isStopping, random, store } = parts
+  return newApiListener({
+    store,
+    random,
+    isStopping,
+    emit: events.emit,
+    policies: new AppPolicyCache(),
+    links: {
+      baseUrl: config.linksBaseUrl,
+      seal: (appId, target) => sealLink(config.ring, appId, target),
+    },
+    onQueued: () => delivery?.wake(),
+  })
+}

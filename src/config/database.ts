@@ -1,0 +1,34 @@
+/** `POSTERN_DATABASE_URL` and `POSTERN_DATABASE_LISTEN_URL`. */
+import type { DatabaseAddress, PostgresAddress } from '../store/database-address.ts'
+import { parseDatabaseUrl } from './database-url.ts'
+import { devDatabaseUrl, type Reader } from './reader.ts'
+
+export type DatabaseConfig = {
+  readonly database: DatabaseAddress
+  /** Where to LISTEN, if that is not `database`. */
+  readonly databaseListen: PostgresAddress | null
+}
+
+const [name, listenName] = ['POSTERN_DATABASE_URL', 'POSTERN_DATABASE_LISTEN_URL']
+
+export function readDatabase(reader: Reader): DatabaseConfig {
+  const { fault, mode, required, text } = reader
+  const example = 'for example sqlite:/var/lib/postern/postern.db, or postgres://user:password@host/database'
+  const url = mode === 'serve' ? required(name, example) : text(name, devDatabaseUrl)
+  const database = parse(reader, name, url)
+  const listenUrl = text(listenName, '')
+  if (listenUrl === '') return { database, databaseListen: null }
+  const listen = parse(reader, listenName, listenUrl)
+  if (database.engine !== 'postgres' || listen.engine !== 'postgres') {
+    fault(`${listenName}: both it and ${name} must be postgres:// URLs`)
+    return { database, databaseListen: null }
+  }
+  return { database, databaseListen: { ...listen, schema: database.schema } }
+}
+
+function parse({ fault }: Reader, variable: string, url: string): DatabaseAddress {
+  const parsed = parseDatabaseUrl(url)
+  if ('engine' in parsed) return parsed
+  if (url !== '') fault(`${variable}: ${parsed.fault}`)
+  return { engine: 'sqlite', path: '' }
+}

@@ -1,0 +1,55 @@
+/** Where Postern listens, and how hosted links reach it. */
+import { isLinksBaseUrl } from '../domain/app/hosted-link.ts'
+import type { ListenAddress } from '../web/http/listener.ts'
+import type { Reader } from './reader.ts'
+
+export type ListenersConfig = {
+  readonly api: ListenAddress
+  readonly links: ListenAddress
+  /** The base URL of hosted links, without a slash at the end; null if there are none. */
+  readonly linksBaseUrl: string | null
+  readonly ops: ListenAddress
+  /** Dev mode only. */
+  readonly inbox: ListenAddress | null
+}
+
+export const isLoopback = (host: string): boolean => /^(localhost|127(?:\.\d+){3}|\[?::1\]?)$/.test(host)
+
+export function readListeners(reader: Reader): ListenersConfig {
+  const links = readAddress(reader, 'POSTERN_LINKS_LISTEN', '127.0.0.1:4021')
+  return {
+    api: readAddress(reader, 'POSTERN_API_LISTEN', '127.0.0.1:4020'),
+    links,
+    linksBaseUrl: readLinksBaseUrl(reader, links),
+    ops: readAddress(reader, 'POSTERN_OPS_LISTEN', '127.0.0.1:4023'),
+    inbox: readInbox(reader),
+  }
+}
+
+function readAddress({ fault, text }: Reader, name: string, fallback: string): ListenAddress {
+  const match = /^(\[[0-9a-f:]+\]|[^:\s]+):(\d{1,5})$/i.exec(text(name, fallback))
+  const port = Number(match?.[2])
+  if (match === null || port > 65_535) fault(`${name} must look like 127.0.0.1:4020`)
+  return { host: (match?.[1] ?? '').replace(/^\[|\]$/g, ''), port }
+}
+
+function readLinksBaseUrl({ fault, mode, text }: Reader, links: ListenAddress): string | null {
+  const own = mode === 'dev' ? `http://127.0.0.1:${links.port}` : ''
+  const baseUrl = text('POSTERN_LINKS_BASE_URL', own).replace(/\/+$/, '')
+  if (baseUrl === '') return null
+  const secure = mode === 'dev' || baseUrl.startsWith('https:')
+  if (!secure || !isLinksBaseUrl(baseUrl))
+    fault('POSTERN_LINKS_BASE_URL must be an https URL without query, such as https://links.example.com')
+  return baseUrl
+}
+
+function readInbox(reader: Reader): ListenAddress | null {
+  const name = 'POSTERN_CONSOLE_LISTEN'
+  if (reader.mode === 'serve' && reader.text(name, '') !== '')
+    reader.fault(`${name}: the inbox is for dev mode; leave it out`)
+  if (reader.mode !== 'dev') return null
+  const address = readAddress(reader, name, '127.0.0.1:4022')
+  if (!isLoopback(address.host))
+    reader.fault(`${name}: the inbox shows live links, so it listens on loopback only`)
+  return address
+}

@@ -1,0 +1,104 @@
+/** `POSTERN_SMTP_URL` and the bounds of the relays. */
+import { readFileSync } from 'node:fs'
+import type { RelayAddress } from '../delivery/relay/smtp/smtp-session.ts'
+import { isLoopback } from './listeners.ts'
+import { decodePercent, type Reader, readWhole } from './reader.ts'
+
+export type RelayConfig = {
+  readonly address: RelayAddress
+  readonly connectionsMax: number
+  /** Emails a second; null for no bound. */
+  readonly rate: number | null
+}
+
+type Bounds = Pick<RelayConfig, 'connectionsMax' | 'rate'>
+
+const name = 'POSTERN_SMTP_URL'
+
+/** Empty in dev mode unless relays are set: emails are then captured for the inbox. */
+export function readRelays(reader: Reader): RelayConfig[] {
+  const { fault, mode, required, text } = reader
+  const given =
+    mode === 'serve' ? required(name, 'for example smtp://user:password@host:587') : text(name, 'capture')
+  if (given === '' || (given === 'capture' && mode === 'dev')) return []
+  if (given === 'capture') {
+    fault(`${name}: capture sends nothing; it is for dev mode`)
+    return []
+  }
+  const bounds = {
+    connectionsMax: readWhole(reader, 'POSTERN_SMTP_CONNECTIONS', 5),
+    rate: text('POSTERN_SMTP_RATE', '') === '' ? null : readWhole(reader, 'POSTERN_SMTP_RATE', 0),
+  }
+  const entries = given.split(/[\s,]+/)
+  // A space inside a password splits one URL into two, and neither half may be shown.
+  if (entries.slice(1).some((entry) => !/^smtps?:/.test(entry))) {
+    fault(`${name}: write a space or comma in a password as %20 or %2C; spaces separate relays`)
+    return []
+  }
+  return entries.flatMap((entry, index) => {
+    const relay = parseRelay(entry, bounds)
+    if (typeof relay !== 'string') return [relay]
+    fault(`${name}, relay ${index + 1}: ${relay}`)
+    return []
+  })
+}
+
+/** One relay, or what is wrong with it. The fault never repeats the URL, which may hold a password. */
+function parseRelay(entry: string, bounds: Bounds): RelayConfig | string {
+  const url = URL.parse(entry)
+  if (url === null || !/^smtps?:$/.test(url.protocol) || url.hostname === '') {
+    return 'write smtp://user:password@host:587 or smtps://host; in a password write @ : / ? # % as %40 %3A %2F %3F %23 %25'
+  }
+  const options = parseOptions(url.searchParams)
+  if (typeof options === 'string') return options
+  const tls = tlsOf(url, options.tls)
+  if (typeof tls === 'object') return tls.fault
+  const credentials = credentialsOf(url)
+  if (typeof credentials === 'string') return credentials
+  const port = url.port === '' ? (tls === 'implicit' ? 465 : 587) : Number(url.port)
+  const host = url.hostname.replace(/^\[|\]$/g, '')
+  return {
+    address: { host, port, tls, credentials, ...(options.ca === null ? {} : { ca: options.ca }) },
+    connectionsMax: options.connections ?? bounds.connectionsMax,
+    rate: options.rate ?? bounds.rate,
+  }
+}
+
+type Options = { connections: number | null; rate: number | null; tls: string | null; ca: string | null }
+const optionNames = ['connections', 'rate', 'tls', 'ca']
+
+function parseOptions(query: URLSearchParams): Options | string {
+  const unknown = [...query.keys()].find((option) => !optionNames.includes(option))
+  if (unknown !== undefined) return `unknown option "${unknown}" (${optionNames.join(', ')} are known)`
+  const numbers = [query.get('connections'), query.get('rate')]
+  if (numbers.some((value) => value !== null && !/^[1-9]\d{0,9}$/.test(value)))
+    return 'connections and rate are whole numbers above 0'
+  const [connections = null, rate = null] = numbers.map((value) => (value === null ? null : Number(value)))
+  const file = query.get('ca')
+  const ca = file === null ? null : readFile(file)
+  if (file !== null && ca === null) return 'cannot read the file named by ca'
+  return { connections, rate, tls: query.get('tls'), ca }
+}
+
+function tlsOf(url: URL, option: string | null): RelayAddress['tls'] | { fault: string } {
+  if (url.protocol === 'smtps:') return 'implicit'
+  const local = isLoopback(url.hostname)
+  const tls = option ?? (local ? 'none' : 'starttls')
+  if (tls !== 'starttls' && tls !== 'none') return { fault: 'tls is starttls or none' }
+  if (tls === 'none' && !local) return { fault: 'mail to another machine needs TLS: leave out tls=none' }
+  return tls
+}
+
+function credentialsOf(url: URL): RelayAddress['credentials'] | string {
+  if (url.username === '' && url.password === '') return null
+  if (url.username === '' || url.password === '') return 'give both user and password, or neither'
+  return { user: decodePercent(url.username), pass: decodePercent(url.password) }
+}
+
+function readFile(file: string): string | null {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch {
+    return null
+  }
+}

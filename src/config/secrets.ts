@@ -1,0 +1,35 @@
+/** `POSTERN_SECRET_KEYS`: the key ring, as text or as the name of a file. */
+import { readFileSync, statSync } from 'node:fs'
+import { type KeyRing, parseKeyRing } from '../store/crypto/key-ring.ts'
+import { dataFolder, devSecretKeysFile, type Reader } from './reader.ts'
+
+const name = 'POSTERN_SECRET_KEYS'
+
+/** Null if a fault was reported. No fault repeats a secret. */
+export function readSecretKeys(reader: Reader): KeyRing | null {
+  const { fault, mode, required, text } = reader
+  const given =
+    mode === 'serve'
+      ? required(name, 'print a key with "postern secret new", and set the whole line it prints')
+      : text(name, `file:${devSecretKeysFile}`)
+  if (given === '') return null
+  const file = /^file:(.+)$/.exec(given)?.[1]
+  const content = file === undefined ? given : readSecretFile(file, fault)
+  if (content === null) return null
+  const parsed = parseKeyRing(content)
+  if ('ring' in parsed) return parsed.ring
+  fault(`${name}: ${parsed.fault}; make a key with "postern secret new"`)
+  return null
+}
+
+function readSecretFile(file: string, fault: Reader['fault']): string | null {
+  try {
+    if ((statSync(file).mode & 0o077) !== 0) fault(`${name}: others may read ${file}; run chmod 600 on it`)
+    return readFileSync(file, 'utf8')
+  } catch {
+    fault(
+      `${name}: cannot read ${file}; "postern dev" makes one in ${dataFolder}, "postern secret new" prints one`,
+    )
+    return null
+  }
+}

@@ -1,0 +1,73 @@
+/**
+ * How much a worker claims. It claims what its connections can send soon: mail that waits in a worker
+ * cannot be taken by another one. No app gets more than three quarters of the connections.
+ */
+import type { Attempt } from '../deliver.ts'
+import type { Relay } from '../relay/relay.ts'
+import type { ClaimedEmails } from './claimed-emails.ts'
+
+/** Claim only what the connections can send within this time, beyond one email for each free connection. */
+const aheadMs = 10
+const claimMax = 256
+const appShare = 0.75
+/** A suspect that has been sent for this long has shown that it does not kill its worker. */
+const aloneMs = 10_000
+
+/** The connections of the first available relay, and the probes of the relays before it. */
+export function capacityOf(relays: readonly Relay[]): number {
+  let capacity = 0
+  for (const relay of relays) {
+    capacity += relay.capacity()
+    if (relay.isAvailable()) break
+  }
+  return capacity
+}
+
+/** How many connections one app may use. */
+export const connectionsPerApp = (capacity: number): number => Math.max(1, Math.floor(capacity * appShare))
+
+export type Budget = {
+  /** How many emails to claim now. */
+  readonly max: number
+  /** How many emails of one app this worker may hold. */
+  readonly perApp: number
+}
+
+export class ClaimBudget {
+  readonly #claimed: ClaimedEmails<Attempt>
+  /** How long the relays take for one email, as a moving average. */
+  #averageMs = 1000
+
+  constructor(claimed: ClaimedEmails<Attempt>) {
+    this.#claimed = claimed
+  }
+
+  noteAttempt(tookMs: number): void {
+    this.#averageMs += (Math.max(tookMs, 0.1) - this.#averageMs) / 16
+  }
+
+  of(capacity: number): Budget {
+    const appConnections = connectionsPerApp(capacity)
+    const perApp = 2 * appConnections + this.#ahead(appConnections)
+    return { max: this.#sendsSuspect() ? 0 : this.#max(capacity), perApp }
+  }
+
+  #max(capacity: number): number {
+    const free = capacity - this.#claimed.sending
+    const ready = this.#claimed.ready(connectionsPerApp(capacity)).length
+    const ahead = this.#ahead(capacity)
+    // Enough is waiting already. Claiming a few more now would cost a whole transaction.
+    if (ready > Math.max(free, ahead / 2)) return 0
+    return Math.min(2 * free + ahead - ready, claimMax)
+  }
+
+  /** How many emails to claim beyond the free connections, so that none is idle for `aheadMs`. */
+  #ahead(connections: number): number {
+    return Math.floor((connections * aheadMs) / this.#averageMs)
+  }
+
+  #sendsSuspect(): boolean {
+    const now = performance.now()
+    return this.#claimed.all().some(({ claim, claimedAtMs }) => claim.alone && now - claimedAtMs < aloneMs)
+  }
+}

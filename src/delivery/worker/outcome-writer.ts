@@ -1,0 +1,70 @@
+/**
+ * Writes outcomes to the store. An outcome that cannot be written is kept and written again later:
+ * nothing new may be sent while one is kept.
+ */
+import type { DeliveryOutcome } from '../../domain/delivery/outcome.ts'
+import type { Emit } from '../../observe/events.ts'
+import { type Store, StoreUnavailable } from '../../store/store.ts'
+import type { Attempt } from '../deliver.ts'
+
+export type Result = { readonly attempt: Attempt; readonly outcome: DeliveryOutcome }
+
+export type OutcomeWriterDeps = {
+  readonly store: Pick<Store, 'recordOutcome'>
+  readonly emit: Emit
+  /** A write to the store failed. */
+  readonly onFailure: () => void
+}
+
+export class OutcomeWriter {
+  readonly #deps: OutcomeWriterDeps
+  readonly #kept = new Set<Result>()
+  /** One event for one outage, until a claim succeeds. */
+  #reported = false
+
+  constructor(deps: OutcomeWriterDeps) {
+    this.#deps = deps
+  }
+
+  /** How many outcomes could not be written yet. */
+  get kept(): number {
+    return this.#kept.size
+  }
+
+  /** Never rejects: a result that cannot be written is kept. */
+  async write(result: Result): Promise<void> {
+    const { attempt, outcome } = result
+    const { claim, claimedAtMs } = attempt
+    const { emit, store } = this.#deps
+    try {
+      const recorded = await store.recordOutcome(claim, outcome)
+      this.#kept.delete(result)
+      const { emailId, appId, type } = claim
+      if (!recorded) return emit({ kind: 'outcome_unconfirmed', emailId })
+      const sinceAcceptedMs = claim.ageMs + performance.now() - claimedAtMs
+      const record = { emailId, appId, type, attempt: claim.attempt, outcome, sinceAcceptedMs }
+      emit({ kind: 'attempt_recorded', ...record })
+    } catch (error) {
+      this.#kept.add(result)
+      this.noteFailure(error)
+    }
+  }
+
+  /** Writes the kept results once more. */
+  async retry(): Promise<void> {
+    await Promise.all([...this.#kept].map((result) => this.write(result)))
+  }
+
+  /** Any write of the worker failed: of an outcome, a claim, or a renewal of leases. */
+  noteFailure(error: unknown): void {
+    if (!this.#reported) this.#deps.emit({ kind: 'store_write_failed', error })
+    this.#reported = true
+    this.#deps.onFailure()
+    if (!(error instanceof StoreUnavailable))
+      this.#deps.emit({ kind: 'bug', doing: 'writing to the store', error })
+  }
+
+  noteSuccess(): void {
+    this.#reported = false
+  }
+}

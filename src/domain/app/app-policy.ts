@@ -1,0 +1,32 @@
+/** The part of an app that judges its requests. */
+import type { Parsed } from '../parsed.ts'
+import type { EmailAddress } from '../request/email-address.ts'
+import { parseAllowedUrl, parseAppScheme } from './allowed-url.ts'
+import type { App } from './app.ts'
+import type { HostedLinkPolicy } from './hosted-link.ts'
+
+/** The settings that judge a request, parsed once per version of the app. */
+export type AppPolicy = HostedLinkPolicy &
+  Pick<App, 'id' | 'version'> & { readonly fromAddress: EmailAddress }
+
+/**
+ * The policy of settings that were checked when they were set. An entry that no longer follows the
+ * rules (the list of public suffixes grows) is left out, so that it allows nothing.
+ */
+export function appPolicy({ id, version, slug, settings }: Omit<App, 'status' | 'createdAt'>): AppPolicy {
+  const valid = <T>(result: Parsed<T>): T[] => (result.ok ? [result.value] : [])
+  const appSchemes = settings.appSchemes.flatMap((text) => valid(parseAppScheme(text)))
+  const { allowLocalhost, hostedLinks, linkDestinations } = settings
+  return {
+    id,
+    version,
+    slug,
+    hostedLinks,
+    linkDestinations,
+    allowLocalhost,
+    allowedUrls: settings.allowedUrls.flatMap((text) => valid(parseAllowedUrl(text))),
+    appSchemes,
+    schemes: new Set(appSchemes.map((entry) => entry.scheme)),
+    fromAddress: settings.from.address as EmailAddress,
+  }
+}

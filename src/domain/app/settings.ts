@@ -1,0 +1,142 @@
+/**
+ * The settings of an app: its sender, the links it may send, how its emails look, its limits.
+ * Unsafe settings are refused when they are set, with every issue listed.
+ */
+import { hasControls } from '../controls.ts'
+import { type Parsed, parsed } from '../parsed.ts'
+import { parseEmailAddress } from '../request/email-address.ts'
+import { emailTypes } from '../request/email-request.ts'
+import type { Issue } from '../request/rejection.ts'
+import { type AllowedUrl, parseAllowedUrl, parseAppScheme } from './allowed-url.ts'
+import { checkDestination, type HostedLinkSettings, hostedLinkModes } from './hosted-link.ts'
+import { type AppLimits, defaultLimits } from './limit.ts'
+
+/** Settings as an operator gives them and the store keeps them: plain JSON. */
+export type AppSettings = HostedLinkSettings & {
+  readonly name: string
+  readonly from: { readonly name: string; readonly address: string }
+  readonly envelopeFrom?: string
+  readonly replyTo?: string
+  readonly supportContact?: string
+  readonly allowedUrls: readonly string[]
+  readonly appSchemes: readonly string[]
+  readonly allowLocalhost: boolean
+  /** The https page that a hosted page offers to devices without the app. */
+  readonly fallbackUrl?: string
+  readonly branding: {
+    readonly logoUrl?: string
+    readonly accentColour?: string
+    readonly addressLine?: string
+  }
+  readonly locale: string
+  readonly limits: AppLimits
+}
+
+export const defaultSettings = {
+  allowedUrls: [],
+  appSchemes: [],
+  allowLocalhost: false,
+  hostedLinks: 'auto',
+  linkDestinations: {},
+  branding: {},
+  locale: 'en',
+  limits: defaultLimits,
+} as const
+
+/** Checks settings and brings the allow-list to its normal form. */
+export function parseAppSettings(settings: AppSettings, locales: readonly string[]): Parsed<AppSettings> {
+  const issues: Issue[] = []
+  const keep = <T>(result: Parsed<T>): T[] => {
+    if (result.ok) return [result.value]
+    issues.push(...result.issues)
+    return []
+  }
+  const allowedUrls = settings.allowedUrls.flatMap((text) => keep(parseAllowedUrl(text)))
+  const appSchemes = settings.appSchemes.flatMap((text) => keep(parseAppScheme(text)))
+  issues.push(...checkSender(settings), ...checkBranding(settings.branding), ...checkLimits(settings.limits))
+  if (!locales.includes(settings.locale)) {
+    issues.push({ field: 'locale', code: 'unknown_locale', message: `Known locales: ${locales.join(', ')}.` })
+  }
+  const schemes = new Set(appSchemes.map((entry) => entry.scheme))
+  const { allowLocalhost } = settings
+  issues.push(...checkHostedLinks(settings, { allowedUrls, appSchemes, allowLocalhost, schemes }))
+  if (issues.length > 0) return { ok: false, issues }
+  return parsed({ ...settings, allowedUrls: texts(allowedUrls), appSchemes: texts(appSchemes) })
+}
+
+const texts = (entries: readonly AllowedUrl[]) => [...new Set(entries.map((entry) => entry.text))]
+
+function checkSender(settings: AppSettings): Issue[] {
+  const issues: Issue[] = []
+  const checkText = (field: string, value: string, max: number) => {
+    if (value.trim() === '' || value.length > max || hasControls(value)) {
+      const message = `1 to ${max} characters, not blank, without control characters.`
+      issues.push({ field, code: 'malformed_text', message })
+    }
+  }
+  checkText('name', settings.name, 100)
+  checkText('from', settings.from.name, 100)
+  if (settings.supportContact !== undefined) checkText('supportContact', settings.supportContact, 200)
+  const addresses = {
+    from: settings.from.address,
+    replyTo: settings.replyTo,
+    envelopeFrom: settings.envelopeFrom,
+  }
+  for (const [field, value] of Object.entries(addresses)) {
+    const address = value === undefined ? undefined : parseEmailAddress(value, field)
+    if (address?.ok === false) issues.push(...address.issues)
+  }
+  return issues
+}
+
+const isHttpsUrl = (text: string): boolean =>
+  /^https:\/\/[\x21-\x7e]{1,2000}$/.test(text) && URL.parse(text)?.username === ''
+
+function checkBranding(branding: AppSettings['branding']): Issue[] {
+  const issues: Issue[] = []
+  const add = (field: string, code: string, message: string) => issues.push({ field, code, message })
+  const { logoUrl, accentColour, addressLine } = branding
+  if (logoUrl !== undefined && !isHttpsUrl(logoUrl)) {
+    add('branding.logoUrl', 'insecure_logo', 'The logo needs an https URL.')
+  }
+  if (accentColour !== undefined && !/^#[0-9a-f]{6}$/i.test(accentColour)) {
+    add('branding.accentColour', 'malformed_colour', 'Write the colour as #rrggbb.')
+  }
+  if (addressLine !== undefined && (addressLine.length > 200 || hasControls(addressLine))) {
+    add('branding.addressLine', 'malformed_text', 'At most 200 characters, without control characters.')
+  }
+  return issues
+}
+
+function checkHostedLinks(settings: AppSettings, policy: Parameters<typeof checkDestination>[1]): Issue[] {
+  const issues: Issue[] = []
+  const add = (field: string, code: string, message: string) => issues.push({ field, code, message })
+  if (!hostedLinkModes.includes(settings.hostedLinks)) {
+    add('hostedLinks', 'unknown_mode', `Must be one of ${hostedLinkModes.join(', ')}.`)
+  }
+  for (const [type, destination] of Object.entries(settings.linkDestinations)) {
+    const known = emailTypes.some((name) => name === type)
+    const fault = known ? checkDestination(destination, policy) : `The types are ${emailTypes.join(', ')}.`
+    if (fault !== null) add(`linkDestinations.${type}`, 'destination_invalid', fault)
+  }
+  const { fallbackUrl } = settings
+  if (fallbackUrl !== undefined && !isHttpsUrl(fallbackUrl)) {
+    add('fallbackUrl', 'insecure_fallback', 'The fallback needs an https URL.')
+  }
+  return issues
+}
+
+const limitMaxima: AppLimits = {
+  keyPerMinute: 6_000_000,
+  recipientPerHour: 1_000_000,
+  daily: 1_000_000_000,
+}
+
+function checkLimits(limits: AppLimits): Issue[] {
+  return Object.entries(limitMaxima).flatMap(([name, max]) => {
+    const value = limits[name as keyof AppLimits]
+    const fits = Number.isInteger(value) && value >= 1 && value <= max
+    const message = `A whole number from 1 to ${max}.`
+    return fits ? [] : [{ field: `limits.${name}`, code: 'malformed_limit', message }]
+  })
+}

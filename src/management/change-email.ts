@@ -1,0 +1,30 @@
+/** The two things an operator can do with one email: retry it now, or cancel it. */
+import type { EmailId } from '../domain/id.ts'
+import type { EmailChange, EmailRecord, Store } from '../store/store.ts'
+import { findEmail } from './find-email.ts'
+import { type Result, refuse } from './result.ts'
+
+type EmailStore = Pick<Store, 'findEmail' | 'retryEmail' | 'cancelEmail'>
+
+export const retryEmail = (store: EmailStore, id: string) =>
+  change(store, id, () => store.retryEmail(id as EmailId))
+
+export const cancelEmail = (store: EmailStore, id: string) =>
+  change(store, id, () => store.cancelEmail(id as EmailId))
+
+const refusals: Record<Exclude<EmailChange, 'done' | 'not_found'>, string> = {
+  finished: 'it is finished and its content wiped; ask the app to send a new one',
+  sending: 'it is being sent now; try again in a few seconds',
+  not_deferred: 'it is not deferred; it waits for a worker already',
+}
+
+async function change(
+  store: EmailStore,
+  id: string,
+  make: () => Promise<EmailChange>,
+): Promise<Result<EmailRecord>> {
+  const result = await make()
+  const email = await findEmail(store, id)
+  if (!email.ok || result === 'done' || result === 'not_found') return email
+  return refuse('conflict', `${id} was not changed: ${refusals[result]}`)
+}

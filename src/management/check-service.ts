@@ -1,0 +1,43 @@
+/** The checks of `postern doctor` on a database and the relays. Sends no email. */
+import { type RelayAddress, SmtpSession } from '../delivery/relay/smtp/smtp-session.ts'
+import type { Finding, Store } from '../store/store.ts'
+
+export async function checkStore(open: () => Promise<Store>): Promise<Finding[]> {
+  const check = 'database'
+  try {
+    const store = await open()
+    try {
+      const { depth } = await store.queueGauge()
+      const apps = await store.listApps()
+      const findings = await store.examine()
+      const detail = `opens, durable, ${depth} emails queued`
+      return [
+        { check, ok: true, detail },
+        ...findings,
+        { check: 'apps', ok: true, detail: appsDetail(apps.length) },
+      ]
+    } finally {
+      await store.close()
+    }
+  } catch (error) {
+    return [{ check, ok: false, detail: error instanceof Error ? error.message : String(error) }]
+  }
+}
+
+const appsDetail = (count: number): string =>
+  count === 0 ? 'none yet; "postern app create" makes one' : `${count}`
+
+const relayMs = 30_000
+
+export async function checkRelay(address: RelayAddress): Promise<Finding> {
+  const check = `relay ${address.host}:${address.port}`
+  const session = await SmtpSession.open(address, AbortSignal.timeout(relayMs))
+  if (!(session instanceof SmtpSession)) {
+    const detail = `${session.reply.text}. Emails are not lost: they wait in the queue until it answers, or until their links expire`
+    return { check, ok: false, detail }
+  }
+  session.quit()
+  const how = address.tls === 'none' ? 'without TLS (loopback)' : 'over verified TLS'
+  const login = address.credentials === null ? '' : ' and takes the credentials'
+  return { check, ok: true, detail: `answers ${how}${login}` }
+}

@@ -1,0 +1,77 @@
+/**
+ * Everything that happens in a process and that somebody may want to see, as one stream of typed
+ * events. The parts of Postern emit; log and metrics subscribe. No event holds a key, token, link or
+ * recipient.
+ */
+import type { DeliveryOutcome } from '../domain/delivery/outcome.ts'
+import type { EndedCount } from '../domain/delivery/states.ts'
+import type { AppId, EmailId, KeyId } from '../domain/id.ts'
+import type { EmailType } from '../domain/request/email-request.ts'
+
+/** `POST /v1/email` was answered. `code` is `accepted`, `replayed`, or the code of a refusal. */
+export type RequestAnswered = {
+  readonly kind: 'request_answered'
+  readonly requestId: string
+  readonly status: number
+  readonly code: string
+  /** The issues of a 400, as `field code`. */
+  readonly issues: readonly string[]
+  /** Null if the key is unknown, or the store did not answer. */
+  readonly appId: AppId | null
+  readonly keyId: KeyId | null
+  readonly emailId: EmailId | null
+}
+
+/** An outcome is on record. `sinceAcceptedMs` by the store's clock. */
+export type AttemptRecorded = {
+  readonly kind: 'attempt_recorded'
+  readonly emailId: EmailId
+  readonly appId: AppId
+  readonly type: EmailType
+  readonly attempt: number
+  readonly outcome: DeliveryOutcome
+  readonly sinceAcceptedMs: number
+}
+
+export type RelayChanged = {
+  readonly kind: 'relay_changed'
+  readonly relay: string
+  readonly available: boolean
+  readonly reason: string
+}
+
+export type PosternEvent =
+  | RequestAnswered
+  | AttemptRecorded
+  | RelayChanged
+  /** The store ended emails itself: expired, cancelled with their app, or failed without an attempt. */
+  | { readonly kind: 'emails_ended'; readonly ended: readonly EndedCount[] }
+  /** A request was answered with 503. */
+  | {
+      readonly kind: 'store_unavailable'
+      readonly requestId: string
+      readonly error: Error
+      readonly asked: 'to queue an email' | 'to open a hosted link'
+    }
+  /** The store did not confirm an outcome, because the lease was lost. */
+  | { readonly kind: 'outcome_unconfirmed'; readonly emailId: EmailId }
+  /** The store cannot record outcomes; sending stops until it can. Emitted once for one outage. */
+  | { readonly kind: 'store_write_failed'; readonly error: unknown }
+  /** The process stopped before these attempts were recorded. */
+  | { readonly kind: 'attempts_unrecorded'; readonly count: number }
+  /** An error that nobody expected; with a request id, the request was answered with 500. */
+  | { readonly kind: 'bug'; readonly doing: string; readonly error: unknown; readonly requestId?: string }
+
+export type Emit = (event: PosternEvent) => void
+
+export class EventStream {
+  readonly #listeners: Emit[] = []
+
+  readonly emit: Emit = (event) => {
+    for (const listener of this.#listeners) listener(event)
+  }
+
+  subscribe(listener: Emit): void {
+    this.#listeners.push(listener)
+  }
+}

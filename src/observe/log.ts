@@ -1,0 +1,159 @@
+/**
+ * The log: one JSON line for each event that an operator may look for. Requests and deliveries are
+ * bounded: of one kind, 20 lines a second are written, and the next line says how many were left out.
+ */
+import { type Logger, pino } from 'pino'
+import type { AttemptRecorded, PosternEvent, RequestAnswered } from './events.ts'
+
+export const newLog = (level: string): Logger =>
+  pino({
+    level,
+    base: null,
+    timestamp: pino.stdTimeFunctions.isoTime,
+    formatters: { level: (label) => ({ level: label }) },
+  })
+
+/** Lines of one kind that are written in a second. */
+const linesPerSecond = 20
+
+type Line = {
+  readonly level: 'debug' | 'info' | 'warn' | 'error'
+  readonly text: string
+  readonly fields: Readonly<Record<string, unknown>>
+  /** Lines with the same kind are bounded together. */
+  readonly kind?: string
+}
+
+/** Returns a listener that logs events. `nowMs` is monotonic. */
+export function logEvents(log: Logger, nowMs = () => performance.now()): (event: PosternEvent) => void {
+  const limiter = new LineLimiter(nowMs)
+  return (event) => {
+    for (const { level, text, fields, kind } of linesOf(event)) {
+      const leftOut = kind === undefined ? 0 : limiter.admit(kind)
+      if (leftOut !== null) log[level](leftOut === 0 ? fields : { ...fields, leftOut }, text)
+    }
+  }
+}
+
+function linesOf(event: PosternEvent): Line[] {
+  switch (event.kind) {
+    case 'request_answered':
+      return [requestLine(event)]
+    case 'attempt_recorded':
+      return [attemptLine(event)]
+    case 'emails_ended':
+      return event.ended.map(({ state, reason, count }) => {
+        const fields = { state, ...(reason === null ? {} : { reason }), count }
+        return { level: 'info', text: `emails ended: ${state}`, fields }
+      })
+    default:
+      return [troubleLine(event)]
+  }
+}
+
+function requestLine(event: RequestAnswered): Line {
+  const { requestId, status, code, issues, appId, keyId, emailId } = event
+  const fields = {
+    requestId,
+    status,
+    code,
+    ...(appId === null ? {} : { app: appId }),
+    ...(keyId === null ? {} : { key: keyId }),
+    ...(emailId === null ? {} : { email: emailId }),
+    ...(issues.length === 0 ? {} : { issues }),
+  }
+  const text = status === 202 ? 'an email was accepted' : 'a request was refused'
+  return { level: 'info', text, fields, kind: `request ${code}` }
+}
+
+const attemptTexts = {
+  delivered: 'an email was delivered',
+  deferred: 'an email was deferred',
+  failed: 'an email failed',
+  expired: 'the link of an email expired',
+  unattempted: 'an email was not tried',
+}
+
+function attemptLine({ emailId, appId, type, attempt, outcome, sinceAcceptedMs }: AttemptRecorded): Line {
+  const { kind, reply, ...rest } = 'reply' in outcome ? outcome : { ...outcome, reply: null }
+  const fields = {
+    email: emailId,
+    app: appId,
+    type,
+    attempt,
+    outcome: kind,
+    ...rest,
+    ...(reply === null ? {} : { reply: reply.text }),
+    sinceAcceptedMs: Math.round(sinceAcceptedMs),
+  }
+  // A relay that is down is one line (`relay_changed`), not one for each email that waits.
+  const level = kind === 'unattempted' ? 'debug' : 'info'
+  return { level, text: attemptTexts[kind], fields, kind: `attempt ${kind}` }
+}
+
+type Trouble = Exclude<PosternEvent, { kind: 'request_answered' | 'attempt_recorded' | 'emails_ended' }>
+
+function troubleLine(event: Trouble): Line {
+  switch (event.kind) {
+    case 'relay_changed': {
+      const { relay, available, reason } = event
+      if (available) return { level: 'warn', text: 'the relay is available again', fields: { relay } }
+      const text = 'the relay is unavailable; queued mail waits until it answers, or until its link expires'
+      return { level: 'error', text, fields: { relay, reason } }
+    }
+    case 'store_unavailable': {
+      const text = `the store failed when asked ${event.asked}`
+      return {
+        level: 'warn',
+        text,
+        fields: { requestId: event.requestId, err: event.error },
+        kind: event.kind,
+      }
+    }
+    case 'store_write_failed': {
+      const text = 'the store cannot write; sending stops until it can'
+      return { level: 'error', text, fields: { err: event.error } }
+    }
+    case 'outcome_unconfirmed': {
+      const text = 'an outcome was not confirmed by the store (lease lost); the email may be sent again'
+      return { level: 'error', text, fields: { email: event.emailId } }
+    }
+    case 'attempts_unrecorded': {
+      const text = 'attempts were not recorded before the end; they may be made again'
+      return { level: 'error', text, fields: { count: event.count } }
+    }
+    case 'bug': {
+      const { doing, error, requestId } = event
+      const fields = { err: error, ...(requestId === undefined ? {} : { requestId }) }
+      return { level: 'error', text: `a bug, while ${doing}`, fields }
+    }
+    default:
+      return event satisfies never
+  }
+}
+
+/** Bounds the lines of each kind. */
+class LineLimiter {
+  readonly #nowMs: () => number
+  readonly #windows = new Map<string, { startedAtMs: number; lines: number; leftOut: number }>()
+
+  constructor(nowMs: () => number) {
+    this.#nowMs = nowMs
+  }
+
+  /** Null if the line is left out; otherwise how many were left out since the last one. */
+  admit(kind: string): number | null {
+    const now = this.#nowMs()
+    const window = this.#windows.get(kind)
+    if (window === undefined || now - window.startedAtMs >= 1000) {
+      this.#windows.set(kind, { startedAtMs: now, lines: 1, leftOut: 0 })
+      return window?.leftOut ?? 0
+    }
+    if (window.lines < linesPerSecond) {
+      window.lines += 1
+      return 0
+    }
+    window.leftOut += 1
+    return null
+  }
+}

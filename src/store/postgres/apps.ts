@@ -1,0 +1,93 @@
+/**
+ * Changes of apps. Each takes effect for the next request on every node, because the transaction that
+ * decides a request reads the app.
+ */
+import type { App } from '../../domain/app/app.ts'
+import type { AppSettings } from '../../domain/app/settings.ts'
+import { suspectAfter } from '../../domain/delivery/states.ts'
+import { type AppId, newId } from '../../domain/id.ts'
+import { dayMs, heldDays, stepMax } from '../shared/bounds.ts'
+import { toApp } from '../shared/records.ts'
+import type { AppChange } from '../store.ts'
+import type { PostgresContext } from './context.ts'
+import { clockMs } from './functions.ts'
+import { finish } from './outcome.ts'
+
+const deadlineMs = 10_000
+
+export async function createApp(
+  { clock, operators, schema }: PostgresContext,
+  slug: string,
+  settings: AppSettings,
+): Promise<App | null> {
+  const text = `with made as (
+      insert into ${schema}.app (app_id, slug, version, status, status_at, created_at, settings)
+      select $1, $2, 1, 'active', now_ms, now_ms, $3 from (select ${clockMs('$4')} as now_ms) c
+      on conflict (slug) do nothing returning *
+    ), locked as (insert into ${schema}.app_lock (app_id) select app_id from made)
+    select * from made`
+  const values = [newId('app', clock.nowMs()), slug, JSON.stringify(settings), clock.offsetMs]
+  const [row] = await operators.query(text, values, { deadlineMs })
+  return row === undefined ? null : toApp(row)
+}
+
+export async function updateApp(
+  { clock, operators, schema }: PostgresContext,
+  id: AppId,
+  { settings, status, ifVersion }: AppChange,
+): Promise<App | 'stale' | null> {
+  const text = `update ${schema}.app set version = version + 1, settings = coalesce($2, settings),
+      status = coalesce($3, status),
+      status_at = case when coalesce($3, status) = status then status_at else ${clockMs('$4')} end
+    where app_id = $1 and status <> 'deleted' and ($5::bigint is null or version = $5) returning *`
+  const json = settings === undefined ? null : JSON.stringify(settings)
+  const values = [id, json, status ?? null, clock.offsetMs, ifVersion ?? null]
+  const [row] = await operators.query(text, values, { deadlineMs })
+  if (row !== undefined) return toApp(row)
+  const present = `select 1 from ${schema}.app where app_id = $1 and status <> 'deleted'`
+  return (await operators.query(present, [id], { deadlineMs })).length === 0 ? null : 'stale'
+}
+
+/** Its lock is taken first, so that mail which a request in progress admits is there to be cancelled. */
+export const deleteApp = ({ clock, operators, schema }: PostgresContext, id: AppId): Promise<boolean> =>
+  operators.transaction(async (query) => {
+    await query(`select from ${schema}.app_lock where app_id = $1 for update`, [id])
+    await query(`delete from ${schema}.delivery_key where app_id = $1`, [id])
+    const text = `update ${schema}.app
+      set status = 'deleted', status_at = ${clockMs('$2')}, slug = app_id, version = version + 1
+      where app_id = $1 and status <> 'deleted' returning app_id`
+    return (await query(text, [id, clock.offsetMs])).length === 1
+  }, deadlineMs)
+
+/** A step may miss mail that a claim is taking at this time; the next step finds it. */
+export async function cancelDeletedAppMail(context: PostgresContext, id: AppId): Promise<number> {
+  const ready = await cancelReady(context, id)
+  if (ready > 0) return ready
+  const rest = await cancel(context, id, 'true')
+  if (rest > 0) return rest
+  const { maintenance, schema } = context
+  const text = `with removed as (delete from ${schema}.app where app_id = $1 and status = 'deleted'
+      and not exists (select from ${schema}.queue where app_id = $1) returning app_id)
+    delete from ${schema}.app_lock using removed where app_lock.app_id = removed.app_id`
+  await maintenance.query(text, [id], { deadlineMs })
+  return 0
+}
+
+/** One step of cancelling ready mail. It has an index, so other apps' mail does not slow it. */
+export const cancelReady = (context: PostgresContext, id: AppId): Promise<number> =>
+  cancel(context, id, `state = 'queued' and lost_leases < ${suspectAfter}`)
+
+/** Checks in the same statement that the app is deleted, or has been disabled for `heldDays`. */
+async function cancel(context: PostgresContext, id: AppId, where: string): Promise<number> {
+  const { clock, maintenance, schema, slot } = context
+  const text = `with chosen as materialized (
+      select email_id from ${schema}.queue where app_id = $3 and ${where} and exists (
+        select from ${schema}.app where app_id = $3 and (status = 'deleted'
+          or (status = 'disabled' and status_at <= ${clockMs('$2')} - ${heldDays * dayMs})))
+      order by email_id limit ${stepMax} for update skip locked
+    )
+    select ${schema}.${finish.name}($1, ${clockMs('$2')}, array_agg(email_id), array_agg('cancelled'::text),
+      array_agg('app_gone'::text), array_agg(null::jsonb)) as count from chosen`
+  const [row] = await maintenance.query<{ count: number }>(text, [slot, clock.offsetMs, id], { deadlineMs })
+  return row?.count ?? 0
+}

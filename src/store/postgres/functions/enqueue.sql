@@ -1,0 +1,54 @@
+-- Decides on a group of requests and writes the result, in one transaction. It locks the group's apps in
+-- order and reads with fresh snapshots. Nothing else writes an app's limits, idempotency keys and counts
+-- without the app's lock, so the decisions are exact.
+create function enqueue({{parameters}})
+returns table (kind text, email_id text, quota bigint, wait_us bigint)
+language plpgsql {{settings}} as $$
+#variable_conflict use_column
+declare
+  now_us bigint; now_ms bigint; day_number bigint; free_places bigint; decided record;
+  app_versions bigint[]; key_quotas bigint[]; recipient_quotas bigint[]; daily_quotas bigint[]; accepted_today bigint[];
+  keys_valid boolean[]; arrivals bigint[]; new_buckets boolean[]; known_emails text[]; known_bodies text[];
+begin
+  {{commitDurably}}
+  perform 1 from app_lock where app_id = any(p_apps) order by app_id for update;
+  now_us := floor(extract(epoch from clock_timestamp()) * 1000000)::bigint + p_offset_ms * 1000;
+  now_ms := now_us / 1000;
+  day_number := now_us / {{dayUs}};
+
+  select array_agg(active.version order by n), array_agg(active.key_per_minute order by n),
+      array_agg(active.recipient_per_hour order by n), array_agg(active.daily order by n),
+      array_agg(coalesce((select today.count from usage_day today where today.app_id = app.id
+        and today.day = day_number and today.event = 'accepted' and today.slot = 0), 0) order by n)
+    into app_versions, key_quotas, recipient_quotas, daily_quotas, accepted_today
+    from unnest(p_apps) with ordinality app(id, n)
+    left join app active on active.app_id = app.id and active.status = 'active';
+  keys_valid := array(select exists (select from delivery_key k where k.key_id = key.id
+      and k.revoked_at is null and (k.expires_at is null or k.expires_at > now_ms))
+    from unnest(p_keys) with ordinality key(id, n) order by n);
+  select array_agg(coalesce(stored.arrival_us, 0) order by n), array_agg(stored.arrival_us is null order by n)
+    into arrivals, new_buckets
+    from unnest(p_buckets, p_bucket_app) with ordinality wanted(bucket, app, n)
+    left join rate_bucket stored on stored.app_id = p_apps[wanted.app] and stored.bucket = wanted.bucket;
+  select array_agg(stored.email_id order by n), array_agg(stored.body_hash order by n)
+    into known_emails, known_bodies
+    from unnest(p_request_keys, p_request_key_app) with ordinality wanted(request_key, app, n)
+    left join idempotency stored on stored.app_id = p_apps[wanted.app]
+      and stored.request_key = wanted.request_key and stored.created_at > now_ms - {{idempotencyMs}};
+  known_emails := coalesce(known_emails, '{}'); known_bodies := coalesce(known_bodies, '{}'); -- null without rows
+  free_places := p_queue_max - (select sum(count) from queue_depth);
+
+  decided := {{decide}}(now_us, free_places, app_versions, key_quotas, recipient_quotas, daily_quotas,
+    accepted_today, keys_valid, p_key_app, p_key_bucket, p_key, p_version, p_recipient_bucket, p_mailbox_bucket,
+    p_request_key, p_body_hash, p_email_id, arrivals, known_emails, known_bodies);
+  perform {{write_limits}}(now_ms, day_number, p_apps, p_keys, p_key_app, p_key_bucket, p_buckets, p_bucket_app,
+    p_key, p_refusal, decided.kinds, decided.arrivals, decided.charged, new_buckets);
+  if decided.admitted > 0 then
+    perform {{write_emails}}(now_ms, p_apps, p_keys, p_key_app, p_key, decided.kinds, p_email_id, p_type, p_expires_at,
+      p_recipient, p_sealed_from, p_sealed_length, p_sealed, p_request_keys, p_request_key_app,
+      decided.known_bodies, decided.known_emails, decided.remembered);
+    update queue_depth set count = count + decided.admitted where slot = p_slot;
+  end if;
+  return query select * from unnest(decided.kinds, decided.email_ids, decided.quotas, decided.waits_us);
+end
+$$

@@ -1,0 +1,10 @@
+/** The store methods that an engine runs all in one way, by name and arguments. */
+import type { Store } from '../store.ts'
+
+export function delegate<Name extends keyof Store>(
+  names: readonly Name[],
+  run: (name: Name, args: readonly unknown[]) => unknown,
+): Pick<Store, Name> {
+  const methods = names.map((name) => [name, (...args: readonly unknown[]) => run(name, args)] as const)
+  return Object.fromEntries(methods) as unknown as Pick<Store, Name>
+}

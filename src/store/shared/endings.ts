@@ -1,0 +1,42 @@
+/** From the outcome of an attempt to what becomes of the email's row: the same in both engines. */
+import type { AttemptRecord, DeliveryOutcome } from '../../domain/delivery/outcome.ts'
+import type { EndReason, FinalState } from '../../domain/delivery/states.ts'
+
+/**
+ * `final`: the email ends in this state. Otherwise it waits `waitMs`, and is `queued` at once if that
+ * is 0. `givenBack`: the attempt does not count.
+ */
+export type Ending =
+  | { readonly final: FinalState; readonly reason: EndReason | null }
+  | { readonly final: null; readonly waitMs: number; readonly givenBack: boolean }
+
+export function endingOf(outcome: DeliveryOutcome): Ending {
+  switch (outcome.kind) {
+    case 'delivered':
+    case 'expired':
+      return { final: outcome.kind, reason: null }
+    case 'failed':
+      return { final: 'failed', reason: outcome.reason }
+    case 'deferred':
+      return { final: null, waitMs: Math.ceil(outcome.waitMs), givenBack: false }
+    case 'unattempted':
+      return { final: null, waitMs: Math.ceil(outcome.waitMs), givenBack: true }
+    default:
+      return outcome satisfies never
+  }
+}
+
+/** Text that JSON can hold in both engines: without NUL and without halves of surrogate pairs. */
+const storable = (text: string): string => text.replaceAll('\0', '').toWellFormed()
+
+/** The line of an outcome in the email's record, without its time; null for an outcome that leaves none. */
+export function attemptRecord(outcome: DeliveryOutcome): Omit<AttemptRecord, 'at'> | null {
+  if (outcome.kind === 'expired') return null
+  const { kind, relay, reply } = outcome
+  return {
+    outcome: kind,
+    ...(relay === null ? {} : { relay }),
+    reply: { ...reply, text: storable(reply.text) },
+    ...(kind === 'deferred' && outcome.ambiguous ? { ambiguous: true } : {}),
+  }
+}

@@ -1,0 +1,93 @@
+/**
+ * Changes of apps. Each takes effect for the next request, also when the command line makes the
+ * change while the service runs.
+ */
+import type { App } from '../../domain/app/app.ts'
+import type { AppSettings } from '../../domain/app/settings.ts'
+import { suspectAfter } from '../../domain/delivery/states.ts'
+import { type AppId, newId } from '../../domain/id.ts'
+import { dayMs, heldDays, stepMax } from '../shared/bounds.ts'
+import { toApp } from '../shared/records.ts'
+import type { AppChange } from '../store.ts'
+import { finishInStore, type QueueRow } from './outcome.ts'
+import type { WriteTransaction } from './threads/write-transaction.ts'
+
+export function createApp(tx: WriteTransaction, slug: string, settings: AppSettings): App | null {
+  const row = tx
+    .sql(
+      `insert into app (app_id, slug, version, status, status_at, created_at, settings)
+       values (?, ?, 1, 'active', ?, ?, ?) on conflict (slug) do nothing returning *`,
+    )
+    .get(newId('app', tx.nowMs), slug, tx.nowMs, tx.nowMs, JSON.stringify(settings))
+  tx.clearCaches()
+  return row === undefined ? null : toApp(row)
+}
+
+export function updateApp(tx: WriteTransaction, id: AppId, change: AppChange): App | 'stale' | null {
+  const app = findLiveApp(tx, id)
+  if (app === null) return null
+  if (change.ifVersion !== undefined && change.ifVersion !== app.version) return 'stale'
+  const status = change.status ?? app.status
+  const row = tx
+    .sql(
+      `update app set version = version + 1, settings = ?, status = ?,
+         status_at = case when status = ? then status_at else ? end
+       where app_id = ? returning *`,
+    )
+    .get(JSON.stringify(change.settings ?? app.settings), status, status, tx.nowMs, id)
+  tx.clearCaches()
+  return row === undefined ? null : toApp(row)
+}
+
+function findLiveApp(tx: WriteTransaction, id: AppId): App | null {
+  const row = tx.sql("select * from app where app_id = ? and status <> 'deleted'").get(id)
+  return row === undefined ? null : toApp(row)
+}
+
+export function deleteApp(tx: WriteTransaction, id: AppId): boolean {
+  const { changes } = tx
+    .sql(
+      `update app set status = 'deleted', status_at = ?, slug = app_id, version = version + 1
+       where app_id = ? and status <> 'deleted'`,
+    )
+    .run(tx.nowMs, id)
+  tx.sql('delete from delivery_key where app_id = ?').run(id)
+  tx.clearCaches()
+  return changes === 1
+}
+
+/** One step for an app that is deleted, or has been disabled for `heldDays`; 0 for every other app. */
+export function cancelDeletedAppMail(tx: WriteTransaction, id: AppId): number {
+  const app = tx
+    .sql(
+      `select status from app where app_id = ?
+         and (status = 'deleted' or (status = 'disabled' and status_at <= ?))`,
+    )
+    .get(id, tx.nowMs - heldDays * dayMs)
+  if (app === undefined) return 0
+  const ready = cancelReady(tx, id)
+  if (ready > 0) return ready
+  const rest = tx.sql('select * from queue where app_id = ? limit ?').all(id, stepMax) as QueueRow[]
+  cancel(tx, rest)
+  if (rest.length === 0) {
+    tx.sql("delete from app where app_id = ? and status = 'deleted'").run(id)
+    tx.clearCaches()
+  }
+  return rest.length
+}
+
+/** One step of cancelling ready mail. It has an index, so other apps' mail does not slow it. */
+export function cancelReady(tx: WriteTransaction, id: AppId): number {
+  const rows = tx
+    .sql(
+      `select * from queue where state = 'queued' and lost_leases < ${suspectAfter} and app_id = ?
+       order by email_id limit ?`,
+    )
+    .all(id, stepMax) as QueueRow[]
+  cancel(tx, rows)
+  return rows.length
+}
+
+function cancel(tx: WriteTransaction, rows: readonly QueueRow[]): void {
+  for (const row of rows) finishInStore(tx, row, { state: 'cancelled', reason: 'app_gone', record: null })
+}

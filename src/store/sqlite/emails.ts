@@ -1,0 +1,32 @@
+/** An operator's changes of single emails. */
+import type { EmailId } from '../../domain/id.ts'
+import type { EmailChange } from '../store.ts'
+import { finish, type QueueRow } from './outcome.ts'
+import type { WriteTransaction } from './threads/write-transaction.ts'
+
+export function retryEmail(tx: WriteTransaction, id: EmailId): EmailChange {
+  const row = findQueued(tx, id)
+  if (typeof row === 'string') return row
+  if (row.state === 'sending') return 'sending'
+  if (row.state === 'queued') return 'not_deferred'
+  tx.sql("update queue set state = 'queued', due_at = ?, wanted_at = ? where email_id = ?").run(
+    tx.nowMs,
+    tx.nowMs,
+    id,
+  )
+  return 'done'
+}
+
+export function cancelEmail(tx: WriteTransaction, id: EmailId): EmailChange {
+  const row = findQueued(tx, id)
+  if (typeof row === 'string') return row
+  if (row.state === 'sending') return 'sending'
+  finish(tx, row, { state: 'cancelled', reason: 'by_operator', record: null })
+  return 'done'
+}
+
+function findQueued(tx: WriteTransaction, id: EmailId): QueueRow | 'finished' | 'not_found' {
+  const row = tx.sql('select * from queue where email_id = ?').get(id) as QueueRow | undefined
+  if (row !== undefined) return row
+  return tx.sql('select 1 from history where email_id = ?').get(id) === undefined ? 'not_found' : 'finished'
+}

@@ -1,0 +1,151 @@
+/** The store's side of its threads: each starts with its first call, and is asked to close at the end. */
+import { Worker } from 'node:worker_threads'
+import { GroupedCalls, type Settled } from '../../shared/grouped-calls.ts'
+import { StoreUnavailable } from '../../store.ts'
+import type { ListRead } from '../reads.ts'
+import { type Answer, settle } from './answer.ts'
+import type { CheckpointerData } from './checkpointer.ts'
+import type { Call } from './operations.ts'
+import type { FromReader, ReaderData, ToReader } from './reader.ts'
+import type { FromWriter, ToWriter, WriterData } from './writer.ts'
+
+const groupMax = 256
+const groupsInFlight = 2
+
+const closed = (cause?: Error) => new StoreUnavailable('the store is closed', { cause })
+
+function start(file: './writer.ts' | './reader.ts' | './checkpointer.ts', workerData: unknown): Worker {
+  return new Worker(new URL(file, import.meta.url), { workerData })
+}
+
+function end(thread: Worker): Promise<unknown> {
+  const exit = new Promise((resolve) => thread.once('exit', resolve))
+  thread.postMessage('close')
+  return exit
+}
+
+/** The writer thread with the checkpointer beside it. Calls go in groups, each one durable transaction. */
+export class WriterThread {
+  readonly #data: WriterData
+  readonly #onFatal: (error: Error) => void
+  readonly #calls: GroupedCalls<Call>
+  readonly #groups = new Map<number, (answers: readonly Answer[]) => void>()
+  #threads: [writer: Worker, checkpointer: Worker] | null = null
+  #nextGroup = 0
+  #ended: Error | null = null
+  #closing: Promise<void> | null = null
+
+  constructor(data: Omit<WriterData, 'lastStep'>, onFatal: (error: Error) => void) {
+    const lastStep = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
+    this.#data = { ...data, lastStep }
+    this.#onFatal = onFatal
+    this.#calls = new GroupedCalls((calls) => this.#runGroup(calls), {
+      groupMax,
+      inFlightMax: groupsInFlight,
+    })
+  }
+
+  call(call: Call, deadlineMs?: number): Promise<unknown> {
+    return this.#calls.submit(call, deadlineMs)
+  }
+
+  start(): Worker {
+    if (this.#threads !== null) return this.#threads[0]
+    const { path, lastStep } = this.#data
+    const writer = start('./writer.ts', this.#data)
+    const checkpointer = start('./checkpointer.ts', { path, lastStep } satisfies CheckpointerData)
+    writer.on('message', ({ group, answers }: FromWriter) => {
+      this.#groups.get(group)?.(answers)
+      this.#groups.delete(group)
+    })
+    for (const thread of [writer, checkpointer]) {
+      thread.on('error', (error) => this.#fail(error instanceof Error ? error : new Error(String(error))))
+    }
+    this.#threads = [writer, checkpointer]
+    return writer
+  }
+
+  async #runGroup(calls: readonly Call[]): Promise<Settled[]> {
+    if (this.#ended !== null) throw closed(this.#ended)
+    const writer = this.start()
+    const group = this.#nextGroup++
+    const answers = await new Promise<readonly Answer[]>((resolve) => {
+      this.#groups.set(group, resolve)
+      writer.postMessage({ group, calls } satisfies ToWriter)
+    })
+    const fatal = answers.find((answer) => 'fault' in answer && answer.fault === 'fatal')
+    if (fatal !== undefined && 'error' in fatal) this.#fail(fatal.error)
+    return answers.map(settle)
+  }
+
+  #fail(error: Error): void {
+    if (this.#ended !== null) return
+    this.#ended = error
+    this.#abandonGroups()
+    this.#onFatal(error)
+  }
+
+  #abandonGroups(): void {
+    for (const resolve of this.#groups.values()) resolve([])
+    this.#groups.clear()
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close()
+    return this.#closing
+  }
+
+  async #close(): Promise<void> {
+    this.#ended ??= closed()
+    await Promise.all((this.#threads ?? []).map(end))
+    this.#abandonGroups()
+  }
+}
+
+/** The reader thread. Calls are answered in order. */
+export class ReaderThread {
+  readonly #path: string
+  readonly #calls = new Map<number, (settled: Settled) => void>()
+  #thread: Worker | null = null
+  #nextId = 0
+  #ended: Error | null = null
+
+  constructor(path: string) {
+    this.#path = path
+  }
+
+  async call(call: Call<ListRead>): Promise<unknown> {
+    if (this.#ended !== null) throw closed(this.#ended)
+    this.#thread ??= this.#start()
+    const id = this.#nextId++
+    const settled = await new Promise<Settled>((resolve) => {
+      this.#calls.set(id, resolve)
+      this.#thread?.postMessage({ id, call } satisfies ToReader)
+    })
+    if ('error' in settled) throw settled.error
+    return settled.value
+  }
+
+  #start(): Worker {
+    const thread = start('./reader.ts', { path: this.#path } satisfies ReaderData)
+    thread.on('message', ({ id, answer }: FromReader) => {
+      this.#calls.get(id)?.(settle(answer))
+      this.#calls.delete(id)
+    })
+    thread.on('error', (error) => this.#fail(error instanceof Error ? error : new Error(String(error))))
+    return thread
+  }
+
+  #fail(error: Error): void {
+    this.#ended = error
+    for (const resolve of this.#calls.values()) resolve({ error: closed(error) })
+    this.#calls.clear()
+  }
+
+  async close(): Promise<void> {
+    this.#ended ??= closed()
+    if (this.#thread !== null) await end(this.#thread)
+    this.#thread = null
+    this.#fail(this.#ended)
+  }
+}
