@@ -1,5 +1,6 @@
 /** The checks of `postern doctor` on a database and the relays. Sends no email. */
 import { type RelayAddress, SmtpSession } from '../delivery/relay/smtp/smtp-session.ts'
+import { SchemaMissing } from '../store/shared/migrations.ts'
 import type { Finding, Store } from '../store/store.ts'
 
 export async function checkStore(open: () => Promise<Store>): Promise<Finding[]> {
@@ -20,7 +21,8 @@ export async function checkStore(open: () => Promise<Store>): Promise<Finding[]>
       await store.close()
     }
   } catch (error) {
-    return [{ check, ok: false, detail: error instanceof Error ? error.message : String(error) }]
+    const detail = error instanceof Error ? error.message : String(error)
+    return [{ check, ok: error instanceof SchemaMissing, detail }]
   }
 }
 

@@ -110,7 +110,7 @@ test('an app’s life: create, show, list, update, disable, enable, delete', asy
   assert.equal((await posternJson<Row[]>(env, ['app', 'list'])).length, 1)
   const shown = await postern(env, ['app', 'show', 'blue-team'])
   assert.match(shown.out, /^slug +blue-team$/m)
-  assert.equal((await posternJson<Row>(env, ['app', 'delete', 'blue-team'])).deleted, true)
+  assert.equal((await posternJson<Row>(env, ['app', 'delete', 'blue-team', '--yes'])).deleted, true)
   const gone = await postern(env, ['app', 'show', 'blue-team'])
   assert.equal(gone.code, 1)
   assert.match(gone.err, /there is no app "blue-team"/)
@@ -373,7 +373,7 @@ test('dev mode keeps its key and its data private, and starts again with both', 
     const curl = await eventually(() => /^curl .*$/m.exec(out)?.[0])
     const { execFileSync } = await import('node:child_process')
     const answer = execFileSync('sh', ['-c', curl], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] })
-    assert.equal(answer, '{"ok":true}')
+    assert.equal(answer, '{"ok":true}\n')
     const inbox = /Inbox +(\S+)/.exec(out)?.[1]
     const latest = await eventually(async () => {
       const response = await fetch(`${inbox}/api/inbox/latest?to=you@example.com`)

@@ -9,6 +9,9 @@ export class SchemaMismatch extends Error {
   override name = 'SchemaMismatch'
 }
 
+/** There is no Postern database yet. */
+export class SchemaMissing extends SchemaMismatch {}
+
 export type Step = { readonly version: number; readonly file: URL }
 
 /** In order. `folder` ends in a slash. */
@@ -33,9 +36,12 @@ export function stepsToApply(steps: readonly Step[], present: number, use: Schem
   }
   const missing = steps.filter((step) => step.version > present)
   if (missing.length === 0 || use === 'migrate' || (use === 'create' && present === 0)) return missing
+  if (present === 0) {
+    throw new SchemaMissing(
+      'there is no Postern database here yet: "postern app create", "postern migrate" or "postern serve" makes one',
+    )
+  }
   throw new SchemaMismatch(
-    present === 0
-      ? 'there is no Postern database here yet: "postern app create", "postern migrate" or "postern serve" makes one'
-      : `the database has schema ${present}, and this Postern needs schema ${newest}: run "postern migrate"`,
+    `the database has schema ${present}, and this Postern needs schema ${newest}: run "postern migrate"`,
   )
 }

@@ -3,24 +3,30 @@
  * crash leaves whole steps and the next start continues. Steps only go forward.
  */
 import { existsSync, readFileSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { migrationSteps, type SchemaUse, type Step, stepsToApply } from '../shared/migrations.ts'
+import { StoreUnavailable } from '../store.ts'
 import type { Connection } from './connection.ts'
 
-const folder = new URL('./migrations/', import.meta.url)
+const steps = new URL('./migrations/', import.meta.url)
 
-/** Throws `SchemaMismatch` if there is no file and `use` does not allow to make one. */
+/** Throws if the file cannot be made, or if there is none and `use` does not allow to make one. */
 export function requireFile(path: string, use: SchemaUse): void {
-  if (!existsSync(path)) stepsToApply(migrationSteps(folder), 0, use)
+  if (existsSync(path)) return
+  const folder = dirname(path)
+  if (!existsSync(folder))
+    throw new StoreUnavailable(`the folder of the database does not exist: mkdir -p ${folder}`)
+  stepsToApply(migrationSteps(steps), 0, use)
 }
 
 /** Applies the missing steps as far as `use` allows. Safe with several processes at once. */
 export function migrate(connection: Connection, use: SchemaUse, nowMs: number): void {
-  const steps = stepsToApply(migrationSteps(folder), schemaVersion(connection), use)
-  if (steps.length === 0) return
+  const missing = stepsToApply(migrationSteps(steps), schemaVersion(connection), use)
+  if (missing.length === 0) return
   connection.connection.exec(
     'create table if not exists migration (version integer primary key, applied_at integer not null) strict',
   )
-  for (const step of steps) applyStep(connection, step, nowMs)
+  for (const step of missing) applyStep(connection, step, nowMs)
 }
 
 function applyStep(connection: Connection, step: Step, nowMs: number): void {
