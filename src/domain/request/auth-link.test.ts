@@ -62,49 +62,51 @@ function assertKeepsRules(raw: string, href: string): void {
   assert.notEqual(parameters[0]?.[1].trim(), '')
 }
 
-const pieces = fc.array(
-  fc.oneof(
-    fc.constantFrom(
-      'https://',
-      'http://',
-      'acme:',
-      'acme://',
-      'localhost',
-      '127.0.0.1',
-      'app.example.com',
-      '?token=',
-      '?',
-      '#',
-      '&',
-      ';',
-      '/',
-      '//',
-      '\\',
-      '@',
-      ':',
-      '%',
-      '%2e',
-      '..',
-      '.',
-      'token',
-      '=',
-      'javascript:',
-      '[::1]',
-      '\t',
-      '\n',
-      ' ',
-      '|',
-      '0x7f',
-      'é',
+// A function, because building the arbitrary takes a second.
+const pieces = () =>
+  fc.array(
+    fc.oneof(
+      fc.constantFrom(
+        'https://',
+        'http://',
+        'acme:',
+        'acme://',
+        'localhost',
+        '127.0.0.1',
+        'app.example.com',
+        '?token=',
+        '?',
+        '#',
+        '&',
+        ';',
+        '/',
+        '//',
+        '\\',
+        '@',
+        ':',
+        '%',
+        '%2e',
+        '..',
+        '.',
+        'token',
+        '=',
+        'javascript:',
+        '[::1]',
+        '\t',
+        '\n',
+        ' ',
+        '|',
+        '0x7f',
+        'é',
+      ),
+      fc.string({ maxLength: 4 }),
+      fc.string({ unit: 'binary', maxLength: 3 }),
     ),
-    fc.string({ maxLength: 4 }),
-    fc.string({ unit: 'binary', maxLength: 3 }),
-  ),
-  { maxLength: 12 },
-)
+    { maxLength: 12 },
+  )
 
 test('no input throws, and what is accepted keeps the rules stated independently', () => {
-  const near = pieces.map((parts) => parts.join(''))
+  const near = pieces().map((parts) => parts.join(''))
   const seeded = fc
     .tuple(
       fc.constantFrom(...readCorpus('auth-link.valid').map(([raw]) => raw)),

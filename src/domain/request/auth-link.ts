@@ -104,6 +104,18 @@ function readApp(
     return { ok: false, issues: [issue('scheme_not_allowed', message)] }
   }
   const authority = parts.authority ?? null
+  // An authority that no URL parser takes (`acme://@`, `acme://:80`) would be a dead link.
+  if (URL.parse(escapeLoose(raw)) === null) {
+    return {
+      ok: false,
+      issues: [
+        issue(
+          'malformed_host',
+          'What follows the two slashes is not an authority: leave it out or name one.',
+        ),
+      ],
+    }
+  }
   return parsed({ kind: 'app', href: escapeLoose(raw), scheme, authority, path: parts.path })
 }
 
