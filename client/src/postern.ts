@@ -5,22 +5,32 @@
 import { attempt, type EmailPost } from './attempt.ts'
 import type { Email, Sender, SendOptions, SendOutcome, Sent } from './email.ts'
 import { PosternError } from './postern-error.ts'
-import { type PosternOptions, readSettings, type Settings } from './settings.ts'
+import { checkGiven, type PosternOptions, readSettings, type Settings } from './settings.ts'
 
 export type { Email, EmailType, Sender, SendOptions, SendOutcome, Sent } from './email.ts'
 export { type Issue, PosternError, type PosternErrorCode } from './postern-error.ts'
 export type { PosternOptions } from './settings.ts'
 
 /**
- * Sends emails for the app that owns the delivery key. Options are read at the first call, so that a
- * build can load the module without its environment.
+ * Sends emails for the app that owns the delivery key. The environment is read at the first call, so
+ * that a build can load the module without it; `check` reads it at once.
  */
 export class Postern implements Sender {
   readonly #options: PosternOptions
   #settings: Settings | undefined
 
+  /** @throws {PosternError} `invalid_config` if a given option is malformed */
   constructor(options: PosternOptions = {}) {
+    checkGiven(options)
     this.#options = options
+  }
+
+  /**
+   * Call it when your app starts: a forgotten variable then stops the start, not the first sign-in.
+   * @throws {PosternError} `invalid_config` if an option is missing or malformed
+   */
+  check(): void {
+    this.#settings ??= readSettings(this.#options)
   }
 
   /**

@@ -29,6 +29,14 @@ export type Settings = {
   readonly fetch: typeof fetch
 }
 
+/**
+ * Checks the options that are given. Missing ones may still come from the environment.
+ * @throws {PosternError} `invalid_config`
+ */
+export function checkGiven({ deliveryKey, baseUrl, ...rest }: PosternOptions): void {
+  readSettings({ ...rest, deliveryKey: deliveryKey || 'pst_', baseUrl: baseUrl || 'https://postern' })
+}
+
 /** @throws {PosternError} `invalid_config` */
 export function readSettings(options: PosternOptions): Settings {
   return {

@@ -139,11 +139,26 @@ test('options that cannot work are told by name, and never repeated', async () =
     [{ deliveryKey: 'pst_a', baseUrl, maxRetries: -1 }, /maxRetries/],
   ] as const
   for (const [options, expected] of bad) {
+    const isExpected = (error: PosternError) => {
+      assert.equal(error.code, 'invalid_config')
+      assert.match(error.message, expected)
+      assert.doesNotMatch(error.message, /canary/)
+      return true
+    }
+    const isMissing = /POSTERN_/.test(expected.source)
+    if (!isMissing) {
+      assert.throws(() => new Postern(options), isExpected)
+      continue
+    }
+    assert.throws(() => new Postern(options).check(), isExpected)
     const outcome = await new Postern(options).safeSend(emailTo())
-    assert.ok(!outcome.ok && outcome.error.code === 'invalid_config')
-    assert.match(outcome.error.message, expected)
-    assert.doesNotMatch(outcome.error.message, /canary/)
+    assert.ok(!outcome.ok && isExpected(outcome.error))
   }
+})
+
+test('a check at the start of an app passes where nothing is missing', () => {
+  new Postern({ deliveryKey: 'pst_a', baseUrl }).check()
+  assert.throws(() => new Postern({ deliveryKey: '', baseUrl: '' }).check(), { code: 'invalid_config' })
 })
 
 test('the environment stands in for options, at the first call and not before', async () => {
