@@ -60,7 +60,7 @@ const faults: readonly string[] = [
   'guessed keys',
   'secrets in logs',
   'hosted links forged, expired, prefetched, framed',
-  'console from another origin',
+  'inbox from another origin',
   'generated requests',
 ]
 
@@ -130,6 +130,12 @@ const command = [
   'npm run reliability',
 ].join(' ')
 
+/** The section that `npm run mutation` wrote. */
+function mutationSection(): string {
+  const document = readFileSync(join(root, 'docs/reliability.md'), 'utf8')
+  return document.split('## Mutation scores of the domain\n\n')[1]?.trimEnd() ?? ''
+}
+
 const suites = ['test:sqlite', 'test:postgres', 'test:faults'].map((script) => ({
   script,
   ...runSuite(script),
@@ -138,18 +144,22 @@ const failed = suites.filter((suite) => suite.failed).map(({ script }) => `\`${s
 
 const text = `# Reliability
 
-What may break, and what became of it in the last run of \`${command}\` (${new Date().toISOString().slice(0, 10)}, Node
+The faults that are tested, and their results in the last run of \`${command}\` (${new Date().toISOString().slice(0, 10)}, Node
 ${process.versions.node}). The invariant: every email answered 202 is delivered, or still queued, or expired, failed or
-cancelled with its reason on record; it is sent at most once more than the ambiguous attempts it had; never at or
-after its expiry; never for another app. A duplicate counted here had such an attempt, or its test had failed.
-An email that five workers died with has failed, and says so: it is not counted as lost (how many: docs/adr/0009).
+cancelled with its reason on record. It is sent at most once more than it had ambiguous attempts, never at or after
+its expiry, and never for another app. A duplicate counted here had such an attempt, or its test failed. An email
+whose workers died five times has failed with that reason, and is not counted as lost (docs/adr/0009 has the number).
 
 ${failed.length === 0 ? 'Every suite passed.' : `**Failed: ${failed.join(', ')}.**`}
 
 ${tableOf(suites.flatMap(({ results }) => results))}
 
 Tests are named after their rows. Most are in \`test/faults/\`, \`test/conformance/\` and \`test/end-to-end/\`.
-\`tried\` is how often the fault was there; a test that counts nothing counts as one.
+\`tried\` is how often the fault happened; a test that counts nothing counts as one.
+
+## Mutation scores of the domain
+
+${mutationSection()}
 `
 writeFileSync(join(root, 'docs/reliability.md'), text)
 spawnSync('npx biome format --write docs/reliability.md', { cwd: root, shell: true, stdio: 'inherit' })

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Parsed } from '../parsed.ts'
 import { parseAuthLink } from '../request/auth-link.ts'
-import { checkLinkAllowed, parseAllowedUrl, parseAppScheme } from './allowed-url.ts'
+import { type AllowedUrl, checkLinkAllowed, parseAllowedUrl, parseAppScheme } from './allowed-url.ts'
 
 const must = <T>(result: Parsed<T>): T => {
   assert.ok(result.ok, JSON.stringify(result))
@@ -197,4 +197,134 @@ test('entries are kept in their normal form', () => {
   assert.equal(must(parseAllowedUrl('https://*.a.com/x/*')).text, 'https://*.a.com/x/*')
   assert.equal(must(parseAppScheme('ACME://')).text, 'acme')
   assert.equal(must(parseAppScheme('acme://Auth/x')).text, 'acme://Auth/x')
+})
+
+const refusedEntries: [string, string][] = [
+  ['a.test', 'malformed_entry'],
+  ['xhttps://a.test', 'malformed_entry'],
+  ['https://a.test/x y', 'malformed_entry'],
+  ['https://a.test/*x', 'malformed_entry'],
+  ['https://%61.test', 'malformed_host'],
+  ['https://0x7f.1', 'malformed_host'],
+  ['https://a.test:99999', 'malformed_host'],
+  ['https://.a.test', 'malformed_host'],
+  ['https://a..test', 'malformed_host'],
+  ['https://a.test.', 'malformed_host'],
+  ['https://a.test:80443x', 'malformed_host'],
+  ['http://a.test', 'insecure_scheme'],
+  ['https://a.test/x*', 'malformed_path'],
+  ['https://a.test/x//y', 'malformed_path'],
+  ['https://a.test/./x', 'malformed_path'],
+  ['https://a.test/%2E', 'malformed_path'],
+  ['https://a.test/%2f', 'malformed_path'],
+  ['https://a.test/%5C', 'malformed_path'],
+  ['https://*.com', 'wildcard_too_wide'],
+  ['https://*.vercel.app', 'wildcard_too_wide'],
+  ['https://*.10.0.0.1', 'wildcard_too_wide'],
+  ['https://*.internal', 'wildcard_too_wide'],
+  ['https://*.a.internal', 'wildcard_too_wide'],
+]
+for (const [entry, code] of refusedEntries) {
+  test(`the entry ${entry} is refused as ${code}`, () => {
+    const result = parseAllowedUrl(entry)
+    assert.ok(!result.ok)
+    assert.deepEqual(
+      result.issues.map((issue) => [issue.field, issue.code]),
+      [['allowedUrls', code]],
+    )
+    assert.ok(result.issues[0]?.message.startsWith(`"${entry}": `))
+  })
+}
+
+const entries: [string, Partial<AllowedUrl>][] = [
+  ['https://a.test', { scheme: 'https', authority: 'a.test', wildcard: false, path: null, prefix: false }],
+  ['https://a.test:8443/x', { authority: 'a.test:8443', path: '/x', prefix: false }],
+  ['https://a.test:80', { text: 'https://a.test:80', authority: 'a.test:80' }],
+  ['https://a.test/*', { text: 'https://a.test/*', path: null, prefix: true }],
+  ['https://a.test/x/*', { path: '/x/', prefix: true }],
+  ['https://*.a.com', { text: 'https://*.a.com', authority: 'a.com', wildcard: true }],
+  ['https://*.user.github.io', { authority: 'user.github.io', wildcard: true }],
+  ['http://localhost', { text: 'http://localhost', scheme: 'http', authority: 'localhost' }],
+  ['http://localhost:80', { text: 'http://localhost' }],
+  ['http://localhost:443', { text: 'http://localhost:443' }],
+  ['http://127.0.0.1:3000/x', { authority: '127.0.0.1:3000' }],
+]
+for (const [text, expected] of entries) {
+  test(`the entry ${text} is read part by part`, () => {
+    const entry = must(parseAllowedUrl(text))
+    assert.deepEqual({ ...entry, ...expected }, entry)
+  })
+}
+
+const schemes: [string, Partial<AllowedUrl>][] = [
+  ['acme', { text: 'acme', scheme: 'acme', authority: null, path: null, prefix: false, wildcard: false }],
+  ['acme:', { text: 'acme', authority: null }],
+  ['acme://auth', { text: 'acme://auth', authority: 'auth', path: null }],
+  ['acme://auth/', { path: null, prefix: false }],
+  ['acme://auth/*', { text: 'acme://auth/*', path: null, prefix: true }],
+  ['acme://auth/m/*', { path: '/m/', prefix: true }],
+  ['acme://auth/m', { path: '/m', prefix: false }],
+  ['acme:x/y', { text: 'acme:x/y', authority: '', path: 'x/y' }],
+  ['acme:///x', { text: 'acme:///x', authority: '', path: '/x' }],
+]
+for (const [text, expected] of schemes) {
+  test(`the app scheme ${text} is read part by part`, () => {
+    const entry = must(parseAppScheme(text))
+    assert.deepEqual({ ...entry, ...expected }, entry)
+  })
+}
+
+for (const [text, code] of [
+  ['ac me', 'malformed_entry'],
+  ['9acme', 'malformed_entry'],
+  ['acme://a b', 'malformed_entry'],
+  ['acme://a/?x', 'malformed_entry'],
+  ['intent://x', 'standard_scheme'],
+] as const) {
+  test(`the app scheme ${text} is refused as ${code}`, () => {
+    const result = parseAppScheme(text)
+    assert.ok(!result.ok)
+    assert.deepEqual(
+      result.issues.map((issue) => [issue.field, issue.code]),
+      [['appSchemes', code]],
+    )
+    assert.ok(result.issues[0]?.message.startsWith(`"${text}": `))
+  })
+}
+
+const differences: [string, Parameters<typeof check>[1], RegExp][] = [
+  [
+    'https://b.test/x',
+    { urls: ['https://a.test'] },
+    /^Compared https:\/\/b\.test and the path \/x: no allowed entry/,
+  ],
+  ['https://a.test/x', { urls: ['https://a.test/y'] }, /allows this origin, but not this path/],
+  ['http://localhost:30001/x', {}, /no links to localhost/],
+  ['http://127.0.0.1/x', {}, /no links to localhost/],
+  ['http://localhost:3000/x', { urls: ['http://localhost:3000/y'] }, /allows this origin, but not this path/],
+  ['acme:', { schemes: ['acme://a'] }, /^Compared acme: and the path \(none\): .*--app-scheme 'acme'$/],
+  ['acme://localhost', { schemes: ['acme://a'] }, /no allowed entry/],
+  ['other://a', { schemes: ['acme', 'other://b'] }, /no allowed entry/],
+]
+for (const [raw, allowed, expected] of differences) {
+  test(`the difference of ${raw} is explained: ${expected.source}`, () =>
+    assert.match(check(raw, allowed) ?? 'allowed', expected))
+}
+
+test('the scheme must be equal, also on an allowed host', () => {
+  assert.notEqual(check('http://localhost/x', { urls: ['https://localhost'] }), null)
+  assert.notEqual(check('other://a', { schemes: ['acme://a', 'other://b'] }), null)
+})
+
+test('a wildcard needs a label before it', () => {
+  const link = { ...must(parseAuthLink('https://x.a.com/?token=x', new Set())), authority: '.a.com' }
+  const allowedUrls = [must(parseAllowedUrl('https://*.a.com'))]
+  assert.notEqual(checkLinkAllowed(link, { allowedUrls, appSchemes: [], allowLocalhost: false }), null)
+})
+
+test('dot segments at either end of an app link never match a prefix', () => {
+  for (const raw of ['acme:../m/x', 'acme://a/m/..', 'acme://a/m/.', 'acme:m/../x'])
+    assert.notEqual(check(raw, { schemes: ['acme://a/m/*', 'acme:m/*', 'acme:../m/*'] }), null, raw)
+  assert.equal(check('acme://a/m/.hidden', { schemes: ['acme://a/m/*'] }), null)
+  assert.equal(check('acme://a/m/x..y', { schemes: ['acme://a/m/*'] }), null)
 })

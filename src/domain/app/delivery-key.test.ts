@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { hashDeliveryKey, newDeliveryKey, parseAuthorization } from './delivery-key.ts'
@@ -38,4 +39,27 @@ test('any one changed character is noticed by the checksum', () => {
 test('two tokens, as joined headers have, are mistyped', () => {
   const key = newDeliveryKey()
   assert.equal(parseAuthorization(`Bearer ${key}, Bearer ${key}`).kind, 'mistyped')
+})
+
+test('a key is its random bytes in base 62 with their checksum, and its hash is SHA-256', () => {
+  const random = (bytes: number) => Buffer.alloc(bytes, 7)
+  const key = newDeliveryKey(random)
+  assert.equal(key, newDeliveryKey(random))
+  assert.notEqual(
+    key,
+    newDeliveryKey((bytes) => Buffer.alloc(bytes, 8)),
+  )
+  assert.equal(newDeliveryKey((bytes) => Buffer.alloc(bytes)).slice(4, -6), '0'.repeat(43))
+  const digits = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+  const value = [...key.slice(4, -6)].reduce((sum, digit) => sum * 62n + BigInt(digits.indexOf(digit)), 0n)
+  assert.equal(value, BigInt(`0x${'07'.repeat(32)}`))
+  assert.equal(hashDeliveryKey(key), createHash('sha256').update(key).digest('base64url'))
+})
+
+test('white space around a token is no part of it, anything else is', () => {
+  const key = newDeliveryKey()
+  assert.equal(parseAuthorization(`  Bearer   ${key}  `).kind, 'key')
+  for (const header of [`Bearer x${key}`, `Bearer ${key}x`, `Bearer ${key} x`])
+    assert.equal(parseAuthorization(header).kind, 'mistyped', header)
+  assert.equal(parseAuthorization(`Basic bearer ${key}`).kind, 'missing')
 })

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import type { AppId } from '../id.ts'
 import { parseAuthLink } from '../request/auth-link.ts'
 import { appPolicy } from './app-policy.ts'
-import { chooseHostedLink, type HostedLinkMode } from './hosted-link.ts'
+import { chooseHostedLink, type HostedLinkMode, isLinksBaseUrl } from './hosted-link.ts'
 import { type AppSettings, defaultSettings, parseAppSettings } from './settings.ts'
 
 const settings: AppSettings = {
@@ -83,4 +83,66 @@ test('settings are validated when they are set', () => {
   assert.deepEqual(faults({ hostedLinks: 'sometimes' as HostedLinkMode }), ['hostedLinks unknown_mode'])
   assert.deepEqual(faults({ fallbackUrl: 'http://x.test' }), ['fallbackUrl insecure_fallback'])
   assert.deepEqual(faults({ ...toApp, appSchemes: [] }), ['linkDestinations.magic_link destination_invalid'])
+})
+
+for (const [text, expected] of [
+  ['https://links.acme.test', true],
+  ['https://links.acme.test:8443/go/on', true],
+  ['http://localhost', true],
+  ['http://localhost:4021/x', true],
+  ['http://127.0.0.1:4021', true],
+  ['http://127.0.0.1/x/y', true],
+  ['xhttps://links.acme.test', false],
+  ['https://', false],
+  ['https://u@links.acme.test', false],
+  ['https://links.acme.test?x', false],
+  ['https://links.acme.test/x?y', false],
+  ['https://links.acme.test/x y', false],
+  ['https://links.acme.test/x#y', false],
+  ['http://links.acme.test', false],
+  ['http://localhostile.test', false],
+  ['xhttp://localhost', false],
+  ['http://localhost:x', false],
+  ['http://localhost/x y', false],
+  ['http://localhost?x', false],
+] as const) {
+  test(`the base URL ${text} is ${expected ? 'taken' : 'refused'}`, () =>
+    assert.equal(isLinksBaseUrl(text), expected))
+}
+
+const issuesOf = (change: Change) => {
+  const { baseUrl = base, slug = 'acme', ...more } = change
+  const all = { ...settings, hostedLinks: 'always' as const, ...more }
+  const policy = appPolicy({ id: 'app_x' as AppId, version: 1, slug, settings: all })
+  const link = parseAuthLink(web, policy.schemes)
+  assert.ok(link.ok)
+  const choice = chooseHostedLink({ link: link.value, type: 'magic_link', policy, baseUrl })
+  return choice.kind === 'misconfigured' ? choice.issues : []
+}
+
+test('a wrong destination is an issue that names its type and what is wrong', () => {
+  const [issue, ...more] = issuesOf({ linkDestinations: { magic_link: 'https://evil.test/x' } })
+  assert.deepEqual([issue?.field, issue?.code, more], ['hostedLinks', 'destination_invalid', []])
+  assert.match(
+    issue?.message ?? '',
+    /^linkDestinations\.magic_link: Compared https:\/\/evil\.test.*no allowed entry/,
+  )
+  assert.match(
+    issuesOf({ linkDestinations: { magic_link: 'https://a b' } })[0]?.message ?? '',
+    /printable ASCII/,
+  )
+  assert.match(
+    issuesOf({ linkDestinations: { magic_link: 'acme://x?token=y' } })[0]?.message ?? '',
+    /no query/,
+  )
+  assert.match(issuesOf({ linkDestinations: { magic_link: 'acme://x#' } })[0]?.message ?? '', /no query/)
+})
+
+test('a destination on the web is not one of an app scheme, in any case of letters', () => {
+  const web2 = { linkDestinations: { magic_link: 'HTTPS://app.acme.test/other' } }
+  assert.equal(choose(web, { hostedLinks: 'app-schemes', ...web2 }), 'direct')
+  const http = { linkDestinations: { magic_link: 'http://localhost/other' }, allowLocalhost: true }
+  assert.equal(choose(web, { hostedLinks: 'app-schemes', ...http }), 'direct')
+  const scheme = { linkDestinations: { magic_link: 'xhttp://other' }, appSchemes: ['xhttp'] }
+  assert.equal(choose(web, { hostedLinks: 'app-schemes', ...scheme }), 'xhttp://other?token=a%26b')
 })

@@ -1,7 +1,15 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { chargeLimit, type Limit } from './limit.ts'
+import {
+  chargeLimit,
+  explainLimit,
+  keyLimit,
+  type Limit,
+  limitRefusals,
+  mailboxLimit,
+  recipientLimit,
+} from './limit.ts'
 
 const tenAnHour: Limit = { quota: 10, windowUs: 3_600_000_000 }
 const sixMinutesUs = 360_000_000
@@ -78,4 +86,38 @@ test('a clock stepped forward grants one burst at most', () => {
     arrival = charge.arrivalUs
   }
   assert.equal(passed, 20)
+})
+
+test('a stored time up to two windows ahead counts, beyond that it is ignored', () => {
+  const burstUs = sixMinutesUs * 10
+  assert.equal(chargeLimit(tenAnHour, t0 + 2 * burstUs, t0).ok, false)
+  assert.deepEqual(chargeLimit(tenAnHour, t0 + 2 * burstUs + 1, t0), {
+    ok: true,
+    arrivalUs: t0 + sixMinutesUs,
+  })
+})
+
+test('the limits of an app as buckets', () => {
+  const limits = { keyPerMinute: 7, recipientPerHour: 3, daily: 9 }
+  assert.deepEqual(keyLimit(limits), { quota: 7, windowUs: 60_000_000 })
+  assert.deepEqual(recipientLimit(limits), { quota: 3, windowUs: 3_600_000_000 })
+  assert.deepEqual(mailboxLimit(limits), { quota: 15, windowUs: 3_600_000_000 })
+})
+
+test('a refusal says which limit it is, how long to wait, and what sets it', () => {
+  const hit = (retryAfterMs: number) => ({ quota: 10, windowS: 1, retryAfterMs })
+  assert.match(
+    explainLimit('recipient_rate_limited', hit(360_000)),
+    /10 an hour.*6 min.*--recipient-per-hour/,
+  )
+  assert.match(explainLimit('key_rate_limited', hit(100)), /10 a minute.*1 s.*--key-per-minute/)
+  assert.match(explainLimit('daily_limit_reached', hit(7_200_000)), /10 emails of today.*2 h.*--daily/)
+  assert.deepEqual(
+    Object.entries(limitRefusals).map(([code, { policy, windowS }]) => [code, policy, windowS]),
+    [
+      ['key_rate_limited', 'key', 60],
+      ['recipient_rate_limited', 'recipient', 3600],
+      ['daily_limit_reached', 'daily', 86_400],
+    ],
+  )
 })

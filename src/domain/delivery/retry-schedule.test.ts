@@ -45,3 +45,12 @@ test('a link of five minutes gets at least seven attempts', () => {
 test('nothing after 48 hours', () => {
   assert.equal(nextAttemptMs({ attempts: 60, ageMs: retryForMs - 1000, lifeLeftMs: day, random: 0.5 }), null)
 })
+
+test('the attempt at exactly 48 hours is not made, and the shortest wait is 2 s', () => {
+  const email = { attempts: 1, lifeLeftMs: day, random: 0.5 }
+  assert.equal(nextAttemptMs({ ...email, ageMs: retryForMs - 5001 }), 5000)
+  assert.equal(nextAttemptMs({ ...email, ageMs: retryForMs - 5000 }), null)
+  assert.equal(nextAttemptMs({ ...email, ageMs: 0, lifeLeftMs: 3000 }), 2000)
+  assert.equal(nextAttemptMs({ ...email, ageMs: 0, lifeLeftMs: 1500 }), 1500)
+  assert.equal(nextAttemptMs({ ...email, ageMs: 0, lifeLeftMs: -1 }), 0)
+})

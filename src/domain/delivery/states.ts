@@ -7,7 +7,7 @@
 /** States of an email in the queue. */
 export const liveStates = ['queued', 'sending', 'deferred'] as const
 /** States of an email that has ended. */
-export const finalStates = ['delivered', 'failed', 'expired', 'cancelled'] as const
+const finalStates = ['delivered', 'failed', 'expired', 'cancelled'] as const
 export const emailStates = [...liveStates, ...finalStates] as const
 
 export type LiveState = (typeof liveStates)[number]
@@ -17,7 +17,7 @@ export type EmailState = LiveState | FinalState
 /** Why an email has the state `failed`. */
 export type FailureReason = 'refused_by_relay' | 'retries_exhausted' | 'workers_lost' | 'unreadable'
 /** Why an email has the state `cancelled`. */
-export type CancelReason = 'by_operator' | 'app_gone'
+type CancelReason = 'by_operator' | 'app_gone'
 export type EndReason = FailureReason | CancelReason
 
 /** Emails that ended for one reason: what the store ended itself, without an outcome of a worker. */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { readCorpus } from '../../../test/support/corpus.ts'
-import { type EmailAddress, foldMailbox, limitAddress, parseEmailAddress } from './email-address.ts'
+import { domainOf, type EmailAddress, foldMailbox, limitAddress, parseEmailAddress } from './email-address.ts'
 
 test('every address of the valid corpus is accepted in its normal form', () => {
   for (const [raw, kept] of readCorpus('email-address.valid')) {
@@ -77,4 +77,34 @@ test('limits fold case, tags and the dots of Gmail', () => {
   assert.equal(fold('a.d.a+x@googlemail.com'), 'ada@gmail.com')
   assert.equal(fold('a.d.a@example.com'), 'a.d.a@example.com')
   assert.equal(fold('+x@example.com'), '+x@example.com')
+})
+
+const codeOf = (raw: string) => {
+  const address = parseEmailAddress(raw, 'to')
+  return address.ok ? 'ok' : address.issues.map(({ field, code }) => `${field} ${code}`).join()
+}
+
+test('an address may have 254 octets, its domain as A-labels included', () => {
+  const local = 'a'.repeat(64)
+  const domain = (length: number) =>
+    `${'d'.repeat(length - 128)}.${'e'.repeat(60)}.${'f'.repeat(63)}.com`.slice(-length)
+  assert.equal(codeOf(`${local}@${domain(189)}`), 'ok')
+  assert.equal(codeOf(`${local}@${domain(190)}`), 'to too_long')
+  const wide = `${'ü'.repeat(50)}.${'ö'.repeat(50)}.${'ä'.repeat(50)}.de`
+  assert.ok(`${local}@${wide}`.length < 254)
+  assert.equal(codeOf(`${local}@${wide}`), 'to invalid_domain')
+})
+
+test('a last label of digits alone is refused, one with digits in it is not', () => {
+  assert.equal(codeOf('a@example.123'), 'to invalid_domain')
+  assert.equal(codeOf('a@example.1'), 'to invalid_domain')
+  assert.equal(codeOf('a@example.c0m'), 'ok')
+  assert.equal(codeOf('a@example.1a'), 'ok')
+  assert.equal(codeOf('a@example.a1'), 'ok')
+})
+
+test('the domain of an address, and Gmail under both of its names', () => {
+  assert.equal(domainOf('a@b.test' as EmailAddress), 'b.test')
+  assert.equal(foldMailbox('a.b+c@gmail.com' as EmailAddress), 'ab@gmail.com')
+  assert.equal(foldMailbox('...@gmail.com' as EmailAddress), '...@gmail.com')
 })

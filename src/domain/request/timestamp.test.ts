@@ -58,3 +58,16 @@ test('no input throws, and what is accepted Date agrees with where it can read i
     { numRuns: 10_000 },
   )
 })
+
+test('offsets go to 23:59 on either side, and move the time the other way', () => {
+  const at = (text: string) => {
+    const parsed = parseTimestamp(text, 'expiresAt')
+    return parsed.ok ? parsed.value : parsed.issues[0]?.code
+  }
+  const noon = Date.UTC(2026, 10, 20, 12)
+  assert.equal(at('2026-11-20T12:00:00+23:59'), noon - (23 * 60 + 59) * 60_000)
+  assert.equal(at('2026-11-20T12:00:00-23:59'), noon + (23 * 60 + 59) * 60_000)
+  assert.equal(at('2026-11-20T12:00:00+24:00'), 'no_such_moment')
+  assert.equal(at('2026-11-20T12:00:00+23:60'), 'no_such_moment')
+  assert.equal(at('2026-11-20T12:00:00Z'), noon)
+})
