@@ -58,7 +58,7 @@ const afterCreate = (record: KeyRecord, slug: string): string =>
 
 Next, in the app's environment:
   POSTERN_DELIVERY_KEY=the key above
-  POSTERN_URL=the address of the API, e.g. http://127.0.0.1:4020
+  POSTERN_BASE_URL=the address of the API, e.g. http://127.0.0.1:4020
 and to see a first email: postern send-test you@example.com --app ${slug}`
 
 function statusOf(key: KeyRecord, nowMs: number): string {

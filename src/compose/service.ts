@@ -18,7 +18,7 @@ import { composeListeners, type ListenerName } from './web.ts'
 
 export type ServiceOptions = StoreOptions & { readonly random?: () => number; readonly log?: Logger }
 
-export type StopOptions = {
+type StopOptions = {
   /** How long requests are still answered after the service says that it is not ready. */
   readonly drainMs?: number
   /** How long attempts in progress may take to end. */

@@ -33,7 +33,7 @@ export type AttemptRecorded = {
   readonly sinceAcceptedMs: number
 }
 
-export type RelayChanged = {
+type RelayChanged = {
   readonly kind: 'relay_changed'
   readonly relay: string
   readonly available: boolean

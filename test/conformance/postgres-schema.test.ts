@@ -211,3 +211,43 @@ test('a database that would not keep what it is given is refused', async (t) => 
   atEnd(t, () => runSql(url, `drop role "${role}"`))
   await assert.rejects(openAt(t, url.replace('postgres@', `${role}@`)), /default_transaction_isolation/)
 })
+
+test('any number of page views delays neither readiness nor a key that was not seen yet', async (t) => {
+  const url = await postgresUrl(t)
+  const ring = newRing()
+  const [store, other] = [await openAt(t, url, ring), await openAt(t, url, ring)]
+  const sender = await newSender(other, 'a')
+  const views = Promise.allSettled(Array.from({ length: 5000 }, (_, n) => store.findAppForPage(`x${n}`)))
+  let viewsDone = false
+  void views.then(() => {
+    viewsDone = true
+  })
+  assert.equal((await store.queueGauge()).depth, 0)
+  assert.equal((await store.enqueue({ ...request(store, sender), judged: null })).kind, 'judge_again')
+  assert.equal(viewsDone, false, 'both were answered before the views')
+  const refused = (await views).filter(({ status }) => status === 'rejected')
+  assert.ok(refused.length >= 4800, `${refused.length} views were refused at once`)
+  assert.equal(await store.findAppForPage('a').then((app) => app?.slug), 'a')
+})
+
+test('a page view that hangs is given up, and the next one uses a new connection', async (t) => {
+  const url = await postgresUrl(t)
+  const store = await openAt(t, url)
+  await newSender(store, 'a')
+  const holder = new pg.Client({ connectionString: url.replace(/\?.*/, '') })
+  await holder.connect()
+  atEnd(t, () => holder.end())
+  await holder.query(`begin; lock table "${schemaOf(url)}".app in access exclusive mode`)
+  await assert.rejects(store.findAppForPage('a'), { name: 'StoreUnavailable' })
+  await holder.query('rollback')
+  assert.equal((await store.findAppForPage('a'))?.slug, 'a')
+})
+
+test('a command that only looks makes no schema', async (t) => {
+  const url = await postgresUrl(t)
+  const env = { POSTERN_DATABASE_URL: url, POSTERN_SECRET_KEYS: newSecretKey('k1') }
+  const ran = await postern(env, ['app', 'list'])
+  assert.equal(ran.code, 1)
+  assert.match(ran.err, /no Postern database here yet/)
+  assert.deepEqual(await runSql(url, `select 1 from pg_namespace where nspname = '${schemaOf(url)}'`), [])
+})

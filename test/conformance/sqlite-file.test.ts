@@ -1,14 +1,18 @@
 /** The SQLite file: schema, owner, WAL and lock. */
 import assert from 'node:assert/strict'
-import { chownSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { chownSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { pino } from 'pino'
 import { startService } from '../../src/compose/service.ts'
+import { suspectAfter } from '../../src/domain/delivery/states.ts'
+import type { AppId } from '../../src/domain/id.ts'
 import { newSecretKey } from '../../src/store/crypto/key-ring.ts'
 import { Connection } from '../../src/store/sqlite/connection.ts'
-import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts'
+import { type EmailFilter, listReads, type Reader } from '../../src/store/sqlite/reads.ts'
+import { openSqliteStore, type SqliteOptions } from '../../src/store/sqlite/sqlite-store.ts'
 import { copy } from '../../src/store/sqlite/threads/checkpointer.ts'
+import type { EnqueueRequest } from '../../src/store/store.ts'
 import { postern, posternJson, type Variables } from '../support/cli.ts'
 import { newRing, newSender, relayTo, startTestService, testSettings, validBody } from '../support/service.ts'
 import { startSmtpServer } from '../support/smtp.ts'
@@ -164,4 +168,110 @@ test('row 29: while the file is locked, no more is sent than may wait for its ou
   lock.close()
   await eventually(async () => (await sending.store.queueGauge()).depth === 0)
   assert.equal(state.begun, 200)
+})
+
+const openAt = (path: string, more: Partial<SqliteOptions> = {}) =>
+  openSqliteStore({ path, ring: newRing(), queueMax: 1_000_000, onFatal: assert.fail, ...more })
+
+test('a list does not run on the event loop', async (t) => {
+  const store = await openAt(join(temporaryFolder(t), 'postern.db'))
+  atEnd(t, () => store.close())
+  for (const read of [() => store.listEmails({ limit: 9 }), store.queueSummary, store.listApps]) {
+    await read() // the thread has started
+    let turned = false
+    setImmediate(() => {
+      turned = true
+    })
+    await read()
+    assert.ok(turned, 'the answer came before the event loop turned')
+  }
+})
+
+test('reads of a closed store are StoreUnavailable, on the event loop and in the thread', async (t) => {
+  const store = await openAt(join(temporaryFolder(t), 'postern.db'))
+  await store.close()
+  for (const read of [store.queueGauge(), store.findApp('a'), store.listApps(), store.queueSummary()])
+    await assert.rejects(read, { name: 'StoreUnavailable', message: 'the store is closed' })
+})
+
+test('a bug in the writer keeps the stack of where it happened', async (t) => {
+  const store = await openAt(join(temporaryFolder(t), 'postern.db'))
+  atEnd(t, () => store.close())
+  const sender = await newSubjectSender(store, 'acme')
+  const broken = { judged: { version: sender.app.version } } as unknown as EnqueueRequest
+  await assert.rejects(store.enqueue({ ...broken, keyHash: sender.keyHash }), {
+    stack: /sqlite\/enqueue\.ts/,
+  })
+})
+
+test('a command that only looks makes no database and changes no schema', async (t) => {
+  const own = sqliteEnvironment(t)
+  for (const command of [
+    ['app', 'list'],
+    ['email', 'list'],
+    ['queue'],
+    ['app', 'show', 'x'],
+    ['key', 'list', 'x'],
+  ]) {
+    const ran = await postern(own, command)
+    assert.equal(ran.code, 1, command.join(' '))
+    assert.match(ran.err, /no Postern database here yet.*postern app create/)
+    assert.ok(!existsSync(pathOf(own)), command.join(' '))
+  }
+  const doctor = await postern({ ...own, POSTERN_SMTP_URL: 'smtp://127.0.0.1:1' }, ['doctor'])
+  assert.match(doctor.out, /^ok .*database: there is no Postern database here yet/m)
+  assert.ok(!existsSync(pathOf(own)))
+  const missing = { ...own, POSTERN_DATABASE_URL: `sqlite:${pathOf(own)}/no/postern.db` }
+  assert.match((await postern(missing, ['migrate'])).err, /folder of the database does not exist: mkdir -p/)
+})
+
+test('a command that meets an older schema names the command to run, and leaves it', async (t) => {
+  const own = sqliteEnvironment(t)
+  await posternJson(own, ['migrate'])
+  const connection = new Connection(pathOf(own))
+  connection.connection.exec('update migration set version = 0')
+  connection.close()
+  for (const command of [
+    ['app', 'list'],
+    ['app', 'create', 'A', '--from', 'A <a@b.test>'],
+  ]) {
+    const ran = await postern(own, command)
+    assert.equal(ran.code, 1)
+    assert.match(ran.err, /run "postern migrate"|no Postern database here yet|already exists/)
+  }
+})
+
+test('the lists of operators use their indexes', async (t) => {
+  const path = join(temporaryFolder(t), 'postern.db')
+  await (await openAt(path)).close()
+  const connection = new Connection(path, { readOnly: true })
+  atEnd(t, () => connection.close())
+  const plans: string[] = []
+  const reader = {
+    sql: (text: string) => {
+      const rows = connection
+        .sql(`explain query plan ${text}`)
+        .all(...Array(text.split('?').length - 1).fill('x'))
+      plans.push(rows.map(({ detail }) => detail).join('; '))
+      return connection.sql('select 1 where false')
+    },
+  } as unknown as Reader
+  const planOf = (filter: Partial<EmailFilter>) => {
+    plans.length = 0
+    try {
+      listReads.listEmails(reader, { limit: 9, ...filter })
+    } catch {} // the statement above takes no parameters
+    return plans.at(-1) ?? ''
+  }
+  assert.match(planOf({ state: 'expired' }), /history_trouble/)
+  assert.match(planOf({ app: 'app_x' as AppId, state: 'delivered' }), /history_app/)
+})
+
+test('the partial indexes of both engines name the constant that makes a suspect', () => {
+  for (const engine of ['sqlite', 'postgres']) {
+    const file = new URL(`../../src/store/${engine}/migrations/001_initial.sql`, import.meta.url)
+    const text = readFileSync(file, 'utf8')
+    assert.match(text, new RegExp(`queue_ready .* lost_leases < ${suspectAfter};`))
+    assert.match(text, new RegExp(`queue_suspect .* lost_leases >= ${suspectAfter};`))
+  }
 })

@@ -5,6 +5,7 @@
 import { test } from 'node:test'
 import { groups, idempotency, keysAndApps, limits } from './intake-cases.ts'
 import { model } from './model-cases.ts'
+import { endedByTheStore, operators } from './operator-cases.ts'
 import { fairness, leases, privacy, queue, upkeep } from './queue-cases.ts'
 import type { Engine, It } from './subject.ts'
 
@@ -21,5 +22,7 @@ export function describeStore(engine: Engine): void {
   fairness(it)
   privacy(it, engine)
   upkeep(it)
+  operators(it)
+  endedByTheStore(it)
   model(it)
 }

@@ -12,6 +12,7 @@ import type { Message } from '../../src/delivery/relay/relay.ts'
 import { SmtpSession } from '../../src/delivery/relay/smtp/smtp-session.ts'
 import type { EmailId } from '../../src/domain/id.ts'
 import type { EmailAddress } from '../../src/domain/request/email-address.ts'
+import { freePort } from '../support/postfix.ts'
 import { relayTo, startTestService, type TestService, validBody } from '../support/service.ts'
 import { drop, type Script, silence, startScriptedServer, startSmtpServer } from '../support/smtp.ts'
 import { atEnd, type Scope } from '../support/temporary.ts'
@@ -322,4 +323,14 @@ test('row 30: a lease that lapsed before the 354: nothing is handed over, and th
   assert.equal(submission.kind, 'stopped')
   assert.equal(server.transcript.at(-1), 'DATA')
   assert.deepEqual(server.messages, [])
+})
+
+test('an email that could not be tried for 48 hours fails, and says so', async (t) => {
+  const service = await startTestService(t, { relays: [relayTo(await freePort())] })
+  const id = await post(service, { expiresAt: new Date(service.store.now() + 72 * 3_600_000).toISOString() })
+  await reaches(service, id, 'deferred')
+  service.advance(48 * 3_600_000)
+  const record = await reaches(service, id, 'failed')
+  assert.deepEqual([record.reason, record.attempts], ['retries_exhausted', 1])
+  assert.match(record.trail.at(-1)?.reply?.text ?? '', /no attempt was possible for 48 hours/)
 })

@@ -6,6 +6,7 @@ import type { AddressInfo } from 'node:net'
 import { after, test } from 'node:test'
 import type { AppSettings } from '../../src/domain/app/settings.ts'
 import { type EmailType, emailTypes } from '../../src/domain/request/email-request.ts'
+import { newLinksListener } from '../../src/web/links/links-listener.ts'
 import { openBrowser } from '../support/browser.ts'
 import { chromium, lacking } from '../support/installed.ts'
 import { newSender, startTestService, testSettings, validBody } from '../support/service.ts'
@@ -372,4 +373,52 @@ test('in a browser: an app link is exact, and says what to do without the app', 
   assert.equal(await page.getAttribute('a.button', 'href'), 'acme://auth/magic?token=exact%20token')
   assert.match(String(await page.textContent('section')), /app is not installed/)
   assert.equal(await page.getAttribute('p.soft a', 'href'), 'https://app.acme.test/get')
+})
+
+test('a base URL with a path: the pages are served below it, and without it for proxies that strip it', async (t) => {
+  const own = await startTestService(t, {
+    linksBaseUrl: 'https://links.acme.test/go/on',
+    settings: { hostedLinks: 'always' },
+  })
+  await own.post(validBody({ to: 'path@example.com' }))
+  const url = await eventually(async () => {
+    const response = await fetch(`${own.urls.inbox}/api/inbox/latest?to=path@example.com`)
+    return response.status === 200 ? ((await response.json()) as Email).url : null
+  })
+  const path = url.replace('https://links.acme.test', '')
+  assert.match(path, /^\/go\/on\/acme\//)
+  const statusOf = async (where: string, method = 'GET') =>
+    (await fetch(`${own.urls.links}${where}`, { method, redirect: 'manual' })).status
+  assert.equal(await statusOf(path), 200)
+  assert.equal(await statusOf(path, 'POST'), 303)
+  assert.equal(await statusOf(path.replace('/go/on', '')), 200)
+  assert.equal(await statusOf(path.replace('/go/on', '/go')), 404)
+})
+
+test('a forged link of a known slug is refused by its seal, without the store', async (t) => {
+  const asked: string[] = []
+  const { store } = service
+  const listener = newLinksListener({
+    store: {
+      now: store.now,
+      findAppForPage: (slug) => {
+        asked.push(slug)
+        return store.findAppForPage(slug)
+      },
+    },
+    ring: service.config.ring,
+    baseUrl: linksBaseUrl,
+    emit: () => {},
+  })
+  atEnd(t, () => listener.close())
+  const { url } = await receive({})
+  const path = url.replace(linksBaseUrl, '')
+  const statusOf = async (where: string) =>
+    (await listener.inject({ url: where, headers: { host: 'links.acme.test' } })).statusCode
+  assert.equal(await statusOf(path), 200)
+  assert.equal(asked.length, 1)
+  for (let n = 0; n < 20; n++) assert.equal(await statusOf(`${path.slice(0, -4)}${1000 + n}`), 404)
+  assert.equal(asked.length, 1, 'forged links reached the store')
+  for (let n = 0; n < 20; n++) assert.equal(await statusOf(`/nobody${path.slice(5)}`), 404)
+  assert.equal(asked.length, 2, 'an unknown slug is remembered too')
 })

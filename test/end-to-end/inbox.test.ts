@@ -112,3 +112,27 @@ test('row 48: other Hosts (DNS rebinding) and other Origins are refused', async 
   assert.equal(await statusWith({ host, origin: 'null' }), 403)
   assert.equal(await statusWith({ host, origin: `http://${host}` }), 200)
 })
+
+test('pages let the browser name their own origin', async () => {
+  assert.equal((await fetch(inbox)).headers.get('referrer-policy'), 'same-origin')
+})
+
+test('long lives are told in days and hours, and the page of a short email is one colour down to its end', {
+  skip,
+}, async (t) => {
+  const expiresAt = new Date(service.store.now() + 3 * 86_400_000 + 60_000).toISOString()
+  await service.post(validBody({ to: 'colour@example.com', expiresAt }))
+  const { id } = await latest('colour@example.com')
+  const browser = await openBrowser(t)
+  for (const [colorScheme, expected] of [
+    ['light', 'rgb(243, 244, 246)'],
+    ['dark', 'rgb(17, 19, 23)'],
+  ] as const) {
+    const page = await browser.newPage({ colorScheme, viewport: { width: 800, height: 2400 } })
+    await page.goto(`${inbox}/email/${id}`)
+    assert.match(String(await page.textContent('[data-expires]')), /in 3 days/)
+    await page.goto(`${inbox}/email/${id}/html`)
+    assert.equal(await page.evaluate('getComputedStyle(document.body).backgroundColor'), expected)
+    await page.close()
+  }
+})

@@ -107,3 +107,43 @@ test('row 32: what the grace period does not suffice for is recorded before the 
   const rest = records.filter((record) => record?.state === 'queued' && record.attempts === 0)
   assert.equal(rest.length, ids.length - sent)
 })
+
+test('a relay that turns one connection away and serves the others stays available', async (t) => {
+  const open = { now: 0, refused: 0 }
+  const relay = await startScriptedServer(t, {
+    greeting: (socket) => {
+      if (open.now >= 4) {
+        open.refused += 1
+        socket.end('421 4.7.0 too many connections\r\n')
+        return
+      }
+      open.now += 1
+      socket.once('close', () => --open.now)
+      socket.write('220 ready\r\n')
+    },
+  })
+  const service = await startTestService(t, { relays: [{ ...relayTo(relay.port), connectionsMax: 8 }] })
+  const others = await Promise.all(['b', 'c', 'd'].map((slug) => newSender(service, slug)))
+  const keys = [service.key, ...others.map(({ key }) => key)]
+  for (let burst = 0; burst < 5; burst++) {
+    const ids = await Promise.all(Array.from({ length: 20 }, (_, n) => post(service, {}, keys[n % 4])))
+    await eventually(async () =>
+      (await Promise.all(ids.map((id) => state(service, id)))).every((now) => now === 'delivered'),
+    )
+  }
+  assert.ok(open.refused > 0, 'the limit was met')
+  assert.deepEqual(
+    service.log.filter((line) => line.includes('unavailable')),
+    [],
+  )
+})
+
+test('a relay that refuses its only connection with 4xx is tried thrice before it is unavailable', async (t) => {
+  const relay = await startScriptedServer(t, (connection) =>
+    connection < 2 ? { greeting: '421 4.3.2 busy' } : {},
+  )
+  const service = await startTestService(t, { relays: [{ ...relayTo(relay.port), connectionsMax: 1 }] })
+  const id = await post(service)
+  await eventually(async () => (await state(service, id)) === 'delivered')
+  assert.ok(!service.log.some((line) => line.includes('the relay is unavailable')))
+})

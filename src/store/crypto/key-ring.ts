@@ -1,7 +1,7 @@
 /**
- * The key ring: the secrets that seal what is at rest, kept outside the database. Written as
- * `id:base64,id:base64,…`, 32 bytes each; the first one seals, all of them open. Rotation: put a
- * new key in front, and take an old one out once nothing sealed with it has to be read.
+ * The key ring: the secrets that seal stored content, kept outside the database. It is written as
+ * `id:base64,id:base64,…`, 32 bytes each. The first key seals, all of them open. To rotate, put a new
+ * key before the others, and remove an old one when nothing sealed with it has to be read any more.
  */
 import { createCipheriv, createDecipheriv, hash, randomBytes } from 'node:crypto'
 
@@ -10,7 +10,7 @@ export type KeyRing = readonly [SecretKey, ...SecretKey[]]
 
 const secretBytes = 32
 
-/** Reads a ring, or says what is wrong with it. The answer never repeats a secret. */
+/** Reads a ring, or says what is wrong with it. The fault never repeats a secret. */
 export function parseKeyRing(text: string): { ring: KeyRing } | { fault: string } {
   const keys: SecretKey[] = []
   for (const entry of text.split(/[\s,]+/).filter((part) => part !== '')) {
@@ -27,27 +27,27 @@ export function parseKeyRing(text: string): { ring: KeyRing } | { fault: string 
   return first === undefined ? { fault: 'it holds no key' } : { ring: [first, ...rest] }
 }
 
-/** A fresh key in the ring's notation. */
+/** A new key in the ring's notation. */
 export const newSecretKey = (id: string): string => `${id}:${randomBytes(secretBytes).toString('base64')}`
 
 export const formatKeyRing = (ring: KeyRing): string =>
   ring.map((key) => `${key.id}:${key.secret.toString('base64')}`).join(',')
 
-/** The ring no longer holds the key that sealed something. */
+/** The ring does not hold the key that sealed something. */
 export class KeyMissing extends Error {
   override name = 'KeyMissing'
 }
 
 /**
- * AES-256-GCM under a key made for this one `context` (say, one email), so that no bound on
- * random nonces applies however much one ring key seals. Layout: id length, id, nonce, tag, text.
+ * AES-256-GCM under a key derived for this one `context` (such as one email), so that the bound on
+ * random nonces applies to a context and not to a ring key. Layout: id length, id, nonce, tag, text.
  */
 export function seal(ring: KeyRing, context: string, text: string): Buffer {
   const [key] = ring
   const nonce = nextNonce()
   const cipher = createCipheriv('aes-256-gcm', contextKey(key, context), nonce)
   const body = cipher.update(text, 'utf8')
-  cipher.final() // GCM keeps nothing back
+  cipher.final() // GCM has no bytes left
   const id = Buffer.from(key.id)
   return Buffer.concat([Buffer.of(id.length), id, nonce, cipher.getAuthTag(), body])
 }
@@ -55,7 +55,7 @@ export function seal(ring: KeyRing, context: string, text: string): Buffer {
 const nonceBytes = 12
 const nonces = { pool: Buffer.alloc(0), used: 0 }
 
-/** Drawn from the CSPRNG for many at once: one by one they would cost as much as the sealing. */
+/** Drawn from the CSPRNG for many seals at once: one by one they would cost as much as the sealing. */
 function nextNonce(): Buffer {
   if (nonces.used === nonces.pool.length) {
     nonces.pool = randomBytes(512 * nonceBytes)
@@ -65,7 +65,7 @@ function nextNonce(): Buffer {
   return nonces.pool.subarray(nonces.used - nonceBytes, nonces.used)
 }
 
-/** Opens what `seal` made for the same context. Throws `KeyMissing`, or an error where it was altered. */
+/** Opens what `seal` made for the same context. Throws `KeyMissing`, or another error if it was altered. */
 export function unseal(ring: KeyRing, context: string, sealed: Uint8Array): string {
   const bytes = Buffer.from(sealed.buffer, sealed.byteOffset, sealed.byteLength)
   const at = 1 + (bytes[0] ?? 0)
@@ -80,16 +80,16 @@ export function unseal(ring: KeyRing, context: string, sealed: Uint8Array): stri
 const sealingKeyId = (sealed: Uint8Array): string =>
   Buffer.from(sealed.subarray(1, 1 + (sealed[0] ?? 0))).toString('utf8')
 
-// SHA-512/256 is not open to length extension, so a key in front makes it a keyed hash.
+// SHA-512/256 resists length extension, so a secret before the text makes it a keyed hash.
 const contextKey = (key: SecretKey, context: string): Buffer =>
   hash('sha512-256', Buffer.concat([key.secret, Buffer.from(`postern seal ${context}`)]), 'buffer')
 
-/** In base64url: 132 bits. */
+/** Characters of base64url: 132 bits. */
 const nameLength = 22
 
 /**
- * One-way names for recipients, idempotency keys and rate buckets: the head of a keyed hash, whose
- * own key is made once per database. Parts are length-prefixed, so that no two lists collide.
+ * One-way names for recipients, idempotency keys and rate-limit buckets: the beginning of a keyed hash,
+ * whose key is made once per database. Parts are length-prefixed, so that no two lists collide.
  */
 export function makeKeyedHash(hashKey: Buffer): (...parts: readonly string[]) => string {
   const keyText = hashKey.toString('base64')
@@ -103,8 +103,8 @@ export function makeKeyedHash(hashKey: Buffer): (...parts: readonly string[]) =>
 export type KeyedHash = ReturnType<typeof makeKeyedHash>
 
 /**
- * The key of a database's keyed hash, as it is stored: sealed by the ring. Makes one where there is
- * none; `reseal` is what to store where the ring's first key did not seal what is there.
+ * Opens the key of a database's keyed hash, which is stored sealed, or makes one if there is none.
+ * `reseal` is what to store if the ring's first key did not seal the stored key; otherwise null.
  */
 export function openHashKey(
   ring: KeyRing,

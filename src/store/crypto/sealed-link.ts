@@ -1,7 +1,7 @@
 /**
- * The sealed part of a hosted link: authenticated encryption of where it leads and when it ends,
- * bound to one app, so that nobody can forge a page for an app and nothing needs storing. Each
- * link has a key of its own, made from the ring's key, the app's id and a fresh salt.
+ * The sealed part of a hosted link: authenticated encryption of its destination and its end, bound to
+ * one app, so that nobody can forge a link and nothing is stored. Each link has a key of its own,
+ * derived from the ring's key, the app's id and a new salt.
  *
  *   text   = base64url(salt [12] sealed)
  *   sealed = as `seal` makes it, of: end in seconds since 1970 (base 36) "." destination
@@ -19,17 +19,17 @@ const saltBytes = 12
 const contextOf = (appId: AppId, salt: Uint8Array): string =>
   `hosted link ${appId} ${Buffer.from(salt.buffer, salt.byteOffset, salt.byteLength).toString('base64url')}`
 
-/** The end is rounded down to the second: a page never outlives its link. */
+/** The end is rounded down to the second, so that a page never outlives its link. */
 export function sealLink(ring: KeyRing, appId: AppId, target: LinkTarget): string {
   const salt = randomBytes(saltBytes)
   const text = `${Math.floor(target.expiresAt / 1000).toString(36)}.${target.destination}`
   return Buffer.concat([salt, seal(ring, contextOf(appId, salt), text)]).toString('base64url')
 }
 
-/** What was sealed for this app; null for anything else, whatever the reason. */
+/** The target that was sealed for this app; null for anything else. */
 export function openLink(ring: KeyRing, appId: AppId, sealed: string): LinkTarget | null {
   const bytes = Buffer.from(sealed, 'base64url')
-  if (bytes.toString('base64url') !== sealed) return null // one text per link: no spare bits, no other alphabet
+  if (bytes.toString('base64url') !== sealed) return null // only one text per link: no spare bits, no other alphabet
   try {
     const text = unseal(ring, contextOf(appId, bytes.subarray(0, saltBytes)), bytes.subarray(saltBytes))
     const dot = text.indexOf('.')

@@ -17,7 +17,7 @@ export const appsPerClaim = 32
 /** Attempts kept in a record: a relay that is down for days must not grow a row without bound. */
 export const trailMax = 60
 /** How long an idempotency key is remembered. */
-export const idempotencyMs = dayMs
+export const idempotencyMs = 24 * 60 * minuteMs
 /** How long records and counts are kept. */
 export const keepDays = 30
 /** How long a disabled app's mail is held before it is cancelled. */

@@ -1,7 +1,7 @@
 /**
- * Group commit: calls that arrive while a group is on its way wait and leave together as the next
- * one, so that one durable commit serves many. A call with a deadline that has not left by then is
- * taken back; one that has left may still take effect after its caller was told otherwise.
+ * Group commit: calls that arrive while a group is being written form the next group, so that one
+ * durable commit serves many. A call that is still waiting at its deadline is withdrawn. A call that
+ * is being written may take effect after its caller was told that there was no answer.
  */
 import { StoreUnavailable } from '../store.ts'
 
@@ -20,14 +20,14 @@ export class GroupedCalls<Call> {
   #inFlight = 0
   #scheduled = false
 
-  /** `run` settles every call of a group; `inFlightMax` groups may be under way at once. */
+  /** `run` settles every call of a group. At most `inFlightMax` groups are written at once. */
   constructor(run: (calls: Call[]) => Promise<Settled[]>, bounds: { groupMax: number; inFlightMax: number }) {
     this.#run = run
     this.#groupMax = bounds.groupMax
     this.#inFlightMax = bounds.inFlightMax
   }
 
-  /** Rejects with `StoreUnavailable` where `deadlineMs` passes first. */
+  /** Rejects with `StoreUnavailable` if `deadlineMs` passes first. */
   submit(call: Call, deadlineMs?: number): Promise<unknown> {
     return new Promise((resolve, reject) => {
       const settle = (result: Settled) => {
@@ -46,7 +46,7 @@ export class GroupedCalls<Call> {
     })
   }
 
-  // One turn of the event loop gathers what came in with it.
+  // Collects the calls of one iteration of the event loop.
   #schedule(): void {
     if (this.#scheduled || this.#inFlight >= this.#inFlightMax || this.#waiting.size === 0) return
     this.#scheduled = true

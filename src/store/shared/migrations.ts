@@ -5,7 +5,7 @@
 import { readdirSync } from 'node:fs'
 
 /** The database's schema is not the one that this program knows. The message says what to run. */
-export class SchemaMismatch extends Error {
+class SchemaMismatch extends Error {
   override name = 'SchemaMismatch'
 }
 

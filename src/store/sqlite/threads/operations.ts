@@ -11,7 +11,7 @@ import { maintain } from '../maintenance.ts'
 import { recordOutcome, renewLeases } from '../outcome.ts'
 import type { WriteTransaction } from './write-transaction.ts'
 
-export const operations = {
+const operations = {
   enqueue,
   claimDue,
   renewLeases,
@@ -27,7 +27,7 @@ export const operations = {
   cancelEmail,
 }
 
-export type OperationName = keyof typeof operations
+type OperationName = keyof typeof operations
 
 /** One call to a thread. The types of the arguments are checked where the call is made. */
 export type Call<Name extends string = OperationName> = {

@@ -1,0 +1,71 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { AttemptRecord } from '../domain/delivery/outcome.ts'
+import { noReply, parseReply } from '../domain/delivery/smtp-reply.ts'
+import type { EmailRecord } from '../store/store.ts'
+import { explainEmail } from './explain-email.ts'
+
+const at = Date.UTC(2026, 10, 21, 22, 26, 40)
+const email = {
+  state: 'queued',
+  attempts: 0,
+  acceptedAt: at,
+  expiresAt: at + 6000,
+  nextAttemptAt: null,
+  finishedAt: null,
+  reason: null,
+  trail: [],
+} as unknown as EmailRecord
+
+const down: AttemptRecord = {
+  at,
+  outcome: 'unattempted',
+  relay: '127.0.0.1:2525',
+  reply: noReply('ESOCKET: connect ECONNREFUSED'),
+}
+const busy: AttemptRecord = { at, outcome: 'deferred', relay: 'r:25', reply: parseReply('451 4.3.0 busy') }
+const refused: AttemptRecord = { at, outcome: 'failed', relay: 'r:25', reply: parseReply('552 5.2.2 full') }
+
+const cases: [Partial<EmailRecord>, string][] = [
+  [{}, 'It waits for a worker.'],
+  [{ state: 'sending', attempts: 2 }, 'It is being sent now (attempt 2).'],
+  [
+    { state: 'deferred', nextAttemptAt: at + 5000, trail: [busy] },
+    'The last attempt was deferred by the relay r:25: 451 4.3.0 busy. The next attempt is at 2026-11-21 22:26:45Z.',
+  ],
+  [
+    { state: 'deferred', nextAttemptAt: at, trail: [{ ...busy, ambiguous: true }] },
+    'The last attempt was deferred by the relay r:25: 451 4.3.0 busy. The connection was lost after the message: it may have arrived. The next attempt is at 2026-11-21 22:26:40Z.',
+  ],
+  [
+    { state: 'delivered', finishedAt: at + 300, trail: [{ at, outcome: 'delivered', relay: 'r:25' }] },
+    'The relay r:25 accepted it 0.3 s after it was queued.',
+  ],
+  [
+    { state: 'expired', trail: [down] },
+    'Not sent: the relay 127.0.0.1:2525 was unavailable (ESOCKET: connect ECONNREFUSED) until the link expired at 2026-11-21 22:26:46Z.',
+  ],
+  [{ state: 'expired' }, 'Not sent: no worker tried it until the link expired at 2026-11-21 22:26:46Z.'],
+  [
+    { state: 'expired', trail: [busy] },
+    'Not sent: the relay r:25 deferred it (451 4.3.0 busy) until the link expired at 2026-11-21 22:26:46Z.',
+  ],
+  [
+    { state: 'failed', reason: 'refused_by_relay', trail: [refused] },
+    'Not sent: the relay r:25 refused it: the mailbox is full (552 5.2.2 full).',
+  ],
+  [
+    { state: 'failed', reason: 'retries_exhausted', trail: [busy] },
+    'Not sent: no attempt succeeded within 48 hours. The last one: 451 4.3.0 busy.',
+  ],
+  [
+    { state: 'failed', reason: 'workers_lost', trail: [{ at, outcome: 'lost' }] },
+    'Not sent: five workers died while they held it.',
+  ],
+  [{ state: 'failed', reason: 'unreadable' }, 'Not sent: its stored content is damaged.'],
+  [{ state: 'cancelled', reason: 'by_operator' }, 'Not sent: an operator cancelled it.'],
+  [{ state: 'cancelled', reason: 'app_gone' }, 'Not sent: its app was deleted, or disabled for 7 days.'],
+]
+for (const [change, expected] of cases) {
+  test(expected, () => assert.equal(explainEmail({ ...email, ...change }), expected))
+}

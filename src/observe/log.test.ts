@@ -1,0 +1,66 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { pino } from 'pino'
+import { parseReply } from '../domain/delivery/smtp-reply.ts'
+import type { AppId, EmailId } from '../domain/id.ts'
+import type { AttemptRecorded, PosternEvent, RequestAnswered } from './events.ts'
+import { logEvents } from './log.ts'
+
+const request: RequestAnswered = {
+  kind: 'request_answered',
+  requestId: 'req_1',
+  status: 403,
+  code: 'url_not_allowed',
+  issues: [],
+  appId: null,
+  keyId: null,
+  emailId: null,
+}
+
+const attempt: AttemptRecorded = {
+  kind: 'attempt_recorded',
+  emailId: 'em_1' as EmailId,
+  appId: 'app_1' as AppId,
+  type: 'magic_link',
+  attempt: 1,
+  outcome: { kind: 'unattempted', relay: 'r:25', reply: parseReply('421 busy'), waitMs: 0 },
+  sinceAcceptedMs: 5,
+}
+
+function newSubject(level = 'debug') {
+  const clock = { ms: 0 }
+  const lines: Record<string, unknown>[] = []
+  const log = pino({ level, base: null }, { write: (line: string) => void lines.push(JSON.parse(line)) })
+  return { clock, lines, emit: logEvents(log, () => clock.ms) as (event: PosternEvent) => void }
+}
+
+test('of one kind 20 lines a second are written, and the next one says how many were left out', () => {
+  const { clock, lines, emit } = newSubject()
+  for (let n = 0; n < 50; n++) emit(request)
+  assert.equal(lines.length, 20)
+  emit({ ...request, code: 'invalid_url' })
+  assert.equal(lines.length, 21, 'another kind is bounded by itself')
+  clock.ms = 999
+  emit(request)
+  assert.equal(lines.length, 21)
+  clock.ms = 1000
+  emit(request)
+  assert.equal(lines.at(-1)?.leftOut, 31)
+  emit(request)
+  assert.equal(lines.at(-1)?.leftOut, undefined)
+})
+
+test('an email that was not tried is for the level debug only', () => {
+  const { lines, emit } = newSubject('info')
+  emit(attempt)
+  assert.equal(lines.length, 0)
+  const delivered = { kind: 'delivered', relay: 'r:25', reply: parseReply('250 ok') } as const
+  emit({ ...attempt, outcome: delivered })
+  assert.equal(lines.at(-1)?.reply, '250 ok')
+})
+
+test('trouble is never left out', () => {
+  const { lines, emit } = newSubject()
+  for (let n = 0; n < 30; n++) emit({ kind: 'bug', doing: 'testing', error: new Error('x') })
+  assert.equal(lines.length, 30)
+})

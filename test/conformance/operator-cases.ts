@@ -1,0 +1,154 @@
+/** Conformance: what operators change and look up, and what a store reports of the emails it ends itself. */
+import assert from 'node:assert/strict'
+import { lostLeasesMax } from '../../src/domain/delivery/states.ts'
+import { leaseMs, type Store } from '../../src/store/store.ts'
+import { testSettings } from '../support/service.ts'
+import {
+  claim,
+  day,
+  deferred,
+  delivered,
+  type It,
+  newSender,
+  refusal,
+  request,
+  updateApp,
+} from './subject.ts'
+
+export function operators(it: It): void {
+  it('a change of an app that expects another version is refused', async (_t, { store }) => {
+    const { app } = await newSender(store, 'a')
+    const settings = { ...testSettings, name: 'First' }
+    const first = await updateApp(store, app.id, { settings, ifVersion: app.version })
+    assert.equal(first.version, app.version + 1)
+    const change = { settings: { ...testSettings, name: 'Second' }, ifVersion: app.version }
+    assert.equal(await store.updateApp(app.id, change), 'stale')
+    assert.equal((await store.findApp('a'))?.settings.name, 'First')
+    await store.deleteApp(app.id)
+    assert.equal(await store.updateApp(app.id, change), null)
+  })
+
+  it('mail of an app disabled a short time ago is not cancelled; after seven days it is', async (_t, {
+    store,
+    advance,
+  }) => {
+    const sender = await newSender(store, 'a')
+    await store.enqueue(request(store, sender, { lifeMs: 30 * day }))
+    await store.updateApp(sender.app.id, { status: 'disabled' })
+    assert.equal(await store.cancelDeletedAppMail(sender.app.id), 0)
+    assert.equal((await store.queueGauge()).depth, 1)
+    advance(7 * day)
+    assert.equal(await store.cancelDeletedAppMail(sender.app.id), 1)
+    assert.equal((await store.queueGauge()).depth, 0)
+  })
+
+  it('an email names the key that sent it, queued and finished', async (_t, { store }) => {
+    const sender = await newSender(store, 'a')
+    const result = await store.enqueue(request(store, sender))
+    assert.ok(result.kind === 'queued')
+    assert.deepEqual([result.appId, result.keyId], [sender.app.id, sender.keyId])
+    assert.equal((await store.findEmail(result.emailId))?.key, sender.keyId)
+    for (const held of await claim(store)) await store.recordOutcome(held, delivered)
+    assert.equal((await store.findEmail(result.emailId))?.key, sender.keyId)
+    assert.equal((await store.listEmails({ key: sender.keyId, limit: 9 })).length, 1)
+    const other = await newSender(store, 'b')
+    assert.equal((await store.listEmails({ key: other.keyId, limit: 9 })).length, 0)
+  })
+
+  it('lists combine app, state and recipient', async (_t, { store, advance }) => {
+    const [one, two] = [await newSender(store, 'a'), await newSender(store, 'b')]
+    await store.enqueue(request(store, one, { lifeMs: 1000 }))
+    await store.enqueue(request(store, two, { lifeMs: 1000 }))
+    advance(1000)
+    await claim(store)
+    await store.enqueue(request(store, one, { to: 'ada@x.org' }))
+    const states = async (query: Partial<Parameters<Store['listEmails']>[0]>) =>
+      (await store.listEmails({ limit: 9, ...query })).map(({ app, state }) => [app, state])
+    assert.deepEqual(await states({ app: one.app.id, state: 'expired' }), [[one.app.id, 'expired']])
+    assert.deepEqual(await states({ app: one.app.id }), [
+      [one.app.id, 'queued'],
+      [one.app.id, 'expired'],
+    ])
+    assert.deepEqual(await states({ state: 'expired', limit: 1 }), [[two.app.id, 'expired']])
+  })
+
+  it('a request over the limit of its key is no use of the key', async (_t, { store, advance }) => {
+    const sender = await newSender(store, 'a', { keyPerMinute: 1 })
+    const lastUse = async () => (await store.listKeys(sender.app.id))[0]?.lastUsedAt
+    await store.enqueue(refusal(sender))
+    const first = await lastUse()
+    assert.ok(first)
+    advance(59_000)
+    assert.equal((await store.enqueue(refusal(sender))).kind, 'key_rate_limited')
+    advance(2_000)
+    await store.enqueue(refusal(sender))
+    advance(58_000)
+    const second = await lastUse()
+    assert.equal((await store.enqueue(refusal(sender))).kind, 'key_rate_limited')
+    advance(1_900)
+    assert.equal((await store.enqueue(refusal(sender))).kind, 'key_rate_limited')
+    assert.equal(await lastUse(), second)
+  })
+}
+
+export function endedByTheStore(it: It): void {
+  it('emails that expire during a claim are reported by it, each once', async (_t, { store, advance }) => {
+    const sender = await newSender(store, 'a')
+    for (let i = 0; i < 3; i++) await store.enqueue(request(store, sender, { lifeMs: 1000 }))
+    advance(1000)
+    const { ended } = await store.claimDue({ max: 9, perApp: 9, leases: [] })
+    assert.deepEqual(ended, [{ state: 'expired', reason: null, count: 3 }])
+    assert.deepEqual((await store.claimDue({ max: 9, perApp: 9, leases: [] })).ended, [])
+    assert.deepEqual((await store.maintain()).ended, [])
+  })
+
+  it('emails that expire or are cancelled in maintenance are reported by it', async (_t, {
+    store,
+    advance,
+  }) => {
+    const sender = await newSender(store, 'a')
+    await store.enqueue(request(store, sender, { lifeMs: 1000 }))
+    await store.enqueue(request(store, sender))
+    advance(1000)
+    assert.deepEqual((await store.maintain()).ended, [{ state: 'expired', reason: null, count: 1 }])
+    await store.deleteApp(sender.app.id)
+    const { ended } = await store.maintain()
+    assert.deepEqual(ended, [{ state: 'cancelled', reason: 'app_gone', count: 1 }])
+  })
+
+  it('an email that loses its last lease is reported; an outcome of a worker is not', async (_t, {
+    store,
+    advance,
+  }) => {
+    const sender = await newSender(store, 'a')
+    await store.enqueue(request(store, sender, { lifeMs: day }))
+    for (let lost = 0; lost < lostLeasesMax; lost++) {
+      assert.equal((await claim(store)).length, 1)
+      advance(leaseMs)
+    }
+    const { ended } = await store.claimDue({ max: 9, perApp: 9, leases: [] })
+    assert.deepEqual(ended, [{ state: 'failed', reason: 'workers_lost', count: 1 }])
+    await store.enqueue(request(store, sender))
+    for (const held of await claim(store)) await store.recordOutcome(held, delivered)
+    assert.deepEqual((await store.claimDue({ max: 9, perApp: 9, leases: [] })).ended, [])
+  })
+
+  it('a lost lease is reported by its fence: the newer lease of the same email holds', async (_t, {
+    store,
+    advance,
+  }) => {
+    const sender = await newSender(store, 'a')
+    await store.enqueue(request(store, sender, { lifeMs: day }))
+    const [old] = await claim(store)
+    assert.ok(old)
+    advance(leaseMs)
+    const [fresh] = await claim(store)
+    assert.ok(fresh && fresh.emailId === old.emailId)
+    const lost = await store.renewLeases([old, fresh])
+    assert.deepEqual(
+      lost.map(({ fence }) => fence),
+      [old.fence],
+    )
+    assert.equal(await store.recordOutcome(fresh, deferred(1000)), true)
+  })
+}

@@ -1,0 +1,236 @@
+/** The command line as somebody meets it who was woken at night, or who begins. */
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { postern, posternJson, serveEnvironment, startServe } from '../support/cli.ts'
+import { freePort } from '../support/postfix.ts'
+import { send, validBody } from '../support/service.ts'
+import { startScriptedServer, startSmtpServer } from '../support/smtp.ts'
+import { temporaryFolder } from '../support/temporary.ts'
+import { eventually } from '../support/wait.ts'
+
+type Row = Record<string, unknown> & { id: string }
+const env = await serveEnvironment({ after })
+const from = ['--from', 'Acme <auth@acme.test>']
+const bin = fileURLToPath(new URL('../../bin/postern.js', import.meta.url))
+
+test('the version is printed, and named by the doctor', async () => {
+  const { version } = await import('../../package.json', { with: { type: 'json' } }).then(
+    (json) => json.default,
+  )
+  assert.equal((await postern({}, ['--version'])).out, `postern ${version}\n`)
+  assert.match((await postern({}, ['doctor'])).out, new RegExp(`^ok .*postern ${version}, Node v`))
+})
+
+test('help marks what is required, shows defaults, examples and the global options', async () => {
+  const { out } = await postern({}, ['app', 'create', '--help'])
+  assert.match(out, /^Required:\n +--from <sender>/m)
+  assert.match(out, /^Limits:\n +--key-per-minute <n> .*default: 600/m)
+  assert.match(out, /Example:\n +postern app create "Acme"/)
+  assert.match(out, /--json .*\n +--env-file/)
+  assert.doesNotMatch(out, /default: \[\]/)
+})
+
+test('a mistyped command is told, with the one that was meant', async () => {
+  const { code, err } = await postern({}, ['emial'])
+  assert.equal(code, 2)
+  assert.equal(err, 'postern: unknown command "emial". Did you mean "email"?\n')
+})
+
+test('after each command the next one is named', async () => {
+  const created = await postern(env, ['app', 'create', 'Next', ...from])
+  assert.match(created.out, /Next: postern key create next$/m)
+  const key = await postern(env, ['key', 'create', 'next'])
+  assert.match(key.out, /^pst_\w+\n/)
+  assert.match(
+    key.out,
+    /POSTERN_DELIVERY_KEY[\s\S]*POSTERN_BASE_URL[\s\S]*postern send-test you@example\.com --app next/,
+  )
+})
+
+test('deleting an app asks; without a terminal it needs --yes, and nothing is lost', async () => {
+  await postern(env, ['app', 'create', 'Precious', ...from])
+  const refused = await postern(env, ['app', 'delete', 'precious'])
+  assert.equal(refused.code, 1)
+  assert.match(refused.err, /nothing was deleted.*--yes/)
+  assert.equal((await postern(env, ['app', 'show', 'precious'])).code, 0)
+  assert.equal((await postern(env, ['app', 'delete', 'precious', '--yes'])).code, 0)
+})
+
+test('an update without a setting is wrong usage', async () => {
+  await postern(env, ['app', 'create', 'Idle', ...from])
+  const { code, err } = await postern(env, ['app', 'update', 'idle'])
+  assert.equal(code, 2)
+  assert.match(err, /at least one setting/)
+})
+
+test('every optional setting can be removed again', async () => {
+  const flags = {
+    replyTo: ['--reply-to', 'help@acme.test'],
+    supportContact: ['--support', 'help@acme.test'],
+    envelopeFrom: ['--envelope-from', 'bounces@acme.test'],
+    fallbackUrl: ['--fallback-url', 'https://acme.test/get'],
+    logoUrl: ['--logo-url', 'https://acme.test/l.png'],
+    accentColour: ['--accent-colour', '#123456'],
+    addressLine: ['--address-line', 'Acme, 1 Road'],
+  }
+  const all = Object.values(flags)
+  const set = await posternJson<Row & { branding: Row }>(env, [
+    'app',
+    'create',
+    'Full',
+    ...from,
+    ...all.flat(),
+  ])
+  for (const name of Object.keys(flags)) assert.ok(name in set || name in set.branding, name)
+  const empty = all.flatMap(([flag = '']) => [flag, ''])
+  const bare = await posternJson<Row & { branding: Row }>(env, ['app', 'update', 'full', ...empty])
+  for (const name of Object.keys(flags)) assert.ok(!(name in bare) && !(name in bare.branding), name)
+})
+
+test('two changes at the same time both take effect', async () => {
+  await postern(env, ['app', 'create', 'Both', ...from])
+  const urls = ['https://a.test', 'https://b.test', 'https://c.test', 'https://d.test']
+  const runs = await Promise.all(
+    urls.map((url) => postern(env, ['app', 'update', 'both', '--allow-url', url])),
+  )
+  assert.deepEqual(
+    runs.map(({ code }) => code),
+    [0, 0, 0, 0],
+  )
+  const { allowedUrls } = await posternJson<Row & { allowedUrls: string[] }>(env, ['app', 'show', 'both'])
+  assert.deepEqual(allowedUrls.toSorted(), urls)
+})
+
+test('a percent sign in the SMTP password is part of the password', async () => {
+  const port = await freePort()
+  const ran = await postern({ ...env, POSTERN_SMTP_URL: `smtp://user:50%off@127.0.0.1:${port}` }, ['doctor'])
+  assert.match(ran.out, /^ok .*configuration: complete/m)
+  assert.match(ran.out, /FAIL .*ECONNREFUSED.*Emails are not lost/)
+  assert.doesNotMatch(ran.out + ran.err, /damaged|50%off/)
+})
+
+test('a command on the default database says so', async (t) => {
+  const ran = await postern({}, ['app', 'list'], temporaryFolder(t))
+  assert.match(ran.err, /POSTERN_SECRET_KEYS: cannot read/)
+  const folder = temporaryFolder(t)
+  mkdirSync(join(folder, 'data'))
+  const own = { POSTERN_SECRET_KEYS: env.POSTERN_SECRET_KEYS ?? '' }
+  const fallback = await postern(own, ['app', 'list'], folder)
+  assert.match(fallback.err, /POSTERN_DATABASE_URL is not set; using the database of dev mode/)
+})
+
+test('an empty list says what is missing, and where refusals are counted', async () => {
+  const { out } = await postern(env, ['email', 'list', '--to', 'ana@example.com'])
+  assert.match(out, /^no emails accepted for ana@example\.com in the last 30 days; .*postern usage APP/)
+  const request = await postern(env, ['email', 'show', 'req_x'])
+  assert.match(request.err, /only accepted emails are recorded; the service's log has the line/)
+})
+
+test('an email that was not sent is explained in one sentence', async (t) => {
+  const relay = await startScriptedServer(t, { rcpt: '550 5.1.1 <ada@example.com> unknown' })
+  const server = await startServe(t, { POSTERN_SMTP_URL: `smtp://127.0.0.1:${relay.port}` })
+  const headers = { authorization: `Bearer ${server.key}` }
+  const answer = await send(`${server.api}/v1/email`, JSON.stringify(validBody()), headers)
+  const id = answer.headers.get('email-id') ?? ''
+  const shown = await eventually(async () => {
+    const ran = await postern(server.env, ['email', 'show', id])
+    return ran.out.startsWith('Not sent') ? ran.out : null
+  })
+  const sentence = `Not sent: the relay 127.0.0.1:${relay.port} refused it: the mailbox does not exist (550 5.1.1 <<address>> unknown).`
+  assert.equal(shown.split('\n')[0], sentence)
+  assert.match(shown, /^accepted +\S+ \S+Z \(\d+ s ago\)$/m)
+  const json = await posternJson<Row & { trail: Row[] }>(server.env, ['email', 'show', id])
+  assert.equal(json.explanation, sentence)
+  assert.deepEqual([json.trail[0]?.code, json.trail[0]?.enhanced], [550, '5.1.1'])
+})
+
+test('a test email goes through the running service, and its key is revoked', async (t) => {
+  const relay = await startSmtpServer(t)
+  const server = await startServe(t, { POSTERN_SMTP_URL: `smtp://127.0.0.1:${relay.port}` })
+  const ran = await postern(server.env, ['send-test', 'you@example.com', '--app', 'acme'])
+  assert.equal(ran.code, 0, ran.err)
+  assert.match(ran.out, /^em_\w+: The relay 127\.0\.0\.1:\d+ accepted it \d/)
+  assert.deepEqual(relay.received[0]?.to, ['you@example.com'])
+  const keys = await posternJson<Row[]>(server.env, ['key', 'list', 'acme'])
+  assert.ok(keys.find(({ name }) => name === 'test email')?.revokedAt)
+  const wrong = await postern(server.env, ['send-test', 'nobody', '--app', 'acme'])
+  assert.equal(wrong.code, 1)
+  assert.match(wrong.err, /refused \(invalid_body\)[\s\S]*to: Give one address/)
+})
+
+test('an app without links cannot send a test email, and is told what to do', async () => {
+  await postern(env, ['app', 'create', 'Linkless', ...from])
+  const ran = await postern(env, ['send-test', 'you@example.com', '--app', 'linkless'])
+  assert.equal(ran.code, 1)
+  assert.match(ran.err, /postern app update linkless --allow-url/)
+})
+
+/** Starts a command and resolves with how it ended. */
+function start(args: readonly string[], options: { cwd?: string; env?: Record<string, string> }) {
+  const child = spawn(process.execPath, [bin, ...args], {
+    cwd: options.cwd,
+    env: { PATH: process.env.PATH ?? '', ...options.env },
+  })
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (output += chunk))
+  return {
+    child,
+    output: () => output,
+    ended: once(child, 'exit') as Promise<[number | null, string | null]>,
+  }
+}
+
+test('dev mode that cannot make its key ends by itself, with the reason', async (t) => {
+  const cwd = temporaryFolder(t)
+  mkdirSync(join(cwd, 'data', 'demo-key'), { recursive: true })
+  const ports = Object.fromEntries(
+    ['API', 'OPS', 'CONSOLE'].map((name) => [`POSTERN_${name}_LISTEN`, '127.0.0.1:0']),
+  )
+  const dev = start(['dev'], {
+    cwd,
+    env: { ...ports, POSTERN_LINKS_LISTEN: `127.0.0.1:${await freePort()}` },
+  })
+  assert.deepEqual(await dev.ended, [1, null])
+  assert.match(dev.output(), /EISDIR/)
+})
+
+test('a command that hangs ends at the first SIGTERM', async (t) => {
+  const silent = await startScriptedServer(t, { greeting: () => {} })
+  const hanging = { ...env, POSTERN_SMTP_URL: `smtp://127.0.0.1:${silent.port}` }
+  const doctor = start(['doctor'], { env: hanging })
+  await eventually(() => silent.connections() > 0)
+  doctor.child.kill('SIGTERM')
+  assert.deepEqual(await doctor.ended, [null, 'SIGTERM'])
+})
+
+test('the doctor knows dev mode', async (t) => {
+  const cwd = temporaryFolder(t)
+  const ports = Object.fromEntries(
+    ['API', 'OPS', 'CONSOLE'].map((name) => [`POSTERN_${name}_LISTEN`, '127.0.0.1:0']),
+  )
+  const dev = start(['dev'], {
+    cwd,
+    env: { ...ports, POSTERN_LINKS_LISTEN: `127.0.0.1:${await freePort()}` },
+  })
+  const curl = await eventually(() => /^curl .*$/m.exec(dev.output())?.[0])
+  const url = /curl (\S+)/.exec(curl)?.[1] ?? ''
+  const key = /Bearer (pst_\w+)/.exec(curl)?.[1]
+  const refused = await send(url, JSON.stringify(validBody()), { authorization: `Bearer ${key}` })
+  assert.equal(refused.status, 403)
+  await eventually(() => /\d\d:\d\d:\d\d {2}403 {2}url_not_allowed {2}req_\w+/.test(dev.output()))
+  const body = validBody({ url: 'https://app.example.com/?token=canary-token', to: 'canary@example.com' })
+  await send(url, JSON.stringify(body), { authorization: `Bearer ${key}` })
+  await eventually(() => /202 {2}magic_link {2}http:\/\/127\.0\.0\.1:\d+\/email\/em_\w+/.test(dev.output()))
+  assert.doesNotMatch(dev.output(), /canary/)
+  const doctor = await postern({}, ['doctor'], cwd)
+  assert.equal(doctor.code, 0, doctor.out)
+  assert.match(doctor.out, /configuration: dev mode, .*captured for the inbox/)
+  dev.child.kill('SIGINT')
+  assert.deepEqual(await dev.ended, [0, null])
+  assert.match(dev.output(), /stopped; the data stays in \.\/data/)
+})
