@@ -22,15 +22,17 @@ const sources = tracked.filter((file) => /^(src|test|bench|client|examples)\/.*\
 const isProduct = (file: string) => /^(client\/)?src\//.test(file) && !file.endsWith('.test.ts')
 const read = (file: string) => readFileSync(join(root, file), 'utf8')
 
-// Downward only. A folder may import itself, the folders listed, and `domain`.
+// Downward only: main → compose, cli → web → management → intake, delivery → templates, store,
+// observe → domain. A folder may import itself, the folders listed, and `domain`.
 const mayImport: Record<string, string[]> = {
   main: ['cli', 'compose', 'config'],
-  compose: ['config', 'cli', 'web', 'delivery', 'intake', 'observe', 'store', 'sqlite', 'postgres'],
+  compose: ['config', 'web', 'management', 'delivery', 'intake', 'observe', 'store', 'sqlite', 'postgres'],
   config: ['delivery', 'web', 'store'],
-  cli: ['config', 'delivery', 'templates', 'store'],
-  web: ['intake', 'delivery', 'templates', 'observe', 'store'],
+  cli: ['config', 'management', 'templates', 'observe', 'store'],
+  web: ['management', 'intake', 'delivery', 'templates', 'observe', 'store'],
+  management: ['intake', 'delivery', 'templates', 'observe', 'store'],
   intake: ['store'],
-  delivery: ['templates', 'store'],
+  delivery: ['templates', 'observe', 'store'],
   observe: [],
   templates: [],
   store: [],
@@ -51,10 +53,38 @@ function folderOf(file: string): string {
 test('dependencies point downward only', () => {
   for (const file of sources.filter((name) => name.startsWith('src/') && !name.endsWith('.test.ts'))) {
     const folder = folderOf(file)
-    for (const [, path = ''] of read(file).matchAll(/from '(\.[^']+)'/g)) {
-      const target = folderOf(relative(root, join(root, dirname(file), path)))
+    for (const imported of importsOf(file)) {
+      const target = folderOf(imported)
       const allowed = target === folder || target === 'domain' || mayImport[folder]?.includes(target)
-      assert.ok(allowed, `${file} imports ${path}: ${folder} may not import ${target}`)
+      assert.ok(allowed, `${file} imports ${imported}: ${folder} may not import ${target}`)
+    }
+  }
+})
+
+/** The files of the repository that a file imports. */
+function importsOf(file: string): string[] {
+  const paths = read(file).matchAll(/(?:from|import) '(\.[^']+)'|import\('(\.[^']+)'\)/g)
+  return Array.from(paths, ([, path, lazy]) => relative(root, join(root, dirname(file), path ?? lazy ?? '')))
+}
+
+/** A file, and everything that it imports directly or by way of others. */
+function reachableFrom(file: string, reached = new Set<string>()): Set<string> {
+  if (reached.has(file)) return reached
+  reached.add(file)
+  for (const imported of importsOf(file)) reachableFrom(imported, reached)
+  return reached
+}
+
+// The endpoint and the delivery meet at the queue. What operators use cannot open what the key ring seals.
+const mayNotReach: [from: RegExp, target: RegExp][] = [
+  [/^src\/web\/api\//, /^src\/delivery\//],
+  [/^src\/(management|web\/(management-api|console))\//, /^src\/store\/crypto\//],
+]
+
+test('the API never reaches the delivery, and management never reaches the key ring', () => {
+  for (const [from, target] of mayNotReach) {
+    for (const file of sources.filter((name) => from.test(name) && !name.endsWith('.test.ts'))) {
+      for (const reached of reachableFrom(file)) assert.doesNotMatch(reached, target, `from ${file}`)
     }
   }
 })
@@ -117,6 +147,37 @@ function functionsOf(text: string): { name: string; lines: number }[] {
   })
 }
 
+test('functions in SQL have at most 60 lines, and a file has one', () => {
+  const files = tracked.filter((name) => name.endsWith('.sql') && name.includes('/functions/'))
+  assert.ok(files.length > 10)
+  for (const file of files) {
+    const [comment = '', text = '', ...others] = read(file).split(/^(?=create function)/m)
+    assert.match(comment, /^--/, `${file} opens with its purpose`)
+    assert.deepEqual(others, [], file)
+    const lines = text.trimEnd().split('\n').length
+    assert.ok(lines <= 60, `${file} has ${lines} lines`)
+  }
+})
+
+test('an insert names its columns', () => {
+  for (const file of tracked.filter((name) => /^src\/store\/.*\.(ts|sql)$/.test(name))) {
+    for (const [insert] of read(file).matchAll(/insert (?:or \w+ )?into \S+(?: as \w+)?\s+\S/gi)) {
+      assert.match(insert, /\($/, `${file}: ${insert}`)
+    }
+  }
+})
+
+// Words of a private vocabulary, and words that have a better one in the glossary of CONTRIBUTING.md.
+const unwanted =
+  /\b(houses?|rooms|mend(s|ed|ing)?|whoever|lest|in hand|inHand|told|hence|thrice|upkeep|sweeps?|runbook)\b/g
+
+test('code and documents use the words of the glossary', () => {
+  const self = 'test/tidy.test.ts'
+  for (const file of tracked.filter((name) => /\.(ts|sql|md|yaml|js)$/.test(name) && name !== self)) {
+    assert.deepEqual(read(file).match(unwanted) ?? [], [], file)
+  }
+})
+
 test('every source file opens with its purpose', () => {
   for (const file of sources.filter(isProduct)) {
     assert.match(read(file), /^\/\*\*/, file)
@@ -151,18 +212,21 @@ test('the lock file names no registry, and is whole for every platform', () => {
   assert.deepEqual(missingOptionals(readLock()), [], 'run test/support/complete-lock.ts')
 })
 
-test('every variable of the configuration is in the README’s table', () => {
-  const names = new Set(read('src/config/parse-config.ts').match(/POSTERN_[A-Z_]+[A-Z]/g))
-  for (const name of names) assert.ok(read('README.md').includes(`\`${name}\``), `${name} is not documented`)
+test('every variable of the configuration is in its document', () => {
+  const files = sources.filter((file) => /^src\/config\//.test(file) && isProduct(file))
+  const names = new Set(files.flatMap((file) => read(file).match(/POSTERN_[A-Z_]+[A-Z]/g) ?? []))
+  assert.ok(names.size >= 14)
+  const documented = read('docs/configuration.md')
+  for (const name of names) assert.ok(documented.includes(`\`${name}\``), `${name} is not documented`)
 })
 
-test('every refusal is in the README and in the OpenAPI document', () => {
+test('every refusal is in the documents of the API', () => {
   const codes = [...read('src/domain/request/rejection.ts').matchAll(/^ {2}(\w+): \{\s+status/gm)].map(
     ([, code]) => code ?? '',
   )
   assert.ok(codes.length >= 9)
   for (const code of codes) {
-    for (const file of ['README.md', 'docs/openapi.yaml'])
+    for (const file of ['docs/api.md', 'docs/openapi.yaml'])
       assert.ok(read(file).includes(code), `${code} is not in ${file}`)
   }
 })

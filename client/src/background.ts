@@ -1,6 +1,6 @@
 /**
  * Sends without delaying the sign-in: a slow answer shows an attacker that the account exists.
- * Serverless platforms drop a promise that is not awaited, hence their `waitUntil`.
+ * Serverless platforms drop a promise that is not awaited, which is what their `waitUntil` is for.
  */
 
 export type Background = {

@@ -97,7 +97,7 @@ test('sign-in: the email’s link leads to a button, and the button signs in and
   assert.equal(session.user.email, to)
 })
 
-test('an email that was not queued is an error of the sign-in; with waitUntil it is told apart', async () => {
+test('an email that was not queued is an error of the sign-in; with waitUntil it goes to onError', async () => {
   const captured = new CapturingPostern()
   captured.refusal = { status: 429, code: 'recipient_rate_limited' }
   const failing = startAuth(posternProvider({ postern: captured, confirmUrl, id: 'link' }))

@@ -167,7 +167,7 @@ test('pages of the app’s own get the bare token', async () => {
   assertEnds(captured.latest(to)?.expiresAt ?? '', 300)
 })
 
-test('with waitUntil the answer does not wait, and what fails is told', async () => {
+test('with waitUntil the answer does not wait, and failures are reported', async () => {
   const captured = new CapturingPostern()
   captured.refusal = { status: 429, code: 'recipient_rate_limited', retryAfterS: 360 }
   const promises: Promise<unknown>[] = []
@@ -214,7 +214,7 @@ test('emails that Postern has no type for are refused clearly', async () => {
   await assert.rejects(email.sendMagicLink(code), refused)
 })
 
-test('what is missing in the set-up is told by name', async () => {
+test('what the set-up lacks is named', async () => {
   const lonely = betterAuthEmail({ postern })
   const url = `${base}/magic-link/verify?token=a&callbackURL=/`
   await assert.rejects(

@@ -103,7 +103,7 @@ test('each call has a key of its own', async (t) => {
 })
 
 for (const [name, step, at] of [
-  ['503 with Retry-After: exactly when told', { ms: 0, status: 503, retryAfter: '1' }, [0, 1000, 2000, 3000]],
+  ['503 with Retry-After: exactly then', { ms: 0, status: 503, retryAfter: '1' }, [0, 1000, 2000, 3000]],
   ['503 with a Retry-After beyond the budget: at once', { ms: 0, status: 503, retryAfter: '4' }, [0]],
   ['429 with a Retry-After within the budget', { ms: 0, status: 429, retryAfter: '2' }, [0, 2000]],
   ['429 without one', { ms: 0, status: 429 }, [0]],
@@ -122,7 +122,7 @@ for (const [name, step, at] of [
   })
 }
 
-test('unless told, pauses grow from 100 to 200 ms to 900 to 1,800 ms', async (t) => {
+test('without Retry-After, pauses grow from 100 to 200 ms to 900 to 1,800 ms', async (t) => {
   const time = virtualTime(t)
   for (const [random, at] of [
     [0, [0, 200, 800, 2600]],

@@ -81,7 +81,7 @@ test('a 400 names its first fault in the message, for logs that keep no more', a
   )
 })
 
-test('a base address with the path in it is taken; another port of the service is told apart', async () => {
+test('a base address with the path in it is taken; another port of the service is recognised', async () => {
   const whole = new Postern({ deliveryKey: service.key, baseUrl: `${baseUrl}/v1/email/` })
   assert.ok((await whole.send(emailTo())).emailId)
   for (const url of [`${baseUrl}/v1`, service.urls.ops ?? '']) {
@@ -120,13 +120,13 @@ test('each limit says which one it is and when to come back', async () => {
   }
 })
 
-test('what cannot be sent is told before anything is', async () => {
+test('a request that cannot be sent fails before anything is sent', async () => {
   const invalid = new Date('never')
   await assert.rejects(postern.send(emailTo({ expiresAt: invalid })), { code: 'invalid_body' })
   await assert.rejects(postern.send(emailTo(), { idempotencyKey: 'two words' }), { code: 'invalid_body' })
 })
 
-test('options that cannot work are told by name, and never repeated', async () => {
+test('options that cannot work are named, and their values never repeated', async () => {
   const bad = [
     [{ baseUrl }, /POSTERN_DELIVERY_KEY/],
     [{ deliveryKey: 'pst_canary\n', baseUrl }, /delivery key/],

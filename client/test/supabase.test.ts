@@ -139,7 +139,7 @@ test('a change of address confirmed at the new one alone', async () => {
 })
 
 test('called three times for one token, each with an id and an expiry of its own: one email', async () => {
-  const to = 'thrice@example.com'
+  const to = 'three-times@example.com'
   for (const otpExpiresIn of [3600, 3601, 3602]) {
     const hook = sendEmailHook({ ...options, otpExpiresIn })
     assert.equal((await hook(signed(bodyOf('magiclink', to)))).status, 200)
@@ -167,17 +167,17 @@ test('redirect_to is left out, or travels in the token', async () => {
   assert.equal(splitToken(token)?.rest, rest)
 })
 
-test('what fails is in the answer as Supabase reads it, and told to onError', async () => {
+test('what fails is in the answer as Supabase reads it, and reported to onError', async () => {
   const settings = { ...testSettings, limits: { ...testSettings.limits, recipientPerHour: 1 } }
   const { key } = await newSender(service, 'one-an-hour', settings)
   const limited = { ...options, postern: new Postern({ deliveryKey: key, baseUrl }) }
   await sendEmailHook(limited)(signed(bodyOf('magiclink', 'limit@example.com')))
   const second = bodyOf('magiclink', 'limit@example.com', { token_hash: 'd'.repeat(56) })
-  const told = failures.length
+  const seen = failures.length
   const answer = await answerOf(await sendEmailHook(limited)(signed(second)))
   assert.equal(answer.status, 429)
   assert.match(answer.message, /^recipient_rate_limited: /)
-  assert.equal((failures[told] as { code: string }).code, 'recipient_rate_limited')
+  assert.equal((failures[seen] as { code: string }).code, 'recipient_rate_limited')
 
   const captured = new CapturingPostern()
   for (const [status, code, expected] of [

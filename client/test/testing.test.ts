@@ -60,7 +60,7 @@ test('the inbox gives each email once, the oldest first, and waits for the next'
   await assert.rejects(reader.next(to, undefined, 30), { code: 'timeout' })
 })
 
-test('what is no inbox is told, in time', async () => {
+test('an address that is no inbox is reported, in time', async () => {
   for (const url of [service.urls.ops, service.urls.api]) {
     await assert.rejects(new DevInbox(url ?? '').next('a@example.com'), { code: 'unexpected_response' })
   }

@@ -6,13 +6,12 @@
 import { hash } from 'node:crypto'
 import { checkLinkAllowed, type LinkDifference } from '../domain/app/allowed-url.ts'
 import type { AppPolicy } from '../domain/app/app-policy.ts'
-import { chooseHostedLink } from '../domain/app/hosted-link.ts'
+import { chooseHostedLink, type LinkTarget } from '../domain/app/hosted-link.ts'
 import { type AppId, newId } from '../domain/id.ts'
 import { type AuthLink, parseAuthLink } from '../domain/request/auth-link.ts'
 import { domainOf } from '../domain/request/email-address.ts'
 import { type EmailRequest, parseEmailRequest, type ReceivedBody } from '../domain/request/email-request.ts'
 import type { Issue, Rejection } from '../domain/request/rejection.ts'
-import type { LinkTarget } from '../store/crypto/sealed-link.ts'
 import type { Judged, NewEmail } from '../store/store.ts'
 
 /** A request as the HTTP layer received it. */

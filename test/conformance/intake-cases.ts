@@ -222,7 +222,7 @@ export function limits(it: It): void {
 }
 
 export function groups(it: It): void {
-  it('row 14: a call at fault fails alone, whoever shares its group', async (_t, { store }) => {
+  it('row 14: a call at fault fails alone, and the others of its group succeed', async (_t, { store }) => {
     const sender = await newSender(store, 'a')
     const first = request(store, sender)
     const calls = [first, request(store, sender), first, request(store, sender)]

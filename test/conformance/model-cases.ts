@@ -109,9 +109,9 @@ async function claim(world: World, worker: number): Promise<void> {
   const store = world.stores[worker] as Store
   const now = store.now()
   // Without leases it acts as a worker that was paused, or restarted under the same name.
-  const inHand = world.random() < 0.5 ? [] : (world.held[worker] ?? [])
-  const { claims } = await store.claimDue({ max: 5, perApp: 50, leases: inHand })
-  for (const { emailId, fence } of inHand) {
+  const held = world.random() < 0.5 ? [] : (world.held[worker] ?? [])
+  const { claims } = await store.claimDue({ max: 5, perApp: 50, leases: held })
+  for (const { emailId, fence } of held) {
     const email = world.known.get(emailId)
     if (email?.fence !== fence || email.lapsed) continue
     const leaseUntil = Math.min(Math.max(email.leaseUntil, now + leaseMs / 2), now + leaseMs)

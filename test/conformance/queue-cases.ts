@@ -288,8 +288,8 @@ export function leases(it: It): void {
     await claim(store)
     await store.enqueue(request(store, sender, { lifeMs: day }))
     advance(leaseMs)
-    const inHand = [{ emailId: newId('em', 0), fence: 1, appId: sender.app.id }]
-    const busy = await store.claimDue({ max: 10, perApp: 10, leases: inHand })
+    const held = [{ emailId: newId('em', 0), fence: 1, appId: sender.app.id }]
+    const busy = await store.claimDue({ max: 10, perApp: 10, leases: held })
     assert.equal(busy.suspects, true)
     assert.ok(busy.claims.every((held) => held.emailId !== poison.emailId && !held.alone))
     const alone = await claim(store)
@@ -438,7 +438,7 @@ export function privacy(it: It, engine: Engine): void {
   })
 }
 
-export function upkeep(it: It): void {
+export function maintenance(it: It): void {
   it('what has expired leaves also while no worker claims', async (_t, { store, advance }) => {
     const sender = await newSender(store, 'a')
     await Promise.all(
@@ -449,7 +449,7 @@ export function upkeep(it: It): void {
     assert.equal((await store.queueGauge()).depth, 0)
   })
 
-  it('upkeep of much comes to an end', async (_t, { store, advance }) => {
+  it('maintenance of many rows ends', async (_t, { store, advance }) => {
     const sender = await newSender(store, 'a')
     const requests = Array.from({ length: 2600 }, (_, i) =>
       store.enqueue(request(store, sender, { idem: `k${i}` })),

@@ -6,7 +6,7 @@ import { test } from 'node:test'
 import { groups, idempotency, keysAndApps, limits } from './intake-cases.ts'
 import { model } from './model-cases.ts'
 import { endedByTheStore, operators } from './operator-cases.ts'
-import { fairness, leases, privacy, queue, upkeep } from './queue-cases.ts'
+import { fairness, leases, maintenance, privacy, queue } from './queue-cases.ts'
 import type { Engine, It } from './subject.ts'
 
 /** Registers all cases for one engine. */
@@ -21,7 +21,7 @@ export function describeStore(engine: Engine): void {
   leases(it)
   fairness(it)
   privacy(it, engine)
-  upkeep(it)
+  maintenance(it)
   operators(it)
   endedByTheStore(it)
   model(it)

@@ -273,7 +273,7 @@ test('row 34: mail of a disabled app is held while it is disabled, and sent afte
   await reaches(service, id, 'delivered')
 })
 
-test('row 32: stopping finishes what is in hand, gives the rest back, and loses nothing', async (t) => {
+test('row 32: stopping finishes the emails being sent, gives the rest back, and loses nothing', async (t) => {
   const waiting: (() => void)[] = []
   const server = await startScriptedServer(t, {
     dot: (socket) => void waiting.push(() => socket.write('250 2.0.0 taken\r\n')),

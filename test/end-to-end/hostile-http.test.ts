@@ -171,7 +171,7 @@ test('row 42: recipients and headers smuggled through fields are 400', async () 
   assert.equal((await service.post(validBody(names))).status, 400)
 })
 
-test('row 45: junk keys, unknown keys and revoked keys are told apart by message alone', async () => {
+test('row 45: junk keys, unknown keys and revoked keys differ by message alone', async () => {
   const answers = await Promise.all(
     ['Bearer pst_x', `Bearer ${newDeliveryKey()}`].map((authorization) =>
       service.post(validBody(), { authorization }),

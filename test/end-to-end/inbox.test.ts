@@ -117,7 +117,7 @@ test('pages let the browser name their own origin', async () => {
   assert.equal((await fetch(inbox)).headers.get('referrer-policy'), 'same-origin')
 })
 
-test('long lives are told in days and hours, and the page of a short email is one colour down to its end', {
+test('long lives are shown in days and hours, and the page of a short email is one colour down to its end', {
   skip,
 }, async (t) => {
   const expiresAt = new Date(service.store.now() + 3 * 86_400_000 + 60_000).toISOString()

@@ -35,7 +35,7 @@ test('help marks what is required, shows defaults, examples and the global optio
   assert.doesNotMatch(out, /default: \[\]/)
 })
 
-test('a mistyped command is told, with the one that was meant', async () => {
+test('a mistyped command is refused, with the one that was meant', async () => {
   const { code, err } = await postern({}, ['emial'])
   assert.equal(code, 2)
   assert.equal(err, 'postern: unknown command "emial". Did you mean "email"?\n')
@@ -163,7 +163,7 @@ test('a test email goes through the running service, and its key is revoked', as
   assert.match(wrong.err, /refused \(invalid_body\)[\s\S]*to: Give one address/)
 })
 
-test('an app without links cannot send a test email, and is told what to do', async () => {
+test('an app without links cannot send a test email, and the answer says what to do', async () => {
   await postern(env, ['app', 'create', 'Linkless', ...from])
   const ran = await postern(env, ['send-test', 'you@example.com', '--app', 'linkless'])
   assert.equal(ran.code, 1)

@@ -138,7 +138,7 @@ test('a relay that turns one connection away and serves the others stays availab
   )
 })
 
-test('a relay that refuses its only connection with 4xx is tried thrice before it is unavailable', async (t) => {
+test('a relay that refuses its only connection with 4xx is tried three times before it is unavailable', async (t) => {
   const relay = await startScriptedServer(t, (connection) =>
     connection < 2 ? { greeting: '421 4.3.2 busy' } : {},
   )

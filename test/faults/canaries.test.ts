@@ -13,7 +13,7 @@ import { startScriptedServer } from '../support/smtp.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 import { eventually } from '../support/wait.ts'
 
-const told = '<canary-recipient@example.com> https://app.acme.test/auth?token=canary-token'
+const echoed = '<canary-recipient@example.com> https://app.acme.test/auth?token=canary-token'
 
 async function post(server: RunningPostern, change: object, idempotencyKey = 'canary-idempotency-key') {
   const answer = await send(`${server.api}/v1/email`, JSON.stringify(validBody({ ...change })), {
@@ -37,8 +37,8 @@ async function live(
   databaseUrl: string,
 ): Promise<{ server: RunningPostern; errors: string }> {
   const relay = await startScriptedServer(t, (connection) => ({
-    rcpt: [`550 5.1.1 no ${told}`, `450 4.2.0 later ${told}`][connection] ?? '250 ok',
-    dot: `250 ok ${told}`,
+    rcpt: [`550 5.1.1 no ${echoed}`, `450 4.2.0 later ${echoed}`][connection] ?? '250 ok',
+    dot: `250 ok ${echoed}`,
   }))
   const server = await startServe(t, {
     POSTERN_SMTP_URL: `smtp://canary-user:canary-password@127.0.0.1:${relay.port}?connections=1`,

@@ -32,7 +32,7 @@ test('no app has more under way than its share', () => {
   assert.deepEqual(names([claimed.begin(1)]), ['a2'], 'what is being stored takes no connection')
 })
 
-test('what is sent stays in hand until its outcome is on record', () => {
+test('a sent email stays claimed until its outcome is on record', () => {
   const claimed = holding('a1', 'a2')
   const sent = claimed.begin(9)
   assert.ok(sent)
@@ -53,7 +53,7 @@ test('a second attempt at one email is not taken for the first', () => {
   assert.deepEqual([claimed.sending, claimed.all()], [1, [second]])
 })
 
-test('the app that has most is told by all that is in hand', () => {
+test('the app with the most claimed emails counts the ones being sent as well', () => {
   const claimed = holding('a1', 'b1', 'a2')
   assert.equal(claimed.mostOfOneApp(), 2)
   claimed.begin(9)

@@ -27,6 +27,9 @@ export type HostedLinkChoice =
   | { readonly kind: 'hosted'; readonly destination: AuthLink }
   | { readonly kind: 'misconfigured'; readonly issues: readonly Issue[] }
 
+/** What a hosted link opens, until `expiresAt` (milliseconds since 1970). */
+export type LinkTarget = { readonly destination: string; readonly expiresAt: number }
+
 type Question = { link: AuthLink; type: EmailType; policy: HostedLinkPolicy; baseUrl: string | null }
 
 /** Pure. Depends only on the settings, the email type and the link. */

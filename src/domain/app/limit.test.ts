@@ -27,7 +27,7 @@ test('the burst is the whole limit, then one per interval', () => {
   assert.equal(chargeLimit(tenAnHour, arrival, t0 + sixMinutesUs).ok, true)
 })
 
-test('coming back when told to is enough, and a microsecond earlier is not', () => {
+test('waiting for exactly `retryAfterUs` is enough, and a microsecond less is not', () => {
   const limits = fc.record({
     quota: fc.integer({ min: 1, max: 10_000 }),
     windowUs: fc.constantFrom(60_000_000, 3_600_000_000),
@@ -72,7 +72,7 @@ test('row 18: a clock stepped back, by however much, locks for two windows at mo
     const charge = chargeLimit(tenAnHour, arrival, earlier)
     const waitUs = charge.ok ? 0 : charge.retryAfterUs
     assert.ok(waitUs <= 2 * tenAnHour.windowUs)
-    assert.ok(chargeLimit(tenAnHour, arrival, earlier + waitUs).ok, 'coming back when told to is enough')
+    assert.ok(chargeLimit(tenAnHour, arrival, earlier + waitUs).ok, 'waiting for `retryAfterUs` is enough')
     if (backUs < tenAnHour.windowUs) assert.ok(!charge.ok, 'a small step opens no full bucket')
   }
 })

@@ -9,10 +9,9 @@
  * 100 characters of destination make some 210 of text.
  */
 import { randomBytes } from 'node:crypto'
+import type { LinkTarget } from '../../domain/app/hosted-link.ts'
 import type { AppId } from '../../domain/id.ts'
 import { type KeyRing, seal, unseal } from './key-ring.ts'
-
-export type LinkTarget = { readonly destination: string; readonly expiresAt: number }
 
 const saltBytes = 12
 

@@ -1,7 +1,7 @@
 /**
  * Group commit: calls that arrive while a group is being written form the next group, so that one
  * durable commit serves many. A call that is still waiting at its deadline is withdrawn. A call that
- * is being written may take effect after its caller was told that there was no answer.
+ * is being written may take effect after its caller was answered that there was no answer.
  */
 import { StoreUnavailable } from '../store.ts'
 

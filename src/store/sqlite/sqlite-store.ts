@@ -1,7 +1,7 @@
 /**
  * The embedded store, for one machine: one file, written by one thread per process. Several processes
  * may open the file (the command line does while the service runs), and each sees the others' changes
- * at once. One process runs the workers: a process is not told of mail that another one queued.
+ * at once. One process runs the workers: a process gets no notice of mail that another one queued.
  */
 import { statfsSync } from 'node:fs'
 import { dirname } from 'node:path'

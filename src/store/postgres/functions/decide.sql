@@ -3,10 +3,9 @@
 create function decide(
   p_now_us bigint, p_free_places bigint, p_app_versions bigint[],
   p_key_quotas bigint[], p_recipient_quotas bigint[], p_daily_quotas bigint[],
-  accepted_today bigint[], p_keys_valid boolean[], p_key_app int[], p_key_bucket int[],
-  p_key int[], p_version bigint[], p_recipient_bucket int[], p_mailbox_bucket int[],
-  p_request_key int[], p_body_hash text[], p_email_id text[],
-  inout arrivals bigint[], inout known_emails text[], inout known_bodies text[],
+  accepted_today bigint[], p_keys_valid boolean[], p_key_app int[], p_key_bucket int[], p_key int[],
+  p_version bigint[], p_recipient_bucket int[], p_mailbox_bucket int[], p_request_key int[], p_body_hash text[],
+  p_email_id text[], inout arrivals bigint[], inout known_emails text[], inout known_bodies text[],
   out kinds text[], out email_ids text[], out quotas bigint[], out waits_us bigint[],
   out charged boolean[], out remembered boolean[], out admitted int)
 language plpgsql {{settings}} as $$
@@ -56,8 +55,7 @@ begin
     arrivals[mailbox] := mailbox_next_us; charged[mailbox] := true;
     accepted_today[app] := accepted_today[app] + 1;
     if request_key is not null then
-      known_emails[request_key] := p_email_id[i]; known_bodies[request_key] := p_body_hash[i];
-      remembered[request_key] := true;
+      known_emails[request_key] := p_email_id[i]; known_bodies[request_key] := p_body_hash[i]; remembered[request_key] := true;
     end if;
   end loop;
 end
