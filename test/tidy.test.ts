@@ -75,7 +75,7 @@ function reachableFrom(file: string, reached = new Set<string>()): Set<string> {
   return reached
 }
 
-// The endpoint and the delivery meet at the queue. What operators use cannot open what the key ring seals.
+// The endpoint and the delivery meet at the queue. Management cannot open sealed content.
 const mayNotReach: [from: RegExp, target: RegExp][] = [
   [/^src\/web\/api\//, /^src\/delivery\//],
   [/^src\/(management|web\/(management-api|console))\//, /^src\/store\/crypto\//],
@@ -175,6 +175,15 @@ test('code and documents use the words of the glossary', () => {
   const self = 'test/tidy.test.ts'
   for (const file of tracked.filter((name) => /\.(ts|sql|md|yaml|js)$/.test(name) && name !== self)) {
     assert.deepEqual(read(file).match(unwanted) ?? [], [], file)
+  }
+})
+
+// A sentence names its subject first.
+const badStart = /(?:\. |\* |\/\/ |'|^)(?:What|Who|Of|However) [^\n?]*$/gm
+
+test('no sentence begins with What, Who, Of or However', () => {
+  for (const file of tracked.filter((name) => /\.(ts|sql|md)$/.test(name) && name !== 'CONTRIBUTING.md')) {
+    assert.deepEqual(read(file).match(badStart) ?? [], [], file)
   }
 })
 

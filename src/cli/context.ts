@@ -1,4 +1,4 @@
-/** What every command is given, and how it opens the store. */
+/** The arguments of every command, and how a command opens the store. */
 import type { Config } from '../config/parse-config.ts'
 import { devDatabaseUrl, type Environment, type Mode } from '../config/reader.ts'
 import type { EventStream } from '../observe/events.ts'

@@ -1,5 +1,5 @@
 /**
- * What commands print: with `--json` exactly one JSON document, otherwise text for people. Errors go
+ * The output of commands: with `--json` exactly one JSON document, otherwise text for people. Errors go
  * to standard error and say what is wrong and what to do.
  */
 import { describeDuration } from '../domain/duration.ts'

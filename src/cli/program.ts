@@ -102,7 +102,7 @@ const storeErrors = ['SchemaMismatch', 'StoreUnavailable', 'OwnerMismatch']
 const sqliteCannotOpen = 14
 const sqliteDamaged = [11, 26]
 
-/** What to do about an error that a person can act on; null for a bug. */
+/** Advice for an error that a person can act on; null for a bug. */
 function hint(error: unknown): string | null {
   const { code, errcode, message, name } = error as Error & { code?: string; errcode?: number }
   if (code === 'EADDRINUSE') {

@@ -1,4 +1,4 @@
-/** What all parts of a service share. */
+/** The context that all parts of a service share. */
 import type { Config } from '../config/parse-config.ts'
 import type { EventStream } from '../observe/events.ts'
 import type { Metrics } from '../observe/metrics.ts'

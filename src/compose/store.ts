@@ -11,7 +11,7 @@ export type StoreOptions = {
   /** The database file or its disk failed: end the process without another write. */
   readonly onFatal: (error: Error) => void
   readonly clock?: ClockOffset
-  /** What opening may do to the schema (`migrate`). */
+  /** Whether opening may create or migrate the schema; usually `migrate`. */
   readonly schemaUse?: SchemaUse
 }
 

@@ -1,4 +1,4 @@
-/** What became of an email, in one sentence for an operator. */
+/** Explains the state of an email in one sentence, for an operator. */
 
 import type { AttemptRecord } from '../domain/delivery/outcome.ts'
 import { causeOf, type FailureCause } from '../domain/delivery/smtp-reply.ts'

@@ -5,7 +5,7 @@ import { done, type Result, refuse } from './result.ts'
 
 type Optional = 'envelopeFrom' | 'replyTo' | 'supportContact' | 'fallbackUrl'
 
-/** What is not named stays. Null removes an optional setting. */
+/** Settings that are not named stay. Null removes an optional setting. */
 export type SettingsChange = Partial<
   Pick<AppSettings, 'name' | 'from' | 'allowLocalhost' | 'hostedLinks' | 'locale'>
 > & {

@@ -1,4 +1,4 @@
-/** What an operator sees from outside: metrics, log lines, request ids. */
+/** Observing from outside: metrics, log lines, request ids. */
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { test } from 'node:test'

@@ -34,7 +34,7 @@ export type Clearance = {
   readonly isLeaseValid: () => boolean
 }
 
-/** What became of a message that was given to a relay. */
+/** The result of submitting a message to a relay. */
 export type Submission =
   | { readonly kind: 'accepted'; readonly reply: SmtpReply }
   | { readonly kind: 'failed'; readonly failure: SmtpFailure; readonly failureClass: FailureClass }

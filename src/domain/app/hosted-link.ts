@@ -27,7 +27,7 @@ export type HostedLinkChoice =
   | { readonly kind: 'hosted'; readonly destination: AuthLink }
   | { readonly kind: 'misconfigured'; readonly issues: readonly Issue[] }
 
-/** What a hosted link opens, until `expiresAt` (milliseconds since 1970). */
+/** The destination of a hosted link, which opens until `expiresAt` (milliseconds since 1970). */
 export type LinkTarget = { readonly destination: string; readonly expiresAt: number }
 
 type Question = { link: AuthLink; type: EmailType; policy: HostedLinkPolicy; baseUrl: string | null }
@@ -75,7 +75,7 @@ function readDestination(set: string, link: AuthLink, policy: HostedLinkPolicy):
   return parsed.ok ? parsed.value : (parsed.issues[0]?.message ?? 'it is not a link')
 }
 
-/** What is wrong with a destination, or null. Also checked when the destination is set. */
+/** Returns the fault of a destination, or null. Also checked when the destination is set. */
 export function checkDestination(
   set: string,
   policy: LinkPolicy & { schemes: ReadonlySet<string> },

@@ -69,7 +69,7 @@ export function classifyFailure({ stage, reply, errorCode }: SmtpFailure): Failu
   }
 }
 
-/** What a refusal is about, as far as its enhanced code tells (RFC 3463 §3, and the IANA registry of codes). */
+/** The cause of a refusal, as far as its enhanced code names it (RFC 3463 §3, and the IANA registry of codes). */
 export type FailureCause = 'no_mailbox' | 'mailbox_full' | 'policy' | 'unreachable' | 'unknown'
 
 const causes: readonly [RegExp, FailureCause][] = [

@@ -111,7 +111,7 @@ function readApp(
       issues: [
         issue(
           'malformed_host',
-          'What follows the two slashes is not an authority: leave it out or name one.',
+          'The text after the two slashes is not an authority: leave it out, or name a host.',
         ),
       ],
     }

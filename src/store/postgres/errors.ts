@@ -1,4 +1,4 @@
-/** What errors of the driver mean for the store. */
+/** Sorts the errors of the driver by their meaning for the store. */
 import pg from 'pg'
 import { StoreUnavailable } from '../store.ts'
 

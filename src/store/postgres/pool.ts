@@ -19,7 +19,7 @@ export type PoolOptions = { readonly connectionsMax: number; readonly waitingMax
 export class Pool {
   readonly #address: PostgresAddress
   readonly #options: PoolOptions
-  /** Of the server that was writable last. */
+  /** The server that was writable last. */
   #pool: Promise<pg.Pool> | null = null
   #inProgress = 0
   #closed = false

@@ -37,7 +37,7 @@ export type PostgresOptions = {
   readonly listenAt?: PostgresAddress
   readonly ring: KeyRing
   readonly queueMax: number
-  /** What opening may do to the schema (`migrate`). */
+  /** Whether opening may create or migrate the schema; usually `migrate`. */
   readonly schemaUse?: SchemaUse
   readonly clock?: ClockOffset
   /** How many requests share a transaction at most (128). */

@@ -20,7 +20,7 @@ export function migrationSteps(folder: URL): Step[] {
   return names.sort().map((name) => ({ version: Number(name.slice(0, 3)), file: new URL(name, folder) }))
 }
 
-/** What opening a store may do to its schema: make and migrate it, make a missing one, or neither. */
+/** Whether opening a store may make and migrate its schema, make a missing one, or neither. */
 export type SchemaUse = 'migrate' | 'create' | 'open'
 
 /**

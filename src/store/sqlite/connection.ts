@@ -80,7 +80,7 @@ export class Connection {
 const temporary = new Set([5, 6, 8, 13, 14]) // BUSY, LOCKED, READONLY, FULL, CANTOPEN
 const fatal = new Set([10, 11, 26]) // IOERR, CORRUPT, NOTADB
 
-/** What an error of SQLite means for the store: temporary, fatal (end the process), or a bug. */
+/** Sorts an error of SQLite by its meaning for the store: temporary, fatal (end the process), or a bug. */
 export type FaultKind = 'temporary' | 'fatal' | 'bug'
 
 export function faultKind(error: unknown): FaultKind {

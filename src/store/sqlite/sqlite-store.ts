@@ -21,7 +21,7 @@ export type SqliteOptions = {
   readonly path: string
   readonly ring: KeyRing
   readonly queueMax: number
-  /** What opening may do to the schema (`migrate`). */
+  /** Whether opening may create or migrate the schema; usually `migrate`. */
   readonly schemaUse?: SchemaUse
   /** The file is damaged or the disk failed: nothing can be stored any more, so end the process. */
   readonly onFatal: (error: Error) => void

@@ -1,4 +1,4 @@
-/** What a thread answers to one call, and how the store reads it. */
+/** A thread's answer to one call, and how the store reads it. */
 import type { Settled } from '../../shared/grouped-calls.ts'
 import { StoreUnavailable } from '../../store.ts'
 import { type FaultKind, faultKind } from '../connection.ts'
