@@ -24,21 +24,7 @@ Examples:
 
 export function addAppCommands(program: Command, deps: CliDeps): void {
   const app = program.command('app').description('create, show and change apps')
-  addSettingOptions(
-    app
-      .command('create <name>')
-      .description('create an app')
-      .optionsGroup('Required:')
-      .requiredOption('--from <sender>', 'From address of the app’s email: "Acme <auth@acme.test>"'),
-  )
-    .option(
-      '--slug <slug>',
-      'short name for commands and hosted links (default: from the name); never changes',
-    )
-    .addHelpText('after', createExample)
-    .action((name: string, options: CreateOptions) =>
-      withStore(deps, (store) => create(deps, store, { ...options, name }), 'create'),
-    )
+  addCreateCommand(app, deps)
   app
     .command('list')
     .description('list all apps')
@@ -47,23 +33,7 @@ export function addAppCommands(program: Command, deps: CliDeps): void {
     .command('show <app>')
     .description('show one app and its settings')
     .action((app: string) => withStore(deps, async (store) => show(deps, unwrap(await findApp(store, app)))))
-  addSettingOptions(
-    app
-      .command('update <app>')
-      .description('change settings; those not named stay, and an empty value removes an optional one')
-      .optionsGroup('Name:')
-      .option('--name <name>', 'name shown in the app’s email')
-      .option('--from <sender>', 'From address of the app’s email'),
-  )
-    .optionsGroup('Remove:')
-    .option('--remove-allow-url <url>', 'disallow a link (repeatable)', collect)
-    .option('--remove-app-scheme <scheme>', 'disallow a scheme (repeatable)', collect)
-    .option('--remove-link-destination <type>', 'remove a destination (repeatable)', collect)
-    .optionsGroup('Other:')
-    .addHelpText('after', updateExample)
-    .action((app: string, options: SettingOptions) =>
-      withStore(deps, (store) => update(deps, store, { app, options })),
-    )
+  addUpdateCommand(app, deps)
   addStatusCommand(app, deps, {
     name: 'disable',
     status: 'disabled',
@@ -80,6 +50,42 @@ export function addAppCommands(program: Command, deps: CliDeps): void {
     .option('--yes', 'do not ask')
     .action((app: string, { yes }: { yes?: boolean }) =>
       withStore(deps, (store) => remove(deps, store, { app, yes: yes ?? false })),
+    )
+}
+
+function addCreateCommand(group: Command, deps: CliDeps): void {
+  const command = group
+    .command('create <name>')
+    .description('create an app')
+    .optionsGroup('Required:')
+    .requiredOption('--from <sender>', 'From address of the app’s email: "Acme <auth@acme.test>"')
+  addSettingOptions(command)
+    .option(
+      '--slug <slug>',
+      'short name for commands and hosted links (default: from the name); never changes',
+    )
+    .addHelpText('after', createExample)
+    .action((name: string, options: CreateOptions) =>
+      withStore(deps, (store) => create(deps, store, { ...options, name }), 'create'),
+    )
+}
+
+function addUpdateCommand(group: Command, deps: CliDeps): void {
+  const command = group
+    .command('update <app>')
+    .description('change settings; those not named stay, and an empty value removes an optional one')
+    .optionsGroup('Name:')
+    .option('--name <name>', 'name shown in the app’s email')
+    .option('--from <sender>', 'From address of the app’s email')
+  addSettingOptions(command)
+    .optionsGroup('Remove:')
+    .option('--remove-allow-url <url>', 'disallow a link (repeatable)', collect)
+    .option('--remove-app-scheme <scheme>', 'disallow a scheme (repeatable)', collect)
+    .option('--remove-link-destination <type>', 'remove a destination (repeatable)', collect)
+    .optionsGroup('Other:')
+    .addHelpText('after', updateExample)
+    .action((app: string, options: SettingOptions) =>
+      withStore(deps, (store) => update(deps, store, { app, options })),
     )
 }
 

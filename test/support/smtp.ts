@@ -125,7 +125,7 @@ function serve(socket: Socket, steps: Required<Script>, { transcript, messages }
       }
       transcript.push(piece)
       const verb = piece.split(' ')[0]?.toUpperCase()
-      if (verb === 'DATA') inData = typeof steps.data === 'string' && steps.data.startsWith('354')
+      if (verb === 'DATA') inData = typeof steps.data !== 'string' || steps.data.startsWith('354')
       const deeds: { [verb: string]: Deed } = {
         EHLO: steps.ehlo,
         HELO: steps.ehlo,
