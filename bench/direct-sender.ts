@@ -6,7 +6,7 @@ import SMTPConnection from 'nodemailer/lib/smtp-connection'
 import { composeMessage } from '../src/delivery/message/compose-message.ts'
 import { newId } from '../src/domain/id.ts'
 import type { EmailAddress } from '../src/domain/request/email-address.ts'
-import { renderTemplate } from '../src/templates/emails/render-email.ts'
+import { renderEmail } from '../src/templates/emails/render-email.ts'
 import { testSettings } from '../test/support/service.ts'
 import { type LoopOrder, runLoop } from './loop.ts'
 
@@ -26,7 +26,7 @@ function prepareMessage(): Buffer {
       messageIdDomain: 'acme.test',
     },
   }
-  const rendered = renderTemplate({ ...claim, app: testSettings })
+  const rendered = renderEmail({ ...claim, app: testSettings })
   return composeMessage({ claim, app: testSettings, slug: 'acme', rendered })
 }
 

@@ -18,13 +18,17 @@ function take(name: string, valued: boolean): string | undefined {
   if (index < 0) return undefined
   const [word = ''] = argv.splice(index, 1)
   if (word.includes('=')) return word.slice(name.length + 1)
-  return valued ? argv.splice(index, 1)[0] : ''
+  return valued ? (argv.splice(index, 1)[0] ?? '') : ''
 }
 
 /** Variables of the process win over those of the file. */
 function environment(): Record<string, string | undefined> {
   const file = take('--env-file', true)
   if (file === undefined) return process.env
+  if (file === '') {
+    console.error('postern: --env-file needs a file')
+    process.exit(2)
+  }
   try {
     return { ...parseEnv(readFileSync(file, 'utf8')), ...process.env }
   } catch (error) {
@@ -43,12 +47,13 @@ const onFatal = (error: Error) => {
 /** Signals are caught only while a command waits for one; any other command ends at once. */
 function untilStopped(): Promise<void> {
   return new Promise((resolve) => {
-    for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-      process.on(signal, () => {
-        resolve()
-        process.once(signal, () => process.exit(1)) // asked twice: at once
-      })
+    let stopping = false
+    const onSignal = () => {
+      if (stopping) process.exit(1) // a second signal ends the process at once
+      stopping = true
+      resolve()
     }
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, onSignal)
   })
 }
 

@@ -106,7 +106,16 @@ async function create(deps: CliDeps, store: Store, options: CreateOptions & { na
   const app = unwrap(
     await createApp(store, { name, from: parseFrom(from), settings: change, ...(slug && { slug }) }),
   )
-  print(deps.output, presentApp(app), () => `${describe(app)}\n\nNext: postern key create ${app.slug}`)
+  const { allowedUrls, appSchemes, allowLocalhost } = app.settings
+  const canSend = allowedUrls.length > 0 || appSchemes.length > 0 || allowLocalhost
+  const allow = canSend
+    ? ''
+    : `postern app update ${app.slug} --allow-url https://…, which it needs to send; then `
+  print(
+    deps.output,
+    presentApp(app),
+    () => `${describe(app)}\n\nNext: ${allow}postern key create ${app.slug}`,
+  )
 }
 
 async function update(

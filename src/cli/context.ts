@@ -1,6 +1,6 @@
 /** The arguments of every command, and how a command opens the store. */
 import type { Config } from '../config/parse-config.ts'
-import { devDatabaseUrl, type Environment, type Mode } from '../config/reader.ts'
+import { devDatabaseUrl, type Environment, isSet, type Mode } from '../config/reader.ts'
 import type { EventStream } from '../observe/events.ts'
 import type { SchemaUse } from '../store/shared/migrations.ts'
 import type { Store } from '../store/store.ts'
@@ -43,7 +43,7 @@ export async function withStore<T>(
   schemaUse: SchemaUse = 'open',
 ): Promise<T> {
   const config = deps.parseConfig(deps.env, 'command')
-  if (!deps.env.POSTERN_DATABASE_URL) {
+  if (!isSet(deps.env, 'POSTERN_DATABASE_URL')) {
     deps.output.err(
       `postern: POSTERN_DATABASE_URL is not set; using the database of dev mode, ${devDatabaseUrl}`,
     )

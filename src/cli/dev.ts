@@ -3,8 +3,10 @@
  * data folder, key ring, app and key, and captures emails for the inbox instead of sending them.
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { resolve } from 'node:path'
 import type { Command } from 'commander'
-import { dataFolder, devSecretKeysFile } from '../config/reader.ts'
+import type { Config } from '../config/parse-config.ts'
+import { dataFolder, devSecretKeysFile, isSet } from '../config/reader.ts'
 import { hashDeliveryKey, newDeliveryKey } from '../domain/app/delivery-key.ts'
 import { defaultLimits } from '../domain/app/limit.ts'
 import { type AppSettings, defaultSettings } from '../domain/app/settings.ts'
@@ -39,12 +41,13 @@ export function addDevCommand(program: Command, deps: CliDeps): void {
 
 async function dev(deps: CliDeps): Promise<void> {
   mkdirSync(dataFolder, { recursive: true, mode: 0o700 })
-  if (deps.env.POSTERN_SECRET_KEYS === undefined && !existsSync(devSecretKeysFile)) {
+  if (!isSet(deps.env, 'POSTERN_SECRET_KEYS') && !existsSync(devSecretKeysFile)) {
     writeFileSync(devSecretKeysFile, `${newSecretKey('dev')}\n`, { mode: 0o600 })
   }
-  const service = await deps.startService(deps.parseConfig(deps.env, 'dev'))
+  const config = deps.parseConfig(deps.env, 'dev')
+  const service = await deps.startService(config)
   try {
-    deps.output.out(welcome(service, await demoKey(service.store)))
+    deps.output.out(welcome(service, config, await demoKey(service.store)))
     service.events.subscribe((event) => {
       const line = describeEvent(event, service)
       if (line !== null) deps.output.out(`${new Date().toISOString().slice(11, 19)}  ${line}`)
@@ -53,7 +56,7 @@ async function dev(deps: CliDeps): Promise<void> {
   } finally {
     await service.stop()
   }
-  deps.output.err(`stopped; the data stays in ${dataFolder} (delete that folder to begin again)`)
+  deps.output.err(`stopped; the data stays in ${resolve(dataFolder)} (delete that folder to begin again)`)
 }
 
 /** The demo app's key: made once, and kept in a file that only the owner can read. */
@@ -84,7 +87,14 @@ function describeEvent(event: PosternEvent, { urls }: RunningService): string | 
 /** The printed line works for as long as a terminal usually shows it. */
 const lifeMs = 7 * 86_400_000
 
-function welcome({ urls, store }: RunningService, key: string): string {
+function describeSending({ urls }: RunningService, { roles }: Config): string {
+  if (!roles.has('worker')) return 'POSTERN_ROLES leaves out the worker: emails stay in the queue.'
+  if (urls.inbox === undefined) return 'POSTERN_SMTP_URL is set: emails are sent to their real recipients.'
+  return 'Emails are captured for the inbox, and none is sent.'
+}
+
+function welcome(service: RunningService, config: Config, key: string): string {
+  const { urls, store } = service
   const body = {
     to: 'you@example.com',
     type: 'magic_link',
@@ -93,9 +103,9 @@ function welcome({ urls, store }: RunningService, key: string): string {
   }
   const curl = `curl ${urls.api}/v1/email -H 'Authorization: Bearer ${key}' -H 'Content-Type: application/json' -w '\\n' -d '${JSON.stringify(body)}'`
   return `
-Postern is ready in dev mode: emails are captured for the inbox, and none is sent.
+Postern is ready in dev mode. ${describeSending(service, config)}
 
-  Inbox  ${urls.inbox ?? 'none: POSTERN_SMTP_URL is set, so emails are really sent'}
+  Inbox  ${urls.inbox ?? 'none'}
   API    ${urls.api}/v1/email
   Links  ${urls.links ?? 'none: POSTERN_ROLES leaves links out'}
   Ops    ${urls.ops}/livez, /readyz, /metrics
@@ -104,6 +114,6 @@ Send an email:
 
 ${curl}
 
-Then open the inbox. Stop with Ctrl-C; the data stays in ${dataFolder}.
+${urls.inbox === undefined ? '' : 'Then open the inbox. '}Stop with Ctrl-C; the data stays in ${dataFolder}.
 `
 }

@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs'
 import type { Command } from 'commander'
 import { type Config, ConfigError } from '../config/parse-config.ts'
-import { devSecretKeysFile, type Mode } from '../config/reader.ts'
+import { devSecretKeysFile, isSet, type Mode } from '../config/reader.ts'
 import { checkRelay, checkStore } from '../management/check-service.ts'
 import type { Finding } from '../store/store.ts'
 import type { CliDeps } from './context.ts'
@@ -38,8 +38,8 @@ async function examine(deps: CliDeps): Promise<Finding[]> {
 
 /** In a folder of dev mode without other configuration, dev mode is what runs there. */
 function modeOf({ env }: CliDeps): Mode {
-  const configured = ['POSTERN_DATABASE_URL', 'POSTERN_SECRET_KEYS', 'POSTERN_SMTP_URL'].some(
-    (name) => env[name],
+  const configured = ['POSTERN_DATABASE_URL', 'POSTERN_SECRET_KEYS', 'POSTERN_SMTP_URL'].some((name) =>
+    isSet(env, name),
   )
   return !configured && existsSync(devSecretKeysFile) ? 'dev' : 'serve'
 }

@@ -27,7 +27,7 @@ async function queue(deps: CliDeps, store: Store): Promise<void> {
     const totals = record([
       ['depth', summary.depth],
       ['oldest', formatTimeAndAge(summary.oldestAcceptedAt, nowMs)],
-      ['next retry', formatTimeAndAge(summary.nextAttemptAt, nowMs)],
+      ['next attempt', formatTimeAndAge(summary.nextAttemptAt, nowMs)],
       ...Object.entries(document.states),
     ])
     const isHeld = (id: (typeof summary.counts)[number]['app']) => apps.get(id)?.status === 'disabled'
@@ -38,7 +38,7 @@ async function queue(deps: CliDeps, store: Store): Promise<void> {
       isHeld(app) ? 'held: the app is disabled' : null,
     ])
     const waiting =
-      'No email is lost: each waits until it is sent or its link expires. "postern doctor" checks the relays.'
+      'Each email waits until it is sent, its link expires, or 48 hours are over. "postern doctor" checks the relays.'
     return `${totals}\n\n${table(['app', 'state', 'emails', 'note'], rows)}\n\n${waiting}`
   })
 }

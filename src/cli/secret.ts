@@ -1,4 +1,5 @@
 /** `postern secret new`: a key for the key ring. */
+import { randomBytes } from 'node:crypto'
 import type { Command } from 'commander'
 import { newSecretKey } from '../store/crypto/key-ring.ts'
 import type { CliDeps } from './context.ts'
@@ -19,4 +20,6 @@ export function addSecretCommands(program: Command, deps: CliDeps): void {
     })
 }
 
-const defaultId = (): string => `k${new Date().toISOString().slice(0, 10).replaceAll('-', '')}`
+/** The day, and a few letters so that two keys of one day can stand in one ring. */
+const defaultId = (): string =>
+  `k${new Date().toISOString().slice(0, 10).replaceAll('-', '')}-${randomBytes(3).toString('hex')}`

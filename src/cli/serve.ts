@@ -31,7 +31,7 @@ async function serve(deps: CliDeps): Promise<void> {
   } finally {
     await service.stop({ drainMs })
   }
-  deps.output.err('postern: stopped; what was queued is sent after the next start')
+  deps.output.err('postern: stopped; queued emails are sent after the next start')
 }
 
 function welcome({ version }: CliDeps, { urls }: RunningService, apps: number): string {

@@ -1,7 +1,7 @@
 /**
  * The composition root: configuration in, a running service out. The service is an ordered list of
- * parts. They start in this order and stop in the reverse order, which loses nothing: not ready, no
- * new requests, no new claims, the rest, the store.
+ * parts, which start in this order and stop in the reverse order. Stopping reports not ready, refuses
+ * requests, stops the worker and closes the store.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
@@ -76,15 +76,15 @@ export async function startService(config: Config, options: ServiceOptions): Pro
   return { urls: urls as Service['urls'], store, events, stop }
 }
 
-/** Ops first and last, so that `/livez` answers throughout. The listeners stop before the worker. */
+/** The ops listener starts first and stops last, so `/livez` answers throughout. The other listeners stop before the worker. */
 function listParts(parts: Parts, urls: Partial<Record<ListenerName, string>>): Part[] {
   const delivery = parts.config.roles.has('worker') ? composeDelivery(parts) : null
   const [ops, ...others] = composeListeners(parts, delivery).map(
-    ({ name, app, address }): Part => ({
+    ({ name, listener, address }): Part => ({
       start: async () => {
-        urls[name] = await listen(app, address)
+        urls[name] = await listen(listener, address)
       },
-      stop: () => app.close(),
+      stop: () => listener.close(),
     }),
   )
   return [ops, delivery, ...others].filter((part): part is Part => part != null)

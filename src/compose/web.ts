@@ -13,7 +13,7 @@ import type { Parts } from './parts.ts'
 export type ListenerName = 'ops' | 'api' | 'links' | 'inbox'
 export type ListenerPart = {
   readonly name: ListenerName
-  readonly app: FastifyInstance
+  readonly listener: FastifyInstance
   readonly address: ListenAddress
 }
 
@@ -23,19 +23,24 @@ export function composeListeners(parts: Parts, delivery: Delivery | null): Liste
   const { emit } = events
   const { ring, roles, linksBaseUrl: baseUrl } = config
   const listeners: ListenerPart[] = [
-    { name: 'ops', app: newOpsListener({ ...parts, emit }), address: config.ops },
+    { name: 'ops', listener: newOpsListener({ ...parts, emit }), address: config.ops },
   ]
-  if (roles.has('api')) listeners.push({ name: 'api', app: composeApi(parts, delivery), address: config.api })
+  if (roles.has('api'))
+    listeners.push({ name: 'api', listener: composeApi(parts, delivery), address: config.api })
   if (roles.has('links') && baseUrl !== null) {
     listeners.push({
       name: 'links',
-      app: newLinksListener({ store, ring, baseUrl, emit }),
+      listener: newLinksListener({ store, ring, baseUrl, emit }),
       address: config.links,
     })
   }
   const captured = delivery?.captured ?? null
   if (config.inbox !== null && captured !== null) {
-    listeners.push({ name: 'inbox', app: newInboxListener({ store, captured, emit }), address: config.inbox })
+    listeners.push({
+      name: 'inbox',
+      listener: newInboxListener({ store, captured, emit }),
+      address: config.inbox,
+    })
   }
   return listeners
 }

@@ -19,6 +19,9 @@ export type Reader = {
   readonly required: (name: string, example: string) => string
 }
 
+/** Empty and blank values count as missing. */
+export const isSet = (env: Environment, name: string): boolean => (env[name]?.trim() ?? '') !== ''
+
 export function newReader(env: Environment, mode: Mode, faults: string[]): Reader {
   const value = (name: string): string => env[name]?.trim() ?? ''
   return {

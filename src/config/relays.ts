@@ -46,7 +46,9 @@ export function readRelays(reader: Reader): RelayConfig[] {
 /** One relay, or what is wrong with it. The fault never repeats the URL, which may hold a password. */
 function parseRelay(entry: string, bounds: Bounds): RelayConfig | string {
   const url = URL.parse(entry)
-  if (url === null || !/^smtps?:$/.test(url.protocol) || url.hostname === '') {
+  // A path or a fragment is a / or # of a password that was not escaped: what follows is no host.
+  const isWhole = url !== null && /^\/?$/.test(url.pathname) && url.hash === ''
+  if (!isWhole || !/^smtps?:$/.test(url.protocol) || url.hostname === '') {
     return 'write smtp://user:password@host:587 or smtps://host; in a password write @ : / ? # % as %40 %3A %2F %3F %23 %25'
   }
   const options = parseOptions(url.searchParams)

@@ -1,7 +1,7 @@
 /**
  * One attempt at one email: check that the link is alive, render, compose, submit, and turn the
- * result into an outcome. The store counted the attempt when the email was claimed, so an attempt
- * counts even if the worker dies during it.
+ * result into an outcome. The store counted the attempt when the email was claimed, and takes the count
+ * back if the lease is lost or the attempt was not made.
  */
 import type { App } from '../domain/app/app.ts'
 import type { DeliveryOutcome } from '../domain/delivery/outcome.ts'
@@ -9,7 +9,7 @@ import { nextAttemptMs, retryForMs } from '../domain/delivery/retry-schedule.ts'
 import { noReply, type SmtpReply } from '../domain/delivery/smtp-reply.ts'
 import type { EmailAddress } from '../domain/request/email-address.ts'
 import type { Claim } from '../store/store.ts'
-import { renderTemplate } from '../templates/emails/render-email.ts'
+import { renderEmail } from '../templates/emails/render-email.ts'
 import { composeMessage } from './message/compose-message.ts'
 import type { Message, Relay, Submission } from './relay/relay.ts'
 
@@ -56,7 +56,7 @@ export async function deliver(deps: DeliverDeps, attempt: Attempt): Promise<Deli
 function prepare({ claim, app }: Attempt, deadlineMs: number): Message {
   const { settings, slug } = app
   const lifeLeftMs = deadlineMs - performance.now()
-  const rendered = renderTemplate({ ...claim, app: settings, lifeLeftMs })
+  const rendered = renderEmail({ ...claim, app: settings, lifeLeftMs })
   return {
     from: (settings.envelopeFrom ?? settings.from.address) as EmailAddress,
     to: claim.content.to,

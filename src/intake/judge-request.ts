@@ -1,5 +1,5 @@
 /**
- * Judges one request by the settings of one app, purely: body, link, hosted link, allow-list, in the
+ * Judges one request by the settings of one app, without the store: body, link, hosted link, allow-list, in the
  * order of spec 7. All faults of the 400 classes are listed; the first class with a fault names the
  * refusal.
  */

@@ -35,7 +35,7 @@ export async function checkRelay(address: RelayAddress): Promise<Finding> {
   const check = `relay ${address.host}:${address.port}`
   const session = await SmtpSession.open(address, AbortSignal.timeout(relayMs))
   if (!(session instanceof SmtpSession)) {
-    const detail = `${session.reply.text}. Emails are not lost: they wait in the queue until it answers, or until their links expire`
+    const detail = `${session.reply.text}. Nothing is sent through this relay until that is fixed; emails wait until their links expire, 48 hours at most`
     return { check, ok: false, detail }
   }
   session.quit()

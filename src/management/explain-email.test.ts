@@ -27,7 +27,7 @@ const busy: AttemptRecord = { at, outcome: 'deferred', relay: 'r:25', reply: par
 const refused: AttemptRecord = { at, outcome: 'failed', relay: 'r:25', reply: parseReply('552 5.2.2 full') }
 
 const cases: [Partial<EmailRecord>, string][] = [
-  [{}, 'It waits for a worker.'],
+  [{}, 'It waits: no worker has taken it yet, or no relay is available.'],
   [{ state: 'sending', attempts: 2 }, 'It is being sent now (attempt 2).'],
   [
     { state: 'deferred', nextAttemptAt: at + 5000, trail: [busy] },
@@ -45,7 +45,7 @@ const cases: [Partial<EmailRecord>, string][] = [
     { state: 'expired', trail: [down] },
     'Not sent: the relay 127.0.0.1:2525 was unavailable (ESOCKET: connect ECONNREFUSED) until the link expired at 2026-11-21 22:26:46Z.',
   ],
-  [{ state: 'expired' }, 'Not sent: no worker tried it until the link expired at 2026-11-21 22:26:46Z.'],
+  [{ state: 'expired' }, 'Not sent: no attempt was made until the link expired at 2026-11-21 22:26:46Z.'],
   [
     { state: 'expired', trail: [busy] },
     'Not sent: the relay r:25 deferred it (451 4.3.0 busy) until the link expired at 2026-11-21 22:26:46Z.',
@@ -60,11 +60,27 @@ const cases: [Partial<EmailRecord>, string][] = [
   ],
   [
     { state: 'failed', reason: 'workers_lost', trail: [{ at, outcome: 'lost' }] },
-    'Not sent: five workers died while they held it.',
+    'Not confirmed: 5 workers died or lost their leases while they were sending it. It may have arrived: an attempt ended without an answer.',
+  ],
+  [
+    { state: 'expired', trail: [{ at, outcome: 'lost' }] },
+    'Not confirmed: every worker that tried it died or lost its lease until the link expired at 2026-11-21 22:26:46Z. It may have arrived: an attempt ended without an answer.',
+  ],
+  [
+    { state: 'expired', trail: [{ ...busy, ambiguous: true }, busy] },
+    'Not confirmed: the relay r:25 deferred it (451 4.3.0 busy) until the link expired at 2026-11-21 22:26:46Z. It may have arrived: an attempt ended without an answer.',
+  ],
+  [
+    { state: 'expired', trail: [{ at, outcome: 'deferred', reply: noReply('internal error') }] },
+    'Not sent: the last attempt failed inside Postern (internal error) until the link expired at 2026-11-21 22:26:46Z.',
+  ],
+  [
+    { state: 'deferred', nextAttemptAt: at, trail: [{ at, outcome: 'deferred', reply: noReply('x') }] },
+    'The last attempt failed inside Postern: x. The next attempt is at 2026-11-21 22:26:40Z.',
   ],
   [{ state: 'failed', reason: 'unreadable' }, 'Not sent: its stored content is damaged.'],
   [{ state: 'cancelled', reason: 'by_operator' }, 'Not sent: an operator cancelled it.'],
-  [{ state: 'cancelled', reason: 'app_gone' }, 'Not sent: its app was deleted, or disabled for 7 days.'],
+  [{ state: 'cancelled', reason: 'app_inactive' }, 'Not sent: its app was deleted, or disabled for 7 days.'],
 ]
 for (const [change, expected] of cases) {
   test(expected, () => assert.equal(explainEmail({ ...email, ...change }), expected))

@@ -2,6 +2,7 @@
 
 import type { AttemptRecord } from '../domain/delivery/outcome.ts'
 import { causeOf, type FailureCause } from '../domain/delivery/smtp-reply.ts'
+import { lostLeasesMax } from '../domain/delivery/states.ts'
 import { describeDuration } from '../domain/duration.ts'
 import type { EmailRecord } from '../store/store.ts'
 
@@ -9,7 +10,7 @@ export function explainEmail(email: EmailRecord): string {
   const last = email.trail.findLast((attempt) => attempt.outcome !== 'lost')
   switch (email.state) {
     case 'queued':
-      return last === undefined ? 'It waits for a worker.' : `It waits for a worker. ${describe(last)}`
+      return last === undefined ? waits : `${waits} ${describe(last)}`
     case 'sending':
       return `It is being sent now (attempt ${email.attempts}).`
     case 'deferred': {
@@ -22,38 +23,57 @@ export function explainEmail(email: EmailRecord): string {
       return `The relay ${last?.relay ?? ''} accepted it ${took} after it was queued.`
     }
     case 'failed':
-      return explainFailure(email, last)
-    case 'expired':
-      return `Not sent: ${explainExpiry(last)} until the link expired at ${time(email.expiresAt)}.`
+      return notDelivered(email, explainFailure(email, last))
+    case 'expired': {
+      const why = explainExpiry(email, last)
+      return notDelivered(email, `${why} until the link expired at ${time(email.expiresAt)}.`)
+    }
     case 'cancelled':
-      return email.reason === 'by_operator'
-        ? 'Not sent: an operator cancelled it.'
-        : 'Not sent: its app was deleted, or disabled for 7 days.'
+      return notDelivered(
+        email,
+        email.reason === 'by_operator'
+          ? 'an operator cancelled it.'
+          : 'its app was deleted, or disabled for 7 days.',
+      )
     default:
       return email.state satisfies never
   }
 }
 
-function describe(attempt: AttemptRecord): string {
-  const relay = attempt.relay === undefined ? 'no relay' : `the relay ${attempt.relay}`
-  const text = attempt.reply?.text ?? ''
-  if (attempt.outcome === 'unattempted')
-    return attempt.relay === undefined
-      ? `It was not tried: ${text}.`
-      : `It was not tried: ${relay} was unavailable (${text}).`
-  const unsure =
-    attempt.ambiguous === true ? ' The connection was lost after the message: it may have arrived.' : ''
-  return `The last attempt was deferred by ${relay}: ${text}.${unsure}`
+const waits = 'It waits: no worker has taken it yet, or no relay is available.'
+
+/** "Not sent" is said only if no attempt can have arrived. */
+function notDelivered({ trail }: EmailRecord, why: string): string {
+  const mayHaveArrived = trail.some(({ ambiguous, outcome }) => ambiguous === true || outcome === 'lost')
+  return mayHaveArrived
+    ? `Not confirmed: ${why} It may have arrived: an attempt ended without an answer.`
+    : `Not sent: ${why}`
 }
 
-function explainExpiry(last: AttemptRecord | undefined): string {
-  if (last === undefined) return 'no worker tried it'
+function describe(attempt: AttemptRecord): string {
+  const { ambiguous, outcome, relay } = attempt
+  const text = attempt.reply?.text ?? ''
+  if (outcome === 'unattempted')
+    return relay === undefined
+      ? `It was not tried: ${text}.`
+      : `It was not tried: the relay ${relay} was unavailable (${text}).`
+  if (relay === undefined) return `The last attempt failed inside Postern: ${text}.`
+  const unsure = ambiguous === true ? ' The connection was lost after the message: it may have arrived.' : ''
+  return `The last attempt was deferred by the relay ${relay}: ${text}.${unsure}`
+}
+
+function explainExpiry({ trail }: EmailRecord, last: AttemptRecord | undefined): string {
+  if (last === undefined)
+    return trail.length === 0 ? 'no attempt was made' : 'every worker that tried it died or lost its lease'
+  const { outcome, relay } = last
   const text = last.reply?.text ?? ''
-  if (last.outcome === 'unattempted')
-    return last.relay === undefined
+  if (outcome === 'unattempted')
+    return relay === undefined
       ? `no attempt was possible (${text})`
-      : `the relay ${last.relay} was unavailable (${text})`
-  return `the relay ${last.relay ?? ''} deferred it (${text})`
+      : `the relay ${relay} was unavailable (${text})`
+  return relay === undefined
+    ? `the last attempt failed inside Postern (${text})`
+    : `the relay ${relay} deferred it (${text})`
 }
 
 const causes: Record<FailureCause, string> = {
@@ -69,16 +89,16 @@ function explainFailure({ reason }: EmailRecord, last: AttemptRecord | undefined
   switch (reason) {
     case 'refused_by_relay': {
       const cause = last?.reply === undefined ? causes.unknown : causes[causeOf(last.reply)]
-      return `Not sent: the relay ${last?.relay ?? ''} refused it: ${cause} (${text}).`
+      return `the relay ${last?.relay ?? ''} refused it: ${cause} (${text}).`
     }
     case 'retries_exhausted':
-      return `Not sent: no attempt succeeded within 48 hours. The last one: ${text}.`
+      return `no attempt succeeded within 48 hours. The last one: ${text}.`
     case 'workers_lost':
-      return 'Not sent: five workers died while they held it.'
+      return `${lostLeasesMax} workers died or lost their leases while they were sending it.`
     case 'unreadable':
-      return 'Not sent: its stored content is damaged.'
+      return 'its stored content is damaged.'
     default:
-      return `Not sent: ${text}.`
+      return `${text}.`
   }
 }
 

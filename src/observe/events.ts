@@ -55,7 +55,7 @@ export type PosternEvent =
     }
   /** The store did not confirm an outcome, because the lease was lost. */
   | { readonly kind: 'outcome_unconfirmed'; readonly emailId: EmailId }
-  /** The store cannot record outcomes; sending stops until it can. Emitted once for one outage. */
+  /** A claim, a renewal or an outcome could not be written; sending stops until one can. Emitted once for one outage. */
   | { readonly kind: 'store_write_failed'; readonly error: unknown }
   /** The process stopped before these attempts were recorded. */
   | { readonly kind: 'attempts_unrecorded'; readonly count: number }

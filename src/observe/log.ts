@@ -44,7 +44,8 @@ function linesOf(event: PosternEvent): Line[] {
     case 'emails_ended':
       return event.ended.map(({ state, reason, count }) => {
         const fields = { state, ...(reason === null ? {} : { reason }), count }
-        return { level: 'info', text: `emails ended: ${state}`, fields }
+        const level = state === 'cancelled' ? 'info' : 'warn'
+        return { level, text: `emails ended without being sent: ${state}`, fields }
       })
     default:
       return [troubleLine(event)]
@@ -98,7 +99,8 @@ function troubleLine(event: Trouble): Line {
     case 'relay_changed': {
       const { relay, available, reason } = event
       if (available) return { level: 'warn', text: 'the relay is available again', fields: { relay } }
-      const text = 'the relay is unavailable; queued mail waits until it answers, or until its link expires'
+      const text =
+        'the relay is unavailable; mail waits until it answers, its link expires, or 48 hours are over'
       return { level: 'error', text, fields: { relay, reason } }
     }
     case 'store_unavailable': {
@@ -119,7 +121,7 @@ function troubleLine(event: Trouble): Line {
       return { level: 'error', text, fields: { email: event.emailId } }
     }
     case 'attempts_unrecorded': {
-      const text = 'attempts were not recorded before the end; they may be made again'
+      const text = 'the process stopped before these attempts were recorded; they may be made again'
       return { level: 'error', text, fields: { count: event.count } }
     }
     case 'bug': {

@@ -4,6 +4,7 @@
  */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import type { DeliveryOutcome } from '../domain/delivery/outcome.ts'
+import { failureReasons } from '../domain/delivery/states.ts'
 import type { PosternEvent } from './events.ts'
 
 export type Metrics = {
@@ -33,6 +34,7 @@ export function newMetrics(deps: MetricsDeps): Metrics {
   for (const name of misnamed) registry.removeSingleMetric(name)
   addQueueGauges(registry, deps)
   const counters = newCounters(registry)
+  startAtZero(counters)
   return {
     registry,
     addRelay: (relay) => counters.relays.set({ relay }, 1),
@@ -76,6 +78,13 @@ function newCounters(registry: Registry) {
       registers,
     }),
   }
+}
+
+/** The series that alerts are built on: `increase()` misses the first event of a series that begins with 1. */
+function startAtZero({ requests, ended }: Counters): void {
+  for (const code of ['queue_full', 'queue_unavailable']) requests.inc({ status: 503, code }, 0)
+  ended.inc({ state: 'expired', reason: '' }, 0)
+  for (const reason of failureReasons) ended.inc({ state: 'failed', reason }, 0)
 }
 
 function count({ requests, attempts, ended, latency, relays }: Counters, event: PosternEvent): void {

@@ -51,7 +51,7 @@ export type EnqueueResult =
   | ({ readonly kind: 'refused' | 'idempotency_key_reused' | 'queue_full' } & Caller)
   | ({ readonly kind: LimitRefusal; readonly limit: LimitHit } & Caller)
 
-/** A worker's right to send one email for `leaseMs`. A lease with an older fence is void. */
+/** A worker's right to send one email for `leaseMs`. A lease with an older fence is lost. */
 export type Lease = { readonly emailId: EmailId; readonly fence: number }
 
 /** How long a lease lasts unless it is renewed. */
@@ -157,7 +157,7 @@ export type AppChange = {
 export interface Store {
   enqueue(request: EnqueueRequest): Promise<EnqueueResult>
   claimDue(request: ClaimRequest): Promise<Claimed>
-  /** Returns the leases that are void: another worker may have claimed their emails. */
+  /** Returns the leases that are lost: another worker may have claimed their emails. */
   renewLeases(leases: readonly Lease[]): Promise<readonly Lease[]>
   /** False if the lease was lost: the outcome was not recorded. */
   recordOutcome(lease: Lease, outcome: DeliveryOutcome): Promise<boolean>
@@ -179,10 +179,10 @@ export interface Store {
   cancelDeletedAppMail(id: AppId): Promise<number>
   findApp(idOrSlug: string): Promise<App | null>
   /**
-   * `findApp` for pages that anyone can open: rejects with `StoreUnavailable` when many such look-ups
+   * For pages that anyone can open: rejects with `StoreUnavailable` when many such look-ups
    * wait, and never delays the other methods.
    */
-  findAppForPage(idOrSlug: string): Promise<App | null>
+  findAppBySlug(slug: string): Promise<App | null>
   listApps(): Promise<readonly App[]>
 
   createKey(key: {
@@ -192,7 +192,7 @@ export interface Store {
     expiresAt: number | null
   }): Promise<KeyRecord>
   listKeys(app: AppId): Promise<readonly KeyRecord[]>
-  /** Null if there is no such key. Takes effect for the next request on every node. */
+  /** Null if there is no such key. Takes effect for the next request in every process. */
   revokeKey(id: KeyId): Promise<KeyRecord | null>
 
   findEmail(id: EmailId): Promise<EmailRecord | null>

@@ -113,7 +113,7 @@ export function endedByTheStore(it: It): void {
     assert.deepEqual((await store.maintain()).ended, [{ state: 'expired', reason: null, count: 1 }])
     await store.deleteApp(sender.app.id)
     const { ended } = await store.maintain()
-    assert.deepEqual(ended, [{ state: 'cancelled', reason: 'app_gone', count: 1 }])
+    assert.deepEqual(ended, [{ state: 'cancelled', reason: 'app_inactive', count: 1 }])
   })
 
   it('an email that loses its last lease is reported; an outcome of a worker is not', async (_t, {

@@ -217,7 +217,7 @@ test('any number of page views delays neither readiness nor a key that was not s
   const ring = newRing()
   const [store, other] = [await openAt(t, url, ring), await openAt(t, url, ring)]
   const sender = await newSender(other, 'a')
-  const views = Promise.allSettled(Array.from({ length: 5000 }, (_, n) => store.findAppForPage(`x${n}`)))
+  const views = Promise.allSettled(Array.from({ length: 5000 }, (_, n) => store.findAppBySlug(`x${n}`)))
   let viewsDone = false
   void views.then(() => {
     viewsDone = true
@@ -227,7 +227,7 @@ test('any number of page views delays neither readiness nor a key that was not s
   assert.equal(viewsDone, false, 'both were answered before the views')
   const refused = (await views).filter(({ status }) => status === 'rejected')
   assert.ok(refused.length >= 4800, `${refused.length} views were refused at once`)
-  assert.equal(await store.findAppForPage('a').then((app) => app?.slug), 'a')
+  assert.equal(await store.findAppBySlug('a').then((app) => app?.slug), 'a')
 })
 
 test('a page view that hangs is given up, and the next one uses a new connection', async (t) => {
@@ -238,9 +238,9 @@ test('a page view that hangs is given up, and the next one uses a new connection
   await holder.connect()
   atEnd(t, () => holder.end())
   await holder.query(`begin; lock table "${schemaOf(url)}".app in access exclusive mode`)
-  await assert.rejects(store.findAppForPage('a'), { name: 'StoreUnavailable' })
+  await assert.rejects(store.findAppBySlug('a'), { name: 'StoreUnavailable' })
   await holder.query('rollback')
-  assert.equal((await store.findAppForPage('a'))?.slug, 'a')
+  assert.equal((await store.findAppBySlug('a'))?.slug, 'a')
 })
 
 test('a command that only looks makes no schema', async (t) => {

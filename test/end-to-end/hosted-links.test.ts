@@ -401,9 +401,9 @@ test('a forged link of a known slug is refused by its seal, without the store', 
   const listener = newLinksListener({
     store: {
       now: store.now,
-      findAppForPage: (slug) => {
+      findAppBySlug: (slug) => {
         asked.push(slug)
-        return store.findAppForPage(slug)
+        return store.findAppBySlug(slug)
       },
     },
     ring: service.config.ring,

@@ -4,7 +4,7 @@ import PostalMime from 'postal-mime'
 import { type AppSettings, defaultSettings } from '../../domain/app/settings.ts'
 import type { EmailId } from '../../domain/id.ts'
 import type { EmailAddress } from '../../domain/request/email-address.ts'
-import { renderTemplate } from '../../templates/emails/render-email.ts'
+import { renderEmail } from '../../templates/emails/render-email.ts'
 import { composeMessage, type MessageParts } from './compose-message.ts'
 
 const app: AppSettings = {
@@ -28,7 +28,7 @@ const claim: MessageParts['claim'] = {
 
 function compose(change: Partial<AppSettings> = {}) {
   const settings = { ...app, ...change }
-  const rendered = renderTemplate({
+  const rendered = renderEmail({
     ...claim,
     app: settings,
     expiresAt: claim.acceptedAt + 900_000,

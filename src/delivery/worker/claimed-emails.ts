@@ -57,7 +57,7 @@ export class ClaimedEmails<Attempt extends HasClaim> {
   }
 
   /** The attempt has ended; its outcome is being stored. */
-  store(attempt: Attempt): void {
+  markStoring(attempt: Attempt): void {
     this.#sending.delete(attempt)
     this.#storing.add(attempt)
   }
@@ -74,7 +74,7 @@ export class ClaimedEmails<Attempt extends HasClaim> {
     return released
   }
 
-  /** Removes the waiting emails whose leases are void. */
+  /** Removes the waiting emails whose leases are lost. */
   removeWaiting(lost: readonly Lease[]): void {
     this.#waiting = this.#waiting.filter(({ claim }) => !lost.some((lease) => isSameLease(lease, claim)))
   }

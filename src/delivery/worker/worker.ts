@@ -90,7 +90,7 @@ export class Worker {
   async #unblock(): Promise<void> {
     this.#setMode('running')
     await this.#outcomes.retry()
-    this.#beginWaiting()
+    this.#startAttempts()
   }
 
   #capacity = (): number => capacityOf(this.#deps.relays)
@@ -113,7 +113,7 @@ export class Worker {
       this.#claimed.add(attempts)
       if (suspects) this.#yield()
       this.#mayBeMore = attempts.length > 0 || suspects || this.#claimed.mostOfOneApp() >= perApp
-      this.#beginWaiting()
+      this.#startAttempts()
       return attempts.length > 0
     } catch (error) {
       this.#outcomes.noteFailure(error)
@@ -137,7 +137,7 @@ export class Worker {
   #maySend = (): boolean => this.#mode !== 'blocked' && this.#outcomes.kept === 0
 
   /** Begins waiting emails while connections are free. */
-  #beginWaiting(): void {
+  #startAttempts(): void {
     const capacity = this.#capacity()
     while (this.#claimed.sending < capacity && this.#claimed.storing < storingMax && this.#maySend()) {
       const attempt = this.#claimed.begin(connectionsPerApp(capacity))
@@ -155,13 +155,13 @@ export class Worker {
       return { kind: 'deferred', reply, relay: null, ambiguous: false, waitMs: internalErrorWaitMs }
     })
     if (outcome.kind !== 'unattempted') this.#budget.noteAttempt(performance.now() - begunAtMs)
-    this.#claimed.store(attempt)
-    this.#beginWaiting()
+    this.#claimed.markStoring(attempt)
+    this.#startAttempts()
     if (this.#mayBeMore) this.#signal.notify()
     await this.#outcomes.write({ attempt, outcome })
     this.#claimed.remove(attempt)
     if (this.#mode === 'yielding' && this.#claimed.all().length === 0) this.#endYielding()
-    this.#beginWaiting()
+    this.#startAttempts()
     // An email that was given back or deferred may be due again.
     if (this.#mayBeMore || this.#mode === 'stopping' || outcome.kind !== 'delivered') this.#signal.notify()
   }

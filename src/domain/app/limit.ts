@@ -52,7 +52,7 @@ export function explainLimit(refusal: LimitRefusal, { quota, retryAfterMs }: Lim
     recipient_rate_limited: `Too many emails to this recipient: at most ${quota} an hour.`,
     daily_limit_reached: `This app has sent all of its ${quota} emails of today (UTC).`,
   }
-  return `${rules[refusal]} Try again in ${wait}, or raise the limit with ${limitRefusals[refusal].flag}.`
+  return `${rules[refusal]} Try again in ${wait}. An operator raises the limit with: postern app update APP ${limitRefusals[refusal].flag} N`
 }
 
 /** The limits of an app, as its settings hold them. */

@@ -15,9 +15,10 @@ export type FinalState = (typeof finalStates)[number]
 export type EmailState = LiveState | FinalState
 
 /** Why an email has the state `failed`. */
-export type FailureReason = 'refused_by_relay' | 'retries_exhausted' | 'workers_lost' | 'unreadable'
+export const failureReasons = ['refused_by_relay', 'retries_exhausted', 'workers_lost', 'unreadable'] as const
+export type FailureReason = (typeof failureReasons)[number]
 /** Why an email has the state `cancelled`. */
-type CancelReason = 'by_operator' | 'app_gone'
+type CancelReason = 'by_operator' | 'app_inactive'
 export type EndReason = FailureReason | CancelReason
 
 /** Emails that ended for one reason: what the store ended itself, without an outcome of a worker. */

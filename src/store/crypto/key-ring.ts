@@ -76,6 +76,17 @@ export function unseal(ring: KeyRing, context: string, sealed: Uint8Array): stri
   return decipher.update(bytes.subarray(at + 28), undefined, 'utf8') + decipher.final('utf8')
 }
 
+function unsealHashKey(ring: KeyRing, stored: Uint8Array): string {
+  try {
+    return unseal(ring, 'hash-key', stored)
+  } catch (error) {
+    if (error instanceof KeyMissing) throw error
+    throw new KeyMissing(
+      `the key "${sealingKeyId(stored)}" of the key ring has the right id and the wrong secret`,
+    )
+  }
+}
+
 /** The id of the ring key that sealed these bytes. */
 const sealingKeyId = (sealed: Uint8Array): string =>
   Buffer.from(sealed.subarray(1, 1 + (sealed[0] ?? 0))).toString('utf8')
@@ -111,7 +122,7 @@ export function openHashKey(
   stored: Uint8Array | undefined,
 ): { hashKey: Buffer; reseal: Buffer | null } {
   const hashKey =
-    stored === undefined ? randomBytes(secretBytes) : Buffer.from(unseal(ring, 'hash-key', stored), 'base64')
+    stored === undefined ? randomBytes(secretBytes) : Buffer.from(unsealHashKey(ring, stored), 'base64')
   const current = stored !== undefined && sealingKeyId(stored) === ring[0].id
   return { hashKey, reseal: current ? null : seal(ring, 'hash-key', hashKey.toString('base64')) }
 }

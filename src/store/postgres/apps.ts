@@ -1,5 +1,5 @@
 /**
- * Changes of apps. Each takes effect for the next request on every node, because the transaction that
+ * Changes of apps. Each takes effect for the next request in every process, because the transaction that
  * decides a request reads the app.
  */
 import type { App } from '../../domain/app/app.ts'
@@ -87,7 +87,7 @@ async function cancel(context: PostgresContext, id: AppId, where: string): Promi
       order by email_id limit ${stepMax} for update skip locked
     )
     select ${schema}.${finish.name}($1, ${clockMs('$2')}, array_agg(email_id), array_agg('cancelled'::text),
-      array_agg('app_gone'::text), array_agg(null::jsonb)) as count from chosen`
+      array_agg('app_inactive'::text), array_agg(null::jsonb)) as count from chosen`
   const [row] = await maintenance.query<{ count: number }>(text, [slot, clock.offsetMs, id], { deadlineMs })
   return row?.count ?? 0
 }

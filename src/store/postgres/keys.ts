@@ -1,4 +1,4 @@
-/** Changes of delivery keys. Each takes effect for the next request on every node. */
+/** Changes of delivery keys. Each takes effect for the next request in every process. */
 import type { KeyHash } from '../../domain/app/delivery-key.ts'
 import { type AppId, type KeyId, newId } from '../../domain/id.ts'
 import { toKeyRecord } from '../shared/records.ts'

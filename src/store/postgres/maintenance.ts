@@ -18,7 +18,7 @@ const deadlineMs = 30_000
 
 export async function maintain(context: PostgresContext): Promise<Maintained> {
   const expired = await expire(context)
-  const cancelled = await cancelMailOfClosedApps(context)
+  const cancelled = await cancelMailOfInactiveApps(context)
   const more = [
     expired === stepMax,
     cancelled > 0,
@@ -28,7 +28,7 @@ export async function maintain(context: PostgresContext): Promise<Maintained> {
   ]
   const ended: EndedCount[] = [
     { state: 'expired', reason: null, count: expired },
-    { state: 'cancelled', reason: 'app_gone', count: cancelled },
+    { state: 'cancelled', reason: 'app_inactive', count: cancelled },
   ]
   return { more: more.includes(true), ended: ended.filter(({ count }) => count > 0) }
 }
@@ -46,16 +46,16 @@ async function expire({ clock, maintenance, schema, slot }: PostgresContext): Pr
 }
 
 /** Closed: deleted, or disabled for `heldDays`. Returns how many emails were cancelled. */
-async function cancelMailOfClosedApps(context: PostgresContext): Promise<number> {
+async function cancelMailOfInactiveApps(context: PostgresContext): Promise<number> {
   const { clock, maintenance, schema } = context
   const text = `select app_id, status from ${schema}.app a
     where status = 'deleted' or (status = 'disabled' and status_at <= ${clockMs('$1')} - ${heldDays * dayMs}
       and exists (select from ${schema}.queue q where q.state = 'queued' and q.lost_leases < ${suspectAfter} and q.app_id = a.app_id))`
-  const closed = await maintenance.query<{ app_id: AppId; status: string }>(text, [clock.offsetMs], {
+  const inactive = await maintenance.query<{ app_id: AppId; status: string }>(text, [clock.offsetMs], {
     deadlineMs,
   })
   let cancelled = 0
-  for (const { app_id, status } of closed)
+  for (const { app_id, status } of inactive)
     cancelled += await (status === 'deleted' ? cancelDeletedAppMail : cancelReady)(context, app_id)
   return cancelled
 }

@@ -64,7 +64,7 @@ export async function recordOutcomes(
   return row === undefined ? [] : (Object.values(row)[0] ?? [])
 }
 
-/** The leases that could not be renewed: they are void. */
+/** The leases that could not be renewed: they are lost. */
 export async function renewLeases(
   { schema, clock, outcomes }: PostgresContext,
   leases: readonly Lease[],

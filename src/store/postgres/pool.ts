@@ -1,7 +1,6 @@
 /**
- * A few connections to the writable server of a cluster, for look-ups that may take long or come in
- * numbers, so that one never waits for another. A bound keeps the line short: a look-up beyond it is
- * refused at once.
+ * A few connections to the writable server of a cluster, for look-ups that may be slow or many.
+ * A look-up beyond `waitingMax` is refused at once.
  */
 import pg from 'pg'
 import type { PostgresAddress } from '../database-address.ts'

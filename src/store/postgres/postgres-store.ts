@@ -62,7 +62,7 @@ const operations = {
   retryEmail,
   cancelEmail,
   findApp: reads.findApp,
-  findAppForPage: reads.findAppForPage,
+  findAppBySlug: reads.findAppBySlug,
   listApps: reads.listApps,
   listKeys: reads.listKeys,
   findEmail: reads.findEmail,

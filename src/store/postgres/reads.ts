@@ -25,19 +25,19 @@ const ask = ({ operators }: PostgresContext, text: string, values: unknown[] = [
   operators.query(text, values, { deadlineMs })
 
 export const findApp = (context: PostgresContext, idOrSlug: string): Promise<App | null> =>
-  findAppIn(context.operators, context.schema, { idOrSlug, deadlineMs })
+  findAppWhere('(app_id = $1 or slug = $1)', idOrSlug, { context, pool: context.operators, deadlineMs })
 
-export const findAppForPage = (context: PostgresContext, idOrSlug: string): Promise<App | null> =>
-  findAppIn(context.pages, context.schema, { idOrSlug, deadlineMs: shortDeadlineMs })
+export const findAppBySlug = (context: PostgresContext, slug: string): Promise<App | null> =>
+  findAppWhere('slug = $1', slug, { context, pool: context.pages, deadlineMs: shortDeadlineMs })
 
-async function findAppIn(
-  pool: Pool,
-  schema: string,
-  options: { idOrSlug: string; deadlineMs: number },
+async function findAppWhere(
+  condition: string,
+  name: string,
+  { context, pool, deadlineMs }: { context: PostgresContext; pool: Pool; deadlineMs: number },
 ): Promise<App | null> {
-  if (options.idOrSlug.includes('\0')) return null // text of PostgreSQL cannot hold NUL
-  const text = `select * from ${schema}.app where (app_id = $1 or slug = $1) and status <> 'deleted'`
-  const [row] = await pool.query(text, [options.idOrSlug], options)
+  if (name.includes('\0')) return null // text of PostgreSQL cannot hold NUL
+  const text = `select * from ${context.schema}.app where ${condition} and status <> 'deleted'`
+  const [row] = await pool.query(text, [name], { deadlineMs })
   return row === undefined ? null : toApp(row)
 }
 

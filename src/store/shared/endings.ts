@@ -3,8 +3,8 @@ import type { AttemptRecord, DeliveryOutcome } from '../../domain/delivery/outco
 import type { EndReason, FinalState } from '../../domain/delivery/states.ts'
 
 /**
- * `final`: the email ends in this state. Otherwise it waits `waitMs`, and is `queued` at once if that
- * is 0. `givenBack`: the attempt does not count.
+ * `final`: the email ends in this state. Otherwise it waits `waitMs`. `givenBack`: the attempt does not
+ * count, and without a wait the email is `queued` again; in every other case it is `deferred`.
  */
 export type Ending =
   | { readonly final: FinalState; readonly reason: EndReason | null }

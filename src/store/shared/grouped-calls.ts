@@ -1,7 +1,7 @@
 /**
  * Group commit: calls that arrive while a group is being written form the next group, so that one
- * durable commit serves many. A call that is still waiting at its deadline is withdrawn. A call that
- * is being written may take effect after its caller was answered that there was no answer.
+ * durable commit serves many. A call whose group is not being written at its deadline is withdrawn.
+ * A call whose group is being written is rejected as well, but may still take effect.
  */
 import { StoreUnavailable } from '../store.ts'
 

@@ -89,5 +89,5 @@ export function cancelReady(tx: WriteTransaction, id: AppId): number {
 }
 
 function cancel(tx: WriteTransaction, rows: readonly QueueRow[]): void {
-  for (const row of rows) finishInStore(tx, row, { state: 'cancelled', reason: 'app_gone', record: null })
+  for (const row of rows) finishInStore(tx, row, { state: 'cancelled', reason: 'app_inactive', record: null })
 }

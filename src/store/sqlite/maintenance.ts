@@ -11,13 +11,13 @@ import { expire } from './claim.ts'
 import type { WriteTransaction } from './threads/write-transaction.ts'
 
 export function maintain(tx: WriteTransaction): Maintained {
-  const more = [expire(tx), cancelMailOfClosedApps(tx), deleteOldHistory(tx), scanOldRows(tx)]
+  const more = [expire(tx), cancelMailOfInactiveApps(tx), deleteOldHistory(tx), scanOldRows(tx)]
   tx.sql('delete from usage_day where day < ?').run(tx.day - keepDays)
   return { more: more.includes(true), ended: tx.takeEnded() }
 }
 
-/** Closed: deleted, or disabled for `heldDays`. */
-function cancelMailOfClosedApps(tx: WriteTransaction): boolean {
+/** Inactive: deleted, or disabled for `heldDays`. */
+function cancelMailOfInactiveApps(tx: WriteTransaction): boolean {
   const closed = tx
     .sql(
       "select app_id, status from app where status = 'deleted' or (status = 'disabled' and status_at <= ?)",

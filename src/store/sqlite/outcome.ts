@@ -92,7 +92,7 @@ export function appendTrail(trail: string, record: AttemptRecord | null): string
   return JSON.stringify([...records.slice(-trailMax + 1), record])
 }
 
-/** The leases that could not be renewed: they are void. */
+/** The leases that could not be renewed: they are lost. */
 export function renewLeases(tx: WriteTransaction, leases: readonly Lease[]): Lease[] {
   const statement = tx.sql(
     "update queue set lease_until = ? where email_id = ? and fence = ? and state = 'sending'",

@@ -26,6 +26,11 @@ export function findApp({ sql }: Reader, idOrSlug: string): App | null {
   return row === undefined ? null : toApp(row)
 }
 
+export function findAppBySlug({ sql }: Reader, slug: string): App | null {
+  const row = sql("select * from app where slug = ? and status <> 'deleted'").get(slug)
+  return row === undefined ? null : toApp(row)
+}
+
 export function findEmail({ sql }: Reader, id: EmailId): EmailRecord | null {
   const live = sql('select * from queue where email_id = ?').get(id)
   if (live !== undefined) return toLiveRecord(live)

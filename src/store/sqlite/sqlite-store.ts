@@ -1,7 +1,7 @@
 /**
  * The embedded store, for one machine: one file, written by one thread per process. Several processes
  * may open the file (the command line does while the service runs), and each sees the others' changes
- * at once. One process runs the workers: a process gets no notice of mail that another one queued.
+ * at once. One process runs the workers: a worker learns of mail that another process queued by polling.
  */
 import { statfsSync } from 'node:fs'
 import { dirname } from 'node:path'
@@ -14,7 +14,7 @@ import type { SchemaUse } from '../shared/migrations.ts'
 import { type Finding, type Store, StoreUnavailable } from '../store.ts'
 import { Connection, faultKind } from './connection.ts'
 import { migrate, requireFile } from './migrate.ts'
-import { findApp, findEmail, queueGauge, type Reader, readerOf } from './reads.ts'
+import { findApp, findAppBySlug, findEmail, queueGauge, type Reader, readerOf } from './reads.ts'
 import { ReaderThread, WriterThread } from './threads/threads.ts'
 
 export type SqliteOptions = {
@@ -62,7 +62,7 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
       return reader.call({ name: 'listEmails', args }) as never
     },
     findApp: (idOrSlug) => look((open) => findApp(open, idOrSlug)),
-    findAppForPage: (idOrSlug) => look((open) => findApp(open, idOrSlug)),
+    findAppBySlug: (slug) => look((open) => findAppBySlug(open, slug)),
     findEmail: (id) => look((open) => findEmail(open, id)),
     queueGauge: () => look(queueGauge),
     examine: async () => [examineDisk(path)],

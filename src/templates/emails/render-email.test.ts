@@ -7,7 +7,7 @@ import type { EmailAddress } from '../../domain/request/email-address.ts'
 import { emailTypes } from '../../domain/request/email-request.ts'
 import { contrast, textOn } from '../colour.ts'
 import { isPlainName, unlinkable } from './letter.ts'
-import { renderTemplate, type TemplateInput } from './render-email.ts'
+import { renderEmail, type TemplateInput } from './render-email.ts'
 
 const app: AppSettings = {
   ...defaultSettings,
@@ -29,7 +29,7 @@ const input: TemplateInput = {
   expiresAt: Date.parse('2026-11-20T17:05:00Z'),
   lifeLeftMs: 899_950,
 }
-const render = (change: Partial<TemplateInput> = {}) => renderTemplate({ ...input, ...change })
+const render = (change: Partial<TemplateInput> = {}) => renderEmail({ ...input, ...change })
 const invite = (names: { organisationName?: string; inviterName?: string }) =>
   render({ type: 'organisation_invite', content: { ...content, ...names } })
 

@@ -25,7 +25,7 @@ export type TemplateInput = {
 
 export type Rendered = { readonly subject: string; readonly html: string; readonly text: string }
 
-export function renderTemplate(input: TemplateInput): Rendered {
+export function renderEmail(input: TemplateInput): Rendered {
   const { app, content } = input
   const { strings, language } = languageOf(app.locale)
   const expiry = { duration: strings.duration(input.lifeLeftMs), dateTime: strings.dateTime(input.expiresAt) }

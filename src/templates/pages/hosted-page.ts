@@ -125,29 +125,29 @@ function appMissing(app: AppSettings, { hostedPage: words }: Strings): Html {
 }
 
 /** For an expired link. */
-export function expiredPage(voice: Language, app: AppSettings): Page {
-  const words = voice.strings.hostedPage
+export function expiredPage(language: Language, app: AppSettings): Page {
+  const words = language.strings.hostedPage
   const body = html`<p class="name">${app.name}</p>
 <h1>${words.expiredHeading}</h1>
 <p>${words.expiredAdvice(app.name)}</p>`
-  return page({ ...voice, title: words.expiredHeading, body })
+  return page({ ...language, title: words.expiredHeading, body })
 }
 
 /** For everything that is not a valid link: the same page for every reason. */
-export const unknownPage = (voice: Language): Page => {
-  const { unknownHeading, unknownAdvice } = voice.strings.hostedPage
-  return plainPage(voice, unknownHeading, unknownAdvice)
+export const unknownPage = (language: Language): Page => {
+  const { unknownHeading, unknownAdvice } = language.strings.hostedPage
+  return plainPage(language, unknownHeading, unknownAdvice)
 }
 
 /** For a link that cannot be checked while the store does not answer. */
-export const unavailablePage = (voice: Language): Page => {
-  const { unavailableHeading, unavailableAdvice } = voice.strings.hostedPage
-  return plainPage(voice, unavailableHeading, unavailableAdvice)
+export const unavailablePage = (language: Language): Page => {
+  const { unavailableHeading, unavailableAdvice } = language.strings.hostedPage
+  return plainPage(language, unavailableHeading, unavailableAdvice)
 }
 
-const plainPage = (voice: Language, title: string, advice: string): Page =>
+const plainPage = (language: Language, title: string, advice: string): Page =>
   page({
-    ...voice,
+    ...language,
     title,
     body: html`<h1>${title}</h1>
 <p>${advice}</p>`,

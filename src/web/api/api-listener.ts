@@ -1,6 +1,6 @@
 /**
- * The public listener: `POST /v1/email` and nothing else. On that route it answers only 202, 400,
- * 401, 403, 429 and 503 (spec 4); any other path is 404, another method 405.
+ * The public listener: `POST /v1/email` and nothing else. On that route it answers 202, 400, 401, 403,
+ * 429 and 503 (spec 4), and 500 for a bug; any other path is 404, another method 405.
  */
 import type { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
@@ -11,7 +11,7 @@ import { readBody } from './read-body.ts'
 const path = '/v1/email'
 
 export function newApiListener(deps: PostEmailDeps): FastifyInstance {
-  const app = newListener({
+  const listener = newListener({
     emit: deps.emit,
     notFound: refuseOtherRoutes,
     // Fastify refuses a Content-Type that it cannot read before the handler runs. Such a request still
@@ -19,10 +19,10 @@ export function newApiListener(deps: PostEmailDeps): FastifyInstance {
     onError: (error, request, reply) =>
       error.code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE' ? postEmail(deps, request, reply) : null,
   })
-  app.removeAllContentTypeParsers()
-  app.addContentTypeParser('*', (_request: unknown, stream: Readable) => readBody(stream))
-  app.post(path, (request, reply) => postEmail(deps, request, reply))
-  return app
+  listener.removeAllContentTypeParsers()
+  listener.addContentTypeParser('*', (_request: unknown, stream: Readable) => readBody(stream))
+  listener.post(path, (request, reply) => postEmail(deps, request, reply))
+  return listener
 }
 
 function refuseOtherRoutes(request: FastifyRequest, reply: FastifyReply): FastifyReply {

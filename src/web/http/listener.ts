@@ -62,18 +62,18 @@ const answerNotFound = (_request: FastifyRequest, reply: FastifyReply): FastifyR
 
 export function newListener(options: ListenerOptions): FastifyInstance {
   const notFound = options.notFound ?? answerNotFound
-  const app = fastify(fastifyOptions(options.headerBytesMax ?? usualHeaderBytesMax))
-  app.server.maxConnections = connectionsMax
-  refuseExpectations(app.server)
-  app.addHook('onRequest', ({ raw }, reply, begin) => inOrder(raw, reply.raw, begin))
-  app.addHook('onRequest', requireHost)
-  app.setNotFoundHandler(notFound)
-  app.setErrorHandler((error: FastifyError, request, reply) => {
+  const listener = fastify(fastifyOptions(options.headerBytesMax ?? usualHeaderBytesMax))
+  listener.server.maxConnections = connectionsMax
+  refuseExpectations(listener.server)
+  listener.addHook('onRequest', ({ raw }, reply, begin) => inOrder(raw, reply.raw, begin))
+  listener.addHook('onRequest', requireHost)
+  listener.setNotFoundHandler(notFound)
+  listener.setErrorHandler((error: FastifyError, request, reply) => {
     if (request.raw.destroyed && !request.raw.complete) return reply.hijack() // the client disconnected
     if (request.is404) return notFound(request, reply)
     return options.onError?.(error, request, reply) ?? answerError(options, error, reply)
   })
-  return app
+  return listener
 }
 
 const fastifyOptions = (headerBytesMax: number): FastifyHttpOptions<Server> => ({
@@ -144,9 +144,9 @@ function refuseExpectations(server: Server): void {
 }
 
 /** Listens, and returns the base URL. */
-export async function listen(app: FastifyInstance, address: ListenAddress): Promise<string> {
-  await app.listen({ host: address.host, port: address.port })
-  const bound = app.server.address() as AddressInfo
+export async function listen(listener: FastifyInstance, address: ListenAddress): Promise<string> {
+  await listener.listen({ host: address.host, port: address.port })
+  const bound = listener.server.address() as AddressInfo
   const host = bound.family === 'IPv6' ? `[${bound.address}]` : bound.address
   return `http://${host}:${bound.port}`
 }

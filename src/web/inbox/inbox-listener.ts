@@ -23,11 +23,11 @@ const framePolicy =
   "default-src 'none'; style-src 'unsafe-inline'; img-src https: data:; base-uri 'none'; form-action 'none'; frame-ancestors 'self'; sandbox allow-popups allow-popups-to-escape-sandbox"
 
 export function newInboxListener(deps: InboxDeps): FastifyInstance {
-  const app = newListener({ emit: deps.emit })
-  guardInbox(app)
-  addPages(app, deps)
-  addApi(app, deps)
-  return app
+  const listener = newListener({ emit: deps.emit })
+  guardInbox(listener)
+  addPages(listener, deps)
+  addApi(listener, deps)
+  return listener
 }
 
 /** The referrer policy is `same-origin`: under `no-referrer` browsers send `Origin: null` with our own forms. */
@@ -41,11 +41,11 @@ const message = `There is no such email here; the inbox keeps the newest ${captu
 const answerNotFound = (reply: FastifyReply): FastifyReply =>
   sendError(reply, 404, { code: 'no_such_email', message })
 
-function addPages(app: FastifyInstance, { captured, store }: InboxDeps): void {
-  app.get('/', (_request, reply) => send(reply, 'text/html', listPage(captured.list())))
-  app.get('/inbox.css', (_request, reply) => send(reply, 'text/css', stylesheet))
-  app.get('/inbox.js', (_request, reply) => send(reply, 'text/javascript', script))
-  app.get<{ Params: { id: string }; Querystring: { view?: string } }>(
+function addPages(listener: FastifyInstance, { captured, store }: InboxDeps): void {
+  listener.get('/', (_request, reply) => send(reply, 'text/html', listPage(captured.list())))
+  listener.get('/inbox.css', (_request, reply) => send(reply, 'text/css', stylesheet))
+  listener.get('/inbox.js', (_request, reply) => send(reply, 'text/javascript', script))
+  listener.get<{ Params: { id: string }; Querystring: { view?: string } }>(
     '/email/:id',
     async (request, reply) => {
       const email = captured.find(request.params.id)
@@ -54,7 +54,7 @@ function addPages(app: FastifyInstance, { captured, store }: InboxDeps): void {
       return send(reply, 'text/html', emailPage(email, await store.findEmail(email.id), view))
     },
   )
-  app.get<{ Params: { id: string } }>('/email/:id/html', (request, reply) => {
+  listener.get<{ Params: { id: string } }>('/email/:id/html', (request, reply) => {
     const email = captured.find(request.params.id)
     if (email === undefined) return answerNotFound(reply)
     // Links of the email open in a new tab, not inside the frame.
@@ -63,16 +63,16 @@ function addPages(app: FastifyInstance, { captured, store }: InboxDeps): void {
   })
 }
 
-function addApi(app: FastifyInstance, { captured }: InboxDeps): void {
+function addApi(listener: FastifyInstance, { captured }: InboxDeps): void {
   const answer = (reply: FastifyReply, email: CapturedEmail | undefined) =>
     email === undefined ? answerNotFound(reply) : sendJson(reply, 200, JSON.stringify(presentEmail(email)))
-  app.get('/api/inbox', (_request, reply) =>
+  listener.get('/api/inbox', (_request, reply) =>
     sendJson(reply, 200, JSON.stringify(captured.list().map(presentSummary))),
   )
-  app.get<{ Params: { id: string } }>('/api/inbox/:id', (request, reply) =>
+  listener.get<{ Params: { id: string } }>('/api/inbox/:id', (request, reply) =>
     answer(reply, captured.find(request.params.id)),
   )
-  app.get<{ Querystring: { to?: string } }>('/api/inbox/latest', (request, reply) => {
+  listener.get<{ Querystring: { to?: string } }>('/api/inbox/latest', (request, reply) => {
     const { to } = request.query
     const isWanted = (email: CapturedEmail) =>
       to === undefined || email.to.toLowerCase() === String(to).toLowerCase()

@@ -26,7 +26,7 @@ import {
 import { newListener } from '../http/listener.ts'
 
 export type LinksDeps = {
-  readonly store: Pick<Store, 'findAppForPage' | 'now'>
+  readonly store: Pick<Store, 'findAppBySlug' | 'now'>
   readonly ring: KeyRing
   /** The base URL of hosted links: if it has a path, the pages are served below that path too. */
   readonly baseUrl: string
@@ -44,34 +44,34 @@ type Opened =
 
 export function newLinksListener(deps: LinksDeps): FastifyInstance {
   const opener = new LinkOpener(deps)
-  const app = newListener({
+  const listener = newListener({
     emit: deps.emit,
     notFound: (_request, reply) => sendPage(reply, 404, unknownPage(languageOf('en'))),
     headerBytesMax,
     onError: (error, request, reply) =>
       error instanceof StoreUnavailable ? answerUnavailable(deps, error, { request, reply }) : null,
   })
-  app.removeAllContentTypeParsers()
-  app.addContentTypeParser('*', async (_request: unknown, body: Readable) => {
+  listener.removeAllContentTypeParsers()
+  listener.addContentTypeParser('*', async (_request: unknown, body: Readable) => {
     for await (const _chunk of body); // the button's form is empty, so the body is discarded
   })
   const basePath = new URL(deps.baseUrl).pathname.replace(/\/+$/, '')
   // A proxy may pass the path of the base URL on, or strip it.
   for (const prefix of new Set([basePath, ''])) {
     const url = `${prefix}/:slug/:sealed`
-    app.route<{ Params: Params }>({
+    listener.route<{ Params: Params }>({
       method: ['GET', 'HEAD'],
       url,
       handler: async (request, reply) => show(reply, await opener.open(request.params)),
     })
-    app.post<{ Params: Params }>(url, async (request, reply) => {
+    listener.post<{ Params: Params }>(url, async (request, reply) => {
       const opened = await opener.open(request.params)
       if (opened.kind !== 'open' || opened.destination.kind !== 'web') return show(reply, opened)
       const { href } = opened.destination
       return protect(reply, "default-src 'none'").code(303).header('location', href).send()
     })
   }
-  return app
+  return listener
 }
 
 type Exchange = { request: FastifyRequest; reply: FastifyReply }
@@ -101,17 +101,16 @@ class LinkOpener {
     const known = this.#slugs.get(slug)
     const fresh = known !== undefined && known.untilMs > performance.now()
     if (fresh && openLink(ring, known.appId ?? noApp, sealed) === null) return { kind: 'unknown' }
-    const app = await store.findAppForPage(slug)
-    const named = app?.slug === slug ? app : null // `findAppForPage` also takes ids
-    this.#slugs.set(slug, { appId: named?.id ?? null, untilMs: performance.now() + slugMs })
+    const app = await store.findAppBySlug(slug)
+    this.#slugs.set(slug, { appId: app?.id ?? null, untilMs: performance.now() + slugMs })
     // An unknown slug costs the same work as a forged link.
-    const target = openLink(ring, named?.id ?? noApp, sealed)
-    if (named === null || named.status !== 'active' || target === null) return { kind: 'unknown' }
-    const policy = appPolicy(named)
+    const target = openLink(ring, app?.id ?? noApp, sealed)
+    if (app === null || app.status !== 'active' || target === null) return { kind: 'unknown' }
+    const policy = appPolicy(app)
     const destination = parseAuthLink(target.destination, policy.schemes)
     if (!destination.ok || checkLinkAllowed(destination.value, policy) !== null) return { kind: 'unknown' }
-    if (target.expiresAt <= store.now()) return { kind: 'expired', app: named }
-    return { kind: 'open', app: named, destination: destination.value }
+    if (target.expiresAt <= store.now()) return { kind: 'expired', app }
+    return { kind: 'open', app, destination: destination.value }
   }
 }
 

@@ -16,9 +16,9 @@ export type OpsDeps = {
 }
 
 export function newOpsListener(deps: OpsDeps): FastifyInstance {
-  const app = newListener({ emit: deps.emit })
-  app.get('/livez', (_request, reply) => sendJson(reply, 200, '{"ok":true}'))
-  app.get('/readyz', async (_request, reply) => {
+  const listener = newListener({ emit: deps.emit })
+  listener.get('/livez', (_request, reply) => sendJson(reply, 200, '{"ok":true}'))
+  listener.get('/readyz', async (_request, reply) => {
     if (!deps.isReady())
       return sendError(reply, 503, { code: 'stopping', message: 'This process is stopping.' })
     try {
@@ -28,9 +28,9 @@ export function newOpsListener(deps: OpsDeps): FastifyInstance {
       return sendError(reply, 503, { code: 'store_unavailable', message: 'The store does not answer.' })
     }
   })
-  app.get('/metrics', async (_request, reply) => {
+  listener.get('/metrics', async (_request, reply) => {
     reply.header('content-type', deps.metrics.registry.contentType)
     return deps.metrics.registry.metrics()
   })
-  return app
+  return listener
 }

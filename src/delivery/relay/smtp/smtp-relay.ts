@@ -34,7 +34,7 @@ export class SmtpRelay implements Relay {
   readonly #stopped = new AbortController()
   readonly #busy = new Set<SmtpSession>()
   #inProgress = 0
-  #nextSlotMs = 0
+  #nextSendMs = 0
 
   constructor(options: SmtpRelayOptions) {
     this.#options = options
@@ -58,7 +58,7 @@ export class SmtpRelay implements Relay {
   }
 
   async #send(message: Message, clearance: Clearance): Promise<Submission> {
-    const inTime = await this.#waitForSlot(clearance.deadlineMs)
+    const inTime = await this.#waitForRate(clearance.deadlineMs)
     if (this.#stopped.signal.aborted) return workerStopped
     if (!inTime) return { kind: 'expired' }
     const reused = this.#takeIdle()
@@ -95,15 +95,15 @@ export class SmtpRelay implements Relay {
   }
 
   /** Waits until the rate allows this message. False if that is after the deadline. */
-  async #waitForSlot(deadlineMs: number): Promise<boolean> {
+  async #waitForRate(deadlineMs: number): Promise<boolean> {
     const { rate } = this.#options
     if (rate === null) return true
     const now = performance.now()
-    const slotMs = Math.max(this.#nextSlotMs, now)
-    this.#nextSlotMs = slotMs + 1000 / rate
-    const waitMs = Math.ceil(Math.min(slotMs, deadlineMs) - now)
+    const sendMs = Math.max(this.#nextSendMs, now)
+    this.#nextSendMs = sendMs + 1000 / rate
+    const waitMs = Math.ceil(Math.min(sendMs, deadlineMs) - now)
     if (waitMs > 0) await sleep(waitMs, undefined, { signal: this.#stopped.signal }).catch(() => {})
-    return slotMs < deadlineMs
+    return sendMs < deadlineMs
   }
 
   #note(submission: Submission): Submission {
