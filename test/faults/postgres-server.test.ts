@@ -290,3 +290,23 @@ test('row 14: claims that wait for a standby that is gone do not add up on the s
   const waiting = await runSql(server.url, "select 1 from pg_stat_activity where wait_event = 'SyncRep'")
   assert.equal(waiting.length, 1)
 })
+
+test('a server that dies under look-ups of pages and operators takes no process with it', async (t) => {
+  const server = await startPostgres(t)
+  const store = await openAt(t, server.url)
+  const blocker = await connect(t, server.url)
+  await blocker.query('begin; lock table postern.app')
+  const lookups = [store.findAppBySlug('a'), store.listApps(), store.listApps(), store.listApps()]
+  const settled = Promise.allSettled(lookups)
+  await eventually(async () => {
+    const { rows } = await blocker.query(
+      "select count(*)::int as n from pg_stat_activity where wait_event_type = 'Lock'",
+    )
+    return rows[0].n >= 3
+  })
+  await server.kill()
+  for (const result of await settled) {
+    assert.equal(result.status, 'rejected')
+    assert.equal((result.reason as Error).name, 'StoreUnavailable')
+  }
+})

@@ -119,11 +119,8 @@ export class Connection {
   }
 }
 
-/** The caller must close the connection if this throws. */
-export async function runTransaction<T>(
-  client: pg.ClientBase,
-  work: (query: Query) => Promise<T>,
-): Promise<T> {
+/** The connection must be closed if this throws. */
+async function runTransaction<T>(client: pg.ClientBase, work: (query: Query) => Promise<T>): Promise<T> {
   await client.query("begin; set local idle_in_transaction_session_timeout = '10s'")
   const result = await work(async (text, values = []) => (await client.query(text, values)).rows)
   await client.query('commit')

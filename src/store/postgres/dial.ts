@@ -63,7 +63,7 @@ async function dial(
 
 const keepAliveMs = 15_000
 
-export function clientOptions(address: PostgresAddress, { host, port }: DatabaseHost): pg.ClientConfig {
+function clientOptions(address: PostgresAddress, { host, port }: DatabaseHost): pg.ClientConfig {
   const { tls } = address
   return {
     host,

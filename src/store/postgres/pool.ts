@@ -1,31 +1,25 @@
 /**
- * A few connections to the writable server of a cluster, for look-ups that may be slow or many.
- * A look-up beyond `waitingMax` is refused at once.
+ * A few connections for look-ups that may be slow or many: a look-up takes one that is free. A look-up
+ * beyond `waitingMax` is refused at once. Each connection finds the writable server by itself.
  */
-import pg from 'pg'
 import type { PostgresAddress } from '../database-address.ts'
 import { StoreUnavailable } from '../store.ts'
-import { type Query, runTransaction } from './connection.ts'
+import { Connection, type Query } from './connection.ts'
 import { within } from './deadline.ts'
-import { clientOptions, dialWritable } from './dial.ts'
-import { isServerRefusal, toStoreError } from './errors.ts'
-
-const idleMs = 30_000
-const closeMs = 2000
 
 export type PoolOptions = { readonly connectionsMax: number; readonly waitingMax?: number }
 
 export class Pool {
-  readonly #address: PostgresAddress
-  readonly #options: PoolOptions
-  /** The server that was writable last. */
-  #pool: Promise<pg.Pool> | null = null
-  #inProgress = 0
-  #closed = false
+  readonly #connections: readonly Connection[]
+  readonly #free: Connection[]
+  readonly #waiting = new Set<(connection: Connection) => void>()
+  readonly #waitingMax: number
 
   constructor(address: PostgresAddress, options: PoolOptions) {
-    this.#address = address
-    this.#options = options
+    const { connectionsMax, waitingMax = Number.POSITIVE_INFINITY } = options
+    this.#connections = Array.from({ length: connectionsMax }, () => new Connection({ address }))
+    this.#free = [...this.#connections]
+    this.#waitingMax = waitingMax
   }
 
   query<Row = Record<string, unknown>>(
@@ -33,76 +27,56 @@ export class Pool {
     values: unknown[],
     { deadlineMs }: { deadlineMs: number },
   ): Promise<Row[]> {
-    return this.#run(async (client) => (await client.query(text, values)).rows as Row[], deadlineMs)
-  }
-
-  transaction<T>(work: (query: Query) => Promise<T>, deadlineMs: number): Promise<T> {
-    return this.#run(async (client) => runTransaction(client, work), deadlineMs)
-  }
-
-  async #run<T>(work: (client: pg.PoolClient) => Promise<T>, deadlineMs: number): Promise<T> {
-    const { connectionsMax, waitingMax = Number.POSITIVE_INFINITY } = this.#options
-    if (this.#closed) throw new StoreUnavailable('the store is closed')
-    if (this.#inProgress >= connectionsMax + waitingMax)
-      throw new StoreUnavailable('too many look-ups are waiting for the database')
-    this.#inProgress += 1
-    try {
-      return await this.#attempt(work, performance.now() + deadlineMs)
-    } catch (error) {
-      if (!isServerRefusal(error)) this.#reset()
-      throw toStoreError(error)
-    } finally {
-      this.#inProgress -= 1
-    }
-  }
-
-  async #attempt<T>(work: (client: pg.PoolClient) => Promise<T>, endMs: number): Promise<T> {
-    this.#pool ??= this.#open(endMs)
-    const pool = await within(this.#pool, endMs)
-    const connecting = pool.connect()
-    const client = await within(connecting, endMs).catch((error: unknown) => {
-      void connecting.then(
-        (late) => late.release(),
-        () => {},
-      )
-      throw error
-    })
-    try {
-      const result = await within(work(client), endMs)
-      client.release()
-      return result
-    } catch (error) {
-      client.release(true) // closed: a transaction may be open in it, or a statement in progress
-      throw error
-    }
-  }
-
-  async #open(endMs: number): Promise<pg.Pool> {
-    const { host, socket } = await dialWritable(this.#address, endMs)
-    socket.destroy()
-    const pool = new pg.Pool({
-      ...clientOptions(this.#address, host),
-      max: this.#options.connectionsMax,
-      idleTimeoutMillis: idleMs,
-      allowExitOnIdle: true,
-    })
-    pool.on('error', () => {}) // an idle connection was lost: the pool opens another
-    return pool
-  }
-
-  /** The next look-up finds the writable server again. */
-  #reset(): void {
-    const pool = this.#pool
-    this.#pool = null
-    void pool?.then(
-      (old) => old.end(),
-      () => {},
+    return this.#run(
+      (connection, leftMs) => connection.query<Row>(text, values, { deadlineMs: leftMs }),
+      deadlineMs,
     )
   }
 
+  transaction<T>(work: (query: Query) => Promise<T>, deadlineMs: number): Promise<T> {
+    return this.#run((connection, leftMs) => connection.transaction(work, leftMs), deadlineMs)
+  }
+
+  async #run<T>(
+    work: (connection: Connection, leftMs: number) => Promise<T>,
+    deadlineMs: number,
+  ): Promise<T> {
+    const endMs = performance.now() + deadlineMs
+    const connection = this.#free.pop() ?? (await this.#untilFree(endMs))
+    try {
+      return await work(connection, endMs - performance.now())
+    } finally {
+      this.#giveBack(connection)
+    }
+  }
+
+  async #untilFree(endMs: number): Promise<Connection> {
+    if (this.#waiting.size >= this.#waitingMax)
+      throw new StoreUnavailable('too many look-ups are waiting for the database')
+    const { promise, resolve } = Promise.withResolvers<Connection>()
+    this.#waiting.add(resolve)
+    try {
+      return await within(promise, endMs)
+    } catch (error) {
+      // The connection may have been given in the same moment.
+      if (!this.#waiting.delete(resolve)) void promise.then((connection) => this.#giveBack(connection))
+      throw error
+    }
+  }
+
+  /** To the look-up that waits longest. */
+  #giveBack(connection: Connection): void {
+    const [next] = this.#waiting
+    if (next === undefined) {
+      this.#free.push(connection)
+      return
+    }
+    this.#waiting.delete(next)
+    next(connection)
+  }
+
+  /** Look-ups that wait are answered by their connections, which are closed. */
   async close(): Promise<void> {
-    this.#closed = true
-    const ending = this.#pool?.then((pool) => pool.end()) ?? Promise.resolve()
-    await within(ending, performance.now() + closeMs).catch(() => {})
+    await Promise.all(this.#connections.map((connection) => connection.close()))
   }
 }
