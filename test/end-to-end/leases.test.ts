@@ -1,10 +1,11 @@
-/** A worker of its own on a real store and a real relay: what becomes of a lease that was lost. */
+/** A worker of its own on a real store and a real relay: lost leases, failed writes, an open breaker. */
 import assert from 'node:assert/strict'
 import type { Socket } from 'node:net'
 import { test } from 'node:test'
 import { SmtpRelay } from '../../src/delivery/relay/smtp/smtp-relay.ts'
 import { Worker } from '../../src/delivery/worker/worker.ts'
 import type { PosternEvent } from '../../src/observe/events.ts'
+import { StoreUnavailable } from '../../src/store/store.ts'
 import { relayTo, startTestService, validBody } from '../support/service.ts'
 import { startScriptedServer } from '../support/smtp.ts'
 import { atEnd } from '../support/temporary.ts'
@@ -43,4 +44,40 @@ test('after the store has said that a lease is lost, the message is not handed o
   waiting[0]?.write('354 go on\r\n')
   await eventually(() => events.some(({ kind }) => kind === 'outcome_unconfirmed'))
   assert.deepEqual(server.messages, [])
+})
+
+test('an outcome that could not be written is written again, although suspects wait', async (t) => {
+  const server = await startScriptedServer(t, {})
+  const service = await startTestService(t, { roles: new Set(['api'] as const) })
+  const { store } = service
+  const failed = Promise.withResolvers<void>()
+  let claims = 0
+  let records = 0
+  const worker = new Worker({
+    store: {
+      claimDue: async (request) => {
+        claims += 1
+        if (claims === 1) return store.claimDue({ ...request, max: 1 })
+        if (claims > 2) return store.claimDue(request)
+        await failed.promise // the claim is under way while the write fails
+        return { ...(await store.claimDue(request)), suspects: true }
+      },
+      recordOutcome: (lease, outcome) => {
+        records += 1
+        if (records > 1) return store.recordOutcome(lease, outcome)
+        setImmediate(failed.resolve)
+        return Promise.reject(new StoreUnavailable('one failure'))
+      },
+      renewLeases: store.renewLeases,
+    },
+    relays: [new SmtpRelay({ ...relayTo(server.port), random: Math.random, onChange: () => {} })],
+    random: Math.random,
+    emit: () => {},
+  })
+  for (const to of ['a@example.com', 'b@example.com', 'c@example.com'])
+    assert.equal((await service.post(validBody({ to }))).status, 202)
+  worker.start()
+  atEnd(t, () => worker.stop(0))
+  await eventually(async () => (await store.queueGauge()).depth === 0)
+  assert.equal(server.messages.length, 3, 'each was sent once')
 })

@@ -123,7 +123,7 @@ export class Worker {
 
   #yield(): void {
     const now = performance.now()
-    if (now < this.#mayYieldAtMs) return
+    if (this.#mode !== 'running' || now < this.#mayYieldAtMs) return // `blocked` ends only when all is written
     this.#yieldUntilMs = now + yieldMs
     this.#setMode('yielding')
   }
@@ -133,8 +133,9 @@ export class Worker {
     this.#setMode('running')
   }
 
-  /** Nothing may be sent while an outcome could not be written. */
-  #maySend = (): boolean => this.#mode !== 'blocked' && this.#outcomes.kept === 0
+  /** Nothing may be sent while an outcome could not be written; what waits at the end is given back. */
+  #maySend = (): boolean =>
+    (this.#mode === 'running' || this.#mode === 'yielding') && this.#outcomes.kept === 0
 
   /** Begins waiting emails while connections are free. */
   #startAttempts(): void {
