@@ -2,9 +2,13 @@
 import assert from 'node:assert/strict'
 import type { Socket } from 'node:net'
 import { test } from 'node:test'
+import type { Message } from '../../src/delivery/relay/relay.ts'
+import { SmtpRelay } from '../../src/delivery/relay/smtp/smtp-relay.ts'
 import type { EmailId } from '../../src/domain/id.ts'
+import type { EmailAddress } from '../../src/domain/request/email-address.ts'
 import { newSender, relayTo, startTestService, type TestService, validBody } from '../support/service.ts'
 import { drop, startScriptedServer, startSmtpServer } from '../support/smtp.ts'
+import { atEnd } from '../support/temporary.ts'
 import { eventually } from '../support/wait.ts'
 
 let serial = 0
@@ -146,4 +150,29 @@ test('a relay that refuses its only connection with 4xx is tried three times bef
   const id = await post(service)
   await eventually(async () => (await state(service, id)) === 'delivered')
   assert.ok(!service.log.some((line) => line.includes('the relay is unavailable')))
+})
+
+test('a relay that is unavailable is probed once at a time, also while an old session hangs', async (t) => {
+  const server = await startScriptedServer(t, (connection) => {
+    if (connection === 0) return { dot: () => {} }
+    return connection < 4 ? { greeting: drop } : { greeting: '421 4.3.2 busy' }
+  })
+  const relay = new SmtpRelay({ ...relayTo(server.port), random: Math.random, onChange: () => {} })
+  atEnd(t, () => relay.close())
+  const message = {
+    from: 'auth@acme.test' as EmailAddress,
+    to: 'ada@example.com' as EmailAddress,
+    bytes: Buffer.from('Subject: x\r\n\r\nx\r\n'),
+    email: { id: 'em_x' as EmailId } as Message['email'],
+  }
+  const clearance = { deadlineMs: performance.now() + 60_000, isLeaseValid: () => true }
+  const submit = () => relay.submit(message, clearance)
+  void submit()
+  await eventually(() => server.messages.length === 1)
+  for (let n = 0; n < 3; n++) await submit()
+  assert.equal(relay.isAvailable(), false)
+  await eventually(() => relay.capacity() === 1) // a probe is due
+  await submit()
+  assert.equal(server.connections(), 5)
+  assert.equal(relay.capacity(), 0, 'the next probe is later')
 })

@@ -123,7 +123,7 @@ export class SmtpRelay implements Relay {
   #noteFailure({ scope, lasting, slowDown }: FailureClass, answered: boolean): void {
     const sessions = this.#busy.size + this.#idle.length
     // A relay that refuses one connection and serves others has reached its limit of connections.
-    if (scope === 'relay' && answered && !lasting && sessions > 0) {
+    if (!this.#breaker.open && scope === 'relay' && answered && !lasting && sessions > 0) {
       this.#breaker.limitTo(sessions)
       return
     }
