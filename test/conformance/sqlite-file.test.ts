@@ -1,6 +1,6 @@
 /** The SQLite file: schema, owner, WAL and lock. */
 import assert from 'node:assert/strict'
-import { chownSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { chownSync, existsSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { pino } from 'pino'
@@ -12,6 +12,7 @@ import { Connection } from '../../src/store/sqlite/connection.ts'
 import { type EmailFilter, listReads, type Reader } from '../../src/store/sqlite/reads.ts'
 import { openSqliteStore, type SqliteOptions } from '../../src/store/sqlite/sqlite-store.ts'
 import { copy } from '../../src/store/sqlite/threads/checkpointer.ts'
+import { ReaderThread } from '../../src/store/sqlite/threads/threads.ts'
 import type { EnqueueRequest } from '../../src/store/store.ts'
 import { postern, posternJson, type Variables } from '../support/cli.ts'
 import { newRing, newSender, relayTo, startTestService, testSettings, validBody } from '../support/service.ts'
@@ -274,4 +275,16 @@ test('the partial indexes of both engines name the constant that makes a suspect
     assert.match(text, new RegExp(`queue_ready .* lost_leases < ${suspectAfter};`))
     assert.match(text, new RegExp(`queue_suspect .* lost_leases >= ${suspectAfter};`))
   }
+})
+
+test('lists work again after the file could not be opened for a while', async (t) => {
+  const path = join(temporaryFolder(t), 'postern.db')
+  const store = await openSqliteStore({ path, ring: newRing(), queueMax: 10, onFatal: assert.fail })
+  await store.close()
+  const reader = new ReaderThread(path)
+  renameSync(path, `${path}.away`)
+  await assert.rejects(reader.call({ name: 'listApps', args: [] }), { name: 'StoreUnavailable' })
+  renameSync(`${path}.away`, path)
+  assert.deepEqual(await reader.call({ name: 'listApps', args: [] }), [])
+  await reader.close()
 })

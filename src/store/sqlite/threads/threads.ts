@@ -102,50 +102,55 @@ export class WriterThread {
   }
 }
 
-/** The reader thread. Calls are answered in order. */
+type ReaderHandle = { readonly thread: Worker; readonly exit: Promise<unknown> }
+
+/** The reader thread. Calls are answered in order. After a failure the next call starts another thread. */
 export class ReaderThread {
   readonly #path: string
   readonly #calls = new Map<number, (settled: Settled) => void>()
-  #thread: Worker | null = null
+  #reader: ReaderHandle | null = null
   #nextId = 0
-  #ended: Error | null = null
+  #closed = false
 
   constructor(path: string) {
     this.#path = path
   }
 
   async call(call: Call<ListRead>): Promise<unknown> {
-    if (this.#ended !== null) throw closed(this.#ended)
-    this.#thread ??= this.#start()
+    if (this.#closed) throw closed()
+    this.#reader ??= this.#start()
+    const { thread } = this.#reader
     const id = this.#nextId++
     const settled = await new Promise<Settled>((resolve) => {
       this.#calls.set(id, resolve)
-      this.#thread?.postMessage({ id, call } satisfies ToReader)
+      thread.postMessage({ id, call } satisfies ToReader)
     })
     if ('error' in settled) throw settled.error
     return settled.value
   }
 
-  #start(): Worker {
+  #start(): ReaderHandle {
     const thread = start('./reader.ts', { path: this.#path } satisfies ReaderData)
     thread.on('message', ({ id, answer }: FromReader) => {
       this.#calls.get(id)?.(settle(answer))
       this.#calls.delete(id)
     })
-    thread.on('error', (error) => this.#fail(error instanceof Error ? error : new Error(String(error))))
-    return thread
+    thread.on('error', (cause) => {
+      this.#reader = null
+      this.#abandon(new StoreUnavailable('the database cannot be read', { cause }))
+    })
+    return { thread, exit: new Promise((resolve) => thread.once('exit', resolve)) }
   }
 
-  #fail(error: Error): void {
-    this.#ended = error
-    for (const resolve of this.#calls.values()) resolve({ error: closed(error) })
+  #abandon(error: Error): void {
+    for (const resolve of this.#calls.values()) resolve({ error })
     this.#calls.clear()
   }
 
   async close(): Promise<void> {
-    this.#ended ??= closed()
-    if (this.#thread !== null) await end(this.#thread)
-    this.#thread = null
-    this.#fail(this.#ended)
+    this.#closed = true
+    this.#reader?.thread.postMessage('close')
+    await this.#reader?.exit
+    this.#abandon(closed())
   }
 }
