@@ -45,6 +45,7 @@ async function dev(deps: CliDeps): Promise<void> {
     writeFileSync(devSecretKeysFile, `${newSecretKey('dev')}\n`, { mode: 0o600 })
   }
   const config = deps.parseConfig(deps.env, 'dev')
+  const stopped = deps.untilStopped()
   const service = await deps.startService(config)
   try {
     deps.output.out(welcome(service, config, await demoKey(service.store)))
@@ -52,7 +53,7 @@ async function dev(deps: CliDeps): Promise<void> {
       const line = describeEvent(event, service)
       if (line !== null) deps.output.out(`${new Date().toISOString().slice(11, 19)}  ${line}`)
     })
-    await deps.untilStopped()
+    await stopped
   } finally {
     await service.stop()
   }

@@ -22,20 +22,22 @@ export function addServeCommands(program: Command, deps: CliDeps): void {
 }
 
 async function serve(deps: CliDeps): Promise<void> {
-  const service = await deps.startService(deps.parseConfig(deps.env, 'serve'))
+  const config = deps.parseConfig(deps.env, 'serve')
+  const stopped = deps.untilStopped() // signals are caught from now on: parts accept and send before all have started
+  const service = await deps.startService(config)
   try {
     const { urls, store } = service
-    const apps = await store.listApps()
-    print(deps.output, { ready: true, ...urls }, () => welcome(deps, service, apps.length))
-    await deps.untilStopped()
+    const apps = await store.listApps().catch(() => null) // only for the hint
+    print(deps.output, { ready: true, ...urls }, () => welcome(deps, service, apps?.length === 0))
+    await stopped
   } finally {
     await service.stop({ drainMs })
   }
   deps.output.err('postern: stopped; queued emails are sent after the next start')
 }
 
-function welcome({ version }: CliDeps, { urls }: RunningService, apps: number): string {
+function welcome({ version }: CliDeps, { urls }: RunningService, isNew: boolean): string {
   const api = urls.api === undefined ? '' : ` API ${urls.api},`
-  const next = apps === 0 ? '\nNext: postern app create, then postern key create' : ''
+  const next = isNew ? '\nNext: postern app create, then postern key create' : ''
   return `postern ${version} is ready:${api} ops ${urls.ops}${next}`
 }

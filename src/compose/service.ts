@@ -61,7 +61,9 @@ export async function startService(config: Config, options: ServiceOptions): Pro
     state.ready = false
     if (drainMs > 0) await sleep(drainMs) // balancers notice `/readyz` only after a while
     state.stopping = true
-    for (const part of started.toReversed()) await part.stop(graceMs)
+    for (const part of started.toReversed()) {
+      await part.stop(graceMs).catch((error) => events.emit({ kind: 'bug', doing: 'stopping', error }))
+    }
     await store.close()
   }
   try {
@@ -76,7 +78,10 @@ export async function startService(config: Config, options: ServiceOptions): Pro
   return { urls: urls as Service['urls'], store, events, stop }
 }
 
-/** The ops listener starts first and stops last, so `/livez` answers throughout. The other listeners stop before the worker. */
+/**
+ * The ops listener starts first and stops last, so `/livez` answers throughout. The other listeners stop
+ * together, before the worker, so that slow clients of several cannot use up the time to stop.
+ */
 function listParts(parts: Parts, urls: Partial<Record<ListenerName, string>>): Part[] {
   const delivery = parts.config.roles.has('worker') ? composeDelivery(parts) : null
   const [ops, ...others] = composeListeners(parts, delivery).map(
@@ -87,5 +92,17 @@ function listParts(parts: Parts, urls: Partial<Record<ListenerName, string>>): P
       stop: () => listener.close(),
     }),
   )
-  return [ops, delivery, ...others].filter((part): part is Part => part != null)
+  return [ops, delivery, together(others)].filter((part): part is Part => part != null)
+}
+
+/** One part of several that start one after another and stop at once. */
+function together(parts: readonly Part[]): Part {
+  return {
+    start: async () => {
+      for (const part of parts) await part.start()
+    },
+    stop: async (graceMs) => {
+      await Promise.all(parts.map((part) => part.stop(graceMs)))
+    },
+  }
 }

@@ -234,3 +234,24 @@ test('the doctor knows dev mode', async (t) => {
   assert.deepEqual(await dev.ended, [0, null])
   assert.match(dev.output(), /stopped; the data stays in \.\/data/)
 })
+
+test('a service that is stopped while it starts ends in order', async (t) => {
+  const relay = await startSmtpServer(t)
+  const port = await freePort()
+  const serve = start(['serve'], {
+    env: {
+      ...(await serveEnvironment(t)),
+      POSTERN_SMTP_URL: `smtp://127.0.0.1:${relay.port}`,
+      POSTERN_OPS_LISTEN: `127.0.0.1:${port}`,
+    },
+  })
+  // The ops listener is the first part that starts.
+  await eventually(() =>
+    fetch(`http://127.0.0.1:${port}/livez`).then(
+      () => true,
+      () => false,
+    ),
+  )
+  serve.child.kill('SIGTERM')
+  assert.deepEqual(await serve.ended, [0, null], serve.output())
+})
