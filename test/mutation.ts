@@ -30,14 +30,16 @@ if (stryker.status !== 0) process.exit(stryker.status ?? 1)
 
 const { files } = JSON.parse(readFileSync('data/mutation.json', 'utf8')) as Report
 
-const scores = Object.entries(files).map(([file, { mutants }]) => {
-  const count = (...statuses: Mutant['status'][]) =>
-    mutants.filter(({ status }) => statuses.includes(status)).length
-  const killed = count('Killed', 'Timeout')
-  const survived = count('Survived', 'NoCoverage')
-  const total = killed + survived
-  return { file, mutants: total, killed, survived, score: total === 0 ? 100 : (100 * killed) / total }
-})
+const scores = Object.entries(files)
+  .toSorted(([a], [b]) => (a < b ? -1 : 1))
+  .map(([file, { mutants }]) => {
+    const count = (...statuses: Mutant['status'][]) =>
+      mutants.filter(({ status }) => statuses.includes(status)).length
+    const killed = count('Killed', 'Timeout')
+    const survived = count('Survived', 'NoCoverage')
+    const total = killed + survived
+    return { file, mutants: total, killed, survived, score: total === 0 ? 100 : (100 * killed) / total }
+  })
 
 const survivors = Object.entries(files).flatMap(([file, { source, mutants }]) =>
   mutants

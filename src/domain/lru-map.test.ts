@@ -27,3 +27,11 @@ test('a replaced entry counts as used', () => {
   map.set('c', 3)
   assert.deepEqual([map.get('a'), map.get('b')], [1, undefined])
 })
+
+test('asking for an entry that is not there takes no place', () => {
+  const map = new LruMap<string, number>(2)
+  map.set('a', 1)
+  assert.equal(map.get('x'), undefined)
+  map.set('b', 2)
+  assert.deepEqual([map.get('a'), map.get('b')], [1, 2])
+})

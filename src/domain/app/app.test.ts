@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { parseSlug, slugFrom } from './app.ts'
 
-for (const slug of ['a', '7', 'acme', 'blue-team', 'a1-b2', 'a'.repeat(40)]) {
+for (const slug of ['a', '7', 'acme', 'blue-team', 'a1-b2', 'my-app-1', 'a'.repeat(40)]) {
   test(`the slug "${slug}" is taken`, () => assert.deepEqual(parseSlug(slug), { ok: true, value: slug }))
 }
 

@@ -113,6 +113,12 @@ test('a link must expire in the future', () => {
   assert.deepEqual(codes({ ...valid, expiresAt: '2026-11-20T17:00:00.001Z' }), [])
 })
 
+test('an invitation keeps both names, and an empty inviter is none', () => {
+  const plain = { ...value(valid), type: 'organisation_invite', organisationName: 'Acme' }
+  assert.deepEqual(value({ ...invitation, inviterName: 'Ada' }), { ...plain, inviterName: 'Ada' })
+  assert.deepEqual(value({ ...invitation, inviterName: ' ' }), plain)
+})
+
 test('an invitation needs an organisation, under either name', () => {
   assert.deepEqual(codes({ ...invitation, organisationName: undefined }), ['organisationName required'])
   assert.deepEqual(codes({ ...invitation, organisationName: ' ' }), ['organisationName required'])
