@@ -28,6 +28,16 @@ test('the first scrape shows the age of the oldest email, and the first one afte
   assert.equal(valueIn(await scrape(service), 'postern_queue_depth'), 0)
 })
 
+test('the series of the alerts begin at 0, so that an increase shows the first event', async (t) => {
+  const metrics = await scrape(await startTestService(t))
+  for (const series of [
+    'postern_requests_total{status="503",code="queue_unavailable"}',
+    'postern_emails_finished_total{state="expired",reason=""}',
+    'postern_emails_finished_total{state="failed",reason="refused_by_relay"}',
+  ])
+    assert.equal(valueIn(metrics, series), 0, series)
+})
+
 test('a relay is available from the start, and its fall shows', async (t) => {
   const port = await freePort()
   const service = await startTestService(t, { relays: [relayTo(port)] })
@@ -43,11 +53,8 @@ test('emails that expire while the relay is down are counted and logged, each on
   for (let n = 0; n < 5; n++) await service.post(validBody({ to: `r${n}@example.com`, expiresAt }))
   service.advance(60_000)
   await eventually(async () => (await service.store.queueGauge()).depth === 0)
-  const metrics = await eventually(async () => {
-    const text = await scrape(service)
-    return text.includes('postern_emails_finished_total{state="expired"') ? text : null
-  })
-  assert.equal(valueIn(metrics, 'postern_emails_finished_total{state="expired",reason=""}'), 5)
+  const expired = 'postern_emails_finished_total{state="expired",reason=""}'
+  await eventually(async () => valueIn(await scrape(service), expired) === 5)
   const logged = lines(service).filter(({ state, outcome }) => state === 'expired' || outcome === 'expired')
   assert.equal(
     logged.reduce((sum, { count = 1 }) => sum + Number(count), 0),

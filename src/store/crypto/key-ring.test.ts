@@ -6,6 +6,7 @@ import {
   type KeyRing,
   makeKeyedHash,
   newSecretKey,
+  openHashKey,
   parseKeyRing,
   seal,
   unseal,
@@ -61,6 +62,14 @@ test('after rotation the old key still opens; once it has left the ring nothing 
   assert.equal(unseal(rotated, 'x', sealed), 'text')
   assert.equal(seal(rotated, 'x', 'text').subarray(1, 4).toString(), 'new')
   assert.throws(() => unseal([rotated[0]], 'x', sealed), KeyMissing)
+})
+
+test('a ring with the right id and another secret is refused in words', () => {
+  const { reseal } = openHashKey(ringOf('k1'), undefined)
+  assert.throws(() => openHashKey(ringOf('k1'), reseal ?? Buffer.alloc(0)), {
+    name: 'KeyMissing',
+    message: 'the key "k1" of the key ring has the right id and the wrong secret',
+  })
 })
 
 test('keyed hashes differ by key and by how the parts are split', () => {
