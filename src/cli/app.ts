@@ -108,9 +108,7 @@ async function create(deps: CliDeps, store: Store, options: CreateOptions & { na
   )
   const { allowedUrls, appSchemes, allowLocalhost } = app.settings
   const canSend = allowedUrls.length > 0 || appSchemes.length > 0 || allowLocalhost
-  const allow = canSend
-    ? ''
-    : `postern app update ${app.slug} --allow-url https://…, which it needs to send; then `
+  const allow = canSend ? '' : `postern app update ${app.slug} --allow-url https://…\n      `
   print(
     deps.output,
     presentApp(app),
