@@ -55,7 +55,7 @@ function newCounters(registry: Registry) {
     }),
     attempts: new Counter({
       name: 'postern_attempts_total',
-      help: 'Recorded outcomes of delivery attempts',
+      help: 'Recorded outcomes of delivery attempts, unattempted included',
       labelNames: ['outcome'],
       registers,
     }),

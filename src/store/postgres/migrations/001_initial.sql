@@ -71,11 +71,11 @@ create table queue (
   accepted_at bigint not null,
   expires_at bigint not null,
   due_at bigint not null,
-  wanted_at bigint not null,               -- since when an attempt is wanted; unlike due_at, not moved while no relay is available
+  wanted_at bigint not null,               -- since when an attempt is wanted; unlike due_at, not moved while no relay is available. Not read yet
   lease_until bigint not null,
   recipient text collate "C" not null,     -- keyed hash of the address
   trail jsonb not null,                    -- array of attempts
-  trace text,                              -- W3C traceparent of the request, if it was traced
+  trace text,                              -- reserved for the W3C traceparent of the request; null so far
   primary key (email_id, app_id)
 );
 -- Statistics taken while one app floods would say that there is only one.

@@ -60,11 +60,11 @@ create table queue (
   accepted_at integer not null,
   expires_at integer not null,
   due_at integer not null,
-  wanted_at integer not null,              -- since when an attempt is wanted; unlike due_at, not moved while no relay is available
+  wanted_at integer not null,              -- since when an attempt is wanted; unlike due_at, not moved while no relay is available. Not read yet
   lease_until integer not null,
   recipient text not null,                 -- keyed hash of the address
   trail text not null,                     -- JSON array of attempts
-  trace text                               -- W3C traceparent of the request, if it was traced
+  trace text                               -- reserved for the W3C traceparent of the request; null so far
 ) strict, without rowid;
 -- An email with two lost leases is a suspect (domain/delivery/states.ts) and is claimed alone.
 create index queue_ready on queue (app_id, email_id) where state = 'queued' and lost_leases < 2;
