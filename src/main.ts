@@ -44,7 +44,7 @@ const onFatal = (error: Error) => {
   process.exit(1)
 }
 
-/** Signals are caught only while a command waits for one; any other command ends at once. */
+/** Signals are caught from here on, so only `serve` and `dev` call it; any other command ends at once. */
 function untilStopped(): Promise<void> {
   return new Promise((resolve) => {
     let stopping = false

@@ -107,7 +107,7 @@ function welcome(service: RunningService, config: Config, key: string): string {
 Postern is ready in dev mode. ${describeSending(service, config)}
 
   Inbox  ${urls.inbox ?? 'none'}
-  API    ${urls.api}/v1/email
+  API    ${urls.api === undefined ? 'none: POSTERN_ROLES leaves api out' : `${urls.api}/v1/email`}
   Links  ${urls.links ?? 'none: POSTERN_ROLES leaves links out'}
   Ops    ${urls.ops}/livez, /readyz, /metrics
 

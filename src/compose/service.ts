@@ -40,7 +40,7 @@ type Part = { readonly start: () => Promise<void> | void; readonly stop: (graceM
 
 export async function startService(config: Config, options: ServiceOptions): Promise<Service> {
   const store = await openStore(config, options)
-  const state = { ready: true, stopping: false }
+  const state = { ready: false, stopping: false }
   const events = new EventStream()
   const metrics = newMetrics(store)
   events.subscribe(logEvents(options.log ?? newLog(config.logLevel)))
@@ -55,7 +55,6 @@ export async function startService(config: Config, options: ServiceOptions): Pro
     isStopping: () => state.stopping,
   }
   const urls: Partial<Record<ListenerName, string>> = {}
-  const list = listParts(parts, urls)
   const started: Part[] = []
   const stop = async ({ drainMs = 0, graceMs = usualGraceMs }: StopOptions = {}) => {
     state.ready = false
@@ -67,10 +66,11 @@ export async function startService(config: Config, options: ServiceOptions): Pro
     await store.close()
   }
   try {
-    for (const part of list) {
+    for (const part of listParts(parts, urls)) {
       started.push(part)
       await part.start()
     }
+    state.ready = true
   } catch (error) {
     await stop()
     throw error

@@ -57,6 +57,11 @@ const wrong: [string, Environment, RegExp][] = [
   ['a rate of nothing', { POSTERN_SMTP_URL: 'smtp://mail.example.com?rate=0' }, /whole numbers/],
   ['a user without password', { POSTERN_SMTP_URL: 'smtp://user@mail.example.com' }, /both user and password/],
   ['a password alone', { POSTERN_SMTP_URL: 'smtp://:pass@mail.example.com' }, /both user and password/],
+  [
+    'a port of the base URL out of range',
+    { POSTERN_LINKS_BASE_URL: 'https://links.test:99999' },
+    /https URL/,
+  ],
   ['a raw # in a password', { POSTERN_SMTP_URL: 'smtp://u:p@ss#w@mail.example.com' }, /%23/],
   ['a raw / in a password', { POSTERN_SMTP_URL: 'smtp://u:p@ss/w@mail.example.com' }, /%2F/],
   ['a space in a password', { POSTERN_SMTP_URL: 'smtp://u:a b@mail.example.com' }, /%20/],

@@ -34,7 +34,7 @@ export async function deliver(deps: DeliverDeps, attempt: Attempt): Promise<Deli
   const { claim } = attempt
   const deadlineMs = attempt.claimedAtMs + claim.lifeLeftMs
   if (performance.now() >= deadlineMs) return { kind: 'expired' }
-  if (claim.ageMs >= retryForMs) return exhausted(null, noReply('no attempt was possible for 48 hours'))
+  if (claim.ageMs >= retryForMs) return exhausted(null, noReply('48 hours have passed'))
   const message = prepare(attempt, deadlineMs)
   const clearance = { deadlineMs, isLeaseValid: () => performance.now() < attempt.leasedUntilMs }
   let last: { relay: string | null; reply: SmtpReply } = {

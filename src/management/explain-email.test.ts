@@ -28,6 +28,14 @@ const refused: AttemptRecord = { at, outcome: 'failed', relay: 'r:25', reply: pa
 
 const cases: [Partial<EmailRecord>, string][] = [
   [{}, 'It waits: no worker has taken it yet, or no relay is available.'],
+  [
+    { trail: [{ at, outcome: 'lost' }] },
+    'It waits: no worker has taken it yet, or no relay is available. It may have arrived: an attempt ended without an answer.',
+  ],
+  [
+    { state: 'failed', reason: 'retries_exhausted', trail: [{ at, outcome: 'failed' }] },
+    'Not sent: no attempt succeeded within 48 hours.',
+  ],
   [{ state: 'sending', attempts: 2 }, 'It is being sent now (attempt 2).'],
   [
     { state: 'deferred', nextAttemptAt: at + 5000, trail: [busy] },
@@ -35,7 +43,7 @@ const cases: [Partial<EmailRecord>, string][] = [
   ],
   [
     { state: 'deferred', nextAttemptAt: at, trail: [{ ...busy, ambiguous: true }] },
-    'The last attempt was deferred by the relay r:25: 451 4.3.0 busy. The connection was lost after the message: it may have arrived. The next attempt is at 2026-11-21 22:26:40Z.',
+    'The last attempt was deferred by the relay r:25: 451 4.3.0 busy. The next attempt is at 2026-11-21 22:26:40Z. It may have arrived: an attempt ended without an answer.',
   ],
   [
     { state: 'delivered', finishedAt: at + 300, trail: [{ at, outcome: 'delivered', relay: 'r:25' }] },

@@ -10,12 +10,12 @@ export function explainEmail(email: EmailRecord): string {
   const last = email.trail.findLast((attempt) => attempt.outcome !== 'lost')
   switch (email.state) {
     case 'queued':
-      return last === undefined ? waits : `${waits} ${describe(last)}`
+      return `${waits}${last === undefined ? '' : ` ${describe(last)}`}${doubt(email)}`
     case 'sending':
       return `It is being sent now (attempt ${email.attempts}).`
     case 'deferred': {
       const next = `The next attempt is at ${time(email.nextAttemptAt)}.`
-      return last === undefined ? next : `${describe(last)} ${next}`
+      return `${last === undefined ? '' : `${describe(last)} `}${next}${doubt(email)}`
     }
     case 'delivered': {
       const tookMs = (email.finishedAt ?? email.acceptedAt) - email.acceptedAt
@@ -42,24 +42,27 @@ export function explainEmail(email: EmailRecord): string {
 
 const waits = 'It waits: no worker has taken it yet, or no relay is available.'
 
+/** A sentence if an attempt ended without an answer of the relay, so that the email may have arrived. */
+const doubt = ({ trail }: EmailRecord): string =>
+  trail.some(({ ambiguous, outcome }) => ambiguous === true || outcome === 'lost')
+    ? ' It may have arrived: an attempt ended without an answer.'
+    : ''
+
 /** "Not sent" is said only if no attempt can have arrived. */
-function notDelivered({ trail }: EmailRecord, why: string): string {
-  const mayHaveArrived = trail.some(({ ambiguous, outcome }) => ambiguous === true || outcome === 'lost')
-  return mayHaveArrived
-    ? `Not confirmed: ${why} It may have arrived: an attempt ended without an answer.`
-    : `Not sent: ${why}`
+function notDelivered(email: EmailRecord, why: string): string {
+  const doubted = doubt(email)
+  return `${doubted === '' ? 'Not sent' : 'Not confirmed'}: ${why}${doubted}`
 }
 
 function describe(attempt: AttemptRecord): string {
-  const { ambiguous, outcome, relay } = attempt
+  const { outcome, relay } = attempt
   const text = attempt.reply?.text ?? ''
   if (outcome === 'unattempted')
     return relay === undefined
       ? `It was not tried: ${text}.`
       : `It was not tried: the relay ${relay} was unavailable (${text}).`
   if (relay === undefined) return `The last attempt failed inside Postern: ${text}.`
-  const unsure = ambiguous === true ? ' The connection was lost after the message: it may have arrived.' : ''
-  return `The last attempt was deferred by the relay ${relay}: ${text}.${unsure}`
+  return `The last attempt was deferred by the relay ${relay}: ${text}.`
 }
 
 function explainExpiry({ trail }: EmailRecord, last: AttemptRecord | undefined): string {
@@ -92,7 +95,9 @@ function explainFailure({ reason }: EmailRecord, last: AttemptRecord | undefined
       return `the relay ${last?.relay ?? ''} refused it: ${cause} (${text}).`
     }
     case 'retries_exhausted':
-      return `no attempt succeeded within 48 hours. The last one: ${text}.`
+      return last?.relay === undefined
+        ? 'no attempt succeeded within 48 hours.'
+        : `no attempt succeeded within 48 hours. The last one: ${text}.`
     case 'workers_lost':
       return `${lostLeasesMax} workers died or lost their leases while they were sending it.`
     case 'unreadable':

@@ -61,7 +61,7 @@ function newCounters(registry: Registry) {
     }),
     ended: new Counter({
       name: 'postern_emails_finished_total',
-      help: 'Emails that ended, by final state and reason',
+      help: 'Emails that ended in this process, by final state and reason; not those that a command cancelled',
       labelNames: ['state', 'reason'],
       registers,
     }),
@@ -134,7 +134,7 @@ function addQueueGauges(registry: Registry, { queueGauge, now }: MetricsDeps): v
   })
   new Gauge({
     name: 'postern_queue_oldest_age_seconds',
-    help: 'Age of the oldest queued email',
+    help: 'Age of the oldest email queued, deferred or being sent',
     registers,
     async collect() {
       const { oldestAcceptedAt } = await lookOnce()

@@ -332,5 +332,5 @@ test('an email that could not be tried for 48 hours fails, and says so', async (
   service.advance(48 * 3_600_000)
   const record = await reaches(service, id, 'failed')
   assert.deepEqual([record.reason, record.attempts], ['retries_exhausted', 1])
-  assert.match(record.trail.at(-1)?.reply?.text ?? '', /no attempt was possible for 48 hours/)
+  assert.match(record.trail.at(-1)?.reply?.text ?? '', /48 hours have passed/)
 })

@@ -81,3 +81,41 @@ test('an outcome that could not be written is written again, although suspects w
   await eventually(async () => (await store.queueGauge()).depth === 0)
   assert.equal(server.messages.length, 3, 'each was sent once')
 })
+
+test('after a claim failed, nothing is sent until a write succeeds', async (t) => {
+  const waiting: Socket[] = []
+  const server = await startScriptedServer(t, { greeting: (socket) => void waiting.push(socket) })
+  const service = await startTestService(t, { roles: new Set(['api'] as const) })
+  const { store } = service
+  let isDown = false
+  let asked = 0
+  const write = <T>(real: () => Promise<T>): Promise<T> => {
+    asked += isDown ? 1 : 0
+    return isDown ? Promise.reject(new StoreUnavailable('down')) : real()
+  }
+  const options = { ...relayTo(server.port), connectionsMax: 1 }
+  const worker = new Worker({
+    store: {
+      claimDue: (request) => write(() => store.claimDue(request)),
+      recordOutcome: (lease, outcome) => write(() => store.recordOutcome(lease, outcome)),
+      renewLeases: (leases) => write(() => store.renewLeases(leases)),
+    },
+    relays: [new SmtpRelay({ ...options, random: Math.random, onChange: () => {} })],
+    random: Math.random,
+    emit: () => {},
+    renewEveryMs: 20,
+  })
+  for (let n = 0; n < 3; n++) await service.post(validBody({ to: `r${n}@example.com` }))
+  worker.start()
+  atEnd(t, () => worker.stop(0))
+  await eventually(() => waiting.length === 1)
+  isDown = true
+  await eventually(() => asked > 0)
+  waiting[0]?.write('220 ready\r\n')
+  await eventually(() => server.messages.length === 1)
+  const before = asked
+  await eventually(() => asked > before + 3) // it tried to write, and began no other email
+  assert.equal(server.messages.length, 1)
+  isDown = false
+  await eventually(async () => (await store.queueGauge()).depth === 0)
+})

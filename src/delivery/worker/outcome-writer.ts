@@ -7,7 +7,12 @@ import type { Emit } from '../../observe/events.ts'
 import { type Store, StoreUnavailable } from '../../store/store.ts'
 import type { Attempt } from '../deliver.ts'
 
-export type Result = { readonly attempt: Attempt; readonly outcome: DeliveryOutcome }
+export type Result = {
+  readonly attempt: Attempt
+  readonly outcome: DeliveryOutcome
+  /** When the attempt ended, on the clock of `performance.now()`. Its record may be written much later. */
+  readonly endedAtMs: number
+}
 
 export type OutcomeWriterDeps = {
   readonly store: Pick<Store, 'recordOutcome'>
@@ -33,7 +38,7 @@ export class OutcomeWriter {
 
   /** Never rejects: a result that cannot be written is kept. */
   async write(result: Result): Promise<void> {
-    const { attempt, outcome } = result
+    const { attempt, outcome, endedAtMs } = result
     const { claim, claimedAtMs } = attempt
     const { emit, store } = this.#deps
     try {
@@ -41,7 +46,7 @@ export class OutcomeWriter {
       this.#kept.delete(result)
       const { emailId, appId, type } = claim
       if (!recorded) return emit({ kind: 'outcome_unconfirmed', emailId })
-      const sinceAcceptedMs = claim.ageMs + performance.now() - claimedAtMs
+      const sinceAcceptedMs = claim.ageMs + endedAtMs - claimedAtMs
       const record = { emailId, appId, type, attempt: claim.attempt, outcome, sinceAcceptedMs }
       emit({ kind: 'attempt_recorded', ...record })
     } catch (error) {

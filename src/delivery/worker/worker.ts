@@ -86,10 +86,11 @@ export class Worker {
     clearInterval(renewal)
   }
 
-  /** Writes the kept outcomes. If one fails again, the mode is `blocked` again. */
+  /** Writes the kept outcomes and renews the leases. If a write fails again, the mode is `blocked` again. */
   async #unblock(): Promise<void> {
     this.#setMode('running')
     await this.#outcomes.retry()
+    await this.#renewLeases()
     this.#startAttempts()
   }
 
@@ -123,7 +124,8 @@ export class Worker {
 
   #yield(): void {
     const now = performance.now()
-    if (this.#mode !== 'running' || now < this.#mayYieldAtMs) return // `blocked` ends only when all is written
+    // `blocked` ends only when all is written. A worker that holds nothing takes a suspect with its next claim.
+    if (this.#mode !== 'running' || this.#claimed.all().length === 0 || now < this.#mayYieldAtMs) return
     this.#yieldUntilMs = now + yieldMs
     this.#setMode('yielding')
   }
@@ -155,11 +157,12 @@ export class Worker {
       const reply = noReply('internal error, see the log')
       return { kind: 'deferred', reply, relay: null, ambiguous: false, waitMs: internalErrorWaitMs }
     })
-    if (outcome.kind !== 'unattempted') this.#budget.noteAttempt(performance.now() - begunAtMs)
+    const endedAtMs = performance.now()
+    if (outcome.kind !== 'unattempted') this.#budget.noteAttempt(endedAtMs - begunAtMs)
     this.#claimed.markStoring(attempt)
     this.#startAttempts()
     if (this.#mayBeMore) this.#signal.notify()
-    await this.#outcomes.write({ attempt, outcome })
+    await this.#outcomes.write({ attempt, outcome, endedAtMs })
     this.#claimed.remove(attempt)
     if (this.#mode === 'yielding' && this.#claimed.all().length === 0) this.#endYielding()
     this.#startAttempts()
@@ -169,7 +172,9 @@ export class Worker {
 
   async #releaseWaiting(why: string): Promise<void> {
     const outcome: DeliveryOutcome = { kind: 'unattempted', relay: null, reply: noReply(why), waitMs: 0 }
-    await Promise.all(this.#claimed.release().map((attempt) => this.#outcomes.write({ attempt, outcome })))
+    const endedAtMs = performance.now()
+    const results = this.#claimed.release().map((attempt) => ({ attempt, outcome, endedAtMs }))
+    await Promise.all(results.map((result) => this.#outcomes.write(result)))
   }
 
   async #renewLeases(): Promise<void> {

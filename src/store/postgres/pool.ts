@@ -1,5 +1,5 @@
 /**
- * A few connections for look-ups that may be slow or many: a look-up takes one that is free. A look-up
+ * A few connections for calls that may be slow or many: a call takes one that is free. A call
  * beyond `waitingMax` is refused at once. Each connection finds the writable server by itself.
  */
 import type { PostgresAddress } from '../database-address.ts'
@@ -52,7 +52,7 @@ export class Pool {
 
   async #untilFree(endMs: number): Promise<Connection> {
     if (this.#waiting.size >= this.#waitingMax)
-      throw new StoreUnavailable('too many look-ups are waiting for the database')
+      throw new StoreUnavailable('too many calls are waiting for the database')
     const { promise, resolve } = Promise.withResolvers<Connection>()
     this.#waiting.add(resolve)
     try {

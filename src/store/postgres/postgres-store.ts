@@ -84,10 +84,10 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
   await setClock(context)
   const clockTimer = setInterval(() => void setClock(context).catch(() => {}), clockEveryMs).unref()
   const notifier = new QueueNotifier(address, options.listenAt ?? address)
-  const intake = new Intake(context, groupMax, () => notifier.notify())
+  const intake = new EnqueueLanes(context, groupMax, () => notifier.notify())
   const claims = new Claims(context)
   const outcomes = new GroupedCalls<OutcomeCall>(
-    (calls) => isolateFaults(calls, (some) => record(context, some)),
+    (calls) => isolateFaults(calls, (some) => recordGroup(context, some)),
     { groupMax, inFlightMax: 1 },
   )
   const run = (name: OperationName, args: readonly unknown[]) =>
@@ -126,13 +126,13 @@ async function setClock({ clock, lookups }: PostgresContext): Promise<void> {
   if (row !== undefined) clock.set(row.now_ms, askedAtMs)
 }
 
-async function record(context: PostgresContext, calls: readonly OutcomeCall[]): Promise<Settled[]> {
+async function recordGroup(context: PostgresContext, calls: readonly OutcomeCall[]): Promise<Settled[]> {
   const recorded = await recordOutcomes(context, calls, workerDeadlineMs)
   return recorded.map((value) => ({ value }))
 }
 
-/** The way of a request to its lane. */
-class Intake {
+/** Looks up the caller of a request, and queues the request on the lane of its app. */
+class EnqueueLanes {
   readonly #context: PostgresContext
   readonly #onQueued: () => void
   /** The callers of key hashes, which never change. */

@@ -44,6 +44,7 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
     if (connection.connection.isOpen) connection.close()
   }
   return {
+    // Each name is a function of `threads/operations.ts`, which the writer thread runs.
     enqueue: (request) => writer.call({ name: 'enqueue', args: [request] }, enqueueDeadlineMs) as never,
     ...delegate(['claimDue', 'renewLeases', 'recordOutcome', 'maintain'], (name, args) =>
       writer.call({ name, args }),

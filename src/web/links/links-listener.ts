@@ -86,7 +86,7 @@ const slugsMax = 10_000
 
 /**
  * Opens sealed links. It remembers for some seconds which app a slug names, so that a forged link is
- * refused by its seal and does not reach the store.
+ * refused by its seal and does not reach the store. A genuine link asks the store each time.
  */
 class LinkOpener {
   readonly #deps: LinksDeps

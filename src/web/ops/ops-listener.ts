@@ -1,6 +1,6 @@
 /**
  * For operators and their monitoring: `/livez` (the process answers), `/readyz` (it takes requests:
- * the store answers, and the process is not stopping), `/metrics` (Prometheus).
+ * the store answers, and the process is neither starting nor stopping), `/metrics` (Prometheus).
  */
 import type { FastifyInstance } from 'fastify'
 import type { Emit } from '../../observe/events.ts'
@@ -20,7 +20,7 @@ export function newOpsListener(deps: OpsDeps): FastifyInstance {
   listener.get('/livez', (_request, reply) => sendJson(reply, 200, '{"ok":true}'))
   listener.get('/readyz', async (_request, reply) => {
     if (!deps.isReady())
-      return sendError(reply, 503, { code: 'stopping', message: 'This process is stopping.' })
+      return sendError(reply, 503, { code: 'not_ready', message: 'This process is starting or stopping.' })
     try {
       await deps.store.queueGauge()
       return sendJson(reply, 200, '{"ok":true}')

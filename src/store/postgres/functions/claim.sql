@@ -15,7 +15,7 @@ declare
   lost_record jsonb := jsonb_build_object('at', now_ms, 'outcome', 'lost');
 begin
   {{commitDurably}}
-  perform pg_advisory_xact_lock(p_self, 1); -- one at a time for a process: see `oneAtATime`
+  perform pg_advisory_xact_lock(p_self, 1); -- one at a time for a process: see outcome.ts
   -- The worker's own leases have not lapsed, even after a pause of the process or a clock step.
   update queue set lease_until = now_ms + {{leaseMs}} where email_id = any(array(
     select q.email_id from unnest(p_leased, p_fences) l(id, fence) join queue q on q.email_id = l.id

@@ -38,6 +38,7 @@ begin
   known_emails := coalesce(known_emails, '{}'); known_bodies := coalesce(known_bodies, '{}'); -- null without rows
   free_places := p_queue_max - (select sum(count) from queue_depth);
 
+  -- A request that was refused already has no buckets of recipients; the limit of its key is charged all the same.
   decided := {{decide}}(now_us, free_places, app_versions, key_quotas, recipient_quotas, daily_quotas,
     accepted_today, keys_valid, p_key_app, p_key_bucket, p_key, p_version, p_recipient_bucket, p_mailbox_bucket,
     p_request_key, p_body_hash, p_email_id, arrivals, known_emails, known_bodies);

@@ -8,7 +8,7 @@ declare
   current_ones bigint[]; records jsonb[];
 begin
   {{commitDurably}}
-  perform pg_advisory_xact_lock(p_self, 2); -- one at a time for a process: see `oneAtATime`
+  perform pg_advisory_xact_lock(p_self, 2); -- one at a time for a process: see outcome.ts
   current_ones := array(select n from unnest(p_ids, p_fences) with ordinality o(id, fence, n)
     join queue q on q.email_id = o.id
     where q.fence = o.fence and q.state = 'sending' order by q.email_id for update of q);
