@@ -11,7 +11,7 @@ import { sendTestEmail } from '../management/send-test-email.ts'
 import { sealLink } from '../store/crypto/sealed-link.ts'
 import type { EmailRecord, Store } from '../store/store.ts'
 import { type CliDeps, withStore } from './context.ts'
-import { print, unwrap } from './output.ts'
+import { CommandFailed, print, unwrap } from './output.ts'
 
 const waitMs = 10_000
 const pollMs = 100
@@ -41,6 +41,8 @@ async function sendTest({ deps, store, config }: Context, appName: string, to: s
   const untried = email.trail.length === 0 && email.finishedAt === null
   const hint = untried ? '\nIs "postern serve" running? The email waits in the queue until it is.' : ''
   print(deps.output, presentEmail(email), () => `${id}: ${explainEmail(email)}${hint}`)
+  if (email.finishedAt !== null && email.state !== 'delivered')
+    throw new CommandFailed('the test email was not delivered; see above')
 }
 
 /** The email once an attempt was recorded, or as it is after the wait. */

@@ -163,6 +163,15 @@ test('a test email goes through the running service, and its key is revoked', as
   assert.match(wrong.err, /refused \(invalid_body\)[\s\S]*to: Give one address/)
 })
 
+test('a test email that the relay refuses is a failure', async (t) => {
+  const relay = await startScriptedServer(t, { rcpt: '550 5.1.1 no such mailbox' })
+  const server = await startServe(t, { POSTERN_SMTP_URL: `smtp://127.0.0.1:${relay.port}` })
+  const ran = await postern(server.env, ['send-test', 'you@example.com', '--app', 'acme'])
+  assert.equal(ran.code, 1)
+  assert.match(ran.out, /Not sent: .* refused it: the mailbox does not exist/)
+  assert.match(ran.err, /the test email was not delivered/)
+})
+
 test('an app without links cannot send a test email, and the answer says what to do', async () => {
   await postern(env, ['app', 'create', 'Linkless', ...from])
   const ran = await postern(env, ['send-test', 'you@example.com', '--app', 'linkless'])
