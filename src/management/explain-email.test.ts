@@ -2,11 +2,16 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { AttemptRecord } from '../domain/delivery/outcome.ts'
 import { noReply, parseReply } from '../domain/delivery/smtp-reply.ts'
+import type { AppId, EmailId, KeyId } from '../domain/id.ts'
 import type { EmailRecord } from '../store/store.ts'
 import { explainEmail } from './explain-email.ts'
 
 const at = Date.UTC(2026, 10, 21, 22, 26, 40)
-const email = {
+const email: EmailRecord = {
+  id: 'em_x' as EmailId,
+  app: 'app_x' as AppId,
+  key: 'key_x' as KeyId,
+  type: 'magic_link',
   state: 'queued',
   attempts: 0,
   acceptedAt: at,
@@ -15,7 +20,7 @@ const email = {
   finishedAt: null,
   reason: null,
   trail: [],
-} as unknown as EmailRecord
+}
 
 const down: AttemptRecord = {
   at,

@@ -1,4 +1,7 @@
-/** The store methods that an engine runs all in one way, by name and arguments. */
+/**
+ * The store methods that an engine runs all in one way, by name and arguments. Their results are not
+ * checked here: the conformance suite calls each of them on both engines.
+ */
 import type { Store } from '../store.ts'
 
 export function delegate<Name extends keyof Store>(
@@ -6,5 +9,6 @@ export function delegate<Name extends keyof Store>(
   run: (name: Name, args: readonly unknown[]) => unknown,
 ): Pick<Store, Name> {
   const methods = names.map((name) => [name, (...args: readonly unknown[]) => run(name, args)] as const)
+  // `unknown` between the types, because `Object.fromEntries` forgets the names and `run` answers `unknown`.
   return Object.fromEntries(methods) as unknown as Pick<Store, Name>
 }
