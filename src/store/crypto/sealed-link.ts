@@ -1,10 +1,10 @@
 /**
- * The sealed part of a hosted link: authenticated encryption of its destination and its end, bound to
+ * The sealed part of a hosted link: authenticated encryption of its destination and its expiry, bound to
  * one app, so that nobody can forge a link and nothing is stored. Each link has a key of its own,
  * derived from the ring's key, the app's id and a new salt.
  *
  *   text   = base64url(salt [12] sealed)
- *   sealed = as `seal` makes it, of: end in seconds since 1970 (base 36) "." destination
+ *   sealed = as `seal` makes it, of: expiry in seconds since 1970 (base 36) "." destination
  *
  * 100 characters of destination make some 210 of text.
  */
@@ -18,7 +18,7 @@ const saltBytes = 12
 const contextOf = (appId: AppId, salt: Uint8Array): string =>
   `hosted link ${appId} ${Buffer.from(salt.buffer, salt.byteOffset, salt.byteLength).toString('base64url')}`
 
-/** The end is rounded down to the second, so that a page never outlives its link. */
+/** The expiry is rounded down to the second, so that a page never outlives its link. */
 export function sealLink(ring: KeyRing, appId: AppId, target: LinkTarget): string {
   const salt = randomBytes(saltBytes)
   const text = `${Math.floor(target.expiresAt / 1000).toString(36)}.${target.destination}`

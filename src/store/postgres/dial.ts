@@ -7,7 +7,7 @@ import { StoreUnavailable } from '../store.ts'
 import { within } from './deadline.ts'
 
 /** A client with its socket: while the server hangs, only the socket can be closed. */
-export type Link = { readonly client: pg.Client; readonly socket: Socket; readonly host: DatabaseHost }
+export type Link = { readonly client: pg.Client; readonly socket: Socket }
 
 /** The last step of making a connection. */
 export type OnConnect = (client: pg.Client) => Promise<unknown>
@@ -50,7 +50,7 @@ async function dial(
     if (rows[0]?.writable !== true) throw new Error('it is read-only')
     await client.query(checkConnection).catch(() => {}) // not every platform has it
     await onConnect?.(client)
-    return { client, socket, host }
+    return { client, socket }
   }
   try {
     return await within(begin(), endMs)

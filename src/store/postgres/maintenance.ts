@@ -45,7 +45,7 @@ async function expire({ clock, maintenance, schema, slot }: PostgresContext): Pr
   return row?.count ?? 0
 }
 
-/** Closed: deleted, or disabled for `heldDays`. Returns how many emails were cancelled. */
+/** Inactive: deleted, or disabled for `heldDays`. Returns how many emails were cancelled. */
 async function cancelMailOfInactiveApps(context: PostgresContext): Promise<number> {
   const { clock, maintenance, schema } = context
   const text = `select app_id, status from ${schema}.app a

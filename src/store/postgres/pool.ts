@@ -1,6 +1,6 @@
 /**
- * A few connections for calls that may be slow or many: a call takes one that is free. A call
- * beyond `waitingMax` is refused at once. Each connection finds the writable server by itself.
+ * A few connections for calls that may be slow or many: a call takes one that is free. A call beyond
+ * `waitingMax` is refused at once. Each connection finds the writable server by itself.
  */
 import type { PostgresAddress } from '../database-address.ts'
 import { StoreUnavailable } from '../store.ts'
@@ -64,7 +64,7 @@ export class Pool {
     }
   }
 
-  /** To the look-up that waits longest. */
+  /** To the call that waits longest. */
   #giveBack(connection: Connection): void {
     const [next] = this.#waiting
     if (next === undefined) {
@@ -75,7 +75,7 @@ export class Pool {
     next(connection)
   }
 
-  /** Look-ups that wait are answered by their connections, which are closed. */
+  /** Calls that wait are answered by their connections, which are closed. */
   async close(): Promise<void> {
     await Promise.all(this.#connections.map((connection) => connection.close()))
   }

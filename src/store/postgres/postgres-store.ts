@@ -1,6 +1,6 @@
 /**
- * The store for several machines: any number of processes on one database. Requests go in groups,
- * each group one call on a lane chosen by its app; claims, outcomes and maintenance have connections
+ * The store for several machines, whose processes share one database. Requests go in groups, each
+ * group one call on a lane chosen by its app; claims, outcomes and maintenance have connections
  * of their own. A process caches nothing that another process can change, except the apps of a
  * worker, which are checked by version.
  */

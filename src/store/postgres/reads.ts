@@ -3,8 +3,10 @@ import type { App } from '../../domain/app/app.ts'
 import type { AppId, EmailId } from '../../domain/id.ts'
 import { recipientName } from '../shared/bucket-names.ts'
 import {
+  emailsStatement,
   newestFirst,
   type Row,
+  type StoredEmailQuery,
   tablesOf,
   toApp,
   toFinishedRecord,
@@ -69,7 +71,11 @@ export async function findEmail(context: PostgresContext, id: EmailId): Promise<
   return finished === undefined ? null : toFinishedRecord(finished)
 }
 
-export async function listEmails(context: PostgresContext, query: EmailQuery): Promise<EmailRecord[]> {
+export async function listEmails(
+  context: PostgresContext,
+  { to, ...filter }: EmailQuery,
+): Promise<EmailRecord[]> {
+  const query = to === undefined ? filter : { ...filter, recipient: recipientName(context.keyedHash, to) }
   const tables = tablesOf(query)
   return newestFirst(
     tables.queue ? (await select(context, 'queue', query)).map(toLiveRecord) : [],
@@ -78,18 +84,13 @@ export async function listEmails(context: PostgresContext, query: EmailQuery): P
   )
 }
 
-/** Only the filters that are given, so that the plan suits them. */
-function select(context: PostgresContext, table: 'queue' | 'history', query: EmailQuery): Promise<Row[]> {
-  const { app, key, state, to, limit } = query
-  const recipient = to === undefined ? undefined : recipientName(context.keyedHash, to)
-  const columns = { app_id: app, key_id: key, state, recipient }
-  const used = Object.entries(columns).filter(([, value]) => value !== undefined)
-  const terms = used.map(([column], index) => `${column} = $${index + 2}`)
-  // Lets PostgreSQL use `history_trouble`, a partial index.
-  if (table === 'history' && state !== undefined && state !== 'delivered') terms.push("state <> 'delivered'")
-  const where = terms.length === 0 ? '' : `where ${terms.join(' and ')}`
-  const text = `select * from ${context.schema}.${table} ${where} order by email_id desc limit $1`
-  return ask(context, text, [limit, ...used.map(([, value]) => value)])
+function select(
+  context: PostgresContext,
+  name: 'queue' | 'history',
+  query: StoredEmailQuery,
+): Promise<Row[]> {
+  const { text, values } = emailsStatement({ name, schema: context.schema }, query, (n) => `$${n}`)
+  return ask(context, text, values)
 }
 
 export async function queueGauge({ lookups, schema }: PostgresContext): Promise<QueueGauge> {

@@ -65,9 +65,37 @@ export const toFinishedRecord = (row: Row): EmailRecord => ({
 })
 
 /** The tables that a query has to read: `queue` holds the live states, `history` the final ones. */
-export function tablesOf({ state }: EmailQuery): { queue: boolean; history: boolean } {
+export function tablesOf({ state }: Pick<EmailQuery, 'state'>): { queue: boolean; history: boolean } {
   const live = liveStates.some((name) => name === state)
   return { queue: state === undefined || live, history: state === undefined || !live }
+}
+
+/** `EmailQuery` with the name of its recipient in place of the address. */
+export type StoredEmailQuery = Omit<EmailQuery, 'to'> & { readonly recipient?: string }
+
+/**
+ * The statement that reads one of the two tables, and its values. It names only the filters that are
+ * given, so that the plan suits them. `mark` writes the placeholder of the nth value, from 1.
+ */
+export function emailsStatement(
+  table: { readonly name: 'queue' | 'history'; readonly schema?: string },
+  { app, key, state, recipient, limit }: StoredEmailQuery,
+  mark: (n: number) => string,
+): { text: string; values: (string | number)[] } {
+  const columns = { app_id: app, key_id: key, state, recipient }
+  const filters = Object.entries(columns).filter(
+    (filter): filter is [string, string] => filter[1] !== undefined,
+  )
+  const terms = filters.map(([column], index) => `${column} = ${mark(index + 1)}`)
+  // Lets the engine use `history_trouble`, a partial index.
+  if (table.name === 'history' && state !== undefined && state !== 'delivered')
+    terms.push("state <> 'delivered'")
+  const where = terms.length === 0 ? '' : `where ${terms.join(' and ')}`
+  const from = table.schema === undefined ? table.name : `${table.schema}.${table.name}`
+  return {
+    text: `select * from ${from} ${where} order by email_id desc limit ${mark(filters.length + 1)}`,
+    values: [...filters.map(([, value]) => value), limit],
+  }
 }
 
 /** The newest `limit` records of both tables. An email that finished between the two reads is taken as finished. */

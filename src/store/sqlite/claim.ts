@@ -5,6 +5,7 @@
  */
 import type { App } from '../../domain/app/app.ts'
 import type { AttemptRecord } from '../../domain/delivery/outcome.ts'
+import { noReply } from '../../domain/delivery/smtp-reply.ts'
 import { lostLeasesMax, suspectAfter } from '../../domain/delivery/states.ts'
 import type { AppId, EmailId } from '../../domain/id.ts'
 import { appsPerClaim, stepMax, unreadableWaitMs, waitMaxMs } from '../shared/bounds.ts'
@@ -98,17 +99,17 @@ function findSuspect(tx: WriteTransaction): EmailId | null {
 
 /** Ids of ready mail: a share for each app in the first round, then the places that others left over. */
 function pickInTurns(tx: WriteTransaction, { max, perApp, leases }: ClaimRequest): EmailId[] {
-  const open = appsWithReadyMail(tx)
+  const turns = appsWithReadyMail(tx)
     .map((appId) => ({
       appId,
       places: perApp - leases.filter((lease) => lease.appId === appId).length,
       after: '' as EmailId | '' | null,
     }))
     .filter(({ places }) => places > 0)
-  const share = Math.max(1, Math.floor(max / Math.max(open.length, 1)))
+  const share = Math.max(1, Math.floor(max / Math.max(turns.length, 1)))
   const picked: EmailId[] = []
   for (const limit of [share, max]) {
-    for (const app of open) {
+    for (const app of turns) {
       const take = Math.min(limit, app.places, max - picked.length)
       if (take <= 0 || app.after === null) continue
       const ids = readyIds(tx, { appId: app.appId, after: app.after, limit: take })
@@ -169,14 +170,13 @@ function claimOne(tx: WriteTransaction, emailId: EmailId): Claim[] {
     case 'content':
       return [toClaim(row, opened.content, tx.nowMs)]
     case 'key_missing': {
-      const reply = { code: null, enhanced: null, text: opened.why }
+      const reply = noReply(opened.why)
       const outcome = { kind: 'unattempted', relay: null, reply, waitMs: unreadableWaitMs } as const
       recordOutcome(tx, { emailId, fence: row.fence }, outcome)
       return []
     }
     case 'damaged': {
-      const reply = { code: null, enhanced: null, text: opened.why }
-      const record = { at: tx.nowMs, outcome: 'failed', reply } as const
+      const record = { at: tx.nowMs, outcome: 'failed', reply: noReply(opened.why) } as const
       finishInStore(tx, row, { state: 'failed', reason: 'unreadable', record })
       return []
     }

@@ -18,12 +18,12 @@ export function maintain(tx: WriteTransaction): Maintained {
 
 /** Inactive: deleted, or disabled for `heldDays`. */
 function cancelMailOfInactiveApps(tx: WriteTransaction): boolean {
-  const closed = tx
+  const inactive = tx
     .sql(
       "select app_id, status from app where status = 'deleted' or (status = 'disabled' and status_at <= ?)",
     )
     .all(tx.nowMs - heldDays * dayMs)
-  const cancelled = closed.map(({ app_id, status }) =>
+  const cancelled = inactive.map(({ app_id, status }) =>
     status === 'deleted' ? cancelDeletedAppMail(tx, app_id as AppId) : cancelReady(tx, app_id as AppId),
   )
   return cancelled.some((count) => count > 0)

@@ -5,8 +5,10 @@
 import type { App } from '../../domain/app/app.ts'
 import type { AppId, EmailId } from '../../domain/id.ts'
 import {
+  emailsStatement,
   newestFirst,
   type Row,
+  type StoredEmailQuery,
   tablesOf,
   toApp,
   toFinishedRecord,
@@ -15,7 +17,7 @@ import {
   toQueueCounts,
   toUsageDays,
 } from '../shared/records.ts'
-import type { EmailQuery, EmailRecord, KeyRecord, QueueGauge, QueueSummary, UsageDay } from '../store.ts'
+import type { EmailRecord, KeyRecord, QueueGauge, QueueSummary, UsageDay } from '../store.ts'
 import type { Connection } from './connection.ts'
 
 export function findApp({ sql }: Reader, idOrSlug: string): App | null {
@@ -50,30 +52,18 @@ const listApps = ({ sql }: Reader): App[] =>
 const listKeys = ({ sql }: Reader, app: AppId): KeyRecord[] =>
   sql('select * from delivery_key where app_id = ? order by key_id').all(app).map(toKeyRecord)
 
-/** `EmailQuery` with the name of its recipient in place of the address. */
-export type EmailFilter = Omit<EmailQuery, 'to'> & { readonly recipient?: string }
-
-function listEmails(reader: Reader, filter: EmailFilter): EmailRecord[] {
-  const tables = tablesOf(filter)
+function listEmails(reader: Reader, query: StoredEmailQuery): EmailRecord[] {
+  const tables = tablesOf(query)
   return newestFirst(
-    tables.queue ? select(reader, 'queue', filter).map(toLiveRecord) : [],
-    tables.history ? select(reader, 'history', filter).map(toFinishedRecord) : [],
-    filter.limit,
+    tables.queue ? select(reader, 'queue', query).map(toLiveRecord) : [],
+    tables.history ? select(reader, 'history', query).map(toFinishedRecord) : [],
+    query.limit,
   )
 }
 
-function select({ sql }: Reader, table: 'queue' | 'history', filter: EmailFilter): Row[] {
-  const { app, key, state, recipient } = filter
-  const columns = { app_id: app, key_id: key, state, recipient }
-  const used = Object.entries(columns).filter(([, value]) => value !== undefined)
-  const terms = used.map(([column]) => `${column} = ?`)
-  // Lets SQLite use `history_trouble`, a partial index.
-  if (table === 'history' && state !== undefined && state !== 'delivered') terms.push("state <> 'delivered'")
-  const where = terms.length === 0 ? '' : `where ${terms.join(' and ')}`
-  return sql(`select * from ${table} ${where} order by email_id desc limit ?`).all(
-    ...used.map(([, value]) => value as string),
-    filter.limit,
-  )
+function select({ sql }: Reader, name: 'queue' | 'history', query: StoredEmailQuery): Row[] {
+  const { text, values } = emailsStatement({ name }, query, () => '?')
+  return sql(text).all(...values)
 }
 
 function queueSummary(reader: Reader): QueueSummary {

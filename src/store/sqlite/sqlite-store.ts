@@ -11,7 +11,7 @@ import { recipientName } from '../shared/bucket-names.ts'
 import { type ClockOffset, newClockOffset, readClock } from '../shared/clock.ts'
 import { delegate } from '../shared/delegate.ts'
 import type { SchemaUse } from '../shared/migrations.ts'
-import { type Finding, type Store, StoreUnavailable } from '../store.ts'
+import { type EmailRecord, type EnqueueResult, type Finding, type Store, StoreUnavailable } from '../store.ts'
 import { Connection, faultKind } from './connection.ts'
 import { migrate, requireFile } from './migrate.ts'
 import { findApp, findAppBySlug, findEmail, queueGauge, type Reader, readerOf } from './reads.ts'
@@ -45,7 +45,8 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
   }
   return {
     // Each name is a function of `threads/operations.ts`, which the writer thread runs.
-    enqueue: (request) => writer.call({ name: 'enqueue', args: [request] }, enqueueDeadlineMs) as never,
+    enqueue: (request) =>
+      writer.call({ name: 'enqueue', args: [request] }, enqueueDeadlineMs) as Promise<EnqueueResult>,
     ...delegate(['claimDue', 'renewLeases', 'recordOutcome', 'maintain'], (name, args) =>
       writer.call({ name, args }),
     ),
@@ -60,7 +61,7 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
     ),
     listEmails: ({ to, ...filter }) => {
       const args = [to === undefined ? filter : { ...filter, recipient: recipientName(keyedHash, to) }]
-      return reader.call({ name: 'listEmails', args }) as never
+      return reader.call({ name: 'listEmails', args }) as Promise<EmailRecord[]>
     },
     findApp: (idOrSlug) => look((open) => findApp(open, idOrSlug)),
     findAppBySlug: (slug) => look((open) => findAppBySlug(open, slug)),

@@ -38,7 +38,7 @@ begin
   select q.app_id into last_app from queue q where q.email_id = picked[cardinality(picked)];
   -- Expired mail that maintenance has not reached is picked too, so that the turns go on; it ends here.
   late := array(select email_id from queue where email_id = any(picked) and expires_at <= now_ms);
-  return query select * from {{lease}}(now_ms, picked, late);
+  return query select leased.*, false, 0, 0 from {{lease}}(now_ms, picked, late) leased;
   app_id := coalesce(last_app, p_after);
   suspects := suspect is not null and cardinality(p_leased) > 0;
   expired := array(select distinct id from unnest(expired || late) id);

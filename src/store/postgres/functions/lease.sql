@@ -2,8 +2,7 @@
 create function lease(p_now_ms bigint, p_picked text[], p_late text[])
 returns table (email_id text, fence bigint, app_id text, type text, attempts int, lost_leases int,
   accepted_at bigint, expires_at bigint, now_ms bigint, body bytea,
-  slug text, version bigint, status text, created_at bigint, settings json,
-  suspects boolean, expired_count int, dead_count int)
+  slug text, version bigint, status text, created_at bigint, settings json)
 language plpgsql {{settings}} as $$
 #variable_conflict use_column
 begin
@@ -14,7 +13,7 @@ begin
       where q.email_id = p.id and q.email_id <> all(p_late) returning q.*, p.n
     )
     select l.email_id, l.fence, l.app_id, l.type, l.attempts, l.lost_leases, l.accepted_at, l.expires_at, p_now_ms, s.body,
-      a.slug, a.version, a.status, a.created_at, a.settings, false, 0, 0
+      a.slug, a.version, a.status, a.created_at, a.settings
     from leased l join app a on a.app_id = l.app_id
     left join sealed s on s.email_id = l.email_id and s.app_id = l.app_id order by l.n;
 end

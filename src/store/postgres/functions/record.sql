@@ -5,11 +5,11 @@ returns boolean[] language plpgsql {{settings}} as $$
 #variable_conflict use_column
 declare
   now_ms bigint := {{clockMs}};
-  current_ones bigint[]; records jsonb[];
+  recorded bigint[]; records jsonb[];
 begin
   {{commitDurably}}
   perform pg_advisory_xact_lock(p_self, 2); -- one at a time for a process: see outcome.ts
-  current_ones := array(select n from unnest(p_ids, p_fences) with ordinality o(id, fence, n)
+  recorded := array(select n from unnest(p_ids, p_fences) with ordinality o(id, fence, n)
     join queue q on q.email_id = o.id
     where q.fence = o.fence and q.state = 'sending' order by q.email_id for update of q);
   records := array(select case when line is null then null else jsonb_build_object('at', now_ms) || line end
@@ -22,10 +22,10 @@ begin
       trail = {{append_trail}}(q.trail, o.record)
     from unnest(p_ids, p_finals, p_waits_ms, p_given_back, records) with ordinality
       o(id, final_state, wait_ms, given_back, record, n)
-    where q.email_id = o.id and o.n = any(current_ones) and o.final_state is null;
+    where q.email_id = o.id and o.n = any(recorded) and o.final_state is null;
   perform {{finish}}(p_slot, now_ms, array_agg(id), array_agg(final_state), array_agg(reason), array_agg(record))
     from unnest(p_ids, p_finals, p_reasons, records) with ordinality o(id, final_state, reason, record, n)
-    where n = any(current_ones) and final_state is not null;
-  return array(select n = any(current_ones) from generate_subscripts(p_ids, 1) n order by n);
+    where n = any(recorded) and final_state is not null;
+  return array(select n = any(recorded) from generate_subscripts(p_ids, 1) n order by n);
 end
 $$

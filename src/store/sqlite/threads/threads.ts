@@ -1,4 +1,4 @@
-/** The store's side of its threads: each starts with its first call, and is asked to close at the end. */
+/** The store's side of its threads. Each starts with its first call at the latest, and is asked to close. */
 import { Worker } from 'node:worker_threads'
 import { GroupedCalls, type Settled } from '../../shared/grouped-calls.ts'
 import { StoreUnavailable } from '../../store.ts'
@@ -14,12 +14,15 @@ const groupsInFlight = 2
 
 const closed = (cause?: Error) => new StoreUnavailable('the store is closed', { cause })
 
-function start(file: './writer.ts' | './reader.ts' | './checkpointer.ts', workerData: unknown): Worker {
-  return new Worker(new URL(file, import.meta.url), { workerData })
+/** A thread that was started. `exit` settles when it has ended, however it ends. */
+type Started = { readonly thread: Worker; readonly exit: Promise<unknown> }
+
+function start(file: './writer.ts' | './reader.ts' | './checkpointer.ts', workerData: unknown): Started {
+  const thread = new Worker(new URL(file, import.meta.url), { workerData })
+  return { thread, exit: new Promise((resolve) => thread.once('exit', resolve)) }
 }
 
-function end(thread: Worker): Promise<unknown> {
-  const exit = new Promise((resolve) => thread.once('exit', resolve))
+function end({ thread, exit }: Started): Promise<unknown> {
   thread.postMessage('close')
   return exit
 }
@@ -29,8 +32,8 @@ export class WriterThread {
   readonly #data: WriterData
   readonly #onFatal: (error: Error) => void
   readonly #calls: GroupedCalls<Call>
-  readonly #groups = new Map<number, (answers: readonly Answer[]) => void>()
-  #threads: [writer: Worker, checkpointer: Worker] | null = null
+  readonly #groups = new Map<number, PromiseWithResolvers<readonly Answer[]>>()
+  #threads: [writer: Started, checkpointer: Started] | null = null
   #nextGroup = 0
   #ended: Error | null = null
   #closing: Promise<void> | null = null
@@ -50,29 +53,29 @@ export class WriterThread {
   }
 
   start(): Worker {
-    if (this.#threads !== null) return this.#threads[0]
+    if (this.#threads !== null) return this.#threads[0].thread
     const { path, lastStep } = this.#data
     const writer = start('./writer.ts', this.#data)
     const checkpointer = start('./checkpointer.ts', { path, lastStep } satisfies CheckpointerData)
-    writer.on('message', ({ group, answers }: FromWriter) => {
-      this.#groups.get(group)?.(answers)
+    writer.thread.on('message', ({ group, answers }: FromWriter) => {
+      this.#groups.get(group)?.resolve(answers)
       this.#groups.delete(group)
     })
-    for (const thread of [writer, checkpointer]) {
+    for (const { thread } of [writer, checkpointer]) {
       thread.on('error', (error) => this.#fail(error instanceof Error ? error : new Error(String(error))))
     }
     this.#threads = [writer, checkpointer]
-    return writer
+    return writer.thread
   }
 
   async #runGroup(calls: readonly Call[]): Promise<Settled[]> {
     if (this.#ended !== null) throw closed(this.#ended)
     const writer = this.start()
     const group = this.#nextGroup++
-    const answers = await new Promise<readonly Answer[]>((resolve) => {
-      this.#groups.set(group, resolve)
-      writer.postMessage({ group, calls } satisfies ToWriter)
-    })
+    const answer = Promise.withResolvers<readonly Answer[]>()
+    this.#groups.set(group, answer)
+    writer.postMessage({ group, calls } satisfies ToWriter)
+    const answers = await answer.promise
     const fatal = answers.find((answer) => 'fault' in answer && answer.fault === 'fatal')
     if (fatal !== undefined && 'error' in fatal) this.#fail(fatal.error)
     return answers.map(settle)
@@ -81,12 +84,12 @@ export class WriterThread {
   #fail(error: Error): void {
     if (this.#ended !== null) return
     this.#ended = error
-    this.#abandonGroups()
+    this.#abandonGroups(error)
     this.#onFatal(error)
   }
 
-  #abandonGroups(): void {
-    for (const resolve of this.#groups.values()) resolve([])
+  #abandonGroups(cause?: Error): void {
+    for (const { reject } of this.#groups.values()) reject(closed(cause))
     this.#groups.clear()
   }
 
@@ -102,13 +105,11 @@ export class WriterThread {
   }
 }
 
-type ReaderHandle = { readonly thread: Worker; readonly exit: Promise<unknown> }
-
 /** The reader thread. Calls are answered in order. After a failure the next call starts another thread. */
 export class ReaderThread {
   readonly #path: string
   readonly #calls = new Map<number, (settled: Settled) => void>()
-  #reader: ReaderHandle | null = null
+  #reader: Started | null = null
   #nextId = 0
   #closed = false
 
@@ -129,17 +130,17 @@ export class ReaderThread {
     return settled.value
   }
 
-  #start(): ReaderHandle {
-    const thread = start('./reader.ts', { path: this.#path } satisfies ReaderData)
-    thread.on('message', ({ id, answer }: FromReader) => {
+  #start(): Started {
+    const started = start('./reader.ts', { path: this.#path } satisfies ReaderData)
+    started.thread.on('message', ({ id, answer }: FromReader) => {
       this.#calls.get(id)?.(settle(answer))
       this.#calls.delete(id)
     })
-    thread.on('error', (cause) => {
+    started.thread.on('error', (cause) => {
       this.#reader = null
       this.#abandon(new StoreUnavailable('the database cannot be read', { cause }))
     })
-    return { thread, exit: new Promise((resolve) => thread.once('exit', resolve)) }
+    return started
   }
 
   #abandon(error: Error): void {
@@ -149,8 +150,7 @@ export class ReaderThread {
 
   async close(): Promise<void> {
     this.#closed = true
-    this.#reader?.thread.postMessage('close')
-    await this.#reader?.exit
+    if (this.#reader !== null) await end(this.#reader)
     this.#abandon(closed())
   }
 }
