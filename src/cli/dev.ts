@@ -60,11 +60,14 @@ async function dev(deps: CliDeps): Promise<void> {
   deps.output.err(`stopped; the data stays in ${resolve(dataFolder)} (delete that folder to begin again)`)
 }
 
-/** The demo app's key: made once, and kept in a file that only the owner can read. */
+/** The demo app's key, kept in a file that only the owner can read. A key that no longer works is replaced. */
 async function demoKey(store: Store): Promise<string> {
-  const known = await store.findApp('demo')
-  if (known !== null && existsSync(keyFile)) return readFileSync(keyFile, 'utf8').trim()
-  const app = known ?? (await store.createApp('demo', demoSettings))
+  if (existsSync(keyFile)) {
+    const kept = readFileSync(keyFile, 'utf8').trim()
+    const { kind } = await store.enqueue({ keyHash: hashDeliveryKey(kept), judged: null })
+    if (kind !== 'invalid_key') return kept
+  }
+  const app = (await store.findApp('demo')) ?? (await store.createApp('demo', demoSettings))
   if (app === null) throw new Error('the demo app could not be created')
   const key = newDeliveryKey()
   await store.createKey({ app: app.id, hash: hashDeliveryKey(key), name: 'demo', expiresAt: null })
@@ -102,7 +105,12 @@ function welcome(service: RunningService, config: Config, key: string): string {
     url: 'https://app.example.com/auth?token=demo-1234',
     expiresAt: new Date(store.now() + lifeMs).toISOString().replace(/\.\d+Z$/, 'Z'),
   }
-  const curl = `curl ${urls.api}/v1/email -H 'Authorization: Bearer ${key}' -H 'Content-Type: application/json' -w '\\n' -d '${JSON.stringify(body)}'`
+  const post = `curl ${urls.api}/v1/email -H 'Authorization: Bearer ${key}' -H 'Content-Type: application/json' -w '\\n' -d '${JSON.stringify(body)}'`
+  const trial = `Send an email:
+
+${post}
+
+${urls.inbox === undefined ? '' : 'Then open the inbox. '}`
   return `
 Postern is ready in dev mode. ${describeSending(service, config)}
 
@@ -111,10 +119,6 @@ Postern is ready in dev mode. ${describeSending(service, config)}
   Links  ${urls.links ?? 'none: POSTERN_ROLES leaves links out'}
   Ops    ${urls.ops}/livez, /readyz, /metrics
 
-Send an email:
-
-${curl}
-
-${urls.inbox === undefined ? '' : 'Then open the inbox. '}Stop with Ctrl-C; the data stays in ${dataFolder}.
+${urls.api === undefined ? '' : trial}Stop with Ctrl-C; the data stays in ${dataFolder}.
 `
 }

@@ -2,7 +2,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Command } from 'commander'
 import type { Config } from '../config/parse-config.ts'
-import type { EmailId } from '../domain/id.ts'
+import type { LinkTarget } from '../domain/app/hosted-link.ts'
+import type { AppId, EmailId } from '../domain/id.ts'
 import { explainEmail } from '../management/explain-email.ts'
 import { findApp } from '../management/find-app.ts'
 import { findEmail } from '../management/find-email.ts'
@@ -33,8 +34,7 @@ async function sendTest({ deps, store, config }: Context, appName: string, to: s
   const app = unwrap(await findApp(store, appName))
   const links = {
     baseUrl: config.linksBaseUrl,
-    seal: (...[appId, target]: [Parameters<typeof sealLink>[1], Parameters<typeof sealLink>[2]]) =>
-      sealLink(config.ring, appId, target),
+    seal: (appId: AppId, target: LinkTarget) => sealLink(config.ring, appId, target),
   }
   const id = unwrap(await sendTestEmail({ store, links }, app, to))
   const email = await untilTried(store, id)

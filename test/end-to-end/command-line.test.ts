@@ -272,7 +272,7 @@ test('an operator’s night: an email that was not delivered, found, retried, an
   })
   const finished = await postern(server.env, ['email', 'retry', one])
   assert.equal(finished.code, 1)
-  assert.match(finished.err, /finished and its content wiped/)
+  assert.match(finished.err, /has ended, and its content is deleted/)
   const [usage] = await posternJson<Row[]>(server.env, ['usage', 'acme'])
   assert.deepEqual([usage?.accepted, usage?.delivered, usage?.cancelled], [2, 1, 1])
   assert.match((await postern(server.env, ['email', 'show', one])).out, /451 4\.3\.0 mailbox busy/)
@@ -387,6 +387,9 @@ test('dev mode keeps its key and its data private, and starts again with both', 
   }
   const first = await run()
   assert.equal(await run(), first)
+  const keys = await posternJson<{ id: string }[]>(devEnv, ['key', 'list', 'demo'], folder)
+  await postern(devEnv, ['key', 'revoke', keys[0]?.id ?? ''], folder)
+  assert.notEqual(await run(), first, 'a key that no longer works is replaced')
   for (const file of ['demo-key', 'secret-keys'])
     assert.equal(statSync(join(folder, 'data', file)).mode & 0o777, 0o600)
   chmodSync(join(folder, 'data', 'secret-keys'), 0o644)

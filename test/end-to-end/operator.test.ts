@@ -244,6 +244,26 @@ test('the doctor knows dev mode', async (t) => {
   assert.match(dev.output(), /stopped; the data stays in \/.*\/data \(delete/)
 })
 
+test('dev mode without the API or the worker says so, and prints no command that cannot work', async (t) => {
+  const ports = Object.fromEntries(
+    ['OPS', 'CONSOLE'].map((name) => [`POSTERN_${name}_LISTEN`, '127.0.0.1:0']),
+  )
+  const ready = async (roles: string) => {
+    const dev = start(['dev'], {
+      cwd: temporaryFolder(t),
+      env: { ...ports, POSTERN_API_LISTEN: '127.0.0.1:0', POSTERN_ROLES: roles },
+    })
+    await eventually(() => dev.output().includes('Stop with Ctrl-C'))
+    dev.child.kill('SIGINT')
+    await dev.ended
+    return dev.output()
+  }
+  const worker = await ready('worker')
+  assert.doesNotMatch(worker, /undefined|curl/)
+  assert.match(worker, /API +none: POSTERN_ROLES leaves api out/)
+  assert.match(await ready('api'), /emails stay in the queue/)
+})
+
 test('a service that is stopped while it starts ends in order', async (t) => {
   const relay = await startSmtpServer(t)
   const port = await freePort()

@@ -29,8 +29,8 @@ export async function postern(env: Variables, args: readonly string[], cwd?: str
 }
 
 /** Runs one command with `--json`, which must succeed. */
-export async function posternJson<T>(env: Variables, args: readonly string[]): Promise<T> {
-  const ran = await postern(env, [...args, '--json'])
+export async function posternJson<T>(env: Variables, args: readonly string[], cwd?: string): Promise<T> {
+  const ran = await postern(env, [...args, '--json'], cwd)
   if (ran.code !== 0) throw new Error(`postern ${args.join(' ')}: ${ran.err}`)
   return JSON.parse(ran.out) as T
 }
