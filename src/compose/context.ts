@@ -1,16 +1,16 @@
-/** The context that all parts of a service share. */
+/** The values that all parts of a service share. */
 import type { Config } from '../config/parse-config.ts'
 import type { EventStream } from '../observe/events.ts'
 import type { Metrics } from '../observe/metrics.ts'
 import type { Store } from '../store/store.ts'
 
-export type Parts = {
+export type ServiceContext = {
   readonly config: Config
   readonly store: Store
   readonly events: EventStream
   readonly metrics: Metrics
   readonly random: () => number
-  /** False once the service is asked to stop. */
+  /** True from when all parts have started until the service is asked to stop. */
   readonly isReady: () => boolean
   /** True once requests are refused. */
   readonly isStopping: () => boolean

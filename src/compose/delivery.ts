@@ -4,7 +4,7 @@ import { startMaintenance } from '../delivery/maintenance.ts'
 import { CaptureRelay } from '../delivery/relay/capture-relay.ts'
 import { SmtpRelay } from '../delivery/relay/smtp/smtp-relay.ts'
 import { Worker } from '../delivery/worker/worker.ts'
-import type { Parts } from './parts.ts'
+import type { ServiceContext } from './context.ts'
 
 export type Delivery = {
   /** Mail was queued. */
@@ -15,10 +15,10 @@ export type Delivery = {
   readonly stop: (graceMs: number) => Promise<void>
 }
 
-export function composeDelivery(parts: Parts): Delivery {
-  const { config, events, random, store } = parts
+export function composeDelivery(context: ServiceContext): Delivery {
+  const { config, events, random, store } = context
   const captured = config.relays.length === 0 ? new CaptureRelay() : null
-  const relays = captured === null ? config.relays.map((relay) => newSmtpRelay(parts, relay)) : [captured]
+  const relays = captured === null ? config.relays.map((relay) => newSmtpRelay(context, relay)) : [captured]
   const worker = new Worker({ store, relays, random, emit: events.emit })
   const wake = () => worker.wake()
   let stopMaintenance = () => {}
@@ -37,7 +37,7 @@ export function composeDelivery(parts: Parts): Delivery {
   }
 }
 
-function newSmtpRelay({ events, metrics, random }: Parts, config: RelayConfig): SmtpRelay {
+function newSmtpRelay({ events, metrics, random }: ServiceContext, config: RelayConfig): SmtpRelay {
   const relay = new SmtpRelay({
     ...config,
     random,

@@ -11,8 +11,8 @@ import { logEvents, newLog } from '../observe/log.ts'
 import { newMetrics } from '../observe/metrics.ts'
 import type { Store } from '../store/store.ts'
 import { listen } from '../web/http/listener.ts'
+import type { ServiceContext } from './context.ts'
 import { composeDelivery } from './delivery.ts'
-import type { Parts } from './parts.ts'
 import { openStore, type StoreOptions } from './store.ts'
 import { composeListeners, type ListenerName } from './web.ts'
 
@@ -45,7 +45,7 @@ export async function startService(config: Config, options: ServiceOptions): Pro
   const metrics = newMetrics(store)
   events.subscribe(logEvents(options.log ?? newLog(config.logLevel)))
   events.subscribe(metrics.observe)
-  const parts: Parts = {
+  const context: ServiceContext = {
     config,
     store,
     events,
@@ -66,7 +66,7 @@ export async function startService(config: Config, options: ServiceOptions): Pro
     await store.close()
   }
   try {
-    for (const part of listParts(parts, urls)) {
+    for (const part of listParts(context, urls)) {
       started.push(part)
       await part.start()
     }
@@ -82,9 +82,9 @@ export async function startService(config: Config, options: ServiceOptions): Pro
  * The ops listener starts first and stops last, so `/livez` answers throughout. The other listeners stop
  * together, before the worker, so that slow clients of several cannot use up the time to stop.
  */
-function listParts(parts: Parts, urls: Partial<Record<ListenerName, string>>): Part[] {
-  const delivery = parts.config.roles.has('worker') ? composeDelivery(parts) : null
-  const [ops, ...others] = composeListeners(parts, delivery).map(
+function listParts(context: ServiceContext, urls: Partial<Record<ListenerName, string>>): Part[] {
+  const delivery = context.config.roles.has('worker') ? composeDelivery(context) : null
+  const [ops, ...others] = composeListeners(context, delivery).map(
     ({ name, listener, address }): Part => ({
       start: async () => {
         urls[name] = await listen(listener, address)

@@ -7,8 +7,8 @@ import type { ListenAddress } from '../web/http/listener.ts'
 import { newInboxListener } from '../web/inbox/inbox-listener.ts'
 import { newLinksListener } from '../web/links/links-listener.ts'
 import { newOpsListener } from '../web/ops/ops-listener.ts'
+import type { ServiceContext } from './context.ts'
 import type { Delivery } from './delivery.ts'
-import type { Parts } from './parts.ts'
 
 export type ListenerName = 'ops' | 'api' | 'links' | 'inbox'
 export type ListenerPart = {
@@ -18,15 +18,15 @@ export type ListenerPart = {
 }
 
 /** In the order in which they start. */
-export function composeListeners(parts: Parts, delivery: Delivery | null): ListenerPart[] {
-  const { config, events, store } = parts
+export function composeListeners(context: ServiceContext, delivery: Delivery | null): ListenerPart[] {
+  const { config, events, store } = context
   const { emit } = events
   const { ring, roles, linksBaseUrl: baseUrl } = config
   const listeners: ListenerPart[] = [
-    { name: 'ops', listener: newOpsListener({ ...parts, emit }), address: config.ops },
+    { name: 'ops', listener: newOpsListener({ ...context, emit }), address: config.ops },
   ]
   if (roles.has('api'))
-    listeners.push({ name: 'api', listener: composeApi(parts, delivery), address: config.api })
+    listeners.push({ name: 'api', listener: composeApi(context, delivery), address: config.api })
   if (roles.has('links') && baseUrl !== null) {
     listeners.push({
       name: 'links',
@@ -45,8 +45,8 @@ export function composeListeners(parts: Parts, delivery: Delivery | null): Liste
   return listeners
 }
 
-function composeApi(parts: Parts, delivery: Delivery | null): FastifyInstance {
-  const { config, events, isStopping, random, store } = parts
+function composeApi(context: ServiceContext, delivery: Delivery | null): FastifyInstance {
+  const { config, events, isStopping, random, store } = context
   return newApiListener({
     store,
     random,

@@ -38,7 +38,7 @@ function readLinksBaseUrl({ fault, mode, text }: Reader, links: ListenAddress): 
   const baseUrl = text('POSTERN_LINKS_BASE_URL', own).replace(/\/+$/, '')
   if (baseUrl === '') return null
   const secure = mode === 'dev' || baseUrl.startsWith('https:')
-  if (!secure || !isLinksBaseUrl(baseUrl) || !URL.canParse(baseUrl))
+  if (!secure || !isLinksBaseUrl(baseUrl))
     fault('POSTERN_LINKS_BASE_URL must be an https URL without query, such as https://links.example.com')
   return baseUrl
 }

@@ -1,6 +1,6 @@
 /**
- * The only reader of the environment. `parseConfig` turns it into a checked configuration, or reports
- * every fault at once, each with what to do.
+ * Turns the environment, which `main.ts` passes, into a checked configuration, or reports every fault at
+ * once, each with what to do.
  */
 import type { KeyRing } from '../store/crypto/key-ring.ts'
 import { type DatabaseConfig, readDatabase } from './database.ts'
@@ -60,7 +60,8 @@ function readRoles({ fault, text }: Reader): ReadonlySet<Role> {
   const unknown = names.find((name) => !roles.some((role) => role === name))
   if (unknown !== undefined)
     fault(`POSTERN_ROLES: unknown role "${unknown}"; the roles are api, links and worker`)
-  return new Set(names as Role[])
+  // All roles if one is mistyped, so that the faults of every role are reported.
+  return new Set(unknown === undefined ? (names as Role[]) : roles)
 }
 
 function readLogLevel({ fault, mode, text }: Reader): LogLevel {

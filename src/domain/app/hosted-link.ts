@@ -53,8 +53,9 @@ const issue = (code: string, message: string): Issue => ({ field: 'hostedLinks',
 
 /** https, or http on loopback for development. */
 export const isLinksBaseUrl = (text: string): boolean =>
-  /^https:\/\/[^/?#@\s]+(?:\/[^?#\s]*)?$/.test(text) ||
-  /^http:\/\/(?:localhost|127\.0\.0\.1)(?::\d+)?(?:\/[^?#\s]*)?$/.test(text)
+  URL.canParse(text) &&
+  (/^https:\/\/[^/?#@\s]+(?:\/[^?#\s]*)?$/.test(text) ||
+    /^http:\/\/(?:localhost|127\.0\.0\.1)(?::\d+)?(?:\/[^?#\s]*)?$/.test(text))
 
 function checkBaseUrl(baseUrl: string | null): Issue[] {
   if (baseUrl === null) {

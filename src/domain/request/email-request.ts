@@ -156,7 +156,7 @@ function parseExpiry(raw: string, nowMs: number): Parsed<number> {
   const expiry = parseTimestamp(raw, 'expiresAt')
   if (!expiry.ok || expiry.value > nowMs) return expiry
   const [given, now] = [expiry.value, nowMs].map((ms) => new Date(ms).toISOString())
-  const message = `The link must expire in the future: it ends at ${given}, and it is ${now} here. Check the clock of the machine that made the request.`
+  const message = `The link must expire in the future: it expired at ${given}, and it is ${now} here. Check the clock of the machine that made the request.`
   return { ok: false, issues: [{ field: 'expiresAt', code: 'in_the_past', message }] }
 }
 

@@ -8,8 +8,8 @@ import { sendError } from '../http/listener.ts'
 
 const hostNames = /^(?:localhost|127\.0\.0\.1|\[::1\])(?::\d+)?$/
 
-export function guardInbox(app: FastifyInstance): void {
-  app.addHook('onRequest', async (request, reply) => {
+export function guardInbox(listener: FastifyInstance): void {
+  listener.addHook('onRequest', async (request, reply) => {
     const { host, origin } = request.headers
     const foreignHost = !hostNames.test(host ?? '')
     const foreignOrigin = origin !== undefined && origin !== `http://${host}`
