@@ -1,7 +1,7 @@
 /**
- * Judges one request by the settings of one app, without the store: body, link, hosted link, allow-list, in the
- * order of spec 7. All faults of the 400 classes are listed; the first class with a fault names the
- * refusal.
+ * Judges one request by the settings of one app, without the store: body, link, hosted link, allow-list,
+ * in the order of spec 7. All faults of the 400 classes are listed; the first class with a fault names
+ * the refusal.
  */
 import { hash } from 'node:crypto'
 import { checkLinkAllowed, type LinkDifference } from '../domain/app/allowed-url.ts'
@@ -105,5 +105,5 @@ function namesOf(request: EmailRequest): { organisationName?: string; inviterNam
 
 function hostedUrl({ policy, links }: JudgeContext, destination: AuthLink, expiresAt: number): string {
   const sealed = links.seal(policy.id, { destination: destination.raw, expiresAt })
-  return `${links.baseUrl?.replace(/\/$/, '')}/${policy.slug}/${sealed}`
+  return `${links.baseUrl}/${policy.slug}/${sealed}`
 }

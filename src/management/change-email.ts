@@ -13,7 +13,7 @@ export const cancelEmail = (store: EmailStore, id: string) =>
   change(store, id, () => store.cancelEmail(id as EmailId))
 
 const refusals: Record<Exclude<EmailChange, 'done' | 'not_found'>, string> = {
-  finished: 'it is finished and its content wiped; ask the app to send a new one',
+  finished: 'it has ended, and its content is deleted; ask the app to send a new email',
   sending: 'it is being sent now; try again in a few seconds',
   not_deferred: 'it is not deferred; it waits for a worker already',
 }

@@ -1,5 +1,4 @@
-/** Explains the state of an email in one sentence, for an operator. */
-
+/** Explains the state of an email in a sentence or two, for an operator. */
 import type { AttemptRecord } from '../domain/delivery/outcome.ts'
 import { causeOf, type FailureCause } from '../domain/delivery/smtp-reply.ts'
 import { lostLeasesMax } from '../domain/delivery/states.ts'

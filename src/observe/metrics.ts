@@ -14,6 +14,7 @@ export type Metrics = {
   readonly observe: (event: PosternEvent) => void
 }
 
+/** As the store answers it; this folder imports no store. */
 type QueueGauge = { readonly depth: number; readonly oldestAcceptedAt: number | null }
 export type MetricsDeps = { readonly queueGauge: () => Promise<QueueGauge>; readonly now: () => number }
 

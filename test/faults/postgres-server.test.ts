@@ -307,3 +307,26 @@ test('a server that dies under look-ups of pages and operators takes no process 
     assert.equal((result.reason as Error).name, 'StoreUnavailable')
   }
 })
+
+test('one process holds at most the connections that the operations page names', async (t) => {
+  const server = await startPostgres(t)
+  const relay = await startSmtpServer(t)
+  const service = await startTestService(t, {
+    database: databaseAt(server.url),
+    relays: [relayTo(relay.port)],
+    linksBaseUrl: 'https://links.test',
+  })
+  const { store } = service
+  const senders = await Promise.all(Array.from({ length: 8 }, (_, n) => newSender(service, `s${n}`)))
+  const at = service.store.now()
+  for (const { key } of senders) {
+    const answer = await service.post(validBody({}, at), { authorization: `Bearer ${key}` })
+    assert.equal(answer.status, 202)
+  }
+  const lookups = Array.from({ length: 20 }, () => [store.listApps(), store.findAppBySlug('s0')])
+  await Promise.all(lookups.flat())
+  await eventually(async () => (await store.queueGauge()).depth === 0)
+  const count = "select count(*)::int as n from pg_stat_activity where application_name = 'postern'"
+  // Maintenance opens the last one. One more is open only while the process starts.
+  await eventually(async () => (await runSql<{ n: number }>(server.url, count))[0]?.n === 12)
+})

@@ -28,7 +28,7 @@ export type MessageDetails = Rendered & {
 
 /** Whether a message may still be handed over. */
 export type Clearance = {
-  /** The end of the link, on the clock of `performance.now()`. */
+  /** When the link expires, on the clock of `performance.now()`. */
   readonly deadlineMs: number
   /** False after a pause longer than the lease: another worker may have sent the email by then. */
   readonly isLeaseValid: () => boolean
@@ -38,7 +38,7 @@ export type Clearance = {
 export type Submission =
   | { readonly kind: 'accepted'; readonly reply: SmtpReply }
   | { readonly kind: 'failed'; readonly failure: SmtpFailure; readonly failureClass: FailureClass }
-  /** The link ended before the final dot. */
+  /** The link expired before the final dot. */
   | { readonly kind: 'expired' }
   /** The worker is stopping or has lost its lease, and nothing was handed over. */
   | { readonly kind: 'stopped'; readonly why: string }

@@ -1,7 +1,8 @@
 /**
  * One SMTP session with a relay, over nodemailer's SMTPConnection: opened, authenticated, used for
  * many messages in turn. This file holds the timeouts, the TLS rules, and the last check before a
- * message is handed over: when the relay has answered 354, and only if the link has not expired and the lease is valid.
+ * message is handed over: when the relay has answered 354, and only if the link has not expired and the
+ * lease is valid.
  *
  * Outside loopback TLS is required and its certificate verified; a stripped STARTTLS or a bad
  * certificate ends the session before anything is sent. On loopback STARTTLS is used only if the
