@@ -54,7 +54,7 @@ const wrong: [string, Environment, RegExp][] = [
   ['plain text to another machine', { POSTERN_SMTP_URL: 'smtp://mail.example.com?tls=none' }, /needs TLS/],
   ['a relay that is no URL', { POSTERN_SMTP_URL: 'mail.example.com' }, /relay 1/],
   ['an unknown relay option', { POSTERN_SMTP_URL: 'smtp://mail.example.com?pool=1' }, /"pool"/],
-  ['a rate of nothing', { POSTERN_SMTP_URL: 'smtp://mail.example.com?rate=0' }, /whole numbers/],
+  ['a rate of nothing', { POSTERN_SMTP_URL: 'smtp://mail.example.com?rate=0' }, /rate is a whole number/],
   ['a user without password', { POSTERN_SMTP_URL: 'smtp://user@mail.example.com' }, /both user and password/],
   ['a password alone', { POSTERN_SMTP_URL: 'smtp://:pass@mail.example.com' }, /both user and password/],
   [
@@ -99,6 +99,22 @@ for (const [written, meant] of passwords) {
     assert.equal(parseConfig(env, 'serve').relays[0]?.address.credentials?.pass, meant)
   })
 }
+
+test('every fault is listed, also several of one relay and those beside a mistyped role', () => {
+  const POSTERN_SMTP_URL = 'smtp://user@mail.example.com?conections=3&rate=a&tls=maybe&ca=/nope'
+  const found = faults({ POSTERN_SMTP_URL, POSTERN_ROLES: 'api,wroker', POSTERN_QUEUE_MAX: '0' })
+  const expected = [
+    /wroker/,
+    /relay 1: unknown option "conections"/,
+    /cannot read the file named by ca/,
+    /rate is a whole number/,
+    /tls is starttls or none/,
+    /both user and password/,
+    /POSTERN_QUEUE_MAX/,
+  ]
+  assert.equal(found.length, expected.length, found.join('\n'))
+  for (const [index, shape] of expected.entries()) assert.match(found[index] ?? '', shape)
+})
 
 test('no fault repeats a password or a secret', () => {
   const found = faults({

@@ -37,26 +37,27 @@ export function readRelays(reader: Reader): RelayConfig[] {
   }
   return entries.flatMap((entry, index) => {
     const relay = parseRelay(entry, bounds)
-    if (typeof relay !== 'string') return [relay]
-    fault(`${name}, relay ${index + 1}: ${relay}`)
+    if ('address' in relay) return [relay]
+    for (const text of relay) fault(`${name}, relay ${index + 1}: ${text}`)
     return []
   })
 }
 
-/** One relay, or what is wrong with it. The fault never repeats the URL, which may hold a password. */
-function parseRelay(entry: string, bounds: Bounds): RelayConfig | string {
+/** One relay, or its faults. No fault repeats the URL, which may hold a password. */
+function parseRelay(entry: string, bounds: Bounds): RelayConfig | readonly string[] {
   const url = URL.parse(entry)
   // A path or a fragment is a / or # of a password that was not escaped: what follows is no host.
   const isWhole = url !== null && /^\/?$/.test(url.pathname) && url.hash === ''
   if (!isWhole || !/^smtps?:$/.test(url.protocol) || url.hostname === '') {
-    return 'write smtp://user:password@host:587 or smtps://host; in a password write @ : / ? # % as %40 %3A %2F %3F %23 %25'
+    return [
+      'write smtp://user:password@host:587 or smtps://host; in a password write @ : / ? # % as %40 %3A %2F %3F %23 %25',
+    ]
   }
-  const options = parseOptions(url.searchParams)
-  if (typeof options === 'string') return options
-  const tls = tlsOf(url, options.tls)
-  if (typeof tls === 'object') return tls.fault
-  const credentials = credentialsOf(url)
-  if (typeof credentials === 'string') return credentials
+  const faults: string[] = []
+  const options = readOptions(url.searchParams, faults)
+  const tls = readTls(url, options.tls, faults)
+  const credentials = readCredentials(url, faults)
+  if (faults.length > 0) return faults
   const port = url.port === '' ? (tls === 'implicit' ? 465 : 587) : Number(url.port)
   const host = url.hostname.replace(/^\[|\]$/g, '')
   return {
@@ -69,31 +70,33 @@ function parseRelay(entry: string, bounds: Bounds): RelayConfig | string {
 type Options = { connections: number | null; rate: number | null; tls: string | null; ca: string | null }
 const optionNames = ['connections', 'rate', 'tls', 'ca']
 
-function parseOptions(query: URLSearchParams): Options | string {
-  const unknown = [...query.keys()].find((option) => !optionNames.includes(option))
-  if (unknown !== undefined) return `unknown option "${unknown}" (${optionNames.join(', ')} are known)`
-  const numbers = [query.get('connections'), query.get('rate')]
-  if (numbers.some((value) => value !== null && !/^[1-9]\d{0,9}$/.test(value)))
-    return 'connections and rate are whole numbers above 0'
-  const [connections = null, rate = null] = numbers.map((value) => (value === null ? null : Number(value)))
+function readOptions(query: URLSearchParams, faults: string[]): Options {
+  const unknown = [...query.keys()].filter((option) => !optionNames.includes(option))
+  for (const option of unknown)
+    faults.push(`unknown option "${option}" (${optionNames.join(', ')} are known)`)
+  const whole = (option: string) => {
+    const value = query.get(option)
+    if (value !== null && !/^[1-9]\d{0,9}$/.test(value)) faults.push(`${option} is a whole number above 0`)
+    return value === null ? null : Number(value)
+  }
   const file = query.get('ca')
   const ca = file === null ? null : readFile(file)
-  if (file !== null && ca === null) return 'cannot read the file named by ca'
-  return { connections, rate, tls: query.get('tls'), ca }
+  if (file !== null && ca === null) faults.push('cannot read the file named by ca')
+  return { connections: whole('connections'), rate: whole('rate'), tls: query.get('tls'), ca }
 }
 
-function tlsOf(url: URL, option: string | null): RelayAddress['tls'] | { fault: string } {
+function readTls(url: URL, option: string | null, faults: string[]): RelayAddress['tls'] {
   if (url.protocol === 'smtps:') return 'implicit'
   const local = isLoopback(url.hostname)
   const tls = option ?? (local ? 'none' : 'starttls')
-  if (tls !== 'starttls' && tls !== 'none') return { fault: 'tls is starttls or none' }
-  if (tls === 'none' && !local) return { fault: 'mail to another machine needs TLS: leave out tls=none' }
-  return tls
+  if (tls !== 'starttls' && tls !== 'none') faults.push('tls is starttls or none')
+  if (tls === 'none' && !local) faults.push('mail to another machine needs TLS: leave out tls=none')
+  return tls === 'none' ? 'none' : 'starttls'
 }
 
-function credentialsOf(url: URL): RelayAddress['credentials'] | string {
+function readCredentials(url: URL, faults: string[]): RelayAddress['credentials'] {
   if (url.username === '' && url.password === '') return null
-  if (url.username === '' || url.password === '') return 'give both user and password, or neither'
+  if (url.username === '' || url.password === '') faults.push('give both user and password, or neither')
   return { user: decodePercent(url.username), pass: decodePercent(url.password) }
 }
 

@@ -194,7 +194,7 @@ test('row 30: a worker paused beyond its lease sends nothing, and its outcome is
   await eventually(() => relay.messages.length === 1, 90_000)
   held[0]?.write('354 go on\r\n')
   paused.child.kill('SIGCONT')
-  await eventually(() => /lease of em_\w+ was lost/.test(paused.output()))
+  await eventually(() => /lease lost/.test(paused.output()))
   assert.equal(relay.messages.length, 1)
   // With `data` as a function, `transcript` would record the paused worker's message as commands.
   assert.ok(!relay.transcript.some((line) => line.startsWith('Message-ID:')))
