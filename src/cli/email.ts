@@ -88,6 +88,7 @@ function describe(email: EmailRecord, nowMs: number): string {
     ['state', email.state],
     ['reason', email.reason],
     ['attempts', email.attempts],
+    ['lost leases', email.lostLeases === 0 ? null : email.lostLeases],
     ['accepted', formatTimeAndAge(email.acceptedAt, nowMs)],
     ['link expires', formatTimeAndAge(email.expiresAt, nowMs)],
     ['next attempt', formatTimeAndAge(email.nextAttemptAt, nowMs)],

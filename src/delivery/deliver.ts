@@ -26,6 +26,8 @@ export type Attempt = {
   readonly claimedAtMs: number
   /** Extended by each renewal; 0 once the lease is lost. */
   leasedUntilMs: number
+  /** `isAlive` of the claim. */
+  readonly isAlive: () => boolean
 }
 
 const unavailableWaitMs = 1000
@@ -35,8 +37,11 @@ export async function deliver(deps: DeliverDeps, attempt: Attempt): Promise<Deli
   const deadlineMs = attempt.claimedAtMs + claim.lifeLeftMs
   if (performance.now() >= deadlineMs) return { kind: 'expired' }
   if (claim.ageMs >= retryForMs) return exhausted(null, noReply('48 hours have passed'))
+  const isLeaseValid = () => performance.now() < attempt.leasedUntilMs && attempt.isAlive()
+  if (!isLeaseValid())
+    return { kind: 'unattempted', relay: null, reply: noReply('the lease was lost'), waitMs: 0 }
   const message = prepare(attempt, deadlineMs)
-  const clearance = { deadlineMs, isLeaseValid: () => performance.now() < attempt.leasedUntilMs }
+  const clearance = { deadlineMs, isLeaseValid }
   let last: { relay: string | null; reply: SmtpReply } = {
     relay: null,
     reply: noReply('no relay is available'),

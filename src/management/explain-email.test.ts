@@ -14,6 +14,7 @@ const email: EmailRecord = {
   type: 'magic_link',
   state: 'queued',
   attempts: 0,
+  lostLeases: 0,
   acceptedAt: at,
   expiresAt: at + 6000,
   nextAttemptAt: null,
@@ -72,8 +73,17 @@ const cases: [Partial<EmailRecord>, string][] = [
     'Not sent: no attempt succeeded within 48 hours. The last one: 451 4.3.0 busy.',
   ],
   [
-    { state: 'failed', reason: 'workers_lost', trail: [{ at, outcome: 'lost' }] },
-    'Not confirmed: 5 workers died or lost their leases while they were sending it. It may have arrived: an attempt ended without an answer.',
+    { state: 'deferred', nextAttemptAt: at + 5000, lostLeases: 3, trail: [{ at, outcome: 'lost' }] },
+    'The next attempt is at 2026-11-21 22:26:45Z. It may have arrived: an attempt ended without an answer. 3 processes ended or stood still while they held it, so it is tried alone. If it is the cause: postern email cancel em_x.',
+  ],
+  [
+    {
+      state: 'delivered',
+      finishedAt: at + 2000,
+      lostLeases: 2,
+      trail: [{ at, outcome: 'delivered', relay: 'relay:25' }],
+    },
+    'The relay relay:25 accepted it 2.0 s after it was queued. 2 processes ended or stood still while they held it.',
   ],
   [
     { state: 'expired', trail: [{ at, outcome: 'lost' }] },

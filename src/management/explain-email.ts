@@ -1,11 +1,20 @@
 /** Explains the state of an email in a sentence or two, for an operator. */
 import type { AttemptRecord } from '../domain/delivery/outcome.ts'
 import { causeOf, type FailureCause } from '../domain/delivery/smtp-reply.ts'
-import { lostLeasesMax } from '../domain/delivery/states.ts'
+import { suspectAfter } from '../domain/delivery/states.ts'
 import { describeDuration } from '../domain/duration.ts'
 import type { EmailRecord } from '../store/store.ts'
 
 export function explainEmail(email: EmailRecord): string {
+  const explanation = explainState(email)
+  const { id, lostLeases } = email
+  if (lostLeases < suspectAfter) return explanation
+  const isLive = email.finishedAt === null
+  const advice = isLive ? `, so it is tried alone. If it is the cause: postern email cancel ${id}` : ''
+  return `${explanation} ${lostLeases} processes ended or stood still while they held it${advice}.`
+}
+
+function explainState(email: EmailRecord): string {
   const last = email.trail.findLast((attempt) => attempt.outcome !== 'lost')
   switch (email.state) {
     case 'queued':
@@ -97,8 +106,6 @@ function explainFailure({ reason }: EmailRecord, last: AttemptRecord | undefined
       return last?.relay === undefined
         ? 'no attempt succeeded within 48 hours.'
         : `no attempt succeeded within 48 hours. The last one: ${text}.`
-    case 'workers_lost':
-      return `${lostLeasesMax} workers died or lost their leases while they were sending it.`
     case 'unreadable':
       return 'its stored content is damaged.'
     default:

@@ -32,6 +32,7 @@ export const presentEmail = (email: EmailRecord) => ({
   type: email.type,
   state: email.state,
   attempts: email.attempts,
+  lostLeases: email.lostLeases,
   acceptedAt: iso(email.acceptedAt),
   expiresAt: iso(email.expiresAt),
   nextAttemptAt: isoOrNull(email.nextAttemptAt),

@@ -4,7 +4,7 @@
  * recipient.
  */
 import type { DeliveryOutcome } from '../domain/delivery/outcome.ts'
-import type { EndedCount } from '../domain/delivery/states.ts'
+import type { EndedCount, LostLease } from '../domain/delivery/states.ts'
 import type { AppId, EmailId, KeyId } from '../domain/id.ts'
 import type { EmailType } from '../domain/request/email-request.ts'
 
@@ -40,6 +40,9 @@ type RelayChanged = {
   readonly reason: string
 }
 
+/** Workers died or stood still with these emails, which are sent again. */
+export type LeasesTakenBack = { readonly kind: 'leases_taken_back'; readonly lost: readonly LostLease[] }
+
 export type PosternEvent =
   | RequestAnswered
   | AttemptRecorded
@@ -53,6 +56,9 @@ export type PosternEvent =
       readonly error: Error
       readonly asked: 'to queue an email' | 'to open a hosted link'
     }
+  | LeasesTakenBack
+  /** Another process sends for this SQLite database, or this one has taken over. */
+  | { readonly kind: 'standby_changed'; readonly standby: boolean }
   /** The store did not confirm an outcome, because the lease was lost. */
   | { readonly kind: 'outcome_unconfirmed'; readonly emailId: EmailId }
   /** A claim, a renewal or an outcome could not be written; sending stops until one can. Emitted once for one outage. */

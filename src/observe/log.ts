@@ -3,7 +3,8 @@
  * bounded: of one kind, 20 lines a second are written, and the next line says how many were left out.
  */
 import { type Logger, pino } from 'pino'
-import type { AttemptRecorded, PosternEvent, RequestAnswered } from './events.ts'
+import { suspectAfter } from '../domain/delivery/states.ts'
+import type { AttemptRecorded, LeasesTakenBack, PosternEvent, RequestAnswered } from './events.ts'
 
 export const newLog = (level: string): Logger =>
   pino({
@@ -47,6 +48,8 @@ function linesOf(event: PosternEvent): Line[] {
         const level = state === 'cancelled' ? 'info' : 'warn'
         return { level, text: `emails ended without being sent: ${state}`, fields }
       })
+    case 'leases_taken_back':
+      return takenBackLines(event)
     default:
       return [troubleLine(event)]
   }
@@ -92,7 +95,24 @@ function attemptLine({ emailId, appId, type, attempt, outcome, sinceAcceptedMs }
   return { level, text: attemptTexts[kind], fields, kind: `attempt ${kind}` }
 }
 
-type Trouble = Exclude<PosternEvent, { kind: 'request_answered' | 'attempt_recorded' | 'emails_ended' }>
+/** One line for all, and one for each suspect, so that an operator can cancel it. */
+function takenBackLines({ lost }: LeasesTakenBack): Line[] {
+  const text = 'a process ended or stood still while it held emails; they are sent again'
+  const suspects = lost.filter(({ count }) => count >= suspectAfter)
+  return [
+    { level: 'warn', text, fields: { count: lost.length } },
+    ...suspects.map(({ emailId, count }): Line => {
+      const fields = { email: emailId, processes: count }
+      return { level: 'error', text: suspectText, fields }
+    }),
+  ]
+}
+
+const suspectText =
+  'several processes ended or stood still while they held this email; it is tried alone, and less and less often. If it is the cause, cancel it: postern email cancel'
+
+type ManyLines = 'request_answered' | 'attempt_recorded' | 'emails_ended' | 'leases_taken_back'
+type Trouble = Exclude<PosternEvent, { kind: ManyLines }>
 
 function troubleLine(event: Trouble): Line {
   switch (event.kind) {
@@ -102,6 +122,12 @@ function troubleLine(event: Trouble): Line {
       const text =
         'the relay is unavailable; mail waits until it answers, its link expires, or 48 hours are over'
       return { level: 'error', text, fields: { relay, reason } }
+    }
+    case 'standby_changed': {
+      const text = event.standby
+        ? 'another process sends the mail of this database; this one takes over when that one has ended'
+        : 'the other process has ended; this one sends the mail of this database now'
+      return { level: 'warn', text, fields: {} }
     }
     case 'store_unavailable': {
       const text = `the store failed when asked ${event.asked}`

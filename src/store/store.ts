@@ -10,7 +10,7 @@ import type { LimitHit, LimitRefusal } from '../domain/app/limit.ts'
 import type { AppSettings } from '../domain/app/settings.ts'
 import type { EmailContent } from '../domain/delivery/email-content.ts'
 import type { AttemptRecord, DeliveryOutcome } from '../domain/delivery/outcome.ts'
-import type { EmailState, EndedCount, EndReason, LiveState } from '../domain/delivery/states.ts'
+import type { EmailState, EndedCount, EndReason, LiveState, LostLease } from '../domain/delivery/states.ts'
 import type { AppId, EmailId, KeyId } from '../domain/id.ts'
 import type { EmailAddress } from '../domain/request/email-address.ts'
 import type { EmailType } from '../domain/request/email-request.ts'
@@ -63,6 +63,8 @@ export type ClaimRequest = {
   readonly perApp: number
   /** The leases that the worker still holds: they are renewed, and count for their apps. */
   readonly leases: readonly (Lease & { readonly appId: AppId })[]
+  /** Hand out a suspect although the worker holds leases. */
+  readonly takeSuspect?: boolean
 }
 
 /** One email leased to a worker. Its outcome is recorded only while `fence` is the email's current one. */
@@ -79,15 +81,21 @@ export type Claim = {
   /** The remaining life of the link, and the age of the email, by the store's clock at the claim. */
   readonly lifeLeftMs: number
   readonly ageMs: number
-  /** It lost several leases: the worker holds nothing else while it sends this email. */
+  /** It lost several leases: the worker begins nothing else while it sends this email. */
   readonly alone: boolean
 }
 
 export type Claimed = {
   readonly claims: readonly Claim[]
   readonly apps: ReadonlyMap<AppId, App>
-  /** Suspects wait for a worker that holds nothing. */
+  /** False once other workers may believe that this one is dead: these leases then count as lost. */
+  readonly isAlive: () => boolean
+  /** Another process sends for this database. This one claims nothing until that one has ended. */
+  readonly standby: boolean
+  /** Suspects wait, and none was handed out. */
   readonly suspects: boolean
+  /** The leases of dead workers, and lapsed ones, that this call took back. */
+  readonly lost: readonly LostLease[]
   /** The emails that this call ended itself. */
   readonly ended: readonly EndedCount[]
 }
@@ -104,6 +112,8 @@ export type EmailRecord = {
   readonly type: EmailType
   readonly state: EmailState
   readonly attempts: number
+  /** Leases that it lost: each time a process died, or stood still, while it held this email. */
+  readonly lostLeases: number
   readonly acceptedAt: number
   readonly expiresAt: number
   readonly nextAttemptAt: number | null
@@ -163,8 +173,11 @@ export interface Store {
   recordOutcome(lease: Lease, outcome: DeliveryOutcome): Promise<boolean>
   /** One bounded step of maintenance: retention, cancellations, rate-limit rows that have refilled. */
   maintain(): Promise<Maintained>
-  /** Called when another process has queued mail. Best effort: calls are merged and may be missed, so also poll. */
-  onQueued(listener: () => void): void
+  /**
+   * Called once by a worker before its first claim; from then on other workers learn of its death at once.
+   * `onQueued` is called when another process has queued mail. Calls are merged and may be missed, so also poll.
+   */
+  startWorker(onQueued: () => void): void
 
   /** Null if the slug is taken. */
   createApp(slug: string, settings: AppSettings): Promise<App | null>

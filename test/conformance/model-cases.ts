@@ -13,7 +13,6 @@ import type { EmailId } from '../../src/domain/id.ts'
 import { keepDays } from '../../src/store/shared/bounds.ts'
 import { type Claim, leaseMs, type Store } from '../../src/store/store.ts'
 import { type Random, randomFrom } from '../support/generator.ts'
-import { atEnd } from '../support/temporary.ts'
 import {
   day,
   deferred,
@@ -39,6 +38,9 @@ type Known = {
   era: number
   /** A worker claimed mail after the lease had ended: the email may be back in the queue. */
   lapsed: boolean
+  /** Its last claim was made by a store that has been closed: another may take it back before it lapses. */
+  orphaned: boolean
+  claimedBy: number | null
   ended: EmailState | null
 }
 
@@ -93,6 +95,8 @@ async function enqueue(world: World): Promise<void> {
         leaseUntil: 0,
         era: 0,
         lapsed: false,
+        orphaned: false,
+        claimedBy: null,
         ended: null,
       })
       const today = `${client.app.id} ${Math.floor(store.now() / day)}`
@@ -110,7 +114,11 @@ async function claim(world: World, worker: number): Promise<void> {
   const now = store.now()
   // Without leases it acts as a worker that was paused, or restarted under the same name.
   const held = world.random() < 0.5 ? [] : (world.held[worker] ?? [])
-  const { claims } = await store.claimDue({ max: 5, perApp: 50, leases: held })
+  const { claims, lost } = await store.claimDue({ max: 5, perApp: 50, leases: held })
+  for (const { emailId } of lost) {
+    const email = world.known.get(emailId)
+    if (email?.orphaned) email.lapsed = true
+  }
   for (const { emailId, fence } of held) {
     const email = world.known.get(emailId)
     if (email?.fence !== fence || email.lapsed) continue
@@ -128,7 +136,8 @@ async function claim(world: World, worker: number): Promise<void> {
     assert.equal(world.clients.find(({ app }) => app.id === email.app)?.status, 'active')
     assert.ok(email.lapsed, 'two workers hold one email')
     assert.ok(one.fence > email.fence, 'a fence that is not new')
-    Object.assign(email, { fence: one.fence, leaseUntil: now + leaseMs, era: world.era, lapsed: false })
+    const lease = { fence: one.fence, leaseUntil: now + leaseMs, era: world.era, lapsed: false }
+    Object.assign(email, lease, { orphaned: false, claimedBy: worker })
     world.held[worker]?.push(one)
   }
 }
@@ -219,6 +228,7 @@ async function crash(world: World): Promise<void> {
   world.held[worker]?.splice(0)
   if (worker === 0) return // the subject's own store stays open
   await world.stores[1]?.close()
+  for (const email of world.known.values()) email.orphaned ||= email.claimedBy === 1
   world.stores[1] = await world.subject.reopen()
 }
 
@@ -239,6 +249,8 @@ async function step(world: World): Promise<void> {
 async function settle(t: TestContext, world: World): Promise<void> {
   const store = world.stores[0] as Store
   world.held[0]?.splice(0)
+  await world.stores[1]?.close()
+  for (const email of world.known.values()) email.orphaned ||= email.claimedBy === 1
   for (let i = 0; (await store.queueGauge()).depth > 0; i++) {
     assert.ok(i < 500, 'the queue does not come to an end')
     await claim(world, 0)
@@ -281,7 +293,6 @@ export function model(it: It): void {
       latest: 0,
       serial: 0,
     }
-    atEnd(t, () => world.stores[1]?.close())
     for (let i = 0; i < 3; i++) await addClient(world)
     for (let i = 0; i < steps; i++) await step(world)
     await settle(t, world)

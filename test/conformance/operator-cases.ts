@@ -1,7 +1,7 @@
 /** Conformance: what operators change and look up, and what a store reports of the emails it ends itself. */
 import assert from 'node:assert/strict'
-import { lostLeasesMax } from '../../src/domain/delivery/states.ts'
-import { leaseMs, type Store } from '../../src/store/store.ts'
+import { lostLeaseWaitsMs } from '../../src/domain/delivery/states.ts'
+import { type EmailRecord, leaseMs, type Store } from '../../src/store/store.ts'
 import { testSettings } from '../support/service.ts'
 import {
   claim,
@@ -116,21 +116,34 @@ export function endedByTheStore(it: It): void {
     assert.deepEqual(ended, [{ state: 'cancelled', reason: 'app_inactive', count: 1 }])
   })
 
-  it('an email that loses its last lease is reported; an outcome of a worker is not', async (_t, {
+  it('row 31: an email waits longer after each lost lease, is reported each time, and never fails for it', async (_t, {
     store,
     advance,
   }) => {
     const sender = await newSender(store, 'a')
     await store.enqueue(request(store, sender, { lifeMs: day }))
-    for (let lost = 0; lost < lostLeasesMax; lost++) {
-      assert.equal((await claim(store)).length, 1)
+    const [first] = await claim(store)
+    assert.ok(first)
+    const waits = [...lostLeaseWaitsMs, ...lostLeaseWaitsMs.slice(-1), ...lostLeaseWaitsMs.slice(-1)]
+    for (const [index, waitMs] of waits.entries()) {
       advance(leaseMs)
+      const { claims, lost } = await store.claimDue({ max: 9, perApp: 9, leases: [] })
+      assert.deepEqual(lost, [{ emailId: first.emailId, count: index + 1 }])
+      assert.equal(claims.length, waitMs === 0 ? 1 : 0)
+      if (waitMs === 0) continue
+      const record: EmailRecord | null = await store.findEmail(first.emailId)
+      assert.deepEqual([record?.state, record?.lostLeases], ['deferred', index + 1])
+      assert.ok(Math.abs((record?.nextAttemptAt ?? 0) - store.now() - waitMs) < 1000)
+      advance(waitMs - 1000)
+      assert.deepEqual((await claim(store)).length, 0)
+      advance(1000)
+      const [again] = await claim(store)
+      assert.deepEqual([again?.emailId, again?.alone, again?.attempt], [first.emailId, true, 1])
     }
+    advance(day)
     const { ended } = await store.claimDue({ max: 9, perApp: 9, leases: [] })
-    assert.deepEqual(ended, [{ state: 'failed', reason: 'workers_lost', count: 1 }])
-    await store.enqueue(request(store, sender))
-    for (const held of await claim(store)) await store.recordOutcome(held, delivered)
-    assert.deepEqual((await store.claimDue({ max: 9, perApp: 9, leases: [] })).ended, [])
+    assert.deepEqual(ended, [{ state: 'expired', reason: null, count: 1 }])
+    assert.equal((await store.findEmail(first.emailId))?.lostLeases, waits.length + 1)
   })
 
   it('a lost lease is reported by its fence: the newer lease of the same email holds', async (_t, {

@@ -188,14 +188,14 @@ test('word of a queued email reaches other processes, also after the listening c
   const [store, other] = [await openAt(t, url, ring), await openAt(t, url, ring)]
   const sender = await newSender(store, 'a')
   const rings = { own: 0, others: 0 }
-  store.onQueued(() => rings.own++)
-  other.onQueued(() => rings.others++)
-  const listening = `select pid from pg_stat_activity where query like 'select ''postern_${schemaOf(url)}'' as listening'`
+  store.startWorker(() => rings.own++)
+  other.startWorker(() => rings.others++)
+  const listening = `select pid from pg_stat_activity where query like 'select ''postern_${schemaOf(url)}'' as worker'`
   await eventually(() => rings.own === 1 && rings.others === 1) // once as listening begins
   assert.equal((await store.enqueue(request(store, sender))).kind, 'queued')
   await eventually(() => rings.others === 2)
-  const ended = await runSql(url, `select pg_terminate_backend(pid) from (${listening}) l`)
-  assert.equal(ended.length, 2)
+  await eventually(async () => (await runSql(url, listening)).length === 2)
+  await runSql(url, `select pg_terminate_backend(pid) from (${listening}) l`)
   await eventually(() => rings.others === 3 && rings.own === 2) // each listens again
   assert.equal((await store.enqueue(request(store, sender))).kind, 'queued')
   await eventually(() => rings.others === 4)

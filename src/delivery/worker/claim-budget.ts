@@ -10,8 +10,8 @@ import type { ClaimedEmails } from './claimed-emails.ts'
 const aheadMs = 10
 const claimMax = 256
 const appShare = 0.75
-/** A suspect that has been sent for this long has shown that it does not kill its worker. */
-const aloneMs = 10_000
+/** For this long nothing else is claimed beside a suspect: longer would delay others for what is seldom its fault. */
+export const aloneMs = 100
 
 /** The connections of the first available relay, and the probes of the relays before it. */
 export function capacityOf(relays: readonly Relay[]): number {
@@ -49,7 +49,7 @@ export class ClaimBudget {
   of(capacity: number): Budget {
     const appConnections = connectionsPerApp(capacity)
     const perApp = 2 * appConnections + this.#ahead(appConnections)
-    return { max: this.#sendsSuspect() ? 0 : this.#max(capacity), perApp }
+    return { max: this.sendsSuspect() ? 0 : this.#max(capacity), perApp }
   }
 
   #max(capacity: number): number {
@@ -66,7 +66,8 @@ export class ClaimBudget {
     return Math.floor((connections * aheadMs) / this.#averageMs)
   }
 
-  #sendsSuspect(): boolean {
+  /** A suspect was claimed less than `aloneMs` ago, and is being sent. */
+  sendsSuspect(): boolean {
     const now = performance.now()
     return this.#claimed.all().some(({ claim, claimedAtMs }) => claim.alone && now - claimedAtMs < aloneMs)
   }

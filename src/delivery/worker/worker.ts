@@ -4,7 +4,7 @@
  *
  *   running   claims and sends
  *   blocked   a write to the store failed: nothing is sent until every kept outcome is written
- *   yielding  suspects wait for a worker without leases: claims nothing until it holds none, or 10 s
+ *   yielding  suspects wait: claims nothing until it holds nothing, for 100 ms at most
  *   stopping  claims nothing; ends what has begun
  *
  * The worker never sends what it cannot record: a claim is a durable write, the number of outcomes
@@ -14,9 +14,9 @@ import type { App } from '../../domain/app/app.ts'
 import type { DeliveryOutcome } from '../../domain/delivery/outcome.ts'
 import { noReply } from '../../domain/delivery/smtp-reply.ts'
 import type { Emit } from '../../observe/events.ts'
-import { leaseMs, type Store } from '../../store/store.ts'
+import { type Claimed, leaseMs, type Store } from '../../store/store.ts'
 import { type Attempt, type DeliverDeps, deliver } from '../deliver.ts'
-import { ClaimBudget, capacityOf, connectionsPerApp } from './claim-budget.ts'
+import { aloneMs, ClaimBudget, capacityOf, connectionsPerApp } from './claim-budget.ts'
 import { ClaimedEmails, isSameLease } from './claimed-emails.ts'
 import { OutcomeWriter } from './outcome-writer.ts'
 import { Signal } from './signal.ts'
@@ -35,9 +35,9 @@ const storeRetryMs = 500
 const usualRenewEveryMs = 20_000
 /** Outcomes being stored: these emails could be sent twice if the process died now. */
 const storingMax = 64
-const yieldMs = 10_000
-/** Between two times of yielding, so that many suspects do not stop ordinary mail. */
-const yieldEveryMs = 30_000
+const yieldMs = 100
+/** Between two times of yielding, so that many suspects do not slow ordinary mail. */
+const yieldEveryMs = 1000
 const abortMs = 5_000
 const internalErrorWaitMs = 60_000
 
@@ -50,6 +50,9 @@ export class Worker {
   #mode: Mode = 'running'
   #yieldUntilMs = 0
   #mayYieldAtMs = 0
+  /** The worker has yielded and still holds mail: it takes a suspect nevertheless, so that none waits for ever. */
+  #takeSuspect = false
+  #standby = false
   /** False when the last claim found nothing, so a connection becoming free does not trigger another claim. */
   #mayBeMore = true
   #loop: Promise<void> | null = null
@@ -81,9 +84,15 @@ export class Worker {
       else if (this.#capacity() === 0) await this.#releaseWaiting('the relays are unavailable')
       if (this.#mode === 'yielding' && performance.now() >= this.#yieldUntilMs) this.#endYielding()
       const claimedSome = this.#mode === 'running' && (await this.#claim())
-      if (!claimedSome) await this.#signal.wait(this.#mode === 'blocked' ? storeRetryMs : pollMs)
+      if (!claimedSome) await this.#signal.wait(this.#pauseMs())
     }
     clearInterval(renewal)
+  }
+
+  #pauseMs(): number {
+    if (this.#mode === 'blocked') return storeRetryMs
+    if (this.#mode === 'yielding') return Math.max(1, this.#yieldUntilMs - performance.now())
+    return this.#budget.sendsSuspect() ? aloneMs : pollMs
   }
 
   /** Writes the kept outcomes and renews the leases. If a write fails again, the mode is `blocked` again. */
@@ -102,14 +111,17 @@ export class Worker {
     const { max, perApp } = this.#budget.of(this.#capacity())
     if (max <= 0) return false
     const leases = this.#claimed.all().map(({ claim }) => leaseOf(claim))
+    const takeSuspect = this.#takeSuspect
     const claimedAtMs = performance.now()
     try {
-      const { claims, apps, suspects, ended } = await this.#deps.store.claimDue({ max, perApp, leases })
+      const claimed = await this.#deps.store.claimDue({ max, perApp, leases, takeSuspect })
+      const { claims, apps, isAlive, suspects } = claimed
       this.#outcomes.noteSuccess()
-      if (ended.length > 0) this.#deps.emit({ kind: 'emails_ended', ended })
+      this.#takeSuspect = false
+      this.#report(claimed)
       const leasedUntilMs = claimedAtMs + leaseMs
       const attempts = claims.map((claim) => {
-        return { claim, app: apps.get(claim.appId) as App, claimedAtMs, leasedUntilMs }
+        return { claim, app: apps.get(claim.appId) as App, claimedAtMs, leasedUntilMs, isAlive }
       })
       this.#claimed.add(attempts)
       if (suspects) this.#yield()
@@ -122,6 +134,14 @@ export class Worker {
     }
   }
 
+  #report({ ended, lost, standby }: Claimed): void {
+    const { emit } = this.#deps
+    if (ended.length > 0) emit({ kind: 'emails_ended', ended })
+    if (lost.length > 0) emit({ kind: 'leases_taken_back', lost })
+    if (standby !== this.#standby) emit({ kind: 'standby_changed', standby })
+    this.#standby = standby
+  }
+
   #yield(): void {
     const now = performance.now()
     // `blocked` ends only when all is written. A worker that holds nothing takes a suspect with its next claim.
@@ -131,6 +151,7 @@ export class Worker {
   }
 
   #endYielding(): void {
+    this.#takeSuspect = true
     this.#mayYieldAtMs = performance.now() + yieldEveryMs
     this.#setMode('running')
   }

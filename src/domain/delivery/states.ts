@@ -4,6 +4,8 @@
  * relay does with it afterwards.
  */
 
+import type { EmailId } from '../id.ts'
+
 /** States of an email in the queue. */
 export const liveStates = ['queued', 'sending', 'deferred'] as const
 /** States of an email that has ended. */
@@ -15,7 +17,7 @@ export type FinalState = (typeof finalStates)[number]
 export type EmailState = LiveState | FinalState
 
 /** Why an email has the state `failed`. */
-export const failureReasons = ['refused_by_relay', 'retries_exhausted', 'workers_lost', 'unreadable'] as const
+export const failureReasons = ['refused_by_relay', 'retries_exhausted', 'unreadable'] as const
 export type FailureReason = (typeof failureReasons)[number]
 /** Why an email has the state `cancelled`. */
 type CancelReason = 'by_operator' | 'app_inactive'
@@ -30,5 +32,11 @@ export type EndedCount = {
 
 /** An email with this many lost leases is a suspect: it is sent while its worker holds nothing else. */
 export const suspectAfter = 2
-/** An email with this many lost leases has probably killed its workers, and fails. */
-export const lostLeasesMax = 5
+/**
+ * How long an email waits after its first, second, … lost lease, in milliseconds; the last value holds
+ * for all further ones. It never fails for its workers' deaths: others may have been to blame.
+ */
+export const lostLeaseWaitsMs = [0, 1000, 5000, 30_000, 120_000, 300_000] as const
+
+/** An email whose lease was taken back, and how many leases it has lost now. */
+export type LostLease = { readonly emailId: EmailId; readonly count: number }

@@ -1,7 +1,7 @@
 /** Claiming due mail, in one round trip (`functions/claim.sql`). */
 import type { App } from '../../domain/app/app.ts'
 import { noReply } from '../../domain/delivery/smtp-reply.ts'
-import { type EndedCount, suspectAfter } from '../../domain/delivery/states.ts'
+import { type EndedCount, type LostLease, suspectAfter } from '../../domain/delivery/states.ts'
 import type { AppId, EmailId } from '../../domain/id.ts'
 import { unreadableWaitMs } from '../shared/bounds.ts'
 import { type ClaimRow, openContent, type Row, toApp, toClaim } from '../shared/records.ts'
@@ -9,10 +9,11 @@ import type { Claim, Claimed, ClaimRequest } from '../store.ts'
 import type { PostgresContext } from './context.ts'
 import { calledFunction, sqlFunction } from './functions.ts'
 import { appendTrail, finish, type OutcomeCall, recordOutcomes } from './outcome.ts'
+import { goneForMs, type WorkerSession } from './worker-session.ts'
 
-/** How often a claim looks for expired, lapsed and due mail: under load not every claim does. */
+/** How often a claim looks for expired, lapsed and due mail, and for dead workers: under load not every claim does. */
 const maintainEveryMs = 250
-/** After an outage, lapsed leases are left alone for this long: their workers may hold outcomes to write. */
+/** After an outage, leases are not taken back for this long: their workers may hold outcomes to write. */
 const recoverAfterMs = 5000
 
 type Input = {
@@ -22,58 +23,88 @@ type Input = {
   readonly recover: boolean
   readonly after: string
   readonly suspectLast: boolean
+  /** The lock of this worker, and those that have been missing for long enough. */
+  readonly lock: number
+  readonly gone: readonly number[]
 }
 
 const appTurns = sqlFunction('app_turns')
 const pickInTurns = sqlFunction('pick_in_turns')
 const maintainQueue = sqlFunction('maintain_queue', [appendTrail])
 const lease = sqlFunction('lease')
+const goneHolders = sqlFunction('gone_holders')
 const claim = calledFunction<Input>(
   'claim',
-  [appTurns, pickInTurns, maintainQueue, lease, finish],
+  [appTurns, pickInTurns, maintainQueue, lease, goneHolders, finish],
   [
     ['p_self', 'int', ({ context }) => context.self],
     ['p_slot', 'int', ({ context }) => context.slot],
     ['p_offset_ms', 'bigint', ({ context }) => context.clock.offsetMs],
     ['p_maintain', 'boolean', ({ maintain }) => maintain],
     ['p_recover', 'boolean', ({ recover }) => recover],
+    ['p_holder', 'int', ({ lock }) => lock],
+    ['p_gone', 'int[]', ({ gone }) => gone],
     ['p_max', 'int', ({ request }) => request.max],
     ['p_per_app', 'int', ({ request }) => request.perApp],
     ['p_after', 'text', ({ after }) => after],
     ['p_suspect_last', 'boolean', ({ suspectLast }) => suspectLast],
+    [
+      'p_take_suspect',
+      'boolean',
+      ({ request }) => request.leases.length === 0 || (request.takeSuspect ?? false),
+    ],
     ['p_leased', 'text[]', ({ request }) => request.leases.map(({ emailId }) => emailId)],
     ['p_fences', 'bigint[]', ({ request }) => request.leases.map(({ fence }) => fence)],
     ['p_leased_apps', 'text[]', ({ request }) => request.leases.map(({ appId }) => appId)],
   ],
 )
 
-export const claimFunctions = [appTurns, pickInTurns, maintainQueue, lease, claim]
+export const claimFunctions = [appTurns, pickInTurns, maintainQueue, lease, goneHolders, claim]
 
 type ClaimedRow = Row &
   ClaimRow & { readonly now_ms: number; readonly body: Uint8Array | null; readonly version: number }
-type LastRow = { app_id: string; suspects: boolean; expired_count: number; dead_count: number }
+type LastRow = {
+  app_id: string
+  suspects: boolean
+  expired_count: number
+  lost: EmailId[] | null
+  lost_counts: number[] | null
+  gone: number[] | null
+}
+
+function lostLeases(last: LastRow | undefined): LostLease[] {
+  const counts = last?.lost_counts ?? []
+  return (last?.lost ?? []).map((emailId, index) => ({ emailId, count: counts[index] ?? 0 }))
+}
 
 /** One worker's claims: where its turns among apps continue, and the apps that it has seen. */
 export class Claims {
   readonly #context: PostgresContext
+  readonly #session: () => WorkerSession | null
+  /** Locks that nobody holds, and since when. */
+  #gone = new Map<number, number>()
   readonly #apps = new Map<AppId, App>()
   #after = ''
   #suspectLast = false
   #maintainedAtMs = 0
   #recoverFromMs = 0
 
-  constructor(context: PostgresContext) {
+  constructor(context: PostgresContext, session: () => WorkerSession | null) {
     this.#context = context
+    this.#session = session
   }
 
   async claimDue(request: ClaimRequest, deadlineMs: number): Promise<Claimed> {
-    const rows = await this.#claim(request, deadlineMs).catch((error: unknown) => {
+    const session = this.#session()
+    const lock = (await session?.lock()) ?? 0
+    const rows = await this.#claim(request, lock, deadlineMs).catch((error: unknown) => {
       this.#recoverFromMs = performance.now() + recoverAfterMs
       throw error
     })
     const last = rows.pop() as LastRow | undefined
     const claimed = rows as ClaimedRow[]
     this.#after = last?.app_id ?? ''
+    if (last?.gone != null) this.#noteGone(last.gone)
     this.#suspectLast = claimed.some((row) => row.lost_leases >= suspectAfter)
     for (const row of claimed)
       if (this.#apps.get(row.app_id)?.version !== row.version) this.#apps.set(row.app_id, toApp(row))
@@ -81,20 +112,36 @@ export class Claims {
     const apps = new Map(claimed.map(({ app_id }) => [app_id, this.#apps.get(app_id) as App]))
     const ended: EndedCount[] = [
       { state: 'expired', reason: null, count: last?.expired_count ?? 0 },
-      { state: 'failed', reason: 'workers_lost', count: last?.dead_count ?? 0 },
       { state: 'failed', reason: 'unreadable', count: damaged },
     ]
-    return { claims, apps, suspects: last?.suspects ?? false, ended: ended.filter(({ count }) => count > 0) }
+    return {
+      claims,
+      apps,
+      isAlive: () => session?.holds(lock) ?? true,
+      standby: false,
+      suspects: last?.suspects ?? false,
+      lost: lostLeases(last),
+      ended: ended.filter(({ count }) => count > 0),
+    }
   }
 
-  #claim(request: ClaimRequest, deadlineMs: number): Promise<Row[]> {
+  #noteGone(locks: readonly number[]): void {
+    const now = performance.now()
+    this.#gone = new Map(locks.map((lock) => [lock, this.#gone.get(lock) ?? now]))
+  }
+
+  #claim(request: ClaimRequest, lock: number, deadlineMs: number): Promise<Row[]> {
     const context = this.#context
     const nowMs = context.clock.nowMs()
     const maintain = Math.abs(nowMs - this.#maintainedAtMs) >= maintainEveryMs
     if (maintain) this.#maintainedAtMs = nowMs
-    const recover = performance.now() >= this.#recoverFromMs
+    const now = performance.now()
+    const recover = now >= this.#recoverFromMs && (this.#session()?.mayTakeBack() ?? true)
+    const gone = [...this.#gone]
+      .filter(([, sinceMs]) => now - sinceMs >= goneForMs)
+      .map(([missing]) => missing)
     const [after, suspectLast] = [this.#after, this.#suspectLast]
-    const input = { context, request, maintain, recover, after, suspectLast }
+    const input = { context, request, maintain, recover, after, suspectLast, lock, gone }
     const { text, values } = claim.call(context.schema, input)
     return context.claims.query<Row>(text, values, { deadlineMs })
   }

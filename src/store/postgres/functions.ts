@@ -7,7 +7,7 @@
 import { hash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { dailyWindowS, keyWindowS, mailboxFactor, recipientWindowS } from '../../domain/app/limit.ts'
-import { lostLeasesMax, suspectAfter } from '../../domain/delivery/states.ts'
+import { lostLeaseWaitsMs, suspectAfter } from '../../domain/delivery/states.ts'
 import {
   appsPerClaim,
   dayMs,
@@ -18,6 +18,7 @@ import {
   waitMaxMs,
 } from '../shared/bounds.ts'
 import { leaseMs } from '../store.ts'
+import { workerLockClass } from './worker-session.ts'
 
 /** A parameter of a function that Postern calls: name, type, and its value in a call. */
 export type Parameter<Input> = readonly [name: string, type: string, value: (input: Input) => unknown]
@@ -69,7 +70,8 @@ const constants: Readonly<Record<string, string | number>> = {
   idempotencyMs,
   lastUseEveryMs,
   leaseMs,
-  lostLeasesMax,
+  lostLeaseWaitMs: `(array[${lostLeaseWaitsMs}]::bigint[])[least(lost_leases + 1, ${lostLeaseWaitsMs.length})]`,
+  workerLockClass,
   suspectAfter,
   stepMax,
   trailMax,

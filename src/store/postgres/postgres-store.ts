@@ -30,10 +30,11 @@ import { prepare } from './migrate.ts'
 import { type OutcomeCall, recordOutcomes, renewLeases } from './outcome.ts'
 import { QueueNotifier } from './queue-notifier.ts'
 import * as reads from './reads.ts'
+import { WorkerSession } from './worker-session.ts'
 
 export type PostgresOptions = {
   readonly address: PostgresAddress
-  /** A direct connection for LISTEN, if `address` leads through a pooler. */
+  /** A direct connection for the worker's session, if `address` leads through a pooler. */
   readonly listenAt?: PostgresAddress
   readonly ring: KeyRing
   readonly queueMax: number
@@ -83,9 +84,10 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
   const context = newContext(address, { ring, queueMax, clock, keyedHash: makeKeyedHash(hashKey) })
   await setClock(context)
   const clockTimer = setInterval(() => void setClock(context).catch(() => {}), clockEveryMs).unref()
-  const notifier = new QueueNotifier(address, options.listenAt ?? address)
+  const notifier = new QueueNotifier(address)
   const intake = new EnqueueLanes(context, groupMax, () => notifier.notify())
-  const claims = new Claims(context)
+  let session: WorkerSession | null = null
+  const claims = new Claims(context, () => session)
   const outcomes = new GroupedCalls<OutcomeCall>(
     (calls) => isolateFaults(calls, (some) => recordGroup(context, some)),
     { groupMax, inFlightMax: 1 },
@@ -98,11 +100,15 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
     claimDue: (request) => claims.claimDue(request, workerDeadlineMs),
     renewLeases: (leases) => renewLeases(context, leases, workerDeadlineMs),
     recordOutcome: (lease, outcome) => outcomes.submit({ lease, outcome }) as Promise<boolean>,
-    onQueued: (listener) => notifier.listen(listener),
+    startWorker: (onQueued) => {
+      const { channel, announce, isOwn } = notifier
+      const sessionAddress = options.listenAt ?? address
+      session = new WorkerSession({ channel, announce, isOwn, address: sessionAddress }, onQueued)
+    },
     now: () => clock.nowMs(),
     close: async () => {
       clearInterval(clockTimer)
-      await Promise.all([notifier.close(), closeContext(context)])
+      await Promise.all([session?.close(), notifier.close(), closeContext(context)])
     },
   }
 }

@@ -1,7 +1,8 @@
 /**
  * Tells other processes that mail was queued: one NOTIFY for all commits of some milliseconds, on a
  * connection of its own. Inside the enqueue transaction NOTIFY would hold a database-wide lock over
- * the commit. Notifications may be lost, behind a transaction pooler always, so workers also poll.
+ * the commit. Workers listen (`worker-session.ts`). Notifications may be lost, behind a transaction pooler
+ * always, so workers also poll.
  */
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -9,24 +10,19 @@ import type { PostgresAddress } from '../database-address.ts'
 import { Connection } from './connection.ts'
 
 const notifyEveryMs = 10
-const relistenMs = 1000
-const checkEveryMs = 5000
 const deadlineMs = 2000
 
 export class QueueNotifier {
-  readonly #channel: string
-  readonly #listenAt: PostgresAddress
+  readonly channel: string
   readonly #sender: Connection
   /** Tells this process's own notifications from the others'. */
   readonly #self = randomUUID()
-  #listener: Connection | null = null
   #sending = false
   #pending = false
   #closed = false
 
-  constructor(address: PostgresAddress, listenAt: PostgresAddress) {
-    this.#channel = `postern_${address.schema}`
-    this.#listenAt = listenAt
+  constructor(address: PostgresAddress) {
+    this.channel = `postern_${address.schema}`
     this.#sender = new Connection({ address })
   }
 
@@ -40,39 +36,19 @@ export class QueueNotifier {
     this.#sending = true
     while (this.#pending && !this.#closed) {
       this.#pending = false
-      const values = [this.#channel, this.#self]
-      await this.#sender.query('select pg_notify($1, $2)', values, { deadlineMs }).catch(() => {})
+      await this.announce(this.#self).catch(() => {})
       await sleep(notifyEveryMs, undefined, { ref: false })
     }
     this.#sending = false
   }
 
-  /** Calls `onQueued` when another process notifies, and each time when listening begins. */
-  listen(onQueued: () => void): void {
-    this.#listener = new Connection({
-      address: this.#listenAt,
-      onConnect: async (client) => {
-        client.on('notification', ({ payload }) => {
-          if (payload !== this.#self) onQueued()
-        })
-        await client.query(`listen "${this.#channel}"`)
-        onQueued()
-      },
-    })
-    void this.#keepListening()
-  }
+  announce = (payload: string): Promise<unknown> =>
+    this.#sender.query('select pg_notify($1, $2)', [this.channel, payload], { deadlineMs })
 
-  /** A connection that only listens would not notice that it is dead, so it also asks now and then. */
-  async #keepListening(): Promise<void> {
-    const check = `select '${this.#channel}' as listening`
-    while (!this.#closed) {
-      const answer = await this.#listener?.query(check, [], { deadlineMs }).catch(() => null)
-      await sleep(answer === null ? relistenMs : checkEveryMs, undefined, { ref: false })
-    }
-  }
+  isOwn = (payload: string | undefined): boolean => payload === this.#self
 
   async close(): Promise<void> {
     this.#closed = true
-    await Promise.all([this.#sender.close(), this.#listener?.close()])
+    await this.#sender.close()
   }
 }

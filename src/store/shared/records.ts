@@ -44,6 +44,7 @@ const toRecord = (row: Row) => ({
   type: row.type as EmailRecord['type'],
   state: row.state as EmailState,
   attempts: row.attempts as number,
+  lostLeases: row.lost_leases as number,
   acceptedAt: row.accepted_at as number,
   expiresAt: row.expires_at as number,
   trail: JSON.parse(row.trail as string),

@@ -1,12 +1,12 @@
 /**
- * Claiming due mail. A claim first renews the worker's leases, ends what has expired, recovers lapsed
+ * Claiming due mail. A claim first renews the worker's leases, ends what has expired, takes back lapsed
  * leases and queues deferred mail that is due, each in bounded steps. Apps with ready mail then take
  * turns. They are found by a loose index scan, so one app's million emails do not slow another's.
  */
 import type { App } from '../../domain/app/app.ts'
 import type { AttemptRecord } from '../../domain/delivery/outcome.ts'
 import { noReply } from '../../domain/delivery/smtp-reply.ts'
-import { lostLeasesMax, suspectAfter } from '../../domain/delivery/states.ts'
+import { type LostLease, lostLeaseWaitsMs, suspectAfter } from '../../domain/delivery/states.ts'
 import type { AppId, EmailId } from '../../domain/id.ts'
 import { appsPerClaim, stepMax, unreadableWaitMs, waitMaxMs } from '../shared/bounds.ts'
 import { openContent, toClaim } from '../shared/records.ts'
@@ -17,10 +17,14 @@ import type { WriteTransaction } from './threads/write-transaction.ts'
 const isReady = `state = 'queued' and lost_leases < ${suspectAfter}`
 const isSuspect = `state = 'queued' and lost_leases >= ${suspectAfter}`
 
-export function claimDue(tx: WriteTransaction, request: ClaimRequest): Claimed {
+/** `allVoid`: this process has just taken the worker lock, so whoever held a lease is dead. */
+export type ClaimCall = { readonly request: ClaimRequest; readonly allVoid: boolean }
+export type ClaimResult = Pick<Claimed, 'claims' | 'apps' | 'suspects' | 'lost' | 'ended'>
+
+export function claimDue(tx: WriteTransaction, { request, allVoid }: ClaimCall): ClaimResult {
   keepLeases(tx, request.leases)
   expire(tx)
-  recoverLapsed(tx)
+  const lost = allVoid ? takeAllBack(tx) : takeLapsedBack(tx)
   queueDeferred(tx)
   const suspect = findSuspect(tx)
   const ids = suspect !== null && mayTrySuspect(tx, request) ? [suspect] : pickInTurns(tx, request)
@@ -31,13 +35,16 @@ export function claimDue(tx: WriteTransaction, request: ClaimRequest): Claimed {
     const app = tx.app(appId)
     if (app !== null) apps.set(appId, app)
   }
-  const suspects = suspect !== null && request.leases.length > 0
-  return { claims, apps, suspects, ended: tx.takeEnded() }
+  const suspects = suspect !== null && !mayHoldSuspect(request)
+  return { claims, apps, suspects, lost, ended: tx.takeEnded() }
 }
+
+const mayHoldSuspect = ({ leases, takeSuspect = false }: ClaimRequest): boolean =>
+  leases.length === 0 || takeSuspect
 
 /** Ordinary mail goes between two suspects, so that many of them delay nobody. */
 const mayTrySuspect = (tx: WriteTransaction, request: ClaimRequest): boolean =>
-  request.leases.length === 0 && !(tx.writer.cursors.suspectLast && appsWithReadyMail(tx).length > 0)
+  mayHoldSuspect(request) && !(tx.writer.cursors.suspectLast && appsWithReadyMail(tx).length > 0)
 
 /** Renews the claiming worker's own leases: they have not lapsed, even after a pause or a clock step. */
 function keepLeases(tx: WriteTransaction, leases: ClaimRequest['leases']): void {
@@ -61,22 +68,31 @@ export function expire(tx: WriteTransaction): boolean {
   return rows.length === stepMax
 }
 
+const takeAllBack = (tx: WriteTransaction): LostLease[] =>
+  takeBack(tx, tx.sql("select * from queue where state = 'sending'").all() as QueueRow[])
+
 // A `lease_until` further ahead than we ever set one dates from before the clock was set back: it has lapsed.
-function recoverLapsed(tx: WriteTransaction): void {
-  const rows = tx
-    .sql("select * from queue where state = 'sending' and (lease_until <= ? or lease_until > ?) limit ?")
-    .all(tx.nowMs, tx.nowMs + 2 * leaseMs, stepMax) as QueueRow[]
-  for (const row of rows) {
-    const record: AttemptRecord = { at: tx.nowMs, outcome: 'lost' }
-    if (row.lost_leases + 1 >= lostLeasesMax) {
-      finishInStore(tx, row, { state: 'failed', reason: 'workers_lost', record })
-      continue
-    }
-    tx.sql(
-      `update queue set state = 'queued', attempts = attempts - 1, lost_leases = lost_leases + 1,
-         fence = fence + 1, trail = ? where email_id = ?`,
-    ).run(appendTrail(row.trail, record), row.email_id)
-  }
+const takeLapsedBack = (tx: WriteTransaction): LostLease[] =>
+  takeBack(
+    tx,
+    tx
+      .sql("select * from queue where state = 'sending' and (lease_until <= ? or lease_until > ?) limit ?")
+      .all(tx.nowMs, tx.nowMs + 2 * leaseMs, stepMax) as QueueRow[],
+  )
+
+function takeBack(tx: WriteTransaction, rows: readonly QueueRow[]): LostLease[] {
+  const statement = tx.sql(
+    `update queue set state = ?, due_at = ?, attempts = attempts - 1, lost_leases = ?, fence = fence + 1,
+       trail = ? where email_id = ?`,
+  )
+  const record: AttemptRecord = { at: tx.nowMs, outcome: 'lost' }
+  return rows.map(({ email_id, expires_at, lost_leases, trail }) => {
+    const count = lost_leases + 1
+    const waitMs = lostLeaseWaitsMs[Math.min(count, lostLeaseWaitsMs.length) - 1] ?? 0
+    const dueAt = Math.min(tx.nowMs + waitMs, expires_at)
+    statement.run(waitMs === 0 ? 'queued' : 'deferred', dueAt, count, appendTrail(trail, record), email_id)
+    return { emailId: email_id, count }
+  })
 }
 
 // The same holds for a `due_at` further ahead than the longest wait.

@@ -59,8 +59,8 @@ export function finish(tx: WriteTransaction, row: QueueRow, end: End): void {
   tx.sql('delete from queue where email_id = ?').run(row.email_id)
   tx.sql('delete from sealed where email_id = ?').run(row.email_id)
   tx.sql(
-    `insert into history (email_id, app_id, key_id, type, state, reason, attempts, accepted_at, expires_at,
-       finished_at, recipient, trail, trace) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    `insert into history (email_id, app_id, key_id, type, state, reason, attempts, lost_leases, accepted_at,
+       expires_at, finished_at, recipient, trail, trace) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   ).run(
     row.email_id,
     row.app_id,
@@ -69,6 +69,7 @@ export function finish(tx: WriteTransaction, row: QueueRow, end: End): void {
     end.state,
     end.reason,
     row.attempts,
+    row.lost_leases,
     row.accepted_at,
     row.expires_at,
     tx.nowMs,

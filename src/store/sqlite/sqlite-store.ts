@@ -1,7 +1,7 @@
 /**
  * The embedded store, for one machine: one file, written by one thread per process. Several processes
  * may open the file (the command line does while the service runs), and each sees the others' changes
- * at once. One process runs the workers: a worker learns of mail that another process queued by polling.
+ * at once. Only the process with the worker lock sends. It learns of mail that another process queued by polling.
  */
 import { statfsSync } from 'node:fs'
 import { dirname } from 'node:path'
@@ -11,11 +11,21 @@ import { recipientName } from '../shared/bucket-names.ts'
 import { type ClockOffset, newClockOffset, readClock } from '../shared/clock.ts'
 import { delegate } from '../shared/delegate.ts'
 import type { SchemaUse } from '../shared/migrations.ts'
-import { type EmailRecord, type EnqueueResult, type Finding, type Store, StoreUnavailable } from '../store.ts'
+import {
+  type Claimed,
+  type ClaimRequest,
+  type EmailRecord,
+  type EnqueueResult,
+  type Finding,
+  type Store,
+  StoreUnavailable,
+} from '../store.ts'
+import type { ClaimCall, ClaimResult } from './claim.ts'
 import { Connection, faultKind } from './connection.ts'
 import { migrate, requireFile } from './migrate.ts'
 import { findApp, findAppBySlug, findEmail, queueGauge, type Reader, readerOf } from './reads.ts'
 import { ReaderThread, WriterThread } from './threads/threads.ts'
+import { WorkerLock } from './worker-lock.ts'
 
 export type SqliteOptions = {
   readonly path: string
@@ -39,17 +49,18 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
   const writer = new WriterThread({ path, ring, hashKey, queueMax, clock }, onFatal)
   if ((options.schemaUse ?? 'migrate') === 'migrate') writer.start()
   const look = lookUp(readerOf(connection))
+  const claims = new Claims(path, writer)
   const close = async () => {
     await Promise.all([writer.close(), reader.close()])
+    claims.close()
     if (connection.connection.isOpen) connection.close()
   }
   return {
     // Each name is a function of `threads/operations.ts`, which the writer thread runs.
     enqueue: (request) =>
       writer.call({ name: 'enqueue', args: [request] }, enqueueDeadlineMs) as Promise<EnqueueResult>,
-    ...delegate(['claimDue', 'renewLeases', 'recordOutcome', 'maintain'], (name, args) =>
-      writer.call({ name, args }),
-    ),
+    claimDue: (request) => claims.claimDue(request),
+    ...delegate(['renewLeases', 'recordOutcome', 'maintain'], (name, args) => writer.call({ name, args })),
     ...delegate(['createApp', 'updateApp', 'deleteApp', 'cancelDeletedAppMail'], (name, args) =>
       writer.call({ name, args }),
     ),
@@ -68,9 +79,49 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
     findEmail: (id) => look((open) => findEmail(open, id)),
     queueGauge: () => look(queueGauge),
     examine: async () => [examineDisk(path)],
-    onQueued: () => {},
+    startWorker: () => {},
     now: () => readClock(clock),
     close,
+  }
+}
+
+const nothing: Claimed = {
+  claims: [],
+  apps: new Map(),
+  isAlive: () => true,
+  standby: true,
+  suspects: false,
+  lost: [],
+  ended: [],
+}
+
+/** Claims of the process that has the worker lock. The first one takes back what a dead process held. */
+class Claims {
+  readonly #lock: WorkerLock
+  readonly #writer: WriterThread
+  #allVoid = true
+
+  constructor(path: string, writer: WriterThread) {
+    this.#lock = new WorkerLock(path)
+    this.#writer = writer
+  }
+
+  async claimDue(request: ClaimRequest): Promise<Claimed> {
+    if (!this.#lock.tryTake()) return nothing
+    const call: ClaimCall = { request, allVoid: this.#allVoid }
+    this.#allVoid = false
+    try {
+      const result = (await this.#writer.call({ name: 'claimDue', args: [call] })) as ClaimResult
+      return { ...result, isAlive: () => true, standby: false }
+    } catch (error) {
+      this.#allVoid = call.allVoid
+      throw error
+    }
+  }
+
+  /** Call it when the writer has ended: another process may send from then on. */
+  close(): void {
+    this.#lock.release()
   }
 }
 

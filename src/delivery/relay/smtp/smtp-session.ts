@@ -111,7 +111,7 @@ export class SmtpSession {
     const body = new CheckedMessage((receiver) => {
       if (performance.now() >= deadlineMs) return abort({ kind: 'expired' })
       if (!isLeaseValid())
-        return abort({ kind: 'stopped', why: 'the lease lapsed before the message was sent' })
+        return abort({ kind: 'stopped', why: 'the lease was lost before the message was sent' })
       clearTimeout(lifeTimer)
       stage = 'final-dot'
       handOver(connection, receiver, message.bytes)

@@ -1,18 +1,18 @@
 -- Claims due mail in one round trip: renews the worker's leases, maintains the queue, and leases ready mail
 -- of apps in turns. Rows that another worker is changing are skipped, never waited for.
--- The last row holds no email: the app where the turns continue, whether suspects wait for a worker without
--- leases, and how many emails the claim ended.
+-- The last row holds no email: the app where the turns continue, whether suspects wait, which leases were taken
+-- back, which workers seem to be dead, and how many emails the claim ended.
 create function claim({{parameters}})
 returns table (email_id text, fence bigint, app_id text, type text, attempts int, lost_leases int,
   accepted_at bigint, expires_at bigint, now_ms bigint, body bytea,
   slug text, version bigint, status text, created_at bigint, settings json,
-  suspects boolean, expired_count int, dead_count int)
+  suspects boolean, expired_count int, lost text[], lost_counts int[], gone int[])
 language plpgsql {{settings}} as $$
 #variable_conflict use_column
 declare
   now_ms bigint := {{clockMs}};
-  expired text[] := '{}'; dead text[] := '{}'; late text[]; turns text[]; suspect text; picked text[]; last_app text;
-  lost_record jsonb := jsonb_build_object('at', now_ms, 'outcome', 'lost');
+  expired text[] := '{}'; late text[]; turns text[]; suspect text; picked text[]; last_app text;
+  lost_now text[]; lost_counts_now int[];
 begin
   {{commitDurably}}
   perform pg_advisory_xact_lock(p_self, 1); -- one at a time for a process: see outcome.ts
@@ -22,7 +22,8 @@ begin
     where q.fence = l.fence and q.state = 'sending'
       and (q.lease_until < now_ms + {{leaseMs}} / 2 or q.lease_until > now_ms + {{leaseMs}}) for update of q skip locked));
   if p_maintain then
-    select m.expired, m.dead into expired, dead from {{maintain_queue}}(now_ms, p_recover, lost_record) m;
+    select m.expired, m.lost, m.lost_counts into expired, lost_now, lost_counts_now
+      from {{maintain_queue}}(now_ms, p_recover, p_gone) m;
   end if;
 
   select q.email_id into suspect from queue q
@@ -30,7 +31,7 @@ begin
       and exists (select from app a where a.app_id = q.app_id and a.status = 'active')
     order by q.email_id limit 1 for update of q skip locked;
   turns := {{app_turns}}(p_after);
-  if suspect is not null and cardinality(p_leased) = 0 and not (p_suspect_last and cardinality(turns) > 0) then
+  if suspect is not null and p_take_suspect and not (p_suspect_last and cardinality(turns) > 0) then
     picked := array[suspect];
   else
     picked := {{pick_in_turns}}(turns, p_max, p_per_app, p_leased_apps);
@@ -38,16 +39,17 @@ begin
   select q.app_id into last_app from queue q where q.email_id = picked[cardinality(picked)];
   -- Expired mail that maintenance has not reached is picked too, so that the turns go on; it ends here.
   late := array(select email_id from queue where email_id = any(picked) and expires_at <= now_ms);
-  return query select leased.*, false, 0, 0 from {{lease}}(now_ms, picked, late) leased;
+  return query select leased.*, false, 0, null::text[], null::int[], null::int[]
+    from {{lease}}(now_ms, p_holder, picked, late) leased;
   app_id := coalesce(last_app, p_after);
-  suspects := suspect is not null and cardinality(p_leased) > 0;
+  suspects := suspect is not null and not p_take_suspect;
   expired := array(select distinct id from unnest(expired || late) id);
   expired_count := cardinality(expired);
-  dead_count := cardinality(dead);
+  lost := lost_now;
+  lost_counts := lost_counts_now;
+  if p_maintain then gone := {{gone_holders}}(p_holder); end if;
   return next;
-  perform {{finish}}(p_slot, now_ms, expired || dead,
-    array_fill('expired'::text, array[cardinality(expired)]) || array_fill('failed'::text, array[cardinality(dead)]),
-    array_fill(null::text, array[cardinality(expired)]) || array_fill('workers_lost'::text, array[cardinality(dead)]),
-    array_fill(null::jsonb, array[cardinality(expired)]) || array_fill(lost_record, array[cardinality(dead)]));
+  perform {{finish}}(p_slot, now_ms, expired, array_fill('expired'::text, array[cardinality(expired)]),
+    array_fill(null::text, array[cardinality(expired)]), array_fill(null::jsonb, array[cardinality(expired)]));
 end
 $$

@@ -13,9 +13,9 @@ begin
   ), wiped as (
     delete from sealed s using ended e where s.email_id = e.email_id and s.app_id = e.app_id
   ), kept as (
-    insert into history (email_id, app_id, key_id, type, state, reason, attempts, accepted_at, expires_at,
+    insert into history (email_id, app_id, key_id, type, state, reason, attempts, lost_leases, accepted_at, expires_at,
         finished_at, recipient, trail, trace)
-      select email_id, app_id, key_id, type, final_state, end_reason, attempts, accepted_at, expires_at,
+      select email_id, app_id, key_id, type, final_state, end_reason, attempts, lost_leases, accepted_at, expires_at,
         p_now_ms, recipient, {{append_trail}}(trail, record), trace
       from ended
   ), counted as (

@@ -66,13 +66,14 @@ create table queue (
   type text not null,
   state text not null,                     -- queued, sending, deferred
   attempts integer not null,
-  lost_leases integer not null,            -- leases that lapsed; they do not count as attempts
+  lost_leases integer not null,            -- times that a worker died or stood still with it; no attempts
   fence bigint not null,
   accepted_at bigint not null,
   expires_at bigint not null,
   due_at bigint not null,
   wanted_at bigint not null,               -- since when an attempt is wanted; unlike due_at, not moved while no relay is available. Not read yet
   lease_until bigint not null,
+  holder integer not null,                 -- the session lock of the worker with the lease (worker-session.ts); 0: it has none
   recipient text collate "C" not null,     -- keyed hash of the address
   trail jsonb not null,                    -- array of attempts
   trace text,                              -- reserved for the W3C traceparent of the request; null so far
@@ -105,6 +106,7 @@ create table history (
   state text not null,                     -- delivered, failed, expired, cancelled
   reason text,
   attempts integer not null,
+  lost_leases integer not null,
   accepted_at bigint not null,
   expires_at bigint not null,
   finished_at bigint not null,

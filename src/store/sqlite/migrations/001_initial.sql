@@ -55,7 +55,7 @@ create table queue (
   type text not null,
   state text not null,                     -- queued, sending, deferred
   attempts integer not null,
-  lost_leases integer not null,            -- leases that lapsed; they do not count as attempts
+  lost_leases integer not null,            -- times that a worker died or stood still with it; no attempts
   fence integer not null,
   accepted_at integer not null,
   expires_at integer not null,
@@ -84,6 +84,7 @@ create table history (
   state text not null,                     -- delivered, failed, expired, cancelled
   reason text,
   attempts integer not null,
+  lost_leases integer not null,
   accepted_at integer not null,
   expires_at integer not null,
   finished_at integer not null,
