@@ -1,6 +1,6 @@
 /** The SQLite file: schema, owner, WAL and lock. */
 import assert from 'node:assert/strict'
-import { chownSync, existsSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
+import { chownSync, existsSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { pino } from 'pino'
@@ -286,4 +286,39 @@ test('lists work again after the file could not be opened for a while', async (t
   renameSync(`${path}.away`, path)
   assert.deepEqual(await reader.call({ name: 'listApps', args: [] }), [])
   await reader.close()
+})
+
+test('one process alone sends; another stands by, and takes back what the first held when that one ends', async (t) => {
+  const path = join(temporaryFolder(t), 'postern.db')
+  const ring = newRing()
+  const open = () => openSqliteStore({ path, ring, queueMax: 10, onFatal: assert.fail })
+  const [first, second] = [await open(), await open()]
+  atEnd(t, () => second.close())
+  const anything = { max: 9, perApp: 9, leases: [] }
+  const sender = await newSubjectSender(first, 'a')
+  await first.enqueue(request(first, sender))
+  const [held] = (await first.claimDue(anything)).claims
+  assert.ok(held)
+  await second.enqueue(request(second, sender))
+  const waiting = await second.claimDue(anything)
+  assert.deepEqual([waiting.standby, waiting.claims.length], [true, 0])
+  await first.close()
+  const { claims, lost, standby } = await second.claimDue(anything)
+  assert.deepEqual([standby, claims.length, lost], [false, 2, [{ emailId: held.emailId, count: 1 }]])
+  assert.deepEqual(
+    (await second.findEmail(held.emailId))?.trail.map(({ outcome }) => outcome),
+    ['lost'],
+  )
+  assert.deepEqual((await second.claimDue(anything)).lost, [], 'only the first claim finds all leases void')
+})
+
+test('a lock file that cannot be opened is named', async (t) => {
+  const path = join(temporaryFolder(t), 'postern.db')
+  const store = await openSqliteStore({ path, ring: newRing(), queueMax: 10, onFatal: assert.fail })
+  atEnd(t, () => store.close())
+  mkdirSync(`${path}-worker`)
+  await assert.rejects(store.claimDue({ max: 1, perApp: 1, leases: [] }), {
+    name: 'StoreUnavailable',
+    message: /cannot lock .*postern\.db-worker/,
+  })
 })

@@ -22,7 +22,7 @@ import { closeContext, DatabaseClock, type Lane, newContext, type PostgresContex
 import { cancelEmail, retryEmail } from './emails.ts'
 import { type EnqueueCall, enqueueGroup, toResult } from './enqueue.ts'
 import { CallAtFault } from './errors.ts'
-import { examine } from './examine.ts'
+import { examine, examineSession } from './examine.ts'
 import { clockMs } from './functions.ts'
 import { createKey, revokeKey } from './keys.ts'
 import { maintain } from './maintenance.ts'
@@ -71,7 +71,6 @@ const operations = {
   queueSummary: reads.queueSummary,
   queueGauge: reads.queueGauge,
   usage: reads.usage,
-  examine,
 } satisfies Partial<Record<keyof Store, (context: PostgresContext, ...args: never[]) => unknown>>
 
 type OperationName = keyof typeof operations
@@ -86,6 +85,8 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
   const clockTimer = setInterval(() => void setClock(context).catch(() => {}), clockEveryMs).unref()
   const notifier = new QueueNotifier(address)
   const intake = new EnqueueLanes(context, groupMax, () => notifier.notify())
+  const openSession = (onQueued: () => void) =>
+    new WorkerSession({ notifier, address: options.listenAt ?? address }, onQueued)
   let session: WorkerSession | null = null
   const claims = new Claims(context, () => session)
   const outcomes = new GroupedCalls<OutcomeCall>(
@@ -101,10 +102,9 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
     renewLeases: (leases) => renewLeases(context, leases, workerDeadlineMs),
     recordOutcome: (lease, outcome) => outcomes.submit({ lease, outcome }) as Promise<boolean>,
     startWorker: (onQueued) => {
-      const { channel, announce, isOwn } = notifier
-      const sessionAddress = options.listenAt ?? address
-      session = new WorkerSession({ channel, announce, isOwn, address: sessionAddress }, onQueued)
+      session = openSession(onQueued)
     },
+    examine: async () => [...(await examine(context)), await examineSession(openSession(() => {}))],
     now: () => clock.nowMs(),
     close: async () => {
       clearInterval(clockTimer)

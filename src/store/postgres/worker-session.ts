@@ -16,6 +16,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import type { PostgresAddress } from '../database-address.ts'
 import { Connection } from './connection.ts'
+import type { QueueNotifier } from './queue-notifier.ts'
 
 /** The first half of the advisory lock's key, in each database that holds a schema of ours. */
 export const workerLockClass = 1_347_376_212
@@ -40,18 +41,13 @@ const echoMark = 'echo '
 const isEcho = (payload = ''): boolean => payload.startsWith(echoMark)
 
 export type WorkerSessionOptions = {
-  /** The channel on which queued mail is announced. */
-  readonly channel: string
-  /** A direct connection, if there is one. */
+  readonly notifier: Pick<QueueNotifier, 'channel' | 'announce' | 'isOwn'>
+  /** Leads to the server directly, if there is such a way. */
   readonly address: PostgresAddress
-  /** Announces on the channel, from another connection. */
-  readonly announce: (payload: string) => Promise<unknown>
-  /** True for an announcement of this process. */
-  readonly isOwn: (payload: string | undefined) => boolean
 }
 
 export class WorkerSession {
-  readonly #options: WorkerSessionOptions
+  readonly #notifier: WorkerSessionOptions['notifier']
   readonly #connection: Connection
   #client: pg.Client | null = null
   /** Announced to see whether it arrives here; null once it has. */
@@ -63,9 +59,8 @@ export class WorkerSession {
   #closed = false
   readonly #firstLock = Promise.withResolvers<void>()
 
-  constructor(options: WorkerSessionOptions, onQueued: () => void) {
-    this.#options = options
-    const { address, channel, isOwn } = options
+  constructor({ notifier, address }: WorkerSessionOptions, onQueued: () => void) {
+    this.#notifier = notifier
     this.#connection = new Connection({
       address,
       onConnect: async (client) => {
@@ -74,9 +69,9 @@ export class WorkerSession {
         client.on('end', () => this.#lose(client))
         client.on('notification', ({ payload }) => {
           if (payload === this.#echo) void this.#takeLock(client).catch(() => {})
-          else if (!isEcho(payload) && !isOwn(payload)) onQueued()
+          else if (!isEcho(payload) && !notifier.isOwn(payload)) onQueued()
         })
-        await client.query(`listen "${channel}"`)
+        await client.query(`listen "${notifier.channel}"`)
         await client.query(noticeVanishedClient).catch(() => {}) // not every platform has them
         onQueued()
       },
@@ -113,9 +108,9 @@ export class WorkerSession {
     const askedAtMs = performance.now()
     const lock = this.#lock
     // The channel tells an operator whose session this is.
-    await this.#connection.query(`select '${this.#options.channel}' as worker`, [], { deadlineMs })
+    await this.#connection.query(`select '${this.#notifier.channel}' as worker`, [], { deadlineMs })
     if (lock !== 0 && lock === this.#lock) this.#validUntilMs = askedAtMs + goneForMs
-    else if (this.#echo !== null) await this.#options.announce(this.#echo)
+    else if (this.#echo !== null) await this.#notifier.announce(this.#echo)
   }
 
   async #takeLock(client: pg.Client): Promise<void> {

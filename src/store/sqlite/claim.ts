@@ -17,7 +17,7 @@ import type { WriteTransaction } from './threads/write-transaction.ts'
 const isReady = `state = 'queued' and lost_leases < ${suspectAfter}`
 const isSuspect = `state = 'queued' and lost_leases >= ${suspectAfter}`
 
-/** `allVoid`: this process has just taken the worker lock, so whoever held a lease is dead. */
+/** `allVoid`: this process has just taken the worker lock, so every process that held a lease is dead. */
 export type ClaimCall = { readonly request: ClaimRequest; readonly allVoid: boolean }
 export type ClaimResult = Pick<Claimed, 'claims' | 'apps' | 'suspects' | 'lost' | 'ended'>
 
