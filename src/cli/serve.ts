@@ -27,8 +27,9 @@ async function serve(deps: CliDeps): Promise<void> {
   const service = await deps.startService(config)
   try {
     const { urls, store } = service
-    const apps = await store.listApps().catch(() => null) // only for the hint
-    print(deps.output, { ready: true, ...urls }, () => welcome(deps, service, apps?.length === 0))
+    print(deps.output, { ready: true, ...urls }, () => welcome(deps, service))
+    const apps = await store.listApps().catch(() => null)
+    if (apps?.length === 0) deps.output.err('Next: postern app create, then postern key create')
     await stopped
   } finally {
     await service.stop({ drainMs })
@@ -36,8 +37,7 @@ async function serve(deps: CliDeps): Promise<void> {
   deps.output.err('postern: stopped; queued emails are sent after the next start')
 }
 
-function welcome({ version }: CliDeps, { urls }: RunningService, isNew: boolean): string {
+function welcome({ version }: CliDeps, { urls }: RunningService): string {
   const api = urls.api === undefined ? '' : ` API ${urls.api},`
-  const next = isNew ? '\nNext: postern app create, then postern key create' : ''
-  return `postern ${version} is ready:${api} ops ${urls.ops}${next}`
+  return `postern ${version} is ready:${api} ops ${urls.ops}`
 }

@@ -88,7 +88,7 @@ export async function assertAllDelivered(
   t: TestContext,
   { store, received, acknowledged, tried = 1 }: Account,
 ): Promise<void> {
-  // An email that was in hand at many kills waits up to five minutes between two attempts.
+  // An email that was claimed at many kills waits up to five minutes between two attempts.
   await eventually(async () => (await store.queueGauge()).depth === 0, 900_000)
   const copies = new Map<string, number>()
   for (const { raw } of received) {
