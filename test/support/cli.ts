@@ -97,7 +97,7 @@ export async function spawnServe(
   const ready = new Promise<{ api: string; ops: string }>((resolve, reject) => {
     lines.on('line', (line) => {
       output += `${line}\n`
-      document += line
+      if (line === '{' || document !== '') document += line // log lines may come before
       if (line === '}') resolve(JSON.parse(document))
     })
     child.once('exit', (code) => reject(new Error(`postern serve ended with ${code}: ${output}`)))

@@ -1,0 +1,137 @@
+/**
+ * Dead and stopped workers: their mail is taken back at once, and what they might still send is not
+ * handed over. `npm run bench -- takeover` measures how soon.
+ */
+import assert from 'node:assert/strict'
+import type { Socket } from 'node:net'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import type { EmailId } from '../../src/domain/id.ts'
+import { workerLockClass } from '../../src/store/postgres/worker-session.ts'
+import { leaseMs } from '../../src/store/store.ts'
+import { type RunningPostern, spawnServe, startServe, type Variables } from '../support/cli.ts'
+import { postgresUrl, runSql, startPostgres } from '../support/postgres.ts'
+import { reportCounts } from '../support/row-reporter.ts'
+import { send, validBody } from '../support/service.ts'
+import { startScriptedServer } from '../support/smtp.ts'
+import { killWorkers, poisonWorkers } from '../support/takeover.ts'
+import { type Scope, temporaryFolder } from '../support/temporary.ts'
+import { eventually } from '../support/wait.ts'
+
+const sqliteUrl = (scope: Scope): string => `sqlite:${join(temporaryFolder(scope), 'postern.db')}`
+
+const fleets = {
+  SQLite: { databaseUrl: async (t: TestContext) => sqliteUrl(t), workers: 1 },
+  PostgreSQL: { databaseUrl: postgresUrl, workers: 3 },
+}
+
+for (const [engine, { databaseUrl, workers }] of Object.entries(fleets)) {
+  test(`row 50: what killed workers held is sent at once, ${engine}, ${workers} at a time`, async (t) => {
+    const options = { databaseUrl: await databaseUrl(t), workers, emails: 1000, kills: 10 }
+    const { waitsMs, held, store } = await killWorkers(t, options)
+    t.diagnostic(`${held} held; waits: ${waitsMs.map(Math.round).join(', ')} ms`)
+    assert.ok(held >= options.kills)
+    assert.ok(Math.max(...waitsMs) < leaseMs / 3, 'long before a lease lapses')
+    await eventually(async () => (await store.queueGauge()).depth === 0)
+    const failed = await store.listEmails({ state: 'failed', limit: 10 })
+    assert.deepEqual(failed, [])
+    reportCounts(t, { tried: options.kills, lost: 0, duplicated: 0 })
+  })
+}
+
+for (const [engine, { databaseUrl }] of Object.entries(fleets)) {
+  test(`row 31: an email that kills its worker each time, ${engine}: the others flow, the log names it`, async (t) => {
+    const { delaysMs, deaths, poison, store, log } = await poisonWorkers(t, {
+      databaseUrl: await databaseUrl(t),
+      forMs: 10_000,
+    })
+    t.diagnostic(`${deaths} deaths; ${delaysMs.length} other emails`)
+    const { state, attempts, lostLeases, trail } = (await store.findEmail(poison)) ?? {}
+    assert.deepEqual([state, attempts, lostLeases], ['deferred', 0, deaths])
+    assert.ok(deaths >= 3 && deaths < 6, `${deaths} deaths`)
+    assert.ok(trail?.every(({ outcome }) => outcome === 'lost'))
+    const named = log.split('\n').filter((line) => line.includes('"error"') && line.includes(poison))
+    assert.ok(named.length >= deaths - 2, log)
+    assert.ok(delaysMs.length > 100)
+    assert.equal(await store.cancelEmail(poison), 'done')
+    reportCounts(t, { tried: deaths, lost: 0, duplicated: 0 })
+  })
+}
+
+test('row 51: a second process with the worker role waits, says so, and takes over when the first is killed', async (t) => {
+  const relay = await startScriptedServer(t, {})
+  const first = await startServe(t, {
+    POSTERN_DATABASE_URL: sqliteUrl(t),
+    POSTERN_SMTP_URL: `smtp://127.0.0.1:${relay.port}`,
+  })
+  await deliverOne(first, first.key, () => relay.messages.length === 1)
+  const second = await spawnServe(t, first.env)
+  await eventually(() => /another process sends the mail/.test(second.output()))
+  await deliverOne(second, first.key, () => relay.messages.length === 2) // its API works; the first one sends
+  first.child.kill('SIGKILL')
+  await eventually(() => /this one sends the mail of this database now/.test(second.output()))
+  await deliverOne(second, first.key, () => relay.messages.length === 3)
+})
+
+async function deliverOne(
+  { api }: Pick<RunningPostern, 'api'>,
+  key: string,
+  isDelivered: () => boolean,
+): Promise<EmailId> {
+  const answer = await send(`${api}/v1/email`, JSON.stringify(validBody()), {
+    authorization: `Bearer ${key}`,
+  })
+  assert.equal(answer.status, 202)
+  await eventually(isDelivered)
+  return (answer.headers.get('email-id') ?? '') as EmailId
+}
+
+/** A relay that holds its first connection at DATA, and a worker on PostgreSQL that waits there. */
+async function startWaitingAtData(
+  t: TestContext,
+  worker: (env: Variables) => Promise<Omit<RunningPostern, 'key'>>,
+) {
+  const database = await startPostgres(t)
+  const held: Socket[] = []
+  const relay = await startScriptedServer(t, (connection) =>
+    connection === 0 ? { data: (socket) => void held.push(socket) } : {},
+  )
+  const api = await startServe(t, {
+    POSTERN_DATABASE_URL: database.url,
+    POSTERN_SMTP_URL: `smtp://127.0.0.1:${relay.port}`,
+    POSTERN_ROLES: 'api',
+  })
+  const env = { ...api.env, POSTERN_ROLES: 'worker' }
+  const waiting = await worker(env)
+  const id = await deliverOne(api, api.key, () => held.length === 1)
+  const goOn = () => held[0]?.write('354 go on\r\n')
+  return { database, relay, env, waiting, id, goOn }
+}
+
+const cutWorkers = `select pg_terminate_backend(pid) from pg_locks
+  where locktype = 'advisory' and classid = ${workerLockClass} and objsubid = 2`
+
+test('row 30: the session of a worker is cut while a message is under way: it is not handed over', async (t) => {
+  const { database, relay, goOn } = await startWaitingAtData(t, (env) => spawnServe(t, env))
+  await runSql(database.url, cutWorkers)
+  goOn()
+  // Its lease is void, so it gives the email back, and sends it on another connection with a new lease.
+  await eventually(() => relay.messages.length === 1)
+  assert.equal(relay.connections(), 2)
+})
+
+test('row 30: a worker that was stopped until its mail was taken over sends nothing when it goes on', async (t) => {
+  const { database, relay, env, waiting, goOn } = await startWaitingAtData(t, (own) => spawnServe(t, own))
+  waiting.child.kill('SIGSTOP')
+  const other = await spawnServe(t, env)
+  await eventually(() => other.output() !== '')
+  await runSql(
+    database.url,
+    `${cutWorkers} and pid = (select min(pid) from pg_locks where classid = ${workerLockClass})`,
+  )
+  await eventually(() => relay.messages.length === 1)
+  goOn()
+  waiting.child.kill('SIGCONT')
+  await eventually(() => /lease lost/.test(waiting.output()))
+  assert.equal(relay.messages.length, 1)
+})
