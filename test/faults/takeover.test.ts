@@ -3,6 +3,7 @@
  * handed over. `npm run bench -- takeover` measures how soon.
  */
 import assert from 'node:assert/strict'
+import { appendFileSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
@@ -10,7 +11,9 @@ import type { EmailId } from '../../src/domain/id.ts'
 import { workerLockClass } from '../../src/store/postgres/worker-session.ts'
 import { leaseMs } from '../../src/store/store.ts'
 import { type RunningPostern, spawnServe, startServe, type Variables } from '../support/cli.ts'
-import { postgresUrl, runSql, startPostgres } from '../support/postgres.ts'
+import { lacking } from '../support/installed.ts'
+import { makeMachine, networkTools } from '../support/network.ts'
+import { makeCluster, postgresUrl, runSql, startCluster, startPostgres } from '../support/postgres.ts'
 import { reportCounts } from '../support/row-reporter.ts'
 import { send, validBody } from '../support/service.ts'
 import { startScriptedServer } from '../support/smtp.ts'
@@ -76,7 +79,7 @@ test('row 51: a second process with the worker role waits, says so, and takes ov
 async function deliverOne(
   { api }: Pick<RunningPostern, 'api'>,
   key: string,
-  isDelivered: () => boolean,
+  isDelivered: () => boolean | Promise<boolean>,
 ): Promise<EmailId> {
   const answer = await send(`${api}/v1/email`, JSON.stringify(validBody()), {
     authorization: `Bearer ${key}`,
@@ -134,4 +137,30 @@ test('row 30: a worker that was stopped until its mail was taken over sends noth
   waiting.child.kill('SIGCONT')
   await eventually(() => /lease lost/.test(waiting.output()))
   assert.equal(relay.messages.length, 1)
+})
+
+test('row 52: the machine of a worker vanishes without a word: others send what it held', {
+  skip: lacking(networkTools, { root: true }),
+}, async (t) => {
+  const machine = makeMachine(t)
+  machine.deafen() // its worker holds the email while it dials the relay
+  const folder = makeCluster(t)
+  appendFileSync(join(folder, 'pg_hba.conf'), `host all all ${machine.hostAddress}/30 trust\n`)
+  const database = await startCluster(t, folder, { listen_addresses: `127.0.0.1,${machine.hostAddress}` })
+  const relay = await startScriptedServer(t, {})
+  const api = await startServe(t, {
+    POSTERN_DATABASE_URL: database.url,
+    POSTERN_SMTP_URL: `smtp://127.0.0.1:${relay.port}`,
+    POSTERN_ROLES: 'api',
+  })
+  const env = { ...api.env, POSTERN_ROLES: 'worker' }
+  const there = `postgres://postgres@${machine.hostAddress}:${database.port}/postgres?sslmode=disable`
+  await spawnServe(t, { ...env, POSTERN_DATABASE_URL: there }, machine.under)
+  const holders = 'select holder from postern.queue where holder > 0'
+  await deliverOne(api, api.key, async () => (await runSql(database.url, holders)).length === 1)
+  await spawnServe(t, env)
+  machine.vanish()
+  const vanishedMs = performance.now()
+  await eventually(() => relay.messages.length === 1, leaseMs / 2)
+  t.diagnostic(`sent ${Math.round(performance.now() - vanishedMs)} ms after the machine had vanished`)
 })

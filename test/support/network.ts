@@ -1,0 +1,49 @@
+/** A network namespace that stands for another machine: it can vanish without a word. */
+import { execFileSync } from 'node:child_process'
+import { randomInt } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { atEnd, type Scope } from './temporary.ts'
+
+export const networkTools = { iproute2: '/usr/sbin/ip' }
+
+export type Machine = {
+  /** The address of this machine as the other one sees it. */
+  readonly hostAddress: string
+  /** Runs a command there. */
+  readonly under: readonly string[]
+  /** From now on, every packet to and from there is dropped. */
+  vanish(): void
+  /** Every packet to its own loopback is dropped: connections there hang. */
+  deafen(): void
+}
+
+const ip = (...args: string[]): void => void execFileSync('ip', args, { stdio: 'pipe' })
+const noPackets = ['root', 'pfifo', 'limit', '0']
+
+export function makeMachine(scope: Scope): Machine {
+  const name = `pstn${process.pid}${randomInt(100)}`
+  const [ours, theirs] = [`${name}a`, `${name}b`]
+  const net = `10.99.${randomInt(256)}`
+  const inside = (...args: string[]) => ip('netns', 'exec', name, ...args)
+  ip('netns', 'add', name)
+  atEnd(scope, () => {
+    ip('netns', 'del', name)
+    if (existsSync(`/sys/class/net/${ours}`)) ip('link', 'del', ours)
+  })
+  ip('link', 'add', ours, 'type', 'veth', 'peer', 'name', theirs)
+  ip('link', 'set', theirs, 'netns', name)
+  ip('addr', 'add', `${net}.1/30`, 'dev', ours)
+  ip('link', 'set', ours, 'up')
+  inside('ip', 'addr', 'add', `${net}.2/30`, 'dev', theirs)
+  inside('ip', 'link', 'set', theirs, 'up')
+  inside('ip', 'link', 'set', 'lo', 'up')
+  return {
+    hostAddress: `${net}.1`,
+    under: ['ip', 'netns', 'exec', name],
+    vanish: () => {
+      inside('tc', 'qdisc', 'add', 'dev', theirs, ...noPackets)
+      execFileSync('tc', ['qdisc', 'add', 'dev', ours, ...noPackets], { stdio: 'pipe' })
+    },
+    deafen: () => inside('tc', 'qdisc', 'add', 'dev', 'lo', ...noPackets),
+  }
+}
