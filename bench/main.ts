@@ -11,12 +11,24 @@ const suites: Record<string, () => Promise<Suite>> = {
   fairness: () => import('./fairness.ts'),
   nodes: () => import('./nodes.ts'),
   snapshot: () => import('./snapshot.ts'),
+  startup: () => import('./startup.ts'),
+  takeover: () => import('./takeover.ts'),
   profile: () => import('./profile.ts'),
   groups: () => import('./groups.ts'),
   bloat: () => import('./bloat.ts'),
 }
 
-const usual = ['accept', 'drain', 'latency', 'backlog', 'fairness', 'nodes', 'snapshot']
+const usual = [
+  'accept',
+  'drain',
+  'latency',
+  'backlog',
+  'fairness',
+  'nodes',
+  'snapshot',
+  'startup',
+  'takeover',
+]
 
 const names = process.argv.slice(2)
 const unknown = names.find((name) => !(name in suites))

@@ -81,12 +81,8 @@ export type Bed = { readonly env: Variables; readonly keys: readonly string[] }
 const apps = 100
 
 export async function makeBed(scope: Scope, engine: Engine): Promise<Bed> {
-  const databaseUrl =
-    engine === 'SQLite'
-      ? `sqlite:${join(temporaryFolder(scope), 'postern.db')}`
-      : (await startPostgres(scope)).url
   const env = {
-    POSTERN_DATABASE_URL: databaseUrl,
+    POSTERN_DATABASE_URL: await freshDatabaseUrl(scope, engine),
     POSTERN_SECRET_KEYS: newSecretKey('bench'),
     POSTERN_API_LISTEN: '127.0.0.1:0',
     POSTERN_OPS_LISTEN: '127.0.0.1:0',
@@ -102,6 +98,12 @@ export async function makeBed(scope: Scope, engine: Engine): Promise<Bed> {
 
 export const engines = ['SQLite', 'PostgreSQL'] as const
 export type Engine = (typeof engines)[number]
+
+/** An empty database. */
+export const freshDatabaseUrl = async (scope: Scope, engine: Engine): Promise<string> =>
+  engine === 'SQLite'
+    ? `sqlite:${join(temporaryFolder(scope), 'postern.db')}`
+    : (await startPostgres(scope)).url
 
 /** Opens the store that `env` names in this process, and closes it after `work`. */
 export async function useStore<T>(env: Variables, work: (store: Store) => Promise<T>): Promise<T> {
