@@ -1,6 +1,15 @@
 /** The SQLite file: schema, owner, WAL and lock. */
 import assert from 'node:assert/strict'
-import { chownSync, existsSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
+import {
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { pino } from 'pino'
@@ -291,8 +300,10 @@ test('lists work again after the file could not be opened for a while', async (t
 test('one process alone sends; another stands by, and takes back what the first held when that one ends', async (t) => {
   const path = join(temporaryFolder(t), 'postern.db')
   const ring = newRing()
-  const open = () => openSqliteStore({ path, ring, queueMax: 10, onFatal: assert.fail })
-  const [first, second] = [await open(), await open()]
+  const open = (at: string) => openSqliteStore({ path: at, ring, queueMax: 10, onFatal: assert.fail })
+  const first = await open(path)
+  symlinkSync(path, `${path}-link`)
+  const second = await open(`${path}-link`)
   atEnd(t, () => second.close())
   const anything = { max: 9, perApp: 9, leases: [] }
   const sender = await newSubjectSender(first, 'a')

@@ -4,7 +4,8 @@ import { randomInt } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { atEnd, type Scope } from './temporary.ts'
 
-export const networkTools = { iproute2: '/usr/sbin/ip' }
+const [ipTool, tcTool] = ['/usr/sbin/ip', '/usr/sbin/tc']
+export const networkTools = { iproute2: ipTool }
 
 export type Machine = {
   /** The address of this machine as the other one sees it. */
@@ -17,7 +18,7 @@ export type Machine = {
   deafen(): void
 }
 
-const ip = (...args: string[]): void => void execFileSync('ip', args, { stdio: 'pipe' })
+const ip = (...args: string[]): void => void execFileSync(ipTool, args, { stdio: 'pipe' })
 const noPackets = ['root', 'pfifo', 'limit', '0']
 
 export function makeMachine(scope: Scope): Machine {
@@ -34,16 +35,16 @@ export function makeMachine(scope: Scope): Machine {
   ip('link', 'set', theirs, 'netns', name)
   ip('addr', 'add', `${net}.1/30`, 'dev', ours)
   ip('link', 'set', ours, 'up')
-  inside('ip', 'addr', 'add', `${net}.2/30`, 'dev', theirs)
-  inside('ip', 'link', 'set', theirs, 'up')
-  inside('ip', 'link', 'set', 'lo', 'up')
+  inside(ipTool, 'addr', 'add', `${net}.2/30`, 'dev', theirs)
+  inside(ipTool, 'link', 'set', theirs, 'up')
+  inside(ipTool, 'link', 'set', 'lo', 'up')
   return {
     hostAddress: `${net}.1`,
-    under: ['ip', 'netns', 'exec', name],
+    under: [ipTool, 'netns', 'exec', name],
     vanish: () => {
-      inside('tc', 'qdisc', 'add', 'dev', theirs, ...noPackets)
-      execFileSync('tc', ['qdisc', 'add', 'dev', ours, ...noPackets], { stdio: 'pipe' })
+      inside(tcTool, 'qdisc', 'add', 'dev', theirs, ...noPackets)
+      execFileSync(tcTool, ['qdisc', 'add', 'dev', ours, ...noPackets], { stdio: 'pipe' })
     },
-    deafen: () => inside('tc', 'qdisc', 'add', 'dev', 'lo', ...noPackets),
+    deafen: () => inside(tcTool, 'qdisc', 'add', 'dev', 'lo', ...noPackets),
   }
 }

@@ -3,11 +3,13 @@
  * exclusive mode on an empty file beside it. The operating system ends the lock with the process, however
  * the process ends, so a lock that can be taken proves that every lease in the database is void.
  */
+import { realpathSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { StoreUnavailable } from '../store.ts'
 import { faultKind } from './connection.ts'
 
-export const workerLockPath = (path: string): string => `${path}-worker`
+/** Of the file itself: a link to the database must not lead to another lock. */
+const lockPath = (path: string): string => `${realpathSync(path)}-worker`
 
 export class WorkerLock {
   readonly #path: string
@@ -15,7 +17,7 @@ export class WorkerLock {
   #held = false
 
   constructor(path: string) {
-    this.#path = workerLockPath(path)
+    this.#path = lockPath(path)
   }
 
   /** Takes the lock if no other process has it. True once this process has it. */
