@@ -7,7 +7,7 @@ import { availableParallelism, cpus, totalmem } from 'node:os'
 
 export type Contender = {
   readonly name: string
-  /** Runs one round and returns its rate per second. */
+  /** Runs one round and returns its figure: usually a rate per second. */
   readonly round: () => Promise<number>
 }
 

@@ -1,6 +1,7 @@
 /** How soon the mail of a killed worker is with the relay, and how little a suspect delays other mail. */
 import { killWorkers, poisonWorkers } from '../test/support/takeover.ts'
 import type { Scope } from '../test/support/temporary.ts'
+import { percentile } from './loop.ts'
 import { median, report, type Table } from './measure.ts'
 import { type Engine, engines, freshDatabaseUrl } from './processes.ts'
 
@@ -29,14 +30,13 @@ export async function run(scope: Scope): Promise<void> {
       forMs: poisonForMs,
     })
     const { delaysMs, deaths } = poisoned
-    const sorted = delaysMs.toSorted((a, b) => a - b)
-    const p99 = sorted[Math.floor(sorted.length * 0.99)] ?? 0
+    const p99 = percentile(delaysMs, 0.99)
     delays.push([
       engine,
-      ...[deaths, sorted.length].map(String),
-      ms(median(sorted)),
+      ...[deaths, delaysMs.length].map(String),
+      ms(median(delaysMs)),
       ms(p99),
-      ms(sorted.at(-1) ?? 0),
+      ms(Math.max(...delaysMs)),
     ])
     measured[engine] = { waitsMs, held, deaths, p99 }
   }

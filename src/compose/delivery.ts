@@ -26,7 +26,7 @@ export function composeDelivery(context: ServiceContext): Delivery {
     wake,
     captured,
     start: () => {
-      store.startWorker(wake)
+      store.openWorkerSession(wake)
       stopMaintenance = startMaintenance(store, events.emit)
       worker.start()
     },

@@ -16,12 +16,12 @@ export type StoreOptions = {
 }
 
 export function openStore(config: Config, options: StoreOptions): Promise<Store> {
-  const { database, databaseListen, queueMax, ring } = config
+  const { database, databaseSession, queueMax, ring } = config
   const { onFatal, ...rest } = options
   const common = { ring, queueMax, ...rest }
   if (database.engine === 'sqlite') return openSqliteStore({ ...common, path: database.path, onFatal })
-  const listenAt = databaseListen === null ? {} : { listenAt: databaseListen }
-  return openPostgresStore({ ...common, ...listenAt, address: database })
+  const sessionAt = databaseSession === null ? {} : { sessionAt: databaseSession }
+  return openPostgresStore({ ...common, ...sessionAt, address: database })
 }
 
 /** The command was run as another user than the owner of the database file. */

@@ -6,7 +6,7 @@ import { devDatabaseUrl, type Reader } from './reader.ts'
 export type DatabaseConfig = {
   readonly database: DatabaseAddress
   /** Where to LISTEN, if that is not `database`. */
-  readonly databaseListen: PostgresAddress | null
+  readonly databaseSession: PostgresAddress | null
 }
 
 const [name, listenName] = ['POSTERN_DATABASE_URL', 'POSTERN_DATABASE_LISTEN_URL']
@@ -17,13 +17,13 @@ export function readDatabase(reader: Reader): DatabaseConfig {
   const url = mode === 'serve' ? required(name, example) : text(name, devDatabaseUrl)
   const database = parse(reader, name, url)
   const listenUrl = text(listenName, '')
-  if (listenUrl === '') return { database, databaseListen: null }
+  if (listenUrl === '') return { database, databaseSession: null }
   const listen = parse(reader, listenName, listenUrl)
   if (database.engine !== 'postgres' || listen.engine !== 'postgres') {
     fault(`${listenName}: both it and ${name} must be postgres:// URLs`)
-    return { database, databaseListen: null }
+    return { database, databaseSession: null }
   }
-  return { database, databaseListen: { ...listen, schema: database.schema } }
+  return { database, databaseSession: { ...listen, schema: database.schema } }
 }
 
 function parse({ fault }: Reader, variable: string, url: string): DatabaseAddress {

@@ -26,8 +26,8 @@ export type Attempt = {
   readonly claimedAtMs: number
   /** Extended by each renewal; 0 once the lease is lost. */
   leasedUntilMs: number
-  /** `isAlive` of the claim. */
-  readonly isAlive: () => boolean
+  /** False once the worker may count as dead, and all its leases as lost. */
+  readonly areLeasesValid: () => boolean
 }
 
 const unavailableWaitMs = 1000
@@ -37,7 +37,7 @@ export async function deliver(deps: DeliverDeps, attempt: Attempt): Promise<Deli
   const deadlineMs = attempt.claimedAtMs + claim.lifeLeftMs
   if (performance.now() >= deadlineMs) return { kind: 'expired' }
   if (claim.ageMs >= retryForMs) return exhausted(null, noReply('48 hours have passed'))
-  const isLeaseValid = () => performance.now() < attempt.leasedUntilMs && attempt.isAlive()
+  const isLeaseValid = () => performance.now() < attempt.leasedUntilMs && attempt.areLeasesValid()
   if (!isLeaseValid())
     return { kind: 'unattempted', relay: null, reply: noReply('the lease was lost'), waitMs: 0 }
   const message = prepare(attempt, deadlineMs)

@@ -67,6 +67,10 @@ export type ClaimRequest = {
   readonly takeSuspect?: boolean
 }
 
+/** A worker that holds nothing may take a suspect, and one that has yielded to it. */
+export const mayTakeSuspect = ({ leases, takeSuspect = false }: ClaimRequest): boolean =>
+  leases.length === 0 || takeSuspect
+
 /** One email leased to a worker. Its outcome is recorded only while `fence` is the email's current one. */
 export type Claim = {
   readonly emailId: EmailId
@@ -81,20 +85,20 @@ export type Claim = {
   /** The remaining life of the link, and the age of the email, by the store's clock at the claim. */
   readonly lifeLeftMs: number
   readonly ageMs: number
-  /** It lost several leases: the worker begins nothing else while it sends this email. */
-  readonly alone: boolean
+  /** It lost several leases, and was claimed alone. */
+  readonly isSuspect: boolean
 }
 
 export type Claimed = {
   readonly claims: readonly Claim[]
   readonly apps: ReadonlyMap<AppId, App>
-  /** False once other workers may believe that this one is dead: these leases then count as lost. */
-  readonly isAlive: () => boolean
+  /** False once other workers may believe that this one is dead: all these leases then count as lost. */
+  readonly areLeasesValid: () => boolean
   /** Another process sends for this database. This one claims nothing until that one has ended. */
   readonly standby: boolean
-  /** Suspects wait, and none was handed out. */
+  /** A suspect waits, and the request did not allow one. */
   readonly suspects: boolean
-  /** The leases of dead workers, and lapsed ones, that this call took back. */
+  /** The leases that this call took back: of dead workers, and lapsed ones. */
   readonly lost: readonly LostLease[]
   /** The emails that this call ended itself. */
   readonly ended: readonly EndedCount[]
@@ -112,7 +116,7 @@ export type EmailRecord = {
   readonly type: EmailType
   readonly state: EmailState
   readonly attempts: number
-  /** Leases that it lost: each time a process died, or stood still, while it held this email. */
+  /** How often a worker died, stopped or lost its connection while it held this email. */
   readonly lostLeases: number
   readonly acceptedAt: number
   readonly expiresAt: number
@@ -174,10 +178,10 @@ export interface Store {
   /** One bounded step of maintenance: retention, cancellations, rate-limit rows that have refilled. */
   maintain(): Promise<Maintained>
   /**
-   * Called once by a worker before its first claim; from then on other workers learn of its death at once.
-   * `onQueued` is called when another process has queued mail. Calls are merged and may be missed, so also poll.
+   * Called once by a worker before its first claim. On PostgreSQL other workers learn of its death by this
+   * session. `onQueued` is called when another process has queued mail; calls are merged and may be missed, so also poll.
    */
-  startWorker(onQueued: () => void): void
+  openWorkerSession(onQueued: () => void): void
 
   /** Null if the slug is taken. */
   createApp(slug: string, settings: AppSettings): Promise<App | null>

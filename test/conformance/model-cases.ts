@@ -13,6 +13,7 @@ import type { EmailId } from '../../src/domain/id.ts'
 import { keepDays } from '../../src/store/shared/bounds.ts'
 import { type Claim, leaseMs, type Store } from '../../src/store/store.ts'
 import { type Random, randomFrom } from '../support/generator.ts'
+import { atEnd } from '../support/temporary.ts'
 import {
   day,
   deferred,
@@ -230,6 +231,7 @@ async function crash(world: World): Promise<void> {
   await world.stores[1]?.close()
   for (const email of world.known.values()) email.orphaned ||= email.claimedBy === 1
   world.stores[1] = await world.subject.reopen()
+  world.stores[1].openWorkerSession(() => {})
 }
 
 async function step(world: World): Promise<void> {
@@ -293,6 +295,8 @@ export function model(it: It): void {
       latest: 0,
       serial: 0,
     }
+    atEnd(t, () => world.stores[1]?.close())
+    for (const store of world.stores) store.openWorkerSession(() => {})
     for (let i = 0; i < 3; i++) await addClient(world)
     for (let i = 0; i < steps; i++) await step(world)
     await settle(t, world)

@@ -14,13 +14,11 @@ import { openPostgresStore } from '../../src/store/postgres/postgres-store.ts'
 import { migrationSteps } from '../../src/store/shared/migrations.ts'
 import { postern } from '../support/cli.ts'
 import { databaseAt } from '../support/database.ts'
-import { makeCluster, postgresUrl, runSql, startCluster } from '../support/postgres.ts'
+import { cutSessions, makeCluster, postgresUrl, runSql, schemaOf, startCluster } from '../support/postgres.ts'
 import { newRing, startTestService, validBody } from '../support/service.ts'
 import { atEnd, type Scope } from '../support/temporary.ts'
 import { eventually } from '../support/wait.ts'
 import { kinds, newSender, request } from './subject.ts'
-
-const schemaOf = (url: string): string => /schema=(\w+)/.exec(url)?.[1] ?? ''
 
 async function openAt(scope: Scope, url: string, ring = newRing()) {
   const address = databaseAt(url)
@@ -188,14 +186,12 @@ test('word of a queued email reaches other processes, also after the listening c
   const [store, other] = [await openAt(t, url, ring), await openAt(t, url, ring)]
   const sender = await newSender(store, 'a')
   const rings = { own: 0, others: 0 }
-  store.startWorker(() => rings.own++)
-  other.startWorker(() => rings.others++)
-  const listening = `select pid from pg_stat_activity where query like 'select ''postern_${schemaOf(url)}'' as worker'`
+  store.openWorkerSession(() => rings.own++)
+  other.openWorkerSession(() => rings.others++)
   await eventually(() => rings.own === 1 && rings.others === 1) // once as listening begins
   assert.equal((await store.enqueue(request(store, sender))).kind, 'queued')
   await eventually(() => rings.others === 2)
-  await eventually(async () => (await runSql(url, listening)).length === 2)
-  await runSql(url, `select pg_terminate_backend(pid) from (${listening}) l`)
+  await cutSessions(url, 2)
   await eventually(() => rings.others === 3 && rings.own === 2) // each listens again
   assert.equal((await store.enqueue(request(store, sender))).kind, 'queued')
   await eventually(() => rings.others === 4)

@@ -1,13 +1,14 @@
 /** How workers on PostgreSQL learn of each other's deaths: session locks, poolers, and who may still send. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { missingForMs } from '../../src/store/postgres/missing-sessions.ts'
 import { openPostgresStore } from '../../src/store/postgres/postgres-store.ts'
-import { goneForMs, workerLockClass } from '../../src/store/postgres/worker-session.ts'
 import type { Store } from '../../src/store/store.ts'
 import { databaseAt } from '../support/database.ts'
 import { lacking } from '../support/installed.ts'
 import { pgbouncer, startPgbouncer } from '../support/pgbouncer.ts'
-import { postgresUrl, runSql } from '../support/postgres.ts'
+import { freePort } from '../support/postfix.ts'
+import { cutSessions, postgresUrl, runSql, schemaOf } from '../support/postgres.ts'
 import { newRing } from '../support/service.ts'
 import { atEnd, type Scope } from '../support/temporary.ts'
 import { eventually } from '../support/wait.ts'
@@ -15,25 +16,24 @@ import { delivered, newSender, request } from './subject.ts'
 
 const ring = newRing()
 
-async function openWorker(scope: Scope, url: string, listenUrl?: string): Promise<Store> {
-  const [address, listenAt] = [databaseAt(url), listenUrl === undefined ? undefined : databaseAt(listenUrl)]
-  assert.ok(address.engine === 'postgres' && listenAt?.engine !== 'sqlite')
-  const options = { address, ring, queueMax: 1000, ...(listenAt && { listenAt }) }
+async function openWorker(scope: Scope, url: string, sessionUrl = url): Promise<Store> {
+  const [address, sessionAt] = [databaseAt(url), databaseAt(sessionUrl)]
+  assert.ok(address.engine === 'postgres' && sessionAt.engine === 'postgres')
+  const options = { address, sessionAt, ring, queueMax: 1000 }
   const store = await openPostgresStore(options)
   atEnd(scope, () => store.close())
-  store.startWorker(() => {})
+  store.openWorkerSession(() => {})
   return store
 }
 
 const anything = { max: 9, perApp: 9, leases: [] }
-const schemaOf = (url: string): string => /schema=(\w+)/.exec(url)?.[1] ?? ''
-const locks = `select pid from pg_locks where locktype = 'advisory' and classid = ${workerLockClass} and objsubid = 2`
-/** Ends the sessions of the workers that hold leases of this schema. */
-const cutSessions = (url: string) =>
-  runSql(
+const sessionIds = async (url: string): Promise<number[]> => {
+  const rows = await runSql<{ session_id: number }>(
     url,
-    `select pg_terminate_backend(pid) from (${locks} and objid::bigint in (select holder from "${schemaOf(url)}".queue)) l`,
+    `select session_id from "${schemaOf(url)}".queue order by session_id`,
   )
+  return rows.map((row) => row.session_id)
+}
 
 /** The first claim that hands something out. */
 const claimOnceDue = (store: Store, withinMs?: number) =>
@@ -46,9 +46,9 @@ test('the mail of a worker that closed its session is taken back, with a line in
   const url = await postgresUrl(t)
   const [one, other] = [await openWorker(t, url), await openWorker(t, url)]
   await one.enqueue(request(one, await newSender(one, 'a')))
-  const { claims, isAlive } = await claimOnceDue(one)
+  const { claims, areLeasesValid } = await claimOnceDue(one)
   const [held] = claims
-  assert.ok(held && isAlive())
+  assert.ok(held && areLeasesValid())
   assert.deepEqual((await other.claimDue(anything)).claims, [])
   await one.close()
   const taken = await claimOnceDue(other)
@@ -61,17 +61,31 @@ test('the mail of a worker that closed its session is taken back, with a line in
 
 test('a worker whose session was cut knows at once that its leases are lost', async (t) => {
   const url = await postgresUrl(t)
-  const [one, other] = [await openWorker(t, url), await openWorker(t, url)]
+  const one = await openWorker(t, url)
   await one.enqueue(request(one, await newSender(one, 'a')))
-  const { claims, isAlive } = await claimOnceDue(one)
+  const { claims, areLeasesValid } = await claimOnceDue(one)
   const [held] = claims
-  assert.ok(held && isAlive())
-  await cutSessions(url)
-  await eventually(() => !isAlive())
+  assert.ok(held && areLeasesValid())
+  await cutSessions(url, 1)
+  await eventually(() => !areLeasesValid())
   assert.equal(await one.recordOutcome(held, delivered), true, 'nobody has taken it yet')
-  await other.enqueue(request(other, await newSender(other, 'b')))
+  await one.enqueue(request(one, await newSender(one, 'b')))
   const later = await claimOnceDue(one)
-  await eventually(() => later.isAlive(), 5000)
+  assert.ok(later.areLeasesValid())
+  assert.ok(
+    (await sessionIds(url)).every((id) => id > 0),
+    'the new lease names the new session',
+  )
+})
+
+test('a URL whose hosts are one server gives one session', async (t) => {
+  const url = await postgresUrl(t)
+  const { port } = new URL(url)
+  const twice = url.replace(/@[^/]+/, `@127.0.0.1:${port},localhost:${port}`)
+  const worker = await openWorker(t, twice)
+  await worker.enqueue(request(worker, await newSender(worker, 'a')))
+  await claimOnceDue(worker)
+  assert.ok((await sessionIds(url)).every((id) => id > 0))
 })
 
 test('after the sessions of all workers were cut, they have time to record what they have sent', async (t) => {
@@ -80,26 +94,23 @@ test('after the sessions of all workers were cut, they have time to record what 
   await one.enqueue(request(one, await newSender(one, 'a')))
   const [held] = (await claimOnceDue(one)).claims
   assert.ok(held)
-  const sessions = `select pid from pg_stat_activity where query like 'select ''postern_${schemaOf(url)}'' as worker'`
-  await eventually(async () => (await runSql(url, sessions)).length === 2)
-  await runSql(url, `select pg_terminate_backend(pid) from (${sessions}) s`)
-  const endMs = performance.now() + 2 * goneForMs
+  await cutSessions(url, 2)
+  const endMs = performance.now() + 2 * missingForMs
   while (performance.now() < endMs) assert.deepEqual((await other.claimDue(anything)).claims, [])
   assert.equal(await one.recordOutcome(held, delivered), true)
 })
 
-test('behind a transaction pooler no session lock is taken, and leases lapse', {
+test('behind a transaction pooler there is no session; leases lapse', {
   skip: lacking({ pgbouncer }),
 }, async (t) => {
   const direct = await postgresUrl(t)
   const pooled = await startPgbouncer(t, direct)
   const store = await openWorker(t, pooled)
   await store.enqueue(request(store, await newSender(store, 'a')))
-  const { claims, isAlive } = await claimOnceDue(store)
+  const { claims, areLeasesValid } = await claimOnceDue(store)
   assert.equal(claims.length, 1)
-  const schema = schemaOf(direct)
-  assert.deepEqual(await runSql(direct, `select holder from "${schema}".queue`), [{ holder: 0 }])
-  assert.ok(isAlive(), 'the lease alone decides')
+  assert.deepEqual(await sessionIds(direct), [0])
+  assert.ok(areLeasesValid(), 'the lease alone decides')
   const detail = async (worker: Store) =>
     (await worker.examine()).find(({ check }) => check === 'worker session')?.detail ?? ''
   assert.match(await detail(store), /not direct .*for up to 60 s.*POSTERN_DATABASE_LISTEN_URL/)
@@ -108,10 +119,15 @@ test('behind a transaction pooler no session lock is taken, and leases lapse', {
   assert.match(await detail(both), /^direct/)
   await both.enqueue(request(both, await newSender(both, 'b')))
   await claimOnceDue(both)
-  const holders = await runSql<{ holder: number }>(
-    direct,
-    `select holder from "${schema}".queue order by holder`,
-  )
-  assert.equal(holders.length, 2)
-  assert.ok((holders[1]?.holder ?? 0) > 0)
+  const ids = await sessionIds(direct)
+  assert.deepEqual([ids.length, ids[0]], [2, 0])
+  assert.ok((ids[1] ?? 0) > 0)
+})
+
+test('doctor says when the connection for the session fails', async (t) => {
+  const url = await postgresUrl(t)
+  const worker = await openWorker(t, url, url.replace(/@[^/]+/, `@127.0.0.1:${await freePort()}`))
+  const finding = (await worker.examine()).find(({ check }) => check === 'worker session')
+  assert.equal(finding?.ok, false)
+  assert.match(finding?.detail ?? '', /no writable database.*ECONNREFUSED/)
 })

@@ -12,6 +12,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import pg from 'pg'
+import { sessionLockClass } from '../../src/store/postgres/missing-sessions.ts'
 import { freePort } from './postfix.ts'
 import { atEnd, type Scope } from './temporary.ts'
 import { eventually } from './wait.ts'
@@ -189,4 +190,15 @@ export async function postgresUrl(scope: Scope): Promise<string> {
   const schema = `postern_test_${randomBytes(8).toString('hex')}`
   atEnd(scope, () => runSql(server, `drop schema if exists "${schema}" cascade`))
   return `${server}${server.includes('?') ? '&' : '?'}schema=${schema}`
+}
+
+export const schemaOf = (url: string): string => /schema=(\w+)/.exec(url)?.[1] ?? 'postern'
+
+/** Ends the sessions of the workers on a schema, once there are `count` of them. */
+export async function cutSessions(url: string, count: number): Promise<void> {
+  const sessions = `select distinct pid from pg_locks join pg_stat_activity using (pid)
+    where locktype = 'advisory' and classid = ${sessionLockClass} and objsubid = 2
+      and query = 'select ''postern_${schemaOf(url)}'' as worker'`
+  await eventually(async () => (await runSql(url, sessions)).length === count)
+  await runSql(url, `select pg_terminate_backend(pid) from (${sessions}) s`)
 }

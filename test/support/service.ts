@@ -57,7 +57,7 @@ const anyPort = { host: '127.0.0.1', port: 0 }
 export async function testConfig(scope: Scope, options: TestOptions = {}): Promise<Config> {
   return {
     database: options.database ?? (await testDatabase(scope)),
-    databaseListen: null,
+    databaseSession: null,
     ring: options.ring ?? newRing(),
     relays: options.relays ?? [],
     roles: options.roles ?? new Set(['api', 'links', 'worker'] as const),

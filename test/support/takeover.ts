@@ -5,8 +5,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { openStore } from '../../src/compose/store.ts'
 import { parseConfig } from '../../src/config/parse-config.ts'
 import type { EmailId } from '../../src/domain/id.ts'
-import type { Store } from '../../src/store/store.ts'
-import { type RunningPostern, spawnServe, startServe } from './cli.ts'
+import type { EmailRecord, Store } from '../../src/store/store.ts'
+import { type RunningPostern, spawnServe, startServe, type Variables } from './cli.ts'
 import { send, validBody } from './service.ts'
 import { startSmtpServer } from './smtp.ts'
 import { atEnd, type Scope } from './temporary.ts'
@@ -39,18 +39,20 @@ export async function killWorkers(scope: Scope, options: KillOptions): Promise<T
   const workers = await Promise.all(Array.from({ length: options.workers }, start))
   const waitsMs: number[] = []
   let held = 0
-  for (let kill = 0; kill < options.kills; kill++) {
+  while (waitsMs.length < options.kills) {
     const posting = post(api, options.emails / options.kills)
     await eventually(async () => (await idsHeld(store)).length > 0)
     await sleep(Math.random() * 50)
     await killOne(workers.shift())
+    const killedMs = Date.now()
     const ids = await idsHeld(store)
-    let beganMs = Date.now()
     workers.push(await start())
-    if (options.workers === 1) beganMs = Date.now()
-    waitsMs.push((await lastDelivered(store, ids)) - beganMs)
-    held += ids.length
+    const beganMs = options.workers === 1 ? Date.now() : killedMs
+    const lost = (await untilDelivered(store, ids)).filter(({ trail }) => hasLost(trail, killedMs))
     await posting
+    if (lost.length === 0) continue // the worker that was killed held nothing
+    waitsMs.push(Math.max(...lost.map(({ finishedAt }) => (finishedAt ?? 0) - beganMs), 0))
+    held += lost.length
   }
   return { waitsMs, held, store }
 }
@@ -65,16 +67,19 @@ const startSlowServer = (scope: Scope) =>
   })
 
 /** Each to another recipient, twenty at once. */
-async function post({ api, key }: RunningPostern, emails: number): Promise<void> {
+async function post(service: RunningPostern, emails: number): Promise<void> {
   let posted = 0
   const next = async (): Promise<void> => {
-    while (posted < emails) {
-      const body = JSON.stringify(validBody({ to: `t${posted++}t${Date.now()}@example.com` }))
-      const answer = await send(`${api}/v1/email`, body, { authorization: `Bearer ${key}` })
-      assert.equal(answer.status, 202)
-    }
+    while (posted < emails) await postOne(service, `t${posted++}t${Date.now()}@example.com`)
   }
   await Promise.all(Array.from({ length: 20 }, next))
+}
+
+async function postOne({ api, key }: RunningPostern, to: string): Promise<EmailId> {
+  const body = JSON.stringify(validBody({ to }))
+  const answer = await send(`${api}/v1/email`, body, { authorization: `Bearer ${key}` })
+  assert.equal(answer.status, 202)
+  return answer.headers.get('email-id') as EmailId
 }
 
 const idsHeld = async (store: Store): Promise<EmailId[]> =>
@@ -87,43 +92,40 @@ async function killOne(process: Process | undefined): Promise<void> {
   await ended
 }
 
-/** When the last of these emails was delivered. */
-async function lastDelivered(store: Store, ids: readonly EmailId[]): Promise<number> {
-  const ends = ids.map((id) =>
-    eventually(async () => {
-      const record = await store.findEmail(id)
-      return record?.state === 'delivered' ? record.finishedAt : null
-    }),
+const untilDelivered = (store: Store, ids: readonly EmailId[]): Promise<EmailRecord[]> =>
+  Promise.all(
+    ids.map((id) =>
+      eventually(async () => {
+        const record = await store.findEmail(id)
+        return record?.state === 'delivered' ? record : null
+      }),
+    ),
   )
-  return Math.max(0, ...(await Promise.all(ends)))
-}
 
-/** Posts one email after another, and lets a relay kill the worker whenever it is asked for `poison`. */
+const hasLost = (trail: EmailRecord['trail'], sinceMs: number): boolean =>
+  trail.some(({ at, outcome }) => outcome === 'lost' && at >= sinceMs)
+
 export type Poisoned = {
   /** From acceptance to delivery, for emails accepted while a worker was running. */
   readonly delaysMs: readonly number[]
   readonly deaths: number
-  readonly poison: EmailId
-  readonly store: Store
+  /** The email that killed them, when its last death was on record. */
+  readonly poison: EmailRecord
+  /** Of all workers; a line may be lost with its process. */
   readonly log: string
 }
 
 const poisonAddress = 'poison@example.com'
 
+/** Posts one email after another, while a relay kills the worker whenever it is asked for one recipient. */
 export async function poisonWorkers(
   scope: Scope,
   { databaseUrl, forMs }: { databaseUrl: string; forMs: number },
 ): Promise<Poisoned> {
-  const logs: string[] = []
-  const gaps: [number, number][] = []
-  const state: { worker: Process | null; deaths: number; over: boolean } = {
-    worker: null,
-    deaths: 0,
-    over: false,
-  }
+  const kill = { worker: () => {} }
   const { port } = await startSmtpServer(scope, {
     onRcptTo({ address }, _session, callback) {
-      if (address === poisonAddress) state.worker?.child.kill('SIGKILL')
+      if (address === poisonAddress) kill.worker()
       else callback()
     },
   })
@@ -134,54 +136,56 @@ export async function poisonWorkers(
   })
   const store = await openStore(parseConfig(api.env, 'command'), { onFatal: assert.fail })
   atEnd(scope, () => store.close())
-  const supervise = async () => {
-    let diedMs = Date.now()
-    while (!state.over) {
-      const worker = await spawnServe(scope, { ...api.env, POSTERN_ROLES: 'worker' })
-      const ended = once(worker.child, 'exit')
-      state.worker = worker
-      gaps.push([diedMs, Date.now()])
-      await ended
-      logs.push(worker.output())
-      diedMs = Date.now()
-      if (!state.over) state.deaths += 1
-    }
-  }
-  const supervised = supervise()
-  await eventually(() => state.worker)
-  const authorization = { authorization: `Bearer ${api.key}` }
-  const body = JSON.stringify(validBody({ to: poisonAddress }))
-  const answer = await send(`${api.api}/v1/email`, body, authorization)
-  const poison = (answer.headers.get('email-id') ?? '') as EmailId
+  const fleet = await superviseWorker(scope, { ...api.env, POSTERN_ROLES: 'worker' })
+  kill.worker = fleet.kill
+  const poisonId = await postOne(api, poisonAddress)
   const ids: EmailId[] = []
   const endMs = Date.now() + forMs
   for (let n = 0; Date.now() < endMs; n++) {
-    const stranger = JSON.stringify(validBody({ to: `s${n}@example.com` }))
-    const { headers } = await send(`${api.api}/v1/email`, stranger, authorization)
-    ids.push((headers.get('email-id') ?? '') as EmailId)
+    ids.push(await postOne(api, `s${n}@example.com`))
     await sleep(10)
   }
-  await eventually(async () => {
-    const { state: poisonState, lostLeases } = (await store.findEmail(poison)) ?? {}
-    return poisonState === 'deferred' && lostLeases === state.deaths
+  const poison = await eventually(async () => {
+    const record = await store.findEmail(poisonId)
+    return record?.state === 'deferred' && record.lostLeases === fleet.deaths() ? record : null
   })
-  const records = await Promise.all(
-    ids.map((id) =>
-      eventually(async () => {
-        const record = await store.findEmail(id)
-        return record?.state === 'delivered' ? record : null
-      }),
-    ),
-  )
-  state.over = true
-  state.worker?.child.kill('SIGKILL')
-  await supervised
+  const records = await untilDelivered(store, ids)
+  const deaths = fleet.deaths()
+  await fleet.stop()
   // An email that a dying worker held, or that came while none was running, waited for the next worker.
   const delaysMs = records
-    .filter(({ acceptedAt, lostLeases }) => lostLeases === 0 && !isIn(gaps, acceptedAt))
+    .filter(({ acceptedAt, lostLeases }) => lostLeases === 0 && fleet.wasRunning(acceptedAt))
     .map(({ acceptedAt, finishedAt }) => (finishedAt ?? 0) - acceptedAt)
-  return { delaysMs, deaths: state.deaths, poison, store, log: logs.join('') }
+  return { delaysMs, deaths, poison, log: fleet.log() }
 }
 
-const isIn = (gaps: readonly (readonly [number, number])[], ms: number): boolean =>
-  gaps.some(([from, to]) => ms >= from - 5 && ms <= to)
+/** A worker that is started again whenever it has died. */
+async function superviseWorker(scope: Scope, env: Variables) {
+  const logs: string[] = []
+  const gaps: [fromMs: number, toMs: number][] = []
+  let worker = await spawnServe(scope, env)
+  let over = false
+  const supervise = async () => {
+    while (!over) {
+      if (worker.child.signalCode === null) await once(worker.child, 'exit')
+      logs.push(worker.output())
+      const diedMs = Date.now()
+      if (over) return
+      worker = await spawnServe(scope, env)
+      gaps.push([diedMs, Date.now()])
+    }
+  }
+  const supervised = supervise()
+  const kill = () => void worker.child.kill('SIGKILL')
+  return {
+    kill,
+    deaths: () => gaps.length,
+    wasRunning: (ms: number) => !gaps.some(([fromMs, toMs]) => ms >= fromMs - 5 && ms <= toMs),
+    log: () => logs.join(''),
+    stop: async () => {
+      over = true
+      kill()
+      await supervised
+    },
+  }
+}

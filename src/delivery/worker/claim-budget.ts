@@ -69,6 +69,8 @@ export class ClaimBudget {
   /** A suspect was claimed less than `aloneMs` ago, and is being sent. */
   sendsSuspect(): boolean {
     const now = performance.now()
-    return this.#claimed.all().some(({ claim, claimedAtMs }) => claim.alone && now - claimedAtMs < aloneMs)
+    return this.#claimed
+      .all()
+      .some(({ claim, claimedAtMs }) => claim.isSuspect && now - claimedAtMs < aloneMs)
   }
 }

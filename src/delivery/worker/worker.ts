@@ -115,13 +115,13 @@ export class Worker {
     const claimedAtMs = performance.now()
     try {
       const claimed = await this.#deps.store.claimDue({ max, perApp, leases, takeSuspect })
-      const { claims, apps, isAlive, suspects } = claimed
+      const { claims, apps, areLeasesValid, suspects } = claimed
       this.#outcomes.noteSuccess()
       this.#takeSuspect = false
       this.#report(claimed)
       const leasedUntilMs = claimedAtMs + leaseMs
       const attempts = claims.map((claim) => {
-        return { claim, app: apps.get(claim.appId) as App, claimedAtMs, leasedUntilMs, isAlive }
+        return { claim, app: apps.get(claim.appId) as App, claimedAtMs, leasedUntilMs, areLeasesValid }
       })
       this.#claimed.add(attempts)
       if (suspects) this.#yield()

@@ -30,13 +30,17 @@ export type EndedCount = {
   readonly count: number
 }
 
-/** An email with this many lost leases is a suspect: it is sent while its worker holds nothing else. */
+/** An email with this many lost leases is a suspect: it may have killed its workers, and is claimed alone. */
 export const suspectAfter = 2
 /**
  * How long an email waits after its first, second, … lost lease, in milliseconds; the last value holds
  * for all further ones. It never fails for its workers' deaths: others may have been to blame.
  */
 export const lostLeaseWaitsMs = [0, 1000, 5000, 30_000, 120_000, 300_000] as const
+
+/** The same for its nth lost lease, from 1. */
+export const lostLeaseWaitMs = (count: number): number =>
+  lostLeaseWaitsMs[Math.min(count, lostLeaseWaitsMs.length) - 1] ?? 0
 
 /** An email whose lease was taken back, and how many leases it has lost now. */
 export type LostLease = { readonly emailId: EmailId; readonly count: number }

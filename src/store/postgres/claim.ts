@@ -5,16 +5,15 @@ import { type EndedCount, type LostLease, suspectAfter } from '../../domain/deli
 import type { AppId, EmailId } from '../../domain/id.ts'
 import { unreadableWaitMs } from '../shared/bounds.ts'
 import { type ClaimRow, openContent, type Row, toApp, toClaim } from '../shared/records.ts'
-import type { Claim, Claimed, ClaimRequest } from '../store.ts'
+import { type Claim, type Claimed, type ClaimRequest, mayTakeSuspect } from '../store.ts'
 import type { PostgresContext } from './context.ts'
 import { calledFunction, sqlFunction } from './functions.ts'
+import type { MissingSessions } from './missing-sessions.ts'
 import { appendTrail, finish, type OutcomeCall, recordOutcomes } from './outcome.ts'
-import { goneForMs, type WorkerSession } from './worker-session.ts'
+import type { WorkerSession } from './worker-session.ts'
 
-/** How often a claim looks for expired, lapsed and due mail, and for dead workers: under load not every claim does. */
+/** How often a claim looks for expired, lapsed and due mail, and for missing sessions: under load not every claim does. */
 const maintainEveryMs = 250
-/** After an outage, leases are not taken back for this long: their workers may hold outcomes to write. */
-const recoverAfterMs = 5000
 
 type Input = {
   readonly context: PostgresContext
@@ -23,43 +22,48 @@ type Input = {
   readonly recover: boolean
   readonly after: string
   readonly suspectLast: boolean
-  /** The lock of this worker, and those that have been missing for long enough. */
-  readonly lock: number
-  readonly gone: readonly number[]
+  readonly sessionId: number
+  /** Sessions whose mail is taken back. */
+  readonly missing: readonly number[]
 }
 
 const appTurns = sqlFunction('app_turns')
 const pickInTurns = sqlFunction('pick_in_turns')
-const maintainQueue = sqlFunction('maintain_queue', [appendTrail])
+const lostLeaseWait = sqlFunction('lost_lease_wait')
+const maintainQueue = sqlFunction('maintain_queue', [appendTrail, lostLeaseWait])
 const lease = sqlFunction('lease')
-const goneHolders = sqlFunction('gone_holders')
+const missingSessions = sqlFunction('missing_sessions')
 const claim = calledFunction<Input>(
   'claim',
-  [appTurns, pickInTurns, maintainQueue, lease, goneHolders, finish],
+  [appTurns, pickInTurns, maintainQueue, lease, missingSessions, finish],
   [
     ['p_self', 'int', ({ context }) => context.self],
     ['p_slot', 'int', ({ context }) => context.slot],
     ['p_offset_ms', 'bigint', ({ context }) => context.clock.offsetMs],
     ['p_maintain', 'boolean', ({ maintain }) => maintain],
     ['p_recover', 'boolean', ({ recover }) => recover],
-    ['p_holder', 'int', ({ lock }) => lock],
-    ['p_gone', 'int[]', ({ gone }) => gone],
+    ['p_session', 'int', ({ sessionId }) => sessionId],
+    ['p_missing', 'int[]', ({ missing }) => missing],
     ['p_max', 'int', ({ request }) => request.max],
     ['p_per_app', 'int', ({ request }) => request.perApp],
     ['p_after', 'text', ({ after }) => after],
     ['p_suspect_last', 'boolean', ({ suspectLast }) => suspectLast],
-    [
-      'p_take_suspect',
-      'boolean',
-      ({ request }) => request.leases.length === 0 || (request.takeSuspect ?? false),
-    ],
+    ['p_take_suspect', 'boolean', ({ request }) => mayTakeSuspect(request)],
     ['p_leased', 'text[]', ({ request }) => request.leases.map(({ emailId }) => emailId)],
     ['p_fences', 'bigint[]', ({ request }) => request.leases.map(({ fence }) => fence)],
     ['p_leased_apps', 'text[]', ({ request }) => request.leases.map(({ appId }) => appId)],
   ],
 )
 
-export const claimFunctions = [appTurns, pickInTurns, maintainQueue, lease, goneHolders, claim]
+export const claimFunctions = [
+  appTurns,
+  pickInTurns,
+  lostLeaseWait,
+  maintainQueue,
+  lease,
+  missingSessions,
+  claim,
+]
 
 type ClaimedRow = Row &
   ClaimRow & { readonly now_ms: number; readonly body: Uint8Array | null; readonly version: number }
@@ -69,7 +73,7 @@ type LastRow = {
   expired_count: number
   lost: EmailId[] | null
   lost_counts: number[] | null
-  gone: number[] | null
+  missing: number[] | null
 }
 
 function lostLeases(last: LastRow | undefined): LostLease[] {
@@ -80,31 +84,30 @@ function lostLeases(last: LastRow | undefined): LostLease[] {
 /** One worker's claims: where its turns among apps continue, and the apps that it has seen. */
 export class Claims {
   readonly #context: PostgresContext
+  readonly #missing: MissingSessions
   readonly #session: () => WorkerSession | null
-  /** Locks that nobody holds, and since when. */
-  #gone = new Map<number, number>()
   readonly #apps = new Map<AppId, App>()
   #after = ''
   #suspectLast = false
   #maintainedAtMs = 0
-  #recoverFromMs = 0
 
-  constructor(context: PostgresContext, session: () => WorkerSession | null) {
+  constructor(context: PostgresContext, missing: MissingSessions, session: () => WorkerSession | null) {
     this.#context = context
+    this.#missing = missing
     this.#session = session
   }
 
   async claimDue(request: ClaimRequest, deadlineMs: number): Promise<Claimed> {
     const session = this.#session()
-    const lock = (await session?.lock()) ?? 0
-    const rows = await this.#claim(request, lock, deadlineMs).catch((error: unknown) => {
-      this.#recoverFromMs = performance.now() + recoverAfterMs
+    const sessionId = (await session?.id()) ?? 0
+    const rows = await this.#claim(request, sessionId, deadlineMs).catch((error: unknown) => {
+      this.#missing.noteFailure()
       throw error
     })
     const last = rows.pop() as LastRow | undefined
     const claimed = rows as ClaimedRow[]
     this.#after = last?.app_id ?? ''
-    if (last?.gone != null) this.#noteGone(last.gone)
+    if (last?.missing != null) this.#missing.note(last.missing)
     this.#suspectLast = claimed.some((row) => row.lost_leases >= suspectAfter)
     for (const row of claimed)
       if (this.#apps.get(row.app_id)?.version !== row.version) this.#apps.set(row.app_id, toApp(row))
@@ -117,7 +120,7 @@ export class Claims {
     return {
       claims,
       apps,
-      isAlive: () => session?.holds(lock) ?? true,
+      areLeasesValid: () => session?.isValid(sessionId) ?? true,
       standby: false,
       suspects: last?.suspects ?? false,
       lost: lostLeases(last),
@@ -125,23 +128,21 @@ export class Claims {
     }
   }
 
-  #noteGone(locks: readonly number[]): void {
-    const now = performance.now()
-    this.#gone = new Map(locks.map((lock) => [lock, this.#gone.get(lock) ?? now]))
-  }
-
-  #claim(request: ClaimRequest, lock: number, deadlineMs: number): Promise<Row[]> {
+  #claim(request: ClaimRequest, sessionId: number, deadlineMs: number): Promise<Row[]> {
     const context = this.#context
     const nowMs = context.clock.nowMs()
     const maintain = Math.abs(nowMs - this.#maintainedAtMs) >= maintainEveryMs
     if (maintain) this.#maintainedAtMs = nowMs
-    const now = performance.now()
-    const recover = now >= this.#recoverFromMs && (this.#session()?.mayTakeBack() ?? true)
-    const gone = [...this.#gone]
-      .filter(([, sinceMs]) => now - sinceMs >= goneForMs)
-      .map(([missing]) => missing)
-    const [after, suspectLast] = [this.#after, this.#suspectLast]
-    const input = { context, request, maintain, recover, after, suspectLast, lock, gone }
+    const input = {
+      context,
+      request,
+      maintain,
+      recover: this.#missing.mayTakeBack,
+      after: this.#after,
+      suspectLast: this.#suspectLast,
+      sessionId,
+      missing: this.#missing.longMissing(),
+    }
     const { text, values } = claim.call(context.schema, input)
     return context.claims.query<Row>(text, values, { deadlineMs })
   }

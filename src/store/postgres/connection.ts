@@ -7,7 +7,7 @@ import type pg from 'pg'
 import type { PostgresAddress } from '../database-address.ts'
 import { StoreUnavailable } from '../store.ts'
 import { within } from './deadline.ts'
-import { dialWritable, type Link, type OnConnect } from './dial.ts'
+import { dialWritable, type Link } from './dial.ts'
 import { isServerRefusal, toStoreError } from './errors.ts'
 
 const dialMs = 2000
@@ -15,7 +15,10 @@ const closeMs = 2000
 
 export type Query = <Row = Record<string, unknown>>(text: string, values?: unknown[]) => Promise<Row[]>
 
-export type ConnectionOptions = { readonly address: PostgresAddress; readonly onConnect?: OnConnect }
+export type ConnectionOptions = {
+  readonly address: PostgresAddress /** Called for each new connection, before its first statement. */
+  readonly onOpen?: (client: pg.Client) => Promise<unknown>
+}
 
 export class Connection {
   readonly #options: ConnectionOptions
@@ -88,8 +91,8 @@ export class Connection {
   }
 
   async #connect(endMs: number): Promise<Link> {
-    const { address, onConnect } = this.#options
-    const link = await dialWritable(address, Math.min(endMs, performance.now() + dialMs), onConnect)
+    const { address, onOpen } = this.#options
+    const link = await dialWritable(address, Math.min(endMs, performance.now() + dialMs))
     const { client } = link
     client.on('notice', ({ code, message }) => {
       // By its code: the severity is in the server's language.
@@ -98,6 +101,12 @@ export class Connection {
     client.on('error', () => this.#drop(client))
     client.on('end', () => this.#drop(client))
     this.#link = link
+    try {
+      await within(onOpen?.(client) ?? Promise.resolve(), endMs)
+    } catch (error) {
+      this.#drop(client)
+      throw error
+    }
     return link
   }
 

@@ -9,16 +9,9 @@ import { within } from './deadline.ts'
 /** A client with its socket: while the server hangs, only the socket can be closed. */
 export type Link = { readonly client: pg.Client; readonly socket: Socket }
 
-/** The last step of making a connection. */
-export type OnConnect = (client: pg.Client) => Promise<unknown>
-
 /** Dials all hosts at once, so that a dead one delays nobody, and takes the first writable one. */
-export async function dialWritable(
-  address: PostgresAddress,
-  endMs: number,
-  onConnect?: OnConnect,
-): Promise<Link> {
-  const dials = address.hosts.map((host) => dial(address, host, { endMs, onConnect }))
+export async function dialWritable(address: PostgresAddress, endMs: number): Promise<Link> {
+  const dials = address.hosts.map((host) => dial(address, host, endMs))
   try {
     const chosen = await Promise.any(dials)
     for (const other of dials)
@@ -34,13 +27,7 @@ export async function dialWritable(
   }
 }
 
-type DialOptions = { endMs: number; onConnect: OnConnect | undefined }
-
-async function dial(
-  address: PostgresAddress,
-  host: DatabaseHost,
-  { endMs, onConnect }: DialOptions,
-): Promise<Link> {
+async function dial(address: PostgresAddress, host: DatabaseHost, endMs: number): Promise<Link> {
   const socket = new Socket()
   const client = new pg.Client({ ...clientOptions(address, host), stream: () => socket })
   client.on('error', () => {})
@@ -49,7 +36,6 @@ async function dial(
     const { rows } = await client.query(isWritable)
     if (rows[0]?.writable !== true) throw new Error('it is read-only')
     await client.query(checkConnection).catch(() => {}) // not every platform has it
-    await onConnect?.(client)
     return { client, socket }
   }
   try {

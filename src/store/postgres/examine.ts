@@ -2,7 +2,6 @@
 import type { Row } from '../shared/records.ts'
 import type { Finding } from '../store.ts'
 import type { PostgresContext } from './context.ts'
-import type { WorkerSession } from './worker-session.ts'
 
 const deadlineMs = 10_000
 
@@ -39,15 +38,4 @@ function oldestTransaction(row: Row): Finding {
   if (!row.may_look) return { check, ok: true, detail: mayNotLook(row) }
   const detail = `${row.oldest} s; one older than ${transactionMaxS} s (a backup, a forgotten session) slows claims`
   return { check, ok: Number(row.oldest) < transactionMaxS, detail }
-}
-
-/** Ends the session. */
-export async function examineSession(session: WorkerSession): Promise<Finding> {
-  const lock = await session.lock()
-  await session.close()
-  const detail =
-    lock === 0
-      ? 'this connection is not direct (a transaction pooler?): the mail of a worker that dies waits for up to 60 s, and mail queued by other processes for 250 ms. POSTERN_DATABASE_LISTEN_URL can name a direct one'
-      : 'direct: the mail of a worker that dies is taken back at once'
-  return { check: 'worker session', ok: true, detail }
 }

@@ -18,7 +18,7 @@ import {
   waitMaxMs,
 } from '../shared/bounds.ts'
 import { leaseMs } from '../store.ts'
-import { workerLockClass } from './worker-session.ts'
+import { sessionLockClass } from './missing-sessions.ts'
 
 /** A parameter of a function that Postern calls: name, type, and its value in a call. */
 export type Parameter<Input> = readonly [name: string, type: string, value: (input: Input) => unknown]
@@ -70,8 +70,9 @@ const constants: Readonly<Record<string, string | number>> = {
   idempotencyMs,
   lastUseEveryMs,
   leaseMs,
-  lostLeaseWaitMs: `(array[${lostLeaseWaitsMs}]::bigint[])[least(lost_leases + 1, ${lostLeaseWaitsMs.length})]`,
-  workerLockClass,
+  lostLeaseWaitsMs: lostLeaseWaitsMs.join(', '),
+  lostLeaseWaits: lostLeaseWaitsMs.length,
+  sessionLockClass,
   suspectAfter,
   stepMax,
   trailMax,

@@ -14,7 +14,7 @@ import { type ClockOffset, newClockOffset } from '../shared/clock.ts'
 import { delegate } from '../shared/delegate.ts'
 import { GroupedCalls, type Settled } from '../shared/grouped-calls.ts'
 import type { SchemaUse } from '../shared/migrations.ts'
-import type { Caller, EnqueueRequest, EnqueueResult, Store } from '../store.ts'
+import type { Caller, EnqueueRequest, EnqueueResult, Finding, Store } from '../store.ts'
 import { cancelDeletedAppMail, createApp, deleteApp, updateApp } from './apps.ts'
 import { Claims } from './claim.ts'
 import { Connection } from './connection.ts'
@@ -22,11 +22,12 @@ import { closeContext, DatabaseClock, type Lane, newContext, type PostgresContex
 import { cancelEmail, retryEmail } from './emails.ts'
 import { type EnqueueCall, enqueueGroup, toResult } from './enqueue.ts'
 import { CallAtFault } from './errors.ts'
-import { examine, examineSession } from './examine.ts'
+import { examine } from './examine.ts'
 import { clockMs } from './functions.ts'
 import { createKey, revokeKey } from './keys.ts'
 import { maintain } from './maintenance.ts'
 import { prepare } from './migrate.ts'
+import { MissingSessions } from './missing-sessions.ts'
 import { type OutcomeCall, recordOutcomes, renewLeases } from './outcome.ts'
 import { QueueNotifier } from './queue-notifier.ts'
 import * as reads from './reads.ts'
@@ -35,7 +36,7 @@ import { WorkerSession } from './worker-session.ts'
 export type PostgresOptions = {
   readonly address: PostgresAddress
   /** A direct connection for the worker's session, if `address` leads through a pooler. */
-  readonly listenAt?: PostgresAddress
+  readonly sessionAt?: PostgresAddress
   readonly ring: KeyRing
   readonly queueMax: number
   /** Whether opening may create or migrate the schema; usually `migrate`. */
@@ -85,10 +86,11 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
   const clockTimer = setInterval(() => void setClock(context).catch(() => {}), clockEveryMs).unref()
   const notifier = new QueueNotifier(address)
   const intake = new EnqueueLanes(context, groupMax, () => notifier.notify())
+  const missing = new MissingSessions()
   const openSession = (onQueued: () => void) =>
-    new WorkerSession({ notifier, address: options.listenAt ?? address }, onQueued)
+    new WorkerSession({ notifier, missing, address: options.sessionAt ?? address }, onQueued)
   let session: WorkerSession | null = null
-  const claims = new Claims(context, () => session)
+  const claims = new Claims(context, missing, () => session)
   const outcomes = new GroupedCalls<OutcomeCall>(
     (calls) => isolateFaults(calls, (some) => recordGroup(context, some)),
     { groupMax, inFlightMax: 1 },
@@ -101,16 +103,23 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
     claimDue: (request) => claims.claimDue(request, workerDeadlineMs),
     renewLeases: (leases) => renewLeases(context, leases, workerDeadlineMs),
     recordOutcome: (lease, outcome) => outcomes.submit({ lease, outcome }) as Promise<boolean>,
-    startWorker: (onQueued) => {
+    openWorkerSession: (onQueued) => {
       session = openSession(onQueued)
     },
-    examine: async () => [...(await examine(context)), await examineSession(openSession(() => {}))],
+    examine: async () => [...(await examine(context)), await examineSession(openSession)],
     now: () => clock.nowMs(),
     close: async () => {
       clearInterval(clockTimer)
       await Promise.all([session?.close(), notifier.close(), closeContext(context)])
     },
   }
+}
+
+async function examineSession(open: (onQueued: () => void) => WorkerSession): Promise<Finding> {
+  const session = open(() => {})
+  const finding = await session.examine()
+  await session.close()
+  return finding
 }
 
 async function prepareSchema(

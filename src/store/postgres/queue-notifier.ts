@@ -29,23 +29,27 @@ export class QueueNotifier {
   /** Mail was committed. */
   notify(): void {
     this.#pending = true
-    if (!this.#sending) void this.#send()
+    if (!this.#sending) void this.#sendPending()
   }
 
-  async #send(): Promise<void> {
+  async #sendPending(): Promise<void> {
     this.#sending = true
     while (this.#pending && !this.#closed) {
       this.#pending = false
-      await this.announce(this.#self).catch(() => {})
+      await this.send(this.channel).catch(() => {})
       await sleep(notifyEveryMs, undefined, { ref: false })
     }
     this.#sending = false
   }
 
-  announce = (payload: string): Promise<unknown> =>
-    this.#sender.query('select pg_notify($1, $2)', [this.channel, payload], { deadlineMs })
+  /** Sends one notification, which other processes tell from those of this one. */
+  send(channel: string): Promise<unknown> {
+    return this.#sender.query('select pg_notify($1, $2)', [channel, this.#self], { deadlineMs })
+  }
 
-  isOwn = (payload: string | undefined): boolean => payload === this.#self
+  isOwn(payload: string | undefined): boolean {
+    return payload === this.#self
+  }
 
   async close(): Promise<void> {
     this.#closed = true

@@ -1,103 +1,120 @@
 /**
  * The session of a worker: a direct connection on which it hears of queued mail, and holds an advisory
- * lock for as long as it lives. The leases of a worker name its lock. A worker whose lock nobody holds
- * any more is dead, or cut off, and the others take its mail back.
+ * lock on the session's id. The leases of the worker name this id. A session whose lock nobody holds is
+ * missing: its worker is dead or cut off, and the others take its mail back.
  *
- * The worker asks on this connection every `confirmEveryMs`. Its leases hold only while an answer is
- * younger than `goneForMs`, and nobody takes mail back before its lock has been missing for that long. So a
- * worker that stood still, or was cut off, knows that its leases are lost before another one may send.
+ * The worker asks on this connection every `confirmEveryMs`. Its leases are valid only while an answer is
+ * younger than `missingForMs`, and nobody takes mail back before the session has been missing for as long.
+ * So a worker that stopped, or was cut off, knows that its leases are lost before another one may send.
  *
- * Behind a transaction pooler a session lock would stay on a connection that others use. So the lock is
- * taken only when a notification of our own has arrived on the idle connection, which a transaction
- * pooler never passes on. Without a lock, leases lapse.
+ * Behind a transaction pooler the lock would stay on a connection that others use. So it is taken only
+ * when a notification to itself has arrived on the idle connection, which such a pooler never passes on.
+ * Without a session, leases lapse.
  */
 import { randomInt, randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import type { PostgresAddress } from '../database-address.ts'
+import type { Finding } from '../store.ts'
 import { Connection } from './connection.ts'
+import { type MissingSessions, missingForMs, sessionLockClass } from './missing-sessions.ts'
 import type { QueueNotifier } from './queue-notifier.ts'
 
-/** The first half of the advisory lock's key, in each database that holds a schema of ours. */
-export const workerLockClass = 1_347_376_212
-/** How long a worker's lock is missing before its mail is taken back. */
-export const goneForMs = 1000
 const confirmEveryMs = 250
 const deadlineMs = 2000
-/** After an outage the workers that live may hold outcomes to write: they are given this long. */
-const recoverAfterMs = 5000
-/** How long the first claim waits for the lock. */
-const lockWithinMs = 1000
+/** How long a claim waits for the id after the connection was opened or lost. */
+const idWithinMs = 1000
+/** Notifications to itself that are tried at once; further ones follow each minute. */
+const probesAtOnce = 4
+const probeEveryMs = 60_000
 
 /**
- * The server ends the session of a machine that vanished after nine seconds: five without a word, then
+ * The server ends the session of a machine that vanished after nine seconds: five of silence, then
  * two probes. `tcp_user_timeout` does so while an answer is under way.
  */
-const noticeVanishedClient = `set tcp_keepalives_idle = 5; set tcp_keepalives_interval = 2;
-set tcp_keepalives_count = 2; set tcp_user_timeout = 9000`
-
-/** Begins the announcements of a session to itself, which do not say that mail was queued. */
-const echoMark = 'echo '
-const isEcho = (payload = ''): boolean => payload.startsWith(echoMark)
+const keepAlive = [
+  ['tcp_keepalives_idle', '5'],
+  ['tcp_keepalives_interval', '2'],
+  ['tcp_keepalives_count', '2'],
+  ['tcp_user_timeout', '9000'],
+] as const
 
 export type WorkerSessionOptions = {
-  readonly notifier: Pick<QueueNotifier, 'channel' | 'announce' | 'isOwn'>
+  readonly notifier: QueueNotifier
   /** Leads to the server directly, if there is such a way. */
   readonly address: PostgresAddress
+  readonly missing: MissingSessions
 }
 
 export class WorkerSession {
-  readonly #notifier: WorkerSessionOptions['notifier']
+  readonly #options: WorkerSessionOptions
+  readonly #onQueued: () => void
   readonly #connection: Connection
   #client: pg.Client | null = null
-  /** Announced to see whether it arrives here; null once it has. */
-  #echo: string | null = null
-  /** The lock of this session; 0 while there is none. */
-  #lock = 0
+  /** The channel of the notifications to itself. */
+  #ownChannel = ''
+  #probes = 0
+  #probeAtMs = 0
+  #isTaking = false
+  /** 0 while there is none. */
+  #id = 0
   #validUntilMs = 0
-  #lostAtMs = Number.NEGATIVE_INFINITY
+  #withoutIdSinceMs = performance.now()
+  #hasId = Promise.withResolvers<void>()
   #closed = false
-  readonly #firstLock = Promise.withResolvers<void>()
 
-  constructor({ notifier, address }: WorkerSessionOptions, onQueued: () => void) {
-    this.#notifier = notifier
+  constructor(options: WorkerSessionOptions, onQueued: () => void) {
+    this.#options = options
+    this.#onQueued = onQueued
     this.#connection = new Connection({
-      address,
-      onConnect: async (client) => {
-        this.#client = client
-        this.#echo = echoMark + randomUUID()
-        client.on('end', () => this.#lose(client))
-        client.on('notification', ({ payload }) => {
-          if (payload === this.#echo) void this.#takeLock(client).catch(() => {})
-          else if (!isEcho(payload) && !notifier.isOwn(payload)) onQueued()
-        })
-        await client.query(`listen "${notifier.channel}"`)
-        await client.query(noticeVanishedClient).catch(() => {}) // not every platform has them
-        onQueued()
-      },
+      address: options.address,
+      onOpen: (client) => this.#begin(client),
     })
-    void this.#keepAlive()
-    void sleep(lockWithinMs, undefined, { ref: false }).then(this.#firstLock.resolve)
+    void this.#keepConfirming()
   }
 
-  /** The lock that leases claimed now should name; 0 if there is none. */
-  async lock(): Promise<number> {
-    await this.#firstLock.promise
-    return this.#lock
+  /** The id that leases claimed now should name; 0 if there is none. */
+  async id(): Promise<number> {
+    const waitMs = this.#withoutIdSinceMs + idWithinMs - performance.now()
+    if (this.#id === 0 && waitMs > 0)
+      await Promise.race([this.#hasId.promise, sleep(waitMs, undefined, { ref: false })])
+    return this.isValid(this.#id) ? this.#id : 0
   }
 
-  /** Whether the leases that name `lock` hold. Without a lock they hold until they lapse. */
-  holds(lock: number): boolean {
-    return lock === 0 || (lock === this.#lock && performance.now() < this.#validUntilMs)
+  /** Whether the leases that name this id are valid. Those that name none are, until they lapse. */
+  isValid(id: number): boolean {
+    return id === 0 || (id === this.#id && performance.now() < this.#validUntilMs)
   }
 
-  /** False for a while after this session was lost: the server may have failed, not the workers. */
-  mayTakeBack(): boolean {
-    return performance.now() - this.#lostAtMs >= recoverAfterMs
+  async #begin(client: pg.Client): Promise<void> {
+    this.#end()
+    this.#client = client
+    this.#ownChannel = `postern_${randomUUID()}`
+    this.#probes = 0
+    this.#probeAtMs = 0
+    client.on('end', () => {
+      if (client === this.#client) this.#end()
+    })
+    client.on('notification', ({ channel, payload }) => {
+      if (channel === this.#ownChannel) void this.#takeId(client).catch(() => {})
+      else if (!this.#options.notifier.isOwn(payload)) this.#onQueued()
+    })
+    await client.query(`listen "${this.#options.notifier.channel}"`)
+    await client.query(`listen "${this.#ownChannel}"`)
+    this.#onQueued()
   }
 
-  /** A connection that only listens would not notice that it is dead. */
-  async #keepAlive(): Promise<void> {
+  #end(): void {
+    if (this.#id !== 0) {
+      this.#options.missing.noteFailure()
+      this.#hasId = Promise.withResolvers()
+    }
+    this.#client = null
+    this.#id = 0
+    this.#withoutIdSinceMs = performance.now()
+  }
+
+  async #keepConfirming(): Promise<void> {
     while (!this.#closed) {
       await this.#confirm().catch(() => {})
       await sleep(confirmEveryMs, undefined, { ref: false })
@@ -106,29 +123,54 @@ export class WorkerSession {
 
   async #confirm(): Promise<void> {
     const askedAtMs = performance.now()
-    const lock = this.#lock
-    // The channel tells an operator whose session this is.
-    await this.#connection.query(`select '${this.#notifier.channel}' as worker`, [], { deadlineMs })
-    if (lock !== 0 && lock === this.#lock) this.#validUntilMs = askedAtMs + goneForMs
-    else if (this.#echo !== null) await this.#notifier.announce(this.#echo)
+    const id = this.#id
+    await this.#ask()
+    if (id !== 0 && id === this.#id) this.#validUntilMs = askedAtMs + missingForMs
+    if (this.#id !== 0 || askedAtMs < this.#probeAtMs) return
+    this.#probes += 1
+    if (this.#probes >= probesAtOnce) this.#probeAtMs = askedAtMs + probeEveryMs
+    await this.#options.notifier.send(this.#ownChannel)
   }
 
-  async #takeLock(client: pg.Client): Promise<void> {
-    this.#echo = null
-    const askedAtMs = performance.now()
-    const lock = randomInt(1, 2 ** 31)
-    await this.#connection.query('select pg_advisory_lock($1, $2)', [workerLockClass, lock], { deadlineMs })
-    if (client !== this.#client) return
-    this.#lock = lock
-    this.#validUntilMs = askedAtMs + goneForMs
-    this.#firstLock.resolve()
+  /** The text of the query tells an operator whose connection this is. */
+  #ask(): Promise<unknown> {
+    return this.#connection.query(`select '${this.#options.notifier.channel}' as worker`, [], { deadlineMs })
   }
 
-  #lose(client: pg.Client): void {
-    if (client !== this.#client) return
-    this.#client = null
-    if (this.#lock !== 0) this.#lostAtMs = performance.now()
-    this.#lock = 0
+  /** The connection is direct. */
+  async #takeId(client: pg.Client): Promise<void> {
+    if (this.#id !== 0 || this.#isTaking) return
+    this.#isTaking = true
+    try {
+      for (const setting of keepAlive) await this.#set(setting).catch(() => {}) // not every platform has each
+      const askedAtMs = performance.now()
+      const id = randomInt(1, 2 ** 31)
+      const values = [sessionLockClass, id]
+      await this.#connection.query('select pg_advisory_lock($1, $2)', values, { deadlineMs })
+      if (client !== this.#client) return
+      this.#id = id
+      this.#validUntilMs = askedAtMs + missingForMs
+      this.#hasId.resolve()
+    } finally {
+      this.#isTaking = false
+    }
+  }
+
+  #set([name, value]: readonly [string, string]): Promise<unknown> {
+    return this.#connection.query('select set_config($1, $2, false)', [name, value], { deadlineMs })
+  }
+
+  /** For `postern doctor`: whether a session is possible on this connection. */
+  async examine(): Promise<Finding> {
+    const check = 'worker session'
+    const failure = await this.#ask().then(
+      () => null,
+      (error: Error) => error.message,
+    )
+    if (failure !== null) return { check, ok: false, detail: failure }
+    const detail =
+      (await this.id()) === 0 ? pooled : 'direct: the mail of a worker that dies is taken back at once'
+    return { check, ok: true, detail }
   }
 
   async close(): Promise<void> {
@@ -136,3 +178,10 @@ export class WorkerSession {
     await this.#connection.close()
   }
 }
+
+const pooled =
+  `this connection is not direct (a transaction pooler?): the mail of a worker that dies waits for up to 60 s,
+  and mail queued by other processes for 250 ms. POSTERN_DATABASE_LISTEN_URL can name a direct one`.replace(
+    /\n\s*/,
+    ' ',
+  )

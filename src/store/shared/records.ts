@@ -154,7 +154,7 @@ export const toClaim = (row: ClaimRow, content: EmailContent, nowMs: number): Cl
   attempt: row.attempts,
   lifeLeftMs: row.expires_at - nowMs,
   ageMs: nowMs - row.accepted_at,
-  alone: row.lost_leases >= suspectAfter,
+  isSuspect: row.lost_leases >= suspectAfter,
 })
 
 /** `key_missing` can be opened once the ring holds its key again; `damaged` never. */

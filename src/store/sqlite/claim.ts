@@ -1,16 +1,16 @@
 /**
  * Claiming due mail. A claim first renews the worker's leases, ends what has expired, takes back lapsed
- * leases and queues deferred mail that is due, each in bounded steps. Apps with ready mail then take
+ * leases and queues deferred mail that is due, in bounded steps. The first claim takes all leases back. Apps with ready mail then take
  * turns. They are found by a loose index scan, so one app's million emails do not slow another's.
  */
 import type { App } from '../../domain/app/app.ts'
 import type { AttemptRecord } from '../../domain/delivery/outcome.ts'
 import { noReply } from '../../domain/delivery/smtp-reply.ts'
-import { type LostLease, lostLeaseWaitsMs, suspectAfter } from '../../domain/delivery/states.ts'
+import { type LostLease, lostLeaseWaitMs, suspectAfter } from '../../domain/delivery/states.ts'
 import type { AppId, EmailId } from '../../domain/id.ts'
 import { appsPerClaim, stepMax, unreadableWaitMs, waitMaxMs } from '../shared/bounds.ts'
 import { openContent, toClaim } from '../shared/records.ts'
-import { type Claim, type Claimed, type ClaimRequest, leaseMs } from '../store.ts'
+import { type Claim, type Claimed, type ClaimRequest, leaseMs, mayTakeSuspect } from '../store.ts'
 import { appendTrail, finishInStore, type QueueRow, recordOutcome } from './outcome.ts'
 import type { WriteTransaction } from './threads/write-transaction.ts'
 
@@ -29,22 +29,19 @@ export function claimDue(tx: WriteTransaction, { request, allVoid }: ClaimCall):
   const suspect = findSuspect(tx)
   const ids = suspect !== null && mayTrySuspect(tx, request) ? [suspect] : pickInTurns(tx, request)
   const claims = ids.flatMap((id) => claimOne(tx, id))
-  tx.writer.cursors.suspectLast = claims.some((claim) => claim.alone)
+  tx.writer.cursors.suspectLast = claims.some((claim) => claim.isSuspect)
   const apps = new Map<AppId, App>()
   for (const { appId } of claims) {
     const app = tx.app(appId)
     if (app !== null) apps.set(appId, app)
   }
-  const suspects = suspect !== null && !mayHoldSuspect(request)
+  const suspects = suspect !== null && !mayTakeSuspect(request)
   return { claims, apps, suspects, lost, ended: tx.takeEnded() }
 }
 
-const mayHoldSuspect = ({ leases, takeSuspect = false }: ClaimRequest): boolean =>
-  leases.length === 0 || takeSuspect
-
 /** Ordinary mail goes between two suspects, so that many of them delay nobody. */
 const mayTrySuspect = (tx: WriteTransaction, request: ClaimRequest): boolean =>
-  mayHoldSuspect(request) && !(tx.writer.cursors.suspectLast && appsWithReadyMail(tx).length > 0)
+  mayTakeSuspect(request) && !(tx.writer.cursors.suspectLast && appsWithReadyMail(tx).length > 0)
 
 /** Renews the claiming worker's own leases: they have not lapsed, even after a pause or a clock step. */
 function keepLeases(tx: WriteTransaction, leases: ClaimRequest['leases']): void {
@@ -88,7 +85,7 @@ function takeBack(tx: WriteTransaction, rows: readonly QueueRow[]): LostLease[] 
   const record: AttemptRecord = { at: tx.nowMs, outcome: 'lost' }
   return rows.map(({ email_id, expires_at, lost_leases, trail }) => {
     const count = lost_leases + 1
-    const waitMs = lostLeaseWaitsMs[Math.min(count, lostLeaseWaitsMs.length) - 1] ?? 0
+    const waitMs = lostLeaseWaitMs(count)
     const dueAt = Math.min(tx.nowMs + waitMs, expires_at)
     statement.run(waitMs === 0 ? 'queued' : 'deferred', dueAt, count, appendTrail(trail, record), email_id)
     return { emailId: email_id, count }

@@ -80,12 +80,20 @@ export class Connection {
 const temporary = new Set([5, 6, 8, 13, 14]) // BUSY, LOCKED, READONLY, FULL, CANTOPEN
 const fatal = new Set([10, 11, 26]) // IOERR, CORRUPT, NOTADB
 
+/** Another connection has the lock. */
+export const isBusy = (error: unknown): boolean => primaryCode(error) === 5
+
+function primaryCode(error: unknown): number | null {
+  const code = (error as { errcode?: number } | null)?.errcode
+  return typeof code === 'number' ? code & 0xff : null
+}
+
 /** Sorts an error of SQLite by its meaning for the store: temporary, fatal (end the process), or a bug. */
 export type FaultKind = 'temporary' | 'fatal' | 'bug'
 
 export function faultKind(error: unknown): FaultKind {
-  const code = (error as { errcode?: number } | null)?.errcode
-  if (typeof code !== 'number') return 'bug'
-  if (temporary.has(code & 0xff)) return 'temporary'
-  return fatal.has(code & 0xff) ? 'fatal' : 'bug'
+  const code = primaryCode(error)
+  if (code === null) return 'bug'
+  if (temporary.has(code)) return 'temporary'
+  return fatal.has(code) ? 'fatal' : 'bug'
 }

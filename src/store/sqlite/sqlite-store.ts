@@ -11,21 +11,12 @@ import { recipientName } from '../shared/bucket-names.ts'
 import { type ClockOffset, newClockOffset, readClock } from '../shared/clock.ts'
 import { delegate } from '../shared/delegate.ts'
 import type { SchemaUse } from '../shared/migrations.ts'
-import {
-  type Claimed,
-  type ClaimRequest,
-  type EmailRecord,
-  type EnqueueResult,
-  type Finding,
-  type Store,
-  StoreUnavailable,
-} from '../store.ts'
-import type { ClaimCall, ClaimResult } from './claim.ts'
+import { type EmailRecord, type EnqueueResult, type Finding, type Store, StoreUnavailable } from '../store.ts'
 import { Connection, faultKind } from './connection.ts'
+import { LockedClaims } from './locked-claims.ts'
 import { migrate, requireFile } from './migrate.ts'
 import { findApp, findAppBySlug, findEmail, queueGauge, type Reader, readerOf } from './reads.ts'
 import { ReaderThread, WriterThread } from './threads/threads.ts'
-import { WorkerLock } from './worker-lock.ts'
 
 export type SqliteOptions = {
   readonly path: string
@@ -49,7 +40,7 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
   const writer = new WriterThread({ path, ring, hashKey, queueMax, clock }, onFatal)
   if ((options.schemaUse ?? 'migrate') === 'migrate') writer.start()
   const look = lookUp(readerOf(connection))
-  const claims = new Claims(path, writer)
+  const claims = new LockedClaims(path, writer)
   const close = async () => {
     await Promise.all([writer.close(), reader.close()])
     claims.close()
@@ -79,49 +70,9 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
     findEmail: (id) => look((open) => findEmail(open, id)),
     queueGauge: () => look(queueGauge),
     examine: async () => [examineDisk(path)],
-    startWorker: () => {},
+    openWorkerSession: () => {},
     now: () => readClock(clock),
     close,
-  }
-}
-
-const nothing: Claimed = {
-  claims: [],
-  apps: new Map(),
-  isAlive: () => true,
-  standby: true,
-  suspects: false,
-  lost: [],
-  ended: [],
-}
-
-/** Claims of the process that has the worker lock. The first one takes back what a dead process held. */
-class Claims {
-  readonly #lock: WorkerLock
-  readonly #writer: WriterThread
-  #allVoid = true
-
-  constructor(path: string, writer: WriterThread) {
-    this.#lock = new WorkerLock(path)
-    this.#writer = writer
-  }
-
-  async claimDue(request: ClaimRequest): Promise<Claimed> {
-    if (!this.#lock.tryTake()) return nothing
-    const call: ClaimCall = { request, allVoid: this.#allVoid }
-    this.#allVoid = false
-    try {
-      const result = (await this.#writer.call({ name: 'claimDue', args: [call] })) as ClaimResult
-      return { ...result, isAlive: () => true, standby: false }
-    } catch (error) {
-      this.#allVoid = call.allVoid
-      throw error
-    }
-  }
-
-  /** Call it when the writer has ended: another process may send from then on. */
-  close(): void {
-    this.#lock.release()
   }
 }
 

@@ -1,14 +1,14 @@
 /**
  * The lock by which one process alone sends the mail of a database: a transaction that is kept open in
- * exclusive mode on an empty file beside it. The operating system ends the lock with the process, however
+ * exclusive mode on an empty file beside the database. The operating system ends the lock with the process, however
  * the process ends, so a lock that can be taken proves that every lease in the database is void.
  */
 import { realpathSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { StoreUnavailable } from '../store.ts'
-import { faultKind } from './connection.ts'
+import { faultKind, isBusy } from './connection.ts'
 
-/** Of the file itself: a link to the database must not lead to another lock. */
+/** Resolved, so that a symbolic link to the database does not lead to another lock. */
 const lockPath = (path: string): string => `${realpathSync(path)}-worker`
 
 export class WorkerLock {
@@ -39,10 +39,6 @@ export class WorkerLock {
     this.#held = false
   }
 }
-
-const busy = 5 // https://www.sqlite.org/rescode.html
-
-const isBusy = (error: unknown): boolean => ((error as { errcode?: number }).errcode ?? 0) % 256 === busy
 
 function unusable(path: string, error: unknown): unknown {
   if (faultKind(error) === 'bug') return error

@@ -1,12 +1,12 @@
 -- Claims due mail in one round trip: renews the worker's leases, maintains the queue, and leases ready mail
 -- of apps in turns. Rows that another worker is changing are skipped, never waited for.
 -- The last row holds no email: the app where the turns continue, whether suspects wait, which leases were taken
--- back, which workers seem to be dead, and how many emails the claim ended.
+-- back, which sessions are missing, and how many emails the claim ended.
 create function claim({{parameters}})
 returns table (email_id text, fence bigint, app_id text, type text, attempts int, lost_leases int,
   accepted_at bigint, expires_at bigint, now_ms bigint, body bytea,
   slug text, version bigint, status text, created_at bigint, settings json,
-  suspects boolean, expired_count int, lost text[], lost_counts int[], gone int[])
+  suspects boolean, expired_count int, lost text[], lost_counts int[], missing int[])
 language plpgsql {{settings}} as $$
 #variable_conflict use_column
 declare
@@ -23,7 +23,7 @@ begin
       and (q.lease_until < now_ms + {{leaseMs}} / 2 or q.lease_until > now_ms + {{leaseMs}}) for update of q skip locked));
   if p_maintain then
     select m.expired, m.lost, m.lost_counts into expired, lost_now, lost_counts_now
-      from {{maintain_queue}}(now_ms, p_recover, p_gone) m;
+      from {{maintain_queue}}(now_ms, p_recover, p_missing) m;
   end if;
 
   select q.email_id into suspect from queue q
@@ -40,14 +40,14 @@ begin
   -- Expired mail that maintenance has not reached is picked too, so that the turns go on; it ends here.
   late := array(select email_id from queue where email_id = any(picked) and expires_at <= now_ms);
   return query select leased.*, false, 0, null::text[], null::int[], null::int[]
-    from {{lease}}(now_ms, p_holder, picked, late) leased;
+    from {{lease}}(now_ms, p_session, picked, late) leased;
   app_id := coalesce(last_app, p_after);
   suspects := suspect is not null and not p_take_suspect;
   expired := array(select distinct id from unnest(expired || late) id);
   expired_count := cardinality(expired);
   lost := lost_now;
   lost_counts := lost_counts_now;
-  if p_maintain then gone := {{gone_holders}}(p_holder); end if;
+  if p_maintain then missing := {{missing_sessions}}(p_session); end if;
   return next;
   perform {{finish}}(p_slot, now_ms, expired, array_fill('expired'::text, array[cardinality(expired)]),
     array_fill(null::text, array[cardinality(expired)]), array_fill(null::jsonb, array[cardinality(expired)]));

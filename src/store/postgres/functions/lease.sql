@@ -1,5 +1,5 @@
 -- Leases the picked emails, except the late ones, and returns them with their content and their app.
-create function lease(p_now_ms bigint, p_holder int, p_picked text[], p_late text[])
+create function lease(p_now_ms bigint, p_session int, p_picked text[], p_late text[])
 returns table (email_id text, fence bigint, app_id text, type text, attempts int, lost_leases int,
   accepted_at bigint, expires_at bigint, now_ms bigint, body bytea,
   slug text, version bigint, status text, created_at bigint, settings json)
@@ -8,7 +8,7 @@ language plpgsql {{settings}} as $$
 begin
   return query with leased as (
       update queue q set state = 'sending', attempts = q.attempts + 1, fence = q.fence + 1,
-        holder = p_holder, lease_until = p_now_ms + {{leaseMs}}, due_at = p_now_ms + {{leaseMs}}
+        session_id = p_session, lease_until = p_now_ms + {{leaseMs}}, due_at = p_now_ms + {{leaseMs}}
       from unnest(p_picked) with ordinality p(id, n)
       where q.email_id = p.id and q.email_id <> all(p_late) returning q.*, p.n
     )

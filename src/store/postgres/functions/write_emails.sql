@@ -7,7 +7,7 @@ create function write_emails(
 returns void language plpgsql {{settings}} as $$
 begin
   insert into queue (email_id, app_id, key_id, type, state, attempts, lost_leases, fence, accepted_at,
-      expires_at, due_at, wanted_at, lease_until, holder, recipient, trail)
+      expires_at, due_at, wanted_at, lease_until, session_id, recipient, trail)
     select id, p_apps[p_key_app[key]], p_keys[key], type, 'queued', 0, 0, 0, p_now_ms,
       expires_at, p_now_ms, p_now_ms, 0, 0, recipient, '[]'
     from unnest(p_kinds, p_key, p_email_id, p_type, p_expires_at, p_recipient)

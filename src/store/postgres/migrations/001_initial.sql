@@ -73,7 +73,7 @@ create table queue (
   due_at bigint not null,
   wanted_at bigint not null,               -- since when an attempt is wanted; unlike due_at, not moved while no relay is available. Not read yet
   lease_until bigint not null,
-  holder integer not null,                 -- the session lock of the worker with the lease (worker-session.ts); 0: it has none
+  session_id integer not null,             -- the session of the worker with the lease (worker-session.ts); 0: none
   recipient text collate "C" not null,     -- keyed hash of the address
   trail jsonb not null,                    -- array of attempts
   trace text,                              -- reserved for the W3C traceparent of the request; null so far

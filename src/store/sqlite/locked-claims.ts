@@ -1,0 +1,44 @@
+/** Claims of the process that has the worker lock. The first one takes back what a dead process held. */
+import type { Claimed, ClaimRequest } from '../store.ts'
+import type { ClaimCall, ClaimResult } from './claim.ts'
+import type { WriterThread } from './threads/threads.ts'
+import { WorkerLock } from './worker-lock.ts'
+
+const standingBy: Claimed = {
+  claims: [],
+  apps: new Map(),
+  areLeasesValid: () => true,
+  standby: true,
+  suspects: false,
+  lost: [],
+  ended: [],
+}
+
+export class LockedClaims {
+  readonly #lock: WorkerLock
+  readonly #writer: WriterThread
+  #allVoid = true
+
+  constructor(path: string, writer: WriterThread) {
+    this.#lock = new WorkerLock(path)
+    this.#writer = writer
+  }
+
+  async claimDue(request: ClaimRequest): Promise<Claimed> {
+    if (!this.#lock.tryTake()) return standingBy
+    const call: ClaimCall = { request, allVoid: this.#allVoid }
+    this.#allVoid = false // at once: a second claim must not void what the first one hands out
+    try {
+      const result = (await this.#writer.call({ name: 'claimDue', args: [call] })) as ClaimResult
+      return { ...result, areLeasesValid: () => true, standby: false }
+    } catch (error) {
+      this.#allVoid = call.allVoid
+      throw error
+    }
+  }
+
+  /** Call it when the writer has ended: another process may send from then on. */
+  close(): void {
+    this.#lock.release()
+  }
+}
