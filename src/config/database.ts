@@ -5,7 +5,7 @@ import { devDatabaseUrl, type Reader } from './reader.ts'
 
 export type DatabaseConfig = {
   readonly database: DatabaseAddress
-  /** Where to LISTEN, if that is not `database`. */
+  /** For the worker's session, if that is not `database`. */
   readonly databaseSession: PostgresAddress | null
 }
 

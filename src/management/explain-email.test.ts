@@ -74,7 +74,7 @@ const cases: [Partial<EmailRecord>, string][] = [
   ],
   [
     { state: 'deferred', nextAttemptAt: at + 5000, lostLeases: 3, trail: [{ at, outcome: 'lost' }] },
-    'The next attempt is at 2026-11-21 22:26:45Z. It may have arrived: an attempt ended without an answer. 3 processes ended or stood still while they held it, so it is tried alone. If it is the cause: postern email cancel em_x.',
+    'The next attempt is at 2026-11-21 22:26:45Z. It may have arrived: an attempt ended without an answer. It has lost 3 leases: each time its worker died, stopped or lost its connection. If it kills its workers, cancel it with "postern email cancel em_x".',
   ],
   [
     {
@@ -83,7 +83,7 @@ const cases: [Partial<EmailRecord>, string][] = [
       lostLeases: 2,
       trail: [{ at, outcome: 'delivered', relay: 'relay:25' }],
     },
-    'The relay relay:25 accepted it 2.0 s after it was queued. 2 processes ended or stood still while they held it.',
+    'The relay relay:25 accepted it 2.0 s after it was queued. It has lost 2 leases: each time its worker died, stopped or lost its connection.',
   ],
   [
     { state: 'expired', trail: [{ at, outcome: 'lost' }] },

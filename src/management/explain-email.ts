@@ -10,8 +10,9 @@ export function explainEmail(email: EmailRecord): string {
   const { id, lostLeases } = email
   if (lostLeases < suspectAfter) return explanation
   const isLive = email.finishedAt === null
-  const advice = isLive ? `, so it is tried alone. If it is the cause: postern email cancel ${id}` : ''
-  return `${explanation} ${lostLeases} processes ended or stood still while they held it${advice}.`
+  const why = 'each time its worker died, stopped or lost its connection'
+  const advice = `. If it kills its workers, cancel it with "postern email cancel ${id}"`
+  return `${explanation} It has lost ${lostLeases} leases: ${why}${isLive ? advice : ''}.`
 }
 
 function explainState(email: EmailRecord): string {

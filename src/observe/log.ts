@@ -97,19 +97,19 @@ function attemptLine({ emailId, appId, type, attempt, outcome, sinceAcceptedMs }
 
 /** One line for all, and one for each suspect, so that an operator can cancel it. */
 function takenBackLines({ lost }: LeasesTakenBack): Line[] {
-  const text = 'a process ended or stood still while it held emails; they are sent again'
+  const text = 'a worker died, stopped or lost its connection while it held emails; they are sent again'
   const suspects = lost.filter(({ count }) => count >= suspectAfter)
   return [
     { level: 'warn', text, fields: { count: lost.length } },
     ...suspects.map(({ emailId, count }): Line => {
-      const fields = { email: emailId, processes: count }
+      const fields = { email: emailId, lostLeases: count }
       return { level: 'error', text: suspectText, fields }
     }),
   ]
 }
 
 const suspectText =
-  'several processes ended or stood still while they held this email; it is tried alone, and less and less often. If it is the cause, cancel it: postern email cancel'
+  'this email has lost several leases; it is claimed alone, after growing pauses. If it kills its workers, cancel it with "postern email cancel EMAIL"'
 
 type ManyLines = 'request_answered' | 'attempt_recorded' | 'emails_ended' | 'leases_taken_back'
 type Trouble = Exclude<PosternEvent, { kind: ManyLines }>

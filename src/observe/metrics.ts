@@ -66,6 +66,11 @@ function newCounters(registry: Registry) {
       labelNames: ['state', 'reason'],
       registers,
     }),
+    lostLeases: new Counter({
+      name: 'postern_leases_lost_total',
+      help: 'Leases that this process took back, from dead workers or lapsed',
+      registers,
+    }),
     latency: new Histogram({
       name: 'postern_accept_to_delivered_seconds',
       help: 'From acceptance to the 250 of the relay',
@@ -88,7 +93,10 @@ function startAtZero({ requests, ended }: Counters): void {
   for (const reason of failureReasons) ended.inc({ state: 'failed', reason }, 0)
 }
 
-function count({ requests, attempts, ended, latency, relays }: Counters, event: PosternEvent): void {
+function count(
+  { requests, attempts, ended, latency, lostLeases, relays }: Counters,
+  event: PosternEvent,
+): void {
   switch (event.kind) {
     case 'request_answered':
       requests.inc({ status: event.status, code: event.code })
@@ -102,6 +110,9 @@ function count({ requests, attempts, ended, latency, relays }: Counters, event: 
     }
     case 'emails_ended':
       for (const { state, reason, count: n } of event.ended) ended.inc({ state, reason: reason ?? '' }, n)
+      return
+    case 'leases_taken_back':
+      lostLeases.inc(event.lost.length)
       return
     case 'relay_changed':
       relays.set({ relay: event.relay }, event.available ? 1 : 0)

@@ -111,7 +111,7 @@ export type Poisoned = {
   readonly deaths: number
   /** The email that killed them, when its last death was on record. */
   readonly poison: EmailRecord
-  /** Of all workers; a line may be lost with its process. */
+  /** The output of all workers; a line may be lost with its process. */
   readonly log: string
 }
 
