@@ -7,9 +7,9 @@
  * younger than `missingForMs`, and nobody takes mail back before the session has been missing for as long.
  * So a worker that stopped, or was cut off, knows that its leases are lost before another one may send.
  *
- * Behind a transaction pooler the lock would stay on a connection that others use. So it is taken only
- * when a notification to itself has arrived on the idle connection, which such a pooler never passes on.
- * Without a session, leases lapse.
+ * Behind a transaction pooler the lock would stay on a connection that others use. So it is taken only when a
+ * notification to itself has arrived while the connection was idle: such a pooler passes one on only with
+ * the answer to a query. Without a session, leases lapse.
  */
 import { randomInt, randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -55,7 +55,9 @@ export class WorkerSession {
   #ownChannel = ''
   #probes = 0
   #probeAtMs = 0
-  #isTaking = false
+  /** `probing`: a notification to itself is under way, and no query has been sent since. */
+  #proof: 'none' | 'probing' | 'direct' = 'none'
+  readonly #firstAnswer = Promise.withResolvers<Error | null>()
   /** 0 while there is none. */
   #id = 0
   #validUntilMs = 0
@@ -92,11 +94,12 @@ export class WorkerSession {
     this.#ownChannel = `postern_${randomUUID()}`
     this.#probes = 0
     this.#probeAtMs = 0
+    this.#proof = 'none'
     client.on('end', () => {
       if (client === this.#client) this.#end()
     })
     client.on('notification', ({ channel, payload }) => {
-      if (channel === this.#ownChannel) void this.#takeId(client).catch(() => {})
+      if (channel === this.#ownChannel) this.#noteProof(client)
       else if (!this.#options.notifier.isOwn(payload)) this.#onQueued()
     })
     await client.query(`listen "${this.#options.notifier.channel}"`)
@@ -116,7 +119,7 @@ export class WorkerSession {
 
   async #keepConfirming(): Promise<void> {
     while (!this.#closed) {
-      await this.#confirm().catch(() => {})
+      await this.#confirm().then(() => this.#firstAnswer.resolve(null), this.#firstAnswer.resolve)
       await sleep(confirmEveryMs, undefined, { ref: false })
     }
   }
@@ -126,34 +129,37 @@ export class WorkerSession {
     const id = this.#id
     await this.#ask()
     if (id !== 0 && id === this.#id) this.#validUntilMs = askedAtMs + missingForMs
-    if (this.#id !== 0 || askedAtMs < this.#probeAtMs) return
+    if (this.#proof === 'direct' || askedAtMs < this.#probeAtMs) return
     this.#probes += 1
     if (this.#probes >= probesAtOnce) this.#probeAtMs = askedAtMs + probeEveryMs
+    this.#proof = 'probing'
     await this.#options.notifier.send(this.#ownChannel)
   }
 
   /** The text of the query tells an operator whose connection this is. */
   #ask(): Promise<unknown> {
+    if (this.#proof === 'probing') this.#proof = 'none'
     return this.#connection.query(`select '${this.#options.notifier.channel}' as worker`, [], { deadlineMs })
   }
 
-  /** The connection is direct. */
+  #noteProof(client: pg.Client): void {
+    if (this.#proof !== 'probing') return
+    this.#proof = 'direct'
+    this.#takeId(client).catch(() => {
+      this.#proof = 'none'
+    })
+  }
+
   async #takeId(client: pg.Client): Promise<void> {
-    if (this.#id !== 0 || this.#isTaking) return
-    this.#isTaking = true
-    try {
-      for (const setting of keepAlive) await this.#set(setting).catch(() => {}) // not every platform has each
-      const askedAtMs = performance.now()
-      const id = randomInt(1, 2 ** 31)
-      const values = [sessionLockClass, id]
-      await this.#connection.query('select pg_advisory_lock($1, $2)', values, { deadlineMs })
-      if (client !== this.#client) return
-      this.#id = id
-      this.#validUntilMs = askedAtMs + missingForMs
-      this.#hasId.resolve()
-    } finally {
-      this.#isTaking = false
-    }
+    for (const setting of keepAlive) await this.#set(setting).catch(() => {}) // not every platform has each
+    const askedAtMs = performance.now()
+    const id = randomInt(1, 2 ** 31)
+    const values = [sessionLockClass, id]
+    await this.#connection.query('select pg_advisory_lock($1, $2)', values, { deadlineMs })
+    if (client !== this.#client) return
+    this.#id = id
+    this.#validUntilMs = askedAtMs + missingForMs
+    this.#hasId.resolve()
   }
 
   #set([name, value]: readonly [string, string]): Promise<unknown> {
@@ -163,11 +169,8 @@ export class WorkerSession {
   /** For `postern doctor`: whether a session is possible on this connection. */
   async examine(): Promise<Finding> {
     const check = 'worker session'
-    const failure = await this.#ask().then(
-      () => null,
-      (error: Error) => error.message,
-    )
-    if (failure !== null) return { check, ok: false, detail: failure }
+    const failure = await this.#firstAnswer.promise
+    if (failure !== null) return { check, ok: false, detail: failure.message }
     const detail =
       (await this.id()) === 0 ? pooled : 'direct: the mail of a worker that dies is taken back at once'
     return { check, ok: true, detail }
