@@ -59,6 +59,8 @@ export type PosternEvent =
   | LeasesTakenBack
   /** Another process sends for this SQLite database, or this one has taken over. */
   | { readonly kind: 'standby_changed'; readonly standby: boolean }
+  /** On PostgreSQL: whether this worker has a session, by which others learn of its death. */
+  | { readonly kind: 'session_changed'; readonly available: boolean }
   /** The store did not confirm an outcome, because the lease was lost. */
   | { readonly kind: 'outcome_unconfirmed'; readonly emailId: EmailId }
   /** A claim, a renewal or an outcome could not be written; sending stops until one can. Emitted once for one outage. */

@@ -129,6 +129,12 @@ function troubleLine(event: Trouble): Line {
         : 'the other process has ended; this one sends the mail of this database now'
       return { level: 'warn', text, fields: {} }
     }
+    case 'session_changed': {
+      const text = event.available
+        ? 'this worker has its session with the database again'
+        : 'this worker has no session with the database: if it dies now, its mail waits for up to 60 s. "postern doctor" says why'
+      return { level: 'warn', text, fields: {} }
+    }
     case 'store_unavailable': {
       const text = `the store failed when asked ${event.asked}`
       return {

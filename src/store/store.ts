@@ -94,6 +94,8 @@ export type Claimed = {
   readonly apps: ReadonlyMap<AppId, App>
   /** False once other workers may believe that this one is dead: all these leases then count as lost. */
   readonly areLeasesValid: () => boolean
+  /** Whether others learn at once if this worker dies. If not, its mail then waits for up to `leaseMs`. */
+  readonly deathIsKnown: boolean
   /** Another process sends for this database. This one claims nothing until that one has ended. */
   readonly standby: boolean
   /** A suspect waits, and the request did not allow one. */

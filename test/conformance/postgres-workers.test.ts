@@ -88,6 +88,25 @@ test('a URL whose hosts are one server gives one session', async (t) => {
   assert.ok((await sessionIds(url)).every((id) => id > 0))
 })
 
+test('a worker whose session alone was cut keeps the mail that it has sent: it is not taken back', async (t) => {
+  const url = await postgresUrl(t)
+  const [one, other] = [await openWorker(t, url), await openWorker(t, url)]
+  await one.enqueue(request(one, await newSender(one, 'a')))
+  const { claims, areLeasesValid } = await claimOnceDue(one)
+  const [held] = claims
+  assert.ok(held)
+  const [before] = await sessionIds(url)
+  await runSql(
+    url,
+    `select pg_terminate_backend(pid) from pg_locks where locktype = 'advisory' and objsubid = 2 and objid::bigint = ${before}`,
+  )
+  const endMs = performance.now() + 2 * missingForMs
+  while (performance.now() < endMs) assert.deepEqual((await other.claimDue(anything)).claims, [])
+  assert.equal(areLeasesValid(), false, 'nothing more of it may be handed over')
+  assert.notDeepEqual(await sessionIds(url), [before])
+  assert.equal(await one.recordOutcome(held, delivered), true)
+})
+
 test('after the sessions of all workers were cut, they have time to record what they have sent', async (t) => {
   const url = await postgresUrl(t)
   const [one, other] = [await openWorker(t, url), await openWorker(t, url)]

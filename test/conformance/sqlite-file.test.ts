@@ -1,17 +1,21 @@
 /** The SQLite file: schema, owner, WAL and lock. */
 import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
 import {
+  chmodSync,
   chownSync,
   existsSync,
   mkdirSync,
   readFileSync,
   renameSync,
+  rmSync,
   statSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
 import { pino } from 'pino'
 import { startService } from '../../src/compose/service.ts'
 import { suspectAfter } from '../../src/domain/delivery/states.ts'
@@ -332,4 +336,39 @@ test('a lock file that cannot be opened is named', async (t) => {
     name: 'StoreUnavailable',
     message: /cannot lock .*postern\.db-worker/,
   })
+})
+
+test('a lock file that somebody deleted: the leases count as lost, and the lock is taken anew', async (t) => {
+  const path = join(temporaryFolder(t), 'postern.db')
+  const store = await openSqliteStore({ path, ring: newRing(), queueMax: 10, onFatal: assert.fail })
+  atEnd(t, () => store.close())
+  const anything = { max: 1, perApp: 9, leases: [] }
+  const { areLeasesValid } = await store.claimDue(anything)
+  assert.ok(areLeasesValid())
+  rmSync(`${path}-worker`)
+  assert.equal(areLeasesValid(), false)
+  const again = await store.claimDue(anything)
+  assert.deepEqual([again.standby, again.areLeasesValid(), areLeasesValid()], [false, true, false])
+})
+
+test('a lock file that this user cannot write is no lock', {
+  skip: process.getuid?.() !== 0 && 'skipped: needs root',
+}, async (t) => {
+  const folder = temporaryFolder(t)
+  chmodSync(folder, 0o755)
+  const path = join(folder, 'postern.db')
+  for (const file of [path, `${path}-worker`]) writeFileSync(file, '')
+  const module = fileURLToPath(new URL('../../src/store/sqlite/worker-lock.ts', import.meta.url))
+  const code = `const { WorkerLock } = await import('${module}')
+    new WorkerLock('${path}').tryTake()`
+  const nobody = 65_534
+  const ran = spawnSync(process.execPath, ['--input-type=module', '-e', code], {
+    uid: nobody,
+    gid: nobody,
+    encoding: 'utf8',
+  })
+  assert.match(
+    ran.stderr,
+    /StoreUnavailable: cannot lock .*postern\.db-worker.*this user must be able to write it/,
+  )
 })

@@ -53,6 +53,7 @@ export class Worker {
   /** The worker has yielded and still holds mail: it takes a suspect nevertheless, so that none waits for ever. */
   #takeSuspect = false
   #standby = false
+  #deathIsKnown = true
   /** False when the last claim found nothing, so a connection becoming free does not trigger another claim. */
   #mayBeMore = true
   #loop: Promise<void> | null = null
@@ -134,12 +135,14 @@ export class Worker {
     }
   }
 
-  #report({ ended, lost, standby }: Claimed): void {
+  #report({ deathIsKnown, ended, lost, standby }: Claimed): void {
     const { emit } = this.#deps
     if (ended.length > 0) emit({ kind: 'emails_ended', ended })
     if (lost.length > 0) emit({ kind: 'leases_taken_back', lost })
     if (standby !== this.#standby) emit({ kind: 'standby_changed', standby })
     this.#standby = standby
+    if (deathIsKnown !== this.#deathIsKnown) emit({ kind: 'session_changed', available: deathIsKnown })
+    this.#deathIsKnown = deathIsKnown
   }
 
   #yield(): void {

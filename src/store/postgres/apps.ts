@@ -61,8 +61,8 @@ export const deleteApp = ({ clock, operators, schema }: PostgresContext, id: App
 
 /** A step may miss mail that a claim is taking at this time; the next step finds it. */
 export async function cancelDeletedAppMail(context: PostgresContext, id: AppId): Promise<number> {
-  const ready = await cancelReady(context, id)
-  if (ready > 0) return ready
+  const queued = await cancelQueued(context, id)
+  if (queued > 0) return queued
   const rest = await cancel(context, id, 'true')
   if (rest > 0) return rest
   const { maintenance, schema } = context
@@ -73,9 +73,11 @@ export async function cancelDeletedAppMail(context: PostgresContext, id: AppId):
   return 0
 }
 
-/** One step of cancelling ready mail. It has an index, so other apps' mail does not slow it. */
-export const cancelReady = (context: PostgresContext, id: AppId): Promise<number> =>
-  cancel(context, id, `state = 'queued' and lost_leases < ${suspectAfter}`)
+/** One step of cancelling queued mail: first what is ready, then suspects. Each has an index. */
+export async function cancelQueued(context: PostgresContext, id: AppId): Promise<number> {
+  const ready = await cancel(context, id, `state = 'queued' and lost_leases < ${suspectAfter}`)
+  return ready > 0 ? ready : cancel(context, id, `state = 'queued' and lost_leases >= ${suspectAfter}`)
+}
 
 /** Checks in the same statement that the app is deleted, or has been disabled for `heldDays`. */
 async function cancel(context: PostgresContext, id: AppId, where: string): Promise<number> {

@@ -122,6 +122,7 @@ export class Claims {
       apps,
       areLeasesValid: () => session?.isValid(sessionId) ?? true,
       standby: false,
+      deathIsKnown: session === null || sessionId !== 0,
       suspects: last?.suspects ?? false,
       lost: lostLeases(last),
       ended: ended.filter(({ count }) => count > 0),

@@ -8,7 +8,7 @@ import { type EndedCount, suspectAfter } from '../../domain/delivery/states.ts'
 import { type AppId, idFloor } from '../../domain/id.ts'
 import { dayMs, heldDays, idempotencyMs, keepDays, scanEveryMs, scanMax, stepMax } from '../shared/bounds.ts'
 import type { Maintained } from '../store.ts'
-import { cancelDeletedAppMail, cancelReady } from './apps.ts'
+import { cancelDeletedAppMail, cancelQueued } from './apps.ts'
 import type { Query } from './connection.ts'
 import type { PostgresContext } from './context.ts'
 import { clockMs } from './functions.ts'
@@ -50,13 +50,14 @@ async function cancelMailOfInactiveApps(context: PostgresContext): Promise<numbe
   const { clock, maintenance, schema } = context
   const text = `select app_id, status from ${schema}.app a
     where status = 'deleted' or (status = 'disabled' and status_at <= ${clockMs('$1')} - ${heldDays * dayMs}
-      and exists (select from ${schema}.queue q where q.state = 'queued' and q.lost_leases < ${suspectAfter} and q.app_id = a.app_id))`
+      and (exists (select from ${schema}.queue q where q.state = 'queued' and q.lost_leases < ${suspectAfter} and q.app_id = a.app_id)
+        or exists (select from ${schema}.queue q where q.state = 'queued' and q.lost_leases >= ${suspectAfter} and q.app_id = a.app_id)))`
   const inactive = await maintenance.query<{ app_id: AppId; status: string }>(text, [clock.offsetMs], {
     deadlineMs,
   })
   let cancelled = 0
   for (const { app_id, status } of inactive)
-    cancelled += await (status === 'deleted' ? cancelDeletedAppMail : cancelReady)(context, app_id)
+    cancelled += await (status === 'deleted' ? cancelDeletedAppMail : cancelQueued)(context, app_id)
   return cancelled
 }
 

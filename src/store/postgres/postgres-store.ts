@@ -88,7 +88,10 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
   const intake = new EnqueueLanes(context, groupMax, () => notifier.notify())
   const missing = new MissingSessions()
   const openSession = (onQueued: () => void) =>
-    new WorkerSession({ notifier, missing, address: options.sessionAt ?? address }, onQueued)
+    new WorkerSession(
+      { notifier, missing, schema: context.schema, address: options.sessionAt ?? address },
+      onQueued,
+    )
   let session: WorkerSession | null = null
   const claims = new Claims(context, missing, () => session)
   const outcomes = new GroupedCalls<OutcomeCall>(

@@ -24,9 +24,13 @@ const confirmEveryMs = 250
 const deadlineMs = 2000
 /** How long a claim waits for the id after the connection was opened or lost. */
 const idWithinMs = 1000
-/** Notifications to itself that are tried at once; further ones follow each minute. */
-const probesAtOnce = 4
-const probeEveryMs = 60_000
+/** Between two notifications to itself, or two failed connections, the pause doubles up to these. */
+const pauseMaxMs = 60_000
+const dialPauseMaxMs = 10_000
+
+/** One moment on both clocks. */
+type Moment = { readonly monotonicMs: number; readonly wallMs: number }
+const now = (): Moment => ({ monotonicMs: performance.now(), wallMs: Date.now() })
 
 /**
  * The server ends the session of a machine that vanished after nine seconds: five of silence, then
@@ -44,6 +48,8 @@ export type WorkerSessionOptions = {
   /** Leads to the server directly, if there is such a way. */
   readonly address: PostgresAddress
   readonly missing: MissingSessions
+  /** The quoted name of Postern's schema. */
+  readonly schema: string
 }
 
 export class WorkerSession {
@@ -53,14 +59,16 @@ export class WorkerSession {
   #client: pg.Client | null = null
   /** The channel of the notifications to itself. */
   #ownChannel = ''
-  #probes = 0
   #probeAtMs = 0
+  #probePauseMs = confirmEveryMs
   /** `probing`: a notification to itself is under way, and no query has been sent since. */
   #proof: 'none' | 'probing' | 'direct' = 'none'
   readonly #firstAnswer = Promise.withResolvers<Error | null>()
   /** 0 while there is none. */
   #id = 0
-  #validUntilMs = 0
+  /** The id before it, whose leases the new session adopts; 0 if there was none. */
+  #lastId = 0
+  #confirmed: Moment = { monotonicMs: 0, wallMs: 0 }
   #withoutIdSinceMs = performance.now()
   #hasId = Promise.withResolvers<void>()
   #closed = false
@@ -85,15 +93,19 @@ export class WorkerSession {
 
   /** Whether the leases that name this id are valid. Those that name none are, until they lapse. */
   isValid(id: number): boolean {
-    return id === 0 || (id === this.#id && performance.now() < this.#validUntilMs)
+    if (id === 0) return true
+    // The wall clock too: the monotonic one stands still while the machine is suspended.
+    const { monotonicMs, wallMs } = now()
+    const sinceMs = Math.max(monotonicMs - this.#confirmed.monotonicMs, wallMs - this.#confirmed.wallMs)
+    return id === this.#id && sinceMs < missingForMs
   }
 
   async #begin(client: pg.Client): Promise<void> {
     this.#end()
     this.#client = client
     this.#ownChannel = `postern_${randomUUID()}`
-    this.#probes = 0
     this.#probeAtMs = 0
+    this.#probePauseMs = confirmEveryMs
     this.#proof = 'none'
     client.on('end', () => {
       if (client === this.#client) this.#end()
@@ -111,29 +123,36 @@ export class WorkerSession {
     if (this.#id !== 0) {
       this.#options.missing.noteFailure()
       this.#hasId = Promise.withResolvers()
+      this.#lastId = this.#id
+      this.#withoutIdSinceMs = performance.now()
     }
     this.#client = null
     this.#id = 0
-    this.#withoutIdSinceMs = performance.now()
   }
 
   async #keepConfirming(): Promise<void> {
+    let pauseMs = confirmEveryMs
     while (!this.#closed) {
-      await this.#confirm().then(() => this.#firstAnswer.resolve(null), this.#firstAnswer.resolve)
-      await sleep(confirmEveryMs, undefined, { ref: false })
+      const failure = await this.#confirm().then(
+        () => null,
+        (error: Error) => error,
+      )
+      this.#firstAnswer.resolve(failure)
+      pauseMs = failure === null ? confirmEveryMs : Math.min(2 * pauseMs, dialPauseMaxMs)
+      await sleep(pauseMs, undefined, { ref: false })
     }
   }
 
   async #confirm(): Promise<void> {
-    const askedAtMs = performance.now()
+    const asked = now()
     const id = this.#id
     await this.#ask()
-    if (id !== 0 && id === this.#id) this.#validUntilMs = askedAtMs + missingForMs
-    if (this.#proof === 'direct' || askedAtMs < this.#probeAtMs) return
-    this.#probes += 1
-    if (this.#probes >= probesAtOnce) this.#probeAtMs = askedAtMs + probeEveryMs
+    if (id !== 0 && id === this.#id) this.#confirmed = asked
+    if (this.#proof === 'direct' || asked.monotonicMs < this.#probeAtMs) return
     this.#proof = 'probing'
     await this.#options.notifier.send(this.#ownChannel)
+    this.#probePauseMs = Math.min(2 * this.#probePauseMs, pauseMaxMs)
+    this.#probeAtMs = asked.monotonicMs + this.#probePauseMs
   }
 
   /** The text of the query tells an operator whose connection this is. */
@@ -146,20 +165,32 @@ export class WorkerSession {
     if (this.#proof !== 'probing') return
     this.#proof = 'direct'
     this.#takeId(client).catch(() => {
-      this.#proof = 'none'
+      if (client === this.#client) this.#proof = 'none'
     })
   }
 
   async #takeId(client: pg.Client): Promise<void> {
     for (const setting of keepAlive) await this.#set(setting).catch(() => {}) // not every platform has each
-    const askedAtMs = performance.now()
+    const asked = now()
     const id = randomInt(1, 2 ** 31)
     const values = [sessionLockClass, id]
     await this.#connection.query('select pg_advisory_lock($1, $2)', values, { deadlineMs })
+    await this.#adopt(id)
     if (client !== this.#client) return
     this.#id = id
-    this.#validUntilMs = askedAtMs + missingForMs
+    this.#confirmed = asked
     this.#hasId.resolve()
+  }
+
+  /**
+   * This process lives, so what it leased before is not taken back while a relay has yet to answer.
+   * Nothing more of it is handed over: those attempts go by the last id, which is not valid any more.
+   */
+  async #adopt(id: number): Promise<void> {
+    if (this.#lastId === 0) return
+    const text = `update ${this.#options.schema}.queue set session_id = $1 where state = 'sending' and session_id = $2`
+    await this.#connection.query(text, [id, this.#lastId], { deadlineMs })
+    this.#lastId = id
   }
 
   #set([name, value]: readonly [string, string]): Promise<unknown> {

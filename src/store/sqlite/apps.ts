@@ -65,8 +65,8 @@ export function cancelDeletedAppMail(tx: WriteTransaction, id: AppId): number {
     )
     .get(id, tx.nowMs - heldDays * dayMs)
   if (app === undefined) return 0
-  const ready = cancelReady(tx, id)
-  if (ready > 0) return ready
+  const queued = cancelQueued(tx, id)
+  if (queued > 0) return queued
   const rest = tx.sql('select * from queue where app_id = ? limit ?').all(id, stepMax) as QueueRow[]
   cancel(tx, rest)
   if (rest.length === 0) {
@@ -76,16 +76,19 @@ export function cancelDeletedAppMail(tx: WriteTransaction, id: AppId): number {
   return rest.length
 }
 
-/** One step of cancelling ready mail. It has an index, so other apps' mail does not slow it. */
-export function cancelReady(tx: WriteTransaction, id: AppId): number {
-  const rows = tx
-    .sql(
-      `select * from queue where state = 'queued' and lost_leases < ${suspectAfter} and app_id = ?
-       order by email_id limit ?`,
-    )
-    .all(id, stepMax) as QueueRow[]
-  cancel(tx, rows)
-  return rows.length
+/** One step of cancelling queued mail: first what is ready, then suspects. Each has an index. */
+export function cancelQueued(tx: WriteTransaction, id: AppId): number {
+  for (const lost of [`< ${suspectAfter}`, `>= ${suspectAfter}`]) {
+    const rows = tx
+      .sql(
+        `select * from queue where state = 'queued' and lost_leases ${lost} and app_id = ?
+         order by email_id limit ?`,
+      )
+      .all(id, stepMax) as QueueRow[]
+    cancel(tx, rows)
+    if (rows.length > 0) return rows.length
+  }
+  return 0
 }
 
 function cancel(tx: WriteTransaction, rows: readonly QueueRow[]): void {

@@ -9,6 +9,7 @@ const standingBy: Claimed = {
   apps: new Map(),
   areLeasesValid: () => true,
   standby: true,
+  deathIsKnown: true,
   suspects: false,
   lost: [],
   ended: [],
@@ -17,7 +18,9 @@ const standingBy: Claimed = {
 export class LockedClaims {
   readonly #lock: WorkerLock
   readonly #writer: WriterThread
-  #allVoid = true
+  /** How often the lock was taken. */
+  #takes = 0
+  #allVoid = false
 
   constructor(path: string, writer: WriterThread) {
     this.#lock = new WorkerLock(path)
@@ -25,14 +28,21 @@ export class LockedClaims {
   }
 
   async claimDue(request: ClaimRequest): Promise<Claimed> {
-    if (!this.#lock.tryTake()) return standingBy
+    const lock = this.#lock.tryTake()
+    if (lock === 'not_held') return standingBy
+    if (lock === 'taken') {
+      this.#takes += 1
+      this.#allVoid = true
+    }
+    const take = this.#takes
     const call: ClaimCall = { request, allVoid: this.#allVoid }
     this.#allVoid = false // at once: a second claim must not void what the first one hands out
     try {
       const result = (await this.#writer.call({ name: 'claimDue', args: [call] })) as ClaimResult
-      return { ...result, areLeasesValid: () => true, standby: false }
+      const areLeasesValid = () => this.#takes === take && this.#lock.isHeld()
+      return { ...result, areLeasesValid, standby: false, deathIsKnown: true }
     } catch (error) {
-      this.#allVoid = call.allVoid
+      this.#allVoid ||= call.allVoid
       throw error
     }
   }

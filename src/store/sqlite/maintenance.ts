@@ -6,7 +6,7 @@
 import { type AppId, idFloor } from '../../domain/id.ts'
 import { dayMs, heldDays, idempotencyMs, keepDays, scanEveryMs, scanMax, stepMax } from '../shared/bounds.ts'
 import type { Maintained } from '../store.ts'
-import { cancelDeletedAppMail, cancelReady } from './apps.ts'
+import { cancelDeletedAppMail, cancelQueued } from './apps.ts'
 import { expire } from './claim.ts'
 import type { WriteTransaction } from './threads/write-transaction.ts'
 
@@ -24,7 +24,7 @@ function cancelMailOfInactiveApps(tx: WriteTransaction): boolean {
     )
     .all(tx.nowMs - heldDays * dayMs)
   const cancelled = inactive.map(({ app_id, status }) =>
-    status === 'deleted' ? cancelDeletedAppMail(tx, app_id as AppId) : cancelReady(tx, app_id as AppId),
+    status === 'deleted' ? cancelDeletedAppMail(tx, app_id as AppId) : cancelQueued(tx, app_id as AppId),
   )
   return cancelled.some((count) => count > 0)
 }

@@ -1,9 +1,11 @@
 /**
  * The lock by which one process alone sends the mail of a database: a transaction that is kept open in
- * exclusive mode on an empty file beside the database. The operating system ends the lock with the process, however
- * the process ends, so a lock that can be taken proves that every lease in the database is void.
+ * exclusive mode on an empty file beside the database. The operating system ends the lock with the process,
+ * however the process ends, so a lock that can be taken proves that every lease in the database is void.
+ *
+ * The file is opened by SQLite alone: when a process closes any other descriptor of it, its lock ends.
  */
-import { realpathSync } from 'node:fs'
+import { accessSync, constants, realpathSync, statSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { StoreUnavailable } from '../store.ts'
 import { faultKind, isBusy } from './connection.ts'
@@ -11,37 +13,64 @@ import { faultKind, isBusy } from './connection.ts'
 /** Resolved, so that a symbolic link to the database does not lead to another lock. */
 const lockPath = (path: string): string => `${realpathSync(path)}-worker`
 
+type OpenFile = { readonly database: DatabaseSync; readonly identity: string }
+
 export class WorkerLock {
   readonly #path: string
-  #file: DatabaseSync | null = null
-  #held = false
+  #file: OpenFile | null = null
+  #isHeld = false
 
   constructor(path: string) {
     this.#path = lockPath(path)
   }
 
-  /** Takes the lock if no other process has it. True once this process has it. */
-  tryTake(): boolean {
-    if (this.#held) return true
+  /** Takes the lock if no other process has it. `taken`: just now; `held`: before, without a break. */
+  tryTake(): 'taken' | 'held' | 'not_held' {
+    if (this.isHeld()) return 'held'
     try {
-      this.#file ??= new DatabaseSync(this.#path, { timeout: 0 })
-      this.#file.exec('begin exclusive')
-      this.#held = true
+      if (this.#file?.identity !== this.#identity()) this.release()
+      this.#file ??= this.#open()
+      this.#file.database.exec('begin exclusive')
+      this.#isHeld = true
+      return 'taken'
     } catch (error) {
-      if (!isBusy(error)) throw unusable(this.#path, error)
+      if (isBusy(error)) return 'not_held'
+      this.release()
+      throw unusable(this.#path, error)
     }
-    return this.#held
+  }
+
+  /** False also if somebody deleted or replaced the file: another process may then have locked the new one. */
+  isHeld(): boolean {
+    return this.#isHeld && this.#file?.identity === this.#identity()
+  }
+
+  #open(): OpenFile {
+    const database = new DatabaseSync(this.#path, { timeout: 0 })
+    try {
+      accessSync(this.#path, constants.W_OK) // SQLite would lock a read-only file for readers only
+      return { database, identity: this.#identity() ?? '' }
+    } catch (error) {
+      database.close()
+      throw error
+    }
+  }
+
+  #identity(): string | null {
+    const stat = statSync(this.#path, { throwIfNoEntry: false })
+    return stat === undefined ? null : `${stat.dev} ${stat.ino}`
   }
 
   release(): void {
-    this.#file?.close()
+    this.#file?.database.close()
     this.#file = null
-    this.#held = false
+    this.#isHeld = false
   }
 }
 
 function unusable(path: string, error: unknown): unknown {
-  if (faultKind(error) === 'bug') return error
+  const isAccess = (error as { code?: string }).code === 'EACCES'
+  if (!isAccess && faultKind(error) === 'bug') return error
   const text = `cannot lock ${path}: ${(error as Error).message}; this user must be able to write it`
   return new StoreUnavailable(text, { cause: error })
 }
