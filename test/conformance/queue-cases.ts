@@ -346,6 +346,26 @@ export function fairness(it: It): void {
     assert.equal(claims.length, 3)
   })
 
+  it('row 34: a suspect of an app that is disabled for seven days is cancelled too', async (_t, {
+    store,
+    advance,
+  }) => {
+    const sender = await newSender(store, 'a')
+    const other = await newSender(store, 'b')
+    const queued = await store.enqueue(request(store, sender, { lifeMs: 30 * day }))
+    for (let lost = 0; lost < suspectAfter; lost++) {
+      await claim(store)
+      advance(leaseMs)
+    }
+    await waitAsSuspects(store, advance)
+    await store.updateApp(sender.app.id, { status: 'disabled' })
+    await store.enqueue(request(store, other))
+    await claim(store) // makes the deferred suspect due
+    advance(7 * day)
+    while ((await store.maintain()).more);
+    assert.equal(queued.kind === 'queued' && (await store.findEmail(queued.emailId))?.state, 'cancelled')
+  })
+
   it('row 34: mail of a disabled app is held, and cancelled after seven days', async (_t, {
     store,
     advance,
