@@ -4,9 +4,10 @@
  */
 import { test } from 'node:test'
 import { groups, idempotency, keysAndApps, limits } from './intake-cases.ts'
+import { maintenance } from './maintenance-cases.ts'
 import { model } from './model-cases.ts'
 import { endedByTheStore, operators } from './operator-cases.ts'
-import { fairness, leases, maintenance, privacy, queue } from './queue-cases.ts'
+import { fairness, leases, privacy, queue } from './queue-cases.ts'
 import type { Engine, It } from './subject.ts'
 
 /** Registers all cases for one engine. */

@@ -1,0 +1,40 @@
+/** Conformance: maintenance. */
+import assert from 'node:assert/strict'
+import { claim, day, delivered, type It, newSender, request } from './subject.ts'
+
+export function maintenance(it: It): void {
+  it('what has expired leaves also while no worker claims', async (_t, { store, advance }) => {
+    const sender = await newSender(store, 'a')
+    await Promise.all(
+      Array.from({ length: 1100 }, () => store.enqueue(request(store, sender, { lifeMs: 1000 }))),
+    )
+    advance(1000)
+    while ((await store.maintain()).more);
+    assert.equal((await store.queueGauge()).depth, 0)
+  })
+
+  it('maintenance of many rows ends', async (_t, { store, advance }) => {
+    const sender = await newSender(store, 'a')
+    const requests = Array.from({ length: 2600 }, (_, i) =>
+      store.enqueue(request(store, sender, { idem: `k${i}` })),
+    )
+    await Promise.all(requests)
+    advance(2 * day)
+    let steps = 0
+    while ((await store.maintain()).more && steps < 1000) steps += 1
+    assert.ok(steps < 50, `${steps} steps`)
+  })
+
+  it('records go after thirty days', async (_t, { store, advance }) => {
+    const sender = await newSender(store, 'a')
+    const result = await store.enqueue(request(store, sender))
+    for (const held of await claim(store)) await store.recordOutcome(held, delivered)
+    assert.ok(result.kind === 'queued')
+    advance(29 * day)
+    while ((await store.maintain()).more);
+    assert.ok(await store.findEmail(result.emailId))
+    advance(2 * day)
+    while ((await store.maintain()).more);
+    assert.equal(await store.findEmail(result.emailId), null)
+  })
+}
