@@ -22,7 +22,7 @@ import { suspectAfter } from '../../src/domain/delivery/states.ts'
 import type { AppId } from '../../src/domain/id.ts'
 import { newSecretKey } from '../../src/store/crypto/key-ring.ts'
 import type { StoredEmailQuery } from '../../src/store/shared/records.ts'
-import { Connection } from '../../src/store/sqlite/connection.ts'
+import { Connection, keepsCommits } from '../../src/store/sqlite/connection.ts'
 import { listReads, type Reader } from '../../src/store/sqlite/reads.ts'
 import { openSqliteStore, type SqliteOptions } from '../../src/store/sqlite/sqlite-store.ts'
 import { copy } from '../../src/store/sqlite/threads/checkpointer.ts'
@@ -371,4 +371,10 @@ test('a lock file that this user cannot write is no lock', {
     ran.stderr,
     /StoreUnavailable: cannot lock .*postern\.db-worker.*this user must be able to write it/,
   )
+})
+
+test('a SQLite that may lose commits is refused', () => {
+  for (const version of ['3.50.7', '3.51.3', '3.53.4', '4.0.0', process.versions.sqlite ?? ''])
+    assert.ok(keepsCommits(version), version)
+  for (const version of ['3.49.1', '3.50.4', '3.51.0', '3.51.2']) assert.ok(!keepsCommits(version), version)
 })

@@ -24,6 +24,12 @@ export class Connection {
   }
 
   #makeDurable(): void {
+    const { node, sqlite = '' } = process.versions
+    if (!keepsCommits(sqlite)) {
+      throw new StoreUnavailable(
+        `Node ${node} has SQLite ${sqlite}, which may lose committed emails; use the Node that "npm ci" installs, or a newer one`,
+      )
+    }
     this.connection.exec(
       'pragma journal_mode = wal; pragma synchronous = full; pragma wal_autocheckpoint = 0',
     )
@@ -74,6 +80,16 @@ export class Connection {
     this.#statements.clear()
     this.connection.close()
   }
+}
+
+/**
+ * Older versions may lose a transaction that is committed while two checkpoints follow each other
+ * (https://sqlite.org/wal.html#walresetbug). Repaired in 3.51.3, and in 3.50.7 of that line.
+ */
+export function keepsCommits(version: string): boolean {
+  const [major = 0, minor = 0, patch = 0] = version.split('.').map(Number)
+  if (major !== 3) return major > 3
+  return minor > 51 || (minor === 51 && patch >= 3) || (minor === 50 && patch >= 7)
 }
 
 // https://www.sqlite.org/rescode.html, primary codes.
