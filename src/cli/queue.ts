@@ -38,7 +38,7 @@ async function queue(deps: CliDeps, store: Store): Promise<void> {
       isHeld(app) ? 'held: the app is disabled' : null,
     ])
     const waiting =
-      'Each email waits until it is sent, its link expires, or 48 hours are over. "postern doctor" checks the relays.'
+      'Each email waits until it is sent, its link expires, or 48 hours are over. "postern doctor" checks the relays, and whether a process sends.'
     return `${totals}\n\n${table(['app', 'state', 'emails', 'note'], rows)}\n\n${waiting}`
   })
 }

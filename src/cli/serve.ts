@@ -9,7 +9,7 @@ const drainMs = 1500
 export function addServeCommands(program: Command, deps: CliDeps): void {
   program
     .command('serve')
-    .description('run the service')
+    .description('run the service (docs/configuration.md; "postern doctor" checks its configuration)')
     .action(() => serve(deps))
   program
     .command('migrate')
@@ -34,10 +34,11 @@ async function serve(deps: CliDeps): Promise<void> {
   } finally {
     await service.stop({ drainMs })
   }
-  deps.output.err('postern: stopped; queued emails are sent after the next start')
+  deps.output.err('postern: stopped; queued emails are sent by another process, or after the next start')
 }
 
 function welcome({ version }: CliDeps, { urls }: RunningService): string {
-  const api = urls.api === undefined ? '' : ` API ${urls.api},`
-  return `postern ${version} is ready:${api} ops ${urls.ops}`
+  const { api, links, ops } = urls
+  const listeners = [api && `API ${api}`, links && `links ${links}`, `ops ${ops}`]
+  return `postern ${version} is ready: ${listeners.filter(Boolean).join(', ')}`
 }

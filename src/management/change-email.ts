@@ -14,7 +14,8 @@ export const cancelEmail = (store: EmailStore, id: string) =>
 
 const refusals: Record<Exclude<EmailChange, 'done' | 'not_found'>, string> = {
   finished: 'it has ended, and its content is deleted; ask the app to send a new email',
-  sending: 'it is being sent now; try again in a few seconds',
+  sending:
+    'a worker is sending it. Try again in a minute; if no "postern serve" runs, start one: it takes the email back',
   not_deferred: 'it is not deferred; it waits for a worker already',
 }
 

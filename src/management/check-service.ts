@@ -11,7 +11,7 @@ export async function checkStore(open: () => Promise<Store>): Promise<Finding[]>
       const { depth } = await store.queueGauge()
       const apps = await store.listApps()
       const findings = await store.examine()
-      const detail = `opens, durable, ${depth} emails queued`
+      const detail = `opens, durable; ${depth} emails wait or are being sent`
       return [
         { check, ok: true, detail },
         ...findings,

@@ -33,16 +33,16 @@ const busy: AttemptRecord = { at, outcome: 'deferred', relay: 'r:25', reply: par
 const refused: AttemptRecord = { at, outcome: 'failed', relay: 'r:25', reply: parseReply('552 5.2.2 full') }
 
 const cases: [Partial<EmailRecord>, string][] = [
-  [{}, 'It waits: no worker has taken it yet, or no relay is available.'],
+  [{}, 'It waits: no worker has taken it yet, or no relay is available. If no "postern serve" with the role worker runs, it waits for the next one.'],
   [
     { trail: [{ at, outcome: 'lost' }] },
-    'It waits: no worker has taken it yet, or no relay is available. It may have arrived: an attempt ended without an answer.',
+    'It waits: no worker has taken it yet, or no relay is available. If no "postern serve" with the role worker runs, it waits for the next one. It may have arrived: an attempt ended without an answer.',
   ],
   [
     { state: 'failed', reason: 'retries_exhausted', trail: [{ at, outcome: 'failed' }] },
     'Not sent: no attempt succeeded within 48 hours.',
   ],
-  [{ state: 'sending', attempts: 2 }, 'It is being sent now (attempt 2).'],
+  [{ state: 'sending', attempts: 2 }, 'A worker is sending it (attempt 2). If no "postern serve" with the role worker runs, it waits for the next one.'],
   [
     { state: 'deferred', nextAttemptAt: at + 5000, trail: [busy] },
     'The last attempt was deferred by the relay r:25: 451 4.3.0 busy. The next attempt is at 2026-11-21 22:26:45Z.',
@@ -74,7 +74,7 @@ const cases: [Partial<EmailRecord>, string][] = [
   ],
   [
     { state: 'deferred', nextAttemptAt: at + 5000, lostLeases: 3, trail: [{ at, outcome: 'lost' }] },
-    'The next attempt is at 2026-11-21 22:26:45Z. It may have arrived: an attempt ended without an answer. It has lost 3 leases: each time its worker died, stopped or lost its connection. If it kills its workers, cancel it with "postern email cancel em_x".',
+    'The next attempt is at 2026-11-21 22:26:45Z. It may have arrived: an attempt ended without an answer. It has lost 3 leases: each time its worker died, hung, or lost its connection to the database. If it kills its workers, cancel it with "postern email cancel em_x".',
   ],
   [
     {
@@ -83,7 +83,7 @@ const cases: [Partial<EmailRecord>, string][] = [
       lostLeases: 2,
       trail: [{ at, outcome: 'delivered', relay: 'relay:25' }],
     },
-    'The relay relay:25 accepted it 2.0 s after it was queued. It has lost 2 leases: each time its worker died, stopped or lost its connection.',
+    'The relay relay:25 accepted it 2.0 s after it was queued. It has lost 2 leases: each time its worker died, hung, or lost its connection to the database.',
   ],
   [
     { state: 'expired', trail: [{ at, outcome: 'lost' }] },

@@ -10,7 +10,7 @@ export function explainEmail(email: EmailRecord): string {
   const { id, lostLeases } = email
   if (lostLeases < suspectAfter) return explanation
   const isLive = email.finishedAt === null
-  const why = 'each time its worker died, stopped or lost its connection'
+  const why = 'each time its worker died, hung, or lost its connection to the database'
   const advice = `. If it kills its workers, cancel it with "postern email cancel ${id}"`
   return `${explanation} It has lost ${lostLeases} leases: ${why}${isLive ? advice : ''}.`
 }
@@ -21,7 +21,7 @@ function explainState(email: EmailRecord): string {
     case 'queued':
       return `${waits}${last === undefined ? '' : ` ${describe(last)}`}${doubt(email)}`
     case 'sending':
-      return `It is being sent now (attempt ${email.attempts}).`
+      return `A worker is sending it (attempt ${email.attempts}). ${needsService}${doubt(email)}`
     case 'deferred': {
       const next = `The next attempt is at ${time(email.nextAttemptAt)}.`
       return `${last === undefined ? '' : `${describe(last)} `}${next}${doubt(email)}`
@@ -49,7 +49,8 @@ function explainState(email: EmailRecord): string {
   }
 }
 
-const waits = 'It waits: no worker has taken it yet, or no relay is available.'
+const needsService = 'If no "postern serve" with the role worker runs, it waits for the next one.'
+const waits = `It waits: no worker has taken it yet, or no relay is available. ${needsService}`
 
 /** A sentence if an attempt ended without an answer of the relay, so that the email may have arrived. */
 const doubt = ({ trail }: EmailRecord): string =>

@@ -97,10 +97,10 @@ function attemptLine({ emailId, appId, type, attempt, outcome, sinceAcceptedMs }
 
 /** One line for all, and one for each suspect, so that an operator can cancel it. */
 function takenBackLines({ lost }: LeasesTakenBack): Line[] {
-  const text = 'a worker died, stopped or lost its connection while it held emails; they are sent again'
+  const text = 'a worker died, hung, or lost its connection to the database while it held emails; they are queued again'
   const suspects = lost.filter(({ count }) => count >= suspectAfter)
   return [
-    { level: 'warn', text, fields: { count: lost.length } },
+    { level: 'warn', text, fields: { count: lost.length, suspects: suspects.length } },
     ...suspects.map(({ emailId, count }): Line => {
       const fields = { email: emailId, lostLeases: count }
       return { level: 'error', text: suspectText, fields }
@@ -109,7 +109,7 @@ function takenBackLines({ lost }: LeasesTakenBack): Line[] {
 }
 
 const suspectText =
-  'this email has lost several leases; it is claimed alone, after growing pauses. If it kills its workers, cancel it with "postern email cancel EMAIL"'
+  'this email has lost two or more leases; it is claimed alone, after growing pauses. If it kills its workers, cancel it with "postern email cancel EMAIL"'
 
 type ManyLines = 'request_answered' | 'attempt_recorded' | 'emails_ended' | 'leases_taken_back'
 type Trouble = Exclude<PosternEvent, { kind: ManyLines }>
@@ -126,13 +126,13 @@ function troubleLine(event: Trouble): Line {
     case 'standby_changed': {
       const text = event.standby
         ? 'another process sends the mail of this database; this one takes over when that one has ended'
-        : 'the other process has ended; this one sends the mail of this database now'
+        : 'this one sends the mail of this database now; the process that did has ended or given the lock back'
       return { level: 'warn', text, fields: {} }
     }
     case 'session_changed': {
       const text = event.available
         ? 'this worker has its session with the database again'
-        : 'this worker has no session with the database: if it dies now, its mail waits for up to 60 s. "postern doctor" says why'
+        : 'this worker has no session with the database: while this lasts, its mail waits for up to 60 s if it dies. "postern doctor" says why'
       return { level: 'warn', text, fields: {} }
     }
     case 'store_unavailable': {

@@ -148,5 +148,5 @@ test('doctor says when the connection for the session fails', async (t) => {
   const worker = await openWorker(t, url, url.replace(/@[^/]+/, `@127.0.0.1:${await freePort()}`))
   const finding = (await worker.examine()).find(({ check }) => check === 'worker session')
   assert.equal(finding?.ok, false)
-  assert.match(finding?.detail ?? '', /no writable database.*ECONNREFUSED/)
+  assert.match(finding?.detail ?? '', /^cannot be opened: no writable database.*ECONNREFUSED/)
 })

@@ -137,12 +137,12 @@ export class Worker {
 
   #report({ deathIsKnown, ended, lost, standby }: Claimed): void {
     const { emit } = this.#deps
-    if (ended.length > 0) emit({ kind: 'emails_ended', ended })
-    if (lost.length > 0) emit({ kind: 'leases_taken_back', lost })
     if (standby !== this.#standby) emit({ kind: 'standby_changed', standby })
     this.#standby = standby
     if (deathIsKnown !== this.#deathIsKnown) emit({ kind: 'session_changed', available: deathIsKnown })
     this.#deathIsKnown = deathIsKnown
+    if (lost.length > 0) emit({ kind: 'leases_taken_back', lost })
+    if (ended.length > 0) emit({ kind: 'emails_ended', ended })
   }
 
   #yield(): void {

@@ -201,9 +201,9 @@ export class WorkerSession {
   async examine(): Promise<Finding> {
     const check = 'worker session'
     const failure = await this.#firstAnswer.promise
-    if (failure !== null) return { check, ok: false, detail: failure.message }
+    if (failure !== null) return { check, ok: false, detail: `cannot be opened: ${failure.message}` }
     const detail =
-      (await this.id()) === 0 ? pooled : 'direct: the mail of a worker that dies is taken back at once'
+      (await this.id()) === 0 ? pooled : 'direct: the mail of a worker that dies is sent again after 1 to 2 s'
     return { check, ok: true, detail }
   }
 
@@ -215,7 +215,7 @@ export class WorkerSession {
 
 const pooled =
   `this connection is not direct (a transaction pooler?): the mail of a worker that dies waits for up to 60 s,
-  and mail queued by other processes for 250 ms. POSTERN_DATABASE_LISTEN_URL can name a direct one`.replace(
+  and mail queued by other processes for up to 250 ms. POSTERN_DATABASE_LISTEN_URL can name a direct one`.replace(
     /\n\s*/,
     ' ',
   )

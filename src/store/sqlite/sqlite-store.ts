@@ -17,6 +17,7 @@ import { LockedClaims } from './locked-claims.ts'
 import { migrate, requireFile } from './migrate.ts'
 import { findApp, findAppBySlug, findEmail, queueGauge, type Reader, readerOf } from './reads.ts'
 import { ReaderThread, WriterThread } from './threads/threads.ts'
+import { WorkerLock } from './worker-lock.ts'
 
 export type SqliteOptions = {
   readonly path: string
@@ -69,7 +70,7 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
     findAppBySlug: (slug) => look((open) => findAppBySlug(open, slug)),
     findEmail: (id) => look((open) => findEmail(open, id)),
     queueGauge: () => look(queueGauge),
-    examine: async () => [examineDisk(path)],
+    examine: async () => [examineDisk(path), examineWorker(path, await look(queueGauge))],
     openWorkerSession: () => {},
     now: () => readClock(clock),
     close,
@@ -106,6 +107,24 @@ const lookUp =
       throw new StoreUnavailable(closed ? 'the store is closed' : (error as Error).message, { cause: error })
     }
   }
+
+/** Takes the lock for a moment, if nobody has it. */
+function examineWorker(path: string, { depth }: QueueGauge): Finding {
+  const check = 'worker'
+  const lock = new WorkerLock(path)
+  try {
+    if (lock.tryTake() === 'not_held') {
+      const detail = 'a process sends. If nothing moves it may hang: kill it, and start it again'
+      return { check, ok: true, detail }
+    }
+    const none = 'no process sends: "postern serve" with the role worker does'
+    return depth === 0 ? { check, ok: true, detail: none } : { check, ok: false, detail: `${none}; ${depth} emails wait` }
+  } catch (error) {
+    return { check, ok: false, detail: (error as Error).message }
+  } finally {
+    lock.release()
+  }
+}
 
 const diskBytesMin = 256 * 1024 * 1024
 
