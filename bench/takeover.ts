@@ -1,5 +1,5 @@
 /** How soon the mail of a killed worker is with the relay, and how little a suspect delays other mail. */
-import { killWorkers, poisonWorkers } from '../test/support/takeover.ts'
+import { killWorkers, poisonService } from '../test/support/takeover.ts'
 import type { Scope } from '../test/support/temporary.ts'
 import { percentile } from './loop.ts'
 import { median, report, type Table } from './measure.ts'
@@ -25,7 +25,7 @@ export async function run(scope: Scope): Promise<void> {
       workers: workersOf[engine],
     })
     takeovers.push([engine, ...[kills, held].map(String), ms(median(waitsMs)), ms(Math.max(...waitsMs))])
-    const poisoned = await poisonWorkers(scope, {
+    const poisoned = await poisonService(scope, {
       databaseUrl: await freshDatabaseUrl(scope, engine),
       forMs: poisonForMs,
     })

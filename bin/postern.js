@@ -6,7 +6,9 @@ import { fileURLToPath } from 'node:url'
 const major = Number(process.versions.node.split('.')[0])
 if (major < 24) {
   console.error(`postern needs Node 24 or newer; this is ${process.version}.`)
-  console.error('In a checkout, "npm ci" installs one: run "npx postern" or an npm script, which use it, or node_modules/.bin/node bin/postern.js.')
+  console.error(
+    'In a checkout, "npm ci" installs one: run "npx postern" or an npm script, which use it, or node_modules/.bin/node bin/postern.js.',
+  )
   process.exit(1)
 }
 // Compiled code is cached beside the program, not in a temporary folder that others share. Where that folder

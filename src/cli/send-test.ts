@@ -39,7 +39,9 @@ async function sendTest({ deps, store, config }: Context, appName: string, to: s
   const id = unwrap(await sendTestEmail({ store, links }, app, to))
   const email = await untilTried(store, id)
   const untried = email.trail.length === 0 && email.finishedAt === null
-  const hint = untried ? '\nIs "postern serve" running, with the role worker? The email waits in the queue until it is.' : ''
+  const hint = untried
+    ? '\nIs "postern serve" running, with the role worker? The email waits in the queue until it is.'
+    : ''
   print(deps.output, presentEmail(email), () => `${id}: ${explainEmail(email)}${hint}`)
   if (email.finishedAt !== null && email.state !== 'delivered')
     throw new CommandFailed('the test email was not delivered; see above')

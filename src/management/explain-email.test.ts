@@ -33,7 +33,10 @@ const busy: AttemptRecord = { at, outcome: 'deferred', relay: 'r:25', reply: par
 const refused: AttemptRecord = { at, outcome: 'failed', relay: 'r:25', reply: parseReply('552 5.2.2 full') }
 
 const cases: [Partial<EmailRecord>, string][] = [
-  [{}, 'It waits: no worker has taken it yet, or no relay is available. If no "postern serve" with the role worker runs, it waits for the next one.'],
+  [
+    {},
+    'It waits: no worker has taken it yet, or no relay is available. If no "postern serve" with the role worker runs, it waits for the next one.',
+  ],
   [
     { trail: [{ at, outcome: 'lost' }] },
     'It waits: no worker has taken it yet, or no relay is available. If no "postern serve" with the role worker runs, it waits for the next one. It may have arrived: an attempt ended without an answer.',
@@ -42,7 +45,10 @@ const cases: [Partial<EmailRecord>, string][] = [
     { state: 'failed', reason: 'retries_exhausted', trail: [{ at, outcome: 'failed' }] },
     'Not sent: no attempt succeeded within 48 hours.',
   ],
-  [{ state: 'sending', attempts: 2 }, 'A worker is sending it (attempt 2). If no "postern serve" with the role worker runs, it waits for the next one.'],
+  [
+    { state: 'sending', attempts: 2 },
+    'A worker is sending it (attempt 2). If no "postern serve" with the role worker runs, it waits for the next one.',
+  ],
   [
     { state: 'deferred', nextAttemptAt: at + 5000, trail: [busy] },
     'The last attempt was deferred by the relay r:25: 451 4.3.0 busy. The next attempt is at 2026-11-21 22:26:45Z.',

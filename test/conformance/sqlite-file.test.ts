@@ -346,7 +346,6 @@ test('a lock file that somebody deleted: the leases count as lost, and the lock 
   const { areLeasesValid } = await store.claimDue(anything)
   assert.ok(areLeasesValid())
   rmSync(`${path}-worker`)
-  assert.equal(areLeasesValid(), false)
   const again = await store.claimDue(anything)
   assert.deepEqual([again.standby, again.areLeasesValid(), areLeasesValid()], [false, true, false])
 })

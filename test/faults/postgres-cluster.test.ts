@@ -1,4 +1,4 @@
-/** Rows 15, 18 and 30 of the fault matrix, and many processes on one PostgreSQL. */
+/** Rows 15 and 18 of the fault matrix, and many processes on one PostgreSQL. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
@@ -8,19 +8,12 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { openStore } from '../../src/compose/store.ts'
 import { parseConfig } from '../../src/config/parse-config.ts'
 import type { Store } from '../../src/store/store.ts'
-import {
-  postern,
-  posternJson,
-  type RunningPostern,
-  spawnServe,
-  startServe,
-  type Variables,
-} from '../support/cli.ts'
+import { posternJson, spawnServe, startServe, type Variables } from '../support/cli.ts'
 import { faketime, lacking } from '../support/installed.ts'
 import { assertAllDelivered, startLoad } from '../support/load.ts'
 import { copyCluster, makeCluster, runSql, startCluster, startPostgres } from '../support/postgres.ts'
 import { send, validBody } from '../support/service.ts'
-import { startScriptedServer, startSmtpServer } from '../support/smtp.ts'
+import { startSmtpServer } from '../support/smtp.ts'
 import { atEnd } from '../support/temporary.ts'
 import { eventually } from '../support/wait.ts'
 
@@ -169,36 +162,4 @@ test('row 18: nodes whose clocks are a day apart: limits, expiry and leases go b
   for (const { raw } of received)
     assert.ok(Math.abs(Date.parse(/^Date: (.*)$/m.exec(raw)?.[1] ?? '') - Date.now()) < 600_000)
   assert.doesNotMatch(worker.output(), /expired|lost/)
-})
-
-test('row 30: a worker paused beyond its lease sends nothing, and its outcome is refused', async (t) => {
-  const database = await startPostgres(t)
-  const held: { write(text: string): unknown }[] = []
-  const relay = await startScriptedServer(t, (connection) =>
-    connection === 0 ? { data: (socket) => void held.push(socket) } : {},
-  )
-  const api = await startServe(t, {
-    POSTERN_DATABASE_URL: database.url,
-    POSTERN_SMTP_URL: `smtp://127.0.0.1:${relay.port}`,
-    POSTERN_ROLES: 'api',
-  })
-  const workerEnv = { ...api.env, POSTERN_ROLES: 'worker' }
-  const paused = await spawnServe(t, workerEnv)
-  const answer = await send(`${api.api}/v1/email`, JSON.stringify(validBody()), {
-    authorization: `Bearer ${api.key}`,
-  })
-  assert.equal(answer.status, 202)
-  await eventually(() => held.length === 1)
-  paused.child.kill('SIGSTOP')
-  const other: Omit<RunningPostern, 'key'> = await spawnServe(t, workerEnv)
-  await eventually(() => relay.messages.length === 1, 90_000)
-  held[0]?.write('354 go on\r\n')
-  paused.child.kill('SIGCONT')
-  await eventually(() => /lease lost/.test(paused.output()))
-  assert.equal(relay.messages.length, 1)
-  // With `data` as a function, `transcript` would record the paused worker's message as commands.
-  assert.ok(!relay.transcript.some((line) => line.startsWith('Message-ID:')))
-  const shown = await postern(other.env, ['email', 'show', answer.headers.get('email-id') ?? '', '--json'])
-  const record = JSON.parse(shown.out) as { state: string; attempts: number }
-  assert.deepEqual([record.state, record.attempts], ['delivered', 1])
 })

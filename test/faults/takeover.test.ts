@@ -10,7 +10,7 @@ import { type TestContext, test } from 'node:test'
 import { lostLeaseWaitMs, suspectAfter } from '../../src/domain/delivery/states.ts'
 import type { EmailId } from '../../src/domain/id.ts'
 import { leaseMs } from '../../src/store/store.ts'
-import { type RunningPostern, spawnServe, startServe } from '../support/cli.ts'
+import { posternJson, type RunningPostern, spawnServe, startServe } from '../support/cli.ts'
 import { lacking } from '../support/installed.ts'
 import { makeMachine, networkTools } from '../support/network.ts'
 import {
@@ -24,7 +24,7 @@ import {
 import { reportCounts } from '../support/row-reporter.ts'
 import { send, validBody } from '../support/service.ts'
 import { startScriptedServer } from '../support/smtp.ts'
-import { killWorkers, poisonWorkers } from '../support/takeover.ts'
+import { killWorkers, poisonService } from '../support/takeover.ts'
 import { type Scope, temporaryFolder } from '../support/temporary.ts'
 import { eventually } from '../support/wait.ts'
 
@@ -51,7 +51,7 @@ for (const [engine, { databaseUrl, workers }] of Object.entries(fleets)) {
 
 for (const [engine, { databaseUrl }] of Object.entries(fleets)) {
   test(`row 31: an email that kills its worker each time, ${engine}: the others flow, the log names it`, async (t) => {
-    const { delaysMs, deaths, poison, log } = await poisonWorkers(t, {
+    const { delaysMs, deaths, poison, log } = await poisonService(t, {
       databaseUrl: await databaseUrl(t),
       forMs: 10_000,
     })
@@ -115,6 +115,21 @@ async function startWaitingAtData(t: TestContext) {
   const goOn = () => held[0]?.write('354 go on\r\n')
   return { database, relay, env, waiting, id, goOn }
 }
+
+test('row 30: a worker paused beyond its lease sends nothing, and its outcome is refused', async (t) => {
+  const { relay, env, waiting, id, goOn } = await startWaitingAtData(t)
+  waiting.child.kill('SIGSTOP') // its session lives on
+  await spawnServe(t, env)
+  await eventually(() => relay.messages.length === 1, 1.5 * leaseMs)
+  goOn()
+  waiting.child.kill('SIGCONT')
+  await eventually(() => /lease lost/.test(waiting.output()))
+  assert.equal(relay.messages.length, 1)
+  // With `data` as a function, `transcript` would record the paused worker's message as commands.
+  assert.ok(!relay.transcript.some((line) => line.startsWith('Message-ID:')))
+  const shown = await posternJson<{ state: string; attempts: number }>(env, ['email', 'show', id])
+  assert.deepEqual([shown.state, shown.attempts], ['delivered', 1])
+})
 
 test('row 30: the session of a worker is cut while a message is under way: it is not handed over', async (t) => {
   const { database, relay, goOn } = await startWaitingAtData(t)

@@ -6,7 +6,7 @@ import { openStore } from '../../src/compose/store.ts'
 import { parseConfig } from '../../src/config/parse-config.ts'
 import type { EmailId } from '../../src/domain/id.ts'
 import type { EmailRecord, Store } from '../../src/store/store.ts'
-import { type RunningPostern, spawnServe, startServe, type Variables } from './cli.ts'
+import { type RunningPostern, spawnServe, startServe } from './cli.ts'
 import { send, validBody } from './service.ts'
 import { startSmtpServer } from './smtp.ts'
 import { atEnd, type Scope } from './temporary.ts'
@@ -75,7 +75,7 @@ async function post(service: RunningPostern, emails: number): Promise<void> {
   await Promise.all(Array.from({ length: 20 }, next))
 }
 
-async function postOne({ api, key }: RunningPostern, to: string): Promise<EmailId> {
+async function postOne({ api, key }: Pick<RunningPostern, 'api' | 'key'>, to: string): Promise<EmailId> {
   const body = JSON.stringify(validBody({ to }))
   const answer = await send(`${api}/v1/email`, body, { authorization: `Bearer ${key}` })
   assert.equal(answer.status, 202)
@@ -106,86 +106,86 @@ const hasLost = (trail: EmailRecord['trail'], sinceMs: number): boolean =>
   trail.some(({ at, outcome }) => outcome === 'lost' && at >= sinceMs)
 
 export type Poisoned = {
-  /** From acceptance to delivery, for emails accepted while a worker was running. */
+  /** From acceptance to delivery, for emails with no death in between. */
   readonly delaysMs: readonly number[]
   readonly deaths: number
   /** The email that killed them, when its last death was on record. */
   readonly poison: EmailRecord
-  /** The output of all workers; a line may be lost with its process. */
+  /** The output of all processes; a line may be lost with its process. */
   readonly log: string
 }
 
 const poisonAddress = 'poison@example.com'
 
-/** Posts one email after another, while a relay kills the worker whenever it is asked for one recipient. */
-export async function poisonWorkers(
+/** Posts one email after another, while a relay kills the service whenever it is asked for one recipient. */
+export async function poisonService(
   scope: Scope,
   { databaseUrl, forMs }: { databaseUrl: string; forMs: number },
 ): Promise<Poisoned> {
-  const kill = { worker: () => {} }
+  const kill = { service: () => {} }
   const { port } = await startSmtpServer(scope, {
     onRcptTo({ address }, _session, callback) {
-      if (address === poisonAddress) kill.worker()
+      if (address === poisonAddress) kill.service()
       else callback()
     },
   })
-  const api = await startServe(scope, {
+  const first = await startServe(scope, {
     POSTERN_DATABASE_URL: databaseUrl,
     POSTERN_SMTP_URL: `smtp://127.0.0.1:${port}`,
-    POSTERN_ROLES: 'api',
   })
-  const store = await openStore(parseConfig(api.env, 'command'), { onFatal: assert.fail })
+  const store = await openStore(parseConfig(first.env, 'command'), { onFatal: assert.fail })
   atEnd(scope, () => store.close())
-  const fleet = await superviseWorker(scope, { ...api.env, POSTERN_ROLES: 'worker' })
-  kill.worker = fleet.kill
-  const poisonId = await postOne(api, poisonAddress)
+  const supervised = supervise(scope, first)
+  kill.service = supervised.kill
+  const poisonId = await postOne(first, poisonAddress)
   const ids: EmailId[] = []
   const endMs = Date.now() + forMs
   for (let n = 0; Date.now() < endMs; n++) {
-    ids.push(await postOne(api, `s${n}@example.com`))
+    const service = { api: supervised.api(), key: first.key }
+    const id = await postOne(service, `s${n}@example.com`).catch(() => null) // while none is running
+    if (id !== null) ids.push(id)
     await sleep(10)
   }
   const poison = await eventually(async () => {
     const record = await store.findEmail(poisonId)
-    return record?.state === 'deferred' && record.lostLeases === fleet.deaths() ? record : null
+    return record?.state === 'deferred' && record.lostLeases === supervised.deathsMs.length ? record : null
   })
   const records = await untilDelivered(store, ids)
-  const deaths = fleet.deaths()
-  await fleet.stop()
-  // An email that a dying worker held, or that came while none was running, waited for the next worker.
+  await supervised.stop()
+  const { deathsMs } = supervised
   const delaysMs = records
-    .filter(({ acceptedAt, lostLeases }) => lostLeases === 0 && fleet.wasRunning(acceptedAt))
-    .map(({ acceptedAt, finishedAt }) => (finishedAt ?? 0) - acceptedAt)
-  return { delaysMs, deaths, poison, log: fleet.log() }
+    .map(({ acceptedAt, finishedAt }) => ({ acceptedAt, finishedAt: finishedAt ?? acceptedAt }))
+    .filter(({ acceptedAt, finishedAt }) => !deathsMs.some((ms) => ms >= acceptedAt && ms <= finishedAt))
+    .map(({ acceptedAt, finishedAt }) => finishedAt - acceptedAt)
+  return { delaysMs, deaths: deathsMs.length, poison, log: supervised.log() }
 }
 
-/** A worker that is started again whenever it has died. */
-async function superviseWorker(scope: Scope, env: Variables) {
+/** Starts the service again whenever it has died. */
+function supervise(scope: Scope, first: Process) {
   const logs: string[] = []
-  const gaps: [fromMs: number, toMs: number][] = []
-  let worker = await spawnServe(scope, env)
+  const deathsMs: number[] = []
+  let service = first
   let over = false
-  const supervise = async () => {
+  const keepRunning = async () => {
     while (!over) {
-      if (worker.child.signalCode === null) await once(worker.child, 'exit')
-      logs.push(worker.output())
-      const diedMs = Date.now()
+      if (service.child.signalCode === null) await once(service.child, 'exit')
+      logs.push(service.output())
       if (over) return
-      worker = await spawnServe(scope, env)
-      gaps.push([diedMs, Date.now()])
+      deathsMs.push(Date.now())
+      service = await spawnServe(scope, first.env)
     }
   }
-  const supervised = supervise()
-  const kill = () => void worker.child.kill('SIGKILL')
+  const ended = keepRunning()
+  const kill = () => void service.child.kill('SIGKILL')
   return {
     kill,
-    deaths: () => gaps.length,
-    wasRunning: (ms: number) => !gaps.some(([fromMs, toMs]) => ms >= fromMs - 5 && ms <= toMs),
+    deathsMs,
+    api: () => service.api,
     log: () => logs.join(''),
     stop: async () => {
       over = true
       kill()
-      await supervised
+      await ended
     },
   }
 }

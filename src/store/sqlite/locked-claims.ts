@@ -18,7 +18,7 @@ const standingBy: Claimed = {
 export class LockedClaims {
   readonly #lock: WorkerLock
   readonly #writer: WriterThread
-  /** How often the lock was taken. */
+  /** How often the lock was taken: more than once only if its file was deleted or replaced. */
   #takes = 0
   #allVoid = false
 
@@ -39,8 +39,7 @@ export class LockedClaims {
     this.#allVoid = false // at once: a second claim must not void what the first one hands out
     try {
       const result = (await this.#writer.call({ name: 'claimDue', args: [call] })) as ClaimResult
-      const areLeasesValid = () => this.#takes === take && this.#lock.isHeld()
-      return { ...result, areLeasesValid, standby: false, deathIsKnown: true }
+      return { ...result, areLeasesValid: () => this.#takes === take, standby: false, deathIsKnown: true }
     } catch (error) {
       this.#allVoid ||= call.allVoid
       throw error

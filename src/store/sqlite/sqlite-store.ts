@@ -11,7 +11,14 @@ import { recipientName } from '../shared/bucket-names.ts'
 import { type ClockOffset, newClockOffset, readClock } from '../shared/clock.ts'
 import { delegate } from '../shared/delegate.ts'
 import type { SchemaUse } from '../shared/migrations.ts'
-import { type EmailRecord, type EnqueueResult, type Finding, type Store, StoreUnavailable } from '../store.ts'
+import {
+  type EmailRecord,
+  type EnqueueResult,
+  type Finding,
+  type QueueGauge,
+  type Store,
+  StoreUnavailable,
+} from '../store.ts'
 import { Connection, faultKind } from './connection.ts'
 import { LockedClaims } from './locked-claims.ts'
 import { migrate, requireFile } from './migrate.ts'
@@ -118,7 +125,9 @@ function examineWorker(path: string, { depth }: QueueGauge): Finding {
       return { check, ok: true, detail }
     }
     const none = 'no process sends: "postern serve" with the role worker does'
-    return depth === 0 ? { check, ok: true, detail: none } : { check, ok: false, detail: `${none}; ${depth} emails wait` }
+    return depth === 0
+      ? { check, ok: true, detail: none }
+      : { check, ok: false, detail: `${none}; ${depth} emails wait` }
   } catch (error) {
     return { check, ok: false, detail: (error as Error).message }
   } finally {

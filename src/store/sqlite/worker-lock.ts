@@ -26,9 +26,9 @@ export class WorkerLock {
 
   /** Takes the lock if no other process has it. `taken`: just now; `held`: before, without a break. */
   tryTake(): 'taken' | 'held' | 'not_held' {
-    if (this.isHeld()) return 'held'
+    if (this.#isHeld && this.#isIntact()) return 'held'
     try {
-      if (this.#file?.identity !== this.#identity()) this.release()
+      if (!this.#isIntact()) this.release()
       this.#file ??= this.#open()
       this.#file.database.exec('begin exclusive')
       this.#isHeld = true
@@ -40,9 +40,9 @@ export class WorkerLock {
     }
   }
 
-  /** False also if somebody deleted or replaced the file: another process may then have locked the new one. */
-  isHeld(): boolean {
-    return this.#isHeld && this.#file?.identity === this.#identity()
+  /** False if somebody deleted or replaced the file: another process may then have locked the new one. */
+  #isIntact(): boolean {
+    return this.#file?.identity === this.#identity()
   }
 
   #open(): OpenFile {
