@@ -157,7 +157,7 @@ test('row 30: a worker that was stopped until its mail was taken over sends noth
   assert.doesNotMatch(other.output(), /"error"/)
 })
 
-test('row 52: the machine of a worker vanishes without a word: others send what it held', {
+test('row 52: the machine of a worker vanishes without a word, PostgreSQL: others send what it held', {
   skip: lacking(networkTools, { root: true }),
 }, async (t) => {
   const machine = makeMachine(t)
