@@ -16,7 +16,8 @@ const closeMs = 2000
 export type Query = <Row = Record<string, unknown>>(text: string, values?: unknown[]) => Promise<Row[]>
 
 export type ConnectionOptions = {
-  readonly address: PostgresAddress /** Called for each new connection, before its first statement. */
+  readonly address: PostgresAddress
+  /** Called for each new connection, before its first statement. */
   readonly onOpen?: (client: pg.Client) => Promise<unknown>
 }
 

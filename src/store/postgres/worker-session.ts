@@ -43,6 +43,10 @@ const keepAlive = [
   ['tcp_user_timeout', '9000'],
 ] as const
 
+const direct = 'direct: the mail of a worker that dies is sent again after 1 to 2 s'
+const pooled =
+  'not direct (a transaction pooler?): the mail of a worker that dies waits for up to 60 s, and mail queued by other processes for up to 250 ms. POSTERN_DATABASE_LISTEN_URL can name a direct connection'
+
 export type WorkerSessionOptions = {
   readonly notifier: QueueNotifier
   /** Leads to the server directly, if there is such a way. */
@@ -202,9 +206,7 @@ export class WorkerSession {
     const check = 'worker session'
     const failure = await this.#firstAnswer.promise
     if (failure !== null) return { check, ok: false, detail: `cannot be opened: ${failure.message}` }
-    const detail =
-      (await this.id()) === 0 ? pooled : 'direct: the mail of a worker that dies is sent again after 1 to 2 s'
-    return { check, ok: true, detail }
+    return { check, ok: true, detail: (await this.id()) === 0 ? pooled : direct }
   }
 
   async close(): Promise<void> {
@@ -212,10 +214,3 @@ export class WorkerSession {
     await this.#connection.close()
   }
 }
-
-const pooled =
-  `this connection is not direct (a transaction pooler?): the mail of a worker that dies waits for up to 60 s,
-  and mail queued by other processes for up to 250 ms. POSTERN_DATABASE_LISTEN_URL can name a direct one`.replace(
-    /\n\s*/,
-    ' ',
-  )

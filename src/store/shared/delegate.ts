@@ -9,6 +9,6 @@ export function delegate<Name extends keyof Store>(
   run: (name: Name, args: readonly unknown[]) => unknown,
 ): Pick<Store, Name> {
   const methods = names.map((name) => [name, (...args: readonly unknown[]) => run(name, args)] as const)
-  // `unknown` between the types, because `Object.fromEntries` forgets the names and `run` answers `unknown`.
-  return Object.fromEntries(methods) as unknown as Pick<Store, Name>
+  // A cast, because `Object.fromEntries` forgets the names: each is in `names`, with a function.
+  return Object.fromEntries(methods) as Pick<Store, Name>
 }
