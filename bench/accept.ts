@@ -7,7 +7,7 @@ import type { Scope } from '../test/support/temporary.ts'
 import type { LoopResult } from './loop.ts'
 import { type Contender, interleave, report, standingsTable, type Table } from './measure.ts'
 import { offerMail, startMailServers } from './peers.ts'
-import { engines, makeBed, startBare, startLoader, startPostern } from './processes.ts'
+import { makeBed, startBare, startLoader, startPostern, subjects } from './processes.ts'
 
 const roundMs = 3000
 const rounds = 3
@@ -17,10 +17,10 @@ const offered = 3000
 export async function run(scope: Scope): Promise<void> {
   const load = startLoader(scope)
   const servers = [{ name: 'bare node:http', port: await startBare(scope), keys: ['none'] }]
-  for (const engine of engines) {
-    const bed = await makeBed(scope, engine)
+  for (const subject of subjects) {
+    const bed = await makeBed(scope, subject)
     const { port } = await startPostern(scope, bed, { POSTERN_ROLES: 'api' })
-    servers.push({ name: `Postern on ${engine}`, port, keys: [...bed.keys] })
+    servers.push({ name: subject.name, port, keys: [...bed.keys] })
   }
   const peers = await startMailServers(scope)
   const tables: Record<string, Table> = {}

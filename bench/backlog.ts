@@ -19,6 +19,7 @@ import {
   readMetric,
   startLoader,
   startPostern,
+  subjectOf,
   useStore,
 } from './processes.ts'
 import { type BenchSender, deliverAll, enqueueMany, sendersOf } from './senders.ts'
@@ -45,11 +46,11 @@ export async function run(scope: Scope): Promise<void> {
   const load = startLoader(scope)
   const measured = new Map<Engine, Level[]>()
   for (const engine of engines) {
-    const bed = await makeBed(scope, engine)
+    const bed = await makeBed(scope, subjectOf(engine))
     const own: Level[] = []
     measured.set(engine, own)
     for (const queued of levels) {
-      const times = await useStore(bed.env, (store) => measureStore(store, sendersOf(bed), queued))
+      const times = await useStore(bed, (store) => measureStore(store, sendersOf(bed), queued))
       const storedMiB = await storedBytes(engine, bed).then((bytes) => bytes / 2 ** 20)
       const memoryMiB = await measureMemory(bed, load, queued)
       own.push({ queued, ...times, storedMiB, memoryMiB })

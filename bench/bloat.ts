@@ -8,7 +8,7 @@ import type { Store } from '../src/store/store.ts'
 import { runSql } from '../test/support/postgres.ts'
 import type { Scope } from '../test/support/temporary.ts'
 import { count, median, report } from './measure.ts'
-import { type Bed, makeBed, useStore } from './processes.ts'
+import { type Bed, makeBed, subjectOf, useStore } from './processes.ts'
 import { deliverAll, enqueueNext, sendersOf } from './senders.ts'
 
 const emails = Number(process.env.POSTERN_BENCH_EMAILS ?? 1_000_000)
@@ -23,8 +23,8 @@ const sizes = `select c.relname, pg_table_size(c.oid) as "table", pg_indexes_siz
 type Size = { relname: string; table: string; indexes: string; dead: string }
 
 export async function run(scope: Scope): Promise<void> {
-  const bed = await makeBed(scope, 'PostgreSQL')
-  await useStore(bed.env, (store) => measure(store, bed))
+  const bed = await makeBed(scope, subjectOf('PostgreSQL'))
+  await useStore(bed, (store) => measure(store, bed))
 }
 
 async function measure(store: Store, bed: Bed): Promise<void> {

@@ -9,27 +9,25 @@ import { type Contender, interleave, report, standingsTable, type Table } from '
 import { startSmtpSink } from './peers.ts'
 import {
   type Bed,
-  engines,
+  fill,
   makeBed,
   readMetric,
   startDirectSender,
   startPostern,
   startSink,
-  useStore,
+  subjects,
 } from './processes.ts'
-import { enqueueMany, sendersOf } from './senders.ts'
 
-const emails = 25_000
+const emails = 12_000
 /** Measured at the end of a round. The emails before these warm up the new processes. */
-const counted = 20_000
+const counted = 10_000
 const connections = 20
 const rounds = 3
-const fillers = 256
 
 export async function run(scope: Scope): Promise<void> {
   const direct = startDirectSender(scope)
   const beds = await Promise.all(
-    engines.map(async (engine) => ({ engine, bed: await makeBed(scope, engine) })),
+    subjects.map(async (subject) => ({ name: subject.name, bed: await makeBed(scope, subject) })),
   )
   const sinks = [
     { name: 'a sink of ours', port: (await startSink(scope)).port },
@@ -45,8 +43,8 @@ export async function run(scope: Scope): Promise<void> {
         round: async () =>
           (await direct({ port, clients: connections, ms: 3000, rate: null, serial: 0 })).perSecond,
       },
-      ...beds.map(({ engine, bed }) => ({
-        name: `Postern on ${engine}`,
+      ...beds.map(({ name, bed }) => ({
+        name,
         round: () => drainRound(bed, `smtp://127.0.0.1:${port}?connections=${connections}`),
       })),
     ]
@@ -64,7 +62,7 @@ export async function run(scope: Scope): Promise<void> {
 export async function drainRound(bed: Bed, relay: string, processes = 1): Promise<number> {
   const ends: (() => unknown)[] = []
   const scope = { after: (end: () => unknown) => void ends.push(end) }
-  await useStore(bed.env, (store) => enqueueMany(store, sendersOf(bed), { emails, clients: fillers }))
+  await fill(bed, emails)
   const env = { POSTERN_ROLES: 'worker', POSTERN_SMTP_URL: relay }
   const workers = await Promise.all(Array.from({ length: processes }, () => startPostern(scope, bed, env)))
   const perSecond = await drained(workers[0]?.ops ?? '')

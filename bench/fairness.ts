@@ -8,16 +8,15 @@ import { percentile } from './loop.ts'
 import { report, type Table } from './measure.ts'
 import {
   type Bed,
-  engines,
+  fill,
   makeBed,
   readMetric,
   type Sink,
   startLoader,
   startPostern,
   startSink,
-  useStore,
+  subjects,
 } from './processes.ts'
-import { enqueueMany, sendersOf } from './senders.ts'
 
 const flood = 100_000
 /** Different in each run, because each serial is also an `Idempotency-Key`. */
@@ -36,20 +35,18 @@ export async function run(scope: Scope): Promise<void> {
   const load = startLoader(scope)
   const rows: string[][] = []
   const measured: Record<string, unknown> = {}
-  for (const engine of engines) {
+  for (const subject of subjects) {
     for (const relay of relays) {
-      const bed = await makeBed(scope, engine)
+      const bed = await makeBed(scope, subject)
       const place = { sink, load }
       const quiet = await serve(bed, relay, { ...place, serial: serials.first })
-      const [hot] = sendersOf(bed)
-      if (hot === undefined) throw new Error('no apps')
-      await useStore(bed.env, (store) => enqueueMany(store, [hot], { emails: flood, clients: 256 }))
+      await fill(bed, flood, bed.keys.slice(0, 1))
       const flooded = await serve(bed, relay, { ...place, serial: serials.first + 2 * serials.step })
       if (flooded.left === 0) throw new Error('the flood ended before the other app did')
       const p99 = [quiet, flooded].map(({ latencies }) => percentile(latencies, 0.99))
       const [quietMs = 0, floodedMs = 0] = p99
       rows.push([
-        `${engine}, 250 ${relay.name}`,
+        `${subject.name}, 250 ${relay.name}`,
         quietMs.toFixed(1),
         floodedMs.toFixed(1),
         (floodedMs - quietMs).toFixed(1),
@@ -57,7 +54,7 @@ export async function run(scope: Scope): Promise<void> {
         `${flooded.latencies.length} of ${(relay.rate * ms) / 1000}`,
         String(flooded.others),
       ])
-      measured[`${engine} ${relay.name}`] = { quiet, flooded }
+      measured[`${subject.name} ${relay.name}`] = { quiet, flooded }
     }
   }
   const table: Table = {

@@ -7,13 +7,13 @@ import { lineChart, writeChart } from './chart.ts'
 import { type LoopResult, percentile } from './loop.ts'
 import { report, type Table } from './measure.ts'
 import {
-  engines,
   makeBed,
   type Sink,
   startDirectSender,
   startLoader,
   startPostern,
   startSink,
+  subjects,
 } from './processes.ts'
 
 const rates = [100, 1000]
@@ -40,12 +40,12 @@ export async function run(scope: Scope): Promise<void> {
       offer: (rate, serial) => direct({ port: sink.port, clients: connections, ms, rate, serial }),
     },
   ]
-  for (const engine of engines) {
-    const bed = await makeBed(scope, engine)
+  for (const subject of subjects) {
+    const bed = await makeBed(scope, subject)
     const relay = `smtp://127.0.0.1:${sink.port}?connections=${connections}`
     const { port } = await startPostern(scope, bed, { POSTERN_ROLES: 'api,worker', POSTERN_SMTP_URL: relay })
     offers.push({
-      name: `Postern on ${engine}`,
+      name: subject.name,
       accepts: true,
       offer: (rate, serial) => load({ ports: [port], keys: bed.keys, clients, ms, rate, serial }),
     })

@@ -5,7 +5,7 @@
 import type { Scope } from '../test/support/temporary.ts'
 import { drainRound } from './drain.ts'
 import { type Contender, interleave, report, standingsTable, type Table } from './measure.ts'
-import { makeBed, startLoader, startPostern, startSink } from './processes.ts'
+import { makeBed, startLoader, startPostern, startSink, subjectOf } from './processes.ts'
 
 const counts = [1, 2, 4]
 const clients = 256
@@ -15,7 +15,7 @@ const rounds = 3
 export async function run(scope: Scope): Promise<void> {
   const load = startLoader(scope)
   const sink = await startSink(scope)
-  const bed = await makeBed(scope, 'PostgreSQL')
+  const bed = await makeBed(scope, subjectOf('PostgreSQL'))
   const ports = await Promise.all(
     Array.from({ length: Math.max(...counts) }, async () => {
       const { port } = await startPostern(scope, bed, { POSTERN_ROLES: 'api' })
@@ -41,7 +41,7 @@ export async function run(scope: Scope): Promise<void> {
       },
     }),
   )
-  const drainBed = await makeBed(scope, 'PostgreSQL')
+  const drainBed = await makeBed(scope, subjectOf('PostgreSQL'))
   const draining = counts.map(
     (processes): Contender => ({
       name: `${processes} worker`,

@@ -1,9 +1,11 @@
-/** Starts the servers and the load of the benchmarks, each as a process of its own. */
+/**
+ * Starts the servers and the load of the benchmarks, each as a process of its own. Postern itself is
+ * started from this checkout and, for comparison, from the one that `POSTERN_BENCH_BEFORE` names.
+ */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
-import { openStore } from '../src/compose/store.ts'
-import { parseConfig } from '../src/config/parse-config.ts'
+import { fileURLToPath, pathToFileURL } from 'node:url'
 import { newSecretKey } from '../src/store/crypto/key-ring.ts'
 import type { Store } from '../src/store/store.ts'
 import { type RunningPostern, spawnServe, type Variables } from '../test/support/cli.ts'
@@ -12,7 +14,6 @@ import { atEnd, type Scope, temporaryFolder } from '../test/support/temporary.ts
 import type { DirectOrder } from './direct-sender.ts'
 import type { LoadOrder } from './http-load.ts'
 import type { LoopResult } from './loop.ts'
-import { makeSenders } from './senders.ts'
 import type { SinkOrder, SinkReport } from './sink.ts'
 
 function start(scope: Scope, file: URL): ChildProcess {
@@ -75,12 +76,34 @@ export async function startBare(scope: Scope): Promise<number> {
 
 export type BenchedService = Omit<RunningPostern, 'key'> & { readonly port: number }
 
+export const engines = ['SQLite', 'PostgreSQL'] as const
+export type Engine = (typeof engines)[number]
+
+/** A checkout of Postern. */
+type Checkout = { readonly label: '' | ', before'; readonly root: URL }
+
+const here: Checkout = { label: '', root: new URL('../', import.meta.url) }
+const before = process.env.POSTERN_BENCH_BEFORE
+const checkouts: readonly Checkout[] =
+  before === undefined ? [here] : [{ label: ', before', root: pathToFileURL(`${before}/`) }, here]
+
+/** What is measured: an engine and a checkout. */
+export type Subject = { readonly name: string; readonly engine: Engine; readonly checkout: Checkout }
+
+/** Both engines, of the checkout before too if there is one. */
+export const subjects: readonly Subject[] = engines.flatMap((engine) =>
+  checkouts.map((checkout) => ({ name: `Postern on ${engine}${checkout.label}`, engine, checkout })),
+)
+
+/** The subject of this checkout. */
+export const subjectOf = (engine: Engine): Subject => ({ name: engine, engine, checkout: here })
+
 /** A database with 100 apps whose limits are never reached: the environment for `postern serve`, and keys. */
-export type Bed = { readonly env: Variables; readonly keys: readonly string[] }
+export type Bed = { readonly checkout: Checkout; readonly env: Variables; readonly keys: readonly string[] }
 
 const apps = 100
 
-export async function makeBed(scope: Scope, engine: Engine): Promise<Bed> {
+export async function makeBed(scope: Scope, { engine, checkout }: Subject): Promise<Bed> {
   const env = {
     POSTERN_DATABASE_URL: await freshDatabaseUrl(scope, engine),
     POSTERN_SECRET_KEYS: newSecretKey('bench'),
@@ -90,14 +113,13 @@ export async function makeBed(scope: Scope, engine: Engine): Promise<Bed> {
     POSTERN_QUEUE_MAX: '100000000',
     POSTERN_LOG_LEVEL: 'error',
   }
-  return useStore(env, async (store) => {
+  const bed = { checkout, env, keys: [] }
+  const keys = await useStore(bed, async (store, { makeSenders }) => {
     const senders = await makeSenders(store, apps)
-    return { env, keys: senders.map((sender) => sender.key) }
+    return senders.map((sender) => sender.key)
   })
+  return { ...bed, keys }
 }
-
-export const engines = ['SQLite', 'PostgreSQL'] as const
-export type Engine = (typeof engines)[number]
 
 /** An empty database. */
 export const freshDatabaseUrl = async (scope: Scope, engine: Engine): Promise<string> =>
@@ -105,19 +127,36 @@ export const freshDatabaseUrl = async (scope: Scope, engine: Engine): Promise<st
     ? `sqlite:${join(temporaryFolder(scope), 'postern.db')}`
     : (await startPostgres(scope)).url
 
-/** Opens the store that `env` names in this process, and closes it after `work`. */
-export async function useStore<T>(env: Variables, work: (store: Store) => Promise<T>): Promise<T> {
+type Senders = typeof import('./senders.ts')
+
+/** Opens the store of a bed in this process, by its checkout's own code, and closes it after `work`. */
+export async function useStore<T>(
+  { checkout: { root }, env }: Bed,
+  work: (store: Store, senders: Senders) => Promise<T>,
+): Promise<T> {
+  const load = (path: string) => import(new URL(path, root).href)
+  const { openStore }: typeof import('../src/compose/store.ts') = await load('src/compose/store.ts')
+  const { parseConfig }: typeof import('../src/config/parse-config.ts') = await load(
+    'src/config/parse-config.ts',
+  )
+  const senders: Senders = await load('bench/senders.ts')
   const store = await openStore(parseConfig(env, 'command'), {
     onFatal: (error) => {
       throw error
     },
   })
   try {
-    return await work(store)
+    return await work(store, senders)
   } finally {
     await store.close()
   }
 }
+
+/** Queues `emails`, for all apps or for one. */
+export const fill = (bed: Bed, emails: number, keys: readonly string[] = bed.keys): Promise<void> =>
+  useStore(bed, (store, { enqueueMany, sendersOf }) =>
+    enqueueMany(store, sendersOf({ keys }), { emails, clients: 256 }),
+  )
 
 /** The value of one metric of a service. */
 export async function readMetric(ops: string, name: string): Promise<number> {
@@ -128,6 +167,7 @@ export async function readMetric(ops: string, name: string): Promise<number> {
 
 /** Starts `postern serve` as a process of its own. */
 export async function startPostern(scope: Scope, bed: Bed, more: Variables = {}): Promise<BenchedService> {
-  const running = await spawnServe(scope, { ...bed.env, ...more })
+  const program = fileURLToPath(new URL('bin/postern.js', bed.checkout.root))
+  const running = await spawnServe(scope, { ...bed.env, ...more }, { program })
   return { ...running, port: Number(new URL(running.api ?? 'http://none:1').port) }
 }

@@ -9,8 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { Scope } from '../test/support/temporary.ts'
 import { count, report, type Table } from './measure.ts'
-import { type Bed, makeBed, startLoader, startPostern, startSink, useStore } from './processes.ts'
-import { enqueueMany, sendersOf } from './senders.ts'
+import { type Bed, fill, makeBed, startLoader, startPostern, startSink, subjectOf } from './processes.ts'
 
 const windowMs = 6000
 const backlog = 60_000
@@ -26,7 +25,7 @@ type Profile = {
 }
 
 export async function run(scope: Scope): Promise<void> {
-  const bed = await makeBed(scope, 'SQLite')
+  const bed = await makeBed(scope, subjectOf('SQLite'))
   const sink = await startSink(scope)
   const load = startLoader(scope)
   const accepting = await profiled(bed, 'accept', { POSTERN_ROLES: 'api' }, async ({ port }) => {
@@ -35,10 +34,8 @@ export async function run(scope: Scope): Promise<void> {
     const { perSecond } = await load({ ...order, ms: windowMs, serial: 1_500_000 })
     return perSecond
   })
-  const drainBed = await makeBed(scope, 'SQLite')
-  await useStore(drainBed.env, (store) =>
-    enqueueMany(store, sendersOf(drainBed), { emails: backlog, clients: 256 }),
-  )
+  const drainBed = await makeBed(scope, subjectOf('SQLite'))
+  await fill(drainBed, backlog)
   const relay = `smtp://127.0.0.1:${sink.port}?connections=20`
   const worker = { POSTERN_ROLES: 'worker', POSTERN_SMTP_URL: relay }
   const draining = await profiled(drainBed, 'drain', worker, async () => {

@@ -6,7 +6,7 @@ import pg from 'pg'
 import type { Scope } from '../test/support/temporary.ts'
 import { percentile } from './loop.ts'
 import { count, report } from './measure.ts'
-import { makeBed, useStore } from './processes.ts'
+import { makeBed, subjectOf, useStore } from './processes.ts'
 import { deliverAll, enqueueMany, sendersOf } from './senders.ts'
 
 const emails = 70_000
@@ -14,11 +14,11 @@ const step = 7000
 const claimed = 16
 
 export async function run(scope: Scope): Promise<void> {
-  const bed = await makeBed(scope, 'PostgreSQL')
+  const bed = await makeBed(scope, subjectOf('PostgreSQL'))
   const backup = new pg.Client(bed.env.POSTERN_DATABASE_URL)
   await backup.connect()
   const marks: { claimed: number; p50Ms: number; p99Ms: number }[] = []
-  await useStore(bed.env, async (store) => {
+  await useStore(bed, async (store) => {
     const senders = sendersOf(bed)
     await backup.query('begin isolation level repeatable read')
     await backup.query('select count(*) from postern.queue') // takes the snapshot

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { spawnServe, type Variables } from '../test/support/cli.ts'
 import type { Scope } from '../test/support/temporary.ts'
 import { type Contender, interleave, report, type Table } from './measure.ts'
-import { engines, makeBed } from './processes.ts'
+import { engines, makeBed, subjectOf } from './processes.ts'
 
 const bin = fileURLToPath(new URL('../bin/postern.js', import.meta.url))
 const rounds = 15
@@ -39,7 +39,7 @@ export async function run(scope: Scope): Promise<void> {
     { name: 'postern --help, nothing cached', round: runMs([bin, '--help'], withoutCache) },
   ]
   for (const engine of engines) {
-    const { env } = await makeBed(scope, engine)
+    const { env } = await makeBed(scope, subjectOf(engine))
     contenders.push({ name: `postern serve, ${engine}`, round: serveMs(scope, env) })
     const uncached = serveMs(scope, { ...env, ...withoutCache })
     contenders.push({ name: `postern serve, ${engine}, nothing cached`, round: uncached })

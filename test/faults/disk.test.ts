@@ -127,7 +127,9 @@ async function startFaults(t: TestContext) {
     /** Starts with a fault and puts load on it. */
     async start(fault: string) {
       const trace = ['-e', 'trace=fsync,fdatasync,pwrite64', '-e', `inject=${fault}`]
-      const server = await spawnServe(t, env, ['strace', '-f', '--quiet=all', '-o', '/dev/null', ...trace])
+      const server = await spawnServe(t, env, {
+        under: ['strace', '-f', '--quiet=all', '-o', '/dev/null', ...trace],
+      })
       const service = traced(server)
       atEnd(t, () => existsSync(`/proc/${service}`) && process.kill(service, 'SIGKILL'))
       const load = startLoad({ api: () => server.api, key, clients: 8 })

@@ -173,7 +173,7 @@ test('row 52: the machine of a worker vanishes without a word, PostgreSQL: other
   })
   const env = { ...api.env, POSTERN_ROLES: 'worker' }
   const there = `postgres://postgres@${machine.hostAddress}:${database.port}/postgres?sslmode=disable`
-  await spawnServe(t, { ...env, POSTERN_DATABASE_URL: there }, machine.under)
+  await spawnServe(t, { ...env, POSTERN_DATABASE_URL: there }, { under: machine.under })
   const leased = 'select from postern.queue where session_id > 0'
   await deliverOne(api, api.key, async () => (await runSql(database.url, leased)).length === 1)
   await spawnServe(t, env)

@@ -79,13 +79,14 @@ export async function startServe(scope: Scope, more: Variables): Promise<Running
 /**
  * Starts `postern serve` and waits until it says that it is ready.
  * @param under a command that runs it, such as `strace -f …`
+ * @param program the `bin/postern.js` of another checkout
  */
 export async function spawnServe(
   scope: Scope,
   env: Variables,
-  under: readonly string[] = [],
+  { under = [], program = bin }: { under?: readonly string[]; program?: string } = {},
 ): Promise<Omit<RunningPostern, 'key'>> {
-  const [command = '', ...args] = [...under, process.execPath, bin, 'serve', '--json']
+  const [command = '', ...args] = [...under, process.execPath, program, 'serve', '--json']
   const child = spawn(command, args, { env: { ...quiet, ...env } })
   atEnd(scope, () => child.kill('SIGKILL'))
   let output = ''
