@@ -1,6 +1,6 @@
 /** `POSTERN_SMTP_URL` and the bounds of the relays. */
 import { readFileSync } from 'node:fs'
-import type { RelayAddress } from '../delivery/relay/smtp/smtp-session.ts'
+import type { RelayAddress } from '../delivery/relay/smtp/connect.ts'
 import { isLoopback } from './listeners.ts'
 import { decodePercent, type Reader, readWhole } from './reader.ts'
 

@@ -1,5 +1,6 @@
 /** The checks of `postern doctor` on a database and the relays. Sends no email. */
-import { type RelayAddress, SmtpSession } from '../delivery/relay/smtp/smtp-session.ts'
+import type { RelayAddress } from '../delivery/relay/smtp/connect.ts'
+import { SmtpSession } from '../delivery/relay/smtp/smtp-session.ts'
 import { SchemaMissing } from '../store/shared/migrations.ts'
 import type { Finding, Store } from '../store/store.ts'
 

@@ -6,7 +6,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { FailureClass } from '../../../domain/delivery/smtp-reply.ts'
 import type { Clearance, Message, Relay, Submission } from '../relay.ts'
 import { Breaker } from './breaker.ts'
-import { failed, type RelayAddress, SmtpSession, workerStopped } from './smtp-session.ts'
+import type { RelayAddress } from './connect.ts'
+import { failed, SmtpSession, workerStopped } from './smtp-session.ts'
 
 export type SmtpRelayOptions = {
   readonly address: RelayAddress

@@ -1,54 +1,29 @@
 /**
- * One SMTP session with a relay, over nodemailer's SMTPConnection: opened, authenticated, used for
- * many messages in turn. This file holds the timeouts, the TLS rules, and the last check before a
- * message is handed over: when the relay has answered 354, and only if the link has not expired and the
- * lease is valid.
+ * One SMTP session with a relay: opened by `connect.ts`, used for many messages in turn. This file holds
+ * the dialogue of a message (RFC 5321 §3.3), its timeouts, and the last check before it is handed over:
+ * when the relay has answered 354, and only if the link has not expired and the lease is valid.
  *
- * Outside loopback TLS is required and its certificate verified; a stripped STARTTLS or a bad
- * certificate ends the session before anything is sent. On loopback STARTTLS is used only if the
- * relay's address asks for it. Where the relay offers DSN, reports of failures return the headers
- * only (RFC 3461): a whole message in a bounce would carry the live link.
- *
- * This is the only file that uses private parts of nodemailer: `_socket`, and the fact that the
- * connection calls `pipe` of the message once the relay has answered 354.
+ * Where the relay offers PIPELINING (RFC 2920), MAIL, RCPT and DATA leave together. Where it offers DSN,
+ * reports of failures return the headers only (RFC 3461): a whole message in a bounce would carry the
+ * live link.
  */
-import type { Socket } from 'node:net'
-import { Readable } from 'node:stream'
-import SMTPConnection from 'nodemailer/lib/smtp-connection'
 import {
   classifyFailure,
   noReply,
   parseReply,
   type SmtpFailure,
+  type SmtpReply,
   type SmtpStage,
 } from '../../../domain/delivery/smtp-reply.ts'
 import type { Clearance, Message, Submission } from '../relay.ts'
+import { commandMs, connect, type RelayAddress, type RelayConnection } from './connect.ts'
+import { ReplyReader } from './reply-reader.ts'
 
-export type RelayAddress = {
-  readonly host: string
-  readonly port: number
-  /** TLS from the first byte (port 465) or by STARTTLS; `none` is for loopback only. */
-  readonly tls: 'implicit' | 'starttls' | 'none'
-  readonly credentials: { readonly user: string; readonly pass: string } | null
-  /** Certificate authorities in PEM, in place of those that Node trusts. */
-  readonly ca?: string
-}
-
-const connectMs = 30_000
-const greetingMs = 30_000
-const commandMs = 60_000
 const finalDotMs = 600_000
 /** Hard limit for one submission, for servers that keep a socket alive with a byte now and then. */
 const submissionMs = 900_000
 
-type SmtpError = Error & { code?: string; response?: string }
-
 export const workerStopped: Submission = { kind: 'stopped', why: 'the worker stopped' }
-
-function toFailure(stage: SmtpStage, { code, response, message }: SmtpError): SmtpFailure {
-  const reply = response === undefined ? noReply(`${code ?? 'ERROR'}: ${message}`) : parseReply(response)
-  return { stage, reply, errorCode: code ?? null }
-}
 
 export const failed = (failure: SmtpFailure): Submission => ({
   kind: 'failed',
@@ -57,169 +32,189 @@ export const failed = (failure: SmtpFailure): Submission => ({
 })
 
 export class SmtpSession {
-  readonly #connection: SMTPConnection
-  #stop: () => void = () => {}
+  readonly #connection: RelayConnection
+  readonly #reader = new ReplyReader()
+  /** Replies that nothing has waited for yet. */
+  readonly #replies: string[] = []
+  #waiting: PromiseWithResolvers<string> | null = null
+  #stage: SmtpStage = 'envelope'
+  /** The result of the submission that is ended from outside, in place of a failure. */
+  #interruption: Submission | null = null
+  #onEnd: () => void = () => {}
   messages = 0
   closed = false
 
-  private constructor(connection: SMTPConnection) {
+  private constructor(connection: RelayConnection) {
     this.#connection = connection
-    connection.on('end', () => {
-      this.closed = true
-    })
+    const { socket } = connection
+    socket.setTimeout(commandMs)
+    socket.on('data', (chunk: Buffer) => this.#read(chunk))
+    socket.on('timeout', () => this.#lose('the relay did not answer in time'))
+    socket.on('error', (error) => this.#lose(error.message))
+    socket.on('end', () => this.#lose('the relay closed the connection'))
+    socket.on('close', () => this.#lose('the connection was closed'))
   }
 
   /** Connects and authenticates. Returns the failure if it could not, or not before `signal`. */
   static async open(address: RelayAddress, signal: AbortSignal): Promise<SmtpSession | SmtpFailure> {
-    const connection = newConnection(address)
-    const session = new SmtpSession(connection)
-    const giveUp = () => connection.close()
-    signal.addEventListener('abort', giveUp)
+    const connection = await connect(address, signal)
+    return 'stage' in connection ? connection : new SmtpSession(connection)
+  }
+
+  /** Sends one message, or aborts before the final dot. The session can be used again if it is not `closed`. */
+  async submit(message: Message, clearance: Clearance): Promise<Submission> {
+    this.messages += 1
+    this.#stage = 'envelope'
+    this.#interruption = null
+    const lifeLeftMs = Math.min(Math.max(clearance.deadlineMs - performance.now(), 0), submissionMs)
+    const lifeTimer = setTimeout(() => this.#expire(), lifeLeftMs)
+    const submissionTimer = setTimeout(() => this.#lose('the submission took too long'), submissionMs)
     try {
-      await step(connection, (done) => connection.connect(done))
-      const { credentials } = address
-      // A copy: nodemailer writes into the object.
-      if (credentials !== null) await step(connection, (done) => connection.login({ ...credentials }, done))
-      return session
+      const submission = await this.#converse(message, clearance)
+      if (submission.kind !== 'accepted') this.close()
+      return submission
     } catch (error) {
-      connection.close()
-      const timedOut = Object.assign(new Error('no session in time'), { code: 'ETIMEDOUT' })
-      return toFailure('connect', signal.aborted ? timedOut : (error as SmtpError))
+      this.close()
+      return this.#interruption ?? this.#failed(noReply((error as Error).message))
     } finally {
-      signal.removeEventListener('abort', giveUp)
+      clearTimeout(lifeTimer)
+      clearTimeout(submissionTimer)
     }
   }
 
-  /** Sends one message, or aborts before the final dot. */
-  submit(message: Message, { deadlineMs, isLeaseValid }: Clearance): Promise<Submission> {
-    this.messages += 1
-    const connection = this.#connection
-    const { promise, resolve } = Promise.withResolvers<Submission>()
-    let stage: SmtpStage = 'envelope'
-    const abort = (submission: Submission) => {
-      this.close()
-      resolve(submission)
+  async #converse(message: Message, { deadlineMs, isLeaseValid }: Clearance): Promise<Submission> {
+    const { socket, extensions } = this.#connection
+    if (this.closed || this.#replies.length > 0) throw new Error('the connection was closed')
+    const commands = envelopeCommands(message, extensions)
+    if (commands === null) return this.#failed(noReply('an address cannot be used in SMTP'))
+    if (extensions.pipelining) socket.write(commands.join(''))
+    for (const command of commands) {
+      if (!extensions.pipelining) socket.write(command)
+      const reply = await this.#nextReply()
+      if (!(command === data ? /^[23]/ : /^2/).test(reply)) return this.#failed(parseReply(reply))
     }
-    const fail = (error: SmtpError) => failed(toFailure(stage, error))
-    this.#stop = () => abort(stage === 'final-dot' ? fail(new Error('the worker stopped')) : workerStopped)
-    const submissionTimer = setTimeout(
-      () => abort(fail(new Error('the submission took too long'))),
-      submissionMs,
-    )
-    const lifeLeftMs = Math.min(Math.max(deadlineMs - performance.now(), 0), submissionMs)
-    const lifeTimer = setTimeout(() => abort({ kind: 'expired' }), lifeLeftMs)
-    const body = new CheckedMessage((receiver) => {
-      if (performance.now() >= deadlineMs) return abort({ kind: 'expired' })
-      if (!isLeaseValid())
-        return abort({ kind: 'stopped', why: 'the lease was lost before the message was sent' })
-      clearTimeout(lifeTimer)
-      stage = 'final-dot'
-      handOver(connection, receiver, message.bytes)
-    })
-    connection.on('error', ignore)
-    connection.send(envelopeOf(message), body, (error, info) => {
-      socketOf(connection)?.setTimeout(commandMs)
-      if (error !== null) resolve(fail(error as SmtpError))
-      else resolve({ kind: 'accepted', reply: parseReply(info?.response ?? '') })
-    })
-    return promise.finally(() => {
-      clearTimeout(lifeTimer)
-      clearTimeout(submissionTimer)
-      connection.removeListener('error', ignore)
-    })
+    if (performance.now() >= deadlineMs) return { kind: 'expired' }
+    if (!isLeaseValid()) return { kind: 'stopped', why: 'the lease was lost before the message was sent' }
+    // A reply too many would be taken for the one to the message.
+    if (this.#replies.length > 0) return this.#failed(noReply('the relay sent a reply too many'))
+    this.#stage = 'final-dot'
+    socket.setTimeout(finalDotMs)
+    socket.cork()
+    socket.write(stuffDots(message.bytes))
+    socket.write('.\r\n')
+    socket.uncork()
+    const reply = await this.#nextReply()
+    socket.setTimeout(commandMs)
+    return reply.startsWith('2')
+      ? { kind: 'accepted', reply: parseReply(reply) }
+      : this.#failed(parseReply(reply))
+  }
+
+  #failed(reply: SmtpReply): Submission {
+    return failed({ stage: this.#stage, reply, errorCode: null })
+  }
+
+  #nextReply(): Promise<string> {
+    const reply = this.#replies.shift()
+    if (reply !== undefined) return Promise.resolve(reply)
+    this.#waiting = Promise.withResolvers()
+    return this.#waiting.promise
+  }
+
+  #read(chunk: Buffer): void {
+    if (this.closed) return
+    try {
+      this.#replies.push(...this.#reader.read(chunk))
+      if (this.#waiting === null) throw new Error('the relay ended the session')
+    } catch (error) {
+      this.#lose((error as Error).message)
+      return
+    }
+    const reply = this.#replies.shift()
+    if (reply === undefined) return
+    this.#waiting.resolve(reply)
+    this.#waiting = null
+  }
+
+  #expire(): void {
+    if (this.#stage === 'final-dot') return
+    this.#interruption = { kind: 'expired' }
+    this.#lose('the link expired')
   }
 
   /** Ends a submission in progress: it is given back before the final dot, and ambiguous after it. */
   stop(): void {
-    this.#stop()
+    if (this.#stage !== 'final-dot') this.#interruption = workerStopped
+    this.#lose('the worker stopped')
+  }
+
+  /** Ends the session. A submission in progress fails, with `why` in place of a reply. */
+  #lose(why: string): void {
+    if (this.closed) return
     this.close()
+    this.#waiting?.reject(new Error(why))
+    this.#waiting = null
   }
 
   close(): void {
+    if (this.closed) return
     this.closed = true
-    this.#connection.close()
+    this.#connection.socket.destroy() // an aborted message is not flushed
+    this.#onEnd()
   }
 
+  /** Ends the session politely. */
   quit(): void {
+    if (this.closed) return
     this.closed = true
-    this.#connection.on('error', ignore)
-    this.#connection.quit()
+    const { socket } = this.#connection
+    socket.once('data', () => socket.destroy())
+    socket.once('timeout', () => socket.destroy())
+    socket.write('QUIT\r\n')
+    this.#onEnd()
   }
 
-  /** Calls `listener` once, when the server ends the session or an idle error does. */
+  /** Calls `listener` once, when the session ends. */
   onEnd(listener: () => void): void {
-    this.#connection.once('end', listener)
-    this.#connection.on('error', ignore) // callers learn of errors through their callbacks
+    this.#onEnd = listener
   }
 }
 
-function newConnection(address: RelayAddress): SMTPConnection {
-  return new SMTPConnection({
-    host: address.host,
-    port: address.port,
-    secure: address.tls === 'implicit',
-    requireTLS: address.tls === 'starttls',
-    ignoreTLS: address.tls === 'none',
-    connectionTimeout: connectMs,
-    greetingTimeout: greetingMs,
-    socketTimeout: commandMs,
-    socketCloseTimeout: 0, // an aborted message is not flushed
-    tls: { minVersion: 'TLSv1.2', ...(address.ca === undefined ? {} : { ca: address.ca }) },
-    logger: false,
-  })
+const data = 'DATA\r\n'
+
+/** MAIL, RCPT and DATA for one message; null if an address would break a command. */
+function envelopeCommands(
+  { from, to, bytes, email }: Message,
+  { dsn, smtpUtf8, size }: RelayConnection['extensions'],
+): readonly string[] | null {
+  if (/[\r\n<>]/.test(from + to)) return null
+  const mail = [
+    `MAIL FROM:<${from}>`,
+    ...(smtpUtf8 && /[^\x00-\x7f]/.test(from + to) ? ['SMTPUTF8'] : []),
+    ...(size ? [`SIZE=${bytes.length}`] : []),
+    ...(dsn ? ['RET=HDRS', `ENVID=${email.id}`] : []),
+  ]
+  const rcpt = [
+    `RCPT TO:<${to}>`,
+    ...(dsn ? ['NOTIFY=FAILURE,DELAY', `ORCPT=rfc822;${encodeXtext(to)}`] : []),
+  ]
+  return [`${mail.join(' ')}\r\n`, `${rcpt.join(' ')}\r\n`, data]
 }
 
-/** The DSN parameters are sent only to relays that offer the extension. */
-const envelopeOf = ({ from, to, bytes, email }: Message) => ({
-  from,
-  to,
-  size: bytes.length,
-  dsn: { ret: 'HDRS', envid: email.id, notify: 'FAILURE,DELAY', recipient: `rfc822;${to}` },
-})
+/** RFC 3461 §4: `xtext`. */
+const encodeXtext = (text: string): string =>
+  /^[\x21-\x2a\x2c-\x3c\x3e-\x7e]*$/.test(text)
+    ? text
+    : [...Buffer.from(text)]
+        .map((byte) =>
+          byte < 0x21 || byte > 0x7e || byte === 0x2b || byte === 0x3d
+            ? `+${byte.toString(16).toUpperCase().padStart(2, '0')}`
+            : String.fromCharCode(byte),
+        )
+        .join('')
 
-/** The message and its final dot leave in one write. */
-function handOver(connection: SMTPConnection, receiver: NodeJS.WritableStream, bytes: Buffer): void {
-  const socket = socketOf(connection)
-  socket?.setTimeout(finalDotMs)
-  socket?.cork()
-  receiver.end(bytes)
-  setImmediate(() => socket?.uncork())
-}
-
-/** A message whose bytes are requested only when the relay has answered 354: the last time to decide. */
-class CheckedMessage extends Readable {
-  readonly #handOver: (receiver: NodeJS.WritableStream) => void
-
-  constructor(handOver: (receiver: NodeJS.WritableStream) => void) {
-    super()
-    this.#handOver = handOver
-  }
-
-  override pipe<T extends NodeJS.WritableStream>(receiver: T): T {
-    this.#handOver(receiver)
-    return receiver
-  }
-}
-
-const ignore = () => {}
-
-const socketOf = (connection: SMTPConnection): Socket | null => connection._socket || null
-
-function step(
-  connection: SMTPConnection,
-  begin: (done: (error?: Error | null) => void) => void,
-): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const settle = (error?: Error | null) => {
-      connection.removeListener('error', settle)
-      connection.removeListener('end', ended)
-      if (error == null) return resolve()
-      connection.on('error', ignore)
-      reject(error)
-    }
-    const ended = () => settle(new Error('the connection was closed'))
-    connection.once('error', settle)
-    connection.once('end', ended)
-    begin(settle)
-  })
-}
+/** A line that begins with a dot gets another one (RFC 5321 §4.5.2). Composed messages end with CR LF. */
+const stuffDots = (bytes: Buffer): Buffer =>
+  bytes[0] === 0x2e || bytes.includes('\r\n.')
+    ? Buffer.from(bytes.toString('latin1').replace(/^\./gm, '..'), 'latin1')
+    : bytes

@@ -1,0 +1,145 @@
+/**
+ * Opens a connection to a relay: TCP, greeting, EHLO, TLS and AUTH, by nodemailer's SMTPConnection. The
+ * open socket then belongs to the caller (`smtp-session.ts`), and nodemailer has no part in it any more.
+ *
+ * Outside loopback TLS is required and its certificate verified; a stripped STARTTLS or a bad
+ * certificate ends the connection before anything is sent. On loopback STARTTLS is used only if the
+ * relay's address asks for it.
+ *
+ * This is the only file that uses private parts of nodemailer, those of `Internals`. `takeOver` refuses a
+ * nodemailer without them, and `connect.test.ts` fails then.
+ */
+import type { Socket } from 'node:net'
+import SMTPConnection from 'nodemailer/lib/smtp-connection'
+import { noReply, parseReply, type SmtpFailure } from '../../../domain/delivery/smtp-reply.ts'
+
+export type RelayAddress = {
+  readonly host: string
+  readonly port: number
+  /** TLS from the first byte (port 465) or by STARTTLS; `none` is for loopback only. */
+  readonly tls: 'implicit' | 'starttls' | 'none'
+  readonly credentials: { readonly user: string; readonly pass: string } | null
+  /** Certificate authorities in PEM, in place of those that Node trusts. */
+  readonly ca?: string
+}
+
+/** An authenticated connection, and the service extensions that the relay offers on it. */
+export type RelayConnection = {
+  readonly socket: Socket
+  readonly extensions: {
+    /** RFC 2920 */
+    readonly pipelining: boolean
+    /** RFC 3461 */
+    readonly dsn: boolean
+    /** RFC 6531 */
+    readonly smtpUtf8: boolean
+    /** RFC 1870 */
+    readonly size: boolean
+  }
+}
+
+const connectMs = 30_000
+const greetingMs = 30_000
+export const commandMs = 60_000
+
+/** Connects and authenticates. Returns the failure if it could not, or not before `signal`. */
+export async function connect(
+  address: RelayAddress,
+  signal: AbortSignal,
+): Promise<RelayConnection | SmtpFailure> {
+  const connection = newConnection(address)
+  const giveUp = () => connection.close()
+  signal.addEventListener('abort', giveUp)
+  try {
+    await step(connection, (done) => connection.connect(done))
+    const { credentials } = address
+    // A copy: nodemailer writes into the object.
+    if (credentials !== null) await step(connection, (done) => connection.login({ ...credentials }, done))
+    return takeOver(connection)
+  } catch (error) {
+    connection.close()
+    return toFailure(signal.aborted ? timedOut : (error as SmtpError))
+  } finally {
+    signal.removeEventListener('abort', giveUp)
+  }
+}
+
+type SmtpError = Error & { code?: string; response?: string }
+
+const timedOut: SmtpError = Object.assign(new Error('no session in time'), { code: 'ETIMEDOUT' })
+
+function toFailure({ code, response, message }: SmtpError): SmtpFailure {
+  const reply = response === undefined ? noReply(`${code ?? 'ERROR'}: ${message}`) : parseReply(response)
+  return { stage: 'connect', reply, errorCode: code ?? null }
+}
+
+const newConnection = (address: RelayAddress): SMTPConnection =>
+  new SMTPConnection({
+    host: address.host,
+    port: address.port,
+    secure: address.tls === 'implicit',
+    requireTLS: address.tls === 'starttls',
+    ignoreTLS: address.tls === 'none',
+    connectionTimeout: connectMs,
+    greetingTimeout: greetingMs,
+    socketTimeout: commandMs,
+    socketCloseTimeout: 0,
+    tls: { minVersion: 'TLSv1.2', ...(address.ca === undefined ? {} : { ca: address.ca }) },
+    logger: false,
+  })
+
+function step(
+  connection: SMTPConnection,
+  begin: (done: (error?: Error | null) => void) => void,
+): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const settle = (error?: Error | null) => {
+      connection.removeListener('error', settle)
+      connection.removeListener('end', ended)
+      if (error == null) return resolve()
+      connection.on('error', () => {}) // more may follow, and an error without a listener is thrown
+      reject(error)
+    }
+    const ended = () => settle(new Error('the connection was closed'))
+    connection.once('error', settle)
+    connection.once('end', ended)
+    begin(settle)
+  })
+}
+
+type Listener = (...values: unknown[]) => void
+
+/** What an open SMTPConnection keeps to itself (nodemailer 10.6). */
+type Internals = {
+  readonly _socket: Socket
+  readonly _supportedExtensions: readonly string[]
+} & Readonly<Record<(typeof listeners)[number][1], Listener>>
+
+/** The listeners of an open SMTPConnection on its socket. */
+const listeners = [
+  ['data', '_onSocketData'],
+  ['timeout', '_onSocketTimeout'],
+  ['close', '_onSocketClose'],
+  ['end', '_onSocketEnd'],
+  ['error', '_onSocketError'],
+] as const
+
+/** Takes the socket from nodemailer. Throws if a private part is missing. */
+function takeOver(connection: SMTPConnection): RelayConnection {
+  const internals = connection as unknown as Internals
+  const { _socket: socket, _supportedExtensions: offered } = internals
+  for (const [event, name] of listeners) {
+    if (!socket.listeners(event).includes(internals[name]))
+      throw new Error(`nodemailer has changed: its connection has no ${name}`)
+    socket.removeListener(event, internals[name])
+  }
+  return {
+    socket,
+    extensions: {
+      pipelining: offered.includes('PIPELINING'),
+      dsn: offered.includes('DSN'),
+      smtpUtf8: offered.includes('SMTPUTF8'),
+      size: offered.includes('SIZE'),
+    },
+  }
+}

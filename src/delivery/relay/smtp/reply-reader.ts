@@ -1,0 +1,43 @@
+/** Replies of an SMTP server (RFC 5321 §4.2) from the bytes of its connection. */
+
+/** A longer reply is no reply: a server that never ends one must not fill the memory. */
+const replyMax = 65_536
+
+const lineShape = /^\d{3}(?:([ -])|$)/
+
+export class ReplyReader {
+  #rest = ''
+  #reply = ''
+
+  /**
+   * Returns the replies that are complete after `chunk`, the lines of each joined by line feeds. Throws if
+   * the bytes are not replies, or if one is too long.
+   */
+  read(chunk: Buffer): string[] {
+    const lines = (this.#rest + chunk.toString('latin1')).split('\n')
+    this.#rest = lines.pop() ?? ''
+    const replies: string[] = []
+    for (const line of lines) {
+      const text = line.endsWith('\r') ? line.slice(0, -1) : line
+      const shape = lineShape.exec(text)
+      if (shape === null) throw new Error('the relay sent something that is no SMTP reply')
+      this.#reply += this.#reply === '' ? text : `\n${text}`
+      if (shape[1] !== '-') {
+        replies.push(decode(this.#reply))
+        this.#reply = ''
+      }
+      this.#bound()
+    }
+    this.#bound()
+    return replies
+  }
+
+  #bound(): void {
+    if (this.#reply.length + this.#rest.length > replyMax)
+      throw new Error('the relay sent a reply without end')
+  }
+}
+
+/** Replies are ASCII or, in practice, UTF-8. */
+const decode = (latin1: string): string =>
+  /[\x80-\xff]/.test(latin1) ? Buffer.from(latin1, 'latin1').toString('utf8') : latin1
