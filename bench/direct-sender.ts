@@ -6,7 +6,6 @@ import SMTPConnection from 'nodemailer/lib/smtp-connection'
 import { composeMessage } from '../src/delivery/message/compose-message.ts'
 import { newId } from '../src/domain/id.ts'
 import type { EmailAddress } from '../src/domain/request/email-address.ts'
-import { renderEmail } from '../src/templates/emails/render-email.ts'
 import { testSettings } from '../test/support/service.ts'
 import { type LoopOrder, runLoop } from './loop.ts'
 
@@ -19,15 +18,14 @@ function prepareMessage(): Buffer {
     type: 'magic_link' as const,
     acceptedAt: now,
     expiresAt: now + 3_600_000,
-    lifeLeftMs: 3_600_000,
     content: {
       to: 'person1@example.com' as EmailAddress,
       url: `https://app.acme.test/auth/magic?token=${'x'.repeat(43)}`,
       messageIdDomain: 'acme.test',
     },
   }
-  const rendered = renderEmail({ ...claim, app: testSettings })
-  return composeMessage({ claim, app: testSettings, slug: 'acme', rendered })
+  const app = { id: newId('app', now), version: 1, slug: 'acme', settings: testSettings }
+  return composeMessage({ claim, app, lifeLeftMs: 3_600_000 })
 }
 
 async function open(port: number): Promise<SMTPConnection> {

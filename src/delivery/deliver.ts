@@ -10,13 +10,14 @@ import { noReply, type SmtpReply } from '../domain/delivery/smtp-reply.ts'
 import type { EmailAddress } from '../domain/request/email-address.ts'
 import type { Claim } from '../store/store.ts'
 import { renderEmail } from '../templates/emails/render-email.ts'
-import { composeMessage } from './message/compose-message.ts'
+import type { MessageComposer } from './message/compose-message.ts'
 import type { Message, Relay, Submission } from './relay/relay.ts'
 
 export type DeliverDeps = {
   /** In the order in which they are tried. */
   readonly relays: readonly Relay[]
   readonly random: () => number
+  readonly composer: MessageComposer
 }
 
 /** Times on the clock of `performance.now()`. The life of the link is counted from the claim. */
@@ -40,7 +41,7 @@ export async function deliver(deps: DeliverDeps, attempt: Attempt): Promise<Deli
   const isLeaseValid = () => performance.now() < attempt.leasedUntilMs && attempt.areLeasesValid()
   if (!isLeaseValid())
     return { kind: 'unattempted', relay: null, reply: noReply('the lease was lost'), waitMs: 0 }
-  const message = prepare(attempt, deadlineMs)
+  const message = prepare(deps.composer, attempt, deadlineMs)
   const clearance = { deadlineMs, isLeaseValid }
   let last: { relay: string | null; reply: SmtpReply } = {
     relay: null,
@@ -58,23 +59,23 @@ export async function deliver(deps: DeliverDeps, attempt: Attempt): Promise<Deli
   return { kind: 'unattempted', relay: last.relay, reply: last.reply, waitMs }
 }
 
-function prepare({ claim, app }: Attempt, deadlineMs: number): Message {
-  const { settings, slug } = app
+function prepare(composer: MessageComposer, { claim, app }: Attempt, deadlineMs: number): Message {
+  const { settings } = app
   const lifeLeftMs = deadlineMs - performance.now()
-  const rendered = renderEmail({ ...claim, app: settings, lifeLeftMs })
   return {
     from: (settings.envelopeFrom ?? settings.from.address) as EmailAddress,
     to: claim.content.to,
-    bytes: composeMessage({ claim, app: settings, slug, rendered }),
-    email: {
-      ...rendered,
+    id: claim.emailId,
+    bytes: composer.compose({ claim, app, lifeLeftMs }),
+    describe: () => ({
+      ...renderEmail({ ...claim, app: settings, lifeLeftMs }),
       id: claim.emailId,
       app: settings.name,
       sender: `${settings.from.name} <${settings.from.address}>`,
       type: claim.type,
       url: claim.content.url,
       expiresAt: claim.expiresAt,
-    },
+    }),
   }
 }
 

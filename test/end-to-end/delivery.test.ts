@@ -8,13 +8,18 @@ import { createServer } from 'node:net'
 import { test } from 'node:test'
 import { TLSSocket } from 'node:tls'
 import PostalMime from 'postal-mime'
-import type { Message } from '../../src/delivery/relay/relay.ts'
 import { SmtpSession } from '../../src/delivery/relay/smtp/smtp-session.ts'
 import type { EmailId } from '../../src/domain/id.ts'
-import type { EmailAddress } from '../../src/domain/request/email-address.ts'
 import { freePort } from '../support/postfix.ts'
 import { relayTo, startTestService, type TestService, validBody } from '../support/service.ts'
-import { drop, type Script, silence, startScriptedServer, startSmtpServer } from '../support/smtp.ts'
+import {
+  drop,
+  type Script,
+  silence,
+  startScriptedServer,
+  startSmtpServer,
+  testMessage,
+} from '../support/smtp.ts'
 import { atEnd, type Scope } from '../support/temporary.ts'
 import { eventually } from '../support/wait.ts'
 
@@ -312,14 +317,8 @@ test('row 30: a lease that lapsed before the 354: nothing is handed over, and th
   const session = await SmtpSession.open(address, AbortSignal.timeout(10_000))
   assert.ok(session instanceof SmtpSession)
   atEnd(t, () => session.close())
-  const message = {
-    from: 'auth@acme.test' as EmailAddress,
-    to: 'ada@example.com' as EmailAddress,
-    bytes: Buffer.from('Subject: x\r\n\r\nx\r\n'),
-    email: { id: 'em_x' as EmailId } as Message['email'],
-  }
   const deadlineMs = performance.now() + 60_000
-  const submission = await session.submit(message, { deadlineMs, isLeaseValid: () => false })
+  const submission = await session.submit(testMessage(), { deadlineMs, isLeaseValid: () => false })
   assert.equal(submission.kind, 'stopped')
   assert.equal(server.transcript.at(-1), 'DATA')
   assert.deepEqual(server.messages, [])

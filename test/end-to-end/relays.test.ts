@@ -2,12 +2,10 @@
 import assert from 'node:assert/strict'
 import type { Socket } from 'node:net'
 import { test } from 'node:test'
-import type { Message } from '../../src/delivery/relay/relay.ts'
 import { SmtpRelay } from '../../src/delivery/relay/smtp/smtp-relay.ts'
 import type { EmailId } from '../../src/domain/id.ts'
-import type { EmailAddress } from '../../src/domain/request/email-address.ts'
 import { newSender, relayTo, startTestService, type TestService, validBody } from '../support/service.ts'
-import { drop, startScriptedServer, startSmtpServer } from '../support/smtp.ts'
+import { drop, startScriptedServer, startSmtpServer, testMessage } from '../support/smtp.ts'
 import { atEnd } from '../support/temporary.ts'
 import { eventually } from '../support/wait.ts'
 
@@ -159,14 +157,8 @@ test('a relay that is unavailable is probed once at a time, also while an old se
   })
   const relay = new SmtpRelay({ ...relayTo(server.port), random: Math.random, onChange: () => {} })
   atEnd(t, () => relay.close())
-  const message = {
-    from: 'auth@acme.test' as EmailAddress,
-    to: 'ada@example.com' as EmailAddress,
-    bytes: Buffer.from('Subject: x\r\n\r\nx\r\n'),
-    email: { id: 'em_x' as EmailId } as Message['email'],
-  }
   const clearance = { deadlineMs: performance.now() + 60_000, isLeaseValid: () => true }
-  const submit = () => relay.submit(message, clearance)
+  const submit = () => relay.submit(testMessage(), clearance)
   void submit()
   await eventually(() => server.messages.length === 1)
   for (let n = 0; n < 3; n++) await submit()

@@ -6,6 +6,9 @@ import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { createServer, type Server, type Socket } from 'node:net'
 import { SMTPServer, type SMTPServerOptions } from 'smtp-server'
+import type { Message } from '../../src/delivery/relay/relay.ts'
+import type { EmailId } from '../../src/domain/id.ts'
+import type { EmailAddress } from '../../src/domain/request/email-address.ts'
 import { atEnd, type Scope } from './temporary.ts'
 import { eventually } from './wait.ts'
 
@@ -141,3 +144,15 @@ function serve(socket: Socket, steps: Required<Script>, { transcript, messages }
     }
   })
 }
+
+/** A message for a relay, without an email behind it. */
+export const testMessage = (change: Partial<Message> = {}): Message => ({
+  from: 'auth@acme.test' as EmailAddress,
+  to: 'ada@example.com' as EmailAddress,
+  id: 'em_x' as EmailId,
+  bytes: Buffer.from('Subject: x\r\n\r\nx\r\n'),
+  describe: () => {
+    throw new Error('only the inbox of dev mode needs this')
+  },
+  ...change,
+})

@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import fc from 'fast-check'
 import PostalMime from 'postal-mime'
-import { type AppSettings, defaultSettings } from '../../domain/app/settings.ts'
-import type { EmailId } from '../../domain/id.ts'
+import { type AppSettings, defaultSettings, parseAppSettings } from '../../domain/app/settings.ts'
+import { type AppId, type EmailId, newId } from '../../domain/id.ts'
 import type { EmailAddress } from '../../domain/request/email-address.ts'
+import { emailTypes } from '../../domain/request/email-request.ts'
 import { renderEmail } from '../../templates/emails/render-email.ts'
-import { composeMessage, type MessageParts } from './compose-message.ts'
+import { composeMessage, MessageComposer, type MessageInput } from './compose-message.ts'
 
 const app: AppSettings = {
   ...defaultSettings,
@@ -13,10 +15,11 @@ const app: AppSettings = {
   from: { name: 'Acme "Auth" Team', address: 'auth@acme.test' },
   replyTo: 'help@acme.test',
 }
-const claim: MessageParts['claim'] = {
+const claim: MessageInput['claim'] = {
   emailId: 'em_01m7x4pm530000dj4zwn0hsje3' as EmailId,
   type: 'organisation_invite',
   acceptedAt: Date.parse('2026-11-20T17:00:00Z'),
+  expiresAt: Date.parse('2026-11-20T17:15:00Z'),
   content: {
     to: 'ada@example.com' as EmailAddress,
     url: `https://app.acme.test/auth?token=${'x'.repeat(2000)}`,
@@ -26,15 +29,18 @@ const claim: MessageParts['claim'] = {
   },
 }
 
+const lifeLeftMs = 900_000
+const appWith = (settings: AppSettings): MessageInput['app'] => ({
+  id: 'app_1' as AppId,
+  version: 1,
+  slug: 'acme',
+  settings,
+})
+
 function compose(change: Partial<AppSettings> = {}) {
   const settings = { ...app, ...change }
-  const rendered = renderEmail({
-    ...claim,
-    app: settings,
-    expiresAt: claim.acceptedAt + 900_000,
-    lifeLeftMs: 900_000,
-  })
-  return { rendered, bytes: composeMessage({ claim, app: settings, slug: 'acme', rendered }) }
+  const rendered = renderEmail({ ...claim, app: settings, lifeLeftMs })
+  return { rendered, bytes: composeMessage({ claim, app: appWith(settings), lifeLeftMs }) }
 }
 
 test('another implementation reads back every header and both parts', async () => {
@@ -73,4 +79,90 @@ test('a name with controls cannot reach a header: settings refuse it, and quotin
   const { bytes } = compose({ from: { name: 'A\\" <evil@x.test>, "B', address: 'auth@acme.test' } })
   const message = await PostalMime.parse(bytes)
   assert.equal(message.from?.address, 'auth@acme.test')
+})
+
+const text = (minLength: number, maxLength: number) =>
+  fc.oneof(
+    fc.string({ minLength, maxLength }),
+    fc.string({ minLength, maxLength, unit: 'grapheme' }),
+    fc.constantFrom('Acme', 'Größe 数', 'R&D <Labs> "x"', '...', '.', '=3D', 'to', 'url', ' x '),
+  )
+const settings: fc.Arbitrary<AppSettings> = fc
+  .record({
+    name: text(1, 60),
+    sender: text(1, 60),
+    replyTo: fc.option(fc.emailAddress(), { nil: undefined }),
+    supportContact: fc.option(text(1, 60), { nil: undefined }),
+    addressLine: fc.option(text(1, 200), { nil: undefined }),
+  })
+  .map(({ sender, replyTo, supportContact, addressLine, ...rest }) => ({
+    ...defaultSettings,
+    ...rest,
+    from: { name: sender, address: 'auth@acme.test' },
+    ...(replyTo === undefined ? {} : { replyTo }),
+    ...(supportContact === undefined ? {} : { supportContact }),
+    branding: addressLine === undefined ? {} : { addressLine },
+  }))
+  .filter((made) => parseAppSettings(made, ['en']).ok)
+const local = fc.stringMatching(/^[a-z0-9._+-]{1,64}$/)
+const email: fc.Arbitrary<MessageInput['claim']> = fc
+  .record({
+    type: fc.constantFrom(...emailTypes),
+    acceptedAt: fc.integer({ min: 0, max: 4e12 }),
+    lifeMs: fc.integer({ min: 1, max: 30 * 86_400_000 }),
+    to: fc.oneof(
+      fc.tuple(local, fc.domain()).map(([name, domain]) => `${name}@${domain}`),
+      fc.constant('dörte@größe.test'),
+    ),
+    token: fc.stringMatching(/^[A-Za-z0-9%&=.~!$'()*,;:@/-]{1,30}$/),
+    tokens: fc.integer({ min: 1, max: 40 }),
+    hosted: fc.boolean(),
+    organisationName: text(1, 60),
+    messageIdDomain: fc.domain(),
+  })
+  .map(({ type, acceptedAt, lifeMs, to, token, tokens, hosted, organisationName, messageIdDomain }) => ({
+    emailId: newId('em', acceptedAt),
+    type,
+    acceptedAt,
+    expiresAt: acceptedAt + lifeMs,
+    content: {
+      to: to as EmailAddress,
+      url: `https://app.acme.test/auth?token=${token.repeat(tokens)}`,
+      messageIdDomain,
+      ...(hosted ? { hosted: true as const } : {}),
+      ...(type === 'organisation_invite' ? { organisationName } : {}),
+    },
+  }))
+
+test('a filled form is byte for byte the message composed whole', () => {
+  fc.assert(
+    fc.property(settings, fc.array(email, { minLength: 1, maxLength: 8 }), (made, emails) => {
+      const composer = new MessageComposer()
+      for (const each of emails) {
+        const input = { claim: each, app: appWith(made), lifeLeftMs }
+        assert.equal(composer.compose(input).toString(), composeMessage(input).toString())
+      }
+    }),
+    { numRuns: 500 },
+  )
+})
+
+test('a new version of an app is a new form', () => {
+  const composer = new MessageComposer()
+  const input = { claim: { ...claim, type: 'magic_link' as const }, app: appWith(app), lifeLeftMs }
+  assert.match(composer.compose(input).toString(), /Sign in to Acme/)
+  const renamed = { ...appWith({ ...app, name: 'Zenith' }), version: 2 }
+  assert.match(composer.compose({ ...input, app: renamed }).toString(), /Sign in to Zenith/)
+})
+
+test('a long link makes its part quoted-printable, though the form is 7bit', () => {
+  const url = `https://app.acme.test/auth?token=${'x'.repeat(900)}`
+  const input = {
+    claim: { ...claim, type: 'magic_link' as const, content: { ...claim.content, url } },
+    app: appWith(app),
+    lifeLeftMs,
+  }
+  const message = new MessageComposer().compose(input).toString()
+  assert.equal(message.match(/quoted-printable/g)?.length, 2)
+  assert.equal(message, composeMessage(input).toString())
 })

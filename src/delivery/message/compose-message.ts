@@ -4,41 +4,124 @@
  * are 7bit if their text allows it, else quoted-printable.
  */
 import * as mime from 'nodemailer/lib/mime-funcs'
-import * as quotedPrintable from 'nodemailer/lib/qp'
+import type { App } from '../../domain/app/app.ts'
 import type { AppSettings } from '../../domain/app/settings.ts'
+import type { EmailType } from '../../domain/request/email-request.ts'
 import type { Claim } from '../../store/store.ts'
-import type { Rendered } from '../../templates/emails/render-email.ts'
+import { linkTextsOf, type Rendered, renderEmail, renderWith } from '../../templates/emails/render-email.ts'
+import { type GapTexts, gaps, isPlain, type Line, MessageForm } from './message-form.ts'
 
-export type MessageParts = {
-  readonly claim: Pick<Claim, 'emailId' | 'type' | 'acceptedAt' | 'content'>
-  readonly app: AppSettings
+export type MessageInput = {
+  readonly claim: Pick<Claim, 'emailId' | 'type' | 'acceptedAt' | 'expiresAt' | 'content'>
+  readonly app: Pick<App, 'id' | 'version' | 'settings' | 'slug'>
+  /** The time that the link has left at this attempt. */
+  readonly lifeLeftMs: number
+}
+
+/** At most this many forms are kept, of about 10 KiB each. */
+const formsMax = 500
+
+/** Composes messages, most of them from forms: one for each app, version of its settings, type and kind of link. */
+export class MessageComposer {
+  readonly #forms = new Map<string, MessageForm>()
+
+  compose(input: MessageInput): Buffer {
+    const { claim } = input
+    // The names of an invitation appear in its subject, and in words that depend on them.
+    if (claim.type === 'organisation_invite') return composeMessage(input)
+    return this.#formOf(input).fill(gapTextsOf(input)) ?? composeMessage(input)
+  }
+
+  #formOf({ claim, app }: MessageInput): MessageForm {
+    const hosted = claim.content.hosted === true
+    const name = `${app.id} ${app.version} ${claim.type} ${hosted}`
+    let form = this.#forms.get(name)
+    if (form === undefined) {
+      form = formOf(app, claim.type, hosted)
+      if (this.#forms.size >= formsMax) this.#forms.clear()
+      this.#forms.set(name, form)
+    }
+    return form
+  }
+}
+
+function formOf({ settings, slug }: MessageInput['app'], type: EmailType, hosted: boolean): MessageForm {
+  const texts = { ...gaps, host: hosted ? gaps.host : null }
+  const rendered = renderWith(texts, { app: settings, type, content: {} })
+  return new MessageForm(linesOf({ ...gaps, settings, slug, type, rendered }))
+}
+
+function gapTextsOf({ claim, app, lifeLeftMs }: MessageInput): GapTexts {
+  const { content } = claim
+  const { host, ...texts } = linkTextsOf({ ...claim, app: app.settings, lifeLeftMs })
+  return {
+    ...texts,
+    host: host ?? '',
+    id: claim.emailId,
+    to: content.to,
+    date: new Date(claim.acceptedAt).toUTCString().replace('GMT', '+0000'),
+    messageIdDomain: content.messageIdDomain,
+  }
+}
+
+/** Composes one message without a form. */
+export function composeMessage(input: MessageInput): Buffer {
+  const { claim, app, lifeLeftMs } = input
+  const { settings, slug } = app
+  const rendered = renderEmail({ ...claim, app: settings, lifeLeftMs })
+  const texts = gapTextsOf(input)
+  const message = new MessageForm(linesOf({ ...texts, settings, slug, type: claim.type, rendered })).fill(
+    texts,
+  )
+  if (message === null) throw new Error('a message without gaps has every line that it needs')
+  return message
+}
+
+type MessageTexts = Pick<GapTexts, 'id' | 'to' | 'date' | 'messageIdDomain'> & {
+  readonly settings: AppSettings
   readonly slug: string
+  readonly type: EmailType
   readonly rendered: Rendered
 }
 
-const lineMax = 76
-const plainLineMax = 900 // RFC 5322 allows 998
-
-export function composeMessage({ claim, app, slug, rendered }: MessageParts): Buffer {
-  const boundary = `=_${claim.emailId}`
-  const headers: [string, string][] = [
-    ['From', mailbox(app.from)],
-    ['To', claim.content.to],
-    ...(app.replyTo === undefined ? [] : [['Reply-To', app.replyTo] as [string, string]]),
-    ['Subject', encodeText(rendered.subject)],
-    ['Date', new Date(claim.acceptedAt).toUTCString().replace('GMT', '+0000')],
-    ['Message-ID', `<${claim.emailId}@${claim.content.messageIdDomain}>`],
-    ['MIME-Version', '1.0'],
-    ['Auto-Submitted', 'auto-generated'], // RFC 3834
-    ['X-Auto-Response-Suppress', 'All'],
-    ['Feedback-ID', `${claim.type}:${slug}:auth:postern`],
-    ['X-Entity-Ref-ID', claim.emailId], // so that Gmail neither threads resends nor hides the repeated button
-    ['Content-Type', `multipart/alternative; boundary="${boundary}"`],
+function linesOf({ id, to, date, messageIdDomain, settings, slug, type, rendered }: MessageTexts): Line[] {
+  const boundary = `=_${id}`
+  const headers = [
+    `From: ${mailbox(settings.from)}`,
+    `To: ${to}`,
+    ...(settings.replyTo === undefined ? [] : [`Reply-To: ${settings.replyTo}`]),
+    `Subject: ${encodeText(rendered.subject)}`,
+    `Date: ${date}`,
+    `Message-ID: <${id}@${messageIdDomain}>`,
+    'MIME-Version: 1.0',
+    'Auto-Submitted: auto-generated', // RFC 3834
+    'X-Auto-Response-Suppress: All',
+    `Feedback-ID: ${type}:${slug}:auth:postern`,
+    `X-Entity-Ref-ID: ${id}`, // so that Gmail neither threads resends nor hides the repeated button
+    `Content-Type: multipart/alternative; boundary="${boundary}"`,
+    '',
   ]
-  const head = headers.map(([name, value]) => mime.foldLines(`${name}: ${value}`, lineMax)).join('\r\n')
-  const parts = [part('text/plain', rendered.text), part('text/html', rendered.html)]
-  const body = parts.map((text) => `--${boundary}\r\n${text}\r\n`).join('')
-  return Buffer.from(`${head}\r\n\r\n${body}--${boundary}--\r\n`)
+  return [
+    ...headers.map(header),
+    header(`--${boundary}`),
+    ...part('text/plain', rendered.text),
+    header(`--${boundary}`),
+    ...part('text/html', rendered.html),
+    header(`--${boundary}--`),
+  ]
+}
+
+const header = (text: string): Line => ({ text, encoding: 'header' })
+
+function part(type: 'text/plain' | 'text/html', text: string): Line[] {
+  const lines = text.split('\n')
+  const encoding = lines.every(isPlain) ? '7bit' : 'quoted-printable'
+  return [
+    header(`Content-Type: ${type}; charset=utf-8`),
+    header(`Content-Transfer-Encoding: ${encoding}`),
+    header(''),
+    ...lines.map((line): Line => ({ text: line, encoding, html: type === 'text/html' })),
+  ]
 }
 
 /** RFC 2047 for text that is not plain ASCII. */
@@ -48,14 +131,4 @@ function mailbox({ name, address }: { name: string; address: string }): string {
   const plain = /^[\x20-\x7e]*$/.test(name)
   const shown = plain ? `"${name.replace(/(["\\])/g, '\\$1')}"` : mime.encodeWord(name, 'Q', 52)
   return `${shown} <${address}>`
-}
-
-function part(type: string, text: string): string {
-  const lines = text.split('\n')
-  const plain = /^[\t\n\x20-\x7e]*$/.test(text) && lines.every((line) => line.length <= plainLineMax)
-  const body = plain
-    ? lines.join('\r\n')
-    : quotedPrintable.wrap(quotedPrintable.encode(text.replace(/\n/g, '\r\n')), lineMax)
-  const encoding = plain ? '7bit' : 'quoted-printable'
-  return `Content-Type: ${type}; charset=utf-8\r\nContent-Transfer-Encoding: ${encoding}\r\n\r\n${body}`
 }

@@ -19,7 +19,8 @@ export class CaptureRelay implements Relay {
   free = (): number => 10
   probeInMs = (): number => 0
 
-  async submit({ to, bytes, email }: Message): Promise<Submission> {
+  async submit({ to, bytes, describe }: Message): Promise<Submission> {
+    const email = describe()
     this.#emails.delete(email.id)
     this.#emails.set(email.id, { ...email, to, raw: bytes, receivedAt: Date.now() })
     const [oldest] = this.#emails.keys()

@@ -12,11 +12,13 @@ import type { Rendered } from '../../templates/emails/render-email.ts'
 export type Message = {
   readonly from: EmailAddress
   readonly to: EmailAddress
+  /** The envelope id (RFC 3461). */
+  readonly id: EmailId
   readonly bytes: Buffer
-  readonly email: MessageDetails
+  readonly describe: () => MessageDetails
 }
 
-/** The email behind a message. `id` is its envelope id (RFC 3461); the inbox of dev mode shows the rest. */
+/** The email behind a message, for the inbox of dev mode. */
 export type MessageDetails = Rendered & {
   readonly id: EmailId
   readonly app: string

@@ -16,12 +16,13 @@ import { noReply } from '../../domain/delivery/smtp-reply.ts'
 import type { Emit } from '../../observe/events.ts'
 import { type Claimed, leaseMs, type Store } from '../../store/store.ts'
 import { type Attempt, type DeliverDeps, deliver } from '../deliver.ts'
+import { MessageComposer } from '../message/compose-message.ts'
 import { aloneMs, ClaimBudget, capacityOf, connectionsPerApp } from './claim-budget.ts'
 import { ClaimedEmails, isSameLease } from './claimed-emails.ts'
 import { OutcomeWriter } from './outcome-writer.ts'
 import { Signal } from './signal.ts'
 
-export type WorkerDeps = DeliverDeps & {
+export type WorkerDeps = Omit<DeliverDeps, 'composer'> & {
   readonly store: Pick<Store, 'claimDue' | 'renewLeases' | 'recordOutcome'>
   readonly emit: Emit
   /** How often leases are renewed (20 s). */
@@ -42,7 +43,7 @@ const abortMs = 5_000
 const internalErrorWaitMs = 60_000
 
 export class Worker {
-  readonly #deps: WorkerDeps
+  readonly #deps: WorkerDeps & DeliverDeps
   readonly #signal = new Signal()
   readonly #claimed = new ClaimedEmails<Attempt>()
   readonly #budget = new ClaimBudget(this.#claimed)
@@ -59,7 +60,7 @@ export class Worker {
   #loop: Promise<void> | null = null
 
   constructor(deps: WorkerDeps) {
-    this.#deps = deps
+    this.#deps = { ...deps, composer: new MessageComposer() }
     this.#outcomes = new OutcomeWriter({ ...deps, onFailure: () => this.#setMode('blocked') })
   }
 

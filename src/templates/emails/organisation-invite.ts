@@ -6,7 +6,10 @@ import type { EmailContent } from '../../domain/delivery/email-content.ts'
 import { isPlainName, type Letter } from './letter.ts'
 import type { LetterContext } from './letter-context.ts'
 
-export function organisationInvite({ strings, app, expiry }: LetterContext, content: EmailContent): Letter {
+export function organisationInvite(
+  { strings, app, expiry }: LetterContext,
+  content: Pick<EmailContent, 'organisationName' | 'inviterName'>,
+): Letter {
   const organisationName = content.organisationName ?? ''
   const { ignore, ...words } = strings.organisationInvite(app.name, {
     organisationName,

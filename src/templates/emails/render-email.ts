@@ -8,7 +8,7 @@ import type { EmailType } from '../../domain/request/email-request.ts'
 import { languageOf } from '../locales/locales.ts'
 import { emailVerification } from './email-verification.ts'
 import { renderHtml, renderText } from './layout.ts'
-import type { Letter } from './letter.ts'
+import type { Expiry, Letter } from './letter.ts'
 import type { LetterContext } from './letter-context.ts'
 import { magicLink } from './magic-link.ts'
 import { organisationInvite } from './organisation-invite.ts'
@@ -23,25 +23,42 @@ export type TemplateInput = {
   readonly lifeLeftMs: number
 }
 
+/** The texts that differ between two emails of the same app, type and language, except names. */
+export type LinkTexts = Expiry & {
+  readonly url: string
+  /** The host of a hosted link, shown so that people can recognise it; null for a link of the app's own. */
+  readonly host: string | null
+}
+
 export type Rendered = { readonly subject: string; readonly html: string; readonly text: string }
 
-export function renderEmail(input: TemplateInput): Rendered {
-  const { app, content } = input
-  const { strings, language } = languageOf(app.locale)
-  const expiry = { duration: strings.duration(input.lifeLeftMs), dateTime: strings.dateTime(input.expiresAt) }
-  const letter = writeLetter(input, { strings, app, expiry })
-  const frame = {
-    letter,
-    strings,
-    app,
-    language,
+export const renderEmail = (input: TemplateInput): Rendered => renderWith(linkTextsOf(input), input)
+
+export function linkTextsOf({ app, content, expiresAt, lifeLeftMs }: Omit<TemplateInput, 'type'>): LinkTexts {
+  const { strings } = languageOf(app.locale)
+  return {
     url: content.url,
     host: content.hosted === true ? new URL(content.url).host : null,
+    duration: strings.duration(lifeLeftMs),
+    dateTime: strings.dateTime(expiresAt),
   }
+}
+
+/** The input of an email apart from its link: its app, its type, and the names of an invitation. */
+export type LetterInput = Pick<TemplateInput, 'app' | 'type'> & {
+  readonly content: Pick<EmailContent, 'organisationName' | 'inviterName'>
+}
+
+/** Renders with texts that are given, or with marks in their places. */
+export function renderWith(texts: LinkTexts, input: LetterInput): Rendered {
+  const { app } = input
+  const { strings, language } = languageOf(app.locale)
+  const letter = writeLetter(input, { strings, app, expiry: texts })
+  const frame = { letter, strings, app, language, url: texts.url, host: texts.host }
   return { subject: letter.subject, html: renderHtml(frame), text: renderText(frame) }
 }
 
-function writeLetter(input: TemplateInput, context: LetterContext): Letter {
+function writeLetter(input: LetterInput, context: LetterContext): Letter {
   switch (input.type) {
     case 'magic_link':
       return magicLink(context)

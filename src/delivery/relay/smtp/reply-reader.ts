@@ -19,6 +19,7 @@ export class ReplyReader {
     const replies: string[] = []
     for (const line of lines) {
       const text = line.endsWith('\r') ? line.slice(0, -1) : line
+      if (text === '' && this.#reply === '') continue // some servers send empty lines between replies
       const shape = lineShape.exec(text)
       if (shape === null) throw new Error('the relay sent something that is no SMTP reply')
       this.#reply += this.#reply === '' ? text : `\n${text}`

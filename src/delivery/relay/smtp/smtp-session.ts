@@ -184,7 +184,7 @@ const data = 'DATA\r\n'
 
 /** MAIL, RCPT and DATA for one message; null if an address would break a command. */
 function envelopeCommands(
-  { from, to, bytes, email }: Message,
+  { from, to, bytes, id }: Message,
   { dsn, smtpUtf8, size }: RelayConnection['extensions'],
 ): readonly string[] | null {
   if (/[\r\n<>]/.test(from + to)) return null
@@ -192,7 +192,7 @@ function envelopeCommands(
     `MAIL FROM:<${from}>`,
     ...(smtpUtf8 && /[^\x00-\x7f]/.test(from + to) ? ['SMTPUTF8'] : []),
     ...(size ? [`SIZE=${bytes.length}`] : []),
-    ...(dsn ? ['RET=HDRS', `ENVID=${email.id}`] : []),
+    ...(dsn ? ['RET=HDRS', `ENVID=${id}`] : []),
   ]
   const rcpt = [
     `RCPT TO:<${to}>`,

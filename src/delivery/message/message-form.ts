@@ -1,0 +1,100 @@
+/**
+ * A message as lines, encoded for the wire once. Lines may have gaps, which are filled for each email and
+ * encoded then, so that most of a message is composed once for all emails of an app, type and language.
+ * Every line is encoded by itself: a filled form equals the same text composed without gaps.
+ */
+import * as mime from 'nodemailer/lib/mime-funcs'
+import * as quotedPrintable from 'nodemailer/lib/qp'
+import { escapeHtml } from '../../templates/html.ts'
+
+/** Stand in the place of texts that differ between emails: controls, which no setting may contain. */
+export const gaps = {
+  id: '\x01',
+  to: '\x02',
+  date: '\x03',
+  messageIdDomain: '\x04',
+  url: '\x05',
+  host: '\x06',
+  duration: '\x07',
+  dateTime: '\x08',
+} as const
+export type Gap = keyof typeof gaps
+/** The text for each gap. */
+export type GapTexts = Readonly<Record<Gap, string>>
+
+const gapMarks = /[\x01-\x08]/g
+const gapNames = new Map(Object.entries(gaps).map(([name, mark]) => [mark as string, name as Gap]))
+
+/** How a line goes over the wire. A `7bit` line must be short and ASCII; the others take any text. */
+export type LineEncoding = 'header' | '7bit' | 'quoted-printable'
+
+export type Line = {
+  readonly text: string
+  readonly encoding: LineEncoding
+  /** The texts of its gaps are escaped for HTML. */
+  readonly html?: boolean
+}
+
+/** The text between the gaps of a line, and the gaps between these texts. */
+type LineWithGaps = Omit<Line, 'text'> & { readonly texts: readonly string[]; readonly gaps: readonly Gap[] }
+
+const lineMax = 76
+const plainLineMax = 900 // RFC 5322 allows 998
+
+/** Whether a line may stand in a 7bit part. */
+export const isPlain = (line: string): boolean =>
+  line.length <= plainLineMax && /^[\t\x01-\x08\x20-\x7e]*$/.test(line)
+
+export class MessageForm {
+  /** Encoded lines, joined, and the lines with gaps between them. */
+  readonly #segments: (string | LineWithGaps)[] = []
+
+  constructor(lines: readonly Line[]) {
+    let fixed = ''
+    for (const { text, ...how } of lines) {
+      const found = (text.match(gapMarks) ?? []).flatMap((mark) => gapNames.get(mark) ?? [])
+      if (found.length === 0) {
+        fixed += `${encode(text, how.encoding)}\r\n`
+        continue
+      }
+      this.#segments.push(fixed, { ...how, texts: text.split(gapMarks), gaps: found })
+      fixed = ''
+    }
+    this.#segments.push(fixed)
+  }
+
+  /** The message. Null if a line of a 7bit part would not be plain: that part needs another encoding. */
+  fill(texts: GapTexts): Buffer | null {
+    const escaped = Object.fromEntries(
+      Object.entries(texts).map(([gap, text]) => [gap, escapeHtml(text)]),
+    ) as GapTexts
+    let message = ''
+    for (const segment of this.#segments) {
+      if (typeof segment === 'string') {
+        message += segment
+        continue
+      }
+      const { encoding, html } = segment
+      const line = filled(segment, html === true ? escaped : texts)
+      if (encoding === '7bit' && !isPlain(line)) return null
+      message += `${encode(line, encoding)}\r\n`
+    }
+    return Buffer.from(message)
+  }
+}
+
+const filled = (line: LineWithGaps, texts: GapTexts): string =>
+  line.gaps.reduce((all, gap, index) => all + texts[gap] + (line.texts[index + 1] ?? ''), line.texts[0] ?? '')
+
+function encode(line: string, encoding: LineEncoding): string {
+  switch (encoding) {
+    case '7bit':
+      return line
+    case 'header':
+      return line.length < lineMax ? line : mime.foldLines(line, lineMax)
+    case 'quoted-printable':
+      return quotedPrintable.wrap(quotedPrintable.encode(line), lineMax)
+    default:
+      return encoding satisfies never
+  }
+}

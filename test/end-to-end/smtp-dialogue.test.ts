@@ -1,0 +1,155 @@
+/** The dialogue of one message with servers that pipeline and servers that do not, byte for byte. */
+import assert from 'node:assert/strict'
+import type { Socket } from 'node:net'
+import { type TestContext, test } from 'node:test'
+import SMTPConnection from 'nodemailer/lib/smtp-connection'
+import { SmtpSession } from '../../src/delivery/relay/smtp/smtp-session.ts'
+import type { EmailAddress } from '../../src/domain/request/email-address.ts'
+import { type Script, startScriptedServer, startSmtpServer, testMessage } from '../support/smtp.ts'
+import { atEnd } from '../support/temporary.ts'
+import { eventually } from '../support/wait.ts'
+
+const pipelining = '250-scripted\r\n250 PIPELINING'
+const clearance = () => ({ deadlineMs: performance.now() + 60_000, isLeaseValid: () => true })
+
+async function openTo(t: TestContext, port: number): Promise<SmtpSession> {
+  const address = { host: '127.0.0.1', port, tls: 'none', credentials: null } as const
+  const session = await SmtpSession.open(address, AbortSignal.timeout(10_000))
+  assert.ok(session instanceof SmtpSession)
+  atEnd(t, () => session.close())
+  return session
+}
+
+async function converse(t: TestContext, script: Script) {
+  const server = await startScriptedServer(t, script)
+  return { server, session: await openTo(t, server.port) }
+}
+
+for (const [name, ehlo] of [
+  ['with PIPELINING', pipelining],
+  ['without extensions', '250 scripted'],
+] as const) {
+  test(`a session takes many messages, ${name}`, async (t) => {
+    const { server, session } = await converse(t, { ehlo })
+    for (let n = 0; n < 3; n++)
+      assert.equal((await session.submit(testMessage(), clearance())).kind, 'accepted')
+    const dialogue = ['MAIL FROM:<auth@acme.test>', 'RCPT TO:<ada@example.com>', 'DATA']
+    assert.deepEqual(server.transcript.slice(1), [...dialogue, ...dialogue, ...dialogue])
+    assert.equal(server.messages.length, 3)
+    assert.equal(session.closed, false)
+  })
+
+  for (const [step, refusal] of [
+    ['mail', '451 4.3.0 not now'],
+    ['rcpt', '550 5.1.1 nobody'],
+    ['data', '554 5.5.1 no'],
+  ] as const) {
+    test(`${step} refused ${name}: its reply counts, nothing is handed over, the session ends`, async (t) => {
+      const { server, session } = await converse(t, { ehlo, [step]: refusal })
+      const submission = await session.submit(testMessage(), clearance())
+      assert.equal(submission.kind, 'failed')
+      assert.equal(submission.failure.reply.text, refusal)
+      assert.equal(submission.failure.stage, 'envelope')
+      assert.equal(session.closed, true)
+      assert.deepEqual(server.messages, [])
+    })
+  }
+
+  test(`expired while the relay dawdles at DATA ${name}: nothing is handed over`, async (t) => {
+    const { server, session } = await converse(t, { ehlo, data: () => {} })
+    const deadlineMs = performance.now() + 200
+    assert.deepEqual(await session.submit(testMessage(), { ...clearance(), deadlineMs }), { kind: 'expired' })
+    assert.equal(session.closed, true)
+    assert.deepEqual(server.messages, [])
+  })
+}
+
+test('MAIL, RCPT and DATA leave in one segment where the relay offers PIPELINING, one by one elsewhere', async (t) => {
+  for (const [ehlo, segments] of [
+    [pipelining, 1],
+    ['250 scripted', 3],
+  ] as const) {
+    const seen: string[] = []
+    const watch = (socket: Socket) => {
+      socket.on('data', (chunk) => seen.push(chunk.toString()))
+      socket.write('220 scripted\r\n')
+    }
+    const { session } = await converse(t, { ehlo, greeting: watch })
+    await session.submit(testMessage(), clearance())
+    const text = seen.join('')
+    assert.match(text, /MAIL[^\n]*\n.*RCPT[^\n]*\n.*DATA\r\n.*\r\n\.\r\n$/s)
+    const first = seen.findIndex((chunk) => chunk.startsWith('MAIL'))
+    const last = seen.findIndex((chunk) => chunk.endsWith('DATA\r\n'))
+    assert.equal(last - first + 1, segments)
+  }
+})
+
+test('a reply too many, which would be taken for the one to the message, ends the session before it', async (t) => {
+  const { server, session } = await converse(t, { ehlo: pipelining, rcpt: '250 2.1.5 ok\r\n250 2.1.5 ok' })
+  const submission = await session.submit(testMessage(), clearance())
+  assert.equal(submission.kind, 'failed')
+  assert.equal(session.closed, true)
+  assert.deepEqual(server.messages, [])
+})
+
+test('a relay that says something while the session is idle ends it, and the message goes nowhere', async (t) => {
+  const { server, session } = await converse(t, { dot: '250 2.0.0 taken\r\n421 4.3.2 good night' })
+  await session.submit(testMessage(), clearance())
+  const submission = await session.submit(testMessage(), clearance())
+  assert.ok(submission.kind === 'failed' && submission.failure.reply.code === null)
+  assert.equal(server.messages.length, 1)
+})
+
+test('dots at the beginning of lines arrive as they were', async (t) => {
+  const { received, port } = await startSmtpServer(t)
+  const session = await openTo(t, port)
+  const text = '.a\r\n..\r\n.\r\nb.\r\n'
+  await session.submit(testMessage({ bytes: Buffer.from(text) }), clearance())
+  assert.equal(received[0]?.raw, text)
+})
+
+test('extensions are used where they are offered: SIZE, DSN, SMTPUTF8', async (t) => {
+  const ehlo = '250-scripted\r\n250-SIZE 1000\r\n250-DSN\r\n250 SMTPUTF8'
+  const { server, session } = await converse(t, { ehlo })
+  await session.submit(testMessage({ to: 'dörte+a=b@example.com' as EmailAddress }), clearance())
+  assert.deepEqual(server.transcript.slice(1), [
+    'MAIL FROM:<auth@acme.test> SMTPUTF8 SIZE=17 RET=HDRS ENVID=em_x',
+    'RCPT TO:<dörte+a=b@example.com> NOTIFY=FAILURE,DELAY ORCPT=rfc822;d+C3+B6rte+2Ba+3Db@example.com',
+    'DATA',
+  ])
+})
+
+test('an address that would break a command is not sent', async (t) => {
+  const { server, session } = await converse(t, {})
+  const to = 'a@b.test>\r\nRCPT TO:<c@d.test' as EmailAddress
+  assert.equal((await session.submit(testMessage({ to }), clearance())).kind, 'failed')
+  assert.deepEqual(server.transcript.slice(1), [])
+})
+
+test('quit says QUIT and closes', async (t) => {
+  const { server, session } = await converse(t, {})
+  session.quit()
+  assert.equal(session.closed, true)
+  await eventually(() => server.transcript.includes('QUIT'))
+})
+
+test('a session of nodemailer gives up its socket, with every part that connect.ts names', async (t) => {
+  const server = await startScriptedServer(t, { ehlo: pipelining })
+  const connection = new SMTPConnection({ host: '127.0.0.1', port: server.port, ignoreTLS: true })
+  await new Promise((resolve) => connection.connect(resolve))
+  atEnd(t, () => connection.close())
+  const internals = connection as unknown as Record<string, unknown>
+  const socket = connection._socket as Socket
+  assert.deepEqual(internals._supportedExtensions, ['PIPELINING'])
+  for (const [event, name] of Object.entries({
+    data: '_onSocketData',
+    timeout: '_onSocketTimeout',
+    close: '_onSocketClose',
+    end: '_onSocketEnd',
+    error: '_onSocketError',
+  }))
+    assert.ok(socket.listeners(event).includes(internals[name] as () => void), name)
+  // Nothing else of nodemailer listens.
+  const own = await openTo(t, server.port)
+  assert.equal((await own.submit(testMessage(), clearance())).kind, 'accepted')
+})
