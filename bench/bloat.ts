@@ -17,7 +17,7 @@ const steps = 10
 
 const sizes = `select c.relname, pg_table_size(c.oid) as "table", pg_indexes_size(c.oid) as indexes, n_dead_tup as dead
   from pg_class c join pg_stat_user_tables s on s.relid = c.oid
-  where schemaname = 'postern' and c.relname in ('queue', 'sealed', 'queue_depth', 'usage_day', 'rate_bucket', 'idempotency', 'history')
+  where schemaname = 'postern' and c.relname in ('queue', 'queue_depth', 'usage_day', 'rate_bucket', 'idempotency', 'history')
   order by c.relname`
 
 type Size = { relname: string; table: string; indexes: string; dead: string }

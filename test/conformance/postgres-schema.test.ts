@@ -91,7 +91,7 @@ for (const state of ['delivered', 'failed', 'expired', 'cancelled'] satisfies Fi
       url: 'https://app.acme.test/?token=canary',
     })
     assert.equal((await service.post(body, { 'idempotency-key': 'canary-key' })).status, 202)
-    const tables = ['app', 'rate_bucket', 'idempotency', 'usage_day', 'queue', 'sealed', 'history', 'secret']
+    const tables = ['app', 'rate_bucket', 'idempotency', 'usage_day', 'queue', 'history', 'secret']
     const rows = async () =>
       (
         await Promise.all(
@@ -101,11 +101,11 @@ for (const state of ['delivered', 'failed', 'expired', 'cancelled'] satisfies Fi
         .flat()
         .map(({ row }) => String(row))
         .join('\n')
-    const [sealed] = await runSql<{ body: string }>(
+    const [row] = await runSql<{ sealed: string }>(
       url,
-      `select encode(body, 'hex') as body from "${schemaOf(url)}".sealed`,
+      `select encode(sealed, 'hex') as sealed from "${schemaOf(url)}".queue`,
     )
-    assert.ok(sealed && (await rows()).includes(sealed.body))
+    assert.ok(row && (await rows()).includes(row.sealed))
     const [email] = await service.store.listEmails({ limit: 1 })
     assert.ok(email)
     if (state === 'cancelled') await service.store.cancelEmail(email.id)
@@ -116,7 +116,7 @@ for (const state of ['delivered', 'failed', 'expired', 'cancelled'] satisfies Fi
     }
     assert.equal((await service.store.findEmail(email.id))?.state, state)
     const left = await rows()
-    assert.ok(!left.includes(sealed.body))
+    assert.ok(!left.includes(row.sealed))
     assert.doesNotMatch(left, /canary/)
   })
 }

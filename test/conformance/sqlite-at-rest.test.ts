@@ -58,9 +58,9 @@ for (const [state, end] of Object.entries(endings)) {
     )
     const sealed = () => {
       const reader = new Connection(path, { readOnly: true })
-      const rows = reader.sql('select body from sealed').all()
+      const rows = reader.sql('select sealed from queue').all()
       reader.close()
-      return rows.map((row) => Buffer.from(row.body as Uint8Array))
+      return rows.map((row) => Buffer.from(row.sealed as Uint8Array))
     }
     const [ciphertext, ...more] = sealed()
     assert.ok(ciphertext !== undefined && more.length === 0)

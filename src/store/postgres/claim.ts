@@ -66,7 +66,7 @@ export const claimFunctions = [
 ]
 
 type ClaimedRow = Row &
-  ClaimRow & { readonly now_ms: number; readonly body: Uint8Array | null; readonly version: number }
+  ClaimRow & { readonly now_ms: number; readonly sealed: Uint8Array; readonly version: number }
 type LastRow = {
   app_id: string
   suspects: boolean
@@ -155,7 +155,7 @@ export class Claims {
   ): Promise<{ claims: Claim[]; damaged: number }> {
     const unreadable: OutcomeCall[] = []
     const claims = rows.flatMap((row) => {
-      const opened = openContent(this.#context.ring, row.email_id, row.body)
+      const opened = openContent(this.#context.ring, row.email_id, row.sealed)
       if (opened.kind === 'content') return [toClaim(row, opened.content, row.now_ms)]
       const { kind, why } = opened
       const common = { relay: null, reply: noReply(why) } as const

@@ -163,12 +163,12 @@ export type Opened =
   | { readonly kind: 'key_missing' | 'damaged'; readonly why: string }
 
 /** Opens the sealed content of an email. */
-export function openContent(ring: KeyRing, id: EmailId, sealed: Uint8Array | null): Opened {
+export function openContent(ring: KeyRing, id: EmailId, sealed: Uint8Array): Opened {
   try {
-    const content = JSON.parse(unseal(ring, contentContext(id), sealed ?? new Uint8Array()))
+    const content = JSON.parse(unseal(ring, contentContext(id), sealed))
     return { kind: 'content', content }
   } catch (error) {
-    if (error instanceof KeyMissing && sealed !== null) return { kind: 'key_missing', why: error.message }
+    if (error instanceof KeyMissing) return { kind: 'key_missing', why: error.message }
     return { kind: 'damaged', why: 'the sealed content cannot be opened' }
   }
 }

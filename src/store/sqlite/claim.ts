@@ -177,8 +177,7 @@ function claimOne(tx: WriteTransaction, emailId: EmailId): Claim[] {
     finishInStore(tx, row, { state: 'expired', reason: null, record: null })
     return []
   }
-  const sealed = tx.sql('select body from sealed where email_id = ?').get(emailId)?.body ?? null
-  const opened = openContent(tx.writer.ring, emailId, sealed as Uint8Array | null)
+  const opened = openContent(tx.writer.ring, emailId, row.sealed)
   switch (opened.kind) {
     case 'content':
       return [toClaim(row, opened.content, tx.nowMs)]

@@ -20,6 +20,7 @@ export type QueueRow = ClaimRow & {
   readonly recipient: string
   readonly trail: string
   readonly trace: string | null
+  readonly sealed: Uint8Array
 }
 
 export function recordOutcome(tx: WriteTransaction, lease: Lease, outcome: DeliveryOutcome): boolean {
@@ -57,7 +58,6 @@ type End = { state: FinalState; reason: EndReason | null; record: AttemptRecord 
 /** Moves an email to the history and deletes its content. */
 export function finish(tx: WriteTransaction, row: QueueRow, end: End): void {
   tx.sql('delete from queue where email_id = ?').run(row.email_id)
-  tx.sql('delete from sealed where email_id = ?').run(row.email_id)
   tx.sql(
     `insert into history (email_id, app_id, key_id, type, state, reason, attempts, lost_leases, accepted_at,
        expires_at, finished_at, recipient, trail, trace) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,

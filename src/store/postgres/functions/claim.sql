@@ -4,7 +4,7 @@
 -- back, which sessions are missing, and how many emails the claim ended.
 create function claim({{parameters}})
 returns table (email_id text, fence bigint, app_id text, type text, attempts int, lost_leases int,
-  accepted_at bigint, expires_at bigint, now_ms bigint, body bytea,
+  accepted_at bigint, expires_at bigint, now_ms bigint, sealed bytea,
   slug text, version bigint, status text, created_at bigint, settings json,
   suspects boolean, expired_count int, lost text[], lost_counts int[], missing int[])
 language plpgsql {{settings}} as $$

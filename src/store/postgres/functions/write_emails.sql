@@ -7,15 +7,11 @@ create function write_emails(
 returns void language plpgsql {{settings}} as $$
 begin
   insert into queue (email_id, app_id, key_id, type, state, attempts, lost_leases, fence, accepted_at,
-      expires_at, due_at, wanted_at, lease_until, session_id, recipient, trail)
+      expires_at, due_at, wanted_at, lease_until, session_id, recipient, trail, sealed)
     select id, p_apps[p_key_app[key]], p_keys[key], type, 'queued', 0, 0, 0, p_now_ms,
-      expires_at, p_now_ms, p_now_ms, 0, 0, recipient, '[]'
-    from unnest(p_kinds, p_key, p_email_id, p_type, p_expires_at, p_recipient)
-      r(kind, key, id, type, expires_at, recipient)
-    where kind = 'queued';
-  insert into sealed (email_id, app_id, body)
-    select id, p_apps[p_key_app[key]], substring(p_sealed from sealed_from for sealed_length)
-    from unnest(p_kinds, p_key, p_email_id, p_sealed_from, p_sealed_length) r(kind, key, id, sealed_from, sealed_length)
+      expires_at, p_now_ms, p_now_ms, 0, 0, recipient, '[]', substring(p_sealed from sealed_from for sealed_length)
+    from unnest(p_kinds, p_key, p_email_id, p_type, p_expires_at, p_recipient, p_sealed_from, p_sealed_length)
+      r(kind, key, id, type, expires_at, recipient, sealed_from, sealed_length)
     where kind = 'queued';
   insert into idempotency (app_id, request_key, body_hash, email_id, created_at)
     select p_apps[app], request_key, body_hash, email_id, p_now_ms

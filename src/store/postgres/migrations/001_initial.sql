@@ -77,25 +77,17 @@ create table queue (
   recipient text collate "C" not null,     -- keyed hash of the address
   trail jsonb not null,                    -- array of attempts
   trace text,                              -- reserved for the W3C traceparent of the request; null so far
+  sealed bytea not null,                   -- the encrypted content
   primary key (email_id, app_id)
 );
 -- Statistics taken while one app floods would say that there is only one.
-alter table queue alter app_id set (n_distinct = 1000);
+alter table queue alter app_id set (n_distinct = 1000), alter sealed set storage external; -- ciphertext does not compress
 -- An email with two lost leases is a suspect (domain/delivery/states.ts) and is claimed alone.
 create index queue_ready on queue (app_id, email_id) where state = 'queued' and lost_leases < 2;
 create index queue_suspect on queue (email_id) where state = 'queued' and lost_leases >= 2;
 create index queue_deferred on queue (due_at) where state = 'deferred';
 create index queue_leased on queue (lease_until) where state = 'sending';
 create index queue_expiry on queue (expires_at);
-
--- A table of its own, because the rows of the queue are rewritten with each attempt.
-create table sealed (
-  email_id text collate "C" not null,
-  app_id text collate "C" not null,
-  body bytea not null,
-  primary key (email_id, app_id)
-);
-alter table sealed alter column body set storage external; -- ciphertext does not compress
 
 -- Finished emails, for 30 days, without their content.
 create table history (
@@ -136,8 +128,6 @@ insert into scan (name, after_app, after_key, begun_at, ended)
 -- and keep the file's size: giving pages back locks the table, and the next backlog needs them again.
 alter table queue set (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000,
   autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 100000, vacuum_truncate = off);
-alter table sealed set (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000,
-  autovacuum_vacuum_cost_delay = 0, vacuum_truncate = off);
 alter table queue_depth set (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
   autovacuum_vacuum_cost_delay = 0, vacuum_truncate = off);
 alter table usage_day set (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,

@@ -64,7 +64,8 @@ create table queue (
   lease_until integer not null,
   recipient text not null,                 -- keyed hash of the address
   trail text not null,                     -- JSON array of attempts
-  trace text                               -- reserved for the W3C traceparent of the request; null so far
+  trace text,                              -- reserved for the W3C traceparent of the request; null so far
+  sealed blob not null                     -- the encrypted content
 ) strict, without rowid;
 -- An email with two lost leases is a suspect (domain/delivery/states.ts) and is claimed alone.
 create index queue_ready on queue (app_id, email_id) where state = 'queued' and lost_leases < 2;
@@ -72,8 +73,6 @@ create index queue_suspect on queue (email_id) where state = 'queued' and lost_l
 create index queue_deferred on queue (due_at) where state = 'deferred';
 create index queue_leased on queue (lease_until) where state = 'sending';
 create index queue_expiry on queue (expires_at);
-
-create table sealed (email_id text primary key, body blob not null) strict, without rowid;
 
 -- Finished emails, for 30 days, without their content.
 create table history (
