@@ -14,6 +14,7 @@ import { atEnd, type Scope, temporaryFolder } from '../test/support/temporary.ts
 import type { DirectOrder } from './direct-sender.ts'
 import type { LoadOrder } from './http-load.ts'
 import type { LoopResult } from './loop.ts'
+import { makeSenders } from './senders.ts'
 import type { SinkOrder, SinkReport } from './sink.ts'
 
 function start(scope: Scope, file: URL): ChildProcess {
@@ -114,7 +115,7 @@ export async function makeBed(scope: Scope, { engine, checkout }: Subject): Prom
     POSTERN_LOG_LEVEL: 'error',
   }
   const bed = { checkout, env, keys: [] }
-  const keys = await useStore(bed, async (store, { makeSenders }) => {
+  const keys = await useStore(bed, async (store) => {
     const senders = await makeSenders(store, apps)
     return senders.map((sender) => sender.key)
   })

@@ -21,7 +21,8 @@ import { dayMs, idempotencyMs, lastUseEveryMs } from '../shared/bounds.ts'
 import { keyBucket, type RecipientNames, recipientNames } from '../shared/bucket-names.ts'
 import { contentContext } from '../shared/records.ts'
 import type { Caller, EnqueueRequest, EnqueueResult, Judged, NewEmail } from '../store.ts'
-import type { CachedKey, WriteTransaction } from './threads/write-transaction.ts'
+import { recipientBuckets } from './recipient-buckets.ts'
+import type { Bucket, CachedKey, WriteTransaction } from './threads/write-transaction.ts'
 
 export function enqueue(tx: WriteTransaction, { keyHash, judged }: EnqueueRequest): EnqueueResult {
   const found = findCaller(tx, keyHash)
@@ -52,7 +53,7 @@ function admit(tx: WriteTransaction, { app, caller, email, idempotency }: Admiss
   const { limits } = app.settings
   const dayFull = tx.usage(app.id, 'accepted') >= limits.daily
   const names = recipientNames(tx.writer.keyedHash, app.id, email.content.to)
-  const recipientHit = charge(tx, recipientBuckets(app, names), !dayFull)
+  const recipientHit = charge(tx, chargedFor(app, names), !dayFull)
   if (recipientHit !== null) return refuseLimit(tx, caller, 'recipient_rate_limited', recipientHit)
   if (dayFull) {
     const retryAfterMs = (tx.day + 1) * dayMs - tx.nowMs
@@ -103,28 +104,31 @@ function noteUse(tx: WriteTransaction, key: CachedKey): void {
   tx.sql('update delivery_key set last_used_at = ? where key_id = ?').run(tx.nowMs, key.keyId)
 }
 
-type Bucket = readonly [name: string, limit: Limit]
+type Charged = readonly [bucket: Bucket, limit: Limit]
 
 /** Charges all buckets or none; returns the first limit that is reached. `keep` false: only looks. */
-function charge(tx: WriteTransaction, buckets: readonly Bucket[], keep = true): LimitHit | null {
-  const charges = buckets.map(([name, limit]) => ({
-    name,
+function charge(tx: WriteTransaction, buckets: readonly Charged[], keep = true): LimitHit | null {
+  const charges = buckets.map(([bucket, limit]) => ({
+    bucket,
     limit,
-    charge: chargeLimit(limit, tx.arrivalUs(name), tx.nowUs),
+    charge: chargeLimit(limit, tx.arrivalUs(bucket), tx.nowUs),
   }))
   for (const { limit, charge } of charges) {
     if (charge.ok) continue
     const retryAfterMs = Math.ceil(charge.retryAfterUs / 1000)
     return { quota: limit.quota, windowS: limit.windowUs / 1e6, retryAfterMs }
   }
-  for (const { name, charge } of charges) if (charge.ok && keep) tx.setArrivalUs(name, charge.arrivalUs)
+  for (const { bucket, charge } of charges) if (charge.ok && keep) tx.setArrivalUs(bucket, charge.arrivalUs)
   return null
 }
 
-const recipientBuckets = (app: App, { address, mailbox }: RecipientNames): readonly Bucket[] => [
-  [address, recipientLimit(app.settings.limits)],
-  [mailbox, mailboxLimit(app.settings.limits)],
-]
+function chargedFor(app: App, names: RecipientNames): readonly Charged[] {
+  const { address, mailbox } = recipientBuckets(names)
+  return [
+    [address, recipientLimit(app.settings.limits)],
+    [mailbox, mailboxLimit(app.settings.limits)],
+  ]
+}
 
 function refuseLimit(
   tx: WriteTransaction,

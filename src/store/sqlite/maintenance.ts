@@ -38,41 +38,48 @@ function deleteOldHistory(tx: WriteTransaction): boolean {
   return statement.run(floor, stepMax).changes === stepMax
 }
 
-/** One step of the scans of two tables of keyed hashes. The scans begin together, every ten minutes. */
+/** One step of the scans of three tables. The scans begin together, every ten minutes. */
 function scanOldRows(tx: WriteTransaction): boolean {
   const { cursors } = tx.writer
-  if (cursors.rateBucket === null && cursors.idempotency === null) {
+  if (cursors.rateBucket === null && cursors.recipientJournal === null && cursors.idempotency === null) {
     if (Math.abs(tx.nowMs - cursors.scanBegunAt) < scanEveryMs) return false
     cursors.scanBegunAt = tx.nowMs
     cursors.rateBucket = ''
+    cursors.recipientJournal = 0
     cursors.idempotency = ''
   }
-  cursors.rateBucket = scanStep(tx, {
-    table: 'rate_bucket',
-    key: 'bucket',
-    time: 'arrival_us',
-    before: tx.nowUs,
-    after: cursors.rateBucket,
-  })
-  cursors.idempotency = scanStep(tx, {
-    table: 'idempotency',
-    key: 'request_key',
-    time: 'created_at',
-    before: tx.nowMs - idempotencyMs,
+  const idempotencyBefore = tx.nowMs - idempotencyMs
+  cursors.rateBucket = scanStep(tx, bucketScan, { before: tx.nowUs, after: cursors.rateBucket })
+  cursors.recipientJournal = scanStep(tx, journalScan, { before: tx.nowUs, after: cursors.recipientJournal })
+  cursors.idempotency = scanStep(tx, idempotencyScan, {
+    before: idempotencyBefore,
     after: cursors.idempotency,
   })
-  return cursors.rateBucket !== null || cursors.idempotency !== null
+  return cursors.rateBucket !== null || cursors.recipientJournal !== null || cursors.idempotency !== null
 }
 
-type ScanStep = { table: string; key: string; time: string; before: number; after: string | null }
+type Scan = { readonly table: string; readonly key: string; readonly time: string }
+
+const bucketScan: Scan = { table: 'rate_bucket', key: 'bucket', time: 'arrival_us' }
+const journalScan: Scan = { table: 'recipient_journal', key: 'id', time: 'until_us' }
+const idempotencyScan: Scan = { table: 'idempotency', key: 'request_key', time: 'created_at' }
 
 /** Deletes the old rows of one step. Returns where the next step begins, null at the end of the table. */
-function scanStep(tx: WriteTransaction, { table, key, time, before, after }: ScanStep): string | null {
+function scanStep<Key extends string | number>(
+  tx: WriteTransaction,
+  { table, key, time }: Scan,
+  { before, after }: { before: number; after: Key | null },
+): Key | null {
   if (after === null) return null
-  const last = tx
+  const row = tx
     .sql(`select ${key} as last from ${table} where ${key} > ? order by ${key} limit 1 offset ?`)
-    .get(after, scanMax - 1)?.last
-  const until = last === undefined ? '~' : String(last)
-  tx.sql(`delete from ${table} where ${key} > ? and ${key} <= ? and ${time} < ?`).run(after, until, before)
-  return last === undefined ? null : until
+    .get(after, scanMax - 1)
+  const last = (row?.last ?? null) as Key | null
+  // A tilde is greater than every key: than all characters of a hash, and, as text, than all numbers.
+  tx.sql(`delete from ${table} where ${key} > ? and ${key} <= ? and ${time} < ?`).run(
+    after,
+    last ?? '~',
+    before,
+  )
+  return last
 }

@@ -21,11 +21,18 @@ create table delivery_key (
 ) strict;
 create index delivery_key_app on delivery_key (app_id);
 
--- GCRA state of keys, recipients and mailboxes. A bucket is a key's id, or a keyed hash that includes the app.
+-- GCRA state of keys, and of recipients and mailboxes that find no place in memory (recipient-buckets.ts).
 create table rate_bucket (
-  bucket text primary key,
+  bucket text primary key,                 -- a key's id, or r and part of a keyed hash
   arrival_us integer not null              -- theoretical arrival time of the next request
 ) strict, without rowid;
+
+-- GCRA state of recipients and mailboxes: one row for each transaction that charged any.
+create table recipient_journal (
+  id integer primary key autoincrement,    -- never given twice: processes read on after the last one
+  until_us integer not null,               -- the latest arrival time
+  charged blob not null                    -- pairs of 64-bit numbers: bucket, arrival time
+) strict;
 
 create table idempotency (
   request_key text primary key,            -- keyed hash of the app and its Idempotency-Key

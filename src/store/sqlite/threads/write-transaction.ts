@@ -10,6 +10,7 @@ import type { KeyedHash, KeyRing } from '../../crypto/key-ring.ts'
 import { dayMs } from '../../shared/bounds.ts'
 import { toApp } from '../../shared/records.ts'
 import type { Connection } from '../connection.ts'
+import type { Journaled, RecipientBucket, RecipientBuckets } from '../recipient-buckets.ts'
 
 export type CachedKey = {
   readonly keyId: KeyId
@@ -18,6 +19,9 @@ export type CachedKey = {
   readonly revokedAt: number | null
   lastUsedAt: number
 }
+
+/** A key's bucket by its name, or a recipient's. */
+export type Bucket = string | RecipientBucket
 
 /** The state of the writer thread between transactions. The caches are valid for one data version. */
 export type Writer = {
@@ -28,6 +32,7 @@ export type Writer = {
   readonly nowMs: () => number
   readonly apps: Map<AppId, App | null>
   readonly keys: Map<KeyHash, CachedKey>
+  readonly recipients: RecipientBuckets
   readonly cursors: {
     /** The app that was served last. */
     app: AppId | ''
@@ -35,6 +40,7 @@ export type Writer = {
     suspectLast: boolean
     /** Where the scan of a table continues; null between scans. */
     rateBucket: string | null
+    recipientJournal: number | null
     idempotency: string | null
     scanBegunAt: number
   }
@@ -47,9 +53,10 @@ type Counter = { readonly appId: AppId; readonly event: string; stored: number |
 export class WriteTransaction {
   readonly writer: Writer
   readonly nowMs: number
-  readonly #arrivals = new Map<string, { us: number; changed: boolean }>()
+  readonly #arrivals = new Map<Bucket, { us: number; changed: boolean }>()
   readonly #counters = new Map<string, Counter>()
   #ended: EndedCount[] = []
+  #journaled: Journaled | null = null
   #depth: number | null = null
   #depthBy = 0
 
@@ -60,6 +67,7 @@ export class WriteTransaction {
     const version = Number(this.sql('pragma data_version').get()?.data_version)
     if (version !== writer.dataVersion) {
       this.clearCaches()
+      writer.recipients.catchUp(writer.connection, this.nowUs)
       writer.dataVersion = version
     }
   }
@@ -93,17 +101,24 @@ export class WriteTransaction {
   }
 
   /** The stored theoretical arrival time of a bucket, 0 for a new one. */
-  arrivalUs(bucket: string): number {
+  arrivalUs(bucket: Bucket): number {
     let arrival = this.#arrivals.get(bucket)
     if (arrival === undefined) {
-      const row = this.sql('select arrival_us from rate_bucket where bucket = ?').get(bucket)
-      arrival = { us: Number(row?.arrival_us ?? 0), changed: false }
+      const { recipients, connection } = this.writer
+      const us =
+        typeof bucket === 'number' ? recipients.arrivalUs(connection, bucket) : this.#keyArrivalUs(bucket)
+      arrival = { us, changed: false }
       this.#arrivals.set(bucket, arrival)
     }
     return arrival.us
   }
 
-  setArrivalUs(bucket: string, us: number): void {
+  #keyArrivalUs(bucket: string): number {
+    const row = this.sql('select arrival_us from rate_bucket where bucket = ?').get(bucket)
+    return Number(row?.arrival_us ?? 0)
+  }
+
+  setArrivalUs(bucket: Bucket, us: number): void {
     this.#arrivals.set(bucket, { us, changed: true })
   }
 
@@ -159,10 +174,13 @@ export class WriteTransaction {
 
   /** Writes what was collected. Call it last, before the commit. */
   flush(): void {
+    const recipients: [RecipientBucket, number][] = []
     for (const [bucket, { us, changed }] of this.#arrivals) {
-      if (changed)
-        this.sql('insert or replace into rate_bucket (bucket, arrival_us) values (?, ?)').run(bucket, us)
+      if (!changed) continue
+      if (typeof bucket === 'number') recipients.push([bucket, us])
+      else this.sql('insert or replace into rate_bucket (bucket, arrival_us) values (?, ?)').run(bucket, us)
     }
+    this.#journaled = this.writer.recipients.write(this.writer.connection, recipients, this.nowUs)
     for (const { appId, event, by } of this.#counters.values()) {
       if (by === 0) continue
       this.sql(
@@ -171,5 +189,10 @@ export class WriteTransaction {
       ).run(appId, this.day, event, by)
     }
     if (this.#depthBy !== 0) this.sql('update queue_depth set count = count + ?').run(this.#depthBy)
+  }
+
+  /** Call it after the commit. */
+  committed(): void {
+    if (this.#journaled !== null) this.writer.recipients.keep(this.#journaled)
   }
 }

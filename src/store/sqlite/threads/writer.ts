@@ -11,6 +11,7 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { type KeyRing, makeKeyedHash } from '../../crypto/key-ring.ts'
 import { type ClockOffset, readClock } from '../../shared/clock.ts'
 import { Connection, faultKind } from '../connection.ts'
+import { RecipientBuckets } from '../recipient-buckets.ts'
 import { type Answer, faultAnswer } from './answer.ts'
 import type { LastStep } from './checkpointer.ts'
 import { type Call, perform } from './operations.ts'
@@ -37,19 +38,29 @@ function openWriter(data: WriterData): Writer {
     nowMs: () => readClock(data.clock),
     apps: new Map(),
     keys: new Map(),
-    cursors: { app: '', suspectLast: false, rateBucket: null, idempotency: null, scanBegunAt: 0 },
+    recipients: new RecipientBuckets(),
+    cursors: {
+      app: '',
+      suspectLast: false,
+      rateBucket: null,
+      recipientJournal: null,
+      idempotency: null,
+      scanBegunAt: 0,
+    },
     dataVersion: -1,
   }
 }
 
 function runGroup(writer: Writer, calls: readonly Call[]): Answer[] {
   try {
-    return writer.connection.transaction(() => {
+    const { tx, answers } = writer.connection.transaction(() => {
       const tx = new WriteTransaction(writer)
       const answers = calls.map((call) => ({ value: perform(tx, call) }))
       tx.flush()
-      return answers
+      return { tx, answers }
     })
+    tx.committed()
+    return answers
   } catch (error) {
     writer.dataVersion = -1 // the caches may hold changes that were rolled back
     if (faultKind(error) === 'bug' && calls.length > 1)
