@@ -18,11 +18,11 @@ import {
 import type { AppId, EmailId, KeyId } from '../../domain/id.ts'
 import { seal } from '../crypto/key-ring.ts'
 import { dayMs, idempotencyMs, lastUseEveryMs } from '../shared/bounds.ts'
-import { keyBucket, type RecipientNames, recipientNames } from '../shared/bucket-names.ts'
+import { type RecipientNames, recipientNames } from '../shared/bucket-names.ts'
 import { contentContext } from '../shared/records.ts'
 import type { Caller, EnqueueRequest, EnqueueResult, Judged, NewEmail } from '../store.ts'
-import { recipientBuckets } from './recipient-buckets.ts'
-import type { Bucket, CachedKey, WriteTransaction } from './threads/write-transaction.ts'
+import { type Bucket, bucketOfKey, bucketsOfRecipient } from './buckets.ts'
+import type { CachedKey, WriteTransaction } from './threads/write-transaction.ts'
 
 export function enqueue(tx: WriteTransaction, { keyHash, judged }: EnqueueRequest): EnqueueResult {
   const found = findCaller(tx, keyHash)
@@ -30,7 +30,7 @@ export function enqueue(tx: WriteTransaction, { keyHash, judged }: EnqueueReques
   const { key, app } = found
   if (judged?.version !== app.version) return { kind: 'judge_again', app }
   const caller = { appId: app.id, keyId: key.keyId }
-  const keyHit = charge(tx, [[keyBucket(key.keyId), keyLimit(app.settings.limits)]])
+  const keyHit = charge(tx, [[key.bucket, keyLimit(app.settings.limits)]])
   if (keyHit !== null) return refuseLimit(tx, caller, 'key_rate_limited', keyHit)
   noteUse(tx, key)
   const replay = findReplay(tx, caller, judged.idempotency)
@@ -51,7 +51,7 @@ function admit(tx: WriteTransaction, { app, caller, email, idempotency }: Admiss
     return { kind: 'queue_full', ...caller }
   }
   const { limits } = app.settings
-  const dayFull = tx.usage(app.id, 'accepted') >= limits.daily
+  const dayFull = tx.acceptedToday(app.id) >= limits.daily
   const names = recipientNames(tx.writer.keyedHash, app.id, email.content.to)
   const recipientHit = charge(tx, chargedFor(app, names), !dayFull)
   if (recipientHit !== null) return refuseLimit(tx, caller, 'recipient_rate_limited', recipientHit)
@@ -91,6 +91,7 @@ function readKey(tx: WriteTransaction, keyHash: KeyHash): CachedKey | null {
   if (row === undefined) return null
   return {
     keyId: row.key_id as KeyId,
+    bucket: bucketOfKey(tx.writer.keyedHash, row.key_id as KeyId),
     appId: row.app_id as AppId,
     expiresAt: row.expires_at as number | null,
     revokedAt: row.revoked_at as number | null,
@@ -123,7 +124,7 @@ function charge(tx: WriteTransaction, buckets: readonly Charged[], keep = true):
 }
 
 function chargedFor(app: App, names: RecipientNames): readonly Charged[] {
-  const { address, mailbox } = recipientBuckets(names)
+  const { address, mailbox } = bucketsOfRecipient(names)
   return [
     [address, recipientLimit(app.settings.limits)],
     [mailbox, mailboxLimit(app.settings.limits)],

@@ -41,27 +41,27 @@ function deleteOldHistory(tx: WriteTransaction): boolean {
 /** One step of the scans of three tables. The scans begin together, every ten minutes. */
 function scanOldRows(tx: WriteTransaction): boolean {
   const { cursors } = tx.writer
-  if (cursors.rateBucket === null && cursors.recipientJournal === null && cursors.idempotency === null) {
+  if (cursors.rateBucket === null && cursors.bucketJournal === null && cursors.idempotency === null) {
     if (Math.abs(tx.nowMs - cursors.scanBegunAt) < scanEveryMs) return false
     cursors.scanBegunAt = tx.nowMs
-    cursors.rateBucket = ''
-    cursors.recipientJournal = 0
+    cursors.rateBucket = 0
+    cursors.bucketJournal = 0
     cursors.idempotency = ''
   }
   const idempotencyBefore = tx.nowMs - idempotencyMs
   cursors.rateBucket = scanStep(tx, bucketScan, { before: tx.nowUs, after: cursors.rateBucket })
-  cursors.recipientJournal = scanStep(tx, journalScan, { before: tx.nowUs, after: cursors.recipientJournal })
+  cursors.bucketJournal = scanStep(tx, journalScan, { before: tx.nowUs, after: cursors.bucketJournal })
   cursors.idempotency = scanStep(tx, idempotencyScan, {
     before: idempotencyBefore,
     after: cursors.idempotency,
   })
-  return cursors.rateBucket !== null || cursors.recipientJournal !== null || cursors.idempotency !== null
+  return cursors.rateBucket !== null || cursors.bucketJournal !== null || cursors.idempotency !== null
 }
 
 type Scan = { readonly table: string; readonly key: string; readonly time: string }
 
 const bucketScan: Scan = { table: 'rate_bucket', key: 'bucket', time: 'arrival_us' }
-const journalScan: Scan = { table: 'recipient_journal', key: 'id', time: 'until_us' }
+const journalScan: Scan = { table: 'bucket_journal', key: 'id', time: 'until_us' }
 const idempotencyScan: Scan = { table: 'idempotency', key: 'request_key', time: 'created_at' }
 
 /** Deletes the old rows of one step. Returns where the next step begins, null at the end of the table. */

@@ -21,17 +21,17 @@ create table delivery_key (
 ) strict;
 create index delivery_key_app on delivery_key (app_id);
 
--- GCRA state of keys, and of recipients and mailboxes that find no place in memory (recipient-buckets.ts).
-create table rate_bucket (
-  bucket text primary key,                 -- a key's id, or r and part of a keyed hash
-  arrival_us integer not null              -- theoretical arrival time of the next request
-) strict, without rowid;
-
--- GCRA state of recipients and mailboxes: one row for each transaction that charged any.
-create table recipient_journal (
+-- GCRA state of keys, recipients and mailboxes: one row for each transaction that charged any (buckets.ts).
+create table bucket_journal (
   id integer primary key autoincrement,    -- never given twice: processes read on after the last one
-  until_us integer not null,               -- the latest arrival time
-  charged blob not null                    -- pairs of 64-bit numbers: bucket, arrival time
+  until_us integer not null,               -- the latest of the arrival times
+  charged blob not null                    -- pairs of 64-bit numbers: bucket, arrival time of its next request
+) strict;
+
+-- Buckets that found no place in memory.
+create table rate_bucket (
+  bucket integer primary key,
+  arrival_us integer not null
 ) strict;
 
 create table idempotency (

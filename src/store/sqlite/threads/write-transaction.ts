@@ -9,19 +9,17 @@ import type { AppId, KeyId } from '../../../domain/id.ts'
 import type { KeyedHash, KeyRing } from '../../crypto/key-ring.ts'
 import { dayMs } from '../../shared/bounds.ts'
 import { toApp } from '../../shared/records.ts'
+import type { Bucket, Buckets, Journaled } from '../buckets.ts'
 import type { Connection } from '../connection.ts'
-import type { Journaled, RecipientBucket, RecipientBuckets } from '../recipient-buckets.ts'
 
 export type CachedKey = {
   readonly keyId: KeyId
+  readonly bucket: Bucket
   readonly appId: AppId
   readonly expiresAt: number | null
   readonly revokedAt: number | null
   lastUsedAt: number
 }
-
-/** A key's bucket by its name, or a recipient's. */
-export type Bucket = string | RecipientBucket
 
 /** The state of the writer thread between transactions. The caches are valid for one data version. */
 export type Writer = {
@@ -32,23 +30,28 @@ export type Writer = {
   readonly nowMs: () => number
   readonly apps: Map<AppId, App | null>
   readonly keys: Map<KeyHash, CachedKey>
-  readonly recipients: RecipientBuckets
+  readonly buckets: Buckets
+  /** Emails accepted on a day. */
+  readonly accepted: Map<AppId, { readonly day: number; count: number }>
   readonly cursors: {
     /** The app that was served last. */
     app: AppId | ''
     /** The last claim handed out a suspect. */
     suspectLast: boolean
     /** Where the scan of a table continues; null between scans. */
-    rateBucket: string | null
-    recipientJournal: number | null
+    rateBucket: number | null
+    bucketJournal: number | null
     idempotency: string | null
     scanBegunAt: number
   }
   dataVersion: number
 }
 
-/** Today's counter for one app and event: stored value (null until read) and the increment of this transaction. */
-type Counter = { readonly appId: AppId; readonly event: string; stored: number | null; by: number }
+/** What this transaction adds to today's count of an event. */
+type Counter = { readonly appId: AppId; readonly event: string; by: number }
+
+/** The event of `usage_day` that the daily limit counts. */
+const accepted = 'accepted'
 
 export class WriteTransaction {
   readonly writer: Writer
@@ -57,6 +60,8 @@ export class WriteTransaction {
   readonly #counters = new Map<string, Counter>()
   #ended: EndedCount[] = []
   #journaled: Journaled | null = null
+  /** Whether `rate_bucket` holds any rows; null until it is asked. */
+  #hasRows: boolean | null = null
   #depth: number | null = null
   #depthBy = 0
 
@@ -67,7 +72,7 @@ export class WriteTransaction {
     const version = Number(this.sql('pragma data_version').get()?.data_version)
     if (version !== writer.dataVersion) {
       this.clearCaches()
-      writer.recipients.catchUp(writer.connection, this.nowUs)
+      writer.buckets.catchUp(writer.connection, this.nowUs)
       writer.dataVersion = version
     }
   }
@@ -88,6 +93,7 @@ export class WriteTransaction {
   clearCaches(): void {
     this.writer.apps.clear()
     this.writer.keys.clear()
+    this.writer.accepted.clear()
   }
 
   app(appId: AppId): App | null {
@@ -104,16 +110,16 @@ export class WriteTransaction {
   arrivalUs(bucket: Bucket): number {
     let arrival = this.#arrivals.get(bucket)
     if (arrival === undefined) {
-      const { recipients, connection } = this.writer
-      const us =
-        typeof bucket === 'number' ? recipients.arrivalUs(connection, bucket) : this.#keyArrivalUs(bucket)
-      arrival = { us, changed: false }
+      const inMemory = this.writer.buckets.arrivalUs(bucket)
+      arrival = { us: inMemory > 0 ? inMemory : this.#rowArrivalUs(bucket), changed: false }
       this.#arrivals.set(bucket, arrival)
     }
     return arrival.us
   }
 
-  #keyArrivalUs(bucket: string): number {
+  #rowArrivalUs(bucket: Bucket): number {
+    this.#hasRows ??= this.sql('select 1 from rate_bucket limit 1').get() !== undefined
+    if (!this.#hasRows) return 0
     const row = this.sql('select arrival_us from rate_bucket where bucket = ?').get(bucket)
     return Number(row?.arrival_us ?? 0)
   }
@@ -122,17 +128,15 @@ export class WriteTransaction {
     this.#arrivals.set(bucket, { us, changed: true })
   }
 
-  /** Today's count, including this transaction. */
-  usage(appId: AppId, event: string): number {
-    const counter = this.#counter(appId, event)
-    counter.stored ??= Number(
-      this.sql('select count from usage_day where app_id = ? and day = ? and event = ?').get(
-        appId,
-        this.day,
-        event,
-      )?.count ?? 0,
-    )
-    return counter.stored + counter.by
+  /** Including this transaction. */
+  acceptedToday(appId: AppId): number {
+    let known = this.writer.accepted.get(appId)
+    if (known?.day !== this.day) {
+      const row = this.sql('select count from usage_day where app_id = ? and day = ? and event = ?')
+      known = { day: this.day, count: Number(row.get(appId, this.day, accepted)?.count ?? 0) }
+      this.writer.accepted.set(appId, known)
+    }
+    return known.count + this.#counter(appId, accepted).by
   }
 
   count(appId: AppId, event: string): void {
@@ -143,7 +147,7 @@ export class WriteTransaction {
     const name = `${appId} ${event}`
     let counter = this.#counters.get(name)
     if (counter === undefined) {
-      counter = { appId, event, stored: null, by: 0 }
+      counter = { appId, event, by: 0 }
       this.#counters.set(name, counter)
     }
     return counter
@@ -174,13 +178,10 @@ export class WriteTransaction {
 
   /** Writes what was collected. Call it last, before the commit. */
   flush(): void {
-    const recipients: [RecipientBucket, number][] = []
-    for (const [bucket, { us, changed }] of this.#arrivals) {
-      if (!changed) continue
-      if (typeof bucket === 'number') recipients.push([bucket, us])
-      else this.sql('insert or replace into rate_bucket (bucket, arrival_us) values (?, ?)').run(bucket, us)
-    }
-    this.#journaled = this.writer.recipients.write(this.writer.connection, recipients, this.nowUs)
+    const charged = [...this.#arrivals].flatMap(([bucket, { us, changed }]) =>
+      changed ? [[bucket, us] as const] : [],
+    )
+    this.#journaled = this.writer.buckets.write(this.writer.connection, charged, this.nowUs)
     for (const { appId, event, by } of this.#counters.values()) {
       if (by === 0) continue
       this.sql(
@@ -193,6 +194,10 @@ export class WriteTransaction {
 
   /** Call it after the commit. */
   committed(): void {
-    if (this.#journaled !== null) this.writer.recipients.keep(this.#journaled)
+    if (this.#journaled !== null) this.writer.buckets.keep(this.#journaled)
+    for (const { appId, event, by } of this.#counters.values()) {
+      const known = this.writer.accepted.get(appId)
+      if (event === accepted && known?.day === this.day) known.count += by
+    }
   }
 }

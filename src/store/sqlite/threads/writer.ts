@@ -10,8 +10,8 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { type KeyRing, makeKeyedHash } from '../../crypto/key-ring.ts'
 import { type ClockOffset, readClock } from '../../shared/clock.ts'
+import { Buckets } from '../buckets.ts'
 import { Connection, faultKind } from '../connection.ts'
-import { RecipientBuckets } from '../recipient-buckets.ts'
 import { type Answer, faultAnswer } from './answer.ts'
 import type { LastStep } from './checkpointer.ts'
 import { type Call, perform } from './operations.ts'
@@ -38,12 +38,13 @@ function openWriter(data: WriterData): Writer {
     nowMs: () => readClock(data.clock),
     apps: new Map(),
     keys: new Map(),
-    recipients: new RecipientBuckets(),
+    buckets: new Buckets(),
+    accepted: new Map(),
     cursors: {
       app: '',
       suspectLast: false,
       rateBucket: null,
-      recipientJournal: null,
+      bucketJournal: null,
       idempotency: null,
       scanBegunAt: 0,
     },

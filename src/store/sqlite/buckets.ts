@@ -1,45 +1,57 @@
 /**
- * The rate-limit buckets of recipients and mailboxes: in memory, and in a journal of one row for each
- * transaction. With a row for each bucket, nearly every bucket would change a page of its own, because its
- * name is a hash, and pages are what a commit costs. The journal is read when the writer starts, and after
- * another process has written. Its rows are deleted when their buckets have lapsed.
+ * The rate-limit buckets: in memory, and in a journal of one row for each transaction. With a row for each
+ * bucket, nearly every bucket of a recipient would change a page of its own, because its name is a hash, and
+ * pages are what a commit costs. The journal is read when the writer starts, and after another process has
+ * written. Its rows are deleted when their buckets have lapsed.
  *
- * Memory is bounded. A bucket that finds no place stands in the table `rate_bucket`, as those of keys do. A
- * bucket in memory has an arrival time at least as late as its row there.
+ * Memory is bounded. A bucket that finds no place stands in the table `rate_bucket`. A bucket in memory has
+ * an arrival time at least as late as its row there.
  */
 
-import type { RecipientNames } from '../shared/bucket-names.ts'
+import type { KeyId } from '../../domain/id.ts'
+import type { KeyedHash } from '../crypto/key-ring.ts'
+import { keyBucket, type RecipientNames } from '../shared/bucket-names.ts'
 import { ArrivalTable } from './arrival-table.ts'
 import type { Connection } from './connection.ts'
 
 /**
- * A bucket is known by 48 bits of its keyed hash. Among 786,432 buckets in memory, a new one is taken for
+ * A bucket is known by 48 bits of a keyed hash. Among 786,432 buckets in memory, a new one is taken for
  * another with a probability of 3 in 10^9, and then starts with what that one has counted.
  */
-export type RecipientBucket = number
+export type Bucket = number
 
 /** The buckets of one mailbox differ in their last 16 bits, so that they are neighbours in `rate_bucket`. */
 const suffixes = 2 ** 16
 
-export function recipientBuckets({ mailbox, address }: Pick<RecipientNames, 'mailbox' | 'address'>): {
-  readonly mailbox: RecipientBucket
-  readonly address: RecipientBucket
+const bytesOf = (hash: string): Buffer => Buffer.from(hash, 'base64url')
+
+/** The first 32 bits of a hash, followed by 16 bits. Never 0. */
+const bucketOf = (hash: string, suffix: number): Bucket =>
+  (1 + bytesOf(hash.slice(0, 8)).readUInt32BE()) * suffixes + suffix
+
+export const bucketOfKey = (keyedHash: KeyedHash, keyId: KeyId): Bucket => {
+  const hash = keyedHash('key', keyBucket(keyId))
+  return bucketOf(hash, bytesOf(hash.slice(8, 12)).readUInt16BE())
+}
+
+export function bucketsOfRecipient({ mailbox, address }: Pick<RecipientNames, 'mailbox' | 'address'>): {
+  readonly mailbox: Bucket
+  readonly address: Bucket
 } {
-  const prefix = (1 + Buffer.from(mailbox.slice(0, 8), 'base64url').readUInt32BE()) * suffixes // never 0
-  const own = Buffer.from(mailbox.slice(8, 12), 'base64url').readUInt16BE()
-  const suffix = Buffer.from(address.slice(mailbox.length), 'base64url').readUInt16BE()
-  return { mailbox: prefix + (own | 1), address: prefix + (suffix & ~1) }
+  const own = bytesOf(mailbox.slice(8, 12)).readUInt16BE()
+  const suffix = bytesOf(address.slice(mailbox.length)).readUInt16BE()
+  return { mailbox: bucketOf(mailbox, own | 1), address: bucketOf(mailbox, suffix & ~1) }
 }
 
 /** 16 MiB, for 786,432 buckets. */
 const slotsMax = 2 ** 20
 
-type Charged = readonly (readonly [bucket: RecipientBucket, arrivalUs: number])[]
+type Charged = readonly (readonly [bucket: Bucket, arrivalUs: number])[]
 
 /** What a transaction has written to the journal, for `keep` after its commit. */
 export type Journaled = { readonly id: number; readonly charged: Charged }
 
-export class RecipientBuckets {
+export class Buckets {
   readonly #arrivals = new ArrivalTable()
   readonly #slotsMax: number
   /** The newest row of the journal that memory holds. */
@@ -52,7 +64,7 @@ export class RecipientBuckets {
   /** Reads what other processes, or an earlier one, have journaled since the last call. */
   catchUp(connection: Connection, nowUs: number): void {
     const rows = connection
-      .sql('select id, until_us, charged from recipient_journal where id > ? order by id')
+      .sql('select id, until_us, charged from bucket_journal where id > ? order by id')
       .iterate(this.#lastId)
     for (const { id, until_us, charged } of rows) {
       this.#lastId = Number(id)
@@ -64,12 +76,9 @@ export class RecipientBuckets {
     }
   }
 
-  /** The arrival time of a bucket, 0 for a new one. */
-  arrivalUs(connection: Connection, bucket: RecipientBucket): number {
-    const known = this.#arrivals.get(bucket)
-    if (known > 0) return known
-    const row = connection.sql('select arrival_us from rate_bucket where bucket = ?').get(rowName(bucket))
-    return Number(row?.arrival_us ?? 0)
+  /** The arrival time of a bucket in memory, 0 for another one. */
+  arrivalUs(bucket: Bucket): number {
+    return this.#arrivals.get(bucket)
   }
 
   /** Writes what a transaction has charged. Call `keep` with the result after the commit. */
@@ -81,12 +90,12 @@ export class RecipientBuckets {
         'insert or replace into rate_bucket (bucket, arrival_us) values (?, ?)',
       )
       for (const [bucket, arrivalUs] of charged)
-        if (this.#arrivals.get(bucket) === 0) statement.run(rowName(bucket), arrivalUs)
+        if (this.#arrivals.get(bucket) === 0) statement.run(bucket, arrivalUs)
     }
     if (journaled.length === 0) return null
     const untilUs = Math.max(...journaled.map(([, arrivalUs]) => arrivalUs))
     const { lastInsertRowid } = connection
-      .sql('insert into recipient_journal (until_us, charged) values (?, ?)')
+      .sql('insert into bucket_journal (until_us, charged) values (?, ?)')
       .run(untilUs, encode(journaled))
     return { id: Number(lastInsertRowid), charged: journaled }
   }
@@ -96,8 +105,6 @@ export class RecipientBuckets {
     for (const [bucket, arrivalUs] of charged) this.#arrivals.set(bucket, arrivalUs)
   }
 }
-
-const rowName = (bucket: RecipientBucket): string => `r${bucket.toString(16).padStart(13, '0')}`
 
 /** Pairs of 64-bit numbers. */
 const encode = (charged: Charged): Uint8Array => new Uint8Array(new Float64Array(charged.flat()).buffer)
