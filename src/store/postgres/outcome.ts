@@ -72,7 +72,8 @@ export async function renewLeases(
 ): Promise<Lease[]> {
   const text = `update ${schema}.queue q set lease_until = ${clockMs('$1')} + $2
     from unnest($3::text[], $4::bigint[]) l(id, fence)
-    where q.email_id = l.id and q.fence = l.fence and q.state = 'sending' returning q.email_id, q.fence`
+    where q.email_id = l.id and q.email_id = any($3) and q.fence = l.fence and q.state not in ('queued', 'deferred')
+    returning q.email_id, q.fence` // written as functions.ts explains
   const ids = leases.map((lease) => lease.emailId)
   const fences = leases.map((lease) => lease.fence)
   const values = [clock.offsetMs, leaseMs, ids, fences]

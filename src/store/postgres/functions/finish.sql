@@ -9,7 +9,8 @@ begin
   with ending as (
     select * from unnest(p_ids, p_states, p_reasons, p_records) e(id, final_state, end_reason, record)
   ), ended as (
-    delete from queue q using ending e where q.email_id = e.id returning q.*, e.final_state, e.end_reason, e.record
+    delete from queue q using ending e where q.email_id = e.id and q.email_id = any(p_ids)
+    returning q.*, e.final_state, e.end_reason, e.record
   ), kept as (
     insert into history (email_id, app_id, key_id, type, state, reason, attempts, lost_leases, accepted_at, expires_at,
         finished_at, recipient, trail, trace)

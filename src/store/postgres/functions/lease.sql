@@ -10,7 +10,7 @@ begin
       update queue q set state = 'sending', attempts = q.attempts + 1, fence = q.fence + 1,
         session_id = p_session, lease_until = p_now_ms + {{leaseMs}}, due_at = p_now_ms + {{leaseMs}}
       from unnest(p_picked) with ordinality p(id, n)
-      where q.email_id = p.id and q.email_id <> all(p_late) returning q.*, p.n
+      where q.email_id = p.id and q.email_id = any(p_picked) and q.email_id <> all(p_late) returning q.*, p.n
     )
     select l.email_id, l.fence, l.app_id, l.type, l.attempts, l.lost_leases, l.accepted_at, l.expires_at, p_now_ms, l.sealed,
       a.slug, a.version, a.status, a.created_at, a.settings

@@ -11,7 +11,8 @@ begin
   perform pg_advisory_xact_lock(p_self, 2); -- one at a time for a process: see outcome.ts
   recorded := array(select n from unnest(p_ids, p_fences) with ordinality o(id, fence, n)
     join queue q on q.email_id = o.id
-    where q.fence = o.fence and q.state = 'sending' order by q.email_id for update of q);
+    where q.email_id = any(p_ids) and q.fence = o.fence and q.state not in ('queued', 'deferred')
+    order by q.email_id for update of q);
   records := array(select case when line is null then null else jsonb_build_object('at', now_ms) || line end
     from unnest(p_records) with ordinality r(line, n) order by n);
   update queue q
@@ -22,7 +23,7 @@ begin
       trail = {{append_trail}}(q.trail, o.record)
     from unnest(p_ids, p_finals, p_waits_ms, p_given_back, records) with ordinality
       o(id, final_state, wait_ms, given_back, record, n)
-    where q.email_id = o.id and o.n = any(recorded) and o.final_state is null;
+    where q.email_id = o.id and q.email_id = any(p_ids) and o.n = any(recorded) and o.final_state is null;
   perform {{finish}}(p_slot, now_ms, array_agg(id), array_agg(final_state), array_agg(reason), array_agg(record))
     from unnest(p_ids, p_finals, p_reasons, records) with ordinality o(id, final_state, reason, record, n)
     where n = any(recorded) and final_state is not null;

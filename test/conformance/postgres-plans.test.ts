@@ -1,0 +1,62 @@
+/** Plans of PostgreSQL: how many rows the functions read, whatever the statistics say. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { openPostgresStore } from '../../src/store/postgres/postgres-store.ts'
+import type { Claim, Store } from '../../src/store/store.ts'
+import { databaseAt } from '../support/database.ts'
+import { postgresUrl, runSql, schemaOf } from '../support/postgres.ts'
+import { newRing } from '../support/service.ts'
+import { eventually } from '../support/wait.ts'
+import { deferred, delivered, newSender, request, type Sender } from './subject.ts'
+
+const queueMany = (store: Store, sender: Sender, count: number) =>
+  Promise.all(
+    Array.from({ length: count }, (_, n) => store.enqueue(request(store, sender, { to: `p${n}@x.org` }))),
+  )
+
+/** Claims `count` emails, and renews and records each. */
+async function sendSome(store: Store, count: number): Promise<void> {
+  let held: readonly Claim[] = []
+  for (let sent = 0; sent < count; sent += held.length) {
+    held = (await store.claimDue({ max: 50, perApp: 50, leases: held })).claims
+    await store.renewLeases(held)
+    await Promise.all(
+      held.map((claim, n) => store.recordOutcome(claim, n % 10 === 0 ? deferred(3_600_000) : delivered)),
+    )
+  }
+}
+
+test('statistics that were taken while the queue was empty make no claim and no outcome read the whole queue', async (t) => {
+  const url = await postgresUrl(t)
+  const schema = schemaOf(url)
+  const address = databaseAt(url)
+  assert.ok(address.engine === 'postgres')
+  const ring = newRing()
+  const open = () => openPostgresStore({ address, ring, queueMax: 1_000_000 })
+  const read = async () => {
+    const [row] = await runSql<{ read: string }>(
+      url,
+      `select sum(idx_tup_read) + (select seq_tup_read from pg_stat_user_tables where relname = 'queue' and schemaname = '${schema}') as read
+       from pg_stat_user_indexes where relname = 'queue' and schemaname = '${schema}'`,
+    )
+    return Number(row?.read)
+  }
+  const first = await open()
+  const sender = await newSender(first, 'acme', { daily: 1_000_000, keyPerMinute: 1_000_000 })
+  await queueMany(first, sender, 300)
+  await sendSome(first, 300)
+  await runSql(url, `delete from "${schema}".queue`)
+  await first.close()
+  await runSql(url, `vacuum (analyze) "${schema}".queue`)
+
+  const second = await open()
+  await queueMany(second, sender, 3000)
+  const before = await read()
+  await sendSome(second, 500)
+  await second.close() // its connections report what they have read when they end
+  const after = await eventually(async () => {
+    const now = await read()
+    return now - before > 500 ? now : undefined
+  })
+  assert.ok(after - before < 20_000, `${after - before} rows read for 500 emails`)
+})
