@@ -4,7 +4,7 @@
  * how fast requests are answered, how fast mail is delivered, and how long an email of a quiet app takes.
  */
 import type { Scope } from '../test/support/temporary.ts'
-import { type LoopResult, percentile } from './loop.ts'
+import { type LoopResult, monotonicMs, percentile } from './loop.ts'
 import { count, report, type Table } from './measure.ts'
 import {
   makeBed,
@@ -148,7 +148,8 @@ async function startSite(scope: Scope, subject: Subject) {
     })
     const accept = await load({ ports: [port], keys, clients, ms, rate, serial })
     const left = await readMetric(ops, 'postern_queue_depth')
-    const deliveredPerSecond = ((await collect()) * 1000) / ms
+    const tookMs = monotonicMs() - accept.begunAtMs
+    const deliveredPerSecond = ((await collect()) * 1000) / tookMs
     const quiet = await quietly
     const waitUntilMs = performance.now() + settleMs
     while ((await readMetric(ops, 'postern_queue_depth')) > 0 && performance.now() < waitUntilMs)

@@ -3,12 +3,14 @@ import type { RelayConfig } from '../config/relays.ts'
 import { startMaintenance } from '../delivery/maintenance.ts'
 import { CaptureRelay } from '../delivery/relay/capture-relay.ts'
 import { SmtpRelay } from '../delivery/relay/smtp/smtp-relay.ts'
+import type { Pace } from '../delivery/worker/pace.ts'
 import { Worker } from '../delivery/worker/worker.ts'
 import type { ServiceContext } from './context.ts'
 
 export type Delivery = {
   /** Mail was queued. */
   readonly wake: () => void
+  readonly admit: Pace['admit']
   /** In dev mode, the relay behind the inbox. */
   readonly captured: CaptureRelay | null
   readonly start: () => void
@@ -24,6 +26,7 @@ export function composeDelivery(context: ServiceContext): Delivery {
   let stopMaintenance = () => {}
   return {
     wake,
+    admit: worker.pace.admit,
     captured,
     start: () => {
       store.openWorkerSession(wake)

@@ -14,12 +14,13 @@ import type { App } from '../../domain/app/app.ts'
 import type { DeliveryOutcome } from '../../domain/delivery/outcome.ts'
 import { noReply } from '../../domain/delivery/smtp-reply.ts'
 import type { Emit } from '../../observe/events.ts'
-import { type Claimed, leaseMs, type Store } from '../../store/store.ts'
+import { type Claim, type Claimed, leaseMs, type Store } from '../../store/store.ts'
 import { type Attempt, type DeliverDeps, deliver } from '../deliver.ts'
 import { MessageComposer } from '../message/compose-message.ts'
 import { aloneMs, ClaimBudget, capacityOf, connectionsPerApp } from './claim-budget.ts'
 import { ClaimedEmails, isSameLease } from './claimed-emails.ts'
 import { OutcomeWriter } from './outcome-writer.ts'
+import { Pace } from './pace.ts'
 import { Signal } from './signal.ts'
 
 export type WorkerDeps = Omit<DeliverDeps, 'composer'> & {
@@ -44,6 +45,7 @@ const internalErrorWaitMs = 60_000
 
 export class Worker {
   readonly #deps: WorkerDeps & DeliverDeps
+  readonly pace = new Pace()
   readonly #signal = new Signal()
   readonly #claimed = new ClaimedEmails<Attempt>()
   readonly #budget = new ClaimBudget(this.#claimed)
@@ -125,6 +127,7 @@ export class Worker {
       const attempts = claims.map((claim) => {
         return { claim, app: apps.get(claim.appId) as App, claimedAtMs, leasedUntilMs, areLeasesValid }
       })
+      this.#notePace(claims)
       this.#claimed.add(attempts)
       if (suspects) this.#yield()
       this.#mayBeMore = attempts.length > 0 || suspects || this.#claimed.mostOfOneApp() >= perApp
@@ -144,6 +147,11 @@ export class Worker {
     this.#deathIsKnown = deathIsKnown
     if (lost.length > 0) emit({ kind: 'leases_taken_back', lost })
     if (ended.length > 0) emit({ kind: 'emails_ended', ended })
+  }
+
+  #notePace(claims: readonly Claim[]): void {
+    const waitedMs = Math.max(0, ...claims.map(({ attempt, ageMs }) => (attempt === 1 ? ageMs : 0)))
+    this.pace.noteClaim(waitedMs, 1 - this.#claimed.sending / this.#capacity())
   }
 
   #yield(): void {
@@ -188,6 +196,7 @@ export class Worker {
     this.#startAttempts()
     if (this.#mayBeMore) this.#signal.notify()
     await this.#outcomes.write({ attempt, outcome, endedAtMs })
+    this.pace.noteOutcome()
     this.#claimed.remove(attempt)
     if (this.#mode === 'yielding' && this.#claimed.all().length === 0) this.#endYielding()
     this.#startAttempts()

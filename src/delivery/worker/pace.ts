@@ -1,0 +1,101 @@
+/**
+ * Lets delivery keep its share of the process and of the store. While this process delays the mail that it
+ * delivers, requests wait so that at most seven are accepted for eight outcomes that are recorded. Then more
+ * load makes the answers to requests slower, but neither the queue longer nor the mail later.
+ *
+ * A relay that is slow or down is no reason to wait: the queue is for that. The process is what delays mail
+ * if connections are idle while mail waits in the store, or if the event loop is always busy.
+ */
+import { type EventLoopUtilization, performance } from 'node:perf_hooks'
+import { enqueueDeadlineMs } from '../../store/shared/bounds.ts'
+import { StoreUnavailable } from '../../store/store.ts'
+
+/** Mail that is claimed for the first time is late if it has waited this long. */
+const lateMs = 200
+const idleMin = 0.25
+const busyMin = 0.85
+/** Event loop time is measured over at least this long. */
+const sampleMs = 50
+/** The process counts as late for this long after each claim that says so. */
+const lateForMs = 250
+const acceptedPerOutcome = 7 / 8
+/** So that a pause in delivery is not followed by a burst. */
+const creditMax = 64
+
+type Waiting = { readonly resolve: () => void; readonly timer: NodeJS.Timeout }
+
+export class Pace {
+  readonly #waiting = new Set<Waiting>()
+  #credit = 0
+  #lateUntilMs = 0
+  #release: NodeJS.Timeout | undefined
+  #utilization: EventLoopUtilization = performance.eventLoopUtilization()
+  #sampledAtMs = performance.now()
+  #isBusy = false
+
+  /**
+   * A claim has returned mail.
+   * @param waitedMs how long the oldest email of the claim that was never tried had waited in the store
+   * @param idleShare the share of the connections that had nothing to send, 0 to 1
+   */
+  noteClaim(waitedMs: number, idleShare: number): void {
+    this.#sample()
+    const isLate = waitedMs >= lateMs && (idleShare >= idleMin || this.#isBusy)
+    if (isLate) this.#lateUntilMs = performance.now() + lateForMs
+  }
+
+  noteOutcome(): void {
+    this.#credit = Math.min(this.#credit + acceptedPerOutcome, creditMax)
+    this.#admitSome()
+  }
+
+  /**
+   * Null if a request may go to the store at once, else a promise for when it may. Rejects with
+   * `StoreUnavailable` after two seconds.
+   */
+  admit = (): Promise<void> | null => {
+    if (!this.#isLate()) return null
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    const giveUp = () => {
+      this.#waiting.delete(waiting)
+      reject(new StoreUnavailable(`delivery is late: not accepted within ${enqueueDeadlineMs} ms`))
+    }
+    const waiting = { resolve, timer: setTimeout(giveUp, enqueueDeadlineMs) }
+    this.#waiting.add(waiting)
+    this.#admitSome()
+    this.#release ??= setTimeout(() => this.#admitAllUnlessLate(), lateForMs)
+    return promise
+  }
+
+  #isLate = (): boolean => performance.now() < this.#lateUntilMs
+
+  #admitSome(): void {
+    for (const waiting of this.#waiting) {
+      if (this.#credit < 1) return
+      this.#credit -= 1
+      this.#admit(waiting)
+    }
+  }
+
+  #admitAllUnlessLate(): void {
+    this.#release = undefined
+    if (this.#waiting.size === 0) return
+    if (this.#isLate()) this.#release = setTimeout(() => this.#admitAllUnlessLate(), lateForMs)
+    else for (const waiting of this.#waiting) this.#admit(waiting)
+  }
+
+  #admit(waiting: Waiting): void {
+    this.#waiting.delete(waiting)
+    clearTimeout(waiting.timer)
+    waiting.resolve()
+  }
+
+  #sample(): void {
+    const nowMs = performance.now()
+    if (nowMs - this.#sampledAtMs < sampleMs) return
+    const now = performance.eventLoopUtilization()
+    this.#isBusy = performance.eventLoopUtilization(now, this.#utilization).utilization >= busyMin
+    this.#utilization = now
+    this.#sampledAtMs = nowMs
+  }
+}
