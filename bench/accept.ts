@@ -6,7 +6,7 @@
 import type { Scope } from '../test/support/temporary.ts'
 import type { LoopResult } from './loop.ts'
 import { type Contender, interleave, report, standingsTable, type Table } from './measure.ts'
-import { offerMail, startMailServers } from './peers.ts'
+import { offerMail, startMailServers } from './peers/mail-servers.ts'
 import { makeBed, startBare, startLoader, startPostern, subjects } from './processes.ts'
 
 const roundMs = 3000

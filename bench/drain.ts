@@ -6,7 +6,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Scope } from '../test/support/temporary.ts'
 import { type Contender, interleave, report, standingsTable, type Table } from './measure.ts'
-import { startSmtpSink } from './peers.ts'
+import { startSmtpSink } from './peers/mail-servers.ts'
 import {
   type Bed,
   fill,

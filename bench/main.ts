@@ -15,12 +15,14 @@ const suites: Record<string, () => Promise<Suite>> = {
   startup: () => import('./startup.ts'),
   takeover: () => import('./takeover.ts'),
   profile: () => import('./profile.ts'),
+  peers: () => import('./peers.ts'),
   groups: () => import('./groups.ts'),
   bloat: () => import('./bloat.ts'),
 }
 
 const usual = [
   'accept',
+  'peers',
   'drain',
   'latency',
   'capacity',

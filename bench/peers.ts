@@ -1,110 +1,200 @@
-/** Mail software to compare with. A benchmark prints a message for what is not installed, and continues. */
-import { execFile, spawn } from 'node:child_process'
+/**
+ * Postern beside what people would use in its place: a web application on BullMQ and Redis, one on pg-boss
+ * and PostgreSQL, and Postfix. Emails accepted a second by 64 clients, and emails drained a second to one sink.
+ * A peer's counters are fixed windows, and its keys are in memory; otherwise it makes the same checks.
+ */
+import { fork, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdirSync, realpathSync, writeFileSync } from 'node:fs'
-import { connect } from 'node:net'
-import { delimiter, join } from 'node:path'
-import { promisify } from 'node:util'
-import { freePort, startPostfix } from '../test/support/postfix.ts'
+import { existsSync } from 'node:fs'
+import { freePort } from '../test/support/postfix.ts'
 import { atEnd, type Scope, temporaryFolder } from '../test/support/temporary.ts'
 import { eventually } from '../test/support/wait.ts'
+import { drainRound } from './drain.ts'
+import type { LoopResult } from './loop.ts'
+import { count, median, report, type Table } from './measure.ts'
+import { answers, offerMail, startMailServers } from './peers/mail-servers.ts'
+import type { PeerOrder } from './peers/web-app.ts'
+import {
+  engines,
+  freshDatabaseUrl,
+  makeBed,
+  type Sink,
+  startLoader,
+  startPostern,
+  startSink,
+  subjectOf,
+} from './processes.ts'
 
-const isRoot = process.getuid?.() === 0
+const clients = 64
+const connections = 20
+const roundMs = 3000
+const rounds = 3
+/** Emails that a peer drains in one round, if it has accepted as many. */
+const drainedMost = 6000
+const redisServer = '/usr/bin/redis-server'
 
-export type Peer = { readonly name: string; readonly port: number }
+type Peer = {
+  readonly name: string
+  readonly durable: string
+  readonly accept: () => Promise<Pick<LoopResult, 'perSecond'> & Partial<LoopResult>>
+  readonly drain: (() => Promise<number>) | null
+}
 
-const smtpSource = '/usr/sbin/smtp-source'
+export async function run(scope: Scope): Promise<void> {
+  const load = startLoader(scope)
+  const sink = await startSink(scope)
+  let serial = 0
+  const nextSerial = () => {
+    serial += 10_100_003
+    return serial
+  }
+  const bench = { scope, load, sink, nextSerial }
+  const peers = [
+    ...(await posterns(bench)),
+    ...(await redisPeers(bench)),
+    await pgBossPeer(bench),
+    ...(await mailServers(scope)),
+  ]
+  const results = peers.map(() => ({ accepts: [] as number[], p99s: [] as number[], drains: [] as number[] }))
+  for (let round = 0; round < rounds; round++) {
+    for (const [index, { accept, drain }] of peers.entries()) {
+      const { perSecond, p99Ms } = await accept()
+      results[index]?.accepts.push(perSecond)
+      if (p99Ms !== undefined) results[index]?.p99s.push(p99Ms)
+      if (drain !== null) results[index]?.drains.push(await drain())
+    }
+  }
+  const table: Table = {
+    columns: [
+      'service',
+      'durable before the 202',
+      'accepted a second',
+      'rounds',
+      'p99 ms, worst round',
+      'drained a second',
+    ],
+    rows: peers.map(({ name, durable }, index) => {
+      const { accepts = [], p99s = [], drains = [] } = results[index] ?? {}
+      return [
+        name,
+        durable,
+        count(median(accepts)),
+        accepts.map(count).join(', '),
+        p99s.length === 0 ? '' : Math.max(...p99s).toFixed(0),
+        drains.length === 0 ? '' : count(median(drains)),
+      ]
+    }),
+  }
+  report(
+    'peers',
+    { [`Accepted with ${clients} clients, drained over ${connections} connections`]: table },
+    results,
+  )
+}
 
-/** SMTP servers that sync one file for each email before its 250, and do not send the email on. */
-export async function startMailServers(scope: Scope): Promise<Peer[]> {
-  if (!existsSync(smtpSource)) {
-    console.log('skipping other mail servers: their load needs smtp-source, from the package postfix')
+type Bench = { scope: Scope; load: ReturnType<typeof startLoader>; sink: Sink; nextSerial: () => number }
+
+const posterns = ({ scope, load, sink, nextSerial }: Bench): Promise<Peer[]> =>
+  Promise.all(
+    engines.map(async (engine) => {
+      const subject = subjectOf(engine)
+      const [bed, drainBed] = [await makeBed(scope, subject), await makeBed(scope, subject)]
+      const { port } = await startPostern(scope, bed, { POSTERN_ROLES: 'api' })
+      const order = { ports: [port], keys: bed.keys, clients, ms: roundMs, rate: null }
+      return {
+        name: `Postern on ${engine}`,
+        durable: 'yes',
+        accept: () => load({ ...order, serial: nextSerial() }),
+        drain: () => drainRound(drainBed, `smtp://127.0.0.1:${sink.port}?connections=${connections}`),
+      }
+    }),
+  )
+
+async function redisPeers(bench: Bench): Promise<Peer[]> {
+  if (!existsSync(redisServer)) {
+    console.log('skipping BullMQ: it needs redis-server, from the package redis-server')
     return []
   }
-  const peers = [await startHoldingPostfix(scope), await startHaraka(scope)]
-  return peers.filter((peer) => peer !== null)
+  const variants = [
+    ['always', 'yes'],
+    ['everysec', 'no: up to a second is lost'],
+  ] as const
+  return Promise.all(
+    variants.map(async ([fsync, durable]) => {
+      const port = await freePort()
+      const settings = ['--appendonly', 'yes', '--appendfsync', fsync, '--dir', temporaryFolder(bench.scope)]
+      const child = spawn(
+        redisServer,
+        ['--port', String(port), '--bind', '127.0.0.1', '--save', '', ...settings],
+        { stdio: 'ignore' },
+      )
+      atEnd(bench.scope, () => child.kill('SIGKILL'))
+      await eventually(() => answers(port))
+      const name = `Fastify with BullMQ, appendfsync ${fsync}`
+      return webApp(bench, {
+        name,
+        durable,
+        file: './peers/bullmq.ts',
+        databaseUrl: `redis://127.0.0.1:${port}`,
+      })
+    }),
+  )
 }
 
-/** Emails per second that a server takes from Postfix's load generator over connections that stay open. */
-export async function offerMail(port: number, options: { clients: number; emails: number }): Promise<number> {
-  const begunMs = performance.now()
-  const { clients, emails } = options
-  const message = ['-l', '500', '-f', 'auth@acme.test', '-t', 'person@example.com']
-  const load = ['-d', '-s', String(clients), '-m', String(emails), ...message, `127.0.0.1:${port}`]
-  await promisify(execFile)(smtpSource, load)
-  return (emails * 1000) / (performance.now() - begunMs)
-}
-
-/**
- * The process limit is above the number of clients, as Postfix's TUNING_README advises. Postfix does not
- * look up the client's name.
- */
-async function startHoldingPostfix(scope: Scope): Promise<Peer | null> {
-  if (!isRoot) {
-    console.log('skipping Postfix: it needs root')
-    return null
-  }
-  const { port } = await startPostfix(scope, await freePort(), {
-    smtpd_client_restrictions: 'static:HOLD',
-    default_process_limit: '300',
-    smtpd_peername_lookup: 'no',
-    in_flow_delay: '0',
+async function pgBossPeer(bench: Bench): Promise<Peer> {
+  const databaseUrl = await freshDatabaseUrl(bench.scope, 'PostgreSQL')
+  return webApp(bench, {
+    name: 'Fastify with pg-boss',
+    durable: 'yes',
+    file: './peers/pg-boss.ts',
+    databaseUrl,
   })
-  return { name: 'Postfix over SMTP', port }
 }
 
-/** Default settings and one process, like Postern. Relays for this machine, with outbound delivery off. */
-async function startHaraka(scope: Scope): Promise<Peer | null> {
-  const folders = (process.env.PATH ?? '').split(delimiter)
-  const program = folders.map((folder) => join(folder, 'haraka')).find((file) => existsSync(file))
-  if (program === undefined) {
-    console.log('skipping Haraka: it is not on the PATH')
-    return null
+type WebApp = { name: string; durable: string; file: string; databaseUrl: string }
+
+async function webApp(
+  { scope, load, sink, nextSerial }: Bench,
+  { name, durable, file, databaseUrl }: WebApp,
+): Promise<Peer> {
+  const keys = Array.from({ length: 100 }, (_, n) => `postern_peer_${n}`)
+  const start = async (own: Scope, role: PeerOrder['role']): Promise<number> => {
+    const child = fork(new URL(file, import.meta.url))
+    atEnd(own, () => child.kill('SIGKILL'))
+    child.send({ role, databaseUrl, keys, sinkPort: sink.port, connections } satisfies PeerOrder)
+    const [port] = (await once(child, 'message')) as [number]
+    return port
   }
-  const port = await freePort()
-  const folder = temporaryFolder(scope)
-  for (const name of ['config', 'queue']) mkdirSync(join(folder, name))
-  const files = {
-    me: 'bench.test',
-    plugins: 'relay',
-    'relay.ini': '[relay]\nacl=true',
-    relay_acl_allow: '127.0.0.1/32',
-    'smtp.ini': `listen=127.0.0.1:${port}\nnodes=0`,
-    'outbound.ini': 'disabled=true',
-    loglevel: 'error',
+  const port = await start(scope, 'api')
+  let queued = 0
+  const accept = async () => {
+    const result = await load({ ports: [port], keys, clients, ms: roundMs, rate: null, serial: nextSerial() })
+    queued = result.answers['202'] ?? 0
+    return result
   }
-  for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, 'config', name), `${text}\n`)
-  const child = spawn(process.execPath, [realpathSync(program), '-c', folder], { stdio: 'ignore' })
-  atEnd(scope, async () => {
-    child.kill('SIGKILL')
-    await once(child, 'exit')
-  })
-  await eventually(() => answers(port))
-  return { name: 'Haraka over SMTP', port }
+  const drain = async () => {
+    const ends: (() => unknown)[] = []
+    await sink.report()
+    const begunMs = performance.now()
+    await start({ after: (end) => void ends.push(end) }, 'worker')
+    let taken = 0
+    while (taken < Math.min(queued, drainedMost)) {
+      await new Promise((resolve) => setTimeout(resolve, 50))
+      taken += (await sink.report()).taken.length
+    }
+    const perSecond = (taken * 1000) / (performance.now() - begunMs)
+    for (const end of ends) await end()
+    return perSecond
+  }
+  return { name, durable, accept, drain }
 }
 
-/** Postfix's `smtp-sink`. */
-export async function startSmtpSink(scope: Scope): Promise<{ port: number } | null> {
-  const program = '/usr/sbin/smtp-sink'
-  if (!existsSync(program)) {
-    console.log("skipping Postfix's smtp-sink: it needs the package postfix")
-    return null
-  }
-  const port = await freePort()
-  const child = spawn(program, [...(isRoot ? ['-u', 'nobody'] : []), `127.0.0.1:${port}`, '256'])
-  atEnd(scope, () => child.kill('SIGKILL'))
-  await eventually(() => answers(port))
-  return { port }
-}
-
-async function answers(port: number): Promise<boolean> {
-  const socket = connect(port, '127.0.0.1')
-  try {
-    await once(socket, 'connect')
-    return true
-  } catch {
-    return false
-  } finally {
-    socket.destroy()
-  }
+async function mailServers(scope: Scope): Promise<Peer[]> {
+  const servers = await startMailServers(scope)
+  return servers.map(({ name, port }) => ({
+    name,
+    durable: 'yes',
+    accept: async () => ({ perSecond: await offerMail(port, { clients, emails: 3000 }) }),
+    drain: null,
+  }))
 }
