@@ -134,7 +134,7 @@ async function redisPeers(bench: Bench): Promise<Peer[]> {
       return webApp(bench, {
         name,
         durable,
-        file: './peers/bullmq.ts',
+        file: new URL('./peers/bullmq.ts', import.meta.url),
         databaseUrl: `redis://127.0.0.1:${port}`,
       })
     }),
@@ -146,12 +146,12 @@ async function pgBossPeer(bench: Bench): Promise<Peer> {
   return webApp(bench, {
     name: 'Fastify with pg-boss',
     durable: 'yes',
-    file: './peers/pg-boss.ts',
+    file: new URL('./peers/pg-boss.ts', import.meta.url),
     databaseUrl,
   })
 }
 
-type WebApp = { name: string; durable: string; file: string; databaseUrl: string }
+type WebApp = { name: string; durable: string; file: URL; databaseUrl: string }
 
 async function webApp(
   { scope, load, sink, nextSerial }: Bench,
@@ -159,7 +159,7 @@ async function webApp(
 ): Promise<Peer> {
   const keys = Array.from({ length: 100 }, (_, n) => `postern_peer_${n}`)
   const start = async (own: Scope, role: PeerOrder['role']): Promise<number> => {
-    const child = fork(new URL(file, import.meta.url))
+    const child = fork(file)
     atEnd(own, () => child.kill('SIGKILL'))
     child.send({ role, databaseUrl, keys, sinkPort: sink.port, connections } satisfies PeerOrder)
     const [port] = (await once(child, 'message')) as [number]

@@ -1,5 +1,5 @@
 /**
- * What the peers share: the HTTP side of an auth service that somebody writes on a queue library, with the
+ * Shared by the peers: the HTTP side of an auth service that somebody writes on a queue library, with the
  * checks that Postern makes as far as the library lets them be made. Keys are in memory.
  */
 import { createHash } from 'node:crypto'
@@ -10,7 +10,7 @@ import { createTransport } from 'nodemailer'
 export type Email = { readonly to: string; readonly url: string; readonly expiresAt: string }
 
 /** The limits of one request, in the order in which they are checked. */
-export type Counter = { readonly name: string; readonly max: number; readonly windowS: number }
+type Counter = { readonly name: string; readonly max: number; readonly windowS: number }
 
 export type Accepting = {
   readonly idempotency: string
@@ -19,7 +19,7 @@ export type Accepting = {
 }
 
 /** Checks the key's limit, the recipient's and the app's, remembers the idempotency key, and queues the email. */
-export type Accept = (request: Accepting) => Promise<'queued' | 'replayed' | 'limited'>
+type Accept = (request: Accepting) => Promise<'queued' | 'replayed' | 'limited'>
 
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('base64url')
 

@@ -18,7 +18,7 @@ export const gaps = {
   duration: '\x07',
   dateTime: '\x08',
 } as const
-export type Gap = keyof typeof gaps
+type Gap = keyof typeof gaps
 /** The text for each gap. */
 export type GapTexts = Readonly<Record<Gap, string>>
 
@@ -26,7 +26,7 @@ const gapMarks = /[\x01-\x08]/g
 const gapNames = new Map(Object.entries(gaps).map(([name, mark]) => [mark as string, name as Gap]))
 
 /** How a line goes over the wire. A `7bit` line must be short and ASCII; the others take any text. */
-export type LineEncoding = 'header' | '7bit' | 'quoted-printable'
+type LineEncoding = 'header' | '7bit' | 'quoted-printable'
 
 export type Line = {
   readonly text: string

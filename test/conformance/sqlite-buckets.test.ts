@@ -1,0 +1,115 @@
+/** The rate-limit buckets of SQLite: their journal, their memory, and what they cost. */
+import assert from 'node:assert/strict'
+import { statSync } from 'node:fs'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { Buckets } from '../../src/store/sqlite/buckets.ts'
+import { Connection } from '../../src/store/sqlite/connection.ts'
+import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts'
+import type { Store } from '../../src/store/store.ts'
+import { newRing } from '../support/service.ts'
+import { atEnd, temporaryFolder } from '../support/temporary.ts'
+import { kinds, newSender, request, type Sender } from './subject.ts'
+
+function newFile(t: TestContext) {
+  const path = join(temporaryFolder(t), 'postern.db')
+  const ring = newRing()
+  const open = async () => {
+    const store = await openSqliteStore({ path, ring, queueMax: 1_000_000, onFatal: assert.fail })
+    atEnd(t, () => store.close())
+    return store
+  }
+  return { path, open }
+}
+
+const enqueueTo = (store: Store, sender: Sender, to: string) => store.enqueue(request(store, sender, { to }))
+
+test('a recipient’s limit holds after a restart, and for two processes at once', async (t) => {
+  const { open } = newFile(t)
+  const first = await open()
+  const sender = await newSender(first, 'acme', { recipientPerHour: 3 })
+  assert.deepEqual(kinds([await enqueueTo(first, sender, 'ada@x.org')]), { queued: 1 })
+  await first.close()
+  const [second, third] = [await open(), await open()]
+  const answers = []
+  for (const store of [second, third, second, third])
+    answers.push(await enqueueTo(store, sender, 'ada@x.org'))
+  assert.deepEqual(kinds(answers), { queued: 2, recipient_rate_limited: 2 })
+})
+
+test('the journal of lapsed buckets is deleted, and nothing else', async (t) => {
+  const { path, open } = newFile(t)
+  const store = await open()
+  const sender = await newSender(store, 'acme')
+  await enqueueTo(store, sender, 'ada@x.org')
+  const connection = new Connection(path)
+  atEnd(t, () => connection.close())
+  const rows = () => connection.sql('select id, until_us from bucket_journal').all()
+  assert.equal(rows().length, 1)
+  connection.sql('update bucket_journal set until_us = 1').run()
+  await enqueueTo(store, sender, 'bea@x.org')
+  await store.maintain()
+  assert.deepEqual(
+    rows().map(({ id }) => id),
+    [2],
+  )
+})
+
+test('buckets that find no place in memory stand in the table, now and after a restart', async (t) => {
+  const { path, open } = newFile(t)
+  await (await open()).close()
+  const connection = new Connection(path)
+  atEnd(t, () => connection.close())
+  const slots = 1024
+  const charge = (buckets: Buckets, bucket: number, arrivalUs: number) => {
+    const journaled = buckets.write(connection, [[bucket, arrivalUs]], 0)
+    if (journaled !== null) buckets.keep(journaled)
+  }
+  const inTable = (bucket: number) =>
+    connection.sql('select arrival_us from rate_bucket where bucket = ?').get(bucket)?.arrival_us
+  const buckets = new Buckets(slots)
+  for (let bucket = 1; bucket <= 2 * slots; bucket++) charge(buckets, bucket, 5_000_000)
+  const held = 0.75 * slots
+  assert.equal(buckets.arrivalUs(held), 5_000_000)
+  assert.equal(buckets.arrivalUs(held + 1), 0)
+  assert.equal(inTable(held), undefined)
+  assert.equal(inTable(held + 1), 5_000_000)
+  charge(buckets, 1, 6_000_000)
+  assert.equal(buckets.arrivalUs(1), 6_000_000, 'a bucket in memory stays there')
+  assert.equal(inTable(1), undefined)
+  const later = new Buckets(slots)
+  later.catchUp(connection, 0)
+  assert.deepEqual(
+    [later.arrivalUs(1), later.arrivalUs(held), later.arrivalUs(held + 1)],
+    [6_000_000, 5_000_000, 0],
+  )
+})
+
+test('an accepted email costs at most 3.9 pages of the WAL, in groups of 64', async (t) => {
+  const { path, open } = newFile(t)
+  const filled = await open()
+  const senders = await Promise.all(
+    Array.from({ length: 100 }, (_, n) =>
+      newSender(filled, `app${n}`, { keyPerMinute: 1_000_000, daily: 1_000_000 }),
+    ),
+  )
+  let serial = 0
+  const group = (store: Store, size: number) =>
+    Promise.all(
+      Array.from({ length: size }, async () => {
+        const n = serial++
+        const { kind } = await store.enqueue(
+          request(store, senders[n % senders.length] as Sender, { to: `p${n}@x.org`, idem: `k${n}` }),
+        )
+        assert.equal(kind, 'queued')
+      }),
+    )
+  for (let n = 0; n < 80; n++) await group(filled, 256)
+  await filled.close() // copies the WAL into the file, and deletes it
+  const store = await open()
+  const groups = 16
+  for (let n = 0; n < groups; n++) await group(store, 64)
+  const pages = (statSync(`${path}-wal`).size - 32) / (4096 + 24)
+  assert.ok(pages / (64 * groups) <= 3.9, `${pages / (64 * groups)} pages`)
+  t.diagnostic(`${(pages / (64 * groups)).toFixed(2)} pages`)
+})
