@@ -88,7 +88,7 @@ const before = process.env.POSTERN_BENCH_BEFORE
 const checkouts: readonly Checkout[] =
   before === undefined ? [here] : [{ label: ', before', root: pathToFileURL(`${before}/`) }, here]
 
-/** What is measured: an engine and a checkout. */
+/** A subject of a benchmark: an engine and a checkout. */
 export type Subject = { readonly name: string; readonly engine: Engine; readonly checkout: Checkout }
 
 /** Both engines, of the checkout before too if there is one. */
