@@ -5,7 +5,7 @@
  */
 
 const firstSlots = 1024
-/** Of the slots, so that a search stays short. */
+/** The share of slots that may be taken, so that a search stays short. */
 const loadMax = 0.75
 /** Dropping lapsed buckets reads the whole table, so a full one is not searched for them at each call. */
 const dropEveryUs = 1e6

@@ -1,7 +1,8 @@
 /**
- * Claiming due mail. A claim first renews the worker's leases, ends what has expired, takes back lapsed
- * leases and queues deferred mail that is due, in bounded steps. The first claim takes all leases back. Apps with ready mail then take
- * turns. They are found by a loose index scan, so one app's million emails do not slow another's.
+ * Claiming due mail. If a lease has lapsed, a claim first renews those of its worker. It ends expired mail, takes back
+ * lapsed leases and queues deferred mail that is due, in bounded steps. The first claim takes all leases back.
+ * Apps with ready mail then take turns. They are found by a loose index scan, so one app's million emails do not
+ * slow another's.
  */
 import type { App } from '../../domain/app/app.ts'
 import type { AttemptRecord } from '../../domain/delivery/outcome.ts'
@@ -22,9 +23,9 @@ export type ClaimCall = { readonly request: ClaimRequest; readonly allVoid: bool
 export type ClaimResult = Pick<Claimed, 'claims' | 'apps' | 'suspects' | 'lost' | 'ended'>
 
 export function claimDue(tx: WriteTransaction, { request, allVoid }: ClaimCall): ClaimResult {
-  keepLeases(tx, request.leases)
+  if (lapsed(tx, 1).length > 0) keepLeases(tx, request.leases)
   expire(tx)
-  const lost = allVoid ? takeAllBack(tx) : takeLapsedBack(tx)
+  const lost = takeBack(tx, allVoid ? allLeased(tx) : lapsed(tx, stepMax))
   queueDeferred(tx)
   const suspect = findSuspect(tx)
   const ids = suspect !== null && mayTrySuspect(tx, request) ? [suspect] : pickInTurns(tx, request)
@@ -65,17 +66,14 @@ export function expire(tx: WriteTransaction): boolean {
   return rows.length === stepMax
 }
 
-const takeAllBack = (tx: WriteTransaction): LostLease[] =>
-  takeBack(tx, tx.sql("select * from queue where state = 'sending'").all() as QueueRow[])
+const allLeased = (tx: WriteTransaction) =>
+  tx.sql("select * from queue where state = 'sending'").all() as QueueRow[]
 
 // A `lease_until` further ahead than we ever set one dates from before the clock was set back: it has lapsed.
-const takeLapsedBack = (tx: WriteTransaction): LostLease[] =>
-  takeBack(
-    tx,
-    tx
-      .sql("select * from queue where state = 'sending' and (lease_until <= ? or lease_until > ?) limit ?")
-      .all(tx.nowMs, tx.nowMs + 2 * leaseMs, stepMax) as QueueRow[],
-  )
+const lapsed = (tx: WriteTransaction, limit: number) =>
+  tx
+    .sql("select * from queue where state = 'sending' and (lease_until <= ? or lease_until > ?) limit ?")
+    .all(tx.nowMs, tx.nowMs + 2 * leaseMs, limit) as QueueRow[]
 
 function takeBack(tx: WriteTransaction, rows: readonly QueueRow[]): LostLease[] {
   const statement = tx.sql(

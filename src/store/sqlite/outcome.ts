@@ -24,14 +24,17 @@ export type QueueRow = ClaimRow & {
 }
 
 export function recordOutcome(tx: WriteTransaction, lease: Lease, outcome: DeliveryOutcome): boolean {
-  const row = tx
-    .sql("select * from queue where email_id = ? and fence = ? and state = 'sending'")
-    .get(lease.emailId, lease.fence) as QueueRow | undefined
+  const ending = endingOf(outcome)
+  const isLeased = "email_id = ? and fence = ? and state = 'sending'"
+  const taken =
+    ending.final === null
+      ? `select * from queue where ${isLeased}`
+      : `delete from queue where ${isLeased} returning *`
+  const row = tx.sql(taken).get(lease.emailId, lease.fence) as QueueRow | undefined
   if (row === undefined) return false
   const line = attemptRecord(outcome)
   const record = line === null ? null : { at: tx.nowMs, ...line }
-  const ending = endingOf(outcome)
-  if (ending.final !== null) finish(tx, row, { state: ending.final, reason: ending.reason, record })
+  if (ending.final !== null) keepRecord(tx, row, { state: ending.final, reason: ending.reason, record })
   else requeue(tx, row, { ...ending, record })
   return true
 }
@@ -58,6 +61,11 @@ type End = { state: FinalState; reason: EndReason | null; record: AttemptRecord 
 /** Moves an email to the history and deletes its content. */
 export function finish(tx: WriteTransaction, row: QueueRow, end: End): void {
   tx.sql('delete from queue where email_id = ?').run(row.email_id)
+  keepRecord(tx, row, end)
+}
+
+/** Writes the record of an email that has left the queue. */
+function keepRecord(tx: WriteTransaction, row: QueueRow, end: End): void {
   tx.sql(
     `insert into history (email_id, app_id, key_id, type, state, reason, attempts, lost_leases, accepted_at,
        expires_at, finished_at, recipient, trail, trace) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,

@@ -109,7 +109,7 @@ function step(
 
 type Listener = (...values: unknown[]) => void
 
-/** What an open SMTPConnection keeps to itself (nodemailer 10.6). */
+/** Private parts of an open SMTPConnection (nodemailer 10.6). */
 type Internals = {
   readonly _socket: Socket
   readonly _supportedExtensions: readonly string[]
