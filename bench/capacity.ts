@@ -16,7 +16,7 @@ import {
   subjects,
 } from './processes.ts'
 
-const rates = Array.from({ length: 16 }, (_, step) => Math.round((500 * 1.25 ** step) / 10) * 10)
+const rates = Array.from({ length: 7 }, (_, step) => Math.round((1500 * 1.25 ** step) / 10) * 10)
 const ms = 20_000
 const withinMs = 1000
 const clients = 128
@@ -62,7 +62,7 @@ export async function run(scope: Scope): Promise<void> {
       best === undefined ? `under ${rates[0]}` : count(best.rate),
       ...(best === undefined ? ['', ''] : [best.accept.p99Ms, percentile(best.deliverMs, 0.99)].map(shown)),
     ])
-    const over = await offer(loads, Math.round((best?.rate ?? 500) * beyond))
+    const over = await offer(loads, Math.round((best?.rate ?? 1500) * beyond))
     overload.push([
       subject.name,
       count(over.rate),

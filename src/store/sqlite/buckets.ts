@@ -48,7 +48,7 @@ const slotsMax = 2 ** 20
 
 type Charged = readonly (readonly [bucket: Bucket, arrivalUs: number])[]
 
-/** What a transaction has written to the journal, for `keep` after its commit. */
+/** A row that a transaction has written to the journal, for `keep` after its commit. */
 export type Journaled = { readonly id: number; readonly charged: Charged }
 
 export class Buckets {

@@ -47,7 +47,7 @@ export type Writer = {
   dataVersion: number
 }
 
-/** What this transaction adds to today's count of an event. */
+/** An increment of this transaction to a count of today. */
 type Counter = { readonly appId: AppId; readonly event: string; by: number }
 
 /** The event of `usage_day` that the daily limit counts. */
