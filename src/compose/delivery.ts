@@ -10,7 +10,8 @@ import type { ServiceContext } from './context.ts'
 export type Delivery = {
   /** Mail was queued. */
   readonly wake: () => void
-  readonly admit: Pace['admit']
+  /** For requests: see `Pace.admit`. */
+  readonly waitIfLate: Pace['admit']
   /** In dev mode, the relay behind the inbox. */
   readonly captured: CaptureRelay | null
   readonly start: () => void
@@ -26,7 +27,7 @@ export function composeDelivery(context: ServiceContext): Delivery {
   let stopMaintenance = () => {}
   return {
     wake,
-    admit: worker.pace.admit,
+    waitIfLate: worker.pace.admit,
     captured,
     start: () => {
       store.openWorkerSession(wake)

@@ -58,6 +58,6 @@ function composeApi(context: ServiceContext, delivery: Delivery | null): Fastify
       seal: (appId, target) => sealLink(config.ring, appId, target),
     },
     onQueued: () => delivery?.wake(),
-    admit: () => delivery?.admit() ?? null,
+    waitIfLate: () => delivery?.waitIfLate(),
   })
 }

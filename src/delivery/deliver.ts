@@ -1,6 +1,6 @@
 /**
- * One attempt at one email: check that the link is alive, render, compose, submit, and turn the
- * result into an outcome. The store counted the attempt when the email was claimed, and takes the count
+ * One attempt at one email: check that the link is alive, compose, submit, and turn the result into
+ * an outcome. The store counted the attempt when the email was claimed, and takes the count
  * back if the lease is lost or the attempt was not made.
  */
 import type { App } from '../domain/app/app.ts'

@@ -16,8 +16,8 @@ export type AcceptDeps = {
   readonly store: Pick<Store, 'enqueue' | 'now'>
   readonly policies: AppPolicyCache
   readonly links: LinkHost
-  /** Null if the store may be asked at once, else a promise for when it may: delivery keeps its share. */
-  readonly admit: () => Promise<void> | null
+  /** Waits while this process delays its own mail. Rejects with `StoreUnavailable` after two seconds. */
+  readonly waitIfLate: () => Promise<void> | undefined
   /** Mail was committed: wake a worker. */
   readonly onQueued: () => void
 }
@@ -38,8 +38,7 @@ export async function acceptEmail(deps: AcceptDeps, request: IncomingRequest): P
     return { caller: null, rejection: { code: 'invalid_key', message: keyMessages[key.kind] } }
   }
   try {
-    const turn = deps.admit()
-    if (turn !== null) await turn
+    await deps.waitIfLate()
     for (let judgements = 0; judgements < judgementsMax; judgements++) {
       const policy = deps.policies.get(key.hash)
       const context = { links: deps.links, nowMs: deps.store.now() }

@@ -32,7 +32,13 @@ export async function sendTestEmail(
   try {
     const expiresAt = new Date(store.now() + lifeMs).toISOString()
     const body = JSON.stringify({ to, type: 'magic_link', url, expiresAt })
-    const deps = { store, links, policies: new AppPolicyCache(), admit: () => null, onQueued: () => {} }
+    const deps = {
+      store,
+      links,
+      policies: new AppPolicyCache(),
+      waitIfLate: () => undefined,
+      onQueued: () => {},
+    }
     const answer = await acceptEmail(deps, {
       authorization: `Bearer ${key}`,
       idempotencyKey: undefined,

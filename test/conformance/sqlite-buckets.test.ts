@@ -37,7 +37,7 @@ test('a recipient’s limit holds after a restart, and for two processes at once
   assert.deepEqual(kinds(answers), { queued: 2, recipient_rate_limited: 2 })
 })
 
-test('the journal of lapsed buckets is deleted, and nothing else', async (t) => {
+test('the journal of refilled buckets is deleted, and nothing else', async (t) => {
   const { path, open } = newFile(t)
   const store = await open()
   const sender = await newSender(store, 'acme')

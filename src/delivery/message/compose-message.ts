@@ -6,10 +6,11 @@
 import * as mime from 'nodemailer/lib/mime-funcs'
 import type { App } from '../../domain/app/app.ts'
 import type { AppSettings } from '../../domain/app/settings.ts'
+import { LruMap } from '../../domain/lru-map.ts'
 import type { EmailType } from '../../domain/request/email-request.ts'
 import type { Claim } from '../../store/store.ts'
 import { linkTextsOf, type Rendered, renderEmail, renderWith } from '../../templates/emails/render-email.ts'
-import { type GapTexts, gaps, isPlain, type Line, MessageForm } from './message-form.ts'
+import { encodeLine, type GapTexts, gaps, isPlain, type Line, MessageForm } from './message-form.ts'
 
 export type MessageInput = {
   readonly claim: Pick<Claim, 'emailId' | 'type' | 'acceptedAt' | 'expiresAt' | 'content'>
@@ -23,7 +24,7 @@ const formsMax = 500
 
 /** Composes messages, most of them from forms: one for each app, version of its settings, type and kind of link. */
 export class MessageComposer {
-  readonly #forms = new Map<string, MessageForm>()
+  readonly #forms = new LruMap<string, MessageForm>(formsMax)
 
   compose(input: MessageInput): Buffer {
     const { claim } = input
@@ -38,7 +39,6 @@ export class MessageComposer {
     let form = this.#forms.get(name)
     if (form === undefined) {
       form = formOf(app, claim.type, hosted)
-      if (this.#forms.size >= formsMax) this.#forms.clear()
       this.#forms.set(name, form)
     }
     return form
@@ -69,12 +69,8 @@ export function composeMessage(input: MessageInput): Buffer {
   const { claim, app, lifeLeftMs } = input
   const { settings, slug } = app
   const rendered = renderEmail({ ...claim, app: settings, lifeLeftMs })
-  const texts = gapTextsOf(input)
-  const message = new MessageForm(linesOf({ ...texts, settings, slug, type: claim.type, rendered })).fill(
-    texts,
-  )
-  if (message === null) throw new Error('a message without gaps has every line that it needs')
-  return message
+  const lines = linesOf({ ...gapTextsOf(input), settings, slug, type: claim.type, rendered })
+  return Buffer.from(lines.map(encodeLine).join(''))
 }
 
 type MessageTexts = Pick<GapTexts, 'id' | 'to' | 'date' | 'messageIdDomain'> & {

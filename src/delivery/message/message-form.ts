@@ -7,7 +7,7 @@ import * as mime from 'nodemailer/lib/mime-funcs'
 import * as quotedPrintable from 'nodemailer/lib/qp'
 import { escapeHtml } from '../../templates/html.ts'
 
-/** Stand in the place of texts that differ between emails: controls, which no setting may contain. */
+/** Stand in the place of texts that differ between emails: controls, which no setting and no request may contain. */
 export const gaps = {
   id: '\x01',
   to: '\x02',
@@ -51,10 +51,11 @@ export class MessageForm {
 
   constructor(lines: readonly Line[]) {
     let fixed = ''
-    for (const { text, ...how } of lines) {
+    for (const line of lines) {
+      const { text, ...how } = line
       const found = (text.match(gapMarks) ?? []).flatMap((mark) => gapNames.get(mark) ?? [])
       if (found.length === 0) {
-        fixed += `${encode(text, how.encoding)}\r\n`
+        fixed += encodeLine(line)
         continue
       }
       this.#segments.push(fixed, { ...how, texts: text.split(gapMarks), gaps: found })
@@ -77,7 +78,7 @@ export class MessageForm {
       const { encoding, html } = segment
       const line = filled(segment, html === true ? escaped : texts)
       if (encoding === '7bit' && !isPlain(line)) return null
-      message += `${encode(line, encoding)}\r\n`
+      message += encodeLine({ text: line, encoding })
     }
     return Buffer.from(message)
   }
@@ -85,6 +86,9 @@ export class MessageForm {
 
 const filled = (line: LineWithGaps, texts: GapTexts): string =>
   line.gaps.reduce((all, gap, index) => all + texts[gap] + (line.texts[index + 1] ?? ''), line.texts[0] ?? '')
+
+export const encodeLine = ({ text, encoding }: Pick<Line, 'text' | 'encoding'>): string =>
+  `${encode(text, encoding)}\r\n`
 
 function encode(line: string, encoding: LineEncoding): string {
   switch (encoding) {

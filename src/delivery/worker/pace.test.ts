@@ -11,18 +11,18 @@ function queueUp(pace: Pace, count: number) {
   const admitted: number[] = []
   const turns = Array.from({ length: count }, async (_, n) => {
     const turn = pace.admit()
-    assert.ok(turn !== null)
+    assert.ok(turn !== undefined)
     await turn
     admitted.push(n)
   })
   return { admitted, all: Promise.all(turns) }
 }
 
-test('while mail is late by the process, seven requests are admitted for eight outcomes, in order', async () => {
+test('while the process delays its mail, seven requests are admitted for eight emails that end, in order', async () => {
   const pace = new Pace()
   pace.noteClaim(late, idle)
   const { admitted, all } = queueUp(pace, 20)
-  for (let n = 0; n < 16; n++) pace.noteOutcome()
+  for (let n = 0; n < 16; n++) pace.noteEnd()
   await Promise.resolve()
   await Promise.resolve()
   assert.deepEqual(
@@ -34,16 +34,16 @@ test('while mail is late by the process, seven requests are admitted for eight o
 
 test('requests do not wait while mail is in time, or while its relays are what delays it', () => {
   const pace = new Pace()
-  assert.equal(pace.admit(), null)
+  assert.equal(pace.admit(), undefined)
   pace.noteClaim(10, idle)
-  assert.equal(pace.admit(), null)
+  assert.equal(pace.admit(), undefined)
   pace.noteClaim(late, 0)
-  assert.equal(pace.admit(), null)
+  assert.equal(pace.admit(), undefined)
 })
 
-test('a pause in delivery is not followed by a burst', async () => {
+test('emails that ended while no request waited count for 64 requests at most', async () => {
   const pace = new Pace()
-  for (let n = 0; n < 1000; n++) pace.noteOutcome()
+  for (let n = 0; n < 1000; n++) pace.noteEnd()
   pace.noteClaim(late, idle)
   const { admitted, all } = queueUp(pace, 100)
   await Promise.resolve()
@@ -52,10 +52,20 @@ test('a pause in delivery is not followed by a burst', async () => {
   await all
 })
 
-test('a request that waits for two seconds is answered that the queue is unavailable', async () => {
-  const pace = new Pace()
+test('an event loop that is always busy delays mail as well', () => {
+  let nowMs = 0
+  const pace = new Pace({ now: () => nowMs, utilization: () => 0.9 })
+  nowMs = 100
+  pace.noteClaim(late, 0)
+  assert.ok(pace.admit() !== undefined)
+})
+
+test('a request that waits for two seconds is answered that the queue is unavailable', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  const pace = new Pace({ now: () => 0 })
   pace.noteClaim(late, idle)
-  const again = setInterval(() => pace.noteClaim(late, idle), 50)
-  await assert.rejects(pace.admit() ?? Promise.resolve(), StoreUnavailable)
-  clearInterval(again)
+  const turn = pace.admit()
+  assert.ok(turn !== undefined)
+  t.mock.timers.tick(2000)
+  await assert.rejects(turn, StoreUnavailable)
 })

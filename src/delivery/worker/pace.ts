@@ -1,12 +1,12 @@
 /**
- * Lets delivery keep its share of the process and of the store. While this process delays the mail that it
- * delivers, requests wait so that at most seven are accepted for eight outcomes that are recorded. Then more
- * load makes the answers to requests slower, but neither the queue longer nor the mail later.
+ * Backpressure: lets delivery keep its share of the process and of the store. While this process delays the
+ * mail that it delivers, requests wait so that at most seven go on for eight emails that end. Then more load
+ * makes the answers to requests slower, but neither the queue longer nor the mail later.
  *
  * A relay that is slow or down is no reason to wait: the queue is for that. The process is what delays mail
  * if connections are idle while mail waits in the store, or if the event loop is always busy.
  */
-import { type EventLoopUtilization, performance } from 'node:perf_hooks'
+import { performance } from 'node:perf_hooks'
 import { enqueueDeadlineMs } from '../../store/shared/bounds.ts'
 import { StoreUnavailable } from '../../store/store.ts'
 
@@ -18,9 +18,15 @@ const busyMin = 0.85
 const sampleMs = 50
 /** The process counts as late for this long after each claim that says so. */
 const lateForMs = 250
-const acceptedPerOutcome = 7 / 8
-/** So that a pause in delivery is not followed by a burst. */
+const admittedPerEnd = 7 / 8
+/** Emails that ended while no request waited count for this many requests at most. */
 const creditMax = 64
+
+type PaceOptions = {
+  readonly now?: () => number
+  /** The share of its time that the event loop was busy since the last call, 0 to 1. */
+  readonly utilization?: () => number
+}
 
 type Waiting = { readonly resolve: () => void; readonly timer: NodeJS.Timeout }
 
@@ -29,32 +35,40 @@ export class Pace {
   #credit = 0
   #lateUntilMs = 0
   #release: NodeJS.Timeout | undefined
-  #utilization: EventLoopUtilization = performance.eventLoopUtilization()
-  #sampledAtMs = performance.now()
+  #sampledAtMs: number
   #isBusy = false
+  readonly #now: () => number
+  readonly #utilization: () => number
+
+  constructor({ now = () => performance.now(), utilization = newUtilization() }: PaceOptions = {}) {
+    this.#now = now
+    this.#utilization = utilization
+    this.#sampledAtMs = now()
+  }
 
   /**
-   * A claim has returned mail.
+   * A claim has returned.
    * @param waitedMs how long the oldest email of the claim that was never tried had waited in the store
    * @param idleShare the share of the connections that had nothing to send, 0 to 1
    */
   noteClaim(waitedMs: number, idleShare: number): void {
     this.#sample()
     const isLate = waitedMs >= lateMs && (idleShare >= idleMin || this.#isBusy)
-    if (isLate) this.#lateUntilMs = performance.now() + lateForMs
+    if (isLate) this.#lateUntilMs = this.#now() + lateForMs
   }
 
-  noteOutcome(): void {
-    this.#credit = Math.min(this.#credit + acceptedPerOutcome, creditMax)
+  /** An email has left the queue. */
+  noteEnd(): void {
+    this.#credit = Math.min(this.#credit + admittedPerEnd, creditMax)
     this.#admitSome()
   }
 
   /**
-   * Null if a request may go to the store at once, else a promise for when it may. Rejects with
+   * Undefined if a request may go to the store at once, else a promise for when it may. Rejects with
    * `StoreUnavailable` after two seconds.
    */
-  admit = (): Promise<void> | null => {
-    if (!this.#isLate()) return null
+  admit = (): Promise<void> | undefined => {
+    if (!this.#isLate()) return undefined
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     const giveUp = () => {
       this.#waiting.delete(waiting)
@@ -67,7 +81,7 @@ export class Pace {
     return promise
   }
 
-  #isLate = (): boolean => performance.now() < this.#lateUntilMs
+  #isLate = (): boolean => this.#now() < this.#lateUntilMs
 
   #admitSome(): void {
     for (const waiting of this.#waiting) {
@@ -91,11 +105,19 @@ export class Pace {
   }
 
   #sample(): void {
-    const nowMs = performance.now()
+    const nowMs = this.#now()
     if (nowMs - this.#sampledAtMs < sampleMs) return
-    const now = performance.eventLoopUtilization()
-    this.#isBusy = performance.eventLoopUtilization(now, this.#utilization).utilization >= busyMin
-    this.#utilization = now
+    this.#isBusy = this.#utilization() >= busyMin
     this.#sampledAtMs = nowMs
+  }
+}
+
+function newUtilization(): () => number {
+  let last = performance.eventLoopUtilization()
+  return () => {
+    const now = performance.eventLoopUtilization()
+    const { utilization } = performance.eventLoopUtilization(now, last)
+    last = now
+    return utilization
   }
 }

@@ -45,6 +45,7 @@ const internalErrorWaitMs = 60_000
 
 export class Worker {
   readonly #deps: WorkerDeps & DeliverDeps
+  /** Requests ask it whether they may go on. */
   readonly pace = new Pace()
   readonly #signal = new Signal()
   readonly #claimed = new ClaimedEmails<Attempt>()
@@ -149,9 +150,11 @@ export class Worker {
     if (ended.length > 0) emit({ kind: 'emails_ended', ended })
   }
 
+  /** A connection counts as idle if even a single app could have used it. */
   #notePace(claims: readonly Claim[]): void {
     const waitedMs = Math.max(0, ...claims.map(({ attempt, ageMs }) => (attempt === 1 ? ageMs : 0)))
-    this.pace.noteClaim(waitedMs, 1 - this.#claimed.sending / this.#capacity())
+    const usable = connectionsPerApp(this.#capacity())
+    this.pace.noteClaim(waitedMs, Math.max(0, 1 - this.#claimed.sending / usable))
   }
 
   #yield(): void {
@@ -196,7 +199,7 @@ export class Worker {
     this.#startAttempts()
     if (this.#mayBeMore) this.#signal.notify()
     await this.#outcomes.write({ attempt, outcome, endedAtMs })
-    this.pace.noteOutcome()
+    if (isEnd(outcome) && this.#outcomes.kept === 0) this.pace.noteEnd()
     this.#claimed.remove(attempt)
     if (this.#mode === 'yielding' && this.#claimed.all().length === 0) this.#endYielding()
     this.#startAttempts()
@@ -253,5 +256,7 @@ export class Worker {
     }
   }
 }
+
+const isEnd = ({ kind }: DeliveryOutcome): boolean => kind !== 'deferred' && kind !== 'unattempted'
 
 const leaseOf = ({ emailId, fence, appId }: Attempt['claim']) => ({ emailId, fence, appId })

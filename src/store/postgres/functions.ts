@@ -38,7 +38,7 @@ export type CalledFunction<Input> = SqlFunction & {
  * `search_path` makes every name in the function one of Postern's schema or of PostgreSQL itself.
  * Plans are made once and must suit a full queue, also if they were made on an empty one. Therefore a join of
  * the queue with a list of ids also says `email_id = any(ids)`: whichever side PostgreSQL begins with, it reads
- * these rows alone. And where ids select the rows, their state is written so that no partial index fits.
+ * these rows alone.
  */
 const settings = `set search_path = {{schema}}, pg_temp set lock_timeout = '1500ms'
 set plan_cache_mode = force_generic_plan set jit = off
@@ -60,10 +60,14 @@ const commitDurably = `if current_setting('synchronous_commit') = 'off' then
   end if;
   perform set_config('client_min_messages', 'warning', true);`
 
+/** `q.state = 'sending'` where ids select the rows: written so that no partial index seems to fit. */
+export const isSending = "q.state not in ('queued', 'deferred')"
+
 const constants: Readonly<Record<string, string | number>> = {
   settings,
   commitDurably,
   clockMs: clockMs('p_offset_ms'),
+  isSending,
   keyWindowUs: keyWindowS * 1e6,
   recipientWindowUs: recipientWindowS * 1e6,
   dayUs: dailyWindowS * 1e6,

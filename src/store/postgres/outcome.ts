@@ -3,7 +3,7 @@ import type { DeliveryOutcome } from '../../domain/delivery/outcome.ts'
 import { attemptRecord, type Ending, endingOf } from '../shared/endings.ts'
 import { type Lease, leaseMs } from '../store.ts'
 import type { PostgresContext } from './context.ts'
-import { calledFunction, clockMs, sqlFunction } from './functions.ts'
+import { calledFunction, clockMs, isSending, sqlFunction } from './functions.ts'
 
 export const appendTrail = sqlFunction('append_trail')
 export const finish = sqlFunction('finish', [appendTrail])
@@ -72,8 +72,8 @@ export async function renewLeases(
 ): Promise<Lease[]> {
   const text = `update ${schema}.queue q set lease_until = ${clockMs('$1')} + $2
     from unnest($3::text[], $4::bigint[]) l(id, fence)
-    where q.email_id = l.id and q.email_id = any($3) and q.fence = l.fence and q.state not in ('queued', 'deferred')
-    returning q.email_id, q.fence` // written as functions.ts explains
+    where q.email_id = l.id and q.email_id = any($3) and q.fence = l.fence and ${isSending}
+    returning q.email_id, q.fence`
   const ids = leases.map((lease) => lease.emailId)
   const fences = leases.map((lease) => lease.fence)
   const values = [clock.offsetMs, leaseMs, ids, fences]

@@ -5,7 +5,7 @@ import { ArrivalTable } from './arrival-table.ts'
 
 const slotsMax = 2048
 
-test('it holds what a Map would hold, apart from buckets that have lapsed', () => {
+test('it holds what a Map would hold, apart from buckets that have refilled', () => {
   // Few keys, so that they meet again, and some that fall on the same slot.
   const key = fc.oneof(fc.integer({ min: 1, max: 3000 }), fc.constantFrom(2 ** 20, 2 ** 33, 2 ** 48))
   const step = fc.tuple(key, fc.integer({ min: 1, max: 2000 }), fc.nat(20))
@@ -28,7 +28,7 @@ test('it holds what a Map would hold, apart from buckets that have lapsed', () =
   )
 })
 
-test('it takes buckets up to its bound, and others again once some have lapsed', () => {
+test('it takes buckets up to its bound, and others again once some have refilled', () => {
   const table = new ArrivalTable()
   let size = 0
   while (table.makeRoom(1, 0, slotsMax)) table.set(++size, size <= 500 ? 1_000 : 10_000_000)
@@ -36,7 +36,7 @@ test('it takes buckets up to its bound, and others again once some have lapsed',
   assert.equal(
     table.makeRoom(1, 500_000, slotsMax),
     false,
-    'it looks for lapsed buckets once a second at most',
+    'it looks for refilled buckets once a second at most',
   )
   assert.equal(table.makeRoom(500, 2_000_000, slotsMax), true)
   assert.equal(table.get(500), 0)

@@ -1,13 +1,13 @@
 /**
  * Arrival times of rate-limit buckets in memory: a hash table with open addressing and 16 bytes for each
- * slot, because a `Map` takes several times as much. It grows by doubling, up to a bound. Lapsed buckets,
+ * slot, because a `Map` takes several times as much. It grows by doubling, up to a bound. Refilled buckets,
  * whose arrival time has passed, are as good as new ones: they are dropped when the table needs room.
  */
 
 const firstSlots = 1024
 /** The share of slots that may be taken, so that a search stays short. */
 const loadMax = 0.75
-/** Dropping lapsed buckets reads the whole table, so a full one is not searched for them at each call. */
+/** Dropping refilled buckets reads the whole table, so a full one is not searched for them at each call. */
 const dropEveryUs = 1e6
 
 export class ArrivalTable {
@@ -31,7 +31,7 @@ export class ArrivalTable {
   }
 
   /**
-   * Whether `count` more buckets fit: if necessary without those that have lapsed at `nowUs`, and in a larger
+   * Whether `count` more buckets fit: if necessary without those that have refilled at `nowUs`, and in a larger
    * table of at most `slotsMax` slots (a power of two).
    */
   makeRoom(count: number, nowUs: number, slotsMax: number): boolean {

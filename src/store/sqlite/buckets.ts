@@ -2,7 +2,7 @@
  * The rate-limit buckets: in memory, and in a journal of one row for each transaction. With a row for each
  * bucket, nearly every bucket of a recipient would change a page of its own, because its name is a hash, and
  * pages are what a commit costs. The journal is read when the writer starts, and after another process has
- * written. Its rows are deleted when their buckets have lapsed.
+ * written. Its rows are deleted when their buckets have refilled.
  *
  * Memory is bounded. A bucket that finds no place stands in the table `rate_bucket`. A bucket in memory has
  * an arrival time at least as late as its row there.
@@ -43,13 +43,13 @@ export function bucketsOfRecipient({ mailbox, address }: Pick<RecipientNames, 'm
   return { mailbox: bucketOf(mailbox, own | 1), address: bucketOf(mailbox, suffix & ~1) }
 }
 
-/** 16 MiB, for 786,432 buckets. */
+/** 16 MiB, for 786,432 buckets; after a restart with more than half as many, twice that. */
 const slotsMax = 2 ** 20
 
-type Charged = readonly (readonly [bucket: Bucket, arrivalUs: number])[]
+type Charge = readonly [bucket: Bucket, arrivalUs: number]
 
 /** A row that a transaction has written to the journal, for `keep` after its commit. */
-export type Journaled = { readonly id: number; readonly charged: Charged }
+export type Journaled = { readonly id: number; readonly charged: readonly Charge[] }
 
 export class Buckets {
   readonly #arrivals = new ArrivalTable()
@@ -82,7 +82,7 @@ export class Buckets {
   }
 
   /** Writes what a transaction has charged. Call `keep` with the result after the commit. */
-  write(connection: Connection, charged: Charged, nowUs: number): Journaled | null {
+  write(connection: Connection, charged: readonly Charge[], nowUs: number): Journaled | null {
     const hasRoom = this.#arrivals.makeRoom(charged.length, nowUs, this.#slotsMax)
     const journaled = hasRoom ? charged : charged.filter(([bucket]) => this.#arrivals.get(bucket) > 0)
     if (!hasRoom) {
@@ -107,9 +107,10 @@ export class Buckets {
 }
 
 /** Pairs of 64-bit numbers. */
-const encode = (charged: Charged): Uint8Array => new Uint8Array(new Float64Array(charged.flat()).buffer)
+const encode = (charged: readonly Charge[]): Uint8Array =>
+  new Uint8Array(new Float64Array(charged.flat()).buffer)
 
-function decode(bytes: Uint8Array): Charged {
+function decode(bytes: Uint8Array): readonly Charge[] {
   const numbers = new Float64Array(bytes.slice().buffer)
   return Array.from({ length: numbers.length / 2 }, (_, n) => [numbers[2 * n] ?? 0, numbers[2 * n + 1] ?? 0])
 }

@@ -53,7 +53,7 @@ function admit(tx: WriteTransaction, { app, caller, email, idempotency }: Admiss
   const { limits } = app.settings
   const dayFull = tx.acceptedToday(app.id) >= limits.daily
   const names = recipientNames(tx.writer.keyedHash, app.id, email.content.to)
-  const recipientHit = charge(tx, chargedFor(app, names), !dayFull)
+  const recipientHit = charge(tx, limitsOfRecipient(app, names), !dayFull)
   if (recipientHit !== null) return refuseLimit(tx, caller, 'recipient_rate_limited', recipientHit)
   if (dayFull) {
     const retryAfterMs = (tx.day + 1) * dayMs - tx.nowMs
@@ -105,10 +105,10 @@ function noteUse(tx: WriteTransaction, key: CachedKey): void {
   tx.sql('update delivery_key set last_used_at = ? where key_id = ?').run(tx.nowMs, key.keyId)
 }
 
-type Charged = readonly [bucket: Bucket, limit: Limit]
+type LimitedBucket = readonly [bucket: Bucket, limit: Limit]
 
 /** Charges all buckets or none; returns the first limit that is reached. `keep` false: only looks. */
-function charge(tx: WriteTransaction, buckets: readonly Charged[], keep = true): LimitHit | null {
+function charge(tx: WriteTransaction, buckets: readonly LimitedBucket[], keep = true): LimitHit | null {
   const charges = buckets.map(([bucket, limit]) => ({
     bucket,
     limit,
@@ -123,7 +123,7 @@ function charge(tx: WriteTransaction, buckets: readonly Charged[], keep = true):
   return null
 }
 
-function chargedFor(app: App, names: RecipientNames): readonly Charged[] {
+function limitsOfRecipient(app: App, names: RecipientNames): readonly LimitedBucket[] {
   const { address, mailbox } = bucketsOfRecipient(names)
   return [
     [address, recipientLimit(app.settings.limits)],

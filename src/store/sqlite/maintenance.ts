@@ -1,7 +1,7 @@
 /**
  * Maintenance in bounded steps, so that no request waits long for one: expired mail, mail of deleted
- * apps and old records are removed. Rate-limit rows that have refilled completely and old
- * idempotency keys are deleted by scans of their tables, one step at a time.
+ * apps and old records are removed. Rate-limit buckets that have refilled completely, with
+ * their journal, and old idempotency keys are deleted by scans of their tables, one step at a time.
  */
 import { type AppId, idFloor } from '../../domain/id.ts'
 import { dayMs, heldDays, idempotencyMs, keepDays, scanEveryMs, scanMax, stepMax } from '../shared/bounds.ts'

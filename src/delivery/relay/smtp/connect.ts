@@ -6,8 +6,8 @@
  * certificate ends the connection before anything is sent. On loopback STARTTLS is used only if the
  * relay's address asks for it.
  *
- * This is the only file that uses private parts of nodemailer, those of `Internals`. `takeOver` refuses a
- * nodemailer without them, and `connect.test.ts` fails then.
+ * This is the only file that uses private parts of nodemailer (`Internals`). `connect` throws if one is missing, and
+ * test/end-to-end/smtp-dialogue.test.ts shows that nothing of nodemailer listens any more.
  */
 import type { Socket } from 'node:net'
 import SMTPConnection from 'nodemailer/lib/smtp-connection'
@@ -55,13 +55,13 @@ export async function connect(
     const { credentials } = address
     // A copy: nodemailer writes into the object.
     if (credentials !== null) await step(connection, (done) => connection.login({ ...credentials }, done))
-    return takeOver(connection)
   } catch (error) {
     connection.close()
     return toFailure(signal.aborted ? timedOut : (error as SmtpError))
   } finally {
     signal.removeEventListener('abort', giveUp)
   }
+  return takeOver(connection)
 }
 
 type SmtpError = Error & { code?: string; response?: string }

@@ -10,34 +10,32 @@ export class ReplyReader {
   #reply = ''
 
   /**
-   * Returns the replies that are complete after `chunk`, the lines of each joined by line feeds. Throws if
-   * the bytes are not replies, or if one is too long.
+   * Adds the replies that are complete after `chunk` to `replies`, the lines of each joined by line feeds.
+   * Returns what is wrong if the bytes after them are no reply, or one that is too long; else null.
    */
-  read(chunk: Buffer): string[] {
+  read(chunk: Buffer, replies: string[]): string | null {
     const lines = (this.#rest + chunk.toString('latin1')).split('\n')
     this.#rest = lines.pop() ?? ''
-    const replies: string[] = []
     for (const line of lines) {
       const text = line.endsWith('\r') ? line.slice(0, -1) : line
       if (text === '' && this.#reply === '') continue // some servers send empty lines between replies
       const shape = lineShape.exec(text)
-      if (shape === null) throw new Error('the relay sent something that is no SMTP reply')
+      if (shape === null) return 'the relay sent something that is no SMTP reply'
       this.#reply += this.#reply === '' ? text : `\n${text}`
-      if (shape[1] !== '-') {
-        replies.push(decode(this.#reply))
-        this.#reply = ''
-      }
-      this.#bound()
+      if (this.#isTooLong()) return tooLong
+      if (shape[1] === '-') continue
+      replies.push(decode(this.#reply))
+      this.#reply = ''
     }
-    this.#bound()
-    return replies
+    return this.#isTooLong() ? tooLong : null
   }
 
-  #bound(): void {
-    if (this.#reply.length + this.#rest.length > replyMax)
-      throw new Error('the relay sent a reply without end')
+  #isTooLong(): boolean {
+    return this.#reply.length + this.#rest.length > replyMax
   }
 }
+
+const tooLong = 'the relay sent a reply without end'
 
 /** Replies are ASCII or, in practice, UTF-8. */
 const decode = (latin1: string): string =>

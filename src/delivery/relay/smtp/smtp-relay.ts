@@ -91,7 +91,7 @@ export class SmtpRelay implements Relay {
     this.#busy.add(session)
     const submission = await session.submit(message, clearance)
     this.#busy.delete(session)
-    this.#giveBack(session, submission)
+    this.#giveBack(session)
     return submission
   }
 
@@ -139,10 +139,9 @@ export class SmtpRelay implements Relay {
     return session
   }
 
-  #giveBack(session: SmtpSession, submission: Submission): void {
-    // Servers differ in what a refusal leaves of the transaction, so the session is not used again.
-    if (session.closed || submission.kind !== 'accepted') session.close()
-    else if (session.messages >= messagesPerSession || this.#stopped.signal.aborted) session.quit()
+  #giveBack(session: SmtpSession): void {
+    if (session.closed) return
+    if (session.messages >= messagesPerSession || this.#stopped.signal.aborted) session.quit()
     else {
       this.#idle.push(session)
       const retire = setTimeout(() => this.#retire(session), idleMs)

@@ -66,11 +66,12 @@ export class SmtpSession {
     this.messages += 1
     this.#stage = 'envelope'
     this.#interruption = null
-    const lifeLeftMs = Math.min(Math.max(clearance.deadlineMs - performance.now(), 0), submissionMs)
-    const lifeTimer = setTimeout(() => this.#expire(), lifeLeftMs)
+    const lifeLeftMs = Math.max(clearance.deadlineMs - performance.now(), 0)
     const submissionTimer = setTimeout(() => this.#lose('the submission took too long'), submissionMs)
+    const lifeTimer = lifeLeftMs < submissionMs ? setTimeout(() => this.#expire(), lifeLeftMs) : undefined
     try {
       const submission = await this.#converse(message, clearance)
+      // Servers differ in what a refusal leaves of the transaction, so the session is not used again.
       if (submission.kind !== 'accepted') this.close()
       return submission
     } catch (error) {
@@ -84,19 +85,21 @@ export class SmtpSession {
 
   async #converse(message: Message, { deadlineMs, isLeaseValid }: Clearance): Promise<Submission> {
     const { socket, extensions } = this.#connection
-    if (this.closed || this.#replies.length > 0) throw new Error('the connection was closed')
+    if (this.closed) throw new Error('the connection was closed')
+    if (this.#replies.length > 0) throw new Error(unexpectedReply)
     const commands = envelopeCommands(message, extensions)
     if (commands === null) return this.#failed(noReply('an address cannot be used in SMTP'))
     if (extensions.pipelining) socket.write(commands.join(''))
     for (const command of commands) {
       if (!extensions.pipelining) socket.write(command)
       const reply = await this.#nextReply()
+      // Some servers answer DATA with 250.
       if (!(command === data ? /^[23]/ : /^2/).test(reply)) return this.#failed(parseReply(reply))
     }
     if (performance.now() >= deadlineMs) return { kind: 'expired' }
     if (!isLeaseValid()) return { kind: 'stopped', why: 'the lease was lost before the message was sent' }
     // A reply too many would be taken for the one to the message.
-    if (this.#replies.length > 0) return this.#failed(noReply('the relay sent a reply too many'))
+    if (this.#replies.length > 0) throw new Error(unexpectedReply)
     this.#stage = 'final-dot'
     socket.setTimeout(finalDotMs)
     socket.cork()
@@ -123,17 +126,16 @@ export class SmtpSession {
 
   #read(chunk: Buffer): void {
     if (this.closed) return
-    try {
-      this.#replies.push(...this.#reader.read(chunk))
-      if (this.#waiting === null) throw new Error('the relay ended the session')
-    } catch (error) {
-      this.#lose((error as Error).message)
-      return
+    const fault = this.#reader.read(chunk, this.#replies)
+    const waiting = this.#waiting
+    const reply = waiting === null ? undefined : this.#replies.shift()
+    if (reply !== undefined) {
+      this.#waiting = null
+      waiting?.resolve(reply)
     }
-    const reply = this.#replies.shift()
-    if (reply === undefined) return
-    this.#waiting.resolve(reply)
-    this.#waiting = null
+    // A reply that was complete before the fault counts.
+    if (fault !== null) this.#lose(fault)
+    else if (waiting === null) this.#lose(unexpectedReply)
   }
 
   #expire(): void {
@@ -182,6 +184,8 @@ export class SmtpSession {
 
 const data = 'DATA\r\n'
 
+const unexpectedReply = 'the relay sent an unexpected reply'
+
 /** MAIL, RCPT and DATA for one message; null if an address would break a command. */
 function envelopeCommands(
   { from, to, bytes, id }: Message,
@@ -203,15 +207,12 @@ function envelopeCommands(
 
 /** RFC 3461 §4: `xtext`. */
 const encodeXtext = (text: string): string =>
-  /^[\x21-\x2a\x2c-\x3c\x3e-\x7e]*$/.test(text)
-    ? text
-    : [...Buffer.from(text)]
-        .map((byte) =>
-          byte < 0x21 || byte > 0x7e || byte === 0x2b || byte === 0x3d
-            ? `+${byte.toString(16).toUpperCase().padStart(2, '0')}`
-            : String.fromCharCode(byte),
-        )
-        .join('')
+  Buffer.from(text)
+    .toString('latin1')
+    .replace(
+      /[^\x21-\x2a\x2c-\x3c\x3e-\x7e]/g,
+      (byte) => `+${byte.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}`,
+    )
 
 /** A line that begins with a dot gets another one (RFC 5321 §4.5.2). Composed messages end with CR LF. */
 const stuffDots = (bytes: Buffer): Buffer =>

@@ -19,7 +19,7 @@ begin
   -- The worker's own leases have not lapsed, even after a pause of the process or a clock step.
   update queue set lease_until = now_ms + {{leaseMs}} where email_id = any(array(
     select q.email_id from unnest(p_leased, p_fences) l(id, fence) join queue q on q.email_id = l.id
-    where q.email_id = any(p_leased) and q.fence = l.fence and q.state not in ('queued', 'deferred')
+    where q.email_id = any(p_leased) and q.fence = l.fence and {{isSending}}
       and (q.lease_until < now_ms + {{leaseMs}} / 2 or q.lease_until > now_ms + {{leaseMs}}) for update of q skip locked));
   if p_maintain then
     select m.expired, m.lost, m.lost_counts into expired, lost_now, lost_counts_now

@@ -11,7 +11,7 @@ begin
   perform pg_advisory_xact_lock(p_self, 2); -- one at a time for a process: see outcome.ts
   recorded := array(select n from unnest(p_ids, p_fences) with ordinality o(id, fence, n)
     join queue q on q.email_id = o.id
-    where q.email_id = any(p_ids) and q.fence = o.fence and q.state not in ('queued', 'deferred')
+    where q.email_id = any(p_ids) and q.fence = o.fence and {{isSending}}
     order by q.email_id for update of q);
   records := array(select case when line is null then null else jsonb_build_object('at', now_ms) || line end
     from unnest(p_records) with ordinality r(line, n) order by n);

@@ -1,4 +1,4 @@
--- Times are milliseconds since 1970 UTC, except rate_bucket.arrival_us (microseconds). Days count from 1970-01-01.
+-- Times are milliseconds since 1970 UTC, except those of buckets (microseconds, _us). Days count from 1970-01-01.
 create table app (
   app_id text primary key,
   slug text not null unique,

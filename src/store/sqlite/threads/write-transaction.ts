@@ -1,6 +1,6 @@
 /**
  * One write transaction of the writer thread. Rate-limit buckets, usage counts and the queue's depth
- * are read once, changed in memory and written once, however many requests of the group use them.
+ * are changed in memory and written once, however many requests of the group use them.
  */
 import type { App } from '../../../domain/app/app.ts'
 import type { KeyHash } from '../../../domain/app/delivery-key.ts'
@@ -56,7 +56,7 @@ const accepted = 'accepted'
 export class WriteTransaction {
   readonly writer: Writer
   readonly nowMs: number
-  readonly #arrivals = new Map<Bucket, { us: number; changed: boolean }>()
+  readonly #charged = new Map<Bucket, number>()
   readonly #counters = new Map<string, Counter>()
   #ended: EndedCount[] = []
   #journaled: Journaled | null = null
@@ -106,15 +106,9 @@ export class WriteTransaction {
     return app
   }
 
-  /** The stored theoretical arrival time of a bucket, 0 for a new one. */
+  /** The theoretical arrival time of a bucket, 0 for a new one. */
   arrivalUs(bucket: Bucket): number {
-    let arrival = this.#arrivals.get(bucket)
-    if (arrival === undefined) {
-      const inMemory = this.writer.buckets.arrivalUs(bucket)
-      arrival = { us: inMemory > 0 ? inMemory : this.#rowArrivalUs(bucket), changed: false }
-      this.#arrivals.set(bucket, arrival)
-    }
-    return arrival.us
+    return this.#charged.get(bucket) ?? (this.writer.buckets.arrivalUs(bucket) || this.#rowArrivalUs(bucket))
   }
 
   #rowArrivalUs(bucket: Bucket): number {
@@ -125,7 +119,7 @@ export class WriteTransaction {
   }
 
   setArrivalUs(bucket: Bucket, us: number): void {
-    this.#arrivals.set(bucket, { us, changed: true })
+    this.#charged.set(bucket, us)
   }
 
   /** Including this transaction. */
@@ -178,10 +172,7 @@ export class WriteTransaction {
 
   /** Writes what was collected. Call it last, before the commit. */
   flush(): void {
-    const charged = [...this.#arrivals].flatMap(([bucket, { us, changed }]) =>
-      changed ? [[bucket, us] as const] : [],
-    )
-    this.#journaled = this.writer.buckets.write(this.writer.connection, charged, this.nowUs)
+    this.#journaled = this.writer.buckets.write(this.writer.connection, [...this.#charged], this.nowUs)
     for (const { appId, event, by } of this.#counters.values()) {
       if (by === 0) continue
       this.sql(
