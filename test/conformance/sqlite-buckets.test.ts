@@ -104,7 +104,7 @@ test('an accepted email costs at most 3.9 pages of the WAL, in groups of 64', as
         assert.equal(kind, 'queued')
       }),
     )
-  for (let n = 0; n < 80; n++) await group(filled, 256)
+  for (let n = 0; n < 400; n++) await group(filled, 256)
   await filled.close() // copies the WAL into the file, and deletes it
   const store = await open()
   const groups = 16
