@@ -58,6 +58,6 @@ function composeApi(context: ServiceContext, delivery: Delivery | null): Fastify
       seal: (appId, target) => sealLink(config.ring, appId, target),
     },
     onQueued: () => delivery?.wake(),
-    waitIfLate: () => delivery?.waitIfLate(),
+    waitIfLate: (key) => delivery?.waitIfLate(key),
   })
 }

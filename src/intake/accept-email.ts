@@ -4,7 +4,7 @@
  * So a request costs one transaction, and a change of settings holds for the next request.
  */
 import { appPolicy } from '../domain/app/app-policy.ts'
-import { parseAuthorization } from '../domain/app/delivery-key.ts'
+import { type KeyHash, parseAuthorization } from '../domain/app/delivery-key.ts'
 import { explainLimit } from '../domain/app/limit.ts'
 import type { EmailId } from '../domain/id.ts'
 import type { Issue, Rejection } from '../domain/request/rejection.ts'
@@ -17,7 +17,7 @@ export type AcceptDeps = {
   readonly policies: AppPolicyCache
   readonly links: LinkHost
   /** Waits while this process delays its own mail. Rejects with `StoreUnavailable` after two seconds. */
-  readonly waitIfLate: () => Promise<void> | undefined
+  readonly waitIfLate: (key: KeyHash) => Promise<void> | undefined
   /** Mail was committed: wake a worker. */
   readonly onQueued: () => void
 }
@@ -38,11 +38,12 @@ export async function acceptEmail(deps: AcceptDeps, request: IncomingRequest): P
     return { caller: null, rejection: { code: 'invalid_key', message: keyMessages[key.kind] } }
   }
   try {
-    await deps.waitIfLate()
     for (let judgements = 0; judgements < judgementsMax; judgements++) {
       const policy = deps.policies.get(key.hash)
       const context = { links: deps.links, nowMs: deps.store.now() }
       const judgement = policy === undefined ? null : judgeRequest(request, { ...context, policy })
+      // Other requests are soon refused. They do not wait, so they take nobody's turn.
+      if (judgement !== null && 'admit' in judgement.judged.verdict) await deps.waitIfLate(key.hash)
       const result = await deps.store.enqueue({ keyHash: key.hash, judged: judgement?.judged ?? null })
       if (result.kind !== 'judge_again') return answerTo(deps, result, judgement?.rejection ?? null)
       deps.policies.set(key.hash, appPolicy(result.app))

@@ -84,6 +84,26 @@ test('MAIL, RCPT and DATA leave in one segment where the relay offers PIPELINING
   }
 })
 
+test('an extra reply to EHLO ends the session, not the process', async (t) => {
+  const { session } = await converse(t, { ehlo: '250 scripted\r\n250 scripted' })
+  const submission = await session.submit(testMessage(), clearance())
+  assert.ok(submission.kind === 'failed' && submission.failure.reply.code === null)
+})
+
+for (const ehlo of [pipelining, '250 scripted'])
+  test(`what is no reply behind the reply to MAIL ends the submission, ${ehlo === pipelining ? 'with' : 'without'} PIPELINING`, async (t) => {
+    const { server, session } = await converse(t, { ehlo, mail: '250 2.1.0 ok\r\nhello' })
+    const submission = await session.submit(testMessage(), clearance())
+    assert.ok(submission.kind === 'failed' && submission.failure.stage === 'envelope')
+    assert.deepEqual(server.messages, [])
+  })
+
+test('a relay that answers MAIL twice gets no message on a reply that was meant for RCPT', async (t) => {
+  const { server, session } = await converse(t, { ehlo: pipelining, mail: '250 2.1.0 ok\r\n250 2.1.0 ok' })
+  assert.equal((await session.submit(testMessage(), clearance())).kind, 'failed')
+  assert.deepEqual(server.messages, [])
+})
+
 test('a reply too many, which would be taken for the one to the message, ends the session before it', async (t) => {
   const { server, session } = await converse(t, { ehlo: pipelining, rcpt: '250 2.1.5 ok\r\n250 2.1.5 ok' })
   const submission = await session.submit(testMessage(), clearance())

@@ -1,16 +1,18 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { hashDeliveryKey } from '../../domain/app/delivery-key.ts'
 import { StoreUnavailable } from '../../store/store.ts'
 import { Pace } from './pace.ts'
 
 const late = 1000
+const key = hashDeliveryKey('one')
 const idle = 0.5
 
 /** Requests that wait, and the numbers of those that were admitted. */
 function queueUp(pace: Pace, count: number) {
   const admitted: number[] = []
   const turns = Array.from({ length: count }, async (_, n) => {
-    const turn = pace.admit()
+    const turn = pace.admit(key)
     assert.ok(turn !== undefined)
     await turn
     admitted.push(n)
@@ -32,13 +34,23 @@ test('while the process delays its mail, seven requests are admitted for eight e
   await all // once no claim says any more that mail is late
 })
 
+test('keys take turns, so that one with many requests does not delay another', async () => {
+  const pace = new Pace()
+  pace.noteClaim(late, idle)
+  const { all } = queueUp(pace, 20)
+  const other = pace.admit(hashDeliveryKey('two'))
+  for (let n = 0; n < 3; n++) pace.noteEnd()
+  await other
+  await all
+})
+
 test('requests do not wait while mail is in time, or while its relays are what delays it', () => {
   const pace = new Pace()
-  assert.equal(pace.admit(), undefined)
+  assert.equal(pace.admit(key), undefined)
   pace.noteClaim(10, idle)
-  assert.equal(pace.admit(), undefined)
+  assert.equal(pace.admit(key), undefined)
   pace.noteClaim(late, 0)
-  assert.equal(pace.admit(), undefined)
+  assert.equal(pace.admit(key), undefined)
 })
 
 test('emails that ended while no request waited count for 64 requests at most', async () => {
@@ -52,19 +64,22 @@ test('emails that ended while no request waited count for 64 requests at most', 
   await all
 })
 
-test('an event loop that is always busy delays mail as well', () => {
+test('an event loop that is always busy delays mail as well', async () => {
   let nowMs = 0
   const pace = new Pace({ now: () => nowMs, utilization: () => 0.9 })
   nowMs = 100
   pace.noteClaim(late, 0)
-  assert.ok(pace.admit() !== undefined)
+  const turn = pace.admit(key)
+  assert.ok(turn !== undefined)
+  for (let n = 0; n < 2; n++) pace.noteEnd()
+  await turn
 })
 
 test('a request that waits for two seconds is answered that the queue is unavailable', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] })
   const pace = new Pace({ now: () => 0 })
   pace.noteClaim(late, idle)
-  const turn = pace.admit()
+  const turn = pace.admit(key)
   assert.ok(turn !== undefined)
   t.mock.timers.tick(2000)
   await assert.rejects(turn, StoreUnavailable)

@@ -7,6 +7,7 @@
  * if connections are idle while mail waits in the store, or if the event loop is always busy.
  */
 import { performance } from 'node:perf_hooks'
+import type { KeyHash } from '../../domain/app/delivery-key.ts'
 import { enqueueDeadlineMs } from '../../store/shared/bounds.ts'
 import { StoreUnavailable } from '../../store/store.ts'
 
@@ -31,7 +32,8 @@ type PaceOptions = {
 type Waiting = { readonly resolve: () => void; readonly timer: NodeJS.Timeout }
 
 export class Pace {
-  readonly #waiting = new Set<Waiting>()
+  /** By delivery key, the one served longest ago first. */
+  readonly #waiting = new Map<KeyHash, Waiting[]>()
   #credit = 0
   #lateUntilMs = 0
   #release: NodeJS.Timeout | undefined
@@ -64,18 +66,18 @@ export class Pace {
   }
 
   /**
-   * Undefined if a request may go to the store at once, else a promise for when it may. Rejects with
-   * `StoreUnavailable` after two seconds.
+   * Undefined if a request may go to the store at once, else a promise for when it may: keys take turns. Rejects
+   * with `StoreUnavailable` after two seconds.
    */
-  admit = (): Promise<void> | undefined => {
+  admit = (key: KeyHash): Promise<void> | undefined => {
     if (!this.#isLate()) return undefined
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     const giveUp = () => {
-      this.#waiting.delete(waiting)
+      this.#remove(key, waiting)
       reject(new StoreUnavailable(`delivery is late: not accepted within ${enqueueDeadlineMs} ms`))
     }
     const waiting = { resolve, timer: setTimeout(giveUp, enqueueDeadlineMs) }
-    this.#waiting.add(waiting)
+    this.#waiting.set(key, [...(this.#waiting.get(key) ?? []), waiting])
     this.#admitSome()
     this.#release ??= setTimeout(() => this.#admitAllUnlessLate(), lateForMs)
     return promise
@@ -84,10 +86,9 @@ export class Pace {
   #isLate = (): boolean => this.#now() < this.#lateUntilMs
 
   #admitSome(): void {
-    for (const waiting of this.#waiting) {
-      if (this.#credit < 1) return
+    while (this.#credit >= 1 && this.#waiting.size > 0) {
       this.#credit -= 1
-      this.#admit(waiting)
+      this.#admitNext()
     }
   }
 
@@ -95,13 +96,23 @@ export class Pace {
     this.#release = undefined
     if (this.#waiting.size === 0) return
     if (this.#isLate()) this.#release = setTimeout(() => this.#admitAllUnlessLate(), lateForMs)
-    else for (const waiting of this.#waiting) this.#admit(waiting)
+    else while (this.#waiting.size > 0) this.#admitNext()
   }
 
-  #admit(waiting: Waiting): void {
-    this.#waiting.delete(waiting)
-    clearTimeout(waiting.timer)
-    waiting.resolve()
+  #admitNext(): void {
+    for (const [key, [next, ...others]] of this.#waiting) {
+      this.#waiting.delete(key)
+      if (others.length > 0) this.#waiting.set(key, others)
+      clearTimeout(next?.timer)
+      next?.resolve()
+      return
+    }
+  }
+
+  #remove(key: KeyHash, waiting: Waiting): void {
+    const others = (this.#waiting.get(key) ?? []).filter((each) => each !== waiting)
+    if (others.length > 0) this.#waiting.set(key, others)
+    else this.#waiting.delete(key)
   }
 
   #sample(): void {

@@ -48,6 +48,8 @@ export async function connect(
   signal: AbortSignal,
 ): Promise<RelayConnection | SmtpFailure> {
   const connection = newConnection(address)
+  // An error may come at any time, also after the socket was taken over, and without a listener it is thrown.
+  connection.on('error', () => {})
   const giveUp = () => connection.close()
   signal.addEventListener('abort', giveUp)
   try {
@@ -96,9 +98,8 @@ function step(
     const settle = (error?: Error | null) => {
       connection.removeListener('error', settle)
       connection.removeListener('end', ended)
-      if (error == null) return resolve()
-      connection.on('error', () => {}) // more may follow, and an error without a listener is thrown
-      reject(error)
+      if (error == null) resolve()
+      else reject(error)
     }
     const ended = () => settle(new Error('the connection was closed'))
     connection.once('error', settle)
@@ -111,7 +112,7 @@ type Listener = (...values: unknown[]) => void
 
 /** Private parts of an open SMTPConnection (nodemailer 10.6). */
 type Internals = {
-  readonly _socket: Socket
+  readonly _socket: Socket | null | false
   readonly _supportedExtensions: readonly string[]
 } & Readonly<Record<(typeof listeners)[number][1], Listener>>
 
@@ -124,10 +125,11 @@ const listeners = [
   ['error', '_onSocketError'],
 ] as const
 
-/** Takes the socket from nodemailer. Throws if a private part is missing. */
-function takeOver(connection: SMTPConnection): RelayConnection {
+/** Takes the socket from nodemailer, unless it was closed meanwhile. Throws if a private part is missing. */
+function takeOver(connection: SMTPConnection): RelayConnection | SmtpFailure {
   const internals = connection as unknown as Internals
   const { _socket: socket, _supportedExtensions: offered } = internals
+  if (!socket || socket.destroyed) return toFailure(new Error('the connection was closed'))
   for (const [event, name] of listeners) {
     if (!socket.listeners(event).includes(internals[name]))
       throw new Error(`nodemailer has changed: its connection has no ${name}`)

@@ -27,5 +27,6 @@ test('what is no reply, and a reply without end, are refused; complete replies b
   assert.match(read('x'.repeat(70_000)).fault ?? '', /without end/)
   assert.match(read('250-x\r\n'.repeat(20_000)).fault ?? '', /without end/)
   assert.deepEqual(read('\r\n250 ok\r\n\r\n'), { fault: null, replies: ['250 ok'] })
+  assert.deepEqual(read('250-queued\r\nas 123\r\n250 ok\r\n').replies, ['250-queued\nas 123\n250 ok'])
   assert.deepEqual(read('250 ok\r\nhello\r\n').replies, ['250 ok'])
 })

@@ -20,10 +20,10 @@ export class ReplyReader {
       const text = line.endsWith('\r') ? line.slice(0, -1) : line
       if (text === '' && this.#reply === '') continue // some servers send empty lines between replies
       const shape = lineShape.exec(text)
-      if (shape === null) return 'the relay sent something that is no SMTP reply'
+      if (shape === null && this.#reply === '') return 'the relay sent something that is no SMTP reply'
       this.#reply += this.#reply === '' ? text : `\n${text}`
       if (this.#isTooLong()) return tooLong
-      if (shape[1] === '-') continue
+      if (shape === null || shape[1] === '-') continue // a line of a reply without its code is still its text
       replies.push(decode(this.#reply))
       this.#reply = ''
     }

@@ -79,7 +79,10 @@ export class SmtpRelay implements Relay {
     const budgetMs = Math.min(this.#breaker.open ? probeOpenMs : openMs, lifeLeftMs)
     const signal = AbortSignal.any([this.#stopped.signal, AbortSignal.timeout(budgetMs)])
     const session = await SmtpSession.open(this.#options.address, signal)
-    if (this.#stopped.signal.aborted) return workerStopped
+    if (this.#stopped.signal.aborted) {
+      if (session instanceof SmtpSession) session.close()
+      return workerStopped
+    }
     if (session instanceof SmtpSession) {
       session.onEnd(() => this.#drop(session))
       return session

@@ -41,6 +41,8 @@ export class SmtpSession {
   /** The result of the submission that is ended from outside, in place of a failure. */
   #interruption: Submission | null = null
   #onEnd: () => void = () => {}
+  /** Why the session was lost. */
+  #lostWhy = 'the connection was closed'
   messages = 0
   closed = false
 
@@ -85,21 +87,18 @@ export class SmtpSession {
 
   async #converse(message: Message, { deadlineMs, isLeaseValid }: Clearance): Promise<Submission> {
     const { socket, extensions } = this.#connection
-    if (this.closed) throw new Error('the connection was closed')
-    if (this.#replies.length > 0) throw new Error(unexpectedReply)
+    this.#requireSilence()
     const commands = envelopeCommands(message, extensions)
     if (commands === null) return this.#failed(noReply('an address cannot be used in SMTP'))
     if (extensions.pipelining) socket.write(commands.join(''))
     for (const command of commands) {
       if (!extensions.pipelining) socket.write(command)
       const reply = await this.#nextReply()
-      // Some servers answer DATA with 250.
-      if (!(command === data ? /^[23]/ : /^2/).test(reply)) return this.#failed(parseReply(reply))
+      if (!accepts(command, extensions).test(reply)) return this.#failed(parseReply(reply))
     }
     if (performance.now() >= deadlineMs) return { kind: 'expired' }
     if (!isLeaseValid()) return { kind: 'stopped', why: 'the lease was lost before the message was sent' }
-    // A reply too many would be taken for the one to the message.
-    if (this.#replies.length > 0) throw new Error(unexpectedReply)
+    this.#requireSilence() // a reply too many would be taken for the one to the message
     this.#stage = 'final-dot'
     socket.setTimeout(finalDotMs)
     socket.cork()
@@ -120,8 +119,15 @@ export class SmtpSession {
   #nextReply(): Promise<string> {
     const reply = this.#replies.shift()
     if (reply !== undefined) return Promise.resolve(reply)
+    if (this.closed) return Promise.reject(new Error(this.#lostWhy))
     this.#waiting = Promise.withResolvers()
     return this.#waiting.promise
+  }
+
+  /** Throws if the session is lost, or if the relay has sent a reply that nothing has asked for. */
+  #requireSilence(): void {
+    if (this.closed) throw new Error(this.#lostWhy)
+    if (this.#replies.length > 0) throw new Error(unexpectedReply)
   }
 
   #read(chunk: Buffer): void {
@@ -153,6 +159,7 @@ export class SmtpSession {
   /** Ends the session. A submission in progress fails, with `why` in place of a reply. */
   #lose(why: string): void {
     if (this.closed) return
+    this.#lostWhy = why
     this.close()
     this.#waiting?.reject(new Error(why))
     this.#waiting = null
@@ -183,6 +190,12 @@ export class SmtpSession {
 }
 
 const data = 'DATA\r\n'
+
+/** The replies by which a server accepts a command. Some answer DATA with 250, but not behind commands of a pipeline. */
+const accepts = (command: string, { pipelining }: RelayConnection['extensions']): RegExp => {
+  if (command !== data) return /^2/
+  return pipelining ? /^3/ : /^[23]/
+}
 
 const unexpectedReply = 'the relay sent an unexpected reply'
 

@@ -53,21 +53,22 @@ function openWriter(data: WriterData): Writer {
 }
 
 function runGroup(writer: Writer, calls: readonly Call[]): Answer[] {
+  let done: { tx: WriteTransaction; answers: Answer[] }
   try {
-    const { tx, answers } = writer.connection.transaction(() => {
+    done = writer.connection.transaction(() => {
       const tx = new WriteTransaction(writer)
       const answers = calls.map((call) => ({ value: perform(tx, call) }))
       tx.flush()
       return { tx, answers }
     })
-    tx.committed()
-    return answers
   } catch (error) {
     writer.dataVersion = -1 // the caches may hold changes that were rolled back
     if (faultKind(error) === 'bug' && calls.length > 1)
       return calls.flatMap((call) => runGroup(writer, [call]))
     return calls.map(() => faultAnswer(error))
   }
+  done.tx.committed() // not within the try: what is committed must not run again
+  return done.answers
 }
 
 function serve(): void {
