@@ -45,7 +45,8 @@ export async function run(scope: Scope): Promise<void> {
   const overload: string[][] = []
   const measured: Record<string, unknown> = {}
   for (const subject of subjects) {
-    const offer = await startSite(scope, subject)
+    const ends: (() => unknown)[] = []
+    const offer = await startSite({ after: (end) => void ends.push(end) }, subject)
     const steps: Step[] = []
     let [low, high] = [-1, rates.length]
     while (high - low > 1) {
@@ -73,6 +74,7 @@ export async function run(scope: Scope): Promise<void> {
       shown(percentile(over.quietMs, 0.99)),
     ])
     measured[subject.name] = { steps: steps.map(summary), over: summary(over) }
+    for (const end of ends.toReversed()) await end()
   }
   report(
     'capacity',

@@ -1,5 +1,5 @@
 /**
- * CPU profiles of the service while it accepts and while it drains, on the embedded store, summed by
+ * CPU profiles of the service while it accepts and while it drains, on each engine, summed by
  * thread and by source file of Postern (time in Node and in libraries counts for the file that called
  * them). The profiles stay in bench/results/.
  */
@@ -9,7 +9,16 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { Scope } from '../test/support/temporary.ts'
 import { count, report, type Table } from './measure.ts'
-import { type Bed, fill, makeBed, startLoader, startPostern, startSink, subjectOf } from './processes.ts'
+import {
+  type Bed,
+  engines,
+  fill,
+  makeBed,
+  startLoader,
+  startPostern,
+  startSink,
+  subjectOf,
+} from './processes.ts'
 
 const windowMs = 6000
 const backlog = 60_000
@@ -25,38 +34,37 @@ type Profile = {
 }
 
 export async function run(scope: Scope): Promise<void> {
-  const bed = await makeBed(scope, subjectOf('SQLite'))
   const sink = await startSink(scope)
   const load = startLoader(scope)
-  const accepting = await profiled(bed, 'accept', { POSTERN_ROLES: 'api' }, async ({ port }) => {
-    const order = { ports: [port], keys: bed.keys, clients: 64, rate: null }
-    await load({ ...order, ms: 3000, serial: 0 }) // warms up
-    const { perSecond } = await load({ ...order, ms: windowMs, serial: 1_500_000 })
-    return perSecond
-  })
-  const drainBed = await makeBed(scope, subjectOf('SQLite'))
-  await fill(drainBed, backlog)
-  const relay = `smtp://127.0.0.1:${sink.port}?connections=20`
-  const worker = { POSTERN_ROLES: 'worker', POSTERN_SMTP_URL: relay }
-  const draining = await profiled(drainBed, 'drain', worker, async () => {
-    await sleep(3000) // warms up
-    await sink.report()
-    await sleep(windowMs)
-    const { taken } = await sink.report()
-    return (taken.length * 1000) / windowMs
-  })
-  report(
-    'profile',
-    { 'Accepting, µs an email': accepting, 'Draining, µs an email': draining },
-    { accepting, draining },
-  )
+  const tables: Record<string, Table> = {}
+  for (const engine of engines) {
+    const bed = await makeBed(scope, subjectOf(engine))
+    const accepting = { name: `accept-${engine}`, env: { POSTERN_ROLES: 'api' } }
+    tables[`Accepting on ${engine}, µs an email`] = await profiled(bed, accepting, async ({ port }) => {
+      const order = { ports: [port], keys: bed.keys, clients: 64, rate: null }
+      await load({ ...order, ms: 3000, serial: 0 }) // warms up
+      const { perSecond } = await load({ ...order, ms: windowMs, serial: 1_500_000 })
+      return perSecond
+    })
+    const drainBed = await makeBed(scope, subjectOf(engine))
+    await fill(drainBed, backlog)
+    const relay = `smtp://127.0.0.1:${sink.port}?connections=20`
+    const draining = { name: `drain-${engine}`, env: { POSTERN_ROLES: 'worker', POSTERN_SMTP_URL: relay } }
+    tables[`Draining on ${engine}, µs an email`] = await profiled(drainBed, draining, async () => {
+      await sleep(3000) // warms up
+      await sink.report()
+      await sleep(windowMs)
+      const { taken } = await sink.report()
+      return (taken.length * 1000) / windowMs
+    })
+  }
+  report('profile', tables, tables)
 }
 
 /** Profiles a service during the last `windowMs` of `work`, which returns the emails per second. */
 async function profiled(
   bed: Bed,
-  name: string,
-  env: Record<string, string>,
+  { name, env }: { name: string; env: Record<string, string> },
   work: (service: { port: number }) => Promise<number>,
 ): Promise<Table> {
   const folder = fileURLToPath(new URL(`./results/profile-${name}`, import.meta.url))
