@@ -1,5 +1,5 @@
 /**
- * Claiming due mail. If a lease has lapsed, a claim first renews those of its worker. It ends expired mail, takes back
+ * Claiming due mail. A claim first renews the leases of its worker. It ends expired mail, takes back
  * lapsed leases and queues deferred mail that is due, in bounded steps. The first claim takes all leases back.
  * Apps with ready mail then take turns. They are found by a loose index scan, so one app's million emails do not
  * slow another's.
@@ -23,9 +23,9 @@ export type ClaimCall = { readonly request: ClaimRequest; readonly allVoid: bool
 export type ClaimResult = Pick<Claimed, 'claims' | 'apps' | 'suspects' | 'lost' | 'ended'>
 
 export function claimDue(tx: WriteTransaction, { request, allVoid }: ClaimCall): ClaimResult {
-  if (lapsed(tx, 1).length > 0) keepLeases(tx, request.leases)
+  keepLeases(tx, request.leases)
   expire(tx)
-  const lost = takeBack(tx, allVoid ? allLeased(tx) : lapsed(tx, stepMax))
+  const lost = takeBack(tx, allVoid ? allLeased(tx) : lapsed(tx))
   queueDeferred(tx)
   const suspect = findSuspect(tx)
   const ids = suspect !== null && mayTrySuspect(tx, request) ? [suspect] : pickInTurns(tx, request)
@@ -70,10 +70,10 @@ const allLeased = (tx: WriteTransaction) =>
   tx.sql("select * from queue where state = 'sending'").all() as QueueRow[]
 
 // A `lease_until` further ahead than we ever set one dates from before the clock was set back: it has lapsed.
-const lapsed = (tx: WriteTransaction, limit: number) =>
+const lapsed = (tx: WriteTransaction) =>
   tx
     .sql("select * from queue where state = 'sending' and (lease_until <= ? or lease_until > ?) limit ?")
-    .all(tx.nowMs, tx.nowMs + 2 * leaseMs, limit) as QueueRow[]
+    .all(tx.nowMs, tx.nowMs + 2 * leaseMs, stepMax) as QueueRow[]
 
 function takeBack(tx: WriteTransaction, rows: readonly QueueRow[]): LostLease[] {
   const statement = tx.sql(
