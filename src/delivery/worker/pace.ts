@@ -19,6 +19,8 @@ const busyMin = 0.85
 const sampleMs = 50
 /** The process counts as late for this long after each claim that says so. */
 const lateForMs = 250
+/** Requests wait once mail has been late for this long: a start or a stall is soon made good without that. */
+const lastingMs = 1000
 const admittedPerEnd = 7 / 8
 /** Emails that ended while no request waited count for this many requests at most. */
 const creditMax = 64
@@ -35,6 +37,7 @@ export class Pace {
   /** By delivery key, the one served longest ago first. */
   readonly #waiting = new Map<KeyHash, Waiting[]>()
   #credit = 0
+  #lateSinceMs = 0
   #lateUntilMs = 0
   #release: NodeJS.Timeout | undefined
   #sampledAtMs: number
@@ -56,7 +59,9 @@ export class Pace {
   noteClaim(waitedMs: number, idleShare: number): void {
     this.#sample()
     const isLate = waitedMs >= lateMs && (idleShare >= idleMin || this.#isBusy)
-    if (isLate) this.#lateUntilMs = this.#now() + lateForMs
+    if (!isLate) return
+    if (!this.#isLate()) this.#lateSinceMs = this.#now()
+    this.#lateUntilMs = this.#now() + lateForMs
   }
 
   /** An email has left the queue. */
@@ -70,7 +75,7 @@ export class Pace {
    * with `StoreUnavailable` after two seconds.
    */
   admit = (key: KeyHash): Promise<void> | undefined => {
-    if (!this.#isLate()) return undefined
+    if (!this.#isLate() || this.#now() - this.#lateSinceMs < lastingMs) return undefined
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     const giveUp = () => {
       this.#remove(key, waiting)
