@@ -35,7 +35,7 @@ type Waiting = { readonly resolve: () => void; readonly timer: NodeJS.Timeout }
 
 export class Pace {
   /** By delivery key, the one served longest ago first. */
-  readonly #waiting = new Map<KeyHash, Waiting[]>()
+  readonly #waiting = new Map<KeyHash, Set<Waiting>>()
   #credit = 0
   #lateSinceMs = 0
   #lateUntilMs = 0
@@ -82,7 +82,8 @@ export class Pace {
       reject(new StoreUnavailable(`delivery is late: not accepted within ${enqueueDeadlineMs} ms`))
     }
     const waiting = { resolve, timer: setTimeout(giveUp, enqueueDeadlineMs) }
-    this.#waiting.set(key, [...(this.#waiting.get(key) ?? []), waiting])
+    const ofKey = this.#waiting.get(key) ?? new Set()
+    this.#waiting.set(key, ofKey.add(waiting))
     this.#admitSome()
     this.#release ??= setTimeout(() => this.#admitAllUnlessLate(), lateForMs)
     return promise
@@ -105,19 +106,22 @@ export class Pace {
   }
 
   #admitNext(): void {
-    for (const [key, [next, ...others]] of this.#waiting) {
+    for (const [key, ofKey] of this.#waiting) {
       this.#waiting.delete(key)
-      if (others.length > 0) this.#waiting.set(key, others)
-      clearTimeout(next?.timer)
-      next?.resolve()
-      return
+      for (const waiting of ofKey) {
+        ofKey.delete(waiting)
+        if (ofKey.size > 0) this.#waiting.set(key, ofKey)
+        clearTimeout(waiting.timer)
+        waiting.resolve()
+        return
+      }
     }
   }
 
   #remove(key: KeyHash, waiting: Waiting): void {
-    const others = (this.#waiting.get(key) ?? []).filter((each) => each !== waiting)
-    if (others.length > 0) this.#waiting.set(key, others)
-    else this.#waiting.delete(key)
+    const ofKey = this.#waiting.get(key)
+    ofKey?.delete(waiting)
+    if (ofKey?.size === 0) this.#waiting.delete(key)
   }
 
   #sample(): void {

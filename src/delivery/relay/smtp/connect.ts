@@ -63,7 +63,12 @@ export async function connect(
   } finally {
     signal.removeEventListener('abort', giveUp)
   }
-  return takeOver(connection)
+  try {
+    return takeOver(connection)
+  } catch (error) {
+    connection.close()
+    throw error
+  }
 }
 
 type SmtpError = Error & { code?: string; response?: string }
@@ -110,11 +115,10 @@ function step(
 
 type Listener = (...values: unknown[]) => void
 
-/** Private parts of an open SMTPConnection (nodemailer 10.6). */
-type Internals = {
-  readonly _socket: Socket | null | false
-  readonly _supportedExtensions: readonly string[]
-} & Readonly<Record<(typeof listeners)[number][1], Listener>>
+/** Private parts of an open SMTPConnection (nodemailer 10.6); its types name `_socket` alone. */
+type Internals = { readonly _supportedExtensions?: readonly string[] } & {
+  readonly [name in (typeof listeners)[number][1]]?: Listener
+}
 
 /** The listeners of an open SMTPConnection on its socket. */
 const listeners = [
@@ -125,15 +129,19 @@ const listeners = [
   ['error', '_onSocketError'],
 ] as const
 
-/** Takes the socket from nodemailer, unless it was closed meanwhile. Throws if a private part is missing. */
+/**
+ * Takes the socket from nodemailer, unless it was closed meanwhile. Throws if a private part is missing.
+ */
 function takeOver(connection: SMTPConnection): RelayConnection | SmtpFailure {
-  const internals = connection as unknown as Internals
+  // The types leave these parts out, so each is optional here and looked for below.
+  const internals = connection as SMTPConnection & Internals
   const { _socket: socket, _supportedExtensions: offered } = internals
   if (!socket || socket.destroyed) return toFailure(new Error('the connection was closed'))
+  if (offered === undefined) throw missing('_supportedExtensions')
   for (const [event, name] of listeners) {
-    if (!socket.listeners(event).includes(internals[name]))
-      throw new Error(`nodemailer has changed: its connection has no ${name}`)
-    socket.removeListener(event, internals[name])
+    const listener = internals[name]
+    if (listener === undefined || !socket.listeners(event).includes(listener)) throw missing(name)
+    socket.removeListener(event, listener)
   }
   return {
     socket,
@@ -145,3 +153,5 @@ function takeOver(connection: SMTPConnection): RelayConnection | SmtpFailure {
     },
   }
 }
+
+const missing = (name: string): Error => new Error(`nodemailer has changed: its connection has no ${name}`)
