@@ -38,48 +38,54 @@ function deleteOldHistory(tx: WriteTransaction): boolean {
   return statement.run(floor, stepMax).changes === stepMax
 }
 
-/** One step of the scans of three tables. The scans begin together, every ten minutes. */
-function scanOldRows(tx: WriteTransaction): boolean {
-  const { cursors } = tx.writer
-  if (cursors.rateBucket === null && cursors.bucketJournal === null && cursors.idempotency === null) {
-    if (Math.abs(tx.nowMs - cursors.scanBegunAt) < scanEveryMs) return false
-    cursors.scanBegunAt = tx.nowMs
-    cursors.rateBucket = 0
-    cursors.bucketJournal = 0
-    cursors.idempotency = ''
-  }
-  const idempotencyBefore = tx.nowMs - idempotencyMs
-  cursors.rateBucket = scanStep(tx, bucketScan, { before: tx.nowUs, after: cursors.rateBucket })
-  cursors.bucketJournal = scanStep(tx, journalScan, { before: tx.nowUs, after: cursors.bucketJournal })
-  cursors.idempotency = scanStep(tx, idempotencyScan, {
-    before: idempotencyBefore,
-    after: cursors.idempotency,
-  })
-  return cursors.rateBucket !== null || cursors.bucketJournal !== null || cursors.idempotency !== null
+type Scan = {
+  readonly table: string
+  readonly key: string
+  readonly time: string
+  /** Before the first key. */
+  readonly first: string | number
+  /** Rows whose `time` is before this are old. */
+  readonly before: (tx: WriteTransaction) => number
 }
 
-type Scan = { readonly table: string; readonly key: string; readonly time: string }
+const scans: readonly Scan[] = [
+  { table: 'rate_bucket', key: 'bucket', time: 'arrival_us', first: 0, before: (tx) => tx.nowUs },
+  { table: 'bucket_journal', key: 'id', time: 'until_us', first: 0, before: (tx) => tx.nowUs },
+  {
+    table: 'idempotency',
+    key: 'request_key',
+    time: 'created_at',
+    first: '',
+    before: (tx) => tx.nowMs - idempotencyMs,
+  },
+]
 
-const bucketScan: Scan = { table: 'rate_bucket', key: 'bucket', time: 'arrival_us' }
-const journalScan: Scan = { table: 'bucket_journal', key: 'id', time: 'until_us' }
-const idempotencyScan: Scan = { table: 'idempotency', key: 'request_key', time: 'created_at' }
+/** One step of each scan. The scans begin together, every ten minutes. */
+function scanOldRows(tx: WriteTransaction): boolean {
+  const { cursors } = tx.writer
+  if (cursors.scans === null) {
+    if (Math.abs(tx.nowMs - cursors.scanBegunAt) < scanEveryMs) return false
+    cursors.scanBegunAt = tx.nowMs
+    cursors.scans = scans.map(({ first }) => first)
+  }
+  const next = scans.map((scan, n) => scanStep(tx, scan, cursors.scans?.[n] ?? null))
+  cursors.scans = next.some((key) => key !== null) ? next : null
+  return cursors.scans !== null
+}
 
 /** Deletes the old rows of one step. Returns where the next step begins, null at the end of the table. */
-function scanStep<Key extends string | number>(
+function scanStep(
   tx: WriteTransaction,
-  { table, key, time }: Scan,
-  { before, after }: { before: number; after: Key | null },
-): Key | null {
+  { table, key, time, before }: Scan,
+  after: string | number | null,
+): string | number | null {
   if (after === null) return null
   const row = tx
     .sql(`select ${key} as last from ${table} where ${key} > ? order by ${key} limit 1 offset ?`)
     .get(after, scanMax - 1)
-  const last = (row?.last ?? null) as Key | null
+  const last = (row?.last ?? null) as string | number | null // the key of one of these tables
   // A tilde is greater than every key: than all characters of a hash, and, as text, than all numbers.
-  tx.sql(`delete from ${table} where ${key} > ? and ${key} <= ? and ${time} < ?`).run(
-    after,
-    last ?? '~',
-    before,
-  )
+  const statement = tx.sql(`delete from ${table} where ${key} > ? and ${key} <= ? and ${time} < ?`)
+  statement.run(after, last ?? '~', before(tx))
   return last
 }

@@ -38,10 +38,8 @@ export type Writer = {
     app: AppId | ''
     /** The last claim handed out a suspect. */
     suspectLast: boolean
-    /** Where the scan of a table continues; null between scans. */
-    rateBucket: number | null
-    bucketJournal: number | null
-    idempotency: string | null
+    /** Where the scans of maintenance continue, null for one that has ended; null between scans. */
+    scans: (string | number | null)[] | null
     scanBegunAt: number
   }
   dataVersion: number

@@ -43,9 +43,7 @@ function openWriter(data: WriterData): Writer {
     cursors: {
       app: '',
       suspectLast: false,
-      rateBucket: null,
-      bucketJournal: null,
-      idempotency: null,
+      scans: null,
       scanBegunAt: 0,
     },
     dataVersion: -1,
