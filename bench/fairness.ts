@@ -25,7 +25,7 @@ const relays = [
   { name: 'at once', delayMs: 0, connections: 20, rate: 20, allowedMs: 25 },
   { name: 'after 500 ms', delayMs: 500, connections: 5, rate: 2, allowedMs: 100 },
 ]
-const ms = 12_000
+const ms = 8_000
 
 type Load = ReturnType<typeof startLoader>
 type Relay = (typeof relays)[number]
@@ -78,7 +78,7 @@ async function serve(
   })
   const other = bed.keys.slice(1, 2)
   const order = { ports: [port], keys: other, clients: 8 }
-  await load({ ...order, ms: 3000, rate: relay.rate, serial: serial + serials.step }) // warms up
+  await load({ ...order, ms: 2000, rate: relay.rate, serial: serial + serials.step }) // warms up
   await sink.report(relay.delayMs)
   const { begunAtMs } = await load({ ...order, ms, rate: relay.rate, serial })
   await new Promise((resolve) => setTimeout(resolve, 2 * relay.delayMs + 500))

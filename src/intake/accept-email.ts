@@ -16,8 +16,8 @@ export type AcceptDeps = {
   readonly store: Pick<Store, 'enqueue' | 'now'>
   readonly policies: AppPolicyCache
   readonly links: LinkHost
-  /** Waits while this process delays its own mail. Rejects with `StoreUnavailable` after two seconds. */
-  readonly waitIfLate: (key: KeyHash) => Promise<void> | undefined
+  /** Waits while this process delays its own mail. False if the request must be refused instead. */
+  readonly waitIfLate: (key: KeyHash) => Promise<boolean> | undefined
   /** Mail was committed: wake a worker. */
   readonly onQueued: () => void
 }
@@ -43,7 +43,8 @@ export async function acceptEmail(deps: AcceptDeps, request: IncomingRequest): P
       const context = { links: deps.links, nowMs: deps.store.now() }
       const judgement = policy === undefined ? null : judgeRequest(request, { ...context, policy })
       // Other requests are soon refused. They do not wait, so they take nobody's turn.
-      if (judgement !== null && 'admit' in judgement.judged.verdict) await deps.waitIfLate(key.hash)
+      const isValid = judgement !== null && 'admit' in judgement.judged.verdict
+      if (isValid && (await deps.waitIfLate(key.hash)) === false) return lateAnswer
       const result = await deps.store.enqueue({ keyHash: key.hash, judged: judgement?.judged ?? null })
       if (result.kind !== 'judge_again') return answerTo(deps, result, judgement?.rejection ?? null)
       deps.policies.set(key.hash, appPolicy(result.app))
@@ -60,6 +61,11 @@ const unavailable = (error: Error): AcceptAnswer => ({
   rejection: { code: 'queue_unavailable' },
   error,
 })
+
+const lateAnswer: AcceptAnswer = {
+  caller: null,
+  rejection: { code: 'queue_unavailable', message: 'This server is late with its mail; try again.' },
+}
 
 const keyMessages = {
   missing: 'No delivery key: send the header "Authorization: Bearer pst_…".',

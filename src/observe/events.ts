@@ -56,6 +56,8 @@ export type PosternEvent =
       readonly error: Error
       readonly asked: 'to queue an email' | 'to open a hosted link'
     }
+  /** Requests wait because this process delays its own mail, or they no longer do. */
+  | { readonly kind: 'delivery_late_changed'; readonly late: boolean }
   | LeasesTakenBack
   /** Another process sends for this SQLite database, or this one has taken over. */
   | { readonly kind: 'standby_changed'; readonly standby: boolean }

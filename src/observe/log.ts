@@ -124,6 +124,12 @@ function troubleLine(event: Trouble): Line {
         'the relay is unavailable; mail waits until it answers, its link expires, or 48 hours are over'
       return { level: 'error', text, fields: { relay, reason } }
     }
+    case 'delivery_late_changed': {
+      const text = event.late
+        ? 'delivery is late: requests wait, and after 2 s are answered 503, because more mail arrives than this process can deliver'
+        : 'delivery is in time again'
+      return { level: 'warn', text, fields: {}, kind: `${event.kind} ${event.late}` }
+    }
     case 'standby_changed': {
       const text = event.standby
         ? 'another process sends the mail of this database; this one takes over when that one has ended'

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { hashDeliveryKey } from '../../domain/app/delivery-key.ts'
-import { StoreUnavailable } from '../../store/store.ts'
 import { Pace } from './pace.ts'
 
 const late = 1000
@@ -79,13 +78,27 @@ test('an event loop that is always busy delays mail as well', async () => {
   await turn
 })
 
-test('a request that waits for two seconds is answered that the queue is unavailable', async (t) => {
+test('a request that waits for two seconds is not admitted', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] })
   let nowMs = 0
   const pace = new Pace({ now: () => nowMs })
   for (; nowMs < 1000; nowMs += 100) pace.noteClaim(late, idle)
   const turn = pace.admit(key)
-  assert.ok(turn !== undefined)
   t.mock.timers.tick(2000)
-  await assert.rejects(turn, StoreUnavailable)
+  assert.equal(await turn, false)
+})
+
+test('says once that requests wait, and once that they no longer do', (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  const changes: boolean[] = []
+  let nowMs = 0
+  const pace = new Pace({ now: () => nowMs, onChange: (late) => void changes.push(late) })
+  for (; nowMs <= 1000; nowMs += 100) pace.noteClaim(late, idle)
+  pace.admit(key)
+  pace.admit(key)
+  t.mock.timers.tick(250)
+  assert.deepEqual(changes, [true])
+  nowMs += 1000
+  t.mock.timers.tick(250)
+  assert.deepEqual(changes, [true, false])
 })

@@ -9,7 +9,6 @@
 import { performance } from 'node:perf_hooks'
 import type { KeyHash } from '../../domain/app/delivery-key.ts'
 import { enqueueDeadlineMs } from '../../store/shared/bounds.ts'
-import { StoreUnavailable } from '../../store/store.ts'
 
 /** Mail that is claimed for the first time is late if it has waited this long. */
 const lateMs = 200
@@ -26,12 +25,14 @@ const admittedPerEnd = 7 / 8
 const creditMax = 64
 
 type PaceOptions = {
+  /** Called when requests begin to wait, and when they no longer do. */
+  readonly onChange?: (late: boolean) => void
   readonly now?: () => number
   /** The share of its time that the event loop was busy since the last call, 0 to 1. */
   readonly utilization?: () => number
 }
 
-type Waiting = { readonly resolve: () => void; readonly timer: NodeJS.Timeout }
+type Waiting = { readonly resolve: (admitted: boolean) => void; readonly timer: NodeJS.Timeout }
 
 export class Pace {
   /** By delivery key, the one served longest ago first. */
@@ -42,10 +43,16 @@ export class Pace {
   #release: NodeJS.Timeout | undefined
   #sampledAtMs: number
   #isBusy = false
+  readonly #onChange: (late: boolean) => void
   readonly #now: () => number
   readonly #utilization: () => number
 
-  constructor({ now = () => performance.now(), utilization = newUtilization() }: PaceOptions = {}) {
+  constructor({
+    onChange = () => {},
+    now = () => performance.now(),
+    utilization = newUtilization(),
+  }: PaceOptions = {}) {
+    this.#onChange = onChange
     this.#now = now
     this.#utilization = utilization
     this.#sampledAtMs = now()
@@ -71,21 +78,24 @@ export class Pace {
   }
 
   /**
-   * Undefined if a request may go to the store at once, else a promise for when it may: keys take turns. Rejects
-   * with `StoreUnavailable` after two seconds.
+   * Undefined if a request may go to the store at once, else a promise for when it may: keys take turns. False if
+   * it may not within two seconds.
    */
-  admit = (key: KeyHash): Promise<void> | undefined => {
+  admit = (key: KeyHash): Promise<boolean> | undefined => {
     if (!this.#isLate() || this.#now() - this.#lateSinceMs < lastingMs) return undefined
-    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    const { promise, resolve } = Promise.withResolvers<boolean>()
     const giveUp = () => {
       this.#remove(key, waiting)
-      reject(new StoreUnavailable(`delivery is late: not accepted within ${enqueueDeadlineMs} ms`))
+      resolve(false)
     }
     const waiting = { resolve, timer: setTimeout(giveUp, enqueueDeadlineMs) }
     const ofKey = this.#waiting.get(key) ?? new Set()
     this.#waiting.set(key, ofKey.add(waiting))
     this.#admitSome()
-    this.#release ??= setTimeout(() => this.#admitAllUnlessLate(), lateForMs)
+    if (this.#release === undefined) {
+      this.#onChange(true)
+      this.#awaitEnd()
+    }
     return promise
   }
 
@@ -98,11 +108,14 @@ export class Pace {
     }
   }
 
-  #admitAllUnlessLate(): void {
-    this.#release = undefined
-    if (this.#waiting.size === 0) return
-    if (this.#isLate()) this.#release = setTimeout(() => this.#admitAllUnlessLate(), lateForMs)
-    else while (this.#waiting.size > 0) this.#admitNext()
+  /** Looks four times a second whether mail is in time again, and then admits all. */
+  #awaitEnd(): void {
+    this.#release = setTimeout(() => {
+      if (this.#isLate()) return this.#awaitEnd()
+      this.#release = undefined
+      while (this.#waiting.size > 0) this.#admitNext()
+      this.#onChange(false)
+    }, lateForMs).unref()
   }
 
   #admitNext(): void {
@@ -112,7 +125,7 @@ export class Pace {
         ofKey.delete(waiting)
         if (ofKey.size > 0) this.#waiting.set(key, ofKey)
         clearTimeout(waiting.timer)
-        waiting.resolve()
+        waiting.resolve(true)
         return
       }
     }

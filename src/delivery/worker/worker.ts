@@ -46,7 +46,7 @@ const internalErrorWaitMs = 60_000
 export class Worker {
   readonly #deps: WorkerDeps & DeliverDeps
   /** Requests ask it whether they may go on. */
-  readonly pace = new Pace()
+  readonly pace: Pace
   readonly #signal = new Signal()
   readonly #claimed = new ClaimedEmails<Attempt>()
   readonly #budget = new ClaimBudget(this.#claimed)
@@ -64,6 +64,7 @@ export class Worker {
 
   constructor(deps: WorkerDeps) {
     this.#deps = { ...deps, composer: new MessageComposer() }
+    this.pace = new Pace({ onChange: (late) => deps.emit({ kind: 'delivery_late_changed', late }) })
     this.#outcomes = new OutcomeWriter({ ...deps, onFailure: () => this.#setMode('blocked') })
   }
 
