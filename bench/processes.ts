@@ -168,7 +168,7 @@ export async function readMetric(ops: string, name: string): Promise<number> {
 
 /** Starts `postern serve` as a process of its own. */
 export async function startPostern(scope: Scope, bed: Bed, more: Variables = {}): Promise<BenchedService> {
-  const program = fileURLToPath(new URL('bin/postern.js', bed.checkout.root))
+  const program = [process.execPath, fileURLToPath(new URL('bin/postern.js', bed.checkout.root))]
   const running = await spawnServe(scope, { ...bed.env, ...more }, { program })
   return { ...running, port: Number(new URL(running.api ?? 'http://none:1').port) }
 }

@@ -5,12 +5,13 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
-import { basename, delimiter, join } from 'node:path'
+import { basename, join } from 'node:path'
 import { after, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
 import { build } from 'esbuild'
 import { publint } from 'publint'
+import { findNode20 } from '../../test/support/node20.ts'
 import { temporaryFolder } from '../../test/support/temporary.ts'
 
 const packageFolder = fileURLToPath(new URL('..', import.meta.url))
@@ -100,19 +101,6 @@ function assertRuns(node: string, major: string): void {
 test('installed in an empty project, it runs on this Node', () => {
   assertRuns(process.execPath, String(process.versions.node.split('.')[0]))
 })
-
-/** Node 20: from `POSTERN_TEST_NODE20`, or on the PATH outside `node_modules`. */
-function findNode20(): string | undefined {
-  const folders = (process.env.PATH ?? '').split(delimiter).filter((entry) => !entry.includes('node_modules'))
-  const candidates = [process.env.POSTERN_TEST_NODE20 ?? '', ...folders.map((entry) => join(entry, 'node'))]
-  return candidates.find((path) => {
-    try {
-      return path !== '' && run(path, ['--version'], folder).startsWith('v20.')
-    } catch {
-      return false
-    }
-  })
-}
 
 const node20 = findNode20()
 test(

@@ -7,7 +7,14 @@ import { after, test } from 'node:test'
 import { openStore } from '../../src/compose/store.ts'
 import { parseConfig } from '../../src/config/parse-config.ts'
 import { newSecretKey } from '../../src/store/crypto/key-ring.ts'
-import { postern, posternJson, serveEnvironment, spawnServe, startServe } from '../support/cli.ts'
+import {
+  postern,
+  posternJson,
+  serveEnvironment,
+  spawnPostern,
+  spawnServe,
+  startServe,
+} from '../support/cli.ts'
 import { freePort } from '../support/postfix.ts'
 import { send, validBody } from '../support/service.ts'
 import { startScriptedServer, startSmtpServer } from '../support/smtp.ts'
@@ -360,9 +367,7 @@ test('dev mode keeps its key and its data private, and starts again with both', 
     POSTERN_CONSOLE_LISTEN: '127.0.0.1:0',
   }
   const run = async () => {
-    const { spawn } = await import('node:child_process')
-    const bin = new URL('../../bin/postern.js', import.meta.url).pathname
-    const child = spawn(process.execPath, [bin, 'dev'], {
+    const child = spawnPostern(['dev'], {
       cwd: folder,
       env: { PATH: process.env.PATH, ...devEnv },
     })
@@ -391,10 +396,10 @@ test('dev mode keeps its key and its data private, and starts again with both', 
   await postern(devEnv, ['key', 'revoke', keys[0]?.id ?? ''], folder)
   assert.notEqual(await run(), first, 'a key that no longer works is replaced')
   for (const file of ['demo-key', 'secret-keys'])
-    assert.equal(statSync(join(folder, 'data', file)).mode & 0o777, 0o600)
-  chmodSync(join(folder, 'data', 'secret-keys'), 0o644)
+    assert.equal(statSync(join(folder, '.postern', file)).mode & 0o777, 0o600)
+  chmodSync(join(folder, '.postern', 'secret-keys'), 0o644)
   assert.match((await postern(devEnv, ['app', 'list'], folder)).err, /chmod 600/)
-  assert.ok(existsSync(join(folder, 'data', 'postern.db')))
+  assert.ok(existsSync(join(folder, '.postern', 'postern.db')))
 })
 
 test('two processes start on a fresh database at once', async (t) => {

@@ -1,12 +1,10 @@
 /** The command line as somebody meets it who was woken at night, or who begins. */
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
-import { fileURLToPath } from 'node:url'
-import { postern, posternJson, serveEnvironment, startServe } from '../support/cli.ts'
+import { postern, posternJson, serveEnvironment, spawnPostern, startServe } from '../support/cli.ts'
 import { freePort } from '../support/postfix.ts'
 import { send, validBody } from '../support/service.ts'
 import { startScriptedServer, startSmtpServer } from '../support/smtp.ts'
@@ -16,7 +14,6 @@ import { eventually } from '../support/wait.ts'
 type Row = Record<string, unknown> & { id: string }
 const env = await serveEnvironment({ after })
 const from = ['--from', 'Acme <auth@acme.test>']
-const bin = fileURLToPath(new URL('../../bin/postern.js', import.meta.url))
 
 test('the version is printed, and named by the doctor', async () => {
   const { version } = await import('../../package.json', { with: { type: 'json' } }).then(
@@ -181,7 +178,7 @@ test('an app without links cannot send a test email, and the answer says what to
 
 /** Starts a command and resolves with how it ended. */
 function start(args: readonly string[], options: { cwd?: string; env?: Record<string, string> }) {
-  const child = spawn(process.execPath, [bin, ...args], {
+  const child = spawnPostern(args, {
     cwd: options.cwd,
     env: { PATH: process.env.PATH ?? '', ...options.env },
   })
@@ -196,7 +193,7 @@ function start(args: readonly string[], options: { cwd?: string; env?: Record<st
 
 test('dev mode that cannot make its key ends by itself, with the reason', async (t) => {
   const cwd = temporaryFolder(t)
-  mkdirSync(join(cwd, 'data', 'demo-key'), { recursive: true })
+  mkdirSync(join(cwd, '.postern', 'demo-key'), { recursive: true })
   const ports = Object.fromEntries(
     ['API', 'OPS', 'CONSOLE'].map((name) => [`POSTERN_${name}_LISTEN`, '127.0.0.1:0']),
   )
@@ -241,7 +238,7 @@ test('the doctor knows dev mode', async (t) => {
   assert.match(doctor.out, /configuration: dev mode, .*captured for the inbox/)
   dev.child.kill('SIGINT')
   assert.deepEqual(await dev.ended, [0, null])
-  assert.match(dev.output(), /stopped; the data stays in \/.*\/data \(delete/)
+  assert.match(dev.output(), /stopped; the data stays in \/.*\/\.postern \(delete/)
 })
 
 test('dev mode without the API or the worker says so, and prints no command that cannot work', async (t) => {

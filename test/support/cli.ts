@@ -1,5 +1,5 @@
 /** The `postern` command as users run it, in its own process. */
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
@@ -7,7 +7,20 @@ import { newSecretKey } from '../../src/store/crypto/key-ring.ts'
 import { testDatabaseUrl } from './database.ts'
 import { atEnd, type Scope } from './temporary.ts'
 
-const bin = fileURLToPath(new URL('../../bin/postern.js', import.meta.url))
+const checkout = [process.execPath, fileURLToPath(new URL('../../bin/postern.js', import.meta.url))]
+
+/** The program under test: this checkout, or an installed one that `POSTERN_TEST_COMMAND` names (`node postern.js`). */
+export const command: readonly string[] = process.env.POSTERN_TEST_COMMAND?.split(' ') ?? checkout
+
+type SpawnOptions = {
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly cwd?: string | undefined
+}
+
+export function spawnPostern(args: readonly string[], options: SpawnOptions): ChildProcessWithoutNullStreams {
+  const [file = '', ...rest] = command
+  return spawn(file, [...rest, ...args], options)
+}
 
 export type Ran = { readonly code: number | null; readonly out: string; readonly err: string }
 export type Variables = Record<string, string>
@@ -16,7 +29,7 @@ const quiet = { PATH: process.env.PATH ?? '', NO_COLOR: '1' }
 
 /** Runs one command to its end. */
 export async function postern(env: Variables, args: readonly string[], cwd?: string): Promise<Ran> {
-  const child = spawn(process.execPath, [bin, ...args], { env: { ...quiet, ...env }, cwd })
+  const child = spawnPostern(args, { env: { ...quiet, ...env }, cwd })
   let [out, err] = ['', '']
   child.stdout.on('data', (chunk) => {
     out += chunk
@@ -79,15 +92,15 @@ export async function startServe(scope: Scope, more: Variables): Promise<Running
 /**
  * Starts `postern serve` and waits until it says that it is ready.
  * @param under a command that runs it, such as `strace -f …`
- * @param program the `bin/postern.js` of another checkout
+ * @param program the command of another checkout
  */
 export async function spawnServe(
   scope: Scope,
   env: Variables,
-  { under = [], program = bin }: { under?: readonly string[]; program?: string } = {},
+  { under = [], program = command }: { under?: readonly string[]; program?: readonly string[] } = {},
 ): Promise<Omit<RunningPostern, 'key'>> {
-  const [command = '', ...args] = [...under, process.execPath, program, 'serve', '--json']
-  const child = spawn(command, args, { env: { ...quiet, ...env } })
+  const [file = '', ...args] = [...under, ...program, 'serve', '--json']
+  const child = spawn(file, args, { env: { ...quiet, ...env } })
   atEnd(scope, () => child.kill('SIGKILL'))
   let output = ''
   child.stderr.on('data', (chunk) => {
