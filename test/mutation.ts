@@ -1,7 +1,7 @@
 /**
  * `npm run mutation`: changes the pure domain in thousands of small ways and runs its tests on each
  * mutant. Prints a score per file and writes it into docs/reliability.md; writes every survivor to
- * data/mutants.json. `npm run mutation -- --mutate src/domain/id.ts` tries one file and writes no document.
+ * .stryker/mutants.json. `npm run mutation -- --mutate src/domain/id.ts` tries one file and writes no document.
  */
 import { spawnSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -28,7 +28,7 @@ const args = process.argv.slice(2)
 const stryker = spawnSync('stryker', ['run', ...args], { stdio: 'inherit' })
 if (stryker.status !== 0) process.exit(stryker.status ?? 1)
 
-const { files } = JSON.parse(readFileSync('data/mutation.json', 'utf8')) as Report
+const { files } = JSON.parse(readFileSync('.stryker/mutation.json', 'utf8')) as Report
 
 const scores = Object.entries(files)
   .toSorted(([a], [b]) => (a < b ? -1 : 1))
@@ -74,7 +74,7 @@ const table = [
 ].join('\n')
 
 console.log(table)
-writeFileSync('data/mutants.json', `${JSON.stringify({ scores, survivors }, null, 2)}\n`)
+writeFileSync('.stryker/mutants.json', `${JSON.stringify({ scores, survivors }, null, 2)}\n`)
 
 if (args.length === 0) {
   const path = 'docs/reliability.md'

@@ -1,5 +1,5 @@
 /**
- * `npm run example`: Postern in dev mode and the app. Both keep their data in `data/` in this folder;
+ * `npm run example`: Postern in dev mode and the app. Both keep their data in `.postern/` in this folder;
  * Ctrl-C stops both.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
@@ -37,19 +37,19 @@ async function startPostern(): Promise<{ child: ChildProcess; apiUrl: string; in
 
 /** Stored: sessions survive a restart. */
 function readSecret(): string {
-  const path = join(folder, 'data/auth-secret')
+  const path = join(folder, '.postern/auth-secret')
   if (!existsSync(path)) writeFileSync(path, randomBytes(32).toString('base64'), { mode: 0o600 })
   return readFileSync(path, 'utf8')
 }
 
-mkdirSync(join(folder, 'data'), { recursive: true })
+mkdirSync(join(folder, '.postern'), { recursive: true })
 const { child, apiUrl, inboxUrl } = await startPostern()
 process.once('exit', () => child.kill())
-const deliveryKey = readFileSync(join(folder, 'data/demo-key'), 'utf8').trim()
+const deliveryKey = readFileSync(join(folder, '.postern/demo-key'), 'utf8').trim()
 const origin = `http://localhost:${port}`
 const auth = await startAuth({
   origin,
-  databasePath: join(folder, 'data/example.db'),
+  databasePath: join(folder, '.postern/example.db'),
   secret: readSecret(),
   postern: new Postern({ deliveryKey, baseUrl: apiUrl }),
 })

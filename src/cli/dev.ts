@@ -41,6 +41,7 @@ export function addDevCommand(program: Command, deps: CliDeps): void {
 
 async function dev(deps: CliDeps): Promise<void> {
   mkdirSync(dataFolder, { recursive: true, mode: 0o700 })
+  writeFileSync(`${dataFolder}/.gitignore`, '*\n') // keys and links, in the folder of somebody's app
   if (!isSet(deps.env, 'POSTERN_SECRET_KEYS') && !existsSync(devSecretKeysFile)) {
     writeFileSync(devSecretKeysFile, `${newSecretKey('dev')}\n`, { mode: 0o600 })
   }

@@ -19,7 +19,7 @@ export function parseDatabaseUrl(text: string): DatabaseAddress | { readonly fau
   if (path !== undefined) return { engine: 'sqlite', path }
   const match = /^postgres(?:ql)?:\/\/(?:([^@/?]*)@)?([^/?]*)\/([^/?]+)(?:\?(.*))?$/.exec(text)
   if (match === null)
-    return { fault: 'write sqlite:./data/postern.db or postgres://user:password@host/database' }
+    return { fault: 'write sqlite:/var/lib/postern/postern.db or postgres://user:password@host/database' }
   const [, credentials = '', authority = '', database = '', search = ''] = match
   const query = new URLSearchParams(search)
   if ([...query.keys()].some((name) => !options.includes(name)))

@@ -49,7 +49,10 @@ function readInbox(reader: Reader): ListenAddress | null {
     reader.fault(`${name}: the inbox is for dev mode; leave it out`)
   if (reader.mode !== 'dev') return null
   const address = readAddress(reader, name, '127.0.0.1:4022')
-  if (!isLoopback(address.host))
-    reader.fault(`${name}: the inbox shows live links, so it listens on loopback only`)
+  if (!isLoopback(address.host) && reader.text('POSTERN_CONSOLE_PUBLIC', '') !== 'yes') {
+    reader.fault(
+      `${name}: the inbox shows live links, so it listens on loopback only; in a container, set POSTERN_CONSOLE_PUBLIC=yes and publish its port on 127.0.0.1 alone`,
+    )
+  }
   return address
 }

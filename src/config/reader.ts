@@ -2,11 +2,11 @@
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
-/** `serve` needs every setting; `dev` and the commands fall back to what dev mode makes in ./data. */
+/** `serve` needs every setting; `dev` and the commands fall back to what dev mode makes in ./.postern. */
 export type Mode = 'serve' | 'dev' | 'command'
 
 /** The files of dev mode. */
-export const dataFolder = './data'
+export const dataFolder = './.postern'
 export const devSecretKeysFile = `${dataFolder}/secret-keys`
 export const devDatabaseUrl = `sqlite:${dataFolder}/postern.db`
 

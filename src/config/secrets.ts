@@ -22,9 +22,16 @@ export function readSecretKeys(reader: Reader): KeyRing | null {
   return null
 }
 
+/** An orchestrator gives its secrets to a group that may read them: 0440. */
+const unsafeModes = 0o027
+
 function readSecretFile(file: string, fault: Reader['fault']): string | null {
   try {
-    if ((statSync(file).mode & 0o077) !== 0) fault(`${name}: others may read ${file}; run chmod 600 on it`)
+    if ((statSync(file).mode & unsafeModes) !== 0) {
+      fault(
+        `${name}: others may read ${file}, or its group may write it; run chmod 600 on it, or set the mode 0440 in an orchestrator's secret`,
+      )
+    }
     return readFileSync(file, 'utf8')
   } catch {
     fault(

@@ -143,10 +143,14 @@ function refuseExpectations(server: Server): void {
   })
 }
 
-/** Listens, and returns the base URL. */
+/** How this machine itself reaches a listener on every address. */
+const loopbackOf: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' }
+
+/** Listens, and returns the base URL for this machine. */
 export async function listen(listener: FastifyInstance, address: ListenAddress): Promise<string> {
   await listener.listen({ host: address.host, port: address.port })
   const bound = listener.server.address() as AddressInfo
-  const host = bound.family === 'IPv6' ? `[${bound.address}]` : bound.address
+  const reached = loopbackOf[bound.address] ?? bound.address
+  const host = reached.includes(':') ? `[${reached}]` : reached
   return `http://${host}:${bound.port}`
 }

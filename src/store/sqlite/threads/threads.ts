@@ -1,4 +1,5 @@
 /** The store's side of its threads. Each starts with its first call at the latest, and is asked to close. */
+import { extname } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import { GroupedCalls, type Settled } from '../../shared/grouped-calls.ts'
 import { StoreUnavailable } from '../../store.ts'
@@ -17,8 +18,11 @@ const closed = (cause?: Error) => new StoreUnavailable('the store is closed', { 
 /** A thread that was started. `exit` settles when it has ended, however it ends. */
 type Started = { readonly thread: Worker; readonly exit: Promise<unknown> }
 
-function start(file: './writer.ts' | './reader.ts' | './checkpointer.ts', workerData: unknown): Started {
-  const thread = new Worker(new URL(file, import.meta.url), { workerData })
+/** The built package has `.js` files, a checkout `.ts` files. */
+const extension = extname(import.meta.filename)
+
+function start(name: 'writer' | 'reader' | 'checkpointer', workerData: unknown): Started {
+  const thread = new Worker(new URL(`./${name}${extension}`, import.meta.url), { workerData })
   return { thread, exit: new Promise((resolve) => thread.once('exit', resolve)) }
 }
 
@@ -55,8 +59,8 @@ export class WriterThread {
   start(): Worker {
     if (this.#threads !== null) return this.#threads[0].thread
     const { path, lastStep } = this.#data
-    const writer = start('./writer.ts', this.#data)
-    const checkpointer = start('./checkpointer.ts', { path, lastStep } satisfies CheckpointerData)
+    const writer = start('writer', this.#data)
+    const checkpointer = start('checkpointer', { path, lastStep } satisfies CheckpointerData)
     writer.thread.on('message', ({ group, answers }: FromWriter) => {
       this.#groups.get(group)?.resolve(answers)
       this.#groups.delete(group)
@@ -131,7 +135,7 @@ export class ReaderThread {
   }
 
   #start(): Started {
-    const started = start('./reader.ts', { path: this.#path } satisfies ReaderData)
+    const started = start('reader', { path: this.#path } satisfies ReaderData)
     started.thread.on('message', ({ id, answer }: FromReader) => {
       this.#calls.get(id)?.(settle(answer))
       this.#calls.delete(id)
