@@ -6,6 +6,7 @@ import { parseEnv } from 'node:util'
 import { runCli } from './cli/program.ts'
 import { parseConfig } from './config/parse-config.ts'
 
+process.umask(0o077) // databases, backups and keys are their owner's alone
 const argv = process.argv.slice(2)
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
   version: string
@@ -66,6 +67,8 @@ async function ask(question: string): Promise<string | null> {
   }
 }
 
+const databaseFiles = () => import('./compose/database-files.ts')
+
 const json = take('--json', false) !== undefined
 process.exitCode = await runCli(argv, {
   version,
@@ -77,6 +80,9 @@ process.exitCode = await runCli(argv, {
     const { openStoreForCommand } = await import('./compose/store.ts')
     return openStoreForCommand(config, { onFatal, schemaUse })
   },
+  backUp: async (config, file) => (await databaseFiles()).backUpDatabase(config, file),
+  restore: async (config, file, options) => (await databaseFiles()).restoreDatabase(config, file, options),
+  copy: async (config, target) => (await databaseFiles()).copyDatabase(config, target),
   startService: async (config) => {
     const { startService } = await import('./compose/service.ts')
     const service = await startService(config, { onFatal })

@@ -2,6 +2,7 @@
 import type { Config } from '../config/parse-config.ts'
 import { devDatabaseUrl, type Environment, isSet, type Mode } from '../config/reader.ts'
 import type { EventStream } from '../observe/events.ts'
+import type { PostgresAddress } from '../store/database-address.ts'
 import type { SchemaUse } from '../store/shared/migrations.ts'
 import type { Store } from '../store/store.ts'
 import type { Output } from './output.ts'
@@ -19,6 +20,20 @@ export type RunningService = {
   stop(options?: { drainMs?: number }): Promise<void>
 }
 
+export type BackupFacts = {
+  readonly bytes: number
+  readonly schema: number
+  readonly apps: number
+  readonly queued: number
+  readonly expired: number
+  readonly keyIds: readonly string[]
+}
+
+export type RestoredFacts = BackupFacts & {
+  readonly aside: string | null
+  readonly missingKeyIds: readonly string[]
+}
+
 /** The parts that the composition root makes. */
 export type CliDeps = {
   readonly version: string
@@ -26,11 +41,31 @@ export type CliDeps = {
   readonly output: Output
   readonly parseConfig: (env: Environment, mode: Mode) => Config
   readonly openStore: (config: Config, schemaUse: SchemaUse) => Promise<Store>
+  /** Writes a backup to a file, or to standard output for `-`. */
+  readonly backUp: (config: Config, file: string) => Promise<BackupFacts>
+  readonly restore: (
+    config: Config,
+    file: string,
+    options: { cancelQueued: boolean },
+  ) => Promise<RestoredFacts>
+  /** Copies to an empty database on PostgreSQL. Returns the rows of each table. */
+  readonly copy: (config: Config, target: PostgresAddress) => Promise<Readonly<Record<string, number>>>
   readonly startService: (config: Config) => Promise<RunningService>
   /** Resolves at the first SIGINT or SIGTERM; a second one ends the process at once. */
   readonly untilStopped: () => Promise<void>
   /** Asks a question on the terminal; null if there is no terminal to answer on. */
   readonly ask: (question: string) => Promise<string | null>
+}
+
+/** The configuration of a command. Says so if it is that of dev mode. */
+export function commandConfig(deps: CliDeps): Config {
+  const config = deps.parseConfig(deps.env, 'command')
+  if (!isSet(deps.env, 'POSTERN_DATABASE_URL')) {
+    deps.output.err(
+      `postern: POSTERN_DATABASE_URL is not set; using the database of dev mode, ${devDatabaseUrl}`,
+    )
+  }
+  return config
 }
 
 /**
@@ -42,12 +77,7 @@ export async function withStore<T>(
   run: (store: Store, config: Config) => Promise<T>,
   schemaUse: SchemaUse = 'open',
 ): Promise<T> {
-  const config = deps.parseConfig(deps.env, 'command')
-  if (!isSet(deps.env, 'POSTERN_DATABASE_URL')) {
-    deps.output.err(
-      `postern: POSTERN_DATABASE_URL is not set; using the database of dev mode, ${devDatabaseUrl}`,
-    )
-  }
+  const config = commandConfig(deps)
   const store = await deps.openStore(config, schemaUse)
   try {
     return await run(store, config)

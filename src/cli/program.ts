@@ -2,6 +2,7 @@
 import { Command, CommanderError } from 'commander'
 import { ConfigError } from '../config/parse-config.ts'
 import { addAppCommands } from './app.ts'
+import { addBackupCommands } from './backup.ts'
 import type { CliDeps } from './context.ts'
 import { addDevCommand } from './dev.ts'
 import { addDoctorCommand } from './doctor.ts'
@@ -61,6 +62,7 @@ function newProgram(deps: CliDeps): Command {
   addSendTestCommand(program, deps)
   addEmailCommands(program, deps)
   addQueueCommands(program, deps)
+  addBackupCommands(program, deps)
   return program
 }
 
@@ -98,7 +100,7 @@ function describeUsage(message: string): string {
   return meant === undefined ? `${text}; --help shows the usage` : `${text}. Did you mean "${meant}"?`
 }
 
-const storeErrors = ['SchemaMismatch', 'StoreUnavailable', 'OwnerMismatch']
+const storeErrors = ['SchemaMismatch', 'StoreUnavailable', 'OwnerMismatch', 'BackupRefused']
 const sqliteCannotOpen = 14
 const sqliteDamaged = [11, 26]
 

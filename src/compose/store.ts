@@ -1,5 +1,6 @@
 /** The configured store. */
-import { statSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
+import { dirname } from 'node:path'
 import type { Config } from '../config/parse-config.ts'
 import { openPostgresStore } from '../store/postgres/postgres-store.ts'
 import type { ClockOffset } from '../store/shared/clock.ts'
@@ -29,19 +30,24 @@ class OwnerMismatch extends Error {
   override name = 'OwnerMismatch'
 }
 
-/** The store for a command. Another user's WAL file would stop the service, so only the file's owner may. */
+/** Another user's WAL file would stop the service, so only the owner of the file (or of its folder) may go on. */
+export function requireOwner(path: string): void {
+  const owner = (statSync(path, absent) ?? statSync(dirname(path), absent))?.uid
+  const user = process.getuid?.()
+  if (owner === undefined || user === undefined || owner === user) return
+  throw new OwnerMismatch(
+    `the database belongs to user ${owner} and this is user ${user}: run the command as its owner, with sudo -u '#${owner}'`,
+  )
+}
+
+const absent = { throwIfNoEntry: false }
+
+/** The store for a command. */
 export async function openStoreForCommand(
   config: Config,
   options: Pick<StoreOptions, 'onFatal' | 'schemaUse'>,
 ): Promise<Store> {
-  if (config.database.engine === 'sqlite') {
-    const owner = statSync(config.database.path, { throwIfNoEntry: false })?.uid
-    const user = process.getuid?.()
-    if (owner !== undefined && user !== undefined && owner !== user) {
-      throw new OwnerMismatch(
-        `the database belongs to user ${owner} and this is user ${user}: run the command as its owner, with sudo -u '#${owner}'`,
-      )
-    }
-  }
+  const { database } = config
+  if (database.engine === 'sqlite' && existsSync(database.path)) requireOwner(database.path)
   return openStore(config, options)
 }

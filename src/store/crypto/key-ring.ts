@@ -88,7 +88,7 @@ function unsealHashKey(ring: KeyRing, stored: Uint8Array): string {
 }
 
 /** The id of the ring key that sealed these bytes. */
-const sealingKeyId = (sealed: Uint8Array): string =>
+export const sealingKeyId = (sealed: Uint8Array): string =>
   Buffer.from(sealed.subarray(1, 1 + (sealed[0] ?? 0))).toString('utf8')
 
 // SHA-512/256 resists length extension, so a secret before the text makes it a keyed hash.

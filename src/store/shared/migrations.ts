@@ -31,7 +31,7 @@ export function stepsToApply(steps: readonly Step[], present: number, use: Schem
   const newest = steps.at(-1)?.version ?? 0
   if (present > newest) {
     throw new SchemaMismatch(
-      `the database has schema ${present}, and this Postern knows schema ${newest}: run a newer Postern`,
+      `the database has schema ${present}, and this Postern knows schema ${newest}: run a newer Postern, or restore a backup that has schema ${newest} (docs/upgrade.md)`,
     )
   }
   const missing = steps.filter((step) => step.version > present)

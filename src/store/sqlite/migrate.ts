@@ -6,9 +6,10 @@ import { existsSync, readFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { migrationSteps, type SchemaUse, type Step, stepsToApply } from '../shared/migrations.ts'
 import { StoreUnavailable } from '../store.ts'
+import { backUpBeforeMigration } from './backup.ts'
 import type { Connection } from './connection.ts'
 
-const steps = new URL('./migrations/', import.meta.url)
+const ownSteps = new URL('./migrations/', import.meta.url)
 
 /** Throws if the file cannot be made, or if there is none and `use` does not allow to make one. */
 export function requireFile(path: string, use: SchemaUse): void {
@@ -16,13 +17,34 @@ export function requireFile(path: string, use: SchemaUse): void {
   const folder = dirname(path)
   if (!existsSync(folder))
     throw new StoreUnavailable(`the folder of the database does not exist: mkdir -p ${folder}`)
-  stepsToApply(migrationSteps(steps), 0, use)
+  stepsToApply(migrationSteps(ownSteps), 0, use)
 }
 
-/** Applies the missing steps as far as `use` allows. Safe with several processes at once. */
-export function migrate(connection: Connection, use: SchemaUse, nowMs: number): void {
-  const missing = stepsToApply(migrationSteps(steps), schemaVersion(connection), use)
+/** Throws if the schema is newer than this program. */
+export const requireKnownSchema = (version: number): void => {
+  stepsToApply(migrationSteps(ownSteps), version, 'migrate')
+}
+
+export type MigrateOptions = {
+  readonly path: string
+  readonly use: SchemaUse
+  readonly nowMs: number
+  /** The folder of the steps; usually this program's. It ends in a slash. */
+  readonly steps?: URL
+}
+
+/**
+ * Applies the missing steps as far as `use` allows. Safe with several processes at once. A database that holds
+ * apps is first copied to `<path>.schema-<version>`.
+ */
+export function migrate(
+  connection: Connection,
+  { path, use, nowMs, steps = ownSteps }: MigrateOptions,
+): void {
+  const version = schemaVersion(connection)
+  const missing = stepsToApply(migrationSteps(steps), version, use)
   if (missing.length === 0) return
+  if (version > 0 && holdsApps(connection)) backUpBeforeMigration(path, version, nowMs)
   connection.connection.exec(
     'create table if not exists migration (version integer primary key, applied_at integer not null) strict',
   )
@@ -36,6 +58,9 @@ function applyStep(connection: Connection, step: Step, nowMs: number): void {
     connection.sql('insert into migration (version, applied_at) values (?, ?)').run(step.version, nowMs)
   })
 }
+
+const holdsApps = (connection: Connection): boolean =>
+  connection.sql('select 1 from app limit 1').get() !== undefined
 
 /** 0 if there is no schema yet. */
 function schemaVersion(connection: Connection): number {

@@ -89,7 +89,7 @@ function prepare({ path, ring, schemaUse = 'migrate' }: SqliteOptions, nowMs: nu
   requireFile(path, schemaUse)
   const connection = new Connection(path)
   try {
-    migrate(connection, schemaUse, nowMs)
+    migrate(connection, { path, use: schemaUse, nowMs })
     return connection.transaction(() => {
       const row = connection.sql("select sealed from secret where name = 'hash-key'").get()
       const { hashKey, reseal } = openHashKey(ring, row?.sealed as Uint8Array | undefined)

@@ -1,0 +1,110 @@
+/** `postern backup`, `restore` and `copy`: the database as a whole. */
+import { readFileSync } from 'node:fs'
+import type { Command } from 'commander'
+import { parseDatabaseUrl } from '../config/database-url.ts'
+import type { PostgresAddress } from '../store/database-address.ts'
+import { type BackupFacts, type CliDeps, commandConfig, type RestoredFacts } from './context.ts'
+import { CommandFailed, print, UsageError } from './output.ts'
+
+export function addBackupCommands(program: Command, deps: CliDeps): void {
+  program
+    .command('backup <file>')
+    .description('copy the SQLite database into FILE while the service runs; "-" is standard output')
+    .action((file: string) => backup(deps, file))
+  program
+    .command('restore <file>')
+    .description('put a backup in the place of the database; the service must be stopped')
+    .option('--cancel-queued', 'cancel the emails that were queued when the backup was made')
+    .action((file: string, { cancelQueued = false }: { cancelQueued?: boolean }) =>
+      restore(deps, file, cancelQueued),
+    )
+  program
+    .command('copy')
+    .description('copy the SQLite database to an empty one on PostgreSQL; the service must be stopped')
+    .requiredOption(
+      '--to <url>',
+      'postgres://user@host/database, or file:PATH of a file with a URL that has a password',
+    )
+    .action(({ to }: { to: string }) => copy(deps, to))
+}
+
+async function backup(deps: CliDeps, file: string): Promise<void> {
+  const facts = await deps.backUp(commandConfig(deps), file)
+  const text = `${describe(file === '-' ? 'the backup' : file, facts)}
+To restore it, POSTERN_SECRET_KEYS must hold ${describeKeys(facts.keyIds)}. Keep the key ring elsewhere.`
+  if (file === '-') deps.output.err(text)
+  else print(deps.output, { file, ...facts }, () => text)
+}
+
+async function restore(deps: CliDeps, file: string, cancelQueued: boolean): Promise<void> {
+  const facts = await deps.restore(commandConfig(deps), file, { cancelQueued })
+  print(deps.output, { file, cancelled: cancelQueued, ...facts }, () => {
+    const { aside, missingKeyIds } = facts
+    const lines = [
+      `restored ${describe(file, facts)}`,
+      aside === null
+        ? ''
+        : `The database that was here is ${aside} now. Delete it when you no longer need it.`,
+      describeQueued(facts, cancelQueued),
+      missingKeyIds.length === 0
+        ? ''
+        : `POSTERN_SECRET_KEYS lacks ${describeKeys(missingKeyIds)}: mail that it sealed waits for it until its link expires.`,
+      'Next: postern serve',
+    ]
+    return lines.filter((line) => line !== '').join('\n')
+  })
+}
+
+function describe(file: string, { bytes, schema, apps, queued }: BackupFacts): string {
+  const size = `${(bytes / 1024 / 1024).toFixed(1)} MiB`
+  return `${file}: ${size}, schema ${schema}, ${count(apps, 'app')}, ${count(queued, 'email')} queued`
+}
+
+const count = (n: number, noun: string): string => `${n} ${noun}${n === 1 ? '' : 's'}`
+
+const describeKeys = (ids: readonly string[]): string =>
+  `the ${ids.length === 1 ? 'key' : 'keys'} ${ids.map((id) => `"${id}"`).join(', ')}`
+
+function describeQueued({ queued, expired }: RestoredFacts, cancelled: boolean): string {
+  if (queued === 0) return ''
+  if (cancelled) return `Cancelled: ${count(queued, 'email')} from the queue of the backup.`
+  const again = `The service will send ${count(queued - expired, 'email')} from the queue of the backup, a second time if sent since.`
+  const late = expired === 0 ? '' : ` The links of ${expired} more have expired: these are not sent.`
+  return `${again}${late} To send none, restore again with --cancel-queued before you start it.`
+}
+
+async function copy(deps: CliDeps, to: string): Promise<void> {
+  const target = parseTarget(to)
+  const counts = await deps.copy(commandConfig(deps), target)
+  const { app, delivery_key, queue, history } = counts
+  print(deps.output, { copied: counts }, () =>
+    [
+      `copied ${count(app ?? 0, 'app')}, ${count(delivery_key ?? 0, 'delivery key')}, ${count(queue ?? 0, 'queued email')} and ${count(history ?? 0, 'record')}`,
+      'Rate limits of recipients and keys start full: their state is not copied.',
+      'Next: set POSTERN_DATABASE_URL to the new database, with the same POSTERN_SECRET_KEYS, then: postern serve.',
+      'Do not start the service on the old database again: its queued mail would be sent twice.',
+    ].join('\n'),
+  )
+}
+
+/** Other users of the machine see command lines, so a password is taken from a file. */
+function parseTarget(to: string): PostgresAddress {
+  const file = /^file:(.+)$/.exec(to)?.[1]
+  const parsed = parseDatabaseUrl(file === undefined ? to : readText(file))
+  if (!('engine' in parsed)) throw new UsageError(`--to: ${parsed.fault}`)
+  if (parsed.engine !== 'postgres') throw new UsageError('--to must be a postgres:// URL')
+  if (file === undefined && parsed.password !== '') {
+    throw new UsageError(
+      '--to: a password on the command line can be seen by others; write the URL into a file that only you can read, and give --to file:PATH',
+    )
+  }
+  return parsed
+}
+
+function readText(file: string): string {
+  try {
+    return readFileSync(file, 'utf8').trim()
+  } catch (error) {
+    throw new CommandFailed(`cannot read the file of --to: ${(error as Error).message}`)
+  }
+}

@@ -1,0 +1,123 @@
+/** Fills an empty database with what another one held, in one transaction. */
+import type { KeyRing } from '../crypto/key-ring.ts'
+import type { PostgresAddress } from '../database-address.ts'
+import type { CopiedRows, CopiedTable } from '../shared/table-copy.ts'
+import { StoreUnavailable } from '../store.ts'
+import { Connection, type Query } from './connection.ts'
+import { quoteSchema } from './context.ts'
+import { prepare } from './migrate.ts'
+
+const deadlineMs = 3_600_000
+
+const [text, integer, bigint, json, jsonb, bytea] = ['text', 'integer', 'bigint', 'json', 'jsonb', 'bytea']
+const record = {
+  ...{ email_id: text, app_id: text, key_id: text, type: text, state: text, attempts: integer },
+  ...{
+    lost_leases: integer,
+    accepted_at: bigint,
+    expires_at: bigint,
+    recipient: text,
+    trail: jsonb,
+    trace: text,
+  },
+}
+
+/** The columns of each table, with their types. */
+const columnsOf: Record<CopiedTable, Readonly<Record<string, string>>> = {
+  app: {
+    ...{ app_id: text, slug: text, version: bigint, status: text, status_at: bigint, created_at: bigint },
+    settings: json,
+  },
+  delivery_key: {
+    ...{ key_id: text, key_hash: text, app_id: text, name: text, created_at: bigint, expires_at: bigint },
+    ...{ revoked_at: bigint, last_used_at: bigint },
+  },
+  idempotency: { app_id: text, request_key: text, body_hash: text, email_id: text, created_at: bigint },
+  usage_day: { app_id: text, day: bigint, event: text, slot: integer, count: bigint },
+  queue: {
+    ...record,
+    ...{
+      fence: bigint,
+      due_at: bigint,
+      wanted_at: bigint,
+      lease_until: bigint,
+      session_id: integer,
+      sealed: bytea,
+    },
+  },
+  history: { ...record, reason: text, finished_at: bigint },
+  secret: { name: text, sealed: bytea },
+}
+
+export type ImportedCounts = Readonly<Record<CopiedTable, number>>
+
+/**
+ * Makes the schema and fills it. Throws `StoreUnavailable` if the database holds an app or an email; then, and
+ * after any failure, no row is there.
+ * @param counts the rows of each table that are there at the end
+ */
+export async function importRows(
+  { address, ring }: { address: PostgresAddress; ring: KeyRing },
+  steps: Iterable<CopiedRows>,
+): Promise<ImportedCounts> {
+  const connection = new Connection({ address })
+  try {
+    await prepare(connection, { schema: address.schema, ring, schemaUse: 'migrate' })
+    return await connection.transaction(async (query) => {
+      await query(`set local search_path = ${quoteSchema(address.schema)}, pg_temp`)
+      await requireEmpty(query)
+      await query('delete from secret') // made with the schema; the copied one names the recipients of the copied mail
+      const counts = await insertAll(query, steps)
+      await query('insert into app_lock (app_id) select app_id from app')
+      await query('update queue_depth set count = (select count(*) from queue) where slot = 0')
+      await requireCounts(query, counts)
+      return counts
+    }, deadlineMs)
+  } finally {
+    await connection.close()
+  }
+}
+
+async function requireEmpty(query: Query): Promise<void> {
+  await query('lock table app, queue, history in exclusive mode')
+  const [row] = await query(
+    'select 1 where exists (select from app) or exists (select from queue) or exists (select from history)',
+  )
+  if (row === undefined) return
+  throw new StoreUnavailable(
+    'the target database holds apps or emails already: name an empty one, or another schema (?schema=)',
+  )
+}
+
+async function insertAll(query: Query, steps: Iterable<CopiedRows>): Promise<ImportedCounts> {
+  const counts = Object.fromEntries(Object.keys(columnsOf).map((table) => [table, 0])) as Record<
+    CopiedTable,
+    number
+  >
+  for (const { table, rows } of steps) {
+    const columns = Object.entries(columnsOf[table])
+    const names = columns.map(([name]) => name).join(', ')
+    const values = columns.map(([name, type]) => (isJson(type) ? `${name}::${type}` : name)).join(', ')
+    const parameters = columns.map(([, type], n) => `$${n + 1}::${isJson(type) ? text : type}[]`).join(', ')
+    await query(
+      `insert into ${table} (${names}) select ${values} from unnest(${parameters}) as copied (${names})`,
+      columns.map(([name]) => rows.map((row) => toValue(row[name]))),
+    )
+    counts[table] += rows.length
+  }
+  return counts
+}
+
+const isJson = (type: string | undefined): boolean => type === json || type === jsonb
+
+const toValue = (value: unknown): unknown => (value instanceof Uint8Array ? Buffer.from(value) : value)
+
+async function requireCounts(query: Query, counts: ImportedCounts): Promise<void> {
+  for (const [table, count] of Object.entries(counts)) {
+    const [row] = await query<{ found: string }>(`select count(*) as found from ${table}`)
+    if (Number(row?.found) === count) continue
+    throw new StoreUnavailable(
+      `${count} rows of ${table} were copied and ${row?.found} are there; nothing was kept`,
+    )
+  }
+}

@@ -1,0 +1,22 @@
+/** Everything that moves from one database to another, in steps: what SQLite exports and PostgreSQL imports. */
+
+/** In the order in which they are copied. */
+export const copiedTables = [
+  'app',
+  'delivery_key',
+  'idempotency',
+  'usage_day',
+  'queue',
+  'history',
+  'secret',
+] as const
+export type CopiedTable = (typeof copiedTables)[number]
+
+export type CopiedRows = {
+  readonly table: CopiedTable
+  /** Columns by name, as PostgreSQL has them; JSON as text. */
+  readonly rows: readonly Readonly<Record<string, unknown>>[]
+}
+
+/** Rows of one step. */
+export const copyStepMax = 2000

@@ -1,0 +1,120 @@
+/** A database as a file: what it holds, whether it is whole, and the calls that make a copy of it last. */
+import { closeSync, fsyncSync, openSync, rmSync, statSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { sealingKeyId } from '../crypto/key-ring.ts'
+import { faultKind, isBusy } from './connection.ts'
+
+/** A backup, restore or copy was not begun, or was taken back. The message says what to do. */
+export class BackupRefused extends Error {
+  override name = 'BackupRefused'
+}
+
+export type DatabaseFacts = {
+  readonly bytes: number
+  readonly schema: number
+  readonly apps: number
+  /** Emails that have not ended. */
+  readonly queued: number
+  /** The queued emails whose links have expired: they are never sent. */
+  readonly expired: number
+  /** Ids of the keys of the ring that sealed anything in it, sorted. */
+  readonly keyIds: readonly string[]
+}
+
+/**
+ * Examines a file that no process has open. Throws `BackupRefused` if it is not a whole database of Postern,
+ * naming it as `name`.
+ */
+export function examineFile(path: string, nowMs: number, name = path): DatabaseFacts {
+  const bytes = statSync(path).size
+  const database = new DatabaseSync(path, { readOnly: true })
+  try {
+    const check = database.prepare('pragma integrity_check(1)').get()?.integrity_check
+    if (check !== 'ok') throw new Error(String(check).split('\n').at(-1))
+    return { bytes, ...readFacts(database, nowMs) }
+  } catch (error) {
+    const text = `${name} is not a whole Postern database: ${(error as Error).message}. Use another backup`
+    throw new BackupRefused(text, { cause: error })
+  } finally {
+    database.close()
+  }
+}
+
+function readFacts(database: DatabaseSync, nowMs: number): Omit<DatabaseFacts, 'bytes'> {
+  const count = (sql: string, ...values: number[]): number =>
+    Number(Object.values(database.prepare(sql).get(...values) ?? {})[0])
+  const keyIds = new Set<string>()
+  for (const { sealed } of database
+    .prepare('select sealed from secret union all select sealed from queue')
+    .iterate())
+    keyIds.add(sealingKeyId(sealed as Uint8Array))
+  return {
+    schema: count('select coalesce(max(version), 0) from migration'),
+    apps: count("select count(*) from app where status <> 'deleted'"),
+    queued: count('select count(*) from queue'),
+    expired: count('select count(*) from queue where expires_at <= ?', nowMs),
+    keyIds: [...keyIds].sort(),
+  }
+}
+
+/**
+ * Opens the database so that no other process can, until the connection is closed.
+ * @param doing completes "stop the service before …"
+ */
+export function openAlone(path: string, doing: string): DatabaseSync {
+  const database = new DatabaseSync(path, { timeout: 0 })
+  try {
+    database.exec('pragma locking_mode = exclusive; begin exclusive; commit')
+    return database
+  } catch (error) {
+    database.close()
+    if (!isBusy(error)) throw error
+    throw new BackupRefused(
+      `a process has the database ${path} open: stop the service, and wait for commands to end, before ${doing}`,
+      { cause: error },
+    )
+  }
+}
+
+/**
+ * Copies the database as it is at one moment, with what is only in its WAL, into a new file. Waits for no writer, and
+ * no writer waits. Throws `BackupRefused`, and then leaves no file.
+ */
+export function copyInto(path: string, file: string): void {
+  create(file, () => {
+    const source = new DatabaseSync(path, { readOnly: true })
+    try {
+      source.prepare('vacuum into ?').run(file)
+    } finally {
+      source.close()
+    }
+  })
+}
+
+/** Makes a file that only its owner can read, and fills it. Throws `BackupRefused`, and then leaves no file. */
+export function create(file: string, fill: () => void): void {
+  let made = false
+  try {
+    closeSync(openSync(file, 'wx', 0o600))
+    made = true
+    fill()
+  } catch (error) {
+    if (made) rmSync(file, { force: true })
+    const isSystem = (error as { syscall?: string }).syscall !== undefined
+    if (!isSystem && faultKind(error) !== 'temporary') throw error
+    throw new BackupRefused(`cannot write ${file}: ${(error as Error).message}`, { cause: error })
+  }
+}
+
+/** Returns once the file, or the names in a folder, would survive a power cut. */
+export function sync(path: string): void {
+  const descriptor = openSync(path, 'r')
+  try {
+    fsyncSync(descriptor)
+  } finally {
+    closeSync(descriptor)
+  }
+}
+
+export const syncFolderOf = (path: string): void => sync(dirname(path))

@@ -1,0 +1,196 @@
+/** `postern copy`: a SQLite database with everything in it moves to PostgreSQL. */
+import assert from 'node:assert/strict'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { test } from 'node:test'
+import { hashDeliveryKey, newDeliveryKey } from '../../src/domain/app/delivery-key.ts'
+import type { EmailId } from '../../src/domain/id.ts'
+import { formatKeyRing } from '../../src/store/crypto/key-ring.ts'
+import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts'
+import type { Store } from '../../src/store/store.ts'
+import { postern, posternJson, spawnServe, type Variables } from '../support/cli.ts'
+import { postgresUrl } from '../support/postgres.ts'
+import { newRing, send, testSettings, validBody } from '../support/service.ts'
+import { startSmtpServer } from '../support/smtp.ts'
+import { atEnd, type Scope, temporaryFolder } from '../support/temporary.ts'
+import { eventually } from '../support/wait.ts'
+import { claim, deferred, delivered } from './subject.ts'
+
+type Places = { from: Variables; to: Variables; targetFile: string; path: string }
+
+async function places(t: Scope): Promise<Places & { ring: ReturnType<typeof newRing> }> {
+  const folder = temporaryFolder(t)
+  const ring = newRing()
+  const secrets = { POSTERN_SECRET_KEYS: formatKeyRing(ring) }
+  const url = await postgresUrl(t)
+  const [targetFile, path] = [join(folder, 'target'), join(folder, 'postern.db')]
+  writeFileSync(targetFile, `${url}\n`)
+  const from = { ...secrets, POSTERN_DATABASE_URL: `sqlite:${path}` }
+  return { from, to: { ...secrets, POSTERN_DATABASE_URL: url }, targetFile, path, ring }
+}
+
+/** An app with limits that no test reaches, and its key. */
+async function newAcme(store: Store): Promise<string> {
+  const limits = { keyPerMinute: 1_000_000, recipientPerHour: 1000, daily: 10_000_000 }
+  const app = await store.createApp('acme', { ...testSettings, limits })
+  assert.ok(app)
+  const key = newDeliveryKey()
+  await store.createKey({ app: app.id, hash: hashDeliveryKey(key), name: 'one', expiresAt: null })
+  return key
+}
+
+/** Posts through `postern serve` on this environment; `stop` ends it. */
+async function serve(t: Scope, env: Variables, relayPort: number) {
+  const { api, child } = await spawnServe(t, {
+    ...env,
+    POSTERN_SMTP_URL: `smtp://127.0.0.1:${relayPort}`,
+    POSTERN_API_LISTEN: '127.0.0.1:0',
+    POSTERN_OPS_LISTEN: '127.0.0.1:0',
+  })
+  const post = (key: string, body: unknown, idempotencyKey = '') =>
+    send(`${api}/v1/email`, JSON.stringify(body), {
+      authorization: `Bearer ${key}`,
+      'idempotency-key': idempotencyKey,
+    })
+  const stop = () => {
+    child.kill('SIGTERM')
+    return new Promise((resolve) => child.once('exit', resolve))
+  }
+  return { post, stop }
+}
+
+test('keys, replays, look-ups, usage and queued mail hold after the move', async (t) => {
+  const { from, to, targetFile, path, ring } = await places(t)
+  const store = await openSqliteStore({ path, ring, queueMax: 1000, onFatal: assert.fail })
+  const key = await newAcme(store)
+  await store.close()
+  const before = await serve(t, from, 1) // no relay is there: mail stays queued
+  const bodies = Array.from({ length: 5 }, (_, n) => validBody({ to: `r${n}@example.com` }))
+  const ids = await Promise.all(
+    bodies.map(async (body, n) => (await before.post(key, body, `i${n}`)).headers.get('email-id')),
+  )
+  const refused = await before.post(key, validBody({ url: 'https://elsewhere.test/' }))
+  assert.equal(refused.status, 400)
+  await before.stop()
+  const usage = await posternJson(from, ['usage', 'acme'])
+
+  const ran = await postern(from, ['copy', '--to', `file:${targetFile}`])
+  assert.equal(ran.code, 0, ran.err)
+  assert.match(ran.out, /copied 1 app, 1 delivery key, 5 queued emails and 0 records/)
+  assert.deepEqual(await posternJson(to, ['usage', 'acme']), usage)
+  const [found] = await posternJson<{ id: string }[]>(to, ['email', 'list', '--to', 'r3@example.com'])
+  assert.equal(found?.id, ids[3])
+  const relay = await startSmtpServer(t)
+  const after = await serve(t, to, relay.port)
+  const replayed = await after.post(key, bodies[2], 'i2')
+  assert.equal(replayed.headers.get('email-id'), ids[2])
+  assert.equal(replayed.headers.get('idempotent-replayed'), 'true')
+  assert.equal((await after.post(key, validBody({ to: 'new@example.com' }))).status, 202)
+  await eventually(() => relay.received.length >= 6)
+  const recipients = relay.received.flatMap((mail) => mail.to).sort()
+  assert.deepEqual(recipients, [...bodies.map(({ to: recipient }) => recipient), 'new@example.com'].sort())
+  await after.stop()
+  const { depth } = await posternJson<{ depth: number }>(to, ['queue'])
+  assert.equal(depth, 0)
+
+  const again = await postern(from, ['copy', '--to', `file:${targetFile}`])
+  assert.equal(again.code, 1)
+  assert.match(again.err, /holds apps or emails already: name an empty one/)
+})
+
+test('200,000 records in every state move, and each table has as many rows as before', async (t) => {
+  const { from, to, targetFile, path, ring } = await places(t)
+  const store = await openSqliteStore({ path, ring, queueMax: 1_000_000, onFatal: assert.fail })
+  await newAcme(store)
+  await fillEveryState(store, path)
+  const beganMs = performance.now()
+  const ran = await posternJson<{ copied: Record<string, number> }>(from, [
+    'copy',
+    '--to',
+    `file:${targetFile}`,
+  ])
+  t.diagnostic(`${JSON.stringify(ran.copied)} in ${((performance.now() - beganMs) / 1000).toFixed(1)} s`)
+  const source = new DatabaseSync(path, { readOnly: true })
+  atEnd(t, () => source.close())
+  for (const [table, copied] of Object.entries(ran.copied)) {
+    assert.equal(source.prepare(`select count(*) as n from ${table}`).get()?.n, copied, table)
+  }
+  type Listed = { id: EmailId; state: string; type: string; acceptedAt: string; expiresAt: string }
+  for (const state of ['queued', 'sending', 'deferred', 'delivered', 'failed', 'expired', 'cancelled']) {
+    const list = (env: Variables) =>
+      posternJson<Listed[]>(env, ['email', 'list', '--state', state, '--limit', '20'])
+    const [there, here] = [await list(to), await list(from)]
+    assert.ok(there.length > 0, state)
+    assert.deepEqual(there, here, state)
+    for (const { id } of there.slice(0, 2))
+      assert.deepEqual(
+        await posternJson(to, ['email', 'show', id]),
+        await posternJson(from, ['email', 'show', id]),
+      )
+  }
+})
+
+/** Emails in each state by the store itself, and copies of their rows up to 200,000. */
+async function fillEveryState(store: Store, path: string): Promise<void> {
+  const { request, newSender } = await import('./subject.ts')
+  const sender = await newSender(store, 'other', { keyPerMinute: 1_000_000 })
+  const queue = async (idem: string, lifeMs = 900_000) => {
+    const result = await store.enqueue(request(store, sender, { idem, lifeMs }))
+    assert.equal(result.kind, 'queued')
+  }
+  const outcomes = [
+    delivered,
+    { ...deferred(0), kind: 'failed', reason: 'refused' },
+    { kind: 'expired' },
+    deferred(3_600_000),
+  ] as Parameters<Store['recordOutcome']>[1][]
+  for (let n = 0; n < 3 * outcomes.length; n++) await queue(`outcome ${n}`)
+  for (const [n, { emailId, fence }] of (await claim(store, 3 * outcomes.length)).entries())
+    assert.ok(await store.recordOutcome({ emailId, fence }, outcomes[n % outcomes.length] ?? delivered))
+  for (let n = 0; n < 3; n++) await queue(`sending ${n}`)
+  await claim(store, 3)
+  for (let n = 0; n < 3; n++) await queue(`cancelled ${n}`)
+  const records = await store.listEmails({ state: 'queued', limit: 3 })
+  for (const { id } of records) await store.cancelEmail(id)
+  for (let n = 0; n < 3; n++) await queue(`queued ${n}`)
+  await store.close()
+  const database = new DatabaseSync(path)
+  database.exec('begin')
+  for (const [table, count] of [
+    ['history', 150_000],
+    ['queue', 50_000],
+  ] as const) {
+    const columns = database.prepare(`select name from pragma_table_info('${table}')`).all()
+    const rest = columns.map(({ name }) => name).filter((name) => name !== 'email_id')
+    database.exec(`with recursive counted (n) as (select 1 union all select n + 1 from counted where n < ${count})
+      insert into ${table} (email_id, ${rest}) select 'em_0' || n, ${rest} from counted
+        join (select row_number() over () as k, count(*) over () as rows, * from ${table}) on k = 1 + n % rows`)
+  }
+  database.exec('update queue_depth set count = (select count(*) from queue); commit')
+  database.close()
+}
+
+test('a copy is refused with a password on the command line, while a process runs, or to another SQLite file', async (t) => {
+  const { from, targetFile, path, ring } = await places(t)
+  await (await openSqliteStore({ path, ring, queueMax: 1000, onFatal: assert.fail })).close()
+  const secret = await postern(from, ['copy', '--to', 'postgres://postern:s3cret@127.0.0.1/postern'])
+  assert.equal(secret.code, 2)
+  assert.match(secret.err, /can be seen by others.*file:PATH/)
+  assert.doesNotMatch(secret.err, /s3cret/)
+  assert.match((await postern(from, ['copy', '--to', 'sqlite:/tmp/x.db'])).err, /must be a postgres:\/\/ URL/)
+  const open = new DatabaseSync(path, { readOnly: true })
+  open.prepare('select * from app').all()
+  const busy = await postern(from, ['copy', '--to', `file:${targetFile}`])
+  open.close()
+  assert.equal(busy.code, 1)
+  assert.match(busy.err, /has the database \S+ open: stop the service, .* before a copy/)
+})
+
+test('a backup on PostgreSQL names its own tools', async (t) => {
+  const { to } = await places(t)
+  await posternJson(to, ['migrate'])
+  const ran = await postern(to, ['backup', join(temporaryFolder(t), 'file')])
+  assert.equal(ran.code, 1)
+  assert.match(ran.err, /on PostgreSQL: use its own tools, such as pg_dump/)
+})

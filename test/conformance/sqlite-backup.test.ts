@@ -1,0 +1,298 @@
+/** Backup and restore of a SQLite database by the command line, and the copy before a migration. */
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
+import { dirname, join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { type TestContext, test } from 'node:test'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import type { KeyRing } from '../../src/store/crypto/key-ring.ts'
+import { formatKeyRing, newSecretKey } from '../../src/store/crypto/key-ring.ts'
+import { Connection } from '../../src/store/sqlite/connection.ts'
+import { migrate } from '../../src/store/sqlite/migrate.ts'
+import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts'
+import type { Store } from '../../src/store/store.ts'
+import { command, postern, posternJson, spawnServe, type Variables } from '../support/cli.ts'
+import { newRing } from '../support/service.ts'
+import { atEnd, type Scope, temporaryFolder } from '../support/temporary.ts'
+import { newSender, request, type Sender } from './subject.ts'
+
+type Database = { path: string; env: Variables; ring: KeyRing; backup: string }
+
+/** A database with one app and `queued` emails, closed, and a backup of it. */
+async function backedUp(t: Scope, queued = 3): Promise<Database & { sender: Sender }> {
+  const database = emptyDatabase(t)
+  const sender = await withStore(database, async (store) => {
+    const made = await newSender(store, 'acme')
+    for (let n = 0; n < queued; n++)
+      await store.enqueue(request(store, made, { to: `before${n}@example.com` }))
+    return made
+  })
+  const ran = await postern(database.env, ['backup', database.backup])
+  assert.equal(ran.code, 0, ran.err)
+  return { ...database, sender }
+}
+
+function emptyDatabase(t: Scope): Database {
+  const folder = temporaryFolder(t)
+  const path = join(folder, 'postern.db')
+  const ring = newRing()
+  const env = { POSTERN_DATABASE_URL: `sqlite:${path}`, POSTERN_SECRET_KEYS: formatKeyRing(ring) }
+  return { path, env, ring, backup: join(folder, 'backup.db') }
+}
+
+async function withStore<T>({ path, ring }: Database, run: (store: Store) => Promise<T>): Promise<T> {
+  const store = await openSqliteStore({ path, ring, queueMax: 1000, onFatal: assert.fail })
+  try {
+    return await run(store)
+  } finally {
+    await store.close()
+  }
+}
+
+const queueOne = (database: Database & { sender: Sender }, to: string) =>
+  withStore(database, (store) => store.enqueue(request(store, database.sender, { to })))
+
+const depth = (database: Database): Promise<number> =>
+  withStore(database, async (store) => (await store.queueSummary()).depth)
+
+const mode = (file: string): number => statSync(file).mode & 0o777
+const digest = (file: string): string => createHash('sha256').update(readFileSync(file)).digest('hex')
+
+test('a backup is restored: its apps, keys and queued mail are back, and the database before is kept', async (t) => {
+  const database = await backedUp(t)
+  assert.equal(mode(database.backup), 0o600)
+  await queueOne(database, 'after@example.com')
+  const ran = await postern(database.env, ['restore', database.backup])
+  assert.equal(ran.code, 0, ran.err)
+  assert.match(ran.out, /schema 1, 1 app, 3 emails queued\n/)
+  assert.match(ran.out, /will send 3 emails/)
+  assert.equal(mode(database.path), 0o600)
+  const found = await posternJson<unknown[]>(database.env, ['email', 'list', '--to', 'before1@example.com'])
+  assert.equal(found.length, 1)
+  assert.equal(await depth(database), 3)
+  assert.deepEqual(await queueOne(database, 'more@example.com').then(({ kind }) => kind), 'queued')
+  const aside = /database that was here is (\S+) now/.exec(ran.out)?.[1] ?? ''
+  assert.equal(await depth({ ...database, path: aside }), 4)
+})
+
+test('with --cancel-queued no email of the backup is sent, and each has its record', async (t) => {
+  const database = await backedUp(t)
+  await posternJson(database.env, ['restore', database.backup, '--cancel-queued'])
+  assert.equal(await depth(database), 0)
+  const states = await posternJson<{ state: string }[]>(database.env, ['email', 'list'])
+  assert.deepEqual(
+    states.map(({ state }) => state),
+    ['cancelled', 'cancelled', 'cancelled'],
+  )
+})
+
+test('"-" writes the same database to standard output, and leaves no file', async (t) => {
+  const { env, path, backup } = await backedUp(t)
+  const before = readdirSync(dirname(path)).sort()
+  const { status, stdout, stderr } = spawnSync(command[0] ?? '', [...command.slice(1), 'backup', '-'], {
+    env: { ...env, PATH: process.env.PATH },
+    maxBuffer: 1e8,
+  })
+  assert.equal(status, 0, String(stderr))
+  assert.match(String(stderr), /3 emails queued/)
+  assert.equal(createHash('sha256').update(stdout).digest('hex'), digest(backup))
+  assert.deepEqual(readdirSync(dirname(path)).sort(), before)
+})
+
+test('a backup never takes the place of a file, and needs a folder', async (t) => {
+  const { env, backup, path } = await backedUp(t)
+  const before = digest(backup)
+  const again = await postern(env, ['backup', backup])
+  assert.equal(again.code, 1)
+  assert.match(again.err, /exists: name another file/)
+  assert.equal(digest(backup), before)
+  const nowhere = await postern(env, ['backup', join(path, 'nowhere/file.db')])
+  assert.equal(nowhere.code, 1)
+  assert.match(nowhere.err, /cannot write .*ENOTDIR/)
+})
+
+/** Each makes a restore wrong, and gives the file to restore and the variables to do it with. */
+const wrongs: Record<string, { error: RegExp; make: (database: Database, t: TestContext) => Wrong }> = {
+  'a file that is not there': {
+    error: /cannot read the backup: ENOENT/,
+    make: ({ path }) => ({ file: `${path}.nowhere` }),
+  },
+  'the database itself': {
+    error: /is the database itself: name a backup/,
+    make: ({ path }) => ({ file: path }),
+  },
+  'a copied database with its WAL': {
+    error:
+      /backup\.db-wal stands beside .* Make a backup of it first: POSTERN_DATABASE_URL=sqlite:\S+ postern backup/,
+    make: ({ backup }) => {
+      writeFileSync(`${backup}-wal`, 'anything')
+      return { file: backup }
+    },
+  },
+  'a ring without the key': {
+    error: /the key ring lacks the key "test": POSTERN_SECRET_KEYS must hold/,
+    make: ({ backup }) => ({ file: backup, env: { POSTERN_SECRET_KEYS: newSecretKey('other') } }),
+  },
+  'a ring with another secret under the id': {
+    error: /right id and the wrong secret/,
+    make: ({ backup }) => ({ file: backup, env: { POSTERN_SECRET_KEYS: newSecretKey('test') } }),
+  },
+  'a newer schema': {
+    error: /schema 999, and this Postern knows schema 1: run a newer Postern, or restore a backup/,
+    make: ({ backup }) => {
+      const copy = new DatabaseSync(backup)
+      copy.exec('insert into migration values (999, 0)')
+      copy.close()
+      return { file: backup }
+    },
+  },
+  'a torn file': {
+    error: /is not a whole Postern database: .* Use another backup/,
+    make: ({ backup }) => {
+      truncateSync(backup, statSync(backup).size - 8192)
+      return { file: backup }
+    },
+  },
+  'a file with a page overwritten': {
+    error: /is not a whole Postern database: .* Use another backup/,
+    make: ({ backup }) => {
+      const bytes = readFileSync(backup)
+      bytes.fill(0x55, 3 * 4096, 4 * 4096)
+      writeFileSync(backup, bytes)
+      return { file: backup }
+    },
+  },
+  'a text': {
+    error: /is not a whole Postern database: file is not a database/,
+    make: ({ backup }) => {
+      writeFileSync(backup, 'not a database '.repeat(1000))
+      return { file: backup }
+    },
+  },
+  'a database of another program': {
+    error: /is not a whole Postern database: no such table/,
+    make: ({ backup }) => {
+      rmSync(backup)
+      const other = new DatabaseSync(backup)
+      other.exec('create table notes (text)')
+      other.close()
+      return { file: backup }
+    },
+  },
+  'a database that a process has open': {
+    error: /a process has the database \S+ open: stop the service/,
+    make: ({ path, backup }, t) => {
+      const reader = new DatabaseSync(path, { readOnly: true })
+      reader.prepare('select * from app').all()
+      atEnd(t, () => reader.close())
+      return { file: backup }
+    },
+  },
+}
+type Wrong = { file: string; env?: Variables }
+
+for (const [what, { error, make }] of Object.entries(wrongs)) {
+  test(`refused, with the database as it was: ${what}`, async (t) => {
+    const database = await backedUp(t)
+    await queueOne(database, 'after@example.com')
+    const { file, env } = make(database, t)
+    const ran = await postern({ ...database.env, ...env }, ['restore', file])
+    assert.equal(ran.code, 1, ran.out)
+    assert.match(ran.err, error)
+    assert.equal(await depth(database), 4)
+    const left = readdirSync(dirname(database.path)).filter((name) => /part|before-restore/.test(name))
+    assert.deepEqual(left, [])
+  })
+}
+
+test('refused while the service runs, and possible once it has stopped', async (t) => {
+  const database = await backedUp(t)
+  const relay = { POSTERN_SMTP_URL: 'smtp://127.0.0.1:1', POSTERN_API_LISTEN: '127.0.0.1:0' }
+  const { child } = await spawnServe(t, { ...database.env, ...relay, POSTERN_OPS_LISTEN: '127.0.0.1:0' })
+  const ran = await postern(database.env, ['restore', database.backup])
+  assert.match(ran.err, /stop the service/)
+  child.kill('SIGKILL')
+  await new Promise((resolve) => child.once('exit', resolve))
+  await posternJson(database.env, ['restore', database.backup])
+  assert.equal(await depth(database), 3)
+})
+
+test('a WAL that is left of a deleted database is not applied to the restored one', async (t) => {
+  const database = await backedUp(t)
+  const { path } = database
+  const open = new Connection(path)
+  open.connection.exec("update app set slug = 'from-the-wal'")
+  copyFileSync(`${path}-wal`, `${path}.kept`)
+  open.close()
+  rmSync(path)
+  copyFileSync(`${path}.kept`, `${path}-wal`)
+  const { aside } = await posternJson<{ aside: string | null }>(database.env, ['restore', database.backup])
+  assert.equal(aside, null)
+  const [app] = await posternJson<{ slug: string }[]>(database.env, ['app', 'list'])
+  assert.equal(app?.slug, 'acme')
+})
+
+test('a damaged database is replaced too', async (t) => {
+  const database = await backedUp(t)
+  writeFileSync(database.path, 'overwritten '.repeat(10_000))
+  const { aside } = await posternJson<{ aside: string }>(database.env, ['restore', database.backup])
+  assert.match(readFileSync(aside, 'utf8'), /^overwritten/)
+  assert.equal(await depth(database), 3)
+})
+
+test('mail that a removed key of the ring sealed is named', async (t) => {
+  const database = emptyDatabase(t)
+  await withStore(database, async (store) => {
+    await store.enqueue(request(store, await newSender(store, 'acme')))
+  })
+  const [next] = newRing('next')
+  const both = { ...database.env, POSTERN_SECRET_KEYS: formatKeyRing([next, ...database.ring]) }
+  await posternJson(both, ['migrate']) // seals the hash key with the new first key
+  await posternJson(both, ['backup', database.backup])
+  const ran = await postern({ ...both, POSTERN_SECRET_KEYS: formatKeyRing([next]) }, [
+    'restore',
+    database.backup,
+  ])
+  assert.equal(ran.code, 0, ran.err)
+  assert.match(ran.out, /POSTERN_SECRET_KEYS lacks the key "test": mail that it sealed waits/)
+})
+
+test('before a migration, a database with apps is copied; the copy has the schema before', async (t) => {
+  const database = await backedUp(t)
+  const steps = pathToFileURL(`${join(temporaryFolder(t), 'steps')}/`)
+  mkdirSync(steps)
+  const first = new URL('../../src/store/sqlite/migrations/001_initial.sql', import.meta.url)
+  copyFileSync(fileURLToPath(first), new URL('001_initial.sql', steps))
+  writeFileSync(new URL('002_next.sql', steps), 'alter table app add column note text')
+  const copy = `${database.path}.schema-1`
+  writeFileSync(copy, 'left by an earlier attempt')
+  const connection = new Connection(database.path)
+  migrate(connection, { path: database.path, use: 'migrate', nowMs: Date.now(), steps })
+  connection.close()
+  const newer = await postern(database.env, ['app', 'list'])
+  assert.match(newer.err, /schema 2, and this Postern knows schema 1/)
+  await posternJson(database.env, ['restore', copy])
+  assert.equal(await depth(database), 3)
+})
+
+test('a new database is migrated without a copy', async (t) => {
+  const { env, path } = emptyDatabase(t)
+  await posternJson(env, ['migrate'])
+  assert.ok(!existsSync(`${path}.schema-0`))
+  assert.deepEqual(
+    readdirSync(dirname(path)).filter((name) => name.includes('schema')),
+    [],
+  )
+})
