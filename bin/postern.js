@@ -1,17 +1,25 @@
 #!/usr/bin/env node
-// The command. Plain JavaScript, so that a Node too old for the program can say so.
+// The command, of a checkout (TypeScript) and of the built package. Plain JavaScript, so that a Node too old for
+// the program can say so.
+import { existsSync } from 'node:fs'
 import * as nodeModule from 'node:module' // an old Node lacks the export
 import { fileURLToPath } from 'node:url'
 
+const source = new URL('../src/main.ts', import.meta.url)
+const isCheckout = existsSync(source)
+
 const major = Number(process.versions.node.split('.')[0])
 if (major < 24) {
-  console.error(`postern needs Node 24 or newer; this is ${process.version}.`)
+  console.error(`postern needs Node 24 or newer; this is ${process.version} (${process.execPath}).`)
   console.error(
-    'In a checkout, "npm ci" installs one: run "npx postern" or an npm script, which use it, or node_modules/.bin/node bin/postern.js.',
+    isCheckout
+      ? 'In a checkout, "npm ci" (without --omit) installs one: run "npx postern" or an npm script, which use it, or node_modules/.bin/node bin/postern.js.'
+      : 'The container image and the Debian package bring their own. Or: npx -p node@26 -p postern postern …',
   )
   process.exit(1)
 }
 // Compiled code is cached beside the program, not in a temporary folder that others share. Where that folder
 // cannot be written, nothing is cached and a start takes longer.
 nodeModule.enableCompileCache(fileURLToPath(new URL('../node_modules/.cache/postern', import.meta.url)))
-await import('../src/main.ts')
+if (!isCheckout) process.setSourceMapsEnabled(true)
+await import(isCheckout ? source.href : '../src/main.js')

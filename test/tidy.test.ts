@@ -17,7 +17,7 @@ const tracked = execFileSync('git', ['ls-files', '--cached', '--others', '--excl
 })
   .split('\n')
   .filter((file) => file !== '' && existsSync(join(root, file)))
-const sources = tracked.filter((file) => /^(src|test|bench|client|examples)\/.*\.ts$/.test(file))
+const sources = tracked.filter((file) => /^(src|test|bench|scripts|client|examples)\/.*\.ts$/.test(file))
 /** Shipped code, not tests, benchmarks or examples. */
 const isProduct = (file: string) => /^(client\/)?src\//.test(file) && !file.endsWith('.test.ts')
 const read = (file: string) => readFileSync(join(root, file), 'utf8')

@@ -1,0 +1,52 @@
+/**
+ * `npm run build`: makes `dist/`, the npm package, from which the image, the Debian package and the tarball are
+ * made too. A checkout runs without it.
+ */
+import { execFileSync } from 'node:child_process'
+import { cpSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+export const root = fileURLToPath(new URL('..', import.meta.url))
+export const dist = join(root, 'dist')
+
+type Manifest = Record<'name' | 'version' | 'description' | 'license' | 'type', string> & {
+  readonly bin: Readonly<Record<string, string>>
+  readonly dependencies: Readonly<Record<string, string>>
+}
+
+export const readManifest = (): Manifest => JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+
+/** In a checkout npm runs on Node 20 too; only the package needs Node 24, because it brings none. */
+function packageManifest(): object {
+  const { name, version, description, license, type, bin, dependencies } = readManifest()
+  return {
+    ...{ name, version, description, license, type, bin },
+    engines: { node: '>=24' },
+    exports: { './package.json': './package.json' },
+    publishConfig: { provenance: true },
+    dependencies,
+  }
+}
+
+export function build(): void {
+  rmSync(dist, { recursive: true, force: true })
+  const tsc = join(root, 'node_modules/typescript/bin/tsc')
+  execFileSync(process.execPath, [tsc, '--project', 'tsconfig.build.json'], { cwd: root, stdio: 'inherit' })
+  const copied = [
+    'README.md',
+    'LICENSE',
+    'CHANGELOG.md',
+    ...globSync('{bin/*.js,src/**/*.sql}', { cwd: root }),
+  ]
+  for (const file of copied) {
+    mkdirSync(join(dist, dirname(file)), { recursive: true })
+    cpSync(join(root, file), join(dist, file))
+  }
+  writeFileSync(join(dist, 'package.json'), `${JSON.stringify(packageManifest(), null, 2)}\n`)
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  build()
+  console.log('built dist/: the npm package ("npm pack ./dist" makes its tarball)')
+}

@@ -1,0 +1,196 @@
+/**
+ * `npm run package -- FORMAT…`: makes the artifacts of a release in `out/`, all from the folder that `npm run build`
+ * makes. Formats: `npm`, `tarball`, `deb`; all if none is named. The same commit gives the same bytes.
+ *
+ * `POSTERN_PACKAGE_NODE` names the Node to bring along (that of this checkout), and `POSTERN_PACKAGE_ARCH` its
+ * architecture as Debian names it.
+ */
+import { execFileSync } from 'node:child_process'
+import {
+  chmodSync,
+  copyFileSync,
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { basename, join } from 'node:path'
+import { gzipSync } from 'node:zlib'
+import { build, dist, readManifest, root } from './build.ts'
+
+const out = join(root, 'out')
+const { version, description } = readManifest()
+const node = process.env.POSTERN_PACKAGE_NODE ?? process.execPath
+const architecture = process.env.POSTERN_PACKAGE_ARCH ?? (process.arch === 'x64' ? 'amd64' : process.arch)
+const work = mkdtempSync(join(tmpdir(), 'postern-package-'))
+
+const run = (command: string, args: readonly string[], cwd = root): string =>
+  execFileSync(command, args, { cwd, encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] })
+
+/** The time in every archive: that of the commit. */
+const epoch = process.env.SOURCE_DATE_EPOCH ?? run('git', ['log', '-1', '--format=%ct']).trim()
+
+function makeNpm(): string {
+  const [packed] = JSON.parse(run('npm', ['pack', '--json', '--pack-destination', out], dist))
+  return join(out, packed.filename)
+}
+
+/** The program with its dependencies, as the lock file has them, and Node: what stands in `/usr/lib/postern`. */
+function makeTree(): string {
+  const tree = join(work, 'tree')
+  cpSync(dist, tree, { recursive: true })
+  const modules = join(work, 'modules')
+  mkdirSync(modules)
+  for (const file of ['package.json', 'package-lock.json'])
+    copyFileSync(join(root, file), join(modules, file))
+  run(
+    'npm',
+    ['ci', '--omit=dev', '--workspaces=false', '--ignore-scripts', '--no-audit', '--no-fund'],
+    modules,
+  )
+  cpSync(join(modules, 'node_modules'), join(tree, 'node_modules'), {
+    recursive: true,
+    verbatimSymlinks: true,
+  })
+  rmSync(join(tree, 'node_modules/.bin'), { recursive: true, force: true })
+  rmSync(join(tree, 'node_modules/.package-lock.json'))
+  copyFileSync(node, join(tree, 'bin/node'))
+  setModes(tree)
+  return tree
+}
+
+/** Directories and programs 0755, other files 0644, whatever the umask is. */
+function setModes(folder: string): void {
+  chmodSync(folder, 0o755)
+  for (const entry of readdirSync(folder, { withFileTypes: true, recursive: true })) {
+    const path = join(entry.parentPath, entry.name)
+    if (entry.isDirectory()) chmodSync(path, 0o755)
+    else if (entry.isFile()) chmodSync(path, isProgram(path) ? 0o755 : 0o644)
+  }
+}
+
+const isProgram = (path: string): boolean =>
+  [
+    'bin/node',
+    'bin/postern',
+    'lib/postern/backup-daily',
+    'bin/postern.js',
+    'DEBIAN/postinst',
+    'DEBIAN/prerm',
+    'DEBIAN/postrm',
+  ].some((name) => path.endsWith(`/${name}`))
+
+const archive = ['--sort=name', `--mtime=@${epoch}`, '--owner=0', '--group=0', '--numeric-owner']
+
+function makeTarball(tree: string): string {
+  const name = `postern-${version}-linux-${architecture}`
+  const file = join(out, `${name}.tar.xz`)
+  run('tar', [...archive, `--transform=s,^tree,${name},`, '-cJf', file, basename(tree)], work)
+  return file
+}
+
+function makeDeb(tree: string): string {
+  const deb = join(work, 'deb')
+  const place = (from: string, to: string) => {
+    mkdirSync(join(deb, to, '..'), { recursive: true })
+    cpSync(from, join(deb, to), { recursive: true, verbatimSymlinks: true })
+  }
+  const packaging = join(root, 'packaging')
+  place(tree, 'usr/lib/postern')
+  place(join(packaging, 'debian/backup-daily'), 'usr/lib/postern/backup-daily')
+  place(join(packaging, 'debian/postern'), 'usr/bin/postern')
+  place(join(packaging, 'debian/postern.env'), 'etc/postern/postern.env')
+  for (const unit of ['postern.service', 'postern-backup.service', 'postern-backup.timer'])
+    place(join(packaging, 'systemd', unit), `usr/lib/systemd/system/${unit}`)
+  place(join(packaging, 'systemd/sysusers.conf'), 'usr/lib/sysusers.d/postern.conf')
+  place(join(root, 'LICENSE'), 'usr/share/doc/postern/copyright')
+  for (const script of ['postinst', 'prerm', 'postrm'])
+    place(join(packaging, 'debian', script), `DEBIAN/${script}`)
+  mkdirSync(join(deb, 'usr/share/man/man1'), { recursive: true })
+  writeFileSync(join(deb, 'usr/share/man/man1/postern.1.gz'), gzipSync(manPage(tree), { level: 9 }))
+  writeFileSync(join(deb, 'DEBIAN/conffiles'), '/etc/postern/postern.env\n')
+  writeFileSync(join(deb, 'DEBIAN/control'), control(deb))
+  setModes(deb)
+  const file = join(out, `postern_${version}_${architecture}.deb`)
+  const env = { ...process.env, SOURCE_DATE_EPOCH: epoch }
+  execFileSync('dpkg-deb', ['--root-owner-group', '-Zxz', '--build', deb, file], {
+    env,
+    stdio: ['ignore', 'ignore', 'inherit'],
+  })
+  return file
+}
+
+// Node 26 needs glibc 2.28, and libatomic since version 25.
+const control = (deb: string): string => `Package: postern
+Version: ${version}
+Architecture: ${architecture}
+Maintainer: The Postern authors <postern@localhost>
+Depends: libc6 (>= 2.28), libstdc++6, libatomic1, systemd | systemd-standalone-sysusers, util-linux
+Installed-Size: ${kibibytes(deb)}
+Section: mail
+Priority: optional
+Description: sends authentication emails before their links expire
+ ${description}
+`
+
+const kibibytes = (folder: string): number =>
+  Math.ceil(
+    readdirSync(folder, { withFileTypes: true, recursive: true })
+      .filter((entry) => entry.isFile())
+      .reduce((sum, entry) => sum + statSync(join(entry.parentPath, entry.name)).size, 0) / 1024,
+  )
+
+/** Made of the help texts of the program, so that they stand in one place. */
+function manPage(tree: string): string {
+  const help = (...args: string[]) =>
+    run(node, [join(tree, 'bin/postern.js'), ...args, '--help'])
+      .replace(/\\/g, '\\e')
+      .replace(/^([.'])/gm, '\\&$1')
+  const commands = [...help().matchAll(/^ {2}([a-z][a-z-]*)/gm)].map(([, name = '']) => name)
+  const named = commands.filter((name) => name !== 'postern')
+  const part = (title: string, text: string) => `.SH ${title}\n.nf\n${text.trimEnd()}\n.fi\n`
+  const date = new Date(Number(epoch) * 1000).toISOString().slice(0, 10)
+  return `.TH POSTERN 1 ${date} "Postern ${version}"
+.SH NAME
+postern \\- ${description}
+${part('USAGE', help())}${part('COMMANDS', named.map((name) => help(name)).join('\n'))}.SH FILES
+.TP
+/etc/postern/postern.env
+settings: NAME=value lines, read by the service and by the command when root runs it
+.TP
+/etc/postern/secret-keys
+the key ring, made once by the installation
+.TP
+/var/lib/postern
+the database of SQLite; backups/ has those of postern-backup.timer
+`
+}
+
+const formats: Record<string, (tree: () => string) => string> = {
+  npm: () => makeNpm(),
+  tarball: (tree) => makeTarball(tree()),
+  deb: (tree) => makeDeb(tree()),
+}
+
+const named = process.argv.slice(2)
+const unknown = named.find((name) => formats[name] === undefined)
+if (unknown !== undefined) {
+  console.error(`package: unknown format "${unknown}". Formats: ${Object.keys(formats).join(', ')}`)
+  process.exit(2)
+}
+try {
+  mkdirSync(out, { recursive: true })
+  build()
+  let made: string | null = null
+  const tree = () => (made ??= makeTree())
+  for (const name of named.length > 0 ? named : Object.keys(formats)) {
+    const file = formats[name]?.(tree) ?? ''
+    console.log(`${file.slice(root.length)}  ${(statSync(file).size / 1e6).toFixed(1)} MB`)
+  }
+} finally {
+  rmSync(work, { recursive: true, force: true })
+}
