@@ -1,6 +1,7 @@
 /** argv, signals and exit codes. The commands are in `cli/`, the parts of the service in `compose/`. */
 import { readFileSync } from 'node:fs'
 import { flushCompileCache } from 'node:module'
+import { constants } from 'node:os'
 import { createInterface } from 'node:readline/promises'
 import { parseEnv } from 'node:util'
 import { runCli } from './cli/program.ts'
@@ -44,6 +45,12 @@ const onFatal = (error: Error) => {
   process.exit(1)
 }
 
+const signals = ['SIGINT', 'SIGTERM'] as const
+
+// For the first process of a container, a signal without a handler does nothing.
+if (process.pid === 1)
+  for (const signal of signals) process.once(signal, () => process.exit(128 + constants.signals[signal]))
+
 /** Signals are caught from here on, so only `serve` and `dev` call it; any other command ends at once. */
 function untilStopped(): Promise<void> {
   return new Promise((resolve) => {
@@ -53,7 +60,7 @@ function untilStopped(): Promise<void> {
       stopping = true
       resolve()
     }
-    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, onSignal)
+    for (const signal of signals) process.removeAllListeners(signal).on(signal, onSignal)
   })
 }
 

@@ -211,7 +211,8 @@ test('a command that hangs ends at the first SIGTERM', async (t) => {
   const doctor = start(['doctor'], { env: hanging })
   await eventually(() => silent.connections() > 0)
   doctor.child.kill('SIGTERM')
-  assert.deepEqual(await doctor.ended, [null, 'SIGTERM'])
+  const [code, signal] = await doctor.ended
+  assert.ok(signal === 'SIGTERM' || code === 128 + 15, 'by the signal; in a container, as a shell reports it')
 })
 
 test('the doctor knows dev mode', async (t) => {
