@@ -1,5 +1,5 @@
 # The image: Node, Postern and the libraries that Node needs, and nothing else: no shell, no package manager.
-ARG NODE=docker.io/library/node:26.10.0-bookworm-slim
+ARG NODE=node:26.10.0-bookworm-slim
 
 FROM ${NODE} AS build
 WORKDIR /build

