@@ -2,8 +2,7 @@
  * `npm run package -- FORMAT…`: makes the artifacts of a release in `out/`, all from the folder that `npm run build`
  * makes. Formats: `npm`, `tarball`, `deb`; all if none is named. The same commit gives the same bytes.
  *
- * `POSTERN_PACKAGE_NODE` names the Node to bring along (that of this checkout), and `POSTERN_PACKAGE_ARCH` its
- * architecture as Debian names it.
+ * `POSTERN_PACKAGE_NODE` names the Node to bring along; usually that of this checkout.
  */
 import { execFileSync } from 'node:child_process'
 import {
@@ -25,7 +24,7 @@ import { build, dist, readManifest, root } from './build.ts'
 const out = join(root, 'out')
 const { version, description } = readManifest()
 const node = process.env.POSTERN_PACKAGE_NODE ?? process.execPath
-const architecture = process.env.POSTERN_PACKAGE_ARCH ?? (process.arch === 'x64' ? 'amd64' : process.arch)
+const architecture = process.arch === 'x64' ? 'amd64' : process.arch
 const work = mkdtempSync(join(tmpdir(), 'postern-package-'))
 
 const run = (command: string, args: readonly string[], cwd = root): string =>
@@ -63,26 +62,15 @@ function makeTree(): string {
   return tree
 }
 
-/** Directories and programs 0755, other files 0644, whatever the umask is. */
+/** Folders and programs 0755, other files 0644, whatever the umask is. */
 function setModes(folder: string): void {
   chmodSync(folder, 0o755)
   for (const entry of readdirSync(folder, { withFileTypes: true, recursive: true })) {
     const path = join(entry.parentPath, entry.name)
     if (entry.isDirectory()) chmodSync(path, 0o755)
-    else if (entry.isFile()) chmodSync(path, isProgram(path) ? 0o755 : 0o644)
+    else if (entry.isFile()) chmodSync(path, (statSync(path).mode & 0o100) === 0 ? 0o644 : 0o755)
   }
 }
-
-const isProgram = (path: string): boolean =>
-  [
-    'bin/node',
-    'bin/postern',
-    'lib/postern/backup-daily',
-    'bin/postern.js',
-    'DEBIAN/postinst',
-    'DEBIAN/prerm',
-    'DEBIAN/postrm',
-  ].some((name) => path.endsWith(`/${name}`))
 
 const archive = ['--sort=name', `--mtime=@${epoch}`, '--owner=0', '--group=0', '--numeric-owner']
 
@@ -129,7 +117,7 @@ const control = (deb: string): string => `Package: postern
 Version: ${version}
 Architecture: ${architecture}
 Maintainer: The Postern authors <postern@localhost>
-Depends: libc6 (>= 2.28), libstdc++6, libatomic1, systemd | systemd-standalone-sysusers, util-linux
+Depends: libc6 (>= 2.28), libstdc++6, libatomic1, systemd (>= 251), util-linux
 Installed-Size: ${kibibytes(deb)}
 Section: mail
 Priority: optional
@@ -183,7 +171,8 @@ if (unknown !== undefined) {
   process.exit(2)
 }
 try {
-  mkdirSync(out, { recursive: true })
+  rmSync(out, { recursive: true, force: true })
+  mkdirSync(out)
   build()
   let made: string | null = null
   const tree = () => (made ??= makeTree())

@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { parse, parseAllDocuments } from 'yaml'
+import { manifests, naming } from '../scripts/release.ts'
 import { lacking } from './support/installed.ts'
 import { temporaryFolder } from './support/temporary.ts'
 
@@ -108,11 +109,11 @@ test('docker-compose reads deploy/compose.yaml', { skip: lacking({ 'docker-compo
 
 test('the versions of the packages, of the images named and of the changelog agree', () => {
   const { version } = JSON.parse(read('package.json')) as { version: string }
-  for (const file of ['client/package.json', 'tools/node/package.json'])
+  for (const file of manifests)
     assert.equal((JSON.parse(read(file)) as { version: string }).version, version, file)
   assert.equal(/^## (\S+)/m.exec(read('CHANGELOG.md'))?.[1], version)
   const minor = version.split('.').slice(0, 2).join('.')
-  for (const file of ['docs/install.md', 'deploy/compose.yaml', 'deploy/kubernetes.yaml']) {
+  for (const file of naming) {
     for (const [, tag] of read(file).matchAll(/\bpostern:(\d+[\d.]*)/g)) assert.equal(tag, minor, file)
     for (const [, named] of read(file).matchAll(/postern[-_](\d+\.\d+\.\d+)/g))
       assert.equal(named, version, file)
@@ -120,4 +121,6 @@ test('the versions of the packages, of the images named and of the changelog agr
   const node = parse(read('tools/node/package.json')).optionalDependencies as Record<string, string>
   const [, image] = /node:(\d+\.\d+\.\d+)-/.exec(read('Dockerfile')) ?? []
   assert.deepEqual([...new Set(Object.values(node))], [image])
+  for (const [, named] of read('.github/workflows/release.yml').matchAll(/node-version: (.*)/g))
+    assert.equal(named, image)
 })

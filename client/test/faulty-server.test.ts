@@ -11,7 +11,7 @@ import { type Email, Postern, type PosternError, type PosternOptions } from '../
 import { type Fault, faults, startFaultyServer } from './faulty-server.ts'
 
 const service = await startTestService({ after })
-const quick: PosternOptions = { timeoutMs: 300, budgetMs: 2_500 }
+const quick: PosternOptions = { timeoutMs: 1_000, budgetMs: 5_000 }
 
 /** An email whose secrets contain `canary`, which occurs nowhere else. */
 const emailTo = (name: string): Email => ({

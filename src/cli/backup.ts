@@ -3,7 +3,8 @@ import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
 import { parseDatabaseUrl } from '../config/database-url.ts'
 import type { PostgresAddress } from '../store/database-address.ts'
-import { type BackupFacts, type CliDeps, commandConfig, type RestoredFacts } from './context.ts'
+import type { DatabaseFacts, Restored } from '../store/database-facts.ts'
+import { type CliDeps, commandConfig } from './context.ts'
 import { CommandFailed, print, UsageError } from './output.ts'
 
 export function addBackupCommands(program: Command, deps: CliDeps): void {
@@ -29,7 +30,9 @@ export function addBackupCommands(program: Command, deps: CliDeps): void {
 }
 
 async function backup(deps: CliDeps, file: string): Promise<void> {
-  const facts = await deps.backUp(commandConfig(deps), file)
+  if (file === '-' && process.stdout.isTTY)
+    throw new UsageError('"-" writes the database to standard output: redirect it to a file')
+  const facts = await deps.backUp(commandConfig(deps), file === '-' ? process.stdout : file)
   const text = `${describe(file === '-' ? 'the backup' : file, facts)}
 To restore it, POSTERN_SECRET_KEYS must hold ${describeKeys(facts.keyIds)}. Keep the key ring elsewhere.`
   if (file === '-') deps.output.err(text)
@@ -39,12 +42,12 @@ To restore it, POSTERN_SECRET_KEYS must hold ${describeKeys(facts.keyIds)}. Keep
 async function restore(deps: CliDeps, file: string, cancelQueued: boolean): Promise<void> {
   const facts = await deps.restore(commandConfig(deps), file, { cancelQueued })
   print(deps.output, { file, cancelled: cancelQueued, ...facts }, () => {
-    const { aside, missingKeyIds } = facts
+    const { previous, missingKeyIds } = facts
     const lines = [
       `restored ${describe(file, facts)}`,
-      aside === null
+      previous === null
         ? ''
-        : `The database that was here is ${aside} now. Delete it when you no longer need it.`,
+        : `The database that was here is ${previous} now. Delete it when you no longer need it.`,
       describeQueued(facts, cancelQueued),
       missingKeyIds.length === 0
         ? ''
@@ -55,7 +58,7 @@ async function restore(deps: CliDeps, file: string, cancelQueued: boolean): Prom
   })
 }
 
-function describe(file: string, { bytes, schema, apps, queued }: BackupFacts): string {
+function describe(file: string, { bytes, schema, apps, queued }: DatabaseFacts): string {
   const size = `${(bytes / 1024 / 1024).toFixed(1)} MiB`
   return `${file}: ${size}, schema ${schema}, ${count(apps, 'app')}, ${count(queued, 'email')} queued`
 }
@@ -65,7 +68,7 @@ const count = (n: number, noun: string): string => `${n} ${noun}${n === 1 ? '' :
 const describeKeys = (ids: readonly string[]): string =>
   `the ${ids.length === 1 ? 'key' : 'keys'} ${ids.map((id) => `"${id}"`).join(', ')}`
 
-function describeQueued({ queued, expired }: RestoredFacts, cancelled: boolean): string {
+function describeQueued({ queued, expired }: Restored, cancelled: boolean): string {
   if (queued === 0) return ''
   if (cancelled) return `Cancelled: ${count(queued, 'email')} from the queue of the backup.`
   const again = `The service will send ${count(queued - expired, 'email')} from the queue of the backup, a second time if sent since.`
@@ -79,7 +82,7 @@ async function copy(deps: CliDeps, to: string): Promise<void> {
   const { app, delivery_key, queue, history } = counts
   print(deps.output, { copied: counts }, () =>
     [
-      `copied ${count(app ?? 0, 'app')}, ${count(delivery_key ?? 0, 'delivery key')}, ${count(queue ?? 0, 'queued email')} and ${count(history ?? 0, 'record')}`,
+      `copied ${count(app, 'app')}, ${count(delivery_key, 'delivery key')}, ${count(queue, 'queued email')} and ${count(history, 'record')}`,
       'Rate limits of recipients and keys start full: their state is not copied.',
       'Next: set POSTERN_DATABASE_URL to the new database, with the same POSTERN_SECRET_KEYS, then: postern serve.',
       'Do not start the service on the old database again: its queued mail would be sent twice.',

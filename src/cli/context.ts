@@ -1,9 +1,12 @@
 /** The arguments of every command, and how a command opens the store. */
+import type { Writable } from 'node:stream'
 import type { Config } from '../config/parse-config.ts'
 import { devDatabaseUrl, type Environment, isSet, type Mode } from '../config/reader.ts'
 import type { EventStream } from '../observe/events.ts'
 import type { PostgresAddress } from '../store/database-address.ts'
+import type { DatabaseFacts, Restored } from '../store/database-facts.ts'
 import type { SchemaUse } from '../store/shared/migrations.ts'
+import type { CopiedCounts } from '../store/shared/table-copy.ts'
 import type { Store } from '../store/store.ts'
 import type { Output } from './output.ts'
 
@@ -20,20 +23,6 @@ export type RunningService = {
   stop(options?: { drainMs?: number }): Promise<void>
 }
 
-export type BackupFacts = {
-  readonly bytes: number
-  readonly schema: number
-  readonly apps: number
-  readonly queued: number
-  readonly expired: number
-  readonly keyIds: readonly string[]
-}
-
-export type RestoredFacts = BackupFacts & {
-  readonly aside: string | null
-  readonly missingKeyIds: readonly string[]
-}
-
 /** The parts that the composition root makes. */
 export type CliDeps = {
   readonly version: string
@@ -41,15 +30,10 @@ export type CliDeps = {
   readonly output: Output
   readonly parseConfig: (env: Environment, mode: Mode) => Config
   readonly openStore: (config: Config, schemaUse: SchemaUse) => Promise<Store>
-  /** Writes a backup to a file, or to standard output for `-`. */
-  readonly backUp: (config: Config, file: string) => Promise<BackupFacts>
-  readonly restore: (
-    config: Config,
-    file: string,
-    options: { cancelQueued: boolean },
-  ) => Promise<RestoredFacts>
+  readonly backUp: (config: Config, to: string | Writable) => Promise<DatabaseFacts>
+  readonly restore: (config: Config, file: string, options: { cancelQueued: boolean }) => Promise<Restored>
   /** Copies to an empty database on PostgreSQL. Returns the rows of each table. */
-  readonly copy: (config: Config, target: PostgresAddress) => Promise<Readonly<Record<string, number>>>
+  readonly copy: (config: Config, target: PostgresAddress) => Promise<CopiedCounts>
   readonly startService: (config: Config) => Promise<RunningService>
   /** Resolves at the first SIGINT or SIGTERM; a second one ends the process at once. */
   readonly untilStopped: () => Promise<void>

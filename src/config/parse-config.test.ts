@@ -143,7 +143,7 @@ test('several relays, each with its own bounds', () => {
   )
 })
 
-test('the console of the dev mode stays on loopback, unless it is made public in so many words', () => {
+test('the console of the dev mode stays on loopback, unless POSTERN_CONSOLE_PUBLIC is yes', () => {
   const everywhere = { POSTERN_CONSOLE_LISTEN: '0.0.0.0:4022' }
   assert.match(faults(everywhere, 'dev').join(), /loopback/)
   assert.deepEqual(faults({ ...everywhere, POSTERN_CONSOLE_PUBLIC: 'yes' }, 'dev'), [])

@@ -22,7 +22,7 @@ export function readSecretKeys(reader: Reader): KeyRing | null {
   return null
 }
 
-/** An orchestrator gives its secrets to a group that may read them: 0440. */
+/** Any access by others, and writing by the group. Orchestrators mount secrets as 0440. */
 const unsafeModes = 0o027
 
 function readSecretFile(file: string, fault: Reader['fault']): string | null {

@@ -126,7 +126,7 @@ function troubleLine(event: Trouble): Line {
     }
     case 'delivery_late_changed': {
       const text = event.late
-        ? 'delivery is late: requests wait, and after 2 s are answered 503, because more mail arrives than this process can deliver'
+        ? 'delivery is late: requests wait, and some are answered 503, because more mail arrives than this process can deliver'
         : 'delivery is in time again'
       return { level: 'warn', text, fields: {}, kind: `${event.kind} ${event.late}` }
     }

@@ -238,8 +238,11 @@ test('a WAL that is left of a deleted database is not applied to the restored on
   open.close()
   rmSync(path)
   copyFileSync(`${path}.kept`, `${path}-wal`)
-  const { aside } = await posternJson<{ aside: string | null }>(database.env, ['restore', database.backup])
-  assert.equal(aside, null)
+  const { previous } = await posternJson<{ previous: string | null }>(database.env, [
+    'restore',
+    database.backup,
+  ])
+  assert.equal(previous, null)
   const [app] = await posternJson<{ slug: string }[]>(database.env, ['app', 'list'])
   assert.equal(app?.slug, 'acme')
 })
@@ -247,8 +250,8 @@ test('a WAL that is left of a deleted database is not applied to the restored on
 test('a damaged database is replaced too', async (t) => {
   const database = await backedUp(t)
   writeFileSync(database.path, 'overwritten '.repeat(10_000))
-  const { aside } = await posternJson<{ aside: string }>(database.env, ['restore', database.backup])
-  assert.match(readFileSync(aside, 'utf8'), /^overwritten/)
+  const { previous } = await posternJson<{ previous: string }>(database.env, ['restore', database.backup])
+  assert.match(readFileSync(previous, 'utf8'), /^overwritten/)
   assert.equal(await depth(database), 3)
 })
 

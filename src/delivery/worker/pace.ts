@@ -78,8 +78,8 @@ export class Pace {
   }
 
   /**
-   * Undefined if a request may go to the store at once, else a promise for when it may: keys take turns. False if
-   * it may not within two seconds.
+   * Undefined if a request may go to the store at once, else a promise for when it may: keys take turns. It
+   * resolves to false after `enqueueDeadlineMs`.
    */
   admit = (key: KeyHash): Promise<boolean> | undefined => {
     if (!this.#isLate() || this.#now() - this.#lateSinceMs < lastingMs) return undefined

@@ -1,12 +1,13 @@
 /** Fills an empty database with what another one held, in one transaction. */
 import type { KeyRing } from '../crypto/key-ring.ts'
 import type { PostgresAddress } from '../database-address.ts'
-import type { CopiedRows, CopiedTable } from '../shared/table-copy.ts'
+import type { CopiedCounts, CopiedRows, CopiedTable } from '../shared/table-copy.ts'
 import { StoreUnavailable } from '../store.ts'
 import { Connection, type Query } from './connection.ts'
 import { quoteSchema } from './context.ts'
 import { prepare } from './migrate.ts'
 
+/** The whole copy is one transaction. */
 const deadlineMs = 3_600_000
 
 const [text, integer, bigint, json, jsonb, bytea] = ['text', 'integer', 'bigint', 'json', 'jsonb', 'bytea']
@@ -49,17 +50,15 @@ const columnsOf: Record<CopiedTable, Readonly<Record<string, string>>> = {
   secret: { name: text, sealed: bytea },
 }
 
-export type ImportedCounts = Readonly<Record<CopiedTable, number>>
-
 /**
  * Makes the schema and fills it. Throws `StoreUnavailable` if the database holds an app or an email; then, and
  * after any failure, no row is there.
- * @param counts the rows of each table that are there at the end
+ * @returns the rows of each table
  */
 export async function importRows(
   { address, ring }: { address: PostgresAddress; ring: KeyRing },
   steps: Iterable<CopiedRows>,
-): Promise<ImportedCounts> {
+): Promise<CopiedCounts> {
   const connection = new Connection({ address })
   try {
     await prepare(connection, { schema: address.schema, ring, schemaUse: 'migrate' })
@@ -89,13 +88,14 @@ async function requireEmpty(query: Query): Promise<void> {
   )
 }
 
-async function insertAll(query: Query, steps: Iterable<CopiedRows>): Promise<ImportedCounts> {
+async function insertAll(query: Query, steps: Iterable<CopiedRows>): Promise<CopiedCounts> {
   const counts = Object.fromEntries(Object.keys(columnsOf).map((table) => [table, 0])) as Record<
     CopiedTable,
     number
   >
   for (const { table, rows } of steps) {
     const columns = Object.entries(columnsOf[table])
+    requireColumns(table, rows[0])
     const names = columns.map(([name]) => name).join(', ')
     const values = columns.map(([name, type]) => (isJson(type) ? `${name}::${type}` : name)).join(', ')
     const parameters = columns.map(([, type], n) => `$${n + 1}::${isJson(type) ? text : type}[]`).join(', ')
@@ -108,11 +108,17 @@ async function insertAll(query: Query, steps: Iterable<CopiedRows>): Promise<Imp
   return counts
 }
 
+/** A column that one side does not know would be lost, or be null. */
+function requireColumns(table: CopiedTable, row: Readonly<Record<string, unknown>> = columnsOf[table]): void {
+  const [given, known] = [row, columnsOf[table]].map((columns) => Object.keys(columns).sort().join(', '))
+  if (given !== known) throw new Error(`the columns of ${table} are ${given}, and the copy knows ${known}`)
+}
+
 const isJson = (type: string | undefined): boolean => type === json || type === jsonb
 
 const toValue = (value: unknown): unknown => (value instanceof Uint8Array ? Buffer.from(value) : value)
 
-async function requireCounts(query: Query, counts: ImportedCounts): Promise<void> {
+async function requireCounts(query: Query, counts: CopiedCounts): Promise<void> {
   for (const [table, count] of Object.entries(counts)) {
     const [row] = await query<{ found: string }>(`select count(*) as found from ${table}`)
     if (Number(row?.found) === count) continue

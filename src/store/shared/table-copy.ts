@@ -20,3 +20,6 @@ export type CopiedRows = {
 
 /** Rows of one step. */
 export const copyStepMax = 2000
+
+/** The rows that were copied, by table. */
+export type CopiedCounts = Readonly<Record<CopiedTable, number>>

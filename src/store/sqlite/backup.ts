@@ -3,14 +3,8 @@
  * under its name only when it is whole, checked and on disk.
  */
 import { existsSync, renameSync, rmSync } from 'node:fs'
-import {
-  BackupRefused,
-  copyInto,
-  type DatabaseFacts,
-  examineFile,
-  sync,
-  syncFolderOf,
-} from './database-file.ts'
+import type { DatabaseFacts } from '../database-facts.ts'
+import { BackupRefused, copyInto, examineFile, syncFolderOf, syncToDisk } from './database-file.ts'
 
 /** Throws `BackupRefused`, for example if `file` exists. */
 export function backUp(path: string, file: string, nowMs: number): DatabaseFacts {
@@ -26,7 +20,7 @@ function makeBackup(path: string, file: string, nowMs: number, schema?: number):
   try {
     const facts = examineFile(part, nowMs, path)
     if (schema !== undefined && facts.schema !== schema) return facts // another process has migrated
-    sync(part)
+    syncToDisk(part)
     renameSync(part, file)
     syncFolderOf(file)
     return facts

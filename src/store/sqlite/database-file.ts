@@ -3,23 +3,12 @@ import { closeSync, fsyncSync, openSync, rmSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { sealingKeyId } from '../crypto/key-ring.ts'
+import type { DatabaseFacts } from '../database-facts.ts'
 import { faultKind, isBusy } from './connection.ts'
 
 /** A backup, restore or copy was not begun, or was taken back. The message says what to do. */
 export class BackupRefused extends Error {
   override name = 'BackupRefused'
-}
-
-export type DatabaseFacts = {
-  readonly bytes: number
-  readonly schema: number
-  readonly apps: number
-  /** Emails that have not ended. */
-  readonly queued: number
-  /** The queued emails whose links have expired: they are never sent. */
-  readonly expired: number
-  /** Ids of the keys of the ring that sealed anything in it, sorted. */
-  readonly keyIds: readonly string[]
 }
 
 /**
@@ -62,7 +51,7 @@ function readFacts(database: DatabaseSync, nowMs: number): Omit<DatabaseFacts, '
  * Opens the database so that no other process can, until the connection is closed.
  * @param doing completes "stop the service before …"
  */
-export function openAlone(path: string, doing: string): DatabaseSync {
+export function openExclusive(path: string, doing: string): DatabaseSync {
   const database = new DatabaseSync(path, { timeout: 0 })
   try {
     database.exec('pragma locking_mode = exclusive; begin exclusive; commit')
@@ -82,7 +71,7 @@ export function openAlone(path: string, doing: string): DatabaseSync {
  * no writer waits. Throws `BackupRefused`, and then leaves no file.
  */
 export function copyInto(path: string, file: string): void {
-  create(file, () => {
+  createPrivateFile(file, () => {
     const source = new DatabaseSync(path, { readOnly: true })
     try {
       source.prepare('vacuum into ?').run(file)
@@ -93,7 +82,7 @@ export function copyInto(path: string, file: string): void {
 }
 
 /** Makes a file that only its owner can read, and fills it. Throws `BackupRefused`, and then leaves no file. */
-export function create(file: string, fill: () => void): void {
+export function createPrivateFile(file: string, fill: () => void): void {
   let made = false
   try {
     closeSync(openSync(file, 'wx', 0o600))
@@ -108,7 +97,7 @@ export function create(file: string, fill: () => void): void {
 }
 
 /** Returns once the file, or the names in a folder, would survive a power cut. */
-export function sync(path: string): void {
+export function syncToDisk(path: string): void {
   const descriptor = openSync(path, 'r')
   try {
     fsyncSync(descriptor)
@@ -117,4 +106,4 @@ export function sync(path: string): void {
   }
 }
 
-export const syncFolderOf = (path: string): void => sync(dirname(path))
+export const syncFolderOf = (path: string): void => syncToDisk(dirname(path))

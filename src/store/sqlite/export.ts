@@ -1,6 +1,7 @@
 /** Reads a whole database for a copy on PostgreSQL, with the columns that it has there. */
 import { type CopiedRows, type CopiedTable, copiedTables, copyStepMax } from '../shared/table-copy.ts'
-import { openAlone } from './database-file.ts'
+import { openExclusive } from './database-file.ts'
+import { requireCurrentSchema } from './migrate.ts'
 
 // SQLite's idempotency keys and counts lack columns. Rate-limit buckets do not name their app, so they stay behind.
 const selects: Record<CopiedTable, string> = {
@@ -15,11 +16,17 @@ const selects: Record<CopiedTable, string> = {
   secret: 'select * from secret',
 }
 
-/** All rows, while no other process has the database open. Throws `BackupRefused` if one has. */
+/**
+ * All rows, while no other process has the database open. Throws `BackupRefused` if one has, and `SchemaMismatch` if the
+ * schema is not that of this program.
+ */
 export function* exportRows(path: string): Generator<CopiedRows> {
-  const database = openAlone(path, 'a copy')
+  const database = openExclusive(path, 'a copy')
   try {
     database.exec('begin')
+    requireCurrentSchema(
+      Number(database.prepare('select max(version) as version from migration').get()?.version),
+    )
     for (const table of copiedTables) {
       let rows: Record<string, unknown>[] = []
       for (const row of database.prepare(selects[table]).iterate()) {

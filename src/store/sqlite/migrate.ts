@@ -25,6 +25,11 @@ export const requireKnownSchema = (version: number): void => {
   stepsToApply(migrationSteps(ownSteps), version, 'migrate')
 }
 
+/** Throws if the schema is older or newer than this program's. */
+export const requireCurrentSchema = (version: number): void => {
+  stepsToApply(migrationSteps(ownSteps), version, 'open')
+}
+
 export type MigrateOptions = {
   readonly path: string
   readonly use: SchemaUse

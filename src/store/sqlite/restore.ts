@@ -11,16 +11,16 @@ import {
 } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { type KeyRing, openHashKey } from '../crypto/key-ring.ts'
+import type { Restored } from '../database-facts.ts'
 import { dayMs } from '../shared/bounds.ts'
 import { faultKind } from './connection.ts'
 import {
   BackupRefused,
-  create,
-  type DatabaseFacts,
+  createPrivateFile,
   examineFile,
-  openAlone,
-  sync,
+  openExclusive,
   syncFolderOf,
+  syncToDisk,
 } from './database-file.ts'
 import { requireKnownSchema } from './migrate.ts'
 
@@ -35,29 +35,22 @@ export type RestoreOptions = {
   readonly nowMs: number
 }
 
-export type Restored = DatabaseFacts & {
-  /** The database that was there before; null if there was none. */
-  readonly aside: string | null
-  /** Ids of keys that the ring lacks and that sealed queued emails. */
-  readonly missingKeyIds: readonly string[]
-}
-
 /** Throws `BackupRefused`, `SchemaMismatch` or `KeyMissing`, and then has changed nothing. */
 export function restore({ path, file, ring, cancelQueued, nowMs }: RestoreOptions): Restored {
   requireBackup(path, file)
   const part = `${path}.part-${process.pid}`
-  create(part, () => {
+  createPrivateFile(part, () => {
     copyFileSync(file, part)
     chmodSync(part, 0o600) // it has the mode of the backup now
   })
   try {
     const facts = examineFile(part, nowMs, file)
     prepareCopy(part, { ring, cancelQueued, nowMs })
-    sync(part)
-    const aside = replace(path, part, nowMs)
+    syncToDisk(part)
+    const previous = replaceDatabase(path, part, nowMs)
     syncFolderOf(path)
     const missingKeyIds = facts.keyIds.filter((id) => !ring.some((key) => key.id === id))
-    return { ...facts, aside, missingKeyIds }
+    return { ...facts, previous, missingKeyIds }
   } finally {
     rmSync(part, { force: true })
   }
@@ -116,25 +109,25 @@ function cancelAll(database: DatabaseSync, nowMs: number): void {
 }
 
 /** Returns the new name of the database that was there. */
-function replace(path: string, part: string, nowMs: number): string | null {
+function replaceDatabase(path: string, part: string, nowMs: number): string | null {
   const aside = `${path}.before-restore-${new Date(nowMs).toISOString().replace(/[-:]|\.\d+/g, '')}`
   const existed = existsSync(path)
-  const alone = existed ? lock(path) : null
+  const held = existed ? lockOldDatabase(path) : null
   try {
-    // Also the WAL of a database that is gone or damaged: SQLite would apply it to the restored one.
+    // Also the WAL of a database that was deleted or is damaged: SQLite would apply it to the restored one.
     for (const suffix of ['', '-wal', '-shm'])
       if (existsSync(path + suffix)) renameSync(path + suffix, aside + suffix)
     renameSync(part, path)
   } finally {
-    alone?.close()
+    held?.close()
   }
   return existed ? aside : null
 }
 
 /** Null if the database is so damaged that no process can have it open. */
-function lock(path: string): DatabaseSync | null {
+function lockOldDatabase(path: string): DatabaseSync | null {
   try {
-    const database = openAlone(path, 'a restore')
+    const database = openExclusive(path, 'a restore')
     // Without a WAL: closing the connection would remove files by their names, which are the new database's then.
     database.exec('pragma journal_mode = delete; begin exclusive')
     return database
