@@ -7,7 +7,6 @@ import { parseEnv } from 'node:util'
 import { runCli } from './cli/program.ts'
 import { parseConfig } from './config/parse-config.ts'
 
-process.umask(0o077) // databases, backups and keys are their owner's alone
 const argv = process.argv.slice(2)
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
   version: string

@@ -21,7 +21,7 @@ export function addBackupCommands(program: Command, deps: CliDeps): void {
     )
   program
     .command('copy')
-    .description('copy the SQLite database to an empty one on PostgreSQL; the service must be stopped')
+    .description('copy the SQLite database to a new one on PostgreSQL; the service must be stopped')
     .requiredOption(
       '--to <url>',
       'postgres://user@host/database, or file:PATH of a file with a URL that has a password',
@@ -78,14 +78,14 @@ function describeQueued({ queued, expired }: Restored, cancelled: boolean): stri
 
 async function copy(deps: CliDeps, to: string): Promise<void> {
   const target = parseTarget(to)
-  const counts = await deps.copy(commandConfig(deps), target)
-  const { app, delivery_key, queue, history } = counts
-  print(deps.output, { copied: counts }, () =>
+  const { copied, previous } = await deps.copy(commandConfig(deps), target)
+  const { app, delivery_key, queue, history } = copied
+  print(deps.output, { copied, previous }, () =>
     [
       `copied ${count(app, 'app')}, ${count(delivery_key, 'delivery key')}, ${count(queue, 'queued email')} and ${count(history, 'record')}`,
       'Rate limits of recipients and keys start full: their state is not copied.',
       'Next: set POSTERN_DATABASE_URL to the new database, with the same POSTERN_SECRET_KEYS, then: postern serve.',
-      'Do not start the service on the old database again: its queued mail would be sent twice.',
+      `The old database is ${previous} now. A service that sent from it would send its queued mail again.`,
     ].join('\n'),
   )
 }

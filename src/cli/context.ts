@@ -6,7 +6,7 @@ import type { EventStream } from '../observe/events.ts'
 import type { PostgresAddress } from '../store/database-address.ts'
 import type { DatabaseFacts, Restored } from '../store/database-facts.ts'
 import type { SchemaUse } from '../store/shared/migrations.ts'
-import type { CopiedCounts } from '../store/shared/table-copy.ts'
+import type { CopyReport } from '../store/shared/table-copy.ts'
 import type { Store } from '../store/store.ts'
 import type { Output } from './output.ts'
 
@@ -32,8 +32,8 @@ export type CliDeps = {
   readonly openStore: (config: Config, schemaUse: SchemaUse) => Promise<Store>
   readonly backUp: (config: Config, to: string | Writable) => Promise<DatabaseFacts>
   readonly restore: (config: Config, file: string, options: { cancelQueued: boolean }) => Promise<Restored>
-  /** Copies to an empty database on PostgreSQL. Returns the rows of each table. */
-  readonly copy: (config: Config, target: PostgresAddress) => Promise<CopiedCounts>
+  /** Copies to a new database on PostgreSQL. */
+  readonly copy: (config: Config, target: PostgresAddress) => Promise<CopyReport>
   readonly startService: (config: Config) => Promise<RunningService>
   /** Resolves at the first SIGINT or SIGTERM; a second one ends the process at once. */
   readonly untilStopped: () => Promise<void>

@@ -6,10 +6,10 @@ import type { Config } from '../config/parse-config.ts'
 import type { PostgresAddress } from '../store/database-address.ts'
 import type { DatabaseFacts, Restored } from '../store/database-facts.ts'
 import { importRows } from '../store/postgres/import.ts'
-import type { CopiedCounts } from '../store/shared/table-copy.ts'
+import type { CopyReport } from '../store/shared/table-copy.ts'
 import { backUp } from '../store/sqlite/backup.ts'
 import { BackupRefused } from '../store/sqlite/database-file.ts'
-import { exportRows } from '../store/sqlite/export.ts'
+import { exportDatabase } from '../store/sqlite/export.ts'
 import { restore } from '../store/sqlite/restore.ts'
 import { requireOwner } from './store.ts'
 
@@ -49,8 +49,8 @@ export async function restoreDatabase(
   return restore({ path, file, ring: config.ring, cancelQueued, nowMs: Date.now() })
 }
 
-/** Copies a database on SQLite to an empty one on PostgreSQL. Nothing sends or accepts meanwhile. */
-export function copyDatabase(config: Config, target: PostgresAddress): Promise<CopiedCounts> {
+/** Copies a database on SQLite to a new one on PostgreSQL. Nothing sends or accepts meanwhile. */
+export async function copyDatabase(config: Config, target: PostgresAddress): Promise<CopyReport> {
   const path = sqlitePath(config, 'only a database on SQLite is copied')
-  return importRows({ address: target, ring: config.ring }, exportRows(path))
+  return exportDatabase(path, Date.now(), (rows) => importRows(target, rows))
 }

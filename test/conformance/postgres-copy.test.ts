@@ -1,6 +1,6 @@
 /** `postern copy`: a SQLite database with everything in it moves to PostgreSQL. */
 import assert from 'node:assert/strict'
-import { writeFileSync } from 'node:fs'
+import { existsSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
@@ -96,7 +96,17 @@ test('keys, replays, look-ups, usage and queued mail hold after the move', async
 
   const again = await postern(from, ['copy', '--to', `file:${targetFile}`])
   assert.equal(again.code, 1)
-  assert.match(again.err, /holds apps or emails already: name an empty one/)
+  assert.match(again.err, /there is no database at/)
+})
+
+test('a target that has a schema is refused, also an empty one that a service may use; the file stays', async (t) => {
+  const { from, to, targetFile, path, ring } = await places(t)
+  await (await openSqliteStore({ path, ring, queueMax: 1000, onFatal: assert.fail })).close()
+  await posternJson(to, ['migrate'])
+  const ran = await postern(from, ['copy', '--to', `file:${targetFile}`])
+  assert.equal(ran.code, 1)
+  assert.match(ran.err, /the target has the schema "\w+" already, perhaps of another Postern/)
+  assert.deepEqual(await posternJson(from, ['app', 'list']), [])
 })
 
 test('200,000 records in every state move, and each table has as many rows as before', async (t) => {
@@ -105,12 +115,14 @@ test('200,000 records in every state move, and each table has as many rows as be
   await newAcme(store)
   await fillEveryState(store, path)
   const beganMs = performance.now()
-  const ran = await posternJson<{ copied: Record<string, number> }>(from, [
+  const ran = await posternJson<{ copied: Record<string, number>; previous: string }>(from, [
     'copy',
     '--to',
     `file:${targetFile}`,
   ])
   t.diagnostic(`${JSON.stringify(ran.copied)} in ${((performance.now() - beganMs) / 1000).toFixed(1)} s`)
+  assert.ok(!existsSync(path), 'no service sends from it again')
+  renameSync(ran.previous, path)
   const source = new DatabaseSync(path, { readOnly: true })
   atEnd(t, () => source.close())
   for (const [table, copied] of Object.entries(ran.copied)) {

@@ -5,11 +5,13 @@ import { createHash } from 'node:crypto'
 import {
   copyFileSync,
   existsSync,
+  lstatSync,
   mkdirSync,
   readdirSync,
   readFileSync,
   rmSync,
   statSync,
+  symlinkSync,
   truncateSync,
   writeFileSync,
 } from 'node:fs'
@@ -272,13 +274,19 @@ test('mail that a removed key of the ring sealed is named', async (t) => {
   assert.match(ran.out, /POSTERN_SECRET_KEYS lacks the key "test": mail that it sealed waits/)
 })
 
-test('before a migration, a database with apps is copied; the copy has the schema before', async (t) => {
-  const database = await backedUp(t)
+/** The steps of this program and one more. */
+function nextSchema(t: Scope): URL {
   const steps = pathToFileURL(`${join(temporaryFolder(t), 'steps')}/`)
   mkdirSync(steps)
   const first = new URL('../../src/store/sqlite/migrations/001_initial.sql', import.meta.url)
   copyFileSync(fileURLToPath(first), new URL('001_initial.sql', steps))
   writeFileSync(new URL('002_next.sql', steps), 'alter table app add column note text')
+  return steps
+}
+
+test('before a migration, a database with apps is copied; the copy has the schema before', async (t) => {
+  const database = await backedUp(t)
+  const steps = nextSchema(t)
   const copy = `${database.path}.schema-1`
   writeFileSync(copy, 'left by an earlier attempt')
   const connection = new Connection(database.path)
@@ -296,6 +304,60 @@ test('a new database is migrated without a copy', async (t) => {
   assert.ok(!existsSync(`${path}.schema-0`))
   assert.deepEqual(
     readdirSync(dirname(path)).filter((name) => name.includes('schema')),
+    [],
+  )
+})
+
+test('two restores one after another keep both databases that they replaced', async (t) => {
+  const database = await backedUp(t)
+  await queueOne(database, 'after@example.com')
+  const restore = () => posternJson<{ previous: string }>(database.env, ['restore', database.backup])
+  const [first, second] = [await restore(), await restore()]
+  assert.equal(await depth({ ...database, path: first.previous }), 4)
+  assert.equal(await depth({ ...database, path: second.previous }), 3)
+})
+
+test('a symbolic link keeps leading to the database', async (t) => {
+  const database = await backedUp(t)
+  const link = join(dirname(database.path), 'link.db')
+  symlinkSync(database.path, link)
+  await queueOne(database, 'after@example.com')
+  const env = { ...database.env, POSTERN_DATABASE_URL: `sqlite:${link}` }
+  const { previous } = await posternJson<{ previous: string }>(env, ['restore', database.backup])
+  assert.ok(lstatSync(link).isSymbolicLink())
+  assert.equal(await depth(database), 3)
+  assert.equal(await depth({ ...database, path: previous }), 4)
+})
+
+test('a symbolic link to a copied database does not hide its WAL', async (t) => {
+  const database = await backedUp(t)
+  const link = join(dirname(database.path), 'latest.db')
+  symlinkSync(database.backup, link)
+  writeFileSync(`${database.backup}-wal`, 'anything')
+  const ran = await postern(database.env, ['restore', link])
+  assert.match(ran.err, /backup\.db-wal stands beside/)
+})
+
+test('a journal that is left of a deleted database is not applied to the restored one', async (t) => {
+  const database = await backedUp(t)
+  rmSync(database.path)
+  writeFileSync(`${database.path}-journal`, 'anything')
+  await posternJson(database.env, ['restore', database.backup])
+  assert.ok(!existsSync(`${database.path}-journal`))
+  const kept = readdirSync(dirname(database.path)).filter((name) => name.endsWith('Z-journal'))
+  assert.equal(kept.length, 1)
+})
+
+test('a copy before a migration that was killed does not stop the next start', async (t) => {
+  const database = await backedUp(t)
+  const part = `${database.path}.schema-1.part`
+  for (const suffix of ['', '-wal', '-journal']) writeFileSync(part + suffix, 'left')
+  const connection = new Connection(database.path)
+  const steps = nextSchema(t)
+  migrate(connection, { path: database.path, use: 'migrate', nowMs: Date.now(), steps })
+  connection.close()
+  assert.deepEqual(
+    readdirSync(dirname(database.path)).filter((name) => name.includes('.part')),
     [],
   )
 })

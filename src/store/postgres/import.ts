@@ -1,11 +1,9 @@
 /** Fills an empty database with what another one held, in one transaction. */
-import type { KeyRing } from '../crypto/key-ring.ts'
 import type { PostgresAddress } from '../database-address.ts'
 import type { CopiedCounts, CopiedRows, CopiedTable } from '../shared/table-copy.ts'
 import { StoreUnavailable } from '../store.ts'
 import { Connection, type Query } from './connection.ts'
-import { quoteSchema } from './context.ts'
-import { prepare } from './migrate.ts'
+import { makeSchema } from './migrate.ts'
 
 /** The whole copy is one transaction. */
 const deadlineMs = 3_600_000
@@ -51,41 +49,33 @@ const columnsOf: Record<CopiedTable, Readonly<Record<string, string>>> = {
 }
 
 /**
- * Makes the schema and fills it. Throws `StoreUnavailable` if the database holds an app or an email; then, and
- * after any failure, no row is there.
+ * Makes the schema and fills it. Throws `StoreUnavailable` if it exists: a process that uses it would keep its hash key.
+ * After any failure nothing is there.
  * @returns the rows of each table
  */
 export async function importRows(
-  { address, ring }: { address: PostgresAddress; ring: KeyRing },
+  address: PostgresAddress,
   steps: Iterable<CopiedRows>,
-): Promise<CopiedCounts> {
+): Promise<{ readonly copied: CopiedCounts }> {
+  const { schema } = address
   const connection = new Connection({ address })
   try {
-    await prepare(connection, { schema: address.schema, ring, schemaUse: 'migrate' })
     return await connection.transaction(async (query) => {
-      await query(`set local search_path = ${quoteSchema(address.schema)}, pg_temp`)
-      await requireEmpty(query)
-      await query('delete from secret') // made with the schema; the copied one names the recipients of the copied mail
-      const counts = await insertAll(query, steps)
+      if ((await makeSchema(query, { schema, schemaUse: 'migrate' })) > 0) {
+        throw new StoreUnavailable(
+          `the target has the schema "${schema}" already, perhaps of another Postern: name an empty database, or another schema (?schema=)`,
+        )
+      }
+      await query("set local synchronous_commit = 'on'")
+      const copied = await insertAll(query, steps)
       await query('insert into app_lock (app_id) select app_id from app')
       await query('update queue_depth set count = (select count(*) from queue) where slot = 0')
-      await requireCounts(query, counts)
-      return counts
+      await requireCounts(query, copied)
+      return { copied }
     }, deadlineMs)
   } finally {
     await connection.close()
   }
-}
-
-async function requireEmpty(query: Query): Promise<void> {
-  await query('lock table app, queue, history in exclusive mode')
-  const [row] = await query(
-    'select 1 where exists (select from app) or exists (select from queue) or exists (select from history)',
-  )
-  if (row === undefined) return
-  throw new StoreUnavailable(
-    'the target database holds apps or emails already: name an empty one, or another schema (?schema=)',
-  )
 }
 
 async function insertAll(query: Query, steps: Iterable<CopiedRows>): Promise<CopiedCounts> {

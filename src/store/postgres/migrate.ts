@@ -27,30 +27,37 @@ export type PrepareOptions = {
 
 /** Migrates as far as `schemaUse` allows, and makes or opens the database's hash key. */
 export function prepare(connection: Connection, options: PrepareOptions): Promise<Buffer> {
-  const schema = quoteSchema(options.schema)
   return connection.transaction(async (query) => {
-    await requireSuitableServer(query)
-    const version = await lockedVersion(query, schema)
-    const steps = stepsToApply(migrationSteps(folder), version, options.schemaUse)
-    if (steps.length > 0) {
-      await query(`create schema if not exists ${schema}`)
-      await query(`set local search_path = ${schema}, pg_temp`)
-      await query(
-        'create table if not exists migration (version integer primary key, applied_at timestamptz not null)',
-      )
-    }
-    for (const step of steps) {
-      await query(readFileSync(step.file, 'utf8'))
-      await query('insert into migration (version, applied_at) values ($1, clock_timestamp())', [
-        step.version,
-      ])
-    }
-    await query(`set local search_path = ${schema}, pg_temp`)
-    for (const { name, define } of functions) {
-      if (!(await exists(query, 'to_regproc', `${schema}.${name}`))) await query(define(schema))
-    }
+    await makeSchema(query, options)
     return readHashKey(query, options)
   }, deadlineMs)
+}
+
+/** Leaves the schema on the search path. Returns the version that the schema had, 0 if there was none. */
+export async function makeSchema(
+  query: Query,
+  options: Pick<PrepareOptions, 'schema' | 'schemaUse'>,
+): Promise<number> {
+  const schema = quoteSchema(options.schema)
+  await requireSuitableServer(query)
+  const version = await lockedVersion(query, schema)
+  const steps = stepsToApply(migrationSteps(folder), version, options.schemaUse)
+  if (steps.length > 0) {
+    await query(`create schema if not exists ${schema}`)
+    await query(`set local search_path = ${schema}, pg_temp`)
+    await query(
+      'create table if not exists migration (version integer primary key, applied_at timestamptz not null)',
+    )
+  }
+  for (const step of steps) {
+    await query(readFileSync(step.file, 'utf8'))
+    await query('insert into migration (version, applied_at) values ($1, clock_timestamp())', [step.version])
+  }
+  await query(`set local search_path = ${schema}, pg_temp`)
+  for (const { name, define } of functions) {
+    if (!(await exists(query, 'to_regproc', `${schema}.${name}`))) await query(define(schema))
+  }
+  return version
 }
 
 /** The version of the schema, 0 if there is none, under the lock that migrations hold. */

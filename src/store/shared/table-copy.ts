@@ -23,3 +23,9 @@ export const copyStepMax = 2000
 
 /** The rows that were copied, by table. */
 export type CopiedCounts = Readonly<Record<CopiedTable, number>>
+
+export type CopyReport = {
+  readonly copied: CopiedCounts
+  /** The new name of the file that was copied. */
+  readonly previous: string
+}

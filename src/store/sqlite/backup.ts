@@ -2,34 +2,58 @@
  * A backup: one file with everything that was committed when it began, made while the service runs. It appears
  * under its name only when it is whole, checked and on disk.
  */
-import { existsSync, renameSync, rmSync } from 'node:fs'
+import { randomUUID } from 'node:crypto'
+import { existsSync, linkSync, renameSync } from 'node:fs'
 import type { DatabaseFacts } from '../database-facts.ts'
-import { BackupRefused, copyInto, examineFile, syncFolderOf, syncToDisk } from './database-file.ts'
+import {
+  BackupRefused,
+  copyInto,
+  examineFile,
+  removeDatabase,
+  syncFolderOf,
+  syncToDisk,
+} from './database-file.ts'
 
 /** Throws `BackupRefused`, for example if `file` exists. */
 export function backUp(path: string, file: string, nowMs: number): DatabaseFacts {
+  if (!existsSync(path)) throw new BackupRefused(`there is no database at ${path}`)
   if (existsSync(file)) throw new BackupRefused(`${file} exists: name another file`)
-  return makeBackup(path, file, nowMs)
+  const facts = writeCopy(path, `${file}.part-${randomUUID()}`, nowMs, (part) => giveName(part, file))
+  syncFolderOf(file)
+  return facts
 }
 
-/** A backup under the name `file`, in place of an older one. None is kept if its schema is not `schema`. */
-function makeBackup(path: string, file: string, nowMs: number, schema?: number): DatabaseFacts {
-  if (!existsSync(path)) throw new BackupRefused(`there is no database at ${path}`)
-  const part = `${file}.part-${process.pid}`
+/**
+ * Before the schema is changed, by the process that holds the lock for writing. The way back is `postern restore` of this
+ * file, by the older program.
+ */
+export function backUpBeforeMigration(path: string, schema: number, nowMs: number): void {
+  const file = `${path}.schema-${schema}`
+  const part = `${file}.part`
+  removeDatabase(part) // left by a process that was killed here
+  writeCopy(path, part, nowMs, () => renameSync(part, file))
+  syncFolderOf(file)
+}
+
+function writeCopy(path: string, part: string, nowMs: number, give: (part: string) => void): DatabaseFacts {
   copyInto(path, part)
   try {
     const facts = examineFile(part, nowMs, path)
-    if (schema !== undefined && facts.schema !== schema) return facts // another process has migrated
     syncToDisk(part)
-    renameSync(part, file)
-    syncFolderOf(file)
+    give(part)
     return facts
   } finally {
-    rmSync(part, { force: true })
+    removeDatabase(part)
   }
 }
 
-/** Before the schema is changed: the way back is `postern restore` of this file, by the older program. */
-export function backUpBeforeMigration(path: string, schema: number, nowMs: number): void {
-  makeBackup(path, `${path}.schema-${schema}`, nowMs, schema)
+/** Unlike a rename, a link never replaces a file. Some file systems have no links. */
+function giveName(part: string, file: string): void {
+  try {
+    linkSync(part, file)
+  } catch (error) {
+    if ((error as { code?: string }).code === 'EEXIST')
+      throw new BackupRefused(`${file} exists: name another file`)
+    renameSync(part, file)
+  }
 }

@@ -48,21 +48,24 @@ function readFacts(database: DatabaseSync, nowMs: number): Omit<DatabaseFacts, '
 }
 
 /**
- * Opens the database so that no other process can, until the connection is closed.
+ * Opens the database so that no other process can, until the connection is closed. Its WAL is written into the
+ * file first: SQLite would remove the WAL by its name when the connection is closed.
  * @param doing completes "stop the service before …"
  */
 export function openExclusive(path: string, doing: string): DatabaseSync {
+  const busy = new BackupRefused(
+    `a process has the database ${path} open: stop the service, and wait for commands to end, before ${doing}`,
+  )
+  const { ino } = statSync(path)
   const database = new DatabaseSync(path, { timeout: 0 })
   try {
     database.exec('pragma locking_mode = exclusive; begin exclusive; commit')
+    database.exec('pragma journal_mode = delete; begin exclusive')
+    if (statSync(path).ino !== ino) throw busy // it was replaced before the lock was ours
     return database
   } catch (error) {
     database.close()
-    if (!isBusy(error)) throw error
-    throw new BackupRefused(
-      `a process has the database ${path} open: stop the service, and wait for commands to end, before ${doing}`,
-      { cause: error },
-    )
+    throw isBusy(error) ? busy : error
   }
 }
 
@@ -82,18 +85,26 @@ export function copyInto(path: string, file: string): void {
 }
 
 /** Makes a file that only its owner can read, and fills it. Throws `BackupRefused`, and then leaves no file. */
-export function createPrivateFile(file: string, fill: () => void): void {
-  let made = false
+export function createPrivateFile(file: string, fill: (descriptor: number) => void): void {
+  let descriptor: number | null = null
   try {
-    closeSync(openSync(file, 'wx', 0o600))
-    made = true
-    fill()
+    descriptor = openSync(file, 'wx', 0o600)
+    fill(descriptor)
   } catch (error) {
-    if (made) rmSync(file, { force: true })
+    if (descriptor !== null) removeDatabase(file)
     const isSystem = (error as { syscall?: string }).syscall !== undefined
     if (!isSystem && faultKind(error) !== 'temporary') throw error
     throw new BackupRefused(`cannot write ${file}: ${(error as Error).message}`, { cause: error })
+  } finally {
+    if (descriptor !== null) closeSync(descriptor)
   }
+}
+
+/** The ends of the names of the files that SQLite keeps beside a database, and reads into it when it is opened. */
+export const companions = ['-wal', '-shm', '-journal']
+
+export function removeDatabase(path: string): void {
+  for (const suffix of ['', ...companions]) rmSync(path + suffix, { force: true })
 }
 
 /** Returns once the file, or the names in a folder, would survive a power cut. */

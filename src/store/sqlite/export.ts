@@ -1,6 +1,8 @@
 /** Reads a whole database for a copy on PostgreSQL, with the columns that it has there. */
+import { existsSync, realpathSync, renameSync } from 'node:fs'
+import type { DatabaseSync } from 'node:sqlite'
 import { type CopiedRows, type CopiedTable, copiedTables, copyStepMax } from '../shared/table-copy.ts'
-import { openExclusive } from './database-file.ts'
+import { BackupRefused, openExclusive, syncFolderOf } from './database-file.ts'
 import { requireCurrentSchema } from './migrate.ts'
 
 // SQLite's idempotency keys and counts lack columns. Rate-limit buckets do not name their app, so they stay behind.
@@ -17,27 +19,41 @@ const selects: Record<CopiedTable, string> = {
 }
 
 /**
- * All rows, while no other process has the database open. Throws `BackupRefused` if one has, and `SchemaMismatch` if the
+ * Hands all rows to `copy` while no other process has the database open, and then gives the file another name, so
+ * that no service sends its mail again. Throws `BackupRefused` if a process has it open, and `SchemaMismatch` if the
  * schema is not that of this program.
  */
-export function* exportRows(path: string): Generator<CopiedRows> {
-  const database = openExclusive(path, 'a copy')
+export async function exportDatabase<T>(
+  path: string,
+  nowMs: number,
+  copy: (rows: Iterable<CopiedRows>) => Promise<T>,
+): Promise<T & { readonly previous: string }> {
+  if (!existsSync(path)) throw new BackupRefused(`there is no database at ${path}`)
+  const file = realpathSync(path)
+  const database = openExclusive(file, 'a copy')
   try {
-    database.exec('begin')
     requireCurrentSchema(
       Number(database.prepare('select max(version) as version from migration').get()?.version),
     )
-    for (const table of copiedTables) {
-      let rows: Record<string, unknown>[] = []
-      for (const row of database.prepare(selects[table]).iterate()) {
-        rows.push(row)
-        if (rows.length < copyStepMax) continue
-        yield { table, rows }
-        rows = []
-      }
-      yield { table, rows }
-    }
+    const result = await copy(readRows(database))
+    const previous = `${file}.copied-${new Date(nowMs).toISOString().replace(/[-:]/g, '')}`
+    renameSync(file, previous)
+    syncFolderOf(file)
+    return { ...result, previous }
   } finally {
     database.close()
+  }
+}
+
+function* readRows(database: DatabaseSync): Generator<CopiedRows> {
+  for (const table of copiedTables) {
+    let rows: Record<string, unknown>[] = []
+    for (const row of database.prepare(selects[table]).iterate()) {
+      rows.push(row)
+      if (rows.length < copyStepMax) continue
+      yield { table, rows }
+      rows = []
+    }
+    yield { table, rows }
   }
 }

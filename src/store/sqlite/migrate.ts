@@ -4,7 +4,7 @@
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { migrationSteps, type SchemaUse, type Step, stepsToApply } from '../shared/migrations.ts'
+import { migrationSteps, type SchemaUse, stepsToApply } from '../shared/migrations.ts'
 import { StoreUnavailable } from '../store.ts'
 import { backUpBeforeMigration } from './backup.ts'
 import type { Connection } from './connection.ts'
@@ -49,19 +49,18 @@ export function migrate(
   const version = schemaVersion(connection)
   const missing = stepsToApply(migrationSteps(steps), version, use)
   if (missing.length === 0) return
-  if (version > 0 && holdsApps(connection)) backUpBeforeMigration(path, version, nowMs)
   connection.connection.exec(
     'create table if not exists migration (version integer primary key, applied_at integer not null) strict',
   )
-  for (const step of missing) applyStep(connection, step, nowMs)
-}
-
-function applyStep(connection: Connection, step: Step, nowMs: number): void {
-  connection.transaction(() => {
-    if (schemaVersion(connection) >= step.version) return // another process was faster
-    connection.connection.exec(readFileSync(step.file, 'utf8'))
-    connection.sql('insert into migration (version, applied_at) values (?, ?)').run(step.version, nowMs)
-  })
+  for (const step of missing) {
+    connection.transaction(() => {
+      if (schemaVersion(connection) >= step.version) return // another process was faster
+      if (step === missing[0] && version > 0 && holdsApps(connection))
+        backUpBeforeMigration(path, version, nowMs)
+      connection.connection.exec(readFileSync(step.file, 'utf8'))
+      connection.sql('insert into migration (version, applied_at) values (?, ?)').run(step.version, nowMs)
+    })
+  }
 }
 
 const holdsApps = (connection: Connection): boolean =>

@@ -1,13 +1,16 @@
 /** Puts a backup in the place of the database. The database that was there is kept under another name. */
+import { randomUUID } from 'node:crypto'
 import {
   accessSync,
-  chmodSync,
+  closeSync,
   constants,
-  copyFileSync,
   existsSync,
+  linkSync,
+  openSync,
+  readSync,
   realpathSync,
   renameSync,
-  rmSync,
+  writeFileSync,
 } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { type KeyRing, openHashKey } from '../crypto/key-ring.ts'
@@ -16,9 +19,11 @@ import { dayMs } from '../shared/bounds.ts'
 import { faultKind } from './connection.ts'
 import {
   BackupRefused,
+  companions,
   createPrivateFile,
   examineFile,
   openExclusive,
+  removeDatabase,
   syncFolderOf,
   syncToDisk,
 } from './database-file.ts'
@@ -37,37 +42,54 @@ export type RestoreOptions = {
 
 /** Throws `BackupRefused`, `SchemaMismatch` or `KeyMissing`, and then has changed nothing. */
 export function restore({ path, file, ring, cancelQueued, nowMs }: RestoreOptions): Restored {
-  requireBackup(path, file)
-  const part = `${path}.part-${process.pid}`
-  createPrivateFile(part, () => {
-    copyFileSync(file, part)
-    chmodSync(part, 0o600) // it has the mode of the backup now
-  })
+  const place = existsSync(path) ? realpathSync(path) : path // a symbolic link keeps leading to the database
+  requireBackup(place, file)
+  const part = `${place}.part-${randomUUID()}`
+  createPrivateFile(part, (descriptor) => copyContent(file, descriptor))
   try {
     const facts = examineFile(part, nowMs, file)
     prepareCopy(part, { ring, cancelQueued, nowMs })
     syncToDisk(part)
-    const previous = replaceDatabase(path, part, nowMs)
-    syncFolderOf(path)
+    const previous = replaceDatabase(place, part, nowMs)
+    syncFolderOf(place)
     const missingKeyIds = facts.keyIds.filter((id) => !ring.some((key) => key.id === id))
     return { ...facts, previous, missingKeyIds }
   } finally {
-    rmSync(part, { force: true })
+    removeDatabase(part)
   }
 }
 
-function requireBackup(path: string, file: string): void {
+function requireBackup(path: string, given: string): void {
+  const file = resolveBackup(given)
+  if (existsSync(path) && file === realpathSync(path))
+    throw new BackupRefused(`${given} is the database itself: name a backup`)
+  const companion = companions.find((suffix) => existsSync(file + suffix))
+  if (companion === undefined) return
+  throw new BackupRefused(
+    `${file}${companion} stands beside ${file}: this is a copied database, not a backup, and its newest mail is in the second file. Make a backup of it first: POSTERN_DATABASE_URL=sqlite:${file} postern backup NEW-FILE`,
+  )
+}
+
+function resolveBackup(file: string): string {
   try {
     accessSync(file, constants.R_OK)
+    return realpathSync(file)
   } catch (error) {
     throw new BackupRefused(`cannot read the backup: ${(error as Error).message}`, { cause: error })
   }
-  if (existsSync(path) && realpathSync(file) === realpathSync(path))
-    throw new BackupRefused(`${file} is the database itself: name a backup`)
-  if (existsSync(`${file}-wal`)) {
-    throw new BackupRefused(
-      `${file}-wal stands beside ${file}: this is a copied database, not a backup, and the newest mail is in the second file. Make a backup of it first: POSTERN_DATABASE_URL=sqlite:${file} postern backup NEW-FILE`,
-    )
+}
+
+const chunkBytes = 1024 * 1024
+
+/** `copyFile` would give the copy the mode of the backup for a moment. */
+function copyContent(file: string, to: number): void {
+  const from = openSync(file, 'r')
+  try {
+    const chunk = Buffer.allocUnsafe(chunkBytes)
+    for (let read = readSync(from, chunk); read > 0; read = readSync(from, chunk))
+      writeFileSync(to, chunk.subarray(0, read))
+  } finally {
+    closeSync(from)
   }
 }
 
@@ -108,29 +130,28 @@ function cancelAll(database: DatabaseSync, nowMs: number): void {
   database.exec('delete from queue; update queue_depth set count = 0; commit')
 }
 
-/** Returns the new name of the database that was there. */
+/** Returns the new name of the database that was there. The place of the database is never empty meanwhile. */
 function replaceDatabase(path: string, part: string, nowMs: number): string | null {
-  const aside = `${path}.before-restore-${new Date(nowMs).toISOString().replace(/[-:]|\.\d+/g, '')}`
+  const previous = `${path}.before-restore-${new Date(nowMs).toISOString().replace(/[-:]/g, '')}`
   const existed = existsSync(path)
   const held = existed ? lockOldDatabase(path) : null
   try {
-    // Also the WAL of a database that was deleted or is damaged: SQLite would apply it to the restored one.
-    for (const suffix of ['', '-wal', '-shm'])
-      if (existsSync(path + suffix)) renameSync(path + suffix, aside + suffix)
+    // A database that was deleted or is damaged may have left them: SQLite would read them into the restored one.
+    for (const suffix of companions)
+      if (existsSync(path + suffix)) renameSync(path + suffix, previous + suffix)
+    if (existed) linkSync(path, previous)
+    syncFolderOf(path)
     renameSync(part, path)
   } finally {
     held?.close()
   }
-  return existed ? aside : null
+  return existed ? previous : null
 }
 
 /** Null if the database is so damaged that no process can have it open. */
 function lockOldDatabase(path: string): DatabaseSync | null {
   try {
-    const database = openExclusive(path, 'a restore')
-    // Without a WAL: closing the connection would remove files by their names, which are the new database's then.
-    database.exec('pragma journal_mode = delete; begin exclusive')
-    return database
+    return openExclusive(path, 'a restore')
   } catch (error) {
     if (error instanceof BackupRefused || faultKind(error) !== 'fatal') throw error
     return null
