@@ -14,7 +14,7 @@ if (major < 24) {
   console.error(
     isCheckout
       ? 'In a checkout, "npm ci" (without --omit) installs one: run "npx postern" or an npm script, which use it, or node_modules/.bin/node bin/postern.js.'
-      : 'The container image and the Debian package bring their own. Or: npx -p node@26 -p postern postern …',
+      : 'Install a newer Node; the container image, the Debian package and the tarball bring their own.',
   )
   process.exit(1)
 }

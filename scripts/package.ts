@@ -58,6 +58,12 @@ function makeTree(): string {
   rmSync(join(tree, 'node_modules/.bin'), { recursive: true, force: true })
   rmSync(join(tree, 'node_modules/.package-lock.json'))
   copyFileSync(node, join(tree, 'bin/node'))
+  cpSync(join(root, 'packaging/systemd'), join(tree, 'systemd'), { recursive: true })
+  for (const file of ['postern', 'postern.env', 'backup-daily'])
+    cpSync(
+      join(root, 'packaging/debian', file),
+      join(tree, file === 'backup-daily' ? file : `systemd/${file}`),
+    )
   setModes(tree)
   return tree
 }
@@ -89,7 +95,9 @@ function makeDeb(tree: string): string {
   }
   const packaging = join(root, 'packaging')
   place(tree, 'usr/lib/postern')
-  place(join(packaging, 'debian/backup-daily'), 'usr/lib/postern/backup-daily')
+  rmSync(join(deb, 'usr/lib/postern/systemd'), { recursive: true })
+  rmSync(join(deb, 'usr/lib/postern/docs'), { recursive: true })
+  place(join(dist, 'docs'), 'usr/share/doc/postern')
   place(join(packaging, 'debian/postern'), 'usr/bin/postern')
   place(join(packaging, 'debian/postern.env'), 'etc/postern/postern.env')
   for (const unit of ['postern.service', 'postern-backup.service', 'postern-backup.timer'])
@@ -134,18 +142,27 @@ const kibibytes = (folder: string): number =>
 
 /** Made of the help texts of the program, so that they stand in one place. */
 function manPage(tree: string): string {
-  const help = (...args: string[]) =>
-    run(node, [join(tree, 'bin/postern.js'), ...args, '--help'])
-      .replace(/\\/g, '\\e')
-      .replace(/^([.'])/gm, '\\&$1')
-  const commands = [...help().matchAll(/^ {2}([a-z][a-z-]*)/gm)].map(([, name = '']) => name)
-  const named = commands.filter((name) => name !== 'postern')
-  const part = (title: string, text: string) => `.SH ${title}\n.nf\n${text.trimEnd()}\n.fi\n`
+  const help = (...command: string[]): string =>
+    run(process.execPath, [join(tree, 'bin/postern.js'), ...command, '--help'])
+  /** The help of a command, and of the commands that it lists. */
+  const all = (...command: string[]): string[] => {
+    const text = help(...command)
+    const [, list = ''] = /^Commands:\n((?: {2}.*\n)+)/m.exec(text) ?? []
+    const inner = [...list.matchAll(/^ {2}([a-z][a-z-]*)/gm)].map(([, name = '']) => name)
+    return [text, ...inner.flatMap((name) => all(...command, name))]
+  }
+  const escape = (text: string): string => text.replace(/\\/g, '\\e').replace(/^([.'])/gm, '\\&$1')
+  const [usage = '', ...commands] = all()
+  const part = (title: string, text: string) => `.SH ${title}\n.nf\n${escape(text.trimEnd())}\n.fi\n`
   const date = new Date(Number(epoch) * 1000).toISOString().slice(0, 10)
   return `.TH POSTERN 1 ${date} "Postern ${version}"
 .SH NAME
 postern \\- ${description}
-${part('USAGE', help())}${part('COMMANDS', named.map((name) => help(name)).join('\n'))}.SH FILES
+${part('USAGE', usage)}${part('COMMANDS', commands.join('\n'))}.SH EXIT STATUS
+0 done, 1 refused or failed, 2 wrong usage.
+.SH ENVIRONMENT
+/usr/share/doc/postern/configuration.md has every variable.
+.SH FILES
 .TP
 /etc/postern/postern.env
 settings: NAME=value lines, read by the service and by the command when root runs it
@@ -155,6 +172,8 @@ the key ring, made once by the installation
 .TP
 /var/lib/postern
 the database of SQLite; backups/ has those of postern-backup.timer
+.SH SEE ALSO
+postern.service and postern-backup.timer, /usr/share/doc/postern/
 `
 }
 

@@ -53,7 +53,6 @@ test('every action is pinned to a commit, and no workflow may write by default',
 })
 
 const versionOf = {
-  Secret: 'v1',
   Deployment: 'apps/v1',
   PodDisruptionBudget: 'policy/v1',
   NetworkPolicy: 'networking.k8s.io/v1',

@@ -11,11 +11,13 @@ export function addBackupCommands(program: Command, deps: CliDeps): void {
   program
     .command('backup <file>')
     .description('copy the SQLite database into FILE while the service runs; "-" is standard output')
+    .addHelpText('after', backupHelp)
     .action((file: string) => backup(deps, file))
   program
     .command('restore <file>')
-    .description('put a backup in the place of the database; the service must be stopped')
+    .description('replace the SQLite database by a backup; the service must be stopped')
     .option('--cancel-queued', 'cancel the emails that were queued when the backup was made')
+    .addHelpText('after', restoreHelp)
     .action((file: string, { cancelQueued = false }: { cancelQueued?: boolean }) =>
       restore(deps, file, cancelQueued),
     )
@@ -24,10 +26,33 @@ export function addBackupCommands(program: Command, deps: CliDeps): void {
     .description('copy the SQLite database to a new one on PostgreSQL; the service must be stopped')
     .requiredOption(
       '--to <url>',
-      'postgres://user@host/database, or file:PATH of a file with a URL that has a password',
+      'postgres://user@host/database, or file:PATH of a file that holds a URL with a password',
     )
+    .addHelpText('after', copyHelp)
     .action(({ to }: { to: string }) => copy(deps, to))
 }
+
+const backupHelp = `
+The file holds every email that was accepted before the command began. It appears when it is whole, and never
+replaces another one. With the Debian package, name a file below /var/lib/postern, or redirect "-".
+
+Example:
+  postern backup /var/lib/postern/backup.db`
+
+const restoreHelp = `
+The backup is checked first, and needs the key ring (POSTERN_SECRET_KEYS) that it was made with. The database that
+is there is kept under another name. Mail that was queued in the backup is sent again, unless its link has expired.
+FILE is read by the service's user; "-" is standard input.
+
+Example:
+  systemctl stop postern && postern restore /var/lib/postern/backup.db && systemctl start postern`
+
+const copyHelp = `
+POSTERN_DATABASE_URL is the SQLite database; change it when the copy is made. The target must have no schema of
+Postern yet. Apps keep their keys. The file of the old database gets another name.
+
+Example:
+  systemctl stop postern && postern copy --to file:/var/lib/postern/target-url`
 
 async function backup(deps: CliDeps, file: string): Promise<void> {
   if (file === '-' && process.stdout.isTTY)
@@ -40,11 +65,11 @@ To restore it, POSTERN_SECRET_KEYS must hold ${describeKeys(facts.keyIds)}. Keep
 }
 
 async function restore(deps: CliDeps, file: string, cancelQueued: boolean): Promise<void> {
-  const facts = await deps.restore(commandConfig(deps), file, { cancelQueued })
+  const facts = await deps.restore(commandConfig(deps), file === '-' ? null : file, { cancelQueued })
   print(deps.output, { file, cancelled: cancelQueued, ...facts }, () => {
     const { previous, missingKeyIds } = facts
     const lines = [
-      `restored ${describe(file, facts)}`,
+      `restored ${describe(file === '-' ? 'the backup' : file, facts)}`,
       previous === null
         ? ''
         : `The database that was here is ${previous} now. Delete it when you no longer need it.`,
@@ -52,7 +77,7 @@ async function restore(deps: CliDeps, file: string, cancelQueued: boolean): Prom
       missingKeyIds.length === 0
         ? ''
         : `POSTERN_SECRET_KEYS lacks ${describeKeys(missingKeyIds)}: mail that it sealed waits for it until its link expires.`,
-      'Next: postern serve',
+      'Next: start the service.',
     ]
     return lines.filter((line) => line !== '').join('\n')
   })
@@ -98,7 +123,7 @@ function parseTarget(to: string): PostgresAddress {
   if (parsed.engine !== 'postgres') throw new UsageError('--to must be a postgres:// URL')
   if (file === undefined && parsed.password !== '') {
     throw new UsageError(
-      '--to: a password on the command line can be seen by others; write the URL into a file that only you can read, and give --to file:PATH',
+      '--to: a password on the command line can be seen by others; write the URL into a file that only this user can read, and give --to file:PATH',
     )
   }
   return parsed

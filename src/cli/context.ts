@@ -31,7 +31,12 @@ export type CliDeps = {
   readonly parseConfig: (env: Environment, mode: Mode) => Config
   readonly openStore: (config: Config, schemaUse: SchemaUse) => Promise<Store>
   readonly backUp: (config: Config, to: string | Writable) => Promise<DatabaseFacts>
-  readonly restore: (config: Config, file: string, options: { cancelQueued: boolean }) => Promise<Restored>
+  /** `file` null: from standard input. */
+  readonly restore: (
+    config: Config,
+    file: string | null,
+    options: { cancelQueued: boolean },
+  ) => Promise<Restored>
   /** Copies to a new database on PostgreSQL. */
   readonly copy: (config: Config, target: PostgresAddress) => Promise<CopyReport>
   readonly startService: (config: Config) => Promise<RunningService>

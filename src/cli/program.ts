@@ -111,6 +111,7 @@ function hint(error: unknown): string | null {
     return `${message}; something listens there already: another postern? POSTERN_API_LISTEN, POSTERN_LINKS_LISTEN, POSTERN_CONSOLE_LISTEN and POSTERN_OPS_LISTEN choose other addresses`
   }
   if (storeErrors.includes(name)) return message
+  if (['EACCES', 'EROFS', 'ENOSPC'].includes(code ?? '')) return message
   if (name === 'KeyMissing')
     return `${message}: POSTERN_SECRET_KEYS must hold the key this database was sealed with`
   if (errcode === undefined) return null

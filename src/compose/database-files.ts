@@ -33,7 +33,9 @@ async function streamBackup(path: string, to: Writable): Promise<DatabaseFacts> 
   const file = `${path}.backup-${process.pid}`
   try {
     const facts = backUp(path, file, Date.now())
-    await pipeline(createReadStream(file), to, { end: false })
+    await pipeline(createReadStream(file), to, { end: false }).catch((error: Error) => {
+      throw new BackupRefused(`the backup was not written: ${error.message}`, { cause: error })
+    })
     return facts
   } finally {
     rmSync(file, { force: true })
@@ -42,7 +44,7 @@ async function streamBackup(path: string, to: Writable): Promise<DatabaseFacts> 
 
 export async function restoreDatabase(
   config: Config,
-  file: string,
+  file: string | null,
   { cancelQueued }: { cancelQueued: boolean },
 ): Promise<Restored> {
   const path = sqlitePath(config, ownTools)
@@ -51,6 +53,9 @@ export async function restoreDatabase(
 
 /** Copies a database on SQLite to a new one on PostgreSQL. Nothing sends or accepts meanwhile. */
 export async function copyDatabase(config: Config, target: PostgresAddress): Promise<CopyReport> {
-  const path = sqlitePath(config, 'only a database on SQLite is copied')
+  const path = sqlitePath(
+    config,
+    'only a database on SQLite is copied. Set POSTERN_DATABASE_URL to the old one',
+  )
   return exportDatabase(path, Date.now(), (rows) => importRows(target, rows))
 }

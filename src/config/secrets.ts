@@ -1,13 +1,17 @@
 /** `POSTERN_SECRET_KEYS`: the key ring, as text or as the name of a file. */
 import { readFileSync, statSync } from 'node:fs'
 import { type KeyRing, parseKeyRing } from '../store/crypto/key-ring.ts'
-import { dataFolder, devSecretKeysFile, type Reader } from './reader.ts'
+import { devSecretKeysFile, type Reader } from './reader.ts'
 
 const name = 'POSTERN_SECRET_KEYS'
 
 /** Null if a fault was reported. No fault repeats a secret. */
 export function readSecretKeys(reader: Reader): KeyRing | null {
   const { fault, mode, required, text } = reader
+  if (mode === 'command' && text(name, '') === '' && text('POSTERN_DATABASE_URL', '') !== '') {
+    fault(`${name} is missing: ${sameRing}`)
+    return null
+  }
   const given =
     mode === 'serve'
       ? required(name, 'print a key with "postern secret new", and set the whole line it prints')
@@ -22,6 +26,9 @@ export function readSecretKeys(reader: Reader): KeyRing | null {
   return null
 }
 
+const sameRing =
+  'set the ring that the database or backup was made with (a new key cannot open it; for a new database, "postern secret new" prints one)'
+
 /** Any access by others, and writing by the group. Orchestrators mount secrets as 0440. */
 const unsafeModes = 0o027
 
@@ -35,7 +42,9 @@ function readSecretFile(file: string, fault: Reader['fault']): string | null {
     return readFileSync(file, 'utf8')
   } catch {
     fault(
-      `${name}: cannot read ${file}; "postern dev" makes one in ${dataFolder}, "postern secret new" prints one`,
+      file === devSecretKeysFile
+        ? `${name} is missing, and there is no ${file}: "postern dev" makes one`
+        : `${name}: cannot read ${file}: ${sameRing}`,
     )
     return null
   }

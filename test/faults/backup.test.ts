@@ -42,8 +42,7 @@ async function startBig(t: Scope): Promise<RunningPostern & { folder: string }> 
 }
 test('a backup under load of a 200 MiB database ends, and holds every email that was answered 202 before it began', async (t) => {
   const { api, key, env, folder } = await startBig(t)
-  const load = startLoad({ api: () => api, key, clients })
-  atEnd(t, () => load.stop())
+  const load = startLoad(t, { api: () => api, key, clients })
   await eventually(() => load.acknowledged.size > 200)
   const beganMs = performance.now()
   const file = join(folder, 'backup.db')

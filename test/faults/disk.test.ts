@@ -62,7 +62,7 @@ const sqliteIn = (folder: string): Variables => ({
 async function survivesFullDisk(t: TestContext, folder: string, variables: Variables): Promise<void> {
   const { received, port } = await startSmtpServer(t)
   const server = await startServe(t, { POSTERN_SMTP_URL: `smtp://127.0.0.1:${port}`, ...variables })
-  const load = startLoad({ api: () => server.api, key: server.key, clients: 4 })
+  const load = startLoad(t, { api: () => server.api, key: server.key, clients: 4 })
   await eventually(() => load.acknowledged.size > 50)
   fill(join(folder, 'balloon'))
   await eventually(() => (load.statuses.get(503) ?? 0) > 50, 120_000)
@@ -132,7 +132,7 @@ async function startFaults(t: TestContext) {
       })
       const service = traced(server)
       atEnd(t, () => existsSync(`/proc/${service}`) && process.kill(service, 'SIGKILL'))
-      const load = startLoad({ api: () => server.api, key, clients: 8 })
+      const load = startLoad(t, { api: () => server.api, key, clients: 8 })
       const stop = async () => {
         await load.stop()
         for (const id of load.acknowledged) acknowledged.add(id)

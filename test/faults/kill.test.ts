@@ -29,7 +29,7 @@ async function survive(t: TestContext, databaseUrl: string): Promise<void> {
     POSTERN_DATABASE_URL: databaseUrl,
   })
   const current = { server: server as Omit<RunningPostern, 'key'> }
-  const load = startLoad({ api: () => current.server.api, key: server.key, clients: 8 })
+  const load = startLoad(t, { api: () => current.server.api, key: server.key, clients: 8 })
   const begun = performance.now()
   for (let kill = 0; kill < kills; kill++) {
     await sleep(20 + Math.random() * 250)

@@ -44,7 +44,7 @@ test(`three API processes and three workers, workers killed: ${emails} emails de
   const workers = await Promise.all([1, 2, 3].map(() => spawnServe(t, workerEnv)))
 
   const clients = 48
-  const load = startLoad({
+  const load = startLoad(t, {
     api: (client) => apis[client % apis.length]?.api ?? '',
     key: first.key,
     clients,
@@ -112,7 +112,7 @@ test('row 15: the primary dies under load, its synchronous standby is promoted: 
     POSTERN_DATABASE_URL: `postgres://postgres@127.0.0.1:${primary.port},127.0.0.1:${standby.port}/postgres`,
     POSTERN_SMTP_URL: `smtp://127.0.0.1:${port}`,
   })
-  const load = startLoad({ api: () => server.api, key: server.key, clients: 16 })
+  const load = startLoad(t, { api: () => server.api, key: server.key, clients: 16 })
   await eventually(() => load.acknowledged.size > 2000)
   await primary.kill()
   const before = load.acknowledged.size

@@ -36,7 +36,7 @@ async function survive(
   const { received, port } = await startSmtpServer(t)
   const first = await startServe(t, { POSTERN_SMTP_URL: `smtp://127.0.0.1:${port}`, ...variables })
   let server: Running = first
-  const load = startLoad({ api: () => server.api, key: first.key, clients: 8 })
+  const load = startLoad(t, { api: () => server.api, key: first.key, clients: 8 })
   for (let i = 0; i < cuts; i++) {
     await sleep(50 + Math.random() * 400)
     // Nothing leaves a machine without power. XFS may let an fsync succeed that the cut overtakes, so the

@@ -1,6 +1,6 @@
 /**
  * The commands of a document, so that tests run what people read. As a program, it prints them:
- * `node test/support/document.ts docs/install.md 'Debian package'`.
+ * `node test/support/document.ts docs/install.md 'Tarball' 2` prints the second block.
  */
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -14,5 +14,5 @@ export function commandsOf(file: string, heading: string): string[] {
   return Array.from(own.matchAll(/^```sh\n([\s\S]*?)^```$/gm), ([, block = '']) => block)
 }
 
-const [, program, file = '', heading = ''] = process.argv
-if (program === fileURLToPath(import.meta.url)) console.log(commandsOf(file, heading)[0])
+const [, program, file = '', heading = '', n = '1'] = process.argv
+if (program === fileURLToPath(import.meta.url)) console.log(commandsOf(file, heading)[Number(n) - 1])

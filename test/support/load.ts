@@ -7,6 +7,7 @@ import type { Store } from '../../src/store/store.ts'
 import { reportCounts } from './row-reporter.ts'
 import { validBody } from './service.ts'
 import type { Received } from './smtp.ts'
+import { atEnd, type Scope } from './temporary.ts'
 import { eventually } from './wait.ts'
 
 export type Load = {
@@ -31,13 +32,11 @@ type LoadOptions = {
   readonly insist?: boolean
 }
 
-export function startLoad({
-  api,
-  key,
-  clients,
-  each = Number.POSITIVE_INFINITY,
-  insist = false,
-}: LoadOptions): Load {
+/** Starts to post. The clients stop at the end of the test, also of one that failed. */
+export function startLoad(
+  scope: Scope,
+  { api, key, clients, each = Number.POSITIVE_INFINITY, insist = false }: LoadOptions,
+): Load {
   const state = { on: true }
   const acknowledged = new Set<EmailId>()
   const statuses = new Map<number, number>()
@@ -69,6 +68,7 @@ export function startLoad({
     state.on = false
     return done
   }
+  atEnd(scope, stop)
   return { acknowledged, statuses, stop, done }
 }
 

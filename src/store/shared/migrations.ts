@@ -27,7 +27,12 @@ export type SchemaUse = 'migrate' | 'create' | 'open'
  * The steps to apply to a schema of version `present` (0: there is none). Throws `SchemaMismatch` if
  * the schema is newer than this program, or if it is older and `use` does not allow to change it.
  */
-export function stepsToApply(steps: readonly Step[], present: number, use: SchemaUse): readonly Step[] {
+export function stepsToApply(
+  steps: readonly Step[],
+  present: number,
+  use: SchemaUse,
+  place = 'here',
+): readonly Step[] {
   const newest = steps.at(-1)?.version ?? 0
   if (present > newest) {
     throw new SchemaMismatch(
@@ -38,7 +43,7 @@ export function stepsToApply(steps: readonly Step[], present: number, use: Schem
   if (missing.length === 0 || use === 'migrate' || (use === 'create' && present === 0)) return missing
   if (present === 0) {
     throw new SchemaMissing(
-      'there is no Postern database here yet: "postern app create", "postern migrate" or "postern serve" makes one',
+      `there is no Postern database ${place} yet: "postern app create", "postern migrate" or "postern serve" makes one`,
     )
   }
   throw new SchemaMismatch(

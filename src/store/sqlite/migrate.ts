@@ -17,7 +17,7 @@ export function requireFile(path: string, use: SchemaUse): void {
   const folder = dirname(path)
   if (!existsSync(folder))
     throw new StoreUnavailable(`the folder of the database does not exist: mkdir -p ${folder}`)
-  stepsToApply(migrationSteps(ownSteps), 0, use)
+  stepsToApply(migrationSteps(ownSteps), 0, use, `at ${path}`)
 }
 
 /** Throws if the schema is newer than this program. */

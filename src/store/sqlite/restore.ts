@@ -10,6 +10,8 @@ import {
   readSync,
   realpathSync,
   renameSync,
+  rmSync,
+  statSync,
   writeFileSync,
 } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
@@ -32,8 +34,8 @@ import { requireKnownSchema } from './migrate.ts'
 export type RestoreOptions = {
   /** The place of the database. */
   readonly path: string
-  /** The backup. It is only read. */
-  readonly file: string
+  /** The backup, which is only read; null: standard input. */
+  readonly file: string | null
   readonly ring: KeyRing
   /** Cancel the emails that were queued when the backup was made. */
   readonly cancelQueued: boolean
@@ -43,11 +45,11 @@ export type RestoreOptions = {
 /** Throws `BackupRefused`, `SchemaMismatch` or `KeyMissing`, and then has changed nothing. */
 export function restore({ path, file, ring, cancelQueued, nowMs }: RestoreOptions): Restored {
   const place = existsSync(path) ? realpathSync(path) : path // a symbolic link keeps leading to the database
-  requireBackup(place, file)
+  if (file !== null) requireBackup(place, file)
   const part = `${place}.part-${randomUUID()}`
-  createPrivateFile(part, (descriptor) => copyContent(file, descriptor))
+  createPrivateFile(part, (descriptor) => copyContent(file ?? '/dev/stdin', descriptor))
   try {
-    const facts = examineFile(part, nowMs, file)
+    const facts = examineFile(part, nowMs, file ?? 'standard input')
     prepareCopy(part, { ring, cancelQueued, nowMs })
     syncToDisk(part)
     const previous = replaceDatabase(place, part, nowMs)
@@ -73,6 +75,7 @@ function requireBackup(path: string, given: string): void {
 function resolveBackup(file: string): string {
   try {
     accessSync(file, constants.R_OK)
+    if (!statSync(file).isFile()) throw new Error(`${file} is no file`)
     return realpathSync(file)
   } catch (error) {
     throw new BackupRefused(`cannot read the backup: ${(error as Error).message}`, { cause: error })
@@ -137,6 +140,7 @@ function replaceDatabase(path: string, part: string, nowMs: number): string | nu
   const held = existed ? lockOldDatabase(path) : null
   try {
     // A database that was deleted or is damaged may have left them: SQLite would read them into the restored one.
+    rmSync(`${path}-shm`, { force: true })
     for (const suffix of companions)
       if (existsSync(path + suffix)) renameSync(path + suffix, previous + suffix)
     if (existed) linkSync(path, previous)
