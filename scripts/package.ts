@@ -149,7 +149,7 @@ function manPage(tree: string): string {
     const text = help(...command)
     const [, list = ''] = /^Commands:\n((?: {2}.*\n)+)/m.exec(text) ?? []
     const inner = [...list.matchAll(/^ {2}([a-z][a-z-]*)/gm)].map(([, name = '']) => name)
-    return [text, ...inner.flatMap((name) => all(...command, name))]
+    return [text, ...inner.filter((name) => name !== 'help').flatMap((name) => all(...command, name))]
   }
   const escape = (text: string): string => text.replace(/\\/g, '\\e').replace(/^([.'])/gm, '\\&$1')
   const [usage = '', ...commands] = all()

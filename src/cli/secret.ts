@@ -13,8 +13,8 @@ export function addSecretCommands(program: Command, deps: CliDeps): void {
     .description(
       'print a new key; set the whole line as POSTERN_SECRET_KEYS, or put it before the older keys',
     )
-    .option('--id <id>', 'the id of the key in the ring', defaultId())
-    .action(({ id }: { id: string }) => {
+    .option('--id <id>', 'the id of the key in the ring (usually the date and six letters)')
+    .action(({ id = defaultId() }: { id?: string }) => {
       const key = newSecretKey(id)
       print(deps.output, { id, key }, () => key)
     })

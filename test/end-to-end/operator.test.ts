@@ -113,7 +113,7 @@ test('a percent sign in the SMTP password is part of the password', async () => 
 
 test('a command on the default database says so', async (t) => {
   const ran = await postern({}, ['app', 'list'], temporaryFolder(t))
-  assert.match(ran.err, /POSTERN_SECRET_KEYS: cannot read/)
+  assert.match(ran.err, /POSTERN_SECRET_KEYS is missing, and there is no/)
   const folder = temporaryFolder(t)
   mkdirSync(join(folder, 'data'))
   const own = { POSTERN_SECRET_KEYS: env.POSTERN_SECRET_KEYS ?? '' }
