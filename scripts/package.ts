@@ -151,9 +151,9 @@ function manPage(tree: string): string {
     const inner = [...list.matchAll(/^ {2}([a-z][a-z-]*)/gm)].map(([, name = '']) => name)
     return [text, ...inner.filter((name) => name !== 'help').flatMap((name) => all(...command, name))]
   }
-  const escape = (text: string): string => text.replace(/\\/g, '\\e').replace(/^([.'])/gm, '\\&$1')
+  const toRoff = (text: string): string => text.replace(/\\/g, '\\e').replace(/^([.'])/gm, '\\&$1')
   const [usage = '', ...commands] = all()
-  const part = (title: string, text: string) => `.SH ${title}\n.nf\n${escape(text.trimEnd())}\n.fi\n`
+  const part = (title: string, text: string) => `.SH ${title}\n.nf\n${toRoff(text.trimEnd())}\n.fi\n`
   const date = new Date(Number(epoch) * 1000).toISOString().slice(0, 10)
   return `.TH POSTERN 1 ${date} "Postern ${version}"
 .SH NAME
