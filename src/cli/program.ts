@@ -3,6 +3,7 @@ import { Command, CommanderError } from 'commander'
 import { ConfigError } from '../config/parse-config.ts'
 import { addAppCommands } from './app.ts'
 import { addBackupCommands } from './backup.ts'
+import { addCheckLinkCommand } from './check-link.ts'
 import type { CliDeps } from './context.ts'
 import { addDevCommand } from './dev.ts'
 import { addDoctorCommand } from './doctor.ts'
@@ -59,6 +60,7 @@ function newProgram(deps: CliDeps): Command {
   addSecretCommands(program, deps)
   addAppCommands(program, deps)
   addKeyCommands(program, deps)
+  addCheckLinkCommand(program, deps)
   addSendTestCommand(program, deps)
   addEmailCommands(program, deps)
   addQueueCommands(program, deps)

@@ -40,9 +40,10 @@ async function sendTest({ deps, store, config }: Context, appName: string, to: s
   const email = await untilTried(store, id)
   const untried = email.trail.length === 0 && email.finishedAt === null
   const hint = untried
-    ? '\nIs "postern serve" running, with the role worker? The email waits in the queue until it is.'
+    ? '\n"postern doctor" says whether a process sends, and whether the relays answer. The email waits in the queue.'
     : ''
   print(deps.output, presentEmail(email), () => `${id}: ${explainEmail(email)}${hint}`)
+  if (untried) throw new CommandFailed('the test email was not tried within 10 s; see above')
   if (email.finishedAt !== null && email.state !== 'delivered')
     throw new CommandFailed('the test email was not delivered; see above')
 }

@@ -10,7 +10,12 @@ import { chooseHostedLink, type LinkTarget } from '../domain/app/hosted-link.ts'
 import { type AppId, newId } from '../domain/id.ts'
 import { type AuthLink, parseAuthLink } from '../domain/request/auth-link.ts'
 import { domainOf } from '../domain/request/email-address.ts'
-import { type EmailRequest, parseEmailRequest, type ReceivedBody } from '../domain/request/email-request.ts'
+import {
+  type EmailRequest,
+  type EmailType,
+  parseEmailRequest,
+  type ReceivedBody,
+} from '../domain/request/email-request.ts'
 import type { Issue, Rejection } from '../domain/request/rejection.ts'
 import type { Judged, NewEmail } from '../store/store.ts'
 
@@ -61,14 +66,25 @@ function judgeBody(
   if (linkIssues.length > 0) return { code: 'invalid_url', issues: linkIssues }
   if (!body.request.ok || !link?.ok) throw new Error('a request without issues was not parsed')
   const { type } = body.request.value
-  const choice = chooseHostedLink({ link: link.value, type, policy, baseUrl: links.baseUrl })
-  if (choice.kind === 'misconfigured') {
-    return { code: 'invalid_hosted_link_config', issues: choice.issues }
-  }
-  const difference = checkLinkAllowed(link.value, policy)
+  const judged = judgeLink(link.value, type, { policy, baseUrl: links.baseUrl })
+  if ('code' in judged) return judged
+  return { email: toNewEmail(context, { request: body.request.value, link: link.value, ...judged }) }
+}
+
+/**
+ * Judges a well-formed link by the settings of an app. `hosted` is what its page opens; null if the email carries
+ * the link itself.
+ */
+export function judgeLink(
+  link: AuthLink,
+  type: EmailType,
+  { policy, baseUrl }: { policy: AppPolicy; baseUrl: LinkHost['baseUrl'] },
+): { readonly hosted: AuthLink | null } | Rejection {
+  const choice = chooseHostedLink({ link, type, policy, baseUrl })
+  if (choice.kind === 'misconfigured') return { code: 'invalid_hosted_link_config', issues: choice.issues }
+  const difference = checkLinkAllowed(link, policy)
   if (difference !== null) return { code: 'url_not_allowed', message: notAllowed(difference, policy) }
-  const hosted = choice.kind === 'hosted' ? choice.destination : null
-  return { email: toNewEmail(context, { request: body.request.value, link: link.value, hosted }) }
+  return { hosted: choice.kind === 'hosted' ? choice.destination : null }
 }
 
 const notAllowed = ({ compared, why, flag }: LinkDifference, { slug }: AppPolicy): string =>

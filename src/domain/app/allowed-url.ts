@@ -129,15 +129,14 @@ export type LinkDifference = { readonly compared: string; readonly why: string; 
 
 /** Spec 2.3 rule 3. Null where the link is allowed. */
 export function checkLinkAllowed(link: AuthLink, policy: LinkPolicy): LinkDifference | null {
-  const entries = link.kind === 'web' ? policy.allowedUrls : policy.appSchemes
-  const sameOrigin = entries.filter((entry) => matchesOrigin(entry, link))
-  if (sameOrigin.some((entry) => matchesPath(entry, link))) return null
+  const parts = entriesFor(link, policy).map((entry) => differingPart(entry, link))
+  if (parts.includes(null)) return null
   const local = link.kind === 'web' && localHosts.has((link.authority ?? '').replace(/:\d+$/, ''))
   if (local && policy.allowLocalhost) return null
   const origin = link.authority === null ? `${link.scheme}:` : `${link.scheme}://${link.authority}`
   const path = shortenSegments(link.path)
   const compared = `Compared ${origin} and the path ${path || '(none)'}:`
-  if (sameOrigin.length > 0) {
+  if (parts.includes('path')) {
     const flag = path === link.path ? `${flagFor(link)} '${origin}${path}'` : flagFor(link)
     return { compared, why: 'the app allows this origin, but not this path.', flag }
   }
@@ -159,10 +158,24 @@ const shortenSegments = (path: string): string =>
     .map((segment) => (segment.length > segmentMax ? '…' : segment))
     .join('/')
 
-function matchesOrigin(entry: AllowedUrl, link: AuthLink): boolean {
-  if (entry.scheme !== link.scheme) return false
+const entriesFor = (link: AuthLink, policy: LinkPolicy): readonly AllowedUrl[] =>
+  link.kind === 'web' ? policy.allowedUrls : policy.appSchemes
+
+/** An entry of the allow-list, and the first part in which a link differs from it; null if the entry allows it. */
+export type ComparedEntry = { readonly entry: string; readonly differs: 'scheme' | 'host' | 'path' | null }
+
+/** Each entry that could allow this kind of link. */
+export const compareEntries = (link: AuthLink, policy: LinkPolicy): ComparedEntry[] =>
+  entriesFor(link, policy).map((entry) => ({ entry: entry.text, differs: differingPart(entry, link) }))
+
+function differingPart(entry: AllowedUrl, link: AuthLink): ComparedEntry['differs'] {
+  if (entry.scheme !== link.scheme) return 'scheme'
+  if (!matchesAuthority(entry, link.authority ?? '')) return 'host'
+  return matchesPath(entry, link) ? null : 'path'
+}
+
+function matchesAuthority(entry: AllowedUrl, authority: string): boolean {
   if (entry.authority === null) return true
-  const authority = link.authority ?? ''
   if (!entry.wildcard) return entry.authority === authority
   const dot = authority.indexOf('.')
   return dot > 0 && authority.slice(dot + 1) === entry.authority

@@ -77,7 +77,7 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
     findAppBySlug: (slug) => look((open) => findAppBySlug(open, slug)),
     findEmail: (id) => look((open) => findEmail(open, id)),
     queueGauge: () => look(queueGauge),
-    examine: async () => [examineDisk(path), examineWorker(path, await look(queueGauge))],
+    examine: async () => [examineDisk(path), examineWorker(path, await look(queueGauge), readClock(clock))],
     openWorkerSession: () => {},
     now: () => readClock(clock),
     close,
@@ -115,13 +115,18 @@ const lookUp =
     }
   }
 
+/** Mail that has waited for longer may wait for a process that hangs. */
+const hangsAfterMs = 60_000
+
 /** Takes the lock for a moment, if nobody has it. */
-function examineWorker(path: string, { depth }: QueueGauge): Finding {
+function examineWorker(path: string, { depth, oldestAcceptedAt }: QueueGauge, nowMs: number): Finding {
   const check = 'worker'
   const lock = new WorkerLock(path)
   try {
     if (lock.tryTake() === 'not_held') {
-      const detail = 'a process sends. If nothing moves it may hang: kill it, and start it again'
+      const isOld = oldestAcceptedAt !== null && nowMs - oldestAcceptedAt > hangsAfterMs
+      const hint = '. If it moves no mail although the relays answer, it hangs: kill it, and start it again'
+      const detail = `a process sends${isOld ? hint : ''}`
       return { check, ok: true, detail }
     }
     const none = 'no process sends: "postern serve" with the role worker does'
