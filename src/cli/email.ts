@@ -1,8 +1,9 @@
 /** `postern email …`: what became of single emails, and what an operator can do with one. */
 import { type Command, Option } from 'commander'
 import { type EmailState, emailStates } from '../domain/delivery/states.ts'
-import { cancelEmail, retryEmail } from '../management/change-email.ts'
+import { cancelEmail, retryAll, retryEmail } from '../management/change-email.ts'
 import { explainEmail } from '../management/explain-email.ts'
+import { findApp } from '../management/find-app.ts'
 import { findEmail } from '../management/find-email.ts'
 import { type EmailFilter, listEmails } from '../management/list-emails.ts'
 import { lastReplyOf, presentEmail, presentTrail } from '../management/present.ts'
@@ -10,6 +11,7 @@ import type { EmailRecord, Store } from '../store/store.ts'
 import { type CliDeps, withStore } from './context.ts'
 import { formatTime, formatTimeAndAge, print, record, table, UsageError, unwrap } from './output.ts'
 
+type RetryOptions = { all?: boolean; app?: string }
 type ListOptions = { app?: string; state?: EmailState; to?: string; limit: number }
 
 export function addEmailCommands(program: Command, deps: CliDeps): void {
@@ -28,10 +30,13 @@ export function addEmailCommands(program: Command, deps: CliDeps): void {
     .description('show one email, what became of it, and its attempts')
     .action((id: string) => withStore(deps, (store) => show(deps, store, id)))
   email
-    .command('retry <email>')
-    .description('try a deferred email now')
-    .action((id: string) =>
-      withStore(deps, async (store) => printState(deps, unwrap(await retryEmail(store, id)))),
+    .command('retry [email]')
+    .description('try a deferred email now, or with --all every one')
+    .option('--all', 'every deferred email')
+    .option('--app <app>', 'with --all: of this app alone')
+    .addHelpText('after', '\nExample:\n  postern email retry --all --app acme')
+    .action((id: string | undefined, options: RetryOptions) =>
+      withStore(deps, (store) => retry(deps, store, id, options)),
     )
   email
     .command('cancel <email>')
@@ -102,6 +107,19 @@ function describe(email: EmailRecord, nowMs: number): string {
     reply?.text ?? null,
   ])
   return `${summary}\n\n${table(['at', 'outcome', 'relay', 'reply'], rows)}`
+}
+
+async function retry(
+  deps: CliDeps,
+  store: Store,
+  id: string | undefined,
+  { all = false, app }: RetryOptions,
+): Promise<void> {
+  if (all === (id !== undefined)) throw new UsageError('give the id of an email (em_…), or --all')
+  if (id !== undefined) return printState(deps, unwrap(await retryEmail(store, id)))
+  const found = app === undefined ? null : unwrap(await findApp(store, app))
+  const retried = await retryAll(store, found?.id ?? null)
+  print(deps.output, { retried }, () => `${retried} deferred emails are tried now`)
 }
 
 const printState = (deps: CliDeps, email: EmailRecord): void =>

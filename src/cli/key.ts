@@ -1,9 +1,10 @@
 /** `postern key …`: delivery keys. A key is shown once, when it is created. */
 import type { Command } from 'commander'
 import { parseTimestamp } from '../domain/request/timestamp.ts'
-import { createKey } from '../management/create-key.ts'
+import { type CreatedKey, createKey } from '../management/create-key.ts'
 import { findApp } from '../management/find-app.ts'
 import { iso, isoOrNull, presentKey } from '../management/present.ts'
+import { replaceKey } from '../management/replace-key.ts'
 import { revokeKey } from '../management/revoke-key.ts'
 import type { KeyRecord, Store } from '../store/store.ts'
 import { type CliDeps, withStore } from './context.ts'
@@ -12,7 +13,7 @@ import { formatTime, print, table, UsageError, unwrap } from './output.ts'
 type CreateOptions = { app: string; name?: string; expires?: number }
 
 export function addKeyCommands(program: Command, deps: CliDeps): void {
-  const key = program.command('key').description('create, list and revoke delivery keys')
+  const key = program.command('key').description('create, list, replace and revoke delivery keys')
   key
     .command('create <app>')
     .description('create a key; it is shown once')
@@ -26,9 +27,27 @@ export function addKeyCommands(program: Command, deps: CliDeps): void {
     .description('list the keys of an app')
     .action((app: string) => withStore(deps, (store) => list(deps, store, app)))
   key
+    .command('replace <key>')
+    .description('make a new key of the same app and name; the old one goes on working for a while')
+    .option('--grace <time>', 'how long the old key goes on working: 0, 30m, 24h or 7d', parseGrace, dayMs)
+    .addHelpText('after', '\nExample:\n  postern key replace key_… --grace 1h')
+    .action((id: string, { grace }: { grace: number }) =>
+      withStore(deps, (store) => replace(deps, store, { id, grace })),
+    )
+  key
     .command('revoke <key>')
     .description('revoke a key by its id; takes effect for the next request')
     .action((id: string) => withStore(deps, (store) => revoke(deps, store, id)))
+}
+
+const dayMs = 86_400_000
+const graceUnits: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: dayMs }
+
+function parseGrace(text: string): number {
+  const [, count = '', unit = ''] = /^(\d{1,4})([mhd])$/.exec(text) ?? []
+  if (text === '0') return 0
+  if (count === '') throw new UsageError('--grace is 0, or a number with m, h or d: 30m, 24h, 7d')
+  return Number(count) * (graceUnits[unit] ?? 0)
 }
 
 function parseExpires(text: string): number {
@@ -42,15 +61,31 @@ async function create(deps: CliDeps, store: Store, options: CreateOptions): Prom
   const app = unwrap(await findApp(store, options.app))
   const newKey = { name: options.name ?? null, expiresAt: options.expires ?? null }
   const { key, record } = unwrap(await createKey(store, app, newKey))
-  const document = {
-    id: record.id,
-    key,
-    app: app.id,
-    name: record.name,
-    createdAt: iso(record.createdAt),
-    expiresAt: isoOrNull(record.expiresAt),
-  }
-  print(deps.output, document, () => `${key}\n\n${afterCreate(record, app.slug)}`)
+  print(deps.output, presentNewKey({ key, record }), () => `${key}\n\n${afterCreate(record, app.slug)}`)
+}
+
+const presentNewKey = ({ key, record }: CreatedKey) => ({
+  id: record.id,
+  key,
+  app: record.app,
+  name: record.name,
+  createdAt: iso(record.createdAt),
+  expiresAt: isoOrNull(record.expiresAt),
+})
+
+async function replace(
+  deps: CliDeps,
+  store: Store,
+  { id, grace }: { id: string; grace: number },
+): Promise<void> {
+  const replaced = unwrap(await replaceKey(store, id, grace))
+  const { key, record } = replaced
+  const old = grace === 0 ? 'no longer works' : `works until ${formatTime(store.now() + grace)} at the latest`
+  print(
+    deps.output,
+    presentNewKey(replaced),
+    () => `${key}\n\nid ${record.id}. The key is shown only this once. The old key ${id} ${old}.`,
+  )
 }
 
 const afterCreate = (record: KeyRecord, slug: string): string =>

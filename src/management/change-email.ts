@@ -1,5 +1,5 @@
-/** The two things an operator can do with one email: retry it now, or cancel it. */
-import type { EmailId } from '../domain/id.ts'
+/** Changes of emails by an operator: retry one or all deferred ones now, or cancel one. */
+import type { AppId, EmailId } from '../domain/id.ts'
 import type { EmailChange, EmailRecord, Store } from '../store/store.ts'
 import { findEmail } from './find-email.ts'
 import { type Result, refuse } from './result.ts'
@@ -11,6 +11,13 @@ export const retryEmail = (store: EmailStore, id: string) =>
 
 export const cancelEmail = (store: EmailStore, id: string) =>
   change(store, id, () => store.cancelEmail(id as EmailId))
+
+/** Tries all deferred mail now, of one app or of all. Returns how many emails. */
+export async function retryAll(store: Pick<Store, 'retryDeferred'>, app: AppId | null): Promise<number> {
+  let total = 0
+  for (let step = -1; step !== 0; total += step) step = await store.retryDeferred(app)
+  return total
+}
 
 const refusals: Record<Exclude<EmailChange, 'done' | 'not_found'>, string> = {
   finished: 'it has ended, and its content is deleted; ask the app to send a new email',

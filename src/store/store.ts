@@ -211,6 +211,11 @@ export interface Store {
     expiresAt: number | null
   }): Promise<KeyRecord>
   listKeys(app: AppId): Promise<readonly KeyRecord[]>
+  /**
+   * Makes another key of the same app and name, and lets the old one end at `expiresAt` if it does not end before. Null if
+   * there is no such key; `ended` if it is revoked or has expired.
+   */
+  replaceKey(id: KeyId, next: { hash: KeyHash; expiresAt: number }): Promise<KeyRecord | 'ended' | null>
   /** Null if there is no such key. Takes effect for the next request in every process. */
   revokeKey(id: KeyId): Promise<KeyRecord | null>
 
@@ -219,6 +224,8 @@ export interface Store {
   listEmails(query: EmailQuery): Promise<readonly EmailRecord[]>
   retryEmail(id: EmailId): Promise<EmailChange>
   cancelEmail(id: EmailId): Promise<EmailChange>
+  /** Makes one step of deferred mail due now, of one app or (null) of all. Returns how many emails; 0 at the end. */
+  retryDeferred(app: AppId | null): Promise<number>
 
   queueSummary(): Promise<QueueSummary>
   /** Depth and oldest acceptance: cheap at any depth, for metrics and readiness. */

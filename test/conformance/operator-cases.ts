@@ -1,6 +1,8 @@
 /** Conformance: what operators change and look up, and what a store reports of the emails it ends itself. */
 import assert from 'node:assert/strict'
+import { hashDeliveryKey, newDeliveryKey } from '../../src/domain/app/delivery-key.ts'
 import { lostLeaseWaitsMs } from '../../src/domain/delivery/states.ts'
+import { newId } from '../../src/domain/id.ts'
 import { type EmailRecord, leaseMs, type Store } from '../../src/store/store.ts'
 import { testSettings } from '../support/service.ts'
 import {
@@ -40,6 +42,55 @@ export function operators(it: It): void {
     advance(7 * day)
     assert.equal(await store.cancelDeletedAppMail(sender.app.id), 1)
     assert.equal((await store.queueGauge()).depth, 0)
+  })
+
+  it('a key is replaced: the new one works at once, the old one until its grace is over', async (_t, {
+    store,
+    advance,
+  }) => {
+    const sender = await newSender(store, 'a')
+    const hash = hashDeliveryKey(newDeliveryKey())
+    const replaced = await store.replaceKey(sender.keyId, { hash, expiresAt: store.now() + 60_000 })
+    assert.ok(replaced !== null && replaced !== 'ended')
+    assert.deepEqual([replaced.app, replaced.expiresAt], [sender.app.id, null])
+    const [old, fresh] = [request(store, sender), request(store, { ...sender, keyHash: hash })]
+    assert.equal((await store.enqueue(old)).kind, 'queued')
+    assert.equal((await store.enqueue(fresh)).kind, 'queued')
+    advance(61_000)
+    assert.equal((await store.enqueue(request(store, sender))).kind, 'invalid_key')
+    assert.equal((await store.enqueue(request(store, { ...sender, keyHash: hash }))).kind, 'queued')
+    const again = { hash: hashDeliveryKey(newDeliveryKey()), expiresAt: store.now() + 60_000 }
+    assert.equal(await store.replaceKey(sender.keyId, again), 'ended')
+    assert.equal(await store.replaceKey(newId('key', 0), again), null)
+    assert.equal((await store.listKeys(sender.app.id)).length, 2)
+  })
+
+  it('a key that ends before its grace is over keeps its end', async (_t, { store }) => {
+    const { app } = await newSender(store, 'a')
+    const expiresAt = store.now() + 10_000
+    const hash = hashDeliveryKey(newDeliveryKey())
+    const { id } = await store.createKey({ app: app.id, hash, name: 'short', expiresAt })
+    const next = { hash: hashDeliveryKey(newDeliveryKey()), expiresAt: store.now() + 60_000 }
+    const replaced = await store.replaceKey(id, next)
+    assert.ok(replaced !== null && replaced !== 'ended')
+    assert.equal(replaced.name, 'short')
+    const old = (await store.listKeys(app.id)).find((key) => key.id === id)
+    assert.equal(old?.expiresAt, expiresAt)
+  })
+
+  it('all deferred mail is tried now, of one app or of all, and nothing else changes', async (_t, {
+    store,
+  }) => {
+    const [one, two] = [await newSender(store, 'a'), await newSender(store, 'b')]
+    for (const sender of [one, one, two, two]) await store.enqueue(request(store, sender))
+    for (const held of await claim(store)) await store.recordOutcome(held, deferred(600_000))
+    await store.enqueue(request(store, two))
+    assert.equal(await store.retryDeferred(one.app.id), 2)
+    assert.equal(await store.retryDeferred(one.app.id), 0)
+    assert.equal((await claim(store)).length, 3)
+    assert.equal(await store.retryDeferred(null), 2)
+    assert.equal((await claim(store)).length, 2)
+    assert.equal(await store.retryDeferred(null), 0)
   })
 
   it('an email names the key that sent it, queued and finished', async (_t, { store }) => {

@@ -169,6 +169,46 @@ test('a test email that the relay refuses is a failure', async (t) => {
   assert.match(ran.err, /the test email was not delivered/)
 })
 
+test('a key is replaced without a pause, and all deferred mail is tried at once', async (t) => {
+  const relay = await startScriptedServer(t, { rcpt: '451 4.7.1 greylisted' })
+  const server = await startServe(t, { POSTERN_SMTP_URL: `smtp://127.0.0.1:${relay.port}` })
+  const post = (key: string, to: string) =>
+    send(`${server.api}/v1/email`, JSON.stringify(validBody({ to })), { authorization: `Bearer ${key}` })
+  assert.equal((await post(server.key, 'one@example.com')).status, 202)
+  const [old] = await posternJson<Row[]>(server.env, ['key', 'list', 'acme'])
+  const replaced = await posternJson<{ key: string }>(server.env, [
+    'key',
+    'replace',
+    `${old?.id}`,
+    '--grace',
+    '1h',
+  ])
+  assert.equal((await post(server.key, 'two@example.com')).status, 202)
+  assert.equal((await post(replaced.key, 'three@example.com')).status, 202)
+  const again = await posternJson<{ key: string; id: string }>(server.env, [
+    'key',
+    'replace',
+    `${old?.id}`,
+    '--grace',
+    '0',
+  ])
+  assert.equal((await post(server.key, 'four@example.com')).status, 401)
+  assert.equal((await post(again.key, 'four@example.com')).status, 202)
+  const ended = await postern(server.env, ['key', 'replace', `${old?.id}`])
+  assert.equal(ended.code, 1)
+  assert.match(ended.err, /is revoked or has expired; make one with "postern key create APP"/)
+  const wrong = await postern(server.env, ['key', 'replace', `${old?.id}`, '--grace', 'soon'])
+  assert.equal(wrong.code, 2)
+  assert.match(wrong.err, /--grace is 0, or a number with m, h or d/)
+
+  const deferred = () => posternJson<Row[]>(server.env, ['email', 'list', '--state', 'deferred'])
+  await eventually(async () => (await deferred()).length === 4)
+  assert.equal((await postern(server.env, ['email', 'retry'])).code, 2)
+  const ran = await postern(server.env, ['email', 'retry', '--all', '--app', 'acme'])
+  assert.equal(ran.out, '4 deferred emails are tried now\n')
+  await eventually(async () => (await deferred()).filter(({ attempts }) => attempts === 2).length === 4)
+})
+
 test('an app without links cannot send a test email, and the answer says what to do', async () => {
   await postern(env, ['app', 'create', 'Linkless', ...from])
   const ran = await postern(env, ['send-test', 'you@example.com', '--app', 'linkless'])

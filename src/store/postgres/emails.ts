@@ -1,6 +1,7 @@
 /** An operator's changes of single emails. */
 import type { LiveState } from '../../domain/delivery/states.ts'
-import type { EmailId } from '../../domain/id.ts'
+import type { AppId, EmailId } from '../../domain/id.ts'
+import { stepMax } from '../shared/bounds.ts'
 import type { EmailChange } from '../store.ts'
 import type { Query } from './connection.ts'
 import type { PostgresContext } from './context.ts'
@@ -22,6 +23,19 @@ export const retryEmail = (
     await query(text, [id, clock.offsetMs])
     return 'done'
   }, deadlineMs)
+
+export async function retryDeferred(
+  { clock, operators, schema }: PostgresContext,
+  app: AppId | null,
+): Promise<number> {
+  const now = clockMs('$1')
+  const text = `with due as (
+      select email_id from ${schema}.queue where state = 'deferred' and ($2::text is null or app_id = $2)
+      order by due_at limit $3 for update skip locked)
+    update ${schema}.queue set state = 'queued', due_at = ${now}, wanted_at = ${now}
+    where email_id = any(array(select email_id from due)) and state = 'deferred' returning email_id`
+  return (await operators.query(text, [clock.offsetMs, app, stepMax], { deadlineMs })).length
+}
 
 export const cancelEmail = (
   { clock, operators, schema, slot }: PostgresContext,

@@ -19,12 +19,12 @@ import { cancelDeletedAppMail, createApp, deleteApp, updateApp } from './apps.ts
 import { Claims } from './claim.ts'
 import { Connection } from './connection.ts'
 import { closeContext, DatabaseClock, type Lane, newContext, type PostgresContext } from './context.ts'
-import { cancelEmail, retryEmail } from './emails.ts'
+import { cancelEmail, retryDeferred, retryEmail } from './emails.ts'
 import { type EnqueueCall, enqueueGroup, toResult } from './enqueue.ts'
 import { CallAtFault } from './errors.ts'
 import { examine } from './examine.ts'
 import { clockMs } from './functions.ts'
-import { createKey, revokeKey } from './keys.ts'
+import { createKey, replaceKey, revokeKey } from './keys.ts'
 import { maintain } from './maintenance.ts'
 import { prepare } from './migrate.ts'
 import { MissingSessions } from './missing-sessions.ts'
@@ -60,8 +60,10 @@ const operations = {
   deleteApp,
   cancelDeletedAppMail,
   createKey,
+  replaceKey,
   revokeKey,
   retryEmail,
+  retryDeferred,
   cancelEmail,
   findApp: reads.findApp,
   findAppBySlug: reads.findAppBySlug,

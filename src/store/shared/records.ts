@@ -37,6 +37,10 @@ export const toKeyRecord = (row: Row): KeyRecord => ({
   lastUsedAt: row.last_used_at as number | null,
 })
 
+/** A key that is revoked or has expired. */
+export const hasEnded = ({ revokedAt, expiresAt }: KeyRecord, nowMs: number): boolean =>
+  revokedAt !== null || (expiresAt !== null && expiresAt <= nowMs)
+
 const toRecord = (row: Row) => ({
   id: row.email_id as EmailId,
   app: row.app_id as AppId,

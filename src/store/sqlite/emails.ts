@@ -1,5 +1,6 @@
 /** An operator's changes of single emails. */
-import type { EmailId } from '../../domain/id.ts'
+import type { AppId, EmailId } from '../../domain/id.ts'
+import { stepMax } from '../shared/bounds.ts'
 import type { EmailChange } from '../store.ts'
 import { finish, type QueueRow } from './outcome.ts'
 import type { WriteTransaction } from './threads/write-transaction.ts'
@@ -15,6 +16,16 @@ export function retryEmail(tx: WriteTransaction, id: EmailId): EmailChange {
     id,
   )
   return 'done'
+}
+
+export function retryDeferred(tx: WriteTransaction, app: AppId | null): number {
+  const { changes } = tx
+    .sql(
+      `update queue set state = 'queued', due_at = ?, wanted_at = ? where email_id in
+         (select email_id from queue where state = 'deferred' and (? is null or app_id = ?) order by due_at limit ?)`,
+    )
+    .run(tx.nowMs, tx.nowMs, app, app, stepMax)
+  return Number(changes)
 }
 
 export function cancelEmail(tx: WriteTransaction, id: EmailId): EmailChange {

@@ -1,7 +1,7 @@
 /** Changes of delivery keys. Each takes effect for the next request. */
 import type { KeyHash } from '../../domain/app/delivery-key.ts'
 import { type AppId, type KeyId, newId } from '../../domain/id.ts'
-import { toKeyRecord } from '../shared/records.ts'
+import { hasEnded, toKeyRecord } from '../shared/records.ts'
 import type { KeyRecord } from '../store.ts'
 import type { WriteTransaction } from './threads/write-transaction.ts'
 
@@ -17,6 +17,20 @@ export function createKey(
     .get(newId('key', tx.nowMs), key.hash, key.app, key.name, tx.nowMs, key.expiresAt)
   tx.clearCaches()
   return toKeyRecord(row ?? {})
+}
+
+export function replaceKey(
+  tx: WriteTransaction,
+  id: KeyId,
+  next: { hash: KeyHash; expiresAt: number },
+): KeyRecord | 'ended' | null {
+  const row = tx.sql('select * from delivery_key where key_id = ?').get(id)
+  if (row === undefined) return null
+  const old = toKeyRecord(row)
+  if (hasEnded(old, tx.nowMs)) return 'ended'
+  const expiresAt = Math.min(old.expiresAt ?? next.expiresAt, next.expiresAt)
+  tx.sql('update delivery_key set expires_at = ? where key_id = ?').run(expiresAt, id)
+  return createKey(tx, { app: old.app, hash: next.hash, name: old.name, expiresAt: null })
 }
 
 export function revokeKey(tx: WriteTransaction, id: KeyId): KeyRecord | null {

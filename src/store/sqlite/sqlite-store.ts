@@ -63,9 +63,8 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
     ...delegate(['createApp', 'updateApp', 'deleteApp', 'cancelDeletedAppMail'], (name, args) =>
       writer.call({ name, args }),
     ),
-    ...delegate(['createKey', 'revokeKey', 'retryEmail', 'cancelEmail'], (name, args) =>
-      writer.call({ name, args }),
-    ),
+    ...delegate(['createKey', 'replaceKey', 'revokeKey'], (name, args) => writer.call({ name, args })),
+    ...delegate(['retryEmail', 'cancelEmail', 'retryDeferred'], (name, args) => writer.call({ name, args })),
     ...delegate(['listApps', 'listKeys', 'queueSummary', 'usage'], (name, args) =>
       reader.call({ name, args }),
     ),

@@ -4,9 +4,9 @@
  */
 import { cancelDeletedAppMail, createApp, deleteApp, updateApp } from '../apps.ts'
 import { claimDue } from '../claim.ts'
-import { cancelEmail, retryEmail } from '../emails.ts'
+import { cancelEmail, retryDeferred, retryEmail } from '../emails.ts'
 import { enqueue } from '../enqueue.ts'
-import { createKey, revokeKey } from '../keys.ts'
+import { createKey, replaceKey, revokeKey } from '../keys.ts'
 import { maintain } from '../maintenance.ts'
 import { recordOutcome, renewLeases } from '../outcome.ts'
 import type { WriteTransaction } from './write-transaction.ts'
@@ -22,8 +22,10 @@ const operations = {
   deleteApp,
   cancelDeletedAppMail,
   createKey,
+  replaceKey,
   revokeKey,
   retryEmail,
+  retryDeferred,
   cancelEmail,
 }
 
