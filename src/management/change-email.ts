@@ -12,10 +12,14 @@ export const retryEmail = (store: EmailStore, id: string) =>
 export const cancelEmail = (store: EmailStore, id: string) =>
   change(store, id, () => store.cancelEmail(id as EmailId))
 
-/** Tries all deferred mail now, of one app or of all. Returns how many emails. */
+/** Tries each email that is deferred now, of one app or of all. Returns how many. */
 export async function retryAll(store: Pick<Store, 'retryDeferred'>, app: AppId | null): Promise<number> {
-  let total = 0
-  for (let step = -1; step !== 0; total += step) step = await store.retryDeferred(app)
+  let step = await store.retryDeferred(app, null)
+  let total = step.retried
+  while (step.next !== null) {
+    step = await store.retryDeferred(app, step.next)
+    total += step.retried
+  }
   return total
 }
 

@@ -163,6 +163,8 @@ export type Finding = { readonly check: string; readonly ok: boolean; readonly d
 /** The result of an operator's command on one email. */
 export type EmailChange = 'done' | 'not_found' | 'finished' | 'sending' | 'not_deferred'
 
+export type RetryStep = { readonly retried: number; readonly next: EmailId | null }
+
 /** `ifVersion`: change the app only if it has this version. */
 export type AppChange = {
   readonly settings?: AppSettings
@@ -224,8 +226,11 @@ export interface Store {
   listEmails(query: EmailQuery): Promise<readonly EmailRecord[]>
   retryEmail(id: EmailId): Promise<EmailChange>
   cancelEmail(id: EmailId): Promise<EmailChange>
-  /** Makes one step of deferred mail due now, of one app or (null) of all. Returns how many emails; 0 at the end. */
-  retryDeferred(app: AppId | null): Promise<number>
+  /**
+   * Makes deferred mail due now, of one app or (null) of all: one step through the queue, in the order of ids, after
+   * `after`. `next` is where the next step begins; null at the end.
+   */
+  retryDeferred(app: AppId | null, after: EmailId | null): Promise<RetryStep>
 
   queueSummary(): Promise<QueueSummary>
   /** Depth and oldest acceptance: cheap at any depth, for metrics and readiness. */

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { hashDeliveryKey, newDeliveryKey } from '../../src/domain/app/delivery-key.ts'
 import { lostLeaseWaitsMs } from '../../src/domain/delivery/states.ts'
 import { newId } from '../../src/domain/id.ts'
+import { scanMax } from '../../src/store/shared/bounds.ts'
 import { type EmailRecord, leaseMs, type Store } from '../../src/store/store.ts'
 import { testSettings } from '../support/service.ts'
 import {
@@ -85,12 +86,26 @@ export function operators(it: It): void {
     for (const sender of [one, one, two, two]) await store.enqueue(request(store, sender))
     for (const held of await claim(store)) await store.recordOutcome(held, deferred(600_000))
     await store.enqueue(request(store, two))
-    assert.equal(await store.retryDeferred(one.app.id), 2)
-    assert.equal(await store.retryDeferred(one.app.id), 0)
+    assert.deepEqual(await store.retryDeferred(one.app.id, null), { retried: 2, next: null })
+    assert.deepEqual(await store.retryDeferred(one.app.id, null), { retried: 0, next: null })
     assert.equal((await claim(store)).length, 3)
-    assert.equal(await store.retryDeferred(null), 2)
+    const ids = (await store.listEmails({ state: 'deferred', limit: 9 })).map(({ id }) => id).sort()
+    assert.deepEqual(await store.retryDeferred(null, ids[0] ?? null), { retried: 1, next: null })
+    assert.deepEqual(await store.retryDeferred(null, null), { retried: 1, next: null })
     assert.equal((await claim(store)).length, 2)
-    assert.equal(await store.retryDeferred(null), 0)
+  })
+
+  it('retrying all goes through a long queue in steps, and touches each email once', async (_t, {
+    store,
+  }) => {
+    const sender = await newSender(store, 'a', { keyPerMinute: 1_000_000 })
+    for (let n = 0; n < 3; n++) await store.enqueue(request(store, sender))
+    for (const held of await claim(store)) await store.recordOutcome(held, deferred(600_000))
+    await Promise.all(Array.from({ length: scanMax }, () => store.enqueue(request(store, sender))))
+    const first = await store.retryDeferred(null, null)
+    assert.equal(first.retried, 3)
+    assert.ok(first.next !== null)
+    assert.deepEqual(await store.retryDeferred(null, first.next), { retried: 0, next: null })
   })
 
   it('an email names the key that sent it, queued and finished', async (_t, { store }) => {

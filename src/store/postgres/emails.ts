@@ -1,8 +1,8 @@
 /** An operator's changes of single emails. */
 import type { LiveState } from '../../domain/delivery/states.ts'
 import type { AppId, EmailId } from '../../domain/id.ts'
-import { stepMax } from '../shared/bounds.ts'
-import type { EmailChange } from '../store.ts'
+import { scanMax } from '../shared/bounds.ts'
+import type { EmailChange, RetryStep } from '../store.ts'
 import type { Query } from './connection.ts'
 import type { PostgresContext } from './context.ts'
 import { clockMs } from './functions.ts'
@@ -27,14 +27,19 @@ export const retryEmail = (
 export async function retryDeferred(
   { clock, operators, schema }: PostgresContext,
   app: AppId | null,
-): Promise<number> {
+  after: EmailId | null,
+): Promise<RetryStep> {
   const now = clockMs('$1')
-  const text = `with due as (
-      select email_id from ${schema}.queue where state = 'deferred' and ($2::text is null or app_id = $2)
-      order by due_at limit $3 for update skip locked)
-    update ${schema}.queue set state = 'queued', due_at = ${now}, wanted_at = ${now}
-    where email_id = any(array(select email_id from due)) and state = 'deferred' returning email_id`
-  return (await operators.query(text, [clock.offsetMs, app, stepMax], { deadlineMs })).length
+  const text = `with last as (
+      select email_id from ${schema}.queue where email_id > $3 order by email_id limit 1 offset $4),
+    retried as (
+      update ${schema}.queue set state = 'queued', due_at = ${now}, wanted_at = ${now}
+      where email_id > $3 and email_id <= coalesce((select email_id from last), '~') and state = 'deferred'
+        and ($2::text is null or app_id = $2)
+      returning 1)
+    select (select count(*) from retried) as retried, (select email_id from last) as next`
+  const [row] = await operators.query(text, [clock.offsetMs, app, after ?? '', scanMax - 1], { deadlineMs })
+  return { retried: Number(row?.retried), next: (row?.next ?? null) as EmailId | null }
 }
 
 export const cancelEmail = (

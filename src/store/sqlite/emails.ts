@@ -1,7 +1,7 @@
 /** An operator's changes of single emails. */
 import type { AppId, EmailId } from '../../domain/id.ts'
-import { stepMax } from '../shared/bounds.ts'
-import type { EmailChange } from '../store.ts'
+import { scanMax } from '../shared/bounds.ts'
+import type { EmailChange, RetryStep } from '../store.ts'
 import { finish, type QueueRow } from './outcome.ts'
 import type { WriteTransaction } from './threads/write-transaction.ts'
 
@@ -18,14 +18,18 @@ export function retryEmail(tx: WriteTransaction, id: EmailId): EmailChange {
   return 'done'
 }
 
-export function retryDeferred(tx: WriteTransaction, app: AppId | null): number {
+export function retryDeferred(tx: WriteTransaction, app: AppId | null, after: EmailId | null): RetryStep {
+  const row = tx
+    .sql('select email_id from queue where email_id > ? order by email_id limit 1 offset ?')
+    .get(after ?? '', scanMax - 1)
+  const next = (row?.email_id ?? null) as EmailId | null
   const { changes } = tx
     .sql(
-      `update queue set state = 'queued', due_at = ?, wanted_at = ? where email_id in
-         (select email_id from queue where state = 'deferred' and (? is null or app_id = ?) order by due_at limit ?)`,
+      `update queue set state = 'queued', due_at = ?, wanted_at = ?
+       where email_id > ? and email_id <= ? and state = 'deferred' and (? is null or app_id = ?)`,
     )
-    .run(tx.nowMs, tx.nowMs, app, app, stepMax)
-  return Number(changes)
+    .run(tx.nowMs, tx.nowMs, after ?? '', next ?? '~', app, app) // a tilde is greater than every id
+  return { retried: Number(changes), next }
 }
 
 export function cancelEmail(tx: WriteTransaction, id: EmailId): EmailChange {
