@@ -258,7 +258,7 @@ test('the service fetches nothing: it opens connections to its relays and its da
 
 test('the tests that SECURITY.md names are there', () => {
   const tests = sources.filter((name) => /^(src|test)\/.*\.ts$/.test(name)).map(read)
-  const [, security = ''] = read('SECURITY.md').split('## Who may attack')
+  const [, security = ''] = read('SECURITY.md').split('## Attackers, defences')
   const lastCells = security.split('\n').map((line) => line.split('|').at(-2) ?? '')
   const named = lastCells.flatMap((cell) => cell.match(/`[^`]{20,}`/g) ?? [])
   assert.ok(named.length > 25)

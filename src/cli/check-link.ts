@@ -1,43 +1,38 @@
 /** `postern check-link`: would a link be sent, and if not, why. Nothing is sent or counted. */
-import type { Command } from 'commander'
+import { type Command, Option } from 'commander'
 import type { App } from '../domain/app/app.ts'
 import { type EmailType, emailTypes } from '../domain/request/email-request.ts'
 import { checkLink, type LinkCheck } from '../management/check-link.ts'
 import { findApp } from '../management/find-app.ts'
 import { type CliDeps, withStore } from './context.ts'
-import { CommandFailed, print, table, UsageError, unwrap } from './output.ts'
+import { CommandFailed, print, table, unwrap } from './output.ts'
 
-type Options = { type: string }
+type Options = { type: EmailType }
 
 export function addCheckLinkCommand(program: Command, deps: CliDeps): void {
   program
     .command('check-link <app> <url>')
     .description('say whether a link would be sent for an app, and if not, why')
-    .option('--type <type>', `the type of the email: ${emailTypes.join(', ')}`, 'magic_link')
+    .addOption(new Option('--type <type>', 'the type of the email').choices(emailTypes).default('magic_link'))
     .addHelpText(
       'after',
-      "\nThe token may be any text.\n\nExample:\n  postern check-link acme 'https://app.acme.test/auth?token=any'",
+      "\nAny text will do as the token: do not give a real one, which others could see.\n\nExample:\n  postern check-link acme 'https://app.acme.test/auth?token=any'",
     )
     .action((app: string, url: string, { type }: Options) =>
       withStore(deps, async (store, { linksBaseUrl }) => {
         const found = unwrap(await findApp(store, app))
-        const check = checkLink(found, { url, type: readType(type), baseUrl: linksBaseUrl })
-        print(deps.output, check, () => show(found, check))
-        if (!check.allowed) throw new CommandFailed('the link would not be sent; see above')
+        const check = checkLink(found, { url, type, baseUrl: linksBaseUrl })
+        print(deps.output, { ...check, appStatus: found.status }, () => show(found, check))
+        if (!check.allowed || found.status !== 'active')
+          throw new CommandFailed('the link would not be sent; see above')
       }),
     )
-}
-
-function readType(text: string): EmailType {
-  const type = emailTypes.find((name) => name === text)
-  if (type === undefined) throw new UsageError(`--type must be one of ${emailTypes.join(', ')}`)
-  return type
 }
 
 function show({ slug, status }: App, { hosted, refusal, entries }: LinkCheck): string {
   const verdict =
     refusal === null
-      ? `The link would be sent for ${slug}${hosted ? ', through a page of Postern' : ''}.`
+      ? `The allow-list of ${slug} allows the link${hosted ? ', which goes through a page of Postern' : ''}.`
       : [
           `${refusal.code}: ${refusal.message}`,
           ...refusal.issues.map(({ code, message }) => `  ${code}: ${message}`),

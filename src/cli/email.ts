@@ -31,9 +31,9 @@ export function addEmailCommands(program: Command, deps: CliDeps): void {
     .action((id: string) => withStore(deps, (store) => show(deps, store, id)))
   email
     .command('retry [email]')
-    .description('try a deferred email now, or with --all every one')
+    .description('make a deferred email due now, or with --all every one')
     .option('--all', 'every deferred email')
-    .option('--app <app>', 'with --all: of this app alone')
+    .option('--app <app>', 'with --all: only the emails of this app')
     .addHelpText('after', '\nExample:\n  postern email retry --all --app acme')
     .action((id: string | undefined, options: RetryOptions) =>
       withStore(deps, (store) => retry(deps, store, id, options)),
@@ -116,10 +116,15 @@ async function retry(
   { all = false, app }: RetryOptions,
 ): Promise<void> {
   if (all === (id !== undefined)) throw new UsageError('give the id of an email (em_…), or --all')
+  if (id !== undefined && app !== undefined) throw new UsageError('--app goes with --all')
   if (id !== undefined) return printState(deps, unwrap(await retryEmail(store, id)))
   const found = app === undefined ? null : unwrap(await findApp(store, app))
   const retried = await retryAll(store, found?.id ?? null)
-  print(deps.output, { retried }, () => `${retried} deferred emails are tried now`)
+  print(
+    deps.output,
+    { retried },
+    () => `${retried} deferred ${retried === 1 ? 'email is' : 'emails are'} due now`,
+  )
 }
 
 const printState = (deps: CliDeps, email: EmailRecord): void =>

@@ -1,15 +1,17 @@
 /** `postern key …`: delivery keys. A key is shown once, when it is created. */
-import type { Command } from 'commander'
+import { type Command, Option } from 'commander'
 import { parseTimestamp } from '../domain/request/timestamp.ts'
 import { type CreatedKey, createKey } from '../management/create-key.ts'
 import { findApp } from '../management/find-app.ts'
 import { iso, isoOrNull, presentKey } from '../management/present.ts'
 import { replaceKey } from '../management/replace-key.ts'
 import { revokeKey } from '../management/revoke-key.ts'
+import { dayMs } from '../store/shared/bounds.ts'
 import type { KeyRecord, Store } from '../store/store.ts'
 import { type CliDeps, withStore } from './context.ts'
 import { formatTime, print, table, UsageError, unwrap } from './output.ts'
 
+type ReplaceOptions = { grace: number; expires?: number }
 type CreateOptions = { app: string; name?: string; expires?: number }
 
 export function addKeyCommands(program: Command, deps: CliDeps): void {
@@ -28,11 +30,16 @@ export function addKeyCommands(program: Command, deps: CliDeps): void {
     .action((app: string) => withStore(deps, (store) => list(deps, store, app)))
   key
     .command('replace <key>')
-    .description('make a new key of the same app and name; the old one goes on working for a while')
-    .option('--grace <time>', 'how long the old key goes on working: 0, 30m, 24h or 7d', parseGrace, dayMs)
+    .description('make a new key of the same app and name; the old one keeps working for a while')
+    .addOption(
+      new Option('--grace <time>', 'how long the old key keeps working: 0, 30m, 24h or 7d')
+        .argParser(parseGrace)
+        .default(dayMs, '24h'),
+    )
+    .option('--expires <date>', 'end of the new key (default: none, whatever the old one has)', parseExpires)
     .addHelpText('after', '\nExample:\n  postern key replace key_… --grace 1h')
-    .action((id: string, { grace }: { grace: number }) =>
-      withStore(deps, (store) => replace(deps, store, { id, grace })),
+    .action((id: string, options: ReplaceOptions) =>
+      withStore(deps, (store) => replace(deps, store, id, options)),
     )
   key
     .command('revoke <key>')
@@ -40,7 +47,6 @@ export function addKeyCommands(program: Command, deps: CliDeps): void {
     .action((id: string) => withStore(deps, (store) => revoke(deps, store, id)))
 }
 
-const dayMs = 86_400_000
 const graceUnits: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: dayMs }
 
 function parseGrace(text: string): number {
@@ -76,11 +82,13 @@ const presentNewKey = ({ key, record }: CreatedKey) => ({
 async function replace(
   deps: CliDeps,
   store: Store,
-  { id, grace }: { id: string; grace: number },
+  id: string,
+  { grace: graceMs, expires }: ReplaceOptions,
 ): Promise<void> {
-  const replaced = unwrap(await replaceKey(store, id, grace))
+  const replaced = unwrap(await replaceKey(store, id, { expiresAt: expires ?? null, graceMs }))
   const { key, record } = replaced
-  const old = grace === 0 ? 'no longer works' : `works until ${formatTime(store.now() + grace)} at the latest`
+  const old =
+    graceMs === 0 ? 'no longer works' : `works until ${formatTime(store.now() + graceMs)} at the latest`
   print(
     deps.output,
     presentNewKey(replaced),

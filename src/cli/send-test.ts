@@ -38,7 +38,7 @@ async function sendTest({ deps, store, config }: Context, appName: string, to: s
   }
   const id = unwrap(await sendTestEmail({ store, links }, app, to))
   const email = await untilTried(store, id)
-  const untried = email.trail.length === 0 && email.finishedAt === null
+  const untried = !isTried(email)
   const hint = untried
     ? '\n"postern doctor" says whether a process sends, and whether the relays answer. The email waits in the queue.'
     : ''
@@ -48,12 +48,16 @@ async function sendTest({ deps, store, config }: Context, appName: string, to: s
     throw new CommandFailed('the test email was not delivered; see above')
 }
 
+/** An outcome without an attempt says nothing about the relay. */
+const isTried = ({ trail, finishedAt }: EmailRecord): boolean =>
+  finishedAt !== null || trail.some(({ outcome }) => outcome !== 'unattempted')
+
 /** The email once an attempt was recorded, or as it is after the wait. */
 async function untilTried(store: Store, id: EmailId): Promise<EmailRecord> {
   const endMs = performance.now() + waitMs
   for (;;) {
     const email = unwrap(await findEmail(store, id))
-    if (email.trail.length > 0 || email.finishedAt !== null || performance.now() >= endMs) return email
+    if (isTried(email) || performance.now() >= endMs) return email
     await sleep(pollMs)
   }
 }

@@ -34,10 +34,12 @@ function readAddress({ fault, text }: Reader, name: string, fallback: string): L
 }
 
 function readLinksBaseUrl({ fault, mode, text }: Reader, links: ListenAddress): string | null {
-  const own = mode === 'dev' ? `http://127.0.0.1:${links.port}` : ''
+  // A command without a database works on that of dev mode.
+  const isDev = mode === 'dev' || (mode === 'command' && text('POSTERN_DATABASE_URL', '') === '')
+  const own = isDev ? `http://127.0.0.1:${links.port}` : ''
   const baseUrl = text('POSTERN_LINKS_BASE_URL', own).replace(/\/+$/, '')
   if (baseUrl === '') return null
-  const secure = mode === 'dev' || baseUrl.startsWith('https:')
+  const secure = isDev || baseUrl.startsWith('https:')
   if (!secure || !isLinksBaseUrl(baseUrl))
     fault('POSTERN_LINKS_BASE_URL must be an https URL without query, such as https://links.example.com')
   return baseUrl

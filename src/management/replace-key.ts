@@ -3,18 +3,26 @@ import { hashDeliveryKey, newDeliveryKey } from '../domain/app/delivery-key.ts'
 import type { KeyId } from '../domain/id.ts'
 import type { Store } from '../store/store.ts'
 import type { CreatedKey } from './create-key.ts'
+import { noSuchKey } from './no-such-key.ts'
 import { done, type Result, refuse } from './result.ts'
 
-/** @param graceMs how long the old key goes on working */
+export type Replacement = {
+  /** The end of the new key; null: none. */
+  readonly expiresAt: number | null
+  /** How long the old key goes on working, if it does not end before. */
+  readonly graceMs: number
+}
+
 export async function replaceKey(
   store: Pick<Store, 'replaceKey' | 'now'>,
   id: string,
-  graceMs: number,
+  { expiresAt, graceMs }: Replacement,
 ): Promise<Result<CreatedKey>> {
+  if (expiresAt !== null && expiresAt <= store.now()) return refuse('invalid', '--expires is in the past')
   const key = newDeliveryKey()
-  const next = { hash: hashDeliveryKey(key), expiresAt: store.now() + graceMs }
+  const next = { hash: hashDeliveryKey(key), expiresAt, oldExpiresAt: store.now() + graceMs }
   const record = await store.replaceKey(id as KeyId, next)
-  if (record === null) return refuse('not_found', noSuchKey(id))
+  if (record === null) return noSuchKey(id)
   if (record === 'ended')
     return refuse(
       'conflict',
@@ -22,6 +30,3 @@ export async function replaceKey(
     )
   return done({ record, key })
 }
-
-export const noSuchKey = (id: string): string =>
-  `there is no key "${id}"; give its id (key_…), as "postern key list APP" shows it`

@@ -163,6 +163,12 @@ export type Finding = { readonly check: string; readonly ok: boolean; readonly d
 /** The result of an operator's command on one email. */
 export type EmailChange = 'done' | 'not_found' | 'finished' | 'sending' | 'not_deferred'
 
+export type KeyReplacement = {
+  readonly hash: KeyHash
+  readonly expiresAt: number | null
+  readonly oldExpiresAt: number
+}
+
 export type RetryStep = { readonly retried: number; readonly next: EmailId | null }
 
 /** `ifVersion`: change the app only if it has this version. */
@@ -214,10 +220,10 @@ export interface Store {
   }): Promise<KeyRecord>
   listKeys(app: AppId): Promise<readonly KeyRecord[]>
   /**
-   * Makes another key of the same app and name, and lets the old one end at `expiresAt` if it does not end before. Null if
-   * there is no such key; `ended` if it is revoked or has expired.
+   * Makes another key of the same app and name, and lets the old one end at `oldExpiresAt` if it does not end before. Null
+   * if there is no such key; `ended` if it is revoked or has expired.
    */
-  replaceKey(id: KeyId, next: { hash: KeyHash; expiresAt: number }): Promise<KeyRecord | 'ended' | null>
+  replaceKey(id: KeyId, next: KeyReplacement): Promise<KeyRecord | 'ended' | null>
   /** Null if there is no such key. Takes effect for the next request in every process. */
   revokeKey(id: KeyId): Promise<KeyRecord | null>
 
@@ -227,7 +233,7 @@ export interface Store {
   retryEmail(id: EmailId): Promise<EmailChange>
   cancelEmail(id: EmailId): Promise<EmailChange>
   /**
-   * Makes deferred mail due now, of one app or (null) of all: one step through the queue, in the order of ids, after
+   * Makes deferred mail due now, except suspects, of one app or (null) of all: one step through the queue, in the order of ids, after
    * `after`. `next` is where the next step begins; null at the end.
    */
   retryDeferred(app: AppId | null, after: EmailId | null): Promise<RetryStep>

@@ -51,7 +51,11 @@ export function operators(it: It): void {
   }) => {
     const sender = await newSender(store, 'a')
     const hash = hashDeliveryKey(newDeliveryKey())
-    const replaced = await store.replaceKey(sender.keyId, { hash, expiresAt: store.now() + 60_000 })
+    const replaced = await store.replaceKey(sender.keyId, {
+      hash,
+      expiresAt: null,
+      oldExpiresAt: store.now() + 60_000,
+    })
     assert.ok(replaced !== null && replaced !== 'ended')
     assert.deepEqual([replaced.app, replaced.expiresAt], [sender.app.id, null])
     const [old, fresh] = [request(store, sender), request(store, { ...sender, keyHash: hash })]
@@ -60,7 +64,11 @@ export function operators(it: It): void {
     advance(61_000)
     assert.equal((await store.enqueue(request(store, sender))).kind, 'invalid_key')
     assert.equal((await store.enqueue(request(store, { ...sender, keyHash: hash }))).kind, 'queued')
-    const again = { hash: hashDeliveryKey(newDeliveryKey()), expiresAt: store.now() + 60_000 }
+    const again = {
+      hash: hashDeliveryKey(newDeliveryKey()),
+      expiresAt: null,
+      oldExpiresAt: store.now() + 60_000,
+    }
     assert.equal(await store.replaceKey(sender.keyId, again), 'ended')
     assert.equal(await store.replaceKey(newId('key', 0), again), null)
     assert.equal((await store.listKeys(sender.app.id)).length, 2)
@@ -71,10 +79,14 @@ export function operators(it: It): void {
     const expiresAt = store.now() + 10_000
     const hash = hashDeliveryKey(newDeliveryKey())
     const { id } = await store.createKey({ app: app.id, hash, name: 'short', expiresAt })
-    const next = { hash: hashDeliveryKey(newDeliveryKey()), expiresAt: store.now() + 60_000 }
+    const next = {
+      hash: hashDeliveryKey(newDeliveryKey()),
+      expiresAt: store.now() + 90_000,
+      oldExpiresAt: store.now() + 60_000,
+    }
     const replaced = await store.replaceKey(id, next)
     assert.ok(replaced !== null && replaced !== 'ended')
-    assert.equal(replaced.name, 'short')
+    assert.deepEqual([replaced.name, replaced.expiresAt], ['short', next.expiresAt])
     const old = (await store.listKeys(app.id)).find((key) => key.id === id)
     assert.equal(old?.expiresAt, expiresAt)
   })

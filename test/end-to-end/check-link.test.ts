@@ -65,11 +65,26 @@ test('for people: each entry with the part that differs, and what to do', async 
   assert.doesNotMatch(ran.out + ran.err, /a-real-token/)
   const fine = await postern(env, ['check-link', 'acme', 'https://app.acme.test/any?token=x'])
   assert.equal(fine.code, 0)
-  assert.match(fine.out, /^The link would be sent for acme\.[\s\S]*^https:\/\/app\.acme\.test +allows it$/m)
+  assert.match(
+    fine.out,
+    /^The allow-list of acme allows the link\.[\s\S]*^https:\/\/app\.acme\.test +allows it$/m,
+  )
+  await posternJson(env, [
+    'app',
+    'update',
+    'acme',
+    '--allow-url',
+    'http://localhost:3000',
+    '--allow-localhost',
+  ])
+  const local = await postern(env, ['check-link', 'acme', 'http://localhost:5173/?token=x'])
+  assert.match(local.out, /^http:\/\/localhost:3000 +another port$/m)
+  assert.match(local.out, /^--allow-localhost +allows it$/m)
   await posternJson(env, ['app', 'disable', 'acme'])
+  assert.equal((await postern(env, ['check-link', 'acme', 'https://app.acme.test/any?token=x'])).code, 1)
   const disabled = await postern(env, ['check-link', 'acme', url, '--type', 'wrong'])
   assert.equal(disabled.code, 2)
-  assert.match(disabled.err, /--type must be one of magic_link/)
+  assert.match(disabled.err, /Allowed choices are magic_link/)
   const { out } = await postern(env, ['check-link', 'acme', url])
   assert.match(out, /The app is disabled: none of its requests is accepted/)
 })

@@ -67,7 +67,7 @@ test('wrong use is exit code 2, with a way out', async () => {
 test('a group without its command shows what there is', async () => {
   const ran = await postern(env, ['email'])
   assert.equal(ran.code, 2)
-  assert.match(ran.err, /^Usage: postern email[\s\S]*retry <email>/)
+  assert.match(ran.err, /^Usage: postern email[\s\S]*retry \[options\] \[email\]/)
 })
 
 test('an app’s life: create, show, list, update, disable, enable, delete', async () => {

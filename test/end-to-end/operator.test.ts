@@ -160,6 +160,14 @@ test('a test email goes through the running service, and its key is revoked', as
   assert.match(wrong.err, /refused \(invalid_body\)[\s\S]*to: Give one address/)
 })
 
+test('a test email that was not tried is a failure', async (t) => {
+  const server = await startServe(t, { POSTERN_SMTP_URL: 'smtp://127.0.0.1:1' })
+  const ran = await postern(server.env, ['send-test', 'you@example.com', '--app', 'acme'])
+  assert.equal(ran.code, 1)
+  assert.match(ran.out, /"postern doctor" says whether a process sends/)
+  assert.match(ran.err, /was not tried within 10 s/)
+})
+
 test('a test email that the relay refuses is a failure', async (t) => {
   const relay = await startScriptedServer(t, { rcpt: '550 5.1.1 no such mailbox' })
   const server = await startServe(t, { POSTERN_SMTP_URL: `smtp://127.0.0.1:${relay.port}` })
@@ -205,7 +213,7 @@ test('a key is replaced without a pause, and all deferred mail is tried at once'
   await eventually(async () => (await deferred()).length === 4)
   assert.equal((await postern(server.env, ['email', 'retry'])).code, 2)
   const ran = await postern(server.env, ['email', 'retry', '--all', '--app', 'acme'])
-  assert.equal(ran.out, '4 deferred emails are tried now\n')
+  assert.equal(ran.out, '4 deferred emails are due now\n')
   await eventually(async () => (await deferred()).filter(({ attempts }) => attempts === 2).length === 4)
 })
 

@@ -131,7 +131,7 @@ export type LinkDifference = { readonly compared: string; readonly why: string; 
 export function checkLinkAllowed(link: AuthLink, policy: LinkPolicy): LinkDifference | null {
   const parts = entriesFor(link, policy).map((entry) => differingPart(entry, link))
   if (parts.includes(null)) return null
-  const local = link.kind === 'web' && localHosts.has((link.authority ?? '').replace(/:\d+$/, ''))
+  const local = isLocal(link)
   if (local && policy.allowLocalhost) return null
   const origin = link.authority === null ? `${link.scheme}:` : `${link.scheme}://${link.authority}`
   const path = shortenSegments(link.path)
@@ -162,15 +162,28 @@ const entriesFor = (link: AuthLink, policy: LinkPolicy): readonly AllowedUrl[] =
   link.kind === 'web' ? policy.allowedUrls : policy.appSchemes
 
 /** An entry of the allow-list, and the first part in which a link differs from it; null if the entry allows it. */
-export type ComparedEntry = { readonly entry: string; readonly differs: 'scheme' | 'host' | 'path' | null }
+export type ComparedEntry = {
+  readonly entry: string
+  readonly differs: 'scheme' | 'host' | 'port' | 'path' | null
+}
 
 /** Each entry that could allow this kind of link. */
-export const compareEntries = (link: AuthLink, policy: LinkPolicy): ComparedEntry[] =>
-  entriesFor(link, policy).map((entry) => ({ entry: entry.text, differs: differingPart(entry, link) }))
+export const compareEntries = (link: AuthLink, policy: LinkPolicy): ComparedEntry[] => [
+  ...entriesFor(link, policy).map((entry) => ({ entry: entry.text, differs: differingPart(entry, link) })),
+  ...(policy.allowLocalhost && isLocal(link) ? [{ entry: '--allow-localhost', differs: null }] : []),
+]
+
+const withoutPort = (authority: string | null): string => (authority ?? '').replace(/:\d+$/, '')
+
+const isLocal = (link: AuthLink): boolean =>
+  link.kind === 'web' && localHosts.has(withoutPort(link.authority))
 
 function differingPart(entry: AllowedUrl, link: AuthLink): ComparedEntry['differs'] {
   if (entry.scheme !== link.scheme) return 'scheme'
-  if (!matchesAuthority(entry, link.authority ?? '')) return 'host'
+  if (!matchesAuthority(entry, link.authority ?? '')) {
+    const anyPort = { ...entry, authority: withoutPort(entry.authority) }
+    return matchesAuthority(anyPort, withoutPort(link.authority)) ? 'port' : 'host'
+  }
   return matchesPath(entry, link) ? null : 'path'
 }
 

@@ -1,5 +1,5 @@
 /** An operator's changes of single emails. */
-import type { LiveState } from '../../domain/delivery/states.ts'
+import { type LiveState, suspectAfter } from '../../domain/delivery/states.ts'
 import type { AppId, EmailId } from '../../domain/id.ts'
 import { scanMax } from '../shared/bounds.ts'
 import type { EmailChange, RetryStep } from '../store.ts'
@@ -30,13 +30,17 @@ export async function retryDeferred(
   after: EmailId | null,
 ): Promise<RetryStep> {
   const now = clockMs('$1')
+  // `state` is written so that no partial index seems to fit: queue_deferred would be read whole at each step.
   const text = `with last as (
       select email_id from ${schema}.queue where email_id > $3 order by email_id limit 1 offset $4),
+    chosen as materialized (
+      select email_id from ${schema}.queue
+      where email_id > $3 and email_id <= coalesce((select email_id from last), '~')
+        and state not in ('queued', 'sending') and lost_leases < ${suspectAfter} and ($2::text is null or app_id = $2)
+      for update skip locked),
     retried as (
       update ${schema}.queue set state = 'queued', due_at = ${now}, wanted_at = ${now}
-      where email_id > $3 and email_id <= coalesce((select email_id from last), '~') and state = 'deferred'
-        and ($2::text is null or app_id = $2)
-      returning 1)
+      where email_id = any(array(select email_id from chosen)) returning 1)
     select (select count(*) from retried) as retried, (select email_id from last) as next`
   const [row] = await operators.query(text, [clock.offsetMs, app, after ?? '', scanMax - 1], { deadlineMs })
   return { retried: Number(row?.retried), next: (row?.next ?? null) as EmailId | null }

@@ -1,8 +1,8 @@
 /** Changes of delivery keys. Each takes effect for the next request in every process. */
 import type { KeyHash } from '../../domain/app/delivery-key.ts'
 import { type AppId, type KeyId, newId } from '../../domain/id.ts'
-import { hasEnded, toKeyRecord } from '../shared/records.ts'
-import type { KeyRecord } from '../store.ts'
+import { toKeyRecord } from '../shared/records.ts'
+import type { KeyRecord, KeyReplacement } from '../store.ts'
 import type { PostgresContext } from './context.ts'
 import { clockMs } from './functions.ts'
 
@@ -19,24 +19,24 @@ export async function createKey(
   return toKeyRecord(row ?? {})
 }
 
-export const replaceKey = (
+export async function replaceKey(
   { clock, operators, schema }: PostgresContext,
   id: KeyId,
-  next: { hash: KeyHash; expiresAt: number },
-): Promise<KeyRecord | 'ended' | null> =>
-  operators.transaction(async (query) => {
-    const [row] = await query(`select * from ${schema}.delivery_key where key_id = $1 for update`, [id])
-    if (row === undefined) return null
-    if (hasEnded(toKeyRecord(row), clock.nowMs())) return 'ended'
-    await query(`update ${schema}.delivery_key set expires_at = least(expires_at, $2) where key_id = $1`, [
-      id,
-      next.expiresAt,
-    ])
-    const text = `insert into ${schema}.delivery_key (key_id, key_hash, app_id, name, created_at)
-      select $1, $2, app_id, name, ${clockMs('$4')} from ${schema}.delivery_key where key_id = $3 returning *`
-    const [made] = await query(text, [newId('key', clock.nowMs()), next.hash, id, clock.offsetMs])
-    return toKeyRecord(made ?? {})
-  }, deadlineMs)
+  { hash, expiresAt, oldExpiresAt }: KeyReplacement,
+): Promise<KeyRecord | 'ended' | null> {
+  const now = clockMs('$6')
+  const text = `with old as (
+      update ${schema}.delivery_key set expires_at = least(expires_at, $2)
+      where key_id = $1 and revoked_at is null and (expires_at is null or expires_at > ${now})
+      returning app_id, name)
+    insert into ${schema}.delivery_key (key_id, key_hash, app_id, name, created_at, expires_at)
+    select $3, $4, app_id, name, ${now}, $5 from old returning *`
+  const values = [id, oldExpiresAt, newId('key', clock.nowMs()), hash, expiresAt, clock.offsetMs]
+  const [made] = await operators.query(text, values, { deadlineMs })
+  if (made !== undefined) return toKeyRecord(made)
+  const present = `select from ${schema}.delivery_key where key_id = $1`
+  return (await operators.query(present, [id], { deadlineMs })).length === 0 ? null : 'ended'
+}
 
 export async function revokeKey(
   { clock, operators, schema }: PostgresContext,

@@ -38,8 +38,10 @@ export const toKeyRecord = (row: Row): KeyRecord => ({
 })
 
 /** A key that is revoked or has expired. */
-export const hasEnded = ({ revokedAt, expiresAt }: KeyRecord, nowMs: number): boolean =>
-  revokedAt !== null || (expiresAt !== null && expiresAt <= nowMs)
+export const hasEnded = (
+  { revokedAt, expiresAt }: Pick<KeyRecord, 'revokedAt' | 'expiresAt'>,
+  nowMs: number,
+): boolean => revokedAt !== null || (expiresAt !== null && expiresAt <= nowMs)
 
 const toRecord = (row: Row) => ({
   id: row.email_id as EmailId,

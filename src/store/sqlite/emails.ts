@@ -1,4 +1,5 @@
-/** An operator's changes of single emails. */
+/** An operator's changes of emails. */
+import { suspectAfter } from '../../domain/delivery/states.ts'
 import type { AppId, EmailId } from '../../domain/id.ts'
 import { scanMax } from '../shared/bounds.ts'
 import type { EmailChange, RetryStep } from '../store.ts'
@@ -26,7 +27,8 @@ export function retryDeferred(tx: WriteTransaction, app: AppId | null, after: Em
   const { changes } = tx
     .sql(
       `update queue set state = 'queued', due_at = ?, wanted_at = ?
-       where email_id > ? and email_id <= ? and state = 'deferred' and (? is null or app_id = ?)`,
+       where email_id > ? and email_id <= ? and state = 'deferred'
+         and lost_leases < ${suspectAfter} and (? is null or app_id = ?)`,
     )
     .run(tx.nowMs, tx.nowMs, after ?? '', next ?? '~', app, app) // a tilde is greater than every id
   return { retried: Number(changes), next }

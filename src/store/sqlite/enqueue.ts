@@ -19,7 +19,7 @@ import type { AppId, EmailId, KeyId } from '../../domain/id.ts'
 import { seal } from '../crypto/key-ring.ts'
 import { dayMs, idempotencyMs, lastUseEveryMs } from '../shared/bounds.ts'
 import { type RecipientNames, recipientNames } from '../shared/bucket-names.ts'
-import { contentContext } from '../shared/records.ts'
+import { contentContext, hasEnded } from '../shared/records.ts'
 import type { Caller, EnqueueRequest, EnqueueResult, Judged, NewEmail } from '../store.ts'
 import { type Bucket, bucketOfKey, bucketsOfRecipient } from './buckets.ts'
 import type { CachedKey, WriteTransaction } from './threads/write-transaction.ts'
@@ -81,7 +81,7 @@ function findCaller(tx: WriteTransaction, keyHash: KeyHash): { key: CachedKey; a
   const key = tx.writer.keys.get(keyHash) ?? readKey(tx, keyHash)
   if (key === null) return null // unknown keys are not cached: anyone can invent them
   tx.writer.keys.set(keyHash, key)
-  if (key.revokedAt !== null || (key.expiresAt !== null && key.expiresAt <= tx.nowMs)) return null
+  if (hasEnded(key, tx.nowMs)) return null
   const app = tx.app(key.appId)
   return app?.status === 'active' ? { key, app } : null
 }

@@ -2,7 +2,7 @@
 import type { KeyHash } from '../../domain/app/delivery-key.ts'
 import { type AppId, type KeyId, newId } from '../../domain/id.ts'
 import { hasEnded, toKeyRecord } from '../shared/records.ts'
-import type { KeyRecord } from '../store.ts'
+import type { KeyRecord, KeyReplacement } from '../store.ts'
 import type { WriteTransaction } from './threads/write-transaction.ts'
 
 export function createKey(
@@ -22,15 +22,16 @@ export function createKey(
 export function replaceKey(
   tx: WriteTransaction,
   id: KeyId,
-  next: { hash: KeyHash; expiresAt: number },
+  next: KeyReplacement,
 ): KeyRecord | 'ended' | null {
   const row = tx.sql('select * from delivery_key where key_id = ?').get(id)
   if (row === undefined) return null
   const old = toKeyRecord(row)
   if (hasEnded(old, tx.nowMs)) return 'ended'
-  const expiresAt = Math.min(old.expiresAt ?? next.expiresAt, next.expiresAt)
-  tx.sql('update delivery_key set expires_at = ? where key_id = ?').run(expiresAt, id)
-  return createKey(tx, { app: old.app, hash: next.hash, name: old.name, expiresAt: null })
+  const { hash, expiresAt, oldExpiresAt } = next
+  const end = Math.min(old.expiresAt ?? oldExpiresAt, oldExpiresAt)
+  tx.sql('update delivery_key set expires_at = ? where key_id = ?').run(end, id)
+  return createKey(tx, { app: old.app, hash, name: old.name, expiresAt })
 }
 
 export function revokeKey(tx: WriteTransaction, id: KeyId): KeyRecord | null {
