@@ -1,4 +1,5 @@
 /** Backup, restore and copy of the configured database. They open no store: the file is what they work on. */
+import { randomUUID } from 'node:crypto'
 import { createReadStream, rmSync } from 'node:fs'
 import type { Writable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
@@ -30,19 +31,19 @@ export async function backUpDatabase(config: Config, to: string | Writable): Pro
 
 /** A stream cannot be checked before it is written, so the backup is a file beside the database first. */
 async function streamBackup(path: string, to: Writable): Promise<DatabaseFacts> {
-  const file = `${path}.backup-${process.pid}`
+  const file = `${path}.backup-${randomUUID()}`
+  const facts = backUp(path, file, Date.now())
   try {
-    const facts = backUp(path, file, Date.now())
-    await pipeline(createReadStream(file), to, { end: false }).catch((error: Error) => {
-      throw new BackupRefused(`the backup was not written: ${error.message}`, { cause: error })
-    })
+    await pipeline(createReadStream(file), to, { end: false })
     return facts
+  } catch (error) {
+    throw new BackupRefused(`the backup was not written: ${(error as Error).message}`, { cause: error })
   } finally {
     rmSync(file, { force: true })
   }
 }
 
-export async function restoreDatabase(
+export function restoreDatabase(
   config: Config,
   file: string | null,
   { cancelQueued }: { cancelQueued: boolean },
@@ -57,5 +58,5 @@ export async function copyDatabase(config: Config, target: PostgresAddress): Pro
     config,
     'only a database on SQLite is copied. Set POSTERN_DATABASE_URL to the old one',
   )
-  return exportDatabase(path, Date.now(), (rows) => importRows(target, rows))
+  return exportDatabase(path, Date.now(), (rows, onCommitted) => importRows(target, rows, onCommitted))
 }

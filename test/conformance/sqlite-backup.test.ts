@@ -231,22 +231,66 @@ test('refused while the service runs, and possible once it has stopped', async (
   assert.equal(await depth(database), 3)
 })
 
-test('a WAL that is left of a deleted database is not applied to the restored one', async (t) => {
+for (const suffix of ['-wal', '-journal']) {
+  test(`refused: a ${suffix.slice(1)} is left of a database that was deleted, and may hold mail`, async (t) => {
+    const database = await backedUp(t)
+    const { path } = database
+    rmSync(path)
+    writeFileSync(path + suffix, 'mail')
+    const ran = await postern(database.env, ['restore', database.backup])
+    assert.equal(ran.code, 1)
+    assert.match(
+      ran.err,
+      /is left of a database that was deleted or moved, and may hold mail: stop what still/,
+    )
+    assert.ok(!existsSync(path))
+    rmSync(path + suffix)
+    await posternJson(database.env, ['restore', database.backup])
+    assert.equal(await depth(database), 3)
+  })
+}
+
+test('refused: the service runs, although its database was deleted', async (t) => {
   const database = await backedUp(t)
-  const { path } = database
-  const open = new Connection(path)
-  open.connection.exec("update app set slug = 'from-the-wal'")
-  copyFileSync(`${path}-wal`, `${path}.kept`)
-  open.close()
-  rmSync(path)
-  copyFileSync(`${path}.kept`, `${path}-wal`)
-  const { previous } = await posternJson<{ previous: string | null }>(database.env, [
-    'restore',
-    database.backup,
-  ])
-  assert.equal(previous, null)
-  const [app] = await posternJson<{ slug: string }[]>(database.env, ['app', 'list'])
-  assert.equal(app?.slug, 'acme')
+  const relay = { POSTERN_SMTP_URL: 'smtp://127.0.0.1:1', POSTERN_API_LISTEN: '127.0.0.1:0' }
+  await spawnServe(t, { ...database.env, ...relay, POSTERN_OPS_LISTEN: '127.0.0.1:0' })
+  for (const suffix of ['', '-wal', '-shm']) rmSync(database.path + suffix, { force: true })
+  const ran = await postern(database.env, ['restore', database.backup])
+  assert.match(ran.err, /a process has the database \S+ open: stop the service/)
+})
+
+test('refused: a symbolic link that leads nowhere, as of a disk that is not mounted', async (t) => {
+  const database = await backedUp(t)
+  rmSync(database.path)
+  symlinkSync(join(dirname(database.path), 'nowhere/postern.db'), database.path)
+  const ran = await postern(database.env, ['restore', database.backup])
+  assert.match(ran.err, /leads nowhere: is its disk mounted/)
+})
+
+test('the way back: the database that a restore has put aside is restored', async (t) => {
+  const database = await backedUp(t)
+  await queueOne(database, 'after@example.com')
+  const { previous } = await posternJson<{ previous: string }>(database.env, ['restore', database.backup])
+  await posternJson(database.env, ['restore', previous])
+  assert.equal(await depth(database), 4)
+})
+
+test('a backup in WAL mode is restored with its mail cancelled', async (t) => {
+  const database = await backedUp(t)
+  const copy = new Connection(database.backup) // turns on the WAL, as in a copy of a stopped database
+  copy.close()
+  await posternJson(database.env, ['restore', database.backup, '--cancel-queued'])
+  assert.equal(await depth(database), 0)
+})
+
+test('"-" restores from standard input', async (t) => {
+  const database = await backedUp(t)
+  const { status, stderr } = spawnSync(command[0] ?? '', [...command.slice(1), 'restore', '-'], {
+    env: { ...database.env, PATH: process.env.PATH },
+    input: readFileSync(database.backup),
+  })
+  assert.equal(status, 0, String(stderr))
+  assert.equal(await depth(database), 3)
 })
 
 test('a damaged database is replaced too', async (t) => {
@@ -336,16 +380,6 @@ test('a symbolic link to a copied database does not hide its WAL', async (t) => 
   writeFileSync(`${database.backup}-wal`, 'anything')
   const ran = await postern(database.env, ['restore', link])
   assert.match(ran.err, /backup\.db-wal stands beside/)
-})
-
-test('a journal that is left of a deleted database is not applied to the restored one', async (t) => {
-  const database = await backedUp(t)
-  rmSync(database.path)
-  writeFileSync(`${database.path}-journal`, 'anything')
-  await posternJson(database.env, ['restore', database.backup])
-  assert.ok(!existsSync(`${database.path}-journal`))
-  const kept = readdirSync(dirname(database.path)).filter((name) => name.endsWith('Z-journal'))
-  assert.equal(kept.length, 1)
 })
 
 test('a copy before a migration that was killed does not stop the next start', async (t) => {

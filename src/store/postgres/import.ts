@@ -56,23 +56,26 @@ const columnsOf: Record<CopiedTable, Readonly<Record<string, string>>> = {
 export async function importRows(
   address: PostgresAddress,
   steps: Iterable<CopiedRows>,
+  onCommitted: () => void,
 ): Promise<{ readonly copied: CopiedCounts }> {
   const { schema } = address
   const connection = new Connection({ address })
   try {
-    return await connection.transaction(async (query) => {
+    const copied = await connection.transaction(async (query) => {
       if ((await makeSchema(query, { schema, schemaUse: 'migrate' })) > 0) {
         throw new StoreUnavailable(
-          `the target has the schema "${schema}" already, perhaps of another Postern: name an empty database, or another schema (?schema=)`,
+          `the target has the schema "${schema}" already, of a copy that was made before or of another Postern: name an empty database, or another schema (?schema=)`,
         )
       }
       await query("set local synchronous_commit = 'on'")
-      const copied = await insertAll(query, steps)
+      const counts = await insertAll(query, steps)
       await query('insert into app_lock (app_id) select app_id from app')
       await query('update queue_depth set count = (select count(*) from queue) where slot = 0')
-      await requireCounts(query, copied)
-      return { copied }
+      await requireCounts(query, counts)
+      return counts
     }, deadlineMs)
+    onCommitted()
+    return { copied }
   } finally {
     await connection.close()
   }

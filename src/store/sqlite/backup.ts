@@ -4,10 +4,11 @@
  */
 import { randomUUID } from 'node:crypto'
 import { existsSync, linkSync, renameSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { dirname, resolve } from 'node:path'
 import type { DatabaseFacts } from '../database-facts.ts'
 import {
   BackupRefused,
+  companions,
   copyInto,
   examineFile,
   removeDatabase,
@@ -19,6 +20,8 @@ import {
 export function backUp(path: string, file: string, nowMs: number): DatabaseFacts {
   if (!existsSync(path)) throw new BackupRefused(`there is no database at ${path}`)
   if (existsSync(file)) throw new BackupRefused(`${file} exists: name another file`)
+  if ([...companions, '-worker'].some((suffix) => resolve(file) === resolve(path + suffix)))
+    throw new BackupRefused(`${file} is a name that SQLite uses for the database: name another file`)
   if (!existsSync(dirname(file))) throw new BackupRefused(`there is no folder ${dirname(file)}`)
   const facts = writeCopy(path, `${file}.part-${randomUUID()}`, nowMs, (part) => giveName(part, file))
   syncFolderOf(file)

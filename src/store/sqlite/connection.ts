@@ -96,6 +96,9 @@ export function keepsCommits(version: string): boolean {
 const temporary = new Set([5, 6, 8, 13, 14]) // BUSY, LOCKED, READONLY, FULL, CANTOPEN
 const fatal = new Set([10, 11, 26]) // IOERR, CORRUPT, NOTADB
 
+/** The file is no whole database: no process can work on it. */
+export const isDamaged = (error: unknown): boolean => [11, 26].includes(primaryCode(error) ?? 0)
+
 /** Another connection has the lock. */
 export const isBusy = (error: unknown): boolean => primaryCode(error) === 5
 

@@ -5,6 +5,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { sealingKeyId } from '../crypto/key-ring.ts'
 import type { DatabaseFacts } from '../database-facts.ts'
 import { faultKind, isBusy } from './connection.ts'
+import { WorkerLock } from './worker-lock.ts'
 
 /** A backup, restore or copy was not begun, or was taken back. The message says what to do. */
 export class BackupRefused extends Error {
@@ -47,25 +48,43 @@ function readFacts(database: DatabaseSync, nowMs: number): Omit<DatabaseFacts, '
   }
 }
 
-/**
- * Opens the database so that no other process can, until the connection is closed. Its WAL is written into the
- * file first: SQLite would remove the WAL by its name when the connection is closed.
- * @param doing completes "stop the service before …"
- */
-export function openExclusive(path: string, doing: string): DatabaseSync {
-  const busy = new BackupRefused(
+/** The process that sends from the database, or may, is there. */
+const inUse = (path: string, doing: string): BackupRefused =>
+  new BackupRefused(
     `a process has the database ${path} open: stop the service, and wait for commands to end, before ${doing}`,
   )
+
+/**
+ * Runs `work` while no process sends from the database, also if the file is deleted or damaged.
+ * @param doing completes "stop the service before …"
+ */
+export async function withWorkerLock<T>(path: string, doing: string, work: () => T | Promise<T>): Promise<T> {
+  const lock = new WorkerLock(path)
+  try {
+    if (lock.tryTake() === 'not_held') throw inUse(path, doing)
+    return await work()
+  } finally {
+    lock.release()
+  }
+}
+
+/**
+ * Opens the database so that no other process can, until the connection is closed. Its WAL is written into the
+ * file first: SQLite would remove the WAL by its name when the connection is closed. For the same reason the
+ * connection keeps no journal.
+ */
+export function openExclusive(path: string, doing: string): DatabaseSync {
   const { ino } = statSync(path)
   const database = new DatabaseSync(path, { timeout: 0 })
   try {
     database.exec('pragma locking_mode = exclusive; begin exclusive; commit')
-    database.exec('pragma journal_mode = delete; begin exclusive')
-    if (statSync(path).ino !== ino) throw busy // it was replaced before the lock was ours
+    database.exec('pragma journal_mode = delete; pragma journal_mode = memory; begin exclusive')
+    if (statSync(path).ino !== ino) throw inUse(path, doing) // it was replaced before the lock was ours
+    rmSync(`${path}-journal`, { force: true })
     return database
   } catch (error) {
     database.close()
-    throw isBusy(error) ? busy : error
+    throw isBusy(error) ? inUse(path, doing) : error
   }
 }
 

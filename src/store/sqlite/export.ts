@@ -2,7 +2,7 @@
 import { existsSync, realpathSync, renameSync } from 'node:fs'
 import type { DatabaseSync } from 'node:sqlite'
 import { type CopiedRows, type CopiedTable, copiedTables, copyStepMax } from '../shared/table-copy.ts'
-import { BackupRefused, openExclusive, syncFolderOf } from './database-file.ts'
+import { BackupRefused, openExclusive, syncFolderOf, withWorkerLock } from './database-file.ts'
 import { requireCurrentSchema } from './migrate.ts'
 
 // SQLite's idempotency keys and counts lack columns. Rate-limit buckets do not name their app, so they stay behind.
@@ -19,29 +19,43 @@ const selects: Record<CopiedTable, string> = {
 }
 
 /**
- * Hands all rows to `copy` while no other process has the database open, and then gives the file another name, so
- * that no service sends its mail again. Throws `BackupRefused` if a process has it open, and `SchemaMismatch` if the
- * schema is not that of this program.
+ * Hands all rows to `copy` while no other process has the database open. `copy` calls `onCommitted` at once when the rows are
+ * safe: the file then gets another name, so that no service sends its mail again. Rejects with `BackupRefused` if
+ * a process has it open, and with `SchemaMismatch` if the schema is not that of this program.
  */
 export async function exportDatabase<T>(
   path: string,
   nowMs: number,
-  copy: (rows: Iterable<CopiedRows>) => Promise<T>,
+  copy: (rows: Iterable<CopiedRows>, onCommitted: () => void) => Promise<T>,
 ): Promise<T & { readonly previous: string }> {
   if (!existsSync(path)) throw new BackupRefused(`there is no database at ${path}`)
   const file = realpathSync(path)
-  const database = openExclusive(file, 'a copy')
+  const previous = `${file}.copied-${new Date(nowMs).toISOString().replace(/[-:]/g, '')}`
+  return withWorkerLock(file, doing, async () => {
+    const database = openExclusive(file, doing)
+    try {
+      requireCurrentSchema(
+        Number(database.prepare('select max(version) as version from migration').get()?.version),
+      )
+      const result = await copy(readRows(database), () => putAside(file, previous))
+      return { ...result, previous }
+    } finally {
+      database.close()
+    }
+  })
+}
+
+const doing = 'a copy'
+
+function putAside(file: string, previous: string): void {
   try {
-    requireCurrentSchema(
-      Number(database.prepare('select max(version) as version from migration').get()?.version),
-    )
-    const result = await copy(readRows(database))
-    const previous = `${file}.copied-${new Date(nowMs).toISOString().replace(/[-:]/g, '')}`
     renameSync(file, previous)
     syncFolderOf(file)
-    return { ...result, previous }
-  } finally {
-    database.close()
+  } catch (error) {
+    throw new BackupRefused(
+      `the copy is complete, but ${file} keeps its name: ${(error as Error).message}. Move it away, and start no service on it: its mail would be sent twice`,
+      { cause: error },
+    )
   }
 }
 

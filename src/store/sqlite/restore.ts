@@ -6,6 +6,7 @@ import {
   constants,
   existsSync,
   linkSync,
+  lstatSync,
   openSync,
   readSync,
   realpathSync,
@@ -18,7 +19,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { type KeyRing, openHashKey } from '../crypto/key-ring.ts'
 import type { Restored } from '../database-facts.ts'
 import { dayMs } from '../shared/bounds.ts'
-import { faultKind } from './connection.ts'
+import { isDamaged } from './connection.ts'
 import {
   BackupRefused,
   companions,
@@ -28,6 +29,7 @@ import {
   removeDatabase,
   syncFolderOf,
   syncToDisk,
+  withWorkerLock,
 } from './database-file.ts'
 import { requireKnownSchema } from './migrate.ts'
 
@@ -42,12 +44,19 @@ export type RestoreOptions = {
   readonly nowMs: number
 }
 
-/** Throws `BackupRefused`, `SchemaMismatch` or `KeyMissing`, and then has changed nothing. */
-export function restore({ path, file, ring, cancelQueued, nowMs }: RestoreOptions): Restored {
-  const place = existsSync(path) ? realpathSync(path) : path // a symbolic link keeps leading to the database
+/** Rejects with `BackupRefused`, `SchemaMismatch` or `KeyMissing`, and then has changed nothing. */
+export function restore(options: RestoreOptions): Promise<Restored> {
+  const { path, file } = options
+  const place = resolvePlace(path)
   if (file !== null) requireBackup(place, file)
+  return withWorkerLock(place, doing, () => restoreTo(place, options))
+}
+
+const doing = 'a restore'
+
+function restoreTo(place: string, { file, ring, cancelQueued, nowMs }: RestoreOptions): Restored {
   const part = `${place}.part-${randomUUID()}`
-  createPrivateFile(part, (descriptor) => copyContent(file ?? '/dev/stdin', descriptor))
+  createPrivateFile(part, (descriptor) => copyContent(file, descriptor))
   try {
     const facts = examineFile(part, nowMs, file ?? 'standard input')
     prepareCopy(part, { ring, cancelQueued, nowMs })
@@ -59,6 +68,14 @@ export function restore({ path, file, ring, cancelQueued, nowMs }: RestoreOption
   } finally {
     removeDatabase(part)
   }
+}
+
+/** A symbolic link keeps leading to the database. */
+function resolvePlace(path: string): string {
+  if (existsSync(path)) return realpathSync(path)
+  if (lstatSync(path, { throwIfNoEntry: false }) !== undefined)
+    throw new BackupRefused(`${path} is a symbolic link that leads nowhere: is its disk mounted?`)
+  return path
 }
 
 function requireBackup(path: string, given: string): void {
@@ -83,16 +100,32 @@ function resolveBackup(file: string): string {
 }
 
 const chunkBytes = 1024 * 1024
+const retryReadMs = 10
 
 /** `copyFile` would give the copy the mode of the backup for a moment. */
-function copyContent(file: string, to: number): void {
-  const from = openSync(file, 'r')
+function copyContent(file: string | null, to: number): void {
+  const standardInput = 0
+  const from = file === null ? standardInput : openSync(file, 'r')
   try {
     const chunk = Buffer.allocUnsafe(chunkBytes)
-    for (let read = readSync(from, chunk); read > 0; read = readSync(from, chunk))
+    for (let read = readSome(from, chunk); read > 0; read = readSome(from, chunk))
       writeFileSync(to, chunk.subarray(0, read))
   } finally {
-    closeSync(from)
+    if (from !== standardInput) closeSync(from)
+  }
+}
+
+/** Waits while standard input has nothing yet. */
+function readSome(from: number, chunk: Buffer): number {
+  for (;;) {
+    try {
+      return readSync(from, chunk)
+    } catch (error) {
+      const { code } = error as { code?: string }
+      if (code === 'EOF') return 0
+      if (code !== 'EAGAIN') throw error
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, retryReadMs)
+    }
   }
 }
 
@@ -102,6 +135,9 @@ function prepareCopy(
 ): void {
   const database = new DatabaseSync(part)
   try {
+    // In a WAL, a change could fail when the connection is closed, without an error.
+    const journal = database.prepare('pragma journal_mode = delete').get()?.journal_mode
+    if (journal !== 'delete') throw new BackupRefused(`cannot change ${part}: its journal is ${journal}`)
     requireKnownSchema(
       Number(database.prepare('select max(version) as version from migration').get()?.version),
     )
@@ -135,29 +171,56 @@ function cancelAll(database: DatabaseSync, nowMs: number): void {
 
 /** Returns the new name of the database that was there. The place of the database is never empty meanwhile. */
 function replaceDatabase(path: string, part: string, nowMs: number): string | null {
+  const left = ['-wal', '-journal'].find((suffix) => (statSync(path + suffix, absent)?.size ?? 0) > 0)
+  if ((statSync(path, absent)?.size ?? 0) === 0 && left !== undefined) {
+    throw new BackupRefused(
+      `${path}${left} is left of a database that was deleted or moved, and may hold mail: stop what still runs on it, then put its database back, or move this file away`,
+    )
+  }
+  if (!existsSync(path)) {
+    for (const suffix of companions) rmSync(path + suffix, { force: true }) // empty
+    place(part, path)
+    return null
+  }
   const previous = `${path}.before-restore-${new Date(nowMs).toISOString().replace(/[-:]/g, '')}`
-  const existed = existsSync(path)
-  const held = existed ? lockOldDatabase(path) : null
+  const held = lockOldDatabase(path)
   try {
-    // A database that was deleted or is damaged may have left them: SQLite would read them into the restored one.
+    place(path, previous)
+    // A damaged database may have left them: SQLite would read them into the restored one.
     rmSync(`${path}-shm`, { force: true })
     for (const suffix of companions)
       if (existsSync(path + suffix)) renameSync(path + suffix, previous + suffix)
-    if (existed) linkSync(path, previous)
     syncFolderOf(path)
     renameSync(part, path)
   } finally {
     held?.close()
   }
-  return existed ? previous : null
+  return previous
+}
+
+const absent = { throwIfNoEntry: false } as const
+
+/** A second name, which never takes the place of a file. */
+function place(from: string, to: string): void {
+  try {
+    linkSync(from, to)
+  } catch (error) {
+    const { code, message } = error as { code?: string; message: string }
+    throw new BackupRefused(
+      code === 'EEXIST'
+        ? `${to} has appeared meanwhile: is a process starting? Stop it, and restore again`
+        : `cannot make ${to}; the file system must have hard links: ${message}`,
+      { cause: error },
+    )
+  }
 }
 
 /** Null if the database is so damaged that no process can have it open. */
 function lockOldDatabase(path: string): DatabaseSync | null {
   try {
-    return openExclusive(path, 'a restore')
+    return openExclusive(path, doing)
   } catch (error) {
-    if (error instanceof BackupRefused || faultKind(error) !== 'fatal') throw error
+    if (!isDamaged(error)) throw error
     return null
   }
 }

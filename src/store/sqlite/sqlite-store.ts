@@ -41,18 +41,19 @@ export type SqliteOptions = {
 export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
   const { path, ring, queueMax, onFatal } = options
   const clock = options.clock ?? newClockOffset()
-  const hashKey = prepare(options, readClock(clock))
+  const prepared = prepare(options, readClock(clock))
+  const { hashKey, connection = new Connection(path, { readOnly: true }) } = prepared
   const keyedHash = makeKeyedHash(hashKey)
-  const connection = new Connection(path, { readOnly: true })
   const reader = new ReaderThread(path)
   const writer = new WriterThread({ path, ring, hashKey, queueMax, clock }, onFatal)
   if ((options.schemaUse ?? 'migrate') === 'migrate') writer.start()
   const look = lookUp(readerOf(connection))
   const claims = new LockedClaims(path, writer)
   const close = async () => {
-    await Promise.all([writer.close(), reader.close()])
-    claims.close()
+    await reader.close()
     if (connection.connection.isOpen) connection.close()
+    await writer.close() // the last connection, and one that may write: SQLite then removes the WAL
+    claims.close()
   }
   return {
     // Each name is a function of `threads/operations.ts`, which the writer thread runs.
@@ -83,22 +84,35 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
   }
 }
 
-/** Migrates as far as `schemaUse` allows, and makes or opens the database's hash key. */
-function prepare({ path, ring, schemaUse = 'migrate' }: SqliteOptions, nowMs: number): Buffer {
+/**
+ * Migrates as far as `schemaUse` allows, and makes or opens the database's hash key. For a service, the connection for
+ * look-ups has read before the other one is closed: from then on a restore finds the database open.
+ */
+function prepare(
+  { path, ring, schemaUse = 'migrate' }: SqliteOptions,
+  nowMs: number,
+): { readonly hashKey: Buffer; readonly connection?: Connection } {
   requireFile(path, schemaUse)
-  const connection = new Connection(path)
+  const preparing = new Connection(path)
   try {
-    migrate(connection, { path, use: schemaUse, nowMs })
-    return connection.transaction(() => {
-      const row = connection.sql("select sealed from secret where name = 'hash-key'").get()
+    migrate(preparing, { path, use: schemaUse, nowMs })
+    const hashKey = preparing.transaction(() => {
+      const row = preparing.sql("select sealed from secret where name = 'hash-key'").get()
       const { hashKey, reseal } = openHashKey(ring, row?.sealed as Uint8Array | undefined)
       if (reseal !== null && schemaUse !== 'open')
-        connection.sql("insert or replace into secret (name, sealed) values ('hash-key', ?)").run(reseal)
+        preparing.sql("insert or replace into secret (name, sealed) values ('hash-key', ?)").run(reseal)
       return hashKey
     })
+    return schemaUse === 'migrate' ? { hashKey, connection: openReader(path) } : { hashKey }
   } finally {
-    connection.close()
+    preparing.close()
   }
+}
+
+function openReader(path: string): Connection {
+  const connection = new Connection(path, { readOnly: true })
+  connection.sql('select 1 from migration').get() // SQLite opens the file for others to see with the first read
+  return connection
 }
 
 /** Point look-ups, short enough for the event loop. Faults of SQLite reject as `StoreUnavailable`. */

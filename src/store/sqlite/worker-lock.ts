@@ -5,13 +5,13 @@
  *
  * The file is opened by SQLite alone: when a process closes any other descriptor of it, its lock ends.
  */
-import { accessSync, constants, realpathSync, statSync } from 'node:fs'
+import { accessSync, constants, existsSync, realpathSync, statSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { StoreUnavailable } from '../store.ts'
 import { faultKind, isBusy } from './connection.ts'
 
 /** Resolved, so that a symbolic link to the database does not lead to another lock. */
-const lockPath = (path: string): string => `${realpathSync(path)}-worker`
+const lockPath = (path: string): string => `${existsSync(path) ? realpathSync(path) : path}-worker`
 
 type OpenFile = { readonly database: DatabaseSync; readonly identity: string }
 

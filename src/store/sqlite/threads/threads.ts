@@ -104,7 +104,10 @@ export class WriterThread {
 
   async #close(): Promise<void> {
     this.#ended ??= closed()
-    await Promise.all((this.#threads ?? []).map(end))
+    const [writer, checkpointer] = this.#threads ?? []
+    // The writer last and alone: SQLite then copies the rest of the WAL and removes it.
+    if (checkpointer !== undefined) await end(checkpointer)
+    if (writer !== undefined) await end(writer)
     this.#abandonGroups()
   }
 }
