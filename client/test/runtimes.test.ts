@@ -45,7 +45,7 @@ const email = { to: 'a@example.com', type: 'magic_link', url: 'https://app.test/
 export async function run(baseUrl) {
   const client = new entry0.Postern({ deliveryKey: 'pst_a', baseUrl })
   const sent = await client.send(email)
-  const gone = new entry0.Postern({ deliveryKey: 'pst_a', baseUrl: 'http://127.0.0.1:1', timeoutMs: 300 })
+  const gone = new entry0.Postern({ deliveryKey: 'pst_a', baseUrl: 'http://127.0.0.1:1', maxRetries: 0 })
   const nobody = await gone.safeSend(email)
   const aborted = await client.safeSend(email, { signal: AbortSignal.abort() })
   const exported = [${entries.map((_, n) => `Object.keys(entry${n}).length`).join(', ')}]

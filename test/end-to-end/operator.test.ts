@@ -5,6 +5,7 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { postern, posternJson, serveEnvironment, spawnPostern, startServe } from '../support/cli.ts'
+import { engine } from '../support/database.ts'
 import { freePort } from '../support/postfix.ts'
 import { send, validBody } from '../support/service.ts'
 import { startScriptedServer, startSmtpServer } from '../support/smtp.ts'
@@ -160,7 +161,9 @@ test('a test email goes through the running service, and its key is revoked', as
   assert.match(wrong.err, /refused \(invalid_body\)[\s\S]*to: Give one address/)
 })
 
-test('a test email that was not tried is a failure', async (t) => {
+test('a test email that was not tried is a failure', {
+  skip: engine === 'postgres' && 'skipped: no matter of the store, and it takes ten seconds',
+}, async (t) => {
   const server = await startServe(t, { POSTERN_SMTP_URL: 'smtp://127.0.0.1:1' })
   const ran = await postern(server.env, ['send-test', 'you@example.com', '--app', 'acme'])
   assert.equal(ran.code, 1)

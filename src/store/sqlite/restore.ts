@@ -82,7 +82,7 @@ function requireBackup(path: string, given: string): void {
   const file = resolveBackup(given)
   if (existsSync(path) && file === realpathSync(path))
     throw new BackupRefused(`${given} is the database itself: name a backup`)
-  const companion = companions.find((suffix) => existsSync(file + suffix))
+  const companion = ['-wal', '-journal'].find((suffix) => existsSync(file + suffix))
   if (companion === undefined) return
   throw new BackupRefused(
     `${file}${companion} stands beside ${file}: this is a copied database, not a backup, and its newest mail is in the second file. Make a backup of it first: POSTERN_DATABASE_URL=sqlite:${file} postern backup NEW-FILE`,
