@@ -2,7 +2,13 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Parsed } from '../parsed.ts'
 import { parseAuthLink } from '../request/auth-link.ts'
-import { type AllowedUrl, checkLinkAllowed, parseAllowedUrl, parseAppScheme } from './allowed-url.ts'
+import {
+  type AllowedUrl,
+  checkLinkAllowed,
+  compareEntries,
+  parseAllowedUrl,
+  parseAppScheme,
+} from './allowed-url.ts'
 
 const must = <T>(result: Parsed<T>): T => {
   assert.ok(result.ok, JSON.stringify(result))
@@ -327,4 +333,36 @@ test('dot segments at either end of an app link never match a prefix', () => {
     assert.notEqual(check(raw, { schemes: ['acme://a/m/*', 'acme:m/*', 'acme:../m/*'] }), null, raw)
   assert.equal(check('acme://a/m/.hidden', { schemes: ['acme://a/m/*'] }), null)
   assert.equal(check('acme://a/m/x..y', { schemes: ['acme://a/m/*'] }), null)
+})
+
+const compared: [url: string, entry: string, differs: 'scheme' | 'host' | 'port' | 'path' | null][] = [
+  ['https://a.test/auth', 'https://a.test/auth', null],
+  ['https://a.test/other', 'https://a.test/auth', 'path'],
+  ['https://b.test/auth', 'https://a.test/auth', 'host'],
+  ['https://a.test:8443/auth', 'https://a.test/auth', 'port'],
+  ['https://a.test/auth', 'https://a.test:8443/auth', 'port'],
+  ['https://b.test:8443/auth', 'https://a.test:8444', 'host'],
+  ['https://x.a.example.com/', 'https://*.example.com', 'host'],
+  ['http://localhost:3000/', 'https://localhost:3000', 'scheme'],
+]
+
+test('an entry is compared part by part: scheme, host, port, path', () => {
+  for (const [url, entry, differs] of compared) {
+    const policy = { allowedUrls: [must(parseAllowedUrl(entry))], appSchemes: [], allowLocalhost: false }
+    const link = must(parseAuthLink(`${url}?token=x`, new Set()))
+    const { text } = must(parseAllowedUrl(entry))
+    assert.deepEqual(compareEntries(link, policy), [{ entry: text, differs }], `${url} and ${entry}`)
+  }
+})
+
+test('the permission for localhost is an entry of links to it alone', () => {
+  const policy = { allowedUrls: [], appSchemes: [must(parseAppScheme('acme'))], allowLocalhost: true }
+  const entriesOf = (url: string) => compareEntries(must(parseAuthLink(url, new Set(['acme']))), policy)
+  assert.deepEqual(entriesOf('http://localhost:5173/?token=x'), [
+    { entry: '--allow-localhost', differs: null },
+  ])
+  assert.deepEqual(entriesOf('https://a.test/?token=x'), [])
+  assert.deepEqual(entriesOf('acme://auth?token=x'), [{ entry: 'acme', differs: null }])
+  const strict = { ...policy, allowLocalhost: false }
+  assert.deepEqual(compareEntries(must(parseAuthLink('http://localhost/?token=x', new Set())), strict), [])
 })
