@@ -59,6 +59,7 @@ function restoreTo(place: string, { file, ring, cancelQueued, nowMs }: RestoreOp
   createPrivateFile(part, (descriptor) => copyContent(file, descriptor))
   try {
     const facts = examineFile(part, nowMs, file ?? 'standard input')
+    requireKnownSchema(facts.schema)
     prepareCopy(part, { ring, cancelQueued, nowMs })
     syncToDisk(part)
     const previous = replaceDatabase(place, part, nowMs)
@@ -138,9 +139,6 @@ function prepareCopy(
     // In a WAL, a change could fail when the connection is closed, without an error.
     const journal = database.prepare('pragma journal_mode = delete').get()?.journal_mode
     if (journal !== 'delete') throw new BackupRefused(`cannot change ${part}: its journal is ${journal}`)
-    requireKnownSchema(
-      Number(database.prepare('select max(version) as version from migration').get()?.version),
-    )
     const row = database.prepare("select sealed from secret where name = 'hash-key'").get()
     openHashKey(ring, row?.sealed as Uint8Array | undefined)
     if (cancelQueued) cancelAll(database, nowMs)
