@@ -10,8 +10,10 @@ declare const brand: unique symbol
 export type AppId = string & { readonly [brand]: 'AppId' }
 export type EmailId = string & { readonly [brand]: 'EmailId' }
 export type KeyId = string & { readonly [brand]: 'KeyId' }
+export type TokenId = string & { readonly [brand]: 'TokenId' }
+export type AuditId = string & { readonly [brand]: 'AuditId' }
 
-type Ids = { app: AppId; em: EmailId; key: KeyId; req: string }
+type Ids = { app: AppId; em: EmailId; key: KeyId; tok: TokenId; au: AuditId; req: string }
 
 const alphabet = '0123456789abcdefghjkmnpqrstvwxyz'
 const sequenceMax = 32 ** 4 - 1
@@ -21,6 +23,8 @@ const newest: Record<keyof Ids, { atMs: number; sequence: number }> = {
   app: { atMs: 0, sequence: 0 },
   em: { atMs: 0, sequence: 0 },
   key: { atMs: 0, sequence: 0 },
+  tok: { atMs: 0, sequence: 0 },
+  au: { atMs: 0, sequence: 0 },
   req: { atMs: 0, sequence: 0 },
 }
 

@@ -70,6 +70,7 @@ const lateAnswer: AcceptAnswer = {
 const keyMessages = {
   missing: 'No delivery key: send the header "Authorization: Bearer pst_…".',
   mistyped: 'The delivery key is mistyped or cut short: copy it whole, pst_ and 49 characters.',
+  other: 'This is a management token: send it to the management API. Emails need a delivery key (pst_…).',
 }
 
 const idempotencyKeyReused: Issue = {

@@ -4,17 +4,16 @@
  * transaction that acts on it. A method rejects with `StoreUnavailable` if the store cannot answer
  * now. The change was then made completely or not at all; the caller cannot know which.
  */
-import type { App, AppStatus } from '../domain/app/app.ts'
+import type { App } from '../domain/app/app.ts'
 import type { KeyHash } from '../domain/app/delivery-key.ts'
 import type { LimitHit, LimitRefusal } from '../domain/app/limit.ts'
-import type { AppSettings } from '../domain/app/settings.ts'
 import type { EmailContent } from '../domain/delivery/email-content.ts'
-import type { AttemptRecord, DeliveryOutcome } from '../domain/delivery/outcome.ts'
-import type { EmailState, EndedCount, EndReason, LiveState, LostLease } from '../domain/delivery/states.ts'
+import type { DeliveryOutcome } from '../domain/delivery/outcome.ts'
+import type { EndedCount, LostLease } from '../domain/delivery/states.ts'
 import type { AppId, EmailId, KeyId } from '../domain/id.ts'
-import type { EmailAddress } from '../domain/request/email-address.ts'
 import type { EmailType } from '../domain/request/email-request.ts'
 import type { RefusalCode } from '../domain/request/rejection.ts'
+import type { OperatorStore } from './operator-store.ts'
 
 /** The store is down, slow, full or read-only. Answered with 503 in one place. */
 export class StoreUnavailable extends Error {
@@ -109,76 +108,12 @@ export type Claimed = {
 /** `more`: another step would find work now. */
 export type Maintained = { readonly more: boolean; readonly ended: readonly EndedCount[] }
 
-/** The record of an email; it contains nothing of the email's content. */
-export type EmailRecord = {
-  readonly id: EmailId
-  readonly app: AppId
-  /** The delivery key that sent it. */
-  readonly key: KeyId
-  readonly type: EmailType
-  readonly state: EmailState
-  readonly attempts: number
-  /** How often a worker died, stopped or lost its connection while it held this email. */
-  readonly lostLeases: number
-  readonly acceptedAt: number
-  readonly expiresAt: number
-  readonly nextAttemptAt: number | null
-  readonly finishedAt: number | null
-  readonly reason: EndReason | null
-  /** Its attempts, oldest first; the newest 60 are kept. */
-  readonly trail: readonly AttemptRecord[]
-}
-
-export type EmailQuery = {
-  readonly app?: AppId
-  readonly key?: KeyId
-  readonly state?: EmailState
-  readonly to?: EmailAddress
-  readonly limit: number
-}
-
-export type KeyRecord = {
-  readonly id: KeyId
-  readonly app: AppId
-  readonly name: string | null
-  readonly createdAt: number
-  readonly expiresAt: number | null
-  readonly revokedAt: number | null
-  readonly lastUsedAt: number | null
-}
-
-type QueueCount = { readonly app: AppId; readonly state: LiveState; readonly count: number }
-
 export type QueueGauge = { readonly depth: number; readonly oldestAcceptedAt: number | null }
-
-export type QueueSummary = QueueGauge & {
-  readonly nextAttemptAt: number | null
-  readonly counts: readonly QueueCount[]
-}
-
-export type UsageDay = { readonly day: string; readonly counts: Readonly<Record<string, number>> }
 
 export type Finding = { readonly check: string; readonly ok: boolean; readonly detail: string }
 
-/** The result of an operator's command on one email. */
-export type EmailChange = 'done' | 'not_found' | 'finished' | 'sending' | 'not_deferred'
-
-export type KeyReplacement = {
-  readonly hash: KeyHash
-  readonly expiresAt: number | null
-  readonly oldExpiresAt: number
-}
-
-export type RetryStep = { readonly retried: number; readonly next: EmailId | null }
-
-/** `ifVersion`: change the app only if it has this version. */
-export type AppChange = {
-  readonly settings?: AppSettings
-  readonly status?: AppStatus
-  readonly ifVersion?: number
-}
-
-export interface Store {
+/** What the service needs; what operators need is in `operator-store.ts`. */
+export interface Store extends OperatorStore {
   enqueue(request: EnqueueRequest): Promise<EnqueueResult>
   claimDue(request: ClaimRequest): Promise<Claimed>
   /** Returns the leases that are lost: another worker may have claimed their emails. */
@@ -193,55 +128,13 @@ export interface Store {
    */
   openWorkerSession(onQueued: () => void): void
 
-  /** Null if the slug is taken. */
-  createApp(slug: string, settings: AppSettings): Promise<App | null>
-  /** Null if there is no such app; `stale` if its version is not `ifVersion`. */
-  updateApp(id: AppId, change: AppChange): Promise<App | 'stale' | null>
-  /**
-   * Revokes the app's keys and frees its slug at once; `cancelDeletedAppMail` and `maintain` cancel
-   * its mail and then remove the app. False if there is no such app.
-   */
-  deleteApp(id: AppId): Promise<boolean>
-  /** Cancels one step of a deleted app's mail. Returns how many emails; after 0 the app is removed. */
-  cancelDeletedAppMail(id: AppId): Promise<number>
-  findApp(idOrSlug: string): Promise<App | null>
+  /** Depth and oldest acceptance: cheap at any depth, for metrics and readiness. */
+  queueGauge(): Promise<QueueGauge>
   /**
    * For pages that anyone can open: rejects with `StoreUnavailable` when many such look-ups
    * wait, and never delays the other methods.
    */
   findAppBySlug(slug: string): Promise<App | null>
-  listApps(): Promise<readonly App[]>
-
-  createKey(key: {
-    app: AppId
-    hash: KeyHash
-    name: string | null
-    expiresAt: number | null
-  }): Promise<KeyRecord>
-  listKeys(app: AppId): Promise<readonly KeyRecord[]>
-  /**
-   * Makes another key of the same app and name, and lets the old one end at `oldExpiresAt` if it does not end before. Null
-   * if there is no such key; `ended` if it is revoked or has expired.
-   */
-  replaceKey(id: KeyId, next: KeyReplacement): Promise<KeyRecord | 'ended' | null>
-  /** Null if there is no such key. Takes effect for the next request in every process. */
-  revokeKey(id: KeyId): Promise<KeyRecord | null>
-
-  findEmail(id: EmailId): Promise<EmailRecord | null>
-  /** Newest first. */
-  listEmails(query: EmailQuery): Promise<readonly EmailRecord[]>
-  retryEmail(id: EmailId): Promise<EmailChange>
-  cancelEmail(id: EmailId): Promise<EmailChange>
-  /**
-   * Makes deferred mail due now, except suspects, of one app or (null) of all: one step through the queue, in the order of ids, after
-   * `after`. `next` is where the next step begins; null at the end.
-   */
-  retryDeferred(app: AppId | null, after: EmailId | null): Promise<RetryStep>
-
-  queueSummary(): Promise<QueueSummary>
-  /** Depth and oldest acceptance: cheap at any depth, for metrics and readiness. */
-  queueGauge(): Promise<QueueGauge>
-  usage(app: AppId): Promise<readonly UsageDay[]>
 
   /** Checks the database and the machine that it runs on. */
   examine(): Promise<readonly Finding[]>

@@ -1,6 +1,7 @@
 /** Conformance: keys, apps, limits and idempotency, all decided inside the enqueue transaction. */
 import assert from 'node:assert/strict'
 import { hashDeliveryKey, newDeliveryKey } from '../../src/domain/app/delivery-key.ts'
+import { deleteApp, operator } from '../support/operator.ts'
 import { testSettings } from '../support/service.ts'
 import { atEnd } from '../support/temporary.ts'
 import { claim, day, delivered, type It, kinds, newSender, refusal, request, updateApp } from './subject.ts'
@@ -31,33 +32,38 @@ export function keysAndApps(it: It): void {
     assert.equal((await store.enqueue(request(store, sender))).kind, 'queued')
     const other = await reopen()
     atEnd(t, () => other.close())
-    await other.revokeKey(sender.keyId)
+    await other.revokeKey(sender.keyId, operator)
     assert.equal((await store.enqueue(request(store, sender))).kind, 'invalid_key')
   })
 
   it('a key stops at its expiry, an app when it is disabled or deleted', async (_t, { store, advance }) => {
     const sender = await newSender(store, 'a')
     const hash = hashDeliveryKey(newDeliveryKey())
-    await store.createKey({ app: sender.app.id, hash, name: 'short', expiresAt: store.now() + 1000 })
+    await store.createKey(
+      { app: sender.app.id, hash, name: 'short', expiresAt: store.now() + 1000 },
+      operator,
+    )
     const short = { ...sender, keyHash: hash }
     assert.equal((await store.enqueue(request(store, short))).kind, 'queued')
     advance(1000)
     assert.equal((await store.enqueue(request(store, short))).kind, 'invalid_key')
-    await store.updateApp(sender.app.id, { status: 'disabled' })
+    await store.updateApp(sender.app.id, { status: 'disabled' }, operator)
     assert.equal((await store.enqueue(request(store, sender))).kind, 'invalid_key')
     const enabled = await updateApp(store, sender.app.id, { status: 'active' })
     assert.equal((await store.enqueue(request(store, sender, { version: enabled.version }))).kind, 'queued')
-    assert.equal(await store.deleteApp(sender.app.id), true)
-    assert.equal(await store.deleteApp(sender.app.id), false)
+    assert.equal(await store.deleteApp(sender.app.id, operator), 'active')
+    await store.updateApp(sender.app.id, { status: 'disabled' }, operator)
+    assert.equal(await store.deleteApp(sender.app.id, operator), 'deleted')
+    assert.equal(await store.deleteApp(sender.app.id, operator), null)
     assert.equal((await store.enqueue(request(store, sender))).kind, 'invalid_key')
     assert.equal(await store.findApp('a'), null)
   })
 
   it('slugs are unique, and free again once their app is deleted', async (_t, { store }) => {
     const { app } = await newSender(store, 'a')
-    assert.equal(await store.createApp('a', testSettings), null)
-    await store.deleteApp(app.id)
-    assert.ok(await store.createApp('a', testSettings))
+    assert.equal(await store.createApp('a', testSettings, operator), null)
+    await deleteApp(store, app.id)
+    assert.ok(await store.createApp('a', testSettings, operator))
   })
 
   it('the last use of a key is recorded, at most once a minute', async (_t, { store, advance }) => {
@@ -165,9 +171,13 @@ export function limits(it: It): void {
         (await store.enqueue(request(store, sender, { to: 'cy@x.org' }))).kind,
         'daily_limit_reached',
       )
-    await store.updateApp(sender.app.id, {
-      settings: { ...sender.app.settings, limits: { ...sender.app.settings.limits, daily: 3 } },
-    })
+    await store.updateApp(
+      sender.app.id,
+      {
+        settings: { ...sender.app.settings, limits: { ...sender.app.settings.limits, daily: 3 } },
+      },
+      operator,
+    )
     const app = await store.findApp('a')
     assert.equal(
       (await store.enqueue(request(store, sender, { to: 'cy@x.org', version: app?.version ?? 0 }))).kind,

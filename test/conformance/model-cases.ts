@@ -13,6 +13,7 @@ import type { EmailId } from '../../src/domain/id.ts'
 import { keepDays } from '../../src/store/shared/bounds.ts'
 import { type Claim, leaseMs, type Store } from '../../src/store/store.ts'
 import { type Random, randomFrom } from '../support/generator.ts'
+import { deleteApp, operator } from '../support/operator.ts'
 import { atEnd } from '../support/temporary.ts'
 import {
   day,
@@ -183,17 +184,17 @@ async function operate(world: World): Promise<void> {
   const action = world.random()
   if (client.status === 'deleted') return
   if (action < 0.3) {
-    await store.revokeKey(client.keyId)
+    await store.revokeKey(client.keyId, operator)
     client.keyRevoked = true
   } else if (action < 0.5) {
     client.status = client.status === 'active' ? 'disabled' : 'active'
-    await store.updateApp(client.app.id, { status: client.status })
+    await store.updateApp(client.app.id, { status: client.status }, operator)
   } else if (action < 0.6) {
-    await store.deleteApp(client.app.id)
+    await deleteApp(store, client.app.id)
     client.status = 'deleted'
   } else if (world.known.size > 0) {
     const [id, email] = pick(world, [...world.known])
-    const change = await store.cancelEmail(id)
+    const change = await store.cancelEmail(id, operator)
     if (change === 'done') {
       assert.equal(email.ended, null)
       email.ended = 'cancelled'

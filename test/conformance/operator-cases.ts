@@ -3,8 +3,10 @@ import assert from 'node:assert/strict'
 import { hashDeliveryKey, newDeliveryKey } from '../../src/domain/app/delivery-key.ts'
 import { lostLeaseWaitsMs } from '../../src/domain/delivery/states.ts'
 import { newId } from '../../src/domain/id.ts'
+import type { EmailRecord } from '../../src/store/operator-store.ts'
 import { scanMax } from '../../src/store/shared/bounds.ts'
-import { type EmailRecord, leaseMs, type Store } from '../../src/store/store.ts'
+import { leaseMs, type Store } from '../../src/store/store.ts'
+import { deleteApp, listEmails, operator } from '../support/operator.ts'
 import { testSettings } from '../support/service.ts'
 import {
   claim,
@@ -12,6 +14,7 @@ import {
   deferred,
   delivered,
   type It,
+  newKey,
   newSender,
   refusal,
   request,
@@ -25,10 +28,10 @@ export function operators(it: It): void {
     const first = await updateApp(store, app.id, { settings, ifVersion: app.version })
     assert.equal(first.version, app.version + 1)
     const change = { settings: { ...testSettings, name: 'Second' }, ifVersion: app.version }
-    assert.equal(await store.updateApp(app.id, change), 'stale')
+    assert.equal(await store.updateApp(app.id, change, operator), 'stale')
     assert.equal((await store.findApp('a'))?.settings.name, 'First')
-    await store.deleteApp(app.id)
-    assert.equal(await store.updateApp(app.id, change), null)
+    await deleteApp(store, app.id)
+    assert.equal(await store.updateApp(app.id, change, operator), null)
   })
 
   it('mail of an app disabled a short time ago is not cancelled; after seven days it is', async (_t, {
@@ -37,7 +40,7 @@ export function operators(it: It): void {
   }) => {
     const sender = await newSender(store, 'a')
     await store.enqueue(request(store, sender, { lifeMs: 30 * day }))
-    await store.updateApp(sender.app.id, { status: 'disabled' })
+    await store.updateApp(sender.app.id, { status: 'disabled' }, operator)
     assert.equal(await store.cancelDeletedAppMail(sender.app.id), 0)
     assert.equal((await store.queueGauge()).depth, 1)
     advance(7 * day)
@@ -51,11 +54,15 @@ export function operators(it: It): void {
   }) => {
     const sender = await newSender(store, 'a')
     const hash = hashDeliveryKey(newDeliveryKey())
-    const replaced = await store.replaceKey(sender.keyId, {
-      hash,
-      expiresAt: null,
-      oldExpiresAt: store.now() + 60_000,
-    })
+    const replaced = await store.replaceKey(
+      sender.keyId,
+      {
+        hash,
+        expiresAt: null,
+        oldExpiresAt: store.now() + 60_000,
+      },
+      operator,
+    )
     assert.ok(replaced !== null && replaced !== 'ended')
     assert.deepEqual([replaced.app, replaced.expiresAt], [sender.app.id, null])
     const [old, fresh] = [request(store, sender), request(store, { ...sender, keyHash: hash })]
@@ -69,8 +76,8 @@ export function operators(it: It): void {
       expiresAt: null,
       oldExpiresAt: store.now() + 60_000,
     }
-    assert.equal(await store.replaceKey(sender.keyId, again), 'ended')
-    assert.equal(await store.replaceKey(newId('key', 0), again), null)
+    assert.equal(await store.replaceKey(sender.keyId, again, operator), 'ended')
+    assert.equal(await store.replaceKey(newId('key', 0), again, operator), null)
     assert.equal((await store.listKeys(sender.app.id)).length, 2)
   })
 
@@ -78,13 +85,13 @@ export function operators(it: It): void {
     const { app } = await newSender(store, 'a')
     const expiresAt = store.now() + 10_000
     const hash = hashDeliveryKey(newDeliveryKey())
-    const { id } = await store.createKey({ app: app.id, hash, name: 'short', expiresAt })
+    const { id } = await newKey(store, { app: app.id, hash, name: 'short', expiresAt })
     const next = {
       hash: hashDeliveryKey(newDeliveryKey()),
       expiresAt: store.now() + 90_000,
       oldExpiresAt: store.now() + 60_000,
     }
-    const replaced = await store.replaceKey(id, next)
+    const replaced = await store.replaceKey(id, next, operator)
     assert.ok(replaced !== null && replaced !== 'ended')
     assert.deepEqual([replaced.name, replaced.expiresAt], ['short', next.expiresAt])
     const old = (await store.listKeys(app.id)).find((key) => key.id === id)
@@ -98,12 +105,12 @@ export function operators(it: It): void {
     for (const sender of [one, one, two, two]) await store.enqueue(request(store, sender))
     for (const held of await claim(store)) await store.recordOutcome(held, deferred(600_000))
     await store.enqueue(request(store, two))
-    assert.deepEqual(await store.retryDeferred(one.app.id, null), { retried: 2, next: null })
-    assert.deepEqual(await store.retryDeferred(one.app.id, null), { retried: 0, next: null })
+    assert.deepEqual(await store.retryDeferred(one.app.id, null, operator), { retried: 2, next: null })
+    assert.deepEqual(await store.retryDeferred(one.app.id, null, operator), { retried: 0, next: null })
     assert.equal((await claim(store)).length, 3)
-    const ids = (await store.listEmails({ state: 'deferred', limit: 9 })).map(({ id }) => id).sort()
-    assert.deepEqual(await store.retryDeferred(null, ids[0] ?? null), { retried: 1, next: null })
-    assert.deepEqual(await store.retryDeferred(null, null), { retried: 1, next: null })
+    const ids = (await listEmails(store, { state: 'deferred', limit: 9 })).map(({ id }) => id).sort()
+    assert.deepEqual(await store.retryDeferred(null, ids[0] ?? null, operator), { retried: 1, next: null })
+    assert.deepEqual(await store.retryDeferred(null, null, operator), { retried: 1, next: null })
     assert.equal((await claim(store)).length, 2)
   })
 
@@ -114,10 +121,10 @@ export function operators(it: It): void {
     for (let n = 0; n < 3; n++) await store.enqueue(request(store, sender))
     for (const held of await claim(store)) await store.recordOutcome(held, deferred(600_000))
     await Promise.all(Array.from({ length: scanMax }, () => store.enqueue(request(store, sender))))
-    const first = await store.retryDeferred(null, null)
+    const first = await store.retryDeferred(null, null, operator)
     assert.equal(first.retried, 3)
     assert.ok(first.next !== null)
-    assert.deepEqual(await store.retryDeferred(null, first.next), { retried: 0, next: null })
+    assert.deepEqual(await store.retryDeferred(null, first.next, operator), { retried: 0, next: null })
   })
 
   it('an email names the key that sent it, queued and finished', async (_t, { store }) => {
@@ -128,9 +135,9 @@ export function operators(it: It): void {
     assert.equal((await store.findEmail(result.emailId))?.key, sender.keyId)
     for (const held of await claim(store)) await store.recordOutcome(held, delivered)
     assert.equal((await store.findEmail(result.emailId))?.key, sender.keyId)
-    assert.equal((await store.listEmails({ key: sender.keyId, limit: 9 })).length, 1)
+    assert.equal((await listEmails(store, { key: sender.keyId, limit: 9 })).length, 1)
     const other = await newSender(store, 'b')
-    assert.equal((await store.listEmails({ key: other.keyId, limit: 9 })).length, 0)
+    assert.equal((await listEmails(store, { key: other.keyId, limit: 9 })).length, 0)
   })
 
   it('lists combine app, state and recipient', async (_t, { store, advance }) => {
@@ -141,7 +148,7 @@ export function operators(it: It): void {
     await claim(store)
     await store.enqueue(request(store, one, { to: 'ada@x.org' }))
     const states = async (query: Partial<Parameters<Store['listEmails']>[0]>) =>
-      (await store.listEmails({ limit: 9, ...query })).map(({ app, state }) => [app, state])
+      (await listEmails(store, { limit: 9, ...query })).map(({ app, state }) => [app, state])
     assert.deepEqual(await states({ app: one.app.id, state: 'expired' }), [[one.app.id, 'expired']])
     assert.deepEqual(await states({ app: one.app.id }), [
       [one.app.id, 'queued'],
@@ -189,7 +196,7 @@ export function endedByTheStore(it: It): void {
     await store.enqueue(request(store, sender))
     advance(1000)
     assert.deepEqual((await store.maintain()).ended, [{ state: 'expired', reason: null, count: 1 }])
-    await store.deleteApp(sender.app.id)
+    await deleteApp(store, sender.app.id)
     const { ended } = await store.maintain()
     assert.deepEqual(ended, [{ state: 'cancelled', reason: 'app_inactive', count: 1 }])
   })

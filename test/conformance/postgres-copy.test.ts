@@ -10,6 +10,7 @@ import { formatKeyRing } from '../../src/store/crypto/key-ring.ts'
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts'
 import type { Store } from '../../src/store/store.ts'
 import { postern, posternJson, spawnServe, type Variables } from '../support/cli.ts'
+import { listEmails, operator } from '../support/operator.ts'
 import { postgresUrl } from '../support/postgres.ts'
 import { newRing, send, testSettings, validBody } from '../support/service.ts'
 import { startSmtpServer } from '../support/smtp.ts'
@@ -33,10 +34,10 @@ async function places(t: Scope): Promise<Places & { ring: ReturnType<typeof newR
 /** An app with limits that no test reaches, and its key. */
 async function newAcme(store: Store): Promise<string> {
   const limits = { keyPerMinute: 1_000_000, recipientPerHour: 1000, daily: 10_000_000 }
-  const app = await store.createApp('acme', { ...testSettings, limits })
+  const app = await store.createApp('acme', { ...testSettings, limits }, operator)
   assert.ok(app)
   const key = newDeliveryKey()
-  await store.createKey({ app: app.id, hash: hashDeliveryKey(key), name: 'one', expiresAt: null })
+  await store.createKey({ app: app.id, hash: hashDeliveryKey(key), name: 'one', expiresAt: null }, operator)
   return key
 }
 
@@ -166,8 +167,8 @@ async function fillEveryState(store: Store, path: string): Promise<void> {
   for (let n = 0; n < 3; n++) await queue(`sending ${n}`)
   await claim(store, 3)
   for (let n = 0; n < 3; n++) await queue(`cancelled ${n}`)
-  const records = await store.listEmails({ state: 'queued', limit: 3 })
-  for (const { id } of records) await store.cancelEmail(id)
+  const records = await listEmails(store, { state: 'queued', limit: 3 })
+  for (const { id } of records) await store.cancelEmail(id, operator)
   for (let n = 0; n < 3; n++) await queue(`queued ${n}`)
   await store.close()
   const database = new DatabaseSync(path)

@@ -14,6 +14,7 @@ import { openPostgresStore } from '../../src/store/postgres/postgres-store.ts'
 import { migrationSteps } from '../../src/store/shared/migrations.ts'
 import { postern } from '../support/cli.ts'
 import { databaseAt } from '../support/database.ts'
+import { listEmails, operator } from '../support/operator.ts'
 import { cutSessions, makeCluster, postgresUrl, runSql, schemaOf, startCluster } from '../support/postgres.ts'
 import { newRing, startTestService, validBody } from '../support/service.ts'
 import { atEnd, type Scope } from '../support/temporary.ts'
@@ -106,9 +107,9 @@ for (const state of ['delivered', 'failed', 'expired', 'cancelled'] satisfies Fi
       `select encode(sealed, 'hex') as sealed from "${schemaOf(url)}".queue`,
     )
     assert.ok(row && (await rows()).includes(row.sealed))
-    const [email] = await service.store.listEmails({ limit: 1 })
+    const [email] = await listEmails(service.store, { limit: 1 })
     assert.ok(email)
-    if (state === 'cancelled') await service.store.cancelEmail(email.id)
+    if (state === 'cancelled') await service.store.cancelEmail(email.id, operator)
     else {
       const [claim] = (await service.store.claimDue({ max: 1, perApp: 1, leases: [] })).claims
       assert.ok(claim)
@@ -168,16 +169,17 @@ test('an app is deleted after the requests under way for it, so that none of its
   const url = await postgresUrl(t)
   const store = await openAt(t, url)
   const { app } = await newSender(store, 'a')
+  await store.updateApp(app.id, { status: 'disabled' }, operator)
   const schema = schemaOf(url)
   const underWay = new pg.Client({ connectionString: url.replace(/\?.*/, '') })
   await underWay.connect()
   atEnd(t, () => underWay.end())
   await underWay.query(`begin; select from "${schema}".app_lock where app_id = '${app.id}' for update`)
-  const deletion = store.deleteApp(app.id)
+  const deletion = store.deleteApp(app.id, operator)
   const waiting = `select 1 from pg_stat_activity where wait_event_type = 'Lock' and query like '%"${schema}".app_lock%'`
   await eventually(async () => (await runSql(url, waiting)).length === 1)
   await underWay.query('rollback')
-  assert.equal(await deletion, true)
+  assert.equal(await deletion, 'deleted')
 })
 
 test('word of a queued email reaches other processes, also after the listening connection was lost', async (t) => {

@@ -7,6 +7,7 @@ import { lostLeaseWaitMs, suspectAfter } from '../../src/domain/delivery/states.
 import { newId } from '../../src/domain/id.ts'
 import type { EmailAddress } from '../../src/domain/request/email-address.ts'
 import { leaseMs, type Store } from '../../src/store/store.ts'
+import { deleteApp, listEmails, operator } from '../support/operator.ts'
 import { newRing } from '../support/service.ts'
 import { atEnd } from '../support/temporary.ts'
 import {
@@ -126,14 +127,14 @@ export function queue(it: It): void {
     const [held] = await claim(store)
     assert.ok(held)
     const { emailId } = held
-    assert.equal(await store.retryEmail(emailId), 'sending')
-    assert.equal(await store.cancelEmail(emailId), 'sending')
+    assert.equal(await store.retryEmail(emailId, operator), 'sending')
+    assert.equal(await store.cancelEmail(emailId, operator), 'sending')
     await store.recordOutcome(held, deferred(600_000))
-    assert.equal(await store.retryEmail(emailId), 'done')
-    assert.equal(await store.retryEmail(emailId), 'not_deferred')
-    assert.equal(await store.cancelEmail(emailId), 'done')
-    assert.equal(await store.cancelEmail(emailId), 'finished')
-    assert.equal(await store.retryEmail(newId('em', 0)), 'not_found')
+    assert.equal(await store.retryEmail(emailId, operator), 'done')
+    assert.equal(await store.retryEmail(emailId, operator), 'not_deferred')
+    assert.equal(await store.cancelEmail(emailId, operator), 'done')
+    assert.equal(await store.cancelEmail(emailId, operator), 'finished')
+    assert.equal(await store.retryEmail(newId('em', 0), operator), 'not_found')
     assert.equal((await store.findEmail(emailId))?.state, 'cancelled')
   })
 
@@ -146,7 +147,7 @@ export function queue(it: It): void {
     })()
     let states: readonly string[]
     do {
-      const list = await store.listEmails({ limit: 1000 })
+      const list = await listEmails(store, { limit: 1000 })
       assert.equal(new Set(list.map((email) => email.id)).size, 100)
       assert.equal(list.length, 100)
       states = list.map((email) => email.state)
@@ -162,10 +163,13 @@ export function queue(it: It): void {
     await store.enqueue(request(store, one, { to: 'Ada@x.org' }))
     await store.enqueue(request(store, two, { to: 'bob@x.org' }))
     const list = async (query: Partial<Parameters<Store['listEmails']>[0]>) =>
-      (await store.listEmails({ limit: 50, ...query })).map((email) => email.state)
+      (await listEmails(store, { limit: 50, ...query })).map((email) => email.state)
     assert.deepEqual(await list({}), ['queued', 'queued', 'delivered'])
     assert.deepEqual(await list({ limit: 1 }), ['queued'])
-    assert.deepEqual(await list({ to: 'ADA@x.org' as EmailAddress }), ['queued', 'delivered'])
+    assert.deepEqual(await list({ recipient: store.recipientName('ADA@x.org' as EmailAddress) }), [
+      'queued',
+      'delivered',
+    ])
     assert.deepEqual(await list({ app: two.app.id }), ['queued'])
     assert.deepEqual(await list({ state: 'delivered' }), ['delivered'])
     assert.deepEqual(await list({ state: 'failed' }), [])
@@ -358,7 +362,7 @@ export function fairness(it: It): void {
       advance(leaseMs)
     }
     await waitAsSuspects(store, advance)
-    await store.updateApp(sender.app.id, { status: 'disabled' })
+    await store.updateApp(sender.app.id, { status: 'disabled' }, operator)
     await store.enqueue(request(store, other))
     await claim(store) // makes the deferred suspect due
     advance(7 * day)
@@ -372,13 +376,13 @@ export function fairness(it: It): void {
   }) => {
     const sender = await newSender(store, 'a')
     const result = await store.enqueue(request(store, sender, { lifeMs: 30 * day }))
-    await store.updateApp(sender.app.id, { status: 'disabled' })
+    await store.updateApp(sender.app.id, { status: 'disabled' }, operator)
     assert.deepEqual(await claim(store), [])
-    await store.updateApp(sender.app.id, { status: 'active' })
+    await store.updateApp(sender.app.id, { status: 'active' }, operator)
     const [held] = await claim(store)
     assert.ok(held)
     await store.recordOutcome(held, deferred(1000))
-    await store.updateApp(sender.app.id, { status: 'disabled' })
+    await store.updateApp(sender.app.id, { status: 'disabled' }, operator)
     advance(7 * day - 1000)
     while ((await store.maintain()).more);
     assert.deepEqual(await claim(store), [])
@@ -411,7 +415,7 @@ export function fairness(it: It): void {
   it('row 34: mail of a revoked key is still sent', async (_t, { store }) => {
     const sender = await newSender(store, 'a')
     await store.enqueue(request(store, sender))
-    await store.revokeKey(sender.keyId)
+    await store.revokeKey(sender.keyId, operator)
     assert.equal((await claim(store)).length, 1)
   })
 
@@ -420,7 +424,7 @@ export function fairness(it: It): void {
     await Promise.all(Array.from({ length: 1200 }, () => store.enqueue(request(store, sender))))
     const [held] = await claim(store, 1)
     assert.ok(held)
-    await store.deleteApp(sender.app.id)
+    await deleteApp(store, sender.app.id)
     while ((await store.maintain()).more);
     assert.equal((await store.queueGauge()).depth, 0)
     assert.equal(await store.recordOutcome(held, delivered), false)

@@ -9,6 +9,7 @@ import { test } from 'node:test'
 import { parseReply } from '../../src/domain/delivery/smtp-reply.ts'
 import type { FinalState } from '../../src/domain/delivery/states.ts'
 import { Connection } from '../../src/store/sqlite/connection.ts'
+import { listEmails, operator } from '../support/operator.ts'
 import { startTestService, validBody } from '../support/service.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 
@@ -31,8 +32,8 @@ const endings: Record<
     await service.store.claimDue({ max: 9, perApp: 9, leases: [] })
   },
   cancelled: async (service) => {
-    for (const email of await service.store.listEmails({ limit: 9 }))
-      await service.store.cancelEmail(email.id)
+    for (const email of await listEmails(service.store, { limit: 9 }))
+      await service.store.cancelEmail(email.id, operator)
   },
 }
 
@@ -66,7 +67,7 @@ for (const [state, end] of Object.entries(endings)) {
     assert.ok(ciphertext !== undefined && more.length === 0)
     await end(service)
     assert.deepEqual(
-      (await service.store.listEmails({ limit: 9 })).map((email) => email.state),
+      (await listEmails(service.store, { limit: 9 })).map((email) => email.state),
       [state],
     )
     assert.deepEqual(sealed(), [])

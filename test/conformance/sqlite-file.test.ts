@@ -21,7 +21,7 @@ import { startService } from '../../src/compose/service.ts'
 import { suspectAfter } from '../../src/domain/delivery/states.ts'
 import type { AppId } from '../../src/domain/id.ts'
 import { newSecretKey } from '../../src/store/crypto/key-ring.ts'
-import type { StoredEmailQuery } from '../../src/store/shared/records.ts'
+import type { EmailQuery } from '../../src/store/operator-store.ts'
 import { Connection, keepsCommits } from '../../src/store/sqlite/connection.ts'
 import { listReads, type Reader } from '../../src/store/sqlite/reads.ts'
 import { openSqliteStore, type SqliteOptions } from '../../src/store/sqlite/sqlite-store.ts'
@@ -270,7 +270,7 @@ test('the lists of operators use their indexes', async (t) => {
       return connection.sql(text)
     },
   }
-  const planOf = (filter: Partial<StoredEmailQuery>) => {
+  const planOf = (filter: Partial<EmailQuery>) => {
     listReads.listEmails(reader, { limit: 9, ...filter })
     const text = asked.at(-1) ?? ''
     const values = Array(text.split('?').length - 1).fill('x')

@@ -5,6 +5,7 @@
 import { test } from 'node:test'
 import { groups, idempotency, keysAndApps, limits } from './intake-cases.ts'
 import { maintenance } from './maintenance-cases.ts'
+import { management } from './management-cases.ts'
 import { model } from './model-cases.ts'
 import { endedByTheStore, operators } from './operator-cases.ts'
 import { fairness, leases, privacy, queue } from './queue-cases.ts'
@@ -25,5 +26,6 @@ export function describeStore(engine: Engine): void {
   maintenance(it)
   operators(it)
   endedByTheStore(it)
+  management(it)
   model(it)
 }

@@ -6,10 +6,12 @@ import { hashDeliveryKey, type KeyHash, newDeliveryKey } from '../../src/domain/
 import type { AppSettings } from '../../src/domain/app/settings.ts'
 import type { DeliveryOutcome } from '../../src/domain/delivery/outcome.ts'
 import { parseReply } from '../../src/domain/delivery/smtp-reply.ts'
-import { type KeyId, newId } from '../../src/domain/id.ts'
+import { type AppId, type KeyId, newId } from '../../src/domain/id.ts'
 import type { EmailAddress } from '../../src/domain/request/email-address.ts'
 import type { KeyRing } from '../../src/store/crypto/key-ring.ts'
+import type { AppChange, KeyRecord, NewKeyRecord } from '../../src/store/operator-store.ts'
 import type { Claim, EnqueueRequest, Judged, Store } from '../../src/store/store.ts'
+import { operator } from '../support/operator.ts'
 import { newRing, testSettings } from '../support/service.ts'
 
 /** One store with its own data. */
@@ -47,11 +49,18 @@ export async function newSender(
   limits: Partial<AppSettings['limits']> = {},
 ): Promise<Sender> {
   const settings = { ...testSettings, limits: { ...testSettings.limits, ...limits } }
-  const app = await store.createApp(slug, settings)
+  const app = await store.createApp(slug, settings, operator)
   assert.ok(app)
   const keyHash = hashDeliveryKey(newDeliveryKey())
-  const key = await store.createKey({ app: app.id, hash: keyHash, name: null, expiresAt: null })
+  const key = await newKey(store, { app: app.id, hash: keyHash, name: null, expiresAt: null })
   return { app, keyHash, keyId: key.id }
+}
+
+/** Makes a key whose name is free. */
+export async function newKey(store: Store, key: NewKeyRecord): Promise<KeyRecord> {
+  const made = await store.createKey(key, operator)
+  assert.ok(made !== null && made !== 'name_taken')
+  return made
 }
 
 let serial = 0
@@ -81,8 +90,8 @@ export const refusal = (sender: Sender, idempotency: Judged['idempotency'] = nul
 })
 
 /** Changes an app that is there. */
-export async function updateApp(store: Store, ...args: Parameters<Store['updateApp']>): Promise<App> {
-  const app = await store.updateApp(...args)
+export async function updateApp(store: Store, id: AppId, change: AppChange): Promise<App> {
+  const app = await store.updateApp(id, change, operator)
   assert.ok(app !== null && app !== 'stale')
   return app
 }

@@ -10,6 +10,7 @@ import { TLSSocket } from 'node:tls'
 import PostalMime from 'postal-mime'
 import { SmtpSession } from '../../src/delivery/relay/smtp/smtp-session.ts'
 import type { EmailId } from '../../src/domain/id.ts'
+import { listEmails, operator } from '../support/operator.ts'
 import { freePort } from '../support/postfix.ts'
 import { relayTo, startTestService, type TestService, validBody } from '../support/service.ts'
 import {
@@ -270,11 +271,11 @@ test('row 34: mail of a disabled app is held while it is disabled, and sent afte
   const service = await startTestService(t, { relays: [relayTo(gate.port)] })
   const id = await post(service)
   await reaches(service, id, 'deferred')
-  await service.store.updateApp(service.app.id, { status: 'disabled' })
+  await service.store.updateApp(service.app.id, { status: 'disabled' }, operator)
   service.advance(10_000)
   await eventually(async () => (await service.store.findEmail(id))?.state === 'queued')
   assert.equal(gate.messages.length, 0)
-  await service.store.updateApp(service.app.id, { status: 'active' })
+  await service.store.updateApp(service.app.id, { status: 'active' }, operator)
   await reaches(service, id, 'delivered')
 })
 
@@ -293,7 +294,7 @@ test('row 32: stopping finishes the emails being sent, gives the rest back, and 
   await stopped
   clearInterval(pump)
   const again = await startAgain(t, service)
-  const records = await again.store.listEmails({ limit: 50 })
+  const records = await listEmails(again.store, { limit: 50 })
   const states = records.map((record) => record.state)
   assert.equal(states.length, 10)
   assert.equal(states.filter((state) => state === 'delivered').length, server.messages.length)

@@ -9,6 +9,7 @@ import { type EmailType, emailTypes } from '../../src/domain/request/email-reque
 import { newLinksListener } from '../../src/web/links/links-listener.ts'
 import { openBrowser } from '../support/browser.ts'
 import { chromium, lacking } from '../support/installed.ts'
+import { deleteApp, operator } from '../support/operator.ts'
 import { newSender, startTestService, testSettings, validBody } from '../support/service.ts'
 import { atEnd, type Scope } from '../support/temporary.ts'
 import { eventually } from '../support/wait.ts'
@@ -172,18 +173,22 @@ test('at each view the app is judged again: disabled, deleted, or no longer allo
   const email = await receive({}, key)
   const status = async () => (await visit(email.url)).status
   assert.equal(await status(), 200)
-  await service.store.updateApp(app.id, { status: 'disabled' })
+  await service.store.updateApp(app.id, { status: 'disabled' }, operator)
   assert.equal(await status(), 404)
-  await service.store.updateApp(app.id, { status: 'active' })
+  await service.store.updateApp(app.id, { status: 'active' }, operator)
   assert.equal(await status(), 200)
-  await service.store.updateApp(app.id, {
-    settings: { ...app.settings, allowedUrls: ['https://other.acme.test'] },
-  })
+  await service.store.updateApp(
+    app.id,
+    {
+      settings: { ...app.settings, allowedUrls: ['https://other.acme.test'] },
+    },
+    operator,
+  )
   assert.equal(await status(), 404)
   assert.equal((await visit(email.url, 'POST')).status, 404)
-  await service.store.updateApp(app.id, { settings: app.settings })
+  await service.store.updateApp(app.id, { settings: app.settings }, operator)
   assert.equal(await status(), 200)
-  await service.store.deleteApp(app.id)
+  await deleteApp(service.store, app.id)
   assert.equal(await status(), 404)
   await newApp('judged')
   assert.equal(await status(), 404, 'also when another app takes the slug')

@@ -4,6 +4,7 @@ import { connect } from 'node:net'
 import { after, test } from 'node:test'
 import { gzipSync } from 'node:zlib'
 import { newDeliveryKey } from '../../src/domain/app/delivery-key.ts'
+import { listEmails } from '../support/operator.ts'
 import { startTestService, validBody } from '../support/service.ts'
 import { eventually } from '../support/wait.ts'
 
@@ -124,7 +125,7 @@ test('requests in one packet are answered one by one', async () => {
 })
 
 const bodyTo = (to: string) => JSON.stringify(validBody({ to }))
-const emailsOnRecord = async () => (await service.store.listEmails({ limit: 1000 })).length
+const emailsOnRecord = async () => (await listEmails(service.store, { limit: 1000 })).length
 
 test('what comes behind the last answer of a connection is not begun', async () => {
   const before = await emailsOnRecord()

@@ -6,6 +6,7 @@ import { SmtpRelay } from '../../src/delivery/relay/smtp/smtp-relay.ts'
 import { Worker } from '../../src/delivery/worker/worker.ts'
 import type { PosternEvent } from '../../src/observe/events.ts'
 import { StoreUnavailable } from '../../src/store/store.ts'
+import { deleteApp } from '../support/operator.ts'
 import { relayTo, startTestService, validBody } from '../support/service.ts'
 import { startScriptedServer } from '../support/smtp.ts'
 import { atEnd } from '../support/temporary.ts'
@@ -38,7 +39,7 @@ test('after the store has said that a lease is lost, the message is not handed o
   worker.start()
   atEnd(t, () => worker.stop(0))
   await eventually(() => waiting.length === 1)
-  await store.deleteApp(app.id)
+  await deleteApp(store, app.id)
   assert.equal(await store.cancelDeletedAppMail(app.id), 1)
   await eventually(() => renewals.includes(1))
   waiting[0]?.write('354 go on\r\n')

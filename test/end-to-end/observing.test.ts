@@ -6,6 +6,7 @@ import type { EmailId } from '../../src/domain/id.ts'
 import type { PosternEvent } from '../../src/observe/events.ts'
 import { newListener } from '../../src/web/http/listener.ts'
 import { lacking } from '../support/installed.ts'
+import { operator } from '../support/operator.ts'
 import { freePort } from '../support/postfix.ts'
 import { relayTo, startTestService, type TestService, validBody } from '../support/service.ts'
 import { startSmtpServer } from '../support/smtp.ts'
@@ -23,7 +24,7 @@ test('the first scrape shows the age of the oldest email, and the first one afte
   service.advance(300_000)
   const age = valueIn(await scrape(service), 'postern_queue_oldest_age_seconds')
   assert.ok(age >= 300 && age < 330, String(age))
-  await service.store.cancelEmail(answer.headers.get('email-id') as EmailId)
+  await service.store.cancelEmail(answer.headers.get('email-id') as EmailId, operator)
   assert.equal(valueIn(await scrape(service), 'postern_queue_oldest_age_seconds'), 0)
   assert.equal(valueIn(await scrape(service), 'postern_queue_depth'), 0)
 })

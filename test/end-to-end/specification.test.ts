@@ -6,6 +6,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { newDeliveryKey } from '../../src/domain/app/delivery-key.ts'
 import { emailTypes } from '../../src/domain/request/email-request.ts'
+import { operator } from '../support/operator.ts'
 import { type Answer, newSender, startTestService, testSettings, validBody } from '../support/service.ts'
 import { eventually } from '../support/wait.ts'
 
@@ -289,13 +290,13 @@ test('5.3 and 7: a revoked key is 401 for the very next request', async () => {
   const { key, keyId } = await newSender(service, 'revoked')
   const authorization = { authorization: `Bearer ${key}` }
   assert.equal((await service.post(validBody(), authorization)).status, 202)
-  await service.store.revokeKey(keyId)
+  await service.store.revokeKey(keyId, operator)
   assert.equal((await service.post(validBody(), authorization)).status, 401)
 })
 
 test('5.3: the key of a disabled app is 401', async () => {
   const { app, key } = await newSender(service, 'disabled')
-  await service.store.updateApp(app.id, { status: 'disabled' })
+  await service.store.updateApp(app.id, { status: 'disabled' }, operator)
   assert.equal((await service.post(validBody(), { authorization: `Bearer ${key}` })).status, 401)
 })
 
@@ -333,11 +334,15 @@ test('7 403: a change of the allow-list holds for the very next request', async 
   const post = () =>
     service.post(validBody({ url: 'https://new.acme.test/?token=x' }), { authorization: `Bearer ${key}` })
   assert.equal((await post()).status, 403)
-  await service.store.updateApp(app.id, {
-    settings: { ...app.settings, allowedUrls: ['https://new.acme.test'] },
-  })
+  await service.store.updateApp(
+    app.id,
+    {
+      settings: { ...app.settings, allowedUrls: ['https://new.acme.test'] },
+    },
+    operator,
+  )
   assert.equal((await post()).status, 202)
-  await service.store.updateApp(app.id, { settings: app.settings })
+  await service.store.updateApp(app.id, { settings: app.settings }, operator)
   assert.equal((await post()).status, 403)
 })
 

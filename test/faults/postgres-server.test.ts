@@ -12,6 +12,7 @@ import { moveClock, newClockOffset } from '../../src/store/shared/clock.ts'
 import { leaseMs, type Store } from '../../src/store/store.ts'
 import { delivered, newSender as newSubject, request } from '../conformance/subject.ts'
 import { databaseAt } from '../support/database.ts'
+import { deleteApp } from '../support/operator.ts'
 import { type PostgresServer, runSql, startCluster, startPostgres } from '../support/postgres.ts'
 import {
   newRing,
@@ -261,7 +262,7 @@ test('deleting an app while its outcomes are recorded: neither waits for the oth
     const { claims } = await store.claimDue({ max: 250, perApp: 250, leases: [] })
     assert.equal(claims.length, 250)
     const outcomes = claims.toReversed().map((held) => store.recordOutcome(held, delivered))
-    await store.deleteApp(sender.app.id)
+    await deleteApp(store, sender.app.id)
     while ((await store.cancelDeletedAppMail(sender.app.id)) > 0);
     await Promise.all(outcomes)
   }

@@ -13,6 +13,7 @@ import { leaseMs } from '../../src/store/store.ts'
 import { posternJson, type RunningPostern, spawnServe, startServe } from '../support/cli.ts'
 import { lacking } from '../support/installed.ts'
 import { makeMachine, networkTools } from '../support/network.ts'
+import { listEmails } from '../support/operator.ts'
 import {
   cutSessions,
   makeCluster,
@@ -43,7 +44,7 @@ for (const [engine, { databaseUrl, workers }] of Object.entries(fleets)) {
     assert.ok(held >= options.kills)
     assert.ok(Math.max(...waitsMs) < leaseMs / 3, 'long before a lease lapses')
     await eventually(async () => (await store.queueGauge()).depth === 0)
-    const failed = await store.listEmails({ state: 'failed', limit: 10 })
+    const failed = await listEmails(store, { state: 'failed', limit: 10 })
     assert.deepEqual(failed, [])
     reportCounts(t, { tried: options.kills, lost: 0, duplicated: 0 })
   })

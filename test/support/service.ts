@@ -12,6 +12,7 @@ import type { KeyRing } from '../../src/store/crypto/key-ring.ts'
 import { type ClockOffset, moveClock, newClockOffset } from '../../src/store/shared/clock.ts'
 import { testDatabase } from './database.ts'
 import { assertDescribed } from './openapi.ts'
+import { operator } from './operator.ts'
 import { atEnd, type Scope } from './temporary.ts'
 
 export const newRing = (id = 'test'): KeyRing => [{ id, secret: randomBytes(32) }]
@@ -149,14 +150,18 @@ export async function newSender(
   slug: string,
   settings: AppSettings = testSettings,
 ) {
-  const app = await service.store.createApp(slug, settings)
+  const app = await service.store.createApp(slug, settings, operator)
   if (app === null) throw new Error(`the slug ${slug} is taken`)
   const key = newDeliveryKey()
-  const made = await service.store.createKey({
-    app: app.id,
-    hash: hashDeliveryKey(key),
-    name: null,
-    expiresAt: null,
-  })
+  const made = await service.store.createKey(
+    {
+      app: app.id,
+      hash: hashDeliveryKey(key),
+      name: null,
+      expiresAt: null,
+    },
+    operator,
+  )
+  if (made === null || made === 'name_taken') throw new Error('the key was not made')
   return { app, key, keyId: made.id }
 }

@@ -5,8 +5,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { openStore } from '../../src/compose/store.ts'
 import { parseConfig } from '../../src/config/parse-config.ts'
 import type { EmailId } from '../../src/domain/id.ts'
-import type { EmailRecord, Store } from '../../src/store/store.ts'
+import type { EmailRecord } from '../../src/store/operator-store.ts'
+import type { Store } from '../../src/store/store.ts'
 import { type RunningPostern, spawnServe, startServe } from './cli.ts'
+import { listEmails } from './operator.ts'
 import { send, validBody } from './service.ts'
 import { startSmtpServer } from './smtp.ts'
 import { atEnd, type Scope } from './temporary.ts'
@@ -83,7 +85,7 @@ async function postOne({ api, key }: Pick<RunningPostern, 'api' | 'key'>, to: st
 }
 
 const idsHeld = async (store: Store): Promise<EmailId[]> =>
-  (await store.listEmails({ state: 'sending', limit: 1000 })).map(({ id }) => id)
+  (await listEmails(store, { state: 'sending', limit: 1000 })).map(({ id }) => id)
 
 async function killOne(process: Process | undefined): Promise<void> {
   assert.ok(process)

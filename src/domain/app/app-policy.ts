@@ -13,7 +13,12 @@ export type AppPolicy = HostedLinkPolicy &
  * The policy of settings that were checked when they were set. An entry that no longer follows the
  * rules (the list of public suffixes grows) is left out, so that it allows nothing.
  */
-export function appPolicy({ id, version, slug, settings }: Omit<App, 'status' | 'createdAt'>): AppPolicy {
+export function appPolicy({
+  id,
+  version,
+  slug,
+  settings,
+}: Pick<App, 'id' | 'version' | 'slug' | 'settings'>): AppPolicy {
   const valid = <T>(result: Parsed<T>): T[] => (result.ok ? [result.value] : [])
   const appSchemes = settings.appSchemes.flatMap((text) => valid(parseAppScheme(text)))
   const { allowLocalhost, hostedLinks, linkDestinations } = settings

@@ -13,6 +13,7 @@ export type App = {
   readonly version: number
   readonly status: AppStatus
   readonly createdAt: number
+  readonly updatedAt: number
   readonly settings: AppSettings
 }
 

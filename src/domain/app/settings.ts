@@ -61,8 +61,36 @@ export function parseAppSettings(settings: AppSettings, locales: readonly string
   const { allowLocalhost } = settings
   issues.push(...checkHostedLinks(settings, { allowedUrls, appSchemes, allowLocalhost, schemes }))
   if (issues.length > 0) return { ok: false, issues }
-  return parsed({ ...settings, allowedUrls: texts(allowedUrls), appSchemes: texts(appSchemes) })
+  return parsed(inOrder({ ...settings, allowedUrls: texts(allowedUrls), appSchemes: texts(appSchemes) }))
 }
+
+/** The same settings with their names in one order, so that equal settings are equal JSON. */
+function inOrder(settings: AppSettings): AppSettings {
+  const { from, linkDestinations, branding, limits } = settings
+  return {
+    name: settings.name,
+    from: { name: from.name, address: from.address },
+    ...optional(settings, ['envelopeFrom', 'replyTo', 'supportContact']),
+    allowedUrls: settings.allowedUrls,
+    appSchemes: settings.appSchemes,
+    allowLocalhost: settings.allowLocalhost,
+    hostedLinks: settings.hostedLinks,
+    linkDestinations: optional(linkDestinations, emailTypes),
+    ...optional(settings, ['fallbackUrl']),
+    branding: optional(branding, ['logoUrl', 'accentColour', 'addressLine']),
+    locale: settings.locale,
+    limits: {
+      keyPerMinute: limits.keyPerMinute,
+      recipientPerHour: limits.recipientPerHour,
+      daily: limits.daily,
+    },
+  }
+}
+
+const optional = <T extends object, K extends keyof T>(values: T, names: readonly K[]): Pick<T, K> =>
+  Object.fromEntries(
+    names.filter((name) => values[name] !== undefined).map((name) => [name, values[name]]),
+  ) as Pick<T, K>
 
 const texts = (entries: readonly AllowedUrl[]) => [...new Set(entries.map((entry) => entry.text))]
 

@@ -2,62 +2,94 @@
  * Changes of apps. Each takes effect for the next request in every process, because the transaction that
  * decides a request reads the app.
  */
-import type { App } from '../../domain/app/app.ts'
+import type { App, AppStatus } from '../../domain/app/app.ts'
 import type { AppSettings } from '../../domain/app/settings.ts'
+import { type Author, differences } from '../../domain/audit.ts'
 import { suspectAfter } from '../../domain/delivery/states.ts'
 import { type AppId, newId } from '../../domain/id.ts'
+import type { AppChange } from '../operator-store.ts'
 import { dayMs, heldDays, stepMax } from '../shared/bounds.ts'
-import { toApp } from '../shared/records.ts'
-import type { AppChange } from '../store.ts'
+import { factsOfApp, toApp } from '../shared/records.ts'
+import { change } from './audit.ts'
+import type { Query } from './connection.ts'
 import type { PostgresContext } from './context.ts'
 import { clockMs } from './functions.ts'
 import { finish } from './outcome.ts'
 
 const deadlineMs = 10_000
 
-export async function createApp(
-  { clock, operators, schema }: PostgresContext,
+export const createApp = (
+  context: PostgresContext,
   slug: string,
   settings: AppSettings,
-): Promise<App | null> {
-  const text = `with made as (
-      insert into ${schema}.app (app_id, slug, version, status, status_at, created_at, settings)
-      select $1, $2, 1, 'active', now_ms, now_ms, $3 from (select ${clockMs('$4')} as now_ms) c
-      on conflict (slug) do nothing returning *
-    ), locked as (insert into ${schema}.app_lock (app_id) select app_id from made)
-    select * from made`
-  const values = [newId('app', clock.nowMs()), slug, JSON.stringify(settings), clock.offsetMs]
-  const [row] = await operators.query(text, values, { deadlineMs })
+  author: Author,
+  status: AppStatus = 'active',
+): Promise<App | null> =>
+  change(context, author, async ({ query, record }) => {
+    const { clock, schema } = context
+    const text = `with made as (
+        insert into ${schema}.app (app_id, slug, version, status, status_at, created_at, updated_at, settings)
+        select $1, $2, 1, $5, now_ms, now_ms, now_ms, $3 from (select ${clockMs('$4')} as now_ms) c
+        on conflict (slug) do nothing returning *
+      ), locked as (insert into ${schema}.app_lock (app_id) select app_id from made)
+      select * from made`
+    const values = [newId('app', clock.nowMs()), slug, JSON.stringify(settings), clock.offsetMs, status]
+    const [row] = await query(text, values)
+    if (row === undefined) return null
+    const app = toApp(row)
+    await record({ action: 'app.create', app: app.id, target: slug, before: null, after: factsOfApp(app) })
+    return app
+  })
+
+export const updateApp = (
+  context: PostgresContext,
+  id: AppId,
+  { settings, status, ifVersion }: AppChange,
+  author: Author,
+): Promise<App | 'stale' | null> =>
+  change(context, author, async ({ query, record }) => {
+    const { clock, schema } = context
+    const app = await lockApp(query, schema, id)
+    if (app === null) return null
+    if (ifVersion !== undefined && ifVersion !== app.version) return 'stale'
+    const next = { status: status ?? app.status, settings: settings ?? app.settings }
+    const changed = differences(factsOfApp(app), factsOfApp(next))
+    if (changed === null) return app
+    const text = `update ${schema}.app set version = version + 1, settings = $2, status = $3,
+        updated_at = ${clockMs('$4')}, status_at = case when $3 = status then status_at else ${clockMs('$4')} end
+      where app_id = $1 returning *`
+    const [row] = await query(text, [id, JSON.stringify(next.settings), next.status, clock.offsetMs])
+    await record({ action: 'app.update', app: id, target: app.slug, ...changed })
+    return row === undefined ? null : toApp(row)
+  })
+
+/** The app, locked against other changes by operators; requests read it meanwhile. */
+async function lockApp(query: Query, schema: string, id: AppId): Promise<App | null> {
+  const text = `select * from ${schema}.app where app_id = $1 and status <> 'deleted' for no key update`
+  const [row] = await query(text, [id])
   return row === undefined ? null : toApp(row)
 }
 
-export async function updateApp(
-  { clock, operators, schema }: PostgresContext,
+/** The app's lock is taken first, so that mail which a request in progress admits is there to be cancelled. */
+export const deleteApp = (
+  context: PostgresContext,
   id: AppId,
-  { settings, status, ifVersion }: AppChange,
-): Promise<App | 'stale' | null> {
-  const text = `update ${schema}.app set version = version + 1, settings = coalesce($2, settings),
-      status = coalesce($3, status),
-      status_at = case when coalesce($3, status) = status then status_at else ${clockMs('$4')} end
-    where app_id = $1 and status <> 'deleted' and ($5::bigint is null or version = $5) returning *`
-  const json = settings === undefined ? null : JSON.stringify(settings)
-  const values = [id, json, status ?? null, clock.offsetMs, ifVersion ?? null]
-  const [row] = await operators.query(text, values, { deadlineMs })
-  if (row !== undefined) return toApp(row)
-  const present = `select 1 from ${schema}.app where app_id = $1 and status <> 'deleted'`
-  return (await operators.query(present, [id], { deadlineMs })).length === 0 ? null : 'stale'
-}
-
-/** Its lock is taken first, so that mail which a request in progress admits is there to be cancelled. */
-export const deleteApp = ({ clock, operators, schema }: PostgresContext, id: AppId): Promise<boolean> =>
-  operators.transaction(async (query) => {
+  author: Author,
+): Promise<'deleted' | 'active' | null> =>
+  change(context, author, async ({ query, record }) => {
+    const { clock, schema } = context
     await query(`select from ${schema}.app_lock where app_id = $1 for update`, [id])
+    const app = await lockApp(query, schema, id)
+    if (app === null) return null
+    if (app.status !== 'disabled') return 'active'
     await query(`delete from ${schema}.delivery_key where app_id = $1`, [id])
     const text = `update ${schema}.app
       set status = 'deleted', status_at = ${clockMs('$2')}, slug = app_id, version = version + 1
-      where app_id = $1 and status <> 'deleted' returning app_id`
-    return (await query(text, [id, clock.offsetMs])).length === 1
-  }, deadlineMs)
+      where app_id = $1`
+    await query(text, [id, clock.offsetMs])
+    await record({ action: 'app.delete', app: id, target: app.slug, before: factsOfApp(app), after: null })
+    return 'deleted'
+  })
 
 /** A step may miss mail that a claim is taking at this time; the next step finds it. */
 export async function cancelDeletedAppMail(context: PostgresContext, id: AppId): Promise<number> {

@@ -1,33 +1,47 @@
 /** An operator's changes of single emails. */
+import type { Author } from '../../domain/audit.ts'
 import { type LiveState, suspectAfter } from '../../domain/delivery/states.ts'
 import type { AppId, EmailId } from '../../domain/id.ts'
+import type { EmailChange, RetryStep } from '../operator-store.ts'
 import { scanMax } from '../shared/bounds.ts'
-import type { EmailChange, RetryStep } from '../store.ts'
+import { change } from './audit.ts'
 import type { Query } from './connection.ts'
 import type { PostgresContext } from './context.ts'
 import { clockMs } from './functions.ts'
 import { finish } from './outcome.ts'
 
-const deadlineMs = 10_000
-
-export const retryEmail = (
-  { clock, operators, schema }: PostgresContext,
-  id: EmailId,
-): Promise<EmailChange> =>
-  operators.transaction(async (query) => {
-    const state = await lockQueued(query, schema, id)
+export const retryEmail = (context: PostgresContext, id: EmailId, author: Author): Promise<EmailChange> =>
+  change(context, author, async ({ query, record }) => {
+    const { clock, schema } = context
+    const locked = await lockQueued(query, schema, id)
+    if (typeof locked === 'string') return locked
+    const { app, state } = locked
+    if (state === 'sending') return 'sending'
     if (state === 'queued') return 'not_deferred'
-    if (state !== 'deferred') return state
     const now = clockMs('$2')
     const text = `update ${schema}.queue set state = 'queued', due_at = ${now}, wanted_at = ${now} where email_id = $1`
     await query(text, [id, clock.offsetMs])
+    const states = { before: { state }, after: { state: 'queued' } }
+    await record({ action: 'email.retry', app, target: id, ...states })
     return 'done'
-  }, deadlineMs)
+  })
 
-export async function retryDeferred(
-  { clock, operators, schema }: PostgresContext,
+export const retryDeferred = (
+  context: PostgresContext,
   app: AppId | null,
   after: EmailId | null,
+  author: Author,
+): Promise<RetryStep> =>
+  change(context, author, async ({ query, record }) => {
+    if (after === null)
+      await record({ action: 'email.retry_all', app, target: app ?? 'all', before: null, after: null })
+    return retryStep(query, context, { app, after })
+  })
+
+async function retryStep(
+  query: Query,
+  { clock, schema }: PostgresContext,
+  { app, after }: { app: AppId | null; after: EmailId | null },
 ): Promise<RetryStep> {
   const now = clockMs('$1')
   // `state` is written so that no partial index seems to fit: queue_deferred would be read whole at each step.
@@ -42,32 +56,34 @@ export async function retryDeferred(
       update ${schema}.queue set state = 'queued', due_at = ${now}, wanted_at = ${now}
       where email_id = any(array(select email_id from chosen)) returning 1)
     select (select count(*) from retried) as retried, (select email_id from last) as next`
-  const [row] = await operators.query(text, [clock.offsetMs, app, after ?? '', scanMax - 1], { deadlineMs })
+  const [row] = await query(text, [clock.offsetMs, app, after ?? '', scanMax - 1])
   return { retried: Number(row?.retried), next: (row?.next ?? null) as EmailId | null }
 }
 
-export const cancelEmail = (
-  { clock, operators, schema, slot }: PostgresContext,
-  id: EmailId,
-): Promise<EmailChange> =>
-  operators.transaction(async (query) => {
-    const state = await lockQueued(query, schema, id)
-    if (state !== 'queued' && state !== 'deferred') return state
+export const cancelEmail = (context: PostgresContext, id: EmailId, author: Author): Promise<EmailChange> =>
+  change(context, author, async ({ query, record }) => {
+    const { clock, schema, slot } = context
+    const locked = await lockQueued(query, schema, id)
+    if (typeof locked === 'string') return locked
+    const { app, state } = locked
+    if (state === 'sending') return 'sending'
     const text = `select ${schema}.${finish.name}($1, ${clockMs('$2')}, array[$3], '{cancelled}', '{by_operator}', '{null}')`
     await query(text, [slot, clock.offsetMs, id])
+    const states = { before: { state }, after: { state: 'cancelled' } }
+    await record({ action: 'email.cancel', app, target: id, ...states })
     return 'done'
-  }, deadlineMs)
+  })
 
 async function lockQueued(
   query: Query,
   schema: string,
   id: EmailId,
-): Promise<LiveState | 'finished' | 'not_found'> {
-  const [row] = await query<{ state: LiveState }>(
-    `select state from ${schema}.queue where email_id = $1 for update`,
+): Promise<{ app: AppId; state: LiveState } | 'finished' | 'not_found'> {
+  const [row] = await query<{ app: AppId; state: LiveState }>(
+    `select app_id as app, state from ${schema}.queue where email_id = $1 for update`,
     [id],
   )
-  if (row !== undefined) return row.state
+  if (row !== undefined) return row
   const finished = await query(`select from ${schema}.history where email_id = $1`, [id])
   return finished.length === 0 ? 'not_found' : 'finished'
 }

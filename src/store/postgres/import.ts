@@ -25,11 +25,19 @@ const record = {
 const columnsOf: Record<CopiedTable, Readonly<Record<string, string>>> = {
   app: {
     ...{ app_id: text, slug: text, version: bigint, status: text, status_at: bigint, created_at: bigint },
-    settings: json,
+    ...{ updated_at: bigint, settings: json },
   },
   delivery_key: {
     ...{ key_id: text, key_hash: text, app_id: text, name: text, created_at: bigint, expires_at: bigint },
-    ...{ revoked_at: bigint, last_used_at: bigint },
+    ...{ created_by: text, revoked_at: bigint, last_used_at: bigint, replaces: text },
+  },
+  token: {
+    ...{ token_id: text, token_hash: text, name: text, role: text, apps: json, created_at: bigint },
+    ...{ created_by: text, expires_at: bigint, revoked_at: bigint, last_used_at: bigint },
+  },
+  audit: {
+    ...{ audit_id: text, at: bigint, actor_kind: text, actor_id: text, actor_name: text, via: text },
+    ...{ action: text, app_id: text, target: text, before: json, after: json, request_id: text },
   },
   idempotency: { app_id: text, request_key: text, body_hash: text, email_id: text, created_at: bigint },
   usage_day: { app_id: text, day: bigint, event: text, slot: integer, count: bigint },

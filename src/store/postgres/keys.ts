@@ -1,49 +1,134 @@
 /** Changes of delivery keys. Each takes effect for the next request in every process. */
-import type { KeyHash } from '../../domain/app/delivery-key.ts'
-import { type AppId, type KeyId, newId } from '../../domain/id.ts'
-import { toKeyRecord } from '../shared/records.ts'
-import type { KeyRecord, KeyReplacement } from '../store.ts'
+import { type Author, differences } from '../../domain/audit.ts'
+import { type KeyId, newId } from '../../domain/id.ts'
+import type { KeyChange, KeyRecord, KeyReplacement, NewKeyRecord } from '../operator-store.ts'
+import { factsOfKey, toKeyRecord } from '../shared/records.ts'
+import { change } from './audit.ts'
+import type { Query } from './connection.ts'
 import type { PostgresContext } from './context.ts'
 import { clockMs } from './functions.ts'
 
-const deadlineMs = 10_000
+export const createKey = (
+  context: PostgresContext,
+  key: NewKeyRecord,
+  author: Author,
+): Promise<KeyRecord | 'name_taken' | null> =>
+  change(context, author, async ({ query, record }) => {
+    if (!(await lockApp(query, context, key.app))) return null
+    if (key.name !== null && (await isNameTaken(query, context, { ...key, name: key.name })))
+      return 'name_taken'
+    const made = await insert(query, context, { ...key, createdBy: author.name, replaces: null })
+    await record({ action: 'key.create', ...targetOf(made), before: null, after: factsOfKey(made) })
+    return made
+  })
 
-export async function createKey(
-  { clock, operators, schema }: PostgresContext,
-  key: { app: AppId; hash: KeyHash; name: string | null; expiresAt: number | null },
+/** Locks the app against other changes by operators, so that the names of its keys stay as they are. */
+async function lockApp(query: Query, { schema }: PostgresContext, app: string): Promise<boolean> {
+  const text = `select from ${schema}.app where app_id = $1 and status <> 'deleted' for no key update`
+  return (await query(text, [app])).length === 1
+}
+
+async function isNameTaken(
+  query: Query,
+  { clock, schema }: PostgresContext,
+  { app, name, except = '' }: { app: string; name: string; except?: string },
+): Promise<boolean> {
+  const text = `select from ${schema}.delivery_key where app_id = $1 and name = $2 and key_id <> $3
+    and revoked_at is null and (expires_at is null or expires_at > ${clockMs('$4')}) limit 1`
+  return (await query(text, [app, name, except, clock.offsetMs])).length > 0
+}
+
+async function insert(
+  query: Query,
+  { clock, schema }: PostgresContext,
+  key: NewKeyRecord & Pick<KeyRecord, 'createdBy' | 'replaces'>,
 ): Promise<KeyRecord> {
-  const text = `insert into ${schema}.delivery_key (key_id, key_hash, app_id, name, created_at, expires_at)
-    values ($1, $2, $3, $4, ${clockMs('$6')}, $5) returning *`
-  const values = [newId('key', clock.nowMs()), key.hash, key.app, key.name, key.expiresAt, clock.offsetMs]
-  const [row] = await operators.query(text, values, { deadlineMs })
+  const text = `insert into ${schema}.delivery_key
+      (key_id, key_hash, app_id, name, created_at, created_by, expires_at, replaces)
+    values ($1, $2, $3, $4, ${clockMs('$8')}, $5, $6, $7) returning *`
+  const { hash, app, name, createdBy, expiresAt, replaces } = key
+  const id = newId('key', clock.nowMs())
+  const [row] = await query(text, [id, hash, app, name, createdBy, expiresAt, replaces, clock.offsetMs])
   return toKeyRecord(row ?? {})
 }
 
-export async function replaceKey(
-  { clock, operators, schema }: PostgresContext,
-  id: KeyId,
-  { hash, expiresAt, oldExpiresAt }: KeyReplacement,
-): Promise<KeyRecord | 'ended' | null> {
-  const now = clockMs('$6')
-  const text = `with old as (
-      update ${schema}.delivery_key set expires_at = least(expires_at, $2)
-      where key_id = $1 and revoked_at is null and (expires_at is null or expires_at > ${now})
-      returning app_id, name)
-    insert into ${schema}.delivery_key (key_id, key_hash, app_id, name, created_at, expires_at)
-    select $3, $4, app_id, name, ${now}, $5 from old returning *`
-  const values = [id, oldExpiresAt, newId('key', clock.nowMs()), hash, expiresAt, clock.offsetMs]
-  const [made] = await operators.query(text, values, { deadlineMs })
-  if (made !== undefined) return toKeyRecord(made)
-  const present = `select from ${schema}.delivery_key where key_id = $1`
-  return (await operators.query(present, [id], { deadlineMs })).length === 0 ? null : 'ended'
+const targetOf = ({ app, id }: KeyRecord) => ({ app, target: id })
+
+type Locked = { readonly key: KeyRecord; readonly hasEnded: boolean; readonly nowMs: number }
+
+async function lockKey(query: Query, { clock, schema }: PostgresContext, id: KeyId): Promise<Locked | null> {
+  const text = `select *, coalesce(least(revoked_at, expires_at) <= now_ms, false) as has_ended, now_ms
+    from ${schema}.delivery_key, (select ${clockMs('$2')} as now_ms) c where key_id = $1 for update of delivery_key`
+  const [row] = await query(text, [id, clock.offsetMs])
+  if (row === undefined) return null
+  return { key: toKeyRecord(row), hasEnded: row.has_ended === true, nowMs: row.now_ms as number }
 }
 
-export async function revokeKey(
-  { clock, operators, schema }: PostgresContext,
+export const updateKey = (
+  context: PostgresContext,
   id: KeyId,
-): Promise<KeyRecord | null> {
-  const text = `update ${schema}.delivery_key set revoked_at = coalesce(revoked_at, ${clockMs('$2')})
-    where key_id = $1 returning *`
-  const [row] = await operators.query(text, [id, clock.offsetMs], { deadlineMs })
-  return row === undefined ? null : toKeyRecord(row)
+  { name, expiresAt }: KeyChange,
+  author: Author,
+): Promise<KeyRecord | 'name_taken' | 'ended' | null> =>
+  change(context, author, async ({ query, record }) => {
+    const locked = await lockWithApp(query, context, id)
+    if (locked === null) return null
+    const { key, hasEnded } = locked
+    if (hasEnded) return 'ended'
+    const isNew = name !== undefined && name !== key.name
+    if (isNew && (await isNameTaken(query, context, { app: key.app, name, except: id }))) return 'name_taken'
+    const next = {
+      ...key,
+      name: name ?? key.name,
+      expiresAt: expiresAt === undefined ? key.expiresAt : expiresAt,
+    }
+    const changed = differences(factsOfKey(key), factsOfKey(next))
+    if (changed === null) return key
+    const text = `update ${context.schema}.delivery_key set name = $2, expires_at = $3 where key_id = $1`
+    await query(text, [id, next.name, next.expiresAt])
+    await record({ action: 'key.update', ...targetOf(key), ...changed })
+    return next
+  })
+
+/** The app is locked before the key, as everywhere, so that no two transactions wait for each other. */
+async function lockWithApp(query: Query, context: PostgresContext, id: KeyId): Promise<Locked | null> {
+  const text = `select app_id from ${context.schema}.delivery_key where key_id = $1`
+  const [row] = await query<{ app_id: string }>(text, [id])
+  if (row === undefined || !(await lockApp(query, context, row.app_id))) return null
+  return lockKey(query, context, id)
 }
+
+export const replaceKey = (
+  context: PostgresContext,
+  id: KeyId,
+  { hash, expiresAt, oldExpiresAt }: KeyReplacement,
+  author: Author,
+): Promise<KeyRecord | 'ended' | null> =>
+  change(context, author, async ({ query, record }) => {
+    const locked = await lockKey(query, context, id)
+    if (locked === null) return null
+    const { key: old, hasEnded } = locked
+    if (hasEnded) return 'ended'
+    const end = Math.min(old.expiresAt ?? oldExpiresAt, oldExpiresAt)
+    await query(`update ${context.schema}.delivery_key set expires_at = $2 where key_id = $1`, [id, end])
+    const next = { app: old.app, hash, name: old.name, expiresAt, createdBy: author.name, replaces: id }
+    const made = await insert(query, context, next)
+    const after = { ...factsOfKey({ ...old, expiresAt: end }), by: made.id }
+    await record({ action: 'key.replace', ...targetOf(old), before: factsOfKey(old), after })
+    return made
+  })
+
+export const revokeKey = (context: PostgresContext, id: KeyId, author: Author): Promise<KeyRecord | null> =>
+  change(context, author, async ({ query, record }) => {
+    const locked = await lockKey(query, context, id)
+    if (locked === null || locked.key.revokedAt !== null) return locked?.key ?? null
+    const { key, nowMs } = locked
+    await query(`update ${context.schema}.delivery_key set revoked_at = $2 where key_id = $1`, [id, nowMs])
+    await record({
+      action: 'key.revoke',
+      ...targetOf(key),
+      before: { revoked: false },
+      after: { revoked: true },
+    })
+    return { ...key, revokedAt: nowMs }
+  })

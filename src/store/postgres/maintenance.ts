@@ -6,7 +6,16 @@
  */
 import { type EndedCount, suspectAfter } from '../../domain/delivery/states.ts'
 import { type AppId, idFloor } from '../../domain/id.ts'
-import { dayMs, heldDays, idempotencyMs, keepDays, scanEveryMs, scanMax, stepMax } from '../shared/bounds.ts'
+import {
+  auditDays,
+  dayMs,
+  heldDays,
+  idempotencyMs,
+  keepDays,
+  scanEveryMs,
+  scanMax,
+  stepMax,
+} from '../shared/bounds.ts'
 import type { Maintained } from '../store.ts'
 import { cancelDeletedAppMail, cancelQueued } from './apps.ts'
 import type { Query } from './connection.ts'
@@ -93,7 +102,10 @@ function scanStep({ clock, maintenance, schema }: PostgresContext, scanned: Scan
     ])
     if (scan === undefined) return false // another process makes this step
     if (scan.ended && Math.abs(clock.nowMs() - scan.begun_at) < scanEveryMs) return false
-    if (scan.ended && scanned === rateBuckets) await deleteOldCounts(query, schema, clock.nowMs())
+    if (scan.ended && scanned === rateBuckets) {
+      await deleteOldCounts(query, schema, clock.nowMs())
+      await deleteOldAudit(query, schema, clock.nowMs())
+    }
     const after = scan.ended ? ['', ''] : [scan.after_app, scan.after_key]
     const begunAt = scan.ended ? clock.nowMs() : scan.begun_at
     const values = [...after, scanMax, clock.offsetMs]
@@ -119,3 +131,6 @@ const deleteOldRows = (schema: string, { table, key, isOld }: ScannedTable): str
 
 const deleteOldCounts = (query: Query, schema: string, nowMs: number) =>
   query(`delete from ${schema}.usage_day where day < $1`, [Math.floor(nowMs / dayMs) - keepDays])
+
+const deleteOldAudit = (query: Query, schema: string, nowMs: number) =>
+  query(`delete from ${schema}.audit where audit_id < $1`, [idFloor('au', nowMs - auditDays * dayMs)])

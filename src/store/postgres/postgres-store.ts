@@ -10,12 +10,14 @@ import { LruMap } from '../../domain/lru-map.ts'
 import { type KeyRing, makeKeyedHash } from '../crypto/key-ring.ts'
 import type { PostgresAddress } from '../database-address.ts'
 import { enqueueDeadlineMs } from '../shared/bounds.ts'
+import { recipientName } from '../shared/bucket-names.ts'
 import { type ClockOffset, newClockOffset } from '../shared/clock.ts'
 import { delegate } from '../shared/delegate.ts'
 import { GroupedCalls, type Settled } from '../shared/grouped-calls.ts'
 import type { SchemaUse } from '../shared/migrations.ts'
 import type { Caller, EnqueueRequest, EnqueueResult, Finding, Store } from '../store.ts'
 import { cancelDeletedAppMail, createApp, deleteApp, updateApp } from './apps.ts'
+import { recordAction } from './audit.ts'
 import { Claims } from './claim.ts'
 import { Connection } from './connection.ts'
 import { closeContext, DatabaseClock, type Lane, newContext, type PostgresContext } from './context.ts'
@@ -24,13 +26,14 @@ import { type EnqueueCall, enqueueGroup, toResult } from './enqueue.ts'
 import { CallAtFault } from './errors.ts'
 import { examine } from './examine.ts'
 import { clockMs } from './functions.ts'
-import { createKey, replaceKey, revokeKey } from './keys.ts'
+import { createKey, replaceKey, revokeKey, updateKey } from './keys.ts'
 import { maintain } from './maintenance.ts'
 import { prepare } from './migrate.ts'
 import { MissingSessions } from './missing-sessions.ts'
 import { type OutcomeCall, recordOutcomes, renewLeases } from './outcome.ts'
 import { QueueNotifier } from './queue-notifier.ts'
 import * as reads from './reads.ts'
+import { createToken, noteTokenUse, revokeToken } from './tokens.ts'
 import { WorkerSession } from './worker-session.ts'
 
 export type PostgresOptions = {
@@ -60,20 +63,31 @@ const operations = {
   deleteApp,
   cancelDeletedAppMail,
   createKey,
+  updateKey,
   replaceKey,
   revokeKey,
   retryEmail,
   retryDeferred,
   cancelEmail,
+  createToken,
+  revokeToken,
+  noteTokenUse,
+  recordAction,
   findApp: reads.findApp,
   findAppBySlug: reads.findAppBySlug,
   listApps: reads.listApps,
+  findKey: reads.findKey,
   listKeys: reads.listKeys,
+  listExpiringKeys: reads.listExpiringKeys,
+  findTokenByHash: reads.findTokenByHash,
+  listTokens: reads.listTokens,
   findEmail: reads.findEmail,
   listEmails: reads.listEmails,
   queueSummary: reads.queueSummary,
   queueGauge: reads.queueGauge,
   usage: reads.usage,
+  usageToday: reads.usageToday,
+  listAudit: reads.listAudit,
 } satisfies Partial<Record<keyof Store, (context: PostgresContext, ...args: never[]) => unknown>>
 
 type OperationName = keyof typeof operations
@@ -112,6 +126,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
       session = openSession(onQueued)
     },
     examine: async () => [...(await examine(context)), await examineSession(openSession)],
+    recipientName: (to) => recipientName(context.keyedHash, to),
     now: () => clock.nowMs(),
     close: async () => {
       clearInterval(clockTimer)

@@ -1,22 +1,45 @@
 /** Reads. They neither wait for writers nor make them wait. */
 import type { App } from '../../domain/app/app.ts'
-import type { AppId, EmailId } from '../../domain/id.ts'
-import { recipientName } from '../shared/bucket-names.ts'
+import type { AuditEntry } from '../../domain/audit.ts'
+import { suspectAfter } from '../../domain/delivery/states.ts'
+import type { AppId, AuditId, EmailId, KeyId } from '../../domain/id.ts'
+import type { TokenHash } from '../../domain/management-token.ts'
+import type {
+  AuditQuery,
+  EmailQuery,
+  EmailRecord,
+  KeyRecord,
+  Page,
+  QueueSummary,
+  TokenRecord,
+  UsageDay,
+} from '../operator-store.ts'
+import { dayMs } from '../shared/bounds.ts'
+import { auditScan, emailScans, emailsPage, noStep } from '../shared/email-pages.ts'
 import {
-  emailsStatement,
-  newestFirst,
+  cutPage,
+  isEndUnknown,
+  type Scan,
+  type Statement,
+  type Step,
+  scanStatements,
+  stepOf,
+} from '../shared/pages.ts'
+import {
   type Row,
-  type StoredEmailQuery,
-  tablesOf,
   toApp,
+  toAuditEntry,
+  toCountsByApp,
   toFinishedRecord,
   toKeyRecord,
   toLiveRecord,
   toQueueCounts,
+  toTokenRecord,
   toUsageDays,
 } from '../shared/records.ts'
-import type { EmailQuery, EmailRecord, KeyRecord, QueueGauge, QueueSummary, UsageDay } from '../store.ts'
+import type { QueueGauge } from '../store.ts'
 import type { PostgresContext } from './context.ts'
+import { clockMs } from './functions.ts'
 import type { Pool } from './pool.ts'
 
 const deadlineMs = 10_000
@@ -59,10 +82,32 @@ export async function appsById(
   return new Map(rows.map(toApp).map((app) => [app.id, app]))
 }
 
+export async function findKey(context: PostgresContext, id: KeyId): Promise<KeyRecord | null> {
+  const [row] = await ask(context, `select * from ${context.schema}.delivery_key where key_id = $1`, [id])
+  return row === undefined ? null : toKeyRecord(row)
+}
+
 export async function listKeys(context: PostgresContext, app: AppId): Promise<KeyRecord[]> {
   const text = `select * from ${context.schema}.delivery_key where app_id = $1 order by key_id`
   return (await ask(context, text, [app])).map(toKeyRecord)
 }
+
+export async function listExpiringKeys(context: PostgresContext, until: number): Promise<KeyRecord[]> {
+  const text = `select * from ${context.schema}.delivery_key
+    where revoked_at is null and expires_at between ${clockMs('$2')} and $1 order by key_id`
+  return (await ask(context, text, [until, context.clock.offsetMs])).map(toKeyRecord)
+}
+
+export async function findTokenByHash(
+  context: PostgresContext,
+  hash: TokenHash,
+): Promise<TokenRecord | null> {
+  const [row] = await ask(context, `select * from ${context.schema}.token where token_hash = $1`, [hash])
+  return row === undefined ? null : toTokenRecord(row)
+}
+
+export const listTokens = async (context: PostgresContext): Promise<TokenRecord[]> =>
+  (await ask(context, `select * from ${context.schema}.token order by token_id`)).map(toTokenRecord)
 
 export async function findEmail(context: PostgresContext, id: EmailId): Promise<EmailRecord | null> {
   const [live] = await ask(context, `select * from ${context.schema}.queue where email_id = $1`, [id])
@@ -73,24 +118,28 @@ export async function findEmail(context: PostgresContext, id: EmailId): Promise<
 
 export async function listEmails(
   context: PostgresContext,
-  { to, ...filter }: EmailQuery,
-): Promise<EmailRecord[]> {
-  const query = to === undefined ? filter : { ...filter, recipient: recipientName(context.keyedHash, to) }
-  const tables = tablesOf(query)
-  return newestFirst(
-    tables.queue ? (await select(context, 'queue', query)).map(toLiveRecord) : [],
-    tables.history ? (await select(context, 'history', query)).map(toFinishedRecord) : [],
-    query.limit,
-  )
+  query: EmailQuery,
+): Promise<Page<EmailRecord, EmailId>> {
+  const scans = emailScans(query, `${context.schema}.`)
+  const queue = await readStep(context, scans.queue) // first: an email that finishes now is then found as finished
+  return emailsPage(queue, await readStep(context, scans.history), query.limit)
 }
 
-function select(
+export async function listAudit(
   context: PostgresContext,
-  name: 'queue' | 'history',
-  query: StoredEmailQuery,
-): Promise<Row[]> {
-  const { text, values } = emailsStatement({ name, schema: context.schema }, query, (n) => `$${n}`)
-  return ask(context, text, values)
+  query: AuditQuery,
+): Promise<Page<AuditEntry, AuditId>> {
+  const { rows, end } = await readStep(context, auditScan(query, `${context.schema}.`))
+  return cutPage(rows.map(toAuditEntry), [end], query.limit)
+}
+
+async function readStep(context: PostgresContext, scan: Scan | null): Promise<Step> {
+  if (scan === null) return noStep
+  const read = ({ text, values }: Statement): Promise<Row[]> => ask(context, text, [...values])
+  const statements = scanStatements(scan, (n) => `$${n}`)
+  const rows = await read(statements.rows)
+  const [last] = isEndUnknown(scan, rows) ? await read(statements.last) : []
+  return stepOf(scan, rows, last)
 }
 
 export async function queueGauge({ lookups, schema }: PostgresContext): Promise<QueueGauge> {
@@ -102,12 +151,21 @@ export async function queueGauge({ lookups, schema }: PostgresContext): Promise<
   return { depth: row?.depth ?? 0, oldestAcceptedAt: row?.oldest ?? null }
 }
 
+// One count for each state, so that each reads an index alone and not the sealed content.
+const countedStates = [
+  `state = 'queued' and lost_leases < ${suspectAfter}`,
+  `state = 'queued' and lost_leases >= ${suspectAfter}`,
+  "state = 'deferred'",
+  "state = 'sending'",
+]
+
 export async function queueSummary(context: PostgresContext): Promise<QueueSummary> {
   const { schema } = context
-  const counts = await ask(
-    context,
-    `select app_id, state, count(*) as count from ${schema}.queue group by app_id, state order by app_id, state`,
+  const selects = countedStates.map(
+    (where) =>
+      `select app_id, state, count(*) as count from ${schema}.queue where ${where} group by app_id, state`,
   )
+  const counts = await ask(context, selects.join(' union all '))
   const [next] = await ask(
     context,
     `select min(due_at) as due_at from ${schema}.queue where state = 'deferred'`,
@@ -123,4 +181,10 @@ export async function usage(context: PostgresContext, app: AppId): Promise<Usage
   const text = `select day, event, sum(count)::bigint as count from ${context.schema}.usage_day
     where app_id = $1 group by day, event order by day desc, event`
   return toUsageDays(await ask(context, text, [app]))
+}
+
+export async function usageToday(context: PostgresContext): Promise<ReadonlyMap<AppId, UsageDay['counts']>> {
+  const text = `select app_id, event, sum(count)::bigint as count from ${context.schema}.usage_day
+    where day = ${clockMs('$1')} / ${dayMs} group by app_id, event`
+  return toCountsByApp(await ask(context, text, [context.clock.offsetMs]))
 }

@@ -20,6 +20,8 @@ export const trailMax = 60
 export const idempotencyMs = 24 * 60 * minuteMs
 /** How long records and counts are kept. */
 export const keepDays = 30
+/** How long the audit is kept. */
+export const auditDays = 400
 /** How long a disabled app's mail is held before it is cancelled. */
 export const heldDays = 7
 /** Rows that one step of a scan over a big table reads, and how often a scan begins. */

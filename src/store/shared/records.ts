@@ -3,17 +3,19 @@
  * as text, so one reading serves both; finding the rows is each engine's own.
  */
 import type { App, AppStatus } from '../../domain/app/app.ts'
+import type { AuditAction, AuditEntry, Author, Change } from '../../domain/audit.ts'
 import type { EmailContent } from '../../domain/delivery/email-content.ts'
 import {
   type EmailState,
   type EndReason,
   type LiveState,
-  liveStates,
   suspectAfter,
 } from '../../domain/delivery/states.ts'
-import type { AppId, EmailId, KeyId } from '../../domain/id.ts'
+import type { AppId, AuditId, EmailId, KeyId, TokenId } from '../../domain/id.ts'
+import type { Role } from '../../domain/management-token.ts'
 import { KeyMissing, type KeyRing, unseal } from '../crypto/key-ring.ts'
-import type { Claim, EmailQuery, EmailRecord, KeyRecord, QueueSummary, UsageDay } from '../store.ts'
+import type { EmailRecord, KeyRecord, QueueSummary, TokenRecord, UsageDay } from '../operator-store.ts'
+import type { Claim } from '../store.ts'
 import { dayMs } from './bounds.ts'
 
 export type Row = Record<string, unknown>
@@ -24,6 +26,7 @@ export const toApp = (row: Row): App => ({
   version: row.version as number,
   status: row.status as AppStatus,
   createdAt: row.created_at as number,
+  updatedAt: row.updated_at as number,
   settings: JSON.parse(row.settings as string),
 })
 
@@ -32,9 +35,74 @@ export const toKeyRecord = (row: Row): KeyRecord => ({
   app: row.app_id as AppId,
   name: row.name as string | null,
   createdAt: row.created_at as number,
+  createdBy: row.created_by as string,
   expiresAt: row.expires_at as number | null,
   revokedAt: row.revoked_at as number | null,
   lastUsedAt: row.last_used_at as number | null,
+  replaces: row.replaces as KeyId | null,
+})
+
+export const toTokenRecord = (row: Row): TokenRecord => ({
+  id: row.token_id as TokenId,
+  name: row.name as string,
+  role: row.role as Role,
+  apps: row.apps === null ? null : JSON.parse(row.apps as string),
+  createdAt: row.created_at as number,
+  createdBy: row.created_by as string,
+  expiresAt: row.expires_at as number,
+  revokedAt: row.revoked_at as number | null,
+  lastUsedAt: row.last_used_at as number | null,
+})
+
+export const toAuditEntry = (row: Row): AuditEntry => ({
+  id: row.audit_id as AuditId,
+  at: row.at as number,
+  author: {
+    kind: row.actor_kind as AuditEntry['author']['kind'],
+    id: row.actor_id as TokenId | null,
+    name: row.actor_name as string,
+    via: row.via as AuditEntry['author']['via'],
+    requestId: row.request_id as string | null,
+  },
+  action: row.action as AuditAction,
+  app: row.app_id as AppId | null,
+  target: row.target as string,
+  before: row.before === null ? null : JSON.parse(row.before as string),
+  after: row.after === null ? null : JSON.parse(row.after as string),
+})
+
+/** The columns of `audit` but its id and time, with their values. */
+export const auditColumns = (
+  { action, app, target, before, after }: Change,
+  author: Author,
+): Readonly<Record<string, string | null>> => ({
+  actor_kind: author.kind,
+  actor_id: author.id,
+  actor_name: author.name,
+  via: author.via,
+  action,
+  app_id: app,
+  target,
+  before: before && JSON.stringify(before),
+  after: after && JSON.stringify(after),
+  request_id: author.requestId,
+})
+
+/** What the audit says of an app, a key and a token. */
+export const factsOfApp = ({ status, settings }: Pick<App, 'status' | 'settings'>) => ({
+  status,
+  ...settings,
+})
+export const factsOfKey = ({ name, expiresAt, revokedAt }: KeyRecord) => ({
+  name,
+  expiresAt: expiresAt === null ? null : new Date(expiresAt).toISOString(),
+  revoked: revokedAt !== null,
+})
+export const factsOfToken = ({ name, role, apps, expiresAt }: TokenRecord) => ({
+  name,
+  role,
+  apps,
+  expiresAt: new Date(expiresAt).toISOString(),
 })
 
 /** A key that is revoked or has expired. */
@@ -71,57 +139,27 @@ export const toFinishedRecord = (row: Row): EmailRecord => ({
   reason: row.reason as EndReason | null,
 })
 
-/** The tables that a query has to read: `queue` holds the live states, `history` the final ones. */
-export function tablesOf({ state }: Pick<EmailQuery, 'state'>): { queue: boolean; history: boolean } {
-  const live = liveStates.some((name) => name === state)
-  return { queue: state === undefined || live, history: state === undefined || !live }
-}
-
-/** `EmailQuery` with the name of its recipient in place of the address. */
-export type StoredEmailQuery = Omit<EmailQuery, 'to'> & { readonly recipient?: string }
-
-/**
- * The statement that reads one of the two tables, and its values. It names only the filters that are
- * given, so that the plan suits them. `mark` writes the placeholder of the nth value, from 1.
- */
-export function emailsStatement(
-  table: { readonly name: 'queue' | 'history'; readonly schema?: string },
-  { app, key, state, recipient, limit }: StoredEmailQuery,
-  mark: (n: number) => string,
-): { text: string; values: (string | number)[] } {
-  const columns = { app_id: app, key_id: key, state, recipient }
-  const filters = Object.entries(columns).filter(
-    (filter): filter is [string, string] => filter[1] !== undefined,
-  )
-  const terms = filters.map(([column], index) => `${column} = ${mark(index + 1)}`)
-  // Lets the engine use `history_trouble`, a partial index.
-  if (table.name === 'history' && state !== undefined && state !== 'delivered')
-    terms.push("state <> 'delivered'")
-  const where = terms.length === 0 ? '' : `where ${terms.join(' and ')}`
-  const from = table.schema === undefined ? table.name : `${table.schema}.${table.name}`
-  return {
-    text: `select * from ${from} ${where} order by email_id desc limit ${mark(filters.length + 1)}`,
-    values: [...filters.map(([, value]) => value), limit],
+/** From rows of `app_id`, `state` and `count`, of which several may be of one app and state. */
+export function toQueueCounts(rows: readonly Row[]): QueueSummary['counts'] {
+  const counts = new Map<string, { app: AppId; state: LiveState; count: number }>()
+  for (const { app_id, state, count } of rows) {
+    const name = `${app_id} ${state}`
+    const known = counts.get(name) ?? { app: app_id as AppId, state: state as LiveState, count: 0 }
+    counts.set(name, { ...known, count: known.count + (count as number) })
   }
+  return [...counts].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, count]) => count)
 }
 
-/** The newest `limit` records of both tables. An email that finished between the two reads is taken as finished. */
-export function newestFirst(
-  live: readonly EmailRecord[],
-  finished: readonly EmailRecord[],
-  limit: number,
-): EmailRecord[] {
-  const byId = new Map([...live, ...finished].map((record) => [record.id, record]))
-  return [...byId.values()].toSorted((a, b) => (a.id < b.id ? 1 : -1)).slice(0, limit)
+/** From rows of `app_id`, `event` and `count`. */
+export function toCountsByApp(rows: readonly Row[]): ReadonlyMap<AppId, UsageDay['counts']> {
+  const apps = new Map<AppId, Record<string, number>>()
+  for (const { app_id, event, count } of rows) {
+    const counts = apps.get(app_id as AppId) ?? {}
+    counts[event as string] = count as number
+    apps.set(app_id as AppId, counts)
+  }
+  return apps
 }
-
-/** From rows of `app_id`, `state` and `count`. */
-export const toQueueCounts = (rows: readonly Row[]): QueueSummary['counts'] =>
-  rows.map((row) => ({
-    app: row.app_id as AppId,
-    state: row.state as LiveState,
-    count: row.count as number,
-  }))
 
 /** From rows of `day` (since 1970), `event` and `count`, in the order of the days. */
 export function toUsageDays(rows: readonly Row[]): UsageDay[] {

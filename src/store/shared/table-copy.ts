@@ -4,6 +4,8 @@
 export const copiedTables = [
   'app',
   'delivery_key',
+  'token',
+  'audit',
   'idempotency',
   'usage_day',
   'queue',

@@ -2,40 +2,60 @@
  * Changes of apps. Each takes effect for the next request, also when the command line makes the
  * change while the service runs.
  */
-import type { App } from '../../domain/app/app.ts'
+import type { App, AppStatus } from '../../domain/app/app.ts'
 import type { AppSettings } from '../../domain/app/settings.ts'
+import { type Author, differences } from '../../domain/audit.ts'
 import { suspectAfter } from '../../domain/delivery/states.ts'
 import { type AppId, newId } from '../../domain/id.ts'
+import type { AppChange } from '../operator-store.ts'
 import { dayMs, heldDays, stepMax } from '../shared/bounds.ts'
-import { toApp } from '../shared/records.ts'
-import type { AppChange } from '../store.ts'
+import { factsOfApp, toApp } from '../shared/records.ts'
+import { recordAction } from './audit.ts'
 import { finishInStore, type QueueRow } from './outcome.ts'
 import type { WriteTransaction } from './threads/write-transaction.ts'
 
-export function createApp(tx: WriteTransaction, slug: string, settings: AppSettings): App | null {
+export function createApp(
+  tx: WriteTransaction,
+  slug: string,
+  settings: AppSettings,
+  author: Author,
+  status: AppStatus = 'active',
+): App | null {
   const row = tx
     .sql(
-      `insert into app (app_id, slug, version, status, status_at, created_at, settings)
-       values (?, ?, 1, 'active', ?, ?, ?) on conflict (slug) do nothing returning *`,
+      `insert into app (app_id, slug, version, status, status_at, created_at, updated_at, settings)
+       values (?, ?, 1, ?, ?, ?, ?, ?) on conflict (slug) do nothing returning *`,
     )
-    .get(newId('app', tx.nowMs), slug, tx.nowMs, tx.nowMs, JSON.stringify(settings))
+    .get(newId('app', tx.nowMs), slug, status, tx.nowMs, tx.nowMs, tx.nowMs, JSON.stringify(settings))
   tx.clearCaches()
-  return row === undefined ? null : toApp(row)
+  if (row === undefined) return null
+  const app = toApp(row)
+  const change = { app: app.id, target: slug, before: null, after: factsOfApp(app) }
+  recordAction(tx, { action: 'app.create', ...change }, author)
+  return app
 }
 
-export function updateApp(tx: WriteTransaction, id: AppId, change: AppChange): App | 'stale' | null {
+export function updateApp(
+  tx: WriteTransaction,
+  id: AppId,
+  { settings, status, ifVersion }: AppChange,
+  author: Author,
+): App | 'stale' | null {
   const app = findLiveApp(tx, id)
   if (app === null) return null
-  if (change.ifVersion !== undefined && change.ifVersion !== app.version) return 'stale'
-  const status = change.status ?? app.status
+  if (ifVersion !== undefined && ifVersion !== app.version) return 'stale'
+  const next = { status: status ?? app.status, settings: settings ?? app.settings }
+  const changed = differences(factsOfApp(app), factsOfApp(next))
+  if (changed === null) return app
   const row = tx
     .sql(
-      `update app set version = version + 1, settings = ?, status = ?,
+      `update app set version = version + 1, settings = ?, status = ?, updated_at = ?,
          status_at = case when status = ? then status_at else ? end
        where app_id = ? returning *`,
     )
-    .get(JSON.stringify(change.settings ?? app.settings), status, status, tx.nowMs, id)
+    .get(JSON.stringify(next.settings), next.status, tx.nowMs, next.status, tx.nowMs, id)
   tx.clearCaches()
+  recordAction(tx, { action: 'app.update', app: id, target: app.slug, ...changed }, author)
   return row === undefined ? null : toApp(row)
 }
 
@@ -44,16 +64,19 @@ function findLiveApp(tx: WriteTransaction, id: AppId): App | null {
   return row === undefined ? null : toApp(row)
 }
 
-export function deleteApp(tx: WriteTransaction, id: AppId): boolean {
-  const { changes } = tx
-    .sql(
-      `update app set status = 'deleted', status_at = ?, slug = app_id, version = version + 1
-       where app_id = ? and status <> 'deleted'`,
-    )
-    .run(tx.nowMs, id)
+export function deleteApp(tx: WriteTransaction, id: AppId, author: Author): 'deleted' | 'active' | null {
+  const app = findLiveApp(tx, id)
+  if (app === null) return null
+  if (app.status !== 'disabled') return 'active'
+  tx.sql(
+    `update app set status = 'deleted', status_at = ?, slug = app_id, version = version + 1
+     where app_id = ?`,
+  ).run(tx.nowMs, id)
   tx.sql('delete from delivery_key where app_id = ?').run(id)
   tx.clearCaches()
-  return changes === 1
+  const change = { app: id, target: app.slug, before: factsOfApp(app), after: null }
+  recordAction(tx, { action: 'app.delete', ...change }, author)
+  return 'deleted'
 }
 
 /** One step for an app that is deleted, or has been disabled for `heldDays`; 0 for every other app. */

@@ -1,12 +1,14 @@
 /** An operator's changes of emails. */
+import type { Author } from '../../domain/audit.ts'
 import { suspectAfter } from '../../domain/delivery/states.ts'
 import type { AppId, EmailId } from '../../domain/id.ts'
+import type { EmailChange, RetryStep } from '../operator-store.ts'
 import { scanMax } from '../shared/bounds.ts'
-import type { EmailChange, RetryStep } from '../store.ts'
+import { recordAction } from './audit.ts'
 import { finish, type QueueRow } from './outcome.ts'
 import type { WriteTransaction } from './threads/write-transaction.ts'
 
-export function retryEmail(tx: WriteTransaction, id: EmailId): EmailChange {
+export function retryEmail(tx: WriteTransaction, id: EmailId, author: Author): EmailChange {
   const row = findQueued(tx, id)
   if (typeof row === 'string') return row
   if (row.state === 'sending') return 'sending'
@@ -16,10 +18,23 @@ export function retryEmail(tx: WriteTransaction, id: EmailId): EmailChange {
     tx.nowMs,
     id,
   )
+  const change = { before: { state: 'deferred' }, after: { state: 'queued' } }
+  recordAction(tx, { action: 'email.retry', app: row.app_id, target: id, ...change }, author)
   return 'done'
 }
 
-export function retryDeferred(tx: WriteTransaction, app: AppId | null, after: EmailId | null): RetryStep {
+export function retryDeferred(
+  tx: WriteTransaction,
+  app: AppId | null,
+  after: EmailId | null,
+  author: Author,
+): RetryStep {
+  if (after === null)
+    recordAction(
+      tx,
+      { action: 'email.retry_all', app, target: app ?? 'all', before: null, after: null },
+      author,
+    )
   const row = tx
     .sql('select email_id from queue where email_id > ? order by email_id limit 1 offset ?')
     .get(after ?? '', scanMax - 1)
@@ -34,11 +49,13 @@ export function retryDeferred(tx: WriteTransaction, app: AppId | null, after: Em
   return { retried: Number(changes), next }
 }
 
-export function cancelEmail(tx: WriteTransaction, id: EmailId): EmailChange {
+export function cancelEmail(tx: WriteTransaction, id: EmailId, author: Author): EmailChange {
   const row = findQueued(tx, id)
   if (typeof row === 'string') return row
   if (row.state === 'sending') return 'sending'
   finish(tx, row, { state: 'cancelled', reason: 'by_operator', record: null })
+  const change = { before: { state: row.state }, after: { state: 'cancelled' } }
+  recordAction(tx, { action: 'email.cancel', app: row.app_id, target: id, ...change }, author)
   return 'done'
 }
 

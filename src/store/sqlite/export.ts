@@ -9,6 +9,8 @@ import { requireCurrentSchema } from './migrate.ts'
 const selects: Record<CopiedTable, string> = {
   app: 'select * from app',
   delivery_key: 'select * from delivery_key',
+  token: 'select * from token',
+  audit: 'select * from audit',
   idempotency: `select coalesce(queue.app_id, history.app_id) as app_id, idempotency.*
     from idempotency left join queue using (email_id) left join history using (email_id)
     where coalesce(queue.app_id, history.app_id) is not null`,

@@ -1,43 +1,114 @@
 /** Changes of delivery keys. Each takes effect for the next request. */
-import type { KeyHash } from '../../domain/app/delivery-key.ts'
-import { type AppId, type KeyId, newId } from '../../domain/id.ts'
-import { hasEnded, toKeyRecord } from '../shared/records.ts'
-import type { KeyRecord, KeyReplacement } from '../store.ts'
+import { type Author, differences } from '../../domain/audit.ts'
+import { type KeyId, newId } from '../../domain/id.ts'
+import type { KeyChange, KeyRecord, KeyReplacement, NewKeyRecord } from '../operator-store.ts'
+import { factsOfKey, hasEnded, toKeyRecord } from '../shared/records.ts'
+import { recordAction } from './audit.ts'
 import type { WriteTransaction } from './threads/write-transaction.ts'
 
 export function createKey(
   tx: WriteTransaction,
-  key: { app: AppId; hash: KeyHash; name: string | null; expiresAt: number | null },
+  key: NewKeyRecord,
+  author: Author,
+): KeyRecord | 'name_taken' | null {
+  const app = tx.sql("select 1 from app where app_id = ? and status <> 'deleted'").get(key.app)
+  if (app === undefined) return null
+  if (key.name !== null && isNameTaken(tx, key.app, key.name)) return 'name_taken'
+  const record = insert(tx, key, { author, replaces: null })
+  recordAction(
+    tx,
+    { action: 'key.create', ...targetOf(record), before: null, after: factsOfKey(record) },
+    author,
+  )
+  return record
+}
+
+function isNameTaken(tx: WriteTransaction, app: string, name: string, except = ''): boolean {
+  const row = tx
+    .sql(
+      `select 1 from delivery_key where app_id = ? and name = ? and key_id <> ? and revoked_at is null
+         and (expires_at is null or expires_at > ?) limit 1`,
+    )
+    .get(app, name, except, tx.nowMs)
+  return row !== undefined
+}
+
+function insert(
+  tx: WriteTransaction,
+  key: NewKeyRecord,
+  { author, replaces }: { author: Author; replaces: KeyId | null },
 ): KeyRecord {
   const row = tx
     .sql(
-      `insert into delivery_key (key_id, key_hash, app_id, name, created_at, expires_at)
-       values (?, ?, ?, ?, ?, ?) returning *`,
+      `insert into delivery_key (key_id, key_hash, app_id, name, created_at, created_by, expires_at, replaces)
+       values (?, ?, ?, ?, ?, ?, ?, ?) returning *`,
     )
-    .get(newId('key', tx.nowMs), key.hash, key.app, key.name, tx.nowMs, key.expiresAt)
+    .get(newId('key', tx.nowMs), key.hash, key.app, key.name, tx.nowMs, author.name, key.expiresAt, replaces)
   tx.clearCaches()
   return toKeyRecord(row ?? {})
+}
+
+const targetOf = ({ app, id }: KeyRecord) => ({ app, target: id })
+
+function findKey(tx: WriteTransaction, id: KeyId): KeyRecord | null {
+  const row = tx.sql('select * from delivery_key where key_id = ?').get(id)
+  return row === undefined ? null : toKeyRecord(row)
+}
+
+export function updateKey(
+  tx: WriteTransaction,
+  id: KeyId,
+  { name, expiresAt }: KeyChange,
+  author: Author,
+): KeyRecord | 'name_taken' | 'ended' | null {
+  const key = findKey(tx, id)
+  if (key === null) return null
+  if (hasEnded(key, tx.nowMs)) return 'ended'
+  if (name !== undefined && name !== key.name && isNameTaken(tx, key.app, name, id)) return 'name_taken'
+  const next = {
+    ...key,
+    name: name ?? key.name,
+    expiresAt: expiresAt === undefined ? key.expiresAt : expiresAt,
+  }
+  const changed = differences(factsOfKey(key), factsOfKey(next))
+  if (changed === null) return key
+  tx.sql('update delivery_key set name = ?, expires_at = ? where key_id = ?').run(
+    next.name,
+    next.expiresAt,
+    id,
+  )
+  tx.clearCaches()
+  recordAction(tx, { action: 'key.update', ...targetOf(key), ...changed }, author)
+  return next
 }
 
 export function replaceKey(
   tx: WriteTransaction,
   id: KeyId,
-  next: KeyReplacement,
+  { hash, expiresAt, oldExpiresAt }: KeyReplacement,
+  author: Author,
 ): KeyRecord | 'ended' | null {
-  const row = tx.sql('select * from delivery_key where key_id = ?').get(id)
-  if (row === undefined) return null
-  const old = toKeyRecord(row)
+  const old = findKey(tx, id)
+  if (old === null) return null
   if (hasEnded(old, tx.nowMs)) return 'ended'
-  const { hash, expiresAt, oldExpiresAt } = next
   const end = Math.min(old.expiresAt ?? oldExpiresAt, oldExpiresAt)
   tx.sql('update delivery_key set expires_at = ? where key_id = ?').run(end, id)
-  return createKey(tx, { app: old.app, hash, name: old.name, expiresAt })
+  const record = insert(tx, { app: old.app, hash, name: old.name, expiresAt }, { author, replaces: id })
+  const change = {
+    before: factsOfKey(old),
+    after: { ...factsOfKey({ ...old, expiresAt: end }), by: record.id },
+  }
+  recordAction(tx, { action: 'key.replace', ...targetOf(old), ...change }, author)
+  return record
 }
 
-export function revokeKey(tx: WriteTransaction, id: KeyId): KeyRecord | null {
-  const row = tx
-    .sql('update delivery_key set revoked_at = coalesce(revoked_at, ?) where key_id = ? returning *')
-    .get(tx.nowMs, id)
+export function revokeKey(tx: WriteTransaction, id: KeyId, author: Author): KeyRecord | null {
+  const key = findKey(tx, id)
+  if (key === null || key.revokedAt !== null) return key
+  tx.sql('update delivery_key set revoked_at = ? where key_id = ?').run(tx.nowMs, id)
   tx.clearCaches()
-  return row === undefined ? null : toKeyRecord(row)
+  const next = { ...key, revokedAt: tx.nowMs }
+  const changed = differences(factsOfKey(key), factsOfKey(next))
+  recordAction(tx, { action: 'key.revoke', ...targetOf(key), before: null, after: null, ...changed }, author)
+  return next
 }

@@ -4,7 +4,16 @@
  * their journal, and old idempotency keys are deleted by scans of their tables, one step at a time.
  */
 import { type AppId, idFloor } from '../../domain/id.ts'
-import { dayMs, heldDays, idempotencyMs, keepDays, scanEveryMs, scanMax, stepMax } from '../shared/bounds.ts'
+import {
+  auditDays,
+  dayMs,
+  heldDays,
+  idempotencyMs,
+  keepDays,
+  scanEveryMs,
+  scanMax,
+  stepMax,
+} from '../shared/bounds.ts'
 import type { Maintained } from '../store.ts'
 import { cancelDeletedAppMail, cancelQueued } from './apps.ts'
 import { expire } from './claim.ts'
@@ -13,6 +22,7 @@ import type { WriteTransaction } from './threads/write-transaction.ts'
 export function maintain(tx: WriteTransaction): Maintained {
   const more = [expire(tx), cancelMailOfInactiveApps(tx), deleteOldHistory(tx), scanOldRows(tx)]
   tx.sql('delete from usage_day where day < ?').run(tx.day - keepDays)
+  tx.sql('delete from audit where audit_id < ?').run(idFloor('au', tx.nowMs - auditDays * dayMs))
   return { more: more.includes(true), ended: tx.takeEnded() }
 }
 

@@ -3,21 +3,44 @@
  * reads of `listReads` take longer the more data there is, so they run in the reader thread.
  */
 import type { App } from '../../domain/app/app.ts'
-import type { AppId, EmailId } from '../../domain/id.ts'
+import type { AuditEntry } from '../../domain/audit.ts'
+import { suspectAfter } from '../../domain/delivery/states.ts'
+import type { AppId, AuditId, EmailId, KeyId } from '../../domain/id.ts'
+import type { TokenHash } from '../../domain/management-token.ts'
+import type {
+  AuditQuery,
+  EmailQuery,
+  EmailRecord,
+  KeyRecord,
+  Page,
+  QueueSummary,
+  TokenRecord,
+  UsageDay,
+} from '../operator-store.ts'
+import { dayMs } from '../shared/bounds.ts'
+import { auditScan, emailScans, emailsPage, noStep } from '../shared/email-pages.ts'
 import {
-  emailsStatement,
-  newestFirst,
+  cutPage,
+  isEndUnknown,
+  type Scan,
+  type Statement,
+  type Step,
+  scanStatements,
+  stepOf,
+} from '../shared/pages.ts'
+import {
   type Row,
-  type StoredEmailQuery,
-  tablesOf,
   toApp,
+  toAuditEntry,
+  toCountsByApp,
   toFinishedRecord,
   toKeyRecord,
   toLiveRecord,
   toQueueCounts,
+  toTokenRecord,
   toUsageDays,
 } from '../shared/records.ts'
-import type { EmailRecord, KeyRecord, QueueGauge, QueueSummary, UsageDay } from '../store.ts'
+import type { QueueGauge } from '../store.ts'
 import type { Connection } from './connection.ts'
 
 export function findApp({ sql }: Reader, idOrSlug: string): App | null {
@@ -49,26 +72,57 @@ export function queueGauge({ sql }: Reader): QueueGauge {
 const listApps = ({ sql }: Reader): App[] =>
   sql("select * from app where status <> 'deleted' order by app_id").all().map(toApp)
 
+export function findKey({ sql }: Reader, id: KeyId): KeyRecord | null {
+  const row = sql('select * from delivery_key where key_id = ?').get(id)
+  return row === undefined ? null : toKeyRecord(row)
+}
+
 const listKeys = ({ sql }: Reader, app: AppId): KeyRecord[] =>
   sql('select * from delivery_key where app_id = ? order by key_id').all(app).map(toKeyRecord)
 
-function listEmails(reader: Reader, query: StoredEmailQuery): EmailRecord[] {
-  const tables = tablesOf(query)
-  return newestFirst(
-    tables.queue ? select(reader, 'queue', query).map(toLiveRecord) : [],
-    tables.history ? select(reader, 'history', query).map(toFinishedRecord) : [],
-    query.limit,
-  )
+const listExpiringKeys = ({ sql }: Reader, now: number, until: number): KeyRecord[] =>
+  sql('select * from delivery_key where revoked_at is null and expires_at between ? and ? order by key_id')
+    .all(now, until)
+    .map(toKeyRecord)
+
+export function findTokenByHash({ sql }: Reader, hash: TokenHash): TokenRecord | null {
+  const row = sql('select * from token where token_hash = ?').get(hash)
+  return row === undefined ? null : toTokenRecord(row)
 }
 
-function select({ sql }: Reader, name: 'queue' | 'history', query: StoredEmailQuery): Row[] {
-  const { text, values } = emailsStatement({ name }, query, () => '?')
-  return sql(text).all(...values)
+const listTokens = ({ sql }: Reader): TokenRecord[] =>
+  sql('select * from token order by token_id').all().map(toTokenRecord)
+
+function readStep({ sql }: Reader, scan: Scan | null): Step {
+  if (scan === null) return noStep
+  const read = ({ text, values }: Statement): Row[] => sql(text).all(...values)
+  const statements = scanStatements(scan, () => '?')
+  const rows = read(statements.rows)
+  const [last] = isEndUnknown(scan, rows) ? read(statements.last) : []
+  return stepOf(scan, rows, last)
 }
+
+function listEmails(reader: Reader, query: EmailQuery): Page<EmailRecord, EmailId> {
+  const scans = emailScans(query)
+  return emailsPage(readStep(reader, scans.queue), readStep(reader, scans.history), query.limit)
+}
+
+function listAudit(reader: Reader, query: AuditQuery): Page<AuditEntry, AuditId> {
+  const { rows, end } = readStep(reader, auditScan(query))
+  return cutPage(rows.map(toAuditEntry), [end], query.limit)
+}
+
+// One count for each state, so that each reads an index alone and not the sealed content.
+const countedStates = [
+  `state = 'queued' and lost_leases < ${suspectAfter}`,
+  `state = 'queued' and lost_leases >= ${suspectAfter}`,
+  "state = 'deferred'",
+  "state = 'sending'",
+].map((where) => `select app_id, state, count(*) as count from queue where ${where} group by app_id`)
 
 function queueSummary(reader: Reader): QueueSummary {
   const { sql } = reader
-  const counts = sql('select app_id, state, count(*) as count from queue group by app_id, state').all()
+  const counts = countedStates.flatMap((text) => sql(text).all())
   const next = sql("select min(due_at) as due_at from queue where state = 'deferred'").get()
   return {
     ...queueGauge(reader),
@@ -82,11 +136,24 @@ const usage = ({ sql }: Reader, app: AppId): UsageDay[] =>
     sql('select day, event, count from usage_day where app_id = ? order by day desc, event').all(app),
   )
 
+const usageToday = ({ sql }: Reader, now: number): ReadonlyMap<AppId, UsageDay['counts']> =>
+  toCountsByApp(sql('select app_id, event, count from usage_day where day = ?').all(Math.floor(now / dayMs)))
+
 /** `sql` of a connection, which may be passed on its own. */
 export type Reader = { readonly sql: Connection['sql'] }
 
 export const readerOf = (connection: Connection): Reader => ({ sql: (text) => connection.sql(text) })
 
 /** The reads of the reader thread. */
-export const listReads = { listApps, listKeys, listEmails, queueSummary, usage }
+export const listReads = {
+  listApps,
+  listKeys,
+  listExpiringKeys,
+  listTokens,
+  listEmails,
+  listAudit,
+  queueSummary,
+  usage,
+  usageToday,
+}
 export type ListRead = keyof typeof listReads

@@ -6,23 +6,26 @@
 import { statfsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { type KeyRing, makeKeyedHash, openHashKey } from '../crypto/key-ring.ts'
+import type { KeyRecord } from '../operator-store.ts'
 import { enqueueDeadlineMs } from '../shared/bounds.ts'
 import { recipientName } from '../shared/bucket-names.ts'
 import { type ClockOffset, newClockOffset, readClock } from '../shared/clock.ts'
 import { delegate } from '../shared/delegate.ts'
 import type { SchemaUse } from '../shared/migrations.ts'
-import {
-  type EmailRecord,
-  type EnqueueResult,
-  type Finding,
-  type QueueGauge,
-  type Store,
-  StoreUnavailable,
-} from '../store.ts'
+import { type EnqueueResult, type Finding, type QueueGauge, type Store, StoreUnavailable } from '../store.ts'
 import { Connection, faultKind } from './connection.ts'
 import { LockedClaims } from './locked-claims.ts'
 import { migrate, requireFile } from './migrate.ts'
-import { findApp, findAppBySlug, findEmail, queueGauge, type Reader, readerOf } from './reads.ts'
+import {
+  findApp,
+  findAppBySlug,
+  findEmail,
+  findKey,
+  findTokenByHash,
+  queueGauge,
+  type Reader,
+  readerOf,
+} from './reads.ts'
 import { ReaderThread, WriterThread } from './threads/threads.ts'
 import { WorkerLock } from './worker-lock.ts'
 
@@ -64,16 +67,25 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
     ...delegate(['createApp', 'updateApp', 'deleteApp', 'cancelDeletedAppMail'], (name, args) =>
       writer.call({ name, args }),
     ),
-    ...delegate(['createKey', 'replaceKey', 'revokeKey'], (name, args) => writer.call({ name, args })),
-    ...delegate(['retryEmail', 'cancelEmail', 'retryDeferred'], (name, args) => writer.call({ name, args })),
-    ...delegate(['listApps', 'listKeys', 'queueSummary', 'usage'], (name, args) =>
-      reader.call({ name, args }),
+    ...delegate(['createKey', 'updateKey', 'replaceKey', 'revokeKey'], (name, args) =>
+      writer.call({ name, args }),
     ),
-    listEmails: ({ to, ...filter }) => {
-      const args = [to === undefined ? filter : { ...filter, recipient: recipientName(keyedHash, to) }]
-      return reader.call({ name: 'listEmails', args }) as Promise<EmailRecord[]>
-    },
+    ...delegate(['retryEmail', 'cancelEmail', 'retryDeferred'], (name, args) => writer.call({ name, args })),
+    ...delegate(['createToken', 'revokeToken', 'noteTokenUse', 'recordAction'], (name, args) =>
+      writer.call({ name, args }),
+    ),
+    ...delegate(
+      ['listApps', 'listKeys', 'listTokens', 'listEmails', 'listAudit', 'queueSummary', 'usage'],
+      (name, args) => reader.call({ name, args }),
+    ),
+    listExpiringKeys: (until) =>
+      reader.call({ name: 'listExpiringKeys', args: [readClock(clock), until] }) as Promise<KeyRecord[]>,
+    usageToday: () =>
+      reader.call({ name: 'usageToday', args: [readClock(clock)] }) as ReturnType<Store['usageToday']>,
+    recipientName: (to) => recipientName(keyedHash, to),
     findApp: (idOrSlug) => look((open) => findApp(open, idOrSlug)),
+    findKey: (id) => look((open) => findKey(open, id)),
+    findTokenByHash: (hash) => look((open) => findTokenByHash(open, hash)),
     findAppBySlug: (slug) => look((open) => findAppBySlug(open, slug)),
     findEmail: (id) => look((open) => findEmail(open, id)),
     queueGauge: () => look(queueGauge),

@@ -1,7 +1,7 @@
 /** The pages of the inbox: a list, and one email with its link, its parts and its attempts. */
 
 import type { CapturedEmail } from '../../delivery/relay/capture-relay.ts'
-import type { EmailRecord } from '../../store/store.ts'
+import type { EmailRecord } from '../../store/operator-store.ts'
 import { type Html, html } from '../../templates/html.ts'
 
 export const views = ['html', 'text', 'headers', 'raw'] as const

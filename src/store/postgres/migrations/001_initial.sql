@@ -8,6 +8,7 @@ create table app (
   status text not null,                    -- active, disabled, deleted (its mail is being cancelled)
   status_at bigint not null,
   created_at bigint not null,
+  updated_at bigint not null,
   settings json not null,
   key_per_minute bigint not null generated always as ((settings #>> '{limits,keyPerMinute}')::bigint) stored,
   recipient_per_hour bigint not null generated always as ((settings #>> '{limits,recipientPerHour}')::bigint) stored,
@@ -23,11 +24,44 @@ create table delivery_key (
   app_id text collate "C" not null,
   name text,
   created_at bigint not null,
+  created_by text not null,                -- the author's name
   expires_at bigint,
   revoked_at bigint,
-  last_used_at bigint
+  last_used_at bigint,
+  replaces text collate "C"                -- the key that this one replaces
 ) with (fillfactor = 70);
 create index delivery_key_app on delivery_key (app_id);
+
+-- Management tokens.
+create table token (
+  token_id text collate "C" primary key,
+  token_hash text collate "C" not null unique,
+  name text not null,
+  role text not null,                      -- reader, operator, admin
+  apps json,                               -- array of app ids; null: the whole service
+  created_at bigint not null,
+  created_by text not null,
+  expires_at bigint not null,
+  revoked_at bigint,
+  last_used_at bigint
+);
+
+-- One entry for each change that an operator made, for 400 days.
+create table audit (
+  audit_id text collate "C" primary key,
+  at bigint not null,
+  actor_kind text not null,                -- local, token, service
+  actor_id text,
+  actor_name text not null,
+  via text not null,                       -- cli, api, service
+  action text not null,
+  app_id text collate "C",
+  target text not null,
+  before json,                             -- the values that differ
+  after json,
+  request_id text
+);
+create index audit_app on audit (app_id, audit_id);
 
 -- GCRA state of keys, recipients and mailboxes. A bucket is a key's id or a keyed hash.
 create table rate_bucket (
@@ -85,7 +119,7 @@ alter table queue alter app_id set (n_distinct = 1000), alter sealed set storage
 -- An email with two lost leases is a suspect (domain/delivery/states.ts) and is claimed alone.
 create index queue_ready on queue (app_id, email_id) where state = 'queued' and lost_leases < 2;
 create index queue_suspect on queue (email_id) where state = 'queued' and lost_leases >= 2;
-create index queue_deferred on queue (due_at) where state = 'deferred';
+create index queue_deferred on queue (due_at, app_id) where state = 'deferred';
 create index queue_leased on queue (lease_until) where state = 'sending';
 create index queue_expiry on queue (expires_at);
 
@@ -110,6 +144,7 @@ create table history (
 create index history_recipient on history (recipient, email_id);
 create index history_app on history (app_id, email_id);
 create index history_trouble on history (state, email_id) where state <> 'delivered';
+create index history_app_trouble on history (app_id, state, email_id) where state <> 'delivered';
 
 create table secret (name text primary key, sealed bytea not null);
 

@@ -6,6 +6,7 @@ create table app (
   status text not null,                    -- active, disabled, deleted (its mail is being cancelled)
   status_at integer not null,
   created_at integer not null,
+  updated_at integer not null,
   settings text not null                   -- JSON
 ) strict;
 
@@ -15,11 +16,44 @@ create table delivery_key (
   app_id text not null,
   name text,
   created_at integer not null,
+  created_by text not null,                -- the author's name
   expires_at integer,
+  revoked_at integer,
+  last_used_at integer,
+  replaces text                            -- the key that this one replaces
+) strict;
+create index delivery_key_app on delivery_key (app_id);
+
+-- Management tokens.
+create table token (
+  token_id text primary key,
+  token_hash text not null unique,
+  name text not null,
+  role text not null,                      -- reader, operator, admin
+  apps text,                               -- JSON array of app ids; null: the whole service
+  created_at integer not null,
+  created_by text not null,
+  expires_at integer not null,
   revoked_at integer,
   last_used_at integer
 ) strict;
-create index delivery_key_app on delivery_key (app_id);
+
+-- One entry for each change that an operator made, for 400 days.
+create table audit (
+  audit_id text primary key,
+  at integer not null,
+  actor_kind text not null,                -- local, token, service
+  actor_id text,
+  actor_name text not null,
+  via text not null,                       -- cli, api, service
+  action text not null,
+  app_id text,
+  target text not null,
+  before text,                             -- JSON: the values that differ
+  after text,
+  request_id text
+) strict, without rowid;
+create index audit_app on audit (app_id, audit_id);
 
 -- GCRA state of keys, recipients and mailboxes: one row for each transaction that charged any (buckets.ts).
 create table bucket_journal (
@@ -77,7 +111,7 @@ create table queue (
 -- An email with two lost leases is a suspect (domain/delivery/states.ts) and is claimed alone.
 create index queue_ready on queue (app_id, email_id) where state = 'queued' and lost_leases < 2;
 create index queue_suspect on queue (email_id) where state = 'queued' and lost_leases >= 2;
-create index queue_deferred on queue (due_at) where state = 'deferred';
+create index queue_deferred on queue (due_at, app_id) where state = 'deferred';
 create index queue_leased on queue (lease_until) where state = 'sending';
 create index queue_expiry on queue (expires_at);
 
@@ -101,5 +135,6 @@ create table history (
 create index history_recipient on history (recipient, email_id);
 create index history_app on history (app_id, email_id);
 create index history_trouble on history (state, email_id) where state <> 'delivered';
+create index history_app_trouble on history (app_id, state, email_id) where state <> 'delivered';
 
 create table secret (name text primary key, sealed blob not null) strict;

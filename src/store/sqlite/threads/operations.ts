@@ -3,12 +3,14 @@
  * with the other calls of its group.
  */
 import { cancelDeletedAppMail, createApp, deleteApp, updateApp } from '../apps.ts'
+import { recordAction } from '../audit.ts'
 import { claimDue } from '../claim.ts'
 import { cancelEmail, retryDeferred, retryEmail } from '../emails.ts'
 import { enqueue } from '../enqueue.ts'
-import { createKey, replaceKey, revokeKey } from '../keys.ts'
+import { createKey, replaceKey, revokeKey, updateKey } from '../keys.ts'
 import { maintain } from '../maintenance.ts'
 import { recordOutcome, renewLeases } from '../outcome.ts'
+import { createToken, noteTokenUse, revokeToken } from '../tokens.ts'
 import type { WriteTransaction } from './write-transaction.ts'
 
 const operations = {
@@ -22,11 +24,16 @@ const operations = {
   deleteApp,
   cancelDeletedAppMail,
   createKey,
+  updateKey,
   replaceKey,
   revokeKey,
   retryEmail,
   retryDeferred,
   cancelEmail,
+  createToken,
+  revokeToken,
+  noteTokenUse,
+  recordAction,
 }
 
 type OperationName = keyof typeof operations

@@ -1,0 +1,47 @@
+/**
+ * Secrets that are sent as bearer tokens: a prefix, 43 base62 characters of CSPRNG output, and 6 base62
+ * characters of CRC32 over everything before them. The prefix tells delivery keys from management tokens. The checksum
+ * lets a mistyped secret be refused without a look-up, and lets secret scanners match it; it is no
+ * protection. Only the SHA-256 of a secret is stored.
+ */
+import { hash, randomBytes } from 'node:crypto'
+import { crc32 } from 'node:zlib'
+
+export type Prefix = 'pst_' | 'psa_'
+
+const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+const shape = /^(pst_|psa_)[0-9A-Za-z]{49}$/
+
+/** A new secret (256 random bits) in clear text. Show it once and keep its hash. */
+export function newBearer(prefix: Prefix, random: (bytes: number) => Buffer = randomBytes): string {
+  const secret = base62(BigInt(`0x${random(32).toString('hex')}`), 43)
+  return `${prefix}${secret}${checksum(`${prefix}${secret}`)}`
+}
+
+export const hashBearer = (secret: string): string => hash('sha256', secret, 'base64url')
+
+export type Presented<Hash> =
+  | { readonly kind: 'key'; readonly hash: Hash }
+  /** `other`: a secret with another prefix. */
+  | { readonly kind: 'missing' | 'mistyped' | 'other' }
+
+/**
+ * Reads the `Authorization` header (spec 5; RFC 6750 §2.1, scheme in any case). Several such
+ * headers arrive joined by a comma and are refused as mistyped.
+ */
+export function parseBearer(header: string | undefined, prefix: Prefix): Presented<string> {
+  if (header === undefined) return { kind: 'missing' }
+  const token = /^bearer +(\S+)$/i.exec(header.trim())?.[1]
+  if (token === undefined) return { kind: /^bearer /i.test(header) ? 'mistyped' : 'missing' }
+  const wellFormed = shape.test(token) && checksum(token.slice(0, -6)) === token.slice(-6)
+  if (!wellFormed) return { kind: 'mistyped' }
+  return token.startsWith(prefix) ? { kind: 'key', hash: hashBearer(token) } : { kind: 'other' }
+}
+
+const checksum = (text: string): string => base62(BigInt(crc32(text)), 6)
+
+function base62(value: bigint, length: number): string {
+  let text = ''
+  for (let rest = value; text.length < length; rest /= 62n) text = alphabet[Number(rest % 62n)] + text
+  return text
+}

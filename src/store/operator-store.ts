@@ -1,0 +1,192 @@
+/**
+ * The part of a store that serves operators: apps, keys, emails, tokens and the audit. The rules of `store.ts` hold.
+ * Each method with an `author` writes the audit entry of its change in the same transaction; if nothing changes, it
+ * writes none.
+ */
+import type { App, AppStatus } from '../domain/app/app.ts'
+import type { KeyHash } from '../domain/app/delivery-key.ts'
+import type { AppSettings } from '../domain/app/settings.ts'
+import type { AuditAction, AuditEntry, Author, Change } from '../domain/audit.ts'
+import type { AttemptRecord } from '../domain/delivery/outcome.ts'
+import type { EmailState, EndReason, LiveState } from '../domain/delivery/states.ts'
+import type { AppId, AuditId, EmailId, KeyId, TokenId } from '../domain/id.ts'
+import type { Role, TokenHash } from '../domain/management-token.ts'
+import type { EmailAddress } from '../domain/request/email-address.ts'
+import type { EmailType } from '../domain/request/email-request.ts'
+import type { QueueGauge } from './store.ts'
+
+/** The record of an email; it contains nothing of the email's content. */
+export type EmailRecord = {
+  readonly id: EmailId
+  readonly app: AppId
+  /** The delivery key that sent it. */
+  readonly key: KeyId
+  readonly type: EmailType
+  readonly state: EmailState
+  readonly attempts: number
+  /** How often a worker died, stopped or lost its connection while it held this email. */
+  readonly lostLeases: number
+  readonly acceptedAt: number
+  readonly expiresAt: number
+  readonly nextAttemptAt: number | null
+  readonly finishedAt: number | null
+  readonly reason: EndReason | null
+  /** Its attempts, oldest first; the newest 60 are kept. */
+  readonly trail: readonly AttemptRecord[]
+}
+
+/** Some of the records that a query asks for, newest first. `next`: pass it as `before` for more; null at the end. */
+export type Page<Item, Id> = { readonly items: readonly Item[]; readonly next: Id | null }
+
+export type EmailQuery = {
+  readonly app?: AppId
+  readonly key?: KeyId
+  readonly type?: EmailType
+  readonly state?: EmailState
+  /** The name that `recipientName` returns. */
+  readonly recipient?: string
+  /** Accepted at this time or later. */
+  readonly since?: number
+  readonly before?: EmailId
+  /** The most items of a page. It may hold fewer, also none, and yet have a `next`: a step reads a bounded number of rows. */
+  readonly limit: number
+}
+
+export type KeyRecord = {
+  readonly id: KeyId
+  readonly app: AppId
+  readonly name: string | null
+  readonly createdAt: number
+  readonly createdBy: string
+  readonly expiresAt: number | null
+  readonly revokedAt: number | null
+  readonly lastUsedAt: number | null
+  /** The key that this one replaces. */
+  readonly replaces: KeyId | null
+}
+
+export type NewKeyRecord = {
+  readonly app: AppId
+  readonly hash: KeyHash
+  /** No other key of the app that has not ended may have it. */
+  readonly name: string | null
+  readonly expiresAt: number | null
+}
+
+/** Properties that are absent stay as they are. */
+export type KeyChange = { readonly name?: string; readonly expiresAt?: number | null }
+
+export type KeyReplacement = {
+  readonly hash: KeyHash
+  readonly expiresAt: number | null
+  readonly oldExpiresAt: number
+}
+
+type QueueCount = { readonly app: AppId; readonly state: LiveState; readonly count: number }
+
+export type QueueSummary = QueueGauge & {
+  readonly nextAttemptAt: number | null
+  readonly counts: readonly QueueCount[]
+}
+
+export type UsageDay = { readonly day: string; readonly counts: Readonly<Record<string, number>> }
+
+/** The result of an operator's command on one email. */
+export type EmailChange = 'done' | 'not_found' | 'finished' | 'sending' | 'not_deferred'
+
+export type RetryStep = { readonly retried: number; readonly next: EmailId | null }
+
+/** `ifVersion`: change the app only if it has this version. */
+export type AppChange = {
+  readonly settings?: AppSettings
+  readonly status?: AppStatus
+  readonly ifVersion?: number
+}
+
+export type TokenRecord = {
+  readonly id: TokenId
+  readonly name: string
+  readonly role: Role
+  /** The apps that it is for; null: the whole service. */
+  readonly apps: readonly AppId[] | null
+  readonly createdAt: number
+  readonly createdBy: string
+  readonly expiresAt: number
+  readonly revokedAt: number | null
+  readonly lastUsedAt: number | null
+}
+
+export type NewTokenRecord = Pick<TokenRecord, 'name' | 'role' | 'apps' | 'expiresAt'> & {
+  readonly hash: TokenHash
+}
+
+export type AuditQuery = {
+  readonly app?: AppId
+  readonly action?: AuditAction
+  readonly actor?: string
+  readonly before?: AuditId
+  readonly limit: number
+}
+
+export interface OperatorStore {
+  /** The app is active, unless `status` says otherwise. Null if the slug is taken. */
+  createApp(slug: string, settings: AppSettings, author: Author, status?: AppStatus): Promise<App | null>
+  /** A change that changes nothing keeps the version. Null if there is no such app; `stale` if its version is not `ifVersion`. */
+  updateApp(id: AppId, change: AppChange, author: Author): Promise<App | 'stale' | null>
+  /**
+   * Revokes the app's keys and frees its slug at once; `cancelDeletedAppMail` and `maintain` cancel
+   * its mail and then remove the app. `active` if it is not disabled, null if there is no such app.
+   */
+  deleteApp(id: AppId, author: Author): Promise<'deleted' | 'active' | null>
+  /** Cancels one step of a deleted app's mail. Returns how many emails; after 0 the app is removed. */
+  cancelDeletedAppMail(id: AppId): Promise<number>
+  findApp(idOrSlug: string): Promise<App | null>
+  listApps(): Promise<readonly App[]>
+
+  /** Null if there is no such app. */
+  createKey(key: NewKeyRecord, author: Author): Promise<KeyRecord | 'name_taken' | null>
+  findKey(id: KeyId): Promise<KeyRecord | null>
+  listKeys(app: AppId): Promise<readonly KeyRecord[]>
+  /** The keys of all apps that are not revoked and expire from now to `until`. */
+  listExpiringKeys(until: number): Promise<readonly KeyRecord[]>
+  /** Null if there is no such key; `ended` if it is revoked or has expired. */
+  updateKey(id: KeyId, change: KeyChange, author: Author): Promise<KeyRecord | 'name_taken' | 'ended' | null>
+  /**
+   * Makes another key of the same app and name, and lets the old one end at `oldExpiresAt` if it does not end before. Null
+   * if there is no such key; `ended` if it is revoked or has expired.
+   */
+  replaceKey(id: KeyId, next: KeyReplacement, author: Author): Promise<KeyRecord | 'ended' | null>
+  /** Null if there is no such key. Takes effect for the next request in every process. */
+  revokeKey(id: KeyId, author: Author): Promise<KeyRecord | null>
+
+  findEmail(id: EmailId): Promise<EmailRecord | null>
+  listEmails(query: EmailQuery): Promise<Page<EmailRecord, EmailId>>
+  /** The name by which records know a recipient: a keyed hash of the address. */
+  recipientName(to: EmailAddress): string
+  retryEmail(id: EmailId, author: Author): Promise<EmailChange>
+  cancelEmail(id: EmailId, author: Author): Promise<EmailChange>
+  /**
+   * Makes deferred mail due now, except suspects, of one app or (null) of all: one step through the queue, in the order of ids, after
+   * `after`. `next` is where the next step begins; null at the end. The first step (`after` null) writes the audit entry.
+   */
+  retryDeferred(app: AppId | null, after: EmailId | null, author: Author): Promise<RetryStep>
+
+  queueSummary(): Promise<QueueSummary>
+  usage(app: AppId): Promise<readonly UsageDay[]>
+  /** The counts of the current day (UTC) of every app. */
+  usageToday(): Promise<ReadonlyMap<AppId, UsageDay['counts']>>
+
+  /** `name_taken` if a token of this name has not ended. */
+  createToken(token: NewTokenRecord, author: Author): Promise<TokenRecord | 'name_taken'>
+  /** Also a token that has ended. */
+  findTokenByHash(hash: TokenHash): Promise<TokenRecord | null>
+  listTokens(): Promise<readonly TokenRecord[]>
+  /** Null if there is no such token. */
+  revokeToken(id: TokenId, author: Author): Promise<TokenRecord | null>
+  /** Records that a token was used now. */
+  noteTokenUse(id: TokenId): Promise<void>
+
+  /** Writes an entry for an action that changes nothing in the store. */
+  recordAction(change: Change, author: Author): Promise<void>
+  listAudit(query: AuditQuery): Promise<Page<AuditEntry, AuditId>>
+}
