@@ -45,7 +45,7 @@ export type EmailQuery = {
   readonly state?: EmailState
   /** The name that `recipientName` returns. */
   readonly recipient?: string
-  /** Accepted at this time or later. */
+  /** Accepted at this time or later, by the time that the id holds. */
   readonly since?: number
   readonly before?: EmailId
   /** The most items of a page. It may hold fewer, also none, and yet have a `next`: a step reads a bounded number of rows. */
