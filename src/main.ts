@@ -1,7 +1,7 @@
 /** argv, signals and exit codes. The commands are in `cli/`, the parts of the service in `compose/`. */
 import { readFileSync } from 'node:fs'
 import { flushCompileCache } from 'node:module'
-import { constants } from 'node:os'
+import { constants, userInfo } from 'node:os'
 import { createInterface } from 'node:readline/promises'
 import { parseEnv } from 'node:util'
 import { runCli } from './cli/program.ts'
@@ -75,10 +75,30 @@ async function ask(question: string): Promise<string | null> {
 
 const databaseFiles = () => import('./compose/database-files.ts')
 
+/** Under sudo, the user who gave the command. */
+function userName(): string {
+  try {
+    return process.env.SUDO_USER ?? userInfo().username
+  } catch {
+    return `uid ${process.getuid?.()}` // a container's user has no name
+  }
+}
+
+/** The options of the remote command line stand for their variables. */
+function withRemote(env: Record<string, string | undefined>): Record<string, string | undefined> {
+  const url = take('--url', true)
+  const file = take('--token-file', true)
+  return {
+    ...env,
+    ...(url !== undefined && { POSTERN_URL: url }),
+    ...(file !== undefined && { POSTERN_TOKEN_FILE: file }),
+  }
+}
+
 const json = take('--json', false) !== undefined
 process.exitCode = await runCli(argv, {
   version,
-  env: environment(),
+  env: withRemote(environment()),
   output: { json, out: (text) => console.log(text), err: (text) => console.error(text) },
   parseConfig,
   // Loaded only by the commands that need them: "--help" starts in half the time.
@@ -89,9 +109,17 @@ process.exitCode = await runCli(argv, {
   backUp: async (config, file) => (await databaseFiles()).backUpDatabase(config, file),
   restore: async (config, file, options) => (await databaseFiles()).restoreDatabase(config, file, options),
   copy: async (config, target) => (await databaseFiles()).copyDatabase(config, target),
+  operate: async (config, store) => {
+    const [{ composeManagement }, { newLocalOperator }, { localCaller }] = await Promise.all([
+      import('./compose/management.ts'),
+      import('./management/perform.ts'),
+      import('./management/access.ts'),
+    ])
+    return newLocalOperator(composeManagement(config, { store, version }), localCaller(userName()))
+  },
   startService: async (config) => {
     const { startService } = await import('./compose/service.ts')
-    const service = await startService(config, { onFatal })
+    const service = await startService(config, { onFatal, version })
     setTimeout(flushCompileCache, 1000).unref() // a killed process would not write it at its end
     return service
   },

@@ -3,9 +3,9 @@ import { type Command, Option } from 'commander'
 import { type HostedLinkMode, hostedLinkModes } from '../domain/app/hosted-link.ts'
 import { defaultLimits } from '../domain/app/limit.ts'
 import type { AppSettings } from '../domain/app/settings.ts'
-import type { SettingsChange } from '../management/settings-change.ts'
 import { locales } from '../templates/locales/locales.ts'
 import { UsageError } from './output.ts'
+import type { SettingsChange } from './settings-change.ts'
 
 export type SettingOptions = {
   name?: string

@@ -1,15 +1,21 @@
 /** `postern app …`: apps and their settings. */
 import type { Command } from 'commander'
-import type { App, AppStatus } from '../domain/app/app.ts'
-import { createApp } from '../management/create-app.ts'
-import { countQueued, deleteApp } from '../management/delete-app.ts'
-import { findApp } from '../management/find-app.ts'
-import { presentApp } from '../management/present.ts'
-import { setAppStatus, updateApp } from '../management/update-app.ts'
-import type { Store } from '../store/store.ts'
+import { type AppStatus, parseSlug, slugFrom } from '../domain/app/app.ts'
+import { defaultSettings } from '../domain/app/settings.ts'
+import type { AppResource } from '../management/resources.ts'
+import type { Result } from '../management/result.ts'
+import type { AppBody } from '../management/settings-schema.ts'
 import { addSettingOptions, collect, parseFrom, type SettingOptions, toChange } from './app-settings.ts'
-import { type CliDeps, withStore } from './context.ts'
-import { CommandFailed, formatTime, print, record, table, UsageError, unwrap } from './output.ts'
+import {
+  type Call,
+  type CliDeps,
+  type CommandContext,
+  describeRefusal,
+  listAll,
+  withOperator,
+} from './context.ts'
+import { CommandFailed, formatTime, print, record, table, UsageError } from './output.ts'
+import { changeSettings, patchOf } from './settings-change.ts'
 
 type CreateOptions = SettingOptions & { slug?: string; from: string }
 
@@ -28,11 +34,13 @@ export function addAppCommands(program: Command, deps: CliDeps): void {
   app
     .command('list')
     .description('list all apps')
-    .action(() => withStore(deps, (store) => list(deps, store)))
+    .action(() => withOperator(deps, (context) => list(deps, context)))
   app
     .command('show <app>')
     .description('show one app and its settings')
-    .action((app: string) => withStore(deps, async (store) => show(deps, unwrap(await findApp(store, app)))))
+    .action((app: string) =>
+      withOperator(deps, async ({ call }) => show(deps, await call('app.show', { params: { app } }))),
+    )
   addUpdateCommand(app, deps)
   addStatusCommand(app, deps, {
     name: 'disable',
@@ -49,7 +57,7 @@ export function addAppCommands(program: Command, deps: CliDeps): void {
     .description('delete an app and its keys, and cancel its queued mail; cannot be undone')
     .option('--yes', 'do not ask')
     .action((app: string, { yes }: { yes?: boolean }) =>
-      withStore(deps, (store) => remove(deps, store, { app, yes: yes ?? false })),
+      withOperator(deps, (context) => remove(deps, context, { app, yes: yes ?? false })),
     )
 }
 
@@ -66,7 +74,7 @@ function addCreateCommand(group: Command, deps: CliDeps): void {
     )
     .addHelpText('after', createExample)
     .action((name: string, options: CreateOptions) =>
-      withStore(deps, (store) => create(deps, store, { ...options, name }), 'create'),
+      withOperator(deps, (context) => create(deps, context, { ...options, name }), 'create'),
     )
 }
 
@@ -85,7 +93,7 @@ function addUpdateCommand(group: Command, deps: CliDeps): void {
     .optionsGroup('Other:')
     .addHelpText('after', updateExample)
     .action((app: string, options: SettingOptions) =>
-      withStore(deps, (store) => update(deps, store, { app, options })),
+      withOperator(deps, (context) => update(deps, context, { app, options })),
     )
 }
 
@@ -96,52 +104,89 @@ function addStatusCommand(group: Command, deps: CliDeps, { name, status, about }
     .command(`${name} <app>`)
     .description(about)
     .action((app: string) =>
-      withStore(deps, async (store) => show(deps, unwrap(await setAppStatus(store, app, status)))),
+      withOperator(deps, async ({ call }) =>
+        show(deps, await call('app.change', { params: { app }, body: { status } })),
+      ),
     )
 }
 
-async function create(deps: CliDeps, store: Store, options: CreateOptions & { name: string }): Promise<void> {
-  const { name, slug, from, ...settings } = options
-  const change = toChange(settings)
-  const app = unwrap(
-    await createApp(store, { name, from: parseFrom(from), settings: change, ...(slug && { slug }) }),
-  )
-  const { allowedUrls, appSchemes, allowLocalhost } = app.settings
+async function create(
+  deps: CliDeps,
+  { operator }: CommandContext,
+  options: CreateOptions & { name: string },
+): Promise<void> {
+  const { name, slug = slugFrom(options.name), from, ...settings } = options
+  if (slug === null || !parseSlug(slug).ok)
+    throw new CommandFailed('give a slug of a-z, 0-9 and inner hyphens with --slug')
+  const base = { ...defaultSettings, name, from: parseFrom(from) }
+  const body = changeSettings(base, toChange(settings)) as AppBody
+  const result = await operator.call('app.put', { params: { slug }, body, ifAbsent: true })
+  if (!result.ok && result.refusal.code === 'slug_taken')
+    throw new CommandFailed(`the slug "${slug}" is taken; choose another with --slug`)
+  const app = unwrapSettings(result)
+  const { allowedUrls, appSchemes, allowLocalhost } = app
   const canSend = allowedUrls.length > 0 || appSchemes.length > 0 || allowLocalhost
   const allow = canSend ? '' : `postern app update ${app.slug} --allow-url https://…\n      `
-  print(
-    deps.output,
-    presentApp(app),
-    () => `${describe(app)}\n\nNext: ${allow}postern key create ${app.slug}`,
-  )
+  print(deps.output, app, () => `${describe(app)}\n\nNext: ${allow}postern key create ${app.slug}`)
 }
+
+/** When another change comes between reading and writing, this one is applied to the new settings. */
+const triesMax = 10
 
 async function update(
   deps: CliDeps,
-  store: Store,
+  { call, operator }: CommandContext,
   { app: name, options }: { app: string; options: SettingOptions },
 ): Promise<void> {
   if (Object.keys(options).length === 0)
     throw new UsageError('name at least one setting to change; --help lists them')
-  show(deps, unwrap(await updateApp(store, name, toChange(options))))
+  for (let tries = 0; tries < triesMax; tries++) {
+    const app = await call('app.show', { params: { app: name } })
+    const body = patchOf(app, toChange(options))
+    const result = await operator.call('app.change', {
+      params: { app: app.id },
+      body,
+      ifVersion: app.version,
+    })
+    if (result.ok || result.refusal.code !== 'version_mismatch') return show(deps, unwrapSettings(result))
+  }
+  throw new CommandFailed(`the app "${name}" is being changed by others; try again`)
+}
+
+function unwrapSettings(result: Result<AppResource>): AppResource {
+  if (result.ok) return result.value
+  const { refusal } = result
+  const isOfSettings = refusal.code === 'invalid_request'
+  const described = isOfSettings ? { ...refusal, message: 'these settings are refused:' } : refusal
+  throw new CommandFailed(describeRefusal(described, ['app']))
 }
 
 async function remove(
   deps: CliDeps,
-  store: Store,
+  { call }: CommandContext,
   { app: name, yes }: { app: string; yes: boolean },
 ): Promise<void> {
-  const app = unwrap(await findApp(store, name))
-  if (!yes) await confirmDelete(deps, app, await countQueued(store, app))
-  const cancelled = await deleteApp(store, app)
+  const { id, slug, status } = await call('app.show', { params: { app: name } })
+  if (!yes) await confirmDelete(deps, slug, await countQueued(call, id))
+  const params = { app: id }
+  if (status === 'active') await call('app.change', { params, body: { status: 'disabled' } })
+  const { cancelled, complete } = await call('app.delete', { params })
+  const rest = complete ? '' : '; the service cancels the rest'
   print(
     deps.output,
-    { id: app.id, slug: app.slug, deleted: true, cancelled },
-    () => `deleted ${app.slug} (${app.id}); ${cancelled} queued emails cancelled`,
+    { id, slug, deleted: true, cancelled, complete },
+    () => `deleted ${slug} (${id}); ${cancelled} queued emails cancelled${rest}`,
   )
 }
 
-async function confirmDelete({ ask }: CliDeps, { slug }: App, queued: number): Promise<void> {
+/** How many emails of the app would be cancelled. */
+async function countQueued(call: Call, id: string): Promise<number> {
+  const { apps } = await call('queue.show', {})
+  const waiting = apps.find(({ app }) => app === id)
+  return waiting === undefined ? 0 : waiting.queued + waiting.sending + waiting.deferred
+}
+
+async function confirmDelete({ ask }: CliDeps, slug: string, queued: number): Promise<void> {
   const answer = await ask(
     `This deletes the app "${slug}" and its keys, and cancels ${queued} queued emails. It cannot be undone.\nType ${slug} to delete it: `,
   )
@@ -150,43 +195,45 @@ async function confirmDelete({ ask }: CliDeps, { slug }: App, queued: number): P
   if (answer.trim() !== slug) throw new CommandFailed('nothing was deleted')
 }
 
-async function list(deps: CliDeps, store: Store): Promise<void> {
-  const apps = await store.listApps()
-  print(deps.output, apps.map(presentApp), () => {
+async function list(deps: CliDeps, context: CommandContext): Promise<void> {
+  const apps = await listAll(context, 'app.list', {})
+  print(deps.output, apps, () => {
     if (apps.length === 0) return 'no apps yet; "postern app create" makes one'
     return table(
       ['id', 'slug', 'status', 'name', 'created'],
-      apps.map((app) => [app.id, app.slug, app.status, app.settings.name, formatTime(app.createdAt)]),
+      apps.map((app) => [app.id, app.slug, app.status, app.name, formatTime(app.createdAt)]),
     )
   })
 }
 
-const show = (deps: CliDeps, app: App): void => print(deps.output, presentApp(app), () => describe(app))
+const show = (deps: CliDeps, app: AppResource): void => print(deps.output, app, () => describe(app))
 
-function describe({ id, slug, status, createdAt, settings }: App): string {
-  const { branding, limits } = settings
+function describe(app: AppResource): string {
+  const { branding, limits } = app
   return record([
-    ['id', id],
-    ['slug', slug],
-    ['status', status],
-    ['name', settings.name],
-    ['from', `${settings.from.name} <${settings.from.address}>`],
-    ['envelope from', settings.envelopeFrom],
-    ['reply to', settings.replyTo],
-    ['support', settings.supportContact],
-    ['allowed urls', settings.allowedUrls.join(' ') || 'none'],
-    ['app schemes', settings.appSchemes.join(' ') || 'none'],
-    ['localhost', settings.allowLocalhost ? 'allowed' : 'not allowed'],
-    ['hosted links', settings.hostedLinks],
-    ...Object.entries(settings.linkDestinations).map(([type, url]) => [`  ${type}`, url] as const),
-    ['fallback', settings.fallbackUrl],
+    ['id', app.id],
+    ['slug', app.slug],
+    ['status', app.status],
+    ['name', app.name],
+    ['from', `${app.from.name} <${app.from.address}>`],
+    ['envelope from', app.envelopeFrom],
+    ['reply to', app.replyTo],
+    ['support', app.supportContact],
+    ['allowed urls', app.allowedUrls.join(' ') || 'none'],
+    ['app schemes', app.appSchemes.join(' ') || 'none'],
+    ['localhost', app.allowLocalhost ? 'allowed' : 'not allowed'],
+    ['hosted links', app.hostedLinks],
+    ...Object.entries(app.linkDestinations).map(([type, url]) => [`  ${type}`, url] as const),
+    ['fallback', app.fallbackUrl],
     ['logo', branding.logoUrl],
     ['accent colour', branding.accentColour],
     ['address line', branding.addressLine],
-    ['locale', settings.locale],
+    ['locale', app.locale],
     ['limits', `${limits.keyPerMinute} requests a minute per key`],
     ['', `${limits.recipientPerHour} emails an hour per recipient`],
     ['', `${limits.daily} emails a day`],
-    ['created', formatTime(createdAt)],
+    ['version', app.version],
+    ['created', formatTime(app.createdAt)],
+    ['updated', app.version === 1 ? null : formatTime(app.updatedAt)],
   ])
 }

@@ -1,11 +1,9 @@
 /** `postern check-link`: would a link be sent, and if not, why. Nothing is sent or counted. */
 import { type Command, Option } from 'commander'
-import type { App } from '../domain/app/app.ts'
 import { type EmailType, emailTypes } from '../domain/request/email-request.ts'
-import { checkLink, type LinkCheck } from '../management/check-link.ts'
-import { findApp } from '../management/find-app.ts'
-import { type CliDeps, withStore } from './context.ts'
-import { CommandFailed, print, table, unwrap } from './output.ts'
+import type { Answer } from '../management/operations.ts'
+import { type CliDeps, withOperator } from './context.ts'
+import { CommandFailed, print, table } from './output.ts'
 
 type Options = { type: EmailType }
 
@@ -19,20 +17,18 @@ export function addCheckLinkCommand(program: Command, deps: CliDeps): void {
       "\nAny text will do as the token: do not give a real one, which others could see.\n\nExample:\n  postern check-link acme 'https://app.acme.test/auth?token=any'",
     )
     .action((app: string, url: string, { type }: Options) =>
-      withStore(deps, async (store, { linksBaseUrl }) => {
-        const found = unwrap(await findApp(store, app))
-        const check = checkLink(found, { url, type, baseUrl: linksBaseUrl })
-        print(deps.output, { ...check, appStatus: found.status }, () => show(found, check))
-        if (!check.allowed || found.status !== 'active')
-          throw new CommandFailed('the link would not be sent; see above')
+      withOperator(deps, async ({ call }) => {
+        const check = await call('app.check_link', { params: { app }, body: { url, type } })
+        print(deps.output, check, () => describe(app, check))
+        if (!check.allowed) throw new CommandFailed('the link would not be sent; see above')
       }),
     )
 }
 
-function show({ slug, status }: App, { hosted, refusal, entries }: LinkCheck): string {
+function describe(app: string, { appStatus, hosted, refusal, entries }: Answer<'app.check_link'>): string {
   const verdict =
     refusal === null
-      ? `The allow-list of ${slug} allows the link${hosted ? ', which goes through a page of Postern' : ''}.`
+      ? `The allow-list of ${app} allows the link${hosted ? ', which goes through a page of Postern' : ''}.`
       : [
           `${refusal.code}: ${refusal.message}`,
           ...refusal.issues.map(({ code, message }) => `  ${code}: ${message}`),
@@ -42,6 +38,7 @@ function show({ slug, status }: App, { hosted, refusal, entries }: LinkCheck): s
     differs === null ? 'allows it' : `another ${differs}`,
   ])
   const compared = rows.length === 0 ? [] : [table(['entry', 'the link'], rows)]
-  const disabled = status === 'active' ? [] : [`The app is ${status}: none of its requests is accepted.`]
+  const disabled =
+    appStatus === 'active' ? [] : [`The app is ${appStatus}: none of its requests is accepted.`]
   return [verdict, ...compared, ...disabled].join('\n\n')
 }

@@ -1,14 +1,17 @@
-/** The arguments of every command, and how a command opens the store. */
+/** The arguments of every command, and how a command runs operations. */
 import type { Writable } from 'node:stream'
 import type { Config } from '../config/parse-config.ts'
 import { devDatabaseUrl, type Environment, isSet, type Mode } from '../config/reader.ts'
+import type { Answer, CallInput, OperationName, Operator } from '../management/operations.ts'
+import type { Refusal } from '../management/result.ts'
 import type { EventStream } from '../observe/events.ts'
 import type { PostgresAddress } from '../store/database-address.ts'
 import type { DatabaseFacts, Restored } from '../store/database-facts.ts'
 import type { SchemaUse } from '../store/shared/migrations.ts'
 import type { CopyReport } from '../store/shared/table-copy.ts'
 import type { Store } from '../store/store.ts'
-import type { Output } from './output.ts'
+import { CommandFailed, type Output, UsageError } from './output.ts'
+import { newRemoteOperator, type RemoteAddress } from './remote-operator.ts'
 
 /** A running service, as the commands `serve` and `dev` see it. */
 export type RunningService = {
@@ -17,6 +20,7 @@ export type RunningService = {
     readonly api?: string
     readonly links?: string
     readonly inbox?: string
+    readonly console?: string
   }
   readonly store: Store
   readonly events: EventStream
@@ -39,6 +43,8 @@ export type CliDeps = {
   ) => Promise<Restored>
   /** Copies to a new database on PostgreSQL. */
   readonly copy: (config: Config, target: PostgresAddress) => Promise<CopyReport>
+  /** Runs operations on an open store. */
+  readonly operate: (config: Config, store: Store) => Promise<Operator>
   readonly startService: (config: Config) => Promise<RunningService>
   /** Resolves at the first SIGINT or SIGTERM; a second one ends the process at once. */
   readonly untilStopped: () => Promise<void>
@@ -48,6 +54,8 @@ export type CliDeps = {
 
 /** The configuration of a command. Says so if it is that of dev mode. */
 export function commandConfig(deps: CliDeps): Config {
+  if (isRemote(deps))
+    throw new UsageError('this command works on this machine only; leave out --url, and unset POSTERN_URL')
   const config = deps.parseConfig(deps.env, 'command')
   if (!isSet(deps.env, 'POSTERN_DATABASE_URL')) {
     deps.output.err(
@@ -57,20 +65,80 @@ export function commandConfig(deps: CliDeps): Config {
   return config
 }
 
+/** The process whose management API a command calls; null if it works on the database itself. */
+function remoteOf({ env }: CliDeps): RemoteAddress | null {
+  if (!isSet(env, 'POSTERN_URL')) return null
+  return { url: env.POSTERN_URL?.trim() ?? '', tokenFile: env.POSTERN_TOKEN_FILE?.trim() ?? '' }
+}
+
+export const isRemote = (deps: CliDeps): boolean => remoteOf(deps) !== null
+
+/** Runs an operation and returns its answer; a refusal fails the command. */
+export type Call = <Name extends OperationName>(name: Name, input: CallInput<Name>) => Promise<Answer<Name>>
+
+export type CommandContext = { readonly call: Call; readonly operator: Operator }
+
 /**
- * Opens the configured store for one command. Only `app create` and `migrate` make a database, and
- * only `migrate` changes an old schema.
+ * Runs one command: with `--url` by the management API there, otherwise on the configured database. Only `app create`
+ * and `migrate` make a database, and only `migrate` changes an old schema.
  */
-export async function withStore<T>(
+export async function withOperator<T>(
   deps: CliDeps,
-  run: (store: Store, config: Config) => Promise<T>,
+  run: (context: CommandContext) => Promise<T>,
   schemaUse: SchemaUse = 'open',
 ): Promise<T> {
+  const remote = remoteOf(deps)
+  if (remote !== null) return run(contextOf(newRemoteOperator(remote)))
   const config = commandConfig(deps)
   const store = await deps.openStore(config, schemaUse)
   try {
-    return await run(store, config)
+    return await run(contextOf(await deps.operate(config, store)))
   } finally {
     await store.close()
   }
+}
+
+const contextOf = (operator: Operator): CommandContext => ({
+  operator,
+  call: async (name, input) => {
+    const result = await operator.call(name, input)
+    if (result.ok) return result.value
+    throw new CommandFailed(describeRefusal(result.refusal, Object.keys(input.params ?? {})))
+  },
+})
+
+const lists: Readonly<Record<string, string>> = {
+  app: '"postern app list" shows the apps.',
+  key: '"postern key list APP" shows the keys of an app.',
+  token: '"postern token list" shows the tokens.',
+}
+
+/** @param params the things that the command named */
+export function describeRefusal({ code, message, issues = [] }: Refusal, params: readonly string[]): string {
+  const hint = code === 'not_found' ? params.map((name) => lists[name]).find(Boolean) : undefined
+  const lines = issues.map((issue) => `\n  ${issue.field}: ${issue.message}`)
+  return `${message}${lines.join('')}${hint === undefined ? '' : ` ${hint}`}`
+}
+
+type ListName = 'app.list' | 'key.list' | 'email.list' | 'email.find' | 'token.list' | 'audit.list'
+
+/** The items of a list, page by page; at most `limit`. */
+export async function listAll<Name extends ListName>(
+  { call }: CommandContext,
+  name: Name,
+  input: CallInput<Name>,
+  limit = Number.POSITIVE_INFINITY,
+): Promise<Answer<Name>['items']> {
+  const items: unknown[] = []
+  let cursor: string | null = null
+  const part = name === 'email.find' ? 'body' : 'query'
+  do {
+    const page = { limit: Math.min(200, limit - items.length), ...(cursor !== null && { cursor }) }
+    const given: object = input[part] ?? {}
+    const paged = { ...input, [part]: { ...given, ...page } }
+    const answer: { items: unknown[]; next: string | null } = await call(name, paged as CallInput<Name>)
+    items.push(...answer.items)
+    cursor = answer.next
+  } while (cursor !== null && items.length < limit)
+  return items as Answer<Name>['items']
 }

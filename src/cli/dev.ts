@@ -10,6 +10,7 @@ import { dataFolder, devSecretKeysFile, isSet } from '../config/reader.ts'
 import { hashDeliveryKey, newDeliveryKey } from '../domain/app/delivery-key.ts'
 import { defaultLimits } from '../domain/app/limit.ts'
 import { type AppSettings, defaultSettings } from '../domain/app/settings.ts'
+import type { Author } from '../domain/audit.ts'
 import type { PosternEvent } from '../observe/events.ts'
 import { newSecretKey } from '../store/crypto/key-ring.ts'
 import type { Store } from '../store/store.ts'
@@ -68,13 +69,20 @@ async function demoKey(store: Store): Promise<string> {
     const { kind } = await store.enqueue({ keyHash: hashDeliveryKey(kept), judged: null })
     if (kind !== 'invalid_key') return kept
   }
-  const app = (await store.findApp('demo')) ?? (await store.createApp('demo', demoSettings))
+  const app = (await store.findApp('demo')) ?? (await store.createApp('demo', demoSettings, author))
   if (app === null) throw new Error('the demo app could not be created')
   const key = newDeliveryKey()
-  await store.createKey({ app: app.id, hash: hashDeliveryKey(key), name: 'demo', expiresAt: null })
+  const hash = hashDeliveryKey(key)
+  const made = await store.createKey(
+    { app: app.id, hash, name: `demo ${key.slice(-6)}`, expiresAt: null },
+    author,
+  )
+  if (made === null || made === 'name_taken') throw new Error('the demo key could not be created')
   writeFileSync(keyFile, `${key}\n`, { mode: 0o600 })
   return key
 }
+
+const author: Author = { kind: 'service', id: null, name: 'dev', via: 'service', requestId: null }
 
 /** One line for each request and each email that was captured, sent or failed. */
 function describeEvent(event: PosternEvent, { urls }: RunningService): string | null {
@@ -118,6 +126,7 @@ Postern is ready in dev mode. ${describeSending(service, config)}
   Inbox  ${urls.inbox ?? 'none'}
   API    ${urls.api === undefined ? 'none: POSTERN_ROLES leaves api out' : `${urls.api}/v1/email`}
   Links  ${urls.links ?? 'none: POSTERN_ROLES leaves links out'}
+  Manage ${urls.console === undefined ? 'none' : `${urls.console}/v1 (docs/management.md)`}
   Ops    ${urls.ops}/livez, /readyz, /metrics
 
 ${urls.api === undefined ? '' : trial}Stop with Ctrl-C; the data stays in ${dataFolder}.

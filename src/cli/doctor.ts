@@ -3,9 +3,11 @@ import { existsSync } from 'node:fs'
 import type { Command } from 'commander'
 import { type Config, ConfigError } from '../config/parse-config.ts'
 import { devSecretKeysFile, isSet, type Mode } from '../config/reader.ts'
-import { checkRelay, checkStore } from '../management/check-service.ts'
+import { checkRelay } from '../management/service/check-relay.ts'
+import { checkDatabase } from '../management/service/run-checks.ts'
+import { SchemaMissing } from '../store/shared/migrations.ts'
 import type { Finding } from '../store/store.ts'
-import type { CliDeps } from './context.ts'
+import { type CliDeps, isRemote, withOperator } from './context.ts'
 import { CommandFailed, print } from './output.ts'
 
 export function addDoctorCommand(program: Command, deps: CliDeps): void {
@@ -13,7 +15,7 @@ export function addDoctorCommand(program: Command, deps: CliDeps): void {
     .command('doctor')
     .description('check configuration, database, disk and relays')
     .action(async () => {
-      const findings = await examine(deps)
+      const findings = isRemote(deps) ? await examineRemote(deps) : await examine(deps)
       const ok = findings.every((finding) => finding.ok)
       print(deps.output, { ok, findings }, () =>
         findings
@@ -23,6 +25,9 @@ export function addDoctorCommand(program: Command, deps: CliDeps): void {
       if (!ok) throw new CommandFailed('some checks failed; see above')
     })
 }
+
+const examineRemote = (deps: CliDeps): Promise<Finding[]> =>
+  withOperator(deps, async ({ call }) => (await call('checks.run', {})).findings)
 
 async function examine(deps: CliDeps): Promise<Finding[]> {
   const versions = { check: 'versions', ok: true, detail: `postern ${deps.version}, Node ${process.version}` }
@@ -52,6 +57,19 @@ function describeConfig(config: Config, mode: Mode): Finding {
 
 async function examineParts(deps: CliDeps, config: Config): Promise<Finding[]> {
   const relays = Promise.all(config.relays.map(({ address }) => checkRelay(address)))
-  const store = await checkStore(() => deps.openStore(config, 'open'))
-  return [...store, ...(await relays)]
+  return [...(await examineStore(deps, config)), ...(await relays)]
+}
+
+async function examineStore(deps: CliDeps, config: Config): Promise<Finding[]> {
+  try {
+    const store = await deps.openStore(config, 'open')
+    try {
+      return await checkDatabase(store)
+    } finally {
+      await store.close()
+    }
+  } catch (error) {
+    const detail = error instanceof Error ? error.message : String(error)
+    return [{ check: 'database', ok: error instanceof SchemaMissing, detail }]
+  }
 }

@@ -1,18 +1,23 @@
 /** `postern email …`: what became of single emails, and what an operator can do with one. */
 import { type Command, Option } from 'commander'
 import { type EmailState, emailStates } from '../domain/delivery/states.ts'
-import { cancelEmail, retryAll, retryEmail } from '../management/change-email.ts'
-import { explainEmail } from '../management/explain-email.ts'
-import { findApp } from '../management/find-app.ts'
-import { findEmail } from '../management/find-email.ts'
-import { type EmailFilter, listEmails } from '../management/list-emails.ts'
-import { lastReplyOf, presentEmail, presentTrail } from '../management/present.ts'
-import type { EmailRecord, Store } from '../store/store.ts'
-import { type CliDeps, withStore } from './context.ts'
-import { formatTime, formatTimeAndAge, print, record, table, UsageError, unwrap } from './output.ts'
+import { type EmailType, emailTypes } from '../domain/request/email-request.ts'
+import type { Answer } from '../management/operations.ts'
+import type { EmailDetail, EmailResource } from '../management/resources.ts'
+import { type CliDeps, type CommandContext, listAll, withOperator } from './context.ts'
+import { formatTime, formatTimeAndAge, print, record, table, UsageError } from './output.ts'
+import { parseTime } from './time.ts'
 
 type RetryOptions = { all?: boolean; app?: string }
-type ListOptions = { app?: string; state?: EmailState; to?: string; limit: number }
+type ListOptions = {
+  app?: string
+  key?: string
+  type?: EmailType
+  state?: EmailState
+  to?: string
+  since?: string
+  limit: number
+}
 
 export function addEmailCommands(program: Command, deps: CliDeps): void {
   const email = program.command('email').description('find out what became of an email')
@@ -22,13 +27,18 @@ export function addEmailCommands(program: Command, deps: CliDeps): void {
     .option('--app <app>', 'filter by app')
     .addOption(new Option('--state <state>', 'filter by state').choices(emailStates))
     .option('--to <address>', 'filter by recipient')
+    .option('--key <key>', 'filter by the id of the delivery key')
+    .addOption(new Option('--type <type>', 'filter by type').choices(emailTypes))
+    .option('--since <date>', 'accepted then or later: 2027-01-31 or an ISO 8601 timestamp', (text) =>
+      parseTime(text, '--since'),
+    )
     .option('--limit <n>', 'maximum rows', parseLimit, 50)
     .addHelpText('after', '\nExample:\n  postern email list --to ana@example.com')
-    .action((options: ListOptions) => withStore(deps, (store) => list(deps, store, options)))
+    .action((options: ListOptions) => withOperator(deps, (context) => list(deps, context, options)))
   email
     .command('show <email>')
     .description('show one email, what became of it, and its attempts')
-    .action((id: string) => withStore(deps, (store) => show(deps, store, id)))
+    .action((id: string) => withOperator(deps, (context) => show(deps, context, id)))
   email
     .command('retry [email]')
     .description('make a deferred email due now, or with --all every one')
@@ -36,55 +46,80 @@ export function addEmailCommands(program: Command, deps: CliDeps): void {
     .option('--app <app>', 'with --all: only the emails of this app')
     .addHelpText('after', '\nExample:\n  postern email retry --all --app acme')
     .action((id: string | undefined, options: RetryOptions) =>
-      withStore(deps, (store) => retry(deps, store, id, options)),
+      withOperator(deps, (context) => retry(deps, context, id, options)),
     )
   email
     .command('cancel <email>')
     .description('cancel a queued email and delete its content')
     .action((id: string) =>
-      withStore(deps, async (store) => printState(deps, unwrap(await cancelEmail(store, id)))),
+      withOperator(deps, async ({ call }) =>
+        printState(deps, await call('email.cancel', { params: { email: id } })),
+      ),
     )
 }
 
-function parseLimit(value: string): number {
+export function parseLimit(value: string): number {
   const limit = Number(value)
   if (!Number.isInteger(limit) || limit < 1 || limit > 10_000)
     throw new UsageError('--limit is a whole number from 1 to 10000')
   return limit
 }
 
-async function list(deps: CliDeps, store: Store, filter: EmailFilter): Promise<void> {
-  const { emails, nameOf } = unwrap(await listEmails(store, filter))
-  print(deps.output, emails.map(presentEmail), () => {
-    if (emails.length === 0) return describeNone(filter)
+async function list(deps: CliDeps, context: CommandContext, options: ListOptions): Promise<void> {
+  const { app, key, type, state, to, since, limit } = options
+  const filters = {
+    ...(app && { app }),
+    ...(key && { key }),
+    ...(type && { type }),
+    ...(state && { state }),
+    ...(since && { since }),
+  }
+  const emails =
+    to === undefined
+      ? await listAll(context, 'email.list', { query: filters }, limit)
+      : await find(context, { ...filters, to }, limit)
+  const slugs = new Map((await listAll(context, 'app.list', {})).map(({ id, slug }) => [id, slug]))
+  print(deps.output, emails, () => {
+    if (emails.length === 0) return describeNone(options)
     const rows = emails.map((email) => [
       email.id,
-      nameOf(email),
+      slugs.get(email.app) ?? email.app,
       email.type,
       email.state,
       email.attempts,
       formatTime(email.acceptedAt),
-      (lastReplyOf(email) ?? email.reason ?? '').slice(0, 60),
+      (email.lastReply ?? email.reason ?? '').slice(0, 60),
     ])
     return table(['id', 'app', 'type', 'state', 'attempts', 'accepted', 'last reply'], rows)
   })
 }
 
+/** The first page by the address, which is audited once; further ones by the name of the recipient. */
+async function find(
+  context: CommandContext,
+  { to, ...filters }: { to: string } & Record<string, string>,
+  limit: number,
+): Promise<Answer<'email.list'>['items']> {
+  const body = { ...filters, to, limit: Math.min(200, limit) }
+  const { recipient, items, next } = await context.call('email.find', { body })
+  if (next === null || items.length >= limit) return items
+  const query = { ...filters, recipient, cursor: next }
+  return [...items, ...(await listAll(context, 'email.list', { query }, limit - items.length))]
+}
+
 /** An email that was refused leaves no record: say where refusals are counted. */
-function describeNone({ app, state, to }: EmailFilter): string {
+function describeNone({ app, state, to }: ListOptions): string {
   const filters = [to && ` for ${to}`, app && ` from ${app}`].filter(Boolean).join('')
   const none = `no emails${state ? ` in the state ${state}` : ' accepted'}${filters} in the last 30 days`
   return `${none}; requests that were refused are counted by "postern usage ${app ?? 'APP'}", and each has a line in the service's log`
 }
 
-async function show(deps: CliDeps, store: Store, id: string): Promise<void> {
-  const email = unwrap(await findEmail(store, id))
-  const explanation = explainEmail(email)
-  const document = { ...presentEmail(email), explanation, trail: presentTrail(email) }
-  print(deps.output, document, () => `${explanation}\n\n${describe(email, store.now())}`)
+async function show(deps: CliDeps, { call }: CommandContext, id: string): Promise<void> {
+  const email = await call('email.show', { params: { email: id } })
+  print(deps.output, email, () => `${email.explanation}\n\n${describe(email)}`)
 }
 
-function describe(email: EmailRecord, nowMs: number): string {
+function describe(email: EmailDetail): string {
   const summary = record([
     ['id', email.id],
     ['app', email.app],
@@ -94,32 +129,31 @@ function describe(email: EmailRecord, nowMs: number): string {
     ['reason', email.reason],
     ['attempts', email.attempts],
     ['lost leases', email.lostLeases === 0 ? null : email.lostLeases],
-    ['accepted', formatTimeAndAge(email.acceptedAt, nowMs)],
-    ['link expires', formatTimeAndAge(email.expiresAt, nowMs)],
-    ['next attempt', formatTimeAndAge(email.nextAttemptAt, nowMs)],
-    ['finished', formatTimeAndAge(email.finishedAt, nowMs)],
+    ['accepted', formatTimeAndAge(email.acceptedAt)],
+    ['link expires', formatTimeAndAge(email.expiresAt)],
+    ['next attempt', formatTimeAndAge(email.nextAttemptAt)],
+    ['finished', formatTimeAndAge(email.finishedAt)],
   ])
   if (email.trail.length === 0) return summary
   const rows = email.trail.map(({ at, outcome, relay, reply }) => [
     formatTime(at),
     outcome === 'unattempted' ? 'not tried' : outcome,
     relay ?? null,
-    reply?.text ?? null,
+    reply ?? null,
   ])
   return `${summary}\n\n${table(['at', 'outcome', 'relay', 'reply'], rows)}`
 }
 
 async function retry(
   deps: CliDeps,
-  store: Store,
+  { call }: CommandContext,
   id: string | undefined,
   { all = false, app }: RetryOptions,
 ): Promise<void> {
   if (all === (id !== undefined)) throw new UsageError('give the id of an email (em_…), or --all')
   if (id !== undefined && app !== undefined) throw new UsageError('--app goes with --all')
-  if (id !== undefined) return printState(deps, unwrap(await retryEmail(store, id)))
-  const found = app === undefined ? null : unwrap(await findApp(store, app))
-  const retried = await retryAll(store, found?.id ?? null)
+  if (id !== undefined) return printState(deps, await call('email.retry', { params: { email: id } }))
+  const { retried } = await call('email.retry_all', { body: { ...(app && { app }) } })
   print(
     deps.output,
     { retried },
@@ -127,5 +161,5 @@ async function retry(
   )
 }
 
-const printState = (deps: CliDeps, email: EmailRecord): void =>
-  print(deps.output, presentEmail(email), () => `${email.id} is ${email.state}`)
+const printState = (deps: CliDeps, email: EmailResource): void =>
+  print(deps.output, email, () => `${email.id} is ${email.state}`)

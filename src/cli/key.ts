@@ -1,18 +1,15 @@
 /** `postern key …`: delivery keys. A key is shown once, when it is created. */
 import { type Command, Option } from 'commander'
-import { parseTimestamp } from '../domain/request/timestamp.ts'
-import { type CreatedKey, createKey } from '../management/create-key.ts'
-import { findApp } from '../management/find-app.ts'
-import { iso, isoOrNull, presentKey } from '../management/present.ts'
-import { replaceKey } from '../management/replace-key.ts'
-import { revokeKey } from '../management/revoke-key.ts'
-import { dayMs } from '../store/shared/bounds.ts'
-import type { KeyRecord, Store } from '../store/store.ts'
-import { type CliDeps, withStore } from './context.ts'
-import { formatTime, print, table, UsageError, unwrap } from './output.ts'
+import type { KeyResource } from '../management/resources.ts'
+import { type CliDeps, type CommandContext, listAll, withOperator } from './context.ts'
+import { formatTime, print, record, table, UsageError } from './output.ts'
+import { parseTime } from './time.ts'
 
-type ReplaceOptions = { grace: number; expires?: number }
-type CreateOptions = { app: string; name?: string; expires?: number }
+const dayMs = 86_400_000
+
+type ReplaceOptions = { grace: number; expires?: string }
+type CreateOptions = { app: string; name?: string; expires?: string }
+type ChangeOptions = { name?: string; expires?: string }
 
 export function addKeyCommands(program: Command, deps: CliDeps): void {
   const key = program.command('key').description('create, list, replace and revoke delivery keys')
@@ -22,12 +19,28 @@ export function addKeyCommands(program: Command, deps: CliDeps): void {
     .option('--name <name>', 'where the key is used, e.g. production')
     .option('--expires <date>', 'end of the key: 2027-01-31 or an ISO 8601 timestamp', parseExpires)
     .action((app: string, options: Omit<CreateOptions, 'app'>) =>
-      withStore(deps, (store) => create(deps, store, { app, ...options })),
+      withOperator(deps, (context) => create(deps, context, { app, ...options })),
     )
   key
     .command('list <app>')
     .description('list the keys of an app')
-    .action((app: string) => withStore(deps, (store) => list(deps, store, app)))
+    .action((app: string) => withOperator(deps, (context) => list(deps, context, app)))
+  key
+    .command('show <key>')
+    .description('show the record of one key')
+    .action((id: string) =>
+      withOperator(deps, async ({ call }) => show(deps, await call('key.show', { params: { key: id } }))),
+    )
+  key
+    .command('update <key>')
+    .description('change the name or the end of a key')
+    .option('--name <name>', 'where the key is used, e.g. production')
+    .option('--expires <date>', "end of the key; '' removes it", (text) =>
+      text === '' ? '' : parseExpires(text),
+    )
+    .action((id: string, options: ChangeOptions) =>
+      withOperator(deps, (context) => change(deps, context, id, options)),
+    )
   key
     .command('replace <key>')
     .description('make a new key of the same app and name; the old one keeps working for a while')
@@ -39,12 +52,17 @@ export function addKeyCommands(program: Command, deps: CliDeps): void {
     .option('--expires <date>', 'end of the new key (default: none, whatever the old one has)', parseExpires)
     .addHelpText('after', '\nExample:\n  postern key replace key_… --grace 1h')
     .action((id: string, options: ReplaceOptions) =>
-      withStore(deps, (store) => replace(deps, store, id, options)),
+      withOperator(deps, (context) => replace(deps, context, id, options)),
     )
   key
     .command('revoke <key>')
     .description('revoke a key by its id; takes effect for the next request')
-    .action((id: string) => withStore(deps, (store) => revoke(deps, store, id)))
+    .action((id: string) =>
+      withOperator(deps, async ({ call }) => {
+        const revoked = await call('key.revoke', { params: { key: id } })
+        print(deps.output, revoked, () => `revoked ${revoked.id}`)
+      }),
+    )
 }
 
 const graceUnits: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: dayMs }
@@ -56,71 +74,69 @@ function parseGrace(text: string): number {
   return Number(count) * (graceUnits[unit] ?? 0)
 }
 
-function parseExpires(text: string): number {
-  const isDate = /^\d{4}-\d{2}-\d{2}$/.test(text)
-  const parsed = parseTimestamp(isDate ? `${text}T00:00:00Z` : text, '--expires')
-  if (parsed.ok) return parsed.value
-  throw new UsageError(`--expires: ${parsed.issues[0]?.message}`)
+const parseExpires = (text: string): string => parseTime(text, '--expires')
+
+async function create(deps: CliDeps, { call }: CommandContext, options: CreateOptions): Promise<void> {
+  const { app, name, expires } = options
+  const body = { ...(name && { name }), ...(expires && { expiresAt: expires }) }
+  const made = await call('key.create', { params: { app }, body })
+  print(deps.output, made, () => `${made.key}\n\n${afterCreate(made, app)}`)
 }
 
-async function create(deps: CliDeps, store: Store, options: CreateOptions): Promise<void> {
-  const app = unwrap(await findApp(store, options.app))
-  const newKey = { name: options.name ?? null, expiresAt: options.expires ?? null }
-  const { key, record } = unwrap(await createKey(store, app, newKey))
-  print(deps.output, presentNewKey({ key, record }), () => `${key}\n\n${afterCreate(record, app.slug)}`)
-}
-
-const presentNewKey = ({ key, record }: CreatedKey) => ({
-  id: record.id,
-  key,
-  app: record.app,
-  name: record.name,
-  createdAt: iso(record.createdAt),
-  expiresAt: isoOrNull(record.expiresAt),
-})
-
-async function replace(
-  deps: CliDeps,
-  store: Store,
-  id: string,
-  { grace: graceMs, expires }: ReplaceOptions,
-): Promise<void> {
-  const replaced = unwrap(await replaceKey(store, id, { expiresAt: expires ?? null, graceMs }))
-  const { key, record } = replaced
-  const old =
-    graceMs === 0 ? 'no longer works' : `works until ${formatTime(store.now() + graceMs)} at the latest`
-  print(
-    deps.output,
-    presentNewKey(replaced),
-    () => `${key}\n\nid ${record.id}. The key is shown only this once. The old key ${id} ${old}.`,
-  )
-}
-
-const afterCreate = (record: KeyRecord, slug: string): string =>
-  `id ${record.id}, app ${slug}. The key is shown only this once.
+const afterCreate = ({ id }: KeyResource, app: string): string =>
+  `id ${id}, app ${app}. The key is shown only this once.
 
 Next, in the app's environment:
   POSTERN_DELIVERY_KEY=the key above
   POSTERN_BASE_URL=the address of the API, e.g. http://127.0.0.1:4020
-and to see a first email: postern send-test you@example.com --app ${slug}`
+and to see a first email: postern send-test you@example.com --app ${app}`
 
-function statusOf(key: KeyRecord, nowMs: number): string {
-  if (key.revokedAt !== null) return `revoked ${formatTime(key.revokedAt)}`
-  if (key.expiresAt === null) return 'active'
-  return key.expiresAt <= nowMs
-    ? `expired ${formatTime(key.expiresAt)}`
-    : `active until ${formatTime(key.expiresAt)}`
+async function replace(
+  deps: CliDeps,
+  { call }: CommandContext,
+  id: string,
+  { grace, expires }: ReplaceOptions,
+): Promise<void> {
+  const body = { graceSeconds: grace / 1000, ...(expires && { expiresAt: expires }) }
+  const made = await call('key.replace', { params: { key: id }, body })
+  const old = grace === 0 ? 'no longer works' : `works until ${formatTime(made.oldExpiresAt)} at the latest`
+  print(
+    deps.output,
+    made,
+    () => `${made.key}\n\nid ${made.id}. The key is shown only this once. The old key ${id} ${old}.`,
+  )
 }
 
-async function list(deps: CliDeps, store: Store, appName: string): Promise<void> {
-  const app = unwrap(await findApp(store, appName))
-  const keys = await store.listKeys(app.id)
-  print(deps.output, keys.map(presentKey), () => {
-    if (keys.length === 0) return `no keys yet; "postern key create ${app.slug}" makes one`
+async function change(
+  deps: CliDeps,
+  { call }: CommandContext,
+  id: string,
+  { name, expires }: ChangeOptions,
+): Promise<void> {
+  const body = {
+    ...(name !== undefined && { name }),
+    ...(expires !== undefined && { expiresAt: expires || null }),
+  }
+  if (Object.keys(body).length === 0) throw new UsageError('name what to change: --name or --expires')
+  show(deps, await call('key.change', { params: { key: id }, body }))
+}
+
+function statusOf({ revokedAt, expiresAt }: KeyResource): string {
+  if (revokedAt !== null) return `revoked ${formatTime(revokedAt)}`
+  if (expiresAt === null) return 'active'
+  return Date.parse(expiresAt) <= Date.now()
+    ? `expired ${formatTime(expiresAt)}`
+    : `active until ${formatTime(expiresAt)}`
+}
+
+async function list(deps: CliDeps, context: CommandContext, app: string): Promise<void> {
+  const keys = await listAll(context, 'key.list', { params: { app } })
+  print(deps.output, keys, () => {
+    if (keys.length === 0) return `no keys yet; "postern key create ${app}" makes one`
     const rows = keys.map((key) => [
       key.id,
       key.name,
-      statusOf(key, store.now()),
+      statusOf(key),
       formatTime(key.createdAt),
       formatTime(key.lastUsedAt),
     ])
@@ -128,7 +144,15 @@ async function list(deps: CliDeps, store: Store, appName: string): Promise<void>
   })
 }
 
-async function revoke(deps: CliDeps, store: Store, id: string): Promise<void> {
-  const key = unwrap(await revokeKey(store, id))
-  print(deps.output, presentKey(key), () => `revoked ${key.id}`)
-}
+const show = (deps: CliDeps, key: KeyResource): void =>
+  print(deps.output, key, () =>
+    record([
+      ['id', key.id],
+      ['app', key.app],
+      ['name', key.name],
+      ['status', statusOf(key)],
+      ['created', `${formatTime(key.createdAt)} by ${key.createdBy}`],
+      ['replaces', key.replaces],
+      ['last used', formatTime(key.lastUsedAt) ?? 'never'],
+    ]),
+  )

@@ -3,7 +3,6 @@
  * to standard error and say what is wrong and what to do.
  */
 import { describeDuration } from '../domain/duration.ts'
-import type { Result } from '../management/result.ts'
 
 /** The command was refused or failed. Its text is for the person who gave it. Exit code 1. */
 export class CommandFailed extends Error {
@@ -19,12 +18,6 @@ export type Output = {
   readonly json: boolean
   readonly out: (text: string) => void
   readonly err: (text: string) => void
-}
-
-/** The value of a result. A refusal becomes the failure of the command. */
-export function unwrap<T>(result: Result<T>): T {
-  if (result.ok) return result.value
-  throw new CommandFailed(result.message)
 }
 
 type Cell = string | number | null
@@ -60,13 +53,14 @@ export function record(entries: readonly (readonly [string, Cell | undefined])[]
   return present.map(([name, value]) => `${name.padEnd(width)}  ${value}`).join('\n')
 }
 
-/** A date and time for people: to the second, in UTC. */
-export const formatTime = (ms: number | null): string | null =>
-  ms === null ? null : `${new Date(ms).toISOString().slice(0, 19).replace('T', ' ')}Z`
+/** A date and time for people, from ISO 8601 in UTC: to the second. */
+export const formatTime = (time: string | null): string | null =>
+  time === null ? null : `${time.slice(0, 19).replace('T', ' ')}Z`
 
 /** The same, with how far away it is: `2026-11-21 22:26:40Z (9 s ago)`. */
-export function formatTimeAndAge(ms: number | null, nowMs: number): string | null {
-  if (ms === null) return null
+export function formatTimeAndAge(time: string | null, nowMs = Date.now()): string | null {
+  if (time === null) return null
+  const ms = Date.parse(time)
   const distance = describeDuration(Math.abs(nowMs - ms))
-  return `${formatTime(ms)} (${ms > nowMs ? `in ${distance}` : `${distance} ago`})`
+  return `${formatTime(time)} (${ms > nowMs ? `in ${distance}` : `${distance} ago`})`
 }

@@ -2,6 +2,7 @@
 import { Command, CommanderError } from 'commander'
 import { ConfigError } from '../config/parse-config.ts'
 import { addAppCommands } from './app.ts'
+import { addApplyCommand } from './apply.ts'
 import { addBackupCommands } from './backup.ts'
 import { addCheckLinkCommand } from './check-link.ts'
 import type { CliDeps } from './context.ts'
@@ -10,10 +11,13 @@ import { addDoctorCommand } from './doctor.ts'
 import { addEmailCommands } from './email.ts'
 import { addKeyCommands } from './key.ts'
 import { CommandFailed, UsageError } from './output.ts'
+import { addPreviewCommand } from './preview.ts'
 import { addQueueCommands } from './queue.ts'
 import { addSecretCommands } from './secret.ts'
 import { addSendTestCommand } from './send-test.ts'
 import { addServeCommands } from './serve.ts'
+import { addStatusCommands } from './status.ts'
+import { addTokenCommands } from './token.ts'
 
 /** 0 done, 1 refused or failed, 2 usage. */
 export type ExitCode = 0 | 1 | 2
@@ -21,6 +25,7 @@ export type ExitCode = 0 | 1 | 2
 const examples = `
 To begin:
   postern dev                     try it, with an inbox instead of a relay
+  postern status                  see what needs somebody
   postern doctor                  check a configuration before "postern serve"
   postern email list --to ADDRESS find out what became of an email`
 
@@ -52,18 +57,24 @@ function newProgram(deps: CliDeps): Command {
     .version(`postern ${deps.version}`, '--version', 'print the version')
     .option('--json', 'print exactly one JSON document')
     .option('--env-file <file>', 'read the configuration from a file of NAME=value lines')
+    .option('--url <url>', 'run the command by the management API there (or POSTERN_URL)')
+    .option('--token-file <file>', 'file with the management token for --url (or POSTERN_TOKEN_FILE)')
     .helpCommand(false)
     .addHelpText('after', examples)
   addDevCommand(program, deps)
   addServeCommands(program, deps)
   addDoctorCommand(program, deps)
+  addStatusCommands(program, deps)
   addSecretCommands(program, deps)
   addAppCommands(program, deps)
+  addApplyCommand(program, deps)
   addKeyCommands(program, deps)
   addCheckLinkCommand(program, deps)
+  addPreviewCommand(program, deps)
   addSendTestCommand(program, deps)
   addEmailCommands(program, deps)
   addQueueCommands(program, deps)
+  addTokenCommands(program, deps)
   addBackupCommands(program, deps)
   return program
 }

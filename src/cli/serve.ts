@@ -38,7 +38,12 @@ async function serve(deps: CliDeps): Promise<void> {
 }
 
 function welcome({ version }: CliDeps, { urls }: RunningService): string {
-  const { api, links, ops } = urls
-  const listeners = [api && `API ${api}`, links && `links ${links}`, `ops ${ops}`]
+  const { api, links, console: management, ops } = urls
+  const listeners = [
+    api && `API ${api}`,
+    links && `links ${links}`,
+    management && `management ${management}`,
+    `ops ${ops}`,
+  ]
   return `postern ${version} is ready: ${listeners.filter(Boolean).join(', ')}`
 }

@@ -10,6 +10,8 @@ export type ServiceContext = {
   readonly events: EventStream
   readonly metrics: Metrics
   readonly random: () => number
+  /** The version of Postern. */
+  readonly version: string
   /** True from when all parts have started until the service is asked to stop. */
   readonly isReady: () => boolean
   /** True once requests are refused. */

@@ -16,7 +16,11 @@ import { composeDelivery } from './delivery.ts'
 import { openStore, type StoreOptions } from './store.ts'
 import { composeListeners, type ListenerName } from './web.ts'
 
-export type ServiceOptions = StoreOptions & { readonly random?: () => number; readonly log?: Logger }
+export type ServiceOptions = StoreOptions & {
+  readonly version: string
+  readonly random?: () => number
+  readonly log?: Logger
+}
 
 type StopOptions = {
   /** How long requests are still answered after the service says that it is not ready. */
@@ -27,13 +31,16 @@ type StopOptions = {
 
 export type Service = {
   /** The base URLs of the listeners. */
-  readonly urls: { readonly ops: string } & Readonly<Partial<Record<ListenerName, string>>>
+  readonly urls: { readonly ops: string } & Urls
   readonly store: Store
   readonly events: EventStream
   stop(options?: StopOptions): Promise<void>
 }
 
 const usualGraceMs = 20_000
+
+/** `inbox`: the console has the inbox of dev mode. */
+type Urls = { readonly [Name in ListenerName | 'inbox']?: string }
 
 /** One part of the service. `stop` is called only after `start` was called. */
 type Part = { readonly start: () => Promise<void> | void; readonly stop: (graceMs: number) => Promise<void> }
@@ -51,10 +58,11 @@ export async function startService(config: Config, options: ServiceOptions): Pro
     events,
     metrics,
     random: options.random ?? Math.random,
+    version: options.version,
     isReady: () => state.ready,
     isStopping: () => state.stopping,
   }
-  const urls: Partial<Record<ListenerName, string>> = {}
+  const urls: { -readonly [Name in keyof Urls]: string } = {}
   const started: Part[] = []
   const stop = async ({ drainMs = 0, graceMs = usualGraceMs }: StopOptions = {}) => {
     state.ready = false
@@ -82,12 +90,13 @@ export async function startService(config: Config, options: ServiceOptions): Pro
  * The ops listener starts first and stops last, so `/livez` answers throughout. The other listeners stop
  * together, before the worker, so that slow clients of several cannot use up the time to stop.
  */
-function listParts(context: ServiceContext, urls: Partial<Record<ListenerName, string>>): Part[] {
+function listParts(context: ServiceContext, urls: { -readonly [Name in keyof Urls]: string }): Part[] {
   const delivery = context.config.roles.has('worker') ? composeDelivery(context) : null
   const [ops, ...others] = composeListeners(context, delivery).map(
     ({ name, listener, address }): Part => ({
       start: async () => {
         urls[name] = await listen(listener, address)
+        if (name === 'console' && delivery?.captured) urls.inbox = urls[name]
       },
       stop: () => listener.close(),
     }),

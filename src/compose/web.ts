@@ -3,14 +3,15 @@ import type { FastifyInstance } from 'fastify'
 import { AppPolicyCache } from '../intake/app-policy-cache.ts'
 import { sealLink } from '../store/crypto/sealed-link.ts'
 import { newApiListener } from '../web/api/api-listener.ts'
+import { newConsoleListener } from '../web/console/console-listener.ts'
 import type { ListenAddress } from '../web/http/listener.ts'
-import { newInboxListener } from '../web/inbox/inbox-listener.ts'
 import { newLinksListener } from '../web/links/links-listener.ts'
 import { newOpsListener } from '../web/ops/ops-listener.ts'
 import type { ServiceContext } from './context.ts'
 import type { Delivery } from './delivery.ts'
+import { composeManagement } from './management.ts'
 
-export type ListenerName = 'ops' | 'api' | 'links' | 'inbox'
+export type ListenerName = 'ops' | 'api' | 'links' | 'console'
 export type ListenerPart = {
   readonly name: ListenerName
   readonly listener: FastifyInstance
@@ -34,15 +35,23 @@ export function composeListeners(context: ServiceContext, delivery: Delivery | n
       address: config.links,
     })
   }
-  const captured = delivery?.captured ?? null
-  if (config.inbox !== null && captured !== null) {
+  if (roles.has('console') && config.console !== null)
     listeners.push({
-      name: 'inbox',
-      listener: newInboxListener({ store, captured, emit }),
-      address: config.inbox,
+      name: 'console',
+      listener: composeConsole(context, delivery),
+      address: config.console,
     })
-  }
   return listeners
+}
+
+function composeConsole(
+  { config, events, store, version }: ServiceContext,
+  delivery: Delivery | null,
+): FastifyInstance {
+  const captured = delivery?.captured ?? null
+  const management = composeManagement(config, { store, version, onQueued: () => delivery?.wake() })
+  const inbox = captured === null ? null : { store, captured }
+  return newConsoleListener({ management, emit: events.emit, inbox })
 }
 
 function composeApi(context: ServiceContext, delivery: Delivery | null): FastifyInstance {

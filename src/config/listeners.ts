@@ -9,8 +9,8 @@ export type ListenersConfig = {
   /** The base URL of hosted links, without a slash at the end; null if there are none. */
   readonly linksBaseUrl: string | null
   readonly ops: ListenAddress
-  /** Dev mode only. */
-  readonly inbox: ListenAddress | null
+  /** The management API, and in dev mode the inbox; null for none. */
+  readonly console: ListenAddress | null
 }
 
 export const isLoopback = (host: string): boolean => /^(localhost|127(?:\.\d+){3}|\[?::1\]?)$/.test(host)
@@ -22,7 +22,7 @@ export function readListeners(reader: Reader): ListenersConfig {
     links,
     linksBaseUrl: readLinksBaseUrl(reader, links),
     ops: readAddress(reader, 'POSTERN_OPS_LISTEN', '127.0.0.1:4023'),
-    inbox: readInbox(reader),
+    console: readConsole(reader),
   }
 }
 
@@ -45,13 +45,12 @@ function readLinksBaseUrl({ fault, mode, text }: Reader, links: ListenAddress): 
   return baseUrl
 }
 
-function readInbox(reader: Reader): ListenAddress | null {
+function readConsole(reader: Reader): ListenAddress | null {
   const name = 'POSTERN_CONSOLE_LISTEN'
-  if (reader.mode === 'serve' && reader.text(name, '') !== '')
-    reader.fault(`${name}: the inbox is for dev mode; leave it out`)
-  if (reader.mode !== 'dev') return null
+  if (reader.text(name, '') === 'off') return null
   const address = readAddress(reader, name, '127.0.0.1:4022')
-  if (!isLoopback(address.host) && reader.text('POSTERN_CONSOLE_PUBLIC', '') !== 'yes') {
+  const isInboxOpen = reader.mode === 'dev' && !isLoopback(address.host)
+  if (isInboxOpen && reader.text('POSTERN_CONSOLE_PUBLIC', '') !== 'yes') {
     reader.fault(
       `${name}: the inbox shows live links, so it listens on loopback only; in a container, set POSTERN_CONSOLE_PUBLIC=yes and publish its port on 127.0.0.1 alone`,
     )

@@ -30,7 +30,8 @@ test('a complete configuration is read', () => {
     credentials: { user: 'user', pass: 'p@ss' },
   })
   assert.deepEqual(config.api, { host: '127.0.0.1', port: 4020 })
-  assert.equal(config.inbox, null)
+  assert.deepEqual(config.console, { host: '127.0.0.1', port: 4022 })
+  assert.equal(parseConfig({ ...complete, POSTERN_CONSOLE_LISTEN: 'off' }, 'serve').console, null)
 })
 
 test('every fault is named at once', () => {
@@ -68,7 +69,6 @@ const wrong: [string, Environment, RegExp][] = [
   ['an unknown role', { POSTERN_ROLES: 'api,cook' }, /"cook"/],
   ['a malformed address', { POSTERN_API_LISTEN: '4020' }, /POSTERN_API_LISTEN/],
   ['a port out of range', { POSTERN_OPS_LISTEN: '127.0.0.1:70000' }, /POSTERN_OPS_LISTEN/],
-  ['the console in production', { POSTERN_CONSOLE_LISTEN: '127.0.0.1:4022' }, /dev mode/],
   ['a queue of no size', { POSTERN_QUEUE_MAX: '0' }, /POSTERN_QUEUE_MAX/],
   ['an unknown log level', { POSTERN_LOG_LEVEL: 'loud' }, /POSTERN_LOG_LEVEL/],
 ]
@@ -143,7 +143,7 @@ test('several relays, each with its own bounds', () => {
   )
 })
 
-test('the console of the dev mode stays on loopback, unless POSTERN_CONSOLE_PUBLIC is yes', () => {
+test('the inbox of dev mode stays on loopback, unless POSTERN_CONSOLE_PUBLIC is yes', () => {
   const everywhere = { POSTERN_CONSOLE_LISTEN: '0.0.0.0:4022' }
   assert.match(faults(everywhere, 'dev').join(), /loopback/)
   assert.deepEqual(faults({ ...everywhere, POSTERN_CONSOLE_PUBLIC: 'yes' }, 'dev'), [])

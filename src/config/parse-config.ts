@@ -9,7 +9,7 @@ import { type Environment, type Mode, newReader, type Reader, readWhole } from '
 import { type RelayConfig, readRelays } from './relays.ts'
 import { readSecretKeys } from './secrets.ts'
 
-const roles = ['api', 'links', 'worker'] as const
+const roles = ['api', 'links', 'worker', 'console'] as const
 type Role = (typeof roles)[number]
 
 const logLevels = ['debug', 'info', 'warn', 'error', 'silent'] as const
@@ -59,7 +59,7 @@ function readRoles({ fault, text }: Reader): ReadonlySet<Role> {
   const names = text('POSTERN_ROLES', roles.join(',')).split(/[\s,]+/)
   const unknown = names.find((name) => !roles.some((role) => role === name))
   if (unknown !== undefined)
-    fault(`POSTERN_ROLES: unknown role "${unknown}"; the roles are api, links and worker`)
+    fault(`POSTERN_ROLES: unknown role "${unknown}"; the roles are ${roles.join(', ')}`)
   // All roles if one is mistyped, so that the faults of every role are reported.
   return new Set(unknown === undefined ? (names as Role[]) : roles)
 }

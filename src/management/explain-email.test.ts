@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import type { AttemptRecord } from '../domain/delivery/outcome.ts'
 import { noReply, parseReply } from '../domain/delivery/smtp-reply.ts'
 import type { AppId, EmailId, KeyId } from '../domain/id.ts'
-import type { EmailRecord } from '../store/store.ts'
+import type { EmailRecord } from '../store/operator-store.ts'
 import { explainEmail } from './explain-email.ts'
 
 const at = Date.UTC(2026, 10, 21, 22, 26, 40)

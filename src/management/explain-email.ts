@@ -3,7 +3,7 @@ import type { AttemptRecord } from '../domain/delivery/outcome.ts'
 import { causeOf, type FailureCause } from '../domain/delivery/smtp-reply.ts'
 import { suspectAfter } from '../domain/delivery/states.ts'
 import { describeDuration } from '../domain/duration.ts'
-import type { EmailRecord } from '../store/store.ts'
+import type { EmailRecord } from '../store/operator-store.ts'
 
 export function explainEmail(email: EmailRecord): string {
   const explanation = explainState(email)

@@ -43,8 +43,20 @@ type RelayChanged = {
 /** Workers died or stood still with these emails, which are sent again. */
 export type LeasesTakenBack = { readonly kind: 'leases_taken_back'; readonly lost: readonly LostLease[] }
 
+/** The management API was asked for an operation. `actor` is the name of a token; null if there was no valid one. */
+export type OperationAnswered = {
+  readonly kind: 'operation_answered'
+  readonly requestId: string
+  readonly operation: string
+  readonly actor: string | null
+  readonly status: number
+  /** The code of a refusal; null if there was none. */
+  readonly code: string | null
+}
+
 export type PosternEvent =
   | RequestAnswered
+  | OperationAnswered
   | AttemptRecorded
   | RelayChanged
   /** The store ended emails itself: expired, cancelled with their app, or failed without an attempt. */
@@ -54,7 +66,7 @@ export type PosternEvent =
       readonly kind: 'store_unavailable'
       readonly requestId: string
       readonly error: Error
-      readonly asked: 'to queue an email' | 'to open a hosted link'
+      readonly asked: 'to queue an email' | 'to open a hosted link' | 'to run an operation'
     }
   /** Requests wait because this process delays its own mail, or they no longer do. */
   | { readonly kind: 'delivery_late_changed'; readonly late: boolean }

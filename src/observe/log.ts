@@ -4,7 +4,13 @@
  */
 import { type Logger, pino } from 'pino'
 import { suspectAfter } from '../domain/delivery/states.ts'
-import type { AttemptRecorded, LeasesTakenBack, PosternEvent, RequestAnswered } from './events.ts'
+import type {
+  AttemptRecorded,
+  LeasesTakenBack,
+  OperationAnswered,
+  PosternEvent,
+  RequestAnswered,
+} from './events.ts'
 
 export const newLog = (level: string): Logger =>
   pino({
@@ -40,6 +46,8 @@ function linesOf(event: PosternEvent): Line[] {
   switch (event.kind) {
     case 'request_answered':
       return [requestLine(event)]
+    case 'operation_answered':
+      return [operationLine(event)]
     case 'attempt_recorded':
       return [attemptLine(event)]
     case 'emails_ended':
@@ -68,6 +76,12 @@ function requestLine(event: RequestAnswered): Line {
   }
   const text = status === 202 ? 'an email was accepted' : 'a request was refused'
   return { level: 'info', text, fields, kind: `request ${code}` }
+}
+
+function operationLine({ requestId, operation, actor, status, code }: OperationAnswered): Line {
+  const fields = { requestId, operation, actor, status, ...(code === null ? {} : { code }) }
+  const text = code === null ? 'an operation was done' : 'an operation was refused'
+  return { level: 'info', text, fields, kind: `operation ${code ?? 'done'}` }
 }
 
 const attemptTexts = {
@@ -112,7 +126,12 @@ function takenBackLines({ lost }: LeasesTakenBack): Line[] {
 const suspectText =
   'this email has lost two or more leases; it is claimed alone, after growing pauses. If it kills its workers, cancel it with "postern email cancel EMAIL"'
 
-type ManyLines = 'request_answered' | 'attempt_recorded' | 'emails_ended' | 'leases_taken_back'
+type ManyLines =
+  | 'request_answered'
+  | 'operation_answered'
+  | 'attempt_recorded'
+  | 'emails_ended'
+  | 'leases_taken_back'
 type Trouble = Exclude<PosternEvent, { kind: ManyLines }>
 
 function troubleLine(event: Trouble): Line {

@@ -163,7 +163,7 @@ test('row 29: while the file is locked, no more is sent than may wait for its ou
   }
   const troubles: string[] = []
   const log = pino({ level: 'error' }, { write: (line) => void troubles.push(line) })
-  const sending = await startService(config, { onFatal: assert.fail, log })
+  const sending = await startService(config, { onFatal: assert.fail, version: 'test', log })
   atEnd(t, () => sending.stop())
   await eventually(() => greetings.length === 100)
   const lock = new Connection(path)

@@ -182,7 +182,7 @@ test('row 17: all lanes wait: 503 in bounded time, while workers deliver on conn
       ...config,
       roles: new Set(['worker']),
       relays: [relayTo(relay.port)],
-      inbox: null,
+      console: null,
       logLevel: 'silent',
     },
     { onFatal: assert.fail },

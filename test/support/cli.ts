@@ -65,6 +65,7 @@ export async function serveEnvironment(scope: Scope): Promise<Variables> {
     POSTERN_SECRET_KEYS: newSecretKey('k1'),
     POSTERN_API_LISTEN: '127.0.0.1:0',
     POSTERN_OPS_LISTEN: '127.0.0.1:0',
+    POSTERN_CONSOLE_LISTEN: '127.0.0.1:0',
   }
 }
 

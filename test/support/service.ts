@@ -61,12 +61,12 @@ export async function testConfig(scope: Scope, options: TestOptions = {}): Promi
     databaseSession: null,
     ring: options.ring ?? newRing(),
     relays: options.relays ?? [],
-    roles: options.roles ?? new Set(['api', 'links', 'worker'] as const),
+    roles: options.roles ?? new Set(['api', 'links', 'worker', 'console'] as const),
     api: anyPort,
     links: anyPort,
     linksBaseUrl: options.linksBaseUrl ?? null,
     ops: anyPort,
-    inbox: options.relays === undefined ? anyPort : null,
+    console: anyPort,
     queueMax: options.queueMax ?? 1_000_000,
     logLevel: 'debug',
   }
@@ -98,7 +98,7 @@ export async function startTestService(scope: Scope, options: TestOptions = {}):
   const onFatal = (error: Error) => {
     throw error
   }
-  const service = await startService(config, { onFatal, clock, log: sink })
+  const service = await startService(config, { onFatal, version: 'test', clock, log: sink })
   let ended: Promise<void> | null = null
   const stop: Service['stop'] = (stopOptions) => {
     ended ??= service.stop(stopOptions)

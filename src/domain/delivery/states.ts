@@ -19,9 +19,9 @@ export type EmailState = LiveState | FinalState
 /** Why an email has the state `failed`. */
 export const failureReasons = ['refused_by_relay', 'retries_exhausted', 'unreadable'] as const
 export type FailureReason = (typeof failureReasons)[number]
-/** Why an email has the state `cancelled`. */
-type CancelReason = 'by_operator' | 'app_inactive'
-export type EndReason = FailureReason | CancelReason
+/** The same, and why an email has the state `cancelled`. */
+export const endReasons = [...failureReasons, 'by_operator', 'app_inactive'] as const
+export type EndReason = (typeof endReasons)[number]
 
 /** Emails that ended for one reason: what the store ended itself, without an outcome of a worker. */
 export type EndedCount = {

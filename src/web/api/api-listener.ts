@@ -4,9 +4,10 @@
  */
 import type { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { bodyBytesMax } from '../../domain/request/email-request.ts'
 import { newListener, sendError } from '../http/listener.ts'
+import { readBody } from '../http/read-body.ts'
 import { type PostEmailDeps, postEmail } from './post-email.ts'
-import { readBody } from './read-body.ts'
 
 const path = '/v1/email'
 
@@ -20,7 +21,7 @@ export function newApiListener(deps: PostEmailDeps): FastifyInstance {
       error.code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE' ? postEmail(deps, request, reply) : null,
   })
   listener.removeAllContentTypeParsers()
-  listener.addContentTypeParser('*', (_request: unknown, stream: Readable) => readBody(stream))
+  listener.addContentTypeParser('*', (_request: unknown, stream: Readable) => readBody(stream, bodyBytesMax))
   listener.post(path, (request, reply) => postEmail(deps, request, reply))
   return listener
 }

@@ -1,0 +1,123 @@
+/** `postern apply`: makes the apps of the service like those of a file, with a plan shown first. */
+import { readFileSync } from 'node:fs'
+import { isDeepStrictEqual } from 'node:util'
+import { type Command, Option } from 'commander'
+import { parse } from 'yaml'
+import type { AppResource } from '../management/resources.ts'
+import type { AppBody } from '../management/settings-schema.ts'
+import { type CliDeps, type CommandContext, describeRefusal, withOperator } from './context.ts'
+import { CommandFailed, print, UsageError } from './output.ts'
+
+const form = `
+The file is YAML or JSON: a list of apps, each as "postern app show --json" prints it. Settings that it leaves out get
+their defaults. Apps that it does not name stay as they are.
+
+Example:
+  postern apply apps.yaml --dry-run`
+
+export function addApplyCommand(program: Command, deps: CliDeps): void {
+  program
+    .command('apply <file>')
+    .description('create and change apps until they are like those of a file; "-" is standard input')
+    .option('--dry-run', 'only show what would change')
+    .addOption(new Option('--yes', 'do not ask'))
+    .addHelpText('after', form)
+    .action((file: string, options: ApplyOptions) =>
+      withOperator(deps, (context) => apply(deps, context, file, options), 'create'),
+    )
+}
+
+type ApplyOptions = { dryRun?: boolean; yes?: boolean }
+type Wanted = AppBody & { readonly slug: string }
+type Change = {
+  readonly wanted: Wanted
+  readonly now: AppResource | null
+  readonly planned: AppResource
+}
+
+async function apply(
+  deps: CliDeps,
+  context: CommandContext,
+  file: string,
+  { dryRun = false, yes = false }: ApplyOptions,
+): Promise<void> {
+  const plan = await makePlan(context, readApps(file))
+  const changes = plan.filter(({ now, planned }) => now === null || differing(now, planned).length > 0)
+  const shown = () => (changes.length === 0 ? 'nothing to change' : changes.map(describe).join('\n'))
+  const document = {
+    changed: changes.map(({ wanted, now }) => ({ slug: wanted.slug, created: now === null })),
+  }
+  if (dryRun || changes.length === 0) return print(deps.output, { ...document, dryRun }, shown)
+  if (!yes) await confirm(deps, shown(), changes.length)
+  for (const change of changes) await write(context, change)
+  print(deps.output, { ...document, dryRun }, () => `${yes ? `${shown()}\n\n` : ''}${changes.length} done`)
+}
+
+function readApps(file: string): Wanted[] {
+  const document = parseFile(file)
+  const apps = Array.isArray(document) ? document : (document as { apps?: unknown } | null)?.apps
+  if (!Array.isArray(apps)) throw new UsageError(`${file} must hold a list of apps, or "apps:" with a list`)
+  const slugs = new Set<string>()
+  for (const [index, app] of apps.entries()) {
+    const slug = (app as { slug?: unknown } | null)?.slug
+    if (typeof slug !== 'string') throw new UsageError(`${file}: app ${index + 1} has no slug`)
+    if (slugs.has(slug)) throw new UsageError(`${file}: the slug "${slug}" stands there twice`)
+    slugs.add(slug)
+  }
+  return apps
+}
+
+function parseFile(file: string): unknown {
+  try {
+    return parse(readFileSync(file === '-' ? 0 : file, 'utf8'))
+  } catch (error) {
+    throw new UsageError(`cannot read ${file}: ${(error as Error).message}`)
+  }
+}
+
+/** All apps are checked before the first one is changed. */
+async function makePlan(context: CommandContext, apps: readonly Wanted[]): Promise<Change[]> {
+  const faults: string[] = []
+  const plan: Change[] = []
+  for (const wanted of apps) {
+    const params = { slug: wanted.slug }
+    const found = await context.operator.call('app.show', { params: { app: wanted.slug } })
+    const result = await context.operator.call('app.put', { params, body: wanted, query: { dryRun: true } })
+    if (!found.ok && found.refusal.code !== 'not_found') throw new CommandFailed(found.refusal.message)
+    if (result.ok) plan.push({ wanted, now: found.ok ? found.value : null, planned: result.value })
+    else faults.push(`${wanted.slug}: ${describeRefusal(result.refusal, [])}`)
+  }
+  if (faults.length > 0) throw new CommandFailed(`nothing was changed:\n${faults.join('\n')}`)
+  return plan
+}
+
+const kept: (keyof AppResource)[] = ['id', 'slug', 'version', 'createdAt', 'updatedAt']
+
+function differing(now: AppResource, planned: AppResource): (keyof AppResource)[] {
+  const names = [...new Set([...Object.keys(now), ...Object.keys(planned)])] as (keyof AppResource)[]
+  return names.filter((name) => !kept.includes(name) && !isDeepStrictEqual(now[name], planned[name]))
+}
+
+function describe({ now, planned }: Change): string {
+  if (now === null) return `create ${planned.slug}`
+  const lines = differing(now, planned).map(
+    (name) =>
+      `  ${name}: ${JSON.stringify(now[name]) ?? 'none'} → ${JSON.stringify(planned[name]) ?? 'none'}`,
+  )
+  return [`change ${planned.slug}`, ...lines].join('\n')
+}
+
+async function confirm({ ask }: CliDeps, plan: string, count: number): Promise<void> {
+  const answer = await ask(
+    `${plan}\n\nChange ${count === 1 ? 'this app' : `these ${count} apps`}? Type yes: `,
+  )
+  if (answer === null)
+    throw new CommandFailed(`nothing was changed: to go on without a question, add --yes\n\n${plan}`)
+  if (answer.trim() !== 'yes') throw new CommandFailed('nothing was changed')
+}
+
+/** Only on the version that the plan has shown. */
+async function write({ call }: CommandContext, { wanted, now }: Change): Promise<void> {
+  const condition = now === null ? { ifAbsent: true } : { ifVersion: now.version }
+  await call('app.put', { params: { slug: wanted.slug }, body: wanted, ...condition })
+}

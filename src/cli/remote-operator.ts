@@ -1,0 +1,101 @@
+/** Runs operations over HTTP, by the management API of another process. */
+import { readFileSync } from 'node:fs'
+import {
+  type Answer,
+  type CallInput,
+  type OperationName,
+  type Operator,
+  operationOf,
+} from '../management/operations.ts'
+import type { RawInput } from '../management/perform.ts'
+import { done, type RefusalCode, type Result } from '../management/result.ts'
+import { CommandFailed, UsageError } from './output.ts'
+
+/** Longer than the checks of the relays take. */
+const deadlineMs = 60_000
+
+export type RemoteAddress = { readonly url: string; readonly tokenFile: string }
+
+export function newRemoteOperator({ url, tokenFile }: RemoteAddress): Operator {
+  const base = parseBase(url)
+  const token = readToken(tokenFile)
+  return {
+    call: async <Name extends OperationName>(name: Name, input: CallInput<Name>) => {
+      const { method, path } = operationOf(name)
+      const raw = input as RawInput
+      const response = await send(`${base}${addressOf(path, raw)}`, {
+        method,
+        headers: headersOf(token, raw),
+        ...(raw.body !== undefined && { body: JSON.stringify(raw.body) }),
+      })
+      return readAnswer<Answer<Name>>(base, response)
+    },
+  }
+}
+
+const isLoopback = (host: string): boolean => /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(host)
+
+function parseBase(url: string): string {
+  const parsed = URL.parse(url)
+  if (parsed === null || !/^https?:$/.test(parsed.protocol) || parsed.username !== '' || parsed.search !== '')
+    throw new UsageError(
+      '--url must be the address of the management API, such as https://console.example.com',
+    )
+  if (parsed.protocol === 'http:' && !isLoopback(parsed.hostname))
+    throw new UsageError(
+      '--url must be https, except on this machine: the token would cross the network readable',
+    )
+  return `${parsed.origin}${parsed.pathname.replace(/\/+$/, '')}`
+}
+
+function readToken(file: string): string {
+  if (file === '')
+    throw new UsageError(
+      '--url needs --token-file (or POSTERN_TOKEN_FILE): a file with a management token ("postern token create" makes one)',
+    )
+  try {
+    return readFileSync(file, 'utf8').trim()
+  } catch (error) {
+    throw new UsageError(`cannot read the file of --token-file: ${(error as Error).message}`)
+  }
+}
+
+function addressOf(path: string, { params = {}, query = {} }: RawInput): string {
+  const filled = path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(params[name] ?? ''))
+  const given = Object.entries(query as object).filter(([, value]) => value !== undefined)
+  const search = new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString()
+  return search === '' ? filled : `${filled}?${search}`
+}
+
+const headersOf = (
+  token: string,
+  { body, ifVersion, ifAbsent = false }: RawInput,
+): Record<string, string> => ({
+  authorization: `Bearer ${token}`,
+  ...(body !== undefined && { 'content-type': 'application/json' }),
+  ...(ifVersion !== undefined && { 'if-match': `"${ifVersion}"` }),
+  ...(ifAbsent && { 'if-none-match': '*' }),
+})
+
+async function send(url: string, init: RequestInit): Promise<Response> {
+  try {
+    return await fetch(url, { ...init, redirect: 'error', signal: AbortSignal.timeout(deadlineMs) })
+  } catch (error) {
+    const { cause, message } = error as Error
+    const reason = cause instanceof Error ? cause.message : message
+    throw new CommandFailed(
+      `${new URL(url).origin} does not answer (${reason}): is POSTERN_URL right, and does "postern serve" with the role console run there?`,
+    )
+  }
+}
+
+async function readAnswer<T>(base: string, response: Response): Promise<Result<T>> {
+  const answer = (await response.json().catch(() => null)) as Record<string, unknown> | null
+  if (response.ok && answer !== null) return done(answer as T, { created: response.status === 201 })
+  const error = answer?.error as { code: RefusalCode; message: string } | undefined
+  if (error === undefined)
+    throw new CommandFailed(
+      `${base} answered ${response.status} without a document: it is not the management API`,
+    )
+  return { ok: false, refusal: error }
+}

@@ -1,0 +1,102 @@
+/** A change of an app's settings, and the settings after it. */
+import { type AllowedUrl, parseAllowedUrl, parseAppScheme } from '../domain/app/allowed-url.ts'
+import type { AppSettings } from '../domain/app/settings.ts'
+import type { Parsed } from '../domain/parsed.ts'
+import type { AppResource } from '../management/resources.ts'
+import { CommandFailed } from './output.ts'
+
+type Optional = 'envelopeFrom' | 'replyTo' | 'supportContact' | 'fallbackUrl'
+
+/** Settings that are not named stay. Null removes an optional setting. */
+export type SettingsChange = Partial<
+  Pick<AppSettings, 'name' | 'from' | 'allowLocalhost' | 'hostedLinks' | 'locale'>
+> & {
+  readonly [Name in Optional]?: string | null
+} & {
+  readonly branding?: { readonly [Name in keyof AppSettings['branding']]?: string | null }
+  readonly limits?: Partial<AppSettings['limits']>
+  readonly addAllowedUrls?: readonly string[]
+  readonly removeAllowedUrls?: readonly string[]
+  readonly addAppSchemes?: readonly string[]
+  readonly removeAppSchemes?: readonly string[]
+  readonly linkDestinations?: Readonly<Record<string, string>>
+  readonly removeLinkDestinations?: readonly string[]
+}
+
+/** The settings after a change; those of the allow-list in their normal form. */
+export function changeSettings(base: AppSettings, change: SettingsChange): AppSettings {
+  const absent =
+    firstAbsent(base.allowedUrls, change.removeAllowedUrls) ??
+    firstAbsent(base.appSchemes, change.removeAppSchemes)
+  if (absent !== null) throw new CommandFailed(absent)
+  const changed = applyChange(base, change)
+  return {
+    ...changed,
+    allowedUrls: normal(changed.allowedUrls, parseAllowedUrl),
+    appSchemes: normal(changed.appSchemes, parseAppScheme),
+  }
+}
+
+/** The merge patch that makes a change of an app. */
+export function patchOf(app: AppResource, change: SettingsChange): Record<string, unknown> {
+  const before = app as unknown as AppSettings
+  const after = changeSettings(before, change)
+  const names = [...new Set([...Object.keys(before), ...Object.keys(after)])] as (keyof AppSettings)[]
+  const changed = names.filter((name) => JSON.stringify(before[name]) !== JSON.stringify(after[name]))
+  return Object.fromEntries(changed.map((name) => [name, mergeable(before[name], after[name])]))
+}
+
+/** A merge patch of objects names what is removed. */
+function mergeable(before: unknown, after: unknown): unknown {
+  if (after === undefined) return null
+  if (typeof after !== 'object' || after === null || Array.isArray(after)) return after
+  const gone = Object.keys((before ?? {}) as object).filter((name) => !(name in after))
+  return { ...after, ...Object.fromEntries(gone.map((name) => [name, null])) }
+}
+
+/** Entries that are malformed stay, so that they are refused with their reason. */
+const normal = (entries: readonly string[], parse: (text: string) => Parsed<AllowedUrl>): string[] => [
+  ...new Set(
+    entries.map((text) => {
+      const entry = parse(text)
+      return entry.ok ? entry.value.text : text
+    }),
+  ),
+]
+
+function firstAbsent(entries: readonly string[], removed: readonly string[] = []): string | null {
+  const absent = removed.find((entry) => !entries.includes(entry))
+  if (absent === undefined) return null
+  return `"${absent}" is not among ${entries.join(', ') || 'the entries: there are none'}`
+}
+
+function applyChange(base: AppSettings, change: SettingsChange): AppSettings {
+  const {
+    addAllowedUrls = [],
+    removeAllowedUrls = [],
+    addAppSchemes = [],
+    removeAppSchemes = [],
+    linkDestinations = {},
+    removeLinkDestinations = [],
+    branding = {},
+    limits = {},
+    ...rest
+  } = change
+  const kept = Object.entries(base.linkDestinations).filter(
+    ([type]) => !removeLinkDestinations.includes(type),
+  )
+  return {
+    ...(withoutNulls({ ...base, ...rest }) as AppSettings),
+    allowedUrls: [...without(base.allowedUrls, removeAllowedUrls), ...addAllowedUrls],
+    appSchemes: [...without(base.appSchemes, removeAppSchemes), ...addAppSchemes],
+    linkDestinations: { ...Object.fromEntries(kept), ...linkDestinations },
+    branding: withoutNulls({ ...base.branding, ...branding }),
+    limits: { ...base.limits, ...limits },
+  }
+}
+
+const without = (all: readonly string[], removed: readonly string[]) =>
+  all.filter((entry) => !removed.includes(entry))
+
+const withoutNulls = (values: object): object =>
+  Object.fromEntries(Object.entries(values).filter(([, value]) => value !== null))

@@ -1,0 +1,95 @@
+/** `postern status`, `postern audit` and `postern whoami`: what needs somebody, who changed what, and who one is. */
+import { type Command, Option } from 'commander'
+import { type AuditAction, auditActions } from '../domain/audit.ts'
+import type { Answer } from '../management/operations.ts'
+import type { AuditResource } from '../management/resources.ts'
+import type { StatusResource } from '../management/service/show-status.ts'
+import { type CliDeps, type CommandContext, listAll, withOperator } from './context.ts'
+import { parseLimit } from './email.ts'
+import { CommandFailed, formatTime, print, record, table } from './output.ts'
+import { describeQueue } from './queue.ts'
+
+type AuditOptions = { app?: string; action?: AuditAction; actor?: string; limit: number }
+
+export function addStatusCommands(program: Command, deps: CliDeps): void {
+  program
+    .command('status')
+    .description('show what needs somebody, the counts of today and the queue; 1 if something does')
+    .action(() =>
+      withOperator(deps, async ({ call }) => {
+        const status = await call('status.show', {})
+        print(deps.output, status, () => describe(status))
+        if (!status.ok) throw new CommandFailed('something needs attention; see above')
+      }),
+    )
+  program
+    .command('audit')
+    .description('list the changes that operators made, newest first')
+    .option('--app <app>', 'filter by app')
+    .addOption(new Option('--action <action>', 'filter by action').choices(auditActions))
+    .option('--actor <name>', 'filter by who made the change')
+    .option('--limit <n>', 'maximum rows', parseLimit, 50)
+    .action((options: AuditOptions) => withOperator(deps, (context) => audit(deps, context, options)))
+  program
+    .command('whoami')
+    .description('show the name, role and apps that commands act with')
+    .action(() =>
+      withOperator(deps, async ({ call }) => {
+        const me = await call('whoami', {})
+        print(deps.output, me, () => describeCaller(me))
+      }),
+    )
+}
+
+function describe({ attention, today, apps, queue }: StatusResource): string {
+  const needed =
+    attention.length === 0
+      ? 'All well.'
+      : `Needs attention:\n${attention.map(({ message }) => `  - ${message}`).join('\n')}`
+  const counts = record([
+    ['today (UTC)', `${today.accepted} accepted, ${today.delivered} delivered, ${today.failed} failed`],
+    ['', `${today.expired} expired before they were sent, ${today.refused} requests refused`],
+    ['apps', apps],
+  ])
+  return `${needed}\n\n${counts}\n\n${describeQueue(queue)}`
+}
+
+async function audit(
+  deps: CliDeps,
+  context: CommandContext,
+  { app, action, actor, limit }: AuditOptions,
+): Promise<void> {
+  const query = { ...(app && { app }), ...(action && { action }), ...(actor && { actor }) }
+  const entries = await listAll(context, 'audit.list', { query }, limit)
+  print(deps.output, entries, () => {
+    if (entries.length === 0) return 'no changes; they are kept for 400 days'
+    const rows = entries.map((entry) => [
+      formatTime(entry.at),
+      entry.actor.name,
+      entry.action,
+      entry.target,
+      describeChange(entry),
+    ])
+    return table(['at', 'by', 'action', 'target', 'change'], rows)
+  })
+}
+
+/** `name: "Old" → "New"`; of what was created or deleted, nothing. */
+function describeChange({ before, after }: AuditResource): string {
+  if (before === null || after === null) return ''
+  const names = [...new Set([...Object.keys(before), ...Object.keys(after)])]
+  const show = (value: unknown) => (value === undefined ? 'none' : JSON.stringify(value))
+  return names
+    .filter((name) => show(before[name]) !== show(after[name]))
+    .map((name) => `${name}: ${show(before[name])} → ${show(after[name])}`)
+    .join(', ')
+}
+
+const describeCaller = ({ name, role, apps, expiresAt, version }: Answer<'whoami'>): string =>
+  record([
+    ['name', name],
+    ['role', role],
+    ['apps', apps === null ? 'all' : apps.join(' ')],
+    ['expires', formatTime(expiresAt)],
+    ['service', `postern ${version}`],
+  ])

@@ -1,0 +1,22 @@
+/** The operations of the management API and of the command line. */
+import type { Config } from '../config/parse-config.ts'
+import type { Management } from '../management/operation.ts'
+import { QueueCounts } from '../management/queue-counts.ts'
+import { checkRelay } from '../management/service/check-relay.ts'
+import { sealLink } from '../store/crypto/sealed-link.ts'
+import type { Store } from '../store/store.ts'
+
+type Parts = { readonly store: Store; readonly version: string; readonly onQueued?: () => void }
+
+export const composeManagement = (
+  { linksBaseUrl, queueMax, relays, ring }: Config,
+  { store, version, onQueued = () => {} }: Parts,
+): Management => ({
+  store,
+  version,
+  onQueued,
+  queueMax,
+  queue: new QueueCounts(store),
+  links: { baseUrl: linksBaseUrl, seal: (appId, target) => sealLink(ring, appId, target) },
+  checkRelays: () => Promise.all(relays.map(({ address }) => checkRelay(address))),
+})

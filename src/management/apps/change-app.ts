@@ -1,0 +1,67 @@
+/** Changes some settings of an app, or its status. */
+import { Type } from 'typebox'
+import type { App } from '../../domain/app/app.ts'
+import { isAtLeast } from '../../domain/management-token.ts'
+import { checkSchema } from '../check-schema.ts'
+import { operation } from '../operation.ts'
+import { AppResource, presentApp } from '../resources.ts'
+import { done, invalid, refuse } from '../result.ts'
+import { AppBody, AppPatch, mergePatch, settingsOf } from '../settings-schema.ts'
+
+export const dryRunQuery = {
+  dryRun: Type.Optional(
+    Type.Boolean({ description: 'Checks everything, answers the app as it would be, and changes nothing.' }),
+  ),
+}
+
+/** Settings that decide in whose name mail is sent, and how much: an app's own team may not change them. */
+const adminFields = ['from', 'envelopeFrom', 'limits'] as const
+
+/** When another change comes between reading and writing, this one is applied to the new settings. */
+const triesMax = 10
+
+export const changeApp = operation({
+  method: 'PATCH',
+  path: '/v1/apps/{app}',
+  role: 'operator',
+  target: 'app',
+  summary:
+    'Changes some settings of an app, or its status (RFC 7396). `from`, `envelopeFrom` and `limits` need an admin.',
+  query: Type.Object(dryRunQuery, { additionalProperties: false }),
+  body: AppPatch,
+  answer: AppResource,
+  versioned: true,
+  refusals: ['version_mismatch', 'app_changing'],
+  async run({ store, caller }, { query, body, ifVersion }, found) {
+    let app: App | null = found
+    for (let tries = 0; tries < triesMax && app !== null; tries++) {
+      if (ifVersion !== undefined && ifVersion !== app.version) return staleVersion(app)
+      const { settings: before, status: statusBefore } = app
+      const merged = checkSchema(AppBody, mergePatch({ ...before, status: statusBefore }, body))
+      if (!merged.ok) return invalid(merged.issues)
+      const settings = settingsOf(merged.value)
+      if (!settings.ok) return invalid(settings.issues)
+      const isReserved = adminFields.some(
+        (name) => JSON.stringify(before[name]) !== JSON.stringify(settings.value[name]),
+      )
+      if (isReserved && !isAtLeast(caller.role, 'admin'))
+        return refuse('not_permitted', `Only the role admin may change ${adminFields.join(', ')}.`)
+      const { status = 'active' } = merged.value
+      if (query.dryRun === true) return done(presentApp({ ...app, settings: settings.value, status }))
+      const change = { settings: settings.value, status, ifVersion: app.version }
+      const changed = await store.updateApp(app.id, change, caller.author)
+      if (changed !== null && changed !== 'stale') return done(presentApp(changed))
+      app = await store.findApp(found.id)
+    }
+    return refuse('app_changing', 'The app is being changed or deleted by others; look at it and try again.')
+  },
+})
+
+/** @param app the app as it is now; null if there is none */
+export const staleVersion = (app: App | null) =>
+  refuse(
+    'version_mismatch',
+    app === null
+      ? 'There is no app of this slug, so it has no version. Leave If-Match out to create it.'
+      : `The app has been changed: its version is ${app.version}. Read it again before you change it.`,
+  )

@@ -1,0 +1,55 @@
+/** Deletes an app that is disabled, with its keys, and cancels its queued mail. */
+import { Type } from 'typebox'
+import type { AppId } from '../../domain/id.ts'
+import type { Store } from '../../store/store.ts'
+import { appNotFound } from '../find-target.ts'
+import { operation } from '../operation.ts'
+import { done, refuse } from '../result.ts'
+
+/** How long the answer waits for mail to be cancelled. What is left then, the service's maintenance cancels. */
+const cancelMs = 5000
+
+export const deleteApp = operation({
+  method: 'DELETE',
+  path: '/v1/apps/{app}',
+  role: 'admin',
+  target: 'app',
+  summary:
+    'Deletes an app that is disabled, with its keys, and cancels its queued mail. It cannot be undone.',
+  answer: Type.Object(
+    {
+      id: Type.String(),
+      slug: Type.String(),
+      cancelled: Type.Integer({ description: 'Emails that were cancelled.' }),
+      complete: Type.Boolean({ description: 'False if more mail is being cancelled.' }),
+    },
+    { additionalProperties: false },
+  ),
+  refusals: ['app_active'],
+  async run({ store, caller }, { params }, { id, slug }) {
+    if (caller.apps !== null)
+      return refuse('not_permitted', 'Only a token for the whole service may delete an app.')
+    const result = await store.deleteApp(id, caller.author)
+    if (result === null) return appNotFound(params.app)
+    if (result === 'active')
+      return refuse(
+        'app_active',
+        `The app "${slug}" is active: disable it first, so that its keys stop working.`,
+      )
+    return done({ id, slug, ...(await cancelMail(store, id)) })
+  },
+})
+
+async function cancelMail(
+  store: Pick<Store, 'cancelDeletedAppMail'>,
+  id: AppId,
+): Promise<{ cancelled: number; complete: boolean }> {
+  const endMs = performance.now() + cancelMs
+  let cancelled = 0
+  do {
+    const step = await store.cancelDeletedAppMail(id)
+    if (step === 0) return { cancelled, complete: true }
+    cancelled += step
+  } while (performance.now() < endMs)
+  return { cancelled, complete: false }
+}

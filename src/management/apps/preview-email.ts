@@ -1,0 +1,51 @@
+/** Renders one of an app's emails with sample content, with settings as they are or as they would be. */
+import { Type } from 'typebox'
+import type { App } from '../../domain/app/app.ts'
+import type { AppSettings } from '../../domain/app/settings.ts'
+import { emailTypes } from '../../domain/request/email-request.ts'
+import { renderEmail } from '../../templates/emails/render-email.ts'
+import { checkSchema } from '../check-schema.ts'
+import { operation } from '../operation.ts'
+import { done, invalid, type Result } from '../result.ts'
+import { AppBody, AppPatch, mergePatch, settingsOf } from '../settings-schema.ts'
+import { sampleAddress, sampleUrl } from './sample-link.ts'
+
+const lifeMs = 900_000
+const object = <Fields extends Parameters<typeof Type.Object>[0]>(fields: Fields) =>
+  Type.Object(fields, { additionalProperties: false })
+
+export const previewEmail = operation({
+  method: 'POST',
+  path: '/v1/apps/{app}/preview',
+  role: 'reader',
+  target: 'app',
+  summary: 'Renders an email of the app with sample content. Sends and stores nothing.',
+  body: object({ type: Type.Enum([...emailTypes]), settings: Type.Optional(AppPatch) }),
+  answer: object({ subject: Type.String(), html: Type.String(), text: Type.String() }),
+  run({ store }, { body: { type, settings: patch } }, app) {
+    const settings = patch === undefined ? done(app.settings) : patched(app, patch)
+    if (!settings.ok) return settings
+    const content = {
+      to: sampleAddress,
+      url: sampleUrl({ ...app, settings: settings.value }) ?? 'https://example.com/auth?token=sample',
+      organisationName: 'Example Organisation',
+      inviterName: 'Sam Example',
+      messageIdDomain: 'example.com',
+    }
+    const rendered = renderEmail({
+      app: settings.value,
+      type,
+      content,
+      expiresAt: store.now() + lifeMs,
+      lifeLeftMs: lifeMs,
+    })
+    return done({ subject: rendered.subject, html: rendered.html, text: rendered.text })
+  },
+})
+
+function patched({ settings, status }: App, patch: unknown): Result<AppSettings> {
+  const merged = checkSchema(AppBody, mergePatch({ ...settings, status }, patch))
+  const parsed = merged.ok ? settingsOf(merged.value) : merged
+  if (parsed.ok) return done(parsed.value)
+  return invalid(parsed.issues.map((issue) => ({ ...issue, field: `settings.${issue.field}` })))
+}

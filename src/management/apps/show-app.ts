@@ -1,0 +1,15 @@
+/** Shows one app and its settings. */
+import { operation } from '../operation.ts'
+import { AppResource, presentApp } from '../resources.ts'
+import { done } from '../result.ts'
+
+export const showApp = operation({
+  method: 'GET',
+  path: '/v1/apps/{app}',
+  role: 'reader',
+  target: 'app',
+  summary: 'Shows an app, by its slug or id.',
+  answer: AppResource,
+  versioned: true,
+  run: (_context, _input, app) => done(presentApp(app)),
+})

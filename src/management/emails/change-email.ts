@@ -1,0 +1,86 @@
+/** An operator's changes of emails: retry one or all deferred ones now, or cancel one. */
+import { Type } from 'typebox'
+import type { EmailChange } from '../../store/operator-store.ts'
+import { findTarget } from '../find-target.ts'
+import { type Context, operation } from '../operation.ts'
+import { EmailResource, presentEmail } from '../resources.ts'
+import { done, type RefusalCode, type Result, refuse } from '../result.ts'
+
+export const retryEmail = operation({
+  method: 'POST',
+  path: '/v1/emails/{email}/retry',
+  role: 'operator',
+  target: 'email',
+  summary: 'Makes a deferred email due now.',
+  answer: EmailResource,
+  refusals: ['email_finished', 'email_sending', 'email_not_deferred'],
+  async run(context, { params }, { id }) {
+    const change = await context.store.retryEmail(id, context.caller.author)
+    if (change === 'done') context.onQueued()
+    return answer(context, params.email, change)
+  },
+})
+
+export const cancelEmail = operation({
+  method: 'POST',
+  path: '/v1/emails/{email}/cancel',
+  role: 'operator',
+  target: 'email',
+  summary: 'Cancels a queued email and deletes its content.',
+  answer: EmailResource,
+  refusals: ['email_finished', 'email_sending'],
+  async run(context, { params }, { id }) {
+    return answer(context, params.email, await context.store.cancelEmail(id, context.caller.author))
+  },
+})
+
+type Refused = Exclude<EmailChange, 'done' | 'not_found'>
+
+const reasons: Record<Refused, [RefusalCode, string]> = {
+  finished: ['email_finished', 'it has ended, and its content is deleted; ask the app to send a new email'],
+  sending: [
+    'email_sending',
+    'a worker is sending it. Try again in a minute; if no "postern serve" runs, start one: it takes the email back',
+  ],
+  not_deferred: ['email_not_deferred', 'it is not deferred; it waits for a worker already'],
+}
+
+async function answer(context: Context, id: string, change: EmailChange): Promise<Result<EmailResource>> {
+  const email = await findTarget('email', context, { email: id })
+  if (!email.ok) return email
+  if (change === 'done' || change === 'not_found') return done(presentEmail(email.value))
+  const [code, reason] = reasons[change]
+  return refuse(code, `${id} was not changed: ${reason}.`)
+}
+
+export const retryAll = operation({
+  method: 'POST',
+  path: '/v1/emails/retry',
+  role: 'operator',
+  target: 'scope',
+  summary:
+    'Makes every deferred email due now, of one app or of all, except those that may have killed workers.',
+  body: Type.Object(
+    { app: Type.Optional(Type.String({ description: 'The slug or id of an app.' })) },
+    { additionalProperties: false },
+  ),
+  answer: Type.Object({ retried: Type.Integer() }, { additionalProperties: false }),
+  refusals: ['not_found'],
+  async run(context, { body: { app } }) {
+    const { store, caller, onQueued } = context
+    const found = app === undefined ? null : await findTarget('app', context, { app })
+    if (found?.ok === false) return found
+    const apps = found !== null ? [found.value.id] : caller.apps === null ? [null] : [...caller.apps]
+    let retried = 0
+    for (const each of apps) {
+      let step = await store.retryDeferred(each, null, caller.author)
+      retried += step.retried
+      while (step.next !== null) {
+        step = await store.retryDeferred(each, step.next, caller.author)
+        retried += step.retried
+      }
+    }
+    if (retried > 0) onQueued()
+    return done({ retried })
+  },
+})

@@ -1,0 +1,84 @@
+/** Filters of emails, and the page that they choose. */
+import { type Static, Type } from 'typebox'
+import { emailStates } from '../../domain/delivery/states.ts'
+import type { AppId, EmailId } from '../../domain/id.ts'
+import { emailTypes } from '../../domain/request/email-request.ts'
+import { parseTimestamp } from '../../domain/request/timestamp.ts'
+import type { EmailQuery, EmailRecord, Page } from '../../store/operator-store.ts'
+import { findTarget } from '../find-target.ts'
+import type { Context } from '../operation.ts'
+import { cursorAfter, limitOf, mergePages, pageQuery, readCursor } from '../pages.ts'
+import { type EmailResource, presentEmail } from '../resources.ts'
+import { done, invalid, type Result } from '../result.ts'
+
+export const emailFilters = {
+  app: Type.Optional(Type.String({ description: 'The slug or id of an app.' })),
+  key: Type.Optional(Type.String({ description: 'The id of the delivery key that sent it.' })),
+  state: Type.Optional(Type.Enum([...emailStates])),
+  type: Type.Optional(Type.Enum([...emailTypes])),
+  since: Type.Optional(
+    Type.String({
+      format: 'date-time',
+      description: 'Accepted then or later.',
+      examples: ['2026-01-01T00:00:00Z'],
+    }),
+  ),
+  ...pageQuery,
+}
+
+const Filters = Type.Object(emailFilters)
+/** `recipient`: the name of a recipient in the store. */
+type EmailFilters = Static<typeof Filters> & { readonly recipient?: string }
+
+export const recipientPrefix = 'rc_'
+
+export async function listPage(
+  context: Context,
+  filters: EmailFilters,
+): Promise<Result<{ items: EmailResource[]; next: string | null }>> {
+  const { app, key, state, type, since, recipient } = filters
+  const named = { app, key, state, type, since, recipient }
+  const cursor = readCursor<EmailId>(filters, named)
+  if (!cursor.ok) return cursor
+  const after = since === undefined ? null : parseTimestamp(since, 'since')
+  if (after?.ok === false) return invalid(after.issues)
+  const apps = await appsOf(context, filters)
+  if (!apps.ok) return apps
+  const query: EmailQuery = {
+    limit: limitOf(filters),
+    ...(key !== undefined && { key: key as NonNullable<EmailQuery['key']> }),
+    ...(state !== undefined && { state }),
+    ...(type !== undefined && { type }),
+    ...(after !== null && { since: after.value }),
+    ...(recipient !== undefined && { recipient }),
+    ...(cursor.value !== null && { before: cursor.value }),
+  }
+  const page = await readPage(context, query, apps.value)
+  return done({ items: page.items.map(presentEmail), next: cursorAfter(page.next, named) })
+}
+
+/** The apps whose emails are asked for; null: all apps of the service. */
+async function appsOf(
+  context: Context,
+  { app, key }: EmailFilters,
+): Promise<Result<readonly AppId[] | null>> {
+  if (app !== undefined) {
+    const found = await findTarget('app', context, { app })
+    return found.ok ? done([found.value.id]) : found
+  }
+  if (key !== undefined) {
+    const found = await findTarget('key', context, { key })
+    return found.ok ? done([found.value.app]) : found
+  }
+  const { apps } = context.caller
+  return done(apps === null ? null : [...apps])
+}
+
+async function readPage(
+  { store }: Context,
+  query: EmailQuery,
+  apps: readonly AppId[] | null,
+): Promise<Page<EmailRecord, EmailId>> {
+  if (apps === null) return store.listEmails(query)
+  return mergePages(await Promise.all(apps.map((app) => store.listEmails({ ...query, app }))), query.limit)
+}

@@ -1,0 +1,39 @@
+/** Finds the emails to one address. The audit records the search by the address's keyed hash. */
+import { Type } from 'typebox'
+import { parseEmailAddress } from '../../domain/request/email-address.ts'
+import { operation } from '../operation.ts'
+import { EmailResource, listOf } from '../resources.ts'
+import { done, invalid } from '../result.ts'
+import { emailFilters, listPage, recipientPrefix } from './email-query.ts'
+
+export const findEmails = operation({
+  method: 'POST',
+  path: '/v1/emails/find',
+  role: 'reader',
+  target: 'scope',
+  summary:
+    'Finds the emails to an address, newest first. `recipient` is what GET /v1/emails takes for further pages.',
+  body: Type.Object(
+    { ...emailFilters, to: Type.String({ examples: ['ada@example.com'] }) },
+    { additionalProperties: false },
+  ),
+  answer: Type.Object(
+    { recipient: Type.String(), ...listOf(EmailResource).properties },
+    { additionalProperties: false },
+  ),
+  refusals: ['cursor_mismatch', 'not_found'],
+  async run(context, { body: { to, ...filters } }) {
+    const address = parseEmailAddress(to, 'to')
+    if (!address.ok) return invalid(address.issues)
+    const { store, caller } = context
+    const recipient = store.recipientName(address.value)
+    const page = await listPage(context, { ...filters, recipient })
+    if (!page.ok) return page
+    const target = `${recipientPrefix}${recipient}`
+    await store.recordAction(
+      { action: 'email.find', app: null, target, before: null, after: null },
+      caller.author,
+    )
+    return done({ recipient: target, ...page.value })
+  },
+})

@@ -1,0 +1,16 @@
+/** Shows the record of one email, and what became of it. */
+import { explainEmail } from '../explain-email.ts'
+import { operation } from '../operation.ts'
+import { EmailDetail, presentEmail, presentTrail } from '../resources.ts'
+import { done } from '../result.ts'
+
+export const showEmail = operation({
+  method: 'GET',
+  path: '/v1/emails/{email}',
+  role: 'reader',
+  target: 'email',
+  summary: 'Shows what became of one email, and each attempt. Its content is never shown.',
+  answer: EmailDetail,
+  run: (_context, _input, email) =>
+    done({ ...presentEmail(email), explanation: explainEmail(email), trail: presentTrail(email) }),
+})

@@ -1,0 +1,45 @@
+/** Finds what an operation is about. What is outside the caller's scope is answered like what does not exist. */
+import type { EmailId, KeyId } from '../domain/id.ts'
+import { isInScope } from './access.ts'
+import type { Context, TargetKind, Targets } from './operation.ts'
+import { done, type Result, refuse } from './result.ts'
+
+export const appNotFound = (name: string) => refuse('not_found', `There is no app "${name}".`)
+const keyNotFound = (id: string) =>
+  refuse('not_found', `There is no key "${id}"; a key is named by its id (key_…).`)
+const emailNotFound = (id: string) =>
+  refuse(
+    'not_found',
+    id.startsWith('req_')
+      ? `"${id}" is a request, and only accepted emails are recorded; the service's log has the line of the request.`
+      : `There is no email "${id}"; records are kept for 30 days.`,
+  )
+
+type Params = Readonly<Record<string, string>>
+type Find = (context: Context, params: Params) => Promise<Result<Targets[TargetKind]>>
+
+const finders: Readonly<Record<TargetKind, Find>> = {
+  service: async ({ caller }) =>
+    caller.apps === null
+      ? done(null)
+      : refuse('not_permitted', 'Only a token for the whole service may do this; this one is for some apps.'),
+  scope: async () => done(null),
+  app: async (context, { app: name = '' }) => {
+    const app = await context.store.findApp(name)
+    return app !== null && isInScope(context.caller, app.id) ? done(app) : appNotFound(name)
+  },
+  key: async (context, { key: id = '' }) => {
+    const key = await context.store.findKey(id as KeyId)
+    return key !== null && isInScope(context.caller, key.app) ? done(key) : keyNotFound(id)
+  },
+  email: async (context, { email: id = '' }) => {
+    const email = await context.store.findEmail(id as EmailId)
+    return email !== null && isInScope(context.caller, email.app) ? done(email) : emailNotFound(id)
+  },
+}
+
+export const findTarget = <Kind extends TargetKind>(
+  kind: Kind,
+  context: Context,
+  params: Params,
+): Promise<Result<Targets[Kind]>> => finders[kind](context, params) as Promise<Result<Targets[Kind]>>

@@ -1,0 +1,36 @@
+/** Changes the name or the end of a delivery key. */
+import { Type } from 'typebox'
+import { operation } from '../operation.ts'
+import { KeyResource, presentKey } from '../resources.ts'
+import { done, invalid, refuse } from '../result.ts'
+import { keyNameTaken } from './create-key.ts'
+import { expiryField, nameField, parseExpiry, parseName } from './key-fields.ts'
+
+export const changeKey = operation({
+  method: 'PATCH',
+  path: '/v1/keys/{key}',
+  role: 'operator',
+  target: 'key',
+  summary: 'Changes the name or the end of a delivery key. An end of null lets it work until it is revoked.',
+  body: Type.Object(
+    { name: Type.Optional(nameField()), expiresAt: Type.Optional(expiryField()) },
+    { additionalProperties: false },
+  ),
+  answer: KeyResource,
+  refusals: ['name_taken', 'key_ended'],
+  async run({ store, caller }, { body: { name, expiresAt } }, { id }) {
+    const named = name === undefined ? null : parseName(name)
+    const expiry = typeof expiresAt === 'string' ? parseExpiry(expiresAt, store) : null
+    const issues = [named, expiry].flatMap((part) => (part?.ok === false ? part.issues : []))
+    if (issues.length > 0) return invalid(issues)
+    const end = expiry?.ok ? expiry.value : expiresAt === null ? null : undefined
+    const change = { ...(name !== undefined && { name }), ...(end !== undefined && { expiresAt: end }) }
+    const record = await store.updateKey(id, change, caller.author)
+    if (record === 'name_taken') return keyNameTaken(name ?? '')
+    if (record === 'ended' || record === null) return keyEnded(id)
+    return done(presentKey(record))
+  },
+})
+
+export const keyEnded = (id: string) =>
+  refuse('key_ended', `The key ${id} is revoked or has expired; make another one for its app.`)

@@ -1,0 +1,41 @@
+/** Makes a delivery key. Its clear text exists only in the answer. */
+import { Type } from 'typebox'
+import { hashDeliveryKey, newDeliveryKey } from '../../domain/app/delivery-key.ts'
+import { appNotFound } from '../find-target.ts'
+import { operation } from '../operation.ts'
+import { NewKeyResource, orNull, presentKey } from '../resources.ts'
+import { done, invalid, refuse } from '../result.ts'
+import { expiryField, nameField, parseExpiry, parseName } from './key-fields.ts'
+
+export const createKey = operation({
+  method: 'POST',
+  path: '/v1/apps/{app}/keys',
+  role: 'operator',
+  target: 'app',
+  summary: 'Makes a delivery key, which stands in this answer and nowhere else.',
+  body: Type.Object(
+    { name: Type.Optional(orNull(nameField())), expiresAt: Type.Optional(expiryField()) },
+    { additionalProperties: false },
+  ),
+  answer: NewKeyResource,
+  creates: true,
+  refusals: ['name_taken'],
+  async run({ store, caller }, { body: { name = null, expiresAt = null }, params }, { id }) {
+    const named = name === null ? null : parseName(name)
+    const expiry = expiresAt === null ? null : parseExpiry(expiresAt, store)
+    const issues = [named, expiry].flatMap((part) => (part?.ok === false ? part.issues : []))
+    if (issues.length > 0) return invalid(issues)
+    const key = newDeliveryKey()
+    const wanted = { app: id, hash: hashDeliveryKey(key), name, expiresAt: expiry?.ok ? expiry.value : null }
+    const record = await store.createKey(wanted, caller.author)
+    if (record === null) return appNotFound(params.app)
+    if (record === 'name_taken') return keyNameTaken(name ?? '')
+    return done({ ...presentKey(record), key }, { created: true })
+  },
+})
+
+export const keyNameTaken = (name: string) =>
+  refuse(
+    'name_taken',
+    `The app has a key named "${name}" that still works: choose another name, or replace or revoke that key.`,
+  )

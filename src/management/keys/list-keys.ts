@@ -1,0 +1,18 @@
+/** Lists the delivery keys of an app. */
+import { Type } from 'typebox'
+import { operation } from '../operation.ts'
+import { cutList, pageQuery } from '../pages.ts'
+import { KeyResource, listOf, presentKey } from '../resources.ts'
+
+export const listKeys = operation({
+  method: 'GET',
+  path: '/v1/apps/{app}/keys',
+  role: 'reader',
+  target: 'app',
+  summary: 'Lists the delivery keys of an app, oldest first, also those that have ended.',
+  query: Type.Object(pageQuery, { additionalProperties: false }),
+  answer: listOf(KeyResource),
+  refusals: ['cursor_mismatch'],
+  run: async ({ store }, { query }, { id }) =>
+    cutList((await store.listKeys(id)).map(presentKey), query, { app: id }),
+})

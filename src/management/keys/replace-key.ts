@@ -1,0 +1,45 @@
+/** Replaces a delivery key: a new one is made, and the old one goes on working for a while. */
+import { Type } from 'typebox'
+import { hashDeliveryKey, newDeliveryKey } from '../../domain/app/delivery-key.ts'
+import { operation } from '../operation.ts'
+import { iso, NewKeyResource, presentKey } from '../resources.ts'
+import { done, invalid } from '../result.ts'
+import { keyEnded } from './change-key.ts'
+import { expiryField, parseExpiry } from './key-fields.ts'
+
+const daySeconds = 86_400
+const graceMax = 365 * daySeconds
+
+export const replaceKey = operation({
+  method: 'POST',
+  path: '/v1/keys/{key}/replace',
+  role: 'operator',
+  target: 'key',
+  summary: 'Makes a new key of the same app and name; the old one goes on working for `graceSeconds`.',
+  body: Type.Object(
+    {
+      graceSeconds: Type.Optional(
+        Type.Integer({ minimum: 0, maximum: graceMax, description: 'A day unless given.' }),
+      ),
+      expiresAt: Type.Optional(expiryField()),
+    },
+    { additionalProperties: false },
+  ),
+  answer: Type.Object(
+    { ...NewKeyResource.properties, oldExpiresAt: Type.String({ format: 'date-time' }) },
+    { additionalProperties: false },
+  ),
+  creates: true,
+  refusals: ['key_ended'],
+  async run({ store, caller }, { body: { graceSeconds = daySeconds, expiresAt = null } }, old) {
+    const expiry = expiresAt === null ? null : parseExpiry(expiresAt, store)
+    if (expiry?.ok === false) return invalid(expiry.issues)
+    const key = newDeliveryKey()
+    const grace = store.now() + graceSeconds * 1000
+    const oldExpiresAt = Math.min(old.expiresAt ?? grace, grace)
+    const next = { hash: hashDeliveryKey(key), expiresAt: expiry?.value ?? null, oldExpiresAt: grace }
+    const record = await store.replaceKey(old.id, next, caller.author)
+    if (record === null || record === 'ended') return keyEnded(old.id)
+    return done({ ...presentKey(record), key, oldExpiresAt: iso(oldExpiresAt) }, { created: true })
+  },
+})

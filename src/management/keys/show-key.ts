@@ -1,0 +1,14 @@
+/** Shows the record of one delivery key. */
+import { operation } from '../operation.ts'
+import { KeyResource, presentKey } from '../resources.ts'
+import { done } from '../result.ts'
+
+export const showKey = operation({
+  method: 'GET',
+  path: '/v1/keys/{key}',
+  role: 'reader',
+  target: 'key',
+  summary: 'Shows the record of a delivery key. The key itself is nowhere kept.',
+  answer: KeyResource,
+  run: (_context, _input, key) => done(presentKey(key)),
+})

@@ -1,0 +1,119 @@
+/**
+ * An operation: one thing that an operator can do. The management API, the local and the remote command line read the
+ * same definitions, so an operation has one address, one least role, one schema for each value and one implementation.
+ */
+import { type Static, type TObject, type TSchema, Type } from 'typebox'
+import type { App } from '../domain/app/app.ts'
+import type { Role } from '../domain/management-token.ts'
+import type { LinkHost } from '../intake/judge-request.ts'
+import type { EmailRecord, KeyRecord } from '../store/operator-store.ts'
+import type { Finding, Store } from '../store/store.ts'
+import type { Caller } from './access.ts'
+import type { QueueCounts } from './queue-counts.ts'
+import type { RefusalCode, Result } from './result.ts'
+
+/** The parts of the service that operations use. */
+export type Management = {
+  readonly store: Store
+  readonly links: LinkHost
+  /** Counting the queue costs more the longer it is, so all callers share one count. */
+  readonly queue: QueueCounts
+  readonly queueMax: number
+  readonly version: string
+  /** Checks that every relay answers. */
+  readonly checkRelays: () => Promise<readonly Finding[]>
+  /** Mail was queued or made due. */
+  readonly onQueued: () => void
+}
+
+/**
+ * What an operation is about. It is found, and checked against the caller's scope, before the operation runs. `service`:
+ * only callers for the whole service may. `scope`: each caller sees its own apps.
+ */
+export type Targets = {
+  readonly service: null
+  readonly scope: null
+  readonly app: App
+  readonly key: KeyRecord
+  readonly email: EmailRecord
+}
+export type TargetKind = keyof Targets
+
+type ParamNames<Path extends string> = Path extends `${string}{${infer Name}}${infer Rest}`
+  ? Name | ParamNames<Rest>
+  : never
+
+export type Input<Path extends string, Query extends TSchema, Body extends TSchema> = {
+  /** The names in braces of the path. */
+  readonly params: Readonly<Record<ParamNames<Path>, string>>
+  readonly query: Static<Query>
+  readonly body: Static<Body>
+  /** From `If-Match`: act only on this version. */
+  readonly ifVersion?: number | undefined
+  /** From `If-None-Match: *`: act only if there is nothing yet. */
+  readonly ifAbsent?: boolean | undefined
+}
+
+export type Context = Management & { readonly caller: Caller }
+
+type Definition<
+  Path extends string,
+  Kind extends TargetKind,
+  Query extends TSchema,
+  Body extends TSchema,
+  Answer extends TSchema,
+> = {
+  readonly method: 'GET' | 'PUT' | 'PATCH' | 'POST' | 'DELETE'
+  readonly path: Path
+  /** The least role that may. */
+  readonly role: Role
+  readonly target: Kind
+  /** One sentence for the document of the API. */
+  readonly summary: string
+  readonly query: Query
+  /** `noBody` for an operation without one. */
+  readonly body: Body
+  readonly answer: Answer
+  /** It answers 201 if it makes something. */
+  readonly creates: boolean
+  /** The answer is an app: it has an `ETag`, and the request may have `If-Match`. */
+  readonly versioned: boolean
+  /** Refusals besides those that every operation has. */
+  readonly refusals: readonly RefusalCode[]
+  readonly run: (
+    context: Context,
+    input: Input<Path, Query, Body>,
+    target: Targets[Kind],
+  ) => Promise<Result<Static<Answer>>> | Result<Static<Answer>>
+}
+
+export const noQuery = Type.Object({}, { additionalProperties: false })
+export const noBody = Type.Undefined()
+export type NoQuery = typeof noQuery
+export type NoBody = typeof noBody
+
+/** Any operation, for code that treats all alike. */
+export type AnyOperation = Definition<string, TargetKind, TObject, TSchema, TSchema>
+
+export function operation<
+  const Path extends `/v1/${string}`,
+  Kind extends TargetKind,
+  Answer extends TSchema,
+  Query extends TSchema = NoQuery,
+  Body extends TSchema = NoBody,
+>(
+  definition: Partial<Definition<Path, Kind, Query, Body, Answer>> &
+    Pick<
+      Definition<Path, Kind, Query, Body, Answer>,
+      'method' | 'path' | 'role' | 'target' | 'summary' | 'answer' | 'run'
+    >,
+): Definition<Path, Kind, Query, Body, Answer> {
+  return {
+    query: noQuery as unknown as Query,
+    body: noBody as unknown as Body,
+    creates: false,
+    versioned: false,
+    refusals: [],
+    ...definition,
+  }
+}

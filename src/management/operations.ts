@@ -1,0 +1,81 @@
+/** All operations, by name. The management API, both command lines and their tests walk this table. */
+import type { Static, TSchema } from 'typebox'
+import { changeApp } from './apps/change-app.ts'
+import { checkLink } from './apps/check-link.ts'
+import { deleteApp } from './apps/delete-app.ts'
+import { listApps } from './apps/list-apps.ts'
+import { previewEmail } from './apps/preview-email.ts'
+import { putApp } from './apps/put-app.ts'
+import { sendTestEmail } from './apps/send-test-email.ts'
+import { showApp } from './apps/show-app.ts'
+import { cancelEmail, retryAll, retryEmail } from './emails/change-email.ts'
+import { findEmails } from './emails/find-emails.ts'
+import { listEmails } from './emails/list-emails.ts'
+import { showEmail } from './emails/show-email.ts'
+import { changeKey } from './keys/change-key.ts'
+import { createKey } from './keys/create-key.ts'
+import { listKeys } from './keys/list-keys.ts'
+import { replaceKey } from './keys/replace-key.ts'
+import { revokeKey } from './keys/revoke-key.ts'
+import { showKey } from './keys/show-key.ts'
+import type { AnyOperation, Input } from './operation.ts'
+import type { Result } from './result.ts'
+import { listAudit } from './service/list-audit.ts'
+import { runChecks } from './service/run-checks.ts'
+import { showQueue } from './service/show-queue.ts'
+import { showStatus } from './service/show-status.ts'
+import { showUsage } from './service/show-usage.ts'
+import { whoami } from './service/whoami.ts'
+import { createToken, listTokens, revokeToken } from './tokens/tokens.ts'
+
+export const operations = {
+  'app.list': listApps,
+  'app.put': putApp,
+  'app.show': showApp,
+  'app.change': changeApp,
+  'app.delete': deleteApp,
+  'app.check_link': checkLink,
+  'app.preview': previewEmail,
+  'app.test_email': sendTestEmail,
+  'app.usage': showUsage,
+  'key.list': listKeys,
+  'key.create': createKey,
+  'key.show': showKey,
+  'key.change': changeKey,
+  'key.replace': replaceKey,
+  'key.revoke': revokeKey,
+  'email.list': listEmails,
+  'email.find': findEmails,
+  'email.retry_all': retryAll,
+  'email.show': showEmail,
+  'email.retry': retryEmail,
+  'email.cancel': cancelEmail,
+  'status.show': showStatus,
+  'queue.show': showQueue,
+  'checks.run': runChecks,
+  'audit.list': listAudit,
+  'token.list': listTokens,
+  'token.create': createToken,
+  'token.revoke': revokeToken,
+  whoami,
+}
+
+export type OperationName = keyof typeof operations
+type Operation<Name extends OperationName> = (typeof operations)[Name]
+
+export const operationNames = Object.keys(operations) as OperationName[]
+
+export const operationOf = (name: OperationName): AnyOperation => operations[name] as unknown as AnyOperation
+
+/** The input of an operation. `params`, `query` and `body` are needed where the operation has them. */
+export type CallInput<Name extends OperationName> =
+  Operation<Name> extends { path: infer Path extends string; query: infer Query; body: infer Body }
+    ? Partial<Input<Path, Query & TSchema, Body & TSchema>>
+    : never
+
+export type Answer<Name extends OperationName> = Static<Operation<Name>['answer']>
+
+/** Runs operations: in this process, or over HTTP in another one. */
+export interface Operator {
+  call<Name extends OperationName>(name: Name, input: CallInput<Name>): Promise<Result<Answer<Name>>>
+}

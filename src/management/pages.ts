@@ -1,0 +1,66 @@
+/**
+ * Cursors of lists. A cursor is opaque: it holds the last id of a page and a digest of the filters, because with other
+ * filters it would skip items.
+ */
+import { hash } from 'node:crypto'
+import { Type } from 'typebox'
+import type { Page } from '../store/operator-store.ts'
+import { cutPage } from '../store/shared/pages.ts'
+import { done, type Result, refuse } from './result.ts'
+
+export const pageQuery = {
+  cursor: Type.Optional(Type.String({ maxLength: 200, description: 'From `next` of the page before.' })),
+  limit: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: 200, description: 'The most items of a page; 50 unless given.' }),
+  ),
+}
+
+type PageQuery = { readonly cursor?: string; readonly limit?: number }
+
+export const limitOf = ({ limit = 50 }: PageQuery): number => limit
+
+const digest = (filters: object): string => hash('sha256', JSON.stringify(filters), 'base64url').slice(0, 12)
+
+export const cursorAfter = (id: string | null, filters: object): string | null =>
+  id === null ? null : `cu_${digest(filters)}${Buffer.from(id).toString('base64url')}`
+
+/** The id that a cursor holds; null without a cursor. */
+export function readCursor<Id extends string>({ cursor }: PageQuery, filters: object): Result<Id | null> {
+  if (cursor === undefined) return done(null)
+  const [, filtered, id] = /^cu_([\w-]{12})([\w-]+)$/.exec(cursor) ?? []
+  if (filtered === digest(filters) && id !== undefined) {
+    const text = Buffer.from(id, 'base64url').toString()
+    if (/^[a-z]+_[0-9a-z]{26}$/.test(text)) return done(text as Id)
+  }
+  return refuse(
+    'cursor_mismatch',
+    'The cursor belongs to another list or other filters. Begin again without it.',
+  )
+}
+
+/** One page of a list that is read whole, in the order of the ids. */
+export function cutList<Item extends { readonly id: string }>(
+  items: readonly Item[],
+  query: PageQuery,
+  filters: object = {},
+): Result<{ items: Item[]; next: string | null }> {
+  const cursor = readCursor(query, filters)
+  if (!cursor.ok) return cursor
+  const rest = items.filter(({ id }) => cursor.value === null || id > cursor.value)
+  const page = rest.slice(0, limitOf(query))
+  const last = rest.length > page.length ? (page.at(-1)?.id ?? null) : null
+  return done({ items: page, next: cursorAfter(last, filters) })
+}
+
+/** One page of the pages of several lists, newest first. */
+export function mergePages<Item extends { readonly id: Id }, Id extends string>(
+  pages: readonly Page<Item, Id>[],
+  limit: number,
+): Page<Item, Id> {
+  const items = pages.flatMap((page) => page.items).toSorted((a, b) => (a.id < b.id ? 1 : -1))
+  return cutPage(
+    items,
+    pages.map(({ next }) => next),
+    limit,
+  ) as Page<Item, Id>
+}

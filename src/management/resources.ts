@@ -1,0 +1,218 @@
+/** The JSON that operations answer with: a schema for each resource, and how it is made. Times are ISO 8601 in UTC. */
+import { type Static, type TSchema, Type } from 'typebox'
+import type { App } from '../domain/app/app.ts'
+import { type AuditEntry, auditActions } from '../domain/audit.ts'
+import { emailStates, endReasons } from '../domain/delivery/states.ts'
+import { roles } from '../domain/management-token.ts'
+import { emailTypes } from '../domain/request/email-request.ts'
+import type { EmailRecord, KeyRecord, TokenRecord, UsageDay } from '../store/operator-store.ts'
+import { settingsFields } from './settings-schema.ts'
+
+export const iso = (ms: number): string => new Date(ms).toISOString()
+const isoOrNull = (ms: number | null): string | null => (ms === null ? null : iso(ms))
+
+export const orNull = <Schema extends TSchema>(schema: Schema) => Type.Union([schema, Type.Null()])
+const time = () => Type.String({ format: 'date-time' })
+const idOf = (prefix: string) => Type.String({ pattern: `^${prefix}_[0-9a-z]{26}$` })
+const object = <Fields extends Parameters<typeof Type.Object>[0]>(fields: Fields) =>
+  Type.Object(fields, { additionalProperties: false })
+
+/** A page of a list. `next` is the `cursor` of the next page. */
+export const listOf = <Item extends TSchema>(item: Item) =>
+  object({ items: Type.Array(item), next: orNull(Type.String()) })
+
+export const AppResource = object({
+  id: idOf('app'),
+  slug: Type.String(),
+  status: Type.Enum(['active', 'disabled']),
+  version: Type.Integer({ minimum: 1 }),
+  createdAt: time(),
+  updatedAt: time(),
+  ...settingsFields,
+})
+export type AppResource = Static<typeof AppResource>
+
+export const presentApp = (app: App): AppResource => ({
+  id: app.id,
+  slug: app.slug,
+  status: app.status,
+  version: app.version,
+  createdAt: iso(app.createdAt),
+  updatedAt: iso(app.updatedAt),
+  ...(app.settings as Static<ReturnType<typeof Type.Object<typeof settingsFields>>>),
+})
+
+const keyFields = {
+  id: idOf('key'),
+  app: idOf('app'),
+  name: orNull(Type.String()),
+  createdAt: time(),
+  createdBy: Type.String(),
+  expiresAt: orNull(time()),
+  revokedAt: orNull(time()),
+  lastUsedAt: orNull(time()),
+  replaces: orNull(idOf('key')),
+}
+export const KeyResource = object(keyFields)
+export type KeyResource = Static<typeof KeyResource>
+/** `key` is the key itself, in the answer that makes it and nowhere else. */
+export const NewKeyResource = object({ ...keyFields, key: Type.String() })
+
+export const presentKey = (key: KeyRecord): KeyResource => ({
+  id: key.id,
+  app: key.app,
+  name: key.name,
+  createdAt: iso(key.createdAt),
+  createdBy: key.createdBy,
+  expiresAt: isoOrNull(key.expiresAt),
+  revokedAt: isoOrNull(key.revokedAt),
+  lastUsedAt: isoOrNull(key.lastUsedAt),
+  replaces: key.replaces,
+})
+
+const emailFields = {
+  id: idOf('em'),
+  app: idOf('app'),
+  key: idOf('key'),
+  type: Type.Enum([...emailTypes]),
+  state: Type.Enum([...emailStates]),
+  attempts: Type.Integer(),
+  lostLeases: Type.Integer(),
+  acceptedAt: time(),
+  expiresAt: time(),
+  nextAttemptAt: orNull(time()),
+  finishedAt: orNull(time()),
+  reason: orNull(Type.Enum([...endReasons])),
+  lastReply: orNull(Type.String()),
+}
+export const EmailResource = object(emailFields)
+export type EmailResource = Static<typeof EmailResource>
+
+const Attempt = object({
+  at: time(),
+  outcome: Type.String(),
+  relay: Type.Optional(Type.String()),
+  ambiguous: Type.Optional(Type.Boolean()),
+  reply: Type.Optional(Type.String()),
+  code: Type.Optional(orNull(Type.Integer())),
+  enhanced: Type.Optional(orNull(Type.String())),
+})
+export const EmailDetail = object({
+  ...emailFields,
+  explanation: Type.String(),
+  trail: Type.Array(Attempt),
+})
+export type EmailDetail = Static<typeof EmailDetail>
+
+const lastReplyOf = (email: EmailRecord): string | null =>
+  email.trail.findLast((attempt) => attempt.reply !== undefined)?.reply?.text ?? null
+
+export const presentEmail = (email: EmailRecord): EmailResource => ({
+  id: email.id,
+  app: email.app,
+  key: email.key,
+  type: email.type,
+  state: email.state,
+  attempts: email.attempts,
+  lostLeases: email.lostLeases,
+  acceptedAt: iso(email.acceptedAt),
+  expiresAt: iso(email.expiresAt),
+  nextAttemptAt: isoOrNull(email.nextAttemptAt),
+  finishedAt: isoOrNull(email.finishedAt),
+  reason: email.reason,
+  lastReply: lastReplyOf(email),
+})
+
+export const presentTrail = (email: EmailRecord): EmailDetail['trail'] =>
+  email.trail.map(({ at, reply, ...attempt }) => ({
+    at: iso(at),
+    ...attempt,
+    ...(reply && { reply: reply.text, code: reply.code, enhanced: reply.enhanced }),
+  }))
+
+export const UsageResource = object({
+  day: Type.String({ format: 'date' }),
+  accepted: Type.Integer(),
+  delivered: Type.Integer(),
+  failed: Type.Integer(),
+  expired: Type.Integer(),
+  cancelled: Type.Integer(),
+  refused: Type.Record(Type.String(), Type.Integer()),
+})
+export type UsageResource = Static<typeof UsageResource>
+
+/** The counts of a day that are not refusals. */
+export const usageEvents = ['accepted', 'delivered', 'failed', 'expired', 'cancelled'] as const
+
+export function presentUsage({ day, counts }: UsageDay): UsageResource {
+  const isRefusal = ([event]: [string, number]) => !usageEvents.some((name) => name === event)
+  const { accepted = 0, delivered = 0, failed = 0, expired = 0, cancelled = 0 } = counts
+  const refused = Object.fromEntries(Object.entries(counts).filter(isRefusal))
+  return { day, accepted, delivered, failed, expired, cancelled, refused }
+}
+
+const tokenFields = {
+  id: idOf('tok'),
+  name: Type.String(),
+  role: Type.Enum([...roles]),
+  apps: orNull(Type.Array(idOf('app'))),
+  createdAt: time(),
+  createdBy: Type.String(),
+  expiresAt: time(),
+  revokedAt: orNull(time()),
+  lastUsedAt: orNull(time()),
+}
+export const TokenResource = object(tokenFields)
+export type TokenResource = Static<typeof TokenResource>
+/** `token` is the token itself, in the answer that makes it and nowhere else. */
+export const NewTokenResource = object({ ...tokenFields, token: Type.String() })
+
+export const presentToken = (token: TokenRecord): TokenResource => ({
+  id: token.id,
+  name: token.name,
+  role: token.role,
+  apps: token.apps === null ? null : [...token.apps],
+  createdAt: iso(token.createdAt),
+  createdBy: token.createdBy,
+  expiresAt: iso(token.expiresAt),
+  revokedAt: isoOrNull(token.revokedAt),
+  lastUsedAt: isoOrNull(token.lastUsedAt),
+})
+
+const Values = orNull(Type.Record(Type.String(), Type.Unknown()))
+export const AuditResource = object({
+  id: idOf('au'),
+  at: time(),
+  actor: object({
+    kind: Type.Enum(['local', 'token', 'service']),
+    id: orNull(idOf('tok')),
+    name: Type.String(),
+  }),
+  via: Type.Enum(['cli', 'api', 'service']),
+  action: Type.Enum([...auditActions]),
+  app: orNull(idOf('app')),
+  target: Type.String(),
+  before: Values,
+  after: Values,
+  requestId: orNull(Type.String()),
+})
+export type AuditResource = Static<typeof AuditResource>
+
+export const presentAudit = ({ id, at, author, ...change }: AuditEntry): AuditResource => ({
+  id,
+  at: iso(at),
+  actor: { kind: author.kind, id: author.id, name: author.name },
+  via: author.via,
+  action: change.action,
+  app: change.app,
+  target: change.target,
+  before: change.before,
+  after: change.after,
+  requestId: author.requestId,
+})
+
+export const FindingResource = object({
+  check: Type.String(),
+  ok: Type.Boolean(),
+  detail: Type.String(),
+})

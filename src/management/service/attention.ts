@@ -1,0 +1,93 @@
+/** What needs somebody: pure, from what the store knows. */
+import { parseAllowedUrl, parseAppScheme } from '../../domain/app/allowed-url.ts'
+import type { App } from '../../domain/app/app.ts'
+import { describeDuration } from '../../domain/duration.ts'
+import type { KeyRecord, UsageDay } from '../../store/operator-store.ts'
+import type { Finding } from '../../store/store.ts'
+import type { QueueResource } from './show-queue.ts'
+
+export const attentionKinds = [
+  'check_failed',
+  'links_expired',
+  'mail_failed',
+  'queue_nearly_full',
+  'daily_limit_near',
+  'mail_held',
+  'key_expires',
+  'setting_invalid',
+] as const
+type Attention = { readonly kind: (typeof attentionKinds)[number]; readonly message: string }
+
+type Situation = {
+  readonly apps: readonly App[]
+  /** Of today. */
+  readonly usage: ReadonlyMap<App['id'], UsageDay['counts']>
+  readonly expiring: readonly KeyRecord[]
+  readonly queue: QueueResource
+  readonly findings: readonly Finding[]
+  readonly nowMs: number
+}
+
+const nearly = 0.8
+/** A few failures are typing errors of recipients; this share of all ends is a fault. */
+const failedShare = 0.05
+const failedMin = 20
+
+/** The most urgent first. */
+export function findAttention(situation: Situation): { kind: Attention['kind']; message: string }[] {
+  const { apps, expiring, findings, nowMs, queue } = situation
+  const failing = findings
+    .filter(({ ok }) => !ok)
+    .map(({ check, detail }): Attention => ({ kind: 'check_failed', message: `${check}: ${detail}` }))
+  const byApp = apps.flatMap((app) => ofApp(app, situation))
+  const slugs = new Map(apps.map(({ id, slug }) => [id, slug]))
+  const keys = expiring.map(({ id, app, name, expiresAt }): Attention => {
+    const left = describeDuration((expiresAt ?? nowMs) - nowMs)
+    const message = `The key ${name ?? id} of ${slugs.get(app) ?? app} expires in ${left}; replace it: "postern key replace ${id}".`
+    return { kind: 'key_expires', message }
+  })
+  const found = [...failing, ...ofQueue(queue), ...byApp, ...keys]
+  return found.toSorted((a, b) => attentionKinds.indexOf(a.kind) - attentionKinds.indexOf(b.kind))
+}
+
+function ofQueue({ depth, max }: QueueResource): Attention[] {
+  if (depth < nearly * max) return []
+  const message = `The queue holds ${depth} of at most ${max} emails; at the maximum, requests are refused with 503.`
+  return [{ kind: 'queue_nearly_full', message }]
+}
+
+function ofApp(app: App, { usage, queue }: Situation): Attention[] {
+  const { slug, settings, id } = app
+  const { accepted = 0, delivered = 0, expired = 0, failed = 0 } = usage.get(id) ?? {}
+  const found: Attention[] = []
+  const add = (kind: Attention['kind'], message: string) => found.push({ kind, message })
+  if (expired > 0)
+    add(
+      'links_expired',
+      `${expired} emails of ${slug} were not sent today before their links expired: "postern email list --app ${slug} --state expired" shows them.`,
+    )
+  if (failed >= failedMin && failed > failedShare * (delivered + failed))
+    add(
+      'mail_failed',
+      `${failed} of ${delivered + failed} emails of ${slug} failed today: "postern email list --app ${slug} --state failed" shows the relay's answers.`,
+    )
+  if (accepted >= nearly * settings.limits.daily)
+    add(
+      'daily_limit_near',
+      `${slug} has sent ${accepted} of its ${settings.limits.daily} emails of today (UTC).`,
+    )
+  const waiting = queue.apps.find((each) => each.app === id)
+  const held = (waiting?.queued ?? 0) + (waiting?.deferred ?? 0)
+  if (app.status === 'disabled' && held > 0)
+    add('mail_held', `${slug} is disabled and holds ${held} emails, which are cancelled after 7 days.`)
+  const invalid = [
+    ...settings.allowedUrls.filter((entry) => !parseAllowedUrl(entry).ok),
+    ...settings.appSchemes.filter((entry) => !parseAppScheme(entry).ok),
+  ]
+  if (invalid.length > 0)
+    add(
+      'setting_invalid',
+      `${slug} allows ${invalid.join(', ')}, which the rules no longer permit: no such link is sent.`,
+    )
+  return found
+}

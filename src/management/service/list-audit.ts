@@ -1,0 +1,55 @@
+/** Lists the changes that operators made. */
+import { Type } from 'typebox'
+import { auditActions } from '../../domain/audit.ts'
+import type { AuditId } from '../../domain/id.ts'
+import { findTarget } from '../find-target.ts'
+import { operation } from '../operation.ts'
+import { cursorAfter, limitOf, mergePages, pageQuery, readCursor } from '../pages.ts'
+import { AuditResource, listOf, presentAudit } from '../resources.ts'
+import { done, refuse } from '../result.ts'
+
+export const listAudit = operation({
+  method: 'GET',
+  path: '/v1/audit',
+  role: 'reader',
+  target: 'scope',
+  summary:
+    'Lists the changes that operators made, newest first, for 400 days. For the whole service it needs an admin.',
+  query: Type.Object(
+    {
+      app: Type.Optional(Type.String({ description: 'The slug or id of an app.' })),
+      actor: Type.Optional(Type.String({ description: 'The name of whoever made the change.' })),
+      action: Type.Optional(Type.Enum([...auditActions])),
+      ...pageQuery,
+    },
+    { additionalProperties: false },
+  ),
+  answer: listOf(AuditResource),
+  refusals: ['cursor_mismatch', 'not_found'],
+  async run(context, { query }) {
+    const { store, caller } = context
+    const { app, actor, action } = query
+    const named = { app, actor, action }
+    const cursor = readCursor<AuditId>(query, named)
+    if (!cursor.ok) return cursor
+    const found = app === undefined ? null : await findTarget('app', context, { app })
+    if (found?.ok === false) return found
+    if (found === null && caller.apps === null && caller.role !== 'admin')
+      return refuse(
+        'not_permitted',
+        'Only the role admin may read the audit of the whole service; name an app.',
+      )
+    const wanted = {
+      limit: limitOf(query),
+      ...(actor !== undefined && { actor }),
+      ...(action !== undefined && { action }),
+      ...(cursor.value !== null && { before: cursor.value }),
+    }
+    const apps = found === null ? [...(caller.apps ?? [])] : [found.value.id]
+    const isWhole = found === null && caller.apps === null
+    const page = isWhole
+      ? await store.listAudit(wanted)
+      : mergePages(await Promise.all(apps.map((id) => store.listAudit({ ...wanted, app: id }))), wanted.limit)
+    return done({ items: page.items.map(presentAudit), next: cursorAfter(page.next, named) })
+  },
+})

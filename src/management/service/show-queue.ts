@@ -1,0 +1,76 @@
+/** Shows how much mail waits, by state and by app. */
+import { type Static, Type } from 'typebox'
+import type { App } from '../../domain/app/app.ts'
+import { isInScope } from '../access.ts'
+import { type Context, operation } from '../operation.ts'
+import type { CountedQueue } from '../queue-counts.ts'
+import { iso, orNull } from '../resources.ts'
+import { done } from '../result.ts'
+
+const object = <Fields extends Parameters<typeof Type.Object>[0]>(fields: Fields) =>
+  Type.Object(fields, { additionalProperties: false })
+const counts = { queued: Type.Integer(), sending: Type.Integer(), deferred: Type.Integer() }
+const time = () => orNull(Type.String({ format: 'date-time' }))
+
+export const QueueResource = object({
+  depth: Type.Integer(),
+  max: Type.Integer({ description: 'Requests are refused with 503 when the queue is this deep.' }),
+  oldestAcceptedAt: time(),
+  oldestAgeSeconds: Type.Integer(),
+  nextAttemptAt: time(),
+  states: object(counts),
+  apps: Type.Array(
+    object({
+      app: Type.String(),
+      slug: orNull(Type.String({ description: 'Null for an app that has been deleted.' })),
+      held: Type.Boolean({ description: 'The app is disabled, so its mail is not sent.' }),
+      ...counts,
+    }),
+  ),
+  countedAt: Type.String({ format: 'date-time' }),
+})
+export type QueueResource = Static<typeof QueueResource>
+
+export const showQueue = operation({
+  method: 'GET',
+  path: '/v1/queue',
+  role: 'reader',
+  target: 'scope',
+  summary: 'Counts the mail that waits. A token for some apps sees their mail alone.',
+  answer: QueueResource,
+  run: async (context) => done(await readQueue(context)),
+})
+
+export async function readQueue({ store, queue, queueMax, caller }: Context): Promise<QueueResource> {
+  const [counted, all] = [await queue.read(), await store.listApps()]
+  const apps = countByApp(
+    { ...counted, counts: counted.counts.filter(({ app }) => isInScope(caller, app)) },
+    new Map(all.map((app) => [app.id, app])),
+  )
+  const total = (name: keyof typeof counts) => apps.reduce((sum, app) => sum + app[name], 0)
+  const states = { queued: total('queued'), sending: total('sending'), deferred: total('deferred') }
+  // The oldest email and the next attempt are those of the whole service, which an app's team does not see.
+  const seen = caller.apps === null ? counted : { oldestAcceptedAt: null, nextAttemptAt: null }
+  const oldest = seen.oldestAcceptedAt
+  return {
+    depth: caller.apps === null ? counted.depth : states.queued + states.sending + states.deferred,
+    max: queueMax,
+    oldestAcceptedAt: oldest === null ? null : iso(oldest),
+    oldestAgeSeconds: oldest === null ? 0 : Math.max(0, Math.floor((counted.countedAt - oldest) / 1000)),
+    nextAttemptAt: seen.nextAttemptAt === null ? null : iso(seen.nextAttemptAt),
+    states,
+    apps,
+    countedAt: iso(counted.countedAt),
+  }
+}
+
+function countByApp(counted: CountedQueue, apps: ReadonlyMap<App['id'], App>): QueueResource['apps'] {
+  const rows = new Map<App['id'], QueueResource['apps'][number]>()
+  for (const { app, state, count } of counted.counts) {
+    const known = apps.get(app)
+    const fresh = { app, slug: known?.slug ?? null, held: known?.status === 'disabled' }
+    const row = rows.get(app) ?? { ...fresh, queued: 0, sending: 0, deferred: 0 }
+    rows.set(app, { ...row, [state]: count })
+  }
+  return [...rows.values()]
+}

@@ -1,0 +1,73 @@
+/** Shows what needs somebody now, and how the service runs. */
+import { type Static, Type } from 'typebox'
+import { isInScope } from '../access.ts'
+import { type Context, operation } from '../operation.ts'
+import { done } from '../result.ts'
+import { attentionKinds, findAttention } from './attention.ts'
+import { QueueResource, readQueue } from './show-queue.ts'
+
+const object = <Fields extends Parameters<typeof Type.Object>[0]>(fields: Fields) =>
+  Type.Object(fields, { additionalProperties: false })
+
+const StatusResource = object({
+  ok: Type.Boolean({ description: 'Nothing needs somebody.' }),
+  attention: Type.Array(
+    object({
+      kind: Type.Enum([...attentionKinds]),
+      message: Type.String({ description: 'What is wrong, and what to do.' }),
+    }),
+  ),
+  today: object({
+    accepted: Type.Integer(),
+    delivered: Type.Integer(),
+    failed: Type.Integer(),
+    expired: Type.Integer(),
+    refused: Type.Integer(),
+  }),
+  apps: Type.Integer(),
+  queue: QueueResource,
+})
+export type StatusResource = Static<typeof StatusResource>
+
+const keyWarningMs = 7 * 86_400_000
+
+export const showStatus = operation({
+  method: 'GET',
+  path: '/v1/status',
+  role: 'reader',
+  target: 'scope',
+  summary: 'Shows what needs somebody now, the counts of today (UTC) and the queue.',
+  answer: StatusResource,
+  async run(context) {
+    const { store, caller } = context
+    const now = store.now()
+    const apps = (await store.listApps()).filter(({ id }) => isInScope(caller, id))
+    const usage = await store.usageToday()
+    const expiring = (await store.listExpiringKeys(now + keyWarningMs)).filter(({ app }) =>
+      isInScope(caller, app),
+    )
+    const queue = await readQueue(context)
+    const findings = caller.apps === null ? await store.examine() : []
+    const attention = findAttention({ apps, usage, expiring, queue, findings, nowMs: now })
+    const today = countToday(usage, apps)
+    return done({ ok: attention.length === 0, attention, today, apps: apps.length, queue })
+  },
+})
+
+type Usage = Awaited<ReturnType<Context['store']['usageToday']>>
+
+const ends = ['accepted', 'delivered', 'failed', 'expired', 'cancelled']
+
+function countToday(
+  usage: Usage,
+  apps: readonly { id: Parameters<Usage['get']>[0] }[],
+): StatusResource['today'] {
+  const today = { accepted: 0, delivered: 0, failed: 0, expired: 0, refused: 0 }
+  for (const { id } of apps) {
+    for (const [event, count] of Object.entries(usage.get(id) ?? {})) {
+      if (event in today && event !== 'refused') today[event as keyof typeof today] += count
+      else if (!ends.includes(event)) today.refused += count
+    }
+  }
+  return today
+}

@@ -1,0 +1,116 @@
+/**
+ * The settings of an app as JSON: the schema of an app's answers, of a whole replacement (PUT) and of a merge patch
+ * (RFC 7396). The rules beyond types are those of `domain/app/settings.ts`.
+ */
+import { type Static, type TProperties, type TSchema, Type } from 'typebox'
+import { hostedLinkModes } from '../domain/app/hosted-link.ts'
+import { type AppSettings, defaultSettings, parseAppSettings } from '../domain/app/settings.ts'
+import { type Parsed, parsed, refused } from '../domain/parsed.ts'
+import { emailTypes } from '../domain/request/email-request.ts'
+import { locales } from '../templates/locales/locales.ts'
+
+const object = <Fields extends TProperties>(fields: Fields) =>
+  Type.Object(fields, { additionalProperties: false })
+const text = (...examples: string[]) => Type.String({ examples })
+const address = () => text('auth@acme.test')
+const limit = () => Type.Integer({ minimum: 1, examples: [100] })
+
+const destinations = Object.fromEntries(
+  emailTypes.map((type) => [type, Type.Optional(text('https://app.acme.test/auth/x'))]),
+) as Record<(typeof emailTypes)[number], ReturnType<typeof Type.Optional<ReturnType<typeof Type.String>>>>
+
+const sender = { name: text('Acme'), address: address() }
+const branding = {
+  logoUrl: Type.Optional(text('https://acme.test/logo.png')),
+  accentColour: Type.Optional(text('#1d4ed8')),
+  addressLine: Type.Optional(text('Acme, 1 Road')),
+}
+const limits = { keyPerMinute: limit(), recipientPerHour: limit(), daily: limit() }
+
+/** In the order in which they are stored and answered. */
+export const settingsFields = {
+  name: text('Acme'),
+  from: object(sender),
+  envelopeFrom: Type.Optional(address()),
+  replyTo: Type.Optional(address()),
+  supportContact: Type.Optional(text('help@acme.test')),
+  allowedUrls: Type.Array(text('https://app.acme.test', 'https://app.acme.test/auth/*')),
+  appSchemes: Type.Array(text('acme')),
+  allowLocalhost: Type.Boolean(),
+  hostedLinks: Type.Enum([...hostedLinkModes]),
+  linkDestinations: object(destinations),
+  fallbackUrl: Type.Optional(text('https://acme.test/get')),
+  branding: object(branding),
+  locale: Type.Enum(Object.keys(locales)),
+  limits: object(limits),
+}
+
+const status = Type.Enum(['active', 'disabled'])
+
+/** What an app's answer has besides its settings. A PUT takes and ignores it, so that what GET answered can be sent back. */
+const readOnly = Object.fromEntries(
+  ['id', 'version', 'createdAt', 'updatedAt'].map((name) => [
+    name,
+    Type.Optional(Type.Unknown({ readOnly: true, description: 'Ignored.' })),
+  ]),
+)
+
+const { name, from, ...defaulted } = settingsFields
+const optional = <Fields extends TProperties>(fields: Fields) =>
+  Object.fromEntries(Object.entries(fields).map(([key, field]) => [key, Type.Optional(field)])) as {
+    [Name in keyof Fields]: ReturnType<typeof Type.Optional<Fields[Name]>>
+  }
+
+/** A whole app. Fields that are left out have their defaults. */
+export const AppBody = object({
+  name,
+  from,
+  ...optional(defaulted),
+  limits: Type.Optional(object(optional(limits))),
+  status: Type.Optional(status),
+  slug: Type.Optional(Type.String({ description: 'If it is given, it must be that of the path.' })),
+  ...readOnly,
+})
+export type AppBody = Static<typeof AppBody>
+
+const patchOf = (fields: TProperties): TProperties =>
+  Object.fromEntries(
+    Object.entries(fields).map(([key, field]) => [key, Type.Optional(Type.Union([field, Type.Null()]))]),
+  )
+const nested = { from: sender, branding, limits, linkDestinations: destinations }
+
+/** Some fields of an app. Null removes an optional field, and gives another one its default. */
+export const AppPatch: TSchema = object({
+  ...patchOf({ ...settingsFields, status }),
+  ...patchOf(
+    Object.fromEntries(Object.entries(nested).map(([key, fields]) => [key, object(patchOf(fields))])),
+  ),
+})
+
+/** Merges a patch into a value (RFC 7396). */
+export function mergePatch(value: unknown, patch: unknown): unknown {
+  if (!isObject(patch)) return patch
+  const merged = new Map(Object.entries(isObject(value) ? value : {}))
+  for (const [key, change] of Object.entries(patch)) {
+    if (change === null) merged.delete(key)
+    else merged.set(key, mergePatch(merged.get(key), change))
+  }
+  return Object.fromEntries(merged)
+}
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** The settings of a whole app. Every entry must be in its normal form, so that what is read is what was written. */
+export function settingsOf(body: AppBody): Parsed<AppSettings> {
+  const given = { ...body, limits: { ...defaultSettings.limits, ...body.limits } } as Partial<AppSettings>
+  const settings = { ...defaultSettings, ...given } as AppSettings
+  const result = parseAppSettings(settings, Object.keys(locales))
+  if (!result.ok) return result
+  const odd = (['allowedUrls', 'appSchemes'] as const).find(
+    (field) => JSON.stringify(settings[field]) !== JSON.stringify(result.value[field]),
+  )
+  if (odd === undefined) return parsed(result.value)
+  const message = `Write each entry once and in its normal form: ${JSON.stringify(result.value[odd])}.`
+  return refused({ field: odd, code: 'not_normal_form', message })
+}

@@ -1,0 +1,105 @@
+/** Management tokens: made, listed and revoked. The clear text of a token exists only in the answer that makes it. */
+import { Type } from 'typebox'
+import type { AppId, TokenId } from '../../domain/id.ts'
+import { hashToken, newToken, roles } from '../../domain/management-token.ts'
+import { findTarget } from '../find-target.ts'
+import { parseExpiry, parseName } from '../keys/key-fields.ts'
+import { type Context, operation } from '../operation.ts'
+import { cutList, pageQuery } from '../pages.ts'
+import { listOf, NewTokenResource, presentToken, TokenResource } from '../resources.ts'
+import { done, invalid, type Result, refuse } from '../result.ts'
+
+const dayMs = 86_400_000
+const usualDays = 90
+const daysMax = 400
+const appsMax = 50
+
+export const createToken = operation({
+  method: 'POST',
+  path: '/v1/tokens',
+  role: 'admin',
+  target: 'service',
+  summary: 'Makes a management token, which stands in this answer and nowhere else.',
+  body: Type.Object(
+    {
+      name: Type.String({ minLength: 1, maxLength: 100, examples: ['deployments'] }),
+      role: Type.Enum([...roles]),
+      apps: Type.Optional(
+        Type.Array(Type.String(), {
+          minItems: 1,
+          maxItems: appsMax,
+          description: 'The apps that it is for, by slug or id; without it, the whole service.',
+          examples: [['acme']],
+        }),
+      ),
+      expiresAt: Type.Optional(
+        Type.String({
+          format: 'date-time',
+          description: `At most ${daysMax} days from now; ${usualDays} days unless given.`,
+          examples: ['2027-01-31T00:00:00Z'],
+        }),
+      ),
+    },
+    { additionalProperties: false },
+  ),
+  answer: NewTokenResource,
+  creates: true,
+  refusals: ['name_taken', 'not_found'],
+  async run(context, { body: { name, role, apps, expiresAt } }) {
+    const { store, caller } = context
+    const latest = store.now() + daysMax * dayMs
+    const named = parseName(name)
+    const expiry = expiresAt === undefined ? null : parseExpiry(expiresAt, store)
+    const issues = [named, expiry].flatMap((part) => (part?.ok === false ? part.issues : []))
+    if (expiry?.ok && expiry.value > latest)
+      issues.push({ field: 'expiresAt', code: 'too_late', message: `At most ${daysMax} days from now.` })
+    if (issues.length > 0) return invalid(issues)
+    const scope = apps === undefined ? done(null) : await appIds(context, apps)
+    if (!scope.ok) return scope
+    const token = newToken()
+    const end = expiry?.ok ? expiry.value : store.now() + usualDays * dayMs
+    const wanted = { hash: hashToken(token), name, role, apps: scope.value, expiresAt: end }
+    const record = await store.createToken(wanted, caller.author)
+    if (record === 'name_taken')
+      return refuse('name_taken', `There is a token named "${name}" that still works: revoke it first.`)
+    return done({ ...presentToken(record), token }, { created: true })
+  },
+})
+
+async function appIds(context: Context, names: readonly string[]): Promise<Result<AppId[]>> {
+  const ids = new Set<AppId>()
+  for (const app of names) {
+    const found = await findTarget('app', context, { app })
+    if (!found.ok) return found
+    ids.add(found.value.id)
+  }
+  return done([...ids])
+}
+
+export const listTokens = operation({
+  method: 'GET',
+  path: '/v1/tokens',
+  role: 'admin',
+  target: 'service',
+  summary: 'Lists the management tokens, oldest first, also those that have ended.',
+  query: Type.Object(pageQuery, { additionalProperties: false }),
+  answer: listOf(TokenResource),
+  refusals: ['cursor_mismatch'],
+  run: async ({ store }, { query }) => cutList((await store.listTokens()).map(presentToken), query),
+})
+
+export const revokeToken = operation({
+  method: 'DELETE',
+  path: '/v1/tokens/{token}',
+  role: 'admin',
+  target: 'service',
+  summary: 'Revokes a management token, for the next request. Repeating it changes nothing.',
+  answer: TokenResource,
+  refusals: ['not_found'],
+  async run({ store, caller }, { params: { token } }) {
+    const record = await store.revokeToken(token as TokenId, caller.author)
+    if (record === null)
+      return refuse('not_found', `There is no token "${token}"; a token is named by its id (tok_…).`)
+    return done(presentToken(record))
+  },
+})

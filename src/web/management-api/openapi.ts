@@ -1,0 +1,138 @@
+/** The OpenAPI document of the management API, made from the table of operations. */
+import type { TObject, TSchema } from 'typebox'
+import { noBody } from '../../management/operation.ts'
+import { type OperationName, operationNames, operationOf } from '../../management/operations.ts'
+import { type RefusalCode, refusalStatus } from '../../management/result.ts'
+
+type Json = Record<string, unknown>
+
+const title = 'Postern management API'
+const description = [
+  'What operators do: apps, keys, emails, the queue, tokens and the audit.',
+  'Send a management token with each request. Every POST but those that make a key or a token may be repeated; PUT, PATCH and DELETE too.',
+  'Clients must ignore fields of answers that they do not know.',
+].join(' ')
+
+/** Refusals that every operation may answer with. */
+const common: readonly RefusalCode[] = [
+  'invalid_request',
+  'invalid_token',
+  'not_permitted',
+  'too_many_requests',
+  'store_unavailable',
+]
+
+export function documentOf(version: string): Json {
+  const paths: Record<string, Json> = {}
+  for (const name of operationNames) {
+    const { method, path } = operationOf(name)
+    paths[path] = { ...paths[path], [method.toLowerCase()]: describe(name) }
+  }
+  return {
+    openapi: '3.1.0',
+    info: { title, version, description },
+    servers: [{ url: 'http://127.0.0.1:4022' }],
+    security: [{ token: [] }],
+    paths,
+    components: {
+      securitySchemes: { token: { type: 'http', scheme: 'bearer', description: 'psa_ and 49 characters' } },
+      schemas: { Error: errorSchema },
+    },
+  }
+}
+
+const errorSchema = {
+  type: 'object',
+  required: ['ok', 'error'],
+  properties: {
+    ok: { const: false },
+    error: {
+      type: 'object',
+      required: ['code', 'message', 'requestId'],
+      properties: {
+        code: { type: 'string' },
+        message: { type: 'string' },
+        requestId: { type: 'string', pattern: '^req_[0-9a-z]{26}$' },
+        issues: {
+          type: 'array',
+          items: {
+            type: 'object',
+            required: ['field', 'code', 'message'],
+            properties: {
+              field: { type: 'string' },
+              code: { type: 'string' },
+              message: { type: 'string' },
+            },
+          },
+        },
+      },
+    },
+  },
+}
+
+const json = (schema: unknown): Json => ({ 'application/json': { schema } })
+
+function describe(name: OperationName): Json {
+  const { body, creates, path, query, role, summary, target } = operationOf(name)
+  const scope = target === 'service' ? ', for the whole service' : ''
+  const parameters = [...pathParameters(path), ...queryParameters(query), ...headerParameters(name)]
+  return {
+    operationId: name,
+    summary,
+    description: `Needs the role ${role}${scope}.`,
+    ...(parameters.length > 0 && { parameters }),
+    ...(body !== noBody && { requestBody: { required: true, content: json(plain(body)) } }),
+    responses: { ...successes(name, creates), ...failures(name) },
+  }
+}
+
+/** The schema without what TypeBox keeps for itself. */
+const plain = (schema: TSchema): unknown => JSON.parse(JSON.stringify(schema))
+
+const pathParameters = (path: string): Json[] =>
+  [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => ({
+    name,
+    in: 'path',
+    required: true,
+    schema: { type: 'string' },
+  }))
+
+const queryParameters = ({ properties }: TObject): Json[] =>
+  Object.entries(properties).map(([name, schema]) => ({ name, in: 'query', schema: plain(schema) }))
+
+function headerParameters(name: OperationName): Json[] {
+  const { creates, method, versioned } = operationOf(name)
+  if (!versioned || method === 'GET') return []
+  const header = (headerName: string, text: string) => ({
+    name: headerName,
+    in: 'header',
+    description: text,
+    schema: { type: 'string' },
+  })
+  const match = header('If-Match', 'The ETag of the version to change; another version answers 412.')
+  return creates ? [match, header('If-None-Match', '`*`: create the app, and replace none.')] : [match]
+}
+
+function successes(name: OperationName, creates: boolean): Json {
+  const { answer, method, versioned } = operationOf(name)
+  const headers = versioned && { headers: { ETag: { schema: { type: 'string' } } } }
+  const done = { description: 'Done.', ...headers, content: json(plain(answer)) }
+  if (!creates) return { 200: done }
+  const made = { ...done, description: 'Made.' }
+  return method === 'PUT' ? { 200: done, 201: made } : { 201: made }
+}
+
+function failures(name: OperationName): Json {
+  const { refusals, target } = operationOf(name)
+  const isFound = target === 'app' || target === 'key' || target === 'email'
+  const codes = [...common, ...(isFound ? (['not_found'] as const) : []), ...refusals]
+  const statuses = [...new Set(codes.map((code) => refusalStatus[code]))].sort()
+  const answers = statuses.map((status) => {
+    const names = [...new Set(codes.filter((code) => refusalStatus[code] === status))]
+    return [
+      status,
+      { description: names.join(', '), content: json({ $ref: '#/components/schemas/Error' }) },
+    ] as const
+  })
+  return Object.fromEntries(answers)
+}
