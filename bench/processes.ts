@@ -110,6 +110,7 @@ export async function makeBed(scope: Scope, { engine, checkout }: Subject): Prom
     POSTERN_SECRET_KEYS: newSecretKey('bench'),
     POSTERN_API_LISTEN: '127.0.0.1:0',
     POSTERN_OPS_LISTEN: '127.0.0.1:0',
+    POSTERN_ROLES: 'api,links,worker',
     POSTERN_SMTP_URL: 'smtp://127.0.0.1:1',
     POSTERN_QUEUE_MAX: '100000000',
     POSTERN_LOG_LEVEL: 'error',

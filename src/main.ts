@@ -110,12 +110,8 @@ process.exitCode = await runCli(argv, {
   restore: async (config, file, options) => (await databaseFiles()).restoreDatabase(config, file, options),
   copy: async (config, target) => (await databaseFiles()).copyDatabase(config, target),
   operate: async (config, store) => {
-    const [{ composeManagement }, { newLocalOperator }, { localCaller }] = await Promise.all([
-      import('./compose/management.ts'),
-      import('./management/perform.ts'),
-      import('./management/access.ts'),
-    ])
-    return newLocalOperator(composeManagement(config, { store, version }), localCaller(userName()))
+    const { composeOperator } = await import('./compose/management.ts')
+    return composeOperator(config, { store, version, user: userName() })
   },
   startService: async (config) => {
     const { startService } = await import('./compose/service.ts')

@@ -155,10 +155,7 @@ async function update(
 
 function unwrapSettings(result: Result<AppResource>): AppResource {
   if (result.ok) return result.value
-  const { refusal } = result
-  const isOfSettings = refusal.code === 'invalid_request'
-  const described = isOfSettings ? { ...refusal, message: 'these settings are refused:' } : refusal
-  throw new CommandFailed(describeRefusal(described, ['app']))
+  throw new CommandFailed(describeRefusal(result.refusal, ['app']))
 }
 
 async function remove(

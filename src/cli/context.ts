@@ -117,7 +117,8 @@ const lists: Readonly<Record<string, string>> = {
 export function describeRefusal({ code, message, issues = [] }: Refusal, params: readonly string[]): string {
   const hint = code === 'not_found' ? params.map((name) => lists[name]).find(Boolean) : undefined
   const lines = issues.map((issue) => `\n  ${issue.field}: ${issue.message}`)
-  return `${message}${lines.join('')}${hint === undefined ? '' : ` ${hint}`}`
+  const text = code === 'invalid_request' ? 'these values are refused:' : message
+  return `${text}${lines.join('')}${hint === undefined ? '' : ` ${hint}`}`
 }
 
 type ListName = 'app.list' | 'key.list' | 'email.list' | 'email.find' | 'token.list' | 'audit.list'

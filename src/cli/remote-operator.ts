@@ -1,5 +1,6 @@
 /** Runs operations over HTTP, by the management API of another process. */
 import { readFileSync } from 'node:fs'
+import { isLoopback } from '../config/listeners.ts'
 import {
   type Answer,
   type CallInput,
@@ -32,8 +33,6 @@ export function newRemoteOperator({ url, tokenFile }: RemoteAddress): Operator {
     },
   }
 }
-
-const isLoopback = (host: string): boolean => /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(host)
 
 function parseBase(url: string): string {
   const parsed = URL.parse(url)

@@ -14,7 +14,7 @@ export type Caller = {
 
 export const isInScope = ({ apps }: Caller, app: AppId): boolean => apps === null || apps.has(app)
 
-/** The caller of a command on the server itself: whoever can open the database may do everything. */
+/** The caller of a command on the server itself. Such a user can open the database, so everything is allowed. */
 export const localCaller = (user: string): Caller => ({
   author: { kind: 'local', id: null, name: `cli:${user}`, via: 'cli', requestId: null },
   role: 'admin',

@@ -1,6 +1,6 @@
 /**
  * The settings of an app as JSON: the schema of an app's answers, of a whole replacement (PUT) and of a merge patch
- * (RFC 7396). The rules beyond types are those of `domain/app/settings.ts`.
+ * (RFC 7396). The schemas hold types alone: the rules are those of `domain/app/settings.ts`, which reports every fault.
  */
 import { type Static, type TProperties, type TSchema, Type } from 'typebox'
 import { hostedLinkModes } from '../domain/app/hosted-link.ts'
@@ -13,7 +13,7 @@ const object = <Fields extends TProperties>(fields: Fields) =>
   Type.Object(fields, { additionalProperties: false })
 const text = (...examples: string[]) => Type.String({ examples })
 const address = () => text('auth@acme.test')
-const limit = () => Type.Integer({ minimum: 1, examples: [100] })
+const limit = () => Type.Integer({ examples: [100] })
 
 const destinations = Object.fromEntries(
   emailTypes.map((type) => [type, Type.Optional(text('https://app.acme.test/auth/x'))]),
@@ -41,7 +41,7 @@ export const settingsFields = {
   linkDestinations: object(destinations),
   fallbackUrl: Type.Optional(text('https://acme.test/get')),
   branding: object(branding),
-  locale: Type.Enum(Object.keys(locales)),
+  locale: text(...Object.keys(locales)),
   limits: object(limits),
 }
 

@@ -48,6 +48,7 @@ async function serve(t: Scope, env: Variables, relayPort: number) {
     POSTERN_SMTP_URL: `smtp://127.0.0.1:${relayPort}`,
     POSTERN_API_LISTEN: '127.0.0.1:0',
     POSTERN_OPS_LISTEN: '127.0.0.1:0',
+    POSTERN_CONSOLE_LISTEN: 'off',
   })
   const post = (key: string, body: unknown, idempotencyKey = '') =>
     send(`${api}/v1/email`, JSON.stringify(body), {

@@ -221,7 +221,11 @@ for (const [what, { error, make }] of Object.entries(wrongs)) {
 
 test('refused while the service runs, and possible once it has stopped', async (t) => {
   const database = await backedUp(t)
-  const relay = { POSTERN_SMTP_URL: 'smtp://127.0.0.1:1', POSTERN_API_LISTEN: '127.0.0.1:0' }
+  const relay = {
+    POSTERN_SMTP_URL: 'smtp://127.0.0.1:1',
+    POSTERN_API_LISTEN: '127.0.0.1:0',
+    POSTERN_CONSOLE_LISTEN: 'off',
+  }
   const { child } = await spawnServe(t, { ...database.env, ...relay, POSTERN_OPS_LISTEN: '127.0.0.1:0' })
   const ran = await postern(database.env, ['restore', database.backup])
   assert.match(ran.err, /stop the service/)
@@ -252,7 +256,11 @@ for (const suffix of ['-wal', '-journal']) {
 
 test('refused: the service runs, although its database was deleted', async (t) => {
   const database = await backedUp(t)
-  const relay = { POSTERN_SMTP_URL: 'smtp://127.0.0.1:1', POSTERN_API_LISTEN: '127.0.0.1:0' }
+  const relay = {
+    POSTERN_SMTP_URL: 'smtp://127.0.0.1:1',
+    POSTERN_API_LISTEN: '127.0.0.1:0',
+    POSTERN_CONSOLE_LISTEN: 'off',
+  }
   await spawnServe(t, { ...database.env, ...relay, POSTERN_OPS_LISTEN: '127.0.0.1:0' })
   for (const suffix of ['', '-wal', '-shm']) rmSync(database.path + suffix, { force: true })
   const ran = await postern(database.env, ['restore', database.backup])

@@ -14,6 +14,7 @@ import {
   spawnPostern,
   spawnServe,
   startServe,
+  viaApi,
 } from '../support/cli.ts'
 import { freePort } from '../support/postfix.ts'
 import { send, validBody } from '../support/service.ts'
@@ -120,7 +121,7 @@ test('an app’s life: create, show, list, update, disable, enable, delete', asy
   assert.equal((await posternJson<Row>(env, ['app', 'delete', 'blue-team', '--yes'])).deleted, true)
   const gone = await postern(env, ['app', 'show', 'blue-team'])
   assert.equal(gone.code, 1)
-  assert.match(gone.err, /there is no app "blue-team"/)
+  assert.match(gone.err, /There is no app "blue-team"\. "postern app list" shows the apps/)
 })
 
 test('unsafe settings are refused when they are set, each with its reason', async () => {
@@ -268,7 +269,7 @@ test('an operator’s night: an email that was not delivered, found, retried, an
     const queue = await posternJson<Row & { states: Row }>(server.env, ['queue'])
     return queue.depth === 2 && queue.states.deferred === 2
   })
-  await eventually(async () => /^acme +deferred +2 /m.test((await postern(server.env, ['queue'])).out))
+  await eventually(async () => /^acme +0 +0 +2 /m.test((await postern(server.env, ['queue'])).out))
   await eventually(async () => (await postern(server.env, ['email', 'cancel', two])).code === 0)
   assert.equal((await find(two)).state, 'cancelled')
   await eventually(async () => (await postern(server.env, ['email', 'retry', one])).code === 0)
@@ -324,7 +325,9 @@ test('SIGTERM: unready at once, still answering, then a clean end', async (t) =>
   assert.doesNotMatch(server.output(), /bug|Error/)
 })
 
-test('a ring without the key that sealed the database is refused in words', async () => {
+test('a ring without the key that sealed the database is refused in words', {
+  skip: viaApi && 'skipped: the ring is that of the service',
+}, async () => {
   const ran = await postern({ ...env, POSTERN_SECRET_KEYS: newSecretKey('other') }, ['app', 'list'])
   assert.equal(ran.code, 1)
   assert.match(ran.err, /lacks the key "k1".*must hold the key/)

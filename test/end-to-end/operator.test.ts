@@ -155,10 +155,10 @@ test('a test email goes through the running service, and its key is revoked', as
   assert.match(ran.out, /^em_\w+: The relay 127\.0\.0\.1:\d+ accepted it \d/)
   assert.deepEqual(relay.received[0]?.to, ['you@example.com'])
   const keys = await posternJson<Row[]>(server.env, ['key', 'list', 'acme'])
-  assert.ok(keys.find(({ name }) => name === 'test email')?.revokedAt)
+  assert.ok(keys.find(({ name }) => `${name}`.startsWith('test email'))?.revokedAt)
   const wrong = await postern(server.env, ['send-test', 'nobody', '--app', 'acme'])
   assert.equal(wrong.code, 1)
-  assert.match(wrong.err, /refused \(invalid_body\)[\s\S]*to: Give one address/)
+  assert.match(wrong.err, /these values are refused:\n {2}to: Give one address/)
 })
 
 test('a test email that was not tried is a failure', {
@@ -207,7 +207,7 @@ test('a key is replaced without a pause, and all deferred mail is tried at once'
   assert.equal((await post(again.key, 'four@example.com')).status, 202)
   const ended = await postern(server.env, ['key', 'replace', `${old?.id}`])
   assert.equal(ended.code, 1)
-  assert.match(ended.err, /is revoked or has expired; make one with "postern key create APP"/)
+  assert.match(ended.err, /is revoked or has expired; make another one for its app/)
   const wrong = await postern(server.env, ['key', 'replace', `${old?.id}`, '--grace', 'soon'])
   assert.equal(wrong.code, 2)
   assert.match(wrong.err, /--grace is 0, or a number with m, h or d/)

@@ -185,7 +185,7 @@ test('row 17: all lanes wait: 503 in bounded time, while workers deliver on conn
       console: null,
       logLevel: 'silent',
     },
-    { onFatal: assert.fail },
+    { onFatal: assert.fail, version: 'test' },
   )
   atEnd(t, () => worker.stop())
   await eventually(() => relay.received.length === senders.length)

@@ -1,11 +1,15 @@
 /** The `postern` command as users run it, in its own process. */
-import { type ChildProcess, type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
+import { type ChildProcess, type ChildProcessWithoutNullStreams, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { after } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import { newSecretKey } from '../../src/store/crypto/key-ring.ts'
 import { testDatabaseUrl } from './database.ts'
-import { atEnd, type Scope } from './temporary.ts'
+import { atEnd, type Scope, temporaryFolder } from './temporary.ts'
 
 const checkout = [process.execPath, fileURLToPath(new URL('../../bin/postern.js', import.meta.url))]
 
@@ -22,14 +26,55 @@ export function spawnPostern(args: readonly string[], options: SpawnOptions): Ch
   return spawn(file, [...rest, ...args], options)
 }
 
+/** Whether commands go through the management API (`remote-command-line.test.ts`). */
+export const viaApi = process.env.POSTERN_TEST_VIA_API === 'yes'
+
+/** Commands that work on one machine, and words that are no command. */
+const local = /^(dev|serve|migrate|doctor|secret|backup|restore|copy|emial|-.*)$/
+
+const isOperation = (env: Variables, args: readonly string[]): boolean =>
+  env.POSTERN_DATABASE_URL !== undefined && !local.test(args[0] ?? '') && !args.includes('--help')
+
+const remotes = new Map<string, Promise<Variables>>()
+/** The end of the file: `after` inside a test would be the end of that test. */
+const ends: (() => unknown)[] = []
+const untilEnd: Scope = { after: (end) => void ends.push(end) }
+if (viaApi)
+  after(async () => {
+    for (const end of ends) await end()
+  })
+
+async function remoteOf(env: Variables): Promise<Variables> {
+  const name = JSON.stringify([env.POSTERN_DATABASE_URL, env.POSTERN_SECRET_KEYS, env.POSTERN_LINKS_BASE_URL])
+  const known = remotes.get(name) ?? startRemote(env)
+  remotes.set(name, known)
+  return known
+}
+
+/** A service for operators alone, and a token for it. The command gets nothing else. */
+async function startRemote(env: Variables): Promise<Variables> {
+  const roles = {
+    POSTERN_ROLES: 'console',
+    POSTERN_CONSOLE_LISTEN: '127.0.0.1:0',
+    POSTERN_OPS_LISTEN: '127.0.0.1:0',
+  }
+  const { console: url } = await spawnServe(untilEnd, { ...env, ...roles })
+  const [file = '', ...rest] = [...command, 'token', 'create', `test ${process.pid}`, '--role', 'admin']
+  const { stdout } = await promisify(execFile)(file, rest, { env: { ...quiet, ...env } })
+  const tokenFile = join(temporaryFolder(untilEnd), 'token')
+  writeFileSync(tokenFile, stdout, { mode: 0o600 })
+  return { POSTERN_URL: url, POSTERN_TOKEN_FILE: tokenFile }
+}
+
 export type Ran = { readonly code: number | null; readonly out: string; readonly err: string }
 export type Variables = Record<string, string>
 
 const quiet = { PATH: process.env.PATH ?? '', NO_COLOR: '1' }
 
-/** Runs one command to its end. */
+/** Runs one command to its end: on the database, or, if `viaApi`, by the management API of a service beside it. */
 export async function postern(env: Variables, args: readonly string[], cwd?: string): Promise<Ran> {
-  const child = spawnPostern(args, { env: { ...quiet, ...env }, cwd })
+  const remote = viaApi && isOperation(env, args) ? await remoteOf(env) : null
+  const child = spawnPostern(args, { env: { ...quiet, ...(remote ?? env) }, cwd })
   let [out, err] = ['', '']
   child.stdout.on('data', (chunk) => {
     out += chunk
@@ -51,6 +96,7 @@ export async function posternJson<T>(env: Variables, args: readonly string[], cw
 export type RunningPostern = {
   readonly api: string
   readonly ops: string
+  readonly console: string
   readonly key: string
   readonly env: Variables
   readonly child: ChildProcess
@@ -109,7 +155,7 @@ export async function spawnServe(
   })
   const lines = createInterface(child.stdout)
   let document = ''
-  const ready = new Promise<{ api: string; ops: string }>((resolve, reject) => {
+  const ready = new Promise<{ api: string; ops: string; console: string }>((resolve, reject) => {
     lines.on('line', (line) => {
       output += `${line}\n`
       if (line === '{' || document !== '') document += line // log lines may come before
@@ -117,6 +163,6 @@ export async function spawnServe(
     })
     child.once('exit', (code) => reject(new Error(`postern serve ended with ${code}: ${output}`)))
   })
-  const { api, ops } = await ready
-  return { api, ops, env, child, output: () => output }
+  const { api, ops, console } = await ready
+  return { api, ops, console, env, child, output: () => output }
 }

@@ -36,7 +36,7 @@ export const sendTestEmail = operation({
     if (url === null)
       return refuse(
         'test_email_refused',
-        `The app ${app.slug} allows no links yet; add one to its allowedUrls.`,
+        `The app ${app.slug} allows no links yet: "postern app update ${app.slug} --allow-url https://…" adds one.`,
       )
     const key = newDeliveryKey()
     const expiresAt = store.now() + keyMs

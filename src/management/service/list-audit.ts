@@ -18,7 +18,9 @@ export const listAudit = operation({
   query: Type.Object(
     {
       app: Type.Optional(Type.String({ description: 'The slug or id of an app.' })),
-      actor: Type.Optional(Type.String({ description: 'The name of whoever made the change.' })),
+      actor: Type.Optional(
+        Type.String({ description: 'The name of the token, or `cli:` and the user, that made the change.' }),
+      ),
       action: Type.Optional(Type.Enum([...auditActions])),
       ...pageQuery,
     },

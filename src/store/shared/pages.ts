@@ -3,7 +3,8 @@
  * long, whatever its filters are: if few rows match, a page holds few items and says where to go on.
  */
 import { scanMax } from './bounds.ts'
-import type { Row } from './records.ts'
+
+type Row = Readonly<Record<string, unknown>>
 
 export type Filter = readonly [column: string, value: string | number]
 

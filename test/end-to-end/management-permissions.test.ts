@@ -1,0 +1,262 @@
+/**
+ * Every operation of the management API, for every kind of caller. The roles that operations need stand here once more, so
+ * that nobody changes one by accident.
+ */
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import type { App } from '../../src/domain/app/app.ts'
+import type { DeliveryOutcome } from '../../src/domain/delivery/outcome.ts'
+import { parseReply } from '../../src/domain/delivery/smtp-reply.ts'
+import { type AppId, newId } from '../../src/domain/id.ts'
+import { hashToken, newToken, type Role, roles } from '../../src/domain/management-token.ts'
+import { type OperationName, operationNames, operationOf } from '../../src/management/operations.ts'
+import { ask, assertDescribed, type ManagementAnswer, newManagementToken } from '../support/management.ts'
+import { operator } from '../support/operator.ts'
+import { newSender, send, startTestService, testSettings, validBody } from '../support/service.ts'
+
+/** The least role, and for whom: a token for the whole service, for the app of the target, or anyone for its own apps. */
+const needs: Record<OperationName, readonly [Role, 'service' | 'app' | 'own']> = {
+  whoami: ['reader', 'own'],
+  'app.list': ['reader', 'own'],
+  'app.put': ['admin', 'service'],
+  'app.show': ['reader', 'app'],
+  'app.change': ['operator', 'app'],
+  'app.delete': ['admin', 'app'],
+  'app.check_link': ['reader', 'app'],
+  'app.preview': ['reader', 'app'],
+  'app.test_email': ['operator', 'app'],
+  'app.usage': ['reader', 'app'],
+  'key.list': ['reader', 'app'],
+  'key.create': ['operator', 'app'],
+  'key.show': ['reader', 'app'],
+  'key.change': ['operator', 'app'],
+  'key.replace': ['operator', 'app'],
+  'key.revoke': ['operator', 'app'],
+  'email.list': ['reader', 'own'],
+  'email.find': ['reader', 'own'],
+  'email.show': ['reader', 'app'],
+  'email.retry': ['operator', 'app'],
+  'email.cancel': ['operator', 'app'],
+  'email.retry_all': ['operator', 'own'],
+  'status.show': ['reader', 'own'],
+  'queue.show': ['reader', 'own'],
+  'checks.run': ['operator', 'service'],
+  'audit.list': ['reader', 'own'],
+  'token.list': ['admin', 'service'],
+  'token.create': ['admin', 'service'],
+  'token.revoke': ['admin', 'service'],
+}
+
+const service = await startTestService({ after }, { roles: new Set(['api', 'console']) })
+const { store } = service
+let serial = 0
+
+/** An app that nothing else uses, with a key, an email that is deferred, and a token that may be revoked. */
+async function newTarget() {
+  const sender = await newSender(service, `app${serial++}`)
+  const headers = { authorization: `Bearer ${sender.key}` }
+  const posted = await send(service.apiUrl, JSON.stringify(validBody()), headers)
+  const deferred: DeliveryOutcome = {
+    kind: 'deferred',
+    reply: parseReply('451 later'),
+    relay: 'relay:25',
+    ambiguous: false,
+    waitMs: 600_000,
+  }
+  const claim = () => store.claimDue({ max: 500, perApp: 500, leases: [] })
+  for (let { claims } = await claim(); claims.length > 0; { claims } = await claim())
+    for (const each of claims) await store.recordOutcome(each, deferred)
+  const token = await store.createToken(
+    {
+      hash: hashToken(newToken()),
+      name: `target ${serial}`,
+      role: 'reader',
+      apps: null,
+      expiresAt: store.now() + 1e6,
+    },
+    operator,
+  )
+  return {
+    app: sender.app,
+    key: sender.keyId,
+    email: posted.headers.get('email-id') ?? '',
+    token: token === 'name_taken' ? '' : token.id,
+  }
+}
+type Target = Awaited<ReturnType<typeof newTarget>>
+
+const settings = { name: testSettings.name, from: testSettings.from }
+
+const bodies: Partial<Record<OperationName, (target: Target) => unknown>> = {
+  'app.put': () => settings,
+  'app.change': () => ({ supportContact: 'help' }),
+  'app.check_link': () => ({ url: 'https://app.acme.test/?token=x' }),
+  'app.preview': () => ({ type: 'magic_link' }),
+  'app.test_email': () => ({ to: 'someone@example.com' }),
+  'key.create': () => ({ name: `key ${serial++}` }),
+  'key.change': () => ({ name: `key ${serial++}` }),
+  'key.replace': () => ({}),
+  'email.find': () => ({ to: 'ada@example.com' }),
+  'email.retry_all': () => ({}),
+  'token.create': () => ({ name: `token ${serial++}`, role: 'reader' }),
+}
+
+function requestFor(name: OperationName, target: Target, asId = true) {
+  const { method, path } = operationOf(name)
+  const values: Record<string, string> = {
+    app: asId ? target.app.id : target.app.slug,
+    slug: `new${serial++}`,
+    key: target.key,
+    email: target.email,
+    token: target.token,
+  }
+  const body = bodies[name]?.(target)
+  return {
+    line: `${method} ${path.replace(/\{(\w+)\}/g, (_, each: string) => values[each] ?? '')}`,
+    ...(body !== undefined && { body }),
+  }
+}
+
+async function run(
+  name: OperationName,
+  target: Target,
+  token: string | undefined,
+): Promise<ManagementAnswer> {
+  if (name === 'app.delete') await store.updateApp(target.app.id, { status: 'disabled' }, operator)
+  const { line, body } = requestFor(name, target)
+  const answer = await ask(service, line, { ...(token && { token }), body })
+  assertDescribed(name, answer)
+  return answer
+}
+
+test('the table of needs names every operation', () => {
+  assert.deepEqual(Object.keys(needs).sort(), [...operationNames].sort())
+})
+
+const callers = roles.flatMap((role) =>
+  (['service', 'in scope', 'out of scope'] as const).map((scope) => ({ role, scope })),
+)
+const isOk = (status: number) => status === 200 || status === 201
+
+for (const name of operationNames) {
+  const [least, whom] = needs[name]
+  test(`${name}: ${least}, ${whom}`, async () => {
+    const elsewhere = await newTarget()
+    for (const { role, scope } of callers) {
+      const target = await newTarget()
+      const apps: Record<typeof scope, AppId[] | null> = {
+        service: null,
+        'in scope': [target.app.id],
+        'out of scope': [elsewhere.app.id],
+      }
+      const token = await newManagementToken(service, role, apps[scope])
+      const answer = await run(name, target, token)
+      const expected = expectedOf(name, role, scope)
+      const cell = `${name} for ${role}, ${scope}: ${answer.text}`
+      if (expected === 'ok') assert.ok(isOk(answer.status), cell)
+      else assert.equal(answer.status, expected, cell)
+      if (answer.status === 404) await assertLikeAbsent(name, target, { token, answer })
+      if (whom === 'own' && scope === 'out of scope' && isOk(answer.status))
+        assert.ok(!answer.text.includes(target.app.id), `${cell} names an app outside its scope`)
+    }
+  })
+
+  test(`${name}: no token, or none that holds`, async () => {
+    const target = await newTarget()
+    const revoked = newToken()
+    const wanted = {
+      hash: hashToken(revoked),
+      name: `revoked ${serial++}`,
+      role: 'admin',
+      apps: null,
+    } as const
+    const made = await store.createToken({ ...wanted, expiresAt: store.now() + 1e6 }, operator)
+    assert.ok(made !== 'name_taken')
+    await store.revokeToken(made.id, operator)
+    const expired = newToken()
+    const old = {
+      ...wanted,
+      hash: hashToken(expired),
+      name: `expired ${serial++}`,
+      expiresAt: store.now() - 1,
+    }
+    await store.createToken(old, operator)
+    for (const token of [undefined, service.key, revoked, expired, newToken(), 'psa_x']) {
+      const answer = await run(name, target, token)
+      assert.equal(answer.status, 401, answer.text)
+      assert.equal(answer.body.error.code, 'invalid_token')
+      assert.match(answer.headers.get('www-authenticate') ?? '', /^Bearer/)
+    }
+  })
+}
+
+/** The status, or `ok`. */
+function expectedOf(
+  name: OperationName,
+  role: Role,
+  scope: 'service' | 'in scope' | 'out of scope',
+): number | 'ok' {
+  const [least, whom] = needs[name]
+  if (roles.indexOf(role) < roles.indexOf(least)) return 403
+  if (whom === 'service') return scope === 'service' ? 'ok' : 403
+  if (whom === 'app' && scope === 'out of scope') return 404
+  if (name === 'app.delete' && scope === 'in scope') return 403 // an app's own team does not delete it
+  if (name === 'audit.list' && scope === 'service' && role !== 'admin') return 403 // of the whole service
+  return 'ok'
+}
+
+/** The answer for what is out of scope is that for what does not exist, byte for byte. */
+async function assertLikeAbsent(
+  name: OperationName,
+  target: Target,
+  { token, answer }: { token: string; answer: ManagementAnswer },
+): Promise<void> {
+  const absent: Target = {
+    app: { ...target.app, id: newId('app', 0) } as App,
+    key: newId('key', 0),
+    email: newId('em', 0),
+    token: target.token,
+  }
+  const { line, body } = requestFor(name, absent)
+  const other = await ask(service, line, { token, body })
+  assert.equal(other.status, 404)
+  const plain = (text: string) => text.replace(/\b(app|key|em|req)_[0-9a-z]{26}/g, '$1_x')
+  assert.equal(plain(answer.text), plain(other.text))
+  const names = (headers: Headers) => [...headers.keys()].sort()
+  assert.deepEqual(names(answer.headers), names(other.headers))
+}
+
+test('an operator of an app may not change its sender or its limits', async () => {
+  const { app } = await newTarget()
+  const token = await newManagementToken(service, 'operator', [app.id])
+  for (const body of [
+    { from: { address: 'other@example.com' } },
+    { envelopeFrom: 'bounces@example.com' },
+    { limits: { daily: 9 } },
+  ]) {
+    const answer = await ask(service, `PATCH /v1/apps/${app.slug}`, { token, body })
+    assert.equal(answer.status, 403, answer.text)
+    assert.match(answer.body.error.message, /Only the role admin may change from, envelopeFrom, limits/)
+  }
+  const allowed = { allowedUrls: ['https://new.acme.test'], status: 'disabled' }
+  assert.equal((await ask(service, `PATCH /v1/apps/${app.slug}`, { token, body: allowed })).status, 200)
+})
+
+test('filters by an app or key out of scope answer like those by none', async () => {
+  const [own, foreign] = [await newTarget(), await newTarget()]
+  const token = await newManagementToken(service, 'admin', [own.app.id])
+  for (const path of [
+    `/v1/emails?app=${foreign.app.slug}`,
+    `/v1/emails?key=${foreign.key}`,
+    `/v1/audit?app=${foreign.app.slug}`,
+  ])
+    assert.equal((await ask(service, `GET ${path}`, { token })).status, 404, path)
+  assert.equal((await ask(service, `GET /v1/emails?key=${own.key}`, { token })).body.items.length, 1)
+  const all = await ask(service, 'GET /v1/emails', { token })
+  assert.deepEqual(
+    all.body.items.map((item: { id: string }) => item.id),
+    [own.email],
+  )
+  const retried = await ask(service, 'POST /v1/emails/retry', { token, body: { app: foreign.app.slug } })
+  assert.equal(retried.status, 404)
+})

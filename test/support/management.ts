@@ -1,0 +1,83 @@
+/** The management API for a test: requests with a token, each answer held against the document of the API. */
+import assert from 'node:assert/strict'
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
+import type { AppId } from '../../src/domain/id.ts'
+import { hashToken, newToken, type Role } from '../../src/domain/management-token.ts'
+import { documentOf } from '../../src/web/management-api/openapi.ts'
+import { operator } from './operator.ts'
+import type { TestService } from './service.ts'
+
+type Response = { content: { 'application/json': { schema: object } } }
+type Described = { operationId: string; responses: Record<string, Response> }
+type Document = { components: object; paths: Record<string, Record<string, Described>> }
+
+export const managementDocument = documentOf('0.0.0') as unknown as Document
+const ajv = new Ajv2020({ strict: false, allErrors: true, validateFormats: false })
+ajv.addSchema({ $id: 'management', components: managementDocument.components })
+const validators = new Map<string, ValidateFunction>()
+
+/** Fails if the document does not describe this answer. */
+export function assertDescribed(operation: string, answer: ManagementAnswer): void {
+  const { status, body, headers } = answer
+  const all = Object.values(managementDocument.paths).flatMap((methods) => Object.values(methods))
+  const response = all.find(({ operationId }) => operationId === operation)?.responses[String(status)]
+  assert.ok(response, `the document does not know ${operation} ${status}: ${answer.text}`)
+  const name = `${operation} ${status}`
+  const schema = JSON.parse(
+    JSON.stringify(response.content['application/json'].schema).replaceAll('"#/', '"management#/'),
+  )
+  const check = validators.get(name) ?? ajv.compile(schema)
+  validators.set(name, check)
+  assert.ok(check(body), `${name}: ${ajv.errorsText(check.errors)} in ${answer.text}`)
+  assert.equal(headers.get('content-type'), 'application/json')
+  assert.equal(headers.get('cache-control'), 'no-store')
+}
+
+export type ManagementAnswer = {
+  readonly status: number
+  readonly headers: Headers
+  readonly text: string
+  // biome-ignore lint/suspicious/noExplicitAny: answers differ by operation; assertDescribed checks them
+  readonly body: any
+}
+
+export type Sent = {
+  readonly token?: string
+  readonly body?: unknown
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+/** Sends one request. */
+export async function ask(
+  service: Pick<TestService, 'urls'>,
+  line: string,
+  { token, body, headers = {} }: Sent = {},
+): Promise<ManagementAnswer> {
+  const [method = 'GET', path = '/'] = line.split(' ')
+  const response = await fetch(`${service.urls.console}${path}`, {
+    method,
+    headers: {
+      ...(token !== undefined && { authorization: `Bearer ${token}` }),
+      ...(body !== undefined && { 'content-type': 'application/json' }),
+      ...headers,
+    },
+    ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+  })
+  const text = await response.text()
+  return { status: response.status, headers: response.headers, text, body: JSON.parse(text) }
+}
+
+let serial = 0
+
+/** A token, made directly in the store. */
+export async function newManagementToken(
+  { store }: Pick<TestService, 'store'>,
+  role: Role = 'admin',
+  apps: readonly AppId[] | null = null,
+): Promise<string> {
+  const token = newToken()
+  const name = `test ${serial++}`
+  const expiresAt = store.now() + 86_400_000
+  await store.createToken({ hash: hashToken(token), name, role, apps, expiresAt }, operator)
+  return token
+}
