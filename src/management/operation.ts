@@ -87,7 +87,7 @@ type Definition<
   ) => Promise<Result<Static<Answer>>> | Result<Static<Answer>>
 }
 
-export const noQuery = Type.Object({}, { additionalProperties: false })
+const noQuery = Type.Object({}, { additionalProperties: false })
 export const noBody = Type.Undefined()
 export type NoQuery = typeof noQuery
 export type NoBody = typeof noBody

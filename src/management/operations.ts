@@ -28,7 +28,7 @@ import { showUsage } from './service/show-usage.ts'
 import { whoami } from './service/whoami.ts'
 import { createToken, listTokens, revokeToken } from './tokens/tokens.ts'
 
-export const operations = {
+const operations = {
   'app.list': listApps,
   'app.put': putApp,
   'app.show': showApp,

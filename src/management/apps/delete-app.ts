@@ -6,7 +6,7 @@ import { appNotFound } from '../find-target.ts'
 import { operation } from '../operation.ts'
 import { done, refuse } from '../result.ts'
 
-/** How long the answer waits for mail to be cancelled. What is left then, the service's maintenance cancels. */
+/** How long the answer waits for mail to be cancelled. Mail that is left then is cancelled by the service's maintenance. */
 const cancelMs = 5000
 
 export const deleteApp = operation({

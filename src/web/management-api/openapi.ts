@@ -2,7 +2,16 @@
 import type { TObject, TSchema } from 'typebox'
 import { noBody } from '../../management/operation.ts'
 import { type OperationName, operationNames, operationOf } from '../../management/operations.ts'
+import {
+  AppResource,
+  AuditResource,
+  EmailResource,
+  KeyResource,
+  NewKeyResource,
+  TokenResource,
+} from '../../management/resources.ts'
 import { type RefusalCode, refusalStatus } from '../../management/result.ts'
+import { QueueResource } from '../../management/service/show-queue.ts'
 
 type Json = Record<string, unknown>
 
@@ -36,7 +45,10 @@ export function documentOf(version: string): Json {
     paths,
     components: {
       securitySchemes: { token: { type: 'http', scheme: 'bearer', description: 'psa_ and 49 characters' } },
-      schemas: { Error: errorSchema },
+      schemas: {
+        Error: errorSchema,
+        ...Object.fromEntries(named.map(([name, schema]) => [name, openly(schema)])),
+      },
     },
   }
 }
@@ -86,8 +98,38 @@ function describe(name: OperationName): Json {
   }
 }
 
+/** The schemas that several operations share, by their names in the document. */
+const named = Object.entries({
+  App: AppResource,
+  Key: KeyResource,
+  NewKey: NewKeyResource,
+  Email: EmailResource,
+  Queue: QueueResource,
+  Token: TokenResource,
+  AuditEntry: AuditResource,
+}).map(([name, schema]) => [name, plain(schema)] as const)
+
 /** The schema without what TypeBox keeps for itself. */
-const plain = (schema: TSchema): unknown => JSON.parse(JSON.stringify(schema))
+function plain(schema: TSchema): unknown {
+  return JSON.parse(JSON.stringify(schema))
+}
+
+/** The schema of an answer: shared schemas by reference, and open for fields that a later version adds. */
+function referring(schema: unknown): unknown {
+  const text = JSON.stringify(schema)
+  const known = named.find(([, each]) => JSON.stringify(each) === text)
+  return known === undefined ? openly(schema, referring) : { $ref: `#/components/schemas/${known[0]}` }
+}
+
+/** The schema without `additionalProperties: false`, its parts mapped by `map`. */
+function openly(schema: unknown, map: (part: unknown) => unknown = openly): unknown {
+  if (typeof schema !== 'object' || schema === null) return schema
+  if (Array.isArray(schema)) return schema.map((part) => map(part))
+  const entries = Object.entries(schema).filter(
+    ([name, value]) => name !== 'additionalProperties' || value !== false,
+  )
+  return Object.fromEntries(entries.map(([name, value]) => [name, map(value)]))
+}
 
 const pathParameters = (path: string): Json[] =>
   [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => ({
@@ -116,7 +158,7 @@ function headerParameters(name: OperationName): Json[] {
 function successes(name: OperationName, creates: boolean): Json {
   const { answer, method, versioned } = operationOf(name)
   const headers = versioned && { headers: { ETag: { schema: { type: 'string' } } } }
-  const done = { description: 'Done.', ...headers, content: json(plain(answer)) }
+  const done = { description: 'Done.', ...headers, content: json(referring(plain(answer))) }
   if (!creates) return { 200: done }
   const made = { ...done, description: 'Made.' }
   return method === 'PUT' ? { 200: done, 201: made } : { 201: made }

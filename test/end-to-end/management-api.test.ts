@@ -1,0 +1,305 @@
+/** The management API over HTTP: its document, conditions, pages, limits, secrets; and docs/management.md as it stands. */
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { after, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { managementDocument } from '../../scripts/management-document.ts'
+import { newToken } from '../../src/domain/management-token.ts'
+import { operationNames, operationOf } from '../../src/management/operations.ts'
+import { command, posternJson, startServe } from '../support/cli.ts'
+import { ask, newManagementToken } from '../support/management.ts'
+import { newSender, send, startTestService, testSettings, validBody } from '../support/service.ts'
+import { startSmtpServer } from '../support/smtp.ts'
+import { temporaryFolder } from '../support/temporary.ts'
+import { eventually } from '../support/wait.ts'
+
+const service = await startTestService({ after }, { roles: new Set(['api', 'console']) })
+const token = await newManagementToken(service)
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const { name, from } = testSettings
+let serial = 0
+
+const put = (slug: string, body: object, headers = {}, query = '') =>
+  ask(service, `PUT /v1/apps/${slug}${query}`, { token, body, headers })
+
+test('docs/management.yaml is what "npm run document" makes', () => {
+  assert.equal(readFileSync(join(root, 'docs/management.yaml'), 'utf8'), managementDocument())
+})
+
+test('the service answers with its document, without a token', async () => {
+  const { status, body } = await ask(service, 'GET /v1/openapi.json')
+  assert.equal(status, 200)
+  const paths = Object.values(body.paths as Record<string, Record<string, { operationId: string }>>)
+  const described = paths.flatMap((methods) => Object.values(methods)).map(({ operationId }) => operationId)
+  assert.deepEqual(described.sort(), [...operationNames].sort())
+})
+
+test('docs/management.md names every operation', () => {
+  const page = readFileSync(join(root, 'docs/management.md'), 'utf8')
+  for (const operation of operationNames) {
+    const { method, path } = operationOf(operation)
+    const rows = page.split('\n').filter((line) => line.startsWith('|') && line.includes(`${path}\``))
+    assert.ok(
+      rows.some((row) => row.includes(`\`${method}`)),
+      `${method} ${path}`,
+    )
+  }
+})
+
+test('another method is answered 405, another path 404, and cookies are ignored', async () => {
+  const wrong = await ask(service, 'POST /v1/apps/acme', { token, body: {} })
+  assert.deepEqual([wrong.status, wrong.headers.get('allow')], [405, 'PUT, GET, PATCH, DELETE'])
+  assert.equal((await ask(service, 'GET /v1/nothing', { token })).status, 404)
+  const cookie = await ask(service, 'GET /v1/apps', { headers: { cookie: `token=${token}` } })
+  assert.equal(cookie.status, 401)
+})
+
+test('a token does not open the public API, and a delivery key not this one; each says which belongs where', async () => {
+  const posted = await send(service.apiUrl, JSON.stringify(validBody()), { authorization: `Bearer ${token}` })
+  assert.equal(posted.status, 401)
+  assert.match(posted.body.error.message, /This is a management token/)
+  const asked = await ask(service, 'GET /v1/apps', { token: service.key })
+  assert.equal(asked.status, 401)
+  assert.match(asked.body.error.message, /This is a delivery key/)
+})
+
+test('conditions: create only, replace only, and the version that was read', async () => {
+  const slug = `cond${serial++}`
+  const created = await put(slug, { name, from }, { 'if-none-match': '*' })
+  assert.deepEqual([created.status, created.headers.get('etag')], [201, '"1"'])
+  const again = await put(slug, { name, from }, { 'if-none-match': '*' })
+  assert.deepEqual([again.status, again.body.error.code], [412, 'slug_taken'])
+  const changed = await put(slug, { name: 'Other', from }, { 'if-match': '"1"' })
+  assert.deepEqual([changed.status, changed.headers.get('etag')], [200, '"2"'])
+  const stale = await put(slug, { name: 'Late', from }, { 'if-match': '"1"' })
+  assert.deepEqual([stale.status, stale.body.error.code], [412, 'version_mismatch'])
+  assert.match(stale.body.error.message, /its version is 2/)
+  const absent = await put(`cond${serial++}`, { name, from }, { 'if-match': '"1"' })
+  assert.equal(absent.status, 412)
+  for (const headers of [{ 'if-match': 'W/"1"' }, { 'if-none-match': '"1"' }]) {
+    const malformed = await put(slug, { name, from }, headers)
+    assert.equal(malformed.status, 400)
+    assert.match(malformed.body.error.issues[0].field, /^If-/)
+  }
+})
+
+test('what GET answers can be sent back, and changes nothing', async () => {
+  const slug = `same${serial++}`
+  const body = { name, from, allowedUrls: ['https://b.test', 'https://a.test'], limits: { daily: 5 } }
+  const created = await put(slug, body)
+  assert.deepEqual(created.body.allowedUrls, body.allowedUrls)
+  const read = await ask(service, `GET /v1/apps/${slug}`, { token })
+  const sent = await put(slug, read.body)
+  assert.equal(sent.text, read.text)
+  const other = await put(slug, { ...read.body, slug: 'other' })
+  assert.deepEqual([other.status, other.body.error.issues[0].field], [400, 'slug'])
+})
+
+test('an entry in another form is refused with the form to write', async () => {
+  const { status, body } = await put(`form${serial++}`, {
+    name,
+    from,
+    allowedUrls: ['https://App.acme.test/'],
+  })
+  assert.equal(status, 400)
+  const [issue] = body.error.issues
+  assert.deepEqual([issue.field, issue.code], ['allowedUrls', 'not_normal_form'])
+  assert.match(issue.message, /\["https:\/\/app\.acme\.test"\]/)
+})
+
+test('a merge patch: null removes an optional setting, and gives another one its default', async () => {
+  const slug = `patch${serial++}`
+  await put(slug, {
+    name,
+    from,
+    replyTo: 'help@acme.test',
+    limits: { daily: 5 },
+    branding: { addressLine: 'X' },
+  })
+  const patch = (body: object, query = '') => ask(service, `PATCH /v1/apps/${slug}${query}`, { token, body })
+  const dry = await patch({ replyTo: null }, '?dryRun=true')
+  assert.deepEqual([dry.status, 'replyTo' in dry.body, dry.body.version], [200, false, 1])
+  const changed = await patch({ replyTo: null, limits: null, branding: { addressLine: null } })
+  assert.equal(changed.body.version, 2)
+  assert.ok(!('replyTo' in changed.body))
+  assert.deepEqual([changed.body.limits.daily, changed.body.branding], [10_000, {}])
+  const required = await patch({ name: null })
+  assert.deepEqual([required.status, required.body.error.issues[0].field], [400, 'name'])
+})
+
+test('a dry run checks, and changes nothing', async () => {
+  const slug = `dry${serial++}`
+  const dry = await put(slug, { name, from }, {}, '?dryRun=true')
+  assert.deepEqual([dry.status, dry.body.slug], [201, slug])
+  assert.equal((await ask(service, `GET /v1/apps/${slug}`, { token })).status, 404)
+  const bad = await put(slug, { name, from, locale: 'xx' }, {}, '?dryRun=true')
+  assert.equal(bad.status, 400)
+})
+
+test('pages: a cursor belongs to its filters', async () => {
+  const sender = await newSender(service, `page${serial++}`)
+  for (let n = 0; n < 5; n++)
+    await send(service.apiUrl, JSON.stringify(validBody()), { authorization: `Bearer ${sender.key}` })
+  const first = await ask(service, `GET /v1/emails?app=${sender.app.slug}&limit=2`, { token })
+  assert.equal(first.body.items.length, 2)
+  const ids: string[] = first.body.items.map(({ id }: { id: string }) => id)
+  let { next } = first.body
+  while (next !== null) {
+    const page = await ask(service, `GET /v1/emails?app=${sender.app.slug}&limit=2&cursor=${next}`, { token })
+    ids.push(...page.body.items.map(({ id }: { id: string }) => id))
+    next = page.body.next
+  }
+  assert.equal(new Set(ids).size, 5)
+  const other = await ask(service, `GET /v1/emails?cursor=${first.body.next}`, { token })
+  assert.deepEqual([other.status, other.body.error.code], [400, 'cursor_mismatch'])
+  const searched = await ask(service, 'POST /v1/emails/find', {
+    token,
+    body: { to: 'ada@example.com', limit: 2 },
+  })
+  const { recipient, next: more } = searched.body
+  assert.match(recipient, /^rc_/)
+  assert.ok(!searched.text.includes('ada@'))
+  const rest = await ask(service, `GET /v1/emails?recipient=${recipient}&cursor=${more}`, { token })
+  assert.equal(rest.status, 200)
+  const { items } = await service.store.listAudit({ limit: 1, action: 'email.find' })
+  assert.equal(items[0]?.target, recipient)
+})
+
+test('bodies: too large, not JSON, of another type, or where none belongs', async () => {
+  const to = 'POST /v1/emails/find'
+  const codeOf = async (sent: Parameters<typeof ask>[2]) => {
+    const answer = await ask(service, to, { token, ...sent })
+    return [answer.status, answer.body.error.issues[0].code]
+  }
+  assert.deepEqual(await codeOf({ body: JSON.stringify({ to: 'a'.repeat(70_000) }) }), [
+    400,
+    'body_too_large',
+  ])
+  assert.deepEqual(await codeOf({ body: '{' }), [400, 'not_json'])
+  assert.deepEqual(await codeOf({ body: '{}', headers: { 'content-type': 'text/plain' } }), [400, 'not_json'])
+  const needless = await ask(service, `DELETE /v1/keys/${service.keyId}`, { token, body: {} })
+  assert.equal(needless.status, 400)
+})
+
+test('a token that asks too often is answered 429, with the time to wait', async () => {
+  const busy = await newManagementToken(service, 'reader')
+  const search = () => ask(service, 'POST /v1/emails/find', { token: busy, body: { to: 'x@example.com' } })
+  let answer = await search()
+  for (let n = 0; n < 80 && answer.status === 200; n++) answer = await search()
+  assert.deepEqual([answer.status, answer.body.error.code], [429, 'too_many_requests'])
+  assert.ok(Number(answer.headers.get('retry-after')) >= 1)
+  assert.equal((await ask(service, 'GET /v1/apps', { token: busy })).status, 200)
+})
+
+test('the use of a token is on record', async () => {
+  const used = await newManagementToken(service)
+  await ask(service, 'GET /v1/whoami', { token: used })
+  await eventually(async () => (await service.store.listTokens()).at(-1)?.lastUsedAt !== null)
+})
+
+test('status names what needs somebody', async () => {
+  const slug = `near${serial++}`
+  const sender = await newSender(service, slug, {
+    ...testSettings,
+    limits: { ...testSettings.limits, daily: 1 },
+  })
+  await send(service.apiUrl, JSON.stringify(validBody()), { authorization: `Bearer ${sender.key}` })
+  const key = await ask(service, `POST /v1/apps/${slug}/keys`, {
+    token,
+    body: { name: 'short', expiresAt: new Date(service.store.now() + 86_400_000).toISOString() },
+  })
+  await ask(service, `PATCH /v1/apps/${slug}`, { token, body: { status: 'disabled' } })
+  const { body } = await ask(service, 'GET /v1/status', { token })
+  const ofSlug = body.attention.filter(({ message }: { message: string }) => message.includes(slug))
+  const kinds = ofSlug.map(({ kind }: { kind: string }) => kind)
+  assert.deepEqual(kinds, ['daily_limit_near', 'mail_held', 'key_expires'])
+  assert.ok(body.attention.at(-1).message.includes(key.body.id) || ofSlug.at(-1).message.includes('short'))
+  assert.equal(body.ok, false)
+})
+
+test('no secret, link, recipient or name stands in a later answer, a log, an audit entry, a metric or the database', async (t) => {
+  const database = join(temporaryFolder(t), 'postern.db')
+  const relay = await startSmtpServer(t)
+  const env = {
+    POSTERN_SMTP_URL: `smtp://127.0.0.1:${relay.port}`,
+    POSTERN_DATABASE_URL: `sqlite:${database}`,
+  }
+  const server = await startServe(t, env)
+  const admin = (
+    await posternJson<{ token: string }>(server.env, ['token', 'create', 'canary', '--role', 'admin'])
+  ).token
+  const urls = { urls: { console: server.console } } as Parameters<typeof ask>[0]
+  const made = await ask(urls, 'POST /v1/apps/acme/keys', { token: admin, body: { name: 'canary' } })
+  const second = await ask(urls, `POST /v1/keys/${made.body.id}/replace`, { token: admin, body: {} })
+  const minted = await ask(urls, 'POST /v1/tokens', { token: admin, body: { name: 'more', role: 'reader' } })
+  const invitation = {
+    to: 'canary.recipient@example.com',
+    type: 'organisation_invite',
+    url: 'https://app.acme.test/?token=canary-link',
+    organisationName: 'Canary Organisation',
+    inviterName: 'Canary Inviter',
+  }
+  const posted = await send(`${server.api}/v1/email`, JSON.stringify(validBody(invitation)), {
+    authorization: `Bearer ${made.body.key}`,
+  })
+  assert.equal(posted.status, 202)
+  await eventually(() => relay.received.length === 1)
+  const secrets = [
+    ...[admin, made.body.key, second.body.key, minted.body.token, 'canary.recipient', 'canary-link'],
+    ...['Canary Organisation', 'Canary Inviter'],
+  ]
+  const later: string[] = [server.output()]
+  const reads = operationNames.filter((operation) => operationOf(operation).method === 'GET')
+  const values: Record<string, string> = {
+    app: 'acme',
+    key: made.body.id,
+    email: posted.headers.get('email-id') ?? '',
+  }
+  for (const operation of reads) {
+    const path = operationOf(operation).path.replace(/\{(\w+)\}/g, (_, each: string) => values[each] ?? '')
+    later.push((await ask(urls, `GET ${path}`, { token: admin })).text)
+  }
+  const find = { to: invitation.to }
+  const found = await ask(urls, 'POST /v1/emails/find', { token: admin, body: find })
+  assert.equal(found.body.items.length, 1)
+  const unknown = newToken()
+  await ask(urls, 'GET /v1/apps', { token: unknown })
+  later.push(found.text, await (await fetch(`${server.ops}/metrics`)).text(), server.output())
+  for (const file of readdirSync(dirname(database)))
+    later.push(readFileSync(join(dirname(database), file), 'latin1'))
+  for (const text of later)
+    for (const secret of [...secrets, unknown]) assert.ok(!text.includes(secret), secret)
+})
+
+test('docs/management.md as a new user follows it, line by line', async (t) => {
+  const relay = await startSmtpServer(t)
+  const server = await startServe(t, { POSTERN_SMTP_URL: `smtp://127.0.0.1:${relay.port}` })
+  const page = readFileSync(join(root, 'docs/management.md'), 'utf8')
+  const blocks = [...page.matchAll(/```sh\n([\s\S]*?)```/g)].map(([, block = '']) => block)
+  const script = join(temporaryFolder(t), 'script.sh')
+  const postern = `postern() { ${command.map((word) => `'${word}'`).join(' ')} "$@"; }`
+  const lines = blocks.join('\necho\n').replace('http://127.0.0.1:4022', server.console)
+  writeFileSync(
+    script,
+    `set -euo pipefail\n${postern}\n${lines.replaceAll('curl -sS', 'curl -sS --fail-with-body')}`,
+  )
+  const env = { PATH: process.env.PATH ?? '', ...server.env }
+  await posternJson(server.env, ['app', 'disable', 'acme'])
+  await posternJson(server.env, ['app', 'delete', 'acme', '--yes'])
+  const { stdout } = await promisify(execFile)('bash', [script], { env, cwd: dirname(script) })
+  for (const expected of [
+    /"slug":"acme","status":"active","version":1/,
+    /"refusal":\{"code":"url_not_allowed"/,
+    /\{"email":"em_/,
+    /"recipient":"rc_/,
+    /"explanation":"/,
+    /"version":2.*"daily":20000/,
+    /"name":"production".*"revokedAt":"2/,
+    /"attention":\[/,
+    /"action":"key\.revoke"/,
+  ])
+    assert.match(stdout, expected)
+})
