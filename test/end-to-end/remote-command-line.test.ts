@@ -7,6 +7,7 @@ if (engine === 'sqlite') {
   await import('./command-line.test.ts')
   await import('./operator.test.ts')
   await import('./check-link.test.ts')
+  await import('./management-command-line.test.ts')
 } else {
   test('the command line through the API', {
     skip: 'skipped: no matter of the store; SQLite runs it',
