@@ -1,5 +1,6 @@
 /** Runs operations over HTTP, by the management API of another process. */
 import { readFileSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { isLoopback } from '../config/listeners.ts'
 import {
   type Answer,
@@ -14,6 +15,7 @@ import { CommandFailed, UsageError } from './output.ts'
 
 /** Longer than the checks of the relays take. */
 const deadlineMs = 60_000
+const triesMax = 5
 
 export type RemoteAddress = { readonly url: string; readonly tokenFile: string }
 
@@ -24,11 +26,12 @@ export function newRemoteOperator({ url, tokenFile }: RemoteAddress): Operator {
     call: async <Name extends OperationName>(name: Name, input: CallInput<Name>) => {
       const { method, path } = operationOf(name)
       const raw = input as RawInput
-      const response = await send(`${base}${addressOf(path, raw)}`, {
+      const request = {
         method,
         headers: headersOf(token, raw),
         ...(raw.body !== undefined && { body: JSON.stringify(raw.body) }),
-      })
+      }
+      const response = await sendInTime(`${base}${addressOf(path, raw)}`, request)
       return readAnswer<Answer<Name>>(base, response)
     },
   }
@@ -75,6 +78,17 @@ const headersOf = (
   ...(ifVersion !== undefined && { 'if-match': `"${ifVersion}"` }),
   ...(ifAbsent && { 'if-none-match': '*' }),
 })
+
+/** A token over its rate waits, as long as the API says. A command that reads a long list gets there. */
+async function sendInTime(url: string, init: RequestInit): Promise<Response> {
+  for (let tries = 1; ; tries++) {
+    const response = await send(url, init)
+    const waitS = Number(response.headers.get('retry-after'))
+    if (response.status !== 429 || tries === triesMax || !(waitS > 0)) return response
+    await response.arrayBuffer()
+    await sleep(waitS * 1000)
+  }
+}
 
 async function send(url: string, init: RequestInit): Promise<Response> {
   try {

@@ -6,7 +6,7 @@ import { type Call, type CliDeps, withOperator } from './context.ts'
 import { CommandFailed, print } from './output.ts'
 
 const waitMs = 10_000
-const pollMs = 100
+const pollMs = 250
 
 export function addSendTestCommand(program: Command, deps: CliDeps): void {
   program

@@ -153,17 +153,17 @@ export async function queueGauge({ lookups, schema }: PostgresContext): Promise<
 
 // One count for each state, so that each reads an index alone and not the sealed content.
 const countedStates = [
-  `state = 'queued' and lost_leases < ${suspectAfter}`,
-  `state = 'queued' and lost_leases >= ${suspectAfter}`,
-  "state = 'deferred'",
-  "state = 'sending'",
-]
+  ['queued', `state = 'queued' and lost_leases < ${suspectAfter}`],
+  ['queued', `state = 'queued' and lost_leases >= ${suspectAfter}`],
+  ['deferred', "state = 'deferred'"],
+  ['sending', "state = 'sending'"],
+] as const
 
 export async function queueSummary(context: PostgresContext): Promise<QueueSummary> {
   const { schema } = context
   const selects = countedStates.map(
-    (where) =>
-      `select app_id, state, count(*) as count from ${schema}.queue where ${where} group by app_id, state`,
+    ([state, where]) =>
+      `select app_id, '${state}' as state, count(*) as count from ${schema}.queue where ${where} group by app_id`,
   )
   const counts = await ask(context, selects.join(' union all '))
   const [next] = await ask(

@@ -114,15 +114,19 @@ function listAudit(reader: Reader, query: AuditQuery): Page<AuditEntry, AuditId>
 
 // One count for each state, so that each reads an index alone and not the sealed content.
 const countedStates = [
-  `state = 'queued' and lost_leases < ${suspectAfter}`,
-  `state = 'queued' and lost_leases >= ${suspectAfter}`,
-  "state = 'deferred'",
-  "state = 'sending'",
-].map((where) => `select app_id, state, count(*) as count from queue where ${where} group by app_id`)
+  ['queued', `state = 'queued' and lost_leases < ${suspectAfter}`],
+  ['queued', `state = 'queued' and lost_leases >= ${suspectAfter}`],
+  ['deferred', "state = 'deferred'"],
+  ['sending', "state = 'sending'"],
+] as const
 
 function queueSummary(reader: Reader): QueueSummary {
   const { sql } = reader
-  const counts = countedStates.flatMap((text) => sql(text).all())
+  const counts = countedStates.flatMap(([state, where]) =>
+    sql(
+      `select app_id, '${state}' as state, count(*) as count from queue where ${where} group by app_id`,
+    ).all(),
+  )
   const next = sql("select min(due_at) as due_at from queue where state = 'deferred'").get()
   return {
     ...queueGauge(reader),

@@ -1,4 +1,5 @@
 /** The management API over HTTP: one route for each operation, under `/v1`. */
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Caller } from '../../management/access.ts'
 import type { Management } from '../../management/operation.ts'
@@ -69,6 +70,9 @@ const storeUnavailable: Result<never> = {
   },
 }
 
+/** A client over its rate that goes on asking must not take the time of requests for emails. */
+const refusedAfterMs = 1000
+
 type Called = { readonly name: OperationName; readonly request: FastifyRequest; readonly caller: Caller }
 
 async function runFor(
@@ -77,7 +81,10 @@ async function runFor(
   { name, request, caller }: Called,
 ): Promise<Result<unknown>> {
   const admitted = authenticator.admit(caller, name)
-  if (!admitted.ok) return admitted
+  if (!admitted.ok) {
+    await sleep(refusedAfterMs)
+    return admitted
+  }
   const input = readInput(operationOf(name), request)
   return input.ok ? perform(management, caller, name, input.value) : input
 }

@@ -109,7 +109,7 @@ create table queue (
   sealed blob not null                     -- the encrypted content
 ) strict, without rowid;
 -- An email with two lost leases is a suspect (domain/delivery/states.ts) and is claimed alone.
-create index queue_ready on queue (app_id, email_id) where state = 'queued' and lost_leases < 2;
+create index queue_ready on queue (app_id, email_id, lost_leases) where state = 'queued' and lost_leases < 2;
 create index queue_suspect on queue (email_id) where state = 'queued' and lost_leases >= 2;
 create index queue_deferred on queue (due_at, app_id) where state = 'deferred';
 create index queue_leased on queue (lease_until) where state = 'sending';
