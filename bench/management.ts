@@ -31,6 +31,8 @@ const pauseMs = 100
 const load = { clients: 64, ms: 5000, rate: 1000 }
 const rounds = 7
 const readers = 4
+/** Until the readers have used what their tokens allow at once. */
+const settleMs = 1500
 
 export async function run(scope: Scope): Promise<void> {
   const loader = startLoader(scope)
@@ -40,13 +42,12 @@ export async function run(scope: Scope): Promise<void> {
     const bed = await makeBed(scope, subjectOf(engine))
     await fill(bed, queued)
     await fillHistory(engine, bed)
-    const service = await startPostern(scope, bed, {
-      POSTERN_ROLES: 'api,console',
-      POSTERN_CONSOLE_LISTEN: '127.0.0.1:0',
-    })
+    const anyPort = { POSTERN_CONSOLE_LISTEN: '127.0.0.1:0' }
+    const service = await startPostern(scope, bed, { ...anyPort, POSTERN_ROLES: 'api,console' })
+    const apart = await startPostern(scope, bed, { ...anyPort, POSTERN_ROLES: 'console' })
     const lists = await measureLists(service, bed)
     const counting = await measureCount(bed)
-    const beside = await measureBeside(service, bed, loader)
+    const beside = await measureBeside({ service, apart }, bed, loader)
     tables[`Lists with ${count(records)} records on ${engine}`] = listTable(lists, counting)
     tables[`Accepting ${load.rate} a second on ${engine}, while ${readers} clients read`] =
       besideTable(beside)
@@ -243,35 +244,42 @@ const measureCount = (bed: Bed): Promise<number> =>
     return median(times.slice(1))
   })
 
-type Beside = { readonly quiet: LoopResult[]; readonly read: LoopResult[]; readonly asked: number }
+type Beside = Readonly<Record<'alone' | 'beside' | 'apart', LoopResult[]>> & { readonly asked: number }
 
-/** In turns: without readers, and with them. */
+/** In turns: without readers, with readers of the same process, and with readers of a process for operators alone. */
 async function measureBeside(
-  service: BenchedService,
+  { service, apart }: Readonly<Record<'service' | 'apart', BenchedService>>,
   bed: Bed,
   loader: ReturnType<typeof startLoader>,
 ): Promise<Beside> {
   const requests = await requestsFor(bed)
   const tokens = await newTokens(bed, readers)
-  const offer = (serial: number) => loader({ ports: [service.port], keys: bed.keys, ...load, serial })
-  const [quiet, read]: LoopResult[][] = [[], []]
+  const results: Beside = { alone: [], beside: [], apart: [], asked: 0 }
   let [serial, asked] = [700_000_000, 0]
-  for (let round = 0; round < rounds; round++) {
-    serial += 20_200_006 // new recipients in each round
-    quiet?.push(await offer(serial))
+  const read = async (from: BenchedService, work: () => Promise<LoopResult>): Promise<LoopResult> => {
     const state = { reading: true }
     const reading = tokens.map(async (token, reader) => {
       for (let n = reader; state.reading; n++) {
-        await ask(service, token, requests[n % requests.length] as Request)
+        await ask(from, token, requests[n % requests.length] as Request)
         asked += 1
       }
     })
-    await sleep(200)
-    read?.push(await offer(serial + 10_100_003))
+    await sleep(settleMs)
+    const result = await work()
     state.reading = false
     await Promise.all(reading)
+    return result
   }
-  return { quiet: quiet ?? [], read: read ?? [], asked }
+  const offer = () => {
+    serial += 10_100_003 // new recipients in each round
+    return loader({ ports: [service.port], keys: bed.keys, ...load, serial })
+  }
+  for (let round = 0; round < rounds; round++) {
+    results.alone.push(await offer())
+    results.beside.push(await read(service, offer))
+    results.apart.push(await read(apart, offer))
+  }
+  return { ...results, asked }
 }
 
 const listTable = (lists: readonly Timed[], counting: number): Table => ({
@@ -282,16 +290,25 @@ const listTable = (lists: readonly Timed[], counting: number): Table => ({
   ],
 })
 
-function besideTable({ quiet, read, asked }: Beside): Table {
-  const row = (name: string, results: readonly LoopResult[]) => [
-    name,
-    count(median(results.map(({ perSecond }) => perSecond))),
-    median(results.map(({ p50Ms }) => p50Ms)).toFixed(2),
-    median(results.map(({ p99Ms }) => p99Ms)).toFixed(2),
-    results.map(({ p99Ms }) => p99Ms.toFixed(1)).join(', '),
-  ]
+function besideTable({ alone, beside, apart }: Beside): Table {
+  const base = median(alone.map(({ p99Ms }) => p99Ms))
+  const row = (name: string, results: readonly LoopResult[]) => {
+    const p99 = median(results.map(({ p99Ms }) => p99Ms))
+    return [
+      name,
+      count(median(results.map(({ perSecond }) => perSecond))),
+      median(results.map(({ p50Ms }) => p50Ms)).toFixed(2),
+      p99.toFixed(2),
+      (p99 / base).toFixed(2),
+      results.map(({ p99Ms }) => p99Ms.toFixed(1)).join(', '),
+    ]
+  }
   return {
-    columns: ['accepting', 'a second', 'p50 ms', 'p99 ms', 'p99 of the rounds'],
-    rows: [row('alone', quiet), row(`while ${count(asked)} requests are read`, read)],
+    columns: ['accepting', 'a second', 'p50 ms', 'p99 ms', 'ratio', 'p99 of the rounds'],
+    rows: [
+      row('alone', alone),
+      row('they read the same process', beside),
+      row('they read a process with the role console', apart),
+    ],
   }
 }

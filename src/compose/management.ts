@@ -4,10 +4,13 @@ import { localCaller } from '../management/access.ts'
 import type { Management } from '../management/operation.ts'
 import type { Operator } from '../management/operations.ts'
 import { newLocalOperator } from '../management/perform.ts'
-import { QueueCounts } from '../management/queue-counts.ts'
 import { checkRelay } from '../management/service/check-relay.ts'
+import { SharedRead } from '../management/shared-read.ts'
 import { sealLink } from '../store/crypto/sealed-link.ts'
 import type { Store } from '../store/store.ts'
+
+/** For how long the status shows the same findings. */
+const findingsMs = 10_000
 
 type Parts = { readonly store: Store; readonly version: string; readonly onQueued?: () => void }
 
@@ -23,7 +26,8 @@ export const composeManagement = (
   version,
   onQueued,
   queueMax,
-  queue: new QueueCounts(store),
+  queue: new SharedRead(async () => ({ countedAt: store.now(), ...(await store.queueSummary()) })),
+  findings: new SharedRead(() => store.examine(), findingsMs),
   links: { baseUrl: linksBaseUrl, seal: (appId, target) => sealLink(ring, appId, target) },
   checkRelays: () => Promise.all(relays.map(({ address }) => checkRelay(address))),
 })

@@ -6,18 +6,22 @@ import { type Static, type TObject, type TSchema, Type } from 'typebox'
 import type { App } from '../domain/app/app.ts'
 import type { Role } from '../domain/management-token.ts'
 import type { LinkHost } from '../intake/judge-request.ts'
-import type { EmailRecord, KeyRecord } from '../store/operator-store.ts'
+import type { EmailRecord, KeyRecord, QueueSummary } from '../store/operator-store.ts'
 import type { Finding, Store } from '../store/store.ts'
 import type { Caller } from './access.ts'
-import type { QueueCounts } from './queue-counts.ts'
 import type { RefusalCode, Result } from './result.ts'
+import type { SharedRead } from './shared-read.ts'
+
+/** The counts of the queue. `countedAt`: milliseconds since 1970. */
+export type CountedQueue = QueueSummary & { readonly countedAt: number }
 
 /** The parts of the service that operations use. */
 export type Management = {
   readonly store: Store
   readonly links: LinkHost
-  /** Counting the queue costs more the longer it is, so all callers share one count. */
-  readonly queue: QueueCounts
+  readonly queue: SharedRead<CountedQueue>
+  /** The checks of the database and the machine, for the status. */
+  readonly findings: SharedRead<readonly Finding[]>
   readonly queueMax: number
   readonly version: string
   /** Checks that every relay answers. */

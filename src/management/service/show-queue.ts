@@ -2,8 +2,7 @@
 import { type Static, Type } from 'typebox'
 import type { App } from '../../domain/app/app.ts'
 import { isInScope } from '../access.ts'
-import { type Context, operation } from '../operation.ts'
-import type { CountedQueue } from '../queue-counts.ts'
+import { type Context, type CountedQueue, operation } from '../operation.ts'
 import { iso, orNull } from '../resources.ts'
 import { done } from '../result.ts'
 
@@ -38,11 +37,15 @@ export const showQueue = operation({
   target: 'scope',
   summary: 'Counts the mail that waits. A token for some apps sees their mail alone.',
   answer: QueueResource,
-  run: async (context) => done(await readQueue(context)),
+  run: async (context) => done(await readQueue(context, await context.store.listApps())),
 })
 
-export async function readQueue({ store, queue, queueMax, caller }: Context): Promise<QueueResource> {
-  const [counted, all] = [await queue.read(), await store.listApps()]
+/** @param all at least the apps that the caller may see */
+export async function readQueue(
+  { queue, queueMax, caller }: Context,
+  all: readonly App[],
+): Promise<QueueResource> {
+  const counted = await queue.get()
   const apps = countByApp(
     { ...counted, counts: counted.counts.filter(({ app }) => isInScope(caller, app)) },
     new Map(all.map((app) => [app.id, app])),

@@ -39,16 +39,16 @@ export const showStatus = operation({
   summary: 'Shows what needs somebody now, the counts of today (UTC) and the queue.',
   answer: StatusResource,
   async run(context) {
-    const { store, caller } = context
+    const { store, caller, findings } = context
     const now = store.now()
     const apps = (await store.listApps()).filter(({ id }) => isInScope(caller, id))
     const usage = await store.usageToday()
     const expiring = (await store.listExpiringKeys(now + keyWarningMs)).filter(({ app }) =>
       isInScope(caller, app),
     )
-    const queue = await readQueue(context)
-    const findings = caller.apps === null ? await store.examine() : []
-    const attention = findAttention({ apps, usage, expiring, queue, findings, nowMs: now })
+    const queue = await readQueue(context, apps)
+    const found = caller.apps === null ? await findings.get() : []
+    const attention = findAttention({ apps, usage, expiring, queue, findings: found, nowMs: now })
     const today = countToday(usage, apps)
     return done({ ok: attention.length === 0, attention, today, apps: apps.length, queue })
   },
