@@ -56,7 +56,7 @@ export async function run(scope: Scope): Promise<void> {
   report('management', tables, measured)
 }
 
-// Of each hundred records two failed and one expired. One app and its key sent ten of all.
+// Two of a hundred records failed, and one expired. One app sent ten emails in all.
 const spread = {
   rare: 10,
   columns: `email_id, app_id, key_id, type, state, reason, attempts, lost_leases, accepted_at, expires_at,

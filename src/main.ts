@@ -110,8 +110,8 @@ process.exitCode = await runCli(argv, {
   restore: async (config, file, options) => (await databaseFiles()).restoreDatabase(config, file, options),
   copy: async (config, target) => (await databaseFiles()).copyDatabase(config, target),
   operate: async (config, store) => {
-    const { composeOperator } = await import('./compose/management.ts')
-    return composeOperator(config, { store, version, user: userName() })
+    const { composeRunner } = await import('./compose/management.ts')
+    return composeRunner(config, { store, version, user: userName() })
   },
   startService: async (config) => {
     const { startService } = await import('./compose/service.ts')

@@ -253,7 +253,7 @@ test('the service fetches nothing: it opens connections to its relays and its da
     // This file's script runs in a browser.
     if (file === 'src/web/inbox/pages.ts') continue
     // The remote command line calls the management API of a service.
-    if (file === 'src/cli/remote-operator.ts') continue
+    if (file === 'src/cli/remote-runner.ts') continue
     assert.doesNotMatch(read(file), /\bfetch\(|\bhttps?\.(get|request)\(|undici/, file)
   }
 })

@@ -12,7 +12,7 @@ import {
   type CommandContext,
   describeRefusal,
   listAll,
-  withOperator,
+  withOperations,
 } from './context.ts'
 import { CommandFailed, formatTime, print, record, table, UsageError } from './output.ts'
 import { changeSettings, patchOf } from './settings-change.ts'
@@ -34,12 +34,12 @@ export function addAppCommands(program: Command, deps: CliDeps): void {
   app
     .command('list')
     .description('list all apps')
-    .action(() => withOperator(deps, (context) => list(deps, context)))
+    .action(() => withOperations(deps, (context) => list(deps, context)))
   app
     .command('show <app>')
     .description('show one app and its settings')
     .action((app: string) =>
-      withOperator(deps, async ({ call }) => show(deps, await call('app.show', { params: { app } }))),
+      withOperations(deps, async ({ call }) => show(deps, await call('app.show', { params: { app } }))),
     )
   addUpdateCommand(app, deps)
   addStatusCommand(app, deps, {
@@ -57,7 +57,7 @@ export function addAppCommands(program: Command, deps: CliDeps): void {
     .description('delete an app and its keys, and cancel its queued mail; cannot be undone')
     .option('--yes', 'do not ask')
     .action((app: string, { yes }: { yes?: boolean }) =>
-      withOperator(deps, (context) => remove(deps, context, { app, yes: yes ?? false })),
+      withOperations(deps, (context) => remove(deps, context, { app, yes: yes ?? false })),
     )
 }
 
@@ -74,7 +74,7 @@ function addCreateCommand(group: Command, deps: CliDeps): void {
     )
     .addHelpText('after', createExample)
     .action((name: string, options: CreateOptions) =>
-      withOperator(deps, (context) => create(deps, context, { ...options, name }), 'create'),
+      withOperations(deps, (context) => create(deps, context, { ...options, name }), 'create'),
     )
 }
 
@@ -93,7 +93,7 @@ function addUpdateCommand(group: Command, deps: CliDeps): void {
     .optionsGroup('Other:')
     .addHelpText('after', updateExample)
     .action((app: string, options: SettingOptions) =>
-      withOperator(deps, (context) => update(deps, context, { app, options })),
+      withOperations(deps, (context) => update(deps, context, { app, options })),
     )
 }
 
@@ -104,7 +104,7 @@ function addStatusCommand(group: Command, deps: CliDeps, { name, status, about }
     .command(`${name} <app>`)
     .description(about)
     .action((app: string) =>
-      withOperator(deps, async ({ call }) =>
+      withOperations(deps, async ({ call }) =>
         show(deps, await call('app.change', { params: { app }, body: { status } })),
       ),
     )
@@ -112,7 +112,7 @@ function addStatusCommand(group: Command, deps: CliDeps, { name, status, about }
 
 async function create(
   deps: CliDeps,
-  { operator }: CommandContext,
+  { runner }: CommandContext,
   options: CreateOptions & { name: string },
 ): Promise<void> {
   const { name, slug = slugFrom(options.name), from, ...settings } = options
@@ -120,7 +120,7 @@ async function create(
     throw new CommandFailed('give a slug of a-z, 0-9 and inner hyphens with --slug')
   const base = { ...defaultSettings, name, from: parseFrom(from) }
   const body = changeSettings(base, toChange(settings)) as AppBody
-  const result = await operator.call('app.put', { params: { slug }, body, ifAbsent: true })
+  const result = await runner.call('app.put', { params: { slug }, body, ifAbsent: true })
   if (!result.ok && result.refusal.code === 'slug_taken')
     throw new CommandFailed(`the slug "${slug}" is taken; choose another with --slug`)
   const app = unwrapSettings(result)
@@ -135,7 +135,7 @@ const triesMax = 10
 
 async function update(
   deps: CliDeps,
-  { call, operator }: CommandContext,
+  { call, runner }: CommandContext,
   { app: name, options }: { app: string; options: SettingOptions },
 ): Promise<void> {
   if (Object.keys(options).length === 0)
@@ -143,7 +143,7 @@ async function update(
   for (let tries = 0; tries < triesMax; tries++) {
     const app = await call('app.show', { params: { app: name } })
     const body = patchOf(app, toChange(options))
-    const result = await operator.call('app.change', {
+    const result = await runner.call('app.change', {
       params: { app: app.id },
       body,
       ifVersion: app.version,

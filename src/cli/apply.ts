@@ -5,7 +5,7 @@ import { type Command, Option } from 'commander'
 import { parse } from 'yaml'
 import type { AppResource } from '../management/resources.ts'
 import type { AppBody } from '../management/settings-schema.ts'
-import { type CliDeps, type CommandContext, describeRefusal, withOperator } from './context.ts'
+import { type CliDeps, type CommandContext, describeRefusal, withOperations } from './context.ts'
 import { CommandFailed, print, UsageError } from './output.ts'
 
 const form = `
@@ -23,7 +23,7 @@ export function addApplyCommand(program: Command, deps: CliDeps): void {
     .addOption(new Option('--yes', 'do not ask'))
     .addHelpText('after', form)
     .action((file: string, options: ApplyOptions) =>
-      withOperator(deps, (context) => apply(deps, context, file, options), 'create'),
+      withOperations(deps, (context) => apply(deps, context, file, options), 'create'),
     )
 }
 
@@ -81,8 +81,8 @@ async function makePlan(context: CommandContext, apps: readonly Wanted[]): Promi
   const plan: Change[] = []
   for (const wanted of apps) {
     const params = { slug: wanted.slug }
-    const found = await context.operator.call('app.show', { params: { app: wanted.slug } })
-    const result = await context.operator.call('app.put', { params, body: wanted, query: { dryRun: true } })
+    const found = await context.runner.call('app.show', { params: { app: wanted.slug } })
+    const result = await context.runner.call('app.put', { params, body: wanted, query: { dryRun: true } })
     if (!found.ok && found.refusal.code !== 'not_found') throw new CommandFailed(found.refusal.message)
     if (result.ok) plan.push({ wanted, now: found.ok ? found.value : null, planned: result.value })
     else faults.push(`${wanted.slug}: ${describeRefusal(result.refusal, [])}`)

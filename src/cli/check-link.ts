@@ -2,7 +2,7 @@
 import { type Command, Option } from 'commander'
 import { type EmailType, emailTypes } from '../domain/request/email-request.ts'
 import type { Answer } from '../management/operations.ts'
-import { type CliDeps, withOperator } from './context.ts'
+import { type CliDeps, withOperations } from './context.ts'
 import { CommandFailed, print, table } from './output.ts'
 
 type Options = { type: EmailType }
@@ -17,7 +17,7 @@ export function addCheckLinkCommand(program: Command, deps: CliDeps): void {
       "\nAny text will do as the token: do not give a real one, which others could see.\n\nExample:\n  postern check-link acme 'https://app.acme.test/auth?token=any'",
     )
     .action((app: string, url: string, { type }: Options) =>
-      withOperator(deps, async ({ call }) => {
+      withOperations(deps, async ({ call }) => {
         const check = await call('app.check_link', { params: { app }, body: { url, type } })
         print(deps.output, check, () => describe(app, check))
         if (!check.allowed) throw new CommandFailed('the link would not be sent; see above')

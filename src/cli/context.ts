@@ -2,7 +2,7 @@
 import type { Writable } from 'node:stream'
 import type { Config } from '../config/parse-config.ts'
 import { devDatabaseUrl, type Environment, isSet, type Mode } from '../config/reader.ts'
-import type { Answer, CallInput, OperationName, Operator } from '../management/operations.ts'
+import type { Answer, CallInput, OperationName, OperationRunner } from '../management/operations.ts'
 import type { Refusal } from '../management/result.ts'
 import type { EventStream } from '../observe/events.ts'
 import type { PostgresAddress } from '../store/database-address.ts'
@@ -11,7 +11,7 @@ import type { SchemaUse } from '../store/shared/migrations.ts'
 import type { CopyReport } from '../store/shared/table-copy.ts'
 import type { Store } from '../store/store.ts'
 import { CommandFailed, type Output, UsageError } from './output.ts'
-import { newRemoteOperator, type RemoteAddress } from './remote-operator.ts'
+import { newRemoteRunner, type RemoteAddress } from './remote-runner.ts'
 
 /** A running service, as the commands `serve` and `dev` see it. */
 export type RunningService = {
@@ -44,7 +44,7 @@ export type CliDeps = {
   /** Copies to a new database on PostgreSQL. */
   readonly copy: (config: Config, target: PostgresAddress) => Promise<CopyReport>
   /** Runs operations on an open store. */
-  readonly operate: (config: Config, store: Store) => Promise<Operator>
+  readonly operate: (config: Config, store: Store) => Promise<OperationRunner>
   readonly startService: (config: Config) => Promise<RunningService>
   /** Resolves at the first SIGINT or SIGTERM; a second one ends the process at once. */
   readonly untilStopped: () => Promise<void>
@@ -76,19 +76,19 @@ export const isRemote = (deps: CliDeps): boolean => remoteOf(deps) !== null
 /** Runs an operation and returns its answer; a refusal fails the command. */
 export type Call = <Name extends OperationName>(name: Name, input: CallInput<Name>) => Promise<Answer<Name>>
 
-export type CommandContext = { readonly call: Call; readonly operator: Operator }
+export type CommandContext = { readonly call: Call; readonly runner: OperationRunner }
 
 /**
  * Runs one command: with `--url` by the management API there, otherwise on the configured database. Only `app create`
  * and `migrate` make a database, and only `migrate` changes an old schema.
  */
-export async function withOperator<T>(
+export async function withOperations<T>(
   deps: CliDeps,
   run: (context: CommandContext) => Promise<T>,
   schemaUse: SchemaUse = 'open',
 ): Promise<T> {
   const remote = remoteOf(deps)
-  if (remote !== null) return run(contextOf(newRemoteOperator(remote)))
+  if (remote !== null) return run(contextOf(newRemoteRunner(remote)))
   const config = commandConfig(deps)
   const store = await deps.openStore(config, schemaUse)
   try {
@@ -98,10 +98,10 @@ export async function withOperator<T>(
   }
 }
 
-const contextOf = (operator: Operator): CommandContext => ({
-  operator,
+const contextOf = (runner: OperationRunner): CommandContext => ({
+  runner,
   call: async (name, input) => {
-    const result = await operator.call(name, input)
+    const result = await runner.call(name, input)
     if (result.ok) return result.value
     throw new CommandFailed(describeRefusal(result.refusal, Object.keys(input.params ?? {})))
   },

@@ -10,7 +10,7 @@ import { dataFolder, devSecretKeysFile, isSet } from '../config/reader.ts'
 import { hashDeliveryKey, newDeliveryKey } from '../domain/app/delivery-key.ts'
 import { defaultLimits } from '../domain/app/limit.ts'
 import { type AppSettings, defaultSettings } from '../domain/app/settings.ts'
-import type { Author } from '../domain/audit.ts'
+import type { Actor } from '../domain/audit.ts'
 import type { PosternEvent } from '../observe/events.ts'
 import { newSecretKey } from '../store/crypto/key-ring.ts'
 import type { Store } from '../store/store.ts'
@@ -69,20 +69,20 @@ async function demoKey(store: Store): Promise<string> {
     const { kind } = await store.enqueue({ keyHash: hashDeliveryKey(kept), judged: null })
     if (kind !== 'invalid_key') return kept
   }
-  const app = (await store.findApp('demo')) ?? (await store.createApp('demo', demoSettings, author))
+  const app = (await store.findApp('demo')) ?? (await store.createApp('demo', demoSettings, actor))
   if (app === null) throw new Error('the demo app could not be created')
   const key = newDeliveryKey()
   const hash = hashDeliveryKey(key)
   const made = await store.createKey(
     { app: app.id, hash, name: `demo ${key.slice(-6)}`, expiresAt: null },
-    author,
+    actor,
   )
   if (made === null || made === 'name_taken') throw new Error('the demo key could not be created')
   writeFileSync(keyFile, `${key}\n`, { mode: 0o600 })
   return key
 }
 
-const author: Author = { kind: 'service', id: null, name: 'dev', via: 'service', requestId: null }
+const actor: Actor = { kind: 'service', id: null, name: 'dev', via: 'service', requestId: null }
 
 /** One line for each request and each email that was captured, sent or failed. */
 function describeEvent(event: PosternEvent, { urls }: RunningService): string | null {

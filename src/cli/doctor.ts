@@ -7,7 +7,7 @@ import { checkRelay } from '../management/service/check-relay.ts'
 import { checkDatabase } from '../management/service/run-checks.ts'
 import { SchemaMissing } from '../store/shared/migrations.ts'
 import type { Finding } from '../store/store.ts'
-import { type CliDeps, isRemote, withOperator } from './context.ts'
+import { type CliDeps, isRemote, withOperations } from './context.ts'
 import { CommandFailed, print } from './output.ts'
 
 export function addDoctorCommand(program: Command, deps: CliDeps): void {
@@ -27,7 +27,7 @@ export function addDoctorCommand(program: Command, deps: CliDeps): void {
 }
 
 const examineRemote = (deps: CliDeps): Promise<Finding[]> =>
-  withOperator(deps, async ({ call }) => (await call('checks.run', {})).findings)
+  withOperations(deps, async ({ call }) => (await call('checks.run', {})).findings)
 
 async function examine(deps: CliDeps): Promise<Finding[]> {
   const versions = { check: 'versions', ok: true, detail: `postern ${deps.version}, Node ${process.version}` }

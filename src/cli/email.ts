@@ -4,7 +4,7 @@ import { type EmailState, emailStates } from '../domain/delivery/states.ts'
 import { type EmailType, emailTypes } from '../domain/request/email-request.ts'
 import type { Answer } from '../management/operations.ts'
 import type { EmailDetail, EmailResource } from '../management/resources.ts'
-import { type CliDeps, type CommandContext, listAll, withOperator } from './context.ts'
+import { type CliDeps, type CommandContext, listAll, withOperations } from './context.ts'
 import { formatTime, formatTimeAndAge, print, record, table, UsageError } from './output.ts'
 import { parseTime } from './time.ts'
 
@@ -34,11 +34,11 @@ export function addEmailCommands(program: Command, deps: CliDeps): void {
     )
     .option('--limit <n>', 'maximum rows', parseLimit, 50)
     .addHelpText('after', '\nExample:\n  postern email list --to ana@example.com')
-    .action((options: ListOptions) => withOperator(deps, (context) => list(deps, context, options)))
+    .action((options: ListOptions) => withOperations(deps, (context) => list(deps, context, options)))
   email
     .command('show <email>')
     .description('show one email, what became of it, and its attempts')
-    .action((id: string) => withOperator(deps, (context) => show(deps, context, id)))
+    .action((id: string) => withOperations(deps, (context) => show(deps, context, id)))
   email
     .command('retry [email]')
     .description('make a deferred email due now, or with --all every one')
@@ -46,13 +46,13 @@ export function addEmailCommands(program: Command, deps: CliDeps): void {
     .option('--app <app>', 'with --all: only the emails of this app')
     .addHelpText('after', '\nExample:\n  postern email retry --all --app acme')
     .action((id: string | undefined, options: RetryOptions) =>
-      withOperator(deps, (context) => retry(deps, context, id, options)),
+      withOperations(deps, (context) => retry(deps, context, id, options)),
     )
   email
     .command('cancel <email>')
     .description('cancel a queued email and delete its content')
     .action((id: string) =>
-      withOperator(deps, async ({ call }) =>
+      withOperations(deps, async ({ call }) =>
         printState(deps, await call('email.cancel', { params: { email: id } })),
       ),
     )

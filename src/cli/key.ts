@@ -1,7 +1,7 @@
 /** `postern key …`: delivery keys. A key is shown once, when it is created. */
 import { type Command, Option } from 'commander'
 import type { KeyResource } from '../management/resources.ts'
-import { type CliDeps, type CommandContext, listAll, withOperator } from './context.ts'
+import { type CliDeps, type CommandContext, listAll, withOperations } from './context.ts'
 import { formatTime, print, record, table, UsageError } from './output.ts'
 import { parseTime } from './time.ts'
 
@@ -19,17 +19,17 @@ export function addKeyCommands(program: Command, deps: CliDeps): void {
     .option('--name <name>', 'where the key is used, e.g. production')
     .option('--expires <date>', 'end of the key: 2027-01-31 or an ISO 8601 timestamp', parseExpires)
     .action((app: string, options: Omit<CreateOptions, 'app'>) =>
-      withOperator(deps, (context) => create(deps, context, { app, ...options })),
+      withOperations(deps, (context) => create(deps, context, { app, ...options })),
     )
   key
     .command('list <app>')
     .description('list the keys of an app')
-    .action((app: string) => withOperator(deps, (context) => list(deps, context, app)))
+    .action((app: string) => withOperations(deps, (context) => list(deps, context, app)))
   key
     .command('show <key>')
     .description('show the record of one key')
     .action((id: string) =>
-      withOperator(deps, async ({ call }) => show(deps, await call('key.show', { params: { key: id } }))),
+      withOperations(deps, async ({ call }) => show(deps, await call('key.show', { params: { key: id } }))),
     )
   key
     .command('update <key>')
@@ -39,7 +39,7 @@ export function addKeyCommands(program: Command, deps: CliDeps): void {
       text === '' ? '' : parseExpires(text),
     )
     .action((id: string, options: ChangeOptions) =>
-      withOperator(deps, (context) => change(deps, context, id, options)),
+      withOperations(deps, (context) => change(deps, context, id, options)),
     )
   key
     .command('replace <key>')
@@ -52,13 +52,13 @@ export function addKeyCommands(program: Command, deps: CliDeps): void {
     .option('--expires <date>', 'end of the new key (default: none, whatever the old one has)', parseExpires)
     .addHelpText('after', '\nExample:\n  postern key replace key_… --grace 1h')
     .action((id: string, options: ReplaceOptions) =>
-      withOperator(deps, (context) => replace(deps, context, id, options)),
+      withOperations(deps, (context) => replace(deps, context, id, options)),
     )
   key
     .command('revoke <key>')
     .description('revoke a key by its id; takes effect for the next request')
     .action((id: string) =>
-      withOperator(deps, async ({ call }) => {
+      withOperations(deps, async ({ call }) => {
         const revoked = await call('key.revoke', { params: { key: id } })
         print(deps.output, revoked, () => `revoked ${revoked.id}`)
       }),

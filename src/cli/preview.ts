@@ -1,7 +1,7 @@
 /** `postern preview`: one of an app's emails with sample content. */
 import { type Command, Option } from 'commander'
 import { type EmailType, emailTypes } from '../domain/request/email-request.ts'
-import { type CliDeps, withOperator } from './context.ts'
+import { type CliDeps, withOperations } from './context.ts'
 import { print } from './output.ts'
 
 export function addPreviewCommand(program: Command, deps: CliDeps): void {
@@ -12,7 +12,7 @@ export function addPreviewCommand(program: Command, deps: CliDeps): void {
     .option('--html', 'the HTML, for a file to open in a browser')
     .addHelpText('after', '\nExample:\n  postern preview acme --html > preview.html')
     .action((app: string, { type, html: asHtml }: { type: EmailType; html?: boolean }) =>
-      withOperator(deps, async ({ call }) => {
+      withOperations(deps, async ({ call }) => {
         const email = await call('app.preview', { params: { app }, body: { type } })
         print(deps.output, email, () => (asHtml ? email.html : `Subject: ${email.subject}\n\n${email.text}`))
       }),

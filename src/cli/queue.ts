@@ -2,7 +2,7 @@
 import type { Command } from 'commander'
 import { usageEvents } from '../management/resources.ts'
 import type { QueueResource } from '../management/service/show-queue.ts'
-import { type CliDeps, type CommandContext, withOperator } from './context.ts'
+import { type CliDeps, type CommandContext, withOperations } from './context.ts'
 import { formatTimeAndAge, print, record, table } from './output.ts'
 
 export function addQueueCommands(program: Command, deps: CliDeps): void {
@@ -10,7 +10,7 @@ export function addQueueCommands(program: Command, deps: CliDeps): void {
     .command('queue')
     .description('show depth, oldest email and next attempt, by state and by app')
     .action(() =>
-      withOperator(deps, async ({ call }) => {
+      withOperations(deps, async ({ call }) => {
         const queue = await call('queue.show', {})
         print(deps.output, queue, () => describeQueue(queue))
       }),
@@ -18,7 +18,7 @@ export function addQueueCommands(program: Command, deps: CliDeps): void {
   program
     .command('usage <app>')
     .description('count accepted, refused, delivered and failed emails, by day')
-    .action((app: string) => withOperator(deps, (context) => usage(deps, context, app)))
+    .action((app: string) => withOperations(deps, (context) => usage(deps, context, app)))
 }
 
 const waiting =

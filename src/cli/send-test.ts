@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Command } from 'commander'
 import type { EmailDetail } from '../management/resources.ts'
-import { type Call, type CliDeps, withOperator } from './context.ts'
+import { type Call, type CliDeps, withOperations } from './context.ts'
 import { CommandFailed, print } from './output.ts'
 
 const waitMs = 10_000
@@ -15,7 +15,7 @@ export function addSendTestCommand(program: Command, deps: CliDeps): void {
     .requiredOption('--app <app>', 'the app that sends it')
     .addHelpText('after', '\nExample:\n  postern send-test you@example.com --app acme')
     .action((to: string, { app }: { app: string }) =>
-      withOperator(deps, ({ call }) => sendTest(deps, call, { app, to })),
+      withOperations(deps, ({ call }) => sendTest(deps, call, { app, to })),
     )
 }
 

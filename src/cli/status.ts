@@ -4,7 +4,7 @@ import { type AuditAction, auditActions } from '../domain/audit.ts'
 import type { Answer } from '../management/operations.ts'
 import type { AuditResource } from '../management/resources.ts'
 import type { StatusResource } from '../management/service/show-status.ts'
-import { type CliDeps, type CommandContext, listAll, withOperator } from './context.ts'
+import { type CliDeps, type CommandContext, listAll, withOperations } from './context.ts'
 import { parseLimit } from './email.ts'
 import { CommandFailed, formatTime, print, record, table } from './output.ts'
 import { describeQueue } from './queue.ts'
@@ -16,7 +16,7 @@ export function addStatusCommands(program: Command, deps: CliDeps): void {
     .command('status')
     .description('show what needs somebody, the counts of today and the queue; 1 if something does')
     .action(() =>
-      withOperator(deps, async ({ call }) => {
+      withOperations(deps, async ({ call }) => {
         const status = await call('status.show', {})
         print(deps.output, status, () => describe(status))
         if (!status.ok) throw new CommandFailed('something needs attention; see above')
@@ -29,12 +29,12 @@ export function addStatusCommands(program: Command, deps: CliDeps): void {
     .addOption(new Option('--action <action>', 'filter by action').choices(auditActions))
     .option('--actor <name>', 'filter by who made the change')
     .option('--limit <n>', 'maximum rows', parseLimit, 50)
-    .action((options: AuditOptions) => withOperator(deps, (context) => audit(deps, context, options)))
+    .action((options: AuditOptions) => withOperations(deps, (context) => audit(deps, context, options)))
   program
     .command('whoami')
     .description('show the name, role and apps that commands act with')
     .action(() =>
-      withOperator(deps, async ({ call }) => {
+      withOperations(deps, async ({ call }) => {
         const me = await call('whoami', {})
         print(deps.output, me, () => describeCaller(me))
       }),

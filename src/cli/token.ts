@@ -3,7 +3,7 @@ import { type Command, Option } from 'commander'
 import { type Role, roles } from '../domain/management-token.ts'
 import type { TokenResource } from '../management/resources.ts'
 import { collect } from './app-settings.ts'
-import { type CliDeps, type CommandContext, listAll, withOperator } from './context.ts'
+import { type CliDeps, type CommandContext, listAll, withOperations } from './context.ts'
 import { formatTime, print, table } from './output.ts'
 import { parseTime } from './time.ts'
 
@@ -26,17 +26,17 @@ export function addTokenCommands(program: Command, deps: CliDeps): void {
     )
     .addHelpText('after', createExample)
     .action((name: string, options: CreateOptions) =>
-      withOperator(deps, (context) => create(deps, context, name, options)),
+      withOperations(deps, (context) => create(deps, context, name, options)),
     )
   token
     .command('list')
     .description('list all tokens')
-    .action(() => withOperator(deps, (context) => list(deps, context)))
+    .action(() => withOperations(deps, (context) => list(deps, context)))
   token
     .command('revoke <token>')
     .description('revoke a token by its id; takes effect for the next request')
     .action((id: string) =>
-      withOperator(deps, async ({ call }) => {
+      withOperations(deps, async ({ call }) => {
         const revoked = await call('token.revoke', { params: { token: id } })
         print(deps.output, revoked, () => `revoked ${revoked.id} (${revoked.name})`)
       }),

@@ -1,9 +1,9 @@
 /** The operations of the management API and of the command line. */
 import type { Config } from '../config/parse-config.ts'
-import { localCaller } from '../management/access.ts'
+import { localAccess } from '../management/access.ts'
 import type { Management } from '../management/operation.ts'
-import type { Operator } from '../management/operations.ts'
-import { newLocalOperator } from '../management/perform.ts'
+import type { OperationRunner } from '../management/operations.ts'
+import { newLocalRunner } from '../management/perform.ts'
 import { checkRelay } from '../management/service/check-relay.ts'
 import { SharedRead } from '../management/shared-read.ts'
 import { sealLink } from '../store/crypto/sealed-link.ts'
@@ -15,8 +15,8 @@ const findingsMs = 10_000
 type Parts = { readonly store: Store; readonly version: string; readonly onQueued?: () => void }
 
 /** Runs the operations of a command on the server itself. `user`: the person who gave it. */
-export const composeOperator = (config: Config, parts: Parts & { readonly user: string }): Operator =>
-  newLocalOperator(composeManagement(config, parts), localCaller(parts.user))
+export const composeRunner = (config: Config, parts: Parts & { readonly user: string }): OperationRunner =>
+  newLocalRunner(composeManagement(config, parts), localAccess(parts.user))
 
 export const composeManagement = (
   { linksBaseUrl, queueMax, relays, ring }: Config,

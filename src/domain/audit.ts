@@ -2,7 +2,7 @@
 import type { AppId, AuditId, TokenId } from './id.ts'
 
 /** The person or program that makes a change. */
-export type Author = {
+export type Actor = {
   /** `local`: a user of the command line on the server. `token`: the holder of a management token. `service`: dev mode. */
   readonly kind: 'local' | 'token' | 'service'
   readonly id: TokenId | null
@@ -42,7 +42,7 @@ export type Change = {
   readonly after: Values | null
 }
 
-export type AuditEntry = Change & { readonly id: AuditId; readonly at: number; readonly author: Author }
+export type AuditEntry = Change & { readonly id: AuditId; readonly at: number; readonly actor: Actor }
 
 /** The values that differ between two states. Null if none does. */
 export function differences(before: Values, after: Values): Pick<Change, 'before' | 'after'> | null {

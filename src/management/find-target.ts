@@ -1,4 +1,4 @@
-/** Finds what an operation is about. What is outside the caller's scope is answered like what does not exist. */
+/** Finds the target of an operation. A target outside the scope is answered like one that does not exist. */
 import type { EmailId, KeyId } from '../domain/id.ts'
 import { isInScope } from './access.ts'
 import type { Context, TargetKind, Targets } from './operation.ts'
@@ -19,22 +19,22 @@ type Params = Readonly<Record<string, string>>
 type Find = (context: Context, params: Params) => Promise<Result<Targets[TargetKind]>>
 
 const finders: Readonly<Record<TargetKind, Find>> = {
-  service: async ({ caller }) =>
-    caller.apps === null
+  service: async ({ access }) =>
+    access.apps === null
       ? done(null)
       : refuse('not_permitted', 'Only a token for the whole service may do this; this one is for some apps.'),
   scope: async () => done(null),
   app: async (context, { app: name = '' }) => {
     const app = await context.store.findApp(name)
-    return app !== null && isInScope(context.caller, app.id) ? done(app) : appNotFound(name)
+    return app !== null && isInScope(context.access, app.id) ? done(app) : appNotFound(name)
   },
   key: async (context, { key: id = '' }) => {
     const key = await context.store.findKey(id as KeyId)
-    return key !== null && isInScope(context.caller, key.app) ? done(key) : keyNotFound(id)
+    return key !== null && isInScope(context.access, key.app) ? done(key) : keyNotFound(id)
   },
   email: async (context, { email: id = '' }) => {
     const email = await context.store.findEmail(id as EmailId)
-    return email !== null && isInScope(context.caller, email.app) ? done(email) : emailNotFound(id)
+    return email !== null && isInScope(context.access, email.app) ? done(email) : emailNotFound(id)
   },
 }
 

@@ -8,7 +8,7 @@ import type { Role } from '../domain/management-token.ts'
 import type { LinkHost } from '../intake/judge-request.ts'
 import type { EmailRecord, KeyRecord, QueueSummary } from '../store/operator-store.ts'
 import type { Finding, Store } from '../store/store.ts'
-import type { Caller } from './access.ts'
+import type { Access } from './access.ts'
 import type { RefusalCode, Result } from './result.ts'
 import type { SharedRead } from './shared-read.ts'
 
@@ -31,8 +31,8 @@ export type Management = {
 }
 
 /**
- * What an operation is about. It is found, and checked against the caller's scope, before the operation runs. `service`:
- * only callers for the whole service may. `scope`: each caller sees its own apps.
+ * The target of an operation. It is found, and checked against the scope of the access, before the operation runs. `service`:
+ * only an access to the whole service may. `scope`: each access sees its own apps.
  */
 export type Targets = {
   readonly service: null
@@ -58,7 +58,7 @@ export type Input<Path extends string, Query extends TSchema, Body extends TSche
   readonly ifAbsent?: boolean | undefined
 }
 
-export type Context = Management & { readonly caller: Caller }
+export type Context = Management & { readonly access: Access }
 
 type Definition<
   Path extends string,

@@ -76,6 +76,6 @@ export type CallInput<Name extends OperationName> =
 export type Answer<Name extends OperationName> = Static<Operation<Name>['answer']>
 
 /** Runs operations: in this process, or over HTTP in another one. */
-export interface Operator {
+export interface OperationRunner {
   call<Name extends OperationName>(name: Name, input: CallInput<Name>): Promise<Result<Answer<Name>>>
 }

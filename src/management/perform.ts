@@ -1,13 +1,19 @@
-/** Runs one operation for a caller: role, then scope, then input. */
+/** Runs one operation with an access: checks role, scope and input, in this order. */
 import type { TSchema } from 'typebox'
 import { isAtLeast } from '../domain/management-token.ts'
 import type { Parsed } from '../domain/parsed.ts'
 import type { Issue } from '../domain/request/rejection.ts'
-import type { Caller } from './access.ts'
+import type { Access } from './access.ts'
 import { checkSchema } from './check-schema.ts'
 import { findTarget } from './find-target.ts'
 import type { AnyOperation, Management } from './operation.ts'
-import { type Answer, type CallInput, type OperationName, type Operator, operationOf } from './operations.ts'
+import {
+  type Answer,
+  type CallInput,
+  type OperationName,
+  type OperationRunner,
+  operationOf,
+} from './operations.ts'
 import { invalid, type Result, refuse } from './result.ts'
 
 /** An operation's input before it is checked. */
@@ -21,14 +27,14 @@ export type RawInput = {
 
 export async function perform(
   management: Management,
-  caller: Caller,
+  access: Access,
   name: OperationName,
   input: RawInput,
 ): Promise<Result<unknown>> {
   const operation = operationOf(name)
-  if (!isAtLeast(caller.role, operation.role))
-    return refuse('not_permitted', `This needs the role ${operation.role}; yours is ${caller.role}.`)
-  const context = { ...management, caller }
+  if (!isAtLeast(access.role, operation.role))
+    return refuse('not_permitted', `This needs the role ${operation.role}; yours is ${access.role}.`)
+  const context = { ...management, access }
   const { params = {} } = input
   const target = await findTarget(operation.target, context, storable(params))
   if (!target.ok) return target
@@ -71,7 +77,7 @@ const storable = (params: Readonly<Record<string, string>>): Record<string, stri
   Object.fromEntries(Object.entries(params).map(([name, value]) => [name, isStorable(value) ? value : '']))
 
 /** Runs operations in this process. */
-export const newLocalOperator = (management: Management, caller: Caller): Operator => ({
+export const newLocalRunner = (management: Management, access: Access): OperationRunner => ({
   call: <Name extends OperationName>(name: Name, input: CallInput<Name>) =>
-    perform(management, caller, name, input as RawInput) as Promise<Result<Answer<Name>>>,
+    perform(management, access, name, input as RawInput) as Promise<Result<Answer<Name>>>,
 })

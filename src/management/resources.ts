@@ -198,17 +198,17 @@ export const AuditResource = object({
 })
 export type AuditResource = Static<typeof AuditResource>
 
-export const presentAudit = ({ id, at, author, ...change }: AuditEntry): AuditResource => ({
+export const presentAudit = ({ id, at, actor, ...change }: AuditEntry): AuditResource => ({
   id,
   at: iso(at),
-  actor: { kind: author.kind, id: author.id, name: author.name },
-  via: author.via,
+  actor: { kind: actor.kind, id: actor.id, name: actor.name },
+  via: actor.via,
   action: change.action,
   app: change.app,
   target: change.target,
   before: change.before,
   after: change.after,
-  requestId: author.requestId,
+  requestId: actor.requestId,
 })
 
 export const FindingResource = object({

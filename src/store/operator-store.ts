@@ -1,12 +1,12 @@
 /**
  * The part of a store that serves operators: apps, keys, emails, tokens and the audit. The rules of `store.ts` hold.
- * Each method with an `author` writes the audit entry of its change in the same transaction; if nothing changes, it
+ * Each method with an `actor` writes the audit entry of its change in the same transaction; if nothing changes, it
  * writes none.
  */
 import type { App, AppStatus } from '../domain/app/app.ts'
 import type { KeyHash } from '../domain/app/delivery-key.ts'
 import type { AppSettings } from '../domain/app/settings.ts'
-import type { AuditAction, AuditEntry, Author, Change } from '../domain/audit.ts'
+import type { Actor, AuditAction, AuditEntry, Change } from '../domain/audit.ts'
 import type { AttemptRecord } from '../domain/delivery/outcome.ts'
 import type { EmailState, EndReason, LiveState } from '../domain/delivery/states.ts'
 import type { AppId, AuditId, EmailId, KeyId, TokenId } from '../domain/id.ts'
@@ -130,46 +130,46 @@ export type AuditQuery = {
 
 export interface OperatorStore {
   /** The app is active, unless `status` says otherwise. Null if the slug is taken. */
-  createApp(slug: string, settings: AppSettings, author: Author, status?: AppStatus): Promise<App | null>
+  createApp(slug: string, settings: AppSettings, actor: Actor, status?: AppStatus): Promise<App | null>
   /** A change that changes nothing keeps the version. Null if there is no such app; `stale` if its version is not `ifVersion`. */
-  updateApp(id: AppId, change: AppChange, author: Author): Promise<App | 'stale' | null>
+  updateApp(id: AppId, change: AppChange, actor: Actor): Promise<App | 'stale' | null>
   /**
    * Revokes the app's keys and frees its slug at once; `cancelDeletedAppMail` and `maintain` cancel
    * its mail and then remove the app. `active` if it is not disabled, null if there is no such app.
    */
-  deleteApp(id: AppId, author: Author): Promise<'deleted' | 'active' | null>
+  deleteApp(id: AppId, actor: Actor): Promise<'deleted' | 'active' | null>
   /** Cancels one step of a deleted app's mail. Returns how many emails; after 0 the app is removed. */
   cancelDeletedAppMail(id: AppId): Promise<number>
   findApp(idOrSlug: string): Promise<App | null>
   listApps(): Promise<readonly App[]>
 
   /** Null if there is no such app. */
-  createKey(key: NewKeyRecord, author: Author): Promise<KeyRecord | 'name_taken' | null>
+  createKey(key: NewKeyRecord, actor: Actor): Promise<KeyRecord | 'name_taken' | null>
   findKey(id: KeyId): Promise<KeyRecord | null>
   listKeys(app: AppId): Promise<readonly KeyRecord[]>
   /** The keys of all apps that are not revoked and expire from now to `until`. */
   listExpiringKeys(until: number): Promise<readonly KeyRecord[]>
   /** Null if there is no such key; `ended` if it is revoked or has expired. */
-  updateKey(id: KeyId, change: KeyChange, author: Author): Promise<KeyRecord | 'name_taken' | 'ended' | null>
+  updateKey(id: KeyId, change: KeyChange, actor: Actor): Promise<KeyRecord | 'name_taken' | 'ended' | null>
   /**
    * Makes another key of the same app and name, and lets the old one end at `oldExpiresAt` if it does not end before. Null
    * if there is no such key; `ended` if it is revoked or has expired.
    */
-  replaceKey(id: KeyId, next: KeyReplacement, author: Author): Promise<KeyRecord | 'ended' | null>
+  replaceKey(id: KeyId, next: KeyReplacement, actor: Actor): Promise<KeyRecord | 'ended' | null>
   /** Null if there is no such key. Takes effect for the next request in every process. */
-  revokeKey(id: KeyId, author: Author): Promise<KeyRecord | null>
+  revokeKey(id: KeyId, actor: Actor): Promise<KeyRecord | null>
 
   findEmail(id: EmailId): Promise<EmailRecord | null>
   listEmails(query: EmailQuery): Promise<Page<EmailRecord, EmailId>>
   /** The name by which records know a recipient: a keyed hash of the address. */
   recipientName(to: EmailAddress): string
-  retryEmail(id: EmailId, author: Author): Promise<EmailChange>
-  cancelEmail(id: EmailId, author: Author): Promise<EmailChange>
+  retryEmail(id: EmailId, actor: Actor): Promise<EmailChange>
+  cancelEmail(id: EmailId, actor: Actor): Promise<EmailChange>
   /**
    * Makes deferred mail due now, except suspects, of one app or (null) of all: one step through the queue, in the order of ids, after
    * `after`. `next` is where the next step begins; null at the end. The first step (`after` null) writes the audit entry.
    */
-  retryDeferred(app: AppId | null, after: EmailId | null, author: Author): Promise<RetryStep>
+  retryDeferred(app: AppId | null, after: EmailId | null, actor: Actor): Promise<RetryStep>
 
   queueSummary(): Promise<QueueSummary>
   usage(app: AppId): Promise<readonly UsageDay[]>
@@ -177,16 +177,16 @@ export interface OperatorStore {
   usageToday(): Promise<ReadonlyMap<AppId, UsageDay['counts']>>
 
   /** `name_taken` if a token of this name has not ended. */
-  createToken(token: NewTokenRecord, author: Author): Promise<TokenRecord | 'name_taken'>
+  createToken(token: NewTokenRecord, actor: Actor): Promise<TokenRecord | 'name_taken'>
   /** Also a token that has ended. */
   findTokenByHash(hash: TokenHash): Promise<TokenRecord | null>
   listTokens(): Promise<readonly TokenRecord[]>
   /** Null if there is no such token. */
-  revokeToken(id: TokenId, author: Author): Promise<TokenRecord | null>
+  revokeToken(id: TokenId, actor: Actor): Promise<TokenRecord | null>
   /** Records that a token was used now. */
   noteTokenUse(id: TokenId): Promise<void>
 
   /** Writes an entry for an action that changes nothing in the store. */
-  recordAction(change: Change, author: Author): Promise<void>
+  recordAction(change: Change, actor: Actor): Promise<void>
   listAudit(query: AuditQuery): Promise<Page<AuditEntry, AuditId>>
 }

@@ -45,7 +45,7 @@ export function management(it: It): void {
     assert.deepEqual(await actions(store), expected)
     const { items } = await store.listAudit({ limit: 9, action: 'app.update' })
     assert.deepEqual([items[1]?.before, items[1]?.after], [{ name: 'Acme' }, { name: 'New' }])
-    assert.deepEqual(items[0]?.author, operator)
+    assert.deepEqual(items[0]?.actor, operator)
     assert.deepEqual([items[0]?.app, items[0]?.target], [app.id, 'a'])
     advance((auditDays + 1) * day)
     await store.maintain()
@@ -185,7 +185,7 @@ export function management(it: It): void {
     assert.deepEqual([exact.items.length, exact.next], [1, null])
   })
 
-  it('the audit is read page by page, by app, action and author', async (_t, { store }) => {
+  it('the audit is read page by page, by app, action and actor', async (_t, { store }) => {
     const { app } = await newSender(store, 'a')
     for (const name of ['One', 'Two', 'Three'])
       await updateApp(store, app.id, { settings: { ...app.settings, name } })

@@ -1,10 +1,10 @@
-/** The author of changes that tests make directly in a store. */
-import type { Author } from '../../src/domain/audit.ts'
+/** The actor of changes that tests make directly in a store. */
+import type { Actor } from '../../src/domain/audit.ts'
 import type { AppId } from '../../src/domain/id.ts'
 import type { EmailQuery, EmailRecord } from '../../src/store/operator-store.ts'
 import type { Store } from '../../src/store/store.ts'
 
-export const operator: Author = { kind: 'local', id: null, name: 'test', via: 'cli', requestId: null }
+export const operator: Actor = { kind: 'local', id: null, name: 'test', via: 'cli', requestId: null }
 
 /** Deletes an app as an operator does: an app is disabled first. */
 export async function deleteApp(store: Store, id: AppId): Promise<void> {

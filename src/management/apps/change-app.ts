@@ -32,7 +32,7 @@ export const changeApp = operation({
   answer: AppResource,
   versioned: true,
   refusals: ['version_mismatch', 'app_changing'],
-  async run({ store, caller }, { query, body, ifVersion }, found) {
+  async run({ store, access }, { query, body, ifVersion }, found) {
     let app: App | null = found
     for (let tries = 0; tries < triesMax && app !== null; tries++) {
       if (ifVersion !== undefined && ifVersion !== app.version) return staleVersion(app)
@@ -44,12 +44,12 @@ export const changeApp = operation({
       const isReserved = adminFields.some(
         (name) => JSON.stringify(before[name]) !== JSON.stringify(settings.value[name]),
       )
-      if (isReserved && !isAtLeast(caller.role, 'admin'))
+      if (isReserved && !isAtLeast(access.role, 'admin'))
         return refuse('not_permitted', `Only the role admin may change ${adminFields.join(', ')}.`)
       const { status = 'active' } = merged.value
       if (query.dryRun === true) return done(presentApp({ ...app, settings: settings.value, status }))
       const change = { settings: settings.value, status, ifVersion: app.version }
-      const changed = await store.updateApp(app.id, change, caller.author)
+      const changed = await store.updateApp(app.id, change, access.actor)
       if (changed !== null && changed !== 'stale') return done(presentApp(changed))
       app = await store.findApp(found.id)
     }

@@ -26,10 +26,10 @@ export const deleteApp = operation({
     { additionalProperties: false },
   ),
   refusals: ['app_active'],
-  async run({ store, caller }, { params }, { id, slug }) {
-    if (caller.apps !== null)
+  async run({ store, access }, { params }, { id, slug }) {
+    if (access.apps !== null)
       return refuse('not_permitted', 'Only a token for the whole service may delete an app.')
-    const result = await store.deleteApp(id, caller.author)
+    const result = await store.deleteApp(id, access.actor)
     if (result === null) return appNotFound(params.app)
     if (result === 'active')
       return refuse(

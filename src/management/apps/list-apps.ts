@@ -14,8 +14,8 @@ export const listApps = operation({
   query: Type.Object(pageQuery, { additionalProperties: false }),
   answer: listOf(AppResource),
   refusals: ['cursor_mismatch'],
-  async run({ store, caller }, { query }) {
-    const apps = (await store.listApps()).filter(({ id }) => isInScope(caller, id))
+  async run({ store, access }, { query }) {
+    const apps = (await store.listApps()).filter(({ id }) => isInScope(access, id))
     return cutList(apps.map(presentApp), query)
   },
 })

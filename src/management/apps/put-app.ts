@@ -49,20 +49,20 @@ const slugTaken = (slug: string) =>
   refuse('slug_taken', `The slug "${slug}" is taken by another app; choose another one.`)
 
 async function create(
-  { store, caller }: Context,
+  { store, access }: Context,
   { slug, settings, status }: Wanted,
 ): Promise<Result<AppResource>> {
-  const app = await store.createApp(slug, settings, caller.author, status)
+  const app = await store.createApp(slug, settings, access.actor, status)
   return app === null ? slugTaken(slug) : done(presentApp(app), { created: true })
 }
 
 async function replace(
-  { store, caller }: Context,
+  { store, access }: Context,
   { id }: App,
   { settings, status, ifVersion }: Wanted & { ifVersion: number | undefined },
 ): Promise<Result<AppResource>> {
   const change = { settings, status, ...(ifVersion !== undefined && { ifVersion }) }
-  const app = await store.updateApp(id, change, caller.author)
+  const app = await store.updateApp(id, change, access.actor)
   if (app === 'stale') return staleVersion(await store.findApp(id))
   if (app === null)
     return refuse('app_changing', 'The app was deleted at this moment; repeat the request to create it.')

@@ -31,7 +31,7 @@ export const sendTestEmail = operation({
   answer: Type.Object({ email: Type.String() }, { additionalProperties: false }),
   refusals: ['test_email_refused'],
   async run(context, { body: { to, type = 'magic_link' }, params }, app) {
-    const { store, caller, onQueued } = context
+    const { store, access, onQueued } = context
     const url = sampleUrl(app)
     if (url === null)
       return refuse(
@@ -43,7 +43,7 @@ export const sendTestEmail = operation({
     const name = `test email of ${new Date(store.now()).toISOString()}`
     const record = await store.createKey(
       { app: app.id, hash: hashDeliveryKey(key), name, expiresAt },
-      caller.author,
+      access.actor,
     )
     if (record === null) return appNotFound(params.app)
     if (record === 'name_taken')
@@ -54,7 +54,7 @@ export const sendTestEmail = operation({
       onQueued()
       return done({ email: answer.emailId })
     } finally {
-      await store.revokeKey(record.id, caller.author)
+      await store.revokeKey(record.id, access.actor)
     }
   },
 })

@@ -15,7 +15,7 @@ export const retryEmail = operation({
   answer: EmailResource,
   refusals: ['email_finished', 'email_sending', 'email_not_deferred'],
   async run(context, { params }, { id }) {
-    const change = await context.store.retryEmail(id, context.caller.author)
+    const change = await context.store.retryEmail(id, context.access.actor)
     if (change === 'done') context.onQueued()
     return answer(context, params.email, change)
   },
@@ -30,7 +30,7 @@ export const cancelEmail = operation({
   answer: EmailResource,
   refusals: ['email_finished', 'email_sending'],
   async run(context, { params }, { id }) {
-    return answer(context, params.email, await context.store.cancelEmail(id, context.caller.author))
+    return answer(context, params.email, await context.store.cancelEmail(id, context.access.actor))
   },
 })
 
@@ -67,16 +67,16 @@ export const retryAll = operation({
   answer: Type.Object({ retried: Type.Integer() }, { additionalProperties: false }),
   refusals: ['not_found'],
   async run(context, { body: { app } }) {
-    const { store, caller, onQueued } = context
+    const { store, access, onQueued } = context
     const found = app === undefined ? null : await findTarget('app', context, { app })
     if (found?.ok === false) return found
-    const apps = found !== null ? [found.value.id] : caller.apps === null ? [null] : [...caller.apps]
+    const apps = found !== null ? [found.value.id] : access.apps === null ? [null] : [...access.apps]
     let retried = 0
     for (const each of apps) {
-      let step = await store.retryDeferred(each, null, caller.author)
+      let step = await store.retryDeferred(each, null, access.actor)
       retried += step.retried
       while (step.next !== null) {
-        step = await store.retryDeferred(each, step.next, caller.author)
+        step = await store.retryDeferred(each, step.next, access.actor)
         retried += step.retried
       }
     }

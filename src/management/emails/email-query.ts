@@ -70,7 +70,7 @@ async function appsOf(
     const found = await findTarget('key', context, { key })
     return found.ok ? done([found.value.app]) : found
   }
-  const { apps } = context.caller
+  const { apps } = context.access
   return done(apps === null ? null : [...apps])
 }
 

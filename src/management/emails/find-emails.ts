@@ -25,14 +25,14 @@ export const findEmails = operation({
   async run(context, { body: { to, ...filters } }) {
     const address = parseEmailAddress(to, 'to')
     if (!address.ok) return invalid(address.issues)
-    const { store, caller } = context
+    const { store, access } = context
     const recipient = store.recipientName(address.value)
     const page = await listPage(context, { ...filters, recipient })
     if (!page.ok) return page
     const target = `${recipientPrefix}${recipient}`
     await store.recordAction(
       { action: 'email.find', app: null, target, before: null, after: null },
-      caller.author,
+      access.actor,
     )
     return done({ recipient: target, ...page.value })
   },

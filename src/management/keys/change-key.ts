@@ -18,14 +18,14 @@ export const changeKey = operation({
   ),
   answer: KeyResource,
   refusals: ['name_taken', 'key_ended'],
-  async run({ store, caller }, { body: { name, expiresAt } }, { id }) {
+  async run({ store, access }, { body: { name, expiresAt } }, { id }) {
     const named = name === undefined ? null : parseName(name)
     const expiry = typeof expiresAt === 'string' ? parseExpiry(expiresAt, store) : null
     const issues = [named, expiry].flatMap((part) => (part?.ok === false ? part.issues : []))
     if (issues.length > 0) return invalid(issues)
     const end = expiry?.ok ? expiry.value : expiresAt === null ? null : undefined
     const change = { ...(name !== undefined && { name }), ...(end !== undefined && { expiresAt: end }) }
-    const record = await store.updateKey(id, change, caller.author)
+    const record = await store.updateKey(id, change, access.actor)
     if (record === 'name_taken') return keyNameTaken(name ?? '')
     if (record === 'ended' || record === null) return keyEnded(id)
     return done(presentKey(record))

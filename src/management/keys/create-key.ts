@@ -20,14 +20,14 @@ export const createKey = operation({
   answer: NewKeyResource,
   creates: true,
   refusals: ['name_taken'],
-  async run({ store, caller }, { body: { name = null, expiresAt = null }, params }, { id }) {
+  async run({ store, access }, { body: { name = null, expiresAt = null }, params }, { id }) {
     const named = name === null ? null : parseName(name)
     const expiry = expiresAt === null ? null : parseExpiry(expiresAt, store)
     const issues = [named, expiry].flatMap((part) => (part?.ok === false ? part.issues : []))
     if (issues.length > 0) return invalid(issues)
     const key = newDeliveryKey()
     const wanted = { app: id, hash: hashDeliveryKey(key), name, expiresAt: expiry?.ok ? expiry.value : null }
-    const record = await store.createKey(wanted, caller.author)
+    const record = await store.createKey(wanted, access.actor)
     if (record === null) return appNotFound(params.app)
     if (record === 'name_taken') return keyNameTaken(name ?? '')
     return done({ ...presentKey(record), key }, { created: true })

@@ -31,14 +31,14 @@ export const replaceKey = operation({
   ),
   creates: true,
   refusals: ['key_ended'],
-  async run({ store, caller }, { body: { graceSeconds = daySeconds, expiresAt = null } }, old) {
+  async run({ store, access }, { body: { graceSeconds = daySeconds, expiresAt = null } }, old) {
     const expiry = expiresAt === null ? null : parseExpiry(expiresAt, store)
     if (expiry?.ok === false) return invalid(expiry.issues)
     const key = newDeliveryKey()
     const grace = store.now() + graceSeconds * 1000
     const oldExpiresAt = Math.min(old.expiresAt ?? grace, grace)
     const next = { hash: hashDeliveryKey(key), expiresAt: expiry?.value ?? null, oldExpiresAt: grace }
-    const record = await store.replaceKey(old.id, next, caller.author)
+    const record = await store.replaceKey(old.id, next, access.actor)
     if (record === null || record === 'ended') return keyEnded(old.id)
     return done({ ...presentKey(record), key, oldExpiresAt: iso(oldExpiresAt) }, { created: true })
   },

@@ -12,8 +12,8 @@ export const revokeKey = operation({
   summary: 'Revokes a delivery key, for the next request. Its record stays. Repeating it changes nothing.',
   answer: KeyResource,
   refusals: ['key_ended'],
-  async run({ store, caller }, _input, { id }) {
-    const record = await store.revokeKey(id, caller.author)
+  async run({ store, access }, _input, { id }) {
+    const record = await store.revokeKey(id, access.actor)
     return record === null ? keyEnded(id) : done(presentKey(record))
   },
 })

@@ -29,14 +29,14 @@ export const listAudit = operation({
   answer: listOf(AuditResource),
   refusals: ['cursor_mismatch', 'not_found'],
   async run(context, { query }) {
-    const { store, caller } = context
+    const { store, access } = context
     const { app, actor, action } = query
     const named = { app, actor, action }
     const cursor = readCursor<AuditId>(query, named)
     if (!cursor.ok) return cursor
     const found = app === undefined ? null : await findTarget('app', context, { app })
     if (found?.ok === false) return found
-    if (found === null && caller.apps === null && caller.role !== 'admin')
+    if (found === null && access.apps === null && access.role !== 'admin')
       return refuse(
         'not_permitted',
         'Only the role admin may read the audit of the whole service; name an app.',
@@ -47,8 +47,8 @@ export const listAudit = operation({
       ...(action !== undefined && { action }),
       ...(cursor.value !== null && { before: cursor.value }),
     }
-    const apps = found === null ? [...(caller.apps ?? [])] : [found.value.id]
-    const isWhole = found === null && caller.apps === null
+    const apps = found === null ? [...(access.apps ?? [])] : [found.value.id]
+    const isWhole = found === null && access.apps === null
     const page = isWhole
       ? await store.listAudit(wanted)
       : mergePages(await Promise.all(apps.map((id) => store.listAudit({ ...wanted, app: id }))), wanted.limit)

@@ -15,11 +15,11 @@ export const runChecks = operation({
     { ok: Type.Boolean(), findings: Type.Array(FindingResource) },
     { additionalProperties: false },
   ),
-  async run({ store, caller, checkRelays }) {
+  async run({ store, access, checkRelays }) {
     const findings = [...(await checkDatabase(store)), ...(await checkRelays())]
     await store.recordAction(
       { action: 'checks.run', app: null, target: 'service', before: null, after: null },
-      caller.author,
+      access.actor,
     )
     return done({
       ok: findings.every(({ ok }) => ok),

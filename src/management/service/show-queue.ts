@@ -40,23 +40,23 @@ export const showQueue = operation({
   run: async (context) => done(await readQueue(context, await context.store.listApps())),
 })
 
-/** @param all at least the apps that the caller may see */
+/** @param all at least the apps that the access may see */
 export async function readQueue(
-  { queue, queueMax, caller }: Context,
+  { queue, queueMax, access }: Context,
   all: readonly App[],
 ): Promise<QueueResource> {
   const counted = await queue.get()
   const apps = countByApp(
-    { ...counted, counts: counted.counts.filter(({ app }) => isInScope(caller, app)) },
+    { ...counted, counts: counted.counts.filter(({ app }) => isInScope(access, app)) },
     new Map(all.map((app) => [app.id, app])),
   )
   const total = (name: keyof typeof counts) => apps.reduce((sum, app) => sum + app[name], 0)
   const states = { queued: total('queued'), sending: total('sending'), deferred: total('deferred') }
   // The oldest email and the next attempt are those of the whole service, which an app's team does not see.
-  const seen = caller.apps === null ? counted : { oldestAcceptedAt: null, nextAttemptAt: null }
+  const seen = access.apps === null ? counted : { oldestAcceptedAt: null, nextAttemptAt: null }
   const oldest = seen.oldestAcceptedAt
   return {
-    depth: caller.apps === null ? counted.depth : states.queued + states.sending + states.deferred,
+    depth: access.apps === null ? counted.depth : states.queued + states.sending + states.deferred,
     max: queueMax,
     oldestAcceptedAt: oldest === null ? null : iso(oldest),
     oldestAgeSeconds: oldest === null ? 0 : Math.max(0, Math.floor((counted.countedAt - oldest) / 1000)),

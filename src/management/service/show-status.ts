@@ -39,15 +39,15 @@ export const showStatus = operation({
   summary: 'Shows what needs somebody now, the counts of today (UTC) and the queue.',
   answer: StatusResource,
   async run(context) {
-    const { store, caller, findings } = context
+    const { store, access, findings } = context
     const now = store.now()
-    const apps = (await store.listApps()).filter(({ id }) => isInScope(caller, id))
+    const apps = (await store.listApps()).filter(({ id }) => isInScope(access, id))
     const usage = await store.usageToday()
     const expiring = (await store.listExpiringKeys(now + keyWarningMs)).filter(({ app }) =>
-      isInScope(caller, app),
+      isInScope(access, app),
     )
     const queue = await readQueue(context, apps)
-    const found = caller.apps === null ? await findings.get() : []
+    const found = access.apps === null ? await findings.get() : []
     const attention = findAttention({ apps, usage, expiring, queue, findings: found, nowMs: now })
     const today = countToday(usage, apps)
     return done({ ok: attention.length === 0, attention, today, apps: apps.length, queue })

@@ -1,4 +1,4 @@
-/** Tells a caller what it is and what it may do. */
+/** Tells an actor its name, role and apps. */
 import { Type } from 'typebox'
 import { roles } from '../../domain/management-token.ts'
 import { operation } from '../operation.ts'
@@ -25,12 +25,12 @@ export const whoami = operation({
     },
     { additionalProperties: false },
   ),
-  run: ({ caller, version }) =>
+  run: ({ access, version }) =>
     done({
-      name: caller.author.name,
-      role: caller.role,
-      apps: caller.apps === null ? null : [...caller.apps],
-      expiresAt: caller.expiresAt === null ? null : iso(caller.expiresAt),
+      name: access.actor.name,
+      role: access.role,
+      apps: access.apps === null ? null : [...access.apps],
+      expiresAt: access.expiresAt === null ? null : iso(access.expiresAt),
       version,
     }),
 })

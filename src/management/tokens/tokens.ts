@@ -46,7 +46,7 @@ export const createToken = operation({
   creates: true,
   refusals: ['name_taken', 'not_found'],
   async run(context, { body: { name, role, apps, expiresAt } }) {
-    const { store, caller } = context
+    const { store, access } = context
     const latest = store.now() + daysMax * dayMs
     const named = parseName(name)
     const expiry = expiresAt === undefined ? null : parseExpiry(expiresAt, store)
@@ -59,7 +59,7 @@ export const createToken = operation({
     const token = newToken()
     const end = expiry?.ok ? expiry.value : store.now() + usualDays * dayMs
     const wanted = { hash: hashToken(token), name, role, apps: scope.value, expiresAt: end }
-    const record = await store.createToken(wanted, caller.author)
+    const record = await store.createToken(wanted, access.actor)
     if (record === 'name_taken')
       return refuse('name_taken', `There is a token named "${name}" that still works: revoke it first.`)
     return done({ ...presentToken(record), token }, { created: true })
@@ -96,8 +96,8 @@ export const revokeToken = operation({
   summary: 'Revokes a management token, for the next request. Repeating it changes nothing.',
   answer: TokenResource,
   refusals: ['not_found'],
-  async run({ store, caller }, { params: { token } }) {
-    const record = await store.revokeToken(token as TokenId, caller.author)
+  async run({ store, access }, { params: { token } }) {
+    const record = await store.revokeToken(token as TokenId, access.actor)
     if (record === null)
       return refuse('not_found', `There is no token "${token}"; a token is named by its id (tok_…).`)
     return done(presentToken(record))

@@ -4,7 +4,7 @@
  */
 import type { App, AppStatus } from '../../domain/app/app.ts'
 import type { AppSettings } from '../../domain/app/settings.ts'
-import { type Author, differences } from '../../domain/audit.ts'
+import { type Actor, differences } from '../../domain/audit.ts'
 import { suspectAfter } from '../../domain/delivery/states.ts'
 import { type AppId, newId } from '../../domain/id.ts'
 import type { AppChange } from '../operator-store.ts'
@@ -22,10 +22,10 @@ export const createApp = (
   context: PostgresContext,
   slug: string,
   settings: AppSettings,
-  author: Author,
+  actor: Actor,
   status: AppStatus = 'active',
 ): Promise<App | null> =>
-  change(context, author, async ({ query, record }) => {
+  change(context, actor, async ({ query, record }) => {
     const { clock, schema } = context
     const text = `with made as (
         insert into ${schema}.app (app_id, slug, version, status, status_at, created_at, updated_at, settings)
@@ -45,9 +45,9 @@ export const updateApp = (
   context: PostgresContext,
   id: AppId,
   { settings, status, ifVersion }: AppChange,
-  author: Author,
+  actor: Actor,
 ): Promise<App | 'stale' | null> =>
-  change(context, author, async ({ query, record }) => {
+  change(context, actor, async ({ query, record }) => {
     const { clock, schema } = context
     const app = await lockApp(query, schema, id)
     if (app === null) return null
@@ -74,9 +74,9 @@ async function lockApp(query: Query, schema: string, id: AppId): Promise<App | n
 export const deleteApp = (
   context: PostgresContext,
   id: AppId,
-  author: Author,
+  actor: Actor,
 ): Promise<'deleted' | 'active' | null> =>
-  change(context, author, async ({ query, record }) => {
+  change(context, actor, async ({ query, record }) => {
     const { clock, schema } = context
     await query(`select from ${schema}.app_lock where app_id = $1 for update`, [id])
     const app = await lockApp(query, schema, id)

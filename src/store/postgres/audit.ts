@@ -1,5 +1,5 @@
 /** Audit entries, in the transaction of the change that they record. */
-import type { Author, Change } from '../../domain/audit.ts'
+import type { Actor, Change } from '../../domain/audit.ts'
 import { newId } from '../../domain/id.ts'
 import { auditColumns } from '../shared/records.ts'
 import type { Query } from './connection.ts'
@@ -17,23 +17,23 @@ export type Changing = {
 /** Runs a change and its audit entry as one transaction. */
 export const change = <T>(
   context: PostgresContext,
-  author: Author,
+  actor: Actor,
   work: (changing: Changing) => Promise<T>,
 ): Promise<T> =>
   context.operators.transaction(async (query) => {
-    const record = (entry: Change) => insertEntry(query, context, { entry, author })
+    const record = (entry: Change) => insertEntry(query, context, { entry, actor })
     return work({ query, record })
   }, deadlineMs)
 
-export const recordAction = (context: PostgresContext, entry: Change, author: Author): Promise<void> =>
-  change(context, author, ({ record }) => record(entry))
+export const recordAction = (context: PostgresContext, entry: Change, actor: Actor): Promise<void> =>
+  change(context, actor, ({ record }) => record(entry))
 
 async function insertEntry(
   query: Query,
   { clock, schema }: PostgresContext,
-  { entry, author }: { entry: Change; author: Author },
+  { entry, actor }: { entry: Change; actor: Actor },
 ): Promise<void> {
-  const columns = auditColumns(entry, author)
+  const columns = auditColumns(entry, actor)
   const names = Object.keys(columns)
   const places = names.map((_, index) => `$${index + 3}`)
   const text = `insert into ${schema}.audit (audit_id, at, ${names.join(', ')})

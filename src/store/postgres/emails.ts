@@ -1,5 +1,5 @@
 /** An operator's changes of single emails. */
-import type { Author } from '../../domain/audit.ts'
+import type { Actor } from '../../domain/audit.ts'
 import { type LiveState, suspectAfter } from '../../domain/delivery/states.ts'
 import type { AppId, EmailId } from '../../domain/id.ts'
 import type { EmailChange, RetryStep } from '../operator-store.ts'
@@ -10,8 +10,8 @@ import type { PostgresContext } from './context.ts'
 import { clockMs } from './functions.ts'
 import { finish } from './outcome.ts'
 
-export const retryEmail = (context: PostgresContext, id: EmailId, author: Author): Promise<EmailChange> =>
-  change(context, author, async ({ query, record }) => {
+export const retryEmail = (context: PostgresContext, id: EmailId, actor: Actor): Promise<EmailChange> =>
+  change(context, actor, async ({ query, record }) => {
     const { clock, schema } = context
     const locked = await lockQueued(query, schema, id)
     if (typeof locked === 'string') return locked
@@ -30,9 +30,9 @@ export const retryDeferred = (
   context: PostgresContext,
   app: AppId | null,
   after: EmailId | null,
-  author: Author,
+  actor: Actor,
 ): Promise<RetryStep> =>
-  change(context, author, async ({ query, record }) => {
+  change(context, actor, async ({ query, record }) => {
     if (after === null)
       await record({ action: 'email.retry_all', app, target: app ?? 'all', before: null, after: null })
     return retryStep(query, context, { app, after })
@@ -60,8 +60,8 @@ async function retryStep(
   return { retried: Number(row?.retried), next: (row?.next ?? null) as EmailId | null }
 }
 
-export const cancelEmail = (context: PostgresContext, id: EmailId, author: Author): Promise<EmailChange> =>
-  change(context, author, async ({ query, record }) => {
+export const cancelEmail = (context: PostgresContext, id: EmailId, actor: Actor): Promise<EmailChange> =>
+  change(context, actor, async ({ query, record }) => {
     const { clock, schema, slot } = context
     const locked = await lockQueued(query, schema, id)
     if (typeof locked === 'string') return locked

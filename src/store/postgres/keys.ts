@@ -1,5 +1,5 @@
 /** Changes of delivery keys. Each takes effect for the next request in every process. */
-import { type Author, differences } from '../../domain/audit.ts'
+import { type Actor, differences } from '../../domain/audit.ts'
 import { type KeyId, newId } from '../../domain/id.ts'
 import type { KeyChange, KeyRecord, KeyReplacement, NewKeyRecord } from '../operator-store.ts'
 import { factsOfKey, toKeyRecord } from '../shared/records.ts'
@@ -11,13 +11,13 @@ import { clockMs } from './functions.ts'
 export const createKey = (
   context: PostgresContext,
   key: NewKeyRecord,
-  author: Author,
+  actor: Actor,
 ): Promise<KeyRecord | 'name_taken' | null> =>
-  change(context, author, async ({ query, record }) => {
+  change(context, actor, async ({ query, record }) => {
     if (!(await lockApp(query, context, key.app))) return null
     if (key.name !== null && (await isNameTaken(query, context, { ...key, name: key.name })))
       return 'name_taken'
-    const made = await insert(query, context, { ...key, createdBy: author.name, replaces: null })
+    const made = await insert(query, context, { ...key, createdBy: actor.name, replaces: null })
     await record({ action: 'key.create', ...targetOf(made), before: null, after: factsOfKey(made) })
     return made
   })
@@ -68,9 +68,9 @@ export const updateKey = (
   context: PostgresContext,
   id: KeyId,
   { name, expiresAt }: KeyChange,
-  author: Author,
+  actor: Actor,
 ): Promise<KeyRecord | 'name_taken' | 'ended' | null> =>
-  change(context, author, async ({ query, record }) => {
+  change(context, actor, async ({ query, record }) => {
     const locked = await lockWithApp(query, context, id)
     if (locked === null) return null
     const { key, hasEnded } = locked
@@ -102,24 +102,24 @@ export const replaceKey = (
   context: PostgresContext,
   id: KeyId,
   { hash, expiresAt, oldExpiresAt }: KeyReplacement,
-  author: Author,
+  actor: Actor,
 ): Promise<KeyRecord | 'ended' | null> =>
-  change(context, author, async ({ query, record }) => {
+  change(context, actor, async ({ query, record }) => {
     const locked = await lockKey(query, context, id)
     if (locked === null) return null
     const { key: old, hasEnded } = locked
     if (hasEnded) return 'ended'
     const end = Math.min(old.expiresAt ?? oldExpiresAt, oldExpiresAt)
     await query(`update ${context.schema}.delivery_key set expires_at = $2 where key_id = $1`, [id, end])
-    const next = { app: old.app, hash, name: old.name, expiresAt, createdBy: author.name, replaces: id }
+    const next = { app: old.app, hash, name: old.name, expiresAt, createdBy: actor.name, replaces: id }
     const made = await insert(query, context, next)
     const after = { ...factsOfKey({ ...old, expiresAt: end }), by: made.id }
     await record({ action: 'key.replace', ...targetOf(old), before: factsOfKey(old), after })
     return made
   })
 
-export const revokeKey = (context: PostgresContext, id: KeyId, author: Author): Promise<KeyRecord | null> =>
-  change(context, author, async ({ query, record }) => {
+export const revokeKey = (context: PostgresContext, id: KeyId, actor: Actor): Promise<KeyRecord | null> =>
+  change(context, actor, async ({ query, record }) => {
     const locked = await lockKey(query, context, id)
     if (locked === null || locked.key.revokedAt !== null) return locked?.key ?? null
     const { key, nowMs } = locked

@@ -1,5 +1,5 @@
 /** Changes of management tokens. */
-import type { Author } from '../../domain/audit.ts'
+import type { Actor } from '../../domain/audit.ts'
 import { newId, type TokenId } from '../../domain/id.ts'
 import type { NewTokenRecord, TokenRecord } from '../operator-store.ts'
 import { factsOfToken, toTokenRecord } from '../shared/records.ts'
@@ -13,9 +13,9 @@ const deadlineMs = 10_000
 export const createToken = (
   context: PostgresContext,
   { hash, name, role, apps, expiresAt }: NewTokenRecord,
-  author: Author,
+  actor: Actor,
 ): Promise<TokenRecord | 'name_taken'> =>
-  change(context, author, async ({ query, record }) => {
+  change(context, actor, async ({ query, record }) => {
     const { clock, schema } = context
     await query(`lock table ${schema}.token in share row exclusive mode`)
     const taken = `select from ${schema}.token
@@ -26,7 +26,7 @@ export const createToken = (
       values ($1, $2, $3, $4, $5, ${clockMs('$8')}, $6, $7) returning *`
     const id = newId('tok', clock.nowMs())
     const listed = apps && JSON.stringify(apps)
-    const values = [id, hash, name, role, listed, author.name, expiresAt, clock.offsetMs]
+    const values = [id, hash, name, role, listed, actor.name, expiresAt, clock.offsetMs]
     const [row] = await query(text, values)
     const token = toTokenRecord(row ?? {})
     await record({ action: 'token.create', app: null, target: id, before: null, after: factsOfToken(token) })
@@ -36,9 +36,9 @@ export const createToken = (
 export const revokeToken = (
   context: PostgresContext,
   id: TokenId,
-  author: Author,
+  actor: Actor,
 ): Promise<TokenRecord | null> =>
-  change(context, author, async ({ query, record }) => {
+  change(context, actor, async ({ query, record }) => {
     const { clock, schema } = context
     const [row] = await query(`select * from ${schema}.token where token_id = $1 for update`, [id])
     if (row === undefined) return null

@@ -3,7 +3,7 @@
  * as text, so one reading serves both; finding the rows is each engine's own.
  */
 import type { App, AppStatus } from '../../domain/app/app.ts'
-import type { AuditAction, AuditEntry, Author, Change } from '../../domain/audit.ts'
+import type { Actor, AuditAction, AuditEntry, Change } from '../../domain/audit.ts'
 import type { EmailContent } from '../../domain/delivery/email-content.ts'
 import {
   type EmailState,
@@ -57,11 +57,11 @@ export const toTokenRecord = (row: Row): TokenRecord => ({
 export const toAuditEntry = (row: Row): AuditEntry => ({
   id: row.audit_id as AuditId,
   at: row.at as number,
-  author: {
-    kind: row.actor_kind as AuditEntry['author']['kind'],
+  actor: {
+    kind: row.actor_kind as AuditEntry['actor']['kind'],
     id: row.actor_id as TokenId | null,
     name: row.actor_name as string,
-    via: row.via as AuditEntry['author']['via'],
+    via: row.via as AuditEntry['actor']['via'],
     requestId: row.request_id as string | null,
   },
   action: row.action as AuditAction,
@@ -74,18 +74,18 @@ export const toAuditEntry = (row: Row): AuditEntry => ({
 /** The columns of `audit` but its id and time, with their values. */
 export const auditColumns = (
   { action, app, target, before, after }: Change,
-  author: Author,
+  actor: Actor,
 ): Readonly<Record<string, string | null>> => ({
-  actor_kind: author.kind,
-  actor_id: author.id,
-  actor_name: author.name,
-  via: author.via,
+  actor_kind: actor.kind,
+  actor_id: actor.id,
+  actor_name: actor.name,
+  via: actor.via,
   action,
   app_id: app,
   target,
   before: before && JSON.stringify(before),
   after: after && JSON.stringify(after),
-  request_id: author.requestId,
+  request_id: actor.requestId,
 })
 
 /** What the audit says of an app, a key and a token. */

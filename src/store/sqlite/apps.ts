@@ -4,7 +4,7 @@
  */
 import type { App, AppStatus } from '../../domain/app/app.ts'
 import type { AppSettings } from '../../domain/app/settings.ts'
-import { type Author, differences } from '../../domain/audit.ts'
+import { type Actor, differences } from '../../domain/audit.ts'
 import { suspectAfter } from '../../domain/delivery/states.ts'
 import { type AppId, newId } from '../../domain/id.ts'
 import type { AppChange } from '../operator-store.ts'
@@ -18,7 +18,7 @@ export function createApp(
   tx: WriteTransaction,
   slug: string,
   settings: AppSettings,
-  author: Author,
+  actor: Actor,
   status: AppStatus = 'active',
 ): App | null {
   const row = tx
@@ -31,7 +31,7 @@ export function createApp(
   if (row === undefined) return null
   const app = toApp(row)
   const change = { app: app.id, target: slug, before: null, after: factsOfApp(app) }
-  recordAction(tx, { action: 'app.create', ...change }, author)
+  recordAction(tx, { action: 'app.create', ...change }, actor)
   return app
 }
 
@@ -39,7 +39,7 @@ export function updateApp(
   tx: WriteTransaction,
   id: AppId,
   { settings, status, ifVersion }: AppChange,
-  author: Author,
+  actor: Actor,
 ): App | 'stale' | null {
   const app = findLiveApp(tx, id)
   if (app === null) return null
@@ -55,7 +55,7 @@ export function updateApp(
     )
     .get(JSON.stringify(next.settings), next.status, tx.nowMs, next.status, tx.nowMs, id)
   tx.clearCaches()
-  recordAction(tx, { action: 'app.update', app: id, target: app.slug, ...changed }, author)
+  recordAction(tx, { action: 'app.update', app: id, target: app.slug, ...changed }, actor)
   return row === undefined ? null : toApp(row)
 }
 
@@ -64,7 +64,7 @@ function findLiveApp(tx: WriteTransaction, id: AppId): App | null {
   return row === undefined ? null : toApp(row)
 }
 
-export function deleteApp(tx: WriteTransaction, id: AppId, author: Author): 'deleted' | 'active' | null {
+export function deleteApp(tx: WriteTransaction, id: AppId, actor: Actor): 'deleted' | 'active' | null {
   const app = findLiveApp(tx, id)
   if (app === null) return null
   if (app.status !== 'disabled') return 'active'
@@ -75,7 +75,7 @@ export function deleteApp(tx: WriteTransaction, id: AppId, author: Author): 'del
   tx.sql('delete from delivery_key where app_id = ?').run(id)
   tx.clearCaches()
   const change = { app: id, target: app.slug, before: factsOfApp(app), after: null }
-  recordAction(tx, { action: 'app.delete', ...change }, author)
+  recordAction(tx, { action: 'app.delete', ...change }, actor)
   return 'deleted'
 }
 

@@ -1,5 +1,5 @@
 /** An operator's changes of emails. */
-import type { Author } from '../../domain/audit.ts'
+import type { Actor } from '../../domain/audit.ts'
 import { suspectAfter } from '../../domain/delivery/states.ts'
 import type { AppId, EmailId } from '../../domain/id.ts'
 import type { EmailChange, RetryStep } from '../operator-store.ts'
@@ -8,7 +8,7 @@ import { recordAction } from './audit.ts'
 import { finish, type QueueRow } from './outcome.ts'
 import type { WriteTransaction } from './threads/write-transaction.ts'
 
-export function retryEmail(tx: WriteTransaction, id: EmailId, author: Author): EmailChange {
+export function retryEmail(tx: WriteTransaction, id: EmailId, actor: Actor): EmailChange {
   const row = findQueued(tx, id)
   if (typeof row === 'string') return row
   if (row.state === 'sending') return 'sending'
@@ -19,7 +19,7 @@ export function retryEmail(tx: WriteTransaction, id: EmailId, author: Author): E
     id,
   )
   const change = { before: { state: 'deferred' }, after: { state: 'queued' } }
-  recordAction(tx, { action: 'email.retry', app: row.app_id, target: id, ...change }, author)
+  recordAction(tx, { action: 'email.retry', app: row.app_id, target: id, ...change }, actor)
   return 'done'
 }
 
@@ -27,13 +27,13 @@ export function retryDeferred(
   tx: WriteTransaction,
   app: AppId | null,
   after: EmailId | null,
-  author: Author,
+  actor: Actor,
 ): RetryStep {
   if (after === null)
     recordAction(
       tx,
       { action: 'email.retry_all', app, target: app ?? 'all', before: null, after: null },
-      author,
+      actor,
     )
   const row = tx
     .sql('select email_id from queue where email_id > ? order by email_id limit 1 offset ?')
@@ -49,13 +49,13 @@ export function retryDeferred(
   return { retried: Number(changes), next }
 }
 
-export function cancelEmail(tx: WriteTransaction, id: EmailId, author: Author): EmailChange {
+export function cancelEmail(tx: WriteTransaction, id: EmailId, actor: Actor): EmailChange {
   const row = findQueued(tx, id)
   if (typeof row === 'string') return row
   if (row.state === 'sending') return 'sending'
   finish(tx, row, { state: 'cancelled', reason: 'by_operator', record: null })
   const change = { before: { state: row.state }, after: { state: 'cancelled' } }
-  recordAction(tx, { action: 'email.cancel', app: row.app_id, target: id, ...change }, author)
+  recordAction(tx, { action: 'email.cancel', app: row.app_id, target: id, ...change }, actor)
   return 'done'
 }
 

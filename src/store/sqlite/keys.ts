@@ -1,5 +1,5 @@
 /** Changes of delivery keys. Each takes effect for the next request. */
-import { type Author, differences } from '../../domain/audit.ts'
+import { type Actor, differences } from '../../domain/audit.ts'
 import { type KeyId, newId } from '../../domain/id.ts'
 import type { KeyChange, KeyRecord, KeyReplacement, NewKeyRecord } from '../operator-store.ts'
 import { factsOfKey, hasEnded, toKeyRecord } from '../shared/records.ts'
@@ -9,16 +9,16 @@ import type { WriteTransaction } from './threads/write-transaction.ts'
 export function createKey(
   tx: WriteTransaction,
   key: NewKeyRecord,
-  author: Author,
+  actor: Actor,
 ): KeyRecord | 'name_taken' | null {
   const app = tx.sql("select 1 from app where app_id = ? and status <> 'deleted'").get(key.app)
   if (app === undefined) return null
   if (key.name !== null && isNameTaken(tx, key.app, key.name)) return 'name_taken'
-  const record = insert(tx, key, { author, replaces: null })
+  const record = insert(tx, key, { actor, replaces: null })
   recordAction(
     tx,
     { action: 'key.create', ...targetOf(record), before: null, after: factsOfKey(record) },
-    author,
+    actor,
   )
   return record
 }
@@ -36,14 +36,14 @@ function isNameTaken(tx: WriteTransaction, app: string, name: string, except = '
 function insert(
   tx: WriteTransaction,
   key: NewKeyRecord,
-  { author, replaces }: { author: Author; replaces: KeyId | null },
+  { actor, replaces }: { actor: Actor; replaces: KeyId | null },
 ): KeyRecord {
   const row = tx
     .sql(
       `insert into delivery_key (key_id, key_hash, app_id, name, created_at, created_by, expires_at, replaces)
        values (?, ?, ?, ?, ?, ?, ?, ?) returning *`,
     )
-    .get(newId('key', tx.nowMs), key.hash, key.app, key.name, tx.nowMs, author.name, key.expiresAt, replaces)
+    .get(newId('key', tx.nowMs), key.hash, key.app, key.name, tx.nowMs, actor.name, key.expiresAt, replaces)
   tx.clearCaches()
   return toKeyRecord(row ?? {})
 }
@@ -59,7 +59,7 @@ export function updateKey(
   tx: WriteTransaction,
   id: KeyId,
   { name, expiresAt }: KeyChange,
-  author: Author,
+  actor: Actor,
 ): KeyRecord | 'name_taken' | 'ended' | null {
   const key = findKey(tx, id)
   if (key === null) return null
@@ -78,7 +78,7 @@ export function updateKey(
     id,
   )
   tx.clearCaches()
-  recordAction(tx, { action: 'key.update', ...targetOf(key), ...changed }, author)
+  recordAction(tx, { action: 'key.update', ...targetOf(key), ...changed }, actor)
   return next
 }
 
@@ -86,29 +86,29 @@ export function replaceKey(
   tx: WriteTransaction,
   id: KeyId,
   { hash, expiresAt, oldExpiresAt }: KeyReplacement,
-  author: Author,
+  actor: Actor,
 ): KeyRecord | 'ended' | null {
   const old = findKey(tx, id)
   if (old === null) return null
   if (hasEnded(old, tx.nowMs)) return 'ended'
   const end = Math.min(old.expiresAt ?? oldExpiresAt, oldExpiresAt)
   tx.sql('update delivery_key set expires_at = ? where key_id = ?').run(end, id)
-  const record = insert(tx, { app: old.app, hash, name: old.name, expiresAt }, { author, replaces: id })
+  const record = insert(tx, { app: old.app, hash, name: old.name, expiresAt }, { actor, replaces: id })
   const change = {
     before: factsOfKey(old),
     after: { ...factsOfKey({ ...old, expiresAt: end }), by: record.id },
   }
-  recordAction(tx, { action: 'key.replace', ...targetOf(old), ...change }, author)
+  recordAction(tx, { action: 'key.replace', ...targetOf(old), ...change }, actor)
   return record
 }
 
-export function revokeKey(tx: WriteTransaction, id: KeyId, author: Author): KeyRecord | null {
+export function revokeKey(tx: WriteTransaction, id: KeyId, actor: Actor): KeyRecord | null {
   const key = findKey(tx, id)
   if (key === null || key.revokedAt !== null) return key
   tx.sql('update delivery_key set revoked_at = ? where key_id = ?').run(tx.nowMs, id)
   tx.clearCaches()
   const next = { ...key, revokedAt: tx.nowMs }
   const changed = differences(factsOfKey(key), factsOfKey(next))
-  recordAction(tx, { action: 'key.revoke', ...targetOf(key), before: null, after: null, ...changed }, author)
+  recordAction(tx, { action: 'key.revoke', ...targetOf(key), before: null, after: null, ...changed }, actor)
   return next
 }

@@ -1,5 +1,5 @@
 /** Changes of management tokens. */
-import type { Author } from '../../domain/audit.ts'
+import type { Actor } from '../../domain/audit.ts'
 import { newId, type TokenId } from '../../domain/id.ts'
 import type { NewTokenRecord, TokenRecord } from '../operator-store.ts'
 import { factsOfToken, toTokenRecord } from '../shared/records.ts'
@@ -9,7 +9,7 @@ import type { WriteTransaction } from './threads/write-transaction.ts'
 export function createToken(
   tx: WriteTransaction,
   { hash, name, role, apps, expiresAt }: NewTokenRecord,
-  author: Author,
+  actor: Actor,
 ): TokenRecord | 'name_taken' {
   const taken = tx
     .sql('select 1 from token where name = ? and revoked_at is null and expires_at > ?')
@@ -27,23 +27,23 @@ export function createToken(
       role,
       apps && JSON.stringify(apps),
       tx.nowMs,
-      author.name,
+      actor.name,
       expiresAt,
     )
   const token = toTokenRecord(row ?? {})
   const change = { app: null, target: token.id, before: null, after: factsOfToken(token) }
-  recordAction(tx, { action: 'token.create', ...change }, author)
+  recordAction(tx, { action: 'token.create', ...change }, actor)
   return token
 }
 
-export function revokeToken(tx: WriteTransaction, id: TokenId, author: Author): TokenRecord | null {
+export function revokeToken(tx: WriteTransaction, id: TokenId, actor: Actor): TokenRecord | null {
   const row = tx.sql('select * from token where token_id = ?').get(id)
   if (row === undefined) return null
   const token = toTokenRecord(row)
   if (token.revokedAt !== null) return token
   tx.sql('update token set revoked_at = ? where token_id = ?').run(tx.nowMs, id)
   const change = { app: null, target: id, before: { revoked: false }, after: { revoked: true } }
-  recordAction(tx, { action: 'token.revoke', ...change }, author)
+  recordAction(tx, { action: 'token.revoke', ...change }, actor)
   return { ...token, revokedAt: tx.nowMs }
 }
 

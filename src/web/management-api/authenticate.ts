@@ -3,7 +3,7 @@ import { chargeLimit, type Limit } from '../../domain/app/limit.ts'
 import type { TokenId } from '../../domain/id.ts'
 import { LruMap } from '../../domain/lru-map.ts'
 import { parseTokenHeader } from '../../domain/management-token.ts'
-import type { Caller } from '../../management/access.ts'
+import type { Access } from '../../management/access.ts'
 import { done, type Result, refuse } from '../../management/result.ts'
 import type { Store } from '../../store/store.ts'
 
@@ -31,8 +31,8 @@ export class Authenticator {
     this.#store = store
   }
 
-  /** The caller whose token the header holds. The token is looked up for each request, so a revoked one ends at once. */
-  async authenticate(header: string | undefined, requestId: string): Promise<Result<Caller>> {
+  /** The access that the token of the header gives. The token is looked up for each request, so a revoked one ends at once. */
+  async authenticate(header: string | undefined, requestId: string): Promise<Result<Access>> {
     const presented = parseTokenHeader(header)
     if (presented.kind !== 'key') return refuse('invalid_token', messages[presented.kind])
     const token = await this.#store.findTokenByHash(presented.hash)
@@ -40,13 +40,13 @@ export class Authenticator {
     if (ended) return refuse('invalid_token', messages.unknown)
     this.#noteUse(token.id)
     const { id, name, role, apps, expiresAt } = token
-    const author = { kind: 'token', id, name, via: 'api', requestId } as const
-    return done({ author, role, apps: apps && new Set(apps), expiresAt })
+    const actor = { kind: 'token', id, name, via: 'api', requestId } as const
+    return done({ actor, role, apps: apps && new Set(apps), expiresAt })
   }
 
   /** Charges one request to a token. */
-  admit(caller: Caller, operation: string): Result<null> {
-    const { id } = caller.author
+  admit(access: Access, operation: string): Result<null> {
+    const { id } = access.actor
     const isSearch = operation === 'email.find'
     const refused =
       this.#charge(`${id}`, requests) ?? (isSearch ? this.#charge(`${id} search`, searches) : null)

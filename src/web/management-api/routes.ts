@@ -1,7 +1,7 @@
 /** The management API over HTTP: one route for each operation, under `/v1`. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { Caller } from '../../management/access.ts'
+import type { Access } from '../../management/access.ts'
 import type { Management } from '../../management/operation.ts'
 import { type OperationName, operationNames, operationOf } from '../../management/operations.ts'
 import { perform } from '../../management/perform.ts'
@@ -42,10 +42,10 @@ async function answer(
   const event = { kind: 'operation_answered', requestId: request.id, operation: name } as const
   let actor: string | null = null
   const run = async (): Promise<Result<unknown>> => {
-    const caller = await authenticator.authenticate(request.headers.authorization, request.id)
-    if (!caller.ok) return caller
-    actor = caller.value.author.name
-    return runFor(management, authenticator, { name, request, caller: caller.value })
+    const access = await authenticator.authenticate(request.headers.authorization, request.id)
+    if (!access.ok) return access
+    actor = access.value.actor.name
+    return runFor(management, authenticator, { name, request, access: access.value })
   }
   const result = await run().catch((error) => {
     if (!(error instanceof StoreUnavailable)) throw error
@@ -73,20 +73,20 @@ const storeUnavailable: Result<never> = {
 /** A client over its rate that goes on asking must not take the time of requests for emails. */
 const refusedAfterMs = 1000
 
-type Called = { readonly name: OperationName; readonly request: FastifyRequest; readonly caller: Caller }
+type Called = { readonly name: OperationName; readonly request: FastifyRequest; readonly access: Access }
 
 async function runFor(
   management: Management,
   authenticator: Authenticator,
-  { name, request, caller }: Called,
+  { name, request, access }: Called,
 ): Promise<Result<unknown>> {
-  const admitted = authenticator.admit(caller, name)
+  const admitted = authenticator.admit(access, name)
   if (!admitted.ok) {
     await sleep(refusedAfterMs)
     return admitted
   }
   const input = readInput(operationOf(name), request)
-  return input.ok ? perform(management, caller, name, input.value) : input
+  return input.ok ? perform(management, access, name, input.value) : input
 }
 
 function statusOf(result: Result<unknown>): number {

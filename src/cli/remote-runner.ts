@@ -6,7 +6,7 @@ import {
   type Answer,
   type CallInput,
   type OperationName,
-  type Operator,
+  type OperationRunner,
   operationOf,
 } from '../management/operations.ts'
 import type { RawInput } from '../management/perform.ts'
@@ -19,7 +19,7 @@ const triesMax = 5
 
 export type RemoteAddress = { readonly url: string; readonly tokenFile: string }
 
-export function newRemoteOperator({ url, tokenFile }: RemoteAddress): Operator {
+export function newRemoteRunner({ url, tokenFile }: RemoteAddress): OperationRunner {
   const base = parseBase(url)
   const token = readToken(tokenFile)
   return {
