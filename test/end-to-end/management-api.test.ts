@@ -10,20 +10,20 @@ import { managementDocument } from '../../scripts/management-document.ts'
 import { newToken } from '../../src/domain/management-token.ts'
 import { operationNames, operationOf } from '../../src/management/operations.ts'
 import { command, posternJson, startServe } from '../support/cli.ts'
-import { ask, newManagementToken } from '../support/management.ts'
+import { adminTokens, ask, newManagementToken } from '../support/management.ts'
 import { newSender, send, startTestService, testSettings, validBody } from '../support/service.ts'
 import { startSmtpServer } from '../support/smtp.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 import { eventually } from '../support/wait.ts'
 
 const service = await startTestService({ after }, { roles: new Set(['api', 'console']) })
-const token = await newManagementToken(service)
+const admin = await adminTokens(service)
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const { name, from } = testSettings
 let serial = 0
 
 const put = (slug: string, body: object, headers = {}, query = '') =>
-  ask(service, `PUT /v1/apps/${slug}${query}`, { token, body, headers })
+  ask(service, `PUT /v1/apps/${slug}${query}`, { token: admin(), body, headers })
 
 test('docs/management.yaml is what "npm run document" makes', () => {
   assert.equal(readFileSync(join(root, 'docs/management.yaml'), 'utf8'), managementDocument())
@@ -50,15 +50,17 @@ test('docs/management.md names every operation', () => {
 })
 
 test('another method is answered 405, another path 404, and cookies are ignored', async () => {
-  const wrong = await ask(service, 'POST /v1/apps/acme', { token, body: {} })
+  const wrong = await ask(service, 'POST /v1/apps/acme', { token: admin(), body: {} })
   assert.deepEqual([wrong.status, wrong.headers.get('allow')], [405, 'PUT, GET, PATCH, DELETE'])
-  assert.equal((await ask(service, 'GET /v1/nothing', { token })).status, 404)
-  const cookie = await ask(service, 'GET /v1/apps', { headers: { cookie: `token=${token}` } })
+  assert.equal((await ask(service, 'GET /v1/nothing', { token: admin() })).status, 404)
+  const cookie = await ask(service, 'GET /v1/apps', { headers: { cookie: `token=${admin()}` } })
   assert.equal(cookie.status, 401)
 })
 
 test('a token does not open the public API, and a delivery key not this one; each says which belongs where', async () => {
-  const posted = await send(service.apiUrl, JSON.stringify(validBody()), { authorization: `Bearer ${token}` })
+  const posted = await send(service.apiUrl, JSON.stringify(validBody()), {
+    authorization: `Bearer ${admin()}`,
+  })
   assert.equal(posted.status, 401)
   assert.match(posted.body.error.message, /This is a management token/)
   const asked = await ask(service, 'GET /v1/apps', { token: service.key })
@@ -91,7 +93,7 @@ test('what GET answers can be sent back, and changes nothing', async () => {
   const body = { name, from, allowedUrls: ['https://b.test', 'https://a.test'], limits: { daily: 5 } }
   const created = await put(slug, body)
   assert.deepEqual(created.body.allowedUrls, body.allowedUrls)
-  const read = await ask(service, `GET /v1/apps/${slug}`, { token })
+  const read = await ask(service, `GET /v1/apps/${slug}`, { token: admin() })
   const sent = await put(slug, read.body)
   assert.equal(sent.text, read.text)
   const other = await put(slug, { ...read.body, slug: 'other' })
@@ -119,7 +121,8 @@ test('a merge patch: null removes an optional setting, and gives another one its
     limits: { daily: 5 },
     branding: { addressLine: 'X' },
   })
-  const patch = (body: object, query = '') => ask(service, `PATCH /v1/apps/${slug}${query}`, { token, body })
+  const patch = (body: object, query = '') =>
+    ask(service, `PATCH /v1/apps/${slug}${query}`, { token: admin(), body })
   const dry = await patch({ replyTo: null }, '?dryRun=true')
   assert.deepEqual([dry.status, 'replyTo' in dry.body, dry.body.version], [200, false, 1])
   const changed = await patch({ replyTo: null, limits: null, branding: { addressLine: null } })
@@ -134,7 +137,7 @@ test('a dry run checks, and changes nothing', async () => {
   const slug = `dry${serial++}`
   const dry = await put(slug, { name, from }, {}, '?dryRun=true')
   assert.deepEqual([dry.status, dry.body.slug], [201, slug])
-  assert.equal((await ask(service, `GET /v1/apps/${slug}`, { token })).status, 404)
+  assert.equal((await ask(service, `GET /v1/apps/${slug}`, { token: admin() })).status, 404)
   const bad = await put(slug, { name, from, locale: 'xx' }, {}, '?dryRun=true')
   assert.equal(bad.status, 400)
 })
@@ -143,26 +146,28 @@ test('pages: a cursor belongs to its filters', async () => {
   const sender = await newSender(service, `page${serial++}`)
   for (let n = 0; n < 5; n++)
     await send(service.apiUrl, JSON.stringify(validBody()), { authorization: `Bearer ${sender.key}` })
-  const first = await ask(service, `GET /v1/emails?app=${sender.app.slug}&limit=2`, { token })
+  const first = await ask(service, `GET /v1/emails?app=${sender.app.slug}&limit=2`, { token: admin() })
   assert.equal(first.body.items.length, 2)
   const ids: string[] = first.body.items.map(({ id }: { id: string }) => id)
   let { next } = first.body
   while (next !== null) {
-    const page = await ask(service, `GET /v1/emails?app=${sender.app.slug}&limit=2&cursor=${next}`, { token })
+    const page = await ask(service, `GET /v1/emails?app=${sender.app.slug}&limit=2&cursor=${next}`, {
+      token: admin(),
+    })
     ids.push(...page.body.items.map(({ id }: { id: string }) => id))
     next = page.body.next
   }
   assert.equal(new Set(ids).size, 5)
-  const other = await ask(service, `GET /v1/emails?cursor=${first.body.next}`, { token })
+  const other = await ask(service, `GET /v1/emails?cursor=${first.body.next}`, { token: admin() })
   assert.deepEqual([other.status, other.body.error.code], [400, 'cursor_mismatch'])
   const searched = await ask(service, 'POST /v1/emails/find', {
-    token,
+    token: admin(),
     body: { to: 'ada@example.com', limit: 2 },
   })
   const { recipient, next: more } = searched.body
   assert.match(recipient, /^rc_/)
   assert.ok(!searched.text.includes('ada@'))
-  const rest = await ask(service, `GET /v1/emails?recipient=${recipient}&cursor=${more}`, { token })
+  const rest = await ask(service, `GET /v1/emails?recipient=${recipient}&cursor=${more}`, { token: admin() })
   assert.equal(rest.status, 200)
   const { items } = await service.store.listAudit({ limit: 1, action: 'email.find' })
   assert.equal(items[0]?.target, recipient)
@@ -171,7 +176,7 @@ test('pages: a cursor belongs to its filters', async () => {
 test('bodies: too large, not JSON, of another type, or where none belongs', async () => {
   const to = 'POST /v1/emails/find'
   const codeOf = async (sent: Parameters<typeof ask>[2]) => {
-    const answer = await ask(service, to, { token, ...sent })
+    const answer = await ask(service, to, { token: admin(), ...sent })
     return [answer.status, answer.body.error.issues[0].code]
   }
   assert.deepEqual(await codeOf({ body: JSON.stringify({ to: 'a'.repeat(70_000) }) }), [
@@ -180,7 +185,7 @@ test('bodies: too large, not JSON, of another type, or where none belongs', asyn
   ])
   assert.deepEqual(await codeOf({ body: '{' }), [400, 'not_json'])
   assert.deepEqual(await codeOf({ body: '{}', headers: { 'content-type': 'text/plain' } }), [400, 'not_json'])
-  const needless = await ask(service, `DELETE /v1/keys/${service.keyId}`, { token, body: {} })
+  const needless = await ask(service, `DELETE /v1/keys/${service.keyId}`, { token: admin(), body: {} })
   assert.equal(needless.status, 400)
 })
 
@@ -208,11 +213,11 @@ test('status names what needs somebody', async () => {
   })
   await send(service.apiUrl, JSON.stringify(validBody()), { authorization: `Bearer ${sender.key}` })
   const key = await ask(service, `POST /v1/apps/${slug}/keys`, {
-    token,
+    token: admin(),
     body: { name: 'short', expiresAt: new Date(service.store.now() + 86_400_000).toISOString() },
   })
-  await ask(service, `PATCH /v1/apps/${slug}`, { token, body: { status: 'disabled' } })
-  const { body } = await ask(service, 'GET /v1/status', { token })
+  await ask(service, `PATCH /v1/apps/${slug}`, { token: admin(), body: { status: 'disabled' } })
+  const { body } = await ask(service, 'GET /v1/status', { token: admin() })
   const ofSlug = body.attention.filter(({ message }: { message: string }) => message.includes(slug))
   const kinds = ofSlug.map(({ kind }: { kind: string }) => kind)
   assert.deepEqual(kinds, ['daily_limit_near', 'mail_held', 'key_expires'])
@@ -228,13 +233,13 @@ test('no secret, link, recipient or name stands in a later answer, a log, an aud
     POSTERN_DATABASE_URL: `sqlite:${database}`,
   }
   const server = await startServe(t, env)
-  const admin = (
+  const own = (
     await posternJson<{ token: string }>(server.env, ['token', 'create', 'canary', '--role', 'admin'])
   ).token
   const urls = { urls: { console: server.console } } as Parameters<typeof ask>[0]
-  const made = await ask(urls, 'POST /v1/apps/acme/keys', { token: admin, body: { name: 'canary' } })
-  const second = await ask(urls, `POST /v1/keys/${made.body.id}/replace`, { token: admin, body: {} })
-  const minted = await ask(urls, 'POST /v1/tokens', { token: admin, body: { name: 'more', role: 'reader' } })
+  const made = await ask(urls, 'POST /v1/apps/acme/keys', { token: own, body: { name: 'canary' } })
+  const second = await ask(urls, `POST /v1/keys/${made.body.id}/replace`, { token: own, body: {} })
+  const minted = await ask(urls, 'POST /v1/tokens', { token: own, body: { name: 'more', role: 'reader' } })
   const invitation = {
     to: 'canary.recipient@example.com',
     type: 'organisation_invite',
@@ -248,7 +253,7 @@ test('no secret, link, recipient or name stands in a later answer, a log, an aud
   assert.equal(posted.status, 202)
   await eventually(() => relay.received.length === 1)
   const secrets = [
-    ...[admin, made.body.key, second.body.key, minted.body.token, 'canary.recipient', 'canary-link'],
+    ...[own, made.body.key, second.body.key, minted.body.token, 'canary.recipient', 'canary-link'],
     ...['Canary Organisation', 'Canary Inviter'],
   ]
   const later: string[] = [server.output()]
@@ -260,10 +265,10 @@ test('no secret, link, recipient or name stands in a later answer, a log, an aud
   }
   for (const operation of reads) {
     const path = operationOf(operation).path.replace(/\{(\w+)\}/g, (_, each: string) => values[each] ?? '')
-    later.push((await ask(urls, `GET ${path}`, { token: admin })).text)
+    later.push((await ask(urls, `GET ${path}`, { token: own })).text)
   }
   const find = { to: invitation.to }
-  const found = await ask(urls, 'POST /v1/emails/find', { token: admin, body: find })
+  const found = await ask(urls, 'POST /v1/emails/find', { token: own, body: find })
   assert.equal(found.body.items.length, 1)
   const unknown = newToken()
   await ask(urls, 'GET /v1/apps', { token: unknown })

@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import fc from 'fast-check'
-import { ask, type ManagementAnswer, newManagementToken } from '../support/management.ts'
+import { adminTokens, ask, type ManagementAnswer } from '../support/management.ts'
 import { startTestService } from '../support/service.ts'
 
 const service = await startTestService({ after }, { roles: new Set(['console']) })
@@ -21,7 +21,8 @@ type Model = {
   readonly known: readonly Map<string, number>[]
   changes: number
 }
-type Real = { readonly tokens: readonly string[] }
+/** The tokens of each client, in turn. */
+type Real = { readonly tokens: readonly (() => string)[] }
 type Command = fc.AsyncCommand<Model, Real>
 
 const from = { name: 'Acme', address: 'auth@acme.test' }
@@ -36,7 +37,7 @@ const command = (text: string, run: (model: Model, real: Real) => Promise<void>)
   toString: () => text,
 })
 
-const as = ({ tokens }: Real, client: number) => tokens[client] ?? ''
+const as = ({ tokens }: Real, client: number) => tokens[client]?.() ?? ''
 const sees = (model: Model, client: number, slug: string, version: number) =>
   model.known[client]?.set(slug, version)
 
@@ -197,14 +198,15 @@ const commands = fc.commands(
 )
 
 /** Removes what the last run left. */
-async function clean(token: string): Promise<void> {
-  for (const { slug } of (await ask(service, 'GET /v1/apps', { token })).body.items) {
-    await ask(service, `PATCH /v1/apps/${slug}`, { token, body: { status: 'disabled' } })
-    await ask(service, `DELETE /v1/apps/${slug}`, { token })
+async function clean(token: () => string): Promise<void> {
+  for (const { slug } of (await ask(service, 'GET /v1/apps', { token: token() })).body.items) {
+    await ask(service, `PATCH /v1/apps/${slug}`, { token: token(), body: { status: 'disabled' } })
+    await ask(service, `DELETE /v1/apps/${slug}`, { token: token() })
   }
-  for (const { id, name, revokedAt } of (await ask(service, 'GET /v1/tokens?limit=200', { token })).body
-    .items) {
-    if (revokedAt === null && name.length === 1) await ask(service, `DELETE /v1/tokens/${id}`, { token })
+  for (const { id, name, revokedAt } of (await ask(service, 'GET /v1/tokens?limit=200', { token: token() }))
+    .body.items) {
+    if (revokedAt === null && name.length === 1)
+      await ask(service, `DELETE /v1/tokens/${id}`, { token: token() })
   }
 }
 
@@ -216,9 +218,9 @@ async function countAudit(): Promise<number> {
 
 test(`two clients, in any order, change what the model says (seed ${seed})`, async () => {
   const numRuns = Number(process.env.POSTERN_MODEL_RUNS ?? 15)
+  const [own, other] = [await adminTokens(service), await adminTokens(service)]
   const check = fc.asyncProperty(commands, async (chosen) => {
-    const tokens = [await newManagementToken(service), await newManagementToken(service)]
-    await clean(tokens[0] ?? '')
+    await clean(own)
     const before = await countAudit()
     const model: Model = {
       apps: new Map(),
@@ -227,8 +229,8 @@ test(`two clients, in any order, change what the model says (seed ${seed})`, asy
       known: [new Map(), new Map()],
       changes: 0,
     }
-    await fc.asyncModelRun(() => ({ model, real: { tokens } }), chosen)
-    const listed = (await ask(service, 'GET /v1/apps', { token: tokens[0] ?? '' })).body.items
+    await fc.asyncModelRun(() => ({ model, real: { tokens: [own, other] } }), chosen)
+    const listed = (await ask(service, 'GET /v1/apps', { token: own() })).body.items
     assert.deepEqual(
       listed.map((app: AppState & { slug: string }) => [app.slug, app.name, app.version]).sort(),
       [...model.apps].map(([slug, { name, version }]) => [slug, name, version]).sort(),

@@ -86,3 +86,10 @@ export async function newManagementToken(
   await store.createToken({ hash: hashToken(token), name, role, apps, expiresAt }, operator)
   return token
 }
+
+/** Tokens of admins in turn, so that a test with many requests reaches no rate. */
+export async function adminTokens(service: Pick<TestService, 'store'>): Promise<() => string> {
+  const tokens = await Promise.all(Array.from({ length: 20 }, () => newManagementToken(service)))
+  let next = 0
+  return () => tokens[next++ % tokens.length] ?? ''
+}
