@@ -2,7 +2,6 @@
 import { readFileSync } from 'node:fs'
 import { isDeepStrictEqual } from 'node:util'
 import { type Command, Option } from 'commander'
-import { parse } from 'yaml'
 import type { AppResource } from '../management/resources.ts'
 import type { AppBody } from '../management/settings-schema.ts'
 import { type CliDeps, type CommandContext, describeRefusal, withOperations } from './context.ts'
@@ -41,7 +40,7 @@ async function apply(
   file: string,
   { dryRun = false, yes = false }: ApplyOptions,
 ): Promise<void> {
-  const plan = await makePlan(context, readApps(file))
+  const plan = await makePlan(context, await readApps(file))
   const changes = plan.filter(({ now, planned }) => now === null || differing(now, planned).length > 0)
   const shown = () => (changes.length === 0 ? 'nothing to change' : changes.map(describe).join('\n'))
   const document = {
@@ -53,8 +52,8 @@ async function apply(
   print(deps.output, { ...document, dryRun }, () => `${yes ? `${shown()}\n\n` : ''}${changes.length} done`)
 }
 
-function readApps(file: string): Wanted[] {
-  const document = parseFile(file)
+async function readApps(file: string): Promise<Wanted[]> {
+  const document = await parseFile(file)
   const apps = Array.isArray(document) ? document : (document as { apps?: unknown } | null)?.apps
   if (!Array.isArray(apps)) throw new UsageError(`${file} must hold a list of apps, or "apps:" with a list`)
   const slugs = new Set<string>()
@@ -67,7 +66,8 @@ function readApps(file: string): Wanted[] {
   return apps
 }
 
-function parseFile(file: string): unknown {
+async function parseFile(file: string): Promise<unknown> {
+  const { parse } = await import('yaml') // loaded by this command alone
   try {
     return parse(readFileSync(file === '-' ? 0 : file, 'utf8'))
   } catch (error) {

@@ -11,7 +11,7 @@ import type { SchemaUse } from '../store/shared/migrations.ts'
 import type { CopyReport } from '../store/shared/table-copy.ts'
 import type { Store } from '../store/store.ts'
 import { CommandFailed, type Output, UsageError } from './output.ts'
-import { newRemoteRunner, type RemoteAddress } from './remote-runner.ts'
+import type { RemoteAddress } from './remote-runner.ts'
 
 /** A running service, as the commands `serve` and `dev` see it. */
 export type RunningService = {
@@ -88,7 +88,10 @@ export async function withOperations<T>(
   schemaUse: SchemaUse = 'open',
 ): Promise<T> {
   const remote = remoteOf(deps)
-  if (remote !== null) return run(contextOf(newRemoteRunner(remote)))
+  if (remote !== null) {
+    const { newRemoteRunner } = await import('./remote-runner.ts') // with the table of operations, which takes time to load
+    return run(contextOf(newRemoteRunner(remote)))
+  }
   const config = commandConfig(deps)
   const store = await deps.openStore(config, schemaUse)
   try {

@@ -1,6 +1,6 @@
 /** `postern queue` and `postern usage`: how much waits, and how much was sent. */
 import type { Command } from 'commander'
-import { usageEvents } from '../management/resources.ts'
+import { usageEvents } from '../domain/delivery/states.ts'
 import type { QueueResource } from '../management/service/show-queue.ts'
 import { type CliDeps, type CommandContext, withOperations } from './context.ts'
 import { formatTimeAndAge, print, record, table } from './output.ts'

@@ -2,7 +2,7 @@
 import { type Static, type TSchema, Type } from 'typebox'
 import type { App } from '../domain/app/app.ts'
 import { type AuditEntry, auditActions } from '../domain/audit.ts'
-import { emailStates, endReasons } from '../domain/delivery/states.ts'
+import { emailStates, endReasons, usageEvents } from '../domain/delivery/states.ts'
 import { roles } from '../domain/management-token.ts'
 import { emailTypes } from '../domain/request/email-request.ts'
 import type { EmailRecord, KeyRecord, TokenRecord, UsageDay } from '../store/operator-store.ts'
@@ -140,9 +140,6 @@ export const UsageResource = object({
   refused: Type.Record(Type.String(), Type.Integer()),
 })
 export type UsageResource = Static<typeof UsageResource>
-
-/** The counts of a day that are not refusals. */
-export const usageEvents = ['accepted', 'delivered', 'failed', 'expired', 'cancelled'] as const
 
 export function presentUsage({ day, counts }: UsageDay): UsageResource {
   const isRefusal = ([event]: [string, number]) => !usageEvents.some((name) => name === event)

@@ -16,6 +16,9 @@ export type LiveState = (typeof liveStates)[number]
 export type FinalState = (typeof finalStates)[number]
 export type EmailState = LiveState | FinalState
 
+/** What an app's usage counts by day besides refusals: emails accepted, and those that ended. */
+export const usageEvents = ['accepted', ...finalStates] as const
+
 /** Why an email has the state `failed`. */
 export const failureReasons = ['refused_by_relay', 'retries_exhausted', 'unreadable'] as const
 export type FailureReason = (typeof failureReasons)[number]

@@ -1,9 +1,9 @@
 /** Checks the database, the machine and the relays. Sends no email. */
 import { Type } from 'typebox'
-import type { Finding, Store } from '../../store/store.ts'
 import { operation } from '../operation.ts'
 import { FindingResource } from '../resources.ts'
 import { done } from '../result.ts'
+import { checkDatabase } from './check-database.ts'
 
 export const runChecks = operation({
   method: 'POST',
@@ -27,15 +27,3 @@ export const runChecks = operation({
     })
   },
 })
-
-export async function checkDatabase(
-  store: Pick<Store, 'queueGauge' | 'listApps' | 'examine'>,
-): Promise<Finding[]> {
-  const { depth } = await store.queueGauge()
-  const apps = (await store.listApps()).length
-  return [
-    { check: 'database', ok: true, detail: `opens, durable; ${depth} emails wait or are being sent` },
-    ...(await store.examine()),
-    { check: 'apps', ok: true, detail: apps === 0 ? 'none yet; "postern app create" makes one' : `${apps}` },
-  ]
-}

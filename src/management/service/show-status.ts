@@ -1,5 +1,6 @@
 /** Shows what needs somebody now, and how the service runs. */
 import { type Static, Type } from 'typebox'
+import { usageEvents } from '../../domain/delivery/states.ts'
 import { isInScope } from '../access.ts'
 import { type Context, operation } from '../operation.ts'
 import { done } from '../result.ts'
@@ -56,8 +57,6 @@ export const showStatus = operation({
 
 type Usage = Awaited<ReturnType<Context['store']['usageToday']>>
 
-const ends = ['accepted', 'delivered', 'failed', 'expired', 'cancelled']
-
 function countToday(
   usage: Usage,
   apps: readonly { id: Parameters<Usage['get']>[0] }[],
@@ -66,7 +65,7 @@ function countToday(
   for (const { id } of apps) {
     for (const [event, count] of Object.entries(usage.get(id) ?? {})) {
       if (event in today && event !== 'refused') today[event as keyof typeof today] += count
-      else if (!ends.includes(event)) today.refused += count
+      else if (!usageEvents.some((name) => name === event)) today.refused += count
     }
   }
   return today

@@ -1,0 +1,14 @@
+/** Checks the database and the machine that it runs on. */
+import type { Finding, Store } from '../../store/store.ts'
+
+export async function checkDatabase(
+  store: Pick<Store, 'queueGauge' | 'listApps' | 'examine'>,
+): Promise<Finding[]> {
+  const { depth } = await store.queueGauge()
+  const apps = (await store.listApps()).length
+  return [
+    { check: 'database', ok: true, detail: `opens, durable; ${depth} emails wait or are being sent` },
+    ...(await store.examine()),
+    { check: 'apps', ok: true, detail: apps === 0 ? 'none yet; "postern app create" makes one' : `${apps}` },
+  ]
+}
