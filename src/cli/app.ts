@@ -54,7 +54,7 @@ export function addAppCommands(program: Command, deps: CliDeps): void {
   })
   app
     .command('delete <app>')
-    .description('delete an app and its keys, and cancel its queued mail; cannot be undone')
+    .description('disable and delete an app and its keys, and cancel its queued mail; cannot be undone')
     .option('--yes', 'do not ask')
     .action((app: string, { yes }: { yes?: boolean }) =>
       withOperations(deps, (context) => remove(deps, context, { app, yes: yes ?? false })),
@@ -120,7 +120,7 @@ async function create(
     throw new CommandFailed('give a slug of a-z, 0-9 and inner hyphens with --slug')
   const base = { ...defaultSettings, name, from: parseFrom(from) }
   const body = changeSettings(base, toChange(settings)) as AppBody
-  const result = await runner.call('app.put', { params: { slug }, body, ifAbsent: true })
+  const result = await runner.call('app.put', { params: { app: slug }, body, ifAbsent: true })
   if (!result.ok && result.refusal.code === 'slug_taken')
     throw new CommandFailed(`the slug "${slug}" is taken; choose another with --slug`)
   const app = unwrapSettings(result)

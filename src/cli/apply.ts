@@ -1,4 +1,4 @@
-/** `postern apply`: makes the apps of the service like those of a file, with a plan shown first. */
+/** `postern apply`: creates and changes apps to match a file, with a plan shown first. */
 import { readFileSync } from 'node:fs'
 import { isDeepStrictEqual } from 'node:util'
 import { type Command, Option } from 'commander'
@@ -8,7 +8,7 @@ import { type CliDeps, type CommandContext, describeRefusal, withOperations } fr
 import { CommandFailed, print, UsageError } from './output.ts'
 
 const form = `
-The file is YAML or JSON: a list of apps, each as "postern app show --json" prints it. Settings that it leaves out get
+The file is YAML or JSON: an app as "postern app show --json" prints it, or a list of them ("postern app list --json"). Needs the role admin. Settings that it leaves out get
 their defaults. Apps that it does not name stay as they are.
 
 Example:
@@ -17,12 +17,16 @@ Example:
 export function addApplyCommand(program: Command, deps: CliDeps): void {
   program
     .command('apply <file>')
-    .description('create and change apps until they are like those of a file; "-" is standard input')
+    .description('create and change apps to match a file; "-" is standard input')
     .option('--dry-run', 'only show what would change')
     .addOption(new Option('--yes', 'do not ask'))
     .addHelpText('after', form)
     .action((file: string, options: ApplyOptions) =>
-      withOperations(deps, (context) => apply(deps, context, file, options), 'create'),
+      withOperations(
+        deps,
+        (context) => apply(deps, context, file, options),
+        options.dryRun ? 'open' : 'create',
+      ),
     )
 }
 
@@ -54,8 +58,9 @@ async function apply(
 
 async function readApps(file: string): Promise<Wanted[]> {
   const document = await parseFile(file)
-  const apps = Array.isArray(document) ? document : (document as { apps?: unknown } | null)?.apps
-  if (!Array.isArray(apps)) throw new UsageError(`${file} must hold a list of apps, or "apps:" with a list`)
+  const isOne = typeof document === 'object' && document !== null && 'slug' in document
+  const apps: unknown = isOne ? [document] : document
+  if (!Array.isArray(apps)) throw new UsageError(`${file} must hold an app, or a list of apps`)
   const slugs = new Set<string>()
   for (const [index, app] of apps.entries()) {
     const slug = (app as { slug?: unknown } | null)?.slug
@@ -80,8 +85,8 @@ async function makePlan(context: CommandContext, apps: readonly Wanted[]): Promi
   const faults: string[] = []
   const plan: Change[] = []
   for (const wanted of apps) {
-    const params = { slug: wanted.slug }
-    const found = await context.runner.call('app.show', { params: { app: wanted.slug } })
+    const params = { app: wanted.slug }
+    const found = await context.runner.call('app.show', { params })
     const result = await context.runner.call('app.put', { params, body: wanted, query: { dryRun: true } })
     if (!found.ok && found.refusal.code !== 'not_found') throw new CommandFailed(found.refusal.message)
     if (result.ok) plan.push({ wanted, now: found.ok ? found.value : null, planned: result.value })
@@ -119,5 +124,5 @@ async function confirm({ ask }: CliDeps, plan: string, count: number): Promise<v
 /** Only on the version that the plan has shown. */
 async function write({ call }: CommandContext, { wanted, now }: Change): Promise<void> {
   const condition = now === null ? { ifAbsent: true } : { ifVersion: now.version }
-  await call('app.put', { params: { slug: wanted.slug }, body: wanted, ...condition })
+  await call('app.put', { params: { app: wanted.slug }, body: wanted, ...condition })
 }

@@ -153,7 +153,12 @@ async function retry(
   if (all === (id !== undefined)) throw new UsageError('give the id of an email (em_…), or --all')
   if (id !== undefined && app !== undefined) throw new UsageError('--app goes with --all')
   if (id !== undefined) return printState(deps, await call('email.retry', { params: { email: id } }))
-  const { retried } = await call('email.retry_all', { body: { ...(app && { app }) } })
+  let retried = 0
+  for (let complete = false; !complete; ) {
+    const part = await call('email.retry_all', { body: { ...(app && { app }) } })
+    retried += part.retried
+    complete = part.complete || part.retried === 0
+  }
   print(
     deps.output,
     { retried },

@@ -25,7 +25,7 @@ export type ExitCode = 0 | 1 | 2
 const examples = `
 To begin:
   postern dev                     try it, with an inbox instead of a relay
-  postern status                  see what needs somebody
+  postern status                  see what needs attention
   postern doctor                  check a configuration before "postern serve"
   postern email list --to ADDRESS find out what became of an email`
 

@@ -1,7 +1,9 @@
 /** Runs operations over HTTP, by the management API of another process. */
-import { readFileSync } from 'node:fs'
+import { readFileSync, statSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isLoopback } from '../config/listeners.ts'
+import { unsafeModes } from '../config/secrets.ts'
+import { parseTokenHeader } from '../domain/management-token.ts'
 import {
   type Answer,
   type CallInput,
@@ -17,6 +19,8 @@ import { CommandFailed, UsageError } from './output.ts'
 const deadlineMs = 60_000
 const triesMax = 5
 
+type RemoteInput = RawInput & { readonly params?: Readonly<Record<string, string>> }
+
 export type RemoteAddress = { readonly url: string; readonly tokenFile: string }
 
 export function newRemoteRunner({ url, tokenFile }: RemoteAddress): OperationRunner {
@@ -25,13 +29,13 @@ export function newRemoteRunner({ url, tokenFile }: RemoteAddress): OperationRun
   return {
     call: async <Name extends OperationName>(name: Name, input: CallInput<Name>) => {
       const { method, path } = operationOf(name)
-      const raw = input as RawInput
+      const raw = input as RemoteInput
       const request = {
         method,
         headers: headersOf(token, raw),
         ...(raw.body !== undefined && { body: JSON.stringify(raw.body) }),
       }
-      const response = await sendInTime(`${base}${addressOf(path, raw)}`, request)
+      const response = await sendWithinRate(`${base}${addressOf(path, raw)}`, request)
       return readAnswer<Answer<Name>>(base, response)
     },
   }
@@ -47,7 +51,7 @@ function parseBase(url: string): string {
     throw new UsageError(
       '--url must be https, except on this machine: the token would cross the network readable',
     )
-  return `${parsed.origin}${parsed.pathname.replace(/\/+$/, '')}`
+  return `${parsed.origin}${parsed.pathname.replace(/(?:\/v1)?\/*$/, '')}`
 }
 
 function readToken(file: string): string {
@@ -55,14 +59,29 @@ function readToken(file: string): string {
     throw new UsageError(
       '--url needs --token-file (or POSTERN_TOKEN_FILE): a file with a management token ("postern token create" makes one)',
     )
+  const { mode, token } = readFile(file)
+  if (token === '') throw new UsageError(`${file} is empty; it must hold a management token`)
+  const { kind } = parseTokenHeader(`Bearer ${token}`)
+  if (kind === 'other')
+    throw new UsageError(`${file} holds a delivery key; commands need a management token (psa_…)`)
+  if (kind !== 'secret')
+    throw new UsageError(
+      `${file} does not hold a management token alone: psa_ and 49 characters, and nothing else`,
+    )
+  if ((mode & unsafeModes) !== 0)
+    throw new UsageError(`others may read ${file}, or its group may write it: run chmod 600 on it`)
+  return token
+}
+
+function readFile(file: string): { mode: number; token: string } {
   try {
-    return readFileSync(file, 'utf8').trim()
+    return { mode: statSync(file).mode, token: readFileSync(file, 'utf8').trim() }
   } catch (error) {
-    throw new UsageError(`cannot read the file of --token-file: ${(error as Error).message}`)
+    throw new UsageError(`cannot read ${file} of --token-file: ${(error as Error).message}`)
   }
 }
 
-function addressOf(path: string, { params = {}, query = {} }: RawInput): string {
+function addressOf(path: string, { params = {}, query = {} }: RemoteInput): string {
   const filled = path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(params[name] ?? ''))
   const given = Object.entries(query as object).filter(([, value]) => value !== undefined)
   const search = new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString()
@@ -79,8 +98,8 @@ const headersOf = (
   ...(ifAbsent && { 'if-none-match': '*' }),
 })
 
-/** A token over its rate waits, as long as the API says. A command that reads a long list gets there. */
-async function sendInTime(url: string, init: RequestInit): Promise<Response> {
+/** Waits and sends again when the API answers 429, so that a command can read a long list. */
+async function sendWithinRate(url: string, init: RequestInit): Promise<Response> {
   for (let tries = 1; ; tries++) {
     const response = await send(url, init)
     const waitS = Number(response.headers.get('retry-after'))

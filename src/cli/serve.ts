@@ -1,6 +1,6 @@
 /** `postern serve` and `postern migrate`: production. */
 import type { Command } from 'commander'
-import type { CliDeps, RunningService } from './context.ts'
+import { type CliDeps, commandConfig, type RunningService } from './context.ts'
 import { print } from './output.ts'
 
 /** How long requests are still answered after `/readyz` turns 503, so that balancers notice first. */
@@ -15,7 +15,7 @@ export function addServeCommands(program: Command, deps: CliDeps): void {
     .command('migrate')
     .description('make the database, or bring it up to date (serve does so too)')
     .action(async () => {
-      const store = await deps.openStore(deps.parseConfig(deps.env, 'command'), 'migrate')
+      const store = await deps.openStore(commandConfig(deps), 'migrate')
       await store.close()
       print(deps.output, { migrated: true }, () => 'the database is up to date')
     })

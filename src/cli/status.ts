@@ -1,4 +1,4 @@
-/** `postern status`, `postern audit` and `postern whoami`: what needs somebody, who changed what, and who one is. */
+/** `postern status`, `postern audit` and `postern whoami`. */
 import { type Command, Option } from 'commander'
 import { type AuditAction, auditActions } from '../domain/audit.ts'
 import type { Answer } from '../management/operations.ts'
@@ -14,7 +14,9 @@ type AuditOptions = { app?: string; action?: AuditAction; actor?: string; limit:
 export function addStatusCommands(program: Command, deps: CliDeps): void {
   program
     .command('status')
-    .description('show what needs somebody, the counts of today and the queue; 1 if something does')
+    .description(
+      'show what needs attention, the counts of today and the queue; exit code 1 if something does',
+    )
     .action(() =>
       withOperations(deps, async ({ call }) => {
         const status = await call('status.show', {})
@@ -36,7 +38,7 @@ export function addStatusCommands(program: Command, deps: CliDeps): void {
     .action(() =>
       withOperations(deps, async ({ call }) => {
         const me = await call('whoami', {})
-        print(deps.output, me, () => describeCaller(me))
+        print(deps.output, me, () => describeAccess(me))
       }),
     )
 }
@@ -85,7 +87,7 @@ function describeChange({ before, after }: AuditResource): string {
     .join(', ')
 }
 
-const describeCaller = ({ name, role, apps, expiresAt, version }: Answer<'whoami'>): string =>
+const describeAccess = ({ name, role, apps, expiresAt, version }: Answer<'whoami'>): string =>
   record([
     ['name', name],
     ['role', role],

@@ -9,7 +9,7 @@ import { SharedRead } from '../management/shared-read.ts'
 import { sealLink } from '../store/crypto/sealed-link.ts'
 import type { Store } from '../store/store.ts'
 
-/** For how long the status shows the same findings. */
+/** For how long the same findings are shown: checks open connections to the relays and the database. */
 const findingsMs = 10_000
 
 type Parts = { readonly store: Store; readonly version: string; readonly onQueued?: () => void }
@@ -29,5 +29,5 @@ export const composeManagement = (
   queue: new SharedRead(async () => ({ countedAt: store.now(), ...(await store.queueSummary()) })),
   findings: new SharedRead(() => store.examine(), findingsMs),
   links: { baseUrl: linksBaseUrl, seal: (appId, target) => sealLink(ring, appId, target) },
-  checkRelays: () => Promise.all(relays.map(({ address }) => checkRelay(address))),
+  relays: new SharedRead(() => Promise.all(relays.map(({ address }) => checkRelay(address))), findingsMs),
 })

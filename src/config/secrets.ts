@@ -30,7 +30,7 @@ const sameRing =
   'set the ring that the database or backup was made with (a new key cannot open it; for a new database, "postern secret new" prints one)'
 
 /** Any access by others, and writing by the group. Orchestrators mount secrets as 0440. */
-const unsafeModes = 0o027
+export const unsafeModes = 0o027
 
 function readSecretFile(file: string, fault: Reader['fault']): string | null {
   try {
@@ -43,7 +43,7 @@ function readSecretFile(file: string, fault: Reader['fault']): string | null {
   } catch {
     fault(
       file === devSecretKeysFile
-        ? `${name} is missing, and there is no ${file}: "postern dev" makes one`
+        ? `${name} is missing, and there is no ${file}: "postern dev" makes one. A command also runs with POSTERN_DATABASE_URL and ${name}, or with --url by a service elsewhere`
         : `${name}: cannot read ${file}: ${sameRing}`,
     )
     return null

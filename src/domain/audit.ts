@@ -1,4 +1,4 @@
-/** The audit: one entry for each change that an operator makes. It holds no key, token, link or address. */
+/** The audit: one entry for each change that an operator makes. It holds no secret, and nothing of an email's content. */
 import type { AppId, AuditId, TokenId } from './id.ts'
 
 /** The person or program that makes a change. */
@@ -16,6 +16,7 @@ export const auditActions = [
   'app.create',
   'app.update',
   'app.delete',
+  'app.test_email',
   'key.create',
   'key.update',
   'key.replace',

@@ -21,7 +21,7 @@ export function newBearer(prefix: Prefix, random: (bytes: number) => Buffer = ra
 export const hashBearer = (secret: string): string => hash('sha256', secret, 'base64url')
 
 export type Presented<Hash> =
-  | { readonly kind: 'key'; readonly hash: Hash }
+  | { readonly kind: 'secret'; readonly hash: Hash }
   /** `other`: a secret with another prefix. */
   | { readonly kind: 'missing' | 'mistyped' | 'other' }
 
@@ -35,7 +35,7 @@ export function parseBearer(header: string | undefined, prefix: Prefix): Present
   if (token === undefined) return { kind: /^bearer /i.test(header) ? 'mistyped' : 'missing' }
   const wellFormed = shape.test(token) && checksum(token.slice(0, -6)) === token.slice(-6)
   if (!wellFormed) return { kind: 'mistyped' }
-  return token.startsWith(prefix) ? { kind: 'key', hash: hashBearer(token) } : { kind: 'other' }
+  return token.startsWith(prefix) ? { kind: 'secret', hash: hashBearer(token) } : { kind: 'other' }
 }
 
 const checksum = (text: string): string => base62(BigInt(crc32(text)), 6)

@@ -63,4 +63,4 @@ function randomDigits(length: number): string {
 }
 
 /** The smallest id of a kind that can be made at `nowMs` or later. */
-export const idFloor = (kind: keyof Ids, nowMs: number): string => `${kind}_${digits(nowMs, 10)}`
+export const idFloor = (kind: keyof Ids, nowMs: number): string => `${kind}_${digits(Math.max(0, nowMs), 10)}`

@@ -34,7 +34,7 @@ const judgementsMax = 4
 /** Queues the email of one request, or says why not. Rejects only for a bug. */
 export async function acceptEmail(deps: AcceptDeps, request: IncomingRequest): Promise<AcceptAnswer> {
   const key = parseAuthorization(request.authorization)
-  if (key.kind !== 'key') {
+  if (key.kind !== 'secret') {
     return { caller: null, rejection: { code: 'invalid_key', message: keyMessages[key.kind] } }
   }
   try {

@@ -1,4 +1,4 @@
-/** Who runs an operation, and what is allowed. Apps outside the scope are answered like apps that do not exist. */
+/** The role and scope with which an operation runs. Apps outside the scope are answered like apps that do not exist. */
 import type { Actor } from '../domain/audit.ts'
 import type { AppId } from '../domain/id.ts'
 import type { Role } from '../domain/management-token.ts'

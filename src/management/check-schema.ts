@@ -55,6 +55,7 @@ function describe(keyword: string, { type, limit, allowedValues, pattern }: Reco
     minimum: `This must be at least ${limit}.`,
     maximum: `This may be at most ${limit}.`,
     maxItems: `This may have at most ${limit} entries.`,
+    format: 'This must be a time with its zone, such as 2027-01-31T00:00:00Z.',
     pattern: `This must match ${pattern}.`,
   }
   return messages[keyword] || 'This has another form than docs/management.yaml says.'

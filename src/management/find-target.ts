@@ -5,7 +5,7 @@ import type { Context, TargetKind, Targets } from './operation.ts'
 import { done, type Result, refuse } from './result.ts'
 
 export const appNotFound = (name: string) => refuse('not_found', `There is no app "${name}".`)
-const keyNotFound = (id: string) =>
+export const keyNotFound = (id: string) =>
   refuse('not_found', `There is no key "${id}"; a key is named by its id (key_…).`)
 const emailNotFound = (id: string) =>
   refuse(
@@ -19,11 +19,7 @@ type Params = Readonly<Record<string, string>>
 type Find = (context: Context, params: Params) => Promise<Result<Targets[TargetKind]>>
 
 const finders: Readonly<Record<TargetKind, Find>> = {
-  service: async ({ access }) =>
-    access.apps === null
-      ? done(null)
-      : refuse('not_permitted', 'Only a token for the whole service may do this; this one is for some apps.'),
-  scope: async () => done(null),
+  none: async () => done(null),
   app: async (context, { app: name = '' }) => {
     const app = await context.store.findApp(name)
     return app !== null && isInScope(context.access, app.id) ? done(app) : appNotFound(name)

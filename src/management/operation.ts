@@ -10,6 +10,7 @@ import type { EmailRecord, KeyRecord, QueueSummary } from '../store/operator-sto
 import type { Finding, Store } from '../store/store.ts'
 import type { Access } from './access.ts'
 import type { RefusalCode, Result } from './result.ts'
+import { closed } from './schema.ts'
 import type { SharedRead } from './shared-read.ts'
 
 /** The counts of the queue. `countedAt`: milliseconds since 1970. */
@@ -24,19 +25,18 @@ export type Management = {
   readonly findings: SharedRead<readonly Finding[]>
   readonly queueMax: number
   readonly version: string
-  /** Checks that every relay answers. */
-  readonly checkRelays: () => Promise<readonly Finding[]>
+  /** Whether every relay answers. */
+  readonly relays: SharedRead<readonly Finding[]>
   /** Mail was queued or made due. */
   readonly onQueued: () => void
 }
 
 /**
- * The target of an operation. It is found, and checked against the scope of the access, before the operation runs. `service`:
- * only an access to the whole service may. `scope`: each access sees its own apps.
+ * The target of an operation. It is found, and checked against the scope of the access, before the operation runs. `none`: the
+ * operation itself keeps to the apps of the access.
  */
 export type Targets = {
-  readonly service: null
-  readonly scope: null
+  readonly none: null
   readonly app: App
   readonly key: KeyRecord
   readonly email: EmailRecord
@@ -72,6 +72,8 @@ type Definition<
   /** The least role that may. */
   readonly role: Role
   readonly target: Kind
+  /** Only an access to the whole service may, not one to some apps. */
+  readonly wholeService: boolean
   /** One sentence for the document of the API. */
   readonly summary: string
   readonly query: Query
@@ -91,7 +93,7 @@ type Definition<
   ) => Promise<Result<Static<Answer>>> | Result<Static<Answer>>
 }
 
-const noQuery = Type.Object({}, { additionalProperties: false })
+const noQuery = closed({})
 export const noBody = Type.Undefined()
 export type NoQuery = typeof noQuery
 export type NoBody = typeof noBody
@@ -116,6 +118,7 @@ export function operation<
     query: noQuery as unknown as Query,
     body: noBody as unknown as Body,
     creates: false,
+    wholeService: false,
     versioned: false,
     refusals: [],
     ...definition,

@@ -18,7 +18,7 @@ import { listKeys } from './keys/list-keys.ts'
 import { replaceKey } from './keys/replace-key.ts'
 import { revokeKey } from './keys/revoke-key.ts'
 import { showKey } from './keys/show-key.ts'
-import type { AnyOperation, Input } from './operation.ts'
+import type { AnyOperation, Input, NoBody } from './operation.ts'
 import type { Result } from './result.ts'
 import { listAudit } from './service/list-audit.ts'
 import { runChecks } from './service/run-checks.ts'
@@ -67,11 +67,18 @@ export const operationNames = Object.keys(operations) as OperationName[]
 
 export const operationOf = (name: OperationName): AnyOperation => operations[name] as unknown as AnyOperation
 
-/** The input of an operation. `params`, `query` and `body` are needed where the operation has them. */
-export type CallInput<Name extends OperationName> =
+type InputOf<Name extends OperationName> =
   Operation<Name> extends { path: infer Path extends string; query: infer Query; body: infer Body }
-    ? Partial<Input<Path, Query & TSchema, Body & TSchema>>
+    ? Input<Path, Query & TSchema, Body & TSchema>
     : never
+
+type NeededParts<Name extends OperationName> =
+  | (Operation<Name>['path'] extends `${string}{${string}` ? 'params' : never)
+  | (Operation<Name>['body'] extends NoBody ? never : 'body')
+
+/** The input of an operation. `params` and `body` are needed where the operation has them. */
+export type CallInput<Name extends OperationName> = Partial<InputOf<Name>> &
+  Pick<InputOf<Name>, NeededParts<Name>>
 
 export type Answer<Name extends OperationName> = Static<Operation<Name>['answer']>
 

@@ -19,13 +19,22 @@ type PageQuery = { readonly cursor?: string; readonly limit?: number }
 
 export const limitOf = ({ limit = 50 }: PageQuery): number => limit
 
-const digest = (filters: object): string => hash('sha256', JSON.stringify(filters), 'base64url').slice(0, 12)
+/** A list is named by its operation; `filters` are those of the request. */
+type ListFilters = { readonly list: 'apps' | 'keys' | 'emails' | 'tokens' | 'audit' } & Readonly<
+  Record<string, unknown>
+>
 
-export const cursorAfter = (id: string | null, filters: object): string | null =>
+const digest = (filters: ListFilters): string =>
+  hash('sha256', JSON.stringify(filters), 'base64url').slice(0, 12)
+
+export const cursorAfter = (id: string | null, filters: ListFilters): string | null =>
   id === null ? null : `cu_${digest(filters)}${Buffer.from(id).toString('base64url')}`
 
 /** The id that a cursor holds; null without a cursor. */
-export function readCursor<Id extends string>({ cursor }: PageQuery, filters: object): Result<Id | null> {
+export function readCursor<Id extends string>(
+  { cursor }: PageQuery,
+  filters: ListFilters,
+): Result<Id | null> {
   if (cursor === undefined) return done(null)
   const [, filtered, id] = /^cu_([\w-]{12})([\w-]+)$/.exec(cursor) ?? []
   if (filtered === digest(filters) && id !== undefined) {
@@ -42,7 +51,7 @@ export function readCursor<Id extends string>({ cursor }: PageQuery, filters: ob
 export function cutList<Item extends { readonly id: string }>(
   items: readonly Item[],
   query: PageQuery,
-  filters: object = {},
+  filters: ListFilters,
 ): Result<{ items: Item[]; next: string | null }> {
   const cursor = readCursor(query, filters)
   if (!cursor.ok) return cursor

@@ -1,4 +1,4 @@
-/** Runs one operation with an access: checks role, scope and input, in this order. */
+/** Runs one operation with an access: checks role, scope, target and input, in this order. */
 import type { TSchema } from 'typebox'
 import { isAtLeast } from '../domain/management-token.ts'
 import type { Parsed } from '../domain/parsed.ts'
@@ -6,7 +6,7 @@ import type { Issue } from '../domain/request/rejection.ts'
 import type { Access } from './access.ts'
 import { checkSchema } from './check-schema.ts'
 import { findTarget } from './find-target.ts'
-import type { AnyOperation, Management } from './operation.ts'
+import type { AnyOperation, Context, Management, TargetKind, Targets } from './operation.ts'
 import {
   type Answer,
   type CallInput,
@@ -14,44 +14,60 @@ import {
   type OperationRunner,
   operationOf,
 } from './operations.ts'
-import { invalid, type Result, refuse } from './result.ts'
+import { done, invalid, type Result, refuse } from './result.ts'
 
 /** An operation's input before it is checked. */
 export type RawInput = {
-  readonly params?: Readonly<Record<string, string>>
   readonly query?: unknown
   readonly body?: unknown
   readonly ifVersion?: number | undefined
   readonly ifAbsent?: boolean | undefined
 }
 
+type Params = Readonly<Record<string, string>>
+
+/** @param read reads the input of the request; called only if the access may run the operation on this target */
 export async function perform(
   management: Management,
   access: Access,
-  name: OperationName,
-  input: RawInput,
+  call: { readonly name: OperationName; readonly params: Params; readonly read: () => Result<RawInput> },
 ): Promise<Result<unknown>> {
-  const operation = operationOf(name)
-  if (!isAtLeast(access.role, operation.role))
-    return refuse('not_permitted', `This needs the role ${operation.role}; yours is ${access.role}.`)
+  const operation = operationOf(call.name)
   const context = { ...management, access }
-  const { params = {} } = input
-  const target = await findTarget(operation.target, context, storable(params))
+  const params = storable(call.params)
+  const target = await findAllowed(operation, context, params)
   if (!target.ok) return target
-  const query = checkPart(operation.query, input.query ?? {}, 'query')
-  const body = checkPart(operation.body, input.body, 'body')
+  const input = call.read()
+  if (!input.ok) return input
+  const query = checkPart(operation.query, input.value.query ?? {}, 'query')
+  const body = checkPart(operation.body, input.value.body, 'body')
   const issues = [query, body].flatMap((part) => (part.ok ? [] : part.issues))
   if (!query.ok || !body.ok) return invalid(issues)
-  const { ifVersion, ifAbsent } = input
-  const checked = { params: storable(params), query: query.value as object, body: body.value }
-  const whole = { ...checked, ifVersion, ifAbsent } as Parameters<AnyOperation['run']>[1]
-  return operation.run(context, whole, target.value)
+  const { ifVersion, ifAbsent } = input.value
+  const whole = { params, query: query.value, body: body.value, ifVersion, ifAbsent }
+  return operation.run(context, whole as Parameters<AnyOperation['run']>[1], target.value)
+}
+
+/** The target of the operation, if the access may run the operation on it. */
+async function findAllowed(
+  { role, wholeService, target }: AnyOperation,
+  context: Context,
+  params: Params,
+): Promise<Result<Targets[TargetKind]>> {
+  const { access } = context
+  if (!isAtLeast(access.role, role))
+    return refuse('not_permitted', `This needs the role ${role}; yours is ${access.role}.`)
+  if (wholeService && access.apps !== null)
+    return refuse('not_permitted', 'This needs a token for the whole service; yours is for some apps.')
+  return findTarget(target, context, params)
 }
 
 function checkPart(schema: TSchema, value: unknown, part: 'query' | 'body'): Parsed<unknown> {
+  const checked = checkSchema(schema, value)
+  if (!checked.ok) return checked
   const unstorable = findUnstorable(value, '')
-  if (unstorable === null) return checkSchema(schema, value)
-  const message = 'This text holds a NUL character or half of a surrogate pair; remove it.'
+  if (unstorable === null) return checked
+  const message = 'This is nested too deeply, or holds a NUL character or half of a surrogate pair.'
   return {
     ok: false,
     issues: [{ field: unstorable || part, code: 'malformed_text', message } satisfies Issue],
@@ -60,13 +76,17 @@ function checkPart(schema: TSchema, value: unknown, part: 'query' | 'body'): Par
 
 const isStorable = (text: string): boolean => !text.includes('\0') && text.isWellFormed()
 
-/** The field whose text no database stores as it is; null if there is none. */
-function findUnstorable(value: unknown, field: string): string | null {
+/** Deeper than any schema. */
+const depthMax = 10
+
+/** The field that no database stores as it is; null if there is none. */
+function findUnstorable(value: unknown, field: string, depth = 0): string | null {
+  if (depth > depthMax) return field
   if (typeof value === 'string') return isStorable(value) ? null : field
   if (typeof value !== 'object' || value === null) return null
   for (const [name, inner] of Object.entries(value)) {
     const path = field === '' ? name : `${field}.${name}`
-    const found = isStorable(name) ? findUnstorable(inner, path) : field || 'body'
+    const found = isStorable(name) ? findUnstorable(inner, path, depth + 1) : field || 'body'
     if (found !== null) return found
   }
   return null
@@ -78,6 +98,10 @@ const storable = (params: Readonly<Record<string, string>>): Record<string, stri
 
 /** Runs operations in this process. */
 export const newLocalRunner = (management: Management, access: Access): OperationRunner => ({
-  call: <Name extends OperationName>(name: Name, input: CallInput<Name>) =>
-    perform(management, access, name, input as RawInput) as Promise<Result<Answer<Name>>>,
+  call: <Name extends OperationName>(name: Name, input: CallInput<Name>) => {
+    const { params = {}, ...raw } = input as RawInput & { params?: Params }
+    return perform(management, access, { name, params, read: () => done(raw) }) as Promise<
+      Result<Answer<Name>>
+    >
+  },
 })

@@ -6,25 +6,22 @@ import { emailStates, endReasons, usageEvents } from '../domain/delivery/states.
 import { roles } from '../domain/management-token.ts'
 import { emailTypes } from '../domain/request/email-request.ts'
 import type { EmailRecord, KeyRecord, TokenRecord, UsageDay } from '../store/operator-store.ts'
+import { appStatus, closed, orNull, time } from './schema.ts'
 import { settingsFields } from './settings-schema.ts'
 
 export const iso = (ms: number): string => new Date(ms).toISOString()
 const isoOrNull = (ms: number | null): string | null => (ms === null ? null : iso(ms))
 
-export const orNull = <Schema extends TSchema>(schema: Schema) => Type.Union([schema, Type.Null()])
-const time = () => Type.String({ format: 'date-time' })
 const idOf = (prefix: string) => Type.String({ pattern: `^${prefix}_[0-9a-z]{26}$` })
-const object = <Fields extends Parameters<typeof Type.Object>[0]>(fields: Fields) =>
-  Type.Object(fields, { additionalProperties: false })
 
 /** A page of a list. `next` is the `cursor` of the next page. */
 export const listOf = <Item extends TSchema>(item: Item) =>
-  object({ items: Type.Array(item), next: orNull(Type.String()) })
+  closed({ items: Type.Array(item), next: orNull(Type.String()) })
 
-export const AppResource = object({
+export const AppResource = closed({
   id: idOf('app'),
   slug: Type.String(),
-  status: Type.Enum(['active', 'disabled']),
+  status: appStatus(),
   version: Type.Integer({ minimum: 1 }),
   createdAt: time(),
   updatedAt: time(),
@@ -53,10 +50,10 @@ const keyFields = {
   lastUsedAt: orNull(time()),
   replaces: orNull(idOf('key')),
 }
-export const KeyResource = object(keyFields)
+export const KeyResource = closed(keyFields)
 export type KeyResource = Static<typeof KeyResource>
 /** `key` is the key itself, in the answer that makes it and nowhere else. */
-export const NewKeyResource = object({ ...keyFields, key: Type.String() })
+export const NewKeyResource = closed({ ...keyFields, key: Type.String() })
 
 export const presentKey = (key: KeyRecord): KeyResource => ({
   id: key.id,
@@ -85,10 +82,10 @@ const emailFields = {
   reason: orNull(Type.Enum([...endReasons])),
   lastReply: orNull(Type.String()),
 }
-export const EmailResource = object(emailFields)
+export const EmailResource = closed(emailFields)
 export type EmailResource = Static<typeof EmailResource>
 
-const Attempt = object({
+const Attempt = closed({
   at: time(),
   outcome: Type.String(),
   relay: Type.Optional(Type.String()),
@@ -97,7 +94,7 @@ const Attempt = object({
   code: Type.Optional(orNull(Type.Integer())),
   enhanced: Type.Optional(orNull(Type.String())),
 })
-export const EmailDetail = object({
+export const EmailDetail = closed({
   ...emailFields,
   explanation: Type.String(),
   trail: Type.Array(Attempt),
@@ -130,7 +127,7 @@ export const presentTrail = (email: EmailRecord): EmailDetail['trail'] =>
     ...(reply && { reply: reply.text, code: reply.code, enhanced: reply.enhanced }),
   }))
 
-export const UsageResource = object({
+export const UsageResource = closed({
   day: Type.String({ format: 'date' }),
   accepted: Type.Integer(),
   delivered: Type.Integer(),
@@ -159,10 +156,10 @@ const tokenFields = {
   revokedAt: orNull(time()),
   lastUsedAt: orNull(time()),
 }
-export const TokenResource = object(tokenFields)
+export const TokenResource = closed(tokenFields)
 export type TokenResource = Static<typeof TokenResource>
 /** `token` is the token itself, in the answer that makes it and nowhere else. */
-export const NewTokenResource = object({ ...tokenFields, token: Type.String() })
+export const NewTokenResource = closed({ ...tokenFields, token: Type.String() })
 
 export const presentToken = (token: TokenRecord): TokenResource => ({
   id: token.id,
@@ -177,10 +174,10 @@ export const presentToken = (token: TokenRecord): TokenResource => ({
 })
 
 const Values = orNull(Type.Record(Type.String(), Type.Unknown()))
-export const AuditResource = object({
+export const AuditResource = closed({
   id: idOf('au'),
   at: time(),
-  actor: object({
+  actor: closed({
     kind: Type.Enum(['local', 'token', 'service']),
     id: orNull(idOf('tok')),
     name: Type.String(),
@@ -208,7 +205,7 @@ export const presentAudit = ({ id, at, actor, ...change }: AuditEntry): AuditRes
   requestId: actor.requestId,
 })
 
-export const FindingResource = object({
+export const FindingResource = closed({
   check: Type.String(),
   ok: Type.Boolean(),
   detail: Type.String(),

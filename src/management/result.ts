@@ -9,6 +9,7 @@ export const refusalStatus = {
   not_permitted: 403,
   not_found: 404,
   name_taken: 409,
+  too_many_keys: 409,
   app_active: 409,
   key_ended: 409,
   email_finished: 409,
@@ -43,5 +44,8 @@ export const refuse = (code: RefusalCode, message: string, issues?: readonly Iss
   refusal: { code, message, ...(issues && { issues }) },
 })
 
+/** More would only lengthen the answer. */
+const issuesMax = 50
+
 export const invalid = (issues: readonly Issue[]): Result<never> =>
-  refuse('invalid_request', 'The request is not valid; see issues.', issues)
+  refuse('invalid_request', 'The request is not valid; see issues.', issues.slice(0, issuesMax))

@@ -8,9 +8,8 @@ import { type AppSettings, defaultSettings, parseAppSettings } from '../domain/a
 import { type Parsed, parsed, refused } from '../domain/parsed.ts'
 import { emailTypes } from '../domain/request/email-request.ts'
 import { locales } from '../templates/locales/locales.ts'
+import { appStatus, closed } from './schema.ts'
 
-const object = <Fields extends TProperties>(fields: Fields) =>
-  Type.Object(fields, { additionalProperties: false })
 const text = (...examples: string[]) => Type.String({ examples })
 const address = () => text('auth@acme.test')
 const limit = () => Type.Integer({ examples: [100] })
@@ -30,7 +29,7 @@ const limits = { keyPerMinute: limit(), recipientPerHour: limit(), daily: limit(
 /** In the order in which they are stored and answered. */
 export const settingsFields = {
   name: text('Acme'),
-  from: object(sender),
+  from: closed(sender),
   envelopeFrom: Type.Optional(address()),
   replyTo: Type.Optional(address()),
   supportContact: Type.Optional(text('help@acme.test')),
@@ -38,16 +37,16 @@ export const settingsFields = {
   appSchemes: Type.Array(text('acme')),
   allowLocalhost: Type.Boolean(),
   hostedLinks: Type.Enum([...hostedLinkModes]),
-  linkDestinations: object(destinations),
+  linkDestinations: closed(destinations),
   fallbackUrl: Type.Optional(text('https://acme.test/get')),
-  branding: object(branding),
+  branding: closed(branding),
   locale: text(...Object.keys(locales)),
-  limits: object(limits),
+  limits: closed(limits),
 }
 
-const status = Type.Enum(['active', 'disabled'])
+const status = appStatus()
 
-/** What an app's answer has besides its settings. A PUT takes and ignores it, so that what GET answered can be sent back. */
+/** The fields of an app's answer that are no settings. A PUT takes and ignores it, so that what GET answered can be sent back. */
 const readOnly = Object.fromEntries(
   ['id', 'version', 'createdAt', 'updatedAt'].map((name) => [
     name,
@@ -62,11 +61,11 @@ const optional = <Fields extends TProperties>(fields: Fields) =>
   }
 
 /** A whole app. Fields that are left out have their defaults. */
-export const AppBody = object({
+export const AppBody = closed({
   name,
   from,
   ...optional(defaulted),
-  limits: Type.Optional(object(optional(limits))),
+  limits: Type.Optional(closed(optional(limits))),
   status: Type.Optional(status),
   slug: Type.Optional(Type.String({ description: 'If it is given, it must be that of the path.' })),
   ...readOnly,
@@ -80,10 +79,10 @@ const patchOf = (fields: TProperties): TProperties =>
 const nested = { from: sender, branding, limits, linkDestinations: destinations }
 
 /** Some fields of an app. Null removes an optional field, and gives another one its default. */
-export const AppPatch: TSchema = object({
+export const AppPatch: TSchema = closed({
   ...patchOf({ ...settingsFields, status }),
   ...patchOf(
-    Object.fromEntries(Object.entries(nested).map(([key, fields]) => [key, object(patchOf(fields))])),
+    Object.fromEntries(Object.entries(nested).map(([key, fields]) => [key, closed(patchOf(fields))])),
   ),
 })
 

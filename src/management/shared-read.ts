@@ -1,6 +1,6 @@
 /**
- * A read of the store that costs more the more there is, shared by all who ask: its value is kept for ten times as long as
- * it took to read, and it is read once at a time.
+ * One read of a costly value, shared by concurrent callers: the value is kept for ten times as long as it took to read, and
+ * it is read once at a time.
  */
 
 const keepFactor = 10

@@ -87,6 +87,8 @@ type QueueCount = { readonly app: AppId; readonly state: LiveState; readonly cou
 export type QueueSummary = QueueGauge & {
   readonly nextAttemptAt: number | null
   readonly counts: readonly QueueCount[]
+  /** Active apps whose mail waits for an attempt that is wanted since `since`; from the oldest 2,000 emails. */
+  readonly late: readonly { readonly app: AppId; readonly since: number }[]
 }
 
 export type UsageDay = { readonly day: string; readonly counts: Readonly<Record<string, number>> }
@@ -143,11 +145,11 @@ export interface OperatorStore {
   findApp(idOrSlug: string): Promise<App | null>
   listApps(): Promise<readonly App[]>
 
-  /** Null if there is no such app. */
-  createKey(key: NewKeyRecord, actor: Actor): Promise<KeyRecord | 'name_taken' | null>
+  /** `too_many` if the app has `keysMax` keys. Null if there is no such app. */
+  createKey(key: NewKeyRecord, actor: Actor): Promise<KeyRecord | 'name_taken' | 'too_many' | null>
   findKey(id: KeyId): Promise<KeyRecord | null>
   listKeys(app: AppId): Promise<readonly KeyRecord[]>
-  /** The keys of all apps that are not revoked and expire from now to `until`. */
+  /** The keys of all apps that expire from now to `until`, and are neither revoked nor replaced. */
   listExpiringKeys(until: number): Promise<readonly KeyRecord[]>
   /** Null if there is no such key; `ended` if it is revoked or has expired. */
   updateKey(id: KeyId, change: KeyChange, actor: Actor): Promise<KeyRecord | 'name_taken' | 'ended' | null>
@@ -155,7 +157,7 @@ export interface OperatorStore {
    * Makes another key of the same app and name, and lets the old one end at `oldExpiresAt` if it does not end before. Null
    * if there is no such key; `ended` if it is revoked or has expired.
    */
-  replaceKey(id: KeyId, next: KeyReplacement, actor: Actor): Promise<KeyRecord | 'ended' | null>
+  replaceKey(id: KeyId, next: KeyReplacement, actor: Actor): Promise<KeyRecord | 'ended' | 'too_many' | null>
   /** Null if there is no such key. Takes effect for the next request in every process. */
   revokeKey(id: KeyId, actor: Actor): Promise<KeyRecord | null>
 
@@ -166,10 +168,11 @@ export interface OperatorStore {
   retryEmail(id: EmailId, actor: Actor): Promise<EmailChange>
   cancelEmail(id: EmailId, actor: Actor): Promise<EmailChange>
   /**
-   * Makes deferred mail due now, except suspects, of one app or (null) of all: one step through the queue, in the order of ids, after
-   * `after`. `next` is where the next step begins; null at the end. The first step (`after` null) writes the audit entry.
+   * Makes deferred mail due now, except suspects, of some apps or (null) of all: one step through the queue, in the order of ids,
+   * after `after`. `next` is where the next step begins; null at the end. With `actor` null, an earlier step has
+   * written the audit entry.
    */
-  retryDeferred(app: AppId | null, after: EmailId | null, actor: Actor): Promise<RetryStep>
+  retryDeferred(apps: readonly AppId[] | null, after: EmailId | null, actor: Actor | null): Promise<RetryStep>
 
   queueSummary(): Promise<QueueSummary>
   usage(app: AppId): Promise<readonly UsageDay[]>

@@ -112,7 +112,7 @@ export type QueueGauge = { readonly depth: number; readonly oldestAcceptedAt: nu
 
 export type Finding = { readonly check: string; readonly ok: boolean; readonly detail: string }
 
-/** What the service needs; what operators need is in `operator-store.ts`. */
+/** The methods that the service uses; those of operators are in `operator-store.ts`. */
 export interface Store extends OperatorStore {
   enqueue(request: EnqueueRequest): Promise<EnqueueResult>
   claimDue(request: ClaimRequest): Promise<Claimed>

@@ -4,7 +4,7 @@ import { hashDeliveryKey, newDeliveryKey } from '../../src/domain/app/delivery-k
 import { newId } from '../../src/domain/id.ts'
 import { hashToken, newToken } from '../../src/domain/management-token.ts'
 import type { EmailAddress } from '../../src/domain/request/email-address.ts'
-import { auditDays, scanMax } from '../../src/store/shared/bounds.ts'
+import { auditDays, keepDays, keysMax, scanMax } from '../../src/store/shared/bounds.ts'
 import type { Store } from '../../src/store/store.ts'
 import { listEmails, operator } from '../support/operator.ts'
 import { testSettings } from '../support/service.ts'
@@ -62,7 +62,10 @@ export function management(it: It): void {
     await store.recordOutcome(held, deferred(600_000))
     await store.retryEmail(held.emailId, operator)
     await store.retryEmail(held.emailId, operator)
-    await store.retryDeferred(sender.app.id, null, operator)
+    await store.retryDeferred([sender.app.id], null, operator)
+    for (const again of await claim(store)) await store.recordOutcome(again, deferred(600_000))
+    await store.retryDeferred([sender.app.id], null, operator)
+    await store.retryDeferred(null, null, null)
     await store.cancelEmail(held.emailId, operator)
     await store.cancelEmail(held.emailId, operator)
     const made = ['app.create', 'key.create']
@@ -117,6 +120,10 @@ export function management(it: It): void {
     assert.deepEqual(await expiring(), [key.id])
     await store.updateKey(key.id, { expiresAt: null }, operator)
     assert.deepEqual(await expiring(), [])
+    const replaced = await newKey(store, { app: app.id, ...keyOf('old') })
+    const next = { ...keyOf(null), oldExpiresAt: store.now() + day }
+    await store.replaceKey(replaced.id, next, operator)
+    assert.deepEqual(await expiring(), [], 'a key that is replaced ends on purpose')
     await store.updateKey(key.id, { expiresAt: store.now() + day }, operator)
     advance(2 * day)
     assert.deepEqual(await expiring(), [])
@@ -183,6 +190,24 @@ export function management(it: It): void {
     )
     const exact = await store.listEmails({ state: 'delivered', limit: 1 })
     assert.deepEqual([exact.items.length, exact.next], [1, null])
+  })
+
+  it('an app has a bounded number of keys, and those that have ended are removed in time', async (_t, {
+    store,
+    advance,
+  }) => {
+    const { app, keyId } = await newSender(store, 'a')
+    await Promise.all(
+      Array.from({ length: keysMax - 1 }, () => store.createKey({ app: app.id, ...keyOf(null) }, operator)),
+    )
+    assert.equal(await store.createKey({ app: app.id, ...keyOf('more') }, operator), 'too_many')
+    const next = { ...keyOf(null), oldExpiresAt: store.now() }
+    assert.equal(await store.replaceKey(keyId, next, operator), 'too_many')
+    await store.revokeKey(keyId, operator)
+    advance((keepDays + 1) * day)
+    await store.maintain()
+    assert.equal((await store.listKeys(app.id)).length, keysMax - 1)
+    assert.equal(await store.findKey(keyId), null)
   })
 
   it('the audit is read page by page, by app, action and actor', async (_t, { store }) => {

@@ -182,6 +182,30 @@ test('an app is deleted after the requests under way for it, so that none of its
   assert.equal(await deletion, 'deleted')
 })
 
+test('a key that an operator is changing holds up no request, and one made meanwhile leaves with its app', async (t) => {
+  const url = await postgresUrl(t)
+  const store = await openAt(t, url)
+  const sender = await newSender(store, 'a')
+  const schema = schemaOf(url)
+  const changing = new pg.Client({ connectionString: url.replace(/\?.*/, '') })
+  await changing.connect()
+  atEnd(t, () => changing.end())
+  await changing.query(
+    `begin; select from "${schema}".delivery_key where key_id = '${sender.keyId}' for update`,
+  )
+  assert.equal((await store.enqueue(request(store, sender))).kind, 'queued')
+  await changing.query('rollback')
+  await store.updateApp(sender.app.id, { status: 'disabled' }, operator)
+  const next = { hash: hashDeliveryKey(newDeliveryKey()), expiresAt: null, oldExpiresAt: store.now() + 1000 }
+  const [replaced] = await Promise.all([
+    store.replaceKey(sender.keyId, next, operator),
+    store.deleteApp(sender.app.id, operator),
+  ])
+  assert.ok(replaced === null || typeof replaced === 'object')
+  const left = await runSql(url, `select 1 from "${schema}".delivery_key`)
+  assert.equal(left.length, 0)
+})
+
 test('word of a queued email reaches other processes, also after the listening connection was lost', async (t) => {
   const url = await postgresUrl(t)
   const ring = newRing()

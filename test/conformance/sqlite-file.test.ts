@@ -22,6 +22,7 @@ import { suspectAfter } from '../../src/domain/delivery/states.ts'
 import type { AppId } from '../../src/domain/id.ts'
 import { newSecretKey } from '../../src/store/crypto/key-ring.ts'
 import type { EmailQuery } from '../../src/store/operator-store.ts'
+import { scanMax } from '../../src/store/shared/bounds.ts'
 import { Connection, keepsCommits } from '../../src/store/sqlite/connection.ts'
 import { listReads, type Reader } from '../../src/store/sqlite/reads.ts'
 import { openSqliteStore, type SqliteOptions } from '../../src/store/sqlite/sqlite-store.ts'
@@ -279,6 +280,38 @@ test('the lists of operators use their indexes', async (t) => {
   }
   assert.match(planOf({ state: 'expired' }), /history_trouble/)
   assert.match(planOf({ app: 'app_x' as AppId, state: 'delivered' }), /history_app/)
+})
+
+test('a page passes over no mail that stays, while other mail leaves the queue between its statements', async (t) => {
+  const path = join(temporaryFolder(t), 'postern.db')
+  const store = await openAt(path)
+  atEnd(t, () => store.close())
+  const [rare, busy] = [
+    await newSubjectSender(store, 'rare'),
+    await newSubjectSender(store, 'busy', { keyPerMinute: 1e6 }),
+  ]
+  for (let n = 0; n < 5; n++) await store.enqueue(request(store, rare))
+  await Promise.all(Array.from({ length: scanMax + 100 }, () => store.enqueue(request(store, busy))))
+  const connection = new Connection(path)
+  atEnd(t, () => connection.close())
+  const leave =
+    'delete from queue where email_id in (select email_id from queue order by email_id desc limit 50)'
+  // Before each statement but the first, fifty of the newest emails leave the queue.
+  let asked = 0
+  const reader: Reader = {
+    sql: (text) => {
+      if (asked++ > 0) connection.sql(leave).run()
+      return connection.sql(text)
+    },
+  }
+  const found: string[] = []
+  let before: EmailQuery['before']
+  do {
+    const page = listReads.listEmails(reader, { key: rare.keyId, limit: 9, ...(before && { before }) })
+    found.push(...page.items.map(({ id }) => id))
+    before = page.next ?? undefined
+  } while (before !== undefined)
+  assert.equal(new Set(found).size, 5)
 })
 
 test('the partial indexes of both engines name the constant that makes a suspect', () => {

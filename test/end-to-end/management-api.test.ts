@@ -136,7 +136,9 @@ test('a merge patch: null removes an optional setting, and gives another one its
 test('a dry run checks, and changes nothing', async () => {
   const slug = `dry${serial++}`
   const dry = await put(slug, { name, from }, {}, '?dryRun=true')
-  assert.deepEqual([dry.status, dry.body.slug], [201, slug])
+  assert.deepEqual([dry.status, dry.body.slug], [200, slug])
+  const stale = await put(slug, { name, from }, { 'if-match': '"3"' }, '?dryRun=true')
+  assert.equal(stale.status, 412)
   assert.equal((await ask(service, `GET /v1/apps/${slug}`, { token: admin() })).status, 404)
   const bad = await put(slug, { name, from, locale: 'xx' }, {}, '?dryRun=true')
   assert.equal(bad.status, 400)
@@ -158,6 +160,12 @@ test('pages: a cursor belongs to its filters', async () => {
     next = page.body.next
   }
   assert.equal(new Set(ids).size, 5)
+  for (const list of ['/v1/emails', '/v1/audit', '/v1/tokens', '/v1/apps']) {
+    const foreign = await ask(service, `GET ${list}?cursor=${first.body.next}`, { token: admin() })
+    assert.deepEqual([foreign.status, foreign.body.error.code], [400, 'cursor_mismatch'], list)
+  }
+  const early = await ask(service, 'GET /v1/emails?since=0001-01-01T00:00:00Z', { token: admin() })
+  assert.ok(early.body.items.length > 0)
   const other = await ask(service, `GET /v1/emails?cursor=${first.body.next}`, { token: admin() })
   assert.deepEqual([other.status, other.body.error.code], [400, 'cursor_mismatch'])
   const searched = await ask(service, 'POST /v1/emails/find', {
@@ -185,6 +193,12 @@ test('bodies: too large, not JSON, of another type, or where none belongs', asyn
   ])
   assert.deepEqual(await codeOf({ body: '{' }), [400, 'not_json'])
   assert.deepEqual(await codeOf({ body: '{}', headers: { 'content-type': 'text/plain' } }), [400, 'not_json'])
+  const deep = `{"id":${'['.repeat(30_000)}${']'.repeat(30_000)},"name":"x"}`
+  assert.equal((await ask(service, 'PUT /v1/apps/deep', { token: admin(), body: deep })).status, 400)
+  const many = { allowedUrls: Array(20_000).fill('') }
+  const long = await ask(service, 'PATCH /v1/apps/acme', { token: admin(), body: many })
+  assert.deepEqual([long.status, long.body.error.issues[0].code], [400, 'too_large'])
+  assert.ok(long.text.length < 10_000)
   const needless = await ask(service, `DELETE /v1/keys/${service.keyId}`, { token: admin(), body: {} })
   assert.equal(needless.status, 400)
 })
@@ -221,6 +235,15 @@ test('status names what needs somebody', async () => {
   const ofSlug = body.attention.filter(({ message }: { message: string }) => message.includes(slug))
   const kinds = ofSlug.map(({ kind }: { kind: string }) => kind)
   assert.deepEqual(kinds, ['daily_limit_near', 'mail_held', 'key_expires'])
+  await ask(service, `PATCH /v1/apps/${slug}`, { token: admin(), body: { status: 'active' } })
+  await ask(service, `POST /v1/keys/${key.body.id}/replace`, { token: admin(), body: {} })
+  service.advance(60_000)
+  await eventually(async () => {
+    const { attention } = (await ask(service, 'GET /v1/status', { token: admin() })).body
+    const now = attention.filter(({ message }: { message: string }) => message.includes(slug))
+    const found = now.map(({ kind }: { kind: string }) => kind)
+    return found.includes('mail_late') && !found.includes('key_expires')
+  })
   assert.ok(body.attention.at(-1).message.includes(key.body.id) || ofSlug.at(-1).message.includes('short'))
   assert.equal(body.ok, false)
 })

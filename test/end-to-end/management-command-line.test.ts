@@ -3,6 +3,8 @@ import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
+import { newDeliveryKey } from '../../src/domain/app/delivery-key.ts'
+import { newToken } from '../../src/domain/management-token.ts'
 import { type OperationName, operationNames } from '../../src/management/operations.ts'
 import { postern, posternJson, serveEnvironment, startServe, type Variables, viaApi } from '../support/cli.ts'
 import { engine } from '../support/database.ts'
@@ -114,7 +116,7 @@ test('apply: one fault, and nothing is changed', async (t) => {
   assert.equal((await postern(env, ['app', 'show', 'good'])).code, 1)
   for (const [text, reason] of [
     ['{', /cannot read/],
-    ['{}', /must hold a list of apps/],
+    ['{}', /must hold an app, or a list of apps/],
     ['- name: x', /app 1 has no slug/],
     ['- slug: a\n- slug: a', /stands there twice/],
   ] as const) {
@@ -150,7 +152,7 @@ test('status is a failure while something needs somebody, and says what', async 
 
 test('--url that cannot be used is refused in words, and no token goes anywhere readable', async (t) => {
   const token = join(temporaryFolder(t), 'token')
-  writeFileSync(token, 'psa_x')
+  writeFileSync(token, newToken(), { mode: 0o600 })
   const run = (...args: string[]) => postern({}, ['app', 'list', ...args])
   assert.match((await run('--url', 'http://127.0.0.1:1')).err, /--url needs --token-file/)
   assert.match((await run('--url', 'http://example.com', '--token-file', token)).err, /--url must be https/)
@@ -158,6 +160,18 @@ test('--url that cannot be used is refused in words, and no token goes anywhere 
   const dead = await run('--url', 'http://127.0.0.1:1', '--token-file', token)
   assert.equal(dead.code, 1)
   assert.match(dead.err, /does not answer \(.*\): is POSTERN_URL right/)
+  for (const [text, mode, reason] of [
+    ['', 0o600, /is empty/],
+    [newDeliveryKey(), 0o600, /holds a delivery key/],
+    [`Authorization: Bearer ${newToken()}`, 0o600, /does not hold a management token alone/],
+    [newToken(), 0o644, /others may read .*chmod 600/],
+  ] as const) {
+    const path = join(temporaryFolder(t), 'wrong')
+    writeFileSync(path, text, { mode })
+    const wrong = await run('--url', 'http://127.0.0.1:1', '--token-file', path)
+    assert.match(wrong.err, reason)
+    assert.ok(text === '' || !wrong.err.includes(text.slice(-20)), 'no secret is printed')
+  }
   const local = await postern({ POSTERN_URL: 'http://127.0.0.1:1' }, ['backup', 'x'])
   assert.match(local.err, /works on this machine only/)
 })
@@ -175,7 +189,7 @@ test('every operation is a command, on the database and by the API', {
     'admin',
   ])
   const tokenFile = join(temporaryFolder(t), 'token')
-  writeFileSync(tokenFile, token)
+  writeFileSync(tokenFile, token, { mode: 0o600 })
   const remote: Variables = { POSTERN_URL: server.console, POSTERN_TOKEN_FILE: tokenFile }
   for (const [way, variables] of Object.entries({ local: server.env, remote })) {
     for (const [operation, args] of Object.entries(await commandsFor(server, way))) {

@@ -162,6 +162,6 @@ export async function newSender(
     },
     operator,
   )
-  if (made === null || made === 'name_taken') throw new Error('the key was not made')
+  if (made === null || typeof made === 'string') throw new Error('the key was not made')
   return { app, key, keyId: made.id }
 }

@@ -8,14 +8,14 @@ test('a new key has the stated shape, and its checksum holds', () => {
   for (let i = 0; i < 200; i++) {
     const key = newDeliveryKey()
     assert.match(key, /^pst_[0-9A-Za-z]{49}$/)
-    assert.deepEqual(parseAuthorization(`Bearer ${key}`), { kind: 'key', hash: hashDeliveryKey(key) })
+    assert.deepEqual(parseAuthorization(`Bearer ${key}`), { kind: 'secret', hash: hashDeliveryKey(key) })
   }
 })
 
 test('the scheme is read in any case', () => {
   const key = newDeliveryKey()
   for (const scheme of ['bearer', 'BEARER', 'BeArEr'])
-    assert.equal(parseAuthorization(`${scheme} ${key}`).kind, 'key')
+    assert.equal(parseAuthorization(`${scheme} ${key}`).kind, 'secret')
 })
 
 test('what is no bearer token is missing', () => {
@@ -31,7 +31,7 @@ test('any one changed character is noticed by the checksum', () => {
   fc.assert(
     fc.property(position, character, (at, other) => {
       const changed = key.slice(0, at) + other + key.slice(at + 1)
-      assert.equal(parseAuthorization(`Bearer ${changed}`).kind, changed === key ? 'key' : 'mistyped')
+      assert.equal(parseAuthorization(`Bearer ${changed}`).kind, changed === key ? 'secret' : 'mistyped')
     }),
   )
 })
@@ -58,7 +58,7 @@ test('a key is its random bytes in base 62 with their checksum, and its hash is 
 
 test('white space around a token is no part of it, anything else is', () => {
   const key = newDeliveryKey()
-  assert.equal(parseAuthorization(`  Bearer   ${key}  `).kind, 'key')
+  assert.equal(parseAuthorization(`  Bearer   ${key}  `).kind, 'secret')
   for (const header of [`Bearer x${key}`, `Bearer ${key}x`, `Bearer ${key} x`])
     assert.equal(parseAuthorization(header).kind, 'mistyped', header)
   assert.equal(parseAuthorization(`Basic bearer ${key}`).kind, 'missing')

@@ -45,6 +45,8 @@ export const defaultSettings = {
 
 /** Checks settings and brings the allow-list to its normal form. */
 export function parseAppSettings(settings: AppSettings, locales: readonly string[]): Parsed<AppSettings> {
+  const tooLarge = checkSize(settings)
+  if (tooLarge !== null) return { ok: false, issues: [tooLarge] }
   const issues: Issue[] = []
   const keep = <T>(result: Parsed<T>): T[] => {
     if (result.ok) return [result.value]
@@ -62,6 +64,20 @@ export function parseAppSettings(settings: AppSettings, locales: readonly string
   issues.push(...checkHostedLinks(settings, { allowedUrls, appSchemes, allowLocalhost, schemes }))
   if (issues.length > 0) return { ok: false, issues }
   return parsed(inOrder({ ...settings, allowedUrls: texts(allowedUrls), appSchemes: texts(appSchemes) }))
+}
+
+/** Bounds what each change adds to the audit, and what lists of apps have to read. */
+const settingsMax = 16 * 1024
+
+function checkSize(settings: AppSettings): Issue | null {
+  const sizes = Object.entries(settings).map(([field, value]) => ({
+    field,
+    size: JSON.stringify(value ?? null).length,
+  }))
+  if (sizes.reduce((sum, { size }) => sum + size, 0) <= settingsMax) return null
+  const [largest] = sizes.toSorted((a, b) => b.size - a.size)
+  const message = `The settings of an app have at most ${settingsMax} characters in all; this one is the largest.`
+  return { field: largest?.field ?? 'name', code: 'too_large', message }
 }
 
 /** The same settings with their names in one order, so that equal settings are equal JSON. */

@@ -16,7 +16,7 @@ export type LiveState = (typeof liveStates)[number]
 export type FinalState = (typeof finalStates)[number]
 export type EmailState = LiveState | FinalState
 
-/** What an app's usage counts by day besides refusals: emails accepted, and those that ended. */
+/** The counts of an app's usage besides refusals: emails accepted, and those that ended. */
 export const usageEvents = ['accepted', ...finalStates] as const
 
 /** Why an email has the state `failed`. */

@@ -6,6 +6,7 @@ import { checkSchema } from '../check-schema.ts'
 import { operation } from '../operation.ts'
 import { AppResource, presentApp } from '../resources.ts'
 import { done, invalid, refuse } from '../result.ts'
+import { closed } from '../schema.ts'
 import { AppBody, AppPatch, mergePatch, settingsOf } from '../settings-schema.ts'
 
 export const dryRunQuery = {
@@ -15,7 +16,7 @@ export const dryRunQuery = {
 }
 
 /** Settings that decide in whose name mail is sent, and how much: an app's own team may not change them. */
-const adminFields = ['from', 'envelopeFrom', 'limits'] as const
+const adminFields = ['name', 'from', 'envelopeFrom', 'limits'] as const
 
 /** When another change comes between reading and writing, this one is applied to the new settings. */
 const triesMax = 10
@@ -26,8 +27,8 @@ export const changeApp = operation({
   role: 'operator',
   target: 'app',
   summary:
-    'Changes some settings of an app, or its status (RFC 7396). `from`, `envelopeFrom` and `limits` need an admin.',
-  query: Type.Object(dryRunQuery, { additionalProperties: false }),
+    'Changes some settings of an app, or its status (RFC 7396). `name`, `from`, `envelopeFrom` and `limits` need an admin.',
+  query: closed(dryRunQuery),
   body: AppPatch,
   answer: AppResource,
   versioned: true,

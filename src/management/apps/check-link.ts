@@ -8,26 +8,23 @@ import { type EmailType, emailTypes } from '../../domain/request/email-request.t
 import { type Rejection, refusals } from '../../domain/request/rejection.ts'
 import { judgeLink } from '../../intake/judge-request.ts'
 import { operation } from '../operation.ts'
-import { orNull } from '../resources.ts'
 import { done } from '../result.ts'
+import { appStatus, closed, orNull } from '../schema.ts'
 
-const object = <Fields extends Parameters<typeof Type.Object>[0]>(fields: Fields) =>
-  Type.Object(fields, { additionalProperties: false })
-
-const LinkCheck = object({
+const LinkCheck = closed({
   /** False also for an app that is disabled. */
   allowed: Type.Boolean({ description: 'Whether an email with this link would be accepted.' }),
-  appStatus: Type.Enum(['active', 'disabled']),
+  appStatus: appStatus(),
   hosted: Type.Boolean({ description: 'Whether the email would carry the link through a page of Postern.' }),
   refusal: orNull(
-    object({
+    closed({
       code: Type.String(),
       message: Type.String(),
-      issues: Type.Array(object({ code: Type.String(), message: Type.String() })),
+      issues: Type.Array(closed({ code: Type.String(), message: Type.String() })),
     }),
   ),
   entries: Type.Array(
-    object({
+    closed({
       entry: Type.String(),
       differs: orNull(Type.String({ description: 'The part of the link that differs; null: none does.' })),
     }),
@@ -41,7 +38,7 @@ export const checkLink = operation({
   target: 'app',
   summary:
     'Tells whether a link would be sent for the app, and if not, why. Sends, counts and stores nothing.',
-  body: object({
+  body: closed({
     url: Type.String({
       maxLength: 10_000,
       examples: ['https://app.acme.test/auth?token=any'],

@@ -5,6 +5,7 @@ import type { Store } from '../../store/store.ts'
 import { appNotFound } from '../find-target.ts'
 import { operation } from '../operation.ts'
 import { done, refuse } from '../result.ts'
+import { closed } from '../schema.ts'
 
 /** How long the answer waits for mail to be cancelled. Mail that is left then is cancelled by the service's maintenance. */
 const cancelMs = 5000
@@ -14,21 +15,17 @@ export const deleteApp = operation({
   path: '/v1/apps/{app}',
   role: 'admin',
   target: 'app',
+  wholeService: true,
   summary:
     'Deletes an app that is disabled, with its keys, and cancels its queued mail. It cannot be undone.',
-  answer: Type.Object(
-    {
-      id: Type.String(),
-      slug: Type.String(),
-      cancelled: Type.Integer({ description: 'Emails that were cancelled.' }),
-      complete: Type.Boolean({ description: 'False if more mail is being cancelled.' }),
-    },
-    { additionalProperties: false },
-  ),
+  answer: closed({
+    id: Type.String(),
+    slug: Type.String(),
+    cancelled: Type.Integer({ description: 'Emails that were cancelled.' }),
+    complete: Type.Boolean({ description: 'False if more mail is being cancelled.' }),
+  }),
   refusals: ['app_active'],
   async run({ store, access }, { params }, { id, slug }) {
-    if (access.apps !== null)
-      return refuse('not_permitted', 'Only a token for the whole service may delete an app.')
     const result = await store.deleteApp(id, access.actor)
     if (result === null) return appNotFound(params.app)
     if (result === 'active')

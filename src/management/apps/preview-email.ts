@@ -7,12 +7,11 @@ import { renderEmail } from '../../templates/emails/render-email.ts'
 import { checkSchema } from '../check-schema.ts'
 import { operation } from '../operation.ts'
 import { done, invalid, type Result } from '../result.ts'
+import { closed } from '../schema.ts'
 import { AppBody, AppPatch, mergePatch, settingsOf } from '../settings-schema.ts'
 import { sampleAddress, sampleUrl } from './sample-link.ts'
 
 const lifeMs = 900_000
-const object = <Fields extends Parameters<typeof Type.Object>[0]>(fields: Fields) =>
-  Type.Object(fields, { additionalProperties: false })
 
 export const previewEmail = operation({
   method: 'POST',
@@ -20,8 +19,8 @@ export const previewEmail = operation({
   role: 'reader',
   target: 'app',
   summary: 'Renders an email of the app with sample content. Sends and stores nothing.',
-  body: object({ type: Type.Enum([...emailTypes]), settings: Type.Optional(AppPatch) }),
-  answer: object({ subject: Type.String(), html: Type.String(), text: Type.String() }),
+  body: closed({ type: Type.Enum([...emailTypes]), settings: Type.Optional(AppPatch) }),
+  answer: closed({ subject: Type.String(), html: Type.String(), text: Type.String() }),
   run({ store }, { body: { type, settings: patch } }, app) {
     const settings = patch === undefined ? done(app.settings) : patched(app, patch)
     if (!settings.ok) return settings

@@ -1,27 +1,29 @@
 /** Creates an app, or replaces all settings of one. */
-import { Type } from 'typebox'
 import { type App, parseSlug } from '../../domain/app/app.ts'
 import type { AppSettings } from '../../domain/app/settings.ts'
 import type { AppId } from '../../domain/id.ts'
+import type { AppChange } from '../../store/operator-store.ts'
 import { type Context, operation } from '../operation.ts'
 import { AppResource, presentApp } from '../resources.ts'
 import { done, invalid, type Result, refuse } from '../result.ts'
+import { closed } from '../schema.ts'
 import { AppBody, settingsOf } from '../settings-schema.ts'
 import { dryRunQuery, staleVersion } from './change-app.ts'
 
 export const putApp = operation({
   method: 'PUT',
-  path: '/v1/apps/{slug}',
+  path: '/v1/apps/{app}',
   role: 'admin',
-  target: 'service',
+  target: 'none',
+  wholeService: true,
   summary: 'Creates an app, or replaces all its settings. Repeating it changes nothing.',
-  query: Type.Object(dryRunQuery, { additionalProperties: false }),
+  query: closed(dryRunQuery),
   body: AppBody,
   answer: AppResource,
   creates: true,
   versioned: true,
   refusals: ['slug_taken', 'version_mismatch', 'app_changing'],
-  async run(context, { params: { slug }, query, body, ifVersion, ifAbsent = false }) {
+  async run(context, { params: { app: slug }, query, body, ifVersion, ifAbsent = false }) {
     const valid = parseSlug(slug)
     if (!valid.ok) return invalid(valid.issues)
     if (body.slug !== undefined && body.slug !== slug) {
@@ -37,9 +39,14 @@ export const putApp = operation({
       status: body.status ?? found?.status ?? 'active',
     } as const
     if (found !== null && ifAbsent) return slugTaken(slug)
-    if (found === null && ifVersion !== undefined) return staleVersion(null)
+    if (ifVersion !== undefined && ifVersion !== found?.version) return staleVersion(found)
     if (query.dryRun === true) return dryRun(context, found, wanted)
-    return found === null ? create(context, wanted) : replace(context, found, { ...wanted, ifVersion })
+    if (found === null) return create(context, wanted, ifAbsent)
+    return replace(context, found, {
+      settings: settings.value,
+      ...(body.status && { status: body.status }),
+      ...(ifVersion !== undefined && { ifVersion }),
+    })
   },
 })
 
@@ -51,23 +58,28 @@ const slugTaken = (slug: string) =>
 async function create(
   { store, access }: Context,
   { slug, settings, status }: Wanted,
+  ifAbsent: boolean,
 ): Promise<Result<AppResource>> {
   const app = await store.createApp(slug, settings, access.actor, status)
-  return app === null ? slugTaken(slug) : done(presentApp(app), { created: true })
+  if (app !== null) return done(presentApp(app), { created: true })
+  return ifAbsent ? slugTaken(slug) : appChanging()
 }
 
+/** A status that the body leaves out stays as it is, also if somebody changes it at this moment. */
 async function replace(
   { store, access }: Context,
   { id }: App,
-  { settings, status, ifVersion }: Wanted & { ifVersion: number | undefined },
+  { settings, status, ifVersion }: AppChange,
 ): Promise<Result<AppResource>> {
-  const change = { settings, status, ...(ifVersion !== undefined && { ifVersion }) }
-  const app = await store.updateApp(id, change, access.actor)
+  const change = { ...(settings && { settings }), ...(status && { status }) }
+  const condition = ifVersion === undefined ? {} : { ifVersion }
+  const app = await store.updateApp(id, { ...change, ...condition }, access.actor)
   if (app === 'stale') return staleVersion(await store.findApp(id))
-  if (app === null)
-    return refuse('app_changing', 'The app was deleted at this moment; repeat the request to create it.')
-  return done(presentApp(app))
+  return app === null ? appChanging() : done(presentApp(app))
 }
+
+const appChanging = () =>
+  refuse('app_changing', 'The app was created or deleted by another request at this moment; repeat this one.')
 
 const noId = `app_${'0'.repeat(26)}` as AppId
 
@@ -75,5 +87,5 @@ const noId = `app_${'0'.repeat(26)}` as AppId
 function dryRun({ store }: Context, found: App | null, { slug, settings, status }: Wanted) {
   const now = store.now()
   const base = found ?? { id: noId, slug, version: 1, createdAt: now, updatedAt: now }
-  return done(presentApp({ ...base, settings: settings as AppSettings, status }), { created: found === null })
+  return done(presentApp({ ...base, settings: settings as AppSettings, status }))
 }

@@ -2,13 +2,16 @@
 import { Type } from 'typebox'
 import type { App } from '../../domain/app/app.ts'
 import { hashDeliveryKey, newDeliveryKey } from '../../domain/app/delivery-key.ts'
+import { parseEmailAddress } from '../../domain/request/email-address.ts'
 import { type EmailType, emailTypes } from '../../domain/request/email-request.ts'
 import { type Rejection, refusals } from '../../domain/request/rejection.ts'
 import { acceptEmail } from '../../intake/accept-email.ts'
 import { AppPolicyCache } from '../../intake/app-policy-cache.ts'
 import { appNotFound } from '../find-target.ts'
+import { tooManyKeys } from '../keys/create-key.ts'
 import { type Context, operation } from '../operation.ts'
 import { done, invalid, refuse } from '../result.ts'
+import { closed } from '../schema.ts'
 import { sampleUrl } from './sample-link.ts'
 
 const lifeMs = 900_000
@@ -21,17 +24,18 @@ export const sendTestEmail = operation({
   role: 'operator',
   target: 'app',
   summary: 'Sends a real email with a link that leads nowhere. The limits of the app apply.',
-  body: Type.Object(
-    {
-      to: Type.String({ examples: ['you@example.com'] }),
-      type: Type.Optional(Type.Enum([...emailTypes])),
-    },
-    { additionalProperties: false },
-  ),
-  answer: Type.Object({ email: Type.String() }, { additionalProperties: false }),
-  refusals: ['test_email_refused'],
+  body: closed({
+    to: Type.String({ examples: ['you@example.com'] }),
+    type: Type.Optional(Type.Enum([...emailTypes])),
+  }),
+  answer: closed({ email: Type.String() }),
+  refusals: ['test_email_refused', 'too_many_keys'],
   async run(context, { body: { to, type = 'magic_link' }, params }, app) {
     const { store, access, onQueued } = context
+    const address = parseEmailAddress(to, 'to')
+    if (!address.ok) return invalid(address.issues)
+    if (app.status !== 'active')
+      return refuse('test_email_refused', `The app ${app.slug} is disabled: enable it first.`)
     const url = sampleUrl(app)
     if (url === null)
       return refuse(
@@ -46,15 +50,18 @@ export const sendTestEmail = operation({
       access.actor,
     )
     if (record === null) return appNotFound(params.app)
+    if (record === 'too_many') return tooManyKeys()
     if (record === 'name_taken')
       return refuse('test_email_refused', 'Another test email was sent at this moment; try again.')
     try {
       const answer = await post(context, { app, key, body: { to, type, url } })
       if ('rejection' in answer) return explain(answer.rejection)
       onQueued()
+      const change = { app: app.id, target: answer.emailId, before: null, after: null }
+      await store.recordAction({ action: 'app.test_email', ...change }, access.actor)
       return done({ email: answer.emailId })
     } finally {
-      await store.revokeKey(record.id, access.actor)
+      await store.revokeKey(record.id, access.actor).catch(() => {}) // it expires by itself
     }
   },
 })
@@ -83,8 +90,6 @@ function post({ store, links }: Context, { app, key, body }: TestRequest) {
 }
 
 function explain({ code, message, issues = [] }: Rejection) {
-  const isOfTo = code === 'invalid_body' && issues.every(({ field }) => field === 'to')
-  if (isOfTo) return invalid(issues)
   const text = `The test email was refused (${code}): ${message ?? refusals[code].message}`
   return refuse('test_email_refused', text, issues)
 }

@@ -1,10 +1,12 @@
 /** An operator's changes of emails: retry one or all deferred ones now, or cancel one. */
 import { Type } from 'typebox'
-import type { EmailChange } from '../../store/operator-store.ts'
+import type { AppId, EmailId } from '../../domain/id.ts'
+import type { EmailChange, RetryStep } from '../../store/operator-store.ts'
 import { findTarget } from '../find-target.ts'
 import { type Context, operation } from '../operation.ts'
 import { EmailResource, presentEmail } from '../resources.ts'
 import { done, type RefusalCode, type Result, refuse } from '../result.ts'
+import { appName, closed } from '../schema.ts'
 
 export const retryEmail = operation({
   method: 'POST',
@@ -53,34 +55,38 @@ async function answer(context: Context, id: string, change: EmailChange): Promis
   return refuse(code, `${id} was not changed: ${reason}.`)
 }
 
+/** How long one request goes through the queue. Repeated, it begins anew, and finds what it left. */
+const retryAllMs = 5000
+
 export const retryAll = operation({
   method: 'POST',
   path: '/v1/emails/retry',
   role: 'operator',
-  target: 'scope',
+  target: 'none',
   summary:
     'Makes every deferred email due now, of one app or of all, except those that may have killed workers.',
-  body: Type.Object(
-    { app: Type.Optional(Type.String({ description: 'The slug or id of an app.' })) },
-    { additionalProperties: false },
-  ),
-  answer: Type.Object({ retried: Type.Integer() }, { additionalProperties: false }),
+  body: closed({ app: Type.Optional(appName()) }),
+  answer: closed({
+    retried: Type.Integer(),
+    complete: Type.Boolean({ description: 'False if the queue was too long for one request: repeat it.' }),
+  }),
   refusals: ['not_found'],
   async run(context, { body: { app } }) {
-    const { store, access, onQueued } = context
     const found = app === undefined ? null : await findTarget('app', context, { app })
     if (found?.ok === false) return found
-    const apps = found !== null ? [found.value.id] : access.apps === null ? [null] : [...access.apps]
-    let retried = 0
-    for (const each of apps) {
-      let step = await store.retryDeferred(each, null, access.actor)
-      retried += step.retried
-      while (step.next !== null) {
-        step = await store.retryDeferred(each, step.next, access.actor)
-        retried += step.retried
-      }
-    }
-    if (retried > 0) onQueued()
-    return done({ retried })
+    const { apps } = context.access
+    return done(await walk(context, found !== null ? [found.value.id] : apps && [...apps]))
   },
 })
+
+async function walk({ store, access, onQueued }: Context, apps: readonly AppId[] | null) {
+  const endMs = performance.now() + retryAllMs
+  let [retried, after]: [number, EmailId | null] = [0, null]
+  do {
+    const step: RetryStep = await store.retryDeferred(apps, after, retried === 0 ? access.actor : null)
+    if (step.retried > 0) onQueued()
+    retried += step.retried
+    after = step.next
+  } while (after !== null && performance.now() < endMs)
+  return { retried, complete: after === null }
+}

@@ -10,9 +10,10 @@ import type { Context } from '../operation.ts'
 import { cursorAfter, limitOf, mergePages, pageQuery, readCursor } from '../pages.ts'
 import { type EmailResource, presentEmail } from '../resources.ts'
 import { done, invalid, type Result } from '../result.ts'
+import { appName } from '../schema.ts'
 
 export const emailFilters = {
-  app: Type.Optional(Type.String({ description: 'The slug or id of an app.' })),
+  app: Type.Optional(appName()),
   key: Type.Optional(Type.String({ description: 'The id of the delivery key that sent it.' })),
   state: Type.Optional(Type.Enum([...emailStates])),
   type: Type.Optional(Type.Enum([...emailTypes])),
@@ -37,7 +38,7 @@ export async function listPage(
   filters: EmailFilters,
 ): Promise<Result<{ items: EmailResource[]; next: string | null }>> {
   const { app, key, state, type, since, recipient } = filters
-  const named = { app, key, state, type, since, recipient }
+  const named = { list: 'emails', app, key, state, type, since, recipient } as const
   const cursor = readCursor<EmailId>(filters, named)
   if (!cursor.ok) return cursor
   const after = since === undefined ? null : parseTimestamp(since, 'since')
@@ -80,5 +81,7 @@ async function readPage(
   apps: readonly AppId[] | null,
 ): Promise<Page<EmailRecord, EmailId>> {
   if (apps === null) return store.listEmails(query)
-  return mergePages(await Promise.all(apps.map((app) => store.listEmails({ ...query, app }))), query.limit)
+  const pages: Page<EmailRecord, EmailId>[] = []
+  for (const app of apps) pages.push(await store.listEmails({ ...query, app }))
+  return mergePages(pages, query.limit)
 }

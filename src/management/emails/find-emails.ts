@@ -4,23 +4,18 @@ import { parseEmailAddress } from '../../domain/request/email-address.ts'
 import { operation } from '../operation.ts'
 import { EmailResource, listOf } from '../resources.ts'
 import { done, invalid } from '../result.ts'
+import { closed } from '../schema.ts'
 import { emailFilters, listPage, recipientPrefix } from './email-query.ts'
 
 export const findEmails = operation({
   method: 'POST',
   path: '/v1/emails/find',
   role: 'reader',
-  target: 'scope',
+  target: 'none',
   summary:
     'Finds the emails to an address, newest first. `recipient` is what GET /v1/emails takes for further pages.',
-  body: Type.Object(
-    { ...emailFilters, to: Type.String({ examples: ['ada@example.com'] }) },
-    { additionalProperties: false },
-  ),
-  answer: Type.Object(
-    { recipient: Type.String(), ...listOf(EmailResource).properties },
-    { additionalProperties: false },
-  ),
+  body: closed({ ...emailFilters, to: Type.String({ examples: ['ada@example.com'] }) }),
+  answer: closed({ recipient: Type.String(), ...listOf(EmailResource).properties }),
   refusals: ['cursor_mismatch', 'not_found'],
   async run(context, { body: { to, ...filters } }) {
     const address = parseEmailAddress(to, 'to')

@@ -2,28 +2,26 @@
 import { Type } from 'typebox'
 import { operation } from '../operation.ts'
 import { EmailResource, listOf } from '../resources.ts'
+import { closed } from '../schema.ts'
 import { emailFilters, listPage, recipientPrefix } from './email-query.ts'
 
 export const listEmails = operation({
   method: 'GET',
   path: '/v1/emails',
   role: 'reader',
-  target: 'scope',
+  target: 'none',
   summary:
     'Lists emails, newest first. A page may hold fewer items than `limit`, also none, and yet have a `next`.',
-  query: Type.Object(
-    {
-      ...emailFilters,
-      recipient: Type.Optional(
-        Type.String({
-          pattern: `^${recipientPrefix}[\\w-]{1,100}$`,
-          description: 'The `recipient` that POST /v1/emails/find answers; an address never stands in a URL.',
-          examples: [`${recipientPrefix}x`],
-        }),
-      ),
-    },
-    { additionalProperties: false },
-  ),
+  query: closed({
+    ...emailFilters,
+    recipient: Type.Optional(
+      Type.String({
+        pattern: `^${recipientPrefix}[\\w-]{1,100}$`,
+        description: 'The `recipient` that POST /v1/emails/find answers; an address never stands in a URL.',
+        examples: [`${recipientPrefix}x`],
+      }),
+    ),
+  }),
   answer: listOf(EmailResource),
   refusals: ['cursor_mismatch', 'not_found'],
   run: (context, { query: { recipient, ...filters } }) =>

@@ -1,8 +1,10 @@
 /** Changes the name or the end of a delivery key. */
 import { Type } from 'typebox'
+import { keyNotFound } from '../find-target.ts'
 import { operation } from '../operation.ts'
 import { KeyResource, presentKey } from '../resources.ts'
 import { done, invalid, refuse } from '../result.ts'
+import { closed } from '../schema.ts'
 import { keyNameTaken } from './create-key.ts'
 import { expiryField, nameField, parseExpiry, parseName } from './key-fields.ts'
 
@@ -12,10 +14,7 @@ export const changeKey = operation({
   role: 'operator',
   target: 'key',
   summary: 'Changes the name or the end of a delivery key. An end of null lets it work until it is revoked.',
-  body: Type.Object(
-    { name: Type.Optional(nameField()), expiresAt: Type.Optional(expiryField()) },
-    { additionalProperties: false },
-  ),
+  body: closed({ name: Type.Optional(nameField()), expiresAt: Type.Optional(expiryField()) }),
   answer: KeyResource,
   refusals: ['name_taken', 'key_ended'],
   async run({ store, access }, { body: { name, expiresAt } }, { id }) {
@@ -27,7 +26,8 @@ export const changeKey = operation({
     const change = { ...(name !== undefined && { name }), ...(end !== undefined && { expiresAt: end }) }
     const record = await store.updateKey(id, change, access.actor)
     if (record === 'name_taken') return keyNameTaken(name ?? '')
-    if (record === 'ended' || record === null) return keyEnded(id)
+    if (record === null) return keyNotFound(id)
+    if (record === 'ended') return keyEnded(id)
     return done(presentKey(record))
   },
 })

@@ -3,8 +3,9 @@ import { Type } from 'typebox'
 import { hashDeliveryKey, newDeliveryKey } from '../../domain/app/delivery-key.ts'
 import { appNotFound } from '../find-target.ts'
 import { operation } from '../operation.ts'
-import { NewKeyResource, orNull, presentKey } from '../resources.ts'
+import { NewKeyResource, presentKey } from '../resources.ts'
 import { done, invalid, refuse } from '../result.ts'
+import { closed, orNull } from '../schema.ts'
 import { expiryField, nameField, parseExpiry, parseName } from './key-fields.ts'
 
 export const createKey = operation({
@@ -13,13 +14,10 @@ export const createKey = operation({
   role: 'operator',
   target: 'app',
   summary: 'Makes a delivery key, which stands in this answer and nowhere else.',
-  body: Type.Object(
-    { name: Type.Optional(orNull(nameField())), expiresAt: Type.Optional(expiryField()) },
-    { additionalProperties: false },
-  ),
+  body: closed({ name: Type.Optional(orNull(nameField())), expiresAt: Type.Optional(expiryField()) }),
   answer: NewKeyResource,
   creates: true,
-  refusals: ['name_taken'],
+  refusals: ['name_taken', 'too_many_keys'],
   async run({ store, access }, { body: { name = null, expiresAt = null }, params }, { id }) {
     const named = name === null ? null : parseName(name)
     const expiry = expiresAt === null ? null : parseExpiry(expiresAt, store)
@@ -30,9 +28,13 @@ export const createKey = operation({
     const record = await store.createKey(wanted, access.actor)
     if (record === null) return appNotFound(params.app)
     if (record === 'name_taken') return keyNameTaken(name ?? '')
+    if (record === 'too_many') return tooManyKeys()
     return done({ ...presentKey(record), key }, { created: true })
   },
 })
+
+export const tooManyKeys = () =>
+  refuse('too_many_keys', 'The app has 1,000 keys. Those that have ended are removed after 30 days.')
 
 export const keyNameTaken = (name: string) =>
   refuse(

@@ -1,8 +1,8 @@
 /** Lists the delivery keys of an app. */
-import { Type } from 'typebox'
 import { operation } from '../operation.ts'
 import { cutList, pageQuery } from '../pages.ts'
 import { KeyResource, listOf, presentKey } from '../resources.ts'
+import { closed } from '../schema.ts'
 
 export const listKeys = operation({
   method: 'GET',
@@ -10,9 +10,9 @@ export const listKeys = operation({
   role: 'reader',
   target: 'app',
   summary: 'Lists the delivery keys of an app, oldest first, also those that have ended.',
-  query: Type.Object(pageQuery, { additionalProperties: false }),
+  query: closed(pageQuery),
   answer: listOf(KeyResource),
   refusals: ['cursor_mismatch'],
   run: async ({ store }, { query }, { id }) =>
-    cutList((await store.listKeys(id)).map(presentKey), query, { app: id }),
+    cutList((await store.listKeys(id)).map(presentKey), query, { list: 'keys', app: id }),
 })

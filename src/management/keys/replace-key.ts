@@ -1,10 +1,13 @@
 /** Replaces a delivery key: a new one is made, and the old one goes on working for a while. */
 import { Type } from 'typebox'
 import { hashDeliveryKey, newDeliveryKey } from '../../domain/app/delivery-key.ts'
+import { keyNotFound } from '../find-target.ts'
 import { operation } from '../operation.ts'
 import { iso, NewKeyResource, presentKey } from '../resources.ts'
 import { done, invalid } from '../result.ts'
+import { closed } from '../schema.ts'
 import { keyEnded } from './change-key.ts'
+import { tooManyKeys } from './create-key.ts'
 import { expiryField, parseExpiry } from './key-fields.ts'
 
 const daySeconds = 86_400
@@ -16,21 +19,15 @@ export const replaceKey = operation({
   role: 'operator',
   target: 'key',
   summary: 'Makes a new key of the same app and name; the old one goes on working for `graceSeconds`.',
-  body: Type.Object(
-    {
-      graceSeconds: Type.Optional(
-        Type.Integer({ minimum: 0, maximum: graceMax, description: 'A day unless given.' }),
-      ),
-      expiresAt: Type.Optional(expiryField()),
-    },
-    { additionalProperties: false },
-  ),
-  answer: Type.Object(
-    { ...NewKeyResource.properties, oldExpiresAt: Type.String({ format: 'date-time' }) },
-    { additionalProperties: false },
-  ),
+  body: closed({
+    graceSeconds: Type.Optional(
+      Type.Integer({ minimum: 0, maximum: graceMax, description: 'A day unless given.' }),
+    ),
+    expiresAt: Type.Optional(expiryField()),
+  }),
+  answer: closed({ ...NewKeyResource.properties, oldExpiresAt: Type.String({ format: 'date-time' }) }),
   creates: true,
-  refusals: ['key_ended'],
+  refusals: ['key_ended', 'too_many_keys'],
   async run({ store, access }, { body: { graceSeconds = daySeconds, expiresAt = null } }, old) {
     const expiry = expiresAt === null ? null : parseExpiry(expiresAt, store)
     if (expiry?.ok === false) return invalid(expiry.issues)
@@ -39,7 +36,9 @@ export const replaceKey = operation({
     const oldExpiresAt = Math.min(old.expiresAt ?? grace, grace)
     const next = { hash: hashDeliveryKey(key), expiresAt: expiry?.value ?? null, oldExpiresAt: grace }
     const record = await store.replaceKey(old.id, next, access.actor)
-    if (record === null || record === 'ended') return keyEnded(old.id)
+    if (record === null) return keyNotFound(old.id)
+    if (record === 'ended') return keyEnded(old.id)
+    if (record === 'too_many') return tooManyKeys()
     return done({ ...presentKey(record), key, oldExpiresAt: iso(oldExpiresAt) }, { created: true })
   },
 })

@@ -1,13 +1,15 @@
-/** What needs somebody: pure, from what the store knows. */
+/** Finds the conditions that need attention: pure, from the records of the store. */
 import { parseAllowedUrl, parseAppScheme } from '../../domain/app/allowed-url.ts'
 import type { App } from '../../domain/app/app.ts'
 import { describeDuration } from '../../domain/duration.ts'
 import type { KeyRecord, UsageDay } from '../../store/operator-store.ts'
 import type { Finding } from '../../store/store.ts'
+import type { CountedQueue } from '../operation.ts'
 import type { QueueResource } from './show-queue.ts'
 
 export const attentionKinds = [
   'check_failed',
+  'mail_late',
   'links_expired',
   'mail_failed',
   'queue_nearly_full',
@@ -20,15 +22,17 @@ type Attention = { readonly kind: (typeof attentionKinds)[number]; readonly mess
 
 type Situation = {
   readonly apps: readonly App[]
-  /** Of today. */
+  /** The counts of the current day (UTC). */
   readonly usage: ReadonlyMap<App['id'], UsageDay['counts']>
   readonly expiring: readonly KeyRecord[]
   readonly queue: QueueResource
+  readonly late: CountedQueue['late']
   readonly findings: readonly Finding[]
   readonly nowMs: number
 }
 
 const nearly = 0.8
+const lateAfterMs = 30_000
 /** A few failures are typing errors of recipients; this share of all ends is a fault. */
 const failedShare = 0.05
 const failedMin = 20
@@ -56,11 +60,17 @@ function ofQueue({ depth, max }: QueueResource): Attention[] {
   return [{ kind: 'queue_nearly_full', message }]
 }
 
-function ofApp(app: App, { usage, queue }: Situation): Attention[] {
+function ofApp(app: App, { late, nowMs, queue, usage }: Situation): Attention[] {
   const { slug, settings, id } = app
   const { accepted = 0, delivered = 0, expired = 0, failed = 0 } = usage.get(id) ?? {}
   const found: Attention[] = []
   const add = (kind: Attention['kind'], message: string) => found.push({ kind, message })
+  const lateMs = nowMs - (late.find((each) => each.app === id)?.since ?? nowMs)
+  if (lateMs > lateAfterMs)
+    add(
+      'mail_late',
+      `Mail of ${slug} is late by ${describeDuration(lateMs)}: no relay answers, no process sends, or more arrives than is sent. "postern doctor" tells which.`,
+    )
   if (expired > 0)
     add(
       'links_expired',

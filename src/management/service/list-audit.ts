@@ -7,31 +7,29 @@ import { operation } from '../operation.ts'
 import { cursorAfter, limitOf, mergePages, pageQuery, readCursor } from '../pages.ts'
 import { AuditResource, listOf, presentAudit } from '../resources.ts'
 import { done, refuse } from '../result.ts'
+import { appName, closed } from '../schema.ts'
 
 export const listAudit = operation({
   method: 'GET',
   path: '/v1/audit',
   role: 'reader',
-  target: 'scope',
+  target: 'none',
   summary:
     'Lists the changes that operators made, newest first, for 400 days. For the whole service it needs an admin.',
-  query: Type.Object(
-    {
-      app: Type.Optional(Type.String({ description: 'The slug or id of an app.' })),
-      actor: Type.Optional(
-        Type.String({ description: 'The name of the token, or `cli:` and the user, that made the change.' }),
-      ),
-      action: Type.Optional(Type.Enum([...auditActions])),
-      ...pageQuery,
-    },
-    { additionalProperties: false },
-  ),
+  query: closed({
+    app: Type.Optional(appName()),
+    actor: Type.Optional(
+      Type.String({ description: 'The name of the token, or `cli:` and the user, that made the change.' }),
+    ),
+    action: Type.Optional(Type.Enum([...auditActions])),
+    ...pageQuery,
+  }),
   answer: listOf(AuditResource),
   refusals: ['cursor_mismatch', 'not_found'],
   async run(context, { query }) {
     const { store, access } = context
     const { app, actor, action } = query
-    const named = { app, actor, action }
+    const named = { list: 'audit', app, actor, action } as const
     const cursor = readCursor<AuditId>(query, named)
     if (!cursor.ok) return cursor
     const found = app === undefined ? null : await findTarget('app', context, { app })

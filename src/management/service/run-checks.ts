@@ -3,20 +3,19 @@ import { Type } from 'typebox'
 import { operation } from '../operation.ts'
 import { FindingResource } from '../resources.ts'
 import { done } from '../result.ts'
+import { closed } from '../schema.ts'
 import { checkDatabase } from './check-database.ts'
 
 export const runChecks = operation({
   method: 'POST',
   path: '/v1/checks',
   role: 'operator',
-  target: 'service',
+  target: 'none',
+  wholeService: true,
   summary: 'Checks database, disk, worker and relays from the process that answers. Takes up to 30 s.',
-  answer: Type.Object(
-    { ok: Type.Boolean(), findings: Type.Array(FindingResource) },
-    { additionalProperties: false },
-  ),
-  async run({ store, access, checkRelays }) {
-    const findings = [...(await checkDatabase(store)), ...(await checkRelays())]
+  answer: closed({ ok: Type.Boolean(), findings: Type.Array(FindingResource) }),
+  async run({ store, access, relays }) {
+    const findings = [...(await checkDatabase(store)), ...(await relays.get())]
     await store.recordAction(
       { action: 'checks.run', app: null, target: 'service', before: null, after: null },
       access.actor,

@@ -3,23 +3,21 @@ import { type Static, Type } from 'typebox'
 import type { App } from '../../domain/app/app.ts'
 import { isInScope } from '../access.ts'
 import { type Context, type CountedQueue, operation } from '../operation.ts'
-import { iso, orNull } from '../resources.ts'
+import { iso } from '../resources.ts'
 import { done } from '../result.ts'
+import { closed, orNull, time } from '../schema.ts'
 
-const object = <Fields extends Parameters<typeof Type.Object>[0]>(fields: Fields) =>
-  Type.Object(fields, { additionalProperties: false })
 const counts = { queued: Type.Integer(), sending: Type.Integer(), deferred: Type.Integer() }
-const time = () => orNull(Type.String({ format: 'date-time' }))
 
-export const QueueResource = object({
+export const QueueResource = closed({
   depth: Type.Integer(),
   max: Type.Integer({ description: 'Requests are refused with 503 when the queue is this deep.' }),
-  oldestAcceptedAt: time(),
+  oldestAcceptedAt: orNull(time()),
   oldestAgeSeconds: Type.Integer(),
-  nextAttemptAt: time(),
-  states: object(counts),
+  nextAttemptAt: orNull(time()),
+  states: closed(counts),
   apps: Type.Array(
-    object({
+    closed({
       app: Type.String(),
       slug: orNull(Type.String({ description: 'Null for an app that has been deleted.' })),
       held: Type.Boolean({ description: 'The app is disabled, so its mail is not sent.' }),
@@ -34,7 +32,7 @@ export const showQueue = operation({
   method: 'GET',
   path: '/v1/queue',
   role: 'reader',
-  target: 'scope',
+  target: 'none',
   summary: 'Counts the mail that waits. A token for some apps sees their mail alone.',
   answer: QueueResource,
   run: async (context) => done(await readQueue(context, await context.store.listApps())),

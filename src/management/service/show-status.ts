@@ -1,24 +1,22 @@
-/** Shows what needs somebody now, and how the service runs. */
+/** Shows what needs attention now, and how the service runs. */
 import { type Static, Type } from 'typebox'
 import { usageEvents } from '../../domain/delivery/states.ts'
 import { isInScope } from '../access.ts'
 import { type Context, operation } from '../operation.ts'
 import { done } from '../result.ts'
+import { closed } from '../schema.ts'
 import { attentionKinds, findAttention } from './attention.ts'
 import { QueueResource, readQueue } from './show-queue.ts'
 
-const object = <Fields extends Parameters<typeof Type.Object>[0]>(fields: Fields) =>
-  Type.Object(fields, { additionalProperties: false })
-
-const StatusResource = object({
-  ok: Type.Boolean({ description: 'Nothing needs somebody.' }),
+const StatusResource = closed({
+  ok: Type.Boolean({ description: 'Nothing needs attention.' }),
   attention: Type.Array(
-    object({
+    closed({
       kind: Type.Enum([...attentionKinds]),
-      message: Type.String({ description: 'What is wrong, and what to do.' }),
+      message: Type.String({ description: 'The condition, and what to do.' }),
     }),
   ),
-  today: object({
+  today: closed({
     accepted: Type.Integer(),
     delivered: Type.Integer(),
     failed: Type.Integer(),
@@ -36,8 +34,8 @@ export const showStatus = operation({
   method: 'GET',
   path: '/v1/status',
   role: 'reader',
-  target: 'scope',
-  summary: 'Shows what needs somebody now, the counts of today (UTC) and the queue.',
+  target: 'none',
+  summary: 'Shows what needs attention now, the counts of today (UTC) and the queue.',
   answer: StatusResource,
   async run(context) {
     const { store, access, findings } = context
@@ -48,8 +46,9 @@ export const showStatus = operation({
       isInScope(access, app),
     )
     const queue = await readQueue(context, apps)
+    const { late } = await context.queue.get()
     const found = access.apps === null ? await findings.get() : []
-    const attention = findAttention({ apps, usage, expiring, queue, findings: found, nowMs: now })
+    const attention = findAttention({ apps, usage, expiring, queue, findings: found, late, nowMs: now })
     const today = countToday(usage, apps)
     return done({ ok: attention.length === 0, attention, today, apps: apps.length, queue })
   },

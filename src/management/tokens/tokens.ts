@@ -2,12 +2,14 @@
 import { Type } from 'typebox'
 import type { AppId, TokenId } from '../../domain/id.ts'
 import { hashToken, newToken, roles } from '../../domain/management-token.ts'
+import { type Parsed, refused } from '../../domain/parsed.ts'
 import { findTarget } from '../find-target.ts'
 import { parseExpiry, parseName } from '../keys/key-fields.ts'
 import { type Context, operation } from '../operation.ts'
 import { cutList, pageQuery } from '../pages.ts'
 import { listOf, NewTokenResource, presentToken, TokenResource } from '../resources.ts'
 import { done, invalid, type Result, refuse } from '../result.ts'
+import { closed } from '../schema.ts'
 
 const dayMs = 86_400_000
 const usualDays = 90
@@ -18,37 +20,35 @@ export const createToken = operation({
   method: 'POST',
   path: '/v1/tokens',
   role: 'admin',
-  target: 'service',
+  target: 'none',
+  wholeService: true,
   summary: 'Makes a management token, which stands in this answer and nowhere else.',
-  body: Type.Object(
-    {
-      name: Type.String({ minLength: 1, maxLength: 100, examples: ['deployments'] }),
-      role: Type.Enum([...roles]),
-      apps: Type.Optional(
-        Type.Array(Type.String(), {
-          minItems: 1,
-          maxItems: appsMax,
-          description: 'The apps that it is for, by slug or id; without it, the whole service.',
-          examples: [['acme']],
-        }),
-      ),
-      expiresAt: Type.Optional(
-        Type.String({
-          format: 'date-time',
-          description: `At most ${daysMax} days from now; ${usualDays} days unless given.`,
-          examples: ['2027-01-31T00:00:00Z'],
-        }),
-      ),
-    },
-    { additionalProperties: false },
-  ),
+  body: closed({
+    name: Type.String({ minLength: 1, maxLength: 100, examples: ['deployments'] }),
+    role: Type.Enum([...roles]),
+    apps: Type.Optional(
+      Type.Array(Type.String(), {
+        minItems: 1,
+        maxItems: appsMax,
+        description: 'The apps that it is for, by slug or id; without it, the whole service.',
+        examples: [['acme']],
+      }),
+    ),
+    expiresAt: Type.Optional(
+      Type.String({
+        format: 'date-time',
+        description: `At most ${daysMax} days from now; ${usualDays} days unless given.`,
+        examples: ['2027-01-31T00:00:00Z'],
+      }),
+    ),
+  }),
   answer: NewTokenResource,
   creates: true,
   refusals: ['name_taken', 'not_found'],
   async run(context, { body: { name, role, apps, expiresAt } }) {
     const { store, access } = context
     const latest = store.now() + daysMax * dayMs
-    const named = parseName(name)
+    const named = parseTokenName(name)
     const expiry = expiresAt === undefined ? null : parseExpiry(expiresAt, store)
     const issues = [named, expiry].flatMap((part) => (part?.ok === false ? part.issues : []))
     if (expiry?.ok && expiry.value > latest)
@@ -66,6 +66,12 @@ export const createToken = operation({
   },
 })
 
+/** Names of local actors begin with `cli:`; no token may look like one. */
+function parseTokenName(name: string): Parsed<string> {
+  if (!name.startsWith('cli:')) return parseName(name)
+  return refused({ field: 'name', code: 'reserved', message: 'A name must not begin with "cli:".' })
+}
+
 async function appIds(context: Context, names: readonly string[]): Promise<Result<AppId[]>> {
   const ids = new Set<AppId>()
   for (const app of names) {
@@ -80,19 +86,22 @@ export const listTokens = operation({
   method: 'GET',
   path: '/v1/tokens',
   role: 'admin',
-  target: 'service',
+  target: 'none',
+  wholeService: true,
   summary: 'Lists the management tokens, oldest first, also those that have ended.',
-  query: Type.Object(pageQuery, { additionalProperties: false }),
+  query: closed(pageQuery),
   answer: listOf(TokenResource),
   refusals: ['cursor_mismatch'],
-  run: async ({ store }, { query }) => cutList((await store.listTokens()).map(presentToken), query),
+  run: async ({ store }, { query }) =>
+    cutList((await store.listTokens()).map(presentToken), query, { list: 'tokens' }),
 })
 
 export const revokeToken = operation({
   method: 'DELETE',
   path: '/v1/tokens/{token}',
   role: 'admin',
-  target: 'service',
+  target: 'none',
+  wholeService: true,
   summary: 'Revokes a management token, for the next request. Repeating it changes nothing.',
   answer: TokenResource,
   refusals: ['not_found'],

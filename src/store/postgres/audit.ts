@@ -28,7 +28,7 @@ export const change = <T>(
 export const recordAction = (context: PostgresContext, entry: Change, actor: Actor): Promise<void> =>
   change(context, actor, ({ record }) => record(entry))
 
-async function insertEntry(
+export async function insertEntry(
   query: Query,
   { clock, schema }: PostgresContext,
   { entry, actor }: { entry: Change; actor: Actor },

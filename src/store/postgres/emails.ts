@@ -4,11 +4,14 @@ import { type LiveState, suspectAfter } from '../../domain/delivery/states.ts'
 import type { AppId, EmailId } from '../../domain/id.ts'
 import type { EmailChange, RetryStep } from '../operator-store.ts'
 import { scanMax } from '../shared/bounds.ts'
-import { change } from './audit.ts'
+import { retriedAll } from '../shared/records.ts'
+import { change, insertEntry } from './audit.ts'
 import type { Query } from './connection.ts'
 import type { PostgresContext } from './context.ts'
 import { clockMs } from './functions.ts'
 import { finish } from './outcome.ts'
+
+const deadlineMs = 10_000
 
 export const retryEmail = (context: PostgresContext, id: EmailId, actor: Actor): Promise<EmailChange> =>
   change(context, actor, async ({ query, record }) => {
@@ -28,20 +31,21 @@ export const retryEmail = (context: PostgresContext, id: EmailId, actor: Actor):
 
 export const retryDeferred = (
   context: PostgresContext,
-  app: AppId | null,
+  apps: readonly AppId[] | null,
   after: EmailId | null,
-  actor: Actor,
+  actor: Actor | null,
 ): Promise<RetryStep> =>
-  change(context, actor, async ({ query, record }) => {
-    if (after === null)
-      await record({ action: 'email.retry_all', app, target: app ?? 'all', before: null, after: null })
-    return retryStep(query, context, { app, after })
-  })
+  context.operators.transaction(async (query) => {
+    const step = await retryStep(query, context, { apps, after })
+    if (step.retried > 0 && actor !== null)
+      await insertEntry(query, context, { entry: retriedAll(apps), actor })
+    return step
+  }, deadlineMs)
 
 async function retryStep(
   query: Query,
   { clock, schema }: PostgresContext,
-  { app, after }: { app: AppId | null; after: EmailId | null },
+  { apps, after }: { apps: readonly AppId[] | null; after: EmailId | null },
 ): Promise<RetryStep> {
   const now = clockMs('$1')
   // `state` is written so that no partial index seems to fit: queue_deferred would be read whole at each step.
@@ -50,13 +54,13 @@ async function retryStep(
     chosen as materialized (
       select email_id from ${schema}.queue
       where email_id > $3 and email_id <= coalesce((select email_id from last), '~')
-        and state not in ('queued', 'sending') and lost_leases < ${suspectAfter} and ($2::text is null or app_id = $2)
+        and state not in ('queued', 'sending') and lost_leases < ${suspectAfter} and ($2::text[] is null or app_id = any($2))
       for update skip locked),
     retried as (
       update ${schema}.queue set state = 'queued', due_at = ${now}, wanted_at = ${now}
       where email_id = any(array(select email_id from chosen)) returning 1)
     select (select count(*) from retried) as retried, (select email_id from last) as next`
-  const [row] = await query(text, [clock.offsetMs, app, after ?? '', scanMax - 1])
+  const [row] = await query(text, [clock.offsetMs, apps, after ?? '', scanMax - 1])
   return { retried: Number(row?.retried), next: (row?.next ?? null) as EmailId | null }
 }
 

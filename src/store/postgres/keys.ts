@@ -2,6 +2,7 @@
 import { type Actor, differences } from '../../domain/audit.ts'
 import { type KeyId, newId } from '../../domain/id.ts'
 import type { KeyChange, KeyRecord, KeyReplacement, NewKeyRecord } from '../operator-store.ts'
+import { keysMax } from '../shared/bounds.ts'
 import { factsOfKey, toKeyRecord } from '../shared/records.ts'
 import { change } from './audit.ts'
 import type { Query } from './connection.ts'
@@ -12,11 +13,12 @@ export const createKey = (
   context: PostgresContext,
   key: NewKeyRecord,
   actor: Actor,
-): Promise<KeyRecord | 'name_taken' | null> =>
+): Promise<KeyRecord | 'name_taken' | 'too_many' | null> =>
   change(context, actor, async ({ query, record }) => {
     if (!(await lockApp(query, context, key.app))) return null
     if (key.name !== null && (await isNameTaken(query, context, { ...key, name: key.name })))
       return 'name_taken'
+    if (await hasTooMany(query, context, key.app)) return 'too_many'
     const made = await insert(query, context, { ...key, createdBy: actor.name, replaces: null })
     await record({ action: 'key.create', ...targetOf(made), before: null, after: factsOfKey(made) })
     return made
@@ -26,6 +28,12 @@ export const createKey = (
 async function lockApp(query: Query, { schema }: PostgresContext, app: string): Promise<boolean> {
   const text = `select from ${schema}.app where app_id = $1 and status <> 'deleted' for no key update`
   return (await query(text, [app])).length === 1
+}
+
+async function hasTooMany(query: Query, { schema }: PostgresContext, app: string): Promise<boolean> {
+  const text = `select count(*) as keys from ${schema}.delivery_key where app_id = $1`
+  const [row] = await query<{ keys: number }>(text, [app])
+  return Number(row?.keys) >= keysMax
 }
 
 async function isNameTaken(
@@ -103,12 +111,13 @@ export const replaceKey = (
   id: KeyId,
   { hash, expiresAt, oldExpiresAt }: KeyReplacement,
   actor: Actor,
-): Promise<KeyRecord | 'ended' | null> =>
+): Promise<KeyRecord | 'ended' | 'too_many' | null> =>
   change(context, actor, async ({ query, record }) => {
-    const locked = await lockKey(query, context, id)
+    const locked = await lockWithApp(query, context, id)
     if (locked === null) return null
     const { key: old, hasEnded } = locked
     if (hasEnded) return 'ended'
+    if (await hasTooMany(query, context, old.app)) return 'too_many'
     const end = Math.min(old.expiresAt ?? oldExpiresAt, oldExpiresAt)
     await query(`update ${context.schema}.delivery_key set expires_at = $2 where key_id = $1`, [id, end])
     const next = { app: old.app, hash, name: old.name, expiresAt, createdBy: actor.name, replaces: id }

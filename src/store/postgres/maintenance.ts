@@ -105,6 +105,7 @@ function scanStep({ clock, maintenance, schema }: PostgresContext, scanned: Scan
     if (scan.ended && scanned === rateBuckets) {
       await deleteOldCounts(query, schema, clock.nowMs())
       await deleteOldAudit(query, schema, clock.nowMs())
+      await deleteEndedKeys(query, schema, clock.nowMs())
     }
     const after = scan.ended ? ['', ''] : [scan.after_app, scan.after_key]
     const begunAt = scan.ended ? clock.nowMs() : scan.begun_at
@@ -134,3 +135,9 @@ const deleteOldCounts = (query: Query, schema: string, nowMs: number) =>
 
 const deleteOldAudit = (query: Query, schema: string, nowMs: number) =>
   query(`delete from ${schema}.audit where audit_id < $1`, [idFloor('au', nowMs - auditDays * dayMs)])
+
+/** As long as records name them, keys that have ended are kept. */
+const deleteEndedKeys = (query: Query, schema: string, nowMs: number) =>
+  query(`delete from ${schema}.delivery_key where revoked_at < $1 or expires_at < $1`, [
+    nowMs - keepDays * dayMs,
+  ])

@@ -18,20 +18,22 @@ import { dayMs } from '../shared/bounds.ts'
 import { auditScan, emailScans, emailsPage, noStep } from '../shared/email-pages.ts'
 import {
   cutPage,
-  isEndUnknown,
+  endStatement,
+  rowsStatement,
   type Scan,
   type Statement,
   type Step,
-  scanStatements,
   stepOf,
 } from '../shared/pages.ts'
 import {
+  lateStatement,
   type Row,
   toApp,
   toAuditEntry,
   toCountsByApp,
   toFinishedRecord,
   toKeyRecord,
+  toLate,
   toLiveRecord,
   toQueueCounts,
   toTokenRecord,
@@ -93,8 +95,10 @@ export async function listKeys(context: PostgresContext, app: AppId): Promise<Ke
 }
 
 export async function listExpiringKeys(context: PostgresContext, until: number): Promise<KeyRecord[]> {
-  const text = `select * from ${context.schema}.delivery_key
-    where revoked_at is null and expires_at between ${clockMs('$2')} and $1 order by key_id`
+  const table = `${context.schema}.delivery_key`
+  const text = `select * from ${table} old where revoked_at is null and expires_at between ${clockMs('$2')} and $1
+      and not exists (select from ${table} new where new.app_id = old.app_id and new.replaces = old.key_id)
+    order by key_id`
   return (await ask(context, text, [until, context.clock.offsetMs])).map(toKeyRecord)
 }
 
@@ -136,10 +140,11 @@ export async function listAudit(
 async function readStep(context: PostgresContext, scan: Scan | null): Promise<Step> {
   if (scan === null) return noStep
   const read = ({ text, values }: Statement): Promise<Row[]> => ask(context, text, [...values])
-  const statements = scanStatements(scan, (n) => `$${n}`)
-  const rows = await read(statements.rows)
-  const [last] = isEndUnknown(scan, rows) ? await read(statements.last) : []
-  return stepOf(scan, rows, last)
+  const mark = (n: number) => `$${n}`
+  const ending = endStatement(scan, mark)
+  const [last] = ending === null ? [] : await read(ending)
+  const end = (last?.[scan.id] ?? null) as string | null
+  return stepOf(scan, await read(rowsStatement(scan, end, mark)), end)
 }
 
 export async function queueGauge({ lookups, schema }: PostgresContext): Promise<QueueGauge> {
@@ -174,6 +179,7 @@ export async function queueSummary(context: PostgresContext): Promise<QueueSumma
     ...(await queueGauge(context)),
     nextAttemptAt: (next?.due_at ?? null) as number | null,
     counts: toQueueCounts(counts),
+    late: toLate(await ask(context, lateStatement(`${schema}.`, clockMs('$1')), [context.clock.offsetMs])),
   }
 }
 

@@ -20,6 +20,8 @@ export const trailMax = 60
 export const idempotencyMs = 24 * 60 * minuteMs
 /** How long records and counts are kept. */
 export const keepDays = 30
+/** Keys of an app, also those that have ended, so that reading them all stays cheap. */
+export const keysMax = 1000
 /** How long the audit is kept. */
 export const auditDays = 400
 /** How long a disabled app's mail is held before it is cancelled. */

@@ -27,42 +27,60 @@ export type Scan = {
 
 export type Statement = { readonly text: string; readonly values: readonly (string | number)[] }
 
-/** The statement for a page, and the one for the id at which its step ended; `mark` writes the nth placeholder, from 1. */
-export function scanStatements(
-  scan: Scan,
-  mark: (n: number) => string,
-): { readonly rows: Statement; readonly last: Statement } {
-  const { table, id, indexed, condition, filters, before, floor, limit } = scan
+/** Writes the nth placeholder, from 1. */
+type Mark = (n: number) => string
+
+function conditions({ id, indexed, condition, before, floor }: Scan, mark: Mark) {
   const values: (string | number)[] = []
   const bind = (value: string | number): string => mark(values.push(value))
   const terms = indexed.map(([column, value]) => `${column} = ${bind(value)}`)
   if (condition !== undefined) terms.push(condition)
   if (before !== null) terms.push(`${id} < ${bind(before)}`)
   if (floor !== null) terms.push(`${id} >= ${bind(floor)}`)
-  const where = terms.length === 0 ? '' : `where ${terms.join(' and ')}`
-  const last = {
+  return { where: terms.length === 0 ? '' : `where ${terms.join(' and ')}`, values, bind }
+}
+
+/**
+ * The statement for the id at which a step ends; null for a list without filters, which ends with its page. It runs
+ * before `rowsStatement`, which is bounded by its result: rows that leave the table in between are then
+ * missing, and no other row is passed over.
+ */
+export function endStatement(scan: Scan, mark: Mark): Statement | null {
+  if (scan.filters.length === 0) return null
+  const { where, values } = conditions(scan, mark)
+  const { id, table } = scan
+  return {
     text: `select ${id} from ${table} ${where} order by ${id} desc limit 1 offset ${scanMax - 1}`,
-    values: [...values],
+    values,
   }
-  const step = `select * from ${table} ${where} order by ${id} desc limit ${scanMax}`
-  const matching = filters.map(([column, value]) => `${column} = ${bind(value)}`)
-  const chosen = matching.length === 0 ? '' : `where ${matching.join(' and ')}`
-  const text = `select * from (${step}) step ${chosen} order by ${id} desc limit ${bind(limit)}`
-  return { rows: { text, values }, last }
+}
+
+/** Far more than a step reads; it keeps the planner from reading by another index, in another order. */
+const readMax = 10 * scanMax
+
+/** @param end the result of `endStatement`; null: to the end of the table */
+export function rowsStatement(scan: Scan, end: string | null, mark: Mark): Statement {
+  const { filters, id, limit, table } = scan
+  const floor = end !== null && end > (scan.floor ?? '') ? end : scan.floor
+  const { where, values, bind } = conditions({ ...scan, floor }, mark)
+  if (filters.length === 0)
+    return { text: `select * from ${table} ${where} order by ${id} desc limit ${bind(limit)}`, values }
+  const step = `select * from ${table} ${where} order by ${id} desc limit ${readMax}`
+  const matching = filters.map(([column, value]) => `${column} = ${bind(value)}`).join(' and ')
+  return {
+    text: `select * from (${step}) step where ${matching} order by ${id} desc limit ${bind(limit)}`,
+    values,
+  }
 }
 
 /** The rows of one step, and where it ended: every row from `end` on has been read; null: the whole table. */
 export type Step = { readonly rows: readonly Row[]; readonly end: string | null }
 
-/** Whether the end of a step that found `rows` has to be asked for. */
-export const isEndUnknown = ({ filters, limit }: Scan, rows: readonly Row[]): boolean =>
-  rows.length < limit && filters.length > 0
-
-/** @param last the row at which the step ended, if that was asked for */
-export function stepOf({ id, limit }: Scan, rows: readonly Row[], last: Row | undefined): Step {
-  const end = rows.length === limit ? rows.at(-1) : last
-  return { rows, end: (end?.[id] ?? null) as string | null }
-}
+/** @param end the result of `endStatement` */
+export const stepOf = ({ id, limit }: Scan, rows: readonly Row[], end: string | null): Step => ({
+  rows,
+  end: rows.length === limit ? (rows.at(-1)?.[id] as string) : end,
+})
 
 /** One page of the steps of several tables. `items` are sorted, newest first, without duplicates. */
 export function cutPage<Item extends { readonly id: string }>(

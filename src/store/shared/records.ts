@@ -16,7 +16,7 @@ import type { Role } from '../../domain/management-token.ts'
 import { KeyMissing, type KeyRing, unseal } from '../crypto/key-ring.ts'
 import type { EmailRecord, KeyRecord, QueueSummary, TokenRecord, UsageDay } from '../operator-store.ts'
 import type { Claim } from '../store.ts'
-import { dayMs } from './bounds.ts'
+import { dayMs, scanMax } from './bounds.ts'
 
 export type Row = Record<string, unknown>
 
@@ -88,7 +88,16 @@ export const auditColumns = (
   request_id: actor.requestId,
 })
 
-/** What the audit says of an app, a key and a token. */
+/** `apps` null: of all apps. */
+export const retriedAll = (apps: readonly AppId[] | null): Change => ({
+  action: 'email.retry_all',
+  app: apps?.length === 1 ? (apps[0] ?? null) : null,
+  target: apps === null ? 'all' : apps.join(' '),
+  before: null,
+  after: null,
+})
+
+/** The facts that the audit keeps of an app, a key and a token. */
 export const factsOfApp = ({ status, settings }: Pick<App, 'status' | 'settings'>) => ({
   status,
   ...settings,
@@ -149,6 +158,19 @@ export function toQueueCounts(rows: readonly Row[]): QueueSummary['counts'] {
   }
   return [...counts].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, count]) => count)
 }
+
+/**
+ * The apps of the oldest emails whose attempt is wanted since some time. Mail that a relay has deferred is wanted at its
+ * next attempt, so it is not late; mail that finds no relay is. `prefix` is that of the schema.
+ */
+export const lateStatement = (prefix: string, now: string): string =>
+  `select oldest.app_id, min(wanted_at) as since
+   from (select app_id, wanted_at from ${prefix}queue where state <> 'sending' order by email_id limit ${scanMax}) oldest
+   join ${prefix}app on app.app_id = oldest.app_id and app.status = 'active'
+   where wanted_at <= ${now} group by oldest.app_id order by 1`
+
+export const toLate = (rows: readonly Row[]): QueueSummary['late'] =>
+  rows.map((row) => ({ app: row.app_id as AppId, since: row.since as number }))
 
 /** From rows of `app_id`, `event` and `count`. */
 export function toCountsByApp(rows: readonly Row[]): ReadonlyMap<AppId, UsageDay['counts']> {

@@ -4,6 +4,7 @@ import { suspectAfter } from '../../domain/delivery/states.ts'
 import type { AppId, EmailId } from '../../domain/id.ts'
 import type { EmailChange, RetryStep } from '../operator-store.ts'
 import { scanMax } from '../shared/bounds.ts'
+import { retriedAll } from '../shared/records.ts'
 import { recordAction } from './audit.ts'
 import { finish, type QueueRow } from './outcome.ts'
 import type { WriteTransaction } from './threads/write-transaction.ts'
@@ -25,28 +26,28 @@ export function retryEmail(tx: WriteTransaction, id: EmailId, actor: Actor): Ema
 
 export function retryDeferred(
   tx: WriteTransaction,
-  app: AppId | null,
+  apps: readonly AppId[] | null,
   after: EmailId | null,
-  actor: Actor,
+  actor: Actor | null,
 ): RetryStep {
-  if (after === null)
-    recordAction(
-      tx,
-      { action: 'email.retry_all', app, target: app ?? 'all', before: null, after: null },
-      actor,
-    )
   const row = tx
     .sql('select email_id from queue where email_id > ? order by email_id limit 1 offset ?')
     .get(after ?? '', scanMax - 1)
   const next = (row?.email_id ?? null) as EmailId | null
+  const ofApps = apps === null ? '' : 'and app_id in (select value from json_each(?))'
   const { changes } = tx
     .sql(
       `update queue set state = 'queued', due_at = ?, wanted_at = ?
        where email_id > ? and email_id <= ? and state = 'deferred'
-         and lost_leases < ${suspectAfter} and (? is null or app_id = ?)`,
+         and lost_leases < ${suspectAfter} ${ofApps}`,
     )
-    .run(tx.nowMs, tx.nowMs, after ?? '', next ?? '~', app, app) // a tilde is greater than every id
-  return { retried: Number(changes), next }
+    .run(
+      ...[tx.nowMs, tx.nowMs, after ?? '', next ?? '~'], // a tilde is greater than every id
+      ...(apps === null ? [] : [JSON.stringify(apps)]),
+    )
+  const retried = Number(changes)
+  if (retried > 0 && actor !== null) recordAction(tx, retriedAll(apps), actor)
+  return { retried, next }
 }
 
 export function cancelEmail(tx: WriteTransaction, id: EmailId, actor: Actor): EmailChange {

@@ -2,6 +2,7 @@
 import { type Actor, differences } from '../../domain/audit.ts'
 import { type KeyId, newId } from '../../domain/id.ts'
 import type { KeyChange, KeyRecord, KeyReplacement, NewKeyRecord } from '../operator-store.ts'
+import { keysMax } from '../shared/bounds.ts'
 import { factsOfKey, hasEnded, toKeyRecord } from '../shared/records.ts'
 import { recordAction } from './audit.ts'
 import type { WriteTransaction } from './threads/write-transaction.ts'
@@ -10,10 +11,11 @@ export function createKey(
   tx: WriteTransaction,
   key: NewKeyRecord,
   actor: Actor,
-): KeyRecord | 'name_taken' | null {
+): KeyRecord | 'name_taken' | 'too_many' | null {
   const app = tx.sql("select 1 from app where app_id = ? and status <> 'deleted'").get(key.app)
   if (app === undefined) return null
   if (key.name !== null && isNameTaken(tx, key.app, key.name)) return 'name_taken'
+  if (hasTooMany(tx, key.app)) return 'too_many'
   const record = insert(tx, key, { actor, replaces: null })
   recordAction(
     tx,
@@ -22,6 +24,9 @@ export function createKey(
   )
   return record
 }
+
+const hasTooMany = (tx: WriteTransaction, app: string): boolean =>
+  Number(tx.sql('select count(*) as keys from delivery_key where app_id = ?').get(app)?.keys) >= keysMax
 
 function isNameTaken(tx: WriteTransaction, app: string, name: string, except = ''): boolean {
   const row = tx
@@ -87,10 +92,11 @@ export function replaceKey(
   id: KeyId,
   { hash, expiresAt, oldExpiresAt }: KeyReplacement,
   actor: Actor,
-): KeyRecord | 'ended' | null {
+): KeyRecord | 'ended' | 'too_many' | null {
   const old = findKey(tx, id)
   if (old === null) return null
   if (hasEnded(old, tx.nowMs)) return 'ended'
+  if (hasTooMany(tx, old.app)) return 'too_many'
   const end = Math.min(old.expiresAt ?? oldExpiresAt, oldExpiresAt)
   tx.sql('update delivery_key set expires_at = ? where key_id = ?').run(end, id)
   const record = insert(tx, { app: old.app, hash, name: old.name, expiresAt }, { actor, replaces: id })

@@ -22,6 +22,7 @@ import type { WriteTransaction } from './threads/write-transaction.ts'
 export function maintain(tx: WriteTransaction): Maintained {
   const more = [expire(tx), cancelMailOfInactiveApps(tx), deleteOldHistory(tx), scanOldRows(tx)]
   tx.sql('delete from usage_day where day < ?').run(tx.day - keepDays)
+  deleteEndedKeys(tx)
   tx.sql('delete from audit where audit_id < ?').run(idFloor('au', tx.nowMs - auditDays * dayMs))
   return { more: more.includes(true), ended: tx.takeEnded() }
 }
@@ -46,6 +47,15 @@ function deleteOldHistory(tx: WriteTransaction): boolean {
        (select email_id from history where email_id < ? order by email_id limit ?)`,
   )
   return statement.run(floor, stepMax).changes === stepMax
+}
+
+/** As long as records name them, keys that have ended are kept. */
+function deleteEndedKeys(tx: WriteTransaction): void {
+  const floor = tx.nowMs - keepDays * dayMs
+  const { changes } = tx
+    .sql('delete from delivery_key where revoked_at < ? or expires_at < ?')
+    .run(floor, floor)
+  if (changes > 0) tx.clearCaches()
 }
 
 type Scan = {

@@ -21,20 +21,22 @@ import { dayMs } from '../shared/bounds.ts'
 import { auditScan, emailScans, emailsPage, noStep } from '../shared/email-pages.ts'
 import {
   cutPage,
-  isEndUnknown,
+  endStatement,
+  rowsStatement,
   type Scan,
   type Statement,
   type Step,
-  scanStatements,
   stepOf,
 } from '../shared/pages.ts'
 import {
+  lateStatement,
   type Row,
   toApp,
   toAuditEntry,
   toCountsByApp,
   toFinishedRecord,
   toKeyRecord,
+  toLate,
   toLiveRecord,
   toQueueCounts,
   toTokenRecord,
@@ -81,7 +83,11 @@ const listKeys = ({ sql }: Reader, app: AppId): KeyRecord[] =>
   sql('select * from delivery_key where app_id = ? order by key_id').all(app).map(toKeyRecord)
 
 const listExpiringKeys = ({ sql }: Reader, now: number, until: number): KeyRecord[] =>
-  sql('select * from delivery_key where revoked_at is null and expires_at between ? and ? order by key_id')
+  sql(
+    `select * from delivery_key old where revoked_at is null and expires_at between ? and ?
+       and not exists (select 1 from delivery_key new where new.app_id = old.app_id and new.replaces = old.key_id)
+     order by key_id`,
+  )
     .all(now, until)
     .map(toKeyRecord)
 
@@ -96,10 +102,10 @@ const listTokens = ({ sql }: Reader): TokenRecord[] =>
 function readStep({ sql }: Reader, scan: Scan | null): Step {
   if (scan === null) return noStep
   const read = ({ text, values }: Statement): Row[] => sql(text).all(...values)
-  const statements = scanStatements(scan, () => '?')
-  const rows = read(statements.rows)
-  const [last] = isEndUnknown(scan, rows) ? read(statements.last) : []
-  return stepOf(scan, rows, last)
+  const ending = endStatement(scan, () => '?')
+  const [last] = ending === null ? [] : read(ending)
+  const end = (last?.[scan.id] ?? null) as string | null
+  return stepOf(scan, read(rowsStatement(scan, end, () => '?')), end)
 }
 
 function listEmails(reader: Reader, query: EmailQuery): Page<EmailRecord, EmailId> {
@@ -120,7 +126,7 @@ const countedStates = [
   ['sending', "state = 'sending'"],
 ] as const
 
-function queueSummary(reader: Reader): QueueSummary {
+function queueSummary(reader: Reader, now: number): QueueSummary {
   const { sql } = reader
   const counts = countedStates.flatMap(([state, where]) =>
     sql(
@@ -132,6 +138,7 @@ function queueSummary(reader: Reader): QueueSummary {
     ...queueGauge(reader),
     nextAttemptAt: (next?.due_at ?? null) as number | null,
     counts: toQueueCounts(counts),
+    late: toLate(sql(lateStatement('', '?')).all(now)),
   }
 }
 

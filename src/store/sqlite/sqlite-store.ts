@@ -74,12 +74,13 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
     ...delegate(['createToken', 'revokeToken', 'noteTokenUse', 'recordAction'], (name, args) =>
       writer.call({ name, args }),
     ),
-    ...delegate(
-      ['listApps', 'listKeys', 'listTokens', 'listEmails', 'listAudit', 'queueSummary', 'usage'],
-      (name, args) => reader.call({ name, args }),
+    ...delegate(['listApps', 'listKeys', 'listTokens', 'listEmails', 'listAudit', 'usage'], (name, args) =>
+      reader.call({ name, args }),
     ),
     listExpiringKeys: (until) =>
       reader.call({ name: 'listExpiringKeys', args: [readClock(clock), until] }) as Promise<KeyRecord[]>,
+    queueSummary: () =>
+      reader.call({ name: 'queueSummary', args: [readClock(clock)] }) as ReturnType<Store['queueSummary']>,
     usageToday: () =>
       reader.call({ name: 'usageToday', args: [readClock(clock)] }) as ReturnType<Store['usageToday']>,
     recipientName: (to) => recipientName(keyedHash, to),

@@ -34,7 +34,7 @@ export class Authenticator {
   /** The access that the token of the header gives. The token is looked up for each request, so a revoked one ends at once. */
   async authenticate(header: string | undefined, requestId: string): Promise<Result<Access>> {
     const presented = parseTokenHeader(header)
-    if (presented.kind !== 'key') return refuse('invalid_token', messages[presented.kind])
+    if (presented.kind !== 'secret') return refuse('invalid_token', messages[presented.kind])
     const token = await this.#store.findTokenByHash(presented.hash)
     const ended = token === null || token.revokedAt !== null || token.expiresAt <= this.#store.now()
     if (ended) return refuse('invalid_token', messages.unknown)

@@ -17,8 +17,8 @@ type Json = Record<string, unknown>
 
 const title = 'Postern management API'
 const description = [
-  'What operators do: apps, keys, emails, the queue, tokens and the audit.',
-  'Send a management token with each request. Every POST but those that make a key or a token may be repeated; PUT, PATCH and DELETE too.',
+  'The operations of an operator: apps, keys, emails, the queue, tokens and the audit.',
+  'Send a management token with each request. PUT and PATCH may be repeated, and so may DELETE (an app that is gone answers 404).',
   'Clients must ignore fields of answers that they do not know.',
 ].join(' ')
 
@@ -85,8 +85,8 @@ const errorSchema = {
 const json = (schema: unknown): Json => ({ 'application/json': { schema } })
 
 function describe(name: OperationName): Json {
-  const { body, creates, path, query, role, summary, target } = operationOf(name)
-  const scope = target === 'service' ? ', for the whole service' : ''
+  const { body, creates, path, query, role, summary, wholeService } = operationOf(name)
+  const scope = wholeService ? ', for the whole service' : ''
   const parameters = [...pathParameters(path), ...queryParameters(query), ...headerParameters(name)]
   return {
     operationId: name,
@@ -166,8 +166,7 @@ function successes(name: OperationName, creates: boolean): Json {
 
 function failures(name: OperationName): Json {
   const { refusals, target } = operationOf(name)
-  const isFound = target === 'app' || target === 'key' || target === 'email'
-  const codes = [...common, ...(isFound ? (['not_found'] as const) : []), ...refusals]
+  const codes = [...common, ...(target === 'none' ? [] : (['not_found'] as const)), ...refusals]
   const statuses = [...new Set(codes.map((code) => refusalStatus[code]))].sort()
   const answers = statuses.map((status) => {
     const names = [...new Set(codes.filter((code) => refusalStatus[code] === status))]

@@ -7,7 +7,7 @@ import { done, invalid, type Result } from '../../management/result.ts'
 
 export const bodyBytesMax = 64 * 1024
 
-/** The input as it was sent; `perform` checks it against the schemas. `body` null: there were too many bytes. */
+/** The input as it was sent; `perform` checks it against the schemas. */
 export function readInput(operation: AnyOperation, request: FastifyRequest): Result<RawInput> {
   const body = readBody(operation, request)
   if (!body.ok) return body
@@ -18,7 +18,6 @@ export function readInput(operation: AnyOperation, request: FastifyRequest): Res
   if (operation.creates && none !== undefined && none !== '*')
     return invalidHeader('If-None-Match', 'Only * is supported: create the app, and replace none.')
   return done({
-    params: request.params as Record<string, string>,
     query: readQuery(operation.query, request.query as Record<string, unknown>),
     body: body.value,
     ifVersion: operation.versioned ? ifVersion : undefined,
@@ -35,7 +34,7 @@ function readVersion(header: string | undefined): number | undefined | 'malforme
   return version === undefined ? 'malformed' : Number(version)
 }
 
-/** Texts of a query as the types that its schema has. What does not fit stays, and is refused with its reason. */
+/** Texts of a query as the types that its schema has. Values that do not fit stay as they are, and are refused with their reason. */
 function readQuery({ properties }: TObject, query: Record<string, unknown>): Record<string, unknown> {
   const types = properties as Readonly<Record<string, { readonly type?: string }>>
   const read = ([name, value]: [string, unknown]): [string, unknown] => {

@@ -65,7 +65,7 @@ const storeUnavailable: Result<never> = {
   refusal: {
     code: 'store_unavailable',
     message:
-      'The store does not answer. The change was made completely or not at all; look before you repeat it.',
+      'The store does not answer. The change may have been made, or a part of it: look before you repeat it.',
     retryAfterS: 2,
   },
 }
@@ -85,8 +85,11 @@ async function runFor(
     await sleep(refusedAfterMs)
     return admitted
   }
-  const input = readInput(operationOf(name), request)
-  return input.ok ? perform(management, access, name, input.value) : input
+  return perform(management, access, {
+    name,
+    params: request.params as Record<string, string>,
+    read: () => readInput(operationOf(name), request),
+  })
 }
 
 function statusOf(result: Result<unknown>): number {

@@ -15,9 +15,11 @@ begin
     from unnest(p_buckets, p_bucket_app, p_arrivals, p_charged, p_new) b(bucket, app, arrival_us, charged, is_new)
     where charged and not is_new
     on conflict (app_id, bucket) do update set arrival_us = excluded.arrival_us;
+  -- A key that an operator is changing keeps its last use: requests do not wait for that change.
   update delivery_key set last_used_at = p_now_ms
-    where key_id = any(array(select p_keys[n] from unnest(p_key_bucket) with ordinality b(bucket, n) where p_charged[bucket]))
-      and coalesce(last_used_at, 0) <= p_now_ms - {{lastUseEveryMs}};
+    where key_id = any(array(select key_id from delivery_key
+      where key_id = any(array(select p_keys[n] from unnest(p_key_bucket) with ordinality b(bucket, n) where p_charged[bucket]))
+        and coalesce(last_used_at, 0) <= p_now_ms - {{lastUseEveryMs}} for no key update skip locked));
   insert into usage_day (app_id, day, event, slot, count)
     select p_apps[p_key_app[key]], p_day, e.event, 0, count(*)
     from unnest(p_kinds, p_key, p_refusal) r(kind, key, refusal)

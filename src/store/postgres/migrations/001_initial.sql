@@ -24,7 +24,7 @@ create table delivery_key (
   app_id text collate "C" not null,
   name text,
   created_at bigint not null,
-  created_by text not null,                -- the author's name
+  created_by text not null,                -- the actor's name
   expires_at bigint,
   revoked_at bigint,
   last_used_at bigint,

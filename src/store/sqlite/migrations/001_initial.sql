@@ -16,7 +16,7 @@ create table delivery_key (
   app_id text not null,
   name text,
   created_at integer not null,
-  created_by text not null,                -- the author's name
+  created_by text not null,                -- the actor's name
   expires_at integer,
   revoked_at integer,
   last_used_at integer,

@@ -1,0 +1,15 @@
+/** Parts of schemas that many operations use. */
+import { type TNull, type TObject, type TProperties, type TSchema, type TUnion, Type } from 'typebox'
+
+/** An object that has no other fields. */
+export const closed = <Fields extends TProperties>(fields: Fields): TObject<Fields> =>
+  Type.Object(fields, { additionalProperties: false }) as TObject<Fields>
+
+export const orNull = <Schema extends TSchema>(schema: Schema): TUnion<[Schema, TNull]> =>
+  Type.Union([schema, Type.Null()])
+
+export const time = () => Type.String({ format: 'date-time' })
+
+export const appStatus = () => Type.Enum(['active', 'disabled'])
+
+export const appName = () => Type.String({ description: 'The slug or id of an app.' })
