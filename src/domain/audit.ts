@@ -33,7 +33,8 @@ export type AuditAction = (typeof auditActions)[number]
 
 type Values = Readonly<Record<string, unknown>>
 
-export type Change = {
+/** The contents of an audit entry. */
+export type Action = {
   readonly action: AuditAction
   readonly app: AppId | null
   /** The id of what was changed, or its slug. */
@@ -43,10 +44,10 @@ export type Change = {
   readonly after: Values | null
 }
 
-export type AuditEntry = Change & { readonly id: AuditId; readonly at: number; readonly actor: Actor }
+export type AuditEntry = Action & { readonly id: AuditId; readonly at: number; readonly actor: Actor }
 
 /** The values that differ between two states. Null if none does. */
-export function differences(before: Values, after: Values): Pick<Change, 'before' | 'after'> | null {
+export function differences(before: Values, after: Values): Pick<Action, 'before' | 'after'> | null {
   const names = [...new Set([...Object.keys(before), ...Object.keys(after)])]
   const changed = names.filter((name) => JSON.stringify(before[name]) !== JSON.stringify(after[name]))
   if (changed.length === 0) return null

@@ -6,7 +6,7 @@
 import type { App, AppStatus } from '../domain/app/app.ts'
 import type { KeyHash } from '../domain/app/delivery-key.ts'
 import type { AppSettings } from '../domain/app/settings.ts'
-import type { Actor, AuditAction, AuditEntry, Change } from '../domain/audit.ts'
+import type { Action, Actor, AuditAction, AuditEntry } from '../domain/audit.ts'
 import type { AttemptRecord } from '../domain/delivery/outcome.ts'
 import type { EmailState, EndReason, LiveState } from '../domain/delivery/states.ts'
 import type { AppId, AuditId, EmailId, KeyId, TokenId } from '../domain/id.ts'
@@ -190,6 +190,6 @@ export interface OperatorStore {
   noteTokenUse(id: TokenId): Promise<void>
 
   /** Writes an entry for an action that changes nothing in the store. */
-  recordAction(change: Change, actor: Actor): Promise<void>
+  recordAction(action: Action, actor: Actor): Promise<void>
   listAudit(query: AuditQuery): Promise<Page<AuditEntry, AuditId>>
 }

@@ -4,13 +4,14 @@
  */
 import type { App, AppStatus } from '../../domain/app/app.ts'
 import type { AppSettings } from '../../domain/app/settings.ts'
-import { type Actor, differences } from '../../domain/audit.ts'
+import type { Actor } from '../../domain/audit.ts'
 import { suspectAfter } from '../../domain/delivery/states.ts'
 import { type AppId, newId } from '../../domain/id.ts'
 import type { AppChange } from '../operator-store.ts'
+import { appCreated, appDeleted, appUpdated } from '../shared/audited.ts'
 import { dayMs, heldDays, stepMax } from '../shared/bounds.ts'
-import { factsOfApp, toApp } from '../shared/records.ts'
-import { change } from './audit.ts'
+import { toApp } from '../shared/records.ts'
+import { withAudit } from './audit.ts'
 import type { Query } from './connection.ts'
 import type { PostgresContext } from './context.ts'
 import { clockMs } from './functions.ts'
@@ -25,7 +26,7 @@ export const createApp = (
   actor: Actor,
   status: AppStatus = 'active',
 ): Promise<App | null> =>
-  change(context, actor, async ({ query, record }) => {
+  withAudit(context, actor, async ({ query, record }) => {
     const { clock, schema } = context
     const text = `with made as (
         insert into ${schema}.app (app_id, slug, version, status, status_at, created_at, updated_at, settings)
@@ -37,7 +38,7 @@ export const createApp = (
     const [row] = await query(text, values)
     if (row === undefined) return null
     const app = toApp(row)
-    await record({ action: 'app.create', app: app.id, target: slug, before: null, after: factsOfApp(app) })
+    await record(appCreated(app))
     return app
   })
 
@@ -47,19 +48,19 @@ export const updateApp = (
   { settings, status, ifVersion }: AppChange,
   actor: Actor,
 ): Promise<App | 'stale' | null> =>
-  change(context, actor, async ({ query, record }) => {
+  withAudit(context, actor, async ({ query, record }) => {
     const { clock, schema } = context
     const app = await lockApp(query, schema, id)
     if (app === null) return null
     if (ifVersion !== undefined && ifVersion !== app.version) return 'stale'
     const next = { status: status ?? app.status, settings: settings ?? app.settings }
-    const changed = differences(factsOfApp(app), factsOfApp(next))
-    if (changed === null) return app
+    const action = appUpdated(app, next)
+    if (action === null) return app
     const text = `update ${schema}.app set version = version + 1, settings = $2, status = $3,
         updated_at = ${clockMs('$4')}, status_at = case when $3 = status then status_at else ${clockMs('$4')} end
       where app_id = $1 returning *`
     const [row] = await query(text, [id, JSON.stringify(next.settings), next.status, clock.offsetMs])
-    await record({ action: 'app.update', app: id, target: app.slug, ...changed })
+    await record(action)
     return row === undefined ? null : toApp(row)
   })
 
@@ -76,7 +77,7 @@ export const deleteApp = (
   id: AppId,
   actor: Actor,
 ): Promise<'deleted' | 'active' | null> =>
-  change(context, actor, async ({ query, record }) => {
+  withAudit(context, actor, async ({ query, record }) => {
     const { clock, schema } = context
     await query(`select from ${schema}.app_lock where app_id = $1 for update`, [id])
     const app = await lockApp(query, schema, id)
@@ -87,7 +88,7 @@ export const deleteApp = (
       set status = 'deleted', status_at = ${clockMs('$2')}, slug = app_id, version = version + 1
       where app_id = $1`
     await query(text, [id, clock.offsetMs])
-    await record({ action: 'app.delete', app: id, target: app.slug, before: factsOfApp(app), after: null })
+    await record(appDeleted(app))
     return 'deleted'
   })
 

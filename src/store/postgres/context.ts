@@ -21,6 +21,8 @@ const pageConnections = 2
 /** Page views that may wait for a connection; further ones are answered 503 at once. */
 const pagesWaitingMax = 100
 
+const tokensWaitingMax = 100
+
 export type PostgresContext = {
   readonly ring: KeyRing
   readonly keyedHash: KeyedHash
@@ -33,6 +35,8 @@ export type PostgresContext = {
   readonly maintenance: Connection
   readonly operators: Pool
   readonly pages: Pool
+  /** Looks up management tokens, which anyone who reaches that listener can make up. */
+  readonly tokens: Pool
   /** The quoted name of Postern's schema. */
   readonly schema: string
   /** The row that this process's worker counts in. */
@@ -60,6 +64,7 @@ export function newContext(address: PostgresAddress, parts: Parts): PostgresCont
     maintenance: connect(),
     operators: new Pool(address, { connectionsMax: operatorConnections }),
     pages: new Pool(address, { connectionsMax: pageConnections, waitingMax: pagesWaitingMax }),
+    tokens: new Pool(address, { connectionsMax: 1, waitingMax: tokensWaitingMax }),
     schema: quoteSchema(address.schema),
     slot: anySlot(),
     self: randomInt(2 ** 31),
@@ -67,9 +72,9 @@ export function newContext(address: PostgresAddress, parts: Parts): PostgresCont
 }
 
 export async function closeContext(context: PostgresContext): Promise<void> {
-  const { lanes, lookups, claims, outcomes, maintenance, operators, pages } = context
+  const { lanes, lookups, claims, outcomes, maintenance, operators, pages, tokens } = context
   const connections = [...lanes.map((lane) => lane.connection), lookups, claims, outcomes, maintenance]
-  await Promise.all([...connections, operators, pages].map((each) => each.close()))
+  await Promise.all([...connections, operators, pages, tokens].map((each) => each.close()))
 }
 
 /** An answer that took longer tells too little about the database's clock. */

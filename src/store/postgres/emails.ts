@@ -3,9 +3,9 @@ import type { Actor } from '../../domain/audit.ts'
 import { type LiveState, suspectAfter } from '../../domain/delivery/states.ts'
 import type { AppId, EmailId } from '../../domain/id.ts'
 import type { EmailChange, RetryStep } from '../operator-store.ts'
+import { allRetried, emailChanged } from '../shared/audited.ts'
 import { scanMax } from '../shared/bounds.ts'
-import { retriedAll } from '../shared/records.ts'
-import { change, insertEntry } from './audit.ts'
+import { insertEntry, withAudit } from './audit.ts'
 import type { Query } from './connection.ts'
 import type { PostgresContext } from './context.ts'
 import { clockMs } from './functions.ts'
@@ -14,7 +14,7 @@ import { finish } from './outcome.ts'
 const deadlineMs = 10_000
 
 export const retryEmail = (context: PostgresContext, id: EmailId, actor: Actor): Promise<EmailChange> =>
-  change(context, actor, async ({ query, record }) => {
+  withAudit(context, actor, async ({ query, record }) => {
     const { clock, schema } = context
     const locked = await lockQueued(query, schema, id)
     if (typeof locked === 'string') return locked
@@ -24,8 +24,7 @@ export const retryEmail = (context: PostgresContext, id: EmailId, actor: Actor):
     const now = clockMs('$2')
     const text = `update ${schema}.queue set state = 'queued', due_at = ${now}, wanted_at = ${now} where email_id = $1`
     await query(text, [id, clock.offsetMs])
-    const states = { before: { state }, after: { state: 'queued' } }
-    await record({ action: 'email.retry', app, target: id, ...states })
+    await record(emailChanged('email.retry', { id, app, state }))
     return 'done'
   })
 
@@ -38,7 +37,7 @@ export const retryDeferred = (
   context.operators.transaction(async (query) => {
     const step = await retryStep(query, context, { apps, after })
     if (step.retried > 0 && actor !== null)
-      await insertEntry(query, context, { entry: retriedAll(apps), actor })
+      await insertEntry(query, context, { action: allRetried(apps), actor })
     return step
   }, deadlineMs)
 
@@ -65,7 +64,7 @@ async function retryStep(
 }
 
 export const cancelEmail = (context: PostgresContext, id: EmailId, actor: Actor): Promise<EmailChange> =>
-  change(context, actor, async ({ query, record }) => {
+  withAudit(context, actor, async ({ query, record }) => {
     const { clock, schema, slot } = context
     const locked = await lockQueued(query, schema, id)
     if (typeof locked === 'string') return locked
@@ -73,8 +72,7 @@ export const cancelEmail = (context: PostgresContext, id: EmailId, actor: Actor)
     if (state === 'sending') return 'sending'
     const text = `select ${schema}.${finish.name}($1, ${clockMs('$2')}, array[$3], '{cancelled}', '{by_operator}', '{null}')`
     await query(text, [slot, clock.offsetMs, id])
-    const states = { before: { state }, after: { state: 'cancelled' } }
-    await record({ action: 'email.cancel', app, target: id, ...states })
+    await record(emailChanged('email.cancel', { id, app, state }))
     return 'done'
   })
 

@@ -1,10 +1,11 @@
 /** Changes of delivery keys. Each takes effect for the next request in every process. */
-import { type Actor, differences } from '../../domain/audit.ts'
+import type { Actor } from '../../domain/audit.ts'
 import { type KeyId, newId } from '../../domain/id.ts'
 import type { KeyChange, KeyRecord, KeyReplacement, NewKeyRecord } from '../operator-store.ts'
+import { keyChanged, keyCreated, keyReplaced } from '../shared/audited.ts'
 import { keysMax } from '../shared/bounds.ts'
-import { factsOfKey, toKeyRecord } from '../shared/records.ts'
-import { change } from './audit.ts'
+import { toKeyRecord } from '../shared/records.ts'
+import { withAudit } from './audit.ts'
 import type { Query } from './connection.ts'
 import type { PostgresContext } from './context.ts'
 import { clockMs } from './functions.ts'
@@ -14,13 +15,13 @@ export const createKey = (
   key: NewKeyRecord,
   actor: Actor,
 ): Promise<KeyRecord | 'name_taken' | 'too_many' | null> =>
-  change(context, actor, async ({ query, record }) => {
+  withAudit(context, actor, async ({ query, record }) => {
     if (!(await lockApp(query, context, key.app))) return null
     if (key.name !== null && (await isNameTaken(query, context, { ...key, name: key.name })))
       return 'name_taken'
     if (await hasTooMany(query, context, key.app)) return 'too_many'
     const made = await insert(query, context, { ...key, createdBy: actor.name, replaces: null })
-    await record({ action: 'key.create', ...targetOf(made), before: null, after: factsOfKey(made) })
+    await record(keyCreated(made))
     return made
   })
 
@@ -60,8 +61,6 @@ async function insert(
   return toKeyRecord(row ?? {})
 }
 
-const targetOf = ({ app, id }: KeyRecord) => ({ app, target: id })
-
 type Locked = { readonly key: KeyRecord; readonly hasEnded: boolean; readonly nowMs: number }
 
 async function lockKey(query: Query, { clock, schema }: PostgresContext, id: KeyId): Promise<Locked | null> {
@@ -78,7 +77,7 @@ export const updateKey = (
   { name, expiresAt }: KeyChange,
   actor: Actor,
 ): Promise<KeyRecord | 'name_taken' | 'ended' | null> =>
-  change(context, actor, async ({ query, record }) => {
+  withAudit(context, actor, async ({ query, record }) => {
     const locked = await lockWithApp(query, context, id)
     if (locked === null) return null
     const { key, hasEnded } = locked
@@ -90,11 +89,11 @@ export const updateKey = (
       name: name ?? key.name,
       expiresAt: expiresAt === undefined ? key.expiresAt : expiresAt,
     }
-    const changed = differences(factsOfKey(key), factsOfKey(next))
-    if (changed === null) return key
+    const action = keyChanged('key.update', key, next)
+    if (action === null) return key
     const text = `update ${context.schema}.delivery_key set name = $2, expires_at = $3 where key_id = $1`
     await query(text, [id, next.name, next.expiresAt])
-    await record({ action: 'key.update', ...targetOf(key), ...changed })
+    await record(action)
     return next
   })
 
@@ -112,7 +111,7 @@ export const replaceKey = (
   { hash, expiresAt, oldExpiresAt }: KeyReplacement,
   actor: Actor,
 ): Promise<KeyRecord | 'ended' | 'too_many' | null> =>
-  change(context, actor, async ({ query, record }) => {
+  withAudit(context, actor, async ({ query, record }) => {
     const locked = await lockWithApp(query, context, id)
     if (locked === null) return null
     const { key: old, hasEnded } = locked
@@ -122,22 +121,18 @@ export const replaceKey = (
     await query(`update ${context.schema}.delivery_key set expires_at = $2 where key_id = $1`, [id, end])
     const next = { app: old.app, hash, name: old.name, expiresAt, createdBy: actor.name, replaces: id }
     const made = await insert(query, context, next)
-    const after = { ...factsOfKey({ ...old, expiresAt: end }), by: made.id }
-    await record({ action: 'key.replace', ...targetOf(old), before: factsOfKey(old), after })
+    await record(keyReplaced(old, made, end))
     return made
   })
 
 export const revokeKey = (context: PostgresContext, id: KeyId, actor: Actor): Promise<KeyRecord | null> =>
-  change(context, actor, async ({ query, record }) => {
+  withAudit(context, actor, async ({ query, record }) => {
     const locked = await lockKey(query, context, id)
     if (locked === null || locked.key.revokedAt !== null) return locked?.key ?? null
     const { key, nowMs } = locked
     await query(`update ${context.schema}.delivery_key set revoked_at = $2 where key_id = $1`, [id, nowMs])
-    await record({
-      action: 'key.revoke',
-      ...targetOf(key),
-      before: { revoked: false },
-      after: { revoked: true },
-    })
-    return { ...key, revokedAt: nowMs }
+    const next = { ...key, revokedAt: nowMs }
+    const action = keyChanged('key.revoke', key, next)
+    if (action !== null) await record(action)
+    return next
   })

@@ -1,7 +1,6 @@
 /** Reads. They neither wait for writers nor make them wait. */
 import type { App } from '../../domain/app/app.ts'
 import type { AuditEntry } from '../../domain/audit.ts'
-import { suspectAfter } from '../../domain/delivery/states.ts'
 import type { AppId, AuditId, EmailId, KeyId } from '../../domain/id.ts'
 import type { TokenHash } from '../../domain/management-token.ts'
 import type {
@@ -26,6 +25,7 @@ import {
   stepOf,
 } from '../shared/pages.ts'
 import {
+  countedStates,
   lateStatement,
   type Row,
   toApp,
@@ -106,7 +106,8 @@ export async function findTokenByHash(
   context: PostgresContext,
   hash: TokenHash,
 ): Promise<TokenRecord | null> {
-  const [row] = await ask(context, `select * from ${context.schema}.token where token_hash = $1`, [hash])
+  const text = `select * from ${context.schema}.token where token_hash = $1`
+  const [row] = await context.tokens.query(text, [hash], { deadlineMs: shortDeadlineMs })
   return row === undefined ? null : toTokenRecord(row)
 }
 
@@ -155,14 +156,6 @@ export async function queueGauge({ lookups, schema }: PostgresContext): Promise<
   })
   return { depth: row?.depth ?? 0, oldestAcceptedAt: row?.oldest ?? null }
 }
-
-// One count for each state, so that each reads an index alone and not the sealed content.
-const countedStates = [
-  ['queued', `state = 'queued' and lost_leases < ${suspectAfter}`],
-  ['queued', `state = 'queued' and lost_leases >= ${suspectAfter}`],
-  ['deferred', "state = 'deferred'"],
-  ['sending', "state = 'sending'"],
-] as const
 
 export async function queueSummary(context: PostgresContext): Promise<QueueSummary> {
   const { schema } = context

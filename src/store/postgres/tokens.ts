@@ -2,8 +2,9 @@
 import type { Actor } from '../../domain/audit.ts'
 import { newId, type TokenId } from '../../domain/id.ts'
 import type { NewTokenRecord, TokenRecord } from '../operator-store.ts'
-import { factsOfToken, toTokenRecord } from '../shared/records.ts'
-import { change } from './audit.ts'
+import { tokenCreated, tokenRevoked } from '../shared/audited.ts'
+import { toTokenRecord } from '../shared/records.ts'
+import { withAudit } from './audit.ts'
 import type { PostgresContext } from './context.ts'
 import { clockMs } from './functions.ts'
 
@@ -15,7 +16,7 @@ export const createToken = (
   { hash, name, role, apps, expiresAt }: NewTokenRecord,
   actor: Actor,
 ): Promise<TokenRecord | 'name_taken'> =>
-  change(context, actor, async ({ query, record }) => {
+  withAudit(context, actor, async ({ query, record }) => {
     const { clock, schema } = context
     await query(`lock table ${schema}.token in share row exclusive mode`)
     const taken = `select from ${schema}.token
@@ -29,7 +30,7 @@ export const createToken = (
     const values = [id, hash, name, role, listed, actor.name, expiresAt, clock.offsetMs]
     const [row] = await query(text, values)
     const token = toTokenRecord(row ?? {})
-    await record({ action: 'token.create', app: null, target: id, before: null, after: factsOfToken(token) })
+    await record(tokenCreated(token))
     return token
   })
 
@@ -38,7 +39,7 @@ export const revokeToken = (
   id: TokenId,
   actor: Actor,
 ): Promise<TokenRecord | null> =>
-  change(context, actor, async ({ query, record }) => {
+  withAudit(context, actor, async ({ query, record }) => {
     const { clock, schema } = context
     const [row] = await query(`select * from ${schema}.token where token_id = $1 for update`, [id])
     if (row === undefined) return null
@@ -46,8 +47,7 @@ export const revokeToken = (
     if (token.revokedAt !== null) return token
     const text = `update ${schema}.token set revoked_at = ${clockMs('$2')} where token_id = $1 returning *`
     const [revoked] = await query(text, [id, clock.offsetMs])
-    const states = { before: { revoked: false }, after: { revoked: true } }
-    await record({ action: 'token.revoke', app: null, target: id, ...states })
+    await record(tokenRevoked(token))
     return toTokenRecord(revoked ?? row)
   })
 

@@ -3,7 +3,7 @@
  * as text, so one reading serves both; finding the rows is each engine's own.
  */
 import type { App, AppStatus } from '../../domain/app/app.ts'
-import type { Actor, AuditAction, AuditEntry, Change } from '../../domain/audit.ts'
+import type { Action, Actor, AuditAction, AuditEntry } from '../../domain/audit.ts'
 import type { EmailContent } from '../../domain/delivery/email-content.ts'
 import {
   type EmailState,
@@ -73,7 +73,7 @@ export const toAuditEntry = (row: Row): AuditEntry => ({
 
 /** The columns of `audit` but its id and time, with their values. */
 export const auditColumns = (
-  { action, app, target, before, after }: Change,
+  { action, app, target, before, after }: Action,
   actor: Actor,
 ): Readonly<Record<string, string | null>> => ({
   actor_kind: actor.kind,
@@ -86,32 +86,6 @@ export const auditColumns = (
   before: before && JSON.stringify(before),
   after: after && JSON.stringify(after),
   request_id: actor.requestId,
-})
-
-/** `apps` null: of all apps. */
-export const retriedAll = (apps: readonly AppId[] | null): Change => ({
-  action: 'email.retry_all',
-  app: apps?.length === 1 ? (apps[0] ?? null) : null,
-  target: apps === null ? 'all' : apps.join(' '),
-  before: null,
-  after: null,
-})
-
-/** The facts that the audit keeps of an app, a key and a token. */
-export const factsOfApp = ({ status, settings }: Pick<App, 'status' | 'settings'>) => ({
-  status,
-  ...settings,
-})
-export const factsOfKey = ({ name, expiresAt, revokedAt }: KeyRecord) => ({
-  name,
-  expiresAt: expiresAt === null ? null : new Date(expiresAt).toISOString(),
-  revoked: revokedAt !== null,
-})
-export const factsOfToken = ({ name, role, apps, expiresAt }: TokenRecord) => ({
-  name,
-  role,
-  apps,
-  expiresAt: new Date(expiresAt).toISOString(),
 })
 
 /** A key that is revoked or has expired. */
@@ -158,6 +132,14 @@ export function toQueueCounts(rows: readonly Row[]): QueueSummary['counts'] {
   }
   return [...counts].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, count]) => count)
 }
+
+/** The conditions by which the queue is counted, one count for each: it reads an index alone and not the sealed content. */
+export const countedStates = [
+  ['queued', `state = 'queued' and lost_leases < ${suspectAfter}`],
+  ['queued', `state = 'queued' and lost_leases >= ${suspectAfter}`],
+  ['deferred', "state = 'deferred'"],
+  ['sending', "state = 'sending'"],
+] as const
 
 /**
  * The apps of the oldest emails whose attempt is wanted since some time. Mail that a relay has deferred is wanted at its

@@ -4,12 +4,13 @@
  */
 import type { App, AppStatus } from '../../domain/app/app.ts'
 import type { AppSettings } from '../../domain/app/settings.ts'
-import { type Actor, differences } from '../../domain/audit.ts'
+import type { Actor } from '../../domain/audit.ts'
 import { suspectAfter } from '../../domain/delivery/states.ts'
 import { type AppId, newId } from '../../domain/id.ts'
 import type { AppChange } from '../operator-store.ts'
+import { appCreated, appDeleted, appUpdated } from '../shared/audited.ts'
 import { dayMs, heldDays, stepMax } from '../shared/bounds.ts'
-import { factsOfApp, toApp } from '../shared/records.ts'
+import { toApp } from '../shared/records.ts'
 import { recordAction } from './audit.ts'
 import { finishInStore, type QueueRow } from './outcome.ts'
 import type { WriteTransaction } from './threads/write-transaction.ts'
@@ -30,8 +31,7 @@ export function createApp(
   tx.clearCaches()
   if (row === undefined) return null
   const app = toApp(row)
-  const change = { app: app.id, target: slug, before: null, after: factsOfApp(app) }
-  recordAction(tx, { action: 'app.create', ...change }, actor)
+  recordAction(tx, appCreated(app), actor)
   return app
 }
 
@@ -45,8 +45,8 @@ export function updateApp(
   if (app === null) return null
   if (ifVersion !== undefined && ifVersion !== app.version) return 'stale'
   const next = { status: status ?? app.status, settings: settings ?? app.settings }
-  const changed = differences(factsOfApp(app), factsOfApp(next))
-  if (changed === null) return app
+  const action = appUpdated(app, next)
+  if (action === null) return app
   const row = tx
     .sql(
       `update app set version = version + 1, settings = ?, status = ?, updated_at = ?,
@@ -55,7 +55,7 @@ export function updateApp(
     )
     .get(JSON.stringify(next.settings), next.status, tx.nowMs, next.status, tx.nowMs, id)
   tx.clearCaches()
-  recordAction(tx, { action: 'app.update', app: id, target: app.slug, ...changed }, actor)
+  recordAction(tx, action, actor)
   return row === undefined ? null : toApp(row)
 }
 
@@ -74,8 +74,7 @@ export function deleteApp(tx: WriteTransaction, id: AppId, actor: Actor): 'delet
   ).run(tx.nowMs, id)
   tx.sql('delete from delivery_key where app_id = ?').run(id)
   tx.clearCaches()
-  const change = { app: id, target: app.slug, before: factsOfApp(app), after: null }
-  recordAction(tx, { action: 'app.delete', ...change }, actor)
+  recordAction(tx, appDeleted(app), actor)
   return 'deleted'
 }
 

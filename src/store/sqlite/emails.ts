@@ -3,8 +3,8 @@ import type { Actor } from '../../domain/audit.ts'
 import { suspectAfter } from '../../domain/delivery/states.ts'
 import type { AppId, EmailId } from '../../domain/id.ts'
 import type { EmailChange, RetryStep } from '../operator-store.ts'
+import { allRetried, emailChanged } from '../shared/audited.ts'
 import { scanMax } from '../shared/bounds.ts'
-import { retriedAll } from '../shared/records.ts'
 import { recordAction } from './audit.ts'
 import { finish, type QueueRow } from './outcome.ts'
 import type { WriteTransaction } from './threads/write-transaction.ts'
@@ -19,8 +19,7 @@ export function retryEmail(tx: WriteTransaction, id: EmailId, actor: Actor): Ema
     tx.nowMs,
     id,
   )
-  const change = { before: { state: 'deferred' }, after: { state: 'queued' } }
-  recordAction(tx, { action: 'email.retry', app: row.app_id, target: id, ...change }, actor)
+  recordAction(tx, emailChanged('email.retry', { id, app: row.app_id, state: row.state }), actor)
   return 'done'
 }
 
@@ -46,7 +45,7 @@ export function retryDeferred(
       ...(apps === null ? [] : [JSON.stringify(apps)]),
     )
   const retried = Number(changes)
-  if (retried > 0 && actor !== null) recordAction(tx, retriedAll(apps), actor)
+  if (retried > 0 && actor !== null) recordAction(tx, allRetried(apps), actor)
   return { retried, next }
 }
 
@@ -55,8 +54,7 @@ export function cancelEmail(tx: WriteTransaction, id: EmailId, actor: Actor): Em
   if (typeof row === 'string') return row
   if (row.state === 'sending') return 'sending'
   finish(tx, row, { state: 'cancelled', reason: 'by_operator', record: null })
-  const change = { before: { state: row.state }, after: { state: 'cancelled' } }
-  recordAction(tx, { action: 'email.cancel', app: row.app_id, target: id, ...change }, actor)
+  recordAction(tx, emailChanged('email.cancel', { id, app: row.app_id, state: row.state }), actor)
   return 'done'
 }
 

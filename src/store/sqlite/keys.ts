@@ -1,9 +1,10 @@
 /** Changes of delivery keys. Each takes effect for the next request. */
-import { type Actor, differences } from '../../domain/audit.ts'
+import type { Actor } from '../../domain/audit.ts'
 import { type KeyId, newId } from '../../domain/id.ts'
 import type { KeyChange, KeyRecord, KeyReplacement, NewKeyRecord } from '../operator-store.ts'
+import { keyChanged, keyCreated, keyReplaced } from '../shared/audited.ts'
 import { keysMax } from '../shared/bounds.ts'
-import { factsOfKey, hasEnded, toKeyRecord } from '../shared/records.ts'
+import { hasEnded, toKeyRecord } from '../shared/records.ts'
 import { recordAction } from './audit.ts'
 import type { WriteTransaction } from './threads/write-transaction.ts'
 
@@ -17,11 +18,7 @@ export function createKey(
   if (key.name !== null && isNameTaken(tx, key.app, key.name)) return 'name_taken'
   if (hasTooMany(tx, key.app)) return 'too_many'
   const record = insert(tx, key, { actor, replaces: null })
-  recordAction(
-    tx,
-    { action: 'key.create', ...targetOf(record), before: null, after: factsOfKey(record) },
-    actor,
-  )
+  recordAction(tx, keyCreated(record), actor)
   return record
 }
 
@@ -53,8 +50,6 @@ function insert(
   return toKeyRecord(row ?? {})
 }
 
-const targetOf = ({ app, id }: KeyRecord) => ({ app, target: id })
-
 function findKey(tx: WriteTransaction, id: KeyId): KeyRecord | null {
   const row = tx.sql('select * from delivery_key where key_id = ?').get(id)
   return row === undefined ? null : toKeyRecord(row)
@@ -75,15 +70,15 @@ export function updateKey(
     name: name ?? key.name,
     expiresAt: expiresAt === undefined ? key.expiresAt : expiresAt,
   }
-  const changed = differences(factsOfKey(key), factsOfKey(next))
-  if (changed === null) return key
+  const action = keyChanged('key.update', key, next)
+  if (action === null) return key
   tx.sql('update delivery_key set name = ?, expires_at = ? where key_id = ?').run(
     next.name,
     next.expiresAt,
     id,
   )
   tx.clearCaches()
-  recordAction(tx, { action: 'key.update', ...targetOf(key), ...changed }, actor)
+  recordAction(tx, action, actor)
   return next
 }
 
@@ -100,11 +95,7 @@ export function replaceKey(
   const end = Math.min(old.expiresAt ?? oldExpiresAt, oldExpiresAt)
   tx.sql('update delivery_key set expires_at = ? where key_id = ?').run(end, id)
   const record = insert(tx, { app: old.app, hash, name: old.name, expiresAt }, { actor, replaces: id })
-  const change = {
-    before: factsOfKey(old),
-    after: { ...factsOfKey({ ...old, expiresAt: end }), by: record.id },
-  }
-  recordAction(tx, { action: 'key.replace', ...targetOf(old), ...change }, actor)
+  recordAction(tx, keyReplaced(old, record, end), actor)
   return record
 }
 
@@ -114,7 +105,7 @@ export function revokeKey(tx: WriteTransaction, id: KeyId, actor: Actor): KeyRec
   tx.sql('update delivery_key set revoked_at = ? where key_id = ?').run(tx.nowMs, id)
   tx.clearCaches()
   const next = { ...key, revokedAt: tx.nowMs }
-  const changed = differences(factsOfKey(key), factsOfKey(next))
-  recordAction(tx, { action: 'key.revoke', ...targetOf(key), before: null, after: null, ...changed }, actor)
+  const action = keyChanged('key.revoke', key, next)
+  if (action !== null) recordAction(tx, action, actor)
   return next
 }

@@ -4,7 +4,6 @@
  */
 import type { App } from '../../domain/app/app.ts'
 import type { AuditEntry } from '../../domain/audit.ts'
-import { suspectAfter } from '../../domain/delivery/states.ts'
 import type { AppId, AuditId, EmailId, KeyId } from '../../domain/id.ts'
 import type { TokenHash } from '../../domain/management-token.ts'
 import type {
@@ -29,6 +28,7 @@ import {
   stepOf,
 } from '../shared/pages.ts'
 import {
+  countedStates,
   lateStatement,
   type Row,
   toApp,
@@ -117,14 +117,6 @@ function listAudit(reader: Reader, query: AuditQuery): Page<AuditEntry, AuditId>
   const { rows, end } = readStep(reader, auditScan(query))
   return cutPage(rows.map(toAuditEntry), [end], query.limit)
 }
-
-// One count for each state, so that each reads an index alone and not the sealed content.
-const countedStates = [
-  ['queued', `state = 'queued' and lost_leases < ${suspectAfter}`],
-  ['queued', `state = 'queued' and lost_leases >= ${suspectAfter}`],
-  ['deferred', "state = 'deferred'"],
-  ['sending', "state = 'sending'"],
-] as const
 
 function queueSummary(reader: Reader, now: number): QueueSummary {
   const { sql } = reader

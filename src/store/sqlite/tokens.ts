@@ -2,7 +2,8 @@
 import type { Actor } from '../../domain/audit.ts'
 import { newId, type TokenId } from '../../domain/id.ts'
 import type { NewTokenRecord, TokenRecord } from '../operator-store.ts'
-import { factsOfToken, toTokenRecord } from '../shared/records.ts'
+import { tokenCreated, tokenRevoked } from '../shared/audited.ts'
+import { toTokenRecord } from '../shared/records.ts'
 import { recordAction } from './audit.ts'
 import type { WriteTransaction } from './threads/write-transaction.ts'
 
@@ -31,8 +32,7 @@ export function createToken(
       expiresAt,
     )
   const token = toTokenRecord(row ?? {})
-  const change = { app: null, target: token.id, before: null, after: factsOfToken(token) }
-  recordAction(tx, { action: 'token.create', ...change }, actor)
+  recordAction(tx, tokenCreated(token), actor)
   return token
 }
 
@@ -42,8 +42,7 @@ export function revokeToken(tx: WriteTransaction, id: TokenId, actor: Actor): To
   const token = toTokenRecord(row)
   if (token.revokedAt !== null) return token
   tx.sql('update token set revoked_at = ? where token_id = ?').run(tx.nowMs, id)
-  const change = { app: null, target: id, before: { revoked: false }, after: { revoked: true } }
-  recordAction(tx, { action: 'token.revoke', ...change }, actor)
+  recordAction(tx, tokenRevoked(token), actor)
   return { ...token, revokedAt: tx.nowMs }
 }
 
