@@ -63,6 +63,7 @@ async function audit(
 ): Promise<void> {
   const query = { ...(app && { app }), ...(action && { action }), ...(actor && { actor }) }
   const entries = await listAll(context, 'audit.list', { query }, limit)
+  const slugs = new Map((await listAll(context, 'app.list', {})).map(({ id, slug }) => [id, slug]))
   print(deps.output, entries, () => {
     if (entries.length === 0) return 'no changes; they are kept for 400 days'
     const rows = entries.map((entry) => [
@@ -70,15 +71,21 @@ async function audit(
       entry.actor.name,
       entry.action,
       entry.target,
+      slugs.get(entry.app ?? '') ?? entry.app,
       describeChange(entry),
     ])
-    return table(['at', 'by', 'action', 'target', 'change'], rows)
+    return table(['at', 'by', 'action', 'target', 'app', 'change'], rows)
   })
 }
 
-/** `name: "Old" → "New"`; of what was created or deleted, nothing. */
+/** `name: "Old" → "New"`; the name and role of what was created. */
 function describeChange({ before, after }: AuditResource): string {
-  if (before === null || after === null) return ''
+  if (after === null) return ''
+  if (before === null)
+    return ['name', 'role']
+      .filter((name) => after[name])
+      .map((name) => `${name}: ${after[name]}`)
+      .join(', ')
   const names = [...new Set([...Object.keys(before), ...Object.keys(after)])]
   const show = (value: unknown) => (value === undefined ? 'none' : JSON.stringify(value))
   return names

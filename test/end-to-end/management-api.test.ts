@@ -9,6 +9,7 @@ import { promisify } from 'node:util'
 import { managementDocument } from '../../scripts/management-document.ts'
 import { newToken } from '../../src/domain/management-token.ts'
 import { operationNames, operationOf } from '../../src/management/operations.ts'
+import { settingsFields } from '../../src/management/settings-schema.ts'
 import { command, posternJson, startServe } from '../support/cli.ts'
 import { adminTokens, ask, newManagementToken } from '../support/management.ts'
 import { newSender, send, startTestService, testSettings, validBody } from '../support/service.ts'
@@ -98,6 +99,27 @@ test('what GET answers can be sent back, and changes nothing', async () => {
   assert.equal(sent.text, read.text)
   const other = await put(slug, { ...read.body, slug: 'other' })
   assert.deepEqual([other.status, other.body.error.issues[0].field], [400, 'slug'])
+})
+
+test('every setting that can be sent is stored and answered', async () => {
+  const slug = `full${serial++}`
+  const optional = {
+    ...{ envelopeFrom: 'bounces@acme.test', replyTo: 'help@acme.test', supportContact: 'help@acme.test' },
+    ...{
+      fallbackUrl: 'https://acme.test/get',
+      appSchemes: ['acme'],
+      hostedLinks: 'off',
+      allowLocalhost: true,
+    },
+    ...{ branding: { logoUrl: 'https://acme.test/l.png', accentColour: '#123456', addressLine: 'X' } },
+    linkDestinations: { magic_link: 'acme://auth/x' },
+  }
+  const { body, text } = await put(slug, { name, from, ...optional })
+  for (const [field, value] of Object.entries(optional)) assert.deepEqual(body[field], value, text)
+  assert.deepEqual(
+    Object.keys(settingsFields).filter((field) => !(field in body)),
+    [],
+  )
 })
 
 test('an entry in another form is refused with the form to write', async () => {

@@ -33,12 +33,13 @@ export const replaceKey = operation({
     if (expiry?.ok === false) return invalid(expiry.issues)
     const key = newDeliveryKey()
     const grace = store.now() + graceSeconds * 1000
-    const oldExpiresAt = Math.min(old.expiresAt ?? grace, grace)
     const next = { hash: hashDeliveryKey(key), expiresAt: expiry?.value ?? null, oldExpiresAt: grace }
     const record = await store.replaceKey(old.id, next, access.actor)
     if (record === null) return keyNotFound(old.id)
     if (record === 'ended') return keyEnded(old.id)
     if (record === 'too_many') return tooManyKeys()
-    return done({ ...presentKey(record), key, oldExpiresAt: iso(oldExpiresAt) }, { created: true })
+    const ending = await store.findKey(old.id)
+    const oldExpiresAt = iso(ending?.expiresAt ?? grace)
+    return done({ ...presentKey(record), key, oldExpiresAt }, { created: true })
   },
 })
