@@ -8,6 +8,7 @@ import { openStore } from '../../src/compose/store.ts'
 import { parseConfig } from '../../src/config/parse-config.ts'
 import { newSecretKey } from '../../src/store/crypto/key-ring.ts'
 import {
+  onlyHere,
   postern,
   posternJson,
   serveEnvironment,
@@ -27,7 +28,7 @@ const env = await serveEnvironment({ after })
 const create = (...flags: string[]) => postern(env, ['app', 'create', ...flags])
 const from = ['--from', 'Acme <auth@acme.test>']
 
-test('help names every command, and is a success', async () => {
+test('help names every command, and is a success', onlyHere, async () => {
   const help = await postern(env, ['--help'])
   assert.equal(help.code, 0)
   for (const command of [
@@ -49,7 +50,7 @@ test('help names every command, and is a success', async () => {
   assert.match(inner.out, /--allow-url <url>/)
 })
 
-test('wrong use is exit code 2, with a way out', async () => {
+test('wrong use is exit code 2, with a way out', onlyHere, async () => {
   for (const args of [
     ['nonsense'],
     ['app'],
@@ -65,7 +66,7 @@ test('wrong use is exit code 2, with a way out', async () => {
   }
 })
 
-test('a group without its command shows what there is', async () => {
+test('a group without its command shows what there is', onlyHere, async () => {
   const ran = await postern(env, ['email'])
   assert.equal(ran.code, 2)
   assert.match(ran.err, /^Usage: postern email[\s\S]*retry \[options\] \[email\]/)
@@ -227,14 +228,14 @@ test('a key is shown once; revoking it shows in the list', async () => {
   assert.equal(wrong.code, 1)
 })
 
-test('serve refuses an incomplete configuration and names every fault', async () => {
+test('serve refuses an incomplete configuration and names every fault', onlyHere, async () => {
   const ran = await postern({}, ['serve'])
   assert.equal(ran.code, 1)
   for (const name of ['POSTERN_DATABASE_URL', 'POSTERN_SECRET_KEYS', 'POSTERN_SMTP_URL'])
     assert.match(ran.err, new RegExp(`${name} is missing`))
 })
 
-test('the configuration may stand in a file', async (t) => {
+test('the configuration may stand in a file', onlyHere, async (t) => {
   const file = join(temporaryFolder(t), 'postern.env')
   writeFileSync(
     file,
@@ -303,7 +304,7 @@ test('what the command line changes holds for the next request of a running serv
   assert.equal(await post('https://new.acme.test/?token=x'), 401)
 })
 
-test('SIGTERM: unready at once, still answering, then a clean end', async (t) => {
+test('SIGTERM: unready at once, still answering, then a clean end', onlyHere, async (t) => {
   const relay = await startSmtpServer(t)
   const server = await startServe(t, { POSTERN_SMTP_URL: `smtp://127.0.0.1:${relay.port}` })
   const ready = async () => (await fetch(`${server.ops}/readyz`)).status
@@ -333,7 +334,7 @@ test('a ring without the key that sealed the database is refused in words', {
   assert.match(ran.err, /lacks the key "k1".*must hold the key/)
 })
 
-test('the doctor finds what is well and what is not', async (t) => {
+test('the doctor finds what is well and what is not', onlyHere, async (t) => {
   const relay = await startSmtpServer(t)
   const own = await serveEnvironment(t)
   const well = await postern({ ...own, POSTERN_SMTP_URL: `smtp://127.0.0.1:${relay.port}` }, ['doctor'])
@@ -347,7 +348,7 @@ test('the doctor finds what is well and what is not', async (t) => {
   assert.equal((JSON.parse(bare.out) as { ok: boolean }).ok, false)
 })
 
-test('a secret of one’s own: fresh each time, and what the ring takes', async () => {
+test('a secret of one’s own: fresh each time, and what the ring takes', onlyHere, async () => {
   const [one, two] = [
     await postern({}, ['secret', 'new']),
     await postern({}, ['secret', 'new', '--id', 'mine']),
@@ -361,7 +362,7 @@ test('a secret of one’s own: fresh each time, and what the ring takes', async 
   )
 })
 
-test('dev mode keeps its key and its data private, and starts again with both', async (t) => {
+test('dev mode keeps its key and its data private, and starts again with both', onlyHere, async (t) => {
   const folder = temporaryFolder(t)
   const devEnv = {
     POSTERN_LINKS_LISTEN: `127.0.0.1:${await freePort()}`, // the base URL names the port
@@ -405,7 +406,7 @@ test('dev mode keeps its key and its data private, and starts again with both', 
   assert.ok(existsSync(join(folder, '.postern', 'postern.db')))
 })
 
-test('two processes start on a fresh database at once', async (t) => {
+test('two processes start on a fresh database at once', onlyHere, async (t) => {
   const own = await serveEnvironment(t)
   const runs = await Promise.all([1, 2, 3].map(() => postern(own, ['migrate'])))
   assert.deepEqual(
@@ -416,7 +417,7 @@ test('two processes start on a fresh database at once', async (t) => {
   await store.close()
 })
 
-test('a port that is taken is said so', async (t) => {
+test('a port that is taken is said so', onlyHere, async (t) => {
   const relay = await startSmtpServer(t)
   const own = { ...(await serveEnvironment(t)), POSTERN_SMTP_URL: `smtp://127.0.0.1:${relay.port}` }
   await assert.rejects(

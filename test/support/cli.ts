@@ -29,6 +29,9 @@ export function spawnPostern(args: readonly string[], options: SpawnOptions): Ch
 /** Whether commands go through the management API (`remote-command-line.test.ts`). */
 export const viaApi = process.env.POSTERN_TEST_VIA_API === 'yes'
 
+/** For tests of what no operation does. */
+export const onlyHere = { skip: viaApi && 'skipped: nothing of it goes through the API' }
+
 /** Commands that work on one machine, and words that are no command. */
 const local = /^(dev|serve|migrate|doctor|secret|backup|restore|copy|emial|-.*)$/
 
