@@ -28,8 +28,9 @@ export function makeMachine(scope: Scope): Machine {
   const inside = (...args: string[]) => ip('netns', 'exec', name, ...args)
   ip('netns', 'add', name)
   atEnd(scope, () => {
-    ip('netns', 'del', name)
+    // The link first: with the namespace, the kernel removes it at a time of its own.
     if (existsSync(`/sys/class/net/${ours}`)) ip('link', 'del', ours)
+    ip('netns', 'del', name)
   })
   ip('link', 'add', ours, 'type', 'veth', 'peer', 'name', theirs)
   ip('link', 'set', theirs, 'netns', name)
