@@ -29,7 +29,7 @@ const goes = 25
 /** Between two requests of a list, so that none waits for the rate of its token. */
 const pauseMs = 100
 const load = { clients: 64, ms: 5000, rate: 1000 }
-const rounds = 7
+const rounds = 5
 const readers = 4
 /** Until the readers have used what their tokens allow at once. */
 const settleMs = 1500
