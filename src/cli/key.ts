@@ -1,11 +1,10 @@
 /** `postern key …`: delivery keys. A key is shown once, when it is created. */
 import { type Command, Option } from 'commander'
 import type { KeyResource } from '../management/resources.ts'
+import { dayMs } from '../store/shared/bounds.ts'
 import { type CliDeps, type CommandContext, listAll, withOperations } from './context.ts'
 import { formatTime, print, record, table, UsageError } from './output.ts'
 import { parseTime } from './time.ts'
-
-const dayMs = 86_400_000
 
 type ReplaceOptions = { grace: number; expires?: string }
 type CreateOptions = { app: string; name?: string; expires?: string }

@@ -39,7 +39,7 @@ export function changeSettings(base: AppSettings, change: SettingsChange): AppSe
 
 /** The merge patch that makes a change of an app. */
 export function patchOf(app: AppResource, change: SettingsChange): Record<string, unknown> {
-  const before = app as unknown as AppSettings
+  const before: AppSettings = app
   const after = changeSettings(before, change)
   const names = [...new Set([...Object.keys(before), ...Object.keys(after)])] as (keyof AppSettings)[]
   const changed = names.filter((name) => JSON.stringify(before[name]) !== JSON.stringify(after[name]))

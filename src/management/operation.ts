@@ -86,11 +86,12 @@ type Definition<
   readonly versioned: boolean
   /** Refusals besides those that every operation has. */
   readonly refusals: readonly RefusalCode[]
-  readonly run: (
+  /** A method, so that each operation also is an `AnyOperation`; `perform` has checked what it passes. */
+  run(
     context: Context,
     input: Input<Path, Query, Body>,
     target: Targets[Kind],
-  ) => Promise<Result<Static<Answer>>> | Result<Static<Answer>>
+  ): Promise<Result<Static<Answer>>> | Result<Static<Answer>>
 }
 
 const noQuery = closed({})
@@ -115,6 +116,8 @@ export function operation<
     >,
 ): Definition<Path, Kind, Query, Body, Answer> {
   return {
+    // A definition without a query or a body has the types `NoQuery` and `NoBody`, by the defaults of the parameters; the compiler
+    // cannot tell that from the absence of the property.
     query: noQuery as unknown as Query,
     body: noBody as unknown as Body,
     creates: false,

@@ -4,6 +4,7 @@
  */
 import { hash } from 'node:crypto'
 import { Type } from 'typebox'
+import type { AppId } from '../domain/id.ts'
 import type { Page } from '../store/operator-store.ts'
 import { cutPage } from '../store/shared/pages.ts'
 import { done, type Result, refuse } from './result.ts'
@@ -61,11 +62,14 @@ export function cutList<Item extends { readonly id: string }>(
   return done({ items: page, next: cursorAfter(last, filters) })
 }
 
-/** One page of the pages of several lists, newest first. */
-export function mergePages<Item extends { readonly id: Id }, Id extends string>(
-  pages: readonly Page<Item, Id>[],
+/** One page of the items of several apps, newest first. The apps are read in turn, so that one request is one reader. */
+export async function pageOfApps<Item extends { readonly id: Id }, Id extends string>(
+  apps: readonly AppId[],
   limit: number,
-): Page<Item, Id> {
+  read: (app: AppId) => Promise<Page<Item, Id>>,
+): Promise<Page<Item, Id>> {
+  const pages: Page<Item, Id>[] = []
+  for (const app of apps) pages.push(await read(app))
   const items = pages.flatMap((page) => page.items).toSorted((a, b) => (a.id < b.id ? 1 : -1))
   return cutPage(
     items,

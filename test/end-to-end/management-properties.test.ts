@@ -37,9 +37,6 @@ async function newTarget() {
     },
     operator,
   )
-  await store
-    .enqueue({ keyHash: (await store.listKeys(app.id)).length as never, judged: null })
-    .catch(() => {})
   return {
     app: app.slug,
     slug: app.slug,

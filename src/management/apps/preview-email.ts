@@ -9,9 +9,7 @@ import { operation } from '../operation.ts'
 import { done, invalid, type Result } from '../result.ts'
 import { closed } from '../schema.ts'
 import { AppBody, AppPatch, mergePatch, settingsOf } from '../settings-schema.ts'
-import { sampleAddress, sampleUrl } from './sample-link.ts'
-
-const lifeMs = 900_000
+import { sampleAddress, sampleLifeMs, sampleUrl } from './sample-link.ts'
 
 export const previewEmail = operation({
   method: 'POST',
@@ -35,8 +33,8 @@ export const previewEmail = operation({
       app: settings.value,
       type,
       content,
-      expiresAt: store.now() + lifeMs,
-      lifeLeftMs: lifeMs,
+      expiresAt: store.now() + sampleLifeMs,
+      lifeLeftMs: sampleLifeMs,
     })
     return done({ subject: rendered.subject, html: rendered.html, text: rendered.text })
   },

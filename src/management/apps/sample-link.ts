@@ -4,6 +4,9 @@ import type { App } from '../../domain/app/app.ts'
 import { appPolicy } from '../../domain/app/app-policy.ts'
 import type { EmailAddress } from '../../domain/request/email-address.ts'
 
+/** How long the link of such an email lives, in milliseconds. */
+export const sampleLifeMs = 900_000
+
 export const sampleAddress = 'someone@example.com' as EmailAddress
 
 /** A link that the app allows; it leads nowhere. Null if the app allows none. */

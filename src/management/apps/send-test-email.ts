@@ -12,9 +12,8 @@ import { tooManyKeys } from '../keys/create-key.ts'
 import { type Context, operation } from '../operation.ts'
 import { done, invalid, refuse } from '../result.ts'
 import { closed } from '../schema.ts'
-import { sampleUrl } from './sample-link.ts'
+import { sampleLifeMs, sampleUrl } from './sample-link.ts'
 
-const lifeMs = 900_000
 /** The key of a test email is revoked at once; if that fails, it expires by itself. */
 const keyMs = 600_000
 
@@ -31,7 +30,7 @@ export const sendTestEmail = operation({
   answer: closed({ email: Type.String() }),
   refusals: ['test_email_refused', 'too_many_keys'],
   async run(context, { body: { to, type = 'magic_link' }, params }, app) {
-    const { store, access, onQueued } = context
+    const { store, access } = context
     const address = parseEmailAddress(to, 'to')
     if (!address.ok) return invalid(address.issues)
     if (app.status !== 'active')
@@ -56,7 +55,6 @@ export const sendTestEmail = operation({
     try {
       const answer = await post(context, { app, key, body: { to, type, url } })
       if ('rejection' in answer) return explain(answer.rejection)
-      onQueued()
       const change = { app: app.id, target: answer.emailId, before: null, after: null }
       await store.recordAction({ action: 'app.test_email', ...change }, access.actor)
       return done({ email: answer.emailId })
@@ -68,15 +66,15 @@ export const sendTestEmail = operation({
 
 type TestRequest = { app: App; key: string; body: { to: string; type: EmailType; url: string } }
 
-function post({ store, links }: Context, { app, key, body }: TestRequest) {
-  const expiresAt = new Date(store.now() + lifeMs).toISOString()
+function post({ store, links, onQueued }: Context, { app, key, body }: TestRequest) {
+  const expiresAt = new Date(store.now() + sampleLifeMs).toISOString()
   const organisation = body.type === 'organisation_invite' ? { organisationName: app.settings.name } : {}
   const deps = {
     store,
     links,
     policies: new AppPolicyCache(),
     waitIfLate: () => undefined,
-    onQueued: () => {},
+    onQueued,
   }
   return acceptEmail(deps, {
     authorization: `Bearer ${key}`,

@@ -4,10 +4,10 @@ import { emailStates } from '../../domain/delivery/states.ts'
 import type { AppId, EmailId } from '../../domain/id.ts'
 import { emailTypes } from '../../domain/request/email-request.ts'
 import { parseTimestamp } from '../../domain/request/timestamp.ts'
-import type { EmailQuery, EmailRecord, Page } from '../../store/operator-store.ts'
+import type { EmailQuery } from '../../store/operator-store.ts'
 import { findTarget } from '../find-target.ts'
 import type { Context } from '../operation.ts'
-import { cursorAfter, limitOf, mergePages, pageQuery, readCursor } from '../pages.ts'
+import { cursorAfter, limitOf, pageOfApps, pageQuery, readCursor } from '../pages.ts'
 import { type EmailResource, presentEmail } from '../resources.ts'
 import { done, invalid, type Result } from '../result.ts'
 import { appName } from '../schema.ts'
@@ -54,7 +54,11 @@ export async function listPage(
     ...(recipient !== undefined && { recipient }),
     ...(cursor.value !== null && { before: cursor.value }),
   }
-  const page = await readPage(context, query, apps.value)
+  const { store } = context
+  const page =
+    apps.value === null
+      ? await store.listEmails(query)
+      : await pageOfApps(apps.value, query.limit, (id) => store.listEmails({ ...query, app: id }))
   return done({ items: page.items.map(presentEmail), next: cursorAfter(page.next, named) })
 }
 
@@ -73,15 +77,4 @@ async function appsOf(
   }
   const { apps } = context.access
   return done(apps === null ? null : [...apps])
-}
-
-async function readPage(
-  { store }: Context,
-  query: EmailQuery,
-  apps: readonly AppId[] | null,
-): Promise<Page<EmailRecord, EmailId>> {
-  if (apps === null) return store.listEmails(query)
-  const pages: Page<EmailRecord, EmailId>[] = []
-  for (const app of apps) pages.push(await store.listEmails({ ...query, app }))
-  return mergePages(pages, query.limit)
 }

@@ -1,6 +1,7 @@
 /** Replaces a delivery key: a new one is made, and the old one goes on working for a while. */
 import { Type } from 'typebox'
 import { hashDeliveryKey, newDeliveryKey } from '../../domain/app/delivery-key.ts'
+import { dayMs } from '../../store/shared/bounds.ts'
 import { keyNotFound } from '../find-target.ts'
 import { operation } from '../operation.ts'
 import { iso, NewKeyResource, presentKey } from '../resources.ts'
@@ -10,7 +11,7 @@ import { keyEnded } from './change-key.ts'
 import { tooManyKeys } from './create-key.ts'
 import { expiryField, parseExpiry } from './key-fields.ts'
 
-const daySeconds = 86_400
+const daySeconds = dayMs / 1000
 const graceMax = 365 * daySeconds
 
 export const replaceKey = operation({

@@ -4,7 +4,7 @@ import { auditActions } from '../../domain/audit.ts'
 import type { AuditId } from '../../domain/id.ts'
 import { findTarget } from '../find-target.ts'
 import { operation } from '../operation.ts'
-import { cursorAfter, limitOf, mergePages, pageQuery, readCursor } from '../pages.ts'
+import { cursorAfter, limitOf, pageOfApps, pageQuery, readCursor } from '../pages.ts'
 import { AuditResource, listOf, presentAudit } from '../resources.ts'
 import { done, refuse } from '../result.ts'
 import { appName, closed } from '../schema.ts'
@@ -45,11 +45,11 @@ export const listAudit = operation({
       ...(action !== undefined && { action }),
       ...(cursor.value !== null && { before: cursor.value }),
     }
-    const apps = found === null ? [...(access.apps ?? [])] : [found.value.id]
-    const isWhole = found === null && access.apps === null
-    const page = isWhole
-      ? await store.listAudit(wanted)
-      : mergePages(await Promise.all(apps.map((id) => store.listAudit({ ...wanted, app: id }))), wanted.limit)
+    const apps = found === null ? access.apps : [found.value.id]
+    const page =
+      apps === null
+        ? await store.listAudit(wanted)
+        : await pageOfApps([...apps], wanted.limit, (id) => store.listAudit({ ...wanted, app: id }))
     return done({ items: page.items.map(presentAudit), next: cursorAfter(page.next, named) })
   },
 })

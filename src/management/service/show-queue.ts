@@ -35,15 +35,16 @@ export const showQueue = operation({
   target: 'none',
   summary: 'Counts the mail that waits. A token for some apps sees their mail alone.',
   answer: QueueResource,
-  run: async (context) => done(await readQueue(context, await context.store.listApps())),
+  run: async (context) =>
+    done(presentQueue(context, await context.queue.get(), await context.store.listApps())),
 })
 
 /** @param all at least the apps that the access may see */
-export async function readQueue(
-  { queue, queueMax, access }: Context,
+export function presentQueue(
+  { queueMax, access }: Pick<Context, 'queueMax' | 'access'>,
+  counted: CountedQueue,
   all: readonly App[],
-): Promise<QueueResource> {
-  const counted = await queue.get()
+): QueueResource {
   const apps = countByApp(
     { ...counted, counts: counted.counts.filter(({ app }) => isInScope(access, app)) },
     new Map(all.map((app) => [app.id, app])),

@@ -1,12 +1,13 @@
 /** Shows what needs attention now, and how the service runs. */
 import { type Static, Type } from 'typebox'
-import { usageEvents } from '../../domain/delivery/states.ts'
+import { dayMs } from '../../store/shared/bounds.ts'
 import { isInScope } from '../access.ts'
-import { type Context, operation } from '../operation.ts'
+import { operation } from '../operation.ts'
+import { presentUsage, type UsageResource } from '../resources.ts'
 import { done } from '../result.ts'
 import { closed } from '../schema.ts'
 import { attentionKinds, findAttention } from './attention.ts'
-import { QueueResource, readQueue } from './show-queue.ts'
+import { presentQueue, QueueResource } from './show-queue.ts'
 
 const StatusResource = closed({
   ok: Type.Boolean({ description: 'Nothing needs attention.' }),
@@ -28,7 +29,7 @@ const StatusResource = closed({
 })
 export type StatusResource = Static<typeof StatusResource>
 
-const keyWarningMs = 7 * 86_400_000
+const keyWarningMs = 7 * dayMs
 
 export const showStatus = operation({
   method: 'GET',
@@ -45,27 +46,30 @@ export const showStatus = operation({
     const expiring = (await store.listExpiringKeys(now + keyWarningMs)).filter(({ app }) =>
       isInScope(access, app),
     )
-    const queue = await readQueue(context, apps)
-    const { late } = await context.queue.get()
+    const counted = await context.queue.get()
+    const queue = presentQueue(context, counted, apps)
     const found = access.apps === null ? await findings.get() : []
-    const attention = findAttention({ apps, usage, expiring, queue, findings: found, late, nowMs: now })
-    const today = countToday(usage, apps)
+    const attention = findAttention({
+      apps,
+      usage,
+      expiring,
+      queue,
+      findings: found,
+      late: counted.late,
+      nowMs: now,
+    })
+    const today = countToday(apps.map(({ id }) => presentUsage({ day: '', counts: usage.get(id) ?? {} })))
     return done({ ok: attention.length === 0, attention, today, apps: apps.length, queue })
   },
 })
 
-type Usage = Awaited<ReturnType<Context['store']['usageToday']>>
-
-function countToday(
-  usage: Usage,
-  apps: readonly { id: Parameters<Usage['get']>[0] }[],
-): StatusResource['today'] {
-  const today = { accepted: 0, delivered: 0, failed: 0, expired: 0, refused: 0 }
-  for (const { id } of apps) {
-    for (const [event, count] of Object.entries(usage.get(id) ?? {})) {
-      if (event in today && event !== 'refused') today[event as keyof typeof today] += count
-      else if (!usageEvents.some((name) => name === event)) today.refused += count
-    }
+function countToday(apps: readonly UsageResource[]): StatusResource['today'] {
+  const sum = (pick: (usage: UsageResource) => number) => apps.reduce((all, usage) => all + pick(usage), 0)
+  return {
+    accepted: sum((usage) => usage.accepted),
+    delivered: sum((usage) => usage.delivered),
+    failed: sum((usage) => usage.failed),
+    expired: sum((usage) => usage.expired),
+    refused: sum(({ refused }) => Object.values(refused).reduce((all, count) => all + count, 0)),
   }
-  return today
 }

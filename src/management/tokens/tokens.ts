@@ -3,6 +3,7 @@ import { Type } from 'typebox'
 import type { AppId, TokenId } from '../../domain/id.ts'
 import { hashToken, newToken, roles } from '../../domain/management-token.ts'
 import { type Parsed, refused } from '../../domain/parsed.ts'
+import { dayMs } from '../../store/shared/bounds.ts'
 import { findTarget } from '../find-target.ts'
 import { parseExpiry, parseName } from '../keys/key-fields.ts'
 import { type Context, operation } from '../operation.ts'
@@ -11,7 +12,6 @@ import { listOf, NewTokenResource, presentToken, TokenResource } from '../resour
 import { done, invalid, type Result, refuse } from '../result.ts'
 import { closed } from '../schema.ts'
 
-const dayMs = 86_400_000
 const usualDays = 90
 const daysMax = 400
 const appsMax = 50

@@ -136,7 +136,7 @@ const deleteOldCounts = (query: Query, schema: string, nowMs: number) =>
 const deleteOldAudit = (query: Query, schema: string, nowMs: number) =>
   query(`delete from ${schema}.audit where audit_id < $1`, [idFloor('au', nowMs - auditDays * dayMs)])
 
-/** As long as records name them, keys that have ended are kept. */
+/** Keys that have ended are kept as long as records name them. */
 const deleteEndedKeys = (query: Query, schema: string, nowMs: number) =>
   query(`delete from ${schema}.delivery_key where revoked_at < $1 or expires_at < $1`, [
     nowMs - keepDays * dayMs,

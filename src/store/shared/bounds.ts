@@ -8,7 +8,7 @@ export const dayMs = dailyWindowS * 1000
 export const waitMaxMs = 72 * minuteMs
 /** Mail whose sealing key is missing from the ring is claimed again after this long. */
 export const unreadableWaitMs = 5 * minuteMs
-/** A key's last use is recorded at most this often. */
+/** The last use of a key or a token is recorded at most this often. */
 export const lastUseEveryMs = minuteMs
 /** Rows that one step of a claim or of maintenance changes, so that no transaction is long. */
 export const stepMax = 500

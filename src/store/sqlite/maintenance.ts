@@ -22,7 +22,6 @@ import type { WriteTransaction } from './threads/write-transaction.ts'
 export function maintain(tx: WriteTransaction): Maintained {
   const more = [expire(tx), cancelMailOfInactiveApps(tx), deleteOldHistory(tx), scanOldRows(tx)]
   tx.sql('delete from usage_day where day < ?').run(tx.day - keepDays)
-  deleteEndedKeys(tx)
   tx.sql('delete from audit where audit_id < ?').run(idFloor('au', tx.nowMs - auditDays * dayMs))
   return { more: more.includes(true), ended: tx.takeEnded() }
 }
@@ -49,7 +48,7 @@ function deleteOldHistory(tx: WriteTransaction): boolean {
   return statement.run(floor, stepMax).changes === stepMax
 }
 
-/** As long as records name them, keys that have ended are kept. */
+/** Keys that have ended are kept as long as records name them. */
 function deleteEndedKeys(tx: WriteTransaction): void {
   const floor = tx.nowMs - keepDays * dayMs
   const { changes } = tx
@@ -80,12 +79,13 @@ const scans: readonly Scan[] = [
   },
 ]
 
-/** One step of each scan. The scans begin together, every ten minutes. */
+/** One step of each scan. The scans begin together, every ten minutes, after the keys, which are few. */
 function scanOldRows(tx: WriteTransaction): boolean {
   const { cursors } = tx.writer
   if (cursors.scans === null) {
     if (Math.abs(tx.nowMs - cursors.scanBegunAt) < scanEveryMs) return false
     cursors.scanBegunAt = tx.nowMs
+    deleteEndedKeys(tx)
     cursors.scans = scans.map(({ first }) => first)
   }
   const next = scans.map((scan, n) => scanStep(tx, scan, cursors.scans?.[n] ?? null))

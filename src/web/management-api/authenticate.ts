@@ -4,7 +4,9 @@ import type { TokenId } from '../../domain/id.ts'
 import { LruMap } from '../../domain/lru-map.ts'
 import { parseTokenHeader } from '../../domain/management-token.ts'
 import type { Access } from '../../management/access.ts'
+import type { OperationName } from '../../management/operations.ts'
 import { done, type Result, refuse } from '../../management/result.ts'
+import { lastUseEveryMs } from '../../store/shared/bounds.ts'
 import type { Store } from '../../store/store.ts'
 
 const messages = {
@@ -20,7 +22,6 @@ const requests: Limit = { quota: 30, windowUs: 3e6 }
 /** Searches by address are what a stolen token would be used for. */
 const searches: Limit = { quota: 60, windowUs: 60e6 }
 const bucketsMax = 10_000
-const useEveryMs = 60_000
 
 export class Authenticator {
   readonly #store: Pick<Store, 'findTokenByHash' | 'noteTokenUse' | 'now'>
@@ -45,7 +46,7 @@ export class Authenticator {
   }
 
   /** Charges one request to a token. */
-  admit(access: Access, operation: string): Result<null> {
+  admit(access: Access, operation: OperationName): Result<null> {
     const { id } = access.actor
     const isSearch = operation === 'email.find'
     const refused =
@@ -69,7 +70,7 @@ export class Authenticator {
   /** Best effort: a request does not wait for it, and does not fail with it. */
   #noteUse(id: TokenId): void {
     const nowMs = performance.now()
-    if (nowMs - (this.#notedMs.get(id) ?? Number.NEGATIVE_INFINITY) < useEveryMs) return
+    if (nowMs - (this.#notedMs.get(id) ?? Number.NEGATIVE_INFINITY) < lastUseEveryMs) return
     this.#notedMs.set(id, nowMs)
     void this.#store.noteTokenUse(id).catch(() => {})
   }

@@ -15,6 +15,17 @@ import { QueueResource } from '../../management/service/show-queue.ts'
 
 type Json = Record<string, unknown>
 
+type Content = { readonly 'application/json': { readonly schema: unknown } }
+type Responses = Readonly<Record<string, { readonly description: string; readonly content: Content }>>
+
+/** One operation in the document; further properties are those of OpenAPI. */
+type Described = Json & { readonly operationId: OperationName; readonly responses: Responses }
+
+type ApiDocument = Json & {
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Described>>>>
+  readonly components: Json
+}
+
 const title = 'Postern management API'
 const description = [
   'The operations of an operator: apps, keys, emails, the queue, tokens and the audit.',
@@ -31,8 +42,8 @@ const common: readonly RefusalCode[] = [
   'store_unavailable',
 ]
 
-export function documentOf(version: string): Json {
-  const paths: Record<string, Json> = {}
+export function documentOf(version: string): ApiDocument {
+  const paths: Record<string, Record<string, Described>> = {}
   for (const name of operationNames) {
     const { method, path } = operationOf(name)
     paths[path] = { ...paths[path], [method.toLowerCase()]: describe(name) }
@@ -82,9 +93,9 @@ const errorSchema = {
   },
 }
 
-const json = (schema: unknown): Json => ({ 'application/json': { schema } })
+const json = (schema: unknown): Content => ({ 'application/json': { schema } })
 
-function describe(name: OperationName): Json {
+function describe(name: OperationName): Described {
   const { body, creates, path, query, role, summary, wholeService } = operationOf(name)
   const scope = wholeService ? ', for the whole service' : ''
   const parameters = [...pathParameters(path), ...queryParameters(query), ...headerParameters(name)]
@@ -155,7 +166,7 @@ function headerParameters(name: OperationName): Json[] {
   return creates ? [match, header('If-None-Match', '`*`: create the app, and replace none.')] : [match]
 }
 
-function successes(name: OperationName, creates: boolean): Json {
+function successes(name: OperationName, creates: boolean): Responses {
   const { answer, method, versioned } = operationOf(name)
   const headers = versioned && { headers: { ETag: { schema: { type: 'string' } } } }
   const done = { description: 'Done.', ...headers, content: json(referring(plain(answer))) }
@@ -164,7 +175,7 @@ function successes(name: OperationName, creates: boolean): Json {
   return method === 'PUT' ? { 200: done, 201: made } : { 201: made }
 }
 
-function failures(name: OperationName): Json {
+function failures(name: OperationName): Responses {
   const { refusals, target } = operationOf(name)
   const codes = [...common, ...(target === 'none' ? [] : (['not_found'] as const)), ...refusals]
   const statuses = [...new Set(codes.map((code) => refusalStatus[code]))].sort()
