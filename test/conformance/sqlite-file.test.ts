@@ -290,8 +290,11 @@ test('a page passes over no mail that stays, while other mail leaves the queue b
     await newSubjectSender(store, 'rare'),
     await newSubjectSender(store, 'busy', { keyPerMinute: 1e6 }),
   ]
+  const fill = (emails: number) =>
+    Promise.all(Array.from({ length: emails }, () => store.enqueue(request(store, busy))))
+  await fill(100)
   for (let n = 0; n < 5; n++) await store.enqueue(request(store, rare))
-  await Promise.all(Array.from({ length: scanMax + 100 }, () => store.enqueue(request(store, busy))))
+  await fill(scanMax) // the first step ends right above the five
   const connection = new Connection(path)
   atEnd(t, () => connection.close())
   const leave =
