@@ -6,13 +6,19 @@ import type { OperationRunner } from '../management/operations.ts'
 import { newLocalRunner } from '../management/perform.ts'
 import { checkRelay } from '../management/service/check-relay.ts'
 import { SharedRead } from '../management/shared-read.ts'
+import type { Emit } from '../observe/events.ts'
 import { sealLink } from '../store/crypto/sealed-link.ts'
 import type { Store } from '../store/store.ts'
 
 /** For how long the same findings are shown: checks open connections to the relays and the database. */
 const findingsMs = 10_000
 
-type Parts = { readonly store: Store; readonly version: string; readonly onQueued?: () => void }
+type Parts = {
+  readonly store: Store
+  readonly version: string
+  readonly onQueued?: () => void
+  readonly emit?: Emit
+}
 
 /** Runs the operations of a command on the server itself. `user`: the person who gave it. */
 export const composeRunner = (config: Config, parts: Parts & { readonly user: string }): OperationRunner =>
@@ -20,11 +26,12 @@ export const composeRunner = (config: Config, parts: Parts & { readonly user: st
 
 export const composeManagement = (
   { linksBaseUrl, queueMax, relays, ring }: Config,
-  { store, version, onQueued = () => {} }: Parts,
+  { store, version, onQueued = () => {}, emit = () => {} }: Parts,
 ): Management => ({
   store,
   version,
   onQueued,
+  emit,
   queueMax,
   queue: new SharedRead(async () => ({ countedAt: store.now(), ...(await store.queueSummary()) })),
   findings: new SharedRead(() => store.examine(), findingsMs),

@@ -49,7 +49,12 @@ function composeConsole(
   delivery: Delivery | null,
 ): FastifyInstance {
   const captured = delivery?.captured ?? null
-  const management = composeManagement(config, { store, version, onQueued: () => delivery?.wake() })
+  const management = composeManagement(config, {
+    store,
+    version,
+    emit: events.emit,
+    onQueued: () => delivery?.wake(),
+  })
   const inbox = captured === null ? null : { store, captured }
   return newConsoleListener({ management, emit: events.emit, inbox })
 }

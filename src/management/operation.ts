@@ -6,6 +6,7 @@ import { type Static, type TObject, type TSchema, Type } from 'typebox'
 import type { App } from '../domain/app/app.ts'
 import type { Role } from '../domain/management-token.ts'
 import type { LinkHost } from '../intake/judge-request.ts'
+import type { Emit } from '../observe/events.ts'
 import type { EmailRecord, KeyRecord, QueueSummary } from '../store/operator-store.ts'
 import type { Finding, Store } from '../store/store.ts'
 import type { Access } from './access.ts'
@@ -29,6 +30,7 @@ export type Management = {
   readonly relays: SharedRead<readonly Finding[]>
   /** Mail was queued or made due. */
   readonly onQueued: () => void
+  readonly emit: Emit
 }
 
 /**

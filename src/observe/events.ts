@@ -4,7 +4,7 @@
  * recipient.
  */
 import type { DeliveryOutcome } from '../domain/delivery/outcome.ts'
-import type { EndedCount, LostLease } from '../domain/delivery/states.ts'
+import type { EndedEmail, LostLease } from '../domain/delivery/states.ts'
 import type { AppId, EmailId, KeyId } from '../domain/id.ts'
 import type { EmailType } from '../domain/request/email-request.ts'
 
@@ -59,8 +59,8 @@ export type PosternEvent =
   | OperationAnswered
   | AttemptRecorded
   | RelayChanged
-  /** The store ended emails itself: expired, cancelled with their app, or failed without an attempt. */
-  | { readonly kind: 'emails_ended'; readonly ended: readonly EndedCount[] }
+  /** Emails ended without an outcome of a worker: expired, cancelled, or failed without an attempt. */
+  | { readonly kind: 'emails_ended'; readonly ended: readonly EndedEmail[] }
   /** A request was answered with 503. */
   | {
       readonly kind: 'store_unavailable'

@@ -3,7 +3,7 @@
  * bounded: of one kind, 20 lines a second are written, and the next line says how many were left out.
  */
 import { type Logger, pino } from 'pino'
-import { suspectAfter } from '../domain/delivery/states.ts'
+import { type EndedEmail, suspectAfter } from '../domain/delivery/states.ts'
 import type {
   AttemptRecorded,
   LeasesTakenBack,
@@ -51,11 +51,7 @@ function linesOf(event: PosternEvent): Line[] {
     case 'attempt_recorded':
       return [attemptLine(event)]
     case 'emails_ended':
-      return event.ended.map(({ state, reason, count }) => {
-        const fields = { state, ...(reason === null ? {} : { reason }), count }
-        const level = state === 'cancelled' ? 'info' : 'warn'
-        return { level, text: `emails ended without being sent: ${state}`, fields }
-      })
+      return endedLines(event.ended)
     case 'leases_taken_back':
       return takenBackLines(event)
     default:
@@ -107,6 +103,27 @@ function attemptLine({ emailId, appId, type, attempt, outcome, sinceAcceptedMs }
   // A relay that is down is one line (`relay_changed`), not one for each email that waits.
   const level = kind === 'unattempted' ? 'debug' : 'info'
   return { level, text: attemptTexts[kind], fields, kind: `attempt ${kind}` }
+}
+
+/** One line for each email; for many at once, one for each end and app, with a count. */
+function endedLines(ended: readonly EndedEmail[]): Line[] {
+  const fieldsOf = ({ appId, state, reason }: EndedEmail) => ({
+    app: appId,
+    state,
+    ...(reason !== null && { reason }),
+  })
+  const level = ({ state }: EndedEmail) => (state === 'cancelled' ? 'info' : 'warn')
+  if (ended.length <= linesPerSecond)
+    return ended.map((each) => {
+      const fields = { email: each.emailId, ...fieldsOf(each) }
+      return { level: level(each), text: `an email ended without being sent: ${each.state}`, fields }
+    })
+  const groups = Map.groupBy(ended, ({ appId, state, reason }) => `${appId} ${state} ${reason}`)
+  return [...groups.values()].flatMap(([first, ...others]) => {
+    if (first === undefined) return []
+    const fields = { ...fieldsOf(first), count: others.length + 1 }
+    return [{ level: level(first), text: `emails ended without being sent: ${first.state}`, fields }]
+  })
 }
 
 /** One line for all, and one for each suspect, so that an operator can cancel it. */

@@ -109,7 +109,7 @@ function count(
       return
     }
     case 'emails_ended':
-      for (const { state, reason, count: n } of event.ended) ended.inc({ state, reason: reason ?? '' }, n)
+      for (const { state, reason } of event.ended) ended.inc({ state, reason: reason ?? '' })
       return
     case 'leases_taken_back':
       lostLeases.inc(event.lost.length)

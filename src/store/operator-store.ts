@@ -8,7 +8,7 @@ import type { KeyHash } from '../domain/app/delivery-key.ts'
 import type { AppSettings } from '../domain/app/settings.ts'
 import type { Action, Actor, AuditAction, AuditEntry } from '../domain/audit.ts'
 import type { AttemptRecord } from '../domain/delivery/outcome.ts'
-import type { EmailState, EndReason, LiveState } from '../domain/delivery/states.ts'
+import type { EmailState, EndedEmail, EndReason, LiveState } from '../domain/delivery/states.ts'
 import type { AppId, AuditId, EmailId, KeyId, TokenId } from '../domain/id.ts'
 import type { Role, TokenHash } from '../domain/management-token.ts'
 import type { EmailAddress } from '../domain/request/email-address.ts'
@@ -140,8 +140,8 @@ export interface OperatorStore {
    * its mail and then remove the app. `active` if it is not disabled, null if there is no such app.
    */
   deleteApp(id: AppId, actor: Actor): Promise<'deleted' | 'active' | null>
-  /** Cancels one step of a deleted app's mail. Returns how many emails; after 0 the app is removed. */
-  cancelDeletedAppMail(id: AppId): Promise<number>
+  /** Cancels one step of a deleted app's mail, and returns it; after an empty step the app is removed. */
+  cancelDeletedAppMail(id: AppId): Promise<readonly EndedEmail[]>
   findApp(idOrSlug: string): Promise<App | null>
   listApps(): Promise<readonly App[]>
 

@@ -9,7 +9,7 @@ import type { KeyHash } from '../domain/app/delivery-key.ts'
 import type { LimitHit, LimitRefusal } from '../domain/app/limit.ts'
 import type { EmailContent } from '../domain/delivery/email-content.ts'
 import type { DeliveryOutcome } from '../domain/delivery/outcome.ts'
-import type { EndedCount, LostLease } from '../domain/delivery/states.ts'
+import type { EndedEmail, LostLease } from '../domain/delivery/states.ts'
 import type { AppId, EmailId, KeyId } from '../domain/id.ts'
 import type { EmailType } from '../domain/request/email-request.ts'
 import type { RefusalCode } from '../domain/request/rejection.ts'
@@ -102,11 +102,11 @@ export type Claimed = {
   /** The leases that this call took back: of dead workers, and lapsed ones. */
   readonly lost: readonly LostLease[]
   /** The emails that this call ended itself. */
-  readonly ended: readonly EndedCount[]
+  readonly ended: readonly EndedEmail[]
 }
 
 /** `more`: another step would find work now. */
-export type Maintained = { readonly more: boolean; readonly ended: readonly EndedCount[] }
+export type Maintained = { readonly more: boolean; readonly ended: readonly EndedEmail[] }
 
 export type QueueGauge = { readonly depth: number; readonly oldestAcceptedAt: number | null }
 

@@ -18,6 +18,7 @@ import {
   newSender,
   refusal,
   request,
+  type Sender,
   updateApp,
 } from './subject.ts'
 
@@ -41,10 +42,10 @@ export function operators(it: It): void {
     const sender = await newSender(store, 'a')
     await store.enqueue(request(store, sender, { lifeMs: 30 * day }))
     await store.updateApp(sender.app.id, { status: 'disabled' }, operator)
-    assert.equal(await store.cancelDeletedAppMail(sender.app.id), 0)
+    assert.deepEqual(await store.cancelDeletedAppMail(sender.app.id), [])
     assert.equal((await store.queueGauge()).depth, 1)
     advance(7 * day)
-    assert.equal(await store.cancelDeletedAppMail(sender.app.id), 1)
+    assert.equal((await store.cancelDeletedAppMail(sender.app.id)).length, 1)
     assert.equal((await store.queueGauge()).depth, 0)
   })
 
@@ -176,13 +177,33 @@ export function operators(it: It): void {
   })
 }
 
+/** Queues an email, and returns its id. */
+async function queue(store: Store, sender: Sender, lifeMs?: number) {
+  const result = await store.enqueue(request(store, sender, lifeMs === undefined ? {} : { lifeMs }))
+  assert.ok(result.kind === 'queued')
+  return result.emailId
+}
+
 export function endedByTheStore(it: It): void {
   it('emails that expire during a claim are reported by it, each once', async (_t, { store, advance }) => {
     const sender = await newSender(store, 'a')
-    for (let i = 0; i < 3; i++) await store.enqueue(request(store, sender, { lifeMs: 1000 }))
+    const other = await newSender(store, 'b')
+    const ids = [
+      await queue(store, sender, 1000),
+      await queue(store, sender, 1000),
+      await queue(store, other, 1000),
+    ]
     advance(1000)
     const { ended } = await store.claimDue({ max: 9, perApp: 9, leases: [] })
-    assert.deepEqual(ended, [{ state: 'expired', reason: null, count: 3 }])
+    assert.deepEqual(
+      ended.toSorted((a, b) => (a.emailId < b.emailId ? -1 : 1)),
+      ids.map((emailId, n) => ({
+        emailId,
+        appId: n < 2 ? sender.app.id : other.app.id,
+        state: 'expired',
+        reason: null,
+      })),
+    )
     assert.deepEqual((await store.claimDue({ max: 9, perApp: 9, leases: [] })).ended, [])
     assert.deepEqual((await store.maintain()).ended, [])
   })
@@ -192,13 +213,14 @@ export function endedByTheStore(it: It): void {
     advance,
   }) => {
     const sender = await newSender(store, 'a')
-    await store.enqueue(request(store, sender, { lifeMs: 1000 }))
-    await store.enqueue(request(store, sender))
+    const appId = sender.app.id
+    const [first, second] = [await queue(store, sender, 1000), await queue(store, sender)]
     advance(1000)
-    assert.deepEqual((await store.maintain()).ended, [{ state: 'expired', reason: null, count: 1 }])
-    await deleteApp(store, sender.app.id)
-    const { ended } = await store.maintain()
-    assert.deepEqual(ended, [{ state: 'cancelled', reason: 'app_inactive', count: 1 }])
+    const expired = { emailId: first, appId, state: 'expired', reason: null }
+    assert.deepEqual((await store.maintain()).ended, [expired])
+    await deleteApp(store, appId)
+    const cancelled = { emailId: second, appId, state: 'cancelled', reason: 'app_inactive' }
+    assert.deepEqual((await store.maintain()).ended, [cancelled])
   })
 
   it('row 31: an email waits longer after each lost lease, is reported each time, and never fails for it', async (_t, {
@@ -225,7 +247,8 @@ export function endedByTheStore(it: It): void {
     }
     advance(day)
     const { ended } = await store.claimDue({ max: 9, perApp: 9, leases: [] })
-    assert.deepEqual(ended, [{ state: 'expired', reason: null, count: 1 }])
+    const { emailId, appId } = first
+    assert.deepEqual(ended, [{ emailId, appId, state: 'expired', reason: null }])
     assert.equal((await store.findEmail(first.emailId))?.lostLeases, waits.length + 1)
   })
 

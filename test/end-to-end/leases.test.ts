@@ -40,7 +40,7 @@ test('after the store has said that a lease is lost, the message is not handed o
   atEnd(t, () => worker.stop(0))
   await eventually(() => waiting.length === 1)
   await deleteApp(store, app.id)
-  assert.equal(await store.cancelDeletedAppMail(app.id), 1)
+  assert.equal((await store.cancelDeletedAppMail(app.id)).length, 1)
   await eventually(() => renewals.includes(1))
   waiting[0]?.write('354 go on\r\n')
   await eventually(() => events.some(({ kind }) => kind === 'outcome_unconfirmed'))

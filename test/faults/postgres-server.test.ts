@@ -263,7 +263,7 @@ test('deleting an app while its outcomes are recorded: neither waits for the oth
     assert.equal(claims.length, 250)
     const outcomes = claims.toReversed().map((held) => store.recordOutcome(held, delivered))
     await deleteApp(store, sender.app.id)
-    while ((await store.cancelDeletedAppMail(sender.app.id)) > 0);
+    while ((await store.cancelDeletedAppMail(sender.app.id)).length > 0);
     await Promise.all(outcomes)
   }
   await eventually(async () => {

@@ -4,7 +4,7 @@
  * relay does with it afterwards.
  */
 
-import type { EmailId } from '../id.ts'
+import type { AppId, EmailId } from '../id.ts'
 
 /** States of an email in the queue. */
 export const liveStates = ['queued', 'sending', 'deferred'] as const
@@ -26,11 +26,12 @@ export type FailureReason = (typeof failureReasons)[number]
 export const endReasons = [...failureReasons, 'by_operator', 'app_inactive'] as const
 export type EndReason = (typeof endReasons)[number]
 
-/** Emails that ended for one reason: what the store ended itself, without an outcome of a worker. */
-export type EndedCount = {
+/** An email that the store or an operator ended, without an outcome of a worker. */
+export type EndedEmail = {
+  readonly emailId: EmailId
+  readonly appId: AppId
   readonly state: FinalState
   readonly reason: EndReason | null
-  readonly count: number
 }
 
 /** An email with this many lost leases is a suspect: it may have killed its workers, and is claimed alone. */

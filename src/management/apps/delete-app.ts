@@ -1,9 +1,8 @@
 /** Deletes an app that is disabled, with its keys, and cancels its queued mail. */
 import { Type } from 'typebox'
 import type { AppId } from '../../domain/id.ts'
-import type { Store } from '../../store/store.ts'
 import { appNotFound } from '../find-target.ts'
-import { operation } from '../operation.ts'
+import { type Context, operation } from '../operation.ts'
 import { done, refuse } from '../result.ts'
 import { closed } from '../schema.ts'
 
@@ -25,7 +24,8 @@ export const deleteApp = operation({
     complete: Type.Boolean({ description: 'False if more mail is being cancelled.' }),
   }),
   refusals: ['app_active'],
-  async run({ store, access }, { params }, { id, slug }) {
+  async run(context, { params }, { id, slug }) {
+    const { store, access } = context
     const result = await store.deleteApp(id, access.actor)
     if (result === null) return appNotFound(params.app)
     if (result === 'active')
@@ -33,20 +33,21 @@ export const deleteApp = operation({
         'app_active',
         `The app "${slug}" is active: disable it first, so that its keys stop working.`,
       )
-    return done({ id, slug, ...(await cancelMail(store, id)) })
+    return done({ id, slug, ...(await cancelMail(context, id)) })
   },
 })
 
 async function cancelMail(
-  store: Pick<Store, 'cancelDeletedAppMail'>,
+  { store, emit }: Context,
   id: AppId,
 ): Promise<{ cancelled: number; complete: boolean }> {
   const endMs = performance.now() + cancelMs
   let cancelled = 0
   do {
-    const step = await store.cancelDeletedAppMail(id)
-    if (step === 0) return { cancelled, complete: true }
-    cancelled += step
+    const ended = await store.cancelDeletedAppMail(id)
+    if (ended.length === 0) return { cancelled, complete: true }
+    emit({ kind: 'emails_ended', ended })
+    cancelled += ended.length
   } while (performance.now() < endMs)
   return { cancelled, complete: false }
 }

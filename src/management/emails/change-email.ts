@@ -31,8 +31,11 @@ export const cancelEmail = operation({
   summary: 'Cancels a queued email and deletes its content.',
   answer: EmailResource,
   refusals: ['email_finished', 'email_sending'],
-  async run(context, { params }, { id }) {
-    return answer(context, params.email, await context.store.cancelEmail(id, context.access.actor))
+  async run(context, { params }, { id, app }) {
+    const change = await context.store.cancelEmail(id, context.access.actor)
+    const end = { emailId: id, appId: app, state: 'cancelled', reason: 'by_operator' } as const
+    if (change === 'done') context.emit({ kind: 'emails_ended', ended: [end] })
+    return answer(context, params.email, change)
   },
 })
 

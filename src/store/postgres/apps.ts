@@ -5,7 +5,7 @@
 import type { App, AppStatus } from '../../domain/app/app.ts'
 import type { AppSettings } from '../../domain/app/settings.ts'
 import type { Actor } from '../../domain/audit.ts'
-import { suspectAfter } from '../../domain/delivery/states.ts'
+import { type EndedEmail, suspectAfter } from '../../domain/delivery/states.ts'
 import { type AppId, newId } from '../../domain/id.ts'
 import type { AppChange } from '../operator-store.ts'
 import { appCreated, appDeleted, appUpdated } from '../shared/audited.ts'
@@ -15,7 +15,7 @@ import { withAudit } from './audit.ts'
 import type { Query } from './connection.ts'
 import type { PostgresContext } from './context.ts'
 import { clockMs } from './functions.ts'
-import { finish } from './outcome.ts'
+import { type ChosenRow, finishChosen, toEnded } from './outcome.ts'
 
 const deadlineMs = 10_000
 
@@ -93,36 +93,37 @@ export const deleteApp = (
   })
 
 /** A step may miss mail that a claim is taking at this time; the next step finds it. */
-export async function cancelDeletedAppMail(context: PostgresContext, id: AppId): Promise<number> {
+export async function cancelDeletedAppMail(context: PostgresContext, id: AppId): Promise<EndedEmail[]> {
   const queued = await cancelQueued(context, id)
-  if (queued > 0) return queued
+  if (queued.length > 0) return queued
   const rest = await cancel(context, id, 'true')
-  if (rest > 0) return rest
+  if (rest.length > 0) return rest
   const { maintenance, schema } = context
   const text = `with removed as (delete from ${schema}.app where app_id = $1 and status = 'deleted'
       and not exists (select from ${schema}.queue where app_id = $1) returning app_id)
     delete from ${schema}.app_lock using removed where app_lock.app_id = removed.app_id`
   await maintenance.query(text, [id], { deadlineMs })
-  return 0
+  return []
 }
 
 /** One step of cancelling queued mail: first what is ready, then suspects. Each has an index. */
-export async function cancelQueued(context: PostgresContext, id: AppId): Promise<number> {
+export async function cancelQueued(context: PostgresContext, id: AppId): Promise<EndedEmail[]> {
   const ready = await cancel(context, id, `state = 'queued' and lost_leases < ${suspectAfter}`)
-  return ready > 0 ? ready : cancel(context, id, `state = 'queued' and lost_leases >= ${suspectAfter}`)
+  return ready.length > 0 ? ready : cancel(context, id, `state = 'queued' and lost_leases >= ${suspectAfter}`)
 }
 
 /** Checks in the same statement that the app is deleted, or has been disabled for `heldDays`. */
-async function cancel(context: PostgresContext, id: AppId, where: string): Promise<number> {
+async function cancel(context: PostgresContext, id: AppId, where: string): Promise<EndedEmail[]> {
   const { clock, maintenance, schema, slot } = context
-  const text = `with chosen as materialized (
-      select email_id from ${schema}.queue where app_id = $3 and ${where} and exists (
-        select from ${schema}.app where app_id = $3 and (status = 'deleted'
-          or (status = 'disabled' and status_at <= ${clockMs('$2')} - ${heldDays * dayMs})))
-      order by email_id limit ${stepMax} for update skip locked
-    )
-    select ${schema}.${finish.name}($1, ${clockMs('$2')}, array_agg(email_id), array_agg('cancelled'::text),
-      array_agg('app_inactive'::text), array_agg(null::jsonb)) as count from chosen`
-  const [row] = await maintenance.query<{ count: number }>(text, [slot, clock.offsetMs, id], { deadlineMs })
-  return row?.count ?? 0
+  const chosen = `select email_id, app_id from ${schema}.queue where app_id = $3 and ${where} and exists (
+      select from ${schema}.app where app_id = $3 and (status = 'deleted'
+        or (status = 'disabled' and status_at <= ${clockMs('$2')} - ${heldDays * dayMs})))
+    order by email_id limit ${stepMax} for update skip locked`
+  const end = { state: 'cancelled', reason: 'app_inactive' } as const
+  const rows = await maintenance.query<ChosenRow>(
+    finishChosen(schema, chosen, end),
+    [slot, clock.offsetMs, id],
+    { deadlineMs },
+  )
+  return toEnded(rows, end)
 }

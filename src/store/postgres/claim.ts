@@ -1,7 +1,7 @@
 /** Claiming due mail, in one round trip (`functions/claim.sql`). */
 import type { App } from '../../domain/app/app.ts'
 import { noReply } from '../../domain/delivery/smtp-reply.ts'
-import { type EndedCount, type LostLease, suspectAfter } from '../../domain/delivery/states.ts'
+import { type EndedEmail, type LostLease, suspectAfter } from '../../domain/delivery/states.ts'
 import type { AppId, EmailId } from '../../domain/id.ts'
 import { unreadableWaitMs } from '../shared/bounds.ts'
 import { type ClaimRow, openContent, type Row, toApp, toClaim } from '../shared/records.ts'
@@ -70,7 +70,8 @@ type ClaimedRow = Row &
 type LastRow = {
   app_id: string
   suspects: boolean
-  expired_count: number
+  ended: EmailId[] | null
+  ended_apps: AppId[] | null
   lost: EmailId[] | null
   lost_counts: number[] | null
   missing: number[] | null
@@ -79,6 +80,16 @@ type LastRow = {
 function lostLeases(last: LastRow | undefined): LostLease[] {
   const counts = last?.lost_counts ?? []
   return (last?.lost ?? []).map((emailId, index) => ({ emailId, count: counts[index] ?? 0 }))
+}
+
+function expiredEmails(last: LastRow | undefined): EndedEmail[] {
+  const apps = last?.ended_apps ?? []
+  return (last?.ended ?? []).map((emailId, index) => ({
+    emailId,
+    appId: apps[index] as AppId,
+    state: 'expired',
+    reason: null,
+  }))
 }
 
 /** One worker's claims: where its turns among apps continue, and the apps that it has seen. */
@@ -113,10 +124,6 @@ export class Claims {
       if (this.#apps.get(row.app_id)?.version !== row.version) this.#apps.set(row.app_id, toApp(row))
     const { claims, damaged } = await this.#openAll(claimed, deadlineMs)
     const apps = new Map(claimed.map(({ app_id }) => [app_id, this.#apps.get(app_id) as App]))
-    const ended: EndedCount[] = [
-      { state: 'expired', reason: null, count: last?.expired_count ?? 0 },
-      { state: 'failed', reason: 'unreadable', count: damaged },
-    ]
     return {
       claims,
       apps,
@@ -125,7 +132,7 @@ export class Claims {
       deathIsKnown: session === null || sessionId !== 0,
       suspects: last?.suspects ?? false,
       lost: lostLeases(last),
-      ended: ended.filter(({ count }) => count > 0),
+      ended: [...expiredEmails(last), ...damaged],
     }
   }
 
@@ -152,14 +159,15 @@ export class Claims {
   async #openAll(
     rows: readonly ClaimedRow[],
     deadlineMs: number,
-  ): Promise<{ claims: Claim[]; damaged: number }> {
-    const unreadable: OutcomeCall[] = []
+  ): Promise<{ claims: Claim[]; damaged: EndedEmail[] }> {
+    const unreadable: (OutcomeCall & { readonly appId: AppId })[] = []
     const claims = rows.flatMap((row) => {
       const opened = openContent(this.#context.ring, row.email_id, row.sealed)
       if (opened.kind === 'content') return [toClaim(row, opened.content, row.now_ms)]
       const { kind, why } = opened
       const common = { relay: null, reply: noReply(why) } as const
       unreadable.push({
+        appId: row.app_id,
         lease: { emailId: row.email_id as EmailId, fence: row.fence },
         outcome:
           kind === 'key_missing'
@@ -168,10 +176,14 @@ export class Claims {
       })
       return []
     })
-    if (unreadable.length === 0) return { claims, damaged: 0 }
+    if (unreadable.length === 0) return { claims, damaged: [] }
     // If that fails, these emails return when their leases lapse; the other claims are not delayed.
     const recorded = await recordOutcomes(this.#context, unreadable, deadlineMs).catch((): boolean[] => [])
-    const damaged = unreadable.filter(({ outcome }, n) => outcome.kind === 'failed' && recorded[n] === true)
-    return { claims, damaged: damaged.length }
+    const damaged = unreadable.flatMap(({ lease, appId, outcome }, n): EndedEmail[] =>
+      outcome.kind === 'failed' && recorded[n] === true
+        ? [{ emailId: lease.emailId, appId, state: 'failed', reason: 'unreadable' }]
+        : [],
+    )
+    return { claims, damaged }
   }
 }

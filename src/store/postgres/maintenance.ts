@@ -4,7 +4,7 @@
  * idempotency keys are deleted by scans of their tables, one step at a time. Several processes may do
  * it at once: they skip each other's rows, and share the position of a scan.
  */
-import { type EndedCount, suspectAfter } from '../../domain/delivery/states.ts'
+import { type EndedEmail, suspectAfter } from '../../domain/delivery/states.ts'
 import { type AppId, idFloor } from '../../domain/id.ts'
 import {
   auditDays,
@@ -21,7 +21,7 @@ import { cancelDeletedAppMail, cancelQueued } from './apps.ts'
 import type { Query } from './connection.ts'
 import type { PostgresContext } from './context.ts'
 import { clockMs } from './functions.ts'
-import { finish } from './outcome.ts'
+import { type ChosenRow, finishChosen, toEnded } from './outcome.ts'
 
 const deadlineMs = 30_000
 
@@ -29,33 +29,27 @@ export async function maintain(context: PostgresContext): Promise<Maintained> {
   const expired = await expire(context)
   const cancelled = await cancelMailOfInactiveApps(context)
   const more = [
-    expired === stepMax,
-    cancelled > 0,
+    expired.length === stepMax,
+    cancelled.length > 0,
     await deleteOldHistory(context),
     await scanStep(context, rateBuckets),
     await scanStep(context, requestKeys),
   ]
-  const ended: EndedCount[] = [
-    { state: 'expired', reason: null, count: expired },
-    { state: 'cancelled', reason: 'app_inactive', count: cancelled },
-  ]
-  return { more: more.includes(true), ended: ended.filter(({ count }) => count > 0) }
+  return { more: more.includes(true), ended: [...expired, ...cancelled] }
 }
 
-/** One step. Returns how many emails expired. */
-async function expire({ clock, maintenance, schema, slot }: PostgresContext): Promise<number> {
-  const text = `with chosen as materialized (
-      select email_id from ${schema}.queue where expires_at <= ${clockMs('$2')} and state in ('queued', 'deferred')
-      order by expires_at limit ${stepMax} for update skip locked
-    )
-    select ${schema}.${finish.name}($1, ${clockMs('$2')}, array_agg(email_id), array_agg('expired'::text),
-      array_agg(null::text), array_agg(null::jsonb)) as count from chosen`
-  const [row] = await maintenance.query<{ count: number }>(text, [slot, clock.offsetMs], { deadlineMs })
-  return row?.count ?? 0
+/** One step: if it ends `stepMax` emails, there may be more. */
+async function expire({ clock, maintenance, schema, slot }: PostgresContext): Promise<EndedEmail[]> {
+  const chosen = `select email_id, app_id from ${schema}.queue
+    where expires_at <= ${clockMs('$2')} and state in ('queued', 'deferred')
+    order by expires_at limit ${stepMax} for update skip locked`
+  const end = { state: 'expired', reason: null } as const
+  const text = finishChosen(schema, chosen, end)
+  return toEnded(await maintenance.query<ChosenRow>(text, [slot, clock.offsetMs], { deadlineMs }), end)
 }
 
-/** Inactive: deleted, or disabled for `heldDays`. Returns how many emails were cancelled. */
-async function cancelMailOfInactiveApps(context: PostgresContext): Promise<number> {
+/** Inactive: deleted, or disabled for `heldDays`. */
+async function cancelMailOfInactiveApps(context: PostgresContext): Promise<EndedEmail[]> {
   const { clock, maintenance, schema } = context
   const text = `select app_id, status from ${schema}.app a
     where status = 'deleted' or (status = 'disabled' and status_at <= ${clockMs('$1')} - ${heldDays * dayMs}
@@ -64,9 +58,9 @@ async function cancelMailOfInactiveApps(context: PostgresContext): Promise<numbe
   const inactive = await maintenance.query<{ app_id: AppId; status: string }>(text, [clock.offsetMs], {
     deadlineMs,
   })
-  let cancelled = 0
+  const cancelled: EndedEmail[] = []
   for (const { app_id, status } of inactive)
-    cancelled += await (status === 'deleted' ? cancelDeletedAppMail : cancelQueued)(context, app_id)
+    cancelled.push(...(await (status === 'deleted' ? cancelDeletedAppMail : cancelQueued)(context, app_id)))
   return cancelled
 }
 

@@ -1,5 +1,7 @@
 /** Recording the outcomes of attempts, a group in one transaction, and renewing leases. */
 import type { DeliveryOutcome } from '../../domain/delivery/outcome.ts'
+import type { EndedEmail } from '../../domain/delivery/states.ts'
+import type { AppId, EmailId } from '../../domain/id.ts'
 import { attemptRecord, type Ending, endingOf } from '../shared/endings.ts'
 import { type Lease, leaseMs } from '../store.ts'
 import type { PostgresContext } from './context.ts'
@@ -7,6 +9,23 @@ import { calledFunction, clockMs, isSending, sqlFunction } from './functions.ts'
 
 export const appendTrail = sqlFunction('append_trail')
 export const finish = sqlFunction('finish', [appendTrail])
+
+/** A row of the statement of `finishChosen`. */
+export type ChosenRow = { readonly email_id: EmailId; readonly app_id: AppId }
+type End = Pick<EndedEmail, 'state' | 'reason'>
+
+/**
+ * Ends the emails that `chosen` selects, and returns their ids and apps. Its first parameters are the slot and the offset of
+ * the clock.
+ */
+export const finishChosen = (schema: string, chosen: string, { state, reason }: End): string =>
+  `with chosen as materialized (${chosen}), finished as (
+      select ${schema}.${finish.name}($1, ${clockMs('$2')}, array_agg(email_id), array_agg('${state}'::text),
+        array_agg(${reason === null ? 'null' : `'${reason}'`}::text), array_agg(null::jsonb)) from chosen)
+    select chosen.email_id, chosen.app_id from finished, chosen`
+
+export const toEnded = (rows: readonly ChosenRow[], end: End): EndedEmail[] =>
+  rows.map((row) => ({ emailId: row.email_id, appId: row.app_id, ...end }))
 
 export type OutcomeCall = { readonly lease: Lease; readonly outcome: DeliveryOutcome }
 type Input = { context: PostgresContext; calls: readonly OutcomeCall[]; endings: readonly Ending[] }

@@ -5,14 +5,14 @@
 import type { App, AppStatus } from '../../domain/app/app.ts'
 import type { AppSettings } from '../../domain/app/settings.ts'
 import type { Actor } from '../../domain/audit.ts'
-import { suspectAfter } from '../../domain/delivery/states.ts'
+import { type EndedEmail, suspectAfter } from '../../domain/delivery/states.ts'
 import { type AppId, newId } from '../../domain/id.ts'
 import type { AppChange } from '../operator-store.ts'
 import { appCreated, appDeleted, appUpdated } from '../shared/audited.ts'
 import { dayMs, heldDays, stepMax } from '../shared/bounds.ts'
 import { toApp } from '../shared/records.ts'
 import { recordAction } from './audit.ts'
-import { finishInStore, type QueueRow } from './outcome.ts'
+import { finish, type QueueRow } from './outcome.ts'
 import type { WriteTransaction } from './threads/write-transaction.ts'
 
 export function createApp(
@@ -78,28 +78,27 @@ export function deleteApp(tx: WriteTransaction, id: AppId, actor: Actor): 'delet
   return 'deleted'
 }
 
-/** One step for an app that is deleted, or has been disabled for `heldDays`; 0 for every other app. */
-export function cancelDeletedAppMail(tx: WriteTransaction, id: AppId): number {
+/** One step for an app that is deleted, or has been disabled for `heldDays`; nothing for every other app. */
+export function cancelDeletedAppMail(tx: WriteTransaction, id: AppId): EndedEmail[] {
   const app = tx
     .sql(
       `select status from app where app_id = ?
          and (status = 'deleted' or (status = 'disabled' and status_at <= ?))`,
     )
     .get(id, tx.nowMs - heldDays * dayMs)
-  if (app === undefined) return 0
+  if (app === undefined) return []
   const queued = cancelQueued(tx, id)
-  if (queued > 0) return queued
+  if (queued.length > 0) return queued
   const rest = tx.sql('select * from queue where app_id = ? limit ?').all(id, stepMax) as QueueRow[]
-  cancel(tx, rest)
   if (rest.length === 0) {
     tx.sql("delete from app where app_id = ? and status = 'deleted'").run(id)
     tx.clearCaches()
   }
-  return rest.length
+  return cancel(tx, rest)
 }
 
 /** One step of cancelling queued mail: first what is ready, then suspects. Each has an index. */
-export function cancelQueued(tx: WriteTransaction, id: AppId): number {
+export function cancelQueued(tx: WriteTransaction, id: AppId): EndedEmail[] {
   for (const lost of [`< ${suspectAfter}`, `>= ${suspectAfter}`]) {
     const rows = tx
       .sql(
@@ -107,12 +106,10 @@ export function cancelQueued(tx: WriteTransaction, id: AppId): number {
          order by email_id limit ?`,
       )
       .all(id, stepMax) as QueueRow[]
-    cancel(tx, rows)
-    if (rows.length > 0) return rows.length
+    if (rows.length > 0) return cancel(tx, rows)
   }
-  return 0
+  return []
 }
 
-function cancel(tx: WriteTransaction, rows: readonly QueueRow[]): void {
-  for (const row of rows) finishInStore(tx, row, { state: 'cancelled', reason: 'app_inactive', record: null })
-}
+const cancel = (tx: WriteTransaction, rows: readonly QueueRow[]): EndedEmail[] =>
+  rows.map((row) => finish(tx, row, { state: 'cancelled', reason: 'app_inactive', record: null }))

@@ -7,12 +7,17 @@
 import type { App } from '../../domain/app/app.ts'
 import type { AttemptRecord } from '../../domain/delivery/outcome.ts'
 import { noReply } from '../../domain/delivery/smtp-reply.ts'
-import { type LostLease, lostLeaseWaitMs, suspectAfter } from '../../domain/delivery/states.ts'
+import {
+  type EndedEmail,
+  type LostLease,
+  lostLeaseWaitMs,
+  suspectAfter,
+} from '../../domain/delivery/states.ts'
 import type { AppId, EmailId } from '../../domain/id.ts'
 import { appsPerClaim, stepMax, unreadableWaitMs, waitMaxMs } from '../shared/bounds.ts'
 import { openContent, toClaim } from '../shared/records.ts'
 import { type Claim, type Claimed, type ClaimRequest, leaseMs, mayTakeSuspect } from '../store.ts'
-import { appendTrail, finishInStore, type QueueRow, recordOutcome } from './outcome.ts'
+import { appendTrail, finish, type QueueRow, recordOutcome } from './outcome.ts'
 import type { WriteTransaction } from './threads/write-transaction.ts'
 
 const isReady = `state = 'queued' and lost_leases < ${suspectAfter}`
@@ -24,12 +29,14 @@ export type ClaimResult = Pick<Claimed, 'claims' | 'apps' | 'suspects' | 'lost' 
 
 export function claimDue(tx: WriteTransaction, { request, allVoid }: ClaimCall): ClaimResult {
   keepLeases(tx, request.leases)
-  expire(tx)
+  const expired = expire(tx)
   const lost = takeBack(tx, allVoid ? allLeased(tx) : lapsed(tx))
   queueDeferred(tx)
   const suspect = findSuspect(tx)
   const ids = suspect !== null && mayTrySuspect(tx, request) ? [suspect] : pickInTurns(tx, request)
-  const claims = ids.flatMap((id) => claimOne(tx, id))
+  const taken = ids.map((id) => claimOne(tx, id))
+  const claims = taken.flatMap(({ claim }) => claim ?? [])
+  const ended = [...expired, ...taken.flatMap(({ ended }) => ended ?? [])]
   tx.writer.cursors.suspectLast = claims.some((claim) => claim.isSuspect)
   const apps = new Map<AppId, App>()
   for (const { appId } of claims) {
@@ -37,7 +44,7 @@ export function claimDue(tx: WriteTransaction, { request, allVoid }: ClaimCall):
     if (app !== null) apps.set(appId, app)
   }
   const suspects = suspect !== null && !mayTakeSuspect(request)
-  return { claims, apps, suspects, lost, ended: tx.takeEnded() }
+  return { claims, apps, suspects, lost, ended }
 }
 
 /** Ordinary mail goes between two suspects, so that many of them delay nobody. */
@@ -54,16 +61,15 @@ function keepLeases(tx: WriteTransaction, leases: ClaimRequest['leases']): void 
   }
 }
 
-/** One step. True if there may be more. */
-export function expire(tx: WriteTransaction): boolean {
+/** One step: if it ends `stepMax` emails, there may be more. */
+export function expire(tx: WriteTransaction): EndedEmail[] {
   const rows = tx
     .sql(
       `select * from queue where expires_at <= ? and state in ('queued', 'deferred')
        order by expires_at limit ?`,
     )
     .all(tx.nowMs, stepMax) as QueueRow[]
-  for (const row of rows) finishInStore(tx, row, { state: 'expired', reason: null, record: null })
-  return rows.length === stepMax
+  return rows.map((row) => finish(tx, row, { state: 'expired', reason: null, record: null }))
 }
 
 const allLeased = (tx: WriteTransaction) =>
@@ -163,8 +169,8 @@ function appsWithReadyMail(tx: WriteTransaction): AppId[] {
   return found
 }
 
-/** Leases one email. Nothing if it has expired, which `expire` may not have reached, or cannot be opened. */
-function claimOne(tx: WriteTransaction, emailId: EmailId): Claim[] {
+/** Leases one email. It ends instead if it has expired, which `expire` may not have reached, or is damaged. */
+function claimOne(tx: WriteTransaction, emailId: EmailId): { claim?: Claim; ended?: EndedEmail } {
   const row = tx
     .sql(
       `update queue set state = 'sending', attempts = attempts + 1, fence = fence + 1, lease_until = ?, due_at = ?
@@ -172,23 +178,21 @@ function claimOne(tx: WriteTransaction, emailId: EmailId): Claim[] {
     )
     .get(tx.nowMs + leaseMs, tx.nowMs + leaseMs, emailId) as QueueRow
   if (row.expires_at <= tx.nowMs) {
-    finishInStore(tx, row, { state: 'expired', reason: null, record: null })
-    return []
+    return { ended: finish(tx, row, { state: 'expired', reason: null, record: null }) }
   }
   const opened = openContent(tx.writer.ring, emailId, row.sealed)
   switch (opened.kind) {
     case 'content':
-      return [toClaim(row, opened.content, tx.nowMs)]
+      return { claim: toClaim(row, opened.content, tx.nowMs) }
     case 'key_missing': {
       const reply = noReply(opened.why)
       const outcome = { kind: 'unattempted', relay: null, reply, waitMs: unreadableWaitMs } as const
       recordOutcome(tx, { emailId, fence: row.fence }, outcome)
-      return []
+      return {}
     }
     case 'damaged': {
       const record = { at: tx.nowMs, outcome: 'failed', reply: noReply(opened.why) } as const
-      finishInStore(tx, row, { state: 'failed', reason: 'unreadable', record })
-      return []
+      return { ended: finish(tx, row, { state: 'failed', reason: 'unreadable', record }) }
     }
     default:
       return opened satisfies never

@@ -3,6 +3,7 @@
  * apps and old records are removed. Rate-limit buckets that have refilled completely, with
  * their journal, and old idempotency keys are deleted by scans of their tables, one step at a time.
  */
+import type { EndedEmail } from '../../domain/delivery/states.ts'
 import { type AppId, idFloor } from '../../domain/id.ts'
 import {
   auditDays,
@@ -20,23 +21,24 @@ import { expire } from './claim.ts'
 import type { WriteTransaction } from './threads/write-transaction.ts'
 
 export function maintain(tx: WriteTransaction): Maintained {
-  const more = [expire(tx), cancelMailOfInactiveApps(tx), deleteOldHistory(tx), scanOldRows(tx)]
+  const expired = expire(tx)
+  const cancelled = cancelMailOfInactiveApps(tx)
+  const more = [expired.length === stepMax, cancelled.length > 0, deleteOldHistory(tx), scanOldRows(tx)]
   tx.sql('delete from usage_day where day < ?').run(tx.day - keepDays)
   tx.sql('delete from audit where audit_id < ?').run(idFloor('au', tx.nowMs - auditDays * dayMs))
-  return { more: more.includes(true), ended: tx.takeEnded() }
+  return { more: more.includes(true), ended: [...expired, ...cancelled] }
 }
 
 /** Inactive: deleted, or disabled for `heldDays`. */
-function cancelMailOfInactiveApps(tx: WriteTransaction): boolean {
+function cancelMailOfInactiveApps(tx: WriteTransaction): EndedEmail[] {
   const inactive = tx
     .sql(
       "select app_id, status from app where status = 'deleted' or (status = 'disabled' and status_at <= ?)",
     )
     .all(tx.nowMs - heldDays * dayMs)
-  const cancelled = inactive.map(({ app_id, status }) =>
+  return inactive.flatMap(({ app_id, status }) =>
     status === 'deleted' ? cancelDeletedAppMail(tx, app_id as AppId) : cancelQueued(tx, app_id as AppId),
   )
-  return cancelled.some((count) => count > 0)
 }
 
 function deleteOldHistory(tx: WriteTransaction): boolean {

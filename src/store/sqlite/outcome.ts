@@ -3,7 +3,7 @@
  * that ends an email moves its record to the history and deletes its content.
  */
 import type { AttemptRecord, DeliveryOutcome } from '../../domain/delivery/outcome.ts'
-import type { EndReason, FinalState, LiveState } from '../../domain/delivery/states.ts'
+import type { EndedEmail, EndReason, FinalState, LiveState } from '../../domain/delivery/states.ts'
 import type { AppId } from '../../domain/id.ts'
 import { trailMax } from '../shared/bounds.ts'
 import { attemptRecord, endingOf } from '../shared/endings.ts'
@@ -59,9 +59,10 @@ function requeue(tx: WriteTransaction, row: QueueRow, { waitMs, givenBack, recor
 type End = { state: FinalState; reason: EndReason | null; record: AttemptRecord | null }
 
 /** Moves an email to the history and deletes its content. */
-export function finish(tx: WriteTransaction, row: QueueRow, end: End): void {
+export function finish(tx: WriteTransaction, row: QueueRow, end: End): EndedEmail {
   tx.sql('delete from queue where email_id = ?').run(row.email_id)
   keepRecord(tx, row, end)
+  return { emailId: row.email_id, appId: row.app_id, state: end.state, reason: end.reason }
 }
 
 /** Writes the record of an email that has left the queue. */
@@ -87,12 +88,6 @@ function keepRecord(tx: WriteTransaction, row: QueueRow, end: End): void {
   )
   tx.changeDepth(-1)
   tx.count(row.app_id as AppId, end.state)
-}
-
-/** `finish` for an email that the store ends itself: its caller reports it. */
-export function finishInStore(tx: WriteTransaction, row: QueueRow, end: End): void {
-  finish(tx, row, end)
-  tx.noteEnded(end.state, end.reason)
 }
 
 export function appendTrail(trail: string, record: AttemptRecord | null): string {

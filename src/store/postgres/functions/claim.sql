@@ -1,12 +1,12 @@
 -- Claims due mail in one round trip: renews the worker's leases, maintains the queue, and leases ready mail
 -- of apps in turns. Rows that another worker is changing are skipped, never waited for.
 -- The last row holds no email: the app where the turns continue, whether suspects wait, which leases were taken
--- back, which sessions are missing, and how many emails the claim ended.
+-- back, which sessions are missing, and the emails that the claim ended, with their apps.
 create function claim({{parameters}})
 returns table (email_id text, fence bigint, app_id text, type text, attempts int, lost_leases int,
   accepted_at bigint, expires_at bigint, now_ms bigint, sealed bytea,
   slug text, version bigint, status text, created_at bigint, settings json,
-  suspects boolean, expired_count int, lost text[], lost_counts int[], missing int[])
+  suspects boolean, ended text[], ended_apps text[], lost text[], lost_counts int[], missing int[])
 language plpgsql {{settings}} as $$
 #variable_conflict use_column
 declare
@@ -39,17 +39,19 @@ begin
   select q.app_id into last_app from queue q where q.email_id = picked[cardinality(picked)];
   -- Expired mail that maintenance has not reached is picked too, so that the turns go on; it ends here.
   late := array(select email_id from queue where email_id = any(picked) and expires_at <= now_ms);
-  return query select leased.*, false, 0, null::text[], null::int[], null::int[]
+  return query select leased.*, false, null::text[], null::text[], null::text[], null::int[], null::int[]
     from {{lease}}(now_ms, p_session, picked, late) leased;
   app_id := coalesce(last_app, p_after);
   suspects := suspect is not null and not p_take_suspect;
-  expired := array(select distinct id from unnest(expired || late) id);
-  expired_count := cardinality(expired);
+  select array_agg(q.email_id), array_agg(q.app_id) into ended, ended_apps
+    from queue q where q.email_id = any(expired || late);
   lost := lost_now;
   lost_counts := lost_counts_now;
   if p_maintain then missing := {{missing_sessions}}(p_session); end if;
   return next;
-  perform {{finish}}(p_slot, now_ms, expired, array_fill('expired'::text, array[cardinality(expired)]),
-    array_fill(null::text, array[cardinality(expired)]), array_fill(null::jsonb, array[cardinality(expired)]));
+  if ended is not null then
+    perform {{finish}}(p_slot, now_ms, ended, array_fill('expired'::text, array[cardinality(ended)]),
+      array_fill(null::text, array[cardinality(ended)]), array_fill(null::jsonb, array[cardinality(ended)]));
+  end if;
 end
 $$

@@ -4,7 +4,6 @@
  */
 import type { App } from '../../../domain/app/app.ts'
 import type { KeyHash } from '../../../domain/app/delivery-key.ts'
-import type { EndedCount, EndReason, FinalState } from '../../../domain/delivery/states.ts'
 import type { AppId, KeyId } from '../../../domain/id.ts'
 import type { KeyedHash, KeyRing } from '../../crypto/key-ring.ts'
 import { dayMs } from '../../shared/bounds.ts'
@@ -56,7 +55,6 @@ export class WriteTransaction {
   readonly nowMs: number
   readonly #charged = new Map<Bucket, number>()
   readonly #counters = new Map<string, Counter>()
-  #ended: EndedCount[] = []
   #journaled: Journaled | null = null
   /** Whether `rate_bucket` holds any rows; null until it is asked. */
   #hasRows: boolean | null = null
@@ -152,20 +150,6 @@ export class WriteTransaction {
 
   changeDepth(by: number): void {
     this.#depthBy += by
-  }
-
-  /** The store itself has ended an email. */
-  noteEnded(state: FinalState, reason: EndReason | null): void {
-    const known = this.#ended.find((ended) => ended.state === state && ended.reason === reason)
-    if (known === undefined) this.#ended.push({ state, reason, count: 1 })
-    else this.#ended.splice(this.#ended.indexOf(known), 1, { ...known, count: known.count + 1 })
-  }
-
-  /** The emails ended since the last call, so that each is reported once. */
-  takeEnded(): EndedCount[] {
-    const ended = this.#ended
-    this.#ended = []
-    return ended
   }
 
   /** Writes what was collected. Call it last, before the commit. */
