@@ -3,13 +3,14 @@
  * Each method with an `actor` writes the audit entry of its change in the same transaction; if nothing changes, it
  * writes none.
  */
+import type { ActivityRow, NodeRecord, RefusedRequest } from '../domain/activity.ts'
 import type { App, AppStatus } from '../domain/app/app.ts'
 import type { KeyHash } from '../domain/app/delivery-key.ts'
 import type { AppSettings } from '../domain/app/settings.ts'
 import type { Action, Actor, AuditAction, AuditEntry } from '../domain/audit.ts'
 import type { AttemptRecord } from '../domain/delivery/outcome.ts'
 import type { EmailState, EndedEmail, EndReason, LiveState } from '../domain/delivery/states.ts'
-import type { AppId, AuditId, EmailId, KeyId, TokenId } from '../domain/id.ts'
+import type { AppId, AuditId, EmailId, KeyId, NodeId, TokenId } from '../domain/id.ts'
 import type { Role, TokenHash } from '../domain/management-token.ts'
 import type { EmailAddress } from '../domain/request/email-address.ts'
 import type { EmailType } from '../domain/request/email-request.ts'
@@ -87,8 +88,29 @@ type QueueCount = { readonly app: AppId; readonly state: LiveState; readonly cou
 export type QueueSummary = QueueGauge & {
   readonly nextAttemptAt: number | null
   readonly counts: readonly QueueCount[]
-  /** Active apps whose mail waits for an attempt that is wanted since `since`; from the oldest 2,000 emails. */
-  readonly late: readonly { readonly app: AppId; readonly since: number }[]
+  readonly late: readonly LateMail[]
+}
+
+/** An active app whose mail waits for an attempt that is wanted since `since`. */
+export type LateMail = { readonly app: AppId; readonly since: number }
+
+/** Counts of the whole queue, cheap enough for every scrape. */
+export type QueueMeasures = QueueGauge & {
+  /** Every email of the queue counts once; `held`: its app is disabled. */
+  readonly states: Readonly<Record<LiveState | 'held', number>>
+  readonly late: readonly LateMail[]
+  /** Of the database's disk, where Postern can see it. */
+  readonly diskFreeBytes: number | null
+}
+
+export type ActivityQuery = {
+  /** Null: the whole service. */
+  readonly app: AppId | null
+  /** The first minute since 1970, and the one after the last. */
+  readonly from: number
+  readonly to: number
+  /** Counts are added up over this many minutes. */
+  readonly step: number
 }
 
 export type UsageDay = { readonly day: string; readonly counts: Readonly<Record<string, number>> }
@@ -175,9 +197,24 @@ export interface OperatorStore {
   retryDeferred(apps: readonly AppId[] | null, after: EmailId | null, actor: Actor | null): Promise<RetryStep>
 
   queueSummary(): Promise<QueueSummary>
+  measureQueue(): Promise<QueueMeasures>
   usage(app: AppId): Promise<readonly UsageDay[]>
   /** The counts of the current day (UTC) of every app. */
   usageToday(): Promise<ReadonlyMap<AppId, UsageDay['counts']>>
+
+  /** Adds to the counts; at most `stepMax` rows. */
+  addActivity(rows: readonly ActivityRow[]): Promise<void>
+  /** In the order of `minute`, which is that of the step's begin. */
+  readActivity(query: ActivityQuery): Promise<readonly Omit<ActivityRow, 'app'>[]>
+  /** Keeps the newest `refusalsMax` of each app. */
+  addRefusals(refusals: readonly RefusedRequest[]): Promise<void>
+  /** Newest first. */
+  listRefusals(app: AppId): Promise<readonly RefusedRequest[]>
+  findRefusal(requestId: string): Promise<RefusedRequest | null>
+  /** Writes what a process says of itself; `seenAt` is the store's own time. Processes that were not seen for a day are removed. */
+  noteNode(node: Omit<NodeRecord, 'seenAt'>): Promise<void>
+  removeNode(id: NodeId): Promise<void>
+  listNodes(): Promise<readonly NodeRecord[]>
 
   /** `name_taken` if a token of this name has not ended. */
   createToken(token: NewTokenRecord, actor: Actor): Promise<TokenRecord | 'name_taken'>

@@ -3,6 +3,7 @@
  * exactness and privacy, and contain no SQL.
  */
 import { test } from 'node:test'
+import { activity, nodes, queueMeasures, refusals } from './activity-cases.ts'
 import { groups, idempotency, keysAndApps, limits } from './intake-cases.ts'
 import { maintenance } from './maintenance-cases.ts'
 import { management } from './management-cases.ts'
@@ -27,5 +28,9 @@ export function describeStore(engine: Engine): void {
   operators(it)
   endedByTheStore(it)
   management(it)
+  activity(it)
+  refusals(it)
+  nodes(it)
+  queueMeasures(it)
   model(it)
 }

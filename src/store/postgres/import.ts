@@ -39,6 +39,10 @@ const columnsOf: Record<CopiedTable, Readonly<Record<string, string>>> = {
     ...{ audit_id: text, at: bigint, actor_kind: text, actor_id: text, actor_name: text, via: text },
     ...{ action: text, app_id: text, target: text, before: json, after: json, request_id: text },
   },
+  activity: { app_id: text, minute: bigint, what: text, count: bigint },
+  refusal: {
+    ...{ request_id: text, at: bigint, app_id: text, key_id: text, code: text, issues: json, origin: text },
+  },
   idempotency: { app_id: text, request_key: text, body_hash: text, email_id: text, created_at: bigint },
   usage_day: { app_id: text, day: bigint, event: text, slot: integer, count: bigint },
   queue: {

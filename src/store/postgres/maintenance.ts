@@ -7,11 +7,13 @@
 import { type EndedEmail, suspectAfter } from '../../domain/delivery/states.ts'
 import { type AppId, idFloor } from '../../domain/id.ts'
 import {
+  activityDays,
   auditDays,
   dayMs,
   heldDays,
   idempotencyMs,
   keepDays,
+  minuteMs,
   scanEveryMs,
   scanMax,
   stepMax,
@@ -32,6 +34,7 @@ export async function maintain(context: PostgresContext): Promise<Maintained> {
     expired.length === stepMax,
     cancelled.length > 0,
     await deleteOldHistory(context),
+    await deleteOldActivity(context),
     await scanStep(context, rateBuckets),
     await scanStep(context, requestKeys),
   ]
@@ -72,6 +75,14 @@ async function deleteOldHistory({ clock, maintenance, schema }: PostgresContext)
   return (await maintenance.query(text, [floor], { deadlineMs })).length === stepMax
 }
 
+async function deleteOldActivity({ clock, maintenance, schema }: PostgresContext): Promise<boolean> {
+  const text = `delete from ${schema}.activity where (app_id, minute, what) in (
+      select app_id, minute, what from ${schema}.activity where minute < $1 order by minute limit ${stepMax}
+      for update skip locked) returning 1`
+  const floor = Math.floor((clock.nowMs() - activityDays * dayMs) / minuteMs)
+  return (await maintenance.query(text, [floor], { deadlineMs })).length === stepMax
+}
+
 /** A table of keyed hashes: its key beside the app, and which rows are old. */
 type ScannedTable = { readonly table: string; readonly key: string; readonly isOld: string }
 
@@ -98,6 +109,7 @@ function scanStep({ clock, maintenance, schema }: PostgresContext, scanned: Scan
     if (scan.ended && Math.abs(clock.nowMs() - scan.begun_at) < scanEveryMs) return false
     if (scan.ended && scanned === rateBuckets) {
       await deleteOldCounts(query, schema, clock.nowMs())
+      await deleteOldRefusals(query, schema, clock.nowMs())
       await deleteOldAudit(query, schema, clock.nowMs())
       await deleteEndedKeys(query, schema, clock.nowMs())
     }
@@ -126,6 +138,9 @@ const deleteOldRows = (schema: string, { table, key, isOld }: ScannedTable): str
 
 const deleteOldCounts = (query: Query, schema: string, nowMs: number) =>
   query(`delete from ${schema}.usage_day where day < $1`, [Math.floor(nowMs / dayMs) - keepDays])
+
+const deleteOldRefusals = (query: Query, schema: string, nowMs: number) =>
+  query(`delete from ${schema}.refusal where request_id < $1`, [idFloor('req', nowMs - keepDays * dayMs)])
 
 const deleteOldAudit = (query: Query, schema: string, nowMs: number) =>
   query(`delete from ${schema}.audit where audit_id < $1`, [idFloor('au', nowMs - auditDays * dayMs)])

@@ -16,6 +16,7 @@ import { delegate } from '../shared/delegate.ts'
 import { GroupedCalls, type Settled } from '../shared/grouped-calls.ts'
 import type { SchemaUse } from '../shared/migrations.ts'
 import type { Caller, EnqueueRequest, EnqueueResult, Finding, Store } from '../store.ts'
+import { addActivity, addRefusals, noteNode, removeNode } from './activity.ts'
 import { cancelDeletedAppMail, createApp, deleteApp, updateApp } from './apps.ts'
 import { recordAction } from './audit.ts'
 import { Claims } from './claim.ts'
@@ -73,6 +74,15 @@ const operations = {
   revokeToken,
   noteTokenUse,
   recordAction,
+  addActivity,
+  addRefusals,
+  noteNode,
+  removeNode,
+  readActivity: reads.readActivity,
+  listRefusals: reads.listRefusals,
+  findRefusal: reads.findRefusal,
+  listNodes: reads.listNodes,
+  measureQueue: reads.measureQueue,
   findApp: reads.findApp,
   findAppBySlug: reads.findAppBySlug,
   listApps: reads.listApps,

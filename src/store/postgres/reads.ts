@@ -1,14 +1,17 @@
 /** Reads. They neither wait for writers nor make them wait. */
+import type { ActivityRow, NodeRecord, RefusedRequest } from '../../domain/activity.ts'
 import type { App } from '../../domain/app/app.ts'
 import type { AuditEntry } from '../../domain/audit.ts'
 import type { AppId, AuditId, EmailId, KeyId } from '../../domain/id.ts'
 import type { TokenHash } from '../../domain/management-token.ts'
 import type {
+  ActivityQuery,
   AuditQuery,
   EmailQuery,
   EmailRecord,
   KeyRecord,
   Page,
+  QueueMeasures,
   QueueSummary,
   TokenRecord,
   UsageDay,
@@ -27,17 +30,25 @@ import {
 import {
   countedStates,
   lateStatement,
+  measureStatement,
+  toCountsByApp,
+  toLate,
+  toQueueCounts,
+  toStates,
+  toUsageDays,
+} from '../shared/queue-counts.ts'
+import {
+  activityApp,
   type Row,
+  toActivityRow,
   toApp,
   toAuditEntry,
-  toCountsByApp,
   toFinishedRecord,
   toKeyRecord,
-  toLate,
   toLiveRecord,
-  toQueueCounts,
+  toNodeRecord,
+  toRefusal,
   toTokenRecord,
-  toUsageDays,
 } from '../shared/records.ts'
 import type { QueueGauge } from '../store.ts'
 import type { PostgresContext } from './context.ts'
@@ -172,9 +183,45 @@ export async function queueSummary(context: PostgresContext): Promise<QueueSumma
     ...(await queueGauge(context)),
     nextAttemptAt: (next?.due_at ?? null) as number | null,
     counts: toQueueCounts(counts),
-    late: toLate(await ask(context, lateStatement(`${schema}.`, clockMs('$1')), [context.clock.offsetMs])),
+    late: await lateMail(context),
   }
 }
+
+export async function measureQueue(context: PostgresContext): Promise<QueueMeasures> {
+  const gauge = await queueGauge(context)
+  const [row] = await ask(context, measureStatement(`${context.schema}.`))
+  const late = await lateMail(context)
+  return { ...gauge, states: toStates(row, gauge.depth), late, diskFreeBytes: null }
+}
+
+const lateMail = async (context: PostgresContext): Promise<QueueSummary['late']> =>
+  toLate(await ask(context, lateStatement(`${context.schema}.`, clockMs('$1')), [context.clock.offsetMs]))
+
+export async function readActivity(
+  context: PostgresContext,
+  { app, from, to, step }: ActivityQuery,
+): Promise<Omit<ActivityRow, 'app'>[]> {
+  const text = `select minute - minute % $1 as minute, what, sum(count)::bigint as count from ${context.schema}.activity
+    where app_id = $2 and minute >= $3 and minute < $4 group by 1, 2 order by 1, 2`
+  return (await ask(context, text, [step, activityApp(app), from, to])).map(toActivityRow)
+}
+
+export async function listRefusals(context: PostgresContext, app: AppId): Promise<RefusedRequest[]> {
+  const text = `select * from ${context.schema}.refusal where app_id = $1 order by request_id desc`
+  return (await ask(context, text, [app])).map(toRefusal)
+}
+
+export async function findRefusal(
+  context: PostgresContext,
+  requestId: string,
+): Promise<RefusedRequest | null> {
+  const text = `select * from ${context.schema}.refusal where request_id = $1`
+  const [row] = await ask(context, text, [requestId])
+  return row === undefined ? null : toRefusal(row)
+}
+
+export const listNodes = async (context: PostgresContext): Promise<NodeRecord[]> =>
+  (await ask(context, `select * from ${context.schema}.node order by node_id`)).map(toNodeRecord)
 
 export async function usage(context: PostgresContext, app: AppId): Promise<UsageDay[]> {
   const text = `select day, event, sum(count)::bigint as count from ${context.schema}.usage_day

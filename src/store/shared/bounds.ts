@@ -1,7 +1,7 @@
 /** Bounds and periods that both engines keep, so that an email's life does not depend on its store. */
 import { dailyWindowS } from '../../domain/app/limit.ts'
 
-const minuteMs = 60_000
+export const minuteMs = 60_000
 export const dayMs = dailyWindowS * 1000
 
 /** The longest wait between two attempts: an hour and a fifth (`retry-schedule.ts`). */
@@ -22,6 +22,8 @@ export const idempotencyMs = 24 * 60 * minuteMs
 export const keepDays = 30
 /** Keys of an app, also those that have ended, so that reading them all stays cheap. */
 export const keysMax = 1000
+/** How long the counts behind charts are kept. */
+export const activityDays = 8
 /** How long the audit is kept. */
 export const auditDays = 400
 /** How long a disabled app's mail is held before it is cancelled. */

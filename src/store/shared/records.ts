@@ -2,21 +2,16 @@
  * From rows to the values that a store returns. Both engines name their columns alike and keep JSON
  * as text, so one reading serves both; finding the rows is each engine's own.
  */
+import type { ActivityRow, NodeRecord, RefusedRequest } from '../../domain/activity.ts'
 import type { App, AppStatus } from '../../domain/app/app.ts'
 import type { Action, Actor, AuditAction, AuditEntry } from '../../domain/audit.ts'
 import type { EmailContent } from '../../domain/delivery/email-content.ts'
-import {
-  type EmailState,
-  type EndReason,
-  type LiveState,
-  suspectAfter,
-} from '../../domain/delivery/states.ts'
-import type { AppId, AuditId, EmailId, KeyId, TokenId } from '../../domain/id.ts'
+import { type EmailState, type EndReason, suspectAfter } from '../../domain/delivery/states.ts'
+import type { AppId, AuditId, EmailId, KeyId, NodeId, TokenId } from '../../domain/id.ts'
 import type { Role } from '../../domain/management-token.ts'
 import { KeyMissing, type KeyRing, unseal } from '../crypto/key-ring.ts'
-import type { EmailRecord, KeyRecord, QueueSummary, TokenRecord, UsageDay } from '../operator-store.ts'
+import type { EmailRecord, KeyRecord, TokenRecord } from '../operator-store.ts'
 import type { Claim } from '../store.ts'
-import { dayMs, scanMax } from './bounds.ts'
 
 export type Row = Record<string, unknown>
 
@@ -122,62 +117,34 @@ export const toFinishedRecord = (row: Row): EmailRecord => ({
   reason: row.reason as EndReason | null,
 })
 
-/** From rows of `app_id`, `state` and `count`, of which several may be of one app and state. */
-export function toQueueCounts(rows: readonly Row[]): QueueSummary['counts'] {
-  const counts = new Map<string, { app: AppId; state: LiveState; count: number }>()
-  for (const { app_id, state, count } of rows) {
-    const name = `${app_id} ${state}`
-    const known = counts.get(name) ?? { app: app_id as AppId, state: state as LiveState, count: 0 }
-    counts.set(name, { ...known, count: known.count + (count as number) })
-  }
-  return [...counts].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, count]) => count)
-}
+export const toActivityRow = (row: Row): Omit<ActivityRow, 'app'> => ({
+  minute: row.minute as number,
+  what: row.what as string,
+  count: row.count as number,
+})
 
-/** The conditions by which the queue is counted, one count for each: it reads an index alone and not the sealed content. */
-export const countedStates = [
-  ['queued', `state = 'queued' and lost_leases < ${suspectAfter}`],
-  ['queued', `state = 'queued' and lost_leases >= ${suspectAfter}`],
-  ['deferred', "state = 'deferred'"],
-  ['sending', "state = 'sending'"],
-] as const
+/** The `app_id` of an activity row: empty for the service. */
+export const activityApp = (app: AppId | null): string => app ?? ''
 
-/**
- * The apps of the oldest emails whose attempt is wanted since some time. Mail that a relay has deferred is wanted at its
- * next attempt, so it is not late; mail that finds no relay is. `prefix` is that of the schema.
- */
-export const lateStatement = (prefix: string, now: string): string =>
-  `select oldest.app_id, min(wanted_at) as since
-   from (select app_id, wanted_at from ${prefix}queue where state <> 'sending' order by email_id limit ${scanMax}) oldest
-   join ${prefix}app on app.app_id = oldest.app_id and app.status = 'active'
-   where wanted_at <= ${now} group by oldest.app_id order by 1`
+export const toRefusal = (row: Row): RefusedRequest => ({
+  requestId: row.request_id as string,
+  at: row.at as number,
+  app: row.app_id as AppId,
+  key: row.key_id as KeyId,
+  code: row.code as RefusedRequest['code'],
+  issues: JSON.parse(row.issues as string),
+  origin: row.origin as string | null,
+})
 
-export const toLate = (rows: readonly Row[]): QueueSummary['late'] =>
-  rows.map((row) => ({ app: row.app_id as AppId, since: row.since as number }))
-
-/** From rows of `app_id`, `event` and `count`. */
-export function toCountsByApp(rows: readonly Row[]): ReadonlyMap<AppId, UsageDay['counts']> {
-  const apps = new Map<AppId, Record<string, number>>()
-  for (const { app_id, event, count } of rows) {
-    const counts = apps.get(app_id as AppId) ?? {}
-    counts[event as string] = count as number
-    apps.set(app_id as AppId, counts)
-  }
-  return apps
-}
-
-/** From rows of `day` (since 1970), `event` and `count`, in the order of the days. */
-export function toUsageDays(rows: readonly Row[]): UsageDay[] {
-  const days = new Map<number, Record<string, number>>()
-  for (const row of rows) {
-    const counts = days.get(row.day as number) ?? {}
-    counts[row.event as string] = row.count as number
-    days.set(row.day as number, counts)
-  }
-  return [...days].map(([day, counts]) => ({
-    day: new Date(day * dayMs).toISOString().slice(0, 10),
-    counts,
-  }))
-}
+export const toNodeRecord = (row: Row): NodeRecord => ({
+  id: row.node_id as NodeId,
+  name: row.name as string,
+  version: row.version as string,
+  roles: JSON.parse(row.roles as string),
+  startedAt: row.started_at as number,
+  seenAt: row.seen_at as number,
+  relays: JSON.parse(row.relays as string),
+})
 
 /** The columns of `queue` that a claim is made of. */
 export type ClaimRow = {

@@ -6,6 +6,8 @@ export const copiedTables = [
   'delivery_key',
   'token',
   'audit',
+  'activity',
+  'refusal',
   'idempotency',
   'usage_day',
   'queue',

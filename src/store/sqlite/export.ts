@@ -11,6 +11,8 @@ const selects: Record<CopiedTable, string> = {
   delivery_key: 'select * from delivery_key',
   token: 'select * from token',
   audit: 'select * from audit',
+  activity: 'select * from activity',
+  refusal: 'select * from refusal',
   idempotency: `select coalesce(queue.app_id, history.app_id) as app_id, idempotency.*
     from idempotency left join queue using (email_id) left join history using (email_id)
     where coalesce(queue.app_id, history.app_id) is not null`,

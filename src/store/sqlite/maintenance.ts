@@ -6,11 +6,13 @@
 import type { EndedEmail } from '../../domain/delivery/states.ts'
 import { type AppId, idFloor } from '../../domain/id.ts'
 import {
+  activityDays,
   auditDays,
   dayMs,
   heldDays,
   idempotencyMs,
   keepDays,
+  minuteMs,
   scanEveryMs,
   scanMax,
   stepMax,
@@ -23,8 +25,15 @@ import type { WriteTransaction } from './threads/write-transaction.ts'
 export function maintain(tx: WriteTransaction): Maintained {
   const expired = expire(tx)
   const cancelled = cancelMailOfInactiveApps(tx)
-  const more = [expired.length === stepMax, cancelled.length > 0, deleteOldHistory(tx), scanOldRows(tx)]
+  const more = [
+    expired.length === stepMax,
+    cancelled.length > 0,
+    deleteOldHistory(tx),
+    deleteOldActivity(tx),
+    scanOldRows(tx),
+  ]
   tx.sql('delete from usage_day where day < ?').run(tx.day - keepDays)
+  tx.sql('delete from refusal where request_id < ?').run(idFloor('req', tx.nowMs - keepDays * dayMs))
   tx.sql('delete from audit where audit_id < ?').run(idFloor('au', tx.nowMs - auditDays * dayMs))
   return { more: more.includes(true), ended: [...expired, ...cancelled] }
 }
@@ -46,6 +55,15 @@ function deleteOldHistory(tx: WriteTransaction): boolean {
   const statement = tx.sql(
     `delete from history where email_id in
        (select email_id from history where email_id < ? order by email_id limit ?)`,
+  )
+  return statement.run(floor, stepMax).changes === stepMax
+}
+
+function deleteOldActivity(tx: WriteTransaction): boolean {
+  const floor = Math.floor((tx.nowMs - activityDays * dayMs) / minuteMs)
+  const statement = tx.sql(
+    `delete from activity where (app_id, minute, what) in
+       (select app_id, minute, what from activity where minute < ? order by minute limit ?)`,
   )
   return statement.run(floor, stepMax).changes === stepMax
 }

@@ -2,16 +2,19 @@
  * Reads, on read-only connections. In WAL mode readers neither wait for the writer nor delay it. The
  * reads of `listReads` take longer the more data there is, so they run in the reader thread.
  */
+import type { NodeRecord, RefusedRequest } from '../../domain/activity.ts'
 import type { App } from '../../domain/app/app.ts'
 import type { AuditEntry } from '../../domain/audit.ts'
 import type { AppId, AuditId, EmailId, KeyId } from '../../domain/id.ts'
 import type { TokenHash } from '../../domain/management-token.ts'
 import type {
+  ActivityQuery,
   AuditQuery,
   EmailQuery,
   EmailRecord,
   KeyRecord,
   Page,
+  QueueMeasures,
   QueueSummary,
   TokenRecord,
   UsageDay,
@@ -30,17 +33,25 @@ import {
 import {
   countedStates,
   lateStatement,
+  measureStatement,
+  toCountsByApp,
+  toLate,
+  toQueueCounts,
+  toStates,
+  toUsageDays,
+} from '../shared/queue-counts.ts'
+import {
+  activityApp,
   type Row,
+  toActivityRow,
   toApp,
   toAuditEntry,
-  toCountsByApp,
   toFinishedRecord,
   toKeyRecord,
-  toLate,
   toLiveRecord,
-  toQueueCounts,
+  toNodeRecord,
+  toRefusal,
   toTokenRecord,
-  toUsageDays,
 } from '../shared/records.ts'
 import type { QueueGauge } from '../store.ts'
 import type { Connection } from './connection.ts'
@@ -130,9 +141,39 @@ function queueSummary(reader: Reader, now: number): QueueSummary {
     ...queueGauge(reader),
     nextAttemptAt: (next?.due_at ?? null) as number | null,
     counts: toQueueCounts(counts),
-    late: toLate(sql(lateStatement('', '?')).all(now)),
+    late: lateMail(reader, now),
   }
 }
+
+/** Everything of `QueueMeasures` but the disk. */
+function measureQueue(reader: Reader, now: number): Omit<QueueMeasures, 'diskFreeBytes'> {
+  const { sql } = reader
+  const gauge = queueGauge(reader)
+  const states = toStates(sql(measureStatement('')).get(), gauge.depth)
+  return { ...gauge, states, late: lateMail(reader, now) }
+}
+
+/** The time stands twice in the statement. */
+const lateMail = ({ sql }: Reader, now: number) => toLate(sql(lateStatement('', '?')).all(now, now))
+
+const readActivity = ({ sql }: Reader, { app, from, to, step }: ActivityQuery) =>
+  sql(
+    `select minute - minute % ? as minute, what, sum(count) as count from activity
+     where app_id = ? and minute >= ? and minute < ? group by 1, 2 order by 1, 2`,
+  )
+    .all(step, activityApp(app), from, to)
+    .map(toActivityRow)
+
+const listRefusals = ({ sql }: Reader, app: AppId): RefusedRequest[] =>
+  sql('select * from refusal where app_id = ? order by request_id desc').all(app).map(toRefusal)
+
+function findRefusal({ sql }: Reader, requestId: string): RefusedRequest | null {
+  const row = sql('select * from refusal where request_id = ?').get(requestId)
+  return row === undefined ? null : toRefusal(row)
+}
+
+const listNodes = ({ sql }: Reader): NodeRecord[] =>
+  sql('select * from node order by node_id').all().map(toNodeRecord)
 
 const usage = ({ sql }: Reader, app: AppId): UsageDay[] =>
   toUsageDays(
@@ -156,6 +197,11 @@ export const listReads = {
   listEmails,
   listAudit,
   queueSummary,
+  measureQueue,
+  readActivity,
+  listRefusals,
+  findRefusal,
+  listNodes,
   usage,
   usageToday,
 }

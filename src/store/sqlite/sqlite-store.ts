@@ -6,7 +6,7 @@
 import { statfsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { type KeyRing, makeKeyedHash, openHashKey } from '../crypto/key-ring.ts'
-import type { KeyRecord } from '../operator-store.ts'
+import type { KeyRecord, QueueMeasures } from '../operator-store.ts'
 import { enqueueDeadlineMs } from '../shared/bounds.ts'
 import { recipientName } from '../shared/bucket-names.ts'
 import { type ClockOffset, newClockOffset, readClock } from '../shared/clock.ts'
@@ -74,9 +74,20 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
     ...delegate(['createToken', 'revokeToken', 'noteTokenUse', 'recordAction'], (name, args) =>
       writer.call({ name, args }),
     ),
+    ...delegate(['addActivity', 'addRefusals', 'noteNode', 'removeNode'], (name, args) =>
+      writer.call({ name, args }),
+    ),
     ...delegate(['listApps', 'listKeys', 'listTokens', 'listEmails', 'listAudit', 'usage'], (name, args) =>
       reader.call({ name, args }),
     ),
+    ...delegate(['readActivity', 'listRefusals', 'findRefusal', 'listNodes'], (name, args) =>
+      reader.call({ name, args }),
+    ),
+    measureQueue: async () => {
+      const call = { name: 'measureQueue', args: [readClock(clock)] } as const
+      const measures = (await reader.call(call)) as Omit<QueueMeasures, 'diskFreeBytes'>
+      return { ...measures, diskFreeBytes: freeBytes(path) }
+    },
     listExpiringKeys: (until) =>
       reader.call({ name: 'listExpiringKeys', args: [readClock(clock), until] }) as Promise<KeyRecord[]>,
     queueSummary: () =>
@@ -168,9 +179,13 @@ function examineWorker(path: string, { depth, oldestAcceptedAt }: QueueGauge, no
 
 const diskBytesMin = 256 * 1024 * 1024
 
-function examineDisk(path: string): Finding {
+function freeBytes(path: string): number {
   const { bavail, bsize } = statfsSync(dirname(path))
-  const free = bavail * bsize
+  return bavail * bsize
+}
+
+function examineDisk(path: string): Finding {
+  const free = freeBytes(path)
   const detail = `${Math.floor(free / 1024 / 1024)} MiB free on the database's disk`
   return { check: 'disk', ok: free >= diskBytesMin, detail }
 }

@@ -63,6 +63,39 @@ create table audit (
 );
 create index audit_app on audit (app_id, audit_id);
 
+-- The counts behind charts (domain/activity.ts): of the service by minute (app_id empty), of each app by hour, for 8 days.
+create table activity (
+  app_id text collate "C" not null,
+  minute bigint not null,                   -- since 1970
+  what text not null,
+  count bigint not null,
+  primary key (app_id, minute, what)
+);
+create index activity_minute on activity (minute);
+
+-- The newest refusals of each app, for 30 days at most.
+create table refusal (
+  request_id text collate "C" primary key,
+  at bigint not null,
+  app_id text collate "C" not null,
+  key_id text collate "C" not null,
+  code text not null,
+  issues json not null,                    -- JSON array of `field code`
+  origin text                              -- of the link: never its path or query
+);
+create index refusal_app on refusal (app_id, request_id);
+
+-- One row for each process, which it writes every ten seconds.
+create table node (
+  node_id text collate "C" primary key,
+  name text not null,
+  version text not null,
+  roles json not null,                     -- JSON array
+  started_at bigint not null,
+  seen_at bigint not null,
+  relays json not null                     -- JSON array of RelayState
+);
+
 -- GCRA state of keys, recipients and mailboxes. A bucket is a key's id or a keyed hash.
 create table rate_bucket (
   app_id text collate "C" not null,
@@ -105,12 +138,12 @@ create table queue (
   accepted_at bigint not null,
   expires_at bigint not null,
   due_at bigint not null,
-  wanted_at bigint not null,               -- since when an attempt is wanted; unlike due_at, not moved while no relay is available. Not read yet
+  wanted_at bigint not null,               -- since when an attempt is wanted; unlike due_at, not moved while no relay is available
   lease_until bigint not null,
   session_id integer not null,             -- the session of the worker with the lease (worker-session.ts); 0: none
   recipient text collate "C" not null,     -- keyed hash of the address
   trail jsonb not null,                    -- array of attempts
-  trace text,                              -- reserved for the W3C traceparent of the request; null so far
+  trace text,                              -- W3C traceparent of the request; null if it was not sampled
   sealed bytea not null,                   -- the encrypted content
   primary key (email_id, app_id)
 );

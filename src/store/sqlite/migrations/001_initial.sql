@@ -55,6 +55,39 @@ create table audit (
 ) strict, without rowid;
 create index audit_app on audit (app_id, audit_id);
 
+-- The counts behind charts (domain/activity.ts): of the service by minute (app_id empty), of each app by hour, for 8 days.
+create table activity (
+  app_id text not null,
+  minute integer not null,                   -- since 1970
+  what text not null,
+  count integer not null,
+  primary key (app_id, minute, what)
+) strict, without rowid;
+create index activity_minute on activity (minute);
+
+-- The newest refusals of each app, for 30 days at most.
+create table refusal (
+  request_id text primary key,
+  at integer not null,
+  app_id text not null,
+  key_id text not null,
+  code text not null,
+  issues text not null,                    -- JSON array of `field code`
+  origin text                              -- of the link: never its path or query
+) strict, without rowid;
+create index refusal_app on refusal (app_id, request_id);
+
+-- One row for each process, which it writes every ten seconds.
+create table node (
+  node_id text primary key,
+  name text not null,
+  version text not null,
+  roles text not null,                     -- JSON array
+  started_at integer not null,
+  seen_at integer not null,
+  relays text not null                     -- JSON array of RelayState
+) strict, without rowid;
+
 -- GCRA state of keys, recipients and mailboxes: one row for each transaction that charged any (buckets.ts).
 create table bucket_journal (
   id integer primary key autoincrement,    -- never given twice: processes read on after the last one
@@ -101,11 +134,11 @@ create table queue (
   accepted_at integer not null,
   expires_at integer not null,
   due_at integer not null,
-  wanted_at integer not null,              -- since when an attempt is wanted; unlike due_at, not moved while no relay is available. Not read yet
+  wanted_at integer not null,              -- since when an attempt is wanted; unlike due_at, not moved while no relay is available
   lease_until integer not null,
   recipient text not null,                 -- keyed hash of the address
   trail text not null,                     -- JSON array of attempts
-  trace text,                              -- reserved for the W3C traceparent of the request; null so far
+  trace text,                              -- W3C traceparent of the request; null if it was not sampled
   sealed blob not null                     -- the encrypted content
 ) strict, without rowid;
 -- An email with two lost leases is a suspect (domain/delivery/states.ts) and is claimed alone.

@@ -2,6 +2,7 @@
  * The operations of the writer thread, by name. Each runs inside a write transaction that it shares
  * with the other calls of its group.
  */
+import { addActivity, addRefusals, noteNode, removeNode } from '../activity.ts'
 import { cancelDeletedAppMail, createApp, deleteApp, updateApp } from '../apps.ts'
 import { recordAction } from '../audit.ts'
 import { claimDue } from '../claim.ts'
@@ -34,6 +35,10 @@ const operations = {
   revokeToken,
   noteTokenUse,
   recordAction,
+  addActivity,
+  addRefusals,
+  noteNode,
+  removeNode,
 }
 
 type OperationName = keyof typeof operations

@@ -1,0 +1,111 @@
+/**
+ * Counts of the queue and of usage, with the statements of both engines: they read indexes and not the sealed content.
+ */
+import { type LiveState, suspectAfter } from '../../domain/delivery/states.ts'
+import type { AppId } from '../../domain/id.ts'
+import type { QueueMeasures, QueueSummary, UsageDay } from '../operator-store.ts'
+import { dayMs, scanMax } from './bounds.ts'
+import type { Row } from './records.ts'
+
+/** From rows of `app_id`, `state` and `count`, of which several may be of one app and state. */
+export function toQueueCounts(rows: readonly Row[]): QueueSummary['counts'] {
+  const counts = new Map<string, { app: AppId; state: LiveState; count: number }>()
+  for (const { app_id, state, count } of rows) {
+    const name = `${app_id} ${state}`
+    const known = counts.get(name) ?? { app: app_id as AppId, state: state as LiveState, count: 0 }
+    counts.set(name, { ...known, count: known.count + (count as number) })
+  }
+  return [...counts].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, count]) => count)
+}
+
+/** The conditions by which the queue is counted, one count for each: it reads an index alone and not the sealed content. */
+export const countedStates = [
+  ['queued', `state = 'queued' and lost_leases < ${suspectAfter}`],
+  ['queued', `state = 'queued' and lost_leases >= ${suspectAfter}`],
+  ['deferred', "state = 'deferred'"],
+  ['sending', "state = 'sending'"],
+] as const
+
+/** Deferred mail is late only if no relay was available for it; it then waits for less than this. */
+const lateDeferredMs = 60_000
+
+/**
+ * The apps whose next email has wanted an attempt since some time: of the mail that is queued, the first email of each app, found by
+ * a loose scan of `queue_ready`; of the mail that is deferred, the next to be due. Mail that a relay has deferred is wanted at its next
+ * attempt, so it is not late; mail that finds no relay is. `prefix` is that of the schema.
+ */
+export const lateStatement = (prefix: string, now: string): string => {
+  const ready = `${prefix}queue where state = 'queued' and lost_leases < ${suspectAfter}`
+  return `with recursive ready(app_id) as (
+      select (select min(app_id) from ${ready}) union all
+      select (select min(app_id) from ${ready} and app_id > ready.app_id) from ready where ready.app_id is not null
+    ), wanting(app_id, wanted_at) as (
+      select app_id, (select wanted_at from ${ready} and app_id = active.app_id order by email_id limit 1)
+        from ready join ${prefix}app active using (app_id) where active.status = 'active'
+      union all
+      select * from (select queue.app_id, wanted_at from ${prefix}queue join ${prefix}app using (app_id)
+        where state = 'deferred' and due_at <= ${now} + ${lateDeferredMs} and app.status = 'active'
+        order by due_at limit ${scanMax}) deferred
+    )
+    select app_id, min(wanted_at) as since from wanting where wanted_at <= ${now} group by app_id order by 1`
+}
+
+export const toLate = (rows: readonly Row[]): QueueSummary['late'] =>
+  rows.map((row) => ({ app: row.app_id as AppId, since: row.since as number }))
+
+/** The mail of disabled apps, by state. */
+const heldStatement = (prefix: string, where: string): string =>
+  `(select count(*) from ${prefix}queue where ${where}
+     and app_id in (select app_id from ${prefix}app where status <> 'active'))`
+
+/** One row of counts: of the states that have an index of their own, and of the mail that is held. */
+export const measureStatement = (prefix: string): string => {
+  const [[, ready], [, suspects], [, deferred], [, sending]] = countedStates
+  const counted = (where: string) => `(select count(*) from ${prefix}queue where ${where})`
+  return `select ${counted(deferred)} as deferred, ${counted(sending)} as sending,
+    ${heldStatement(prefix, ready)} + ${heldStatement(prefix, suspects)} as held_queued,
+    ${heldStatement(prefix, deferred)} as held_deferred`
+}
+
+/** From a row of `measureStatement`. */
+export function toStates(row: Row | undefined, depth: number): QueueMeasures['states'] {
+  const {
+    deferred = 0,
+    sending = 0,
+    held_queued = 0,
+    held_deferred = 0,
+  } = (row ?? {}) as Record<string, number>
+  const held = held_queued + held_deferred
+  // The depth is read before or after the counts, so the difference may be negative for a moment.
+  return {
+    queued: Math.max(0, depth - deferred - sending - held_queued),
+    sending,
+    deferred: deferred - held_deferred,
+    held,
+  }
+}
+
+/** From rows of `app_id`, `event` and `count`. */
+export function toCountsByApp(rows: readonly Row[]): ReadonlyMap<AppId, UsageDay['counts']> {
+  const apps = new Map<AppId, Record<string, number>>()
+  for (const { app_id, event, count } of rows) {
+    const counts = apps.get(app_id as AppId) ?? {}
+    counts[event as string] = count as number
+    apps.set(app_id as AppId, counts)
+  }
+  return apps
+}
+
+/** From rows of `day` (since 1970), `event` and `count`, in the order of the days. */
+export function toUsageDays(rows: readonly Row[]): UsageDay[] {
+  const days = new Map<number, Record<string, number>>()
+  for (const row of rows) {
+    const counts = days.get(row.day as number) ?? {}
+    counts[row.event as string] = row.count as number
+    days.set(row.day as number, counts)
+  }
+  return [...days].map(([day, counts]) => ({
+    day: new Date(day * dayMs).toISOString().slice(0, 10),
+    counts,
+  }))
+}

@@ -1,0 +1,44 @@
+/** Writes what processes observe: counts behind charts, refusals, and the processes themselves. */
+import { type ActivityRow, type NodeRecord, type RefusedRequest, refusalsMax } from '../../domain/activity.ts'
+import type { NodeId } from '../../domain/id.ts'
+import { dayMs } from '../shared/bounds.ts'
+import { activityApp } from '../shared/records.ts'
+import type { WriteTransaction } from './threads/write-transaction.ts'
+
+export function addActivity(tx: WriteTransaction, rows: readonly ActivityRow[]): void {
+  const statement = tx.sql(
+    `insert into activity (app_id, minute, what, count) values (?, ?, ?, ?)
+     on conflict (app_id, minute, what) do update set count = count + excluded.count`,
+  )
+  for (const { app, minute, what, count } of rows) statement.run(activityApp(app), minute, what, count)
+}
+
+export function addRefusals(tx: WriteTransaction, refusals: readonly RefusedRequest[]): void {
+  const statement = tx.sql(
+    `insert or ignore into refusal (request_id, at, app_id, key_id, code, issues, origin)
+     values (?, ?, ?, ?, ?, ?, ?)`,
+  )
+  for (const { requestId, at, app, key, code, issues, origin } of refusals)
+    statement.run(requestId, at, app, key, code, JSON.stringify(issues), origin)
+  for (const app of new Set(refusals.map(({ app }) => app))) {
+    tx.sql(
+      `delete from refusal where app_id = ? and request_id <=
+         (select request_id from refusal where app_id = ? order by request_id desc limit 1 offset ?)`,
+    ).run(app, app, refusalsMax)
+  }
+}
+
+export function noteNode(tx: WriteTransaction, node: Omit<NodeRecord, 'seenAt'>): void {
+  tx.sql(
+    `insert or replace into node (node_id, name, version, roles, started_at, seen_at, relays)
+     values (?, ?, ?, ?, ?, ?, ?)`,
+  ).run(
+    ...[node.id, node.name, node.version, JSON.stringify(node.roles)],
+    ...[node.startedAt, tx.nowMs, JSON.stringify(node.relays)],
+  )
+  tx.sql('delete from node where seen_at < ?').run(tx.nowMs - dayMs)
+}
+
+export function removeNode(tx: WriteTransaction, id: NodeId): void {
+  tx.sql('delete from node where node_id = ?').run(id)
+}

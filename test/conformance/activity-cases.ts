@@ -1,0 +1,182 @@
+/** Conformance: the counts behind charts, refusals, processes, and the measures of the queue. */
+import assert from 'node:assert/strict'
+import type { ActivityRow, RefusedRequest } from '../../src/domain/activity.ts'
+import { refusalsMax } from '../../src/domain/activity.ts'
+import { noReply } from '../../src/domain/delivery/smtp-reply.ts'
+import { type AppId, newId } from '../../src/domain/id.ts'
+import { activityDays, scanMax } from '../../src/store/shared/bounds.ts'
+import type { Store } from '../../src/store/store.ts'
+import { claim, day, deferred, type It, newSender, request, type Sender, updateApp } from './subject.ts'
+
+const minuteMs = 60_000
+const hour = 60
+
+const minuteOf = (store: Store): number => Math.floor(store.now() / minuteMs)
+
+const row = (app: AppId | null, minute: number, what: string, count: number): ActivityRow => {
+  return { app, minute, what, count }
+}
+
+export function activity(it: It): void {
+  it('counts of several processes add up, for the service and for each app', async (_t, { store }) => {
+    const [a, b] = [newId('app', store.now()), newId('app', store.now())]
+    const first = [row(null, 600, 'delivered', 2), row(a, 600, 'delivered', 2), row(b, 600, 'delivered', 9)]
+    const second = [
+      row(null, 600, 'delivered', 3),
+      row(null, 659, 'delivered', 5),
+      row(null, 660, 'expired', 1),
+    ]
+    await Promise.all([store.addActivity(first), store.addActivity(second.toReversed())])
+    const all = { app: null, from: 600, to: 661 }
+    assert.deepEqual(await store.readActivity({ ...all, step: 1 }), [
+      { minute: 600, what: 'delivered', count: 5 },
+      { minute: 659, what: 'delivered', count: 5 },
+      { minute: 660, what: 'expired', count: 1 },
+    ])
+    assert.deepEqual(await store.readActivity({ ...all, step: hour }), [
+      { minute: 600, what: 'delivered', count: 10 },
+      { minute: 660, what: 'expired', count: 1 },
+    ])
+    assert.deepEqual(await store.readActivity({ app: a, from: 600, to: 601, step: hour }), [
+      { minute: 600, what: 'delivered', count: 2 },
+    ])
+    assert.deepEqual(await store.readActivity({ ...all, from: 601, to: 659, step: 1 }), [])
+  })
+
+  it('counts are kept for eight days', async (_t, { store }) => {
+    const [old, kept] = [minuteOf(store) - activityDays * 24 * hour - 1, minuteOf(store) - 24 * hour]
+    await store.addActivity([row(null, old, 'delivered', 1), row(null, kept, 'delivered', 1)])
+    await store.maintain()
+    const rest = await store.readActivity({ app: null, from: 0, to: minuteOf(store), step: 1 })
+    assert.deepEqual(rest, [{ minute: kept, what: 'delivered', count: 1 }])
+  })
+}
+
+const refused = (
+  store: Store,
+  sender: Sender,
+  code: RefusedRequest['code'] = 'invalid_url',
+): RefusedRequest => ({
+  requestId: newId('req', store.now()),
+  at: store.now(),
+  app: sender.app.id,
+  key: sender.keyId,
+  code,
+  issues: ['url query_not_exactly_token'],
+  origin: 'https://app.acme.test',
+})
+
+export function refusals(it: It): void {
+  it('the newest refusals of each app are kept, and each is found by its request', async (_t, { store }) => {
+    const [a, b] = [await newSender(store, 'a'), await newSender(store, 'b')]
+    const other = refused(store, b, 'url_not_allowed')
+    const many = Array.from({ length: refusalsMax + 7 }, () => refused(store, a))
+    await store.addRefusals([other, ...many.slice(0, 50)])
+    await store.addRefusals(many.slice(50))
+    await store.addRefusals(many.slice(50)) // written again after an answer that was lost
+    assert.deepEqual(await store.listRefusals(a.app.id), many.slice(7).toReversed())
+    assert.deepEqual(await store.listRefusals(b.app.id), [other])
+    assert.deepEqual(await store.findRefusal(other.requestId), other)
+    assert.equal(await store.findRefusal(many[0]?.requestId ?? ''), null)
+  })
+
+  it('refusals are kept for 30 days', async (_t, { store, advance }) => {
+    const sender = await newSender(store, 'a')
+    await store.addRefusals([refused(store, sender)])
+    advance(31 * day)
+    while ((await store.maintain()).more);
+    assert.deepEqual(await store.listRefusals(sender.app.id), [])
+  })
+}
+
+export function nodes(it: It): void {
+  it('a process is listed until it leaves, or has been silent for a day', async (_t, { store, advance }) => {
+    const node = (name: string) => ({
+      id: newId('node', store.now()),
+      name,
+      version: '1.0.0',
+      roles: ['api', 'worker'],
+      startedAt: store.now(),
+      relays: [],
+    })
+    const [first, second] = [node('mail-1'), node('mail-2')]
+    const seenAt = store.now()
+    await store.noteNode(first)
+    await store.noteNode(second)
+    advance(day / 2)
+    const connections = { open: 1, busy: 0, allowed: 5, max: 5 }
+    const relay = { name: 'relay:25', available: false, since: 1, reason: 'ECONNREFUSED', connections }
+    await store.noteNode({ ...second, relays: [relay] })
+    const [one, two] = await store.listNodes()
+    assert.deepEqual([one?.name, two?.relays], ['mail-1', [relay]])
+    assert.ok(one && two && one.seenAt >= seenAt && two.seenAt >= seenAt + day / 2)
+    advance(day / 2 + minuteMs)
+    await store.noteNode(second)
+    assert.deepEqual(
+      (await store.listNodes()).map(({ name }) => name),
+      ['mail-2'],
+    )
+    await store.removeNode(second.id)
+    assert.deepEqual(await store.listNodes(), [])
+  })
+}
+
+export function queueMeasures(it: It): void {
+  it('every email of the queue is counted in one state', async (_t, { store }) => {
+    const [a, b] = [await newSender(store, 'a'), await newSender(store, 'b')]
+    for (let n = 0; n < 4; n++) await store.enqueue(request(store, a))
+    const [first, second] = await claim(store, 2)
+    assert.ok(first && second)
+    await store.recordOutcome(first, deferred(600_000))
+    for (let n = 0; n < 3; n++) await store.enqueue(request(store, b))
+    assert.deepEqual((await store.measureQueue()).states, { queued: 5, sending: 1, deferred: 1, held: 0 })
+    await updateApp(store, b.app.id, { status: 'disabled' })
+    await updateApp(store, a.app.id, { status: 'disabled' })
+    const { depth, states } = await store.measureQueue()
+    assert.deepEqual([depth, states], [7, { queued: 0, sending: 1, deferred: 0, held: 6 }])
+  })
+
+  it('mail is late from when an attempt is wanted, and mail that a relay has deferred is not', async (_t, {
+    store,
+    advance,
+  }) => {
+    const sender = await newSender(store, 'a')
+    const late = async () => {
+      const { late } = await store.measureQueue()
+      assert.deepEqual((await store.queueSummary()).late, late)
+      return late.map(({ app, since }) => [app === sender.app.id, Math.round((store.now() - since) / 1000)])
+    }
+    await store.enqueue(request(store, sender, { lifeMs: day }))
+    advance(90_000)
+    assert.deepEqual(await late(), [[true, 90]])
+    const [held] = await claim(store)
+    assert.ok(held)
+    assert.deepEqual(await late(), [], 'a worker has it')
+    const reply = noReply('no relay is available')
+    await store.recordOutcome(held, { kind: 'unattempted', relay: null, reply, waitMs: 30_000 })
+    advance(10_000)
+    assert.deepEqual(await late(), [[true, 100]], 'no relay took it')
+    advance(20_000)
+    const [again] = await claim(store)
+    assert.ok(again)
+    await store.recordOutcome(again, deferred(600_000))
+    advance(590_000)
+    assert.deepEqual(await late(), [], 'the relay asked for this wait')
+    advance(50_000)
+    assert.deepEqual(await late(), [[true, 40]], 'it is due since then')
+  })
+
+  it('late mail is seen behind any amount of mail of a disabled app', async (_t, { store, advance }) => {
+    const [flood, sender] = [await newSender(store, 'a'), await newSender(store, 'b')]
+    await Promise.all(
+      Array.from({ length: scanMax + 1 }, () => store.enqueue(request(store, flood, { lifeMs: day }))),
+    )
+    await updateApp(store, flood.app.id, { status: 'disabled' })
+    await store.enqueue(request(store, sender, { lifeMs: day }))
+    advance(60_000)
+    assert.deepEqual(
+      (await store.measureQueue()).late.map(({ app }) => app),
+      [sender.app.id],
+    )
+  })
+}
