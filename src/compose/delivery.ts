@@ -19,9 +19,10 @@ export type Delivery = {
 }
 
 export function composeDelivery(context: ServiceContext): Delivery {
-  const { config, events, random, store } = context
+  const { config, events, metrics, random, store } = context
   const captured = config.relays.length === 0 ? new CaptureRelay() : null
   const relays = captured === null ? config.relays.map((relay) => newSmtpRelay(context, relay)) : [captured]
+  for (const relay of relays) metrics.addRelay(relay)
   const worker = new Worker({ store, relays, random, emit: events.emit })
   const wake = () => worker.wake()
   let stopMaintenance = () => {}
@@ -41,12 +42,10 @@ export function composeDelivery(context: ServiceContext): Delivery {
   }
 }
 
-function newSmtpRelay({ events, metrics, random }: ServiceContext, config: RelayConfig): SmtpRelay {
-  const relay = new SmtpRelay({
+function newSmtpRelay({ events, random }: ServiceContext, config: RelayConfig): SmtpRelay {
+  return new SmtpRelay({
     ...config,
     random,
     onChange: (change) => events.emit({ kind: 'relay_changed', ...change }),
   })
-  metrics.addRelay(relay.name)
-  return relay
 }

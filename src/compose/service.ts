@@ -9,6 +9,7 @@ import type { Config } from '../config/parse-config.ts'
 import { EventStream } from '../observe/events.ts'
 import { logEvents, newLog } from '../observe/log.ts'
 import { newMetrics } from '../observe/metrics.ts'
+import type { OnGroup } from '../store/shared/grouped-calls.ts'
 import type { Store } from '../store/store.ts'
 import { listen } from '../web/http/listener.ts'
 import type { ServiceContext } from './context.ts'
@@ -46,10 +47,12 @@ type Urls = { readonly [Name in ListenerName | 'inbox']?: string }
 type Part = { readonly start: () => Promise<void> | void; readonly stop: (graceMs: number) => Promise<void> }
 
 export async function startService(config: Config, options: ServiceOptions): Promise<Service> {
-  const store = await openStore(config, options)
-  const state = { ready: false, stopping: false }
   const events = new EventStream()
-  const metrics = newMetrics(store)
+  const onGroup: OnGroup = (group) => events.emit({ kind: 'group_written', ...group })
+  const store = await openStore(config, { ...options, onGroup })
+  const state = { ready: false, stopping: false }
+  const { engine } = config.database
+  const metrics = newMetrics({ store, engine, queueMax: config.queueMax, version: options.version })
   events.subscribe(logEvents(options.log ?? newLog(config.logLevel)))
   events.subscribe(metrics.observe)
   const context: ServiceContext = {

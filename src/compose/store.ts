@@ -4,6 +4,7 @@ import { dirname } from 'node:path'
 import type { Config } from '../config/parse-config.ts'
 import { openPostgresStore } from '../store/postgres/postgres-store.ts'
 import type { ClockOffset } from '../store/shared/clock.ts'
+import type { OnGroup } from '../store/shared/grouped-calls.ts'
 import type { SchemaUse } from '../store/shared/migrations.ts'
 import { openSqliteStore } from '../store/sqlite/sqlite-store.ts'
 import type { Store } from '../store/store.ts'
@@ -12,6 +13,7 @@ export type StoreOptions = {
   /** The database file or its disk failed: end the process without another write. */
   readonly onFatal: (error: Error) => void
   readonly clock?: ClockOffset
+  readonly onGroup?: OnGroup | undefined
   /** Whether opening may create or migrate the schema; usually `migrate`. */
   readonly schemaUse?: SchemaUse
 }

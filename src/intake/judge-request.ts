@@ -8,7 +8,7 @@ import { checkLinkAllowed, type LinkDifference } from '../domain/app/allowed-url
 import type { AppPolicy } from '../domain/app/app-policy.ts'
 import { chooseHostedLink, type LinkTarget } from '../domain/app/hosted-link.ts'
 import { type AppId, newId } from '../domain/id.ts'
-import { type AuthLink, parseAuthLink } from '../domain/request/auth-link.ts'
+import { type AuthLink, originOf, parseAuthLink } from '../domain/request/auth-link.ts'
 import { domainOf } from '../domain/request/email-address.ts'
 import {
   type EmailRequest,
@@ -59,15 +59,19 @@ function judgeBody(
 ): { email: NewEmail } | Rejection {
   const { policy, links, nowMs } = context
   const body = parseEmailRequest(received, nowMs)
+  const refuse = (rejection: Rejection): Rejection => {
+    const origin = body.url === undefined ? null : originOf(body.url)
+    return origin === null ? rejection : { ...rejection, origin }
+  }
   const link = body.url === undefined ? null : parseAuthLink(body.url, policy.schemes)
   const bodyIssues = [...keyIssues, ...(body.request.ok ? [] : body.request.issues)]
   const linkIssues = link === null || link.ok ? [] : link.issues
-  if (bodyIssues.length > 0) return { code: 'invalid_body', issues: [...bodyIssues, ...linkIssues] }
-  if (linkIssues.length > 0) return { code: 'invalid_url', issues: linkIssues }
+  if (bodyIssues.length > 0) return refuse({ code: 'invalid_body', issues: [...bodyIssues, ...linkIssues] })
+  if (linkIssues.length > 0) return refuse({ code: 'invalid_url', issues: linkIssues })
   if (!body.request.ok || !link?.ok) throw new Error('a request without issues was not parsed')
   const { type } = body.request.value
   const judged = judgeLink(link.value, type, { policy, baseUrl: links.baseUrl })
-  if ('code' in judged) return judged
+  if ('code' in judged) return refuse(judged)
   return { email: toNewEmail(context, { request: body.request.value, link: link.value, ...judged }) }
 }
 

@@ -20,9 +20,13 @@ export type RequestAnswered = {
   readonly appId: AppId | null
   readonly keyId: KeyId | null
   readonly emailId: EmailId | null
+  /** The scheme, host and port of a link that was refused; null if there was none that can be read. */
+  readonly origin: string | null
+  /** From when the headers had been read until the answer was made. */
+  readonly tookMs: number
 }
 
-/** An outcome is on record. `sinceAcceptedMs` by the store's clock. */
+/** An outcome is on record. `sinceAcceptedMs` by the store's clock; `tookMs` is the time of the attempt itself. */
 export type AttemptRecorded = {
   readonly kind: 'attempt_recorded'
   readonly emailId: EmailId
@@ -31,6 +35,7 @@ export type AttemptRecorded = {
   readonly attempt: number
   readonly outcome: DeliveryOutcome
   readonly sinceAcceptedMs: number
+  readonly tookMs: number
 }
 
 type RelayChanged = {
@@ -54,11 +59,20 @@ export type OperationAnswered = {
   readonly code: string | null
 }
 
+/** A hosted link was shown (`opened`), its button was pressed, or there was nothing to show. */
+export const linkResults = ['opened', 'pressed', 'expired', 'unknown'] as const
+type LinkResult = (typeof linkResults)[number]
+
 export type PosternEvent =
   | RequestAnswered
   | OperationAnswered
   | AttemptRecorded
   | RelayChanged
+  /** A worker asked for due mail, and got this many emails. */
+  | { readonly kind: 'mail_claimed'; readonly count: number; readonly tookMs: number }
+  /** The store wrote a group of calls as one transaction, or failed to. */
+  | { readonly kind: 'group_written'; readonly calls: number; readonly tookMs: number }
+  | { readonly kind: 'link_viewed'; readonly result: LinkResult }
   /** Emails ended without an outcome of a worker: expired, cancelled, or failed without an attempt. */
   | { readonly kind: 'emails_ended'; readonly ended: readonly EndedEmail[] }
   /** A request was answered with 503. */

@@ -15,6 +15,8 @@ const request: RequestAnswered = {
   appId: null,
   keyId: null,
   emailId: null,
+  origin: null,
+  tookMs: 1,
 }
 
 const attempt: AttemptRecorded = {
@@ -25,6 +27,7 @@ const attempt: AttemptRecorded = {
   attempt: 1,
   outcome: { kind: 'unattempted', relay: 'r:25', reply: parseReply('421 busy'), waitMs: 0 },
   sinceAcceptedMs: 5,
+  tookMs: 1,
 }
 
 function newSubject(level = 'debug') {

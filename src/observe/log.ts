@@ -54,13 +54,17 @@ function linesOf(event: PosternEvent): Line[] {
       return endedLines(event.ended)
     case 'leases_taken_back':
       return takenBackLines(event)
+    case 'mail_claimed':
+    case 'group_written':
+    case 'link_viewed':
+      return [] // metrics count these
     default:
       return [troubleLine(event)]
   }
 }
 
 function requestLine(event: RequestAnswered): Line {
-  const { requestId, status, code, issues, appId, keyId, emailId } = event
+  const { requestId, status, code, issues, appId, keyId, emailId, origin, tookMs } = event
   const fields = {
     requestId,
     status,
@@ -69,6 +73,8 @@ function requestLine(event: RequestAnswered): Line {
     ...(keyId === null ? {} : { key: keyId }),
     ...(emailId === null ? {} : { email: emailId }),
     ...(issues.length === 0 ? {} : { issues }),
+    ...(origin === null ? {} : { origin }),
+    tookMs: Math.round(tookMs),
   }
   const text = status === 202 ? 'an email was accepted' : 'a request was refused'
   return { level: 'info', text, fields, kind: `request ${code}` }
@@ -88,7 +94,15 @@ const attemptTexts = {
   unattempted: 'an email was not tried',
 }
 
-function attemptLine({ emailId, appId, type, attempt, outcome, sinceAcceptedMs }: AttemptRecorded): Line {
+function attemptLine({
+  emailId,
+  appId,
+  type,
+  attempt,
+  outcome,
+  sinceAcceptedMs,
+  tookMs,
+}: AttemptRecorded): Line {
   const { kind, reply, ...rest } = 'reply' in outcome ? outcome : { ...outcome, reply: null }
   const fields = {
     email: emailId,
@@ -99,6 +113,7 @@ function attemptLine({ emailId, appId, type, attempt, outcome, sinceAcceptedMs }
     ...rest,
     ...(reply === null ? {} : { reply: reply.text }),
     sinceAcceptedMs: Math.round(sinceAcceptedMs),
+    tookMs: Math.round(tookMs),
   }
   // A relay that is down is one line (`relay_changed`), not one for each email that waits.
   const level = kind === 'unattempted' ? 'debug' : 'info'
@@ -143,13 +158,16 @@ function takenBackLines({ lost }: LeasesTakenBack): Line[] {
 const suspectText =
   'this email has lost two or more leases; it is claimed alone, after growing pauses. If it kills its workers, cancel it with "postern email cancel EMAIL"'
 
-type ManyLines =
+type Usual =
   | 'request_answered'
   | 'operation_answered'
   | 'attempt_recorded'
   | 'emails_ended'
   | 'leases_taken_back'
-type Trouble = Exclude<PosternEvent, { kind: ManyLines }>
+  | 'mail_claimed'
+  | 'group_written'
+  | 'link_viewed'
+type Trouble = Exclude<PosternEvent, { kind: Usual }>
 
 function troubleLine(event: Trouble): Line {
   switch (event.kind) {

@@ -92,14 +92,14 @@ export type QueueSummary = QueueGauge & {
 }
 
 /** An active app whose mail waits for an attempt that is wanted since `since`. */
-export type LateMail = { readonly app: AppId; readonly since: number }
+type LateMail = { readonly app: AppId; readonly since: number }
 
 /** Counts of the whole queue, cheap enough for every scrape. */
 export type QueueMeasures = QueueGauge & {
   /** Every email of the queue counts once; `held`: its app is disabled. */
   readonly states: Readonly<Record<LiveState | 'held', number>>
   readonly late: readonly LateMail[]
-  /** Of the database's disk, where Postern can see it. */
+  /** The free space of the database's disk; null where Postern cannot see it. */
   readonly diskFreeBytes: number | null
 }
 

@@ -9,14 +9,17 @@ export type CapturedEmail = MessageDetails & {
 }
 
 export const capturedMax = 500
+/** They take no time. */
+const submissionsMax = 10
 
 export class CaptureRelay implements Relay {
   readonly name = 'capture'
   readonly #emails = new Map<string, CapturedEmail>()
 
   isAvailable = (): boolean => true
-  capacity = (): number => 10
-  free = (): number => 10
+  capacity = (): number => submissionsMax
+  free = (): number => submissionsMax
+  connections = () => ({ open: 0, busy: 0, allowed: submissionsMax, max: submissionsMax })
   probeInMs = (): number => 0
 
   async submit({ to, bytes, describe }: Message): Promise<Submission> {

@@ -2,6 +2,7 @@
  * The contract of a relay: a smarthost, or the inbox of dev mode. A relay bounds its own connections
  * and rate, and says how many messages it can take now.
  */
+import type { RelayConnections } from '../../domain/activity.ts'
 import type { FailureClass, SmtpFailure, SmtpReply } from '../../domain/delivery/smtp-reply.ts'
 import type { EmailId } from '../../domain/id.ts'
 import type { EmailAddress } from '../../domain/request/email-address.ts'
@@ -54,6 +55,7 @@ export interface Relay {
   capacity(): number
   /** How many more submissions may begin now. */
   free(): number
+  connections(): RelayConnections
   /** Milliseconds until an unavailable relay takes its next probe; 0 while it is available. */
   probeInMs(): number
   /** Call it only while `free()` is positive. */

@@ -12,6 +12,8 @@ export type Result = {
   readonly outcome: DeliveryOutcome
   /** When the attempt ended, on the clock of `performance.now()`. Its record may be written much later. */
   readonly endedAtMs: number
+  /** How long the attempt took; 0 if it was not made. */
+  readonly tookMs: number
 }
 
 export type OutcomeWriterDeps = {
@@ -38,7 +40,7 @@ export class OutcomeWriter {
 
   /** Never rejects: a result that cannot be written is kept. */
   async write(result: Result): Promise<void> {
-    const { attempt, outcome, endedAtMs } = result
+    const { attempt, outcome, endedAtMs, tookMs } = result
     const { claim, claimedAtMs } = attempt
     const { emit, store } = this.#deps
     try {
@@ -47,7 +49,7 @@ export class OutcomeWriter {
       const { emailId, appId, type } = claim
       if (!recorded) return emit({ kind: 'outcome_unconfirmed', emailId })
       const sinceAcceptedMs = claim.ageMs + endedAtMs - claimedAtMs
-      const record = { emailId, appId, type, attempt: claim.attempt, outcome, sinceAcceptedMs }
+      const record = { emailId, appId, type, attempt: claim.attempt, outcome, sinceAcceptedMs, tookMs }
       emit({ kind: 'attempt_recorded', ...record })
     } catch (error) {
       this.#kept.add(result)

@@ -124,7 +124,7 @@ export class Worker {
       const { claims, apps, areLeasesValid, suspects } = claimed
       this.#outcomes.noteSuccess()
       this.#takeSuspect = false
-      this.#report(claimed)
+      this.#report(claimed, performance.now() - claimedAtMs)
       const leasedUntilMs = claimedAtMs + leaseMs
       const attempts = claims.map((claim) => {
         return { claim, app: apps.get(claim.appId) as App, claimedAtMs, leasedUntilMs, areLeasesValid }
@@ -141,8 +141,9 @@ export class Worker {
     }
   }
 
-  #report({ deathIsKnown, ended, lost, standby }: Claimed): void {
+  #report({ claims, deathIsKnown, ended, lost, standby }: Claimed, tookMs: number): void {
     const { emit } = this.#deps
+    if (!standby) emit({ kind: 'mail_claimed', count: claims.length, tookMs })
     if (standby !== this.#standby) emit({ kind: 'standby_changed', standby })
     this.#standby = standby
     if (deathIsKnown !== this.#deathIsKnown) emit({ kind: 'session_changed', available: deathIsKnown })
@@ -199,7 +200,7 @@ export class Worker {
     this.#claimed.markStoring(attempt)
     this.#startAttempts()
     if (this.#mayBeMore) this.#signal.notify()
-    await this.#outcomes.write({ attempt, outcome, endedAtMs })
+    await this.#outcomes.write({ attempt, outcome, endedAtMs, tookMs: endedAtMs - begunAtMs })
     if (isEnd(outcome) && this.#outcomes.kept === 0) this.pace.noteEnd()
     this.#claimed.remove(attempt)
     if (this.#mode === 'yielding' && this.#claimed.all().length === 0) this.#endYielding()
@@ -211,7 +212,7 @@ export class Worker {
   async #releaseWaiting(why: string): Promise<void> {
     const outcome: DeliveryOutcome = { kind: 'unattempted', relay: null, reply: noReply(why), waitMs: 0 }
     const endedAtMs = performance.now()
-    const results = this.#claimed.release().map((attempt) => ({ attempt, outcome, endedAtMs }))
+    const results = this.#claimed.release().map((attempt) => ({ attempt, outcome, endedAtMs, tookMs: 0 }))
     await Promise.all(results.map((result) => this.#outcomes.write(result)))
   }
 

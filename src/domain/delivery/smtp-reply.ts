@@ -70,7 +70,8 @@ export function classifyFailure({ stage, reply, errorCode }: SmtpFailure): Failu
 }
 
 /** The cause of a refusal, as far as its enhanced code names it (RFC 3463 §3, and the IANA registry of codes). */
-export type FailureCause = 'no_mailbox' | 'mailbox_full' | 'policy' | 'unreachable' | 'unknown'
+export const failureCauses = ['no_mailbox', 'mailbox_full', 'policy', 'unreachable', 'unknown'] as const
+export type FailureCause = (typeof failureCauses)[number]
 
 const causes: readonly [RegExp, FailureCause][] = [
   [/^[45]\.(1\.(1|2|3|6|10)|2\.1|7\.(13|17|18))$/, 'no_mailbox'],

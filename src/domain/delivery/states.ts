@@ -9,7 +9,7 @@ import type { AppId, EmailId } from '../id.ts'
 /** States of an email in the queue. */
 export const liveStates = ['queued', 'sending', 'deferred'] as const
 /** States of an email that has ended. */
-const finalStates = ['delivered', 'failed', 'expired', 'cancelled'] as const
+export const finalStates = ['delivered', 'failed', 'expired', 'cancelled'] as const
 export const emailStates = [...liveStates, ...finalStates] as const
 
 export type LiveState = (typeof liveStates)[number]

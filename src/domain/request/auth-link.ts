@@ -34,6 +34,18 @@ const linkCharactersMax = 8192
 const shape = /^([a-z][a-z0-9+.-]*):(?:\/\/([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#.*)?$/is
 const webAuthority = /^(\[[0-9a-f:.]+\]|[^:@[\]\\]+)(?::(\d{1,5}))?$/i
 
+const originMax = 253
+
+/**
+ * The scheme, host and port of a link, also of one that is refused; of an app link its scheme alone. Null if it cannot be
+ * read.
+ */
+export function originOf(raw: string): string | null {
+  const url = URL.parse(raw)
+  if (url === null) return null
+  return (url.origin === 'null' ? url.protocol : url.origin).slice(0, originMax)
+}
+
 /** Reads a link. `appSchemes` are the schemes of the app's settings, in lower case. */
 export function parseAuthLink(raw: string, appSchemes: ReadonlySet<string>): Parsed<AuthLink> {
   const characters = checkCharacters(raw)

@@ -40,4 +40,6 @@ export type Rejection = {
   readonly message?: string
   readonly issues?: readonly Issue[]
   readonly limit?: LimitHit
+  /** The scheme, host and port of the link, for operators. */
+  readonly origin?: string
 }

@@ -13,7 +13,7 @@ import { enqueueDeadlineMs } from '../shared/bounds.ts'
 import { recipientName } from '../shared/bucket-names.ts'
 import { type ClockOffset, newClockOffset } from '../shared/clock.ts'
 import { delegate } from '../shared/delegate.ts'
-import { GroupedCalls, type Settled } from '../shared/grouped-calls.ts'
+import { GroupedCalls, type OnGroup, type Settled } from '../shared/grouped-calls.ts'
 import type { SchemaUse } from '../shared/migrations.ts'
 import type { Caller, EnqueueRequest, EnqueueResult, Finding, Store } from '../store.ts'
 import { addActivity, addRefusals, noteNode, removeNode } from './activity.ts'
@@ -48,6 +48,7 @@ export type PostgresOptions = {
   readonly clock?: ClockOffset
   /** How many requests share a transaction at most (128). */
   readonly groupMax?: number
+  readonly onGroup?: OnGroup | undefined
 }
 
 const usualGroupMax = 128
@@ -104,14 +105,14 @@ type OperationName = keyof typeof operations
 
 /** Connects, and migrates as far as `schemaUse` allows. */
 export async function openPostgresStore(options: PostgresOptions): Promise<Store> {
-  const { address, ring, queueMax, schemaUse = 'migrate', groupMax = usualGroupMax } = options
+  const { address, ring, queueMax, schemaUse = 'migrate', groupMax = usualGroupMax, onGroup } = options
   const hashKey = await prepareSchema(address, { ring, schemaUse })
   const clock = new DatabaseClock(options.clock ?? newClockOffset())
   const context = newContext(address, { ring, queueMax, clock, keyedHash: makeKeyedHash(hashKey) })
   await setClock(context)
   const clockTimer = setInterval(() => void setClock(context).catch(() => {}), clockEveryMs).unref()
   const notifier = new QueueNotifier(address)
-  const intake = new EnqueueLanes(context, groupMax, () => notifier.notify())
+  const intake = new EnqueueLanes(context, { groupMax, onGroup }, () => notifier.notify())
   const missing = new MissingSessions()
   const openSession = (onQueued: () => void) =>
     new WorkerSession(
@@ -122,7 +123,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
   const claims = new Claims(context, missing, () => session)
   const outcomes = new GroupedCalls<OutcomeCall>(
     (calls) => isolateFaults(calls, (some) => recordGroup(context, some)),
-    { groupMax, inFlightMax: 1 },
+    { groupMax, inFlightMax: 1, onGroup },
   )
   const run = (name: OperationName, args: readonly unknown[]) =>
     (operations[name] as (context: PostgresContext, ...args: readonly unknown[]) => unknown)(context, ...args)
@@ -185,13 +186,21 @@ class EnqueueLanes {
   readonly #lookUps: GroupedCalls<KeyHash>
   readonly #lanes: readonly GroupedCalls<EnqueueCall>[]
 
-  constructor(context: PostgresContext, groupMax: number, onQueued: () => void) {
+  constructor(
+    context: PostgresContext,
+    groups: { readonly groupMax: number; readonly onGroup: OnGroup | undefined },
+    onQueued: () => void,
+  ) {
     this.#context = context
     this.#onQueued = onQueued
-    const bounds = { groupMax, inFlightMax: 1 }
+    const bounds = { groupMax: groups.groupMax, inFlightMax: 1 }
     this.#lookUps = new GroupedCalls((hashes) => this.#lookUp(hashes), bounds)
     this.#lanes = context.lanes.map(
-      (lane) => new GroupedCalls((calls) => isolateFaults(calls, (some) => this.#decide(lane, some)), bounds),
+      (lane) =>
+        new GroupedCalls((calls) => isolateFaults(calls, (some) => this.#decide(lane, some)), {
+          ...bounds,
+          onGroup: groups.onGroup,
+        }),
     )
   }
 

@@ -12,19 +12,31 @@ type Waiting<Call> = {
   readonly settle: (result: Settled) => void
 }
 
+/** A group has been written, or has failed. */
+export type OnGroup = (group: { readonly calls: number; readonly tookMs: number }) => void
+
+type GroupOptions = {
+  readonly groupMax: number
+  /** How many groups are written at once. */
+  readonly inFlightMax: number
+  readonly onGroup?: OnGroup | undefined
+}
+
 export class GroupedCalls<Call> {
   readonly #run: (calls: Call[]) => Promise<Settled[]>
   readonly #groupMax: number
   readonly #inFlightMax: number
+  readonly #onGroup: OnGroup
   readonly #waiting = new Set<Waiting<Call>>()
   #inFlight = 0
   #scheduled = false
 
-  /** `run` settles every call of a group. At most `inFlightMax` groups are written at once. */
-  constructor(run: (calls: Call[]) => Promise<Settled[]>, bounds: { groupMax: number; inFlightMax: number }) {
+  /** `run` settles every call of a group. */
+  constructor(run: (calls: Call[]) => Promise<Settled[]>, options: GroupOptions) {
     this.#run = run
-    this.#groupMax = bounds.groupMax
-    this.#inFlightMax = bounds.inFlightMax
+    this.#groupMax = options.groupMax
+    this.#inFlightMax = options.inFlightMax
+    this.#onGroup = options.onGroup ?? (() => {})
   }
 
   /** Rejects with `StoreUnavailable` if `deadlineMs` passes first. */
@@ -62,7 +74,9 @@ export class GroupedCalls<Call> {
     if (group.length > 0) {
       this.#inFlight += 1
       this.#schedule()
+      const begunAtMs = performance.now()
       const results = await this.#settleAll(group)
+      this.#onGroup({ calls: group.length, tookMs: performance.now() - begunAtMs })
       this.#inFlight -= 1
       for (const [index, waiting] of group.entries()) {
         waiting.settle(results[index] ?? { error: new Error('a call of a group was not answered') })

@@ -11,6 +11,7 @@ import { enqueueDeadlineMs } from '../shared/bounds.ts'
 import { recipientName } from '../shared/bucket-names.ts'
 import { type ClockOffset, newClockOffset, readClock } from '../shared/clock.ts'
 import { delegate } from '../shared/delegate.ts'
+import type { OnGroup } from '../shared/grouped-calls.ts'
 import type { SchemaUse } from '../shared/migrations.ts'
 import { type EnqueueResult, type Finding, type QueueGauge, type Store, StoreUnavailable } from '../store.ts'
 import { Connection, faultKind } from './connection.ts'
@@ -38,17 +39,34 @@ export type SqliteOptions = {
   /** The file is damaged or the disk failed: nothing can be stored any more, so end the process. */
   readonly onFatal: (error: Error) => void
   readonly clock?: ClockOffset
+  readonly onGroup?: OnGroup | undefined
 }
+
+/** Each is a function of `threads/operations.ts`, which the writer thread runs. */
+const writes = [
+  ...(['renewLeases', 'recordOutcome', 'maintain'] as const),
+  ...(['createApp', 'updateApp', 'deleteApp', 'cancelDeletedAppMail'] as const),
+  ...(['createKey', 'updateKey', 'replaceKey', 'revokeKey'] as const),
+  ...(['retryEmail', 'cancelEmail', 'retryDeferred'] as const),
+  ...(['createToken', 'revokeToken', 'noteTokenUse', 'recordAction'] as const),
+  ...(['addActivity', 'addRefusals', 'noteNode', 'removeNode'] as const),
+]
+
+/** Each is one of `listReads`, which the reader thread runs. */
+const lists = [
+  ...(['listApps', 'listKeys', 'listTokens', 'listEmails', 'listAudit', 'usage'] as const),
+  ...(['readActivity', 'listRefusals', 'findRefusal', 'listNodes'] as const),
+]
 
 /** Opens the database. For a service the writer thread starts now, for a command with the first call. */
 export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
-  const { path, ring, queueMax, onFatal } = options
+  const { path, ring, queueMax } = options
   const clock = options.clock ?? newClockOffset()
   const prepared = prepare(options, readClock(clock))
   const { hashKey, connection = new Connection(path, { readOnly: true }) } = prepared
   const keyedHash = makeKeyedHash(hashKey)
   const reader = new ReaderThread(path)
-  const writer = new WriterThread({ path, ring, hashKey, queueMax, clock }, onFatal)
+  const writer = new WriterThread({ path, ring, hashKey, queueMax, clock }, options)
   if ((options.schemaUse ?? 'migrate') === 'migrate') writer.start()
   const look = lookUp(readerOf(connection))
   const claims = new LockedClaims(path, writer)
@@ -59,30 +77,11 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
     claims.close()
   }
   return {
-    // Each name is a function of `threads/operations.ts`, which the writer thread runs.
     enqueue: (request) =>
       writer.call({ name: 'enqueue', args: [request] }, enqueueDeadlineMs) as Promise<EnqueueResult>,
     claimDue: (request) => claims.claimDue(request),
-    ...delegate(['renewLeases', 'recordOutcome', 'maintain'], (name, args) => writer.call({ name, args })),
-    ...delegate(['createApp', 'updateApp', 'deleteApp', 'cancelDeletedAppMail'], (name, args) =>
-      writer.call({ name, args }),
-    ),
-    ...delegate(['createKey', 'updateKey', 'replaceKey', 'revokeKey'], (name, args) =>
-      writer.call({ name, args }),
-    ),
-    ...delegate(['retryEmail', 'cancelEmail', 'retryDeferred'], (name, args) => writer.call({ name, args })),
-    ...delegate(['createToken', 'revokeToken', 'noteTokenUse', 'recordAction'], (name, args) =>
-      writer.call({ name, args }),
-    ),
-    ...delegate(['addActivity', 'addRefusals', 'noteNode', 'removeNode'], (name, args) =>
-      writer.call({ name, args }),
-    ),
-    ...delegate(['listApps', 'listKeys', 'listTokens', 'listEmails', 'listAudit', 'usage'], (name, args) =>
-      reader.call({ name, args }),
-    ),
-    ...delegate(['readActivity', 'listRefusals', 'findRefusal', 'listNodes'], (name, args) =>
-      reader.call({ name, args }),
-    ),
+    ...delegate(writes, (name, args) => writer.call({ name, args })),
+    ...delegate(lists, (name, args) => reader.call({ name, args })),
     measureQueue: async () => {
       const call = { name: 'measureQueue', args: [readClock(clock)] } as const
       const measures = (await reader.call(call)) as Omit<QueueMeasures, 'diskFreeBytes'>

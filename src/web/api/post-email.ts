@@ -23,7 +23,7 @@ export async function postEmail(
 ): Promise<FastifyReply> {
   const answer = deps.isStopping() ? stoppingAnswer : await accept(deps, request)
   if (deps.isStopping()) reply.header('connection', 'close')
-  report(deps.emit, request.id, answer)
+  report(deps.emit, { requestId: request.id, tookMs: reply.elapsedTime }, answer)
   if ('rejection' in answer) return refuse(deps, reply, answer.rejection)
   reply.header('email-id', answer.emailId)
   if (answer.replayed) reply.header('idempotent-replayed', 'true')
@@ -46,22 +46,26 @@ const accept = (deps: PostEmailDeps, { headers, body }: FastifyRequest): Promise
     },
   })
 
-function report(emit: Emit, requestId: string, answer: AcceptAnswer): void {
+type Asked = { readonly requestId: string; readonly tookMs: number }
+
+function report(emit: Emit, asked: Asked, answer: AcceptAnswer): void {
+  const { requestId } = asked
   const common = {
     kind: 'request_answered',
-    requestId,
+    ...asked,
     appId: answer.caller?.appId ?? null,
     keyId: answer.caller?.keyId ?? null,
   } as const
   if (!('rejection' in answer)) {
     const code = answer.replayed ? 'replayed' : 'accepted'
-    emit({ ...common, status: 202, code, issues: [], emailId: answer.emailId })
+    emit({ ...common, status: 202, code, issues: [], emailId: answer.emailId, origin: null })
     return
   }
   const { rejection, error } = answer
   if (error !== undefined) emit({ kind: 'store_unavailable', requestId, error, asked: 'to queue an email' })
   const issues = rejection.issues?.map(({ field, code }) => `${field} ${code}`) ?? []
-  emit({ ...common, status: refusals[rejection.code].status, code: rejection.code, issues, emailId: null })
+  const { code, origin = null } = rejection
+  emit({ ...common, status: refusals[code].status, code, issues, emailId: null, origin })
 }
 
 function refuse(deps: PostEmailDeps, reply: FastifyReply, rejection: Rejection): FastifyReply {

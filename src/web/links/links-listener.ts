@@ -62,11 +62,12 @@ export function newLinksListener(deps: LinksDeps): FastifyInstance {
     listener.route<{ Params: Params }>({
       method: ['GET', 'HEAD'],
       url,
-      handler: async (request, reply) => show(reply, await opener.open(request.params)),
+      handler: async (request, reply) => show(reply, await opener.open(request.params), deps.emit),
     })
     listener.post<{ Params: Params }>(url, async (request, reply) => {
       const opened = await opener.open(request.params)
-      if (opened.kind !== 'open' || opened.destination.kind !== 'web') return show(reply, opened)
+      if (opened.kind !== 'open' || opened.destination.kind !== 'web') return show(reply, opened, deps.emit)
+      deps.emit({ kind: 'link_viewed', result: 'pressed' })
       const { href } = opened.destination
       return protect(reply, "default-src 'none'").code(303).header('location', href).send()
     })
@@ -116,7 +117,8 @@ class LinkOpener {
 
 const noApp = '' as AppId
 
-function show(reply: FastifyReply, opened: Opened): FastifyReply {
+function show(reply: FastifyReply, opened: Opened, emit: Emit): FastifyReply {
+  emit({ kind: 'link_viewed', result: opened.kind === 'open' ? 'opened' : opened.kind })
   if (opened.kind === 'unknown') return sendPage(reply, 404, unknownPage(languageOf('en')))
   const { settings } = opened.app
   const language = languageOf(settings.locale)

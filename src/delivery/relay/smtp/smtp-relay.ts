@@ -48,6 +48,12 @@ export class SmtpRelay implements Relay {
   capacity = (): number => this.#breaker.capacity()
   free = (): number => this.#breaker.capacity() - this.#inProgress
   probeInMs = (): number => this.#breaker.probeInMs()
+  connections = () => ({
+    open: this.#busy.size + this.#idle.length,
+    busy: this.#busy.size,
+    allowed: this.#breaker.capacity(),
+    max: this.#options.connectionsMax,
+  })
 
   async submit(message: Message, clearance: Clearance): Promise<Submission> {
     this.#inProgress += 1

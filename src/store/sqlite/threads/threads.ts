@@ -1,7 +1,7 @@
 /** The store's side of its threads. Each starts with its first call at the latest, and is asked to close. */
 import { extname } from 'node:path'
 import { Worker } from 'node:worker_threads'
-import { GroupedCalls, type Settled } from '../../shared/grouped-calls.ts'
+import { GroupedCalls, type OnGroup, type Settled } from '../../shared/grouped-calls.ts'
 import { StoreUnavailable } from '../../store.ts'
 import type { ListRead } from '../reads.ts'
 import { type Answer, settle } from './answer.ts'
@@ -31,6 +31,11 @@ function end({ thread, exit }: Started): Promise<unknown> {
   return exit
 }
 
+export type WriterEvents = {
+  readonly onFatal: (error: Error) => void
+  readonly onGroup?: OnGroup | undefined
+}
+
 /** The writer thread with the checkpointer beside it. Calls go in groups, each one durable transaction. */
 export class WriterThread {
   readonly #data: WriterData
@@ -42,13 +47,14 @@ export class WriterThread {
   #ended: Error | null = null
   #closing: Promise<void> | null = null
 
-  constructor(data: Omit<WriterData, 'lastStep'>, onFatal: (error: Error) => void) {
+  constructor(data: Omit<WriterData, 'lastStep'>, { onFatal, onGroup }: WriterEvents) {
     const lastStep = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
     this.#data = { ...data, lastStep }
     this.#onFatal = onFatal
     this.#calls = new GroupedCalls((calls) => this.#runGroup(calls), {
       groupMax,
       inFlightMax: groupsInFlight,
+      onGroup,
     })
   }
 

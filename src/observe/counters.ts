@@ -1,0 +1,200 @@
+/**
+ * Counters and histograms of the event stream. The series of each are made at the start: `increase()` of Prometheus
+ * misses the first event of a series that begins with it.
+ */
+import { Counter, Histogram, type Registry } from 'prom-client'
+import type { DeliveryOutcome } from '../domain/delivery/outcome.ts'
+import { causeOf, failureCauses } from '../domain/delivery/smtp-reply.ts'
+import { endReasons, failureReasons, finalStates } from '../domain/delivery/states.ts'
+import { refusals } from '../domain/request/rejection.ts'
+import { type AttemptRecorded, linkResults, type PosternEvent } from './events.ts'
+
+/** From a millisecond to seconds: what this machine does. */
+const shortBuckets = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5]
+/** Also what a relay lets us wait for. */
+const longBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600, 14_400]
+const sizeBuckets = [0, 1, 2, 4, 8, 16, 32, 64, 128, 256]
+
+export type Counters = {
+  readonly observe: (event: PosternEvent) => void
+  readonly addRelay: (relay: string) => void
+}
+
+export function addCounters(registry: Registry): Counters {
+  const make = newMakers(registry)
+  const all = { ...newRequestCounters(make), ...newDeliveryCounters(make), ...newStoreCounters(make) }
+  startRequests(all)
+  startDelivery(all)
+  startAttempts(all, '')
+  for (const work of Object.values(failedWork)) all.storeFailures.inc({ work }, 0)
+  return { observe: (event) => count(all, event), addRelay: (relay) => startAttempts(all, relay) }
+}
+
+type Makers = ReturnType<typeof newMakers>
+type All = ReturnType<typeof newRequestCounters> &
+  ReturnType<typeof newDeliveryCounters> &
+  ReturnType<typeof newStoreCounters>
+
+const newMakers = (registry: Registry) => ({
+  counter: <Label extends string>(name: string, help: string, ...labelNames: Label[]) =>
+    new Counter({ name, help, labelNames, registers: [registry] }),
+  histogram: <Label extends string>(name: string, help: string, buckets: number[], ...labelNames: Label[]) =>
+    new Histogram({ name, help, buckets, labelNames, registers: [registry] }),
+})
+
+const newRequestCounters = ({ counter, histogram }: Makers) => ({
+  requests: counter(
+    'postern_requests_total',
+    'Answers of POST /v1/email; code is accepted, replayed or that of the refusal',
+    'status',
+    'code',
+  ),
+  requestSeconds: histogram(
+    'postern_request_duration_seconds',
+    'From the headers of a POST /v1/email to its answer',
+    shortBuckets,
+    'status',
+  ),
+  linkViews: counter(
+    'postern_hosted_link_views_total',
+    'Hosted links that were opened, whose button was pressed, that had expired, or that are unknown',
+    'result',
+  ),
+  errors: counter('postern_internal_errors_total', 'Errors that nobody expected; each has a line in the log'),
+})
+
+const newDeliveryCounters = ({ counter, histogram }: Makers) => ({
+  attempts: counter(
+    'postern_attempts_total',
+    'Recorded outcomes of delivery attempts, unattempted included; cause of those deferred or failed',
+    'outcome',
+    'relay',
+    'cause',
+  ),
+  attemptSeconds: histogram(
+    'postern_attempt_duration_seconds',
+    'Duration of an attempt at a relay, with the wait for its rate',
+    longBuckets,
+    'relay',
+  ),
+  ambiguous: counter(
+    'postern_attempts_ambiguous_total',
+    'Attempts after which the relay may or may not have the message, so that it may arrive twice',
+    'relay',
+  ),
+  ended: counter(
+    'postern_emails_finished_total',
+    'Emails that ended in this process, by final state and reason; not those that a local command cancelled',
+    'state',
+    'reason',
+  ),
+  latency: histogram(
+    'postern_accept_to_delivered_seconds',
+    'From acceptance to the 250 of the relay',
+    longBuckets,
+  ),
+  lostLeases: counter(
+    'postern_leases_lost_total',
+    'Leases that this process took back, from dead workers or lapsed',
+  ),
+})
+
+const newStoreCounters = ({ counter, histogram }: Makers) => ({
+  claimSeconds: histogram('postern_claim_seconds', 'Duration of a claim of due mail', shortBuckets),
+  claimedEmails: histogram('postern_claimed_emails', 'Emails that a claim got', sizeBuckets),
+  groupSeconds: histogram(
+    'postern_store_group_seconds',
+    'Duration of the transaction of one group of calls, commit included',
+    shortBuckets,
+  ),
+  groupCalls: histogram('postern_store_group_calls', 'Calls that shared one transaction', sizeBuckets),
+  storeFailures: counter(
+    'postern_store_failures_total',
+    'Work that the store could not do: request, link, operation, or delivery (once for an outage)',
+    'work',
+  ),
+})
+
+const failedWork = {
+  'to queue an email': 'request',
+  'to open a hosted link': 'link',
+  'to run an operation': 'operation',
+  delivery: 'delivery',
+} as const
+
+function startRequests({ requests, requestSeconds, linkViews }: All): void {
+  for (const code of ['accepted', 'replayed']) requests.inc({ status: 202, code }, 0)
+  for (const [code, { status }] of Object.entries(refusals)) requests.inc({ status, code }, 0)
+  for (const status of new Set([202, ...Object.values(refusals).map((refusal) => refusal.status)]))
+    requestSeconds.zero({ status })
+  for (const result of linkResults) linkViews.inc({ result }, 0)
+}
+
+function startDelivery({ ended }: All): void {
+  const cancelled = endReasons.filter((reason) => !failureReasons.some((failure) => failure === reason))
+  const reasons = { failed: failureReasons, cancelled, delivered: [''], expired: [''] }
+  for (const state of finalStates) for (const reason of reasons[state]) ended.inc({ state, reason }, 0)
+}
+
+/** `relay` is empty for attempts without one. */
+function startAttempts({ attempts, attemptSeconds, ambiguous }: All, relay: string): void {
+  for (const outcome of ['delivered', 'expired', 'unattempted'])
+    attempts.inc({ outcome, relay, cause: '' }, 0)
+  for (const outcome of ['deferred', 'failed'])
+    for (const cause of failureCauses) attempts.inc({ outcome, relay, cause }, 0)
+  if (relay === '') return
+  attemptSeconds.zero({ relay })
+  ambiguous.inc({ relay }, 0)
+}
+
+function count(all: All, event: PosternEvent): void {
+  switch (event.kind) {
+    case 'request_answered':
+      all.requests.inc({ status: event.status, code: event.code })
+      all.requestSeconds.observe({ status: event.status }, event.tookMs / 1000)
+      return
+    case 'attempt_recorded':
+      countAttempt(all, event)
+      return
+    case 'emails_ended':
+      for (const { state, reason } of event.ended) all.ended.inc({ state, reason: reason ?? '' })
+      return
+    case 'leases_taken_back':
+      all.lostLeases.inc(event.lost.length)
+      return
+    case 'mail_claimed':
+      all.claimSeconds.observe(event.tookMs / 1000)
+      all.claimedEmails.observe(event.count)
+      return
+    case 'group_written':
+      all.groupSeconds.observe(event.tookMs / 1000)
+      all.groupCalls.observe(event.calls)
+      return
+    case 'store_unavailable':
+      all.storeFailures.inc({ work: failedWork[event.asked] })
+      return
+    case 'store_write_failed':
+      all.storeFailures.inc({ work: failedWork.delivery })
+      return
+    case 'link_viewed':
+      all.linkViews.inc({ result: event.result })
+      return
+    case 'bug':
+      all.errors.inc()
+      return
+    default:
+  }
+}
+
+function countAttempt(all: All, { outcome, sinceAcceptedMs, tookMs }: AttemptRecorded): void {
+  const relay = 'relay' in outcome ? (outcome.relay ?? '') : ''
+  all.attempts.inc({ outcome: outcome.kind, relay, cause: causeLabel(outcome) })
+  if (relay !== '' && outcome.kind !== 'unattempted') all.attemptSeconds.observe({ relay }, tookMs / 1000)
+  if (outcome.kind === 'deferred' && outcome.ambiguous) all.ambiguous.inc({ relay })
+  if (outcome.kind === 'delivered') all.latency.observe(Math.max(0, sinceAcceptedMs) / 1000)
+  if (outcome.kind === 'deferred' || outcome.kind === 'unattempted') return
+  all.ended.inc({ state: outcome.kind, reason: outcome.kind === 'failed' ? outcome.reason : '' })
+}
+
+const causeLabel = (outcome: DeliveryOutcome): string =>
+  outcome.kind === 'deferred' || outcome.kind === 'failed' ? causeOf(outcome.reply) : ''

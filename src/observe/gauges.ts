@@ -1,0 +1,123 @@
+/** Gauges: what Prometheus asks for at each scrape. */
+import { Gauge, type Registry } from 'prom-client'
+import type { RelayConnections } from '../domain/activity.ts'
+import type { AppId } from '../domain/id.ts'
+import type { QueueMeasures } from '../store/operator-store.ts'
+import type { Store } from '../store/store.ts'
+
+export type GaugeDeps = {
+  readonly store: Pick<Store, 'measureQueue' | 'now'>
+  readonly queueMax: number
+  readonly engine: 'sqlite' | 'postgres'
+  readonly version: string
+}
+
+/** A relay as the worker of this process sees it. */
+export type MeasuredRelay = {
+  readonly name: string
+  isAvailable(): boolean
+  connections(): RelayConnections
+}
+
+export function addGauges(registry: Registry, deps: GaugeDeps, relays: readonly MeasuredRelay[]): void {
+  addQueueGauges(registry, deps)
+  addRelayGauges(registry, relays)
+  const { version, engine } = deps
+  const info = new Gauge({
+    name: 'postern_build_info',
+    help: '1; the labels are the version of Postern, that of Node, and the store',
+    labelNames: ['version', 'node', 'engine'],
+    registers: [registry],
+  })
+  info.set({ version, node: process.versions.node, engine }, 1)
+}
+
+/** All come from one look at the store. While it does not answer they are NaN, and the scrape succeeds. */
+function addQueueGauges(registry: Registry, { store, queueMax, engine }: GaugeDeps): void {
+  const look = newLook(store)
+  const add = (name: string, help: string, value: (measures: QueueMeasures) => number) => {
+    new Gauge({
+      name,
+      help,
+      registers: [registry],
+      async collect() {
+        this.set(value(await look()))
+      },
+    })
+  }
+  const secondsSince = (time: number | null) => (time === null ? 0 : Math.max(0, store.now() - time) / 1000)
+  add('postern_queue_depth', 'Emails queued, deferred or being sent', ({ depth }) => depth)
+  add('postern_queue_max', 'Requests are refused with 503 when the queue is this deep', () => queueMax)
+  add(
+    'postern_queue_oldest_age_seconds',
+    'Age of the oldest email queued, deferred or being sent',
+    ({ oldestAcceptedAt }) => secondsSince(oldestAcceptedAt),
+  )
+  add(
+    'postern_queue_lateness_seconds',
+    'How long the next email of the app that waits longest has wanted an attempt; held and deferred mail does not count',
+    ({ late }) => Math.max(0, ...late.map(({ since }) => secondsSince(since))),
+  )
+  if (engine === 'sqlite')
+    add(
+      'postern_store_disk_free_bytes',
+      "Free bytes on the database's disk",
+      (measures) => measures.diskFreeBytes ?? Number.NaN,
+    )
+  new Gauge({
+    name: 'postern_queue_emails',
+    help: 'The same emails by state; held: their app is disabled',
+    labelNames: ['state'],
+    registers: [registry],
+    async collect() {
+      const { states } = await look()
+      for (const [state, emails] of Object.entries(states)) this.set({ state }, emails)
+    },
+  })
+}
+
+const nothingKnown: QueueMeasures = {
+  depth: Number.NaN,
+  oldestAcceptedAt: Number.NaN,
+  states: { queued: Number.NaN, sending: Number.NaN, deferred: Number.NaN, held: Number.NaN },
+  late: [{ app: '' as AppId, since: Number.NaN }],
+  diskFreeBytes: Number.NaN,
+}
+
+/** Gauges that are collected at once share one look at the store. */
+function newLook(store: GaugeDeps['store']): () => Promise<QueueMeasures> {
+  let looking: Promise<QueueMeasures> | null = null
+  return () => {
+    looking ??= store
+      .measureQueue()
+      .catch(() => nothingKnown)
+      .finally(() => {
+        looking = null
+      })
+    return looking
+  }
+}
+
+function addRelayGauges(registry: Registry, relays: readonly MeasuredRelay[]): void {
+  const registers = [registry]
+  new Gauge({
+    name: 'postern_relay_available',
+    help: '0 while the breaker of a relay is open',
+    labelNames: ['relay'],
+    registers,
+    collect() {
+      for (const relay of relays) this.set({ relay: relay.name }, relay.isAvailable() ? 1 : 0)
+    },
+  })
+  new Gauge({
+    name: 'postern_relay_connections',
+    help: 'Connections of a relay that are open, of these busy, how many it allows now, and the configured maximum',
+    labelNames: ['relay', 'state'],
+    registers,
+    collect() {
+      for (const relay of relays)
+        for (const [state, connections] of Object.entries(relay.connections()))
+          this.set({ relay: relay.name, state }, connections)
+    },
+  })
+}
