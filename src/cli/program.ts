@@ -1,6 +1,7 @@
 /** The command line as a whole: commands, global options, and errors as exit codes. */
 import { Command, CommanderError } from 'commander'
 import { ConfigError } from '../config/parse-config.ts'
+import { addActivityCommands } from './activity.ts'
 import { addAppCommands } from './app.ts'
 import { addApplyCommand } from './apply.ts'
 import { addBackupCommands } from './backup.ts'
@@ -74,6 +75,7 @@ function newProgram(deps: CliDeps): Command {
   addSendTestCommand(program, deps)
   addEmailCommands(program, deps)
   addQueueCommands(program, deps)
+  addActivityCommands(program, deps)
   addTokenCommands(program, deps)
   addBackupCommands(program, deps)
   return program

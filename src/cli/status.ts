@@ -1,12 +1,14 @@
 /** `postern status`, `postern audit` and `postern whoami`. */
 import { type Command, Option } from 'commander'
 import { type AuditAction, auditActions } from '../domain/audit.ts'
+import type { ActivityCounts } from '../management/activity.ts'
 import type { Answer } from '../management/operations.ts'
 import type { AuditResource } from '../management/resources.ts'
 import type { StatusResource } from '../management/service/show-status.ts'
+import { formatMs, sum } from './activity.ts'
 import { type CliDeps, type CommandContext, listAll, withOperations } from './context.ts'
 import { parseLimit } from './email.ts'
-import { CommandFailed, formatTime, print, record, table } from './output.ts'
+import { CommandFailed, formatTime, formatTimeAndAge, print, record, table } from './output.ts'
 import { describeQueue } from './queue.ts'
 
 type AuditOptions = { app?: string; action?: AuditAction; actor?: string; limit: number }
@@ -15,7 +17,7 @@ export function addStatusCommands(program: Command, deps: CliDeps): void {
   program
     .command('status')
     .description(
-      'show what needs attention, the counts of today and the queue; exit code 1 if something does',
+      'show what needs attention, the last counts, the processes with their relays, and the queue; exit code 1 if something needs attention',
     )
     .action(() =>
       withOperations(deps, async ({ call }) => {
@@ -43,7 +45,7 @@ export function addStatusCommands(program: Command, deps: CliDeps): void {
     )
 }
 
-function describe({ attention, today, apps, queue }: StatusResource): string {
+function describe({ attention, today, lastHour, apps, nodes, queue }: StatusResource): string {
   const needed =
     attention.length === 0
       ? 'All well.'
@@ -51,9 +53,43 @@ function describe({ attention, today, apps, queue }: StatusResource): string {
   const counts = record([
     ['today (UTC)', `${today.accepted} accepted, ${today.delivered} delivered, ${today.failed} failed`],
     ['', `${today.expired} expired before they were sent, ${today.refused} requests refused`],
+    ['last hour', lastHour && describeHour(lastHour)],
     ['apps', apps],
   ])
-  return `${needed}\n\n${counts}\n\n${describeQueue(queue)}`
+  return [needed, counts, describeNodes(nodes), describeQueue(queue)].filter(Boolean).join('\n\n')
+}
+
+function describeHour(counts: ActivityCounts): string {
+  const { accepted, delivered, deferred, expired, failed, p50Ms, p95Ms } = counts
+  const ends = `${accepted} accepted, ${delivered} delivered, ${sum(failed)} failed, ${expired} expired, ${deferred} attempts deferred`
+  if (p50Ms === null || p95Ms === null) return ends
+  return `${ends}; half of them delivered within ${formatMs(p50Ms)}, 95 % within ${formatMs(p95Ms)}`
+}
+
+/** The processes, and below them each relay as each worker sees it. */
+function describeNodes(nodes: StatusResource['nodes']): string {
+  if (nodes.length === 0) return ''
+  const processes = nodes.map(({ alive, name, roles, seenAt, startedAt, version }) => [
+    name,
+    version,
+    roles.join(' '),
+    formatTimeAndAge(startedAt),
+    alive ? 'running' : `silent since ${formatTime(seenAt)}`,
+  ])
+  const relays = nodes
+    .filter(({ alive }) => alive)
+    .flatMap(({ name: node, relays }) =>
+      relays.map(({ name, available, connections: { busy, open, max }, reason, since }) => [
+        name,
+        node,
+        available ? 'available' : `down since ${formatTime(since)}: ${reason}`,
+        `${open} of ${max}, ${busy} busy`,
+      ]),
+    )
+  const listed = table(['process', 'version', 'roles', 'started', 'state'], processes)
+  return relays.length === 0
+    ? listed
+    : `${listed}\n\n${table(['relay', 'seen from', 'state', 'connections'], relays)}`
 }
 
 async function audit(

@@ -2,6 +2,7 @@
 import type { RelayConfig } from '../config/relays.ts'
 import { startMaintenance } from '../delivery/maintenance.ts'
 import { CaptureRelay } from '../delivery/relay/capture-relay.ts'
+import type { Relay } from '../delivery/relay/relay.ts'
 import { SmtpRelay } from '../delivery/relay/smtp/smtp-relay.ts'
 import type { Pace } from '../delivery/worker/pace.ts'
 import { Worker } from '../delivery/worker/worker.ts'
@@ -12,6 +13,7 @@ export type Delivery = {
   readonly wake: () => void
   /** For requests: see `Pace.admit`. */
   readonly waitIfLate: Pace['admit']
+  readonly relays: readonly Relay[]
   /** In dev mode, the relay behind the inbox. */
   readonly captured: CaptureRelay | null
   readonly start: () => void
@@ -21,7 +23,8 @@ export type Delivery = {
 export function composeDelivery(context: ServiceContext): Delivery {
   const { config, events, metrics, random, store } = context
   const captured = config.relays.length === 0 ? new CaptureRelay() : null
-  const relays = captured === null ? config.relays.map((relay) => newSmtpRelay(context, relay)) : [captured]
+  const relays: readonly Relay[] =
+    captured === null ? config.relays.map((relay) => newSmtpRelay(context, relay)) : [captured]
   for (const relay of relays) metrics.addRelay(relay)
   const worker = new Worker({ store, relays, random, emit: events.emit })
   const wake = () => worker.wake()
@@ -30,6 +33,7 @@ export function composeDelivery(context: ServiceContext): Delivery {
     wake,
     waitIfLate: worker.pace.admit,
     captured,
+    relays,
     start: () => {
       store.openWorkerSession(wake)
       stopMaintenance = startMaintenance(store, events.emit)

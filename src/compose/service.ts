@@ -3,12 +3,16 @@
  * parts, which start in this order and stop in the reverse order. Stopping reports not ready, refuses
  * requests, stops the worker and closes the store.
  */
+import { hostname } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { Config } from '../config/parse-config.ts'
+import type { Relay } from '../delivery/relay/relay.ts'
+import { newId } from '../domain/id.ts'
 import { EventStream } from '../observe/events.ts'
 import { logEvents, newLog } from '../observe/log.ts'
 import { newMetrics } from '../observe/metrics.ts'
+import { Recorder } from '../observe/recorder.ts'
 import type { OnGroup } from '../store/shared/grouped-calls.ts'
 import type { Store } from '../store/store.ts'
 import { listen } from '../web/http/listener.ts'
@@ -90,7 +94,8 @@ export async function startService(config: Config, options: ServiceOptions): Pro
 }
 
 /**
- * The ops listener starts first and stops last, so `/livez` answers throughout. The other listeners stop
+ * The ops listener starts first and stops last, so `/livez` answers throughout. The recorder stops after the worker, whose last
+ * outcomes it writes. The other listeners stop
  * together, before the worker, so that slow clients of several cannot use up the time to stop.
  */
 function listParts(context: ServiceContext, urls: { -readonly [Name in keyof Urls]: string }): Part[] {
@@ -104,8 +109,26 @@ function listParts(context: ServiceContext, urls: { -readonly [Name in keyof Url
       stop: () => listener.close(),
     }),
   )
-  return [ops, delivery, together(others)].filter((part): part is Part => part != null)
+  const recorder = composeRecorder(context, delivery?.relays ?? [])
+  return [ops, recorder, delivery, together(others)].filter((part): part is Part => part != null)
 }
+
+const composeRecorder = (
+  { config, events, store, version }: ServiceContext,
+  relays: readonly Relay[],
+): Recorder =>
+  new Recorder({
+    store,
+    events,
+    relays,
+    node: {
+      id: newId('node', store.now()),
+      name: hostname(),
+      version,
+      roles: [...config.roles],
+      startedAt: store.now(),
+    },
+  })
 
 /** One part of several that start one after another and stop at once. */
 function together(parts: readonly Part[]): Part {

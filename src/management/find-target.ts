@@ -11,8 +11,14 @@ const emailNotFound = (id: string) =>
   refuse(
     'not_found',
     id.startsWith('req_')
-      ? `"${id}" is a request, and only accepted emails are recorded; the service's log has the line of the request.`
+      ? `"${id}" is a request: if it was refused, "postern refusal show ${id}" says why; if it was accepted, the line of the service's log with this id names its email.`
       : `There is no email "${id}"; records are kept for 30 days.`,
+  )
+
+const refusalNotFound = (id: string) =>
+  refuse(
+    'not_found',
+    `There is no refusal "${id}". The newest 100 of each app are kept, and appear within 5 seconds; those by an unknown key, and errors with the status 500, are in the service's log alone.`,
   )
 
 type Params = Readonly<Record<string, string>>
@@ -31,6 +37,10 @@ const finders: Readonly<Record<TargetKind, Find>> = {
   email: async (context, { email: id = '' }) => {
     const email = await context.store.findEmail(id as EmailId)
     return email !== null && isInScope(context.access, email.app) ? done(email) : emailNotFound(id)
+  },
+  refusal: async (context, { request: id = '' }) => {
+    const refusal = await context.store.findRefusal(id)
+    return refusal !== null && isInScope(context.access, refusal.app) ? done(refusal) : refusalNotFound(id)
   },
 }
 

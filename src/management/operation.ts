@@ -3,6 +3,7 @@
  * same definitions, so an operation has one address, one least role, one schema for each value and one implementation.
  */
 import { type Static, type TObject, type TSchema, Type } from 'typebox'
+import type { RefusedRequest } from '../domain/activity.ts'
 import type { App } from '../domain/app/app.ts'
 import type { Role } from '../domain/management-token.ts'
 import type { LinkHost } from '../intake/judge-request.ts'
@@ -42,6 +43,7 @@ export type Targets = {
   readonly app: App
   readonly key: KeyRecord
   readonly email: EmailRecord
+  readonly refusal: RefusedRequest
 }
 export type TargetKind = keyof Targets
 

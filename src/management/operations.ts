@@ -6,6 +6,7 @@ import { deleteApp } from './apps/delete-app.ts'
 import { listApps } from './apps/list-apps.ts'
 import { previewEmail } from './apps/preview-email.ts'
 import { putApp } from './apps/put-app.ts'
+import { listRefusals, showRefusal } from './apps/refusals.ts'
 import { sendTestEmail } from './apps/send-test-email.ts'
 import { showApp } from './apps/show-app.ts'
 import { cancelEmail, retryAll, retryEmail } from './emails/change-email.ts'
@@ -22,6 +23,7 @@ import type { AnyOperation, Input, NoBody } from './operation.ts'
 import type { Result } from './result.ts'
 import { listAudit } from './service/list-audit.ts'
 import { runChecks } from './service/run-checks.ts'
+import { showActivity } from './service/show-activity.ts'
 import { showQueue } from './service/show-queue.ts'
 import { showStatus } from './service/show-status.ts'
 import { showUsage } from './service/show-usage.ts'
@@ -38,6 +40,8 @@ const operations = {
   'app.preview': previewEmail,
   'app.test_email': sendTestEmail,
   'app.usage': showUsage,
+  'refusal.list': listRefusals,
+  'refusal.show': showRefusal,
   'key.list': listKeys,
   'key.create': createKey,
   'key.show': showKey,
@@ -52,6 +56,7 @@ const operations = {
   'email.cancel': cancelEmail,
   'status.show': showStatus,
   'queue.show': showQueue,
+  'activity.show': showActivity,
   'checks.run': runChecks,
   'audit.list': listAudit,
   'token.list': listTokens,

@@ -1,10 +1,12 @@
 /** The JSON that operations answer with: a schema for each resource, and how it is made. Times are ISO 8601 in UTC. */
 import { type Static, type TSchema, Type } from 'typebox'
+import { type NodeRecord, nodeSilentMs, type RefusedRequest } from '../domain/activity.ts'
 import type { App } from '../domain/app/app.ts'
 import { type AuditEntry, auditActions } from '../domain/audit.ts'
 import { emailStates, endReasons, usageEvents } from '../domain/delivery/states.ts'
 import { roles } from '../domain/management-token.ts'
 import { emailTypes } from '../domain/request/email-request.ts'
+import { refusals } from '../domain/request/rejection.ts'
 import type { EmailRecord, KeyRecord, TokenRecord, UsageDay } from '../store/operator-store.ts'
 import { appStatus, closed, orNull, time } from './schema.ts'
 import { settingsFields } from './settings-schema.ts'
@@ -144,6 +146,64 @@ export function presentUsage({ day, counts }: UsageDay): UsageResource {
   const refused = Object.fromEntries(Object.entries(counts).filter(isRefusal))
   return { day, accepted, delivered, failed, expired, cancelled, refused }
 }
+
+const requestId = () => Type.String({ pattern: '^req_[0-9a-z]{26}$' })
+
+export const RefusalResource = closed({
+  requestId: requestId(),
+  at: time(),
+  app: idOf('app'),
+  key: idOf('key'),
+  status: Type.Integer(),
+  code: Type.String(),
+  message: Type.String(),
+  issues: Type.Array(Type.String(), { description: 'Each fault, as its field and its code.' }),
+  origin: orNull(Type.String({ description: 'Scheme, host and port of the link; its path is not kept.' })),
+})
+export type RefusalResource = Static<typeof RefusalResource>
+
+export const presentRefusal = ({ at, issues, ...refusal }: RefusedRequest): RefusalResource => ({
+  ...refusal,
+  at: iso(at),
+  ...refusals[refusal.code],
+  issues: [...issues],
+})
+
+export const NodeResource = closed({
+  id: idOf('node'),
+  name: Type.String({ description: 'The name of its machine.' }),
+  version: Type.String(),
+  roles: Type.Array(Type.String()),
+  startedAt: time(),
+  seenAt: time(),
+  alive: Type.Boolean({ description: `False if it has not been seen for ${nodeSilentMs / 1000} s.` }),
+  relays: Type.Array(
+    closed({
+      name: Type.String(),
+      available: Type.Boolean(),
+      since: time(),
+      reason: Type.String({ description: 'Why it is not available; otherwise empty.' }),
+      connections: closed({
+        open: Type.Integer(),
+        busy: Type.Integer(),
+        allowed: Type.Integer({ description: 'How many may be open now.' }),
+        max: Type.Integer(),
+      }),
+    }),
+  ),
+})
+export type NodeResource = Static<typeof NodeResource>
+
+export const presentNode = (node: NodeRecord, nowMs: number): NodeResource => ({
+  id: node.id,
+  name: node.name,
+  version: node.version,
+  roles: [...node.roles],
+  startedAt: iso(node.startedAt),
+  seenAt: iso(node.seenAt),
+  alive: nowMs - node.seenAt < nodeSilentMs,
+  relays: node.relays.map((relay) => ({ ...relay, since: iso(relay.since) })),
+})
 
 const tokenFields = {
   id: idOf('tok'),

@@ -221,6 +221,11 @@ async function commandsFor(
   const isDeferred = async (id: string) =>
     (await posternJson<Row>(server.env, ['email', 'show', id])).state === 'deferred'
   await eventually(async () => (await isDeferred(one)) && (await isDeferred(two)))
+  await send(`${server.api}/v1/email`, JSON.stringify({}), headers)
+  const refused = await eventually(async () => {
+    const [newest] = await posternJson<{ requestId: string }[]>(server.env, ['refusal', 'list', 'acme'])
+    return newest?.requestId
+  })
   const newKey = async (name: string) =>
     (await posternJson<Row>(server.env, ['key', 'create', 'acme', '--name', `${name} ${way}`])).id
   const [changed, replaced, revoked] = [await newKey('a'), await newKey('b'), await newKey('c')]
@@ -249,6 +254,9 @@ async function commandsFor(
     'email.find': ['email', 'list', '--to', `one-${way}@example.com`],
     'email.retry_all': ['email', 'retry', '--all'],
     'email.show': ['email', 'show', one],
+    'refusal.list': ['refusal', 'list', 'acme'],
+    'refusal.show': ['refusal', 'show', refused],
+    'activity.show': ['activity'],
     'status.show': ['status'],
     'queue.show': ['queue'],
     'checks.run': ['doctor'],

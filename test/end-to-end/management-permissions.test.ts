@@ -38,6 +38,9 @@ const needs: Record<OperationName, readonly [Role, 'service' | 'app' | 'own']> =
   'email.retry': ['operator', 'app'],
   'email.cancel': ['operator', 'app'],
   'email.retry_all': ['operator', 'own'],
+  'refusal.list': ['reader', 'app'],
+  'refusal.show': ['reader', 'app'],
+  'activity.show': ['reader', 'own'],
   'status.show': ['reader', 'own'],
   'queue.show': ['reader', 'own'],
   'checks.run': ['operator', 'service'],
@@ -63,6 +66,9 @@ async function newTarget() {
     ambiguous: false,
     waitMs: 600_000,
   }
+  const request = newId('req', store.now())
+  const refused = { requestId: request, at: store.now(), app: sender.app.id, key: sender.keyId }
+  await store.addRefusals([{ ...refused, code: 'url_not_allowed', issues: [], origin: 'https://a.test' }])
   const claim = () => store.claimDue({ max: 500, perApp: 500, leases: [] })
   for (let { claims } = await claim(); claims.length > 0; { claims } = await claim())
     for (const each of claims) await store.recordOutcome(each, deferred)
@@ -80,6 +86,7 @@ async function newTarget() {
     app: sender.app,
     key: sender.keyId,
     email: posted.headers.get('email-id') ?? '',
+    request,
     token: token === 'name_taken' ? '' : token.id,
   }
 }
@@ -108,6 +115,7 @@ function requestFor(name: OperationName, target: Target, asId = true) {
     new: `new${serial++}`,
     key: target.key,
     email: target.email,
+    request: target.request,
     token: target.token,
   }
   const body = bodies[name]?.(target)
@@ -214,6 +222,7 @@ async function assertLikeAbsent(
     app: { ...target.app, id: newId('app', 0) } as App,
     key: newId('key', 0),
     email: newId('em', 0),
+    request: newId('req', 0),
     token: target.token,
   }
   const { line, body } = requestFor(name, absent)

@@ -5,10 +5,16 @@ import { describeDuration } from '../../domain/duration.ts'
 import type { KeyRecord, UsageDay } from '../../store/operator-store.ts'
 import type { Finding } from '../../store/store.ts'
 import type { CountedQueue } from '../operation.ts'
+import type { NodeResource } from '../resources.ts'
 import type { QueueResource } from './show-queue.ts'
 
 export const attentionKinds = [
+  'no_worker',
+  'no_relay',
+  'requests_turned_away',
   'check_failed',
+  'relay_down',
+  'process_silent',
   'mail_late',
   'links_expired',
   'mail_failed',
@@ -28,6 +34,9 @@ type Situation = {
   readonly queue: QueueResource
   readonly late: CountedQueue['late']
   readonly findings: readonly Finding[]
+  readonly nodes: readonly NodeResource[]
+  /** Requests that were answered 503 in the last minutes. */
+  readonly turnedAway: number
   readonly nowMs: number
 }
 
@@ -39,7 +48,7 @@ const failedMin = 20
 
 /** The most urgent first. */
 export function findAttention(situation: Situation): { kind: Attention['kind']; message: string }[] {
-  const { apps, expiring, findings, nowMs, queue } = situation
+  const { apps, expiring, findings, nowMs, queue, turnedAway } = situation
   const failing = findings
     .filter(({ ok }) => !ok)
     .map(({ check, detail }): Attention => ({ kind: 'check_failed', message: `${check}: ${detail}` }))
@@ -50,8 +59,57 @@ export function findAttention(situation: Situation): { kind: Attention['kind']; 
     const message = `The key ${name ?? id} of ${slugs.get(app) ?? app} expires in ${left}; replace it: "postern key replace ${id}".`
     return { kind: 'key_expires', message }
   })
-  const found = [...failing, ...ofQueue(queue), ...byApp, ...keys]
+  const refused: Attention[] =
+    turnedAway === 0 ? [] : [{ kind: 'requests_turned_away', message: turnedAwayText(turnedAway) }]
+  const found = [...ofNodes(situation), ...refused, ...failing, ...ofQueue(queue), ...byApp, ...keys]
   return found.toSorted((a, b) => attentionKinds.indexOf(a.kind) - attentionKinds.indexOf(b.kind))
+}
+
+const turnedAwayText = (count: number) =>
+  `${count} requests were answered 503 in the last 10 minutes: the database did not answer, the queue was full, or delivery was late. The log says which.`
+
+/** A process that has been silent for longer has left for good. */
+const silentMaxMs = 3_600_000
+
+function ofNodes({ nodes, nowMs, queue }: Situation): Attention[] {
+  const alive = nodes.filter((node) => node.alive)
+  const silent = nodes.filter(
+    (node) => !node.alive && nowMs - Date.parse(node.seenAt) < silentMaxMs && !isReplaced(node, alive),
+  )
+  const workers = alive.filter(({ roles }) => roles.includes('worker'))
+  const found = silent.map(({ name, roles, seenAt }): Attention => {
+    const since = describeDuration(nowMs - Date.parse(seenAt))
+    const message = `A process on ${name} (${roles.join(', ')}) has been silent for ${since}: it died, hangs, or has lost the database.`
+    return { kind: 'process_silent', message }
+  })
+  if (nodes.length > 0 && workers.length === 0 && queue.depth > 0)
+    found.push({
+      kind: 'no_worker',
+      message: `No process sends, and ${queue.depth} emails wait: start "postern serve" with the role worker.`,
+    })
+  return [...found, ...ofRelays(workers, nowMs)]
+}
+
+/** A process that was started later in its place. */
+const isReplaced = ({ name, roles, startedAt }: NodeResource, alive: readonly NodeResource[]): boolean =>
+  alive.some(
+    (other) => other.name === name && other.roles.join() === roles.join() && other.startedAt >= startedAt,
+  )
+
+function ofRelays(workers: readonly NodeResource[], nowMs: number): Attention[] {
+  const seen = workers.flatMap(({ name, relays }) => relays.map((relay) => ({ ...relay, node: name })))
+  const down = seen.filter(({ available }) => !available)
+  if (down.length === 0) return []
+  const describe = ({ name, node, since, reason }: (typeof down)[number]) =>
+    `${name}, seen from ${node}, does not answer since ${describeDuration(nowMs - Date.parse(since))}: ${reason}`
+  if (down.length === seen.length) {
+    const message = `No relay is available, so no mail is sent. ${down.map(describe).join('; ')}. "postern doctor" tries them.`
+    return [{ kind: 'no_relay', message }]
+  }
+  return down.map((relay) => ({
+    kind: 'relay_down',
+    message: `The relay ${describe(relay)}. Mail goes by the others. "postern doctor" tries them.`,
+  }))
 }
 
 function ofQueue({ depth, max }: QueueResource): Attention[] {

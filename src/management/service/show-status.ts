@@ -1,11 +1,12 @@
 /** Shows what needs attention now, and how the service runs. */
 import { type Static, Type } from 'typebox'
-import { dayMs } from '../../store/shared/bounds.ts'
+import { dayMs, minuteMs } from '../../store/shared/bounds.ts'
 import { isInScope } from '../access.ts'
-import { operation } from '../operation.ts'
-import { presentUsage, type UsageResource } from '../resources.ts'
+import { ActivityCounts, presentCounts } from '../activity.ts'
+import { type Context, operation } from '../operation.ts'
+import { NodeResource, presentNode, presentUsage, type UsageResource } from '../resources.ts'
 import { done } from '../result.ts'
-import { closed } from '../schema.ts'
+import { closed, orNull } from '../schema.ts'
 import { attentionKinds, findAttention } from './attention.ts'
 import { presentQueue, QueueResource } from './show-queue.ts'
 
@@ -24,7 +25,11 @@ const StatusResource = closed({
     expired: Type.Integer(),
     refused: Type.Integer(),
   }),
+  lastHour: orNull(ActivityCounts),
   apps: Type.Integer(),
+  nodes: Type.Array(NodeResource, {
+    description: 'The processes of the service; none for a token for some apps.',
+  }),
   queue: QueueResource,
 })
 export type StatusResource = Static<typeof StatusResource>
@@ -36,10 +41,11 @@ export const showStatus = operation({
   path: '/v1/status',
   role: 'reader',
   target: 'none',
-  summary: 'Shows what needs attention now, the counts of today (UTC) and the queue.',
+  summary:
+    'Shows what needs attention now, the counts of today (UTC) and of the last hour, the processes with their relays, and the queue.',
   answer: StatusResource,
   async run(context) {
-    const { store, access, findings } = context
+    const { store, access } = context
     const now = store.now()
     const apps = (await store.listApps()).filter(({ id }) => isInScope(access, id))
     const usage = await store.usageToday()
@@ -48,20 +54,50 @@ export const showStatus = operation({
     )
     const counted = await context.queue.get()
     const queue = presentQueue(context, counted, apps)
-    const found = access.apps === null ? await findings.get() : []
+    const service = access.apps === null ? await readService(context) : null
+    const nodes = service?.nodes ?? []
     const attention = findAttention({
       apps,
       usage,
       expiring,
       queue,
-      findings: found,
+      findings: service?.findings ?? [],
+      nodes,
+      turnedAway: service?.turnedAway ?? 0,
       late: counted.late,
       nowMs: now,
     })
     const today = countToday(apps.map(({ id }) => presentUsage({ day: '', counts: usage.get(id) ?? {} })))
-    return done({ ok: attention.length === 0, attention, today, apps: apps.length, queue })
+    return done({
+      ok: attention.length === 0,
+      attention,
+      today,
+      lastHour: service?.lastHour ?? null,
+      apps: apps.length,
+      nodes,
+      queue,
+    })
   },
 })
+
+const hourMinutes = 60
+/** For this long, requests that were answered 503 need attention. */
+const turnedAwayMinutes = 10
+
+/** The parts that only an access to the whole service sees. */
+async function readService({ store, findings }: Context) {
+  const now = store.now()
+  const to = Math.floor(now / minuteMs) + 1
+  const rows = await store.readActivity({ app: null, from: to - hourMinutes, to, step: 1 })
+  const recent = presentCounts(rows.filter(({ minute }) => minute >= to - turnedAwayMinutes))
+  const { queue_full = 0, queue_unavailable = 0 } = recent.refused
+  return {
+    findings: await findings.get(),
+    nodes: (await store.listNodes()).map((node) => presentNode(node, now)),
+    lastHour: presentCounts(rows),
+    turnedAway: queue_full + queue_unavailable,
+  }
+}
 
 function countToday(apps: readonly UsageResource[]): StatusResource['today'] {
   const sum = (pick: (usage: UsageResource) => number) => apps.reduce((all, usage) => all + pick(usage), 0)

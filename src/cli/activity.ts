@@ -1,0 +1,109 @@
+/** `postern activity` and `postern refusal …`: what happened lately, and which requests were refused. */
+import { type Command, Option } from 'commander'
+import type { ActivityCounts } from '../management/activity.ts'
+import type { Answer } from '../management/operations.ts'
+import type { RefusalResource } from '../management/resources.ts'
+import { type CliDeps, type CommandContext, withOperations } from './context.ts'
+import { formatTime, formatTimeAndAge, print, record, table } from './output.ts'
+import { parseTime } from './time.ts'
+
+type ActivityOptions = { app?: string; step?: 'minute' | 'hour'; from?: string }
+
+export function addActivityCommands(program: Command, deps: CliDeps): void {
+  program
+    .command('activity')
+    .description('count what happened lately, by minute for the service or by hour')
+    .option('--app <app>', 'only this app, by the hour')
+    .addOption(
+      new Option('--step <step>', 'minute: the last hour; hour: the last 24').choices(['minute', 'hour']),
+    )
+    .option('--from <time>', 'begin then: 2027-01-31 or an ISO 8601 timestamp', (text) =>
+      parseTime(text, '--from'),
+    )
+    .action((query: ActivityOptions) =>
+      withOperations(deps, async ({ call }) => {
+        const activity = await call('activity.show', { query })
+        print(deps.output, activity, () => describeActivity(activity))
+      }),
+    )
+  const refusal = program.command('refusal').description('find out why requests were refused')
+  refusal
+    .command('list <app>')
+    .description('list the newest 100 refused requests of an app, newest first')
+    .action((app: string) => withOperations(deps, (context) => list(deps, context, app)))
+  refusal
+    .command('show <request>')
+    .description('show one, by the requestId of its answer')
+    .addHelpText('after', '\nExample:\n  postern refusal show req_01kgzv9m2c00ky8q2n4x7dbt6s')
+    .action((request: string) =>
+      withOperations(deps, async ({ call }) => {
+        const found = await call('refusal.show', { params: { request } })
+        print(deps.output, found, () => describeRefused(found))
+      }),
+    )
+}
+
+export const sum = (counts: Readonly<Record<string, number>>): number =>
+  Object.values(counts).reduce((all, count) => all + count, 0)
+
+/** Milliseconds for people: `84 ms`, `2.5 s`. */
+export const formatMs = (ms: number | null): string | null =>
+  ms === null ? null : ms < 1000 ? `${ms} ms` : `${ms / 1000} s`
+
+const heads = ['from', 'accepted', 'refused', 'delivered', 'deferred', 'failed', 'expired', 'p95']
+
+const cells = (counts: ActivityCounts) => [
+  counts.accepted,
+  sum(counts.refused),
+  counts.delivered,
+  counts.deferred,
+  sum(counts.failed),
+  counts.expired,
+  formatMs(counts.p95Ms),
+]
+
+function describeActivity({ from, items, step, to, total }: Answer<'activity.show'>): string {
+  const range = `from ${formatTime(from)} to ${formatTime(to)}`
+  if (items.length === 0) return `nothing happened ${range}; counts are kept for 8 days`
+  const rows = items.map((item) => [formatTime(item.at), ...cells(item)])
+  const byCode = (counts: Readonly<Record<string, number>>) =>
+    Object.entries(counts)
+      .map(([code, count]) => `${count} × ${code}`)
+      .join(', ')
+  const details = record([
+    ['refused', byCode(total.refused)],
+    ['failed', byCode(total.failed)],
+    ['relays said', byCode(total.replies)],
+    ['by', step],
+  ])
+  return `${table(heads, [...rows, ['total', ...cells(total)]])}\n\n${details}`
+}
+
+async function list(deps: CliDeps, { call }: CommandContext, app: string): Promise<void> {
+  const { items } = await call('refusal.list', { params: { app } })
+  print(deps.output, items, () => {
+    if (items.length === 0) return `no request of ${app} was refused in the last 30 days`
+    const rows = items.map(({ at, status, code, issues, origin, key, requestId }) => [
+      formatTime(at),
+      status,
+      code,
+      issues.join(', ') || null,
+      origin,
+      key,
+      requestId,
+    ])
+    return table(['at', 'status', 'code', 'issues', 'link', 'key', 'request'], rows)
+  })
+}
+
+const describeRefused = (refusal: RefusalResource): string =>
+  record([
+    ['request', refusal.requestId],
+    ['at', formatTimeAndAge(refusal.at)],
+    ['app', refusal.app],
+    ['key', refusal.key],
+    ['answer', `${refusal.status} ${refusal.code}: ${refusal.message}`],
+    ['issues', refusal.issues.join(', ')],
+    ['link', refusal.origin === null ? '' : `${refusal.origin} (its path is not kept)`],
+    ['try it', refusal.code === 'url_not_allowed' ? `postern check-link ${refusal.app} LINK` : ''],
+  ])

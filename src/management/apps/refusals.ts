@@ -1,0 +1,26 @@
+/** Shows the requests of an app that were refused lately. */
+import { operation } from '../operation.ts'
+import { listOf, presentRefusal, RefusalResource } from '../resources.ts'
+import { done } from '../result.ts'
+
+export const listRefusals = operation({
+  method: 'GET',
+  path: '/v1/apps/{app}/refusals',
+  role: 'reader',
+  target: 'app',
+  summary:
+    'Lists the newest 100 requests of an app that were refused, newest first. They appear within 5 seconds.',
+  answer: listOf(RefusalResource),
+  run: async ({ store }, _input, { id }) =>
+    done({ items: (await store.listRefusals(id)).map(presentRefusal), next: null }),
+})
+
+export const showRefusal = operation({
+  method: 'GET',
+  path: '/v1/refusals/{request}',
+  role: 'reader',
+  target: 'refusal',
+  summary: 'Shows a request that was refused, by the `requestId` of its answer.',
+  answer: RefusalResource,
+  run: (_context, _input, refusal) => done(presentRefusal(refusal)),
+})

@@ -1,0 +1,101 @@
+/** Shows what happened lately, by minute or by hour. */
+import { Type } from 'typebox'
+import type { AppId } from '../../domain/id.ts'
+import type { Parsed } from '../../domain/parsed.ts'
+import { parsed } from '../../domain/parsed.ts'
+import type { Issue } from '../../domain/request/rejection.ts'
+import { parseTimestamp } from '../../domain/request/timestamp.ts'
+import { minuteMs } from '../../store/shared/bounds.ts'
+import { ActivityCounts, ActivityItem, presentCounts } from '../activity.ts'
+import { findTarget } from '../find-target.ts'
+import { type Context, operation } from '../operation.ts'
+import { iso } from '../resources.ts'
+import { done, invalid, type Result } from '../result.ts'
+import { appName, closed, time } from '../schema.ts'
+
+const stepMinutes = { minute: 1, hour: 60 } as const
+type Step = keyof typeof stepMinutes
+
+/** Shown unless the request says otherwise. */
+const usualSteps = { minute: 60, hour: 24 } as const
+const stepsMax = 1440
+
+const moment = (description: string) =>
+  Type.Optional(Type.String({ format: 'date-time', description, examples: ['2026-01-01T00:00:00Z'] }))
+
+export const showActivity = operation({
+  method: 'GET',
+  path: '/v1/activity',
+  role: 'reader',
+  target: 'none',
+  summary:
+    'Counts requests, ends and replies, by minute for the service and by hour for apps; kept for 8 days. The counts of the last five seconds may be missing, and those that a process had not written when it died.',
+  query: closed({
+    app: Type.Optional(appName()),
+    step: Type.Optional(Type.Enum(['minute', 'hour'])),
+    from: moment('The last hour unless given; with the step hour, the last 24 hours.'),
+    to: moment('Now unless given.'),
+  }),
+  answer: closed({
+    step: Type.Enum(['minute', 'hour']),
+    from: time(),
+    to: time(),
+    total: ActivityCounts,
+    items: Type.Array(ActivityItem, { description: 'Steps in which nothing happened are left out.' }),
+  }),
+  refusals: ['not_found'],
+  async run(context, { query }) {
+    const apps = await appsOf(context, query.app)
+    if (!apps.ok) return apps
+    const step = query.step ?? (apps.value === null ? 'minute' : 'hour')
+    if (apps.value !== null && step === 'minute')
+      return invalid([stepIssue('The counts of apps are kept by the hour: leave it out, or give hour.')])
+    const range = rangeOf(query, step, context.store.now())
+    if (!range.ok) return invalid(range.issues)
+    const { from, to } = range.value
+    const ask = { from, to, step: stepMinutes[step] }
+    const series = await Promise.all(
+      (apps.value ?? [null]).map((app) => context.store.readActivity({ app, ...ask })),
+    )
+    const rows = series.flat()
+    const byStep = [...Map.groupBy(rows, ({ minute }) => minute)].toSorted(([a], [b]) => a - b)
+    return done({
+      step,
+      from: iso(from * minuteMs),
+      to: iso(to * minuteMs),
+      total: presentCounts(rows),
+      items: byStep.map(([minute, each]) => ({ at: iso(minute * minuteMs), ...presentCounts(each) })),
+    })
+  },
+})
+
+const stepIssue = (message: string): Issue => ({ field: 'step', code: 'malformed_value', message })
+
+/** Null: the whole service, which only an access to it sees. */
+async function appsOf(context: Context, app: string | undefined): Promise<Result<readonly AppId[] | null>> {
+  const { apps } = context.access
+  if (app === undefined) return done(apps && [...apps])
+  const found = await findTarget('app', context, { app })
+  return found.ok ? done([found.value.id]) : found
+}
+
+type Range = { readonly from: number; readonly to: number }
+
+/** Whole steps, in minutes since 1970; the step that `to` falls into is a part of it. */
+function rangeOf(
+  query: { readonly from?: string; readonly to?: string },
+  step: Step,
+  nowMs: number,
+): Parsed<Range> {
+  const minutes = stepMinutes[step]
+  const floor = (ms: number) => Math.floor(ms / minuteMs / minutes) * minutes
+  const to = query.to === undefined ? parsed(nowMs) : parseTimestamp(query.to, 'to')
+  const from = query.from === undefined ? null : parseTimestamp(query.from, 'from')
+  const issues = [to, from].flatMap((part) => (part === null || part.ok ? [] : part.issues))
+  if (!to.ok || from?.ok === false) return { ok: false, issues }
+  const end = floor(to.value) + minutes
+  const begin = from === null ? end - usualSteps[step] * minutes : floor(from.value)
+  if (begin < end && end - begin <= stepsMax * minutes) return parsed({ from: begin, to: end })
+  const message = `Give a time before to, and at most ${stepsMax} steps before it.`
+  return { ok: false, issues: [{ field: 'from', code: 'malformed_value', message }] }
+}

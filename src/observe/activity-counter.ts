@@ -1,0 +1,107 @@
+/** Counts events for charts, and keeps refusals, until they are written to the store. */
+import { type ActivityRow, type RefusedRequest, refusalsMax, tookBucket } from '../domain/activity.ts'
+import type { SmtpReply } from '../domain/delivery/smtp-reply.ts'
+import type { AppId } from '../domain/id.ts'
+import type { RefusalCode } from '../domain/request/rejection.ts'
+import type { AttemptRecorded, PosternEvent, RequestAnswered } from './events.ts'
+
+const minuteMs = 60_000
+const minutesOfHour = 60
+/** Different replies of relays that are counted by themselves; further ones are `reply:other`. */
+const repliesMax = 40
+/** Faults of one request that are kept. */
+const issuesMax = 10
+
+type Counted = { -readonly [Name in keyof ActivityRow]: ActivityRow[Name] }
+
+export class ActivityCounter {
+  readonly #nowMs: () => number
+  #counts = new Map<string, Counted>()
+  #refusals = new Map<AppId, RefusedRequest[]>()
+  readonly #replies = new Set<string>()
+
+  /** @param nowMs the store's clock, in milliseconds since 1970 */
+  constructor(nowMs: () => number) {
+    this.#nowMs = nowMs
+  }
+
+  readonly observe = (event: PosternEvent): void => {
+    switch (event.kind) {
+      case 'request_answered':
+        this.#addRequest(event)
+        return
+      case 'attempt_recorded':
+        this.#addAttempt(event)
+        return
+      case 'emails_ended':
+        for (const { appId, state, reason } of event.ended)
+          this.#add(appId, state === 'failed' ? `failed:${reason}` : state)
+        return
+      case 'leases_taken_back':
+        this.#add(null, 'lost', event.lost.length)
+        return
+      default:
+    }
+  }
+
+  /** The counts since the last call. */
+  takeCounts(): ActivityRow[] {
+    const rows = [...this.#counts.values()]
+    this.#counts = new Map()
+    return rows
+  }
+
+  /** The refusals since the last call, of each app the newest. */
+  takeRefusals(): RefusedRequest[] {
+    const refusals = [...this.#refusals.values()].flat()
+    this.#refusals = new Map()
+    return refusals
+  }
+
+  #addRequest(event: RequestAnswered): void {
+    const { appId, code, status } = event
+    this.#add(appId, status === 202 ? code : `refused:${code}`)
+    if (status !== 202) this.#keepRefusal(event)
+  }
+
+  #keepRefusal({ requestId, appId, keyId, code, issues, origin }: RequestAnswered): void {
+    if (appId === null || keyId === null) return
+    const kept = this.#refusals.get(appId) ?? []
+    if (kept.length >= refusalsMax) kept.shift()
+    kept.push({
+      ...{ requestId, app: appId, key: keyId, origin },
+      at: this.#nowMs(),
+      code: code as RefusalCode, // the codes of other statuses than 202 are those of refusals
+      issues: issues.slice(0, issuesMax),
+    })
+    this.#refusals.set(appId, kept)
+  }
+
+  #addAttempt({ appId, outcome, sinceAcceptedMs }: AttemptRecorded): void {
+    if (outcome.kind === 'unattempted') return
+    this.#add(appId, outcome.kind === 'failed' ? `failed:${outcome.reason}` : outcome.kind)
+    if (outcome.kind === 'delivered') this.#add(appId, tookBucket(sinceAcceptedMs))
+    if ('reply' in outcome) this.#add(appId, this.#replyName(outcome.reply))
+  }
+
+  #replyName({ code, enhanced }: SmtpReply): string {
+    const name = code === null ? 'none' : [code, enhanced].filter((part) => part !== null).join(' ')
+    if (!this.#replies.has(name) && this.#replies.size >= repliesMax) return 'reply:other'
+    this.#replies.add(name)
+    return `reply:${name}`
+  }
+
+  /** For the service by the minute, and for the app by the hour. */
+  #add(app: AppId | null, what: string, count = 1): void {
+    const minute = Math.floor(this.#nowMs() / minuteMs)
+    this.#addTo({ app: null, minute, what, count })
+    if (app !== null) this.#addTo({ app, minute: minute - (minute % minutesOfHour), what, count })
+  }
+
+  #addTo(row: Counted): void {
+    const name = `${row.app} ${row.minute} ${row.what}`
+    const known = this.#counts.get(name)
+    if (known === undefined) this.#counts.set(name, row)
+    else known.count += row.count
+  }
+}
