@@ -68,7 +68,7 @@ export type NodeRecord = {
 }
 
 /** A relay as one process sees it. */
-type RelayState = {
+export type RelayState = {
   /** `host:port`. */
   readonly name: string
   readonly available: boolean

@@ -44,6 +44,11 @@ export class ActivityCounter {
     }
   }
 
+  /** Nothing was counted since the last call. Each refusal is counted too. */
+  get isEmpty(): boolean {
+    return this.#counts.size === 0
+  }
+
   /** The counts since the last call. */
   takeCounts(): ActivityRow[] {
     const rows = [...this.#counts.values()]

@@ -51,7 +51,7 @@ const newRequestCounters = ({ counter, histogram }: Makers) => ({
   ),
   requestSeconds: histogram(
     'postern_request_duration_seconds',
-    'From the headers of a POST /v1/email to its answer',
+    'From the whole request of a POST /v1/email to its answer',
     shortBuckets,
     'status',
   ),

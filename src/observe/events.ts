@@ -22,7 +22,7 @@ export type RequestAnswered = {
   readonly emailId: EmailId | null
   /** The scheme, host and port of a link that was refused; null if there was none that can be read. */
   readonly origin: string | null
-  /** From when the headers had been read until the answer was made. */
+  /** From when the body had been read until the answer was made. */
   readonly tookMs: number
 }
 
@@ -38,7 +38,7 @@ export type AttemptRecorded = {
   readonly tookMs: number
 }
 
-type RelayChanged = {
+export type RelayChanged = {
   readonly kind: 'relay_changed'
   readonly relay: string
   readonly available: boolean

@@ -2,16 +2,20 @@
  * Writes to the store what this process observes, every few seconds: the counts behind charts, refusals, and what it says
  * of itself. A write that fails is not repeated, because its rows may have been written; what it held is lost.
  */
-import type { NodeRecord } from '../domain/activity.ts'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { NodeRecord, RelayState } from '../domain/activity.ts'
 import { stepMax } from '../store/shared/bounds.ts'
 import { type Store, StoreUnavailable } from '../store/store.ts'
 import { ActivityCounter } from './activity-counter.ts'
-import type { EventStream } from './events.ts'
+import type { EventStream, RelayChanged } from './events.ts'
 import type { MeasuredRelay } from './gauges.ts'
 
 const writeEveryMs = 5000
-/** The process describes itself with every second write, and when a relay falls or comes back. */
-const writesPerNote = 2
+/** The first event after a quiet time is written this soon, with those that follow it. */
+const soonMs = 250
+const noteEveryMs = 10_000
+/** A store that does not answer must not delay the end of the process. */
+const stopMs = 1000
 
 export type RecorderDeps = {
   readonly store: Pick<Store, 'addActivity' | 'addRefusals' | 'noteNode' | 'removeNode' | 'now'>
@@ -25,43 +29,55 @@ export class Recorder {
   readonly #counter: ActivityCounter
   /** The last change of each relay. */
   readonly #changes = new Map<string, { readonly since: number; readonly reason: string }>()
+  #noteTimer: NodeJS.Timeout | undefined
+  /** Set while a write is due. */
   #timer: NodeJS.Timeout | undefined
+  #writtenAtMs = Number.NEGATIVE_INFINITY
+  #notePending = false
+  /** One write at a time. */
   #writing: Promise<void> = Promise.resolve()
-  #writes = 0
 
   constructor(deps: RecorderDeps) {
     this.#deps = deps
     this.#counter = new ActivityCounter(() => deps.store.now())
-    deps.events.subscribe(this.#counter.observe)
     deps.events.subscribe((event) => {
-      if (event.kind !== 'relay_changed') return
-      const { relay, available, reason } = event
-      this.#changes.set(relay, { since: deps.store.now(), reason: available ? '' : reason })
-      this.#writes = 0
+      this.#counter.observe(event)
+      if (event.kind === 'relay_changed') this.#noteChange(event)
+      if (this.#timer === undefined && !this.#counter.isEmpty) this.#schedule()
     })
   }
 
   start(): void {
-    this.#write()
-    this.#timer = setInterval(() => this.#write(), writeEveryMs)
+    this.#noteNode()
+    this.#noteTimer = setInterval(() => this.#noteNode(), noteEveryMs)
   }
 
   /** Writes what is left, and takes the process off the list. */
   async stop(): Promise<void> {
-    clearInterval(this.#timer)
-    await this.#writing
-    await this.#try(() => this.#writeActivity())
-    await this.#try(() => this.#deps.store.removeNode(this.#deps.node.id))
+    clearInterval(this.#noteTimer)
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    this.#write(() => this.#writeActivity())
+    this.#write(() => this.#deps.store.removeNode(this.#deps.node.id))
+    await Promise.race([this.#writing, sleep(stopMs, undefined, { ref: false })])
   }
 
-  /** One write at a time. */
-  #write(): void {
-    this.#writing = this.#writing.then(async () => {
-      const note = this.#writes % writesPerNote === 0
-      this.#writes += 1
-      if (note) await this.#try(() => this.#noteNode())
-      await this.#try(() => this.#writeActivity())
-    })
+  #schedule(): void {
+    const waitMs = Math.max(soonMs, this.#writtenAtMs + writeEveryMs - performance.now())
+    this.#timer = setTimeout(() => {
+      this.#timer = undefined
+      this.#writtenAtMs = performance.now()
+      this.#write(() => this.#writeActivity())
+    }, waitMs)
+  }
+
+  #noteChange({ relay, available, reason }: RelayChanged): void {
+    this.#changes.set(relay, { since: this.#deps.store.now(), reason: available ? '' : reason })
+    this.#noteNode()
+  }
+
+  #write(write: () => Promise<void>): void {
+    this.#writing = this.#writing.then(() => this.#try(write))
   }
 
   async #try(write: () => Promise<void>): Promise<void> {
@@ -83,14 +99,22 @@ export class Recorder {
       await store.addRefusals(refusals.slice(from, from + stepMax))
   }
 
-  #noteNode(): Promise<void> {
-    const { node, relays, store } = this.#deps
-    const states = relays.map((relay) => ({
+  #noteNode(): void {
+    if (this.#notePending) return
+    this.#notePending = true
+    this.#write(async () => {
+      this.#notePending = false
+      await this.#deps.store.noteNode({ ...this.#deps.node, relays: this.#relayStates() })
+    })
+  }
+
+  #relayStates(): RelayState[] {
+    const { node, relays } = this.#deps
+    return relays.map((relay) => ({
       name: relay.name,
       available: relay.isAvailable(),
       ...(this.#changes.get(relay.name) ?? { since: node.startedAt, reason: '' }),
       connections: relay.connections(),
     }))
-    return store.noteNode({ ...node, relays: states })
   }
 }

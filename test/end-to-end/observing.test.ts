@@ -2,14 +2,19 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { test } from 'node:test'
+import { openStore } from '../../src/compose/store.ts'
 import type { EmailId } from '../../src/domain/id.ts'
 import type { PosternEvent } from '../../src/observe/events.ts'
 import { newListener } from '../../src/web/http/listener.ts'
+import { deferred } from '../conformance/subject.ts'
+import { engine, testDatabase } from '../support/database.ts'
 import { lacking } from '../support/installed.ts'
+import { ask, assertDescribed, newManagementToken } from '../support/management.ts'
 import { operator } from '../support/operator.ts'
 import { freePort } from '../support/postfix.ts'
-import { relayTo, startTestService, type TestService, validBody } from '../support/service.ts'
-import { startSmtpServer } from '../support/smtp.ts'
+import { newRing, relayTo, startTestService, type TestService, validBody } from '../support/service.ts'
+import { startScriptedServer, startSmtpServer } from '../support/smtp.ts'
+import { atEnd } from '../support/temporary.ts'
 import { eventually } from '../support/wait.ts'
 
 const scrape = async (service: TestService): Promise<string> =>
@@ -123,4 +128,115 @@ test('promtool finds nothing to complain of', {
     return text.includes('outcome="delivered"') ? text : null
   })
   assert.equal(execFileSync('/usr/bin/promtool', ['check', 'metrics'], { input, encoding: 'utf8' }), '')
+})
+
+test('one scrape tells of requests, attempts, ends, connections, claims, groups and the queue', async (t) => {
+  const refusing = await startScriptedServer(t, { rcpt: '550 5.1.1 unknown' })
+  const service = await startTestService(t, { relays: [relayTo(refusing.port)] })
+  const relay = `127.0.0.1:${refusing.port}`
+  await service.post(validBody())
+  await service.post({})
+  const metrics = await eventually(async () => {
+    const text = await scrape(service)
+    const failed = valueIn(text, 'postern_emails_finished_total{state="failed",reason="refused_by_relay"}')
+    return failed === 1 ? text : null
+  })
+  const expected: Record<string, number> = {
+    'postern_requests_total{status="202",code="accepted"}': 1,
+    'postern_requests_total{status="400",code="invalid_body"}': 1,
+    'postern_requests_total{status="429",code="key_rate_limited"}': 0,
+    'postern_request_duration_seconds_count{status="202"}': 1,
+    [`postern_attempts_total{outcome="failed",relay="${relay}",cause="no_mailbox"}`]: 1,
+    [`postern_attempts_total{outcome="deferred",relay="${relay}",cause="policy"}`]: 0,
+    [`postern_attempt_duration_seconds_count{relay="${relay}"}`]: 1,
+    [`postern_relay_connections{relay="${relay}",state="max"}`]: 5,
+    [`postern_relay_connections{relay="${relay}",state="busy"}`]: 0,
+    'postern_queue_emails{state="queued"}': 0,
+    postern_queue_lateness_seconds: 0,
+    postern_queue_max: 1_000_000,
+    'postern_store_failures_total{work="request"}': 0,
+  }
+  for (const [series, value] of Object.entries(expected))
+    assert.equal(valueIn(metrics, series), value, series)
+  for (const series of [
+    'postern_request_duration_seconds_sum{status="202"}',
+    `postern_attempt_duration_seconds_sum{relay="${relay}"}`,
+    'postern_claim_seconds_sum',
+    'postern_claimed_emails_sum',
+    'postern_store_group_seconds_sum',
+    'postern_store_group_calls_sum',
+    ...(engine === 'sqlite' ? ['postern_store_disk_free_bytes'] : []),
+  ])
+    assert.ok(valueIn(metrics, series) > 0, series)
+  assert.match(metrics, /^postern_build_info\{version="test",node="[\d.]+",engine="\w+"\} 1$/m)
+})
+
+test('mail that no process sends is late by the clock, and a deferred email is not', async (t) => {
+  const service = await startTestService(t, { roles: new Set(['api'] as const) })
+  const lateness = async () => valueIn(await scrape(service), 'postern_queue_lateness_seconds')
+  await service.post(validBody({ expiresAt: new Date(Date.now() + 3_600_000).toISOString() }))
+  service.advance(40_000)
+  assert.equal(Math.round(await lateness()), 40)
+  const { claims } = await service.store.claimDue({ max: 9, perApp: 9, leases: [] })
+  for (const claim of claims) await service.store.recordOutcome(claim, deferred(600_000))
+  service.advance(100_000)
+  assert.equal(await lateness(), 0)
+})
+
+test('a command over the API that cancels an email is counted and logged by its process', async (t) => {
+  const service = await startTestService(t, { roles: new Set(['api', 'console'] as const) })
+  const id = (await service.post(validBody())).headers.get('email-id')
+  const token = await newManagementToken(service)
+  await ask(service, `POST /v1/emails/${id}/cancel`, { token })
+  const series = 'postern_emails_finished_total{state="cancelled",reason="by_operator"}'
+  assert.equal(valueIn(await scrape(service), series), 1)
+  assert.ok(lines(service).some((line) => line.email === id && line.state === 'cancelled'))
+})
+
+test('the API and the status show refusals, counts, processes and relays; secrets and paths are not among them', async (t) => {
+  const service = await startTestService(t, { relays: [relayTo(await freePort())] })
+  const token = await newManagementToken(service)
+  const url = 'https://evil.test:8443/canary-path?token=canary-token'
+  const refused = await service.post(validBody({ url, to: 'canary@example.com' }))
+  for (let n = 0; n < 4; n++) await service.post(validBody({ to: `canary${n}@example.com` }))
+  const { requestId } = refused.body.error
+  const found = await eventually(async () => {
+    const answer = await ask(service, `GET /v1/refusals/${requestId}`, { token })
+    return answer.status === 200 ? answer : null
+  })
+  assertDescribed('refusal.show', found)
+  const { status, code, origin, key } = found.body
+  assert.deepEqual(
+    [status, code, origin, key],
+    [403, 'url_not_allowed', 'https://evil.test:8443', service.keyId],
+  )
+  const shown = await eventually(async () => {
+    const answer = await ask(service, 'GET /v1/status', { token })
+    return answer.body.nodes[0]?.relays[0]?.available === false ? answer : null
+  })
+  const { attention, nodes, lastHour } = shown.body
+  assert.deepEqual([lastHour.accepted, lastHour.refused], [4, { url_not_allowed: 1 }])
+  assert.match(nodes[0].relays[0].reason, /ECONNREFUSED/)
+  assert.match(attention[0].message, /^No relay is available, so no mail is sent\./)
+  const activity = await ask(service, `GET /v1/activity?app=acme`, { token })
+  assertDescribed('activity.show', activity)
+  assert.deepEqual([activity.body.step, activity.body.total.accepted], ['hour', 4])
+  for (const answer of [found, shown, activity]) assert.doesNotMatch(answer.text, /canary/)
+  assert.doesNotMatch(service.log.join('\n'), /canary/)
+})
+
+test('a process that stops is no longer listed, and what it counted last is written', async (t) => {
+  const relay = await startSmtpServer(t)
+  const database = await testDatabase(t)
+  const ring = newRing()
+  const service = await startTestService(t, { database, ring, relays: [relayTo(relay.port)] })
+  await service.post(validBody())
+  await eventually(() => relay.received.length === 1)
+  assert.equal((await eventually(async () => (await service.store.listNodes())[0])).version, 'test')
+  await service.stop()
+  const other = await openStore({ ...service.config, database, ring }, { onFatal: assert.fail })
+  atEnd(t, () => other.close())
+  const counts = await other.readActivity({ app: null, from: 0, to: 2 ** 31, step: 1 })
+  assert.equal(counts.find(({ what }) => what === 'delivered')?.count, 1)
+  assert.deepEqual(await other.listNodes(), [])
 })

@@ -21,9 +21,10 @@ export async function postEmail(
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<FastifyReply> {
+  const begunAtMs = performance.now()
   const answer = deps.isStopping() ? stoppingAnswer : await accept(deps, request)
   if (deps.isStopping()) reply.header('connection', 'close')
-  report(deps.emit, { requestId: request.id, tookMs: reply.elapsedTime }, answer)
+  report(deps.emit, { requestId: request.id, tookMs: performance.now() - begunAtMs }, answer)
   if ('rejection' in answer) return refuse(deps, reply, answer.rejection)
   reply.header('email-id', answer.emailId)
   if (answer.replayed) reply.header('idempotent-replayed', 'true')
