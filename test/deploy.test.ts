@@ -6,11 +6,12 @@ import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { test } from 'node:test'
+import { after, test } from 'node:test'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { parse, parseAllDocuments } from 'yaml'
 import { manifests, naming } from '../scripts/release.ts'
 import { lacking } from './support/installed.ts'
+import { promtool } from './support/prometheus.ts'
 import { temporaryFolder } from './support/temporary.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
@@ -122,4 +123,22 @@ test('the versions of the packages, of the images named and of the changelog agr
   assert.deepEqual([...new Set(Object.values(node))], [image])
   for (const [, named] of read('.github/workflows/release.yml').matchAll(/node-version: (.*)/g))
     assert.equal(named, image)
+})
+
+test('the alerts fire for what they are for, and for nothing else', {
+  skip: lacking({ promtool }),
+}, () => {
+  const folder = join(root, 'deploy/prometheus')
+  const run = (args: string[]) => execFileSync(promtool, args, { cwd: folder, encoding: 'utf8' })
+  assert.match(run(['check', 'rules', 'alerts.yaml']), /12 rules found/)
+  assert.match(run(['test', 'rules', 'alerts.test.yaml']), /SUCCESS/)
+  const broken = temporaryFolder({ after })
+  writeFileSync(
+    join(broken, 'alerts.yaml'),
+    read('deploy/prometheus/alerts.yaml').replace('for: 1m', 'for: 9m').replace('> 30\n', '> 300\n'),
+  )
+  writeFileSync(join(broken, 'alerts.test.yaml'), read('deploy/prometheus/alerts.test.yaml'))
+  assert.throws(() =>
+    execFileSync(promtool, ['test', 'rules', 'alerts.test.yaml'], { cwd: broken, stdio: 'pipe' }),
+  )
 })

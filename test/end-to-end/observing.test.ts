@@ -12,6 +12,7 @@ import { lacking } from '../support/installed.ts'
 import { ask, assertDescribed, newManagementToken } from '../support/management.ts'
 import { operator } from '../support/operator.ts'
 import { freePort } from '../support/postfix.ts'
+import { promtool } from '../support/prometheus.ts'
 import { newRing, relayTo, startTestService, type TestService, validBody } from '../support/service.ts'
 import { startScriptedServer, startSmtpServer } from '../support/smtp.ts'
 import { atEnd } from '../support/temporary.ts'
@@ -119,7 +120,7 @@ test('a bug is answered 500, with a request id that its event carries', async ()
 })
 
 test('promtool finds nothing to complain of', {
-  skip: lacking({ promtool: '/usr/bin/promtool' }),
+  skip: lacking({ promtool }),
 }, async (t) => {
   const service = await startTestService(t, {})
   await service.post(validBody())
@@ -127,7 +128,7 @@ test('promtool finds nothing to complain of', {
     const text = await scrape(service)
     return text.includes('outcome="delivered"') ? text : null
   })
-  assert.equal(execFileSync('/usr/bin/promtool', ['check', 'metrics'], { input, encoding: 'utf8' }), '')
+  assert.equal(execFileSync(promtool, ['check', 'metrics'], { input, encoding: 'utf8' }), '')
 })
 
 test('one scrape tells of requests, attempts, ends, connections, claims, groups and the queue', async (t) => {
