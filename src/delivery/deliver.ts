@@ -8,6 +8,13 @@ import type { DeliveryOutcome } from '../domain/delivery/outcome.ts'
 import { nextAttemptMs, retryForMs } from '../domain/delivery/retry-schedule.ts'
 import { noReply, type SmtpReply } from '../domain/delivery/smtp-reply.ts'
 import type { EmailAddress } from '../domain/request/email-address.ts'
+import {
+  describeOutcome,
+  describeReply,
+  type SpanResult,
+  type Trace,
+  traceAttempt,
+} from '../observe/tracing.ts'
 import type { Claim } from '../store/store.ts'
 import { renderEmail } from '../templates/emails/render-email.ts'
 import type { MessageComposer } from './message/compose-message.ts'
@@ -34,6 +41,18 @@ export type Attempt = {
 const unavailableWaitMs = 1000
 
 export async function deliver(deps: DeliverDeps, attempt: Attempt): Promise<DeliveryOutcome> {
+  const trace = traceAttempt(attempt.claim)
+  try {
+    const outcome = await attemptDelivery(deps, attempt, trace)
+    trace.end(describeOutcome(outcome))
+    return outcome
+  } catch (error) {
+    trace.end({ failed: true })
+    throw error
+  }
+}
+
+async function attemptDelivery(deps: DeliverDeps, attempt: Attempt, trace: Trace): Promise<DeliveryOutcome> {
   const { claim } = attempt
   const deadlineMs = attempt.claimedAtMs + claim.lifeLeftMs
   if (performance.now() >= deadlineMs) return { kind: 'expired' }
@@ -41,7 +60,7 @@ export async function deliver(deps: DeliverDeps, attempt: Attempt): Promise<Deli
   const isLeaseValid = () => performance.now() < attempt.leasedUntilMs && attempt.areLeasesValid()
   if (!isLeaseValid())
     return { kind: 'unattempted', relay: null, reply: noReply('the lease was lost'), waitMs: 0 }
-  const message = prepare(deps.composer, attempt, deadlineMs)
+  const message = trace.run('render', () => prepare(deps.composer, attempt, deadlineMs))
   const clearance = { deadlineMs, isLeaseValid }
   let last: { relay: string | null; reply: SmtpReply } = {
     relay: null,
@@ -49,7 +68,8 @@ export async function deliver(deps: DeliverDeps, attempt: Attempt): Promise<Deli
   }
   for (const relay of deps.relays) {
     if (relay.free() <= 0) continue
-    const submission = await relay.submit(message, clearance)
+    const submit = () => relay.submit(message, clearance)
+    const submission = await trace.wait('submit', submit, (result) => describeSubmission(relay, result))
     const outcome = outcomeOf(deps, { attempt, relay, submission })
     if (outcome.kind !== 'unattempted' || submission.kind === 'stopped') return outcome
     last = outcome
@@ -57,6 +77,19 @@ export async function deliver(deps: DeliverDeps, attempt: Attempt): Promise<Deli
   const probeInMs = Math.min(...deps.relays.map((relay) => relay.probeInMs()))
   const waitMs = Math.max(unavailableWaitMs, Math.ceil(probeInMs))
   return { kind: 'unattempted', relay: last.relay, reply: last.reply, waitMs }
+}
+
+function describeSubmission({ name }: Relay, submission: Submission): SpanResult {
+  switch (submission.kind) {
+    case 'accepted':
+      return describeReply(name, submission.reply)
+    case 'failed': {
+      const { reply, stage } = submission.failure
+      return { ...describeReply(name, reply), 'smtp.stage': stage, failed: true }
+    }
+    default:
+      return { 'server.address': name, 'postern.result': submission.kind, failed: true }
+  }
 }
 
 function prepare(composer: MessageComposer, { claim, app }: Attempt, deadlineMs: number): Message {

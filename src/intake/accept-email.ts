@@ -3,11 +3,12 @@
  * same transaction that they are current, and otherwise returns the current ones to judge it again.
  * So a request costs one transaction, and a change of settings holds for the next request.
  */
-import { appPolicy } from '../domain/app/app-policy.ts'
+import { type AppPolicy, appPolicy } from '../domain/app/app-policy.ts'
 import { type KeyHash, parseAuthorization } from '../domain/app/delivery-key.ts'
 import { explainLimit } from '../domain/app/limit.ts'
 import type { EmailId } from '../domain/id.ts'
 import type { Issue, Rejection } from '../domain/request/rejection.ts'
+import { noTrace, type Trace } from '../observe/tracing.ts'
 import { type Caller, type EnqueueResult, type Store, StoreUnavailable } from '../store/store.ts'
 import type { AppPolicyCache } from './app-policy-cache.ts'
 import { type IncomingRequest, judgeRequest, type LinkHost } from './judge-request.ts'
@@ -32,7 +33,11 @@ export type AcceptAnswer = { readonly caller: Caller | null } & (
 const judgementsMax = 4
 
 /** Queues the email of one request, or says why not. Rejects only for a bug. */
-export async function acceptEmail(deps: AcceptDeps, request: IncomingRequest): Promise<AcceptAnswer> {
+export async function acceptEmail(
+  deps: AcceptDeps,
+  request: IncomingRequest,
+  trace: Trace = noTrace,
+): Promise<AcceptAnswer> {
   const key = parseAuthorization(request.authorization)
   if (key.kind !== 'secret') {
     return { caller: null, rejection: { code: 'invalid_key', message: keyMessages[key.kind] } }
@@ -40,12 +45,15 @@ export async function acceptEmail(deps: AcceptDeps, request: IncomingRequest): P
   try {
     for (let judgements = 0; judgements < judgementsMax; judgements++) {
       const policy = deps.policies.get(key.hash)
-      const context = { links: deps.links, nowMs: deps.store.now() }
-      const judgement = policy === undefined ? null : judgeRequest(request, { ...context, policy })
+      const context = { links: deps.links, nowMs: deps.store.now(), traceparent: trace.traceparent }
+      const judge = (policy: AppPolicy) =>
+        trace.run('judge', () => judgeRequest(request, { ...context, policy }))
+      const judgement = policy === undefined ? null : judge(policy)
       // Other requests are soon refused. They do not wait, so they take nobody's turn.
       const isValid = judgement !== null && 'admit' in judgement.judged.verdict
       if (isValid && (await deps.waitIfLate(key.hash)) === false) return lateAnswer
-      const result = await deps.store.enqueue({ keyHash: key.hash, judged: judgement?.judged ?? null })
+      const asked = { keyHash: key.hash, judged: judgement?.judged ?? null }
+      const result = await trace.wait('enqueue', () => deps.store.enqueue(asked))
       if (result.kind !== 'judge_again') return answerTo(deps, result, judgement?.rejection ?? null)
       deps.policies.set(key.hash, appPolicy(result.app))
     }

@@ -35,7 +35,12 @@ export type LinkHost = {
 /** `rejection` is the answer if the store refuses the request by this judgement. */
 export type Judgement = { readonly judged: Judged; readonly rejection: Rejection | null }
 
-export type JudgeContext = { readonly policy: AppPolicy; readonly links: LinkHost; readonly nowMs: number }
+export type JudgeContext = {
+  readonly policy: AppPolicy
+  readonly links: LinkHost
+  readonly nowMs: number
+  readonly traceparent: string | null
+}
 
 export function judgeRequest(request: IncomingRequest, context: JudgeContext): Judgement {
   const { version } = context.policy
@@ -113,6 +118,7 @@ function toNewEmail(context: JudgeContext, { request, link, hosted }: Accepted):
     id: newId('em', context.nowMs),
     type,
     expiresAt,
+    traceparent: context.traceparent,
     content: { to, ...carried, ...namesOf(request), messageIdDomain: domainOf(context.policy.fromAddress) },
   }
 }

@@ -12,6 +12,8 @@ import type { EmailType } from '../domain/request/email-request.ts'
 export type RequestAnswered = {
   readonly kind: 'request_answered'
   readonly requestId: string
+  /** Null if the request is not traced, or not sampled. */
+  readonly traceId: string | null
   readonly status: number
   readonly code: string
   /** The issues of a 400, as `field code`. */
@@ -33,6 +35,8 @@ export type AttemptRecorded = {
   readonly appId: AppId
   readonly type: EmailType
   readonly attempt: number
+  /** That of the request that queued the email. */
+  readonly traceId: string | null
   readonly outcome: DeliveryOutcome
   readonly sinceAcceptedMs: number
   readonly tookMs: number

@@ -17,6 +17,7 @@ const request: RequestAnswered = {
   emailId: null,
   origin: null,
   tookMs: 1,
+  traceId: null,
 }
 
 const attempt: AttemptRecorded = {
@@ -27,6 +28,7 @@ const attempt: AttemptRecorded = {
   attempt: 1,
   outcome: { kind: 'unattempted', relay: 'r:25', reply: parseReply('421 busy'), waitMs: 0 },
   sinceAcceptedMs: 5,
+  traceId: null,
   tookMs: 1,
 }
 

@@ -64,9 +64,10 @@ function linesOf(event: PosternEvent): Line[] {
 }
 
 function requestLine(event: RequestAnswered): Line {
-  const { requestId, status, code, issues, appId, keyId, emailId, origin, tookMs } = event
+  const { requestId, traceId, status, code, issues, appId, keyId, emailId, origin, tookMs } = event
   const fields = {
     requestId,
+    ...(traceId !== null && { traceId }),
     status,
     code,
     ...(appId === null ? {} : { app: appId }),
@@ -102,6 +103,7 @@ function attemptLine({
   outcome,
   sinceAcceptedMs,
   tookMs,
+  traceId,
 }: AttemptRecorded): Line {
   const { kind, reply, ...rest } = 'reply' in outcome ? outcome : { ...outcome, reply: null }
   const fields = {
@@ -109,6 +111,7 @@ function attemptLine({
     app: appId,
     type,
     attempt,
+    ...(traceId !== null && { traceId }),
     outcome: kind,
     ...rest,
     ...(reply === null ? {} : { reply: reply.text }),

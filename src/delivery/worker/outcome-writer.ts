@@ -4,6 +4,7 @@
  */
 import type { DeliveryOutcome } from '../../domain/delivery/outcome.ts'
 import type { Emit } from '../../observe/events.ts'
+import { traceIdOf } from '../../observe/tracing.ts'
 import { type Store, StoreUnavailable } from '../../store/store.ts'
 import type { Attempt } from '../deliver.ts'
 
@@ -49,7 +50,16 @@ export class OutcomeWriter {
       const { emailId, appId, type } = claim
       if (!recorded) return emit({ kind: 'outcome_unconfirmed', emailId })
       const sinceAcceptedMs = claim.ageMs + endedAtMs - claimedAtMs
-      const record = { emailId, appId, type, attempt: claim.attempt, outcome, sinceAcceptedMs, tookMs }
+      const record = {
+        emailId,
+        appId,
+        type,
+        attempt: claim.attempt,
+        outcome,
+        sinceAcceptedMs,
+        tookMs,
+        traceId: traceIdOf(claim.traceparent),
+      }
       emit({ kind: 'attempt_recorded', ...record })
     } catch (error) {
       this.#kept.add(result)

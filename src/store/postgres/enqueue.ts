@@ -24,6 +24,7 @@ type RequestRow = {
   readonly type: string | null
   readonly expiresAt: number | null
   readonly recipient: string | null
+  readonly trace: string | null
   readonly sealed: Buffer
 }
 
@@ -82,6 +83,7 @@ const enqueue = calledFunction<Group>(
     ['p_type', 'text[]', column('type')],
     ['p_expires_at', 'bigint[]', column('expiresAt')],
     ['p_recipient', 'text[]', column('recipient')],
+    ['p_trace', 'text[]', column('trace')],
     ['p_sealed_from', 'int[]', sealedFrom],
     ['p_sealed_length', 'int[]', ({ rows }) => rows.map(({ sealed }) => sealed.length)],
     ['p_sealed', 'bytea', ({ rows }) => Buffer.concat(rows.map(({ sealed }) => sealed))],
@@ -190,6 +192,7 @@ const notAdmitted = {
   type: null,
   expiresAt: null,
   recipient: null,
+  trace: null,
   sealed: noBytes,
 }
 
@@ -203,7 +206,7 @@ function admissionColumns(
 ) {
   if (judged === null) return notAdmitted
   if ('refuse' in judged.verdict) return { ...notAdmitted, refusal: judged.verdict.refuse }
-  const { id, type, expiresAt, content } = judged.verdict.admit
+  const { id, type, expiresAt, content, traceparent = null } = judged.verdict.admit
   const names = recipientNames(keyedHash, appId, content.to)
   return {
     refusal: null,
@@ -213,6 +216,7 @@ function admissionColumns(
     type,
     expiresAt,
     recipient: names.recipient,
+    trace: traceparent,
     sealed: seal(ring, contentContext(id), JSON.stringify(content)),
   }
 }

@@ -156,6 +156,7 @@ export type ClaimRow = {
   readonly fence: number
   readonly accepted_at: number
   readonly expires_at: number
+  readonly trace: string | null
 }
 
 export const toClaim = (row: ClaimRow, content: EmailContent, nowMs: number): Claim => ({
@@ -169,6 +170,7 @@ export const toClaim = (row: ClaimRow, content: EmailContent, nowMs: number): Cl
   attempt: row.attempts,
   lifeLeftMs: row.expires_at - nowMs,
   ageMs: nowMs - row.accepted_at,
+  traceparent: row.trace,
   isSuspect: row.lost_leases >= suspectAfter,
 })
 

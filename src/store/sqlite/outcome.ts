@@ -19,7 +19,6 @@ export type QueueRow = ClaimRow & {
   readonly lease_until: number
   readonly recipient: string
   readonly trail: string
-  readonly trace: string | null
   readonly sealed: Uint8Array
 }
 

@@ -6,7 +6,8 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { limitRefusals } from '../../domain/app/limit.ts'
 import { type Rejection, refusals } from '../../domain/request/rejection.ts'
 import { type AcceptAnswer, type AcceptDeps, acceptEmail } from '../../intake/accept-email.ts'
-import type { Emit } from '../../observe/events.ts'
+import type { Emit, RequestAnswered } from '../../observe/events.ts'
+import { type SpanResult, type Trace, traceIdOf, traceRequest } from '../../observe/tracing.ts'
 import { errorBody, sendJson } from '../http/listener.ts'
 
 export type PostEmailDeps = AcceptDeps & {
@@ -22,9 +23,20 @@ export async function postEmail(
   reply: FastifyReply,
 ): Promise<FastifyReply> {
   const begunAtMs = performance.now()
-  const answer = deps.isStopping() ? stoppingAnswer : await accept(deps, request)
+  const trace = traceRequest(request.headers)
+  const answer = deps.isStopping() ? stoppingAnswer : await accept(deps, request, trace)
   if (deps.isStopping()) reply.header('connection', 'close')
-  report(deps.emit, { requestId: request.id, tookMs: performance.now() - begunAtMs }, answer)
+  const traceId = traceIdOf(trace.traceparent)
+  const event = eventOf({ requestId: request.id, traceId, tookMs: performance.now() - begunAtMs }, answer)
+  trace.end(spanResult(event))
+  if ('error' in answer && answer.error !== undefined)
+    deps.emit({
+      kind: 'store_unavailable',
+      requestId: request.id,
+      error: answer.error,
+      asked: 'to queue an email',
+    })
+  deps.emit(event)
   if ('rejection' in answer) return refuse(deps, reply, answer.rejection)
   reply.header('email-id', answer.emailId)
   if (answer.replayed) reply.header('idempotent-replayed', 'true')
@@ -36,8 +48,12 @@ const stoppingAnswer: AcceptAnswer = {
   rejection: { code: 'queue_unavailable', message: 'This server is stopping; try again.' },
 }
 
-const accept = (deps: PostEmailDeps, { headers, body }: FastifyRequest): Promise<AcceptAnswer> =>
-  acceptEmail(deps, {
+const accept = async (
+  deps: PostEmailDeps,
+  { headers, body }: FastifyRequest,
+  trace: Trace,
+): Promise<AcceptAnswer> => {
+  const incoming = {
     authorization: headers.authorization,
     idempotencyKey: headers['idempotency-key'] as string | undefined,
     body: {
@@ -45,12 +61,18 @@ const accept = (deps: PostEmailDeps, { headers, body }: FastifyRequest): Promise
       contentEncoding: headers['content-encoding'],
       bytes: body === undefined ? new Uint8Array() : (body as Uint8Array | null),
     },
-  })
+  }
+  try {
+    return await acceptEmail(deps, incoming, trace)
+  } catch (error) {
+    trace.end({ 'http.response.status_code': 500, failed: true })
+    throw error
+  }
+}
 
-type Asked = { readonly requestId: string; readonly tookMs: number }
+type Asked = Pick<RequestAnswered, 'requestId' | 'traceId' | 'tookMs'>
 
-function report(emit: Emit, asked: Asked, answer: AcceptAnswer): void {
-  const { requestId } = asked
+function eventOf(asked: Asked, answer: AcceptAnswer): RequestAnswered {
   const common = {
     kind: 'request_answered',
     ...asked,
@@ -59,15 +81,21 @@ function report(emit: Emit, asked: Asked, answer: AcceptAnswer): void {
   } as const
   if (!('rejection' in answer)) {
     const code = answer.replayed ? 'replayed' : 'accepted'
-    emit({ ...common, status: 202, code, issues: [], emailId: answer.emailId, origin: null })
-    return
+    return { ...common, status: 202, code, issues: [], emailId: answer.emailId, origin: null }
   }
-  const { rejection, error } = answer
-  if (error !== undefined) emit({ kind: 'store_unavailable', requestId, error, asked: 'to queue an email' })
-  const issues = rejection.issues?.map(({ field, code }) => `${field} ${code}`) ?? []
-  const { code, origin = null } = rejection
-  emit({ ...common, status: refusals[code].status, code, issues, emailId: null, origin })
+  const { code, issues = [], origin = null } = answer.rejection
+  const faults = issues.map(({ field, code }) => `${field} ${code}`)
+  return { ...common, status: refusals[code].status, code, issues: faults, emailId: null, origin }
 }
+
+const spanResult = ({ appId, code, emailId, keyId, status }: RequestAnswered): SpanResult => ({
+  'http.response.status_code': status,
+  'postern.code': code,
+  ...(appId !== null && { 'postern.app': appId }),
+  ...(keyId !== null && { 'postern.key': keyId }),
+  ...(emailId !== null && { 'messaging.message.id': emailId }),
+  failed: status >= 500,
+})
 
 function refuse(deps: PostEmailDeps, reply: FastifyReply, rejection: Rejection): FastifyReply {
   const { code, limit, issues } = rejection

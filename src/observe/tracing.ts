@@ -1,0 +1,135 @@
+/**
+ * Traces, by the API of OpenTelemetry alone: without an SDK, which an operator attaches with `node --import`, every call
+ * does nothing. One trace leads from `POST /v1/email` to the 250 of the first attempt: the store keeps the `traceparent` of a
+ * sampled request with its email. A retry is a trace of its own with a link to it, so no trace lives for hours. No attribute
+ * holds an address, a link or a token.
+ */
+import {
+  type Attributes,
+  type Context,
+  INVALID_SPAN_CONTEXT,
+  isSpanContextValid,
+  propagation,
+  ROOT_CONTEXT,
+  type Span,
+  type SpanContext,
+  SpanKind,
+  SpanStatusCode,
+  TraceFlags,
+  trace,
+} from '@opentelemetry/api'
+import type { DeliveryOutcome } from '../domain/delivery/outcome.ts'
+import type { SmtpReply } from '../domain/delivery/smtp-reply.ts'
+import type { Claim } from '../store/store.ts'
+
+const tracer = trace.getTracer('postern')
+
+/** A span that is open. `end` closes it; a child ends before its parent. One that records nothing has no children. */
+export class Trace {
+  readonly #span: Span
+  readonly #context: Context
+
+  constructor(span: Span, parent: Context) {
+    this.#span = span
+    this.#context = trace.setSpan(parent, span)
+  }
+
+  /** The `traceparent` of W3C Trace Context; null if the span is not sampled. */
+  get traceparent(): string | null {
+    const { spanId, traceFlags, traceId } = this.#span.spanContext()
+    return (traceFlags & TraceFlags.SAMPLED) === 0 ? null : `00-${traceId}-${spanId}-01`
+  }
+
+  /** Runs `work` in a child span. */
+  run<T>(name: string, work: () => T): T {
+    if (!this.#span.isRecording()) return work()
+    const child = tracer.startSpan(name, {}, this.#context)
+    try {
+      return work()
+    } catch (error) {
+      child.setStatus({ code: SpanStatusCode.ERROR })
+      throw error
+    } finally {
+      child.end()
+    }
+  }
+
+  /** The same for work that takes time. `describe` makes the attributes of its result. */
+  async wait<T>(
+    name: string,
+    work: () => Promise<T>,
+    describe: (result: T) => SpanResult = () => ({}),
+  ): Promise<T> {
+    if (!this.#span.isRecording()) return work()
+    const child = new Trace(tracer.startSpan(name, {}, this.#context), this.#context)
+    try {
+      const result = await work()
+      child.end(describe(result))
+      return result
+    } catch (error) {
+      child.end({ failed: true })
+      throw error
+    }
+  }
+
+  end({ failed = false, ...attributes }: SpanResult): void {
+    this.#span.setAttributes(attributes)
+    if (failed) this.#span.setStatus({ code: SpanStatusCode.ERROR })
+    this.#span.end()
+  }
+}
+
+/** The attributes of a span at its end, by their OpenTelemetry names. */
+export type SpanResult = Attributes & { readonly failed?: boolean }
+
+/** For work that no trace follows. */
+export const noTrace = new Trace(trace.wrapSpanContext(INVALID_SPAN_CONTEXT), ROOT_CONTEXT)
+
+/** The span of a request. Its parent is that of the client, if the SDK reads the client's headers. */
+export function traceRequest(headers: Readonly<Record<string, unknown>>): Trace {
+  const parent = propagation.extract(ROOT_CONTEXT, headers)
+  const attributes = { 'http.request.method': 'POST', 'http.route': '/v1/email' }
+  return new Trace(tracer.startSpan('POST /v1/email', { kind: SpanKind.SERVER, attributes }, parent), parent)
+}
+
+/** The span of one attempt: a child of the request, or, for a retry, a trace with a link to it. */
+export function traceAttempt({ traceparent, attempt, ...claim }: Claim): Trace {
+  const request = parseTraceparent(traceparent)
+  if (request === null) return noTrace
+  const attributes = {
+    'messaging.system': 'postern',
+    'messaging.message.id': claim.emailId,
+    'postern.app': claim.appId,
+    'postern.type': claim.type,
+    'postern.attempt': attempt,
+  }
+  const options = { kind: SpanKind.CONSUMER, attributes }
+  const parent = trace.setSpanContext(ROOT_CONTEXT, request)
+  if (attempt === 1) return new Trace(tracer.startSpan('attempt', options, parent), parent)
+  const linked = { ...options, links: [{ context: request }] }
+  return new Trace(tracer.startSpan('attempt', linked, ROOT_CONTEXT), ROOT_CONTEXT)
+}
+
+/** The id of a trace, for the log; null without one. */
+export const traceIdOf = (traceparent: string | null): string | null =>
+  parseTraceparent(traceparent)?.traceId ?? null
+
+function parseTraceparent(traceparent: string | null): SpanContext | null {
+  if (traceparent === null) return null
+  const [, traceId = '', spanId = ''] = /^00-([0-9a-f]{32})-([0-9a-f]{16})-01$/.exec(traceparent) ?? []
+  const context = { traceId, spanId, traceFlags: TraceFlags.SAMPLED, isRemote: true }
+  return isSpanContextValid(context) ? context : null
+}
+
+export function describeOutcome(outcome: DeliveryOutcome): SpanResult {
+  const attributes = { 'postern.outcome': outcome.kind }
+  if (outcome.kind === 'expired') return { ...attributes, failed: true }
+  const { relay, reply } = outcome
+  return { ...attributes, ...describeReply(relay, reply), failed: outcome.kind === 'failed' }
+}
+
+export const describeReply = (relay: string | null, { code, enhanced }: SmtpReply): Attributes => ({
+  ...(relay !== null && { 'server.address': relay }),
+  ...(code !== null && { 'smtp.reply_code': code }),
+  ...(enhanced !== null && { 'smtp.enhanced_code': enhanced }),
+})

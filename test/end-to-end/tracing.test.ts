@@ -1,0 +1,141 @@
+/** Traces, by the SDK of OpenTelemetry with its exporter in memory. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { propagation, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api'
+import { W3CTraceContextPropagator } from '@opentelemetry/core'
+import {
+  AlwaysOnSampler,
+  InMemorySpanExporter,
+  ParentBasedSampler,
+  type ReadableSpan,
+  SimpleSpanProcessor,
+  TracerProvider,
+} from '@opentelemetry/sdk-trace'
+import { ask, newManagementToken } from '../support/management.ts'
+import { relayTo, startTestService, validBody } from '../support/service.ts'
+import { startScriptedServer, startSmtpServer } from '../support/smtp.ts'
+import { eventually } from '../support/wait.ts'
+
+const exporter = new InMemorySpanExporter()
+trace.setGlobalTracerProvider(
+  new TracerProvider({
+    sampler: new ParentBasedSampler({ root: new AlwaysOnSampler() }),
+    spanProcessors: [new SimpleSpanProcessor({ exporter })],
+  }),
+)
+propagation.setGlobalPropagator(new W3CTraceContextPropagator())
+
+const spansOf = (traceId: string) =>
+  exporter.getFinishedSpans().filter((span) => span.spanContext().traceId === traceId)
+const named = (spans: readonly ReadableSpan[], name: string) => spans.filter((span) => span.name === name)
+const parentOf = (span: ReadableSpan | undefined) => span?.parentSpanContext?.spanId
+
+const client = (digit: string) => ({ traceId: digit.repeat(32), spanId: digit.repeat(16) })
+const header = ({ traceId, spanId }: ReturnType<typeof client>, flags = '01') => ({
+  traceparent: `00-${traceId}-${spanId}-${flags}`,
+})
+
+test('one trace leads from the POST of a client to the 250 of the relay', async (t) => {
+  const relay = await startSmtpServer(t)
+  const service = await startTestService(t, { relays: [relayTo(relay.port)] })
+  const caller = client('a')
+  const answer = await service.post(validBody({ to: 'canary@example.com' }), header(caller))
+  const email = answer.headers.get('email-id')
+  await eventually(() => named(spansOf(caller.traceId), 'attempt').length === 1)
+  const spans = spansOf(caller.traceId)
+  const [request, attempt, submit] = ['POST /v1/email', 'attempt', 'submit'].map(
+    (name) => named(spans, name)[0],
+  )
+  assert.ok(request && attempt && submit)
+  assert.deepEqual([request.kind, attempt.kind], [SpanKind.SERVER, SpanKind.CONSUMER])
+  assert.equal(parentOf(request), caller.spanId)
+  assert.equal(parentOf(attempt), request.spanContext().spanId)
+  assert.equal(parentOf(submit), attempt.spanContext().spanId)
+  for (const name of ['judge', 'enqueue'])
+    assert.ok(named(spans, name).every((span) => parentOf(span) === request.spanContext().spanId))
+  assert.ok(named(spans, 'enqueue').length > 0)
+  assert.equal(parentOf(named(spans, 'render')[0]), attempt.spanContext().spanId)
+  assert.equal(request.attributes['http.response.status_code'], 202)
+  assert.deepEqual(
+    [request, attempt].map(({ attributes }) => [
+      attributes['messaging.message.id'],
+      attributes['postern.app'],
+    ]),
+    [
+      [email, service.app.id],
+      [email, service.app.id],
+    ],
+  )
+  assert.equal(submit.attributes['smtp.reply_code'], 250)
+  const [started, ended] = [request.startTime, attempt.endTime].map(([s, ns]) => s * 1e9 + ns)
+  assert.ok((ended ?? 0) > (started ?? 0))
+  const text = JSON.stringify(spans.map(({ attributes, name }) => ({ attributes, name })))
+  assert.doesNotMatch(text, /canary|token|@/)
+  const isDelivered = (line: string) => line.includes('"outcome":"delivered"')
+  const line = await eventually(() => service.log.find(isDelivered))
+  assert.equal(JSON.parse(line).traceId, caller.traceId)
+})
+
+test('a retry is a trace of its own, with a link to the request', async (t) => {
+  const relay = await startScriptedServer(t, (connection) =>
+    connection === 0 ? { dot: '451 4.7.1 later' } : {},
+  )
+  const service = await startTestService(t, { relays: [relayTo(relay.port)] })
+  const caller = client('b')
+  const answer = await service.post(validBody(), header(caller))
+  const email = answer.headers.get('email-id')
+  const attempts = () =>
+    named(exporter.getFinishedSpans(), 'attempt').filter(
+      ({ attributes }) => attributes['messaging.message.id'] === email,
+    )
+  await eventually(() => attempts().length === 1)
+  const token = await newManagementToken(service)
+  await eventually(
+    async () => (await ask(service, `POST /v1/emails/${email}/retry`, { token })).status === 200,
+  )
+  await eventually(() => attempts().length === 2)
+  const [first, second] = attempts()
+  const [request] = named(spansOf(caller.traceId), 'POST /v1/email')
+  assert.equal(first?.spanContext().traceId, caller.traceId)
+  assert.equal(first?.attributes['postern.outcome'], 'deferred')
+  assert.notEqual(second?.spanContext().traceId, caller.traceId)
+  assert.equal(parentOf(second), undefined)
+  assert.deepEqual(
+    second?.links.map(({ context }) => [context.traceId, context.spanId]),
+    [[caller.traceId, request?.spanContext().spanId]],
+  )
+})
+
+test('a request that its client does not sample leaves no span, also not by its email', async (t) => {
+  const relay = await startSmtpServer(t)
+  const service = await startTestService(t, { relays: [relayTo(relay.port)] })
+  exporter.reset()
+  await service.post(validBody(), header(client('c'), '00'))
+  await eventually(() => service.log.some((line) => line.includes('"outcome":"delivered"')))
+  assert.deepEqual(
+    exporter.getFinishedSpans().map(({ name }) => name),
+    [],
+  )
+})
+
+test('a failed email and a store that does not answer mark their spans as errors', async (t) => {
+  const relay = await startScriptedServer(t, { rcpt: '550 5.1.1 unknown' })
+  const service = await startTestService(t, { relays: [relayTo(relay.port)] })
+  const [failing, unavailable] = [client('d'), client('e')]
+  await service.post(validBody(), header(failing))
+  const attempt = await eventually(() => named(spansOf(failing.traceId), 'attempt')[0])
+  const [submit] = named(spansOf(failing.traceId), 'submit')
+  assert.deepEqual([attempt.status.code, submit?.status.code], [SpanStatusCode.ERROR, SpanStatusCode.ERROR])
+  assert.deepEqual(
+    [
+      submit?.attributes['smtp.reply_code'],
+      submit?.attributes['smtp.enhanced_code'],
+      submit?.attributes['smtp.stage'],
+    ],
+    [550, '5.1.1', 'envelope'],
+  )
+  await service.store.close()
+  assert.equal((await service.post(validBody(), header(unavailable))).status, 503)
+  const [request] = named(spansOf(unavailable.traceId), 'POST /v1/email')
+  assert.equal(request?.status.code, SpanStatusCode.ERROR)
+})
