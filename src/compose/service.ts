@@ -57,7 +57,9 @@ export async function startService(config: Config, options: ServiceOptions): Pro
   const state = { ready: false, stopping: false }
   const { engine } = config.database
   const metrics = newMetrics({ store, engine, queueMax: config.queueMax, version: options.version })
-  events.subscribe(logEvents(options.log ?? newLog(config.logLevel)))
+  // One machine needs no name; lines of several are read together.
+  const base = engine === 'postgres' ? { node: hostname() } : null
+  events.subscribe(logEvents(options.log ?? newLog(config.logLevel, base)))
   events.subscribe(metrics.observe)
   const context: ServiceContext = {
     config,

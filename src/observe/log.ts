@@ -12,10 +12,11 @@ import type {
   RequestAnswered,
 } from './events.ts'
 
-export const newLog = (level: string): Logger =>
+/** `base`: fields of every line. */
+export const newLog = (level: string, base: Readonly<Record<string, string>> | null): Logger =>
   pino({
     level,
-    base: null,
+    base,
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters: { level: (label) => ({ level: label }) },
   })
