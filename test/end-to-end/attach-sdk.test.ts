@@ -44,6 +44,7 @@ test('an SDK that is attached as the page says exports the trace of an email', a
     POSTERN_SMTP_URL: `smtp://127.0.0.1:${relay.port}`,
     NODE_OPTIONS: `--import ${join(folder, 'tracing.mjs')}`,
     OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${(collector.address() as AddressInfo).port}`,
+    OTEL_BSP_SCHEDULE_DELAY: '100',
     TRACES_RATIO: '1',
   })
   await send(`${server.api}/v1/email`, JSON.stringify(validBody()), { authorization: `Bearer ${server.key}` })

@@ -206,3 +206,6 @@ export const listReads = {
   usageToday,
 }
 export type ListRead = keyof typeof listReads
+
+export const readList = (reader: Reader, name: ListRead, args: readonly unknown[]): unknown =>
+  (listReads[name] as (reader: Reader, ...args: readonly unknown[]) => unknown)(reader, ...args)

@@ -23,9 +23,11 @@ import {
   findEmail,
   findKey,
   findTokenByHash,
+  type ListRead,
   queueGauge,
   type Reader,
   readerOf,
+  readList,
 } from './reads.ts'
 import { ReaderThread, WriterThread } from './threads/threads.ts'
 import { WorkerLock } from './worker-lock.ts'
@@ -52,7 +54,7 @@ const writes = [
   ...(['addActivity', 'addRefusals', 'noteNode', 'removeNode'] as const),
 ]
 
-/** Each is one of `listReads`, which the reader thread runs. */
+/** Each is one of `listReads`. */
 const lists = [
   ...(['listApps', 'listKeys', 'listTokens', 'listEmails', 'listAudit', 'usage'] as const),
   ...(['readActivity', 'listRefusals', 'findRefusal', 'listNodes'] as const),
@@ -65,13 +67,17 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
   const prepared = prepare(options, readClock(clock))
   const { hashKey, connection = new Connection(path, { readOnly: true }) } = prepared
   const keyedHash = makeKeyedHash(hashKey)
-  const reader = new ReaderThread(path)
   const writer = new WriterThread({ path, ring, hashKey, queueMax, clock }, options)
-  if ((options.schemaUse ?? 'migrate') === 'migrate') writer.start()
+  const isService = (options.schemaUse ?? 'migrate') === 'migrate'
+  if (isService) writer.start()
   const look = lookUp(readerOf(connection))
+  // A command has nobody to delay, and a thread takes a tenth of a second to start.
+  const reader = isService ? new ReaderThread(path) : null
+  const read = (name: ListRead, args: readonly unknown[]): Promise<unknown> =>
+    reader?.call({ name, args }) ?? look((open) => readList(open, name, args))
   const claims = new LockedClaims(path, writer)
   const close = async () => {
-    await reader.close()
+    await reader?.close()
     if (connection.connection.isOpen) connection.close()
     await writer.close() // the last connection, and one that may write: SQLite then removes the WAL
     claims.close()
@@ -81,18 +87,17 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
       writer.call({ name: 'enqueue', args: [request] }, enqueueDeadlineMs) as Promise<EnqueueResult>,
     claimDue: (request) => claims.claimDue(request),
     ...delegate(writes, (name, args) => writer.call({ name, args })),
-    ...delegate(lists, (name, args) => reader.call({ name, args })),
+    ...delegate(lists, read),
     measureQueue: async () => {
-      const call = { name: 'measureQueue', args: [readClock(clock)] } as const
-      const measures = (await reader.call(call)) as Omit<QueueMeasures, 'diskFreeBytes'>
+      const measures = (await read('measureQueue', [readClock(clock)])) as Omit<
+        QueueMeasures,
+        'diskFreeBytes'
+      >
       return { ...measures, diskFreeBytes: freeBytes(path) }
     },
-    listExpiringKeys: (until) =>
-      reader.call({ name: 'listExpiringKeys', args: [readClock(clock), until] }) as Promise<KeyRecord[]>,
-    queueSummary: () =>
-      reader.call({ name: 'queueSummary', args: [readClock(clock)] }) as ReturnType<Store['queueSummary']>,
-    usageToday: () =>
-      reader.call({ name: 'usageToday', args: [readClock(clock)] }) as ReturnType<Store['usageToday']>,
+    listExpiringKeys: (until) => read('listExpiringKeys', [readClock(clock), until]) as Promise<KeyRecord[]>,
+    queueSummary: () => read('queueSummary', [readClock(clock)]) as ReturnType<Store['queueSummary']>,
+    usageToday: () => read('usageToday', [readClock(clock)]) as ReturnType<Store['usageToday']>,
     recipientName: (to) => recipientName(keyedHash, to),
     findApp: (idOrSlug) => look((open) => findApp(open, idOrSlug)),
     findKey: (id) => look((open) => findKey(open, id)),

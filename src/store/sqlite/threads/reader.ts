@@ -1,7 +1,7 @@
 /** The reader thread: lists and summaries, so that a long one never delays the event loop of the service. */
 import { parentPort, workerData } from 'node:worker_threads'
 import { Connection } from '../connection.ts'
-import { type ListRead, listReads, type Reader, readerOf } from '../reads.ts'
+import { type ListRead, type Reader, readerOf, readList } from '../reads.ts'
 import { type Answer, faultAnswer } from './answer.ts'
 import type { Call } from './operations.ts'
 
@@ -11,8 +11,7 @@ export type FromReader = { readonly id: number; readonly answer: Answer }
 
 function read(reader: Reader, { name, args }: Call<ListRead>): Answer {
   try {
-    const run = listReads[name] as (reader: Reader, ...args: readonly unknown[]) => unknown
-    return { value: run(reader, ...args) }
+    return { value: readList(reader, name, args) }
   } catch (error) {
     return faultAnswer(error)
   }
