@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { startServe } from '../support/cli.ts'
+import { engine } from '../support/database.ts'
 import { send, validBody } from '../support/service.ts'
 import { startSmtpServer } from '../support/smtp.ts'
 import { temporaryFolder } from '../support/temporary.ts'
@@ -21,7 +22,9 @@ type Exported = {
   }[]
 }
 
-test('an SDK that is attached as the page says exports the trace of an email', async (t) => {
+test('an SDK that is attached as the page says exports the trace of an email', {
+  skip: engine === 'postgres' && 'skipped: no matter of the store; SQLite runs it',
+}, async (t) => {
   const received: Exported[] = []
   const collector = createServer(async (request, response) => {
     const chunks: Buffer[] = []
@@ -44,7 +47,6 @@ test('an SDK that is attached as the page says exports the trace of an email', a
     POSTERN_SMTP_URL: `smtp://127.0.0.1:${relay.port}`,
     NODE_OPTIONS: `--import ${join(folder, 'tracing.mjs')}`,
     OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${(collector.address() as AddressInfo).port}`,
-    OTEL_BSP_SCHEDULE_DELAY: '100',
     TRACES_RATIO: '1',
   })
   await send(`${server.api}/v1/email`, JSON.stringify(validBody()), { authorization: `Bearer ${server.key}` })

@@ -1,0 +1,81 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { NodeResource } from '../resources.ts'
+import { findAttention } from './attention.ts'
+
+const nowMs = Date.UTC(2026, 0, 1)
+const ago = (seconds: number) => new Date(nowMs - seconds * 1000).toISOString()
+
+const relay = (name: string, available: boolean): NodeResource['relays'][number] => ({
+  name,
+  available,
+  since: ago(720),
+  reason: available ? '' : 'ECONNREFUSED',
+  connections: { open: 0, busy: 0, allowed: 5, max: 5 },
+})
+
+const node = (change: Partial<NodeResource> = {}): NodeResource => ({
+  id: 'node_1',
+  name: 'mail-1',
+  version: '1',
+  roles: ['worker'],
+  startedAt: ago(3600),
+  seenAt: ago(1),
+  alive: true,
+  relays: [relay('r1', true), relay('r2', true)],
+  ...change,
+})
+
+function attentionTo({ nodes = [node()], depth = 0, turnedAway = 0 }) {
+  const counts = { queued: depth, sending: 0, deferred: 0 }
+  const queue = {
+    ...{ depth, max: 1000, oldestAcceptedAt: null, oldestAgeSeconds: 0, nextAttemptAt: null },
+    ...{ states: counts, apps: [], countedAt: ago(0) },
+  }
+  const none = { apps: [], usage: new Map(), expiring: [], late: [], findings: [] }
+  return findAttention({ ...none, queue, nodes, turnedAway, nowMs })
+}
+const kinds = (situation: Parameters<typeof attentionTo>[0]) => attentionTo(situation).map(({ kind }) => kind)
+
+test('processes and relays that are well need nothing', () => {
+  assert.deepEqual(kinds({}), [])
+  assert.deepEqual(kinds({ nodes: [] }), [])
+})
+
+test('one relay of two warns, and says how mail goes; none left is the first condition', () => {
+  const down = [relay('r1', false), relay('r2', true)]
+  const [one] = attentionTo({ nodes: [node({ relays: down })] })
+  assert.equal(one?.kind, 'relay_down')
+  assert.match(
+    one.message,
+    /r1, seen from mail-1, does not answer since 12 min: ECONNREFUSED\. Mail goes by the others/,
+  )
+  const relays = [relay('r1', false), relay('r2', false)]
+  assert.deepEqual(kinds({ nodes: [node({ relays })], turnedAway: 3 }), ['no_relay', 'requests_turned_away'])
+})
+
+test('a relay that one worker alone cannot reach is down for that one', () => {
+  const other = node({ name: 'mail-2', relays: [relay('r1', false)] })
+  const [found] = attentionTo({ nodes: [node({ relays: [relay('r1', true)] }), other] })
+  assert.match(found?.message ?? '', /^The relay r1, seen from mail-2, does not answer/)
+})
+
+test('a silent process needs attention until another one was started in its place, or for an hour', () => {
+  const silent = node({ alive: false, seenAt: ago(60), startedAt: ago(900) })
+  assert.deepEqual(kinds({ nodes: [silent, node({ name: 'mail-2' })] }), ['process_silent'])
+  assert.deepEqual(kinds({ nodes: [silent, node({ startedAt: ago(30) })] }), [])
+  assert.deepEqual(kinds({ nodes: [silent, node({ startedAt: ago(30), roles: ['api'] })] }), [
+    'process_silent',
+  ])
+  assert.deepEqual(kinds({ nodes: [{ ...silent, seenAt: ago(3700) }, node({ name: 'mail-2' })] }), [])
+})
+
+test('mail that waits without a worker needs attention, an empty queue does not', () => {
+  const api = node({ roles: ['api'], relays: [] })
+  assert.deepEqual(kinds({ nodes: [api], depth: 3 }), ['no_worker'])
+  assert.deepEqual(kinds({ nodes: [api] }), [])
+  assert.deepEqual(kinds({ nodes: [node({ alive: false, seenAt: ago(60) })], depth: 3 }), [
+    'no_worker',
+    'process_silent',
+  ])
+})
