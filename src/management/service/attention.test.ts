@@ -48,7 +48,7 @@ test('one relay of two warns, and says how mail goes; none left is the first con
   assert.equal(one?.kind, 'relay_down')
   assert.match(
     one.message,
-    /r1, seen from mail-1, does not answer since 12 min: ECONNREFUSED\. Mail goes by the others/,
+    /r1, seen from mail-1, has not answered for 12 min: ECONNREFUSED\. Mail goes by the others/,
   )
   const relays = [relay('r1', false), relay('r2', false)]
   assert.deepEqual(kinds({ nodes: [node({ relays })], turnedAway: 3 }), ['no_relay', 'requests_turned_away'])
@@ -57,7 +57,7 @@ test('one relay of two warns, and says how mail goes; none left is the first con
 test('a relay that one worker alone cannot reach is down for that one', () => {
   const other = node({ name: 'mail-2', relays: [relay('r1', false)] })
   const [found] = attentionTo({ nodes: [node({ relays: [relay('r1', true)] }), other] })
-  assert.match(found?.message ?? '', /^The relay r1, seen from mail-2, does not answer/)
+  assert.match(found?.message ?? '', /^The relay r1, seen from mail-2, has not answered/)
 })
 
 test('a silent process needs attention until another one was started in its place, or for an hour', () => {

@@ -101,7 +101,7 @@ function ofRelays(workers: readonly NodeResource[], nowMs: number): Attention[] 
   const down = seen.filter(({ available }) => !available)
   if (down.length === 0) return []
   const describe = ({ name, node, since, reason }: (typeof down)[number]) =>
-    `${name}, seen from ${node}, does not answer since ${describeDuration(nowMs - Date.parse(since))}: ${reason}`
+    `${name}, seen from ${node}, has not answered for ${describeDuration(nowMs - Date.parse(since))}: ${reason}`
   if (down.length === seen.length) {
     const message = `No relay is available, so no mail is sent. ${down.map(describe).join('; ')}. "postern doctor" tries them.`
     return [{ kind: 'no_relay', message }]

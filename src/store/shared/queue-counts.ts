@@ -30,24 +30,29 @@ export const countedStates = [
 const lateDeferredMs = 60_000
 
 /**
- * The apps whose next email has wanted an attempt since some time: of the mail that is queued, the first email of each app, found by
- * a loose scan of `queue_ready`; of the mail that is deferred, the next to be due. Mail that a relay has deferred is wanted at its next
- * attempt, so it is not late; mail that finds no relay is. `prefix` is that of the schema.
+ * The apps whose mail has wanted an attempt since some time: of the mail that is ready, the first email of each app, found by a loose
+ * scan of `queue_ready`; the suspects; and deferred mail that is soon due. Mail that a relay has deferred is wanted at its next attempt, so it
+ * is not late; mail that finds no relay is. `prefix` is that of the schema.
  */
 export const lateStatement = (prefix: string, now: string): string => {
-  const ready = `${prefix}queue where state = 'queued' and lost_leases < ${suspectAfter}`
+  const [[, isReady], [, isSuspect], [, isDeferred]] = countedStates
+  const ready = `${prefix}queue where ${isReady}`
+  const late = `join ${prefix}app using (app_id) where app.status = 'active' and wanted_at <= ${now}`
   return `with recursive ready(app_id) as (
       select (select min(app_id) from ${ready}) union all
       select (select min(app_id) from ${ready} and app_id > ready.app_id) from ready where ready.app_id is not null
+    ), first(app_id, wanted_at) as (
+      select app_id, (select wanted_at from ${ready} and app_id = r.app_id order by email_id limit 1) from ready r
     ), wanting(app_id, wanted_at) as (
-      select app_id, (select wanted_at from ${ready} and app_id = active.app_id order by email_id limit 1)
-        from ready join ${prefix}app active using (app_id) where active.status = 'active'
+      select first.app_id, wanted_at from first ${late}
       union all
-      select * from (select queue.app_id, wanted_at from ${prefix}queue join ${prefix}app using (app_id)
-        where state = 'deferred' and due_at <= ${now} + ${lateDeferredMs} and app.status = 'active'
-        order by due_at limit ${scanMax}) deferred
+      select * from (select queue.app_id, wanted_at from ${prefix}queue ${late} and ${isSuspect}
+        order by email_id limit ${scanMax}) suspects
+      union all
+      select * from (select queue.app_id, wanted_at from ${prefix}queue ${late} and ${isDeferred}
+        and due_at <= ${now} + ${lateDeferredMs} order by due_at limit ${scanMax}) deferred
     )
-    select app_id, min(wanted_at) as since from wanting where wanted_at <= ${now} group by app_id order by 1`
+    select app_id, min(wanted_at) as since from wanting group by app_id order by 1`
 }
 
 export const toLate = (rows: readonly Row[]): QueueSummary['late'] =>

@@ -153,8 +153,7 @@ function measureQueue(reader: Reader, now: number): Omit<QueueMeasures, 'diskFre
   return { ...gauge, states, late: lateMail(reader, now) }
 }
 
-/** The time stands twice in the statement. */
-const lateMail = ({ sql }: Reader, now: number) => toLate(sql(lateStatement('', '?')).all(now, now))
+const lateMail = ({ sql }: Reader, now: number) => toLate(sql(lateStatement('', '?1')).all(now))
 
 const readActivity = ({ sql }: Reader, { app, from, to, step }: ActivityQuery) =>
   sql(
