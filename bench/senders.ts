@@ -48,6 +48,7 @@ function nextRequest(store: Store, { keyHash }: BenchSender): EnqueueRequest {
           id: newId('em', store.now()),
           type: 'magic_link',
           expiresAt: store.now() + 86_400_000,
+          traceparent: null,
           content,
         },
       },

@@ -1,18 +1,20 @@
 /** `postern activity` and `postern refusal …`: what happened lately, and which requests were refused. */
 import { type Command, Option } from 'commander'
+import { refusalsMax } from '../domain/request/refused-request.ts'
 import type { ActivityCounts } from '../management/activity.ts'
 import type { Answer } from '../management/operations.ts'
 import type { RefusalResource } from '../management/resources.ts'
+import { activityDays } from '../store/shared/bounds.ts'
 import { type CliDeps, type CommandContext, withOperations } from './context.ts'
-import { formatTime, formatTimeAndAge, print, record, table } from './output.ts'
+import { formatMs, formatTime, formatTimeAndAge, print, record, sum, table } from './output.ts'
 import { parseTime } from './time.ts'
 
-type ActivityOptions = { app?: string; step?: 'minute' | 'hour'; from?: string }
+type ActivityOptions = { app?: string; step?: 'minute' | 'hour'; from?: string; to?: string }
 
 export function addActivityCommands(program: Command, deps: CliDeps): void {
   program
     .command('activity')
-    .description('count what happened lately, by minute for the service or by hour')
+    .description('count requests, ends and replies of relays, by minute or hour')
     .option('--app <app>', 'only this app, by the hour')
     .addOption(
       new Option('--step <step>', 'minute: the last hour; hour: the last 24').choices(['minute', 'hour']),
@@ -20,6 +22,7 @@ export function addActivityCommands(program: Command, deps: CliDeps): void {
     .option('--from <time>', 'begin then: 2027-01-31 or an ISO 8601 timestamp', (text) =>
       parseTime(text, '--from'),
     )
+    .option('--to <time>', 'end then; now unless given', (text) => parseTime(text, '--to'))
     .action((query: ActivityOptions) =>
       withOperations(deps, async ({ call }) => {
         const activity = await call('activity.show', { query })
@@ -29,11 +32,11 @@ export function addActivityCommands(program: Command, deps: CliDeps): void {
   const refusal = program.command('refusal').description('find out why requests were refused')
   refusal
     .command('list <app>')
-    .description('list the newest 100 refused requests of an app, newest first')
+    .description(`list the newest ${refusalsMax} refused requests of an app, newest first`)
     .action((app: string) => withOperations(deps, (context) => list(deps, context, app)))
   refusal
     .command('show <request>')
-    .description('show one, by the requestId of its answer')
+    .description('show one refused request by its requestId')
     .addHelpText('after', '\nExample:\n  postern refusal show req_01kgzv9m2c00ky8q2n4x7dbt6s')
     .action((request: string) =>
       withOperations(deps, async ({ call }) => {
@@ -42,13 +45,6 @@ export function addActivityCommands(program: Command, deps: CliDeps): void {
       }),
     )
 }
-
-export const sum = (counts: Readonly<Record<string, number>>): number =>
-  Object.values(counts).reduce((all, count) => all + count, 0)
-
-/** Milliseconds for people: `84 ms`, `2.5 s`. */
-export const formatMs = (ms: number | null): string | null =>
-  ms === null ? null : ms < 1000 ? `${ms} ms` : `${ms / 1000} s`
 
 const heads = ['from', 'accepted', 'refused', 'delivered', 'deferred', 'failed', 'expired', 'p95']
 
@@ -64,7 +60,7 @@ const cells = (counts: ActivityCounts) => [
 
 function describeActivity({ from, items, step, to, total }: Answer<'activity.show'>): string {
   const range = `from ${formatTime(from)} to ${formatTime(to)}`
-  if (items.length === 0) return `nothing happened ${range}; counts are kept for 8 days`
+  if (items.length === 0) return `nothing happened ${range}; counts are kept for ${activityDays} days`
   const rows = items.map((item) => [formatTime(item.at), ...cells(item)])
   const byCode = (counts: Readonly<Record<string, number>>) =>
     Object.entries(counts)
@@ -73,8 +69,8 @@ function describeActivity({ from, items, step, to, total }: Answer<'activity.sho
   const details = record([
     ['refused', byCode(total.refused)],
     ['failed', byCode(total.failed)],
-    ['relays said', byCode(total.replies)],
-    ['by', step],
+    ['replies', byCode(total.replies)],
+    ['step', step],
   ])
   return `${table(heads, [...rows, ['total', ...cells(total)]])}\n\n${details}`
 }
@@ -105,5 +101,5 @@ const describeRefused = (refusal: RefusalResource): string =>
     ['answer', `${refusal.status} ${refusal.code}: ${refusal.message}`],
     ['issues', refusal.issues.join(', ')],
     ['link', refusal.origin === null ? '' : `${refusal.origin} (its path is not kept)`],
-    ['try it', refusal.code === 'url_not_allowed' ? `postern check-link ${refusal.app} LINK` : ''],
+    ['check with', refusal.code === 'url_not_allowed' ? `postern check-link ${refusal.app} LINK` : ''],
   ])

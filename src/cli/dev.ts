@@ -87,8 +87,9 @@ const actor: Actor = { kind: 'service', id: null, name: 'dev', via: 'service', r
 /** One line for each request and each email that was captured, sent or failed. */
 function describeEvent(event: PosternEvent, { urls }: RunningService): string | null {
   if (event.kind === 'request_answered') {
+    if (event.status === 202) return null
     const { status, code, issues, requestId } = event
-    return status === 202 ? null : `${status}  ${[code, ...issues].join('; ')}  ${requestId}`
+    return `${status}  ${[code, ...issues].join('; ')}  ${requestId}`
   }
   if (event.kind !== 'attempt_recorded') return null
   const { emailId, outcome, type } = event

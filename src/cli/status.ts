@@ -5,10 +5,9 @@ import type { ActivityCounts } from '../management/activity.ts'
 import type { Answer } from '../management/operations.ts'
 import type { AuditResource } from '../management/resources.ts'
 import type { StatusResource } from '../management/service/show-status.ts'
-import { formatMs, sum } from './activity.ts'
 import { type CliDeps, type CommandContext, listAll, withOperations } from './context.ts'
 import { parseLimit } from './email.ts'
-import { CommandFailed, formatTime, formatTimeAndAge, print, record, table } from './output.ts'
+import { CommandFailed, formatMs, formatTime, formatTimeAndAge, print, record, sum, table } from './output.ts'
 import { describeQueue } from './queue.ts'
 
 type AuditOptions = { app?: string; action?: AuditAction; actor?: string; limit: number }
@@ -17,7 +16,7 @@ export function addStatusCommands(program: Command, deps: CliDeps): void {
   program
     .command('status')
     .description(
-      'show what needs attention, the last counts, the processes with their relays, and the queue; exit code 1 if something needs attention',
+      'show what needs attention, the counts of today and of the last hour, the processes with their relays, and the queue; exit code 1 if something needs attention',
     )
     .action(() =>
       withOperations(deps, async ({ call }) => {
@@ -63,14 +62,14 @@ function describeHour(counts: ActivityCounts): string {
   const { accepted, delivered, deferred, expired, failed, p50Ms, p95Ms } = counts
   const ends = `${accepted} accepted, ${delivered} delivered, ${sum(failed)} failed, ${expired} expired, ${deferred} attempts deferred`
   if (p50Ms === null || p95Ms === null) return ends
-  return `${ends}; half of them delivered within ${formatMs(p50Ms)}, 95 % within ${formatMs(p95Ms)}`
+  return `${ends}; half of the delivered emails took at most ${formatMs(p50Ms)}, 95 % at most ${formatMs(p95Ms)}`
 }
 
 /** The processes, and below them each relay as each worker sees it. */
 function describeNodes(nodes: StatusResource['nodes']): string {
   if (nodes.length === 0) return ''
-  const processes = nodes.map(({ alive, name, roles, seenAt, startedAt, version }) => [
-    name,
+  const processes = nodes.map(({ alive, machine, roles, seenAt, startedAt, version }) => [
+    machine,
     version,
     roles.join(' '),
     formatTimeAndAge(startedAt),
@@ -78,10 +77,10 @@ function describeNodes(nodes: StatusResource['nodes']): string {
   ])
   const relays = nodes
     .filter(({ alive }) => alive)
-    .flatMap(({ name: node, relays }) =>
+    .flatMap(({ machine, relays }) =>
       relays.map(({ name, available, connections: { busy, open, max }, reason, since }) => [
         name,
-        node,
+        machine,
         available ? 'available' : `down since ${formatTime(since)}: ${reason}`,
         `${open} of ${max}, ${busy} busy`,
       ]),

@@ -58,7 +58,7 @@ export async function startService(config: Config, options: ServiceOptions): Pro
   const { engine } = config.database
   const metrics = newMetrics({ store, engine, queueMax: config.queueMax, version: options.version })
   // One machine needs no name; lines of several are read together.
-  const base = engine === 'postgres' ? { node: hostname() } : null
+  const base = engine === 'postgres' ? { machine: hostname() } : null
   events.subscribe(logEvents(options.log ?? newLog(config.logLevel, base)))
   events.subscribe(metrics.observe)
   const context: ServiceContext = {
@@ -125,7 +125,7 @@ const composeRecorder = (
     relays,
     node: {
       id: newId('node', store.now()),
-      name: hostname(),
+      machine: hostname(),
       version,
       roles: [...config.roles],
       startedAt: store.now(),

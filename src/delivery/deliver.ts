@@ -82,13 +82,11 @@ async function attemptDelivery(deps: DeliverDeps, attempt: Attempt, trace: Trace
 function describeSubmission({ name }: Relay, submission: Submission): SpanResult {
   switch (submission.kind) {
     case 'accepted':
-      return describeReply(name, submission.reply)
-    case 'failed': {
-      const { reply, stage } = submission.failure
-      return { ...describeReply(name, reply), 'smtp.stage': stage, failed: true }
-    }
+      return describeReply({ relay: name, reply: submission.reply })
+    case 'failed':
+      return describeReply({ relay: name, ...submission.failure, failed: true })
     default:
-      return { 'server.address': name, 'postern.result': submission.kind, failed: true }
+      return describeReply({ relay: name, failed: true })
   }
 }
 

@@ -1,6 +1,6 @@
 /** The counts behind charts, as operations answer with them. */
 import { type Static, Type } from 'typebox'
-import { type ActivityRow, tookAtMost } from '../domain/activity.ts'
+import { type ActivityEvent, type ActivityRow, countsBelow, tookAtMost } from '../domain/activity.ts'
 import { closed, orNull, time } from './schema.ts'
 
 const named = (description: string) => Type.Record(Type.String(), Type.Integer(), { description })
@@ -32,30 +32,24 @@ export type ActivityCounts = Static<typeof ActivityCounts>
 export const ActivityItem = closed({ at: time(), ...counts })
 export type ActivityItem = Static<typeof ActivityItem>
 
-type Rows = readonly Pick<ActivityRow, 'what' | 'count'>[]
+type Rows = readonly Pick<ActivityRow, 'event' | 'count'>[]
 
 /** Adds up rows of any minutes. */
 export function presentCounts(rows: Rows): ActivityCounts {
-  const sums = new Map<string, number>()
-  for (const { what, count } of rows) sums.set(what, (sums.get(what) ?? 0) + count)
-  const of = (what: string) => sums.get(what) ?? 0
-  const below = (prefix: string) =>
-    Object.fromEntries(
-      [...sums].flatMap(([what, count]) =>
-        what.startsWith(`${prefix}:`) ? [[what.slice(prefix.length + 1), count]] : [],
-      ),
-    )
+  const sums = new Map<ActivityEvent, number>()
+  for (const { event, count } of rows) sums.set(event, (sums.get(event) ?? 0) + count)
+  const of = (event: ActivityEvent) => sums.get(event) ?? 0
   return {
     accepted: of('accepted'),
     replayed: of('replayed'),
-    refused: below('refused'),
+    refused: countsBelow(sums, 'refused'),
     delivered: of('delivered'),
     deferred: of('deferred'),
-    failed: below('failed'),
+    failed: countsBelow(sums, 'failed'),
     expired: of('expired'),
     cancelled: of('cancelled'),
     lostLeases: of('lost'),
-    replies: below('reply'),
+    replies: countsBelow(sums, 'reply'),
     p50Ms: tookAtMost(sums, 0.5),
     p95Ms: tookAtMost(sums, 0.95),
   }

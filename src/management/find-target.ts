@@ -1,5 +1,7 @@
 /** Finds the target of an operation. A target outside the scope is answered like one that does not exist. */
+import { recordEveryMs } from '../domain/activity.ts'
 import type { EmailId, KeyId } from '../domain/id.ts'
+import { refusalsMax } from '../domain/request/refused-request.ts'
 import { isInScope } from './access.ts'
 import type { Context, TargetKind, Targets } from './operation.ts'
 import { done, type Result, refuse } from './result.ts'
@@ -18,7 +20,7 @@ const emailNotFound = (id: string) =>
 const refusalNotFound = (id: string) =>
   refuse(
     'not_found',
-    `There is no refusal "${id}". The newest 100 of each app are kept, and appear within 5 seconds; those by an unknown key, and errors with the status 500, are in the service's log alone.`,
+    `There is no refusal "${id}". The newest ${refusalsMax} of each app are kept, and appear within ${recordEveryMs / 1000} seconds; those by an unknown key, and errors with the status 500, are in the service's log alone.`,
   )
 
 type Params = Readonly<Record<string, string>>

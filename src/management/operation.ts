@@ -3,9 +3,9 @@
  * same definitions, so an operation has one address, one least role, one schema for each value and one implementation.
  */
 import { type Static, type TObject, type TSchema, Type } from 'typebox'
-import type { RefusedRequest } from '../domain/activity.ts'
 import type { App } from '../domain/app/app.ts'
 import type { Role } from '../domain/management-token.ts'
+import type { RefusedRequest } from '../domain/request/refused-request.ts'
 import type { LinkHost } from '../intake/judge-request.ts'
 import type { Emit } from '../observe/events.ts'
 import type { EmailRecord, KeyRecord, QueueSummary } from '../store/operator-store.ts'

@@ -1,11 +1,12 @@
 /** The JSON that operations answer with: a schema for each resource, and how it is made. Times are ISO 8601 in UTC. */
 import { type Static, type TSchema, Type } from 'typebox'
-import { type NodeRecord, nodeSilentMs, type RefusedRequest } from '../domain/activity.ts'
 import type { App } from '../domain/app/app.ts'
 import { type AuditEntry, auditActions } from '../domain/audit.ts'
 import { emailStates, endReasons, usageEvents } from '../domain/delivery/states.ts'
 import { roles } from '../domain/management-token.ts'
+import { type NodeRecord, nodeSilentMs } from '../domain/node.ts'
 import { emailTypes } from '../domain/request/email-request.ts'
+import type { RefusedRequest } from '../domain/request/refused-request.ts'
 import { refusals } from '../domain/request/rejection.ts'
 import type { EmailRecord, KeyRecord, TokenRecord, UsageDay } from '../store/operator-store.ts'
 import { appStatus, closed, orNull, time } from './schema.ts'
@@ -171,7 +172,7 @@ export const presentRefusal = ({ at, issues, ...refusal }: RefusedRequest): Refu
 
 export const NodeResource = closed({
   id: idOf('node'),
-  name: Type.String({ description: 'The name of its machine.' }),
+  machine: Type.String(),
   version: Type.String(),
   roles: Type.Array(Type.String()),
   startedAt: time(),
@@ -196,7 +197,7 @@ export type NodeResource = Static<typeof NodeResource>
 
 export const presentNode = (node: NodeRecord, nowMs: number): NodeResource => ({
   id: node.id,
-  name: node.name,
+  machine: node.machine,
   version: node.version,
   roles: [...node.roles],
   startedAt: iso(node.startedAt),

@@ -10,6 +10,10 @@ export const orNull = <Schema extends TSchema>(schema: Schema): TUnion<[Schema, 
 
 export const time = () => Type.String({ format: 'date-time' })
 
+/** A time in a query, which may be left out. */
+export const timestamp = (description: string) =>
+  Type.Optional(Type.String({ format: 'date-time', description, examples: ['2026-01-01T00:00:00Z'] }))
+
 export const appStatus = () => Type.Enum(['active', 'disabled'])
 
 export const appName = () => Type.String({ description: 'The slug or id of an app.' })

@@ -1,11 +1,12 @@
 /** Counts events for charts, and keeps refusals, until they are written to the store. */
-import { type ActivityRow, type RefusedRequest, refusalsMax, tookBucket } from '../domain/activity.ts'
+import { type ActivityEvent, type ActivityRow, tookBucket } from '../domain/activity.ts'
 import type { SmtpReply } from '../domain/delivery/smtp-reply.ts'
+import type { FailureReason } from '../domain/delivery/states.ts'
 import type { AppId } from '../domain/id.ts'
-import type { RefusalCode } from '../domain/request/rejection.ts'
-import type { AttemptRecorded, PosternEvent, RequestAnswered } from './events.ts'
+import { type RefusedRequest, refusalsMax } from '../domain/request/refused-request.ts'
+import { minuteMs } from '../store/shared/bounds.ts'
+import type { AttemptRecorded, PosternEvent, RequestAnswered, RequestRefused } from './events.ts'
 
-const minuteMs = 60_000
 const minutesOfHour = 60
 /** Different replies of relays that are counted by themselves; further ones are `reply:other`. */
 const repliesMax = 40
@@ -25,7 +26,7 @@ export class ActivityCounter {
     this.#nowMs = nowMs
   }
 
-  readonly observe = (event: PosternEvent): void => {
+  observe(event: PosternEvent): void {
     switch (event.kind) {
       case 'request_answered':
         this.#addRequest(event)
@@ -34,8 +35,9 @@ export class ActivityCounter {
         this.#addAttempt(event)
         return
       case 'emails_ended':
+        // The reason of a failed email is one of failure.
         for (const { appId, state, reason } of event.ended)
-          this.#add(appId, state === 'failed' ? `failed:${reason}` : state)
+          this.#add(appId, state === 'failed' ? `failed:${reason as FailureReason}` : state)
         return
       case 'leases_taken_back':
         this.#add(null, 'lost', event.lost.length)
@@ -64,20 +66,22 @@ export class ActivityCounter {
   }
 
   #addRequest(event: RequestAnswered): void {
-    const { appId, code, status } = event
-    this.#add(appId, status === 202 ? code : `refused:${code}`)
-    if (status !== 202) this.#keepRefusal(event)
+    this.#add(event.appId, event.status === 202 ? event.code : `refused:${event.code}`)
+    if (event.status !== 202) this.#keepRefusal(event)
   }
 
-  #keepRefusal({ requestId, appId, keyId, code, issues, origin }: RequestAnswered): void {
+  #keepRefusal({ requestId, appId, keyId, code, issues, origin }: RequestRefused): void {
     if (appId === null || keyId === null) return
     const kept = this.#refusals.get(appId) ?? []
     if (kept.length >= refusalsMax) kept.shift()
     kept.push({
-      ...{ requestId, app: appId, key: keyId, origin },
+      requestId,
       at: this.#nowMs(),
-      code: code as RefusalCode, // the codes of other statuses than 202 are those of refusals
+      app: appId,
+      key: keyId,
+      code,
       issues: issues.slice(0, issuesMax),
+      origin,
     })
     this.#refusals.set(appId, kept)
   }
@@ -86,10 +90,10 @@ export class ActivityCounter {
     if (outcome.kind === 'unattempted') return
     this.#add(appId, outcome.kind === 'failed' ? `failed:${outcome.reason}` : outcome.kind)
     if (outcome.kind === 'delivered') this.#add(appId, tookBucket(sinceAcceptedMs))
-    if ('reply' in outcome) this.#add(appId, this.#replyName(outcome.reply))
+    if ('reply' in outcome) this.#add(appId, this.#replyEvent(outcome.reply))
   }
 
-  #replyName({ code, enhanced }: SmtpReply): string {
+  #replyEvent({ code, enhanced }: SmtpReply): ActivityEvent {
     const name = code === null ? 'none' : [code, enhanced].filter((part) => part !== null).join(' ')
     if (!this.#replies.has(name) && this.#replies.size >= repliesMax) return 'reply:other'
     this.#replies.add(name)
@@ -97,14 +101,14 @@ export class ActivityCounter {
   }
 
   /** For the service by the minute, and for the app by the hour. */
-  #add(app: AppId | null, what: string, count = 1): void {
+  #add(app: AppId | null, event: ActivityEvent, count = 1): void {
     const minute = Math.floor(this.#nowMs() / minuteMs)
-    this.#addTo({ app: null, minute, what, count })
-    if (app !== null) this.#addTo({ app, minute: minute - (minute % minutesOfHour), what, count })
+    this.#addTo({ app: null, minute, event, count })
+    if (app !== null) this.#addTo({ app, minute: minute - (minute % minutesOfHour), event, count })
   }
 
   #addTo(row: Counted): void {
-    const name = `${row.app} ${row.minute} ${row.what}`
+    const name = `${row.app} ${row.minute} ${row.event}`
     const known = this.#counts.get(name)
     if (known === undefined) this.#counts.set(name, row)
     else known.count += row.count

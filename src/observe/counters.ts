@@ -26,12 +26,12 @@ export function addCounters(registry: Registry): Counters {
   startRequests(all)
   startDelivery(all)
   startAttempts(all, '')
-  for (const work of Object.values(failedWork)) all.storeFailures.inc({ work }, 0)
+  for (const work of failedWork) all.storeFailures.inc({ work }, 0)
   return { observe: (event) => count(all, event), addRelay: (relay) => startAttempts(all, relay) }
 }
 
 type Makers = ReturnType<typeof newMakers>
-type All = ReturnType<typeof newRequestCounters> &
+type Instruments = ReturnType<typeof newRequestCounters> &
   ReturnType<typeof newDeliveryCounters> &
   ReturnType<typeof newStoreCounters>
 
@@ -115,14 +115,9 @@ const newStoreCounters = ({ counter, histogram }: Makers) => ({
   ),
 })
 
-const failedWork = {
-  'to queue an email': 'request',
-  'to open a hosted link': 'link',
-  'to run an operation': 'operation',
-  delivery: 'delivery',
-} as const
+const failedWork = ['request', 'link', 'operation', 'delivery']
 
-function startRequests({ requests, requestSeconds, linkViews }: All): void {
+function startRequests({ requests, requestSeconds, linkViews }: Instruments): void {
   for (const code of ['accepted', 'replayed']) requests.inc({ status: 202, code }, 0)
   for (const [code, { status }] of Object.entries(refusals)) requests.inc({ status, code }, 0)
   for (const status of new Set([202, ...Object.values(refusals).map((refusal) => refusal.status)]))
@@ -130,15 +125,15 @@ function startRequests({ requests, requestSeconds, linkViews }: All): void {
   for (const result of linkResults) linkViews.inc({ result }, 0)
 }
 
-function startDelivery({ ended }: All): void {
+function startDelivery({ ended }: Instruments): void {
   const cancelled = endReasons.filter((reason) => !failureReasons.some((failure) => failure === reason))
   const reasons = { failed: failureReasons, cancelled, delivered: [''], expired: [''] }
   for (const state of finalStates) for (const reason of reasons[state]) ended.inc({ state, reason }, 0)
 }
 
-/** `relay` is empty for attempts without one. */
-function startAttempts({ attempts, attemptSeconds, ambiguous }: All, relay: string): void {
-  for (const outcome of ['delivered', 'expired', 'unattempted'])
+/** `relay` is empty for attempts without one, of which none is delivered. */
+function startAttempts({ attempts, attemptSeconds, ambiguous }: Instruments, relay: string): void {
+  for (const outcome of [relay === '' ? 'expired' : 'delivered', 'unattempted'])
     attempts.inc({ outcome, relay, cause: '' }, 0)
   for (const outcome of ['deferred', 'failed'])
     for (const cause of failureCauses) attempts.inc({ outcome, relay, cause }, 0)
@@ -147,7 +142,7 @@ function startAttempts({ attempts, attemptSeconds, ambiguous }: All, relay: stri
   ambiguous.inc({ relay }, 0)
 }
 
-function count(all: All, event: PosternEvent): void {
+function count(all: Instruments, event: PosternEvent): void {
   switch (event.kind) {
     case 'request_answered':
       all.requests.inc({ status: event.status, code: event.code })
@@ -171,10 +166,10 @@ function count(all: All, event: PosternEvent): void {
       all.groupCalls.observe(event.calls)
       return
     case 'store_unavailable':
-      all.storeFailures.inc({ work: failedWork[event.asked] })
+      all.storeFailures.inc({ work: event.work })
       return
     case 'store_write_failed':
-      all.storeFailures.inc({ work: failedWork.delivery })
+      all.storeFailures.inc({ work: 'delivery' })
       return
     case 'link_viewed':
       all.linkViews.inc({ result: event.result })
@@ -186,7 +181,7 @@ function count(all: All, event: PosternEvent): void {
   }
 }
 
-function countAttempt(all: All, { outcome, sinceAcceptedMs, tookMs }: AttemptRecorded): void {
+function countAttempt(all: Instruments, { outcome, sinceAcceptedMs, tookMs }: AttemptRecorded): void {
   const relay = 'relay' in outcome ? (outcome.relay ?? '') : ''
   all.attempts.inc({ outcome: outcome.kind, relay, cause: causeLabel(outcome) })
   if (relay !== '' && outcome.kind !== 'unattempted') all.attemptSeconds.observe({ relay }, tookMs / 1000)

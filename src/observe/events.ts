@@ -7,26 +7,34 @@ import type { DeliveryOutcome } from '../domain/delivery/outcome.ts'
 import type { EndedEmail, LostLease } from '../domain/delivery/states.ts'
 import type { AppId, EmailId, KeyId } from '../domain/id.ts'
 import type { EmailType } from '../domain/request/email-request.ts'
+import type { RefusalCode, refusals } from '../domain/request/rejection.ts'
 
-/** `POST /v1/email` was answered. `code` is `accepted`, `replayed`, or the code of a refusal. */
-export type RequestAnswered = {
+type Answered = {
   readonly kind: 'request_answered'
   readonly requestId: string
   /** Null if the request is not traced, or not sampled. */
   readonly traceId: string | null
-  readonly status: number
-  readonly code: string
-  /** The issues of a 400, as `field code`. */
-  readonly issues: readonly string[]
   /** Null if the key is unknown, or the store did not answer. */
   readonly appId: AppId | null
   readonly keyId: KeyId | null
-  readonly emailId: EmailId | null
-  /** The scheme, host and port of a link that was refused; null if there was none that can be read. */
-  readonly origin: string | null
-  /** From when the body had been read until the answer was made. */
+  /** Time from the complete body to the answer. */
   readonly tookMs: number
 }
+type RequestAccepted = Answered & {
+  readonly status: 202
+  readonly code: 'accepted' | 'replayed'
+  readonly emailId: EmailId
+}
+export type RequestRefused = Answered & {
+  readonly status: Exclude<(typeof refusals)[RefusalCode]['status'], 202>
+  readonly code: RefusalCode
+  /** The issues of a 400, as `field code`. */
+  readonly issues: readonly string[]
+  /** The scheme, host and port of the link; null if there was none that can be read. */
+  readonly origin: string | null
+}
+/** `POST /v1/email` was answered. */
+export type RequestAnswered = RequestAccepted | RequestRefused
 
 /** An outcome is on record. `sinceAcceptedMs` by the store's clock; `tookMs` is the time of the attempt itself. */
 export type AttemptRecorded = {
@@ -35,7 +43,7 @@ export type AttemptRecorded = {
   readonly appId: AppId
   readonly type: EmailType
   readonly attempt: number
-  /** That of the request that queued the email. */
+  /** The trace id of the request that queued the email. */
   readonly traceId: string | null
   readonly outcome: DeliveryOutcome
   readonly sinceAcceptedMs: number
@@ -84,7 +92,7 @@ export type PosternEvent =
       readonly kind: 'store_unavailable'
       readonly requestId: string
       readonly error: Error
-      readonly asked: 'to queue an email' | 'to open a hosted link' | 'to run an operation'
+      readonly work: 'request' | 'link' | 'operation'
     }
   /** Requests wait because this process delays its own mail, or they no longer do. */
   | { readonly kind: 'delivery_late_changed'; readonly late: boolean }

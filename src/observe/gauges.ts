@@ -1,7 +1,7 @@
 /** Gauges: what Prometheus asks for at each scrape. */
 import { Gauge, type Registry } from 'prom-client'
-import type { RelayConnections } from '../domain/activity.ts'
-import type { AppId } from '../domain/id.ts'
+import type { MeasuredRelay } from '../domain/delivery/relay-state.ts'
+import { liveStates } from '../domain/delivery/states.ts'
 import type { QueueMeasures } from '../store/operator-store.ts'
 import type { Store } from '../store/store.ts'
 
@@ -12,28 +12,27 @@ export type GaugeDeps = {
   readonly version: string
 }
 
-/** A relay as the worker of this process sees it. */
-export type MeasuredRelay = {
-  readonly name: string
-  isAvailable(): boolean
-  connections(): RelayConnections
-}
-
 export function addGauges(registry: Registry, deps: GaugeDeps, relays: readonly MeasuredRelay[]): void {
   addQueueGauges(registry, deps)
   addRelayGauges(registry, relays)
   const { version, engine } = deps
+  const registers = [registry]
+  const queueMax = {
+    name: 'postern_queue_max',
+    help: 'Requests are refused with 503 when the queue is this deep',
+  }
+  new Gauge({ ...queueMax, registers }).set(deps.queueMax)
   const info = new Gauge({
     name: 'postern_build_info',
     help: '1; the labels are the version of Postern, that of Node, and the store',
-    labelNames: ['version', 'node', 'engine'],
-    registers: [registry],
+    labelNames: ['version', 'node_version', 'engine'],
+    registers,
   })
-  info.set({ version, node: process.versions.node, engine }, 1)
+  info.set({ version, node_version: process.versions.node, engine }, 1)
 }
 
 /** All come from one look at the store. While it does not answer they are NaN, and the scrape succeeds. */
-function addQueueGauges(registry: Registry, { store, queueMax, engine }: GaugeDeps): void {
+function addQueueGauges(registry: Registry, { store, engine }: GaugeDeps): void {
   const look = newLook(store)
   const add = (name: string, help: string, value: (measures: QueueMeasures) => number) => {
     new Gauge({
@@ -41,13 +40,13 @@ function addQueueGauges(registry: Registry, { store, queueMax, engine }: GaugeDe
       help,
       registers: [registry],
       async collect() {
-        this.set(value(await look()))
+        const measures = await look()
+        this.set(measures === null ? Number.NaN : value(measures))
       },
     })
   }
   const secondsSince = (time: number | null) => (time === null ? 0 : Math.max(0, store.now() - time) / 1000)
   add('postern_queue_depth', 'Emails queued, deferred or being sent', ({ depth }) => depth)
-  add('postern_queue_max', 'Requests are refused with 503 when the queue is this deep', () => queueMax)
   add(
     'postern_queue_oldest_age_seconds',
     'Age of the oldest email queued, deferred or being sent',
@@ -70,27 +69,20 @@ function addQueueGauges(registry: Registry, { store, queueMax, engine }: GaugeDe
     labelNames: ['state'],
     registers: [registry],
     async collect() {
-      const { states } = await look()
-      for (const [state, emails] of Object.entries(states)) this.set({ state }, emails)
+      const measures = await look()
+      for (const state of [...liveStates, 'held'] as const)
+        this.set({ state }, measures?.states[state] ?? Number.NaN)
     },
   })
 }
 
-const nothingKnown: QueueMeasures = {
-  depth: Number.NaN,
-  oldestAcceptedAt: Number.NaN,
-  states: { queued: Number.NaN, sending: Number.NaN, deferred: Number.NaN, held: Number.NaN },
-  late: [{ app: '' as AppId, since: Number.NaN }],
-  diskFreeBytes: Number.NaN,
-}
-
-/** Gauges that are collected at once share one look at the store. */
-function newLook(store: GaugeDeps['store']): () => Promise<QueueMeasures> {
-  let looking: Promise<QueueMeasures> | null = null
+/** Gauges that are collected at once share one look at the store. Null if it does not answer. */
+function newLook(store: GaugeDeps['store']): () => Promise<QueueMeasures | null> {
+  let looking: Promise<QueueMeasures | null> | null = null
   return () => {
     looking ??= store
       .measureQueue()
-      .catch(() => nothingKnown)
+      .catch(() => null)
       .finally(() => {
         looking = null
       })

@@ -14,7 +14,6 @@ const request: RequestAnswered = {
   issues: [],
   appId: null,
   keyId: null,
-  emailId: null,
   origin: null,
   tookMs: 1,
   traceId: null,

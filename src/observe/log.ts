@@ -10,6 +10,7 @@ import type {
   OperationAnswered,
   PosternEvent,
   RequestAnswered,
+  RequestRefused,
 } from './events.ts'
 
 /** `base`: fields of every line. */
@@ -58,29 +59,32 @@ function linesOf(event: PosternEvent): Line[] {
     case 'mail_claimed':
     case 'group_written':
     case 'link_viewed':
-      return [] // metrics count these
+      return [] // these are counted, not logged
     default:
       return [troubleLine(event)]
   }
 }
 
 function requestLine(event: RequestAnswered): Line {
-  const { requestId, traceId, status, code, issues, appId, keyId, emailId, origin, tookMs } = event
+  const { requestId, traceId, status, code, appId, keyId, tookMs } = event
   const fields = {
     requestId,
     ...(traceId !== null && { traceId }),
     status,
     code,
-    ...(appId === null ? {} : { app: appId }),
-    ...(keyId === null ? {} : { key: keyId }),
-    ...(emailId === null ? {} : { email: emailId }),
-    ...(issues.length === 0 ? {} : { issues }),
-    ...(origin === null ? {} : { origin }),
+    ...(appId !== null && { app: appId }),
+    ...(keyId !== null && { key: keyId }),
+    ...(event.status === 202 ? { email: event.emailId } : refusalFields(event)),
     tookMs: Math.round(tookMs),
   }
   const text = status === 202 ? 'an email was accepted' : 'a request was refused'
   return { level: 'info', text, fields, kind: `request ${code}` }
 }
+
+const refusalFields = ({ issues, origin }: RequestRefused) => ({
+  ...(issues.length > 0 && { issues }),
+  ...(origin !== null && { origin }),
+})
 
 function operationLine({ requestId, operation, actor, status, code }: OperationAnswered): Line {
   const fields = { requestId, operation, actor, status, ...(code === null ? {} : { code }) }
@@ -201,7 +205,7 @@ function troubleLine(event: Trouble): Line {
       return { level: 'warn', text, fields: {} }
     }
     case 'store_unavailable': {
-      const text = `the store failed when asked ${event.asked}`
+      const text = `the store failed when asked ${asked[event.work]}`
       return {
         level: 'warn',
         text,
@@ -229,6 +233,12 @@ function troubleLine(event: Trouble): Line {
     default:
       return event satisfies never
   }
+}
+
+const asked = {
+  request: 'to queue an email',
+  link: 'to open a hosted link',
+  operation: 'to run an operation',
 }
 
 /** Bounds the lines of each kind. */

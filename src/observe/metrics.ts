@@ -3,9 +3,10 @@
  * `counters.ts` counts events, `gauges.ts` asks when Prometheus does.
  */
 import { collectDefaultMetrics, Registry } from 'prom-client'
+import type { MeasuredRelay } from '../domain/delivery/relay-state.ts'
 import { addCounters } from './counters.ts'
 import type { PosternEvent } from './events.ts'
-import { addGauges, type GaugeDeps, type MeasuredRelay } from './gauges.ts'
+import { addGauges, type GaugeDeps } from './gauges.ts'
 
 export type Metrics = {
   readonly registry: Registry

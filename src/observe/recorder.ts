@@ -1,16 +1,16 @@
 /**
  * Writes to the store what this process observes, every few seconds: the counts behind charts, refusals, and what it says
- * of itself. A write that fails is not repeated, because its rows may have been written; what it held is lost.
+ * of itself. A failed write is not repeated, because it may have been committed: all rows that were taken for it are dropped.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { NodeRecord, RelayState } from '../domain/activity.ts'
+import { recordEveryMs } from '../domain/activity.ts'
+import type { MeasuredRelay, RelayState } from '../domain/delivery/relay-state.ts'
+import type { NodeRecord } from '../domain/node.ts'
 import { stepMax } from '../store/shared/bounds.ts'
 import { type Store, StoreUnavailable } from '../store/store.ts'
 import { ActivityCounter } from './activity-counter.ts'
 import type { EventStream, RelayChanged } from './events.ts'
-import type { MeasuredRelay } from './gauges.ts'
 
-const writeEveryMs = 5000
 /** The first event after a quiet time is written this soon, with those that follow it. */
 const soonMs = 250
 const noteEveryMs = 10_000
@@ -63,7 +63,7 @@ export class Recorder {
   }
 
   #schedule(): void {
-    const waitMs = Math.max(soonMs, this.#writtenAtMs + writeEveryMs - performance.now())
+    const waitMs = Math.max(soonMs, this.#writtenAtMs + recordEveryMs - performance.now())
     this.#timer = setTimeout(() => {
       this.#timer = undefined
       this.#writtenAtMs = performance.now()
@@ -84,19 +84,16 @@ export class Recorder {
     try {
       await write()
     } catch (error) {
-      if (error instanceof StoreUnavailable) return // those that wait for an answer report it
+      if (error instanceof StoreUnavailable) return // requests and the worker report an unavailable store
       this.#deps.events.emit({ kind: 'bug', doing: 'recording activity', error })
     }
   }
 
   async #writeActivity(): Promise<void> {
     const { store } = this.#deps
-    const counts = this.#counter.takeCounts()
-    const refusals = this.#counter.takeRefusals()
-    for (let from = 0; from < counts.length; from += stepMax)
-      await store.addActivity(counts.slice(from, from + stepMax))
-    for (let from = 0; from < refusals.length; from += stepMax)
-      await store.addRefusals(refusals.slice(from, from + stepMax))
+    const [counts, refusals] = [this.#counter.takeCounts(), this.#counter.takeRefusals()]
+    for (const rows of inSteps(counts)) await store.addActivity(rows)
+    for (const rows of inSteps(refusals)) await store.addRefusals(rows)
   }
 
   #noteNode(): void {
@@ -118,3 +115,8 @@ export class Recorder {
     }))
   }
 }
+
+const inSteps = <Row>(rows: readonly Row[]): Row[][] =>
+  Array.from({ length: Math.ceil(rows.length / stepMax) }, (_, n) =>
+    rows.slice(n * stepMax, (n + 1) * stepMax),
+  )

@@ -19,8 +19,9 @@ import {
   trace,
 } from '@opentelemetry/api'
 import type { DeliveryOutcome } from '../domain/delivery/outcome.ts'
-import type { SmtpReply } from '../domain/delivery/smtp-reply.ts'
+import type { SmtpReply, SmtpStage } from '../domain/delivery/smtp-reply.ts'
 import type { Claim } from '../store/store.ts'
+import type { RequestAnswered } from './events.ts'
 
 const tracer = trace.getTracer('postern')
 
@@ -43,14 +44,14 @@ export class Trace {
   /** Runs `work` in a child span. */
   run<T>(name: string, work: () => T): T {
     if (!this.#span.isRecording()) return work()
-    const child = tracer.startSpan(name, {}, this.#context)
+    const child = this.#child(name)
     try {
-      return work()
+      const result = work()
+      child.end({})
+      return result
     } catch (error) {
-      child.setStatus({ code: SpanStatusCode.ERROR })
+      child.end({ failed: true })
       throw error
-    } finally {
-      child.end()
     }
   }
 
@@ -61,7 +62,7 @@ export class Trace {
     describe: (result: T) => SpanResult = () => ({}),
   ): Promise<T> {
     if (!this.#span.isRecording()) return work()
-    const child = new Trace(tracer.startSpan(name, {}, this.#context), this.#context)
+    const child = this.#child(name)
     try {
       const result = await work()
       child.end(describe(result))
@@ -70,6 +71,10 @@ export class Trace {
       child.end({ failed: true })
       throw error
     }
+  }
+
+  #child(name: string): Trace {
+    return new Trace(tracer.startSpan(name, {}, this.#context), this.#context)
   }
 
   end({ failed = false, ...attributes }: SpanResult): void {
@@ -121,15 +126,37 @@ function parseTraceparent(traceparent: string | null): SpanContext | null {
   return isSpanContextValid(context) ? context : null
 }
 
-export function describeOutcome(outcome: DeliveryOutcome): SpanResult {
-  const attributes = { 'postern.outcome': outcome.kind }
-  if (outcome.kind === 'expired') return { ...attributes, failed: true }
-  const { relay, reply } = outcome
-  return { ...attributes, ...describeReply(relay, reply), failed: outcome.kind === 'failed' }
+export function describeAnswer(answer: RequestAnswered): SpanResult {
+  const { appId, code, keyId, status } = answer
+  return {
+    'http.response.status_code': status,
+    'postern.code': code,
+    ...(appId !== null && { 'postern.app': appId }),
+    ...(keyId !== null && { 'postern.key': keyId }),
+    ...(answer.status === 202 && { 'messaging.message.id': answer.emailId }),
+    failed: status >= 500,
+  }
 }
 
-export const describeReply = (relay: string | null, { code, enhanced }: SmtpReply): Attributes => ({
+export const internalError: SpanResult = { 'http.response.status_code': 500, failed: true }
+
+export function describeOutcome(outcome: DeliveryOutcome): SpanResult {
+  const described = 'reply' in outcome ? describeReply(outcome) : {}
+  const failed = outcome.kind === 'failed' || outcome.kind === 'expired'
+  return { ...described, 'postern.outcome': outcome.kind, failed }
+}
+
+type Replied = {
+  readonly relay: string | null
+  readonly reply?: SmtpReply
+  readonly stage?: SmtpStage
+  readonly failed?: boolean
+}
+
+export const describeReply = ({ relay, reply, stage, failed = false }: Replied): SpanResult => ({
   ...(relay !== null && { 'server.address': relay }),
-  ...(code !== null && { 'smtp.reply_code': code }),
-  ...(enhanced !== null && { 'smtp.enhanced_code': enhanced }),
+  ...(reply?.code != null && { 'smtp.reply_code': reply.code }),
+  ...(reply?.enhanced != null && { 'smtp.enhanced_code': reply.enhanced }),
+  ...(stage !== undefined && { 'smtp.stage': stage }),
+  failed,
 })

@@ -25,8 +25,8 @@ export type NewEmail = {
   readonly type: EmailType
   readonly expiresAt: number
   readonly content: EmailContent
-  /** The W3C `traceparent` of a request that is traced. */
-  readonly traceparent?: string | null
+  /** The `traceparent` (W3C Trace Context) of the request; null if it is not traced. */
+  readonly traceparent: string | null
 }
 
 /** The judgement of a request by one version of its app's settings. */
@@ -86,7 +86,7 @@ export type Claim = {
   /** The remaining life of the link, and the age of the email, by the store's clock at the claim. */
   readonly lifeLeftMs: number
   readonly ageMs: number
-  /** That of the request that queued it; null if it is not traced. */
+  /** The `traceparent` of the request that queued the email. */
   readonly traceparent: string | null
   /** It lost several leases, and was claimed alone. */
   readonly isSuspect: boolean

@@ -76,6 +76,7 @@ export function request(
       id: newId('em', store.now()),
       type: 'magic_link',
       expiresAt: store.now() + (more.lifeMs ?? 900_000),
+      traceparent: null,
       content: { to, url: 'https://app.acme.test/?token=abc', messageIdDomain: 'acme.test' },
     },
   } as const

@@ -169,7 +169,7 @@ test('one scrape tells of requests, attempts, ends, connections, claims, groups 
     ...(engine === 'sqlite' ? ['postern_store_disk_free_bytes'] : []),
   ])
     assert.ok(valueIn(metrics, series) > 0, series)
-  assert.match(metrics, /^postern_build_info\{version="test",node="[\d.]+",engine="\w+"\} 1$/m)
+  assert.match(metrics, /^postern_build_info\{version="test",node_version="[\d.]+",engine="\w+"\} 1$/m)
 })
 
 test('mail that no process sends is late by the clock, and a deferred email is not', async (t) => {
@@ -177,7 +177,8 @@ test('mail that no process sends is late by the clock, and a deferred email is n
   const lateness = async () => valueIn(await scrape(service), 'postern_queue_lateness_seconds')
   await service.post(validBody({ expiresAt: new Date(Date.now() + 3_600_000).toISOString() }))
   service.advance(40_000)
-  assert.equal(Math.round(await lateness()), 40)
+  const seconds = await lateness()
+  assert.ok(seconds >= 40 && seconds < 70, String(seconds))
   const { claims } = await service.store.claimDue({ max: 9, perApp: 9, leases: [] })
   for (const claim of claims) await service.store.recordOutcome(claim, deferred(600_000))
   service.advance(100_000)
@@ -213,7 +214,8 @@ test('the API and the status show refusals, counts, processes and relays; secret
   )
   const shown = await eventually(async () => {
     const answer = await ask(service, 'GET /v1/status', { token })
-    return answer.body.nodes[0]?.relays[0]?.available === false ? answer : null
+    const isDown = answer.body.nodes[0]?.relays[0]?.available === false
+    return isDown && answer.body.lastHour.accepted === 4 ? answer : null
   })
   const { attention, nodes, lastHour } = shown.body
   assert.deepEqual([lastHour.accepted, lastHour.refused], [4, { url_not_allowed: 1 }])
@@ -238,6 +240,6 @@ test('a process that stops is no longer listed, and what it counted last is writ
   const other = await openStore({ ...service.config, database, ring }, { onFatal: assert.fail })
   atEnd(t, () => other.close())
   const counts = await other.readActivity({ app: null, from: 0, to: 2 ** 31, step: 1 })
-  assert.equal(counts.find(({ what }) => what === 'delivered')?.count, 1)
+  assert.equal(counts.find(({ event }) => event === 'delivered')?.count, 1)
   assert.deepEqual(await other.listNodes(), [])
 })

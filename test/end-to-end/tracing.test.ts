@@ -53,7 +53,8 @@ test('one trace leads from the POST of a client to the 250 of the relay', async 
   assert.equal(parentOf(submit), attempt.spanContext().spanId)
   for (const name of ['judge', 'enqueue'])
     assert.ok(named(spans, name).every((span) => parentOf(span) === request.spanContext().spanId))
-  assert.ok(named(spans, 'enqueue').length > 0)
+  // The key was unknown at first, so the store was asked before the request could be judged.
+  assert.deepEqual([named(spans, 'judge').length, named(spans, 'enqueue').length], [1, 2])
   assert.equal(parentOf(named(spans, 'render')[0]), attempt.spanContext().spanId)
   assert.equal(request.attributes['http.response.status_code'], 202)
   assert.deepEqual(
@@ -67,8 +68,6 @@ test('one trace leads from the POST of a client to the 250 of the relay', async 
     ],
   )
   assert.equal(submit.attributes['smtp.reply_code'], 250)
-  const [started, ended] = [request.startTime, attempt.endTime].map(([s, ns]) => s * 1e9 + ns)
-  assert.ok((ended ?? 0) > (started ?? 0))
   const text = JSON.stringify(spans.map(({ attributes, name }) => ({ attributes, name })))
   assert.doesNotMatch(text, /canary|token|@/)
   const isDelivered = (line: string) => line.includes('"outcome":"delivered"')

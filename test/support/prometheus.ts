@@ -51,11 +51,16 @@ export async function startPrometheus(scope: Scope, target: string) {
   await eventually(async () => (await query('postern_build_info').catch(() => [])).length > 0)
   return {
     query,
+    /** How many emails have ended in this state. */
+    finished: async (state: string) =>
+      Number((await query(`sum(postern_emails_finished_total{state="${state}"})`))[0]?.value[1]),
     names: () => get<string[]>('label/__name__/values'),
-    /** The alerts that fire now. */
-    firing: async () =>
-      (await get<{ alerts: Alert[] }>('alerts')).alerts
-        .filter(({ state }) => state === 'firing')
-        .map(({ labels }) => labels.alertname ?? ''),
+    /** The alerts that fire now, and those whose time has not passed yet. */
+    alerts: async () => {
+      const { alerts } = await get<{ alerts: Alert[] }>('alerts')
+      const of = (wanted: string) =>
+        alerts.filter(({ state }) => state === wanted).map(({ labels }) => labels.alertname ?? '')
+      return { firing: of('firing'), pending: of('pending') }
+    },
   }
 }

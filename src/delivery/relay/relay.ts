@@ -2,7 +2,7 @@
  * The contract of a relay: a smarthost, or the inbox of dev mode. A relay bounds its own connections
  * and rate, and says how many messages it can take now.
  */
-import type { RelayConnections } from '../../domain/activity.ts'
+import type { MeasuredRelay } from '../../domain/delivery/relay-state.ts'
 import type { FailureClass, SmtpFailure, SmtpReply } from '../../domain/delivery/smtp-reply.ts'
 import type { EmailId } from '../../domain/id.ts'
 import type { EmailAddress } from '../../domain/request/email-address.ts'
@@ -46,16 +46,12 @@ export type Submission =
   /** The worker is stopping or has lost its lease, and nothing was handed over. */
   | { readonly kind: 'stopped'; readonly why: string }
 
-export interface Relay {
-  /** `host:port`, as records and metrics name it. */
-  readonly name: string
-  /** False while its breaker is open: it then takes single probes only. */
-  isAvailable(): boolean
+/** It is not available while its breaker is open: it then takes single probes only. */
+export interface Relay extends MeasuredRelay {
   /** Maximum concurrent submissions, including those already running. */
   capacity(): number
   /** How many more submissions may begin now. */
   free(): number
-  connections(): RelayConnections
   /** Milliseconds until an unavailable relay takes its next probe; 0 while it is available. */
   probeInMs(): number
   /** Call it only while `free()` is positive. */

@@ -1,4 +1,6 @@
 /** Shows the requests of an app that were refused lately. */
+import { recordEveryMs } from '../../domain/activity.ts'
+import { refusalsMax } from '../../domain/request/refused-request.ts'
 import { operation } from '../operation.ts'
 import { listOf, presentRefusal, RefusalResource } from '../resources.ts'
 import { done } from '../result.ts'
@@ -8,8 +10,7 @@ export const listRefusals = operation({
   path: '/v1/apps/{app}/refusals',
   role: 'reader',
   target: 'app',
-  summary:
-    'Lists the newest 100 requests of an app that were refused, newest first. They appear within 5 seconds.',
+  summary: `Lists the newest ${refusalsMax} requests of an app that were refused, newest first. They appear within ${recordEveryMs / 1000} seconds.`,
   answer: listOf(RefusalResource),
   run: async ({ store }, _input, { id }) =>
     done({ items: (await store.listRefusals(id)).map(presentRefusal), next: null }),

@@ -10,20 +10,14 @@ import type { Context } from '../operation.ts'
 import { cursorAfter, limitOf, pageOfApps, pageQuery, readCursor } from '../pages.ts'
 import { type EmailResource, presentEmail } from '../resources.ts'
 import { done, invalid, type Result } from '../result.ts'
-import { appName } from '../schema.ts'
+import { appName, timestamp } from '../schema.ts'
 
 export const emailFilters = {
   app: Type.Optional(appName()),
   key: Type.Optional(Type.String({ description: 'The id of the delivery key that sent it.' })),
   state: Type.Optional(Type.Enum([...emailStates])),
   type: Type.Optional(Type.Enum([...emailTypes])),
-  since: Type.Optional(
-    Type.String({
-      format: 'date-time',
-      description: 'Accepted then or later.',
-      examples: ['2026-01-01T00:00:00Z'],
-    }),
-  ),
+  since: timestamp('Accepted then or later.'),
   ...pageQuery,
 }
 

@@ -16,7 +16,7 @@ const relay = (name: string, available: boolean): NodeResource['relays'][number]
 
 const node = (change: Partial<NodeResource> = {}): NodeResource => ({
   id: 'node_1',
-  name: 'mail-1',
+  machine: 'mail-1',
   version: '1',
   roles: ['worker'],
   startedAt: ago(3600),
@@ -55,25 +55,28 @@ test('one relay of two warns, and says how mail goes; none left is the first con
 })
 
 test('a relay that one worker alone cannot reach is down for that one', () => {
-  const other = node({ name: 'mail-2', relays: [relay('r1', false)] })
+  const other = node({ machine: 'mail-2', relays: [relay('r1', false)] })
   const [found] = attentionTo({ nodes: [node({ relays: [relay('r1', true)] }), other] })
   assert.match(found?.message ?? '', /^The relay r1, seen from mail-2, has not answered/)
 })
 
 test('a silent process needs attention until another one was started in its place, or for an hour', () => {
   const silent = node({ alive: false, seenAt: ago(60), startedAt: ago(900) })
-  assert.deepEqual(kinds({ nodes: [silent, node({ name: 'mail-2' })] }), ['process_silent'])
+  assert.deepEqual(kinds({ nodes: [silent, node({ machine: 'mail-2' })] }), ['process_silent'])
   assert.deepEqual(kinds({ nodes: [silent, node({ startedAt: ago(30) })] }), [])
+  // Another one beside it, which was there before it fell silent, does not stand for it.
+  assert.deepEqual(kinds({ nodes: [silent, node({ startedAt: ago(800) })] }), ['process_silent'])
   assert.deepEqual(kinds({ nodes: [silent, node({ startedAt: ago(30), roles: ['api'] })] }), [
     'process_silent',
   ])
-  assert.deepEqual(kinds({ nodes: [{ ...silent, seenAt: ago(3700) }, node({ name: 'mail-2' })] }), [])
+  assert.deepEqual(kinds({ nodes: [{ ...silent, seenAt: ago(3700) }, node({ machine: 'mail-2' })] }), [])
 })
 
 test('mail that waits without a worker needs attention, an empty queue does not', () => {
   const api = node({ roles: ['api'], relays: [] })
   assert.deepEqual(kinds({ nodes: [api], depth: 3 }), ['no_worker'])
   assert.deepEqual(kinds({ nodes: [api] }), [])
+  assert.deepEqual(kinds({ nodes: [], depth: 3 }), [], 'no process has described itself yet')
   assert.deepEqual(kinds({ nodes: [node({ alive: false, seenAt: ago(60) })], depth: 3 }), [
     'no_worker',
     'process_silent',

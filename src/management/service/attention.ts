@@ -66,9 +66,9 @@ export function findAttention(situation: Situation): { kind: Attention['kind']; 
 }
 
 const turnedAwayText = (count: number) =>
-  `${count} requests were answered 503 in the last 10 minutes: the database did not answer, the queue was full, or delivery was late. The log says which.`
+  `${count === 1 ? '1 request was' : `${count} requests were`} answered 503 in the last 10 minutes: the database did not answer, the queue was full, delivery was late, or a process was stopping. The log says which.`
 
-/** A process that has been silent for longer has left for good. */
+/** A process that has been silent for longer is not reported any more. */
 const silentMaxMs = 3_600_000
 
 function ofNodes({ nodes, nowMs, queue }: Situation): Attention[] {
@@ -77,31 +77,31 @@ function ofNodes({ nodes, nowMs, queue }: Situation): Attention[] {
     (node) => !node.alive && nowMs - Date.parse(node.seenAt) < silentMaxMs && !isReplaced(node, alive),
   )
   const workers = alive.filter(({ roles }) => roles.includes('worker'))
-  const found = silent.map(({ name, roles, seenAt }): Attention => {
+  const found = silent.map(({ machine, roles, seenAt }): Attention => {
     const since = describeDuration(nowMs - Date.parse(seenAt))
-    const message = `A process on ${name} (${roles.join(', ')}) has been silent for ${since}: it died, hangs, or has lost the database.`
+    const message = `A process on ${machine} (${roles.join(', ')}) has been silent for ${since}: it died, hangs, or has lost the database.`
     return { kind: 'process_silent', message }
   })
   if (nodes.length > 0 && workers.length === 0 && queue.depth > 0)
     found.push({
       kind: 'no_worker',
-      message: `No process sends, and ${queue.depth} emails wait: start "postern serve" with the role worker.`,
+      message: `No process sends, and ${queue.depth === 1 ? '1 email waits' : `${queue.depth} emails wait`}: start "postern serve" with the role worker.`,
     })
   return [...found, ...ofRelays(workers, nowMs)]
 }
 
-/** A process that was started later in its place. */
-const isReplaced = ({ name, roles, startedAt }: NodeResource, alive: readonly NodeResource[]): boolean =>
+/** True if a process with the same machine and roles started after this one was last seen. */
+const isReplaced = ({ machine, roles, seenAt }: NodeResource, alive: readonly NodeResource[]): boolean =>
   alive.some(
-    (other) => other.name === name && other.roles.join() === roles.join() && other.startedAt >= startedAt,
+    (other) => other.machine === machine && other.roles.join() === roles.join() && other.startedAt > seenAt,
   )
 
 function ofRelays(workers: readonly NodeResource[], nowMs: number): Attention[] {
-  const seen = workers.flatMap(({ name, relays }) => relays.map((relay) => ({ ...relay, node: name })))
+  const seen = workers.flatMap(({ machine, relays }) => relays.map((relay) => ({ ...relay, machine })))
   const down = seen.filter(({ available }) => !available)
   if (down.length === 0) return []
-  const describe = ({ name, node, since, reason }: (typeof down)[number]) =>
-    `${name}, seen from ${node}, has not answered for ${describeDuration(nowMs - Date.parse(since))}: ${reason}`
+  const describe = ({ name, machine, since, reason }: (typeof down)[number]) =>
+    `${name}, seen from ${machine}, has not answered for ${describeDuration(nowMs - Date.parse(since))}: ${reason}`
   if (down.length === seen.length) {
     const message = `No relay is available, so no mail is sent. ${down.map(describe).join('; ')}. "postern doctor" tries them.`
     return [{ kind: 'no_relay', message }]

@@ -1,17 +1,17 @@
 /** Shows what happened lately, by minute or by hour. */
 import { Type } from 'typebox'
+import { recordEveryMs } from '../../domain/activity.ts'
 import type { AppId } from '../../domain/id.ts'
-import type { Parsed } from '../../domain/parsed.ts'
-import { parsed } from '../../domain/parsed.ts'
+import { type Parsed, parsed } from '../../domain/parsed.ts'
 import type { Issue } from '../../domain/request/rejection.ts'
 import { parseTimestamp } from '../../domain/request/timestamp.ts'
-import { minuteMs } from '../../store/shared/bounds.ts'
+import { activityDays, minuteMs } from '../../store/shared/bounds.ts'
 import { ActivityCounts, ActivityItem, presentCounts } from '../activity.ts'
 import { findTarget } from '../find-target.ts'
 import { type Context, operation } from '../operation.ts'
 import { iso } from '../resources.ts'
 import { done, invalid, type Result } from '../result.ts'
-import { appName, closed, time } from '../schema.ts'
+import { appName, closed, time, timestamp } from '../schema.ts'
 
 const stepMinutes = { minute: 1, hour: 60 } as const
 type Step = keyof typeof stepMinutes
@@ -20,21 +20,17 @@ type Step = keyof typeof stepMinutes
 const usualSteps = { minute: 60, hour: 24 } as const
 const stepsMax = 1440
 
-const moment = (description: string) =>
-  Type.Optional(Type.String({ format: 'date-time', description, examples: ['2026-01-01T00:00:00Z'] }))
-
 export const showActivity = operation({
   method: 'GET',
   path: '/v1/activity',
   role: 'reader',
   target: 'none',
-  summary:
-    'Counts requests, ends and replies, by minute for the service and by hour for apps; kept for 8 days. The counts of the last five seconds may be missing, and those that a process had not written when it died.',
+  summary: `Counts requests, ends and replies, by minute for the service and by hour for apps; kept for ${activityDays} days. Those of the last ${recordEveryMs / 1000} seconds may be missing, and those that a process had not written when it died.`,
   query: closed({
     app: Type.Optional(appName()),
     step: Type.Optional(Type.Enum(['minute', 'hour'])),
-    from: moment('The last hour unless given; with the step hour, the last 24 hours.'),
-    to: moment('Now unless given.'),
+    from: timestamp('The last hour unless given; with the step hour, the last 24 hours.'),
+    to: timestamp('Now unless given.'),
   }),
   answer: closed({
     step: Type.Enum(['minute', 'hour']),
@@ -45,18 +41,16 @@ export const showActivity = operation({
   }),
   refusals: ['not_found'],
   async run(context, { query }) {
-    const apps = await appsOf(context, query.app)
+    const apps = await seriesOf(context, query.app)
     if (!apps.ok) return apps
-    const step = query.step ?? (apps.value === null ? 'minute' : 'hour')
-    if (apps.value !== null && step === 'minute')
-      return invalid([stepIssue('The counts of apps are kept by the hour: leave it out, or give hour.')])
+    const step = query.step ?? (apps.value[0] === null ? 'minute' : 'hour')
+    if (apps.value[0] !== null && step === 'minute')
+      return invalid([stepIssue('The counts of an app are kept by the hour: use step=hour.')])
     const range = rangeOf(query, step, context.store.now())
     if (!range.ok) return invalid(range.issues)
     const { from, to } = range.value
     const ask = { from, to, step: stepMinutes[step] }
-    const series = await Promise.all(
-      (apps.value ?? [null]).map((app) => context.store.readActivity({ app, ...ask })),
-    )
+    const series = await Promise.all(apps.value.map((app) => context.store.readActivity({ app, ...ask })))
     const rows = series.flat()
     const byStep = [...Map.groupBy(rows, ({ minute }) => minute)].toSorted(([a], [b]) => a - b)
     return done({
@@ -71,10 +65,13 @@ export const showActivity = operation({
 
 const stepIssue = (message: string): Issue => ({ field: 'step', code: 'malformed_value', message })
 
-/** Null: the whole service, which only an access to it sees. */
-async function appsOf(context: Context, app: string | undefined): Promise<Result<readonly AppId[] | null>> {
+/** One null: the whole service, which only an access to it sees. */
+async function seriesOf(
+  context: Context,
+  app: string | undefined,
+): Promise<Result<readonly (AppId | null)[]>> {
   const { apps } = context.access
-  if (app === undefined) return done(apps && [...apps])
+  if (app === undefined) return done(apps === null ? [null] : [...apps])
   const found = await findTarget('app', context, { app })
   return found.ok ? done([found.value.id]) : found
 }
@@ -96,6 +93,6 @@ function rangeOf(
   const end = floor(to.value) + minutes
   const begin = from === null ? end - usualSteps[step] * minutes : floor(from.value)
   if (begin < end && end - begin <= stepsMax * minutes) return parsed({ from: begin, to: end })
-  const message = `Give a time before to, and at most ${stepsMax} steps before it.`
+  const message = `It must be earlier than to, and at most ${stepsMax} steps earlier.`
   return { ok: false, issues: [{ field: 'from', code: 'malformed_value', message }] }
 }

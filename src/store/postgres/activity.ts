@@ -1,6 +1,8 @@
 /** Writes what processes observe: counts behind charts, refusals, and the processes themselves. */
-import { type ActivityRow, type NodeRecord, type RefusedRequest, refusalsMax } from '../../domain/activity.ts'
+import type { ActivityRow } from '../../domain/activity.ts'
 import type { NodeId } from '../../domain/id.ts'
+import type { NodeRecord } from '../../domain/node.ts'
+import { type RefusedRequest, refusalsMax } from '../../domain/request/refused-request.ts'
 import { dayMs } from '../shared/bounds.ts'
 import { activityApp } from '../shared/records.ts'
 import type { PostgresContext } from './context.ts'
@@ -13,13 +15,13 @@ export async function addActivity(
   { operators, schema }: PostgresContext,
   rows: readonly ActivityRow[],
 ): Promise<void> {
-  const text = `insert into ${schema}.activity as known (app_id, minute, what, count)
+  const text = `insert into ${schema}.activity as known (app_id, minute, event, count)
     select * from unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[]) order by 1, 2, 3
-    on conflict (app_id, minute, what) do update set count = known.count + excluded.count`
+    on conflict (app_id, minute, event) do update set count = known.count + excluded.count`
   const columns = [
     rows.map(({ app }) => activityApp(app)),
     rows.map(({ minute }) => minute),
-    rows.map(({ what }) => what),
+    rows.map(({ event }) => event),
     rows.map(({ count }) => count),
   ]
   await operators.query(text, columns, { deadlineMs })
@@ -52,14 +54,22 @@ export async function addRefusals(
 
 export async function noteNode(
   { clock, operators, schema }: PostgresContext,
-  { id, name, version, roles, startedAt, relays }: Omit<NodeRecord, 'seenAt'>,
+  { id, machine, version, roles, startedAt, relays }: Omit<NodeRecord, 'seenAt'>,
 ): Promise<void> {
   const now = clockMs('$1')
   const text = `with silent as (delete from ${schema}.node where seen_at < ${now} - ${dayMs})
-    insert into ${schema}.node (node_id, name, version, roles, started_at, seen_at, relays)
+    insert into ${schema}.node (node_id, machine, version, roles, started_at, seen_at, relays)
     values ($2, $3, $4, $5, $6, ${now}, $7)
     on conflict (node_id) do update set seen_at = excluded.seen_at, relays = excluded.relays`
-  const values = [clock.offsetMs, id, name, version, JSON.stringify(roles), startedAt, JSON.stringify(relays)]
+  const values = [
+    clock.offsetMs,
+    id,
+    machine,
+    version,
+    JSON.stringify(roles),
+    startedAt,
+    JSON.stringify(relays),
+  ]
   await operators.query(text, values, { deadlineMs })
 }
 

@@ -24,7 +24,7 @@ type RequestRow = {
   readonly type: string | null
   readonly expiresAt: number | null
   readonly recipient: string | null
-  readonly trace: string | null
+  readonly traceparent: string | null
   readonly sealed: Buffer
 }
 
@@ -83,7 +83,7 @@ const enqueue = calledFunction<Group>(
     ['p_type', 'text[]', column('type')],
     ['p_expires_at', 'bigint[]', column('expiresAt')],
     ['p_recipient', 'text[]', column('recipient')],
-    ['p_trace', 'text[]', column('trace')],
+    ['p_traceparent', 'text[]', column('traceparent')],
     ['p_sealed_from', 'int[]', sealedFrom],
     ['p_sealed_length', 'int[]', ({ rows }) => rows.map(({ sealed }) => sealed.length)],
     ['p_sealed', 'bytea', ({ rows }) => Buffer.concat(rows.map(({ sealed }) => sealed))],
@@ -192,7 +192,7 @@ const notAdmitted = {
   type: null,
   expiresAt: null,
   recipient: null,
-  trace: null,
+  traceparent: null,
   sealed: noBytes,
 }
 
@@ -206,7 +206,7 @@ function admissionColumns(
 ) {
   if (judged === null) return notAdmitted
   if ('refuse' in judged.verdict) return { ...notAdmitted, refusal: judged.verdict.refuse }
-  const { id, type, expiresAt, content, traceparent = null } = judged.verdict.admit
+  const { id, type, expiresAt, content, traceparent } = judged.verdict.admit
   const names = recipientNames(keyedHash, appId, content.to)
   return {
     refusal: null,
@@ -216,7 +216,7 @@ function admissionColumns(
     type,
     expiresAt,
     recipient: names.recipient,
-    trace: traceparent,
+    traceparent,
     sealed: seal(ring, contentContext(id), JSON.stringify(content)),
   }
 }

@@ -17,7 +17,7 @@ const record = {
     expires_at: bigint,
     recipient: text,
     trail: jsonb,
-    trace: text,
+    traceparent: text,
   },
 }
 
@@ -39,7 +39,7 @@ const columnsOf: Record<CopiedTable, Readonly<Record<string, string>>> = {
     ...{ audit_id: text, at: bigint, actor_kind: text, actor_id: text, actor_name: text, via: text },
     ...{ action: text, app_id: text, target: text, before: json, after: json, request_id: text },
   },
-  activity: { app_id: text, minute: bigint, what: text, count: bigint },
+  activity: { app_id: text, minute: bigint, event: text, count: bigint },
   refusal: {
     ...{ request_id: text, at: bigint, app_id: text, key_id: text, code: text, issues: json, origin: text },
   },

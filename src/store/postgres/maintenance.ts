@@ -76,8 +76,8 @@ async function deleteOldHistory({ clock, maintenance, schema }: PostgresContext)
 }
 
 async function deleteOldActivity({ clock, maintenance, schema }: PostgresContext): Promise<boolean> {
-  const text = `delete from ${schema}.activity where (app_id, minute, what) in (
-      select app_id, minute, what from ${schema}.activity where minute < $1 order by minute limit ${stepMax}
+  const text = `delete from ${schema}.activity where (app_id, minute, event) in (
+      select app_id, minute, event from ${schema}.activity where minute < $1 order by minute limit ${stepMax}
       for update skip locked) returning 1`
   const floor = Math.floor((clock.nowMs() - activityDays * dayMs) / minuteMs)
   return (await maintenance.query(text, [floor], { deadlineMs })).length === stepMax

@@ -1,9 +1,11 @@
 /** Reads. They neither wait for writers nor make them wait. */
-import type { ActivityRow, NodeRecord, RefusedRequest } from '../../domain/activity.ts'
+import type { ActivityRow } from '../../domain/activity.ts'
 import type { App } from '../../domain/app/app.ts'
 import type { AuditEntry } from '../../domain/audit.ts'
 import type { AppId, AuditId, EmailId, KeyId } from '../../domain/id.ts'
 import type { TokenHash } from '../../domain/management-token.ts'
+import type { NodeRecord } from '../../domain/node.ts'
+import type { RefusedRequest } from '../../domain/request/refused-request.ts'
 import type {
   ActivityQuery,
   AuditQuery,
@@ -28,14 +30,12 @@ import {
   stepOf,
 } from '../shared/pages.ts'
 import {
-  countedStates,
+  countStatements,
   lateStatement,
   measureStatement,
-  toCountsByApp,
   toLate,
   toQueueCounts,
   toStates,
-  toUsageDays,
 } from '../shared/queue-counts.ts'
 import {
   activityApp,
@@ -43,12 +43,14 @@ import {
   toActivityRow,
   toApp,
   toAuditEntry,
+  toCountsByApp,
   toFinishedRecord,
   toKeyRecord,
   toLiveRecord,
   toNodeRecord,
   toRefusal,
   toTokenRecord,
+  toUsageDays,
 } from '../shared/records.ts'
 import type { QueueGauge } from '../store.ts'
 import type { PostgresContext } from './context.ts'
@@ -170,11 +172,7 @@ export async function queueGauge({ lookups, schema }: PostgresContext): Promise<
 
 export async function queueSummary(context: PostgresContext): Promise<QueueSummary> {
   const { schema } = context
-  const selects = countedStates.map(
-    ([state, where]) =>
-      `select app_id, '${state}' as state, count(*) as count from ${schema}.queue where ${where} group by app_id`,
-  )
-  const counts = await ask(context, selects.join(' union all '))
+  const counts = await ask(context, countStatements(`${schema}.`).join(' union all '))
   const [next] = await ask(
     context,
     `select min(due_at) as due_at from ${schema}.queue where state = 'deferred'`,
@@ -201,7 +199,7 @@ export async function readActivity(
   context: PostgresContext,
   { app, from, to, step }: ActivityQuery,
 ): Promise<Omit<ActivityRow, 'app'>[]> {
-  const text = `select minute - minute % $1 as minute, what, sum(count)::bigint as count from ${context.schema}.activity
+  const text = `select minute - minute % $1 as minute, event, sum(count)::bigint as count from ${context.schema}.activity
     where app_id = $2 and minute >= $3 and minute < $4 group by 1, 2 order by 1, 2`
   return (await ask(context, text, [step, activityApp(app), from, to])).map(toActivityRow)
 }

@@ -9,7 +9,7 @@ export const waitMaxMs = 72 * minuteMs
 /** Mail whose sealing key is missing from the ring is claimed again after this long. */
 export const unreadableWaitMs = 5 * minuteMs
 /** The last use of a key or a token is recorded at most this often. */
-export const lastUseEveryMs = 1 * minuteMs
+export const lastUseEveryMs = 60_000
 /** Rows that one step of a claim or of maintenance changes, so that no transaction is long. */
 export const stepMax = 500
 /** Apps that take turns in one claim. */

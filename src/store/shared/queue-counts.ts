@@ -1,10 +1,10 @@
 /**
- * Counts of the queue and of usage, with the statements of both engines: they read indexes and not the sealed content.
+ * Counts of the queue, with the statements of both engines: they read indexes and not the sealed content.
  */
 import { type LiveState, suspectAfter } from '../../domain/delivery/states.ts'
 import type { AppId } from '../../domain/id.ts'
-import type { QueueMeasures, QueueSummary, UsageDay } from '../operator-store.ts'
-import { dayMs, scanMax } from './bounds.ts'
+import type { QueueMeasures, QueueSummary } from '../operator-store.ts'
+import { scanMax, unreadableWaitMs } from './bounds.ts'
 import type { Row } from './records.ts'
 
 /** From rows of `app_id`, `state` and `count`, of which several may be of one app and state. */
@@ -18,25 +18,36 @@ export function toQueueCounts(rows: readonly Row[]): QueueSummary['counts'] {
   return [...counts].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, count]) => count)
 }
 
-/** The conditions by which the queue is counted, one count for each: it reads an index alone and not the sealed content. */
-export const countedStates = [
-  ['queued', `state = 'queued' and lost_leases < ${suspectAfter}`],
-  ['queued', `state = 'queued' and lost_leases >= ${suspectAfter}`],
-  ['deferred', "state = 'deferred'"],
-  ['sending', "state = 'sending'"],
-] as const
+/** The conditions of the partial indexes, by which the queue is counted. */
+const conditions = {
+  ready: `state = 'queued' and lost_leases < ${suspectAfter}`,
+  suspect: `state = 'queued' and lost_leases >= ${suspectAfter}`,
+  deferred: "state = 'deferred'",
+  sending: "state = 'sending'",
+}
 
-/** Deferred mail is late only if no relay was available for it; it then waits for less than this. */
-const lateDeferredMs = 60_000
+const states: Readonly<Record<keyof typeof conditions, LiveState>> = {
+  ready: 'queued',
+  suspect: 'queued',
+  deferred: 'deferred',
+  sending: 'sending',
+}
+
+/** Statements that together count every email, each by app. `prefix` is that of the schema. */
+export const countStatements = (prefix: string): string[] =>
+  Object.entries(conditions).map(
+    ([name, where]) =>
+      `select app_id, '${states[name as keyof typeof states]}' as state, count(*) as count
+       from ${prefix}queue where ${where} group by app_id`,
+  )
 
 /**
  * The apps whose mail has wanted an attempt since some time: of the mail that is ready, the first email of each app, found by a loose
  * scan of `queue_ready`; the suspects; and deferred mail that is soon due. Mail that a relay has deferred is wanted at its next attempt, so it
- * is not late; mail that finds no relay is. `prefix` is that of the schema.
+ * is not late. Mail that found no relay, whose key is missing or that lost its worker is; it waits for `unreadableWaitMs` at most.
  */
 export const lateStatement = (prefix: string, now: string): string => {
-  const [[, isReady], [, isSuspect], [, isDeferred]] = countedStates
-  const ready = `${prefix}queue where ${isReady}`
+  const ready = `${prefix}queue where ${conditions.ready}`
   const late = `join ${prefix}app using (app_id) where app.status = 'active' and wanted_at <= ${now}`
   return `with recursive ready(app_id) as (
       select (select min(app_id) from ${ready}) union all
@@ -46,11 +57,11 @@ export const lateStatement = (prefix: string, now: string): string => {
     ), wanting(app_id, wanted_at) as (
       select first.app_id, wanted_at from first ${late}
       union all
-      select * from (select queue.app_id, wanted_at from ${prefix}queue ${late} and ${isSuspect}
+      select * from (select queue.app_id, wanted_at from ${prefix}queue ${late} and ${conditions.suspect}
         order by email_id limit ${scanMax}) suspects
       union all
-      select * from (select queue.app_id, wanted_at from ${prefix}queue ${late} and ${isDeferred}
-        and due_at <= ${now} + ${lateDeferredMs} order by due_at limit ${scanMax}) deferred
+      select * from (select queue.app_id, wanted_at from ${prefix}queue ${late} and ${conditions.deferred}
+        and due_at <= ${now} + ${unreadableWaitMs} order by due_at limit ${scanMax}) deferred
     )
     select app_id, min(wanted_at) as since from wanting group by app_id order by 1`
 }
@@ -65,10 +76,10 @@ const heldStatement = (prefix: string, where: string): string =>
 
 /** One row of counts: of the states that have an index of their own, and of the mail that is held. */
 export const measureStatement = (prefix: string): string => {
-  const [[, ready], [, suspects], [, deferred], [, sending]] = countedStates
+  const { ready, suspect, deferred, sending } = conditions
   const counted = (where: string) => `(select count(*) from ${prefix}queue where ${where})`
   return `select ${counted(deferred)} as deferred, ${counted(sending)} as sending,
-    ${heldStatement(prefix, ready)} + ${heldStatement(prefix, suspects)} as held_queued,
+    ${heldStatement(prefix, ready)} + ${heldStatement(prefix, suspect)} as held_queued,
     ${heldStatement(prefix, deferred)} as held_deferred`
 }
 
@@ -88,29 +99,4 @@ export function toStates(row: Row | undefined, depth: number): QueueMeasures['st
     deferred: deferred - held_deferred,
     held,
   }
-}
-
-/** From rows of `app_id`, `event` and `count`. */
-export function toCountsByApp(rows: readonly Row[]): ReadonlyMap<AppId, UsageDay['counts']> {
-  const apps = new Map<AppId, Record<string, number>>()
-  for (const { app_id, event, count } of rows) {
-    const counts = apps.get(app_id as AppId) ?? {}
-    counts[event as string] = count as number
-    apps.set(app_id as AppId, counts)
-  }
-  return apps
-}
-
-/** From rows of `day` (since 1970), `event` and `count`, in the order of the days. */
-export function toUsageDays(rows: readonly Row[]): UsageDay[] {
-  const days = new Map<number, Record<string, number>>()
-  for (const row of rows) {
-    const counts = days.get(row.day as number) ?? {}
-    counts[row.event as string] = row.count as number
-    days.set(row.day as number, counts)
-  }
-  return [...days].map(([day, counts]) => ({
-    day: new Date(day * dayMs).toISOString().slice(0, 10),
-    counts,
-  }))
 }

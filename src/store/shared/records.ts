@@ -2,16 +2,19 @@
  * From rows to the values that a store returns. Both engines name their columns alike and keep JSON
  * as text, so one reading serves both; finding the rows is each engine's own.
  */
-import type { ActivityRow, NodeRecord, RefusedRequest } from '../../domain/activity.ts'
+import type { ActivityRow } from '../../domain/activity.ts'
 import type { App, AppStatus } from '../../domain/app/app.ts'
 import type { Action, Actor, AuditAction, AuditEntry } from '../../domain/audit.ts'
 import type { EmailContent } from '../../domain/delivery/email-content.ts'
 import { type EmailState, type EndReason, suspectAfter } from '../../domain/delivery/states.ts'
 import type { AppId, AuditId, EmailId, KeyId, NodeId, TokenId } from '../../domain/id.ts'
 import type { Role } from '../../domain/management-token.ts'
+import type { NodeRecord } from '../../domain/node.ts'
+import type { RefusedRequest } from '../../domain/request/refused-request.ts'
 import { KeyMissing, type KeyRing, unseal } from '../crypto/key-ring.ts'
-import type { EmailRecord, KeyRecord, TokenRecord } from '../operator-store.ts'
+import type { EmailRecord, KeyRecord, TokenRecord, UsageDay } from '../operator-store.ts'
 import type { Claim } from '../store.ts'
+import { dayMs } from './bounds.ts'
 
 export type Row = Record<string, unknown>
 
@@ -119,7 +122,7 @@ export const toFinishedRecord = (row: Row): EmailRecord => ({
 
 export const toActivityRow = (row: Row): Omit<ActivityRow, 'app'> => ({
   minute: row.minute as number,
-  what: row.what as string,
+  event: row.event as ActivityRow['event'],
   count: row.count as number,
 })
 
@@ -138,13 +141,38 @@ export const toRefusal = (row: Row): RefusedRequest => ({
 
 export const toNodeRecord = (row: Row): NodeRecord => ({
   id: row.node_id as NodeId,
-  name: row.name as string,
+  machine: row.machine as string,
   version: row.version as string,
   roles: JSON.parse(row.roles as string),
   startedAt: row.started_at as number,
   seenAt: row.seen_at as number,
   relays: JSON.parse(row.relays as string),
 })
+
+/** From rows of `app_id`, `event` and `count`. */
+export function toCountsByApp(rows: readonly Row[]): ReadonlyMap<AppId, UsageDay['counts']> {
+  const apps = new Map<AppId, Record<string, number>>()
+  for (const { app_id, event, count } of rows) {
+    const counts = apps.get(app_id as AppId) ?? {}
+    counts[event as string] = count as number
+    apps.set(app_id as AppId, counts)
+  }
+  return apps
+}
+
+/** From rows of `day` (since 1970), `event` and `count`, in the order of the days. */
+export function toUsageDays(rows: readonly Row[]): UsageDay[] {
+  const days = new Map<number, Record<string, number>>()
+  for (const row of rows) {
+    const counts = days.get(row.day as number) ?? {}
+    counts[row.event as string] = row.count as number
+    days.set(row.day as number, counts)
+  }
+  return [...days].map(([day, counts]) => ({
+    day: new Date(day * dayMs).toISOString().slice(0, 10),
+    counts,
+  }))
+}
 
 /** The columns of `queue` that a claim is made of. */
 export type ClaimRow = {
@@ -156,7 +184,7 @@ export type ClaimRow = {
   readonly fence: number
   readonly accepted_at: number
   readonly expires_at: number
-  readonly trace: string | null
+  readonly traceparent: string | null
 }
 
 export const toClaim = (row: ClaimRow, content: EmailContent, nowMs: number): Claim => ({
@@ -170,7 +198,7 @@ export const toClaim = (row: ClaimRow, content: EmailContent, nowMs: number): Cl
   attempt: row.attempts,
   lifeLeftMs: row.expires_at - nowMs,
   ageMs: nowMs - row.accepted_at,
-  traceparent: row.trace,
+  traceparent: row.traceparent,
   isSuspect: row.lost_leases >= suspectAfter,
 })
 

@@ -1,16 +1,18 @@
 /** Writes what processes observe: counts behind charts, refusals, and the processes themselves. */
-import { type ActivityRow, type NodeRecord, type RefusedRequest, refusalsMax } from '../../domain/activity.ts'
+import type { ActivityRow } from '../../domain/activity.ts'
 import type { NodeId } from '../../domain/id.ts'
+import type { NodeRecord } from '../../domain/node.ts'
+import { type RefusedRequest, refusalsMax } from '../../domain/request/refused-request.ts'
 import { dayMs } from '../shared/bounds.ts'
 import { activityApp } from '../shared/records.ts'
 import type { WriteTransaction } from './threads/write-transaction.ts'
 
 export function addActivity(tx: WriteTransaction, rows: readonly ActivityRow[]): void {
   const statement = tx.sql(
-    `insert into activity (app_id, minute, what, count) values (?, ?, ?, ?)
-     on conflict (app_id, minute, what) do update set count = count + excluded.count`,
+    `insert into activity (app_id, minute, event, count) values (?, ?, ?, ?)
+     on conflict (app_id, minute, event) do update set count = count + excluded.count`,
   )
-  for (const { app, minute, what, count } of rows) statement.run(activityApp(app), minute, what, count)
+  for (const { app, minute, event, count } of rows) statement.run(activityApp(app), minute, event, count)
 }
 
 export function addRefusals(tx: WriteTransaction, refusals: readonly RefusedRequest[]): void {
@@ -30,11 +32,16 @@ export function addRefusals(tx: WriteTransaction, refusals: readonly RefusedRequ
 
 export function noteNode(tx: WriteTransaction, node: Omit<NodeRecord, 'seenAt'>): void {
   tx.sql(
-    `insert or replace into node (node_id, name, version, roles, started_at, seen_at, relays)
+    `insert or replace into node (node_id, machine, version, roles, started_at, seen_at, relays)
      values (?, ?, ?, ?, ?, ?, ?)`,
   ).run(
-    ...[node.id, node.name, node.version, JSON.stringify(node.roles)],
-    ...[node.startedAt, tx.nowMs, JSON.stringify(node.relays)],
+    node.id,
+    node.machine,
+    node.version,
+    JSON.stringify(node.roles),
+    node.startedAt,
+    tx.nowMs,
+    JSON.stringify(node.relays),
   )
   tx.sql('delete from node where seen_at < ?').run(tx.nowMs - dayMs)
 }

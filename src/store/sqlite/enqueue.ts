@@ -68,11 +68,11 @@ function admit(tx: WriteTransaction, { app, caller, email, idempotency }: Admiss
 }
 
 function insert(tx: WriteTransaction, { appId, keyId }: Caller, email: NewEmail, recipient: string): void {
-  const { id, type, expiresAt, content, traceparent = null } = email
+  const { id, type, expiresAt, content, traceparent } = email
   const sealed = seal(tx.writer.ring, contentContext(id), JSON.stringify(content))
   tx.sql(
     `insert into queue (email_id, app_id, key_id, type, state, attempts, lost_leases, fence, accepted_at,
-       expires_at, due_at, wanted_at, lease_until, recipient, trail, trace, sealed)
+       expires_at, due_at, wanted_at, lease_until, recipient, trail, traceparent, sealed)
      values (?, ?, ?, ?, 'queued', 0, 0, 0, ?, ?, ?, ?, 0, ?, '[]', ?, ?)`,
   ).run(id, appId, keyId, type, tx.nowMs, expiresAt, tx.nowMs, tx.nowMs, recipient, traceparent, sealed)
 }

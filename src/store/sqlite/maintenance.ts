@@ -62,8 +62,8 @@ function deleteOldHistory(tx: WriteTransaction): boolean {
 function deleteOldActivity(tx: WriteTransaction): boolean {
   const floor = Math.floor((tx.nowMs - activityDays * dayMs) / minuteMs)
   const statement = tx.sql(
-    `delete from activity where (app_id, minute, what) in
-       (select app_id, minute, what from activity where minute < ? order by minute limit ?)`,
+    `delete from activity where (app_id, minute, event) in
+       (select app_id, minute, event from activity where minute < ? order by minute limit ?)`,
   )
   return statement.run(floor, stepMax).changes === stepMax
 }

@@ -68,7 +68,7 @@ export function finish(tx: WriteTransaction, row: QueueRow, end: End): EndedEmai
 function keepRecord(tx: WriteTransaction, row: QueueRow, end: End): void {
   tx.sql(
     `insert into history (email_id, app_id, key_id, type, state, reason, attempts, lost_leases, accepted_at,
-       expires_at, finished_at, recipient, trail, trace) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+       expires_at, finished_at, recipient, trail, traceparent) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   ).run(
     row.email_id,
     row.app_id,
@@ -83,7 +83,7 @@ function keepRecord(tx: WriteTransaction, row: QueueRow, end: End): void {
     tx.nowMs,
     row.recipient,
     appendTrail(row.trail, end.record),
-    row.trace,
+    row.traceparent,
   )
   tx.changeDepth(-1)
   tx.count(row.app_id as AppId, end.state)

@@ -2,11 +2,13 @@
  * Reads, on read-only connections. In WAL mode readers neither wait for the writer nor delay it. The
  * reads of `listReads` take longer the more data there is, so they run in the reader thread.
  */
-import type { NodeRecord, RefusedRequest } from '../../domain/activity.ts'
+
 import type { App } from '../../domain/app/app.ts'
 import type { AuditEntry } from '../../domain/audit.ts'
 import type { AppId, AuditId, EmailId, KeyId } from '../../domain/id.ts'
 import type { TokenHash } from '../../domain/management-token.ts'
+import type { NodeRecord } from '../../domain/node.ts'
+import type { RefusedRequest } from '../../domain/request/refused-request.ts'
 import type {
   ActivityQuery,
   AuditQuery,
@@ -31,14 +33,12 @@ import {
   stepOf,
 } from '../shared/pages.ts'
 import {
-  countedStates,
+  countStatements,
   lateStatement,
   measureStatement,
-  toCountsByApp,
   toLate,
   toQueueCounts,
   toStates,
-  toUsageDays,
 } from '../shared/queue-counts.ts'
 import {
   activityApp,
@@ -46,12 +46,14 @@ import {
   toActivityRow,
   toApp,
   toAuditEntry,
+  toCountsByApp,
   toFinishedRecord,
   toKeyRecord,
   toLiveRecord,
   toNodeRecord,
   toRefusal,
   toTokenRecord,
+  toUsageDays,
 } from '../shared/records.ts'
 import type { QueueGauge } from '../store.ts'
 import type { Connection } from './connection.ts'
@@ -131,11 +133,7 @@ function listAudit(reader: Reader, query: AuditQuery): Page<AuditEntry, AuditId>
 
 function queueSummary(reader: Reader, now: number): QueueSummary {
   const { sql } = reader
-  const counts = countedStates.flatMap(([state, where]) =>
-    sql(
-      `select app_id, '${state}' as state, count(*) as count from queue where ${where} group by app_id`,
-    ).all(),
-  )
+  const counts = countStatements('').flatMap((text) => sql(text).all())
   const next = sql("select min(due_at) as due_at from queue where state = 'deferred'").get()
   return {
     ...queueGauge(reader),
@@ -157,7 +155,7 @@ const lateMail = ({ sql }: Reader, now: number) => toLate(sql(lateStatement('', 
 
 const readActivity = ({ sql }: Reader, { app, from, to, step }: ActivityQuery) =>
   sql(
-    `select minute - minute % ? as minute, what, sum(count) as count from activity
+    `select minute - minute % ? as minute, event, sum(count) as count from activity
      where app_id = ? and minute >= ? and minute < ? group by 1, 2 order by 1, 2`,
   )
     .all(step, activityApp(app), from, to)

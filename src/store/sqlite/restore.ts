@@ -152,9 +152,9 @@ function cancelAll(database: DatabaseSync, nowMs: number): void {
   database
     .prepare(
       `insert into history (email_id, app_id, key_id, type, state, reason, attempts, lost_leases, accepted_at,
-         expires_at, finished_at, recipient, trail, trace)
+         expires_at, finished_at, recipient, trail, traceparent)
        select email_id, app_id, key_id, type, 'cancelled', 'by_operator', attempts, lost_leases, accepted_at,
-         expires_at, ?, recipient, trail, trace from queue`,
+         expires_at, ?, recipient, trail, traceparent from queue`,
     )
     .run(nowMs)
   database

@@ -7,7 +7,7 @@ import { limitRefusals } from '../../domain/app/limit.ts'
 import { type Rejection, refusals } from '../../domain/request/rejection.ts'
 import { type AcceptAnswer, type AcceptDeps, acceptEmail } from '../../intake/accept-email.ts'
 import type { Emit, RequestAnswered } from '../../observe/events.ts'
-import { type SpanResult, type Trace, traceIdOf, traceRequest } from '../../observe/tracing.ts'
+import { describeAnswer, internalError, type Trace, traceIdOf, traceRequest } from '../../observe/tracing.ts'
 import { errorBody, sendJson } from '../http/listener.ts'
 
 export type PostEmailDeps = AcceptDeps & {
@@ -28,13 +28,13 @@ export async function postEmail(
   if (deps.isStopping()) reply.header('connection', 'close')
   const traceId = traceIdOf(trace.traceparent)
   const event = eventOf({ requestId: request.id, traceId, tookMs: performance.now() - begunAtMs }, answer)
-  trace.end(spanResult(event))
+  trace.end(describeAnswer(event))
   if ('error' in answer && answer.error !== undefined)
     deps.emit({
       kind: 'store_unavailable',
       requestId: request.id,
       error: answer.error,
-      asked: 'to queue an email',
+      work: 'request',
     })
   deps.emit(event)
   if ('rejection' in answer) return refuse(deps, reply, answer.rejection)
@@ -65,7 +65,7 @@ const accept = async (
   try {
     return await acceptEmail(deps, incoming, trace)
   } catch (error) {
-    trace.end({ 'http.response.status_code': 500, failed: true })
+    trace.end(internalError)
     throw error
   }
 }
@@ -81,21 +81,12 @@ function eventOf(asked: Asked, answer: AcceptAnswer): RequestAnswered {
   } as const
   if (!('rejection' in answer)) {
     const code = answer.replayed ? 'replayed' : 'accepted'
-    return { ...common, status: 202, code, issues: [], emailId: answer.emailId, origin: null }
+    return { ...common, status: 202, code, emailId: answer.emailId }
   }
   const { code, issues = [], origin = null } = answer.rejection
   const faults = issues.map(({ field, code }) => `${field} ${code}`)
-  return { ...common, status: refusals[code].status, code, issues: faults, emailId: null, origin }
+  return { ...common, status: refusals[code].status, code, issues: faults, origin }
 }
-
-const spanResult = ({ appId, code, emailId, keyId, status }: RequestAnswered): SpanResult => ({
-  'http.response.status_code': status,
-  'postern.code': code,
-  ...(appId !== null && { 'postern.app': appId }),
-  ...(keyId !== null && { 'postern.key': keyId }),
-  ...(emailId !== null && { 'messaging.message.id': emailId }),
-  failed: status >= 500,
-})
 
 function refuse(deps: PostEmailDeps, reply: FastifyReply, rejection: Rejection): FastifyReply {
   const { code, limit, issues } = rejection

@@ -78,7 +78,7 @@ export function newLinksListener(deps: LinksDeps): FastifyInstance {
 type Exchange = { request: FastifyRequest; reply: FastifyReply }
 
 function answerUnavailable({ emit }: LinksDeps, error: Error, { request, reply }: Exchange): FastifyReply {
-  emit({ kind: 'store_unavailable', requestId: request.id, error, asked: 'to open a hosted link' })
+  emit({ kind: 'store_unavailable', requestId: request.id, error, work: 'link' })
   return sendPage(reply.header('retry-after', '5'), 503, unavailablePage(languageOf('en')))
 }
 

@@ -49,7 +49,7 @@ async function answer(
   }
   const result = await run().catch((error) => {
     if (!(error instanceof StoreUnavailable)) throw error
-    emit({ kind: 'store_unavailable', requestId: request.id, error, asked: 'to run an operation' })
+    emit({ kind: 'store_unavailable', requestId: request.id, error, work: 'operation' })
     return storeUnavailable
   })
   const status = statusOf(result)

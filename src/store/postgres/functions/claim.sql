@@ -4,7 +4,7 @@
 -- back, which sessions are missing, and the emails that the claim ended, with their apps.
 create function claim({{parameters}})
 returns table (email_id text, fence bigint, app_id text, type text, attempts int, lost_leases int,
-  accepted_at bigint, expires_at bigint, now_ms bigint, trace text, sealed bytea,
+  accepted_at bigint, expires_at bigint, now_ms bigint, traceparent text, sealed bytea,
   slug text, version bigint, status text, created_at bigint, settings json,
   suspects boolean, ended text[], ended_apps text[], lost text[], lost_counts int[], missing int[])
 language plpgsql {{settings}} as $$

@@ -46,7 +46,7 @@ begin
     p_key, p_refusal, decided.kinds, decided.arrivals, decided.charged, new_buckets);
   if decided.admitted > 0 then
     perform {{write_emails}}(now_ms, p_apps, p_keys, p_key_app, p_key, decided.kinds, p_email_id, p_type, p_expires_at,
-      p_recipient, p_trace, p_sealed_from, p_sealed_length, p_sealed, p_request_keys, p_request_key_app,
+      p_recipient, p_traceparent, p_sealed_from, p_sealed_length, p_sealed, p_request_keys, p_request_key_app,
       decided.known_bodies, decided.known_emails, decided.remembered);
     update queue_depth set count = count + decided.admitted where slot = p_slot;
   end if;

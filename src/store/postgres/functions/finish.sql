@@ -13,9 +13,9 @@ begin
     returning q.*, e.final_state, e.end_reason, e.record
   ), kept as (
     insert into history (email_id, app_id, key_id, type, state, reason, attempts, lost_leases, accepted_at, expires_at,
-        finished_at, recipient, trail, trace)
+        finished_at, recipient, trail, traceparent)
       select email_id, app_id, key_id, type, final_state, end_reason, attempts, lost_leases, accepted_at, expires_at,
-        p_now_ms, recipient, {{append_trail}}(trail, record), trace
+        p_now_ms, recipient, {{append_trail}}(trail, record), traceparent
       from ended
   ), counted as (
     insert into usage_day (app_id, day, event, slot, count)

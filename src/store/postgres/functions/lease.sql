@@ -1,7 +1,7 @@
 -- Leases the picked emails, except the late ones, and returns them with their content and their app.
 create function lease(p_now_ms bigint, p_session int, p_picked text[], p_late text[])
 returns table (email_id text, fence bigint, app_id text, type text, attempts int, lost_leases int,
-  accepted_at bigint, expires_at bigint, now_ms bigint, trace text, sealed bytea,
+  accepted_at bigint, expires_at bigint, now_ms bigint, traceparent text, sealed bytea,
   slug text, version bigint, status text, created_at bigint, settings json)
 language plpgsql {{settings}} as $$
 #variable_conflict use_column
@@ -12,7 +12,7 @@ begin
       from unnest(p_picked) with ordinality p(id, n)
       where q.email_id = p.id and q.email_id = any(p_picked) and q.email_id <> all(p_late) returning q.*, p.n
     )
-    select l.email_id, l.fence, l.app_id, l.type, l.attempts, l.lost_leases, l.accepted_at, l.expires_at, p_now_ms, l.trace, l.sealed,
+    select l.email_id, l.fence, l.app_id, l.type, l.attempts, l.lost_leases, l.accepted_at, l.expires_at, p_now_ms, l.traceparent, l.sealed,
       a.slug, a.version, a.status, a.created_at, a.settings
     from leased l join app a on a.app_id = l.app_id order by l.n;
 end

@@ -1,17 +1,17 @@
 -- Queues the admitted emails of a group and remembers their idempotency keys.
 create function write_emails(
   p_now_ms bigint, p_apps text[], p_keys text[], p_key_app int[], p_key int[], p_kinds text[],
-  p_email_id text[], p_type text[], p_expires_at bigint[], p_recipient text[], p_trace text[],
+  p_email_id text[], p_type text[], p_expires_at bigint[], p_recipient text[], p_traceparent text[],
   p_sealed_from int[], p_sealed_length int[], p_sealed bytea,
   p_request_keys text[], p_request_key_app int[], p_bodies text[], p_emails text[], p_remembered boolean[])
 returns void language plpgsql {{settings}} as $$
 begin
   insert into queue (email_id, app_id, key_id, type, state, attempts, lost_leases, fence, accepted_at,
-      expires_at, due_at, wanted_at, lease_until, session_id, recipient, trail, trace, sealed)
+      expires_at, due_at, wanted_at, lease_until, session_id, recipient, trail, traceparent, sealed)
     select id, p_apps[p_key_app[key]], p_keys[key], type, 'queued', 0, 0, 0, p_now_ms,
-      expires_at, p_now_ms, p_now_ms, 0, 0, recipient, '[]', trace, substring(p_sealed from sealed_from for sealed_length)
-    from unnest(p_kinds, p_key, p_email_id, p_type, p_expires_at, p_recipient, p_trace, p_sealed_from, p_sealed_length)
-      r(kind, key, id, type, expires_at, recipient, trace, sealed_from, sealed_length)
+      expires_at, p_now_ms, p_now_ms, 0, 0, recipient, '[]', traceparent, substring(p_sealed from sealed_from for sealed_length)
+    from unnest(p_kinds, p_key, p_email_id, p_type, p_expires_at, p_recipient, p_traceparent, p_sealed_from, p_sealed_length)
+      r(kind, key, id, type, expires_at, recipient, traceparent, sealed_from, sealed_length)
     where kind = 'queued';
   insert into idempotency (app_id, request_key, body_hash, email_id, created_at)
     select p_apps[app], request_key, body_hash, email_id, p_now_ms

@@ -67,9 +67,9 @@ create index audit_app on audit (app_id, audit_id);
 create table activity (
   app_id text collate "C" not null,
   minute bigint not null,                   -- since 1970
-  what text not null,
+  event text not null,
   count bigint not null,
-  primary key (app_id, minute, what)
+  primary key (app_id, minute, event)
 );
 create index activity_minute on activity (minute);
 
@@ -88,7 +88,7 @@ create index refusal_app on refusal (app_id, request_id);
 -- One row for each process, which it writes every ten seconds.
 create table node (
   node_id text collate "C" primary key,
-  name text not null,
+  machine text not null,
   version text not null,
   roles json not null,                     -- JSON array
   started_at bigint not null,
@@ -143,7 +143,7 @@ create table queue (
   session_id integer not null,             -- the session of the worker with the lease (worker-session.ts); 0: none
   recipient text collate "C" not null,     -- keyed hash of the address
   trail jsonb not null,                    -- array of attempts
-  trace text,                              -- W3C traceparent of the request; null if it was not sampled
+  traceparent text,                        -- of the request (W3C Trace Context); null if it was not sampled
   sealed bytea not null,                   -- the encrypted content
   primary key (email_id, app_id)
 );
@@ -171,7 +171,7 @@ create table history (
   finished_at bigint not null,
   recipient text collate "C" not null,
   trail jsonb not null,
-  trace text,
+  traceparent text,
   primary key (email_id, app_id)
 );
 create index history_recipient on history (recipient, email_id);

@@ -59,9 +59,9 @@ create index audit_app on audit (app_id, audit_id);
 create table activity (
   app_id text not null,
   minute integer not null,                   -- since 1970
-  what text not null,
+  event text not null,
   count integer not null,
-  primary key (app_id, minute, what)
+  primary key (app_id, minute, event)
 ) strict, without rowid;
 create index activity_minute on activity (minute);
 
@@ -80,7 +80,7 @@ create index refusal_app on refusal (app_id, request_id);
 -- One row for each process, which it writes every ten seconds.
 create table node (
   node_id text primary key,
-  name text not null,
+  machine text not null,
   version text not null,
   roles text not null,                     -- JSON array
   started_at integer not null,
@@ -138,7 +138,7 @@ create table queue (
   lease_until integer not null,
   recipient text not null,                 -- keyed hash of the address
   trail text not null,                     -- JSON array of attempts
-  trace text,                              -- W3C traceparent of the request; null if it was not sampled
+  traceparent text,                        -- of the request (W3C Trace Context); null if it was not sampled
   sealed blob not null                     -- the encrypted content
 ) strict, without rowid;
 -- An email with two lost leases is a suspect (domain/delivery/states.ts) and is claimed alone.
@@ -163,7 +163,7 @@ create table history (
   finished_at integer not null,
   recipient text not null,
   trail text not null,
-  trace text
+  traceparent text
 ) strict, without rowid;
 create index history_recipient on history (recipient, email_id);
 create index history_app on history (app_id, email_id);

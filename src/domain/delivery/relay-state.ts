@@ -1,0 +1,27 @@
+/** A relay as one process sees it. */
+
+export type RelayConnections = {
+  readonly open: number
+  readonly busy: number
+  /** How many may be open now. */
+  readonly allowed: number
+  readonly max: number
+}
+
+/** The part of a relay that is measured. */
+export type MeasuredRelay = {
+  /** `host:port`. */
+  readonly name: string
+  isAvailable(): boolean
+  connections(): RelayConnections
+}
+
+export type RelayState = {
+  readonly name: string
+  readonly available: boolean
+  /** Since when, in milliseconds since 1970. */
+  readonly since: number
+  /** The reply or fault that made it unavailable; empty while it is available. */
+  readonly reason: string
+  readonly connections: RelayConnections
+}

@@ -1,0 +1,18 @@
+/** The record of a request that was refused. It holds nothing of its content but the origin of its link. */
+import type { AppId, KeyId } from '../id.ts'
+import type { RefusalCode } from './rejection.ts'
+
+export type RefusedRequest = {
+  readonly requestId: string
+  readonly at: number
+  readonly app: AppId
+  readonly key: KeyId
+  readonly code: RefusalCode
+  /** Each fault as `field code`. */
+  readonly issues: readonly string[]
+  /** Scheme, host and port of the link; null if the request had none that can be read. */
+  readonly origin: string | null
+}
+
+/** How many refusals of an app are kept. */
+export const refusalsMax = 100

@@ -1,0 +1,82 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { parseReply } from '../domain/delivery/smtp-reply.ts'
+import type { AppId, EmailId, KeyId } from '../domain/id.ts'
+import { refusalsMax } from '../domain/request/refused-request.ts'
+import { ActivityCounter } from './activity-counter.ts'
+import type { AttemptRecorded, RequestAnswered } from './events.ts'
+
+const app = 'app_1' as AppId
+const hour = 3_600_000
+
+const attempt = (outcome: AttemptRecorded['outcome'], sinceAcceptedMs = 80): AttemptRecorded => ({
+  kind: 'attempt_recorded',
+  emailId: 'em_1' as EmailId,
+  appId: app,
+  type: 'magic_link',
+  attempt: 1,
+  traceId: null,
+  outcome,
+  sinceAcceptedMs,
+  tookMs: 1,
+})
+const delivered = attempt({ kind: 'delivered', relay: 'r:25', reply: parseReply('250 2.0.0 ok') })
+const refused = (serial: number, appId: AppId | null = app): RequestAnswered => ({
+  kind: 'request_answered',
+  requestId: `req_${serial}`,
+  traceId: null,
+  appId,
+  keyId: appId && ('key_1' as KeyId),
+  status: 403,
+  code: 'url_not_allowed',
+  issues: Array.from({ length: 30 }, (_, n) => `field${n} wrong`),
+  origin: 'https://a.test',
+  tookMs: 1,
+})
+
+test('an event counts for the minute of the service and for the hour of its app', () => {
+  const clock = { ms: 5 * hour + 59 * 60_000 }
+  const counter = new ActivityCounter(() => clock.ms)
+  assert.ok(counter.isEmpty)
+  counter.observe(delivered)
+  counter.observe(delivered)
+  clock.ms += 60_000
+  counter.observe(attempt({ kind: 'expired' }))
+  counter.observe({ kind: 'leases_taken_back', lost: [{ emailId: 'em_1' as EmailId, count: 1 }] })
+  assert.ok(!counter.isEmpty)
+  const rows = counter.takeCounts().map((row) => [row.app, row.minute, row.event, row.count])
+  assert.deepEqual(rows, [
+    [null, 359, 'delivered', 2],
+    [app, 300, 'delivered', 2],
+    [null, 359, 'took:100', 2],
+    [app, 300, 'took:100', 2],
+    [null, 359, 'reply:250 2.0.0', 2],
+    [app, 300, 'reply:250 2.0.0', 2],
+    [null, 360, 'expired', 1],
+    [app, 360, 'expired', 1],
+    [null, 360, 'lost', 1],
+  ])
+  assert.deepEqual(counter.takeCounts(), [])
+})
+
+test('forty different replies of relays are counted by themselves, and further ones together', () => {
+  const counter = new ActivityCounter(() => 0)
+  for (let n = 0; n < 45; n++) {
+    const reply = parseReply(`4${String(n).padStart(2, '0')} later`)
+    counter.observe(attempt({ kind: 'deferred', relay: 'r:25', reply, ambiguous: false, waitMs: 1 }))
+  }
+  const replies = counter.takeCounts().filter(({ app, event }) => app === null && event.startsWith('reply:'))
+  assert.equal(replies.length, 41)
+  assert.equal(replies.find(({ event }) => event === 'reply:other')?.count, 5)
+})
+
+test('the newest refusals of an app are kept, with some of their faults; those of no app are counted alone', () => {
+  const counter = new ActivityCounter(() => 7)
+  for (let n = 0; n < refusalsMax + 5; n++) counter.observe(refused(n))
+  counter.observe(refused(999, null))
+  const kept = counter.takeRefusals()
+  assert.deepEqual([kept.length, kept[0]?.requestId, kept[0]?.issues.length], [refusalsMax, 'req_5', 10])
+  assert.deepEqual(counter.takeRefusals(), [])
+  const count = counter.takeCounts().find(({ app }) => app === null)
+  assert.deepEqual([count?.event, count?.count], ['refused:url_not_allowed', refusalsMax + 6])
+})
