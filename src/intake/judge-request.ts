@@ -65,7 +65,7 @@ function judgeBody(
   const { policy, links, nowMs } = context
   const body = parseEmailRequest(received, nowMs)
   const refuse = (rejection: Rejection): Rejection => {
-    const origin = body.url === undefined ? null : originOf(body.url)
+    const origin = body.url === undefined ? null : originOf(body.url, policy.schemes)
     return origin === null ? rejection : { ...rejection, origin }
   }
   const link = body.url === undefined ? null : parseAuthLink(body.url, policy.schemes)

@@ -106,8 +106,8 @@ export type QueueMeasures = QueueGauge & {
 }
 
 export type ActivityQuery = {
-  /** Null: the whole service. */
-  readonly app: AppId | null
+  /** Their counts are added up. Null: those of the whole service. */
+  readonly apps: readonly AppId[] | null
   /** The first minute since 1970, and the one after the last. */
   readonly from: number
   readonly to: number
@@ -213,7 +213,10 @@ export interface OperatorStore {
   /** Newest first. */
   listRefusals(app: AppId): Promise<readonly RefusedRequest[]>
   findRefusal(requestId: string): Promise<RefusedRequest | null>
-  /** Writes what a process says of itself; `seenAt` is the store's own time. Processes that were not seen for a day are removed. */
+  /**
+   * Writes what a process says of itself; `seenAt` is the store's own time. Removes those that were not seen for a day, and
+   * those that were last seen before this one started in their place, on the same machine with the same roles.
+   */
   noteNode(node: Omit<NodeRecord, 'seenAt'>): Promise<void>
   removeNode(id: NodeId): Promise<void>
   listNodes(): Promise<readonly NodeRecord[]>

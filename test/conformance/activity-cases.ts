@@ -3,9 +3,11 @@ import assert from 'node:assert/strict'
 import type { ActivityEvent, ActivityRow } from '../../src/domain/activity.ts'
 import { noReply } from '../../src/domain/delivery/smtp-reply.ts'
 import { type AppId, newId } from '../../src/domain/id.ts'
+import { nodeSilentMs } from '../../src/domain/node.ts'
 import { type RefusedRequest, refusalsMax } from '../../src/domain/request/refused-request.ts'
 import { activityDays, minuteMs, scanMax, unreadableWaitMs } from '../../src/store/shared/bounds.ts'
 import type { Store } from '../../src/store/store.ts'
+import { operator } from '../support/operator.ts'
 import { claim, day, deferred, type It, newSender, request, type Sender, updateApp } from './subject.ts'
 
 const hour = 60
@@ -26,7 +28,7 @@ export function activity(it: It): void {
       row(null, 660, 'expired', 1),
     ]
     await Promise.all([store.addActivity(first), store.addActivity(second.toReversed())])
-    const all = { app: null, from: 600, to: 661 }
+    const all = { apps: null, from: 600, to: 661 }
     assert.deepEqual(await store.readActivity({ ...all, step: 1 }), [
       { minute: 600, event: 'delivered', count: 5 },
       { minute: 659, event: 'delivered', count: 5 },
@@ -36,8 +38,8 @@ export function activity(it: It): void {
       { minute: 600, event: 'delivered', count: 10 },
       { minute: 660, event: 'expired', count: 1 },
     ])
-    assert.deepEqual(await store.readActivity({ app: a, from: 600, to: 601, step: hour }), [
-      { minute: 600, event: 'delivered', count: 2 },
+    assert.deepEqual(await store.readActivity({ apps: [a, b], from: 600, to: 601, step: hour }), [
+      { minute: 600, event: 'delivered', count: 11 },
     ])
     assert.deepEqual(await store.readActivity({ ...all, from: 601, to: 659, step: 1 }), [])
   })
@@ -46,7 +48,7 @@ export function activity(it: It): void {
     const [old, kept] = [minuteOf(store) - activityDays * 24 * hour - 1, minuteOf(store) - 24 * hour]
     await store.addActivity([row(null, old, 'delivered', 1), row(null, kept, 'delivered', 1)])
     await store.maintain()
-    const rest = await store.readActivity({ app: null, from: 0, to: minuteOf(store), step: 1 })
+    const rest = await store.readActivity({ apps: null, from: 0, to: minuteOf(store), step: 1 })
     assert.deepEqual(rest, [{ minute: kept, event: 'delivered', count: 1 }])
   })
 }
@@ -117,6 +119,18 @@ export function nodes(it: It): void {
     )
     await store.removeNode(second.id)
     assert.deepEqual(await store.listNodes(), [])
+    // One that died is replaced by the next on its machine with its roles, as soon as it counts as silent.
+    await store.noteNode(first)
+    advance(1000)
+    const next = node('mail-1')
+    await store.noteNode({ ...node('mail-1'), roles: ['api'] })
+    await store.noteNode(next)
+    assert.equal((await store.listNodes()).length, 3)
+    advance(nodeSilentMs)
+    await store.noteNode(next)
+    const left = (await store.listNodes()).map(({ id }) => id)
+    assert.ok(left.includes(next.id) && !left.includes(first.id))
+    assert.equal(left.length, 2, 'the one with other roles is silent, and not replaced')
   })
 }
 
@@ -158,7 +172,8 @@ export function queueMeasures(it: It): void {
     const unattempted = { kind: 'unattempted', relay: null, reply } as const
     await store.recordOutcome(held, { ...unattempted, waitMs: unreadableWaitMs })
     assert.deepEqual(await lateSince(), [acceptedAt], 'no relay took it')
-    advance(unreadableWaitMs)
+    await store.retryDeferred(null, null, operator)
+    assert.deepEqual(await lateSince(), [acceptedAt], 'a retry by hand does not make it young')
     const [again] = await claim(store)
     assert.ok(again)
     await store.recordOutcome(again, deferred(600_000))

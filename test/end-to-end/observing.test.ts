@@ -239,7 +239,7 @@ test('a process that stops is no longer listed, and what it counted last is writ
   await service.stop()
   const other = await openStore({ ...service.config, database, ring }, { onFatal: assert.fail })
   atEnd(t, () => other.close())
-  const counts = await other.readActivity({ app: null, from: 0, to: 2 ** 31, step: 1 })
+  const counts = await other.readActivity({ apps: null, from: 0, to: 2 ** 31, step: 1 })
   assert.equal(counts.find(({ event }) => event === 'delivered')?.count, 1)
   assert.deepEqual(await other.listNodes(), [])
 })

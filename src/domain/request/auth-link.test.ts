@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { readCorpus } from '../../../test/support/corpus.ts'
-import { parseAuthLink } from './auth-link.ts'
+import { originOf, parseAuthLink } from './auth-link.ts'
 
 const schemes = new Set(['acme', 'com.acme.app'])
 
@@ -125,4 +125,22 @@ test('no input throws, and what is accepted keeps the rules stated independently
     { numRuns: 20_000 },
   )
   assert.ok(accepted > 500, `only ${accepted} inputs were accepted: the property says little`)
+})
+
+test('the origin of a refused link is what stands in its place, and no part that a repair would move there', () => {
+  const schemes = new Set(['acme'])
+  const origins = {
+    'https://App.acme.test:8443/canary?token=canary': 'https://app.acme.test:8443',
+    'http://[::1]:80/canary': 'http://[::1]:80',
+    'acme://canary/canary?token=canary': 'acme:',
+    'https:///canary/verify': null,
+    'https:canary': null,
+    'https:\\\\canary': null,
+    'https://canary@app.acme.test/': null,
+    'https://can ary/': null,
+    'canary:x': null,
+    'ada.lovelace:canary@x': null,
+    canary: null,
+  }
+  for (const [link, origin] of Object.entries(origins)) assert.equal(originOf(link, schemes), origin, link)
 })

@@ -36,14 +36,18 @@ const webAuthority = /^(\[[0-9a-f:.]+\]|[^:@[\]\\]+)(?::(\d{1,5}))?$/i
 
 const originMax = 253
 
+const hostShape = /^(?:[a-z0-9.-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i
+
 /**
- * The scheme, host and port of a link, also of one that is refused; of an app link its scheme alone. Null if it cannot be
- * read.
+ * The scheme, host and port of a link that is refused; of an app link its scheme alone. Null if they do not stand where a link has
+ * them: a repaired link, as `URL` makes one, could have its token for a host.
  */
-export function originOf(raw: string): string | null {
-  const url = URL.parse(raw)
-  if (url === null) return null
-  return (url.origin === 'null' ? url.protocol : url.origin).slice(0, originMax)
+export function originOf(raw: string, appSchemes: ReadonlySet<string>): string | null {
+  const [, rawScheme = '', authority = ''] = shape.exec(raw) ?? []
+  const scheme = rawScheme.toLowerCase()
+  if (appSchemes.has(scheme)) return `${scheme}:`
+  const isWeb = (scheme === 'https' || scheme === 'http') && hostShape.test(authority)
+  return isWeb ? `${scheme}://${authority.toLowerCase()}`.slice(0, originMax) : null
 }
 
 /** Reads a link. `appSchemes` are the schemes of the app's settings, in lower case. */

@@ -26,14 +26,14 @@ const node = (change: Partial<NodeResource> = {}): NodeResource => ({
   ...change,
 })
 
-function attentionTo({ nodes = [node()], depth = 0, turnedAway = 0 }) {
+function attentionTo({ nodes = [node()], depth = 0, accepted = 100, refused = {} }) {
   const counts = { queued: depth, sending: 0, deferred: 0 }
   const queue = {
     ...{ depth, max: 1000, oldestAcceptedAt: null, oldestAgeSeconds: 0, nextAttemptAt: null },
     ...{ states: counts, apps: [], countedAt: ago(0) },
   }
   const none = { apps: [], usage: new Map(), expiring: [], late: [], findings: [] }
-  return findAttention({ ...none, queue, nodes, turnedAway, nowMs })
+  return findAttention({ ...none, queue, nodes, answers: { accepted, refused }, expiredLately: 0, nowMs })
 }
 const kinds = (situation: Parameters<typeof attentionTo>[0]) => attentionTo(situation).map(({ kind }) => kind)
 
@@ -51,7 +51,10 @@ test('one relay of two warns, and says how mail goes; none left is the first con
     /r1, seen from mail-1, has not answered for 12 min: ECONNREFUSED\. Mail goes by the others/,
   )
   const relays = [relay('r1', false), relay('r2', false)]
-  assert.deepEqual(kinds({ nodes: [node({ relays })], turnedAway: 3 }), ['no_relay', 'requests_turned_away'])
+  assert.deepEqual(kinds({ nodes: [node({ relays })], refused: { queue_full: 3 } }), [
+    'no_relay',
+    'requests_turned_away',
+  ])
 })
 
 test('a relay that one worker alone cannot reach is down for that one', () => {
@@ -60,16 +63,20 @@ test('a relay that one worker alone cannot reach is down for that one', () => {
   assert.match(found?.message ?? '', /^The relay r1, seen from mail-2, has not answered/)
 })
 
-test('a silent process needs attention until another one was started in its place, or for an hour', () => {
+test('a silent process needs attention for an hour', () => {
   const silent = node({ alive: false, seenAt: ago(60), startedAt: ago(900) })
-  assert.deepEqual(kinds({ nodes: [silent, node({ machine: 'mail-2' })] }), ['process_silent'])
-  assert.deepEqual(kinds({ nodes: [silent, node({ startedAt: ago(30) })] }), [])
-  // Another one beside it, which was there before it fell silent, does not stand for it.
-  assert.deepEqual(kinds({ nodes: [silent, node({ startedAt: ago(800) })] }), ['process_silent'])
-  assert.deepEqual(kinds({ nodes: [silent, node({ startedAt: ago(30), roles: ['api'] })] }), [
-    'process_silent',
-  ])
-  assert.deepEqual(kinds({ nodes: [{ ...silent, seenAt: ago(3700) }, node({ machine: 'mail-2' })] }), [])
+  assert.deepEqual(kinds({ nodes: [silent, node()] }), ['process_silent'])
+  assert.deepEqual(kinds({ nodes: [{ ...silent, seenAt: ago(3700) }, node()] }), [])
+})
+
+test('a share of refused requests needs attention, a few do not', () => {
+  assert.deepEqual(kinds({ refused: { queue_unavailable: 1 } }), [])
+  assert.deepEqual(kinds({ refused: { queue_unavailable: 2 } }), ['requests_turned_away'])
+  assert.deepEqual(kinds({ accepted: 0, refused: { url_not_allowed: 19 } }), [])
+  assert.deepEqual(kinds({ accepted: 30, refused: { url_not_allowed: 25 } }), [])
+  const [found] = attentionTo({ accepted: 10, refused: { url_not_allowed: 15, invalid_key: 5 } })
+  assert.equal(found?.kind, 'requests_refused')
+  assert.match(found.message, /^20 of 30 requests were refused .* most of them as url_not_allowed/)
 })
 
 test('mail that waits without a worker needs attention, an empty queue does not', () => {

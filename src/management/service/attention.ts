@@ -12,6 +12,7 @@ export const attentionKinds = [
   'no_worker',
   'no_relay',
   'requests_turned_away',
+  'requests_refused',
   'check_failed',
   'relay_down',
   'process_silent',
@@ -35,12 +36,20 @@ type Situation = {
   readonly late: CountedQueue['late']
   readonly findings: readonly Finding[]
   readonly nodes: readonly NodeResource[]
-  /** Requests that were answered 503 in the last minutes. */
-  readonly turnedAway: number
+  /** The answers to requests in the last 10 minutes; null for an access to some apps. */
+  readonly answers: Answers | null
+  /** Emails that expired in the last hour; null for an access to some apps. */
+  readonly expiredLately: number | null
   readonly nowMs: number
 }
 
+type Answers = { readonly accepted: number; readonly refused: Readonly<Record<string, number>> }
+
 const nearly = 0.8
+/** The alerts have the same shares. */
+const turnedAwayShare = 0.01
+const refusedShare = 0.5
+const refusedMin = 20
 const lateAfterMs = 30_000
 /** A few failures are typing errors of recipients; this share of all ends is a fault. */
 const failedShare = 0.05
@@ -48,9 +57,10 @@ const failedMin = 20
 
 /** The most urgent first. */
 export function findAttention(situation: Situation): { kind: Attention['kind']; message: string }[] {
-  const { apps, expiring, findings, nowMs, queue, turnedAway } = situation
+  const { answers, apps, expiring, findings, nowMs, queue } = situation
+  const nodes = ofNodes(situation)
   const failing = findings
-    .filter(({ ok }) => !ok)
+    .filter(({ check, ok }) => !ok && !(check === 'worker' && nodes.some(({ kind }) => kind === 'no_worker')))
     .map(({ check, detail }): Attention => ({ kind: 'check_failed', message: `${check}: ${detail}` }))
   const byApp = apps.flatMap((app) => ofApp(app, situation))
   const slugs = new Map(apps.map(({ id, slug }) => [id, slug]))
@@ -59,27 +69,43 @@ export function findAttention(situation: Situation): { kind: Attention['kind']; 
     const message = `The key ${name ?? id} of ${slugs.get(app) ?? app} expires in ${left}; replace it: "postern key replace ${id}".`
     return { kind: 'key_expires', message }
   })
-  const refused: Attention[] =
-    turnedAway === 0 ? [] : [{ kind: 'requests_turned_away', message: turnedAwayText(turnedAway) }]
-  const found = [...ofNodes(situation), ...refused, ...failing, ...ofQueue(queue), ...byApp, ...keys]
+  const found = [...nodes, ...ofAnswers(answers), ...failing, ...ofQueue(queue), ...byApp, ...keys]
   return found.toSorted((a, b) => attentionKinds.indexOf(a.kind) - attentionKinds.indexOf(b.kind))
 }
 
-const turnedAwayText = (count: number) =>
-  `${count === 1 ? '1 request was' : `${count} requests were`} answered 503 in the last 10 minutes: the database did not answer, the queue was full, delivery was late, or a process was stopping. The log says which.`
+function ofAnswers(answers: Answers | null): Attention[] {
+  if (answers === null) return []
+  const { accepted, refused } = answers
+  const { queue_full = 0, queue_unavailable = 0, ...faults } = refused
+  const turnedAway = queue_full + queue_unavailable
+  const faulty = Object.values(faults).reduce((sum, count) => sum + count, 0)
+  const all = accepted + turnedAway + faulty
+  const found: Attention[] = []
+  if (turnedAway > turnedAwayShare * all)
+    found.push({
+      kind: 'requests_turned_away',
+      message: `${turnedAway} of ${all} requests were answered 503 in the last 10 minutes: the database did not answer, the queue was full, delivery was late, or a process was stopping. The log says which.`,
+    })
+  if (faulty >= refusedMin && faulty > refusedShare * all) {
+    const [code] = Object.entries(faults).toSorted(([, a], [, b]) => b - a)[0] ?? []
+    found.push({
+      kind: 'requests_refused',
+      message: `${faulty} of ${all} requests were refused in the last 10 minutes, most of them as ${code}: "postern refusal list APP" shows those of an app, the log those by unknown keys.`,
+    })
+  }
+  return found
+}
 
 /** A process that has been silent for longer is not reported any more. */
 const silentMaxMs = 3_600_000
 
 function ofNodes({ nodes, nowMs, queue }: Situation): Attention[] {
   const alive = nodes.filter((node) => node.alive)
-  const silent = nodes.filter(
-    (node) => !node.alive && nowMs - Date.parse(node.seenAt) < silentMaxMs && !isReplaced(node, alive),
-  )
+  const silent = nodes.filter((node) => !node.alive && nowMs - Date.parse(node.seenAt) < silentMaxMs)
   const workers = alive.filter(({ roles }) => roles.includes('worker'))
   const found = silent.map(({ machine, roles, seenAt }): Attention => {
     const since = describeDuration(nowMs - Date.parse(seenAt))
-    const message = `A process on ${machine} (${roles.join(', ')}) has been silent for ${since}: it died, hangs, or has lost the database.`
+    const message = `A process on ${machine} (${roles.join(', ')}) has been silent for ${since}: it died, hangs, or has lost the database. If it still runs there, end it; then start it again.`
     return { kind: 'process_silent', message }
   })
   if (nodes.length > 0 && workers.length === 0 && queue.depth > 0)
@@ -89,12 +115,6 @@ function ofNodes({ nodes, nowMs, queue }: Situation): Attention[] {
     })
   return [...found, ...ofRelays(workers, nowMs)]
 }
-
-/** True if a process with the same machine and roles started after this one was last seen. */
-const isReplaced = ({ machine, roles, seenAt }: NodeResource, alive: readonly NodeResource[]): boolean =>
-  alive.some(
-    (other) => other.machine === machine && other.roles.join() === roles.join() && other.startedAt > seenAt,
-  )
 
 function ofRelays(workers: readonly NodeResource[], nowMs: number): Attention[] {
   const seen = workers.flatMap(({ machine, relays }) => relays.map((relay) => ({ ...relay, machine })))
@@ -118,7 +138,7 @@ function ofQueue({ depth, max }: QueueResource): Attention[] {
   return [{ kind: 'queue_nearly_full', message }]
 }
 
-function ofApp(app: App, { late, nowMs, queue, usage }: Situation): Attention[] {
+function ofApp(app: App, { expiredLately, late, nowMs, queue, usage }: Situation): Attention[] {
   const { slug, settings, id } = app
   const { accepted = 0, delivered = 0, expired = 0, failed = 0 } = usage.get(id) ?? {}
   const found: Attention[] = []
@@ -127,9 +147,9 @@ function ofApp(app: App, { late, nowMs, queue, usage }: Situation): Attention[] 
   if (lateMs > lateAfterMs)
     add(
       'mail_late',
-      `Mail of ${slug} is late by ${describeDuration(lateMs)}: no relay answers, no process sends, or more arrives than is sent. "postern doctor" tells which.`,
+      `Mail of ${slug} has waited for ${describeDuration(lateMs)} to be sent. If no line above says why: "postern doctor" tries the relays, and "postern queue" shows whether more arrives than is sent.`,
     )
-  if (expired > 0)
+  if (expired > 0 && expiredLately !== 0)
     add(
       'links_expired',
       `${expired} emails of ${slug} were not sent today before their links expired: "postern email list --app ${slug} --state expired" shows them.`,

@@ -41,17 +41,15 @@ export const showActivity = operation({
   }),
   refusals: ['not_found'],
   async run(context, { query }) {
-    const apps = await seriesOf(context, query.app)
+    const apps = await appsOf(context, query.app)
     if (!apps.ok) return apps
-    const step = query.step ?? (apps.value[0] === null ? 'minute' : 'hour')
-    if (apps.value[0] !== null && step === 'minute')
+    const step = query.step ?? (apps.value === null ? 'minute' : 'hour')
+    if (apps.value !== null && step === 'minute')
       return invalid([stepIssue('The counts of an app are kept by the hour: use step=hour.')])
     const range = rangeOf(query, step, context.store.now())
     if (!range.ok) return invalid(range.issues)
     const { from, to } = range.value
-    const ask = { from, to, step: stepMinutes[step] }
-    const series = await Promise.all(apps.value.map((app) => context.store.readActivity({ app, ...ask })))
-    const rows = series.flat()
+    const rows = await context.store.readActivity({ apps: apps.value, from, to, step: stepMinutes[step] })
     const byStep = [...Map.groupBy(rows, ({ minute }) => minute)].toSorted(([a], [b]) => a - b)
     return done({
       step,
@@ -65,13 +63,10 @@ export const showActivity = operation({
 
 const stepIssue = (message: string): Issue => ({ field: 'step', code: 'malformed_value', message })
 
-/** One null: the whole service, which only an access to it sees. */
-async function seriesOf(
-  context: Context,
-  app: string | undefined,
-): Promise<Result<readonly (AppId | null)[]>> {
+/** Null: the whole service, which only an access to it sees. */
+async function appsOf(context: Context, app: string | undefined): Promise<Result<readonly AppId[] | null>> {
   const { apps } = context.access
-  if (app === undefined) return done(apps === null ? [null] : [...apps])
+  if (app === undefined) return done(apps && [...apps])
   const found = await findTarget('app', context, { app })
   return found.ok ? done([found.value.id]) : found
 }

@@ -63,7 +63,8 @@ export const showStatus = operation({
       queue,
       findings: service?.findings ?? [],
       nodes,
-      turnedAway: service?.turnedAway ?? 0,
+      answers: service?.lastMinutes ?? null,
+      expiredLately: service?.lastHour.expired ?? null,
       late: counted.late,
       nowMs: now,
     })
@@ -81,21 +82,19 @@ export const showStatus = operation({
 })
 
 const hourMinutes = 60
-/** For this long, requests that were answered 503 need attention. */
-const turnedAwayMinutes = 10
+/** The answers to requests that may need attention. */
+const answersMinutes = 10
 
 /** The parts that only an access to the whole service sees. */
 async function readService({ store, findings }: Context) {
   const now = store.now()
   const to = Math.floor(now / minuteMs) + 1
-  const rows = await store.readActivity({ app: null, from: to - hourMinutes, to, step: 1 })
-  const recent = presentCounts(rows.filter(({ minute }) => minute >= to - turnedAwayMinutes))
-  const { queue_full = 0, queue_unavailable = 0 } = recent.refused
+  const rows = await store.readActivity({ apps: null, from: to - hourMinutes, to, step: 1 })
   return {
     findings: await findings.get(),
     nodes: (await store.listNodes()).map((node) => presentNode(node, now)),
     lastHour: presentCounts(rows),
-    turnedAway: queue_full + queue_unavailable,
+    lastMinutes: presentCounts(rows.filter(({ minute }) => minute >= to - answersMinutes)),
   }
 }
 

@@ -1,7 +1,7 @@
 /** Writes what processes observe: counts behind charts, refusals, and the processes themselves. */
 import type { ActivityRow } from '../../domain/activity.ts'
 import type { NodeId } from '../../domain/id.ts'
-import type { NodeRecord } from '../../domain/node.ts'
+import { type NodeRecord, nodeSilentMs } from '../../domain/node.ts'
 import { type RefusedRequest, refusalsMax } from '../../domain/request/refused-request.ts'
 import { dayMs } from '../shared/bounds.ts'
 import { activityApp } from '../shared/records.ts'
@@ -12,7 +12,7 @@ const deadlineMs = 10_000
 
 /** The rows are written in one order, so that processes that write the same ones never wait for each other in a circle. */
 export async function addActivity(
-  { operators, schema }: PostgresContext,
+  { observers, schema }: PostgresContext,
   rows: readonly ActivityRow[],
 ): Promise<void> {
   const text = `insert into ${schema}.activity as known (app_id, minute, event, count)
@@ -24,15 +24,15 @@ export async function addActivity(
     rows.map(({ event }) => event),
     rows.map(({ count }) => count),
   ]
-  await operators.query(text, columns, { deadlineMs })
+  await observers.query(text, columns, { deadlineMs })
 }
 
 export async function addRefusals(
-  { operators, schema }: PostgresContext,
+  { observers, schema }: PostgresContext,
   refusals: readonly RefusedRequest[],
 ): Promise<void> {
   const insert = `insert into ${schema}.refusal (request_id, at, app_id, key_id, code, issues, origin)
-    select * from unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::json[], $7::text[])
+    select * from unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::json[], $7::text[]) order by 1
     on conflict (request_id) do nothing`
   const columns = [
     refusals.map(({ requestId }) => requestId),
@@ -43,23 +43,27 @@ export async function addRefusals(
     refusals.map(({ issues }) => JSON.stringify(issues)),
     refusals.map(({ origin }) => origin),
   ]
-  const cut = `delete from ${schema}.refusal old using unnest($1::text[]) app(id)
-    where old.app_id = app.id and old.request_id <= (select request_id from ${schema}.refusal
-      where app_id = app.id order by request_id desc limit 1 offset $2)`
-  await operators.transaction(async (query) => {
+  // Rows that another process is deleting are left to it.
+  const cut = `delete from ${schema}.refusal where request_id in (
+      select old.request_id from unnest($1::text[]) app(id) join ${schema}.refusal old on old.app_id = app.id
+        and old.request_id <= (select request_id from ${schema}.refusal
+          where app_id = app.id order by request_id desc limit 1 offset $2)
+      for update of old skip locked)`
+  await observers.transaction(async (query) => {
     await query(insert, columns)
     await query(cut, [[...new Set(refusals.map(({ app }) => app))], refusalsMax])
   }, deadlineMs)
 }
 
 export async function noteNode(
-  { clock, operators, schema }: PostgresContext,
+  { clock, observers, schema }: PostgresContext,
   { id, machine, version, roles, startedAt, relays }: Omit<NodeRecord, 'seenAt'>,
 ): Promise<void> {
   const now = clockMs('$1')
-  const text = `with silent as (delete from ${schema}.node where seen_at < ${now} - ${dayMs})
+  const text = `with gone as (delete from ${schema}.node where seen_at < ${now} - ${dayMs}
+      or (machine = $3 and roles::text = $5 and seen_at < least($6, ${now} - ${nodeSilentMs})))
     insert into ${schema}.node (node_id, machine, version, roles, started_at, seen_at, relays)
-    values ($2, $3, $4, $5, $6, ${now}, $7)
+    values ($2, $3, $4, $5::json, $6, ${now}, $7)
     on conflict (node_id) do update set seen_at = excluded.seen_at, relays = excluded.relays`
   const values = [
     clock.offsetMs,
@@ -70,9 +74,9 @@ export async function noteNode(
     startedAt,
     JSON.stringify(relays),
   ]
-  await operators.query(text, values, { deadlineMs })
+  await observers.query(text, values, { deadlineMs })
 }
 
-export async function removeNode({ operators, schema }: PostgresContext, id: NodeId): Promise<void> {
-  await operators.query(`delete from ${schema}.node where node_id = $1`, [id], { deadlineMs })
+export async function removeNode({ observers, schema }: PostgresContext, id: NodeId): Promise<void> {
+  await observers.query(`delete from ${schema}.node where node_id = $1`, [id], { deadlineMs })
 }

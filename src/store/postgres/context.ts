@@ -35,6 +35,8 @@ export type PostgresContext = {
   readonly maintenance: Connection
   readonly operators: Pool
   readonly pages: Pool
+  /** Measures, and what processes observe: neither waits for operators. */
+  readonly observers: Pool
   /** Looks up management tokens, which anyone who reaches that listener can make up. */
   readonly tokens: Pool
   /** The quoted name of Postern's schema. */
@@ -63,6 +65,7 @@ export function newContext(address: PostgresAddress, parts: Parts): PostgresCont
     outcomes: connect(),
     maintenance: connect(),
     operators: new Pool(address, { connectionsMax: operatorConnections }),
+    observers: new Pool(address, { connectionsMax: 1 }),
     pages: new Pool(address, { connectionsMax: pageConnections, waitingMax: pagesWaitingMax }),
     tokens: new Pool(address, { connectionsMax: 1, waitingMax: tokensWaitingMax }),
     schema: quoteSchema(address.schema),
@@ -72,9 +75,9 @@ export function newContext(address: PostgresAddress, parts: Parts): PostgresCont
 }
 
 export async function closeContext(context: PostgresContext): Promise<void> {
-  const { lanes, lookups, claims, outcomes, maintenance, operators, pages, tokens } = context
+  const { lanes, lookups, claims, outcomes, maintenance, operators, observers, pages, tokens } = context
   const connections = [...lanes.map((lane) => lane.connection), lookups, claims, outcomes, maintenance]
-  await Promise.all([...connections, operators, pages, tokens].map((each) => each.close()))
+  await Promise.all([...connections, operators, observers, pages, tokens].map((each) => each.close()))
 }
 
 /** An answer that took longer tells too little about the database's clock. */

@@ -22,7 +22,7 @@ export const retryEmail = (context: PostgresContext, id: EmailId, actor: Actor):
     if (state === 'sending') return 'sending'
     if (state === 'queued') return 'not_deferred'
     const now = clockMs('$2')
-    const text = `update ${schema}.queue set state = 'queued', due_at = ${now}, wanted_at = ${now} where email_id = $1`
+    const text = `update ${schema}.queue set state = 'queued', due_at = ${now}, wanted_at = least(wanted_at, ${now}) where email_id = $1`
     await query(text, [id, clock.offsetMs])
     await record(emailChanged('email.retry', { id, app, state }))
     return 'done'
@@ -56,7 +56,7 @@ async function retryStep(
         and state not in ('queued', 'sending') and lost_leases < ${suspectAfter} and ($2::text[] is null or app_id = any($2))
       for update skip locked),
     retried as (
-      update ${schema}.queue set state = 'queued', due_at = ${now}, wanted_at = ${now}
+      update ${schema}.queue set state = 'queued', due_at = ${now}, wanted_at = least(wanted_at, ${now})
       where email_id = any(array(select email_id from chosen)) returning 1)
     select (select count(*) from retried) as retried, (select email_id from last) as next`
   const [row] = await query(text, [clock.offsetMs, apps, after ?? '', scanMax - 1])

@@ -38,7 +38,7 @@ import {
   toStates,
 } from '../shared/queue-counts.ts'
 import {
-  activityApp,
+  activityApps,
   type Row,
   toActivityRow,
   toApp,
@@ -181,27 +181,31 @@ export async function queueSummary(context: PostgresContext): Promise<QueueSumma
     ...(await queueGauge(context)),
     nextAttemptAt: (next?.due_at ?? null) as number | null,
     counts: toQueueCounts(counts),
-    late: await lateMail(context),
+    late: toLate(await ask(context, ...lateQuery(context))),
   }
 }
 
 export async function measureQueue(context: PostgresContext): Promise<QueueMeasures> {
   const gauge = await queueGauge(context)
-  const [row] = await ask(context, measureStatement(`${context.schema}.`))
-  const late = await lateMail(context)
+  const observe = (text: string, values: unknown[] = []): Promise<Row[]> =>
+    context.observers.query(text, values, { deadlineMs })
+  const [row] = await observe(measureStatement(`${context.schema}.`))
+  const late = toLate(await observe(...lateQuery(context)))
   return { ...gauge, states: toStates(row, gauge.depth), late, diskFreeBytes: null }
 }
 
-const lateMail = async (context: PostgresContext): Promise<QueueSummary['late']> =>
-  toLate(await ask(context, lateStatement(`${context.schema}.`, clockMs('$1')), [context.clock.offsetMs]))
+const lateQuery = ({ clock, schema }: PostgresContext): [text: string, values: unknown[]] => [
+  lateStatement(`${schema}.`, clockMs('$1'), (apps) => `app_id = any(array(${apps}))`),
+  [clock.offsetMs],
+]
 
 export async function readActivity(
   context: PostgresContext,
-  { app, from, to, step }: ActivityQuery,
+  { apps, from, to, step }: ActivityQuery,
 ): Promise<Omit<ActivityRow, 'app'>[]> {
   const text = `select minute - minute % $1 as minute, event, sum(count)::bigint as count from ${context.schema}.activity
-    where app_id = $2 and minute >= $3 and minute < $4 group by 1, 2 order by 1, 2`
-  return (await ask(context, text, [step, activityApp(app), from, to])).map(toActivityRow)
+    where app_id = any($2) and minute >= $3 and minute < $4 group by 1, 2 order by 1, 2`
+  return (await ask(context, text, [step, activityApps(apps), from, to])).map(toActivityRow)
 }
 
 export async function listRefusals(context: PostgresContext, app: AppId): Promise<RefusedRequest[]> {

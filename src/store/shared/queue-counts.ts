@@ -4,7 +4,7 @@
 import { type LiveState, suspectAfter } from '../../domain/delivery/states.ts'
 import type { AppId } from '../../domain/id.ts'
 import type { QueueMeasures, QueueSummary } from '../operator-store.ts'
-import { scanMax, unreadableWaitMs } from './bounds.ts'
+import { scanMax } from './bounds.ts'
 import type { Row } from './records.ts'
 
 /** From rows of `app_id`, `state` and `count`, of which several may be of one app and state. */
@@ -41,29 +41,34 @@ export const countStatements = (prefix: string): string[] =>
        from ${prefix}queue where ${where} group by app_id`,
   )
 
+/** Ready emails of an app that are looked at: the first may have become due later than those behind it. */
+const readyPerApp = 10
+
 /**
- * The apps whose mail has wanted an attempt since some time: of the mail that is ready, the first email of each app, found by a loose
- * scan of `queue_ready`; the suspects; and deferred mail that is soon due. Mail that a relay has deferred is wanted at its next attempt, so it
- * is not late. Mail that found no relay, whose key is missing or that lost its worker is; it waits for `unreadableWaitMs` at most.
+ * The apps whose mail has wanted an attempt since some time: of the mail that is ready, the first emails of each app, found by a loose
+ * scan of `queue_ready`; the suspects; deferred mail that found no relay, whose key is missing or that lost its worker (its `due_at` was
+ * moved, its `wanted_at` was not); and deferred mail that nobody has claimed although it is due. `prefix` is that of the schema; `isIn` makes the
+ * condition that `app_id` is one of the selected apps.
  */
-export const lateStatement = (prefix: string, now: string): string => {
-  const ready = `${prefix}queue where ${conditions.ready}`
-  const late = `join ${prefix}app using (app_id) where app.status = 'active' and wanted_at <= ${now}`
+export const lateStatement = (prefix: string, now: string, isIn: (apps: string) => string): string => {
+  const queue = `${prefix}queue`
+  const ready = `${queue} where ${conditions.ready}`
+  const isActive = isIn(`select app_id from ${prefix}app where status = 'active'`)
+  const waiting = (where: string, order: string) =>
+    `select * from (select app_id, wanted_at from ${queue}
+       where ${where} and ${isActive} order by ${order} limit ${scanMax}) waiting`
   return `with recursive ready(app_id) as (
       select (select min(app_id) from ${ready}) union all
       select (select min(app_id) from ${ready} and app_id > ready.app_id) from ready where ready.app_id is not null
-    ), first(app_id, wanted_at) as (
-      select app_id, (select wanted_at from ${ready} and app_id = r.app_id order by email_id limit 1) from ready r
     ), wanting(app_id, wanted_at) as (
-      select first.app_id, wanted_at from first ${late}
-      union all
-      select * from (select queue.app_id, wanted_at from ${prefix}queue ${late} and ${conditions.suspect}
-        order by email_id limit ${scanMax}) suspects
-      union all
-      select * from (select queue.app_id, wanted_at from ${prefix}queue ${late} and ${conditions.deferred}
-        and due_at <= ${now} + ${unreadableWaitMs} order by due_at limit ${scanMax}) deferred
+      select app_id, (select min(wanted_at) from
+          (select wanted_at from ${ready} and app_id = r.app_id order by email_id limit ${readyPerApp}) first)
+        from ready r where ${isActive}
+      union all ${waiting(conditions.suspect, 'email_id')}
+      union all ${waiting(`${conditions.deferred} and wanted_at < due_at and wanted_at <= ${now}`, 'wanted_at')}
+      union all ${waiting(`${conditions.deferred} and due_at <= ${now}`, 'due_at')}
     )
-    select app_id, min(wanted_at) as since from wanting group by app_id order by 1`
+    select app_id, min(wanted_at) as since from wanting where wanted_at <= ${now} group by app_id order by 1`
 }
 
 export const toLate = (rows: readonly Row[]): QueueSummary['late'] =>

@@ -127,6 +127,7 @@ export const toActivityRow = (row: Row): Omit<ActivityRow, 'app'> => ({
 })
 
 /** The `app_id` of an activity row: empty for the service. */
+export const activityApps = (apps: readonly AppId[] | null): readonly string[] => apps ?? ['']
 export const activityApp = (app: AppId | null): string => app ?? ''
 
 export const toRefusal = (row: Row): RefusedRequest => ({

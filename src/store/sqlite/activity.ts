@@ -1,7 +1,7 @@
 /** Writes what processes observe: counts behind charts, refusals, and the processes themselves. */
 import type { ActivityRow } from '../../domain/activity.ts'
 import type { NodeId } from '../../domain/id.ts'
-import type { NodeRecord } from '../../domain/node.ts'
+import { type NodeRecord, nodeSilentMs } from '../../domain/node.ts'
 import { type RefusedRequest, refusalsMax } from '../../domain/request/refused-request.ts'
 import { dayMs } from '../shared/bounds.ts'
 import { activityApp } from '../shared/records.ts'
@@ -44,6 +44,12 @@ export function noteNode(tx: WriteTransaction, node: Omit<NodeRecord, 'seenAt'>)
     JSON.stringify(node.relays),
   )
   tx.sql('delete from node where seen_at < ?').run(tx.nowMs - dayMs)
+  tx.sql('delete from node where machine = ? and roles = ? and seen_at < min(?, ?)').run(
+    node.machine,
+    JSON.stringify(node.roles),
+    node.startedAt,
+    tx.nowMs - nodeSilentMs,
+  )
 }
 
 export function removeNode(tx: WriteTransaction, id: NodeId): void {

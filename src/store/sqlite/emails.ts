@@ -14,11 +14,9 @@ export function retryEmail(tx: WriteTransaction, id: EmailId, actor: Actor): Ema
   if (typeof row === 'string') return row
   if (row.state === 'sending') return 'sending'
   if (row.state === 'queued') return 'not_deferred'
-  tx.sql("update queue set state = 'queued', due_at = ?, wanted_at = ? where email_id = ?").run(
-    tx.nowMs,
-    tx.nowMs,
-    id,
-  )
+  tx.sql(
+    "update queue set state = 'queued', due_at = ?1, wanted_at = min(wanted_at, ?1) where email_id = ?2",
+  ).run(tx.nowMs, id)
   recordAction(tx, emailChanged('email.retry', { id, app: row.app_id, state: row.state }), actor)
   return 'done'
 }
@@ -33,15 +31,15 @@ export function retryDeferred(
     .sql('select email_id from queue where email_id > ? order by email_id limit 1 offset ?')
     .get(after ?? '', scanMax - 1)
   const next = (row?.email_id ?? null) as EmailId | null
-  const ofApps = apps === null ? '' : 'and app_id in (select value from json_each(?))'
+  const ofApps = apps === null ? '' : 'and app_id in (select value from json_each(?4))'
   const { changes } = tx
     .sql(
-      `update queue set state = 'queued', due_at = ?, wanted_at = ?
-       where email_id > ? and email_id <= ? and state = 'deferred'
+      `update queue set state = 'queued', due_at = ?1, wanted_at = min(wanted_at, ?1)
+       where email_id > ?2 and email_id <= ?3 and state = 'deferred'
          and lost_leases < ${suspectAfter} ${ofApps}`,
     )
     .run(
-      ...[tx.nowMs, tx.nowMs, after ?? '', next ?? '~'], // a tilde is greater than every id
+      ...[tx.nowMs, after ?? '', next ?? '~'], // a tilde is greater than every id
       ...(apps === null ? [] : [JSON.stringify(apps)]),
     )
   const retried = Number(changes)

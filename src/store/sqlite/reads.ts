@@ -41,7 +41,7 @@ import {
   toStates,
 } from '../shared/queue-counts.ts'
 import {
-  activityApp,
+  activityApps,
   type Row,
   toActivityRow,
   toApp,
@@ -151,14 +151,15 @@ function measureQueue(reader: Reader, now: number): Omit<QueueMeasures, 'diskFre
   return { ...gauge, states, late: lateMail(reader, now) }
 }
 
-const lateMail = ({ sql }: Reader, now: number) => toLate(sql(lateStatement('', '?1')).all(now))
+const lateMail = ({ sql }: Reader, now: number) =>
+  toLate(sql(lateStatement('', '?1', (apps) => `app_id in (${apps})`)).all(now))
 
-const readActivity = ({ sql }: Reader, { app, from, to, step }: ActivityQuery) =>
+const readActivity = ({ sql }: Reader, { apps, from, to, step }: ActivityQuery) =>
   sql(
     `select minute - minute % ? as minute, event, sum(count) as count from activity
-     where app_id = ? and minute >= ? and minute < ? group by 1, 2 order by 1, 2`,
+     where app_id in (select value from json_each(?)) and minute >= ? and minute < ? group by 1, 2 order by 1, 2`,
   )
-    .all(step, activityApp(app), from, to)
+    .all(step, JSON.stringify(activityApps(apps)), from, to)
     .map(toActivityRow)
 
 const listRefusals = ({ sql }: Reader, app: AppId): RefusedRequest[] =>

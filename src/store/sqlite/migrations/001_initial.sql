@@ -145,6 +145,7 @@ create table queue (
 create index queue_ready on queue (app_id, email_id, lost_leases) where state = 'queued' and lost_leases < 2;
 create index queue_suspect on queue (email_id) where state = 'queued' and lost_leases >= 2;
 create index queue_deferred on queue (due_at, app_id) where state = 'deferred';
+create index queue_wanted on queue (wanted_at, app_id) where state = 'deferred' and wanted_at < due_at;
 create index queue_leased on queue (lease_until) where state = 'sending';
 create index queue_expiry on queue (expires_at);
 
