@@ -14,7 +14,10 @@ export function readSecretKeys(reader: Reader): KeyRing | null {
   }
   const given =
     mode === 'serve'
-      ? required(name, 'print a key with "postern secret new", and set the whole line it prints')
+      ? required(
+          name,
+          'set the ring that the database was made with; for a new database, "postern secret new" prints one: set the whole line',
+        )
       : text(name, `file:${devSecretKeysFile}`)
   if (given === '') return null
   const file = /^file:(.+)$/.exec(given)?.[1]

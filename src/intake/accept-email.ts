@@ -32,6 +32,12 @@ export type AcceptAnswer = { readonly caller: Caller | null } & (
 /** A request is judged at most this often; more would mean that the settings change all the time. */
 const judgementsMax = 4
 
+/** True for a key that a request was judged by lately. It may have been revoked since. */
+export function isKnownKey(policies: AppPolicyCache, authorization: string | undefined): boolean {
+  const key = parseAuthorization(authorization)
+  return key.kind === 'secret' && policies.get(key.hash) !== undefined
+}
+
 /** Queues the email of one request, or says why not. Rejects only for a bug. */
 export async function acceptEmail(
   deps: AcceptDeps,

@@ -8,7 +8,7 @@ import { minuteMs } from '../store/shared/bounds.ts'
 import type { AttemptRecorded, PosternEvent, RequestAnswered, RequestRefused } from './events.ts'
 
 const minutesOfHour = 60
-/** Different replies of relays that are counted by themselves; further ones are `reply:other`. */
+/** Different replies of relays between two writes that are counted by themselves; further ones are `reply:other`. */
 const repliesMax = 40
 /** Faults of one request that are kept. */
 const issuesMax = 10
@@ -55,6 +55,7 @@ export class ActivityCounter {
   takeCounts(): ActivityRow[] {
     const rows = [...this.#counts.values()]
     this.#counts = new Map()
+    this.#replies.clear()
     return rows
   }
 

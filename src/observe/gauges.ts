@@ -1,4 +1,5 @@
 /** Gauges: what Prometheus asks for at each scrape. */
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Gauge, type Registry } from 'prom-client'
 import type { MeasuredRelay } from '../domain/delivery/relay-state.ts'
 import { liveStates } from '../domain/delivery/states.ts'
@@ -76,12 +77,14 @@ function addQueueGauges(registry: Registry, { store, engine }: GaugeDeps): void 
   })
 }
 
+/** A store that is slow must not cost the counters, which say why. */
+const lookMs = 2000
+
 /** Gauges that are collected at once share one look at the store. Null if it does not answer. */
 function newLook(store: GaugeDeps['store']): () => Promise<QueueMeasures | null> {
   let looking: Promise<QueueMeasures | null> | null = null
   return () => {
-    looking ??= store
-      .measureQueue()
+    looking ??= Promise.race([store.measureQueue(), sleep(lookMs, null, { ref: false })])
       .catch(() => null)
       .finally(() => {
         looking = null

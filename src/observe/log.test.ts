@@ -68,3 +68,30 @@ test('trouble is never left out', () => {
   for (let n = 0; n < 30; n++) emit({ kind: 'bug', doing: 'testing', error: new Error('x') })
   assert.equal(lines.length, 30)
 })
+
+const ended = (count: number, app: string) =>
+  Array.from({ length: count }, (_, n) => ({
+    emailId: `em_${n}` as EmailId,
+    appId: app as AppId,
+    state: 'expired' as const,
+    reason: null,
+  }))
+
+test('each email that ended by itself has a line, many at once have one for each app, and a storm is bounded', () => {
+  const { lines, emit } = newSubject()
+  emit({ kind: 'emails_ended', ended: ended(3, 'app_1') })
+  assert.deepEqual(
+    lines.map(({ email }) => email),
+    ['em_0', 'em_1', 'em_2'],
+  )
+  emit({ kind: 'emails_ended', ended: [...ended(15, 'app_1'), ...ended(9, 'app_2')] })
+  assert.deepEqual(
+    lines.slice(3).map(({ app, count }) => [app, count]),
+    [
+      ['app_1', 15],
+      ['app_2', 9],
+    ],
+  )
+  for (let n = 0; n < 50; n++) emit({ kind: 'emails_ended', ended: ended(20, 'app_1') })
+  assert.equal(lines.length, 20)
+})

@@ -139,13 +139,15 @@ function endedLines(ended: readonly EndedEmail[]): Line[] {
   if (ended.length <= linesPerSecond)
     return ended.map((each) => {
       const fields = { email: each.emailId, ...fieldsOf(each) }
-      return { level: level(each), text: `an email ended without being sent: ${each.state}`, fields }
+      const text = `an email ended without being sent: ${each.state}`
+      return { level: level(each), text, fields, kind: `ended ${each.state}` }
     })
   const groups = Map.groupBy(ended, ({ appId, state, reason }) => `${appId} ${state} ${reason}`)
   return [...groups.values()].flatMap(([first, ...others]) => {
     if (first === undefined) return []
     const fields = { ...fieldsOf(first), count: others.length + 1 }
-    return [{ level: level(first), text: `emails ended without being sent: ${first.state}`, fields }]
+    const text = `emails ended without being sent: ${first.state}`
+    return [{ level: level(first), text, fields, kind: `ended ${first.state}` }]
   })
 }
 

@@ -34,6 +34,7 @@ export class Recorder {
   #timer: NodeJS.Timeout | undefined
   #writtenAtMs = Number.NEGATIVE_INFINITY
   #notePending = false
+  #stopped = false
   /** One write at a time. */
   #writing: Promise<void> = Promise.resolve()
 
@@ -41,6 +42,7 @@ export class Recorder {
     this.#deps = deps
     this.#counter = new ActivityCounter(() => deps.store.now())
     deps.events.subscribe((event) => {
+      if (this.#stopped) return
       this.#counter.observe(event)
       if (event.kind === 'relay_changed') this.#noteChange(event)
       if (this.#timer === undefined && !this.#counter.isEmpty) this.#schedule()
@@ -56,10 +58,11 @@ export class Recorder {
   async stop(): Promise<void> {
     clearInterval(this.#noteTimer)
     clearTimeout(this.#timer)
-    this.#timer = undefined
+    this.#stopped = true
     this.#write(() => this.#writeActivity())
-    this.#write(() => this.#deps.store.removeNode(this.#deps.node.id))
-    await Promise.race([this.#writing, sleep(stopMs, undefined, { ref: false })])
+    const removed = this.#try(() => this.#deps.store.removeNode(this.#deps.node.id))
+    const all = Promise.all([this.#writing, removed])
+    await Promise.race([all, sleep(stopMs, undefined, { ref: false })])
   }
 
   #schedule(): void {
@@ -97,11 +100,11 @@ export class Recorder {
   }
 
   #noteNode(): void {
-    if (this.#notePending) return
+    if (this.#notePending || this.#stopped) return
     this.#notePending = true
     this.#write(async () => {
       this.#notePending = false
-      await this.#deps.store.noteNode({ ...this.#deps.node, relays: this.#relayStates() })
+      if (!this.#stopped) await this.#deps.store.noteNode({ ...this.#deps.node, relays: this.#relayStates() })
     })
   }
 

@@ -38,7 +38,8 @@ export class Trace {
   /** The `traceparent` of W3C Trace Context; null if the span is not sampled. */
   get traceparent(): string | null {
     const { spanId, traceFlags, traceId } = this.#span.spanContext()
-    return (traceFlags & TraceFlags.SAMPLED) === 0 ? null : `00-${traceId}-${spanId}-01`
+    const isSampled = this.#span.isRecording() && (traceFlags & TraceFlags.SAMPLED) !== 0
+    return isSampled ? `00-${traceId}-${spanId}-01` : null
   }
 
   /** Runs `work` in a child span. */
@@ -90,14 +91,24 @@ export type SpanResult = Attributes & { readonly failed?: boolean }
 /** For work that no trace follows. */
 export const noTrace = new Trace(trace.wrapSpanContext(INVALID_SPAN_CONTEXT), ROOT_CONTEXT)
 
-/** The span of a request. Its parent is that of the client, if the SDK reads the client's headers. */
-export function traceRequest(headers: Readonly<Record<string, unknown>>): Trace {
-  const parent = propagation.extract(ROOT_CONTEXT, headers)
+/**
+ * The span of a request. Its parent is that of the client, if the SDK reads it from the headers and the client is known:
+ * otherwise anybody could have every request sampled.
+ */
+export function traceRequest(headers: Readonly<Record<string, unknown>>, isKnown: () => boolean): Trace {
+  const hasParent = propagation.fields().some((name) => headers[name] !== undefined)
+  const parent = hasParent && isKnown() ? propagation.extract(ROOT_CONTEXT, headers) : ROOT_CONTEXT
   const attributes = { 'http.request.method': 'POST', 'http.route': '/v1/email' }
   return new Trace(tracer.startSpan('POST /v1/email', { kind: SpanKind.SERVER, attributes }, parent), parent)
 }
 
-/** The span of one attempt: a child of the request, or, for a retry, a trace with a link to it. */
+/** An attempt that is made within this time belongs to the trace of its request. */
+const sameTraceMs = 10_000
+
+/**
+ * The span of one attempt: a child of the request if it is the first and is made soon, otherwise a trace of its own with a link to
+ * it. Attempts that found no relay do not count, so the first may come hours later.
+ */
 export function traceAttempt({ traceparent, attempt, ...claim }: Claim): Trace {
   const request = parseTraceparent(traceparent)
   if (request === null) return noTrace
@@ -110,7 +121,8 @@ export function traceAttempt({ traceparent, attempt, ...claim }: Claim): Trace {
   }
   const options = { kind: SpanKind.CONSUMER, attributes }
   const parent = trace.setSpanContext(ROOT_CONTEXT, request)
-  if (attempt === 1) return new Trace(tracer.startSpan('attempt', options, parent), parent)
+  if (attempt === 1 && claim.ageMs < sameTraceMs)
+    return new Trace(tracer.startSpan('attempt', options, parent), parent)
   const linked = { ...options, links: [{ context: request }] }
   return new Trace(tracer.startSpan('attempt', linked, ROOT_CONTEXT), ROOT_CONTEXT)
 }

@@ -11,9 +11,14 @@ import {
   SimpleSpanProcessor,
   TracerProvider,
 } from '@opentelemetry/sdk-trace'
+import { pino } from 'pino'
+import { startService } from '../../src/compose/service.ts'
+import { moveClock, newClockOffset } from '../../src/store/shared/clock.ts'
+import { testDatabase } from '../support/database.ts'
 import { ask, newManagementToken } from '../support/management.ts'
-import { relayTo, startTestService, validBody } from '../support/service.ts'
+import { newRing, relayTo, startTestService, validBody } from '../support/service.ts'
 import { startScriptedServer, startSmtpServer } from '../support/smtp.ts'
+import { atEnd } from '../support/temporary.ts'
 import { eventually } from '../support/wait.ts'
 
 const exporter = new InMemorySpanExporter()
@@ -38,6 +43,7 @@ const header = ({ traceId, spanId }: ReturnType<typeof client>, flags = '01') =>
 test('one trace leads from the POST of a client to the 250 of the relay', async (t) => {
   const relay = await startSmtpServer(t)
   const service = await startTestService(t, { relays: [relayTo(relay.port)] })
+  await service.post({}) // the key is known from its first request on
   const caller = client('a')
   const answer = await service.post(validBody({ to: 'canary@example.com' }), header(caller))
   const email = answer.headers.get('email-id')
@@ -53,8 +59,7 @@ test('one trace leads from the POST of a client to the 250 of the relay', async 
   assert.equal(parentOf(submit), attempt.spanContext().spanId)
   for (const name of ['judge', 'enqueue'])
     assert.ok(named(spans, name).every((span) => parentOf(span) === request.spanContext().spanId))
-  // The key was unknown at first, so the store was asked before the request could be judged.
-  assert.deepEqual([named(spans, 'judge').length, named(spans, 'enqueue').length], [1, 2])
+  assert.deepEqual([named(spans, 'judge').length, named(spans, 'enqueue').length], [1, 1])
   assert.equal(parentOf(named(spans, 'render')[0]), attempt.spanContext().spanId)
   assert.equal(request.attributes['http.response.status_code'], 202)
   assert.deepEqual(
@@ -80,6 +85,7 @@ test('a retry is a trace of its own, with a link to the request', async (t) => {
     connection === 0 ? { dot: '451 4.7.1 later' } : {},
   )
   const service = await startTestService(t, { relays: [relayTo(relay.port)] })
+  await service.post({})
   const caller = client('b')
   const answer = await service.post(validBody(), header(caller))
   const email = answer.headers.get('email-id')
@@ -108,6 +114,7 @@ test('a retry is a trace of its own, with a link to the request', async (t) => {
 test('a request that its client does not sample leaves no span, also not by its email', async (t) => {
   const relay = await startSmtpServer(t)
   const service = await startTestService(t, { relays: [relayTo(relay.port)] })
+  await service.post({})
   exporter.reset()
   await service.post(validBody(), header(client('c'), '00'))
   await eventually(() => service.log.some((line) => line.includes('"outcome":"delivered"')))
@@ -120,6 +127,7 @@ test('a request that its client does not sample leaves no span, also not by its 
 test('a failed email and a store that does not answer mark their spans as errors', async (t) => {
   const relay = await startScriptedServer(t, { rcpt: '550 5.1.1 unknown' })
   const service = await startTestService(t, { relays: [relayTo(relay.port)] })
+  await service.post({})
   const [failing, unavailable] = [client('d'), client('e')]
   await service.post(validBody(), header(failing))
   const attempt = await eventually(() => named(spansOf(failing.traceId), 'attempt')[0])
@@ -137,4 +145,32 @@ test('a failed email and a store that does not answer mark their spans as errors
   assert.equal((await service.post(validBody(), header(unavailable))).status, 503)
   const [request] = named(spansOf(unavailable.traceId), 'POST /v1/email')
   assert.equal(request?.status.code, SpanStatusCode.ERROR)
+})
+
+test('a client whose key is not known decides nothing about traces', async (t) => {
+  const service = await startTestService(t, { roles: new Set(['api'] as const) })
+  const stranger = client('f')
+  const answer = await service.post(validBody(), { ...header(stranger), authorization: 'Bearer nothing' })
+  assert.equal(answer.status, 401)
+  assert.deepEqual(spansOf(stranger.traceId), [])
+})
+
+test('an attempt long after its request is a trace of its own', async (t) => {
+  const relay = await startSmtpServer(t)
+  const database = await testDatabase(t)
+  const ring = newRing()
+  const api = await startTestService(t, { database, ring, roles: new Set(['api'] as const) })
+  await api.post({})
+  const caller = client('1')
+  await api.post(validBody(), header(caller))
+  const clock = newClockOffset()
+  moveClock(clock, 60_000)
+  const options = { onFatal: assert.fail, version: 'test', clock, log: pino({ level: 'silent' }) }
+  const config = { ...api.config, roles: new Set(['worker'] as const), relays: [relayTo(relay.port)] }
+  exporter.reset()
+  const worker = await startService(config, options)
+  atEnd(t, () => worker.stop())
+  const attempt = await eventually(() => named(exporter.getFinishedSpans(), 'attempt')[0])
+  assert.notEqual(attempt.spanContext().traceId, caller.traceId)
+  assert.equal(attempt.links[0]?.context.traceId, caller.traceId)
 })

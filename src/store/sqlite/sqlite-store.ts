@@ -5,6 +5,7 @@
  */
 import { statfsSync } from 'node:fs'
 import { dirname } from 'node:path'
+import { describeDuration } from '../../domain/duration.ts'
 import { type KeyRing, makeKeyedHash, openHashKey } from '../crypto/key-ring.ts'
 import type { KeyRecord, QueueMeasures } from '../operator-store.ts'
 import { enqueueDeadlineMs } from '../shared/bounds.ts'
@@ -13,7 +14,7 @@ import { type ClockOffset, newClockOffset, readClock } from '../shared/clock.ts'
 import { delegate } from '../shared/delegate.ts'
 import type { OnGroup } from '../shared/grouped-calls.ts'
 import type { SchemaUse } from '../shared/migrations.ts'
-import { type EnqueueResult, type Finding, type QueueGauge, type Store, StoreUnavailable } from '../store.ts'
+import { type EnqueueResult, type Finding, type Store, StoreUnavailable } from '../store.ts'
 import { Connection, faultKind } from './connection.ts'
 import { LockedClaims } from './locked-claims.ts'
 import { migrate, requireFile } from './migrate.ts'
@@ -75,6 +76,8 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
   const reader = isService ? new ReaderThread(path) : null
   const read = (name: ListRead, args: readonly unknown[]): Promise<unknown> =>
     reader?.call({ name, args }) ?? look((open) => readList(open, name, args))
+  const measure = () =>
+    read('measureQueue', [readClock(clock)]) as Promise<Omit<QueueMeasures, 'diskFreeBytes'>>
   const claims = new LockedClaims(path, writer)
   const close = async () => {
     await reader?.close()
@@ -88,13 +91,7 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
     claimDue: (request) => claims.claimDue(request),
     ...delegate(writes, (name, args) => writer.call({ name, args })),
     ...delegate(lists, read),
-    measureQueue: async () => {
-      const measures = (await read('measureQueue', [readClock(clock)])) as Omit<
-        QueueMeasures,
-        'diskFreeBytes'
-      >
-      return { ...measures, diskFreeBytes: freeBytes(path) }
-    },
+    measureQueue: async () => ({ ...(await measure()), diskFreeBytes: freeBytes(path) }),
     listExpiringKeys: (until) => read('listExpiringKeys', [readClock(clock), until]) as Promise<KeyRecord[]>,
     queueSummary: () => read('queueSummary', [readClock(clock)]) as ReturnType<Store['queueSummary']>,
     usageToday: () => read('usageToday', [readClock(clock)]) as ReturnType<Store['usageToday']>,
@@ -105,7 +102,7 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
     findAppBySlug: (slug) => look((open) => findAppBySlug(open, slug)),
     findEmail: (id) => look((open) => findEmail(open, id)),
     queueGauge: () => look(queueGauge),
-    examine: async () => [examineDisk(path), examineWorker(path, await look(queueGauge), readClock(clock))],
+    examine: async () => [examineDisk(path), examineWorker(path, await measure(), readClock(clock))],
     openWorkerSession: () => {},
     now: () => readClock(clock),
     close,
@@ -156,19 +153,22 @@ const lookUp =
     }
   }
 
-/** Mail that has waited for longer may wait for a process that hangs. */
+/** Mail that is late by more may wait for a process that hangs. */
 const hangsAfterMs = 60_000
 
 /** Takes the lock for a moment, if nobody has it. */
-function examineWorker(path: string, { depth, oldestAcceptedAt }: QueueGauge, nowMs: number): Finding {
+function examineWorker(
+  path: string,
+  { depth, late }: Pick<QueueMeasures, 'depth' | 'late'>,
+  nowMs: number,
+): Finding {
   const check = 'worker'
   const lock = new WorkerLock(path)
   try {
     if (lock.tryTake() === 'not_held') {
-      const isOld = oldestAcceptedAt !== null && nowMs - oldestAcceptedAt > hangsAfterMs
-      const hint = '. If it moves no mail although the relays answer, it hangs: kill it, and start it again'
-      const detail = `a process sends${isOld ? hint : ''}`
-      return { check, ok: true, detail }
+      const lateMs = Math.max(0, ...late.map(({ since }) => nowMs - since))
+      const hint = `, but mail has waited for ${describeDuration(lateMs)}. It tries a relay that was down again within 36 s. If the relays answer and no mail moves for longer, it hangs: kill it, and start it again`
+      return { check, ok: true, detail: `a process sends${lateMs > hangsAfterMs ? hint : ''}` }
     }
     const none = 'no process sends: "postern serve" with the role worker does'
     return depth === 0

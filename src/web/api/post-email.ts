@@ -5,7 +5,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { limitRefusals } from '../../domain/app/limit.ts'
 import { type Rejection, refusals } from '../../domain/request/rejection.ts'
-import { type AcceptAnswer, type AcceptDeps, acceptEmail } from '../../intake/accept-email.ts'
+import { type AcceptAnswer, type AcceptDeps, acceptEmail, isKnownKey } from '../../intake/accept-email.ts'
 import type { Emit, RequestAnswered } from '../../observe/events.ts'
 import { describeAnswer, internalError, type Trace, traceIdOf, traceRequest } from '../../observe/tracing.ts'
 import { errorBody, sendJson } from '../http/listener.ts'
@@ -23,7 +23,8 @@ export async function postEmail(
   reply: FastifyReply,
 ): Promise<FastifyReply> {
   const begunAtMs = performance.now()
-  const trace = traceRequest(request.headers)
+  const { authorization } = request.headers
+  const trace = traceRequest(request.headers, () => isKnownKey(deps.policies, authorization))
   const answer = deps.isStopping() ? stoppingAnswer : await accept(deps, request, trace)
   if (deps.isStopping()) reply.header('connection', 'close')
   const traceId = traceIdOf(trace.traceparent)
