@@ -1,6 +1,6 @@
 /** A relay as one process sees it. */
 
-export type RelayConnections = {
+type RelayConnections = {
   readonly open: number
   readonly busy: number
   /** How many may be open now. */
