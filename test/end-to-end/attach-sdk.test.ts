@@ -7,7 +7,6 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { startServe } from '../support/cli.ts'
-import { engine } from '../support/database.ts'
 import { send, validBody } from '../support/service.ts'
 import { startSmtpServer } from '../support/smtp.ts'
 import { temporaryFolder } from '../support/temporary.ts'
@@ -22,9 +21,7 @@ type Exported = {
   }[]
 }
 
-test('an SDK that is attached as the page says exports the trace of an email', {
-  skip: engine === 'postgres' && 'skipped: no matter of the store; SQLite runs it',
-}, async (t) => {
+test('an SDK that is attached as the page says exports the trace of an email', async (t) => {
   const received: Exported[] = []
   const collector = createServer(async (request, response) => {
     const chunks: Buffer[] = []
