@@ -44,10 +44,10 @@ export async function deliver(deps: DeliverDeps, attempt: Attempt): Promise<Deli
   const trace = traceAttempt(attempt.claim)
   try {
     const outcome = await attemptDelivery(deps, attempt, trace)
-    trace.end(describeOutcome(outcome))
+    trace.end(() => describeOutcome(outcome))
     return outcome
   } catch (error) {
-    trace.end({ failed: true })
+    trace.end(() => ({ failed: true }))
     throw error
   }
 }

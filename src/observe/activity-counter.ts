@@ -17,7 +17,10 @@ type Counted = { -readonly [Name in keyof ActivityRow]: ActivityRow[Name] }
 
 export class ActivityCounter {
   readonly #nowMs: () => number
-  #counts = new Map<string, Counted>()
+  /** The current minute or hour of each app and event. */
+  #counts = new Map<AppId | null, Map<ActivityEvent, Counted>>()
+  /** Those that ended since the last call. */
+  #earlier: Counted[] = []
   #refusals = new Map<AppId, RefusedRequest[]>()
   readonly #replies = new Set<string>()
 
@@ -53,8 +56,9 @@ export class ActivityCounter {
 
   /** The counts since the last call. */
   takeCounts(): ActivityRow[] {
-    const rows = [...this.#counts.values()]
+    const rows = [...this.#earlier, ...[...this.#counts.values()].flatMap((counts) => [...counts.values()])]
     this.#counts = new Map()
+    this.#earlier = []
     this.#replies.clear()
     return rows
   }
@@ -104,14 +108,19 @@ export class ActivityCounter {
   /** For the service by the minute, and for the app by the hour. */
   #add(app: AppId | null, event: ActivityEvent, count = 1): void {
     const minute = Math.floor(this.#nowMs() / minuteMs)
-    this.#addTo({ app: null, minute, event, count })
-    if (app !== null) this.#addTo({ app, minute: minute - (minute % minutesOfHour), event, count })
+    this.#addTo(null, minute, event, count)
+    if (app !== null) this.#addTo(app, minute - (minute % minutesOfHour), event, count)
   }
 
-  #addTo(row: Counted): void {
-    const name = `${row.app} ${row.minute} ${row.event}`
-    const known = this.#counts.get(name)
-    if (known === undefined) this.#counts.set(name, row)
-    else known.count += row.count
+  #addTo(app: AppId | null, minute: number, event: ActivityEvent, count: number): void {
+    const counts = this.#counts.get(app) ?? new Map<ActivityEvent, Counted>()
+    this.#counts.set(app, counts)
+    const known = counts.get(event)
+    if (known?.minute === minute) {
+      known.count += count
+      return
+    }
+    if (known !== undefined) this.#earlier.push(known)
+    counts.set(event, { app, minute, event, count })
   }
 }

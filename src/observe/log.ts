@@ -25,10 +25,12 @@ export const newLog = (level: string, base: Readonly<Record<string, string>> | n
 /** Lines of one kind that are written in a second. */
 const linesPerSecond = 20
 
+type Fields = Readonly<Record<string, unknown>>
+
 type Line = {
   readonly level: 'debug' | 'info' | 'warn' | 'error'
   readonly text: string
-  readonly fields: Readonly<Record<string, unknown>>
+  readonly fields: Fields | (() => Fields)
   /** Lines with the same kind are bounded together. */
   readonly kind?: string
 }
@@ -38,8 +40,11 @@ export function logEvents(log: Logger, nowMs = () => performance.now()): (event:
   const limiter = new LineLimiter(nowMs)
   return (event) => {
     for (const { level, text, fields, kind } of linesOf(event)) {
+      if (!log.isLevelEnabled(level)) continue
       const leftOut = kind === undefined ? 0 : limiter.admit(kind)
-      if (leftOut !== null) log[level](leftOut === 0 ? fields : { ...fields, leftOut }, text)
+      if (leftOut === null) continue
+      const written = typeof fields === 'function' ? fields() : fields
+      log[level](leftOut === 0 ? written : { ...written, leftOut }, text)
     }
   }
 }
@@ -66,8 +71,13 @@ function linesOf(event: PosternEvent): Line[] {
 }
 
 function requestLine(event: RequestAnswered): Line {
+  const text = event.status === 202 ? 'an email was accepted' : 'a request was refused'
+  return { level: 'info', text, fields: () => requestFields(event), kind: `request ${event.code}` }
+}
+
+function requestFields(event: RequestAnswered): Fields {
   const { requestId, traceId, status, code, appId, keyId, tookMs } = event
-  const fields = {
+  return {
     requestId,
     ...(traceId !== null && { traceId }),
     status,
@@ -77,11 +87,9 @@ function requestLine(event: RequestAnswered): Line {
     ...(event.status === 202 ? { email: event.emailId } : refusalFields(event)),
     tookMs: Math.round(tookMs),
   }
-  const text = status === 202 ? 'an email was accepted' : 'a request was refused'
-  return { level: 'info', text, fields, kind: `request ${code}` }
 }
 
-const refusalFields = ({ issues, origin }: RequestRefused) => ({
+const refusalFields = ({ issues, origin }: RequestRefused): Fields => ({
   ...(issues.length > 0 && { issues }),
   ...(origin !== null && { origin }),
 })
@@ -100,18 +108,17 @@ const attemptTexts = {
   unattempted: 'an email was not tried',
 }
 
-function attemptLine({
-  emailId,
-  appId,
-  type,
-  attempt,
-  outcome,
-  sinceAcceptedMs,
-  tookMs,
-  traceId,
-}: AttemptRecorded): Line {
+function attemptLine(event: AttemptRecorded): Line {
+  const { kind } = event.outcome
+  // A relay that is down is one line (`relay_changed`), not one for each email that waits.
+  const level = kind === 'unattempted' ? 'debug' : 'info'
+  return { level, text: attemptTexts[kind], fields: () => attemptFields(event), kind: `attempt ${kind}` }
+}
+
+function attemptFields(event: AttemptRecorded): Fields {
+  const { emailId, appId, type, attempt, outcome, sinceAcceptedMs, tookMs, traceId } = event
   const { kind, reply, ...rest } = 'reply' in outcome ? outcome : { ...outcome, reply: null }
-  const fields = {
+  return {
     email: emailId,
     app: appId,
     type,
@@ -123,9 +130,6 @@ function attemptLine({
     sinceAcceptedMs: Math.round(sinceAcceptedMs),
     tookMs: Math.round(tookMs),
   }
-  // A relay that is down is one line (`relay_changed`), not one for each email that waits.
-  const level = kind === 'unattempted' ? 'debug' : 'info'
-  return { level, text: attemptTexts[kind], fields, kind: `attempt ${kind}` }
 }
 
 /** One line for each email; for many at once, one for each end and app, with a count. */

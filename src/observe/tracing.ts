@@ -14,6 +14,7 @@ import {
   type Span,
   type SpanContext,
   SpanKind,
+  type SpanOptions,
   SpanStatusCode,
   TraceFlags,
   trace,
@@ -48,28 +49,31 @@ export class Trace {
     const child = this.#child(name)
     try {
       const result = work()
-      child.end({})
+      child.end(() => ({}))
       return result
     } catch (error) {
-      child.end({ failed: true })
+      child.end(() => ({ failed: true }))
       throw error
     }
   }
 
   /** The same for work that takes time. `describe` makes the attributes of its result. */
-  async wait<T>(
+  wait<T>(
     name: string,
     work: () => Promise<T>,
     describe: (result: T) => SpanResult = () => ({}),
   ): Promise<T> {
-    if (!this.#span.isRecording()) return work()
+    return this.#span.isRecording() ? this.#record(name, work, describe) : work()
+  }
+
+  async #record<T>(name: string, work: () => Promise<T>, describe: (result: T) => SpanResult): Promise<T> {
     const child = this.#child(name)
     try {
       const result = await work()
-      child.end(describe(result))
+      child.end(() => describe(result))
       return result
     } catch (error) {
-      child.end({ failed: true })
+      child.end(() => ({ failed: true }))
       throw error
     }
   }
@@ -78,7 +82,9 @@ export class Trace {
     return new Trace(tracer.startSpan(name, {}, this.#context), this.#context)
   }
 
-  end({ failed = false, ...attributes }: SpanResult): void {
+  end(describe: () => SpanResult): void {
+    if (!this.#span.isRecording()) return
+    const { failed = false, ...attributes } = describe()
     this.#span.setAttributes(attributes)
     if (failed) this.#span.setStatus({ code: SpanStatusCode.ERROR })
     this.#span.end()
@@ -91,6 +97,11 @@ export type SpanResult = Attributes & { readonly failed?: boolean }
 /** For work that no trace follows. */
 export const noTrace = new Trace(trace.wrapSpanContext(INVALID_SPAN_CONTEXT), ROOT_CONTEXT)
 
+function newTrace(name: string, options: SpanOptions, parent: Context): Trace {
+  const span = tracer.startSpan(name, options, parent)
+  return span.isRecording() ? new Trace(span, parent) : noTrace
+}
+
 /**
  * The span of a request. Its parent is that of the client, if the SDK reads it from the headers and the client is known:
  * otherwise anybody could have every request sampled.
@@ -99,7 +110,7 @@ export function traceRequest(headers: Readonly<Record<string, unknown>>, isKnown
   const hasParent = propagation.fields().some((name) => headers[name] !== undefined)
   const parent = hasParent && isKnown() ? propagation.extract(ROOT_CONTEXT, headers) : ROOT_CONTEXT
   const attributes = { 'http.request.method': 'POST', 'http.route': '/v1/email' }
-  return new Trace(tracer.startSpan('POST /v1/email', { kind: SpanKind.SERVER, attributes }, parent), parent)
+  return newTrace('POST /v1/email', { kind: SpanKind.SERVER, attributes }, parent)
 }
 
 /** An attempt that is made within this time belongs to the trace of its request. */
@@ -121,10 +132,9 @@ export function traceAttempt({ traceparent, attempt, ...claim }: Claim): Trace {
   }
   const options = { kind: SpanKind.CONSUMER, attributes }
   const parent = trace.setSpanContext(ROOT_CONTEXT, request)
-  if (attempt === 1 && claim.ageMs < sameTraceMs)
-    return new Trace(tracer.startSpan('attempt', options, parent), parent)
+  if (attempt === 1 && claim.ageMs < sameTraceMs) return newTrace('attempt', options, parent)
   const linked = { ...options, links: [{ context: request }] }
-  return new Trace(tracer.startSpan('attempt', linked, ROOT_CONTEXT), ROOT_CONTEXT)
+  return newTrace('attempt', linked, ROOT_CONTEXT)
 }
 
 /** The id of a trace, for the log; null without one. */
@@ -150,7 +160,7 @@ export function describeAnswer(answer: RequestAnswered): SpanResult {
   }
 }
 
-export const internalError: SpanResult = { 'http.response.status_code': 500, failed: true }
+export const internalError = (): SpanResult => ({ 'http.response.status_code': 500, failed: true })
 
 export function describeOutcome(outcome: DeliveryOutcome): SpanResult {
   const described = 'reply' in outcome ? describeReply(outcome) : {}

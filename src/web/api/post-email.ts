@@ -29,7 +29,7 @@ export async function postEmail(
   if (deps.isStopping()) reply.header('connection', 'close')
   const traceId = traceIdOf(trace.traceparent)
   const event = eventOf({ requestId: request.id, traceId, tookMs: performance.now() - begunAtMs }, answer)
-  trace.end(describeAnswer(event))
+  trace.end(() => describeAnswer(event))
   if ('error' in answer && answer.error !== undefined)
     deps.emit({
       kind: 'store_unavailable',
