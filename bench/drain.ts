@@ -67,7 +67,7 @@ export async function drainRound(bed: Bed, relay: string, processes = 1): Promis
   const workers = await Promise.all(Array.from({ length: processes }, () => startPostern(scope, bed, env)))
   const perSecond = await drained(workers[0]?.ops ?? '')
   const delivered = await Promise.all(
-    workers.map(({ ops }) => readMetric(ops, 'postern_attempts_total{outcome="delivered"}')),
+    workers.map(({ ops }) => readMetric(ops, 'postern_emails_finished_total{state="delivered",reason=""}')),
   )
   const all = delivered.reduce((sum, own) => sum + own, 0)
   if (all !== emails) throw new Error(`${all} of ${emails} were delivered`)
