@@ -4,6 +4,7 @@
  * number of connections. Without DKIM, because the relay signs.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { Store } from '../src/store/store.ts'
 import type { Scope } from '../test/support/temporary.ts'
 import { type Contender, interleave, report, standingsTable, type Table } from './measure.ts'
 import { startSmtpSink } from './peers/mail-servers.ts'
@@ -16,6 +17,7 @@ import {
   startPostern,
   startSink,
   subjects,
+  useStore,
 } from './processes.ts'
 
 const emails = 12_000
@@ -65,7 +67,7 @@ export async function drainRound(bed: Bed, relay: string, processes = 1): Promis
   await fill(bed, emails)
   const env = { POSTERN_ROLES: 'worker', POSTERN_SMTP_URL: relay }
   const workers = await Promise.all(Array.from({ length: processes }, () => startPostern(scope, bed, env)))
-  const perSecond = await drained(workers[0]?.ops ?? '')
+  const perSecond = await useStore(bed, (store) => drained(store))
   const delivered = await Promise.all(
     workers.map(({ ops }) => readMetric(ops, 'postern_emails_finished_total{state="delivered",reason=""}')),
   )
@@ -76,10 +78,10 @@ export async function drainRound(bed: Bed, relay: string, processes = 1): Promis
 }
 
 /** Emails per second that leave the queue, from when `counted` are left until it is empty. */
-async function drained(ops: string): Promise<number> {
+async function drained(store: Pick<Store, 'queueGauge'>): Promise<number> {
   let began: { depth: number; atMs: number } | null = null
   for (;;) {
-    const depth = await readMetric(ops, 'postern_queue_depth')
+    const { depth } = await store.queueGauge() // asked beside the processes, so that they do nothing but send
     const atMs = performance.now()
     if (began === null && depth <= counted) began = { depth, atMs }
     if (began !== null && depth === 0) return (began.depth * 1000) / (atMs - began.atMs)

@@ -120,19 +120,19 @@ const sameTraceMs = 10_000
  * The span of one attempt: a child of the request if it is the first and is made soon, otherwise a trace of its own with a link to
  * it. Attempts that found no relay do not count, so the first may come hours later.
  */
-export function traceAttempt({ traceparent, attempt, ...claim }: Claim): Trace {
-  const request = parseTraceparent(traceparent)
+export function traceAttempt(claim: Claim): Trace {
+  const request = parseTraceparent(claim.traceparent)
   if (request === null) return noTrace
   const attributes = {
     'messaging.system': 'postern',
     'messaging.message.id': claim.emailId,
     'postern.app': claim.appId,
     'postern.type': claim.type,
-    'postern.attempt': attempt,
+    'postern.attempt': claim.attempt,
   }
   const options = { kind: SpanKind.CONSUMER, attributes }
   const parent = trace.setSpanContext(ROOT_CONTEXT, request)
-  if (attempt === 1 && claim.ageMs < sameTraceMs) return newTrace('attempt', options, parent)
+  if (claim.attempt === 1 && claim.ageMs < sameTraceMs) return newTrace('attempt', options, parent)
   const linked = { ...options, links: [{ context: request }] }
   return newTrace('attempt', linked, ROOT_CONTEXT)
 }
