@@ -75,6 +75,16 @@ test('rows 5 and 6: a step that fails leaves nothing; a newer schema is refused 
   assert.match(ran.err, /schema 999.*newer Postern/)
 })
 
+test('a database that a version before the release made is refused in words', async (t) => {
+  const url = await postgresUrl(t)
+  await (await openAt(t, url)).close()
+  await runSql(url, `drop table "${schemaOf(url)}".activity`)
+  await assert.rejects(openAt(t, url), {
+    name: 'SchemaMismatch',
+    message: /lacks activity: .*never released/,
+  })
+})
+
 const outcomes: Record<'delivered' | 'failed' | 'expired', DeliveryOutcome> = {
   delivered: { kind: 'delivered', reply: parseReply('250 ok'), relay: 'r' },
   failed: { kind: 'failed', reply: parseReply('550 no'), relay: 'r', reason: 'refused_by_relay' },

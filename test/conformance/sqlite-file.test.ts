@@ -85,6 +85,19 @@ test('rows 6 and 10: a newer schema and a damaged file are refused, and left as 
   assert.deepEqual(readFileSync(path), before)
 })
 
+test('a database that a version before the release made is refused in words', async (t) => {
+  const own = sqliteEnvironment(t)
+  await posternJson(own, ['migrate'])
+  const database = new Connection(pathOf(own))
+  database.connection.exec('drop table activity; drop table node')
+  database.close()
+  for (const command of [['migrate'], ['app', 'list']]) {
+    const ran = await postern(own, command)
+    assert.equal(ran.code, 1)
+    assert.match(ran.err, /the database lacks activity, node: .*never released/)
+  }
+})
+
 test('another user than the file’s owner is refused', {
   skip: process.getuid?.() !== 0 && 'skipped: needs root',
 }, async (t) => {

@@ -4,7 +4,7 @@
  */
 import { readFileSync } from 'node:fs'
 import { type KeyRing, openHashKey } from '../crypto/key-ring.ts'
-import { migrationSteps, type SchemaUse, stepsToApply } from '../shared/migrations.ts'
+import { migrationSteps, requireTables, type SchemaUse, stepsToApply } from '../shared/migrations.ts'
 import { StoreUnavailable } from '../store.ts'
 import { claimFunctions } from './claim.ts'
 import type { Connection, Query } from './connection.ts'
@@ -41,7 +41,16 @@ export async function makeSchema(
   const schema = quoteSchema(options.schema)
   await requireSuitableServer(query)
   const version = await lockedVersion(query, schema)
-  const steps = stepsToApply(migrationSteps(folder), version, options.schemaUse)
+  const known = migrationSteps(folder)
+  const steps = stepsToApply(known, version, options.schemaUse)
+  const tables = await query<{ name: string }>(
+    'select tablename as name from pg_tables where schemaname = $1',
+    [options.schema],
+  )
+  requireTables(
+    known.filter((step) => !steps.includes(step)),
+    new Set(tables.map(({ name }) => name)),
+  )
   if (steps.length > 0) {
     await query(`create schema if not exists ${schema}`)
     await query(`set local search_path = ${schema}, pg_temp`)

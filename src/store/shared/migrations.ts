@@ -2,7 +2,7 @@
  * The steps of an engine's schema: files `NNN_name.sql` in its folder, numbered alike in both
  * engines. Steps are only added, never changed after a release.
  */
-import { readdirSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 
 /** The database's schema is not the one that this program knows. The message says what to run. */
 class SchemaMismatch extends Error {
@@ -18,6 +18,19 @@ export type Step = { readonly version: number; readonly file: URL }
 export function migrationSteps(folder: URL): Step[] {
   const names = readdirSync(folder).filter((name) => /^\d{3}_.*\.sql$/.test(name))
   return names.sort().map((name) => ({ version: Number(name.slice(0, 3)), file: new URL(name, folder) }))
+}
+
+/**
+ * Throws `SchemaMismatch` if the database lacks a table of the steps: until a release, a step may change, and a database made before that
+ * has its number all the same.
+ */
+export function requireTables(steps: readonly Step[], present: ReadonlySet<string>): void {
+  const made = steps.flatMap(({ file }) => [...readFileSync(file, 'utf8').matchAll(/^create table (\w+)/gm)])
+  const missing = made.flatMap(([, table = '']) => (present.has(table) ? [] : [table]))
+  if (missing.length > 0)
+    throw new SchemaMismatch(
+      `the database lacks ${missing.join(', ')}: it was made by a version of Postern that was never released. Go on with that version, or move the database away and begin with a new one`,
+    )
 }
 
 /** Whether opening a store may make and migrate its schema, make a missing one, or neither. */

@@ -4,7 +4,7 @@
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { migrationSteps, type SchemaUse, stepsToApply } from '../shared/migrations.ts'
+import { migrationSteps, requireTables, type SchemaUse, stepsToApply } from '../shared/migrations.ts'
 import { StoreUnavailable } from '../store.ts'
 import { backUpBeforeMigration } from './backup.ts'
 import type { Connection } from './connection.ts'
@@ -47,7 +47,12 @@ export function migrate(
   { path, use, nowMs, steps = ownSteps }: MigrateOptions,
 ): void {
   const version = schemaVersion(connection)
-  const missing = stepsToApply(migrationSteps(steps), version, use)
+  const known = migrationSteps(steps)
+  const missing = stepsToApply(known, version, use)
+  requireTables(
+    known.filter((step) => !missing.includes(step)),
+    tablesOf(connection),
+  )
   if (missing.length === 0) return
   connection.connection.exec(
     'create table if not exists migration (version integer primary key, applied_at integer not null) strict',
@@ -61,6 +66,11 @@ export function migrate(
       connection.sql('insert into migration (version, applied_at) values (?, ?)').run(step.version, nowMs)
     })
   }
+}
+
+const tablesOf = (connection: Connection): ReadonlySet<string> => {
+  const rows = connection.sql("select name from sqlite_schema where type = 'table'").all()
+  return new Set(rows.map(({ name }) => name as string))
 }
 
 const holdsApps = (connection: Connection): boolean =>
