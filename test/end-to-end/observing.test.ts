@@ -2,16 +2,18 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { test } from 'node:test'
+import pg from 'pg'
 import { openStore } from '../../src/compose/store.ts'
 import type { EmailId } from '../../src/domain/id.ts'
 import type { PosternEvent } from '../../src/observe/events.ts'
 import { newListener } from '../../src/web/http/listener.ts'
 import { deferred } from '../conformance/subject.ts'
-import { engine, testDatabase } from '../support/database.ts'
+import { databaseAt, engine, testDatabase } from '../support/database.ts'
 import { lacking } from '../support/installed.ts'
 import { ask, assertDescribed, newManagementToken } from '../support/management.ts'
 import { operator } from '../support/operator.ts'
 import { freePort } from '../support/postfix.ts'
+import { postgresUrl, schemaOf } from '../support/postgres.ts'
 import { promtool } from '../support/prometheus.ts'
 import { newRing, relayTo, startTestService, type TestService, validBody } from '../support/service.ts'
 import { startScriptedServer, startSmtpServer } from '../support/smtp.ts'
@@ -242,4 +244,23 @@ test('a process that stops is no longer listed, and what it counted last is writ
   const counts = await other.readActivity({ apps: null, from: 0, to: 2 ** 31, step: 1 })
   assert.equal(counts.find(({ event }) => event === 'delivered')?.count, 1)
   assert.deepEqual(await other.listNodes(), [])
+})
+
+test('a store that does not answer in time costs a scrape its gauges, and no counter', {
+  skip: engine === 'sqlite' && 'skipped: PostgreSQL alone can be held by another session',
+}, async (t) => {
+  const url = await postgresUrl(t)
+  const service = await startTestService(t, { database: databaseAt(url), roles: new Set(['api'] as const) })
+  await service.post(validBody())
+  const holder = new pg.Client(url)
+  await holder.connect()
+  atEnd(t, () => holder.end())
+  await holder.query(`begin; lock table "${schemaOf(url)}".app in access exclusive mode`)
+  const metrics = await scrape(service)
+  assert.ok(Number.isNaN(valueIn(metrics, 'postern_queue_lateness_seconds')))
+  assert.match(metrics, /^postern_queue_depth Nan$/im)
+  assert.equal(valueIn(metrics, 'postern_requests_total{status="202",code="accepted"}'), 1)
+  assert.equal(valueIn(metrics, 'postern_queue_max'), 1_000_000)
+  await holder.query('rollback')
+  await eventually(async () => valueIn(await scrape(service), 'postern_queue_depth') === 1)
 })
