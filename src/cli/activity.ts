@@ -7,9 +7,9 @@ import type { RefusalResource } from '../management/resources.ts'
 import { activityDays } from '../store/shared/bounds.ts'
 import { type CliDeps, type CommandContext, withOperations } from './context.ts'
 import { formatMs, formatTime, formatTimeAndAge, print, record, sum, table } from './output.ts'
-import { parseTime } from './time.ts'
+import { parsePastTime } from './time.ts'
 
-type ActivityOptions = { app?: string; step?: 'minute' | 'hour'; from?: string; to?: string }
+type ActivityOptions = { app?: string; step?: 'minute' | 'hour'; since?: string; until?: string }
 
 export function addActivityCommands(program: Command, deps: CliDeps): void {
   program
@@ -19,12 +19,18 @@ export function addActivityCommands(program: Command, deps: CliDeps): void {
     .addOption(
       new Option('--step <step>', 'minute: the last hour; hour: the last 24').choices(['minute', 'hour']),
     )
-    .option('--from <time>', 'begin then: 2027-01-31 or an ISO 8601 timestamp', (text) =>
-      parseTime(text, '--from'),
+    .option('--since <time>', 'begin then: 10m (ago), 2h, 3d, 2027-01-31 or an ISO 8601 timestamp', (text) =>
+      parsePastTime(text, '--since'),
     )
-    .option('--to <time>', 'end then; now unless given', (text) => parseTime(text, '--to'))
-    .action((query: ActivityOptions) =>
+    .option('--until <time>', 'end then; now unless given', (text) => parsePastTime(text, '--until'))
+    .action(({ app, step, since, until }: ActivityOptions) =>
       withOperations(deps, async ({ call }) => {
+        const query = {
+          ...(app && { app }),
+          ...(step && { step }),
+          ...(since && { from: since }),
+          ...(until && { to: until }),
+        }
         const activity = await call('activity.show', { query })
         print(deps.output, activity, () => describeActivity(activity))
       }),

@@ -6,7 +6,7 @@ import type { Answer } from '../management/operations.ts'
 import type { EmailDetail, EmailResource } from '../management/resources.ts'
 import { type CliDeps, type CommandContext, listAll, withOperations } from './context.ts'
 import { formatTime, formatTimeAndAge, print, record, table, UsageError } from './output.ts'
-import { parseTime } from './time.ts'
+import { parsePastTime } from './time.ts'
 
 type RetryOptions = { all?: boolean; app?: string }
 type ListOptions = {
@@ -29,8 +29,10 @@ export function addEmailCommands(program: Command, deps: CliDeps): void {
     .option('--to <address>', 'filter by recipient')
     .option('--key <key>', 'filter by the id of the delivery key')
     .addOption(new Option('--type <type>', 'filter by type').choices(emailTypes))
-    .option('--since <date>', 'accepted then or later: 2027-01-31 or an ISO 8601 timestamp', (text) =>
-      parseTime(text, '--since'),
+    .option(
+      '--since <date>',
+      'accepted then or later: 10m (ago), 2h, 3d, 2027-01-31 or an ISO 8601 timestamp',
+      (text) => parsePastTime(text, '--since'),
     )
     .option('--limit <n>', 'maximum rows', parseLimit, 50)
     .addHelpText('after', '\nExample:\n  postern email list --to ana@example.com')

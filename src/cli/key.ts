@@ -4,7 +4,7 @@ import type { KeyResource } from '../management/resources.ts'
 import { dayMs } from '../store/shared/bounds.ts'
 import { type CliDeps, type CommandContext, listAll, withOperations } from './context.ts'
 import { formatTime, print, record, table, UsageError } from './output.ts'
-import { parseTime } from './time.ts'
+import { parseLength, parseTime } from './time.ts'
 
 type ReplaceOptions = { grace: number; expires?: string }
 type CreateOptions = { app: string; name?: string; expires?: string }
@@ -64,13 +64,10 @@ export function addKeyCommands(program: Command, deps: CliDeps): void {
     )
 }
 
-const graceUnits: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: dayMs }
-
 function parseGrace(text: string): number {
-  const [, count = '', unit = ''] = /^(\d{1,4})([mhd])$/.exec(text) ?? []
-  if (text === '0') return 0
-  if (count === '') throw new UsageError('--grace is 0, or a number with m, h or d: 30m, 24h, 7d')
-  return Number(count) * (graceUnits[unit] ?? 0)
+  const ms = text === '0' ? 0 : parseLength(text)
+  if (ms === null) throw new UsageError('--grace is 0, or a number with m, h or d: 30m, 24h, 7d')
+  return ms
 }
 
 const parseExpires = (text: string): string => parseTime(text, '--expires')
