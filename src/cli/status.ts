@@ -78,11 +78,11 @@ function describeNodes(nodes: StatusResource['nodes']): string {
   const relays = nodes
     .filter(({ alive }) => alive)
     .flatMap(({ machine, relays }) =>
-      relays.map(({ name, available, connections: { busy, open, max }, reason, since }) => [
+      relays.map(({ name, available, connections: { busy, connecting, open, max }, reason, since }) => [
         name,
         machine,
         available ? 'available' : `down since ${formatTime(since)}: ${reason}`,
-        `${open} of ${max}, ${busy} busy`,
+        `${open} of ${max}, ${busy} busy${connecting > 0 ? `, ${connecting} connecting` : ''}`,
       ]),
     )
   const listed = table(['process', 'version', 'roles', 'started', 'state'], processes)

@@ -185,6 +185,7 @@ export const NodeResource = closed({
       since: time(),
       reason: Type.String({ description: 'Why it is not available; otherwise empty.' }),
       connections: closed({
+        connecting: Type.Integer(),
         open: Type.Integer(),
         busy: Type.Integer(),
         allowed: Type.Integer({ description: 'How many may be open now.' }),

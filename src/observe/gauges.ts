@@ -106,7 +106,7 @@ function addRelayGauges(registry: Registry, relays: readonly MeasuredRelay[]): v
   })
   new Gauge({
     name: 'postern_relay_connections',
-    help: 'Connections of a relay that are open, of these busy, how many it allows now, and the configured maximum',
+    help: 'Connections of a relay: being opened, open, of these busy, how many it allows now, and the configured maximum',
     labelNames: ['relay', 'state'],
     registers,
     collect() {

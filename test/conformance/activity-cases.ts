@@ -105,7 +105,7 @@ export function nodes(it: It): void {
     await store.noteNode(first)
     await store.noteNode(second)
     advance(day / 2)
-    const connections = { open: 1, busy: 0, allowed: 5, max: 5 }
+    const connections = { connecting: 0, open: 1, busy: 0, allowed: 5, max: 5 }
     const relay = { name: 'relay:25', available: false, since: 1, reason: 'ECONNREFUSED', connections }
     await store.noteNode({ ...second, relays: [relay] })
     const [one, two] = await store.listNodes()

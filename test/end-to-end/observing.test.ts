@@ -16,7 +16,7 @@ import { freePort } from '../support/postfix.ts'
 import { postgresUrl, schemaOf } from '../support/postgres.ts'
 import { promtool } from '../support/prometheus.ts'
 import { newRing, relayTo, startTestService, type TestService, validBody } from '../support/service.ts'
-import { startScriptedServer, startSmtpServer } from '../support/smtp.ts'
+import { silence, startScriptedServer, startSmtpServer } from '../support/smtp.ts'
 import { atEnd } from '../support/temporary.ts'
 import { eventually } from '../support/wait.ts'
 
@@ -154,6 +154,7 @@ test('one scrape tells of requests, attempts, ends, connections, claims, groups 
     [`postern_attempt_duration_seconds_count{relay="${relay}"}`]: 1,
     [`postern_relay_connections{relay="${relay}",state="max"}`]: 5,
     [`postern_relay_connections{relay="${relay}",state="busy"}`]: 0,
+    [`postern_relay_connections{relay="${relay}",state="connecting"}`]: 0,
     'postern_queue_emails{state="queued"}': 0,
     postern_queue_lateness_seconds: 0,
     postern_queue_max: 1_000_000,
@@ -172,6 +173,14 @@ test('one scrape tells of requests, attempts, ends, connections, claims, groups 
   ])
     assert.ok(valueIn(metrics, series) > 0, series)
   assert.match(metrics, /^postern_build_info\{version="test",node_version="[\d.]+",engine="\w+"\} 1$/m)
+})
+
+test('connections that a relay does not greet are seen while they are being opened', async (t) => {
+  const mute = await startScriptedServer(t, { greeting: silence })
+  const service = await startTestService(t, { relays: [relayTo(mute.port)] })
+  const series = `postern_relay_connections{relay="127.0.0.1:${mute.port}",state="connecting"}`
+  await service.post(validBody())
+  await eventually(async () => valueIn(await scrape(service), series) === 1)
 })
 
 test('mail that no process sends is late by the clock, and a deferred email is not', async (t) => {

@@ -19,7 +19,7 @@ export class CaptureRelay implements Relay {
   isAvailable = (): boolean => true
   capacity = (): number => submissionsMax
   free = (): number => submissionsMax
-  connections = () => ({ open: 0, busy: 0, allowed: submissionsMax, max: submissionsMax })
+  connections = () => ({ connecting: 0, open: 0, busy: 0, allowed: submissionsMax, max: submissionsMax })
   probeInMs = (): number => 0
 
   async submit({ to, bytes, describe }: Message): Promise<Submission> {

@@ -1,6 +1,8 @@
 /** A relay as one process sees it. */
 
 type RelayConnections = {
+  /** Being opened: a relay that does not greet keeps them here. */
+  readonly connecting: number
   readonly open: number
   readonly busy: number
   /** How many may be open now. */

@@ -11,7 +11,7 @@ const relay = (name: string, available: boolean): NodeResource['relays'][number]
   available,
   since: ago(720),
   reason: available ? '' : 'ECONNREFUSED',
-  connections: { open: 0, busy: 0, allowed: 5, max: 5 },
+  connections: { connecting: 0, open: 0, busy: 0, allowed: 5, max: 5 },
 })
 
 const node = (change: Partial<NodeResource> = {}): NodeResource => ({

@@ -35,6 +35,7 @@ export class SmtpRelay implements Relay {
   readonly #stopped = new AbortController()
   readonly #busy = new Set<SmtpSession>()
   #inProgress = 0
+  #connecting = 0
   #nextSendMs = 0
 
   constructor(options: SmtpRelayOptions) {
@@ -49,6 +50,7 @@ export class SmtpRelay implements Relay {
   free = (): number => this.#breaker.capacity() - this.#inProgress
   probeInMs = (): number => this.#breaker.probeInMs()
   connections = () => ({
+    connecting: this.#connecting,
     open: this.#busy.size + this.#idle.length,
     busy: this.#busy.size,
     allowed: this.#breaker.capacity(),
@@ -84,7 +86,10 @@ export class SmtpRelay implements Relay {
     if (lifeLeftMs <= 0) return { kind: 'expired' }
     const budgetMs = Math.min(this.#breaker.open ? probeOpenMs : openMs, lifeLeftMs)
     const signal = AbortSignal.any([this.#stopped.signal, AbortSignal.timeout(budgetMs)])
-    const session = await SmtpSession.open(this.#options.address, signal)
+    this.#connecting += 1
+    const session = await SmtpSession.open(this.#options.address, signal).finally(() => {
+      this.#connecting -= 1
+    })
     if (this.#stopped.signal.aborted) {
       if (session instanceof SmtpSession) session.close()
       return workerStopped
