@@ -114,3 +114,12 @@ const cases: [Partial<EmailRecord>, string][] = [
 for (const [change, expected] of cases) {
   test(expected, () => assert.equal(explainEmail({ ...email, ...change }), expected))
 }
+
+test('mail of a disabled app is held, whatever its next attempt; a finished one is explained as usual', () => {
+  const held =
+    'It is held: the app acme is disabled. It is sent if the app is enabled before the link expires at '
+  for (const state of ['queued', 'deferred'] as const)
+    assert.ok(explainEmail({ ...email, state }, 'acme').startsWith(held))
+  const cancelled = { ...email, state: 'cancelled', reason: 'app_inactive' } as const
+  assert.equal(explainEmail(cancelled, 'acme'), explainEmail(cancelled))
+})

@@ -4,9 +4,13 @@ import { causeOf, type FailureCause } from '../domain/delivery/smtp-reply.ts'
 import { suspectAfter } from '../domain/delivery/states.ts'
 import { describeDuration } from '../domain/duration.ts'
 import type { EmailRecord } from '../store/operator-store.ts'
+import { heldDays } from '../store/shared/bounds.ts'
 
-export function explainEmail(email: EmailRecord): string {
-  const explanation = explainState(email)
+/** @param disabledApp the slug of its app, if that is disabled */
+export function explainEmail(email: EmailRecord, disabledApp: string | null = null): string {
+  const isWaiting = email.state === 'queued' || email.state === 'deferred'
+  const explanation =
+    disabledApp !== null && isWaiting ? explainHeld(email, disabledApp) : explainState(email)
   const { id, lostLeases } = email
   if (lostLeases < suspectAfter) return explanation
   const isLive = email.finishedAt === null
@@ -14,6 +18,9 @@ export function explainEmail(email: EmailRecord): string {
   const advice = `. If it kills its workers, cancel it with "postern email cancel ${id}"`
   return `${explanation} It has lost ${lostLeases} leases: ${why}${isLive ? advice : ''}.`
 }
+
+const explainHeld = (email: EmailRecord, app: string): string =>
+  `It is held: the app ${app} is disabled. It is sent if the app is enabled before the link expires at ${time(email.expiresAt)}; after ${heldDays} days it is cancelled.${doubt(email)}`
 
 function explainState(email: EmailRecord): string {
   const last = email.trail.findLast((attempt) => attempt.outcome !== 'lost')

@@ -11,6 +11,9 @@ export const showEmail = operation({
   target: 'email',
   summary: 'Shows what became of one email, and each attempt. Its content is never shown.',
   answer: EmailDetail,
-  run: (_context, _input, email) =>
-    done({ ...presentEmail(email), explanation: explainEmail(email), trail: presentTrail(email) }),
+  async run({ store }, _input, email) {
+    const app = await store.findApp(email.app)
+    const explanation = explainEmail(email, app?.status === 'disabled' ? app.slug : null)
+    return done({ ...presentEmail(email), explanation, trail: presentTrail(email) })
+  },
 })
