@@ -15,8 +15,10 @@ import type { RawInput } from '../management/perform.ts'
 import { done, type RefusalCode, type Result } from '../management/result.ts'
 import { CommandFailed, UsageError } from './output.ts'
 
-/** Longer than the checks of the relays take. */
-const deadlineMs = 60_000
+/** Longer than an operation takes: the slowest go through much mail for 5 s. */
+const usualDeadlineMs = 15_000
+/** The checks of the relays take up to 30 s. */
+const checksDeadlineMs = 60_000
 const triesMax = 5
 
 type RemoteInput = RawInput & { readonly params?: Readonly<Record<string, string>> }
@@ -34,6 +36,7 @@ export function newRemoteRunner({ url, tokenFile }: RemoteAddress): OperationRun
         method,
         headers: headersOf(token, raw),
         ...(raw.body !== undefined && { body: JSON.stringify(raw.body) }),
+        deadlineMs: name === 'checks.run' ? checksDeadlineMs : usualDeadlineMs,
       }
       const response = await sendWithinRate(`${base}${addressOf(path, raw)}`, request)
       return readAnswer<Answer<Name>>(base, response)
@@ -98,8 +101,10 @@ const headersOf = (
   ...(ifAbsent && { 'if-none-match': '*' }),
 })
 
+type Request = RequestInit & { readonly deadlineMs: number }
+
 /** Waits and sends again when the API answers 429, so that a command can read a long list. */
-async function sendWithinRate(url: string, init: RequestInit): Promise<Response> {
+async function sendWithinRate(url: string, init: Request): Promise<Response> {
   for (let tries = 1; ; tries++) {
     const response = await send(url, init)
     const waitS = Number(response.headers.get('retry-after'))
@@ -109,11 +114,15 @@ async function sendWithinRate(url: string, init: RequestInit): Promise<Response>
   }
 }
 
-async function send(url: string, init: RequestInit): Promise<Response> {
+async function send(url: string, { deadlineMs, ...init }: Request): Promise<Response> {
   try {
     return await fetch(url, { ...init, redirect: 'error', signal: AbortSignal.timeout(deadlineMs) })
   } catch (error) {
-    const { cause, message } = error as Error
+    const { cause, message, name } = error as Error
+    if (name === 'TimeoutError')
+      throw new CommandFailed(
+        `${new URL(url).origin} takes connections but has not answered within ${deadlineMs / 1000} s: the process hangs, or its database does`,
+      )
     const reason = cause instanceof Error ? cause.message : message
     throw new CommandFailed(
       `${new URL(url).origin} does not answer (${reason}): is POSTERN_URL right, and does "postern serve" with the role console run there?`,
@@ -125,6 +134,10 @@ async function readAnswer<T>(base: string, response: Response): Promise<Result<T
   const answer = (await response.json().catch(() => null)) as Record<string, unknown> | null
   if (response.ok && answer !== null) return done(answer as T, { created: response.status === 201 })
   const error = answer?.error as { code: RefusalCode; message: string } | undefined
+  if (error?.message.includes('POST /v1/email') && response.status === 404)
+    throw new CommandFailed(
+      `${base} is the public API; --url wants the address of POSTERN_CONSOLE_LISTEN (port 4022 unless set)`,
+    )
   if (error === undefined)
     throw new CommandFailed(
       `${base} answered ${response.status} without a document: it is not the management API`,

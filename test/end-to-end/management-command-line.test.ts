@@ -8,7 +8,7 @@ import { newToken } from '../../src/domain/management-token.ts'
 import { type OperationName, operationNames } from '../../src/management/operations.ts'
 import { postern, posternJson, serveEnvironment, startServe, type Variables, viaApi } from '../support/cli.ts'
 import { engine } from '../support/database.ts'
-import { send, validBody } from '../support/service.ts'
+import { send, startTestService, validBody } from '../support/service.ts'
 import { startScriptedServer } from '../support/smtp.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 import { eventually } from '../support/wait.ts'
@@ -160,6 +160,9 @@ test('--url that cannot be used is refused in words, and no token goes anywhere 
   const dead = await run('--url', 'http://127.0.0.1:1', '--token-file', token)
   assert.equal(dead.code, 1)
   assert.match(dead.err, /does not answer \(.*\): is POSTERN_URL right/)
+  const service = await startTestService(t, { roles: new Set(['api']) })
+  const api = await run('--url', service.urls.api ?? '', '--token-file', token)
+  assert.match(api.err, /is the public API; --url wants the address of POSTERN_CONSOLE_LISTEN/)
   for (const [text, mode, reason] of [
     ['', 0o600, /is empty/],
     [newDeliveryKey(), 0o600, /holds a delivery key/],
