@@ -225,7 +225,9 @@ test('a key is replaced without a pause, and all deferred mail is tried at once'
   assert.equal((await postern(server.env, ['email', 'retry'])).code, 2)
   const ran = await postern(server.env, ['email', 'retry', '--all', '--app', 'acme'])
   assert.equal(ran.out, '4 deferred emails are due now\n')
-  await eventually(async () => (await deferred()).filter(({ attempts }) => Number(attempts) >= 2).length === 4)
+  await eventually(
+    async () => (await deferred()).filter(({ attempts }) => Number(attempts) >= 2).length === 4,
+  )
 })
 
 test('an app without links cannot send a test email, and the answer says what to do', async () => {
