@@ -105,6 +105,12 @@ for (const name of operationNames) {
     })
 }
 
+/** Tried beside the generated ones, of which a seed may hold none that is accepted. */
+const alwaysAccepted: Partial<Record<OperationName, object>> = {
+  'app.put': { name: 'Acme', from: { address: 'auth@acme.test' } },
+  'app.change': { supportContact: 'help' },
+}
+
 const shows: Partial<Record<OperationName, (target: Target) => string>> = {
   'app.put': ({ app }) => `GET /v1/apps/${app}`,
   'app.change': ({ app }) => `GET /v1/apps/${app}`,
@@ -137,7 +143,8 @@ for (const [name, show] of Object.entries(shows) as [OperationName, (target: Tar
       assert.deepEqual(await state(), before)
       if (name === 'app.put') assert.equal(second.text, before[0], 'GET answers what PUT answered')
     })
-    await fc.assert(check, options)
+    const accepted = alwaysAccepted[name]
+    await fc.assert(check, { ...options, ...(accepted && { examples: [[accepted]] }) })
     assert.ok(done > 0, 'none was accepted')
   })
 }
