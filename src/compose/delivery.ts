@@ -28,7 +28,7 @@ export function composeDelivery(context: ServiceContext): Delivery {
   for (const relay of relays) metrics.addRelay(relay)
   const worker = new Worker({ store, relays, random, emit: events.emit })
   const wake = () => worker.wake()
-  let stopMaintenance = async () => {}
+  let stopMaintenance = () => {}
   return {
     wake,
     waitIfLate: worker.pace.admit,
@@ -40,7 +40,8 @@ export function composeDelivery(context: ServiceContext): Delivery {
       worker.start()
     },
     stop: async (graceMs) => {
-      await Promise.all([stopMaintenance(), worker.stop(graceMs)])
+      stopMaintenance()
+      await worker.stop(graceMs)
     },
   }
 }

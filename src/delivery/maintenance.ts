@@ -5,25 +5,18 @@ import { type Store, StoreUnavailable } from '../store/store.ts'
 const everyMs = 1000
 const nextStepMs = 20
 
-/** Returns a function that stops it, after the step in progress. */
-export function startMaintenance(store: Pick<Store, 'maintain'>, emit: Emit): () => Promise<void> {
-  let timer: NodeJS.Timeout | undefined
+/** Returns a function that stops it. */
+export function startMaintenance(store: Pick<Store, 'maintain'>, emit: Emit): () => void {
+  let timer: NodeJS.Timeout
   let stopped = false
-  let running: Promise<void> = Promise.resolve()
   const step = async () => {
     const more = await maintainOnce(store, emit)
-    if (!stopped) schedule(more ? nextStepMs : everyMs)
+    if (!stopped) timer = setTimeout(step, more ? nextStepMs : everyMs)
   }
-  const schedule = (waitMs: number) => {
-    timer = setTimeout(() => {
-      running = step()
-    }, waitMs)
-  }
-  schedule(everyMs)
+  timer = setTimeout(step, everyMs)
   return () => {
     stopped = true
     clearTimeout(timer)
-    return running
   }
 }
 

@@ -3,7 +3,7 @@
  * same transaction that they are current, and otherwise returns the current ones to judge it again.
  * So a request costs one transaction, and a change of settings holds for the next request.
  */
-import { type AppPolicy, appPolicy } from '../domain/app/app-policy.ts'
+import { appPolicy } from '../domain/app/app-policy.ts'
 import { type KeyHash, parseAuthorization } from '../domain/app/delivery-key.ts'
 import { explainLimit } from '../domain/app/limit.ts'
 import type { EmailId } from '../domain/id.ts'
@@ -52,9 +52,8 @@ export async function acceptEmail(
     for (let judgements = 0; judgements < judgementsMax; judgements++) {
       const policy = deps.policies.get(key.hash)
       const context = { links: deps.links, nowMs: deps.store.now(), traceparent: trace.traceparent }
-      const judge = (policy: AppPolicy) =>
-        trace.run('judge', () => judgeRequest(request, { ...context, policy }))
-      const judgement = policy === undefined ? null : judge(policy)
+      const judgement =
+        policy === undefined ? null : trace.run('judge', () => judgeRequest(request, { ...context, policy }))
       // Other requests are soon refused. They do not wait, so they take nobody's turn.
       const isValid = judgement !== null && 'admit' in judgement.judged.verdict
       if (isValid && (await deps.waitIfLate(key.hash)) === false) return lateAnswer

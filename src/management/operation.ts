@@ -106,6 +106,9 @@ export type NoBody = typeof noBody
 /** Any operation, for code that treats all alike. */
 export type AnyOperation = Definition<string, TargetKind, TObject, TSchema, TSchema>
 
+type Needed = 'method' | 'path' | 'role' | 'target' | 'summary' | 'answer' | 'run'
+
+/** An operation without a query or a body has the types `NoQuery` and `NoBody`. */
 export function operation<
   const Path extends `/v1/${string}`,
   Kind extends TargetKind,
@@ -114,16 +117,12 @@ export function operation<
   Body extends TSchema = NoBody,
 >(
   definition: Partial<Definition<Path, Kind, Query, Body, Answer>> &
-    Pick<
-      Definition<Path, Kind, Query, Body, Answer>,
-      'method' | 'path' | 'role' | 'target' | 'summary' | 'answer' | 'run'
-    >,
-): Definition<Path, Kind, Query, Body, Answer> {
+    Pick<Definition<Path, Kind, Query, Body, Answer>, Needed>,
+): Definition<Path, Kind, Query, Body, Answer>
+export function operation(definition: Partial<AnyOperation> & Pick<AnyOperation, Needed>): AnyOperation {
   return {
-    // A definition without a query or a body has the types `NoQuery` and `NoBody`, by the defaults of the parameters; the compiler
-    // cannot tell that from the absence of the property.
-    query: noQuery as unknown as Query,
-    body: noBody as unknown as Body,
+    query: noQuery,
+    body: noBody,
     creates: false,
     wholeService: false,
     versioned: false,

@@ -127,8 +127,9 @@ export const toActivityRow = (row: Row): Omit<ActivityRow, 'app'> => ({
 })
 
 /** The `app_id` of an activity row: empty for the service. */
-export const activityApps = (apps: readonly AppId[] | null): readonly string[] => apps ?? ['']
 export const activityApp = (app: AppId | null): string => app ?? ''
+
+export const activityApps = (apps: readonly AppId[] | null): readonly string[] => apps ?? [activityApp(null)]
 
 export const toRefusal = (row: Row): RefusedRequest => ({
   requestId: row.request_id as string,
