@@ -1,14 +1,20 @@
 /** The audit: one entry for each change that an operator makes. It holds no secret, and nothing of an email's content. */
-import type { AppId, AuditId, TokenId } from './id.ts'
+import type { AppId, AuditId, PersonId, TokenId } from './id.ts'
+
+/** Names of local actors begin with `cli:`, ids of people with `pe_`: no other actor may look like one. */
+export const isReservedName = (name: string): boolean => /^(cli:|pe_)/.test(name)
+
+export const actorKinds = ['local', 'token', 'person', 'service'] as const
+export const actorVias = ['cli', 'api', 'console', 'service'] as const
 
 /** The person or program that makes a change. */
 export type Actor = {
-  /** `local`: a user of the command line on the server. `token`: the holder of a management token. `service`: dev mode. */
-  readonly kind: 'local' | 'token' | 'service'
-  readonly id: TokenId | null
+  /** `local`: a user of the command line on the server. `token`: the holder of a management token. `person`: somebody who is signed in to the console. `service`: dev mode. */
+  readonly kind: (typeof actorKinds)[number]
+  readonly id: TokenId | PersonId | null
   readonly name: string
-  readonly via: 'cli' | 'api' | 'service'
-  /** The request of the management API. */
+  readonly via: (typeof actorVias)[number]
+  /** The request of the management API or the console. */
   readonly requestId: string | null
 }
 
@@ -27,6 +33,13 @@ export const auditActions = [
   'email.cancel',
   'token.create',
   'token.revoke',
+  'person.create',
+  'person.update',
+  'sign_in.code',
+  'session.create',
+  'session.end',
+  'passkey.add',
+  'passkey.remove',
   'checks.run',
 ] as const
 export type AuditAction = (typeof auditActions)[number]

@@ -1,16 +1,17 @@
 /**
- * Secrets that are sent as bearer tokens: a prefix, 43 base62 characters of CSPRNG output, and 6 base62
- * characters of CRC32 over everything before them. The prefix tells delivery keys from management tokens. The checksum
+ * Bearer secrets: a prefix, 43 base62 characters of CSPRNG output, and 6 base62
+ * characters of CRC32 over everything before them. The prefix tells delivery keys (`pst_`), management tokens (`psa_`),
+ * sign-in codes (`psl_`) and sessions (`pss_`) of the console apart. The checksum
  * lets a mistyped secret be refused without a look-up, and lets secret scanners match it; it is no
  * protection. Only the SHA-256 of a secret is stored.
  */
 import { hash, randomBytes } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 
-export type Prefix = 'pst_' | 'psa_'
+export type Prefix = 'pst_' | 'psa_' | 'psl_' | 'pss_'
 
 const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
-const shape = /^(pst_|psa_)[0-9A-Za-z]{49}$/
+const shape = /^ps[tals]_[0-9A-Za-z]{49}$/
 
 /** A new secret (256 random bits) in clear text. Show it once and keep its hash. */
 export function newBearer(prefix: Prefix, random: (bytes: number) => Buffer = randomBytes): string {
@@ -33,10 +34,16 @@ export function parseBearer(header: string | undefined, prefix: Prefix): Present
   if (header === undefined) return { kind: 'missing' }
   const token = /^bearer +(\S+)$/i.exec(header.trim())?.[1]
   if (token === undefined) return { kind: /^bearer /i.test(header) ? 'mistyped' : 'missing' }
-  const wellFormed = shape.test(token) && checksum(token.slice(0, -6)) === token.slice(-6)
-  if (!wellFormed) return { kind: 'mistyped' }
+  if (!isWellFormed(token)) return { kind: 'mistyped' }
   return token.startsWith(prefix) ? { kind: 'secret', hash: hashBearer(token) } : { kind: 'other' }
 }
+
+/** The hash of a secret with this prefix; null for any other text. */
+export const hashIfSecret = (text: string, prefix: Prefix): string | null =>
+  text.startsWith(prefix) && isWellFormed(text) ? hashBearer(text) : null
+
+const isWellFormed = (text: string): boolean =>
+  shape.test(text) && checksum(text.slice(0, -6)) === text.slice(-6)
 
 const checksum = (text: string): string => base62(BigInt(crc32(text)), 6)
 

@@ -1,9 +1,14 @@
 /** Lengths of time in words: `3 s`, `12 min`, `5 h`, `9 d`. */
 
+/** In milliseconds. */
+export const minuteMs = 60_000
+export const hourMs = 60 * minuteMs
+export const dayMs = 24 * hourMs
+
 const units: readonly (readonly [ms: number, name: string])[] = [
-  [86_400_000, 'd'],
-  [3_600_000, 'h'],
-  [60_000, 'min'],
+  [dayMs, 'd'],
+  [hourMs, 'h'],
+  [minuteMs, 'min'],
   [1000, 's'],
 ]
 

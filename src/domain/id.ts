@@ -12,9 +12,21 @@ export type EmailId = string & { readonly [brand]: 'EmailId' }
 export type KeyId = string & { readonly [brand]: 'KeyId' }
 export type TokenId = string & { readonly [brand]: 'TokenId' }
 export type NodeId = string & { readonly [brand]: 'NodeId' }
+export type PersonId = string & { readonly [brand]: 'PersonId' }
+export type SessionId = string & { readonly [brand]: 'SessionId' }
 export type AuditId = string & { readonly [brand]: 'AuditId' }
 
-type Ids = { app: AppId; em: EmailId; key: KeyId; tok: TokenId; au: AuditId; node: NodeId; req: string }
+type Ids = {
+  app: AppId
+  em: EmailId
+  key: KeyId
+  tok: TokenId
+  pe: PersonId
+  ses: SessionId
+  au: AuditId
+  node: NodeId
+  req: string
+}
 
 const alphabet = '0123456789abcdefghjkmnpqrstvwxyz'
 const sequenceMax = 32 ** 4 - 1
@@ -25,6 +37,8 @@ const newest: Record<keyof Ids, { atMs: number; sequence: number }> = {
   em: { atMs: 0, sequence: 0 },
   key: { atMs: 0, sequence: 0 },
   tok: { atMs: 0, sequence: 0 },
+  pe: { atMs: 0, sequence: 0 },
+  ses: { atMs: 0, sequence: 0 },
   au: { atMs: 0, sequence: 0 },
   node: { atMs: 0, sequence: 0 },
   req: { atMs: 0, sequence: 0 },

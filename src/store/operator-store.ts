@@ -90,6 +90,8 @@ type QueueCount = { readonly app: AppId; readonly state: LiveState; readonly cou
 export type QueueSummary = QueueGauge & {
   readonly nextAttemptAt: number | null
   readonly counts: readonly QueueCount[]
+  /** By the bounds of `queueAgesMs`. */
+  readonly ages: readonly { readonly app: AppId; readonly counts: readonly number[] }[]
   readonly late: readonly LateMail[]
 }
 
@@ -172,6 +174,7 @@ export interface OperatorStore {
   /** `too_many` if the app has `keysMax` keys. Null if there is no such app. */
   createKey(key: NewKeyRecord, actor: Actor): Promise<KeyRecord | 'name_taken' | 'too_many' | null>
   findKey(id: KeyId): Promise<KeyRecord | null>
+  findKeyByHash(hash: KeyHash): Promise<KeyRecord | null>
   listKeys(app: AppId): Promise<readonly KeyRecord[]>
   /** The keys of all apps that expire from now to `until`, and are neither revoked nor replaced. */
   listExpiringKeys(until: number): Promise<readonly KeyRecord[]>

@@ -14,6 +14,7 @@ import type { AppId, EmailId, KeyId } from '../domain/id.ts'
 import type { EmailType } from '../domain/request/email-request.ts'
 import type { RefusalCode } from '../domain/request/rejection.ts'
 import type { OperatorStore } from './operator-store.ts'
+import type { PeopleStore } from './people-store.ts'
 
 /** The store is down, slow, full or read-only. Answered with 503 in one place. */
 export class StoreUnavailable extends Error {
@@ -117,7 +118,7 @@ export type QueueGauge = { readonly depth: number; readonly oldestAcceptedAt: nu
 export type Finding = { readonly check: string; readonly ok: boolean; readonly detail: string }
 
 /** The methods that the service uses; those of operators are in `operator-store.ts`. */
-export interface Store extends OperatorStore {
+export interface Store extends OperatorStore, PeopleStore {
   enqueue(request: EnqueueRequest): Promise<EnqueueResult>
   claimDue(request: ClaimRequest): Promise<Claimed>
   /** Returns the leases that are lost: another worker may have claimed their emails. */

@@ -2,10 +2,11 @@
 import assert from 'node:assert/strict'
 import type { ActivityEvent, ActivityRow } from '../../src/domain/activity.ts'
 import { noReply } from '../../src/domain/delivery/smtp-reply.ts'
-import { type AppId, newId } from '../../src/domain/id.ts'
+import { minuteMs } from '../../src/domain/duration.ts'
+import { type AppId, type EmailId, idFloor, newId } from '../../src/domain/id.ts'
 import { nodeSilentMs } from '../../src/domain/node.ts'
 import { type RefusedRequest, refusalsMax } from '../../src/domain/request/refused-request.ts'
-import { activityDays, minuteMs, scanMax, unreadableWaitMs } from '../../src/store/shared/bounds.ts'
+import { activityDays, scanMax, unreadableWaitMs } from '../../src/store/shared/bounds.ts'
 import type { Store } from '../../src/store/store.ts'
 import { operator } from '../support/operator.ts'
 import { claim, day, deferred, type It, newSender, request, type Sender, updateApp } from './subject.ts'
@@ -147,6 +148,43 @@ export function queueMeasures(it: It): void {
     await updateApp(store, a.app.id, { status: 'disabled' })
     const { depth, states } = await store.measureQueue()
     assert.deepEqual([depth, states], [7, { queued: 0, sending: 1, deferred: 0, held: 6 }])
+  })
+
+  it('waiting mail is counted by app, state and age', async (_t, { store, advance }) => {
+    const [a, b] = [await newSender(store, 'a'), await newSender(store, 'b')]
+    /** With an id of this time, although ids made before may be of later ones. */
+    const enqueue = (sender: Sender) => {
+      const id = `${idFloor('em', store.now())}${newId('em', 0).slice(idFloor('em', 0).length)}` as EmailId
+      return store.enqueue(request(store, sender, { id, lifeMs: day }))
+    }
+    await enqueue(a)
+    await enqueue(a)
+    const [first, second] = await claim(store, 2)
+    assert.ok(first && second)
+    await store.recordOutcome(first, deferred(day / 2))
+    advance(day / 12)
+    await enqueue(b)
+    await enqueue(a)
+    advance(2 * minuteMs)
+    for (let n = 0; n < 3; n++) await enqueue(a)
+    const { counts, ages } = await store.queueSummary()
+    const appOf = new Map([
+      [a.app.id, 'a'],
+      [b.app.id, 'b'],
+    ])
+    assert.deepEqual(counts.map(({ app, state, count }) => [appOf.get(app), state, count]).toSorted(), [
+      ['a', 'deferred', 1],
+      ['a', 'queued', 4],
+      ['a', 'sending', 1],
+      ['b', 'queued', 1],
+    ])
+    assert.deepEqual(
+      new Map(ages.map(({ app, counts }) => [appOf.get(app), counts])),
+      new Map([
+        ['a', [3, 0, 0, 1, 0, 2]],
+        ['b', [0, 0, 0, 1, 0, 0]],
+      ]),
+    )
   })
 
   it('mail is late from when an attempt is wanted, and mail that a relay has deferred is not', async (_t, {

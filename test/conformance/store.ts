@@ -9,6 +9,7 @@ import { maintenance } from './maintenance-cases.ts'
 import { management } from './management-cases.ts'
 import { model } from './model-cases.ts'
 import { endedByTheStore, operators } from './operator-cases.ts'
+import { people } from './people-cases.ts'
 import { fairness, leases, privacy, queue } from './queue-cases.ts'
 import type { Engine, It } from './subject.ts'
 
@@ -32,5 +33,6 @@ export function describeStore(engine: Engine): void {
   refusals(it)
   nodes(it)
   queueMeasures(it)
+  people(it)
   model(it)
 }

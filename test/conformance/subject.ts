@@ -6,7 +6,7 @@ import { hashDeliveryKey, type KeyHash, newDeliveryKey } from '../../src/domain/
 import type { AppSettings } from '../../src/domain/app/settings.ts'
 import type { DeliveryOutcome } from '../../src/domain/delivery/outcome.ts'
 import { parseReply } from '../../src/domain/delivery/smtp-reply.ts'
-import { type AppId, type KeyId, newId } from '../../src/domain/id.ts'
+import { type AppId, type EmailId, type KeyId, newId } from '../../src/domain/id.ts'
 import type { EmailAddress } from '../../src/domain/request/email-address.ts'
 import type { KeyRing } from '../../src/store/crypto/key-ring.ts'
 import type { AppChange, KeyRecord, NewKeyRecord } from '../../src/store/operator-store.ts'
@@ -68,12 +68,12 @@ let serial = 0
 export function request(
   store: Store,
   sender: Sender,
-  more: { to?: string; idem?: string; body?: string; lifeMs?: number; version?: number } = {},
+  more: { id?: EmailId; to?: string; idem?: string; body?: string; lifeMs?: number; version?: number } = {},
 ): EnqueueRequest {
   const to = (more.to ?? `r${serial++}@example.com`) as EmailAddress
   const verdict = {
     admit: {
-      id: newId('em', store.now()),
+      id: more.id ?? newId('em', store.now()),
       type: 'magic_link',
       expiresAt: store.now() + (more.lifeMs ?? 900_000),
       traceparent: null,

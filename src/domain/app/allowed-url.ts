@@ -201,3 +201,16 @@ function matchesPath(entry: AllowedUrl, link: AuthLink): boolean {
   if (foldable.test(link.rawPath) || /(?:^|\/)\.{1,2}(?:\/|$)/.test(link.rawPath)) return false
   return link.path.startsWith(entry.path) // entry.path ends in "/": a segment boundary
 }
+
+/** Each entry once and in its normal form. Entries that are malformed stay, so that they are refused with their reason. */
+export const normalEntries = (
+  entries: readonly string[],
+  parse: (text: string) => Parsed<AllowedUrl>,
+): string[] => [
+  ...new Set(
+    entries.map((text) => {
+      const entry = parse(text)
+      return entry.ok ? entry.value.text : text
+    }),
+  ),
+]

@@ -8,9 +8,9 @@ import { hash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { dailyWindowS, keyWindowS, mailboxFactor, recipientWindowS } from '../../domain/app/limit.ts'
 import { lostLeaseWaitsMs, suspectAfter } from '../../domain/delivery/states.ts'
+import { dayMs } from '../../domain/duration.ts'
 import {
   appsPerClaim,
-  dayMs,
   idempotencyMs,
   lastUseEveryMs,
   stepMax,

@@ -35,6 +35,14 @@ const columnsOf: Record<CopiedTable, Readonly<Record<string, string>>> = {
     ...{ token_id: text, token_hash: text, name: text, role: text, apps: json, created_at: bigint },
     ...{ created_by: text, expires_at: bigint, revoked_at: bigint, last_used_at: bigint },
   },
+  person: {
+    ...{ person_id: text, name: text, role: text, apps: json, oidc_issuer: text, oidc_subject: text },
+    ...{ created_at: bigint, created_by: text, disabled_at: bigint, last_seen_at: bigint },
+  },
+  passkey: {
+    ...{ passkey_id: text, person_id: text, public_key: text, counter: bigint, name: text },
+    ...{ created_at: bigint, last_used_at: bigint },
+  },
   audit: {
     ...{ audit_id: text, at: bigint, actor_kind: text, actor_id: text, actor_name: text, via: text },
     ...{ action: text, app_id: text, target: text, before: json, after: json, request_id: text },

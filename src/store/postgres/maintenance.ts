@@ -5,15 +5,14 @@
  * it at once: they skip each other's rows, and share the position of a scan.
  */
 import { type EndedEmail, suspectAfter } from '../../domain/delivery/states.ts'
+import { dayMs, minuteMs } from '../../domain/duration.ts'
 import { type AppId, idFloor } from '../../domain/id.ts'
 import {
   activityDays,
   auditDays,
-  dayMs,
   heldDays,
   idempotencyMs,
   keepDays,
-  minuteMs,
   scanEveryMs,
   scanMax,
   stepMax,

@@ -32,6 +32,7 @@ import { maintain } from './maintenance.ts'
 import { prepare } from './migrate.ts'
 import { MissingSessions } from './missing-sessions.ts'
 import { type OutcomeCall, recordOutcomes, renewLeases } from './outcome.ts'
+import { peopleOperations } from './people.ts'
 import { QueueNotifier } from './queue-notifier.ts'
 import * as reads from './reads.ts'
 import { createToken, noteTokenUse, revokeToken } from './tokens.ts'
@@ -79,6 +80,7 @@ const operations = {
   addRefusals,
   noteNode,
   removeNode,
+  ...peopleOperations,
   readActivity: reads.readActivity,
   listRefusals: reads.listRefusals,
   findRefusal: reads.findRefusal,
@@ -88,6 +90,7 @@ const operations = {
   findAppBySlug: reads.findAppBySlug,
   listApps: reads.listApps,
   findKey: reads.findKey,
+  findKeyByHash: reads.findKeyByHash,
   listKeys: reads.listKeys,
   listExpiringKeys: reads.listExpiringKeys,
   findTokenByHash: reads.findTokenByHash,

@@ -1,7 +1,10 @@
 /** Reads. They neither wait for writers nor make them wait. */
+
 import type { ActivityRow } from '../../domain/activity.ts'
 import type { App } from '../../domain/app/app.ts'
+import type { KeyHash } from '../../domain/app/delivery-key.ts'
 import type { AuditEntry } from '../../domain/audit.ts'
+import { dayMs } from '../../domain/duration.ts'
 import type { AppId, AuditId, EmailId, KeyId } from '../../domain/id.ts'
 import type { TokenHash } from '../../domain/management-token.ts'
 import type { NodeRecord } from '../../domain/node.ts'
@@ -18,7 +21,6 @@ import type {
   TokenRecord,
   UsageDay,
 } from '../operator-store.ts'
-import { dayMs } from '../shared/bounds.ts'
 import { auditScan, emailScans, emailsPage, noStep } from '../shared/email-pages.ts'
 import {
   cutPage,
@@ -30,6 +32,7 @@ import {
   stepOf,
 } from '../shared/pages.ts'
 import {
+  ageFloors,
   countStatements,
   lateStatement,
   measureStatement,
@@ -99,6 +102,12 @@ export async function appsById(
 
 export async function findKey(context: PostgresContext, id: KeyId): Promise<KeyRecord | null> {
   const [row] = await ask(context, `select * from ${context.schema}.delivery_key where key_id = $1`, [id])
+  return row === undefined ? null : toKeyRecord(row)
+}
+
+export async function findKeyByHash(context: PostgresContext, hash: KeyHash): Promise<KeyRecord | null> {
+  const text = `select * from ${context.schema}.delivery_key where key_hash = $1`
+  const [row] = await ask(context, text, [hash])
   return row === undefined ? null : toKeyRecord(row)
 }
 
@@ -172,7 +181,8 @@ export async function queueGauge({ lookups, schema }: PostgresContext): Promise<
 
 export async function queueSummary(context: PostgresContext): Promise<QueueSummary> {
   const { schema } = context
-  const counts = await ask(context, countStatements(`${schema}.`).join(' union all '))
+  const statement = countStatements(`${schema}.`, (n) => `$${n}`).join(' union all ')
+  const counts = await ask(context, statement, ageFloors(context.clock.nowMs()))
   const [next] = await ask(
     context,
     `select min(due_at) as due_at from ${schema}.queue where state = 'deferred'`,
@@ -180,7 +190,7 @@ export async function queueSummary(context: PostgresContext): Promise<QueueSumma
   return {
     ...(await queueGauge(context)),
     nextAttemptAt: (next?.due_at ?? null) as number | null,
-    counts: toQueueCounts(counts),
+    ...toQueueCounts(counts),
     late: toLate(await ask(context, ...lateQuery(context))),
   }
 }

@@ -1,8 +1,5 @@
 /** Bounds and periods that both engines keep, so that an email's life does not depend on its store. */
-import { dailyWindowS } from '../../domain/app/limit.ts'
-
-export const minuteMs = 60_000
-export const dayMs = dailyWindowS * 1000
+import { hourMs, minuteMs } from '../../domain/duration.ts'
 
 /** The longest wait between two attempts: an hour and a fifth (`retry-schedule.ts`). */
 export const waitMaxMs = 72 * minuteMs
@@ -33,3 +30,5 @@ export const scanMax = 2000
 export const scanEveryMs = 10 * minuteMs
 /** How long a request waits for the store before it is answered with 503. */
 export const enqueueDeadlineMs = 2000
+/** The upper bounds of the ages by which waiting mail is counted, in milliseconds; older mail comes last. */
+export const queueAgesMs = [1000, 10_000, minuteMs, 5 * minuteMs, hourMs]

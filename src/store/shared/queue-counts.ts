@@ -2,21 +2,34 @@
  * Counts of the queue, with the statements of both engines: they read indexes and not the sealed content.
  */
 import { type LiveState, suspectAfter } from '../../domain/delivery/states.ts'
-import type { AppId } from '../../domain/id.ts'
+import { type AppId, idFloor } from '../../domain/id.ts'
 import type { QueueMeasures, QueueSummary } from '../operator-store.ts'
-import { scanMax } from './bounds.ts'
+import { queueAgesMs, scanMax } from './bounds.ts'
 import type { Row } from './records.ts'
 
-/** From rows of `app_id`, `state` and `count`, of which several may be of one app and state. */
-export function toQueueCounts(rows: readonly Row[]): QueueSummary['counts'] {
+/** From the rows of `countStatements`, of which several may be of one app and state. */
+export function toQueueCounts(rows: readonly Row[]): Pick<QueueSummary, 'counts' | 'ages'> {
   const counts = new Map<string, { app: AppId; state: LiveState; count: number }>()
-  for (const { app_id, state, count } of rows) {
-    const name = `${app_id} ${state}`
-    const known = counts.get(name) ?? { app: app_id as AppId, state: state as LiveState, count: 0 }
-    counts.set(name, { ...known, count: known.count + (count as number) })
+  const ages = new Map<AppId, readonly number[]>()
+  for (const row of rows) {
+    const [app, state, count] = [row.app_id as AppId, row.state as LiveState, row.count as number]
+    const name = `${app} ${state}`
+    counts.set(name, { app, state, count: (counts.get(name)?.count ?? 0) + count })
+    const atMost = [...queueAgesMs.map((_, age) => row[younger(age)] as number), count]
+    const ofApp = ages.get(app)
+    ages.set(
+      app,
+      atMost.map((sum, age) => (ofApp?.[age] ?? 0) + sum - (atMost[age - 1] ?? 0)),
+    )
   }
-  return [...counts].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, count]) => count)
+  return {
+    counts: [...counts].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, each]) => each),
+    ages: [...ages].map(([app, each]) => ({ app, counts: each })),
+  }
 }
+
+/** The column that counts the emails younger than `queueAgesMs[age]`. */
+const younger = (age: number): string => `younger_${age}`
 
 /** The conditions of the partial indexes, by which the queue is counted. */
 const conditions = {
@@ -33,13 +46,24 @@ const states: Readonly<Record<keyof typeof conditions, LiveState>> = {
   sending: 'sending',
 }
 
-/** Statements that together count every email, each by app. `prefix` is that of the schema. */
-export const countStatements = (prefix: string): string[] =>
-  Object.entries(conditions).map(
+/** The ids that begin the ages of `queueAgesMs`: the values of `countStatements`. */
+export const ageFloors = (nowMs: number): string[] => queueAgesMs.map((age) => idFloor('em', nowMs - age))
+
+/**
+ * Statements that together count every email, by app, and those of them that are younger than each age. The age is read from the id, which
+ * the indexes hold; in the order of the index of ready mail, so that counting needs no sorting. `prefix` is that of the schema; `mark` writes
+ * the placeholders of `ageFloors`.
+ */
+export const countStatements = (prefix: string, mark: (n: number) => string): string[] => {
+  const ages = queueAgesMs.map(
+    (_, age) => `count(*) filter (where email_id >= ${mark(age + 1)}) as ${younger(age)}`,
+  )
+  return Object.entries(conditions).map(
     ([name, where]) =>
-      `select app_id, '${states[name as keyof typeof states]}' as state, count(*) as count
+      `select app_id, '${states[name as keyof typeof states]}' as state, count(*) as count, ${ages.join(', ')}
        from ${prefix}queue where ${where} group by app_id`,
   )
+}
 
 /** Ready emails of an app that are looked at: the first may have become due later than those behind it. */
 const readyPerApp = 10

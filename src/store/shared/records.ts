@@ -2,11 +2,13 @@
  * From rows to the values that a store returns. Both engines name their columns alike and keep JSON
  * as text, so one reading serves both; finding the rows is each engine's own.
  */
+
 import type { ActivityRow } from '../../domain/activity.ts'
 import type { App, AppStatus } from '../../domain/app/app.ts'
 import type { Action, Actor, AuditAction, AuditEntry } from '../../domain/audit.ts'
 import type { EmailContent } from '../../domain/delivery/email-content.ts'
 import { type EmailState, type EndReason, suspectAfter } from '../../domain/delivery/states.ts'
+import { dayMs } from '../../domain/duration.ts'
 import type { AppId, AuditId, EmailId, KeyId, NodeId, TokenId } from '../../domain/id.ts'
 import type { Role } from '../../domain/management-token.ts'
 import type { NodeRecord } from '../../domain/node.ts'
@@ -14,7 +16,6 @@ import type { RefusedRequest } from '../../domain/request/refused-request.ts'
 import { KeyMissing, type KeyRing, unseal } from '../crypto/key-ring.ts'
 import type { EmailRecord, KeyRecord, TokenRecord, UsageDay } from '../operator-store.ts'
 import type { Claim } from '../store.ts'
-import { dayMs } from './bounds.ts'
 
 export type Row = Record<string, unknown>
 

@@ -5,6 +5,8 @@ export const copiedTables = [
   'app',
   'delivery_key',
   'token',
+  'person',
+  'passkey',
   'audit',
   'activity',
   'refusal',

@@ -1,9 +1,10 @@
 /** Writes what processes observe: counts behind charts, refusals, and the processes themselves. */
+
 import type { ActivityRow } from '../../domain/activity.ts'
+import { dayMs } from '../../domain/duration.ts'
 import type { NodeId } from '../../domain/id.ts'
 import { type NodeRecord, nodeSilentMs } from '../../domain/node.ts'
 import { type RefusedRequest, refusalsMax } from '../../domain/request/refused-request.ts'
-import { dayMs } from '../shared/bounds.ts'
 import { activityApp } from '../shared/records.ts'
 import type { WriteTransaction } from './threads/write-transaction.ts'
 

@@ -15,9 +15,10 @@ import {
   mailboxLimit,
   recipientLimit,
 } from '../../domain/app/limit.ts'
+import { dayMs } from '../../domain/duration.ts'
 import type { AppId, EmailId, KeyId } from '../../domain/id.ts'
 import { seal } from '../crypto/key-ring.ts'
-import { dayMs, idempotencyMs, lastUseEveryMs } from '../shared/bounds.ts'
+import { idempotencyMs, lastUseEveryMs } from '../shared/bounds.ts'
 import { type RecipientNames, recipientNames } from '../shared/bucket-names.ts'
 import { contentContext, hasEnded } from '../shared/records.ts'
 import type { Caller, EnqueueRequest, EnqueueResult, Judged, NewEmail } from '../store.ts'

@@ -10,6 +10,8 @@ const selects: Record<CopiedTable, string> = {
   app: 'select * from app',
   delivery_key: 'select * from delivery_key',
   token: 'select * from token',
+  person: 'select * from person',
+  passkey: 'select * from passkey',
   audit: 'select * from audit',
   activity: 'select * from activity',
   refusal: 'select * from refusal',

@@ -4,15 +4,14 @@
  * their journal, and old idempotency keys are deleted by scans of their tables, one step at a time.
  */
 import type { EndedEmail } from '../../domain/delivery/states.ts'
+import { dayMs, minuteMs } from '../../domain/duration.ts'
 import { type AppId, idFloor } from '../../domain/id.ts'
 import {
   activityDays,
   auditDays,
-  dayMs,
   heldDays,
   idempotencyMs,
   keepDays,
-  minuteMs,
   scanEveryMs,
   scanMax,
   stepMax,

@@ -4,7 +4,9 @@
  */
 
 import type { App } from '../../domain/app/app.ts'
+import type { KeyHash } from '../../domain/app/delivery-key.ts'
 import type { AuditEntry } from '../../domain/audit.ts'
+import { dayMs } from '../../domain/duration.ts'
 import type { AppId, AuditId, EmailId, KeyId } from '../../domain/id.ts'
 import type { TokenHash } from '../../domain/management-token.ts'
 import type { NodeRecord } from '../../domain/node.ts'
@@ -21,7 +23,6 @@ import type {
   TokenRecord,
   UsageDay,
 } from '../operator-store.ts'
-import { dayMs } from '../shared/bounds.ts'
 import { auditScan, emailScans, emailsPage, noStep } from '../shared/email-pages.ts'
 import {
   cutPage,
@@ -33,6 +34,7 @@ import {
   stepOf,
 } from '../shared/pages.ts'
 import {
+  ageFloors,
   countStatements,
   lateStatement,
   measureStatement,
@@ -57,6 +59,7 @@ import {
 } from '../shared/records.ts'
 import type { QueueGauge } from '../store.ts'
 import type { Connection } from './connection.ts'
+import { peopleLookUps } from './people.ts'
 
 export function findApp({ sql }: Reader, idOrSlug: string): App | null {
   const row = sql("select * from app where (app_id = ? or slug = ?) and status <> 'deleted'").get(
@@ -89,6 +92,11 @@ const listApps = ({ sql }: Reader): App[] =>
 
 export function findKey({ sql }: Reader, id: KeyId): KeyRecord | null {
   const row = sql('select * from delivery_key where key_id = ?').get(id)
+  return row === undefined ? null : toKeyRecord(row)
+}
+
+export function findKeyByHash({ sql }: Reader, hash: KeyHash): KeyRecord | null {
+  const row = sql('select * from delivery_key where key_hash = ?').get(hash)
   return row === undefined ? null : toKeyRecord(row)
 }
 
@@ -133,12 +141,13 @@ function listAudit(reader: Reader, query: AuditQuery): Page<AuditEntry, AuditId>
 
 function queueSummary(reader: Reader, now: number): QueueSummary {
   const { sql } = reader
-  const counts = countStatements('').flatMap((text) => sql(text).all())
+  const ages = ageFloors(now)
+  const counts = countStatements('', (n) => `?${n}`).flatMap((text) => sql(text).all(...ages))
   const next = sql("select min(due_at) as due_at from queue where state = 'deferred'").get()
   return {
     ...queueGauge(reader),
     nextAttemptAt: (next?.due_at ?? null) as number | null,
-    counts: toQueueCounts(counts),
+    ...toQueueCounts(counts),
     late: lateMail(reader, now),
   }
 }
@@ -202,6 +211,7 @@ export const listReads = {
   listNodes,
   usage,
   usageToday,
+  ...peopleLookUps,
 }
 export type ListRead = keyof typeof listReads
 

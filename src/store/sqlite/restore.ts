@@ -1,4 +1,5 @@
 /** Puts a backup in the place of the database. The database that was there is kept under another name. */
+
 import { randomUUID } from 'node:crypto'
 import {
   accessSync,
@@ -16,9 +17,9 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
+import { dayMs } from '../../domain/duration.ts'
 import { type KeyRing, openHashKey } from '../crypto/key-ring.ts'
 import type { Restored } from '../database-facts.ts'
-import { dayMs } from '../shared/bounds.ts'
 import { isDamaged } from './connection.ts'
 import {
   BackupRefused,
@@ -141,6 +142,8 @@ function prepareCopy(
     if (journal !== 'delete') throw new BackupRefused(`cannot change ${part}: its journal is ${journal}`)
     const row = database.prepare("select sealed from secret where name = 'hash-key'").get()
     openHashKey(ring, row?.sealed as Uint8Array | undefined)
+    // A session that was ended, or a code that was used, must not come back.
+    database.exec('delete from session; delete from sign_in_code; delete from challenge')
     if (cancelQueued) cancelAll(database, nowMs)
   } finally {
     database.close()

@@ -8,12 +8,14 @@ import { dirname } from 'node:path'
 import { describeDuration } from '../../domain/duration.ts'
 import { type KeyRing, makeKeyedHash, openHashKey } from '../crypto/key-ring.ts'
 import type { KeyRecord, QueueMeasures } from '../operator-store.ts'
+import type { PasskeyRecord, SessionRecord } from '../people-store.ts'
 import { enqueueDeadlineMs } from '../shared/bounds.ts'
 import { recipientName } from '../shared/bucket-names.ts'
 import { type ClockOffset, newClockOffset, readClock } from '../shared/clock.ts'
 import { delegate } from '../shared/delegate.ts'
 import type { OnGroup } from '../shared/grouped-calls.ts'
 import type { SchemaUse } from '../shared/migrations.ts'
+import { peopleChanges } from '../shared/people.ts'
 import { type EnqueueResult, type Finding, type Store, StoreUnavailable } from '../store.ts'
 import { Connection, faultKind } from './connection.ts'
 import { LockedClaims } from './locked-claims.ts'
@@ -23,6 +25,7 @@ import {
   findAppBySlug,
   findEmail,
   findKey,
+  findKeyByHash,
   findTokenByHash,
   type ListRead,
   queueGauge,
@@ -52,11 +55,13 @@ const writes = [
   ...(['createKey', 'updateKey', 'replaceKey', 'revokeKey'] as const),
   ...(['retryEmail', 'cancelEmail', 'retryDeferred'] as const),
   ...(['createToken', 'revokeToken', 'noteTokenUse', 'recordAction'] as const),
+  ...(Object.keys(peopleChanges) as (keyof typeof peopleChanges)[]),
   ...(['addActivity', 'addRefusals', 'noteNode', 'removeNode'] as const),
 ]
 
 /** Each is one of `listReads`. */
 const lists = [
+  ...(['findPerson', 'listPeople', 'listSessions', 'listPasskeys'] as const),
   ...(['listApps', 'listKeys', 'listTokens', 'listEmails', 'listAudit', 'usage'] as const),
   ...(['readActivity', 'listRefusals', 'findRefusal', 'listNodes'] as const),
 ]
@@ -98,7 +103,11 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
     recipientName: (to) => recipientName(keyedHash, to),
     findApp: (idOrSlug) => look((open) => findApp(open, idOrSlug)),
     findKey: (id) => look((open) => findKey(open, id)),
+    findKeyByHash: (hash) => look((open) => findKeyByHash(open, hash)),
     findTokenByHash: (hash) => look((open) => findTokenByHash(open, hash)),
+    findSession: (hash) => look((open) => readList(open, 'findSession', [hash]) as SessionRecord | null),
+    isSignInCode: (hash) => look((open) => readList(open, 'isSignInCode', [hash]) as boolean),
+    findPasskey: (id) => look((open) => readList(open, 'findPasskey', [id]) as PasskeyRecord | null),
     findAppBySlug: (slug) => look((open) => findAppBySlug(open, slug)),
     findEmail: (id) => look((open) => findEmail(open, id)),
     queueGauge: () => look(queueGauge),

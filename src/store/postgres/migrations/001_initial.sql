@@ -46,14 +46,63 @@ create table token (
   last_used_at bigint
 );
 
+-- People who may sign in to the console.
+create table person (
+  person_id text collate "C" primary key,
+  name text not null unique,
+  role text not null,                      -- reader, operator, admin
+  apps json,                               -- array of app ids; null: the whole service
+  oidc_issuer text,
+  oidc_subject text,
+  created_at bigint not null,
+  created_by text not null,
+  disabled_at bigint,
+  last_seen_at bigint,
+  unique (oidc_issuer, oidc_subject)
+);
+
+-- Codes that let a person sign in once.
+create table sign_in_code (
+  code_hash text collate "C" primary key,
+  person_id text collate "C" not null,
+  created_at bigint not null,
+  expires_at bigint not null
+);
+
+create table passkey (
+  passkey_id text collate "C" primary key, -- of the credential, base64url
+  person_id text collate "C" not null,
+  public_key text not null,                -- COSE, base64url
+  counter bigint not null,
+  name text not null,
+  created_at bigint not null,
+  last_used_at bigint
+);
+create index passkey_person on passkey (person_id);
+
+-- Challenges that passkeys are about to sign, as hashes.
+create table challenge (challenge_hash text collate "C" primary key, expires_at bigint not null);
+
+create table session (
+  session_id text collate "C" primary key,
+  session_hash text collate "C" not null unique,
+  person_id text collate "C" not null,
+  method text not null,                    -- code, passkey, oidc
+  agent text not null,
+  begun_at bigint not null,
+  seen_at bigint not null,
+  expires_at bigint not null
+);
+create index session_person on session (person_id);
+
 -- One entry for each change that an operator made, for 400 days.
 create table audit (
   audit_id text collate "C" primary key,
   at bigint not null,
-  actor_kind text not null,                -- local, token, service
+  actor_kind text not null,                -- local, token, person, service
   actor_id text,
   actor_name text not null,
-  via text not null,                       -- cli, api, service
+  via text not null,                       -- cli, api, console, service
   action text not null,
   app_id text collate "C",
   target text not null,

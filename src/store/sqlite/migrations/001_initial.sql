@@ -38,14 +38,63 @@ create table token (
   last_used_at integer
 ) strict;
 
+-- People who may sign in to the console.
+create table person (
+  person_id text primary key,
+  name text not null unique,
+  role text not null,                      -- reader, operator, admin
+  apps text,                               -- JSON array of app ids; null: the whole service
+  oidc_issuer text,
+  oidc_subject text,
+  created_at integer not null,
+  created_by text not null,
+  disabled_at integer,
+  last_seen_at integer,
+  unique (oidc_issuer, oidc_subject)
+) strict;
+
+-- Codes that let a person sign in once.
+create table sign_in_code (
+  code_hash text primary key,
+  person_id text not null,
+  created_at integer not null,
+  expires_at integer not null
+) strict, without rowid;
+
+create table passkey (
+  passkey_id text primary key,             -- of the credential, base64url
+  person_id text not null,
+  public_key text not null,                -- COSE, base64url
+  counter integer not null,
+  name text not null,
+  created_at integer not null,
+  last_used_at integer
+) strict, without rowid;
+create index passkey_person on passkey (person_id);
+
+-- Challenges that passkeys are about to sign, as hashes.
+create table challenge (challenge_hash text primary key, expires_at integer not null) strict, without rowid;
+
+create table session (
+  session_id text primary key,
+  session_hash text not null unique,
+  person_id text not null,
+  method text not null,                    -- code, passkey, oidc
+  agent text not null,
+  begun_at integer not null,
+  seen_at integer not null,
+  expires_at integer not null
+) strict;
+create index session_person on session (person_id);
+
 -- One entry for each change that an operator made, for 400 days.
 create table audit (
   audit_id text primary key,
   at integer not null,
-  actor_kind text not null,                -- local, token, service
+  actor_kind text not null,                -- local, token, person, service
   actor_id text,
   actor_name text not null,
-  via text not null,                       -- cli, api, service
+  via text not null,                       -- cli, api, console, service
   action text not null,
   app_id text,
   target text not null,

@@ -11,6 +11,7 @@ import { enqueue } from '../enqueue.ts'
 import { createKey, replaceKey, revokeKey, updateKey } from '../keys.ts'
 import { maintain } from '../maintenance.ts'
 import { recordOutcome, renewLeases } from '../outcome.ts'
+import { peopleOperations } from '../people.ts'
 import { createToken, noteTokenUse, revokeToken } from '../tokens.ts'
 import type { WriteTransaction } from './write-transaction.ts'
 
@@ -39,6 +40,7 @@ const operations = {
   addRefusals,
   noteNode,
   removeNode,
+  ...peopleOperations,
 }
 
 type OperationName = keyof typeof operations

@@ -2,11 +2,12 @@
  * One write transaction of the writer thread. Rate-limit buckets, usage counts and the queue's depth
  * are changed in memory and written once, however many requests of the group use them.
  */
+
 import type { App } from '../../../domain/app/app.ts'
 import type { KeyHash } from '../../../domain/app/delivery-key.ts'
+import { dayMs } from '../../../domain/duration.ts'
 import type { AppId, KeyId } from '../../../domain/id.ts'
 import type { KeyedHash, KeyRing } from '../../crypto/key-ring.ts'
-import { dayMs } from '../../shared/bounds.ts'
 import { toApp } from '../../shared/records.ts'
 import type { Bucket, Buckets, Journaled } from '../buckets.ts'
 import type { Connection } from '../connection.ts'

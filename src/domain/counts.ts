@@ -1,0 +1,13 @@
+/** Sums of counts, and counts in words. */
+
+export const sumOf = (counts: Readonly<Record<string, number>>): number =>
+  Object.values(counts).reduce((all, each) => all + each, 0)
+
+const formatter = new Intl.NumberFormat('en-US')
+
+/** With separators of thousands: `12,345`. */
+export const formatCount = (value: number): string => formatter.format(value)
+
+/** `1 email`, `2 emails`. */
+export const counted = (value: number, one: string, many = `${one}s`): string =>
+  `${formatCount(value)} ${value === 1 ? one : many}`

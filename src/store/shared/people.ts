@@ -1,0 +1,270 @@
+/** Changes of people, their sign-in codes, passkeys and sessions, as scripts that both engines run. */
+import { type Action, type Actor, type AuditAction, differences } from '../../domain/audit.ts'
+import { newId, type PersonId, type SessionId } from '../../domain/id.ts'
+import { type SignInHash, type SignInMethod, sessionIdleMs, sessionMaxMs } from '../../domain/sign-in.ts'
+import type {
+  NewPasskey,
+  NewPerson,
+  NewSession,
+  NewSignInCode,
+  OidcIdentity,
+  PersonChange,
+  PersonRecord,
+  SessionRecord,
+} from '../people-store.ts'
+import { toPerson } from './people-reads.ts'
+import { record, type Script, type ScriptContext } from './script.ts'
+
+const factsOf = ({ name, role, apps, disabledAt }: PersonRecord) => ({
+  name,
+  role,
+  apps,
+  disabled: disabledAt !== null,
+})
+
+const ofPerson = (action: AuditAction, person: PersonId, change: Partial<Action> = {}): Action => ({
+  ...{ action, app: null, target: person, before: null, after: null },
+  ...change,
+})
+
+/** `given` is null for a person who comes by an OpenID provider, and is the actor. */
+function* createPerson(
+  context: ScriptContext,
+  { name, role, apps, oidc }: NewPerson & { readonly oidc?: OidcIdentity },
+  given: Actor | null,
+): Script<PersonRecord | 'name_taken'> {
+  const { nowMs, prefix } = context
+  const id = newId('pe', nowMs)
+  const actor = given ?? actorOf(id, name, null)
+  const [row] = yield {
+    text: `insert into ${prefix}person (person_id, name, role, apps, oidc_issuer, oidc_subject, created_at, created_by)
+      values ($1, $2, $3, $4, $5, $6, $7, $8) on conflict do nothing returning *`,
+    values: [
+      ...[id, name, role, apps && JSON.stringify(apps)],
+      ...[oidc?.issuer ?? null, oidc?.subject ?? null, nowMs, actor.name],
+    ],
+  }
+  if (row === undefined) return 'name_taken'
+  const person = toPerson(row)
+  yield* record(context, ofPerson('person.create', person.id, { after: factsOf(person) }), actor)
+  return person
+}
+
+function* updatePerson(
+  context: ScriptContext,
+  id: PersonId,
+  change: PersonChange,
+  actor: Actor,
+): Script<PersonRecord | null> {
+  const { forUpdate, nowMs, prefix } = context
+  const [row] = yield {
+    text: `select * from ${prefix}person where person_id = $1 ${forUpdate}`,
+    values: [id],
+  }
+  if (row === undefined) return null
+  const before = toPerson(row)
+  const { disabled = before.disabledAt !== null, role = before.role } = change
+  const next: PersonRecord = {
+    ...before,
+    role,
+    apps: change.apps === undefined ? before.apps : change.apps,
+    disabledAt: disabled ? (before.disabledAt ?? nowMs) : null,
+  }
+  const changed = differences(factsOf(before), factsOf(next))
+  if (changed === null) return before
+  yield {
+    text: `update ${prefix}person set role = $2, apps = $3, disabled_at = $4 where person_id = $1`,
+    values: [id, next.role, next.apps && JSON.stringify(next.apps), next.disabledAt],
+  }
+  if (disabled) {
+    yield { text: `delete from ${prefix}session where person_id = $1`, values: [id] }
+    yield { text: `delete from ${prefix}sign_in_code where person_id = $1`, values: [id] }
+  }
+  yield* record(context, ofPerson('person.update', id, changed), actor)
+  return next
+}
+
+/** A person who signs in by codes and passkeys; null if it is disabled, or an OpenID provider decides about it. */
+function* findLocal({ forUpdate, prefix }: ScriptContext, id: PersonId): Script<PersonRecord | null> {
+  const text = `select * from ${prefix}person
+    where person_id = $1 and disabled_at is null and oidc_issuer is null ${forUpdate}`
+  const [row] = yield { text, values: [id] }
+  return row === undefined ? null : toPerson(row)
+}
+
+function* createSignInCode(
+  context: ScriptContext,
+  { hash, person, expiresAt }: NewSignInCode,
+  actor: Actor,
+): Script<boolean> {
+  const { nowMs, prefix } = context
+  if ((yield* findLocal(context, person)) === null) return false
+  yield { text: `delete from ${prefix}sign_in_code where expires_at <= $1`, values: [nowMs] }
+  yield {
+    text: `insert into ${prefix}sign_in_code (code_hash, person_id, created_at, expires_at) values ($1, $2, $3, $4)`,
+    values: [hash, person, nowMs, expiresAt],
+  }
+  yield* record(context, ofPerson('sign_in.code', person), actor)
+  return true
+}
+
+function* signInByCode(
+  context: ScriptContext,
+  hash: SignInHash,
+  session: NewSession,
+): Script<SessionRecord | null> {
+  const { nowMs, prefix } = context
+  const text = `delete from ${prefix}sign_in_code where code_hash = $1 and expires_at > $2 returning person_id`
+  const [used] = yield { text, values: [hash, nowMs] }
+  if (used === undefined) return null
+  const person = yield* findLocal(context, used.person_id as PersonId)
+  return person && (yield* beginSession(context, person, { ...session, method: 'code' }))
+}
+
+function* signInByPasskey(
+  context: ScriptContext,
+  passkey: string,
+  counter: number,
+  session: NewSession,
+): Script<SessionRecord | null> {
+  const { nowMs, prefix } = context
+  const text = `update ${prefix}passkey set counter = $2, last_used_at = $3 where passkey_id = $1 returning person_id`
+  const [used] = yield { text, values: [passkey, counter, nowMs] }
+  if (used === undefined) return null
+  const person = yield* findLocal(context, used.person_id as PersonId)
+  return person && (yield* beginSession(context, person, { ...session, method: 'passkey' }))
+}
+
+/** Names that a person of an OpenID provider gets when the name is taken. */
+const namesTried = 20
+
+function* signInByOidc(
+  context: ScriptContext,
+  wanted: NewPerson & { readonly oidc: OidcIdentity },
+  session: NewSession,
+): Script<SessionRecord | 'disabled'> {
+  const { issuer, subject } = wanted.oidc
+  const text = `select * from ${context.prefix}person where oidc_issuer = $1 and oidc_subject = $2`
+  for (let tries = 1; tries <= namesTried; tries++) {
+    const [row] = yield { text, values: [issuer, subject] }
+    if (row !== undefined) {
+      const { role, apps } = wanted
+      const known = toPerson(row)
+      if (known.disabledAt !== null) return 'disabled'
+      const actor = actorOf(known.id, known.name, session.requestId)
+      const person = (yield* updatePerson(context, known.id, { role, apps }, actor)) ?? known
+      return yield* beginSession(context, person, { ...session, method: 'oidc' })
+    }
+    const name = tries === 1 ? wanted.name : `${wanted.name} ${tries}`
+    yield* createPerson(context, { ...wanted, name }, null)
+  }
+  throw new Error('no name is free for a person of the OpenID provider')
+}
+
+const actorOf = (id: PersonId, name: string, requestId: string | null): Actor => ({
+  kind: 'person',
+  id,
+  name,
+  via: 'console',
+  requestId,
+})
+
+/** Sessions that are over are removed here, so that they need no maintenance. */
+function* beginSession(
+  context: ScriptContext,
+  person: PersonRecord,
+  { hash, agent, method, requestId }: NewSession & { readonly method: SignInMethod },
+): Script<SessionRecord> {
+  const { nowMs, prefix } = context
+  const id = newId('ses', nowMs)
+  const expiresAt = nowMs + sessionMaxMs
+  yield {
+    text: `delete from ${prefix}session where expires_at <= $1 or seen_at <= $2`,
+    values: [nowMs, nowMs - sessionIdleMs],
+  }
+  yield {
+    text: `insert into ${prefix}session (session_id, session_hash, person_id, method, agent, begun_at, seen_at, expires_at)
+      values ($1, $2, $3, $4, $5, $6, $6, $7)`,
+    values: [id, hash, person.id, method, agent, nowMs, expiresAt],
+  }
+  yield {
+    text: `update ${prefix}person set last_seen_at = $2 where person_id = $1`,
+    values: [person.id, nowMs],
+  }
+  const after = { person: person.name, method }
+  const action: Action = { action: 'session.create', app: null, target: id, before: null, after }
+  yield* record(context, action, actorOf(person.id, person.name, requestId))
+  return { id, person, method, agent, createdAt: nowMs, seenAt: nowMs, expiresAt }
+}
+
+function* noteSessionUse({ nowMs, prefix }: ScriptContext, id: SessionId): Script<void> {
+  const text = `update ${prefix}session set seen_at = $2 where session_id = $1 returning person_id`
+  const [row] = yield { text, values: [id, nowMs] }
+  const person = (row?.person_id ?? '') as string
+  yield { text: `update ${prefix}person set last_seen_at = $2 where person_id = $1`, values: [person, nowMs] }
+}
+
+function* endSessions(
+  context: ScriptContext,
+  which: { readonly id: SessionId } | { readonly person: PersonId },
+  actor: Actor,
+): Script<number> {
+  const { prefix } = context
+  const [column, value] = 'id' in which ? ['session_id', which.id] : ['person_id', which.person]
+  const text = `delete from ${prefix}session where ${column} = $1 returning session_id, person_id`
+  const ended = yield { text, values: [value] }
+  if (ended.length > 0) {
+    const after = { person: ended[0]?.person_id, sessions: ended.length }
+    yield* record(context, { action: 'session.end', app: null, target: value, before: null, after }, actor)
+  }
+  return ended.length
+}
+
+function* addPasskey(context: ScriptContext, passkey: NewPasskey, actor: Actor): Script<boolean> {
+  const { nowMs, prefix } = context
+  const { id, person, publicKey, counter, name } = passkey
+  if ((yield* findLocal(context, person)) === null) return false
+  const [row] = yield {
+    text: `insert into ${prefix}passkey (passkey_id, person_id, public_key, counter, name, created_at)
+      values ($1, $2, $3, $4, $5, $6) on conflict do nothing returning passkey_id`,
+    values: [id, person, publicKey, counter, name, nowMs],
+  }
+  if (row === undefined) return false
+  yield* record(context, ofPerson('passkey.add', person, { after: { name } }), actor)
+  return true
+}
+
+function* removePasskey(context: ScriptContext, person: PersonId, id: string, actor: Actor): Script<boolean> {
+  const text = `delete from ${context.prefix}passkey where passkey_id = $1 and person_id = $2 returning name`
+  const [row] = yield { text, values: [id, person] }
+  if (row === undefined) return false
+  const before = { name: row.name }
+  yield* record(context, ofPerson('passkey.remove', person, { before }), actor)
+  return true
+}
+
+function* keepChallenge({ nowMs, prefix }: ScriptContext, hash: string, expiresAt: number): Script<void> {
+  yield { text: `delete from ${prefix}challenge where expires_at <= $1`, values: [nowMs] }
+  const text = `insert into ${prefix}challenge (challenge_hash, expires_at) values ($1, $2) on conflict do nothing`
+  yield { text, values: [hash, expiresAt] }
+}
+
+function* takeChallenge({ nowMs, prefix }: ScriptContext, hash: string): Script<boolean> {
+  const text = `delete from ${prefix}challenge where challenge_hash = $1 and expires_at > $2 returning expires_at`
+  return (yield { text, values: [hash, nowMs] }).length > 0
+}
+
+export const peopleChanges = {
+  createPerson,
+  updatePerson,
+  createSignInCode,
+  signInByCode,
+  signInByPasskey,
+  signInByOidc,
+  noteSessionUse,
+  endSessions,
+  addPasskey,
+  removePasskey,
+  keepChallenge,
+  takeChallenge,
+}

@@ -1,0 +1,212 @@
+/** Conformance: people of the console, their codes, passkeys and sessions. */
+import assert from 'node:assert/strict'
+import type { Actor } from '../../src/domain/audit.ts'
+import { newId, type PersonId } from '../../src/domain/id.ts'
+import {
+  hashSessionSecret,
+  hashSignInCode,
+  isSessionAlive,
+  newSessionSecret,
+  newSignInCode,
+  sessionIdleMs,
+  sessionMaxMs,
+} from '../../src/domain/sign-in.ts'
+import type { NewSession, PersonRecord } from '../../src/store/people-store.ts'
+import type { Store } from '../../src/store/store.ts'
+import { operator } from '../support/operator.ts'
+import type { It } from './subject.ts'
+
+const newSession = (): NewSession => ({
+  hash: hashSessionSecret(newSessionSecret()),
+  agent: 'Browser',
+  requestId: newId('req', 0),
+})
+
+async function newPerson(store: Store, name = 'ada'): Promise<PersonRecord> {
+  const person = await store.createPerson({ name, role: 'operator', apps: null }, operator)
+  assert.ok(person !== 'name_taken')
+  return person
+}
+
+async function newCode(store: Store, person: PersonId, lifeMs = 60_000) {
+  const hash = hashSignInCode(newSignInCode())
+  return {
+    hash,
+    made: await store.createSignInCode({ hash, person, expiresAt: store.now() + lifeMs }, operator),
+  }
+}
+
+export function people(it: It): void {
+  it('a person has a name of its own, a role and a scope, which can be changed', async (_t, { store }) => {
+    const app = newId('app', store.now())
+    const ada = await newPerson(store)
+    assert.equal(await store.createPerson({ name: 'ada', role: 'admin', apps: null }, operator), 'name_taken')
+    assert.deepEqual(await store.findPerson(ada.id), ada)
+    assert.deepEqual(await store.findPerson('ada'), ada)
+    assert.equal(await store.findPerson('bob'), null)
+    const changed = await store.updatePerson(ada.id, { role: 'reader', apps: [app] }, operator)
+    assert.deepEqual(changed, { ...ada, role: 'reader', apps: [app] })
+    assert.deepEqual(await store.listPeople(), [changed])
+    assert.equal(await store.updatePerson(newId('pe', 0), { role: 'admin' }, operator), null)
+    const [entry, first] = (await store.listAudit({ limit: 9 })).items
+    assert.deepEqual(
+      [entry?.action, entry?.target, entry?.before, entry?.after],
+      ['person.update', ada.id, { role: 'operator', apps: null }, { role: 'reader', apps: [app] }],
+    )
+    assert.equal(first?.action, 'person.create')
+    await store.updatePerson(ada.id, { role: 'reader' }, operator)
+    assert.equal((await store.listAudit({ limit: 9 })).items.length, 2, 'nothing was changed')
+  })
+
+  it('a code begins one session, however many use it at once', async (_t, { store, advance }) => {
+    const ada = await newPerson(store)
+    const { hash } = await newCode(store, ada.id)
+    const sessions = await Promise.all(
+      Array.from({ length: 8 }, () => store.signInByCode(hash, newSession())),
+    )
+    assert.equal(sessions.filter((each) => each !== null).length, 1)
+    assert.equal(await store.signInByCode(hash, newSession()), null)
+    const late = await newCode(store, ada.id)
+    advance(60_001)
+    assert.equal(await store.signInByCode(late.hash, newSession()), null)
+    assert.equal(await store.signInByCode(hashSignInCode(newSignInCode()), newSession()), null)
+  })
+
+  it('a session is found by its secret, notes its use, and is over in time', async (_t, {
+    store,
+    advance,
+  }) => {
+    const ada = await newPerson(store)
+    const wanted = newSession()
+    const begun = await store.signInByCode((await newCode(store, ada.id)).hash, wanted)
+    assert.ok(begun !== null)
+    assert.equal(begun.method, 'code')
+    const found = await store.findSession(wanted.hash)
+    assert.deepEqual({ ...found, person: 0 }, { ...begun, person: 0 })
+    assert.equal(found?.person.lastSeenAt, begun.createdAt)
+    advance(sessionIdleMs - 1000)
+    await store.noteSessionUse(begun.id)
+    advance(sessionIdleMs - 1000)
+    const used = await store.findSession(wanted.hash)
+    assert.ok(used !== null && isSessionAlive(used, store.now()))
+    advance(2000)
+    assert.ok(!isSessionAlive(used, store.now()))
+    assert.ok(
+      !isSessionAlive({ ...used, seenAt: begun.createdAt + sessionMaxMs }, begun.createdAt + sessionMaxMs),
+    )
+    await store.signInByCode((await newCode(store, ada.id)).hash, newSession())
+    assert.equal(await store.findSession(wanted.hash), null, 'sessions that are over are removed')
+    assert.equal((await store.listSessions()).length, 1)
+  })
+
+  it('sessions are ended one by one, or all of a person', async (_t, { store }) => {
+    const [ada, bob] = [await newPerson(store), await newPerson(store, 'bob')]
+    const signIn = async (person: PersonRecord) => {
+      const session = await store.signInByCode((await newCode(store, person.id)).hash, newSession())
+      assert.ok(session !== null)
+      return session
+    }
+    const [first] = [await signIn(ada), await signIn(ada), await signIn(ada), await signIn(bob)]
+    assert.equal(await store.endSessions({ id: first.id }, operator), 1)
+    assert.equal(await store.endSessions({ id: first.id }, operator), 0)
+    assert.equal(await store.endSessions({ person: ada.id }, operator), 2)
+    assert.deepEqual(
+      (await store.listSessions()).map(({ person }) => person.name),
+      ['bob'],
+    )
+  })
+
+  it('a person who is disabled has neither sessions nor codes', async (_t, { store }) => {
+    const ada = await newPerson(store)
+    const wanted = newSession()
+    await store.signInByCode((await newCode(store, ada.id)).hash, wanted)
+    const open = await newCode(store, ada.id)
+    await store.addPasskey({ id: 'p1', person: ada.id, publicKey: 'k', counter: 0, name: 'laptop' }, operator)
+    const disabled = await store.updatePerson(ada.id, { disabled: true }, operator)
+    assert.ok(disabled?.disabledAt !== null)
+    assert.equal(await store.findSession(wanted.hash), null)
+    assert.equal(await store.signInByCode(open.hash, newSession()), null)
+    assert.equal(await store.signInByPasskey('p1', 1, newSession()), null)
+    assert.equal((await newCode(store, ada.id)).made, false)
+    await store.updatePerson(ada.id, { disabled: false }, operator)
+    assert.equal(await store.signInByCode(open.hash, newSession()), null, 'a code does not come back')
+    assert.ok(await store.signInByPasskey('p1', 1, newSession()))
+  })
+
+  it('passkeys belong to one person, and count', async (_t, { store }) => {
+    const [ada, bob] = [await newPerson(store), await newPerson(store, 'bob')]
+    const key = { id: 'p1', person: ada.id, publicKey: 'pk', counter: 0, name: 'laptop' }
+    assert.equal(await store.addPasskey(key, operator), true)
+    assert.equal(await store.addPasskey({ ...key, person: bob.id }, operator), false)
+    const session = await store.signInByPasskey('p1', 7, newSession())
+    assert.equal(session?.person.name, 'ada')
+    const found = await store.findPasskey('p1')
+    assert.deepEqual(found, {
+      ...key,
+      counter: 7,
+      createdAt: found?.createdAt,
+      lastUsedAt: session?.createdAt,
+    })
+    assert.deepEqual(await store.listPasskeys(ada.id), [found])
+    assert.deepEqual(await store.listPasskeys(null), [found])
+    assert.deepEqual(await store.listPasskeys(bob.id), [])
+    assert.equal(await store.removePasskey(bob.id, 'p1', operator), false)
+    assert.equal(await store.removePasskey(ada.id, 'p1', operator), true)
+    assert.equal(await store.findPasskey('p1'), null)
+    assert.equal(await store.signInByPasskey('p1', 8, newSession()), null)
+  })
+
+  it('a challenge is taken once', async (_t, { store, advance }) => {
+    await store.keepChallenge('c1', store.now() + 1000)
+    await store.keepChallenge('c2', store.now() + 1000)
+    const taken = await Promise.all(Array.from({ length: 5 }, () => store.takeChallenge('c1')))
+    assert.equal(taken.filter(Boolean).length, 1)
+    advance(1001)
+    assert.equal(await store.takeChallenge('c2'), false)
+  })
+
+  it('an identity of a provider is one person, whose permission is taken anew', async (_t, { store }) => {
+    const oidc = { issuer: 'https://id.example.com', subject: '1' }
+    await newPerson(store, 'Ada')
+    const wanted = { name: 'Ada', role: 'admin', apps: null, oidc } as const
+    const first = await store.signInByOidc(wanted, newSession())
+    assert.ok(first !== 'disabled')
+    assert.equal(first.person.name, 'Ada 2', 'never matched by name')
+    const second = await store.signInByOidc({ ...wanted, name: 'Other', role: 'reader' }, newSession())
+    assert.ok(second !== 'disabled')
+    assert.deepEqual(
+      [second.person.id, second.person.name, second.person.role],
+      [first.person.id, 'Ada 2', 'reader'],
+    )
+    const both = await Promise.all(
+      [1, 2].map(() => store.signInByOidc({ ...wanted, oidc: { ...oidc, subject: '2' } }, newSession())),
+    )
+    assert.equal(new Set(both.map((each) => each !== 'disabled' && each.person.id)).size, 1)
+    const { items } = await store.listAudit({ limit: 50 })
+    const [updated, created] = ['person.update', 'person.create'].map((name) =>
+      items.find(({ action, target }) => action === name && target === first.person.id),
+    )
+    assert.deepEqual([updated?.actor.name, updated?.actor.id], ['Ada 2', first.person.id])
+    assert.deepEqual([created?.actor.name, created?.actor.id], ['Ada 2', first.person.id])
+    assert.equal(
+      (await newCode(store, first.person.id)).made,
+      false,
+      'the provider alone lets this person in',
+    )
+    const passkey = { id: 'p1', person: first.person.id, publicKey: 'k', counter: 0, name: 'laptop' }
+    assert.equal(await store.addPasskey(passkey, operator), false)
+    await store.updatePerson(first.person.id, { disabled: true }, operator)
+    assert.equal(await store.signInByOidc(wanted, newSession()), 'disabled')
+  })
+
+  it('the audit names the person of a sign-in', async (_t, { store }) => {
+    const ada = await newPerson(store)
+    const wanted = newSession()
+    const session = await store.signInByCode((await newCode(store, ada.id)).hash, wanted)
+    const [entry] = (await store.listAudit({ limit: 1 })).items
+    const { requestId } = wanted
+    const actor: Actor = { kind: 'person', id: ada.id, name: 'ada', via: 'console', requestId }
+    assert.deepEqual(entry?.actor, actor)
+    assert.deepEqual([entry?.action, entry?.target], ['session.create', session?.id])
+  })
+}
