@@ -98,6 +98,7 @@ function withRemote(env: Record<string, string | undefined>): Record<string, str
 const json = take('--json', false) !== undefined
 process.exitCode = await runCli(argv, {
   version,
+  user: userName(),
   env: withRemote(environment()),
   output: { json, out: (text) => console.log(text), err: (text) => console.error(text) },
   parseConfig,

@@ -1,12 +1,14 @@
 /** `postern activity` and `postern refusal …`: what happened lately, and which requests were refused. */
+
 import { type Command, Option } from 'commander'
+import { sumOf } from '../domain/counts.ts'
 import { refusalsMax } from '../domain/request/refused-request.ts'
 import type { ActivityCounts } from '../management/activity.ts'
 import type { Answer } from '../management/operations.ts'
 import type { RefusalResource } from '../management/resources.ts'
 import { activityDays } from '../store/shared/bounds.ts'
 import { type CliDeps, type CommandContext, withOperations } from './context.ts'
-import { formatMs, formatTime, formatTimeAndAge, print, record, sum, table } from './output.ts'
+import { formatMs, formatTime, formatTimeAndAge, print, record, table } from './output.ts'
 import { parsePastTime } from './time.ts'
 
 type ActivityOptions = { app?: string; step?: 'minute' | 'hour'; since?: string; until?: string }
@@ -56,10 +58,10 @@ const heads = ['from', 'accepted', 'refused', 'delivered', 'deferred', 'failed',
 
 const cells = (counts: ActivityCounts) => [
   counts.accepted,
-  sum(counts.refused),
+  sumOf(counts.refused),
   counts.delivered,
   counts.deferred,
-  sum(counts.failed),
+  sumOf(counts.failed),
   counts.expired,
   formatMs(counts.p95Ms),
 ]

@@ -1,19 +1,14 @@
 /** `postern app …`: apps and their settings. */
+
 import type { Command } from 'commander'
 import { type AppStatus, parseSlug, slugFrom } from '../domain/app/app.ts'
 import { defaultSettings } from '../domain/app/settings.ts'
+import { listAll } from '../management/list-all.ts'
 import type { AppResource } from '../management/resources.ts'
 import type { Result } from '../management/result.ts'
 import type { AppBody } from '../management/settings-schema.ts'
 import { addSettingOptions, collect, parseFrom, type SettingOptions, toChange } from './app-settings.ts'
-import {
-  type Call,
-  type CliDeps,
-  type CommandContext,
-  describeRefusal,
-  listAll,
-  withOperations,
-} from './context.ts'
+import { type Call, type CliDeps, type CommandContext, describeRefusal, withOperations } from './context.ts'
 import { CommandFailed, formatTime, print, record, table, UsageError } from './output.ts'
 import { changeSettings, patchOf } from './settings-change.ts'
 
@@ -193,7 +188,7 @@ async function confirmDelete({ ask }: CliDeps, slug: string, queued: number): Pr
 }
 
 async function list(deps: CliDeps, context: CommandContext): Promise<void> {
-  const apps = await listAll(context, 'app.list', {})
+  const apps = await listAll(context.call, 'app.list', {})
   print(deps.output, apps, () => {
     if (apps.length === 0) return 'no apps yet; "postern app create" makes one'
     return table(

@@ -30,6 +30,8 @@ export type RunningService = {
 /** The parts that the composition root makes. */
 export type CliDeps = {
   readonly version: string
+  /** The name of the user who runs the command. */
+  readonly user: string
   readonly env: Environment
   readonly output: Output
   readonly parseConfig: (env: Environment, mode: Mode) => Config
@@ -114,6 +116,8 @@ const lists: Readonly<Record<string, string>> = {
   app: '"postern app list" shows the apps.',
   key: '"postern key list APP" shows the keys of an app.',
   token: '"postern token list" shows the tokens.',
+  person: '"postern person list" shows the people.',
+  session: '"postern session list" shows the sessions.',
 }
 
 /** @param params the things that the command named */
@@ -122,27 +126,4 @@ export function describeRefusal({ code, message, issues = [] }: Refusal, params:
   const lines = issues.map((issue) => `\n  ${issue.field}: ${issue.message}`)
   const text = code === 'invalid_request' ? 'these values are refused:' : message
   return `${text}${lines.join('')}${hint === undefined ? '' : ` ${hint}`}`
-}
-
-type ListName = 'app.list' | 'key.list' | 'email.list' | 'email.find' | 'token.list' | 'audit.list'
-
-/** The items of a list, page by page; at most `limit`. */
-export async function listAll<Name extends ListName>(
-  { call }: CommandContext,
-  name: Name,
-  input: CallInput<Name>,
-  limit = Number.POSITIVE_INFINITY,
-): Promise<Answer<Name>['items']> {
-  const items: unknown[] = []
-  let cursor: string | null = null
-  const part = name === 'email.find' ? 'body' : 'query'
-  do {
-    const page = { limit: Math.min(200, limit - items.length), ...(cursor !== null && { cursor }) }
-    const given: object = input[part] ?? {}
-    const paged = { ...input, [part]: { ...given, ...page } }
-    const answer: { items: unknown[]; next: string | null } = await call(name, paged as CallInput<Name>)
-    items.push(...answer.items)
-    cursor = answer.next
-  } while (cursor !== null && items.length < limit)
-  return items as Answer<Name>['items']
 }

@@ -94,7 +94,7 @@ function describeEvent(event: PosternEvent, { urls }: RunningService): string | 
   if (event.kind !== 'attempt_recorded') return null
   const { emailId, outcome, type } = event
   if (outcome.kind === 'delivered')
-    return `202  ${type}  ${urls.inbox === undefined ? `${emailId} delivered` : `${urls.inbox}/email/${emailId}`}`
+    return `202  ${type}  ${urls.inbox === undefined ? `${emailId} delivered` : `${urls.inbox}/inbox/${emailId}`}`
   return 'reply' in outcome ? `     ${type}  ${emailId} ${outcome.kind}: ${outcome.reply.text}` : null
 }
 
@@ -120,15 +120,15 @@ function welcome(service: RunningService, config: Config, key: string): string {
 
 ${post}
 
-${urls.inbox === undefined ? '' : 'Then open the inbox. '}`
+${urls.inbox === undefined ? '' : 'Then open the inbox, or send a test email from the page of an app in the console. '}`
   return `
 Postern is ready in dev mode. ${describeSending(service, config)}
 
-  Inbox  ${urls.inbox ?? 'none'}
-  API    ${urls.api === undefined ? 'none: POSTERN_ROLES leaves api out' : `${urls.api}/v1/email`}
-  Links  ${urls.links ?? 'none: POSTERN_ROLES leaves links out'}
-  Manage ${urls.console === undefined ? 'none' : `${urls.console}/v1 (docs/management.md)`}
-  Ops    ${urls.ops}/livez, /readyz, /metrics
+  Console  ${urls.console ?? 'none: POSTERN_CONSOLE_LISTEN is off, or POSTERN_ROLES leaves console out'}
+  Inbox    ${urls.inbox === undefined ? 'none' : `${urls.inbox}/inbox`}
+  API      ${urls.api === undefined ? 'none: POSTERN_ROLES leaves api out' : `${urls.api}/v1/email`}
+  Links    ${urls.links ?? 'none: POSTERN_ROLES leaves links out'}
+  Ops      ${urls.ops}/livez, /readyz, /metrics
 
 ${urls.api === undefined ? '' : trial}Stop with Ctrl-C; the data stays in ${dataFolder}.
 `

@@ -1,10 +1,12 @@
 /** `postern email …`: what became of single emails, and what an operator can do with one. */
+
 import { type Command, Option } from 'commander'
 import { type EmailState, emailStates } from '../domain/delivery/states.ts'
 import { type EmailType, emailTypes } from '../domain/request/email-request.ts'
+import { listAll } from '../management/list-all.ts'
 import type { Answer } from '../management/operations.ts'
 import type { EmailDetail, EmailResource } from '../management/resources.ts'
-import { type CliDeps, type CommandContext, listAll, withOperations } from './context.ts'
+import { type CliDeps, type CommandContext, withOperations } from './context.ts'
 import { formatTime, formatTimeAndAge, print, record, table, UsageError } from './output.ts'
 import { parsePastTime } from './time.ts'
 
@@ -78,9 +80,9 @@ async function list(deps: CliDeps, context: CommandContext, options: ListOptions
   }
   const emails =
     to === undefined
-      ? await listAll(context, 'email.list', { query: filters }, limit)
+      ? await listAll(context.call, 'email.list', { query: filters }, limit)
       : await find(context, { ...filters, to }, limit)
-  const slugs = new Map((await listAll(context, 'app.list', {})).map(({ id, slug }) => [id, slug]))
+  const slugs = new Map((await listAll(context.call, 'app.list', {})).map(({ id, slug }) => [id, slug]))
   print(deps.output, emails, () => {
     if (emails.length === 0) return describeNone(options)
     const rows = emails.map((email) => [
@@ -106,7 +108,7 @@ async function find(
   const { recipient, items, next } = await context.call('email.find', { body })
   if (next === null || items.length >= limit) return items
   const query = { ...filters, recipient, cursor: next }
-  return [...items, ...(await listAll(context, 'email.list', { query }, limit - items.length))]
+  return [...items, ...(await listAll(context.call, 'email.list', { query }, limit - items.length))]
 }
 
 /** An email that was refused leaves no record: say where refusals are counted. */

@@ -1,8 +1,10 @@
 /** `postern key …`: delivery keys. A key is shown once, when it is created. */
+
 import { type Command, Option } from 'commander'
+import { dayMs } from '../domain/duration.ts'
+import { listAll } from '../management/list-all.ts'
 import type { KeyResource } from '../management/resources.ts'
-import { dayMs } from '../store/shared/bounds.ts'
-import { type CliDeps, type CommandContext, listAll, withOperations } from './context.ts'
+import { type CliDeps, type CommandContext, withOperations } from './context.ts'
 import { formatTime, print, record, table, UsageError } from './output.ts'
 import { parseLength, parseTime } from './time.ts'
 
@@ -126,7 +128,7 @@ function statusOf({ revokedAt, expiresAt }: KeyResource): string {
 }
 
 async function list(deps: CliDeps, context: CommandContext, app: string): Promise<void> {
-  const keys = await listAll(context, 'key.list', { params: { app } })
+  const keys = await listAll(context.call, 'key.list', { params: { app } })
   print(deps.output, keys, () => {
     if (keys.length === 0) return `no keys yet; "postern key create ${app}" makes one`
     const rows = keys.map((key) => [

@@ -65,9 +65,6 @@ export function formatTimeAndAge(time: string | null, nowMs = Date.now()): strin
   return `${formatTime(time)} (${ms > nowMs ? `in ${distance}` : `${distance} ago`})`
 }
 
-export const sum = (counts: Readonly<Record<string, number>>): number =>
-  Object.values(counts).reduce((all, count) => all + count, 0)
-
 /** Milliseconds for people: `84 ms`, `2.5 s`. */
 export const formatMs = (ms: number | null): string | null =>
   ms === null ? null : ms < 1000 ? `${ms} ms` : `${ms / 1000} s`

@@ -12,6 +12,7 @@ import { addDoctorCommand } from './doctor.ts'
 import { addEmailCommands } from './email.ts'
 import { addKeyCommands } from './key.ts'
 import { CommandFailed, UsageError } from './output.ts'
+import { addConsoleCommands, addPersonCommands } from './person.ts'
 import { addPreviewCommand } from './preview.ts'
 import { addQueueCommands } from './queue.ts'
 import { addSecretCommands } from './secret.ts'
@@ -27,6 +28,7 @@ const examples = `
 To begin:
   postern dev                     try it, with an inbox instead of a relay
   postern status                  see what needs attention
+  postern console login           open the console in a browser
   postern doctor                  check a configuration before "postern serve"
   postern email list --to ADDRESS find out what became of an email`
 
@@ -77,6 +79,8 @@ function newProgram(deps: CliDeps): Command {
   addQueueCommands(program, deps)
   addActivityCommands(program, deps)
   addTokenCommands(program, deps)
+  addConsoleCommands(program, deps)
+  addPersonCommands(program, deps)
   addBackupCommands(program, deps)
   return program
 }

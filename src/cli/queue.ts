@@ -1,5 +1,7 @@
 /** `postern queue` and `postern usage`: how much waits, and how much was sent. */
+
 import type { Command } from 'commander'
+import { sumOf } from '../domain/counts.ts'
 import { usageEvents } from '../domain/delivery/states.ts'
 import type { QueueResource } from '../management/service/show-queue.ts'
 import { type CliDeps, type CommandContext, withOperations } from './context.ts'
@@ -16,9 +18,15 @@ export function addQueueCommands(program: Command, deps: CliDeps): void {
       }),
     )
   program
-    .command('usage <app>')
-    .description('count accepted, refused, delivered and failed emails, by day')
-    .action((app: string) => withOperations(deps, (context) => usage(deps, context, app)))
+    .command('usage [app]')
+    .description(
+      'count accepted, refused, delivered and failed emails: of an app by day, or of each app today',
+    )
+    .action((app: string | undefined) =>
+      withOperations(deps, (context) =>
+        app === undefined ? usageToday(deps, context) : usage(deps, context, app),
+      ),
+    )
 }
 
 const waiting =
@@ -46,6 +54,20 @@ export function describeQueue({
     held ? 'held: the app is disabled' : null,
   ])
   return `${totals}\n\n${table(['app', 'queued', 'sending', 'deferred', 'note'], rows)}\n\n${waiting}`
+}
+
+async function usageToday(deps: CliDeps, { call }: CommandContext): Promise<void> {
+  const today = await call('usage.list', {})
+  print(deps.output, today, () => {
+    if (today.items.length === 0) return 'no app yet'
+    const rows = today.items.map((app) => [
+      app.slug,
+      ...usageEvents.map((event) => app[event]),
+      sumOf(app.refused),
+      app.dailyLimit,
+    ])
+    return table([`app (${today.day})`, ...usageEvents, 'refused', 'daily limit'], rows)
+  })
 }
 
 async function usage(deps: CliDeps, { call }: CommandContext, app: string): Promise<void> {

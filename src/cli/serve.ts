@@ -29,7 +29,7 @@ async function serve(deps: CliDeps): Promise<void> {
     const { urls, store } = service
     print(deps.output, { ready: true, ...urls }, () => welcome(deps, service))
     const apps = await store.listApps().catch(() => null)
-    if (apps?.length === 0) deps.output.err('Next: postern app create, then postern key create')
+    if (apps?.length === 0) deps.output.err(nextSteps(urls.console !== undefined))
     await stopped
   } finally {
     await service.stop({ drainMs })
@@ -37,12 +37,17 @@ async function serve(deps: CliDeps): Promise<void> {
   deps.output.err('postern: stopped; queued emails are sent by another process, or after the next start')
 }
 
+const nextSteps = (hasConsole: boolean): string =>
+  hasConsole
+    ? 'Next: run "postern console login" and open its link (or: postern app create, then postern key create)'
+    : 'Next: postern app create, then postern key create'
+
 function welcome({ version }: CliDeps, { urls }: RunningService): string {
   const { api, links, console: management, ops } = urls
   const listeners = [
     api && `API ${api}`,
     links && `links ${links}`,
-    management && `management ${management}`,
+    management && `console and management ${management}`,
     `ops ${ops}`,
   ]
   return `postern ${version} is ready: ${listeners.filter(Boolean).join(', ')}`

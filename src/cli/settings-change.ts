@@ -1,7 +1,6 @@
 /** A change of an app's settings, and the settings after it. */
-import { type AllowedUrl, parseAllowedUrl, parseAppScheme } from '../domain/app/allowed-url.ts'
+import { normalEntries, parseAllowedUrl, parseAppScheme } from '../domain/app/allowed-url.ts'
 import type { AppSettings } from '../domain/app/settings.ts'
-import type { Parsed } from '../domain/parsed.ts'
 import type { AppResource } from '../management/resources.ts'
 import { CommandFailed } from './output.ts'
 
@@ -32,8 +31,8 @@ export function changeSettings(base: AppSettings, change: SettingsChange): AppSe
   const changed = applyChange(base, change)
   return {
     ...changed,
-    allowedUrls: normal(changed.allowedUrls, parseAllowedUrl),
-    appSchemes: normal(changed.appSchemes, parseAppScheme),
+    allowedUrls: normalEntries(changed.allowedUrls, parseAllowedUrl),
+    appSchemes: normalEntries(changed.appSchemes, parseAppScheme),
   }
 }
 
@@ -53,16 +52,6 @@ function mergeable(before: unknown, after: unknown): unknown {
   const gone = Object.keys((before ?? {}) as object).filter((name) => !(name in after))
   return { ...after, ...Object.fromEntries(gone.map((name) => [name, null])) }
 }
-
-/** Entries that are malformed stay, so that they are refused with their reason. */
-const normal = (entries: readonly string[], parse: (text: string) => Parsed<AllowedUrl>): string[] => [
-  ...new Set(
-    entries.map((text) => {
-      const entry = parse(text)
-      return entry.ok ? entry.value.text : text
-    }),
-  ),
-]
 
 function firstAbsent(entries: readonly string[], removed: readonly string[] = []): string | null {
   const absent = removed.find((entry) => !entries.includes(entry))

@@ -1,13 +1,16 @@
 /** `postern status`, `postern audit` and `postern whoami`. */
+
 import { type Command, Option } from 'commander'
 import { type AuditAction, auditActions } from '../domain/audit.ts'
+import { sumOf } from '../domain/counts.ts'
 import type { ActivityCounts } from '../management/activity.ts'
+import { listAll } from '../management/list-all.ts'
 import type { Answer } from '../management/operations.ts'
 import type { AuditResource } from '../management/resources.ts'
 import type { StatusResource } from '../management/service/show-status.ts'
-import { type CliDeps, type CommandContext, listAll, withOperations } from './context.ts'
+import { type CliDeps, type CommandContext, withOperations } from './context.ts'
 import { parseLimit } from './email.ts'
-import { CommandFailed, formatMs, formatTime, formatTimeAndAge, print, record, sum, table } from './output.ts'
+import { CommandFailed, formatMs, formatTime, formatTimeAndAge, print, record, table } from './output.ts'
 import { describeQueue } from './queue.ts'
 
 type AuditOptions = { app?: string; action?: AuditAction; actor?: string; limit: number }
@@ -60,7 +63,7 @@ function describe({ attention, today, lastHour, apps, nodes, queue }: StatusReso
 
 function describeHour(counts: ActivityCounts): string {
   const { accepted, delivered, deferred, expired, failed, p50Ms, p95Ms } = counts
-  const ends = `${accepted} accepted, ${delivered} delivered, ${sum(failed)} failed, ${expired} expired, ${deferred} attempts deferred`
+  const ends = `${accepted} accepted, ${delivered} delivered, ${sumOf(failed)} failed, ${expired} expired, ${deferred} attempts deferred`
   if (p50Ms === null || p95Ms === null) return ends
   return `${ends}; half of the delivered emails took at most ${formatMs(p50Ms)}, 95 % at most ${formatMs(p95Ms)}`
 }
@@ -97,8 +100,8 @@ async function audit(
   { app, action, actor, limit }: AuditOptions,
 ): Promise<void> {
   const query = { ...(app && { app }), ...(action && { action }), ...(actor && { actor }) }
-  const entries = await listAll(context, 'audit.list', { query }, limit)
-  const slugs = new Map((await listAll(context, 'app.list', {})).map(({ id, slug }) => [id, slug]))
+  const entries = await listAll(context.call, 'audit.list', { query }, limit)
+  const slugs = new Map((await listAll(context.call, 'app.list', {})).map(({ id, slug }) => [id, slug]))
   print(deps.output, entries, () => {
     if (entries.length === 0) return 'no changes; they are kept for 400 days'
     const rows = entries.map((entry) => [

@@ -1,6 +1,6 @@
 /** Dates and lengths of time on the command line. */
+import { dayMs } from '../domain/duration.ts'
 import { parseTimestamp } from '../domain/request/timestamp.ts'
-import { dayMs } from '../store/shared/bounds.ts'
 import { UsageError } from './output.ts'
 
 /** A date (midnight UTC) or a timestamp, as ISO 8601. */

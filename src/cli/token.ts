@@ -1,9 +1,12 @@
 /** `postern token …`: management tokens, for the API and for commands from other machines. A token is shown once. */
+
 import { type Command, Option } from 'commander'
+import { counted } from '../domain/counts.ts'
 import { type Role, roles } from '../domain/management-token.ts'
+import { listAll } from '../management/list-all.ts'
 import type { TokenResource } from '../management/resources.ts'
 import { collect } from './app-settings.ts'
-import { type CliDeps, type CommandContext, listAll, withOperations } from './context.ts'
+import { type CliDeps, type CommandContext, withOperations } from './context.ts'
 import { formatTime, print, table } from './output.ts'
 import { parseTime } from './time.ts'
 
@@ -51,8 +54,7 @@ async function create(
 ): Promise<void> {
   const body = { name, role, ...(app && { apps: app }), ...(expires && { expiresAt: expires }) }
   const made = await call('token.create', { body })
-  const scope =
-    made.apps === null ? 'the whole service' : `${made.apps.length} app${made.apps.length === 1 ? '' : 's'}`
+  const scope = made.apps === null ? 'the whole service' : counted(made.apps.length, 'app')
   if (!deps.output.json)
     deps.output.err(
       `postern: ${made.id}: ${made.role} of ${scope}, until ${formatTime(made.expiresAt)}. The token is shown only this once. Keep it in a file with mode 600 for --token-file.`,
@@ -61,7 +63,7 @@ async function create(
 }
 
 async function list(deps: CliDeps, context: CommandContext): Promise<void> {
-  const tokens = await listAll(context, 'token.list', {})
+  const tokens = await listAll(context.call, 'token.list', {})
   print(deps.output, tokens, () => {
     if (tokens.length === 0) return 'no tokens yet; "postern token create" makes one'
     const rows = tokens.map((token) => [

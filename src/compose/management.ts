@@ -25,7 +25,7 @@ export const composeRunner = (config: Config, parts: Parts & { readonly user: st
   newLocalRunner(composeManagement(config, parts), localAccess(parts.user))
 
 export const composeManagement = (
-  { linksBaseUrl, queueMax, relays, ring }: Config,
+  { consoleUrl, linksBaseUrl, queueMax, relays, ring }: Config,
   { store, version, onQueued = () => {}, emit = () => {} }: Parts,
 ): Management => ({
   store,
@@ -33,6 +33,7 @@ export const composeManagement = (
   onQueued,
   emit,
   queueMax,
+  consoleUrl,
   queue: new SharedRead(async () => ({ countedAt: store.now(), ...(await store.queueSummary()) })),
   findings: new SharedRead(() => store.examine(), findingsMs),
   links: { baseUrl: linksBaseUrl, seal: (appId, target) => sealLink(ring, appId, target) },

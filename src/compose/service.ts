@@ -15,7 +15,7 @@ import { newMetrics } from '../observe/metrics.ts'
 import { Recorder } from '../observe/recorder.ts'
 import type { OnGroup } from '../store/shared/grouped-calls.ts'
 import type { Store } from '../store/store.ts'
-import { listen } from '../web/http/listener.ts'
+import { close, listen } from '../web/http/listener.ts'
 import type { ServiceContext } from './context.ts'
 import { composeDelivery } from './delivery.ts'
 import { openStore, type StoreOptions } from './store.ts'
@@ -108,7 +108,7 @@ function listParts(context: ServiceContext, urls: { -readonly [Name in keyof Url
         urls[name] = await listen(listener, address)
         if (name === 'console' && delivery?.captured) urls.inbox = urls[name]
       },
-      stop: () => listener.close(),
+      stop: (graceMs) => close(listener, graceMs),
     }),
   )
   const recorder = composeRecorder(context, delivery?.relays ?? [])

@@ -49,14 +49,22 @@ function composeConsole(
   delivery: Delivery | null,
 ): FastifyInstance {
   const captured = delivery?.captured ?? null
-  const management = composeManagement(config, {
-    store,
-    version,
-    emit: events.emit,
-    onQueued: () => delivery?.wake(),
+  const { consoleIsLocal, consoleUrl, isDev, oidc } = config
+  return newConsoleListener({
+    management: composeManagement(config, {
+      store,
+      version,
+      emit: events.emit,
+      onQueued: () => delivery?.wake(),
+    }),
+    events,
+    address: { url: consoleUrl ?? '', isLocal: consoleIsLocal },
+    // Behind a proxy, the process does not know its public address.
+    apiUrl: isDev ? `http://127.0.0.1:${config.api.port}` : 'https://YOUR-POSTERN',
+    oidc,
+    inbox: captured === null ? null : { captured },
+    isDev,
   })
-  const inbox = captured === null ? null : { store, captured }
-  return newConsoleListener({ management, emit: events.emit, inbox })
 }
 
 function composeApi(context: ServiceContext, delivery: Delivery | null): FastifyInstance {

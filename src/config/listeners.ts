@@ -9,20 +9,26 @@ export type ListenersConfig = {
   /** The base URL of hosted links, without a slash at the end; null if there are none. */
   readonly linksBaseUrl: string | null
   readonly ops: ListenAddress
-  /** The management API, and in dev mode the inbox; null for none. */
+  /** The console and the management API; null for none. */
   readonly console: ListenAddress | null
+  /** How browsers reach the console, without a slash at the end; null if there is none. */
+  readonly consoleUrl: string | null
+  /** Whether pages answer under the names of this machine (localhost) too. */
+  readonly consoleIsLocal: boolean
 }
 
 export const isLoopback = (host: string): boolean => /^(localhost|127(?:\.\d+){3}|\[?::1\]?)$/.test(host)
 
 export function readListeners(reader: Reader): ListenersConfig {
   const links = readAddress(reader, 'POSTERN_LINKS_LISTEN', '127.0.0.1:4021')
+  const address = readConsole(reader)
   return {
     api: readAddress(reader, 'POSTERN_API_LISTEN', '127.0.0.1:4020'),
     links,
     linksBaseUrl: readLinksBaseUrl(reader, links),
     ops: readAddress(reader, 'POSTERN_OPS_LISTEN', '127.0.0.1:4023'),
-    console: readConsole(reader),
+    console: address,
+    ...readConsoleUrl(reader, address),
   }
 }
 
@@ -49,11 +55,32 @@ function readConsole(reader: Reader): ListenAddress | null {
   const name = 'POSTERN_CONSOLE_LISTEN'
   if (reader.text(name, '') === 'off') return null
   const address = readAddress(reader, name, '127.0.0.1:4022')
-  const isInboxOpen = reader.mode === 'dev' && !isLoopback(address.host)
-  if (isInboxOpen && reader.text('POSTERN_CONSOLE_PUBLIC', '') !== 'yes') {
+  const isDevOpen = reader.mode === 'dev' && !isLoopback(address.host)
+  if (isDevOpen && reader.text('POSTERN_CONSOLE_PUBLIC', '') !== 'yes') {
     reader.fault(
-      `${name}: the inbox shows live links, so it listens on loopback only; in a container, set POSTERN_CONSOLE_PUBLIC=yes and publish its port on 127.0.0.1 alone`,
+      `${name}: in dev mode nobody signs in to the console, and its inbox shows live links, so it listens on loopback only; in a container, set POSTERN_CONSOLE_PUBLIC=yes and publish its port on 127.0.0.1 alone`,
     )
   }
   return address
+}
+
+/**
+ * Without `POSTERN_CONSOLE_URL`, browsers reach the console by a name of this machine: `postern.localhost`, whose cookies no other
+ * local server gets (cookies do not know ports).
+ */
+function readConsoleUrl(
+  { fault, mode, text }: Reader,
+  address: ListenAddress | null,
+): Pick<ListenersConfig, 'consoleUrl' | 'consoleIsLocal'> {
+  const given = text('POSTERN_CONSOLE_URL', '').replace(/\/+$/, '')
+  if (address === null) return { consoleUrl: null, consoleIsLocal: false }
+  const own = mode === 'dev' ? '127.0.0.1' : 'postern.localhost'
+  if (given === '') return { consoleUrl: `http://${own}:${address.port}`, consoleIsLocal: true }
+  const url = URL.parse(given)
+  const isLocal = url !== null && (isLoopback(url.hostname) || url.hostname.endsWith('.localhost'))
+  if (url === null || url.origin !== given || !(url.protocol === 'https:' || isLocal))
+    fault(
+      'POSTERN_CONSOLE_URL must be an https origin, such as https://postern.example.com (http for a name of this machine alone)',
+    )
+  return { consoleUrl: given, consoleIsLocal: isLoopback(address.host) }
 }

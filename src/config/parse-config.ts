@@ -3,8 +3,10 @@
  * once, each with what to do.
  */
 import type { KeyRing } from '../store/crypto/key-ring.ts'
+import type { OidcSettings } from '../web/console/oidc.ts'
 import { type DatabaseConfig, readDatabase } from './database.ts'
 import { type ListenersConfig, readListeners } from './listeners.ts'
+import { readOidc } from './oidc.ts'
 import { type Environment, type Mode, newReader, type Reader, readWhole } from './reader.ts'
 import { type RelayConfig, readRelays } from './relays.ts'
 import { readSecretKeys } from './secrets.ts'
@@ -18,10 +20,14 @@ type LogLevel = (typeof logLevels)[number]
 export type Config = DatabaseConfig &
   ListenersConfig & {
     readonly ring: KeyRing
+    /** Dev mode: nobody signs in to the console. */
+    readonly isDev: boolean
     /** Empty in dev mode, unless relays are set. */
     readonly relays: readonly RelayConfig[]
     readonly roles: ReadonlySet<Role>
     readonly queueMax: number
+    /** Null unless people sign in to the console by an OpenID provider. */
+    readonly oidc: OidcSettings | null
     readonly logLevel: LogLevel
   }
 
@@ -45,9 +51,11 @@ export function parseConfig(env: Environment, mode: Mode): Config {
   const ring = readSecretKeys(reader)
   const config = {
     ...database,
+    isDev: mode === 'dev',
     relays: mode === 'command' || !serviceRoles.has('worker') ? [] : readRelays(reader),
     roles: serviceRoles,
     ...readListeners(reader),
+    oidc: readOidc(reader),
     queueMax: readWhole(reader, 'POSTERN_QUEUE_MAX', 1_000_000),
     logLevel: readLogLevel(reader),
   }

@@ -35,9 +35,11 @@ const sameRing =
 /** Any access by others, and writing by the group. Orchestrators mount secrets as 0440. */
 export const unsafeModes = 0o027
 
+export const unsafeFile = (file: string): boolean => (statSync(file).mode & unsafeModes) !== 0
+
 function readSecretFile(file: string, fault: Reader['fault']): string | null {
   try {
-    if ((statSync(file).mode & unsafeModes) !== 0) {
+    if (unsafeFile(file)) {
       fault(
         `${name}: others may read ${file}, or its group may write it; run chmod 600 on it, or set the mode 0440 in an orchestrator's secret`,
       )

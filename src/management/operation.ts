@@ -26,6 +26,8 @@ export type Management = {
   /** The checks of the database and the machine, for the status. */
   readonly findings: SharedRead<readonly Finding[]>
   readonly queueMax: number
+  /** The address of the console, without a slash at the end; null if there is none. */
+  readonly consoleUrl: string | null
   readonly version: string
   /** Whether every relay answers. */
   readonly relays: SharedRead<readonly Finding[]>

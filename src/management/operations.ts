@@ -20,13 +20,15 @@ import { replaceKey } from './keys/replace-key.ts'
 import { revokeKey } from './keys/revoke-key.ts'
 import { showKey } from './keys/show-key.ts'
 import type { AnyOperation, Input, NoBody } from './operation.ts'
+import { changePerson, invitePerson, linkPerson, listPeople, removePasskey } from './people/people.ts'
+import { endSession, listSessions } from './people/sessions.ts'
 import type { Result } from './result.ts'
 import { listAudit } from './service/list-audit.ts'
 import { runChecks } from './service/run-checks.ts'
 import { showActivity } from './service/show-activity.ts'
 import { showQueue } from './service/show-queue.ts'
 import { showStatus } from './service/show-status.ts'
-import { showUsage } from './service/show-usage.ts'
+import { listUsage, showUsage } from './service/show-usage.ts'
 import { whoami } from './service/whoami.ts'
 import { createToken, listTokens, revokeToken } from './tokens/tokens.ts'
 
@@ -40,6 +42,7 @@ const operations = {
   'app.preview': previewEmail,
   'app.test_email': sendTestEmail,
   'app.usage': showUsage,
+  'usage.list': listUsage,
   'refusal.list': listRefusals,
   'refusal.show': showRefusal,
   'key.list': listKeys,
@@ -62,6 +65,13 @@ const operations = {
   'token.list': listTokens,
   'token.create': createToken,
   'token.revoke': revokeToken,
+  'person.list': listPeople,
+  'person.invite': invitePerson,
+  'person.change': changePerson,
+  'person.link': linkPerson,
+  'person.remove_passkey': removePasskey,
+  'session.list': listSessions,
+  'session.end': endSession,
   whoami,
 }
 

@@ -21,9 +21,9 @@ type PageQuery = { readonly cursor?: string; readonly limit?: number }
 export const limitOf = ({ limit = 50 }: PageQuery): number => limit
 
 /** A list is named by its operation; `filters` are those of the request. */
-type ListFilters = { readonly list: 'apps' | 'keys' | 'emails' | 'tokens' | 'audit' } & Readonly<
-  Record<string, unknown>
->
+type ListFilters = {
+  readonly list: 'apps' | 'keys' | 'emails' | 'tokens' | 'people' | 'sessions' | 'audit'
+} & Readonly<Record<string, unknown>>
 
 const digest = (filters: ListFilters): string =>
   hash('sha256', JSON.stringify(filters), 'base64url').slice(0, 12)

@@ -1,7 +1,7 @@
 /** The JSON that operations answer with: a schema for each resource, and how it is made. Times are ISO 8601 in UTC. */
 import { type Static, type TSchema, Type } from 'typebox'
 import type { App } from '../domain/app/app.ts'
-import { type AuditEntry, auditActions } from '../domain/audit.ts'
+import { type AuditEntry, actorKinds, actorVias, auditActions } from '../domain/audit.ts'
 import { emailStates, endReasons, usageEvents } from '../domain/delivery/states.ts'
 import { roles } from '../domain/management-token.ts'
 import { type NodeRecord, nodeSilentMs } from '../domain/node.ts'
@@ -13,9 +13,9 @@ import { appStatus, closed, orNull, time } from './schema.ts'
 import { settingsFields } from './settings-schema.ts'
 
 export const iso = (ms: number): string => new Date(ms).toISOString()
-const isoOrNull = (ms: number | null): string | null => (ms === null ? null : iso(ms))
+export const isoOrNull = (ms: number | null): string | null => (ms === null ? null : iso(ms))
 
-const idOf = (prefix: string) => Type.String({ pattern: `^${prefix}_[0-9a-z]{26}$` })
+export const idOf = (prefix: string) => Type.String({ pattern: `^${prefix}_[0-9a-z]{26}$` })
 
 /** A page of a list. `next` is the `cursor` of the next page. */
 export const listOf = <Item extends TSchema>(item: Item) =>
@@ -240,11 +240,11 @@ export const AuditResource = closed({
   id: idOf('au'),
   at: time(),
   actor: closed({
-    kind: Type.Enum(['local', 'token', 'service']),
-    id: orNull(idOf('tok')),
+    kind: Type.Enum([...actorKinds]),
+    id: orNull(Type.String({ description: 'The id of a token (tok_…) or a person (pe_…).' })),
     name: Type.String(),
   }),
-  via: Type.Enum(['cli', 'api', 'service']),
+  via: Type.Enum([...actorVias]),
   action: Type.Enum([...auditActions]),
   app: orNull(idOf('app')),
   target: Type.String(),

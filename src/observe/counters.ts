@@ -7,7 +7,8 @@ import type { DeliveryOutcome } from '../domain/delivery/outcome.ts'
 import { causeOf, failureCauses } from '../domain/delivery/smtp-reply.ts'
 import { endReasons, failureReasons, finalStates } from '../domain/delivery/states.ts'
 import { refusals } from '../domain/request/rejection.ts'
-import { type AttemptRecorded, linkResults, type PosternEvent } from './events.ts'
+import { signInMethods } from '../domain/sign-in.ts'
+import { type AttemptRecorded, linkResults, type PosternEvent, signInResults } from './events.ts'
 
 /** From a millisecond to seconds: what this machine does. */
 const shortBuckets = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5]
@@ -60,6 +61,12 @@ const newRequestCounters = ({ counter, histogram }: Makers) => ({
     'Hosted links that were opened, whose button was pressed, that had expired, or that are unknown',
     'result',
   ),
+  signIns: counter(
+    'postern_console_sign_ins_total',
+    'Attempts to sign in to the console that succeeded or were refused',
+    'method',
+    'result',
+  ),
   errors: counter('postern_internal_errors_total', 'Errors that nobody expected; each has a line in the log'),
 })
 
@@ -110,19 +117,20 @@ const newStoreCounters = ({ counter, histogram }: Makers) => ({
   groupCalls: histogram('postern_store_group_calls', 'Calls that shared one transaction', sizeBuckets),
   storeFailures: counter(
     'postern_store_failures_total',
-    'Work that the store could not do: request, link, operation, or delivery (once for an outage)',
+    'Work that the store could not do: request, link, operation, page, or delivery (once for an outage)',
     'work',
   ),
 })
 
-const failedWork = ['request', 'link', 'operation', 'delivery']
+const failedWork = ['request', 'link', 'operation', 'page', 'delivery']
 
-function startRequests({ requests, requestSeconds, linkViews }: Instruments): void {
+function startRequests({ requests, requestSeconds, linkViews, signIns }: Instruments): void {
   for (const code of ['accepted', 'replayed']) requests.inc({ status: 202, code }, 0)
   for (const [code, { status }] of Object.entries(refusals)) requests.inc({ status, code }, 0)
   for (const status of new Set([202, ...Object.values(refusals).map((refusal) => refusal.status)]))
     requestSeconds.zero({ status })
   for (const result of linkResults) linkViews.inc({ result }, 0)
+  for (const method of signInMethods) for (const result of signInResults) signIns.inc({ method, result }, 0)
 }
 
 function startDelivery({ ended }: Instruments): void {
@@ -170,6 +178,9 @@ function count(all: Instruments, event: PosternEvent): void {
       return
     case 'store_write_failed':
       all.storeFailures.inc({ work: 'delivery' })
+      return
+    case 'console_sign_in':
+      all.signIns.inc({ method: event.method, result: event.result })
       return
     case 'link_viewed':
       all.linkViews.inc({ result: event.result })

@@ -8,6 +8,7 @@ import type { EndedEmail, LostLease } from '../domain/delivery/states.ts'
 import type { AppId, EmailId, KeyId } from '../domain/id.ts'
 import type { EmailType } from '../domain/request/email-request.ts'
 import type { RefusalCode, refusals } from '../domain/request/rejection.ts'
+import type { SignInMethod } from '../domain/sign-in.ts'
 
 type Answered = {
   readonly kind: 'request_answered'
@@ -71,6 +72,15 @@ export type OperationAnswered = {
   readonly code: string | null
 }
 
+/** Somebody signed in to the console, or was refused. */
+export type ConsoleSignIn = {
+  readonly kind: 'console_sign_in'
+  readonly method: SignInMethod
+  readonly result: (typeof signInResults)[number]
+  readonly requestId: string
+}
+export const signInResults = ['signed_in', 'refused'] as const
+
 /** A hosted link was shown (`opened`), its button was pressed, or there was nothing to show. */
 export const linkResults = ['opened', 'pressed', 'expired', 'unknown'] as const
 type LinkResult = (typeof linkResults)[number]
@@ -84,6 +94,7 @@ export type PosternEvent =
   | { readonly kind: 'mail_claimed'; readonly count: number; readonly tookMs: number }
   /** The store wrote a group of calls as one transaction, or failed to. */
   | { readonly kind: 'group_written'; readonly calls: number; readonly tookMs: number }
+  | ConsoleSignIn
   | { readonly kind: 'link_viewed'; readonly result: LinkResult }
   /** Emails ended without an outcome of a worker: expired, cancelled, or failed without an attempt. */
   | { readonly kind: 'emails_ended'; readonly ended: readonly EndedEmail[] }
@@ -92,7 +103,7 @@ export type PosternEvent =
       readonly kind: 'store_unavailable'
       readonly requestId: string
       readonly error: Error
-      readonly work: 'request' | 'link' | 'operation'
+      readonly work: 'request' | 'link' | 'operation' | 'page'
     }
   /** Requests wait because this process delays its own mail, or they no longer do. */
   | { readonly kind: 'delivery_late_changed'; readonly late: boolean }

@@ -6,6 +6,7 @@ import { type Logger, pino } from 'pino'
 import { type EndedEmail, suspectAfter } from '../domain/delivery/states.ts'
 import type {
   AttemptRecorded,
+  ConsoleSignIn,
   LeasesTakenBack,
   OperationAnswered,
   PosternEvent,
@@ -57,6 +58,8 @@ function linesOf(event: PosternEvent): Line[] {
       return [operationLine(event)]
     case 'attempt_recorded':
       return [attemptLine(event)]
+    case 'console_sign_in':
+      return [signInLine(event)]
     case 'emails_ended':
       return endedLines(event.ended)
     case 'leases_taken_back':
@@ -73,6 +76,12 @@ function linesOf(event: PosternEvent): Line[] {
 function requestLine(event: RequestAnswered): Line {
   const text = event.status === 202 ? 'an email was accepted' : 'a request was refused'
   return { level: 'info', text, fields: () => requestFields(event), kind: `request ${event.code}` }
+}
+
+function signInLine({ kind, method, requestId, result }: ConsoleSignIn): Line {
+  const fields = { requestId, method }
+  if (result === 'signed_in') return { level: 'info', text: 'somebody signed in to the console', fields }
+  return { level: 'warn', text: 'a sign-in to the console was refused', fields, kind }
 }
 
 function requestFields(event: RequestAnswered): Fields {
@@ -176,6 +185,7 @@ type Usual =
   | 'request_answered'
   | 'operation_answered'
   | 'attempt_recorded'
+  | 'console_sign_in'
   | 'emails_ended'
   | 'leases_taken_back'
   | 'mail_claimed'
@@ -245,6 +255,7 @@ const asked = {
   request: 'to queue an email',
   link: 'to open a hosted link',
   operation: 'to run an operation',
+  page: 'for a page of the console',
 }
 
 /** Bounds the lines of each kind. */

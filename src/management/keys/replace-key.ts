@@ -1,7 +1,8 @@
 /** Replaces a delivery key: a new one is made, and the old one goes on working for a while. */
+
 import { Type } from 'typebox'
 import { hashDeliveryKey, newDeliveryKey } from '../../domain/app/delivery-key.ts'
-import { dayMs } from '../../store/shared/bounds.ts'
+import { dayMs } from '../../domain/duration.ts'
 import { keyNotFound } from '../find-target.ts'
 import { operation } from '../operation.ts'
 import { iso, NewKeyResource, presentKey } from '../resources.ts'

@@ -1,8 +1,11 @@
 /** Finds the conditions that need attention: pure, from the records of the store. */
+
 import { parseAllowedUrl, parseAppScheme } from '../../domain/app/allowed-url.ts'
 import type { App } from '../../domain/app/app.ts'
+import { counted, sumOf } from '../../domain/counts.ts'
 import { describeDuration } from '../../domain/duration.ts'
 import type { KeyRecord, UsageDay } from '../../store/operator-store.ts'
+import { heldDays } from '../../store/shared/bounds.ts'
 import type { Finding } from '../../store/store.ts'
 import type { CountedQueue } from '../operation.ts'
 import type { NodeResource } from '../resources.ts'
@@ -25,7 +28,12 @@ export const attentionKinds = [
   'key_expires',
   'setting_invalid',
 ] as const
-type Attention = { readonly kind: (typeof attentionKinds)[number]; readonly message: string }
+type Attention = {
+  readonly kind: (typeof attentionKinds)[number]
+  readonly message: string
+  /** The slug of the app that it concerns. */
+  readonly app?: string | undefined
+}
 
 type Situation = {
   readonly apps: readonly App[]
@@ -56,7 +64,9 @@ const failedShare = 0.05
 const failedMin = 20
 
 /** The most urgent first. */
-export function findAttention(situation: Situation): { kind: Attention['kind']; message: string }[] {
+export function findAttention(
+  situation: Situation,
+): { kind: Attention['kind']; message: string; app: string | null }[] {
   const { answers, apps, expiring, findings, nowMs, queue } = situation
   const nodes = ofNodes(situation)
   const failing = findings
@@ -67,10 +77,12 @@ export function findAttention(situation: Situation): { kind: Attention['kind']; 
   const keys = expiring.map(({ id, app, name, expiresAt }): Attention => {
     const left = describeDuration((expiresAt ?? nowMs) - nowMs)
     const message = `The key ${name ?? id} of ${slugs.get(app) ?? app} expires in ${left}; replace it: "postern key replace ${id}".`
-    return { kind: 'key_expires', message }
+    return { kind: 'key_expires', message, app: slugs.get(app) }
   })
   const found = [...nodes, ...ofAnswers(answers), ...failing, ...ofQueue(queue), ...byApp, ...keys]
-  return found.toSorted((a, b) => attentionKinds.indexOf(a.kind) - attentionKinds.indexOf(b.kind))
+  return found
+    .toSorted((a, b) => attentionKinds.indexOf(a.kind) - attentionKinds.indexOf(b.kind))
+    .map(({ app = null, ...each }) => ({ ...each, app }))
 }
 
 function ofAnswers(answers: Answers | null): Attention[] {
@@ -78,7 +90,7 @@ function ofAnswers(answers: Answers | null): Attention[] {
   const { accepted, refused } = answers
   const { queue_full = 0, queue_unavailable = 0, ...faults } = refused
   const turnedAway = queue_full + queue_unavailable
-  const faulty = Object.values(faults).reduce((sum, count) => sum + count, 0)
+  const faulty = sumOf(faults)
   const all = accepted + turnedAway + faulty
   const found: Attention[] = []
   if (turnedAway > turnedAwayShare * all)
@@ -111,7 +123,7 @@ function ofNodes({ nodes, nowMs, queue }: Situation): Attention[] {
   if (nodes.length > 0 && workers.length === 0 && queue.depth > 0)
     found.push({
       kind: 'no_worker',
-      message: `No process sends, and ${queue.depth === 1 ? '1 email waits' : `${queue.depth} emails wait`}: start "postern serve" with the role worker.`,
+      message: `No process sends, and ${counted(queue.depth, 'email waits', 'emails wait')}: start "postern serve" with the role worker.`,
     })
   return [...found, ...ofRelays(workers, nowMs)]
 }
@@ -142,7 +154,7 @@ function ofApp(app: App, { expiredLately, late, nowMs, queue, usage }: Situation
   const { slug, settings, id } = app
   const { accepted = 0, delivered = 0, expired = 0, failed = 0 } = usage.get(id) ?? {}
   const found: Attention[] = []
-  const add = (kind: Attention['kind'], message: string) => found.push({ kind, message })
+  const add = (kind: Attention['kind'], message: string) => found.push({ kind, message, app: slug })
   const lateMs = nowMs - (late.find((each) => each.app === id)?.since ?? nowMs)
   if (lateMs > lateAfterMs)
     add(
@@ -152,7 +164,7 @@ function ofApp(app: App, { expiredLately, late, nowMs, queue, usage }: Situation
   if (expired > 0 && expiredLately !== 0)
     add(
       'links_expired',
-      `${expired} emails of ${slug} were not sent today before their links expired: "postern email list --app ${slug} --state expired" shows them.`,
+      `${counted(expired, 'email')} of ${slug} not sent today, because the link expired first: "postern email list --app ${slug} --state expired" shows them.`,
     )
   if (failed >= failedMin && failed > failedShare * (delivered + failed))
     add(
@@ -162,12 +174,17 @@ function ofApp(app: App, { expiredLately, late, nowMs, queue, usage }: Situation
   if (accepted >= nearly * settings.limits.daily)
     add(
       'daily_limit_near',
-      `${slug} has sent ${accepted} of its ${settings.limits.daily} emails of today (UTC).`,
+      accepted >= settings.limits.daily
+        ? `${slug} has sent all of its ${settings.limits.daily} emails of today: until midnight (UTC) its requests are refused, and its users get no mail. Raise its daily limit if that is wrong.`
+        : `${slug} has sent ${accepted} of its ${settings.limits.daily} emails of today (UTC).`,
     )
   const waiting = queue.apps.find((each) => each.app === id)
   const held = (waiting?.queued ?? 0) + (waiting?.deferred ?? 0)
   if (app.status === 'disabled' && held > 0)
-    add('mail_held', `${slug} is disabled and holds ${held} emails, which are cancelled after 7 days.`)
+    add(
+      'mail_held',
+      `${slug} is disabled and holds ${counted(held, 'email')}; held mail is cancelled after ${heldDays} days.`,
+    )
   const invalid = [
     ...settings.allowedUrls.filter((entry) => !parseAllowedUrl(entry).ok),
     ...settings.appSchemes.filter((entry) => !parseAppScheme(entry).ok),

@@ -1,11 +1,12 @@
 /** Shows what happened lately, by minute or by hour. */
 import { Type } from 'typebox'
 import { recordEveryMs } from '../../domain/activity.ts'
+import { minuteMs } from '../../domain/duration.ts'
 import type { AppId } from '../../domain/id.ts'
 import { type Parsed, parsed } from '../../domain/parsed.ts'
 import type { Issue } from '../../domain/request/rejection.ts'
 import { parseTimestamp } from '../../domain/request/timestamp.ts'
-import { activityDays, minuteMs } from '../../store/shared/bounds.ts'
+import { activityDays } from '../../store/shared/bounds.ts'
 import { ActivityCounts, ActivityItem, presentCounts } from '../activity.ts'
 import { findTarget } from '../find-target.ts'
 import { type Context, operation } from '../operation.ts'

@@ -1,6 +1,7 @@
 /** Shows how much mail waits, by state and by app. */
 import { type Static, Type } from 'typebox'
 import type { App } from '../../domain/app/app.ts'
+import { queueAgesMs } from '../../store/shared/bounds.ts'
 import { isInScope } from '../access.ts'
 import { type Context, type CountedQueue, operation } from '../operation.ts'
 import { iso } from '../resources.ts'
@@ -22,6 +23,9 @@ export const QueueResource = closed({
       slug: orNull(Type.String({ description: 'Null for an app that has been deleted.' })),
       held: Type.Boolean({ description: 'The app is disabled, so its mail is not sent.' }),
       ...counts,
+      ages: Type.Array(Type.Integer(), {
+        description: `How many emails are younger than ${queueAgesMs.map((age) => `${age / 1000} s`).join(', ')}, and how many are older; each counts once.`,
+      }),
     }),
   ),
   countedAt: Type.String({ format: 'date-time' }),
@@ -71,7 +75,8 @@ function countByApp(counted: CountedQueue, apps: ReadonlyMap<App['id'], App>): Q
   for (const { app, state, count } of counted.counts) {
     const known = apps.get(app)
     const fresh = { app, slug: known?.slug ?? null, held: known?.status === 'disabled' }
-    const row = rows.get(app) ?? { ...fresh, queued: 0, sending: 0, deferred: 0 }
+    const ages = counted.ages.find((each) => each.app === app)?.counts ?? []
+    const row = rows.get(app) ?? { ...fresh, queued: 0, sending: 0, deferred: 0, ages: [...ages] }
     rows.set(app, { ...row, [state]: count })
   }
   return [...rows.values()]

@@ -1,6 +1,8 @@
 /** Shows what needs attention now, and how the service runs. */
+
 import { type Static, Type } from 'typebox'
-import { dayMs, minuteMs } from '../../store/shared/bounds.ts'
+import { sumOf } from '../../domain/counts.ts'
+import { dayMs, minuteMs } from '../../domain/duration.ts'
 import { isInScope } from '../access.ts'
 import { ActivityCounts, presentCounts } from '../activity.ts'
 import { type Context, operation } from '../operation.ts'
@@ -16,6 +18,7 @@ const StatusResource = closed({
     closed({
       kind: Type.Enum([...attentionKinds]),
       message: Type.String({ description: 'The condition, and what to do.' }),
+      app: orNull(Type.String({ description: 'The slug of the app that it concerns.' })),
     }),
   ),
   today: closed({
@@ -105,6 +108,6 @@ function countToday(apps: readonly UsageResource[]): StatusResource['today'] {
     delivered: sum((usage) => usage.delivered),
     failed: sum((usage) => usage.failed),
     expired: sum((usage) => usage.expired),
-    refused: sum(({ refused }) => Object.values(refused).reduce((all, count) => all + count, 0)),
+    refused: sum(({ refused }) => sumOf(refused)),
   }
 }

@@ -1,20 +1,19 @@
 /** Management tokens: made, listed and revoked. The clear text of a token exists only in the answer that makes it. */
+
 import { Type } from 'typebox'
-import type { AppId, TokenId } from '../../domain/id.ts'
+import { dayMs } from '../../domain/duration.ts'
+import type { TokenId } from '../../domain/id.ts'
 import { hashToken, newToken, roles } from '../../domain/management-token.ts'
-import { type Parsed, refused } from '../../domain/parsed.ts'
-import { dayMs } from '../../store/shared/bounds.ts'
-import { findTarget } from '../find-target.ts'
-import { parseExpiry, parseName } from '../keys/key-fields.ts'
-import { type Context, operation } from '../operation.ts'
+import { findScope, parseActorName, scopeField } from '../actors.ts'
+import { parseExpiry } from '../keys/key-fields.ts'
+import { operation } from '../operation.ts'
 import { cutList, pageQuery } from '../pages.ts'
 import { listOf, NewTokenResource, presentToken, TokenResource } from '../resources.ts'
-import { done, invalid, type Result, refuse } from '../result.ts'
+import { done, invalid, refuse } from '../result.ts'
 import { closed } from '../schema.ts'
 
 const usualDays = 90
 const daysMax = 400
-const appsMax = 50
 
 export const createToken = operation({
   method: 'POST',
@@ -26,14 +25,7 @@ export const createToken = operation({
   body: closed({
     name: Type.String({ minLength: 1, maxLength: 100, examples: ['deployments'] }),
     role: Type.Enum([...roles]),
-    apps: Type.Optional(
-      Type.Array(Type.String(), {
-        minItems: 1,
-        maxItems: appsMax,
-        description: 'The apps that it is for, by slug or id; without it, the whole service.',
-        examples: [['acme']],
-      }),
-    ),
+    apps: Type.Optional(scopeField('The apps that it is for, by slug or id; without it, the whole service.')),
     expiresAt: Type.Optional(
       Type.String({
         format: 'date-time',
@@ -48,13 +40,13 @@ export const createToken = operation({
   async run(context, { body: { name, role, apps, expiresAt } }) {
     const { store, access } = context
     const latest = store.now() + daysMax * dayMs
-    const named = parseTokenName(name)
+    const named = parseActorName(name)
     const expiry = expiresAt === undefined ? null : parseExpiry(expiresAt, store)
     const issues = [named, expiry].flatMap((part) => (part?.ok === false ? part.issues : []))
     if (expiry?.ok && expiry.value > latest)
       issues.push({ field: 'expiresAt', code: 'too_late', message: `At most ${daysMax} days from now.` })
     if (issues.length > 0) return invalid(issues)
-    const scope = apps === undefined ? done(null) : await appIds(context, apps)
+    const scope = await findScope(context, apps)
     if (!scope.ok) return scope
     const token = newToken()
     const end = expiry?.ok ? expiry.value : store.now() + usualDays * dayMs
@@ -65,22 +57,6 @@ export const createToken = operation({
     return done({ ...presentToken(record), token }, { created: true })
   },
 })
-
-/** Names of local actors begin with `cli:`; no token may look like one. */
-function parseTokenName(name: string): Parsed<string> {
-  if (!name.startsWith('cli:')) return parseName(name)
-  return refused({ field: 'name', code: 'reserved', message: 'A name must not begin with "cli:".' })
-}
-
-async function appIds(context: Context, names: readonly string[]): Promise<Result<AppId[]>> {
-  const ids = new Set<AppId>()
-  for (const app of names) {
-    const found = await findTarget('app', context, { app })
-    if (!found.ok) return found
-    ids.add(found.value.id)
-  }
-  return done([...ids])
-}
 
 export const listTokens = operation({
   method: 'GET',

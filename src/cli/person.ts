@@ -1,0 +1,202 @@
+/** `postern person …`, `postern session …` and `postern console login`: people who sign in to the console. */
+
+import { type Command, Option } from 'commander'
+import { counted } from '../domain/counts.ts'
+import { minuteMs } from '../domain/duration.ts'
+import { type Role, roles } from '../domain/management-token.ts'
+import { signInCodeMs } from '../domain/sign-in.ts'
+import { listAll } from '../management/list-all.ts'
+import type { Answer } from '../management/operations.ts'
+import type { PersonResource } from '../management/people/people-resources.ts'
+import { collect } from './app-settings.ts'
+import { type CliDeps, type CommandContext, isRemote, withOperations } from './context.ts'
+import { formatTime, formatTimeAndAge, print, table, UsageError } from './output.ts'
+
+const roleOption = () => new Option('--role <role>', 'what the person may do').choices(roles)
+
+const inviteExample = `
+Examples:
+  postern person invite Ada --role admin
+  postern person invite "Acme support" --role reader --app acme`
+
+type PermissionOptions = { role?: Role; app?: string[]; allApps?: true }
+type ChangeOptions = PermissionOptions & { disable?: true; enable?: true }
+
+export function addPersonCommands(program: Command, deps: CliDeps): void {
+  const person = program.command('person').description('invite people to the console, list and change them')
+  person
+    .command('invite <name>')
+    .description('let a person sign in to the console, by a link that is shown once')
+    .addOption(roleOption().makeOptionMandatory())
+    .option('--app <app>', 'only for this app (repeatable; default: the whole service)', collect)
+    .addHelpText('after', inviteExample)
+    .action((name: string, { role = 'reader', app }: PermissionOptions) =>
+      withOperations(deps, async ({ call }) => {
+        const body = { name, role, ...(app && { apps: app }) }
+        printLink(deps, await call('person.invite', { body }))
+      }),
+    )
+  person
+    .command('link <person>')
+    .description('make another link by which a person signs in, once')
+    .action((name: string) =>
+      withOperations(deps, async ({ call }) =>
+        printLink(deps, await call('person.link', { params: { person: name }, body: {} })),
+      ),
+    )
+  person
+    .command('list')
+    .description('list the people who may sign in')
+    .action(() => withOperations(deps, (context) => listPeople(deps, context)))
+  addChangeCommands(person, deps)
+  addSessionCommands(program, deps)
+}
+
+function addChangeCommands(person: Command, deps: CliDeps): void {
+  person
+    .command('update <person>')
+    .description('change what a person may do; takes effect for the next request')
+    .addOption(roleOption())
+    .option('--app <app>', 'only for this app (repeatable)', collect)
+    .option('--all-apps', 'for the whole service')
+    .option('--disable', 'end all sessions and links of the person, and let none begin')
+    .option('--enable', 'let the person sign in again')
+    .action((name: string, options: ChangeOptions) =>
+      withOperations(deps, async ({ call }) => {
+        const changed = await call('person.change', { params: { person: name }, body: bodyOf(options) })
+        print(deps.output, changed, () => describePerson(changed))
+      }),
+    )
+  person
+    .command('remove-passkey <person> <passkey>')
+    .description('remove a passkey of a person, by its id ("postern person list --json" shows them)')
+    .action((name: string, passkey: string) =>
+      withOperations(deps, async ({ call }) => {
+        const changed = await call('person.remove_passkey', { params: { person: name, passkey } })
+        print(deps.output, changed, () => `removed; ${describePerson(changed)}`)
+      }),
+    )
+}
+
+function bodyOf({ role, app, allApps, disable, enable }: ChangeOptions) {
+  if ([role, app, allApps, disable, enable].every((each) => each === undefined))
+    throw new UsageError('nothing to change: give --role, --app, --all-apps, --disable or --enable')
+  if (disable && enable) throw new UsageError('give --disable or --enable, not both')
+  if (app !== undefined && allApps) throw new UsageError('give --app or --all-apps, not both')
+  return {
+    ...(role && { role }),
+    ...(app && { apps: app }),
+    ...(allApps && { apps: null }),
+    ...((disable || enable) && { disabled: disable === true }),
+  }
+}
+
+const scopeOf = ({ apps }: PersonResource): string =>
+  apps === null ? 'the whole service' : counted(apps.length, 'app')
+
+const describePerson = (person: PersonResource): string =>
+  `${person.name}: ${person.role} of ${scopeOf(person)}${person.disabledAt === null ? '' : ', disabled'}`
+
+function printLink(deps: CliDeps, made: Answer<'person.invite'>): void {
+  if (!deps.output.json)
+    deps.output.err(
+      `postern: ${describePerson(made)}. The link signs the person in once, until ${formatTime(made.linkExpiresAt)}; it is shown only this once. To sign in again later, add a passkey in the console.`,
+    )
+  print(deps.output, made, () => made.link)
+}
+
+const waysOf = ({ passkeys, provider }: PersonResource): string => {
+  if (provider !== null) return new URL(provider).host
+  return passkeys.length === 0 ? 'links' : counted(passkeys.length, 'passkey')
+}
+
+async function listPeople(deps: CliDeps, context: CommandContext): Promise<void> {
+  const people = await listAll(context.call, 'person.list', {})
+  print(deps.output, people, () => {
+    if (people.length === 0)
+      return 'nobody yet; "postern console login" lets you in, "postern person invite" others'
+    const rows = people.map((person) => [
+      person.id,
+      person.name,
+      person.role,
+      person.apps === null ? 'all' : person.apps.join(' '),
+      waysOf(person),
+      person.disabledAt === null ? 'active' : `disabled ${formatTime(person.disabledAt)}`,
+      formatTimeAndAge(person.lastSeenAt) ?? 'never',
+    ])
+    return table(['id', 'name', 'role', 'apps', 'signs in by', 'status', 'last seen'], rows)
+  })
+}
+
+function addSessionCommands(program: Command, deps: CliDeps): void {
+  const session = program.command('session').description('list and end sessions of the console')
+  session
+    .command('list')
+    .description('list the sessions that have not ended')
+    .action(() =>
+      withOperations(deps, async (context) => {
+        const sessions = await listAll(context.call, 'session.list', {})
+        print(deps.output, sessions, () => {
+          if (sessions.length === 0) return 'nobody is signed in'
+          const rows = sessions.map(({ id, name, method, createdAt, seenAt, agent }) => [
+            ...[id, name, method, formatTime(createdAt), formatTimeAndAge(seenAt), agent],
+          ])
+          return table(['id', 'person', 'by', 'since', 'last used', 'browser'], rows)
+        })
+      }),
+    )
+  session
+    .command('end <session>')
+    .description('end a session by its id, for its next request')
+    .action((id: string) =>
+      withOperations(deps, async ({ call }) => {
+        const ended = await call('session.end', { params: { session: id } })
+        print(deps.output, ended, () => `ended ${ended.id} of ${ended.name}`)
+      }),
+    )
+}
+
+const loginExample = `
+The person is made if there is none of this name. Nobody needs a password: the user who can run this command can open the database anyway.
+
+Examples:
+  postern console login
+  postern console login --as Ada --role operator`
+
+type LoginOptions = PermissionOptions & { as?: string }
+
+export function addConsoleCommands(program: Command, deps: CliDeps): void {
+  program
+    .command('console')
+    .description('the console in the browser')
+    .command('login')
+    .description(`print a link that signs you in once, within ${signInCodeMs / minuteMs} minutes`)
+    .option('--as <name>', 'the person who signs in (default: your user name)')
+    .addOption(new Option('--role <role>', 'role of the person, if new (default: admin)').choices(roles))
+    .option('--app <app>', 'only for this app, if the person is new (repeatable)', collect)
+    .addHelpText('after', loginExample)
+    .action((options: LoginOptions) => {
+      if (isRemote(deps)) throw new UsageError('run it on the server; leave out --url, and unset POSTERN_URL')
+      return withOperations(deps, (context) => logIn(deps, context, options))
+    })
+}
+
+async function logIn(
+  deps: CliDeps,
+  context: CommandContext,
+  { as = deps.user, role, app }: LoginOptions,
+): Promise<void> {
+  const { call } = context
+  const minutes = signInCodeMs / minuteMs
+  const known = (await listAll(context.call, 'person.list', {})).some(
+    ({ id, name }) => name === as || id === as,
+  )
+  if (known && (role !== undefined || app !== undefined))
+    throw new UsageError(`${as} exists: change role and apps with "postern person update"`)
+  const made = known
+    ? await call('person.link', { params: { person: as }, body: { minutes } })
+    : await call('person.invite', {
+        body: { name: as, role: role ?? 'admin', minutes, ...(app && { apps: app }) },
+      })
+  printLink(deps, made)
+}

@@ -1,0 +1,58 @@
+/** The OpenID provider by which people sign in to the console, and what their groups may do. */
+import { readFileSync } from 'node:fs'
+import { roles } from '../domain/management-token.ts'
+import type { OidcSettings } from '../web/console/oidc.ts'
+import type { Reader } from './reader.ts'
+import { unsafeFile } from './secrets.ts'
+
+const names = {
+  issuer: 'POSTERN_OIDC_ISSUER',
+  clientId: 'POSTERN_OIDC_CLIENT_ID',
+  clientSecret: 'POSTERN_OIDC_CLIENT_SECRET',
+  roles: 'POSTERN_OIDC_ROLES',
+}
+
+/** Null unless `POSTERN_OIDC_ISSUER` is set. No fault repeats the secret. */
+export function readOidc(reader: Reader): OidcSettings | null {
+  const { fault, mode, required, text } = reader
+  const issuer = text(names.issuer, '')
+  if (issuer === '' || mode !== 'serve') return null
+  const url = URL.parse(issuer)
+  const isLocal = url?.protocol === 'http:' && /^(localhost|127\.0\.0\.1)$/.test(url.hostname)
+  if (url === null || !(url.protocol === 'https:' || isLocal) || url.search !== '')
+    fault(`${names.issuer} must be the https address of the provider, as its documents name the issuer`)
+  const clientId = required(names.clientId, 'the id that the provider gave to Postern')
+  const given = required(names.clientSecret, 'the secret that the provider gave to Postern, or file:PATH')
+  const rules = required(names.roles, 'such as "claim=groups postern-admins=admin acme-team=operator:acme"')
+  return { issuer, clientId, clientSecret: readSecret(reader, given), ...readRoles(reader, rules) }
+}
+
+function readSecret({ fault }: Reader, given: string): string {
+  const file = /^file:(.+)$/.exec(given)?.[1]
+  if (file === undefined) return given
+  try {
+    if (unsafeFile(file)) fault(`${names.clientSecret}: others may read ${file}; run chmod 600 on it`)
+    return readFileSync(file, 'utf8').trim()
+  } catch {
+    fault(`${names.clientSecret}: cannot read ${file}`)
+    return ''
+  }
+}
+
+/** `claim=NAME` and `GROUP=ROLE` or `GROUP=ROLE:APP`, separated by spaces. */
+function readRoles({ fault }: Reader, text: string): Pick<OidcSettings, 'claim' | 'groups'> {
+  const groups: OidcSettings['groups'][number][] = []
+  let claim = 'groups'
+  for (const rule of text.split(/\s+/).filter(Boolean)) {
+    const [, name = '', value = ''] = /^(.+)=([^=]+)$/.exec(rule) ?? []
+    const [given = '', app = null] = value.split(':', 2)
+    const role = roles.find((each) => each === given)
+    if (name === 'claim') claim = value
+    else if (role !== undefined) groups.push({ group: name, role, app })
+    else
+      fault(
+        `${names.roles}: "${rule}" must look like claim=groups, GROUP=${roles.join('|')} or GROUP=ROLE:APP`,
+      )
+  }
+  return { claim, groups }
+}

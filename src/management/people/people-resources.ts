@@ -1,0 +1,69 @@
+/** The JSON of people and sessions. */
+import { type Static, Type } from 'typebox'
+import { roles } from '../../domain/management-token.ts'
+import { signInMethods } from '../../domain/sign-in.ts'
+import type { PasskeyRecord, PersonRecord, SessionRecord } from '../../store/people-store.ts'
+import { idOf, iso, isoOrNull } from '../resources.ts'
+import { closed, orNull, time } from '../schema.ts'
+
+const personFields = {
+  id: idOf('pe'),
+  name: Type.String(),
+  role: Type.Enum([...roles]),
+  apps: orNull(Type.Array(idOf('app'))),
+  provider: orNull(Type.String({ description: 'The OpenID provider by which the person signs in.' })),
+  passkeys: Type.Array(
+    closed({ id: Type.String(), name: Type.String(), createdAt: time(), lastUsedAt: orNull(time()) }),
+  ),
+  createdAt: time(),
+  createdBy: Type.String(),
+  disabledAt: orNull(time()),
+  lastSeenAt: orNull(time()),
+}
+export const PersonResource = closed(personFields)
+export type PersonResource = Static<typeof PersonResource>
+
+/** `link` signs the person in, once; it stands in the answer that makes it and nowhere else. */
+export const InvitedResource = closed({ ...personFields, link: Type.String(), linkExpiresAt: time() })
+
+export const presentPerson = (
+  { oidc, createdAt, disabledAt, lastSeenAt, apps, ...person }: PersonRecord,
+  passkeys: readonly PasskeyRecord[],
+): PersonResource => ({
+  ...person,
+  apps: apps && [...apps],
+  provider: oidc?.issuer ?? null,
+  passkeys: passkeys
+    .filter((passkey) => passkey.person === person.id)
+    .map(({ id, name, createdAt, lastUsedAt }) => ({
+      ...{ id, name },
+      createdAt: iso(createdAt),
+      lastUsedAt: isoOrNull(lastUsedAt),
+    })),
+  createdAt: iso(createdAt),
+  disabledAt: isoOrNull(disabledAt),
+  lastSeenAt: isoOrNull(lastSeenAt),
+})
+
+export const SessionResource = closed({
+  id: idOf('ses'),
+  person: idOf('pe'),
+  name: Type.String({ description: 'The name of the person.' }),
+  method: Type.Enum([...signInMethods]),
+  agent: Type.String({ description: 'The browser, as it named itself.' }),
+  createdAt: time(),
+  seenAt: time(),
+  expiresAt: time(),
+})
+export type SessionResource = Static<typeof SessionResource>
+
+export const presentSession = (session: SessionRecord): SessionResource => ({
+  id: session.id,
+  person: session.person.id,
+  name: session.person.name,
+  method: session.method,
+  agent: session.agent,
+  createdAt: iso(session.createdAt),
+  seenAt: iso(session.seenAt),
+  expiresAt: iso(session.expiresAt),
+})

@@ -1,0 +1,171 @@
+/** People who sign in to the console: invited, listed, changed. They have no passwords: a link signs them in the first time. */
+
+import { Type } from 'typebox'
+import { minuteMs } from '../../domain/duration.ts'
+import { roles } from '../../domain/management-token.ts'
+import { hashSignInCode, invitationMs, newSignInCode } from '../../domain/sign-in.ts'
+import type { PersonRecord } from '../../store/people-store.ts'
+import { findScope, parseActorName, scopeField } from '../actors.ts'
+import { type Context, operation } from '../operation.ts'
+import { cutList, pageQuery } from '../pages.ts'
+import { iso, listOf } from '../resources.ts'
+import { done, invalid, type Result, refuse } from '../result.ts'
+import { closed, orNull } from '../schema.ts'
+import { InvitedResource, PersonResource, presentPerson } from './people-resources.ts'
+
+const forAdmins = { role: 'admin', target: 'none', wholeService: true } as const
+
+const minutesMax = invitationMs / minuteMs
+const minutesField = () =>
+  Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: minutesMax,
+      description: `How long the link can be used; ${minutesMax / 60} hours unless given.`,
+    }),
+  )
+
+export const listPeople = operation({
+  ...forAdmins,
+  method: 'GET',
+  path: '/v1/people',
+  summary: 'Lists the people who may sign in to the console, oldest first, also those who are disabled.',
+  query: closed(pageQuery),
+  answer: listOf(PersonResource),
+  refusals: ['cursor_mismatch'],
+  async run({ store }, { query }) {
+    const passkeys = await store.listPasskeys(null)
+    const people = (await store.listPeople()).map((person) => presentPerson(person, passkeys))
+    return cutList(people, query, { list: 'people' })
+  },
+})
+
+export const invitePerson = operation({
+  ...forAdmins,
+  method: 'POST',
+  path: '/v1/people',
+  summary: 'Lets a person sign in to the console, by a link that stands in this answer and nowhere else.',
+  body: closed({
+    name: Type.String({ minLength: 1, maxLength: 100, examples: ['Ada'] }),
+    role: Type.Enum([...roles]),
+    apps: Type.Optional(scopeField('The apps of the person, by slug or id; without it, the whole service.')),
+    minutes: minutesField(),
+  }),
+  answer: InvitedResource,
+  creates: true,
+  refusals: ['name_taken', 'not_found', 'no_console'],
+  async run(context, { body: { name, role, apps, minutes = minutesMax } }) {
+    const named = parseActorName(name)
+    if (!named.ok) return invalid(named.issues)
+    if (context.consoleUrl === null) return noConsole()
+    const scope = await findScope(context, apps)
+    if (!scope.ok) return scope
+    const { store, access } = context
+    const person = await store.createPerson({ name, role, apps: scope.value }, access.actor)
+    if (person === 'name_taken')
+      return refuse(
+        'name_taken',
+        `There is a person named "${name}": choose another name, or make a new link for that person.`,
+      )
+    return newLink(context, person, minutes)
+  },
+})
+
+export const linkPerson = operation({
+  ...forAdmins,
+  method: 'POST',
+  path: '/v1/people/{person}/link',
+  summary: 'Makes another link by which a person signs in, once.',
+  body: closed({ minutes: minutesField() }),
+  answer: InvitedResource,
+  creates: true,
+  refusals: ['not_found', 'person_disabled', 'no_console'],
+  async run(context, { params, body: { minutes = minutesMax } }) {
+    const person = await context.store.findPerson(params.person)
+    if (person === null) return personNotFound(params.person)
+    return newLink(context, person, minutes)
+  },
+})
+
+export const changePerson = operation({
+  ...forAdmins,
+  method: 'PATCH',
+  path: '/v1/people/{person}',
+  summary:
+    'Changes what a person may do, for the next request, or disables the person, which ends all sessions and links.',
+  body: closed({
+    role: Type.Optional(Type.Enum([...roles])),
+    apps: Type.Optional(
+      orNull(scopeField('The apps of the person, by slug or id; null: the whole service.')),
+    ),
+    disabled: Type.Optional(Type.Boolean()),
+  }),
+  answer: PersonResource,
+  refusals: ['not_found', 'own_access'],
+  async run(context, { params, body: { role, apps, disabled } }) {
+    const { store, access } = context
+    const person = await store.findPerson(params.person)
+    if (person === null) return personNotFound(params.person)
+    if (person.id === access.actor.id)
+      return refuse(
+        'own_access',
+        'Nobody changes the own role, apps or status: another admin can, or "postern person update" on the server.',
+      )
+    const scope = await findScope(context, apps)
+    if (!scope.ok) return scope
+    const change = {
+      ...(role !== undefined && { role }),
+      ...(apps !== undefined && { apps: scope.value }),
+      ...(disabled !== undefined && { disabled }),
+    }
+    const changed = await store.updatePerson(person.id, change, access.actor)
+    if (changed === null) return personNotFound(params.person)
+    return done(presentPerson(changed, await store.listPasskeys(changed.id)))
+  },
+})
+
+export const removePasskey = operation({
+  ...forAdmins,
+  method: 'DELETE',
+  path: '/v1/people/{person}/passkeys/{passkey}',
+  summary: 'Removes a passkey of a person. Sessions that it began go on.',
+  answer: PersonResource,
+  refusals: ['not_found'],
+  async run({ store, access }, { params }) {
+    const person = await store.findPerson(params.person)
+    if (person === null) return personNotFound(params.person)
+    if (!(await store.removePasskey(person.id, params.passkey, access.actor)))
+      return refuse('not_found', `${person.name} has no passkey "${params.passkey}".`)
+    return done(presentPerson(person, await store.listPasskeys(person.id)))
+  },
+})
+
+async function newLink({ store, access, consoleUrl }: Context, person: PersonRecord, minutes: number) {
+  if (consoleUrl === null) return noConsole()
+  if (person.oidc !== null)
+    return refuse(
+      'person_disabled',
+      `${person.name} signs in by ${new URL(person.oidc.issuer).host}, which alone decides what ${person.name} may do.`,
+    )
+  const code = newSignInCode()
+  const expiresAt = store.now() + minutes * minuteMs
+  const link = { hash: hashSignInCode(code), person: person.id, expiresAt }
+  if (!(await store.createSignInCode(link, access.actor)))
+    return refuse('person_disabled', `${person.name} is disabled: enable the person first.`)
+  const passkeys = await store.listPasskeys(person.id)
+  return done(
+    {
+      ...presentPerson(person, passkeys),
+      // In the fragment, which browsers send to no server, so that no proxy logs it.
+      link: `${consoleUrl}/sign-in#${code}`,
+      linkExpiresAt: iso(expiresAt),
+    },
+    { created: true },
+  )
+}
+
+const noConsole = (): Result<never> =>
+  refuse('no_console', 'There is no console to sign in to: POSTERN_CONSOLE_LISTEN is off.')
+
+const personNotFound = (name: string) =>
+  refuse('not_found', `There is no person "${name}"; a person is named by the name or the id (pe_…).`)

@@ -1,0 +1,41 @@
+/** Sessions of the console: listed and ended. */
+import type { SessionId } from '../../domain/id.ts'
+import { isSessionAlive } from '../../domain/sign-in.ts'
+import { operation } from '../operation.ts'
+import { cutList, pageQuery } from '../pages.ts'
+import { listOf } from '../resources.ts'
+import { done, refuse } from '../result.ts'
+import { closed } from '../schema.ts'
+import { presentSession, SessionResource } from './people-resources.ts'
+
+const forAdmins = { role: 'admin', target: 'none', wholeService: true } as const
+
+export const listSessions = operation({
+  ...forAdmins,
+  method: 'GET',
+  path: '/v1/sessions',
+  summary: 'Lists the sessions of the console that have not ended, oldest first.',
+  query: closed(pageQuery),
+  answer: listOf(SessionResource),
+  refusals: ['cursor_mismatch'],
+  async run({ store }, { query }) {
+    const alive = (await store.listSessions()).filter((session) => isSessionAlive(session, store.now()))
+    return cutList(alive.map(presentSession), query, { list: 'sessions' })
+  },
+})
+
+export const endSession = operation({
+  ...forAdmins,
+  method: 'DELETE',
+  path: '/v1/sessions/{session}',
+  summary: 'Ends a session of the console, for its next request.',
+  answer: SessionResource,
+  refusals: ['not_found'],
+  async run({ store, access }, { params: { session: id } }) {
+    const session = (await store.listSessions()).find((each) => each.id === id)
+    const ended = session === undefined ? 0 : await store.endSessions({ id: id as SessionId }, access.actor)
+    if (session === undefined || ended === 0)
+      return refuse('not_found', `There is no session "${id}"; it may have ended already.`)
+    return done(presentSession(session))
+  },
+})
