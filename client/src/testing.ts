@@ -92,9 +92,9 @@ export class DevInbox {
   readonly #given = new Set<string>()
   readonly #madeAt = Date.now()
 
-  /** @param url address of the inbox. Default http://127.0.0.1:4022 */
+  /** @param url address of the inbox or of the console that it is part of. Default http://127.0.0.1:4022 */
   constructor(url = 'http://127.0.0.1:4022') {
-    this.#url = `${url.replace(/\/+$/, '')}/api/inbox`
+    this.#url = `${url.replace(/(?:\/inbox)?\/*$/, '')}/api/inbox`
   }
 
   /**

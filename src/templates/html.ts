@@ -27,5 +27,8 @@ export function html(strings: TemplateStringsArray, ...pieces: readonly Piece[])
   return { text } as Html
 }
 
+/** Nothing. */
+export const none = html``
+
 /** Trusted markup, inserted without escaping. */
 export const raw = (text: string): Html => ({ text }) as Html

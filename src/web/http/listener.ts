@@ -143,6 +143,13 @@ function refuseExpectations(server: Server): void {
   })
 }
 
+/** Closes a listener: requests in progress are answered, for at most `graceMs`. */
+export async function close(listener: FastifyInstance, graceMs: number): Promise<void> {
+  const timer = setTimeout(() => listener.server.closeAllConnections(), graceMs)
+  await listener.close()
+  clearTimeout(timer)
+}
+
 /** How this machine itself reaches a listener on every address. */
 const loopbackOf: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' }
 

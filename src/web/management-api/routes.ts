@@ -1,5 +1,5 @@
 /** The management API over HTTP: one route for each operation, under `/v1`. */
-import { setTimeout as sleep } from 'node:timers/promises'
+
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Access } from '../../management/access.ts'
 import type { Management } from '../../management/operation.ts'
@@ -9,6 +9,7 @@ import { type Refusal, type Result, refusalStatus } from '../../management/resul
 import type { Emit } from '../../observe/events.ts'
 import { StoreUnavailable } from '../../store/store.ts'
 import { errorBody, sendError, sendJson } from '../http/listener.ts'
+import { OperatorRates } from '../operator-rates.ts'
 import { Authenticator } from './authenticate.ts'
 import { documentOf } from './openapi.ts'
 import { readInput } from './read-request.ts'
@@ -16,14 +17,14 @@ import { readInput } from './read-request.ts'
 export type ManagementApiDeps = { readonly management: Management; readonly emit: Emit }
 
 export function addManagementApi(listener: FastifyInstance, deps: ManagementApiDeps): void {
-  const authenticator = new Authenticator(deps.management.store)
+  const asked = { authenticator: new Authenticator(deps.management.store), rates: new OperatorRates() }
   for (const name of operationNames) {
     const { method, path } = operationOf(name)
     const url = path.replace(/\{(\w+)\}/g, ':$1')
     listener.route({
       method,
       url,
-      handler: (request, reply) => answer(deps, authenticator, { name, request, reply }),
+      handler: (request, reply) => answer(deps, { ...asked, name, request, reply }),
     })
   }
   const document = Buffer.from(JSON.stringify(documentOf(deps.management.version)))
@@ -32,12 +33,17 @@ export function addManagementApi(listener: FastifyInstance, deps: ManagementApiD
   )
 }
 
-type Asked = { readonly name: OperationName; readonly request: FastifyRequest; readonly reply: FastifyReply }
+type Asked = {
+  readonly authenticator: Authenticator
+  readonly rates: OperatorRates
+  readonly name: OperationName
+  readonly request: FastifyRequest
+  readonly reply: FastifyReply
+}
 
 async function answer(
   { management, emit }: ManagementApiDeps,
-  authenticator: Authenticator,
-  { name, request, reply }: Asked,
+  { authenticator, rates, name, request, reply }: Asked,
 ): Promise<FastifyReply> {
   const event = { kind: 'operation_answered', requestId: request.id, operation: name } as const
   let actor: string | null = null
@@ -45,7 +51,7 @@ async function answer(
     const access = await authenticator.authenticate(request.headers.authorization, request.id)
     if (!access.ok) return access
     actor = access.value.actor.name
-    return runFor(management, authenticator, { name, request, access: access.value })
+    return runFor(management, rates, { name, request, access: access.value })
   }
   const result = await run().catch((error) => {
     if (!(error instanceof StoreUnavailable)) throw error
@@ -70,21 +76,15 @@ const storeUnavailable: Result<never> = {
   },
 }
 
-/** A client over its rate that goes on asking must not take the time of requests for emails. */
-const refusedAfterMs = 1000
-
 type Called = { readonly name: OperationName; readonly request: FastifyRequest; readonly access: Access }
 
 async function runFor(
   management: Management,
-  authenticator: Authenticator,
+  rates: OperatorRates,
   { name, request, access }: Called,
 ): Promise<Result<unknown>> {
-  const admitted = authenticator.admit(access, name)
-  if (!admitted.ok) {
-    await sleep(refusedAfterMs)
-    return admitted
-  }
+  const refusal = await rates.charge(`${access.actor.id}`, { isSearch: name === 'email.find' })
+  if (refusal !== null) return { ok: false, refusal }
   return perform(management, access, {
     name,
     params: request.params as Record<string, string>,

@@ -1,0 +1,344 @@
+// The console's script. Every page works without it: it keeps open pages up to date, shows local times, copies, fills the code of a
+// sign-in link in, talks to passkeys, and gives keys to those who like them.
+
+/** @type {{ createPolicy(name: string, rules: { createHTML(text: string): string }): { createHTML(text: string): string } } | undefined} */
+const trustedTypes = Reflect.get(window, 'trustedTypes')
+const policy = trustedTypes?.createPolicy('postern', { createHTML: (text) => text })
+
+/** @param {string} text a page of the console itself */
+const parse = (text) => new DOMParser().parseFromString(policy?.createHTML(text) ?? text, 'text/html')
+
+/** @template {Element} T @param {string} selector @param {new () => T} type @returns {T[]} */
+function all(selector, type) {
+  /** @param {unknown} each @returns {each is T} */
+  const isOfType = (each) => each instanceof type
+  return [...document.querySelectorAll(selector)].filter(isOfType)
+}
+
+/** @param {string} id */
+const byId = (id) => document.getElementById(id)
+
+// Times: the local time as title, ages kept up to date.
+
+const units = /** @type {const} */ ([
+  [86_400_000, 'd'],
+  [3_600_000, 'h'],
+  [60_000, 'min'],
+  [1000, 's'],
+])
+
+/** @param {number} ms */
+function duration(ms) {
+  const [size, name] = units.find(([unit]) => ms >= 2 * unit) ?? [1000, 's']
+  return `${Math.max(0, Math.floor(ms / size))} ${name}`
+}
+
+// The server's clock decides; this machine's may be wrong.
+let drawn = { serverMs: Number(document.body.dataset.now), atMs: performance.now() }
+
+function showTimes() {
+  for (const time of all('time', HTMLTimeElement)) {
+    const at = new Date(time.dateTime)
+    if (time.dataset.local === undefined) {
+      time.dataset.local = ''
+      time.title = time.title || at.toLocaleString(undefined, { timeZoneName: 'short' })
+    }
+  }
+}
+
+/** Each age is counted on from what the server wrote. */
+function showAges() {
+  const now = drawn.serverMs + performance.now() - drawn.atMs
+  for (const time of all('time[data-age]', HTMLTimeElement)) {
+    const ms = Date.parse(time.dateTime) - now
+    const text = ms > 0 ? `in ${duration(ms)}` : `${duration(-ms)} ago`
+    if (time.textContent !== text) time.textContent = text
+  }
+}
+
+// Live: the stream says that something changed, and the page fetches itself.
+
+const replaceEveryMs = 2000
+const pollMs = 10_000
+
+/** A region is left alone while somebody works in it. @param {Element} region */
+const isBusy = (region) =>
+  region.contains(document.activeElement) || region.querySelector('details[open]') !== null
+
+/** Throws the text to show if the page cannot be fetched. */
+async function refresh() {
+  const answer = await fetch(location.href, { headers: { accept: 'text/html' } })
+  if (answer.redirected) throw new Error('Signed out: reload the page')
+  if (!answer.ok) throw new Error(`Not updated since ${new Date().toISOString().slice(11, 19)}Z`)
+  const next = parse(await answer.text())
+  drawn = { serverMs: Number(next.body.dataset.now), atMs: performance.now() }
+  for (const region of all('[data-region]', HTMLElement)) {
+    const fresh = next.getElementById(region.id)
+    if (fresh !== null && !isBusy(region) && fresh.innerHTML !== region.dataset.shown) {
+      region.dataset.shown = fresh.innerHTML
+      region.replaceChildren(...fresh.childNodes)
+    }
+  }
+  addActions()
+  showTimes()
+}
+
+function startLive() {
+  const topic = document.body.dataset.live
+  const light = byId('live')
+  if (topic === undefined || light === null) return
+  /** @type {EventSource | null} */
+  let stream = null
+  let isOpen = false
+  let due = false
+  let lastMs = 0
+  /** @param {string} text @param {boolean} live */
+  const show = (text, live) => {
+    light.hidden = false
+    light.classList.toggle('paused', !live)
+    light.textContent = text
+  }
+  const showState = () => show(isOpen ? 'Live' : 'Updates every 10 s', isOpen)
+  const update = () =>
+    refresh().then(showState, (error) =>
+      show(error instanceof TypeError ? 'Postern does not answer' : error.message, false),
+    )
+  const later = () => {
+    if (due) return
+    due = true
+    const afterMs = lastMs + (topic === 'service' ? replaceEveryMs : 0) - Date.now()
+    setTimeout(
+      () => {
+        due = false
+        lastMs = Date.now()
+        update()
+      },
+      Math.max(0, afterMs),
+    )
+  }
+  const open = () => {
+    if (stream !== null || document.hidden) return
+    stream = new EventSource(`/live?topic=${encodeURIComponent(topic)}`)
+    stream.addEventListener('open', () => {
+      const isAgain = !isOpen && !light.hidden
+      isOpen = true
+      if (isAgain)
+        later() // changes may have been missed
+      else showState()
+    })
+    stream.addEventListener('changed', later)
+    stream.addEventListener('error', () => {
+      isOpen = false
+      if (light.hidden) showState()
+    })
+  }
+  const close = () => {
+    stream?.close()
+    stream = null
+    isOpen = false
+  }
+  document.addEventListener('visibilitychange', () => {
+    if (document.hidden)
+      close() // a browser has six connections to a host
+    else {
+      later()
+      open()
+    }
+  })
+  // While there is no stream, the page is fetched now and then, and the stream is tried again: browsers give up after some errors.
+  setInterval(() => {
+    if (isOpen || document.hidden) return
+    close()
+    open()
+    later()
+  }, pollMs)
+  open()
+}
+
+// Buttons that copy, and forms that show their result while they are filled in.
+
+function addActions() {
+  for (const button of all('button[data-copy]', HTMLButtonElement)) {
+    if (!button.hidden) continue
+    button.hidden = false
+    button.addEventListener('click', async () => {
+      const label = button.textContent
+      await navigator.clipboard.writeText(button.dataset.copy ?? '').then(
+        () => {
+          button.textContent = 'Copied'
+        },
+        () => {
+          button.textContent = 'Select it and copy'
+        },
+      )
+      setTimeout(() => {
+        button.textContent = label
+      }, 2000)
+    })
+  }
+}
+
+for (const form of all('form[data-auto]', HTMLFormElement)) {
+  form.addEventListener('change', () => form.requestSubmit())
+}
+
+for (const form of all('form[data-preview]', HTMLFormElement)) {
+  let timer = 0
+  form.addEventListener('input', () => {
+    clearTimeout(timer)
+    timer = window.setTimeout(() => {
+      const fields = /** @type {[string, string][]} */ ([...new FormData(form)])
+      const search = new URLSearchParams(fields.filter(([name]) => name !== 'version'))
+      for (const frame of all('.frames iframe', HTMLIFrameElement))
+        frame.src = `${new URL(frame.src).pathname}?${search}`
+    }, 400)
+  })
+}
+
+// Signing in.
+
+const code = byId('code')
+if (code instanceof HTMLInputElement && location.hash.startsWith('#psl_')) {
+  code.value = location.hash.slice(1)
+  history.replaceState(null, '', location.pathname + location.search) // the code leaves the history
+  code.form?.querySelector('button')?.focus()
+}
+
+/** @param {string} address @param {unknown} [body] */
+async function send(address, body = {}) {
+  const answer = await fetch(address, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  })
+  const document = await answer.json()
+  if (!answer.ok) throw new Error(document.error.message)
+  return document
+}
+
+/** Runs a passkey ceremony, and says beside the button why it failed. @param {HTMLElement} place @param {() => Promise<{to: string}>} run */
+function onPress(place, run) {
+  const button = place.querySelector('button')
+  const fault = place.querySelector('.fault')
+  button?.addEventListener('click', async () => {
+    button.disabled = true
+    try {
+      location.assign((await run()).to)
+    } catch (error) {
+      const { name, message } = /** @type {Error} */ (error)
+      const text = name === 'NotAllowedError' ? 'The browser or you stopped it. Try again.' : message
+      if (fault !== null) fault.textContent = text
+    }
+    button.disabled = false
+  })
+}
+
+const passkey = byId('passkey')
+if (passkey !== null && 'PublicKeyCredential' in window) {
+  passkey.hidden = false
+  onPress(passkey, async () => {
+    const options = await send('/sign-in/passkey/options')
+    const publicKey = PublicKeyCredential.parseRequestOptionsFromJSON(options)
+    const credential = /** @type {PublicKeyCredential} */ (await navigator.credentials.get({ publicKey }))
+    return send(`/sign-in/passkey?to=${encodeURIComponent(passkey.dataset.to ?? '/')}`, credential.toJSON())
+  })
+}
+
+const newPasskey = byId('new-passkey')
+if (newPasskey !== null) {
+  newPasskey.addEventListener('submit', (event) => event.preventDefault())
+  onPress(newPasskey, async () => {
+    const options = await send('/account/passkeys/options')
+    const publicKey = PublicKeyCredential.parseCreationOptionsFromJSON(options)
+    const credential = /** @type {PublicKeyCredential} */ (await navigator.credentials.create({ publicKey }))
+    const name = /** @type {HTMLInputElement} */ (byId('passkey-name')).value
+    return send('/account/passkeys', { name, response: credential.toJSON() })
+  })
+}
+
+// Keyboard shortcuts. They can be turned off (WCAG 2.1.4), and everything works without them.
+
+const shortcutsOff = 'postern-shortcuts-off'
+/** @type {string} */
+let before = ''
+
+function rows() {
+  return all('main tbody tr, main .inbox li', HTMLElement).filter((row) => row.querySelector('a') !== null)
+}
+
+/** @param {number} by */
+function choose(by) {
+  const list = rows()
+  const at = list.findIndex((row) => row.contains(document.activeElement))
+  const next = list[Math.min(list.length - 1, Math.max(0, at + by))]
+  next?.querySelector('a')?.focus()
+}
+
+/** @param {KeyboardEvent} event */
+function onKey(event) {
+  if (event.ctrlKey || event.metaKey || event.altKey || localStorage.getItem(shortcutsOff) === 'yes') return
+  if (event.target instanceof Element && event.target.closest('input, select, textarea, dialog')) return
+  const { key } = event
+  const last = before
+  before = key
+  if (last === 'g') {
+    const link = all('a[data-go]', HTMLAnchorElement).find((each) => each.dataset.go === key)
+    if (link !== undefined) location.assign(link.href)
+    return
+  }
+  if (key === '/') {
+    event.preventDefault()
+    byId('find')?.focus()
+  }
+  if (key === 'j') choose(1)
+  if (key === 'k') choose(-1)
+  if (key === '?') showShortcuts()
+}
+
+const help = () => [
+  ['/', 'search'],
+  ...all('a[data-go]', HTMLAnchorElement).map((link) => [
+    `g ${link.dataset.go}`,
+    `go to ${link.textContent}`,
+  ]),
+  ['j, k', 'next and previous row'],
+  ['?', 'this help'],
+]
+
+/** @template {keyof HTMLElementTagNameMap} T @param {T} name @param {string} text */
+function element(name, text) {
+  const made = document.createElement(name)
+  made.textContent = text
+  return made
+}
+
+function showShortcuts() {
+  const dialog = document.createElement('dialog')
+  dialog.setAttribute('aria-label', 'Keyboard shortcuts')
+  const list = document.createElement('dl')
+  for (const [keys = '', meaning = ''] of help()) list.append(element('dt', keys), element('dd', meaning))
+  const off = document.createElement('input')
+  off.type = 'checkbox'
+  off.checked = localStorage.getItem(shortcutsOff) === 'yes'
+  off.addEventListener('change', () => localStorage.setItem(shortcutsOff, off.checked ? 'yes' : 'no'))
+  const label = element('label', '')
+  label.append(off, ' Turn shortcuts off')
+  const close = element('button', 'Close')
+  close.addEventListener('click', () => dialog.close())
+  dialog.addEventListener('close', () => dialog.remove())
+  dialog.append(element('h2', 'Keyboard shortcuts'), list, label, close)
+  document.body.append(dialog)
+  dialog.showModal()
+}
+
+const shortcutsButton = byId('shortcuts')
+if (shortcutsButton !== null) {
+  shortcutsButton.hidden = false
+  shortcutsButton.addEventListener('click', showShortcuts)
+}
+document.addEventListener('keydown', onKey)
+
+showTimes()
+addActions()
+setInterval(showAges, 1000)
+startLive()

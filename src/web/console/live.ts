@@ -1,0 +1,225 @@
+/**
+ * Tells open pages that something changed, by server-sent events: a page then fetches itself, so there is one renderer and no
+ * data in the stream. `service` is everything that the overview shows: one look for all streams, every two seconds while
+ * there is one. An email is looked at as well, and signalled at once if this process itself changes it, like the inbox of dev mode.
+ */
+
+import type { ServerResponse } from 'node:http'
+import type { FastifyInstance } from 'fastify'
+import { minuteMs } from '../../domain/duration.ts'
+import type { EmailId } from '../../domain/id.ts'
+import { LruMap } from '../../domain/lru-map.ts'
+import type { Access } from '../../management/access.ts'
+import type { Management } from '../../management/operation.ts'
+import { newLocalRunner } from '../../management/perform.ts'
+import type { EventStream, PosternEvent } from '../../observe/events.ts'
+import type { Html } from '../../templates/html.ts'
+import { sendError } from '../http/listener.ts'
+import type { ReadSession } from './session.ts'
+
+const lookEveryMs = 2000
+/** Shorter than proxies wait; a session that ended ends its streams then. */
+const pingEveryMs = 20_000
+/** Several changes at once are one signal, and not all pages fetch themselves at the same moment. */
+const signalAfterMs = 150
+const signalSpreadMs = 800
+/** A shared part of a page is drawn anew after this long, whatever the looks say: they do not see every change. */
+const shareMs = 5000
+const streamsMax = 200
+const streamsPerPersonMax = 32
+const hourMinutes = 60
+/** Followed by the id. */
+const emailTopic = 'email:'
+
+type Shared = { readonly drawn: Promise<Html | null>; readonly untilMs: number }
+
+type Stream = {
+  readonly topic: string
+  readonly response: ServerResponse
+  /** The person who watches. */
+  readonly person: string
+  readonly isSignedIn: () => Promise<boolean>
+  timer: NodeJS.Timeout | undefined
+}
+
+export class Live {
+  readonly #management: Pick<Management, 'store' | 'queue'>
+  readonly #streams = new Set<Stream>()
+  #lookTimer: NodeJS.Timeout | undefined
+  #pingTimer: NodeJS.Timeout | undefined
+  #seen: string | null = null
+  #isClosed = false
+  #isLooking = false
+  #shared = new Map<string, Shared>()
+  readonly #seenEmails = new LruMap<string, string>(streamsMax)
+
+  constructor(management: Pick<Management, 'store' | 'queue'>, events: EventStream) {
+    this.#management = management
+    events.subscribe((event) => {
+      if (this.#streams.size > 0) for (const topic of topicsOf(event)) this.#signal(topic)
+    })
+  }
+
+  isFullFor(person: string): boolean {
+    const own = [...this.#streams].filter((stream) => stream.person === person)
+    return this.#streams.size >= streamsMax || own.length >= streamsPerPersonMax
+  }
+
+  open(response: ServerResponse, watch: Pick<Stream, 'topic' | 'person' | 'isSignedIn'>): void {
+    const stream: Stream = { ...watch, response, timer: undefined }
+    response.writeHead(200, {
+      'content-type': 'text/event-stream; charset=utf-8',
+      'cache-control': 'no-store',
+      'x-accel-buffering': 'no',
+    })
+    response.write('retry: 3000\n\n')
+    if (this.#isClosed) return void response.end() // it came while the listener was closing
+    this.#streams.add(stream)
+    response.once('close', () => this.#remove(stream))
+    this.#lookTimer ??= setInterval(() => void this.#look(), lookEveryMs)
+    this.#pingTimer ??= setInterval(() => void this.#ping(), pingEveryMs)
+  }
+
+  /**
+   * A part of a page that is the same for all who watch: it is drawn once for them, until the next look finds a change. While
+   * nobody watches, it is drawn for each.
+   */
+  share(name: string, draw: () => Promise<Html | null>): Promise<Html | null> {
+    if (this.#seen === null) return draw()
+    const known = this.#shared.get(name)
+    if (known !== undefined && performance.now() < known.untilMs) return known.drawn
+    const drawn = draw()
+    this.#shared.set(name, { drawn, untilMs: performance.now() + shareMs })
+    drawn.catch(() => this.#shared.delete(name))
+    return drawn
+  }
+
+  /** Ends all streams, so that the listener can close. */
+  close(): void {
+    this.#isClosed = true
+    for (const { response } of this.#streams) response.end()
+  }
+
+  #remove(stream: Stream): void {
+    clearTimeout(stream.timer)
+    this.#streams.delete(stream)
+    if (this.#streams.size > 0) return
+    clearInterval(this.#lookTimer)
+    clearInterval(this.#pingTimer)
+    this.#lookTimer = undefined
+    this.#pingTimer = undefined
+    this.#seen = null
+    this.#shared = new Map()
+  }
+
+  #signal(topic: string): void {
+    for (const stream of this.#streams) {
+      if (stream.topic !== topic) continue
+      const spreadMs = topic === 'service' ? Math.random() * signalSpreadMs : 0
+      stream.timer ??= setTimeout(() => {
+        stream.timer = undefined
+        stream.response.write('event: changed\ndata:\n\n')
+      }, signalAfterMs + spreadMs)
+    }
+  }
+
+  /** One after another, so that many streams are no load at once. */
+  async #ping(): Promise<void> {
+    for (const { response, isSignedIn } of [...this.#streams]) {
+      response.write(': ping\n\n')
+      if (!(await isSignedIn().catch(() => true))) response.end()
+    }
+  }
+
+  /** A look that takes longer than the time to the next one is not overtaken by it. */
+  async #look(): Promise<void> {
+    if (this.#isLooking) return
+    this.#isLooking = true
+    await this.#lookAtAll()
+    this.#isLooking = false
+  }
+
+  async #lookAtAll(): Promise<void> {
+    const topics = new Set([...this.#streams].map(({ topic }) => topic))
+    for (const topic of topics) if (topic.startsWith(emailTopic)) await this.#lookAtEmail(topic)
+    if (topics.has('service')) await this.#lookAtService()
+  }
+
+  /** Another process may have changed it. */
+  async #lookAtEmail(topic: string): Promise<void> {
+    const id = topic.slice(emailTopic.length) as EmailId
+    const email = await this.#management.store.findEmail(id).catch(() => null)
+    const seen = email === null ? '' : `${email.state} ${email.trail.length} ${email.nextAttemptAt}`
+    const before = this.#seenEmails.get(topic)
+    if (before !== undefined && before !== seen) this.#signal(topic)
+    this.#seenEmails.set(topic, seen)
+  }
+
+  async #lookAtService(): Promise<void> {
+    const seen = await this.#describe().catch(() => 'the store does not answer')
+    if (this.#seen === seen) return
+    this.#shared = new Map()
+    if (this.#seen !== null) this.#signal('service')
+    this.#seen = seen
+  }
+
+  /** A text that changes when the overview does, but for the ages on it. */
+  async #describe(): Promise<string> {
+    const { queue, store } = this.#management
+    const to = Math.floor(store.now() / minuteMs) + 1
+    const range = { apps: null, from: to - hourMinutes, to, step: hourMinutes }
+    const { countedAt: _, ...counts } = await queue.get()
+    const nodes = (await store.listNodes()).map(({ id, relays }) => ({ id, relays }))
+    return JSON.stringify([counts, nodes, await store.readActivity(range)])
+  }
+}
+
+function topicsOf(event: PosternEvent): readonly string[] {
+  switch (event.kind) {
+    case 'attempt_recorded':
+      return [`${emailTopic}${event.emailId}`, 'inbox']
+    case 'emails_ended':
+      return event.ended.map(({ emailId }) => `${emailTopic}${emailId}`)
+    default:
+      return []
+  }
+}
+
+type LiveDeps = {
+  readonly live: Live
+  readonly management: Management
+  readonly readSession: ReadSession
+  readonly hasInbox: boolean
+}
+
+export function addLive(pages: FastifyInstance, { live, management, readSession, hasInbox }: LiveDeps): void {
+  pages.addHook('preClose', async () => live.close())
+  pages.get<{ Querystring: { topic?: string } }>('/live', async (request, reply) => {
+    const signedIn = await readSession(request)
+    if (signedIn === null)
+      return sendError(reply, 401, { code: 'not_signed_in', message: 'Sign in to the console first.' })
+    const { topic = '' } = request.query
+    const { access, session } = signedIn
+    const isKnown = topic === 'service' || (topic === 'inbox' && hasInbox)
+    const isEmail = topic.startsWith(emailTopic) && (await maySee(management, access, topic))
+    if (!isKnown && !isEmail)
+      return sendError(reply, 404, { code: 'not_found', message: 'There is no such topic.' })
+    const person = session?.person.id ?? 'dev'
+    if (live.isFullFor(person))
+      return sendError(reply, 503, { code: 'too_many_streams', message: 'Too many pages are open.' })
+    reply.hijack()
+    if (request.raw.destroyed) return reply // the browser left meanwhile
+    live.open(reply.raw, {
+      topic,
+      person,
+      isSignedIn: async () => (await readSession(request, { notes: false })) !== null,
+    })
+    return reply
+  })
+}
+
+async function maySee(management: Management, access: Access, topic: string): Promise<boolean> {
+  const email = topic.slice(emailTopic.length)
+  const { call } = newLocalRunner(management, access)
+  return (await call('email.show', { params: { email } })).ok
+}

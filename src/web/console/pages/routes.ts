@@ -1,0 +1,83 @@
+/** Every page of the console, with its address. */
+import type { FastifyInstance } from 'fastify'
+import { addPage, type Handler, type PageDeps } from '../visit.ts'
+import { createKey, replaceKey, revokeKey, showKeys } from './app-keys.ts'
+import { addLink, removeLink, saveHosted, showLinks, testLink } from './app-links.ts'
+import { saveLook, showLook, showLookEmail } from './app-look.ts'
+import { deleteApp, saveSettings, setStatus, showSettings } from './app-settings.ts'
+import { listApps, sendTestEmail, showApp, showRefusal } from './apps.ts'
+import { showAudit } from './audit.ts'
+import { showDelivery } from './delivery.ts'
+import { cancelEmail, find, listEmails, retryAll, retryEmail, showEmail } from './emails.ts'
+import { createApp, newApp } from './first-steps.ts'
+import { overview } from './overview.ts'
+import {
+  changePerson,
+  invitePerson,
+  linkPerson,
+  removeOwnPasskey,
+  showAccount,
+  showPeople,
+} from './people.ts'
+import {
+  createToken,
+  endSession,
+  revokeToken,
+  runChecks,
+  showChecks,
+  showSessions,
+  showTokens,
+} from './settings.ts'
+
+type Line = `${'GET' | 'POST'} /${string}`
+
+export const routes: readonly (readonly [Line, Handler])[] = [
+  ['GET /', overview],
+  ['POST /find', find],
+  ['GET /apps', listApps],
+  ['GET /apps/new', newApp],
+  ['POST /apps/new', createApp],
+  ['GET /apps/:app', showApp],
+  ['POST /apps/:app/test-email', sendTestEmail],
+  ['GET /apps/:app/links', showLinks],
+  ['POST /apps/:app/links/add', addLink],
+  ['POST /apps/:app/links/remove', removeLink],
+  ['POST /apps/:app/links/test', testLink],
+  ['POST /apps/:app/links/hosted', saveHosted],
+  ['GET /apps/:app/look', showLook],
+  ['POST /apps/:app/look', saveLook],
+  ['GET /apps/:app/look/email', showLookEmail],
+  ['GET /apps/:app/keys', showKeys],
+  ['POST /apps/:app/keys', createKey],
+  ['POST /apps/:app/keys/:key/revoke', revokeKey],
+  ['POST /apps/:app/keys/:key/replace', replaceKey],
+  ['GET /apps/:app/settings', showSettings],
+  ['POST /apps/:app/settings', saveSettings],
+  ['POST /apps/:app/status', setStatus],
+  ['POST /apps/:app/delete', deleteApp],
+  ['GET /refusals/:request', showRefusal],
+  ['GET /emails', listEmails],
+  ['POST /emails/retry', retryAll],
+  ['GET /emails/:email', showEmail],
+  ['POST /emails/:email/retry', retryEmail],
+  ['POST /emails/:email/cancel', cancelEmail],
+  ['GET /delivery', showDelivery],
+  ['GET /audit', showAudit],
+  ['GET /settings', showChecks],
+  ['POST /settings/checks', runChecks],
+  ['GET /settings/people', showPeople],
+  ['POST /settings/people', invitePerson],
+  ['POST /settings/people/:person', changePerson],
+  ['POST /settings/people/:person/link', linkPerson],
+  ['GET /settings/tokens', showTokens],
+  ['POST /settings/tokens', createToken],
+  ['POST /settings/tokens/:token/revoke', revokeToken],
+  ['GET /settings/sessions', showSessions],
+  ['POST /settings/sessions/:session/end', endSession],
+  ['GET /account', showAccount],
+  ['POST /account/passkeys/remove', removeOwnPasskey],
+]
+
+export function addRoutes(pages: FastifyInstance, deps: PageDeps): void {
+  for (const [line, handler] of routes) addPage(pages, deps, line, handler)
+}
