@@ -38,7 +38,7 @@ execFileSync('git', ['add', '--all'], { cwd: app })
 test('it holds built code, migrations and documents, and nothing else', () => {
   const files = packed?.files.map(({ path }) => path) ?? []
   const known =
-    /^(package\.json|README\.md|LICENSE|CHANGELOG\.md|docs\/[\w-]+\.(md|yaml)|bin\/(postern|healthcheck)\.js|src\/[\w/-]+\.(js|js\.map|sql))$/
+    /^(package\.json|README\.md|LICENSE|CHANGELOG\.md|docs\/[\w-]+\.(md|yaml)|bin\/(postern|healthcheck)\.js|src\/[\w/-]+\.(js|js\.map|sql)|src\/web\/console\/browser\/\w+\.(css|svg))$/
   assert.deepEqual(
     files.filter((file) => !known.test(file)),
     [],
@@ -71,7 +71,7 @@ test('as docs/install.md has it: dev mode answers the printed line, captures the
   let output = ''
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (output += chunk))
   const line = await eventually(() => /^curl .*$/m.exec(output)?.[0])
-  const inbox = /Inbox {2}(\S+)/.exec(output)?.[1] ?? ''
+  const inbox = /Console {2}(\S+)/.exec(output)?.[1] ?? ''
   assert.equal(execFileSync('sh', ['-c', `${line} -sS`], { encoding: 'utf8' }).trim(), '{"ok":true}')
   await eventually(async () => (await fetch(`${inbox}/api/inbox/latest?to=you@example.com`)).ok)
   child.kill('SIGTERM')

@@ -1,10 +1,11 @@
 /**
- * `npm run screenshots`: the picture of the README (docs/images/inbox.png), the inbox beside an email.
- * `-- FOLDER` writes every page and email instead, at phone and desktop width, light and dark.
+ * `npm run screenshots`: the pictures of the documents (docs/images/). `-- FOLDER` writes every page and email instead, at three
+ * widths, light and dark, for people to look at.
  */
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { openBrowser } from './support/browser.ts'
+import { consoleAt, consolePages, signIn, startBusyConsole, useSession } from './support/console.ts'
 import { startTestService, validBody } from './support/service.ts'
 import type { Scope } from './support/temporary.ts'
 import { eventually } from './support/wait.ts'
@@ -12,6 +13,7 @@ import { eventually } from './support/wait.ts'
 const ends: (() => unknown)[] = []
 const scope: Scope = { after: (end) => void ends.push(end) }
 const [folder] = process.argv.slice(2)
+const images = 'docs/images'
 
 const service = await startTestService(scope, {
   linksBaseUrl: 'https://links.acme.test',
@@ -46,18 +48,21 @@ function latest(to: string): Promise<Latest> {
   })
 }
 
+const busy = await startBusyConsole(scope)
+const at = consoleAt(busy)
+const signed = await signIn(busy)
 const browser = await openBrowser(scope)
 
-async function shoot(
-  url: string,
-  file: string,
-  options: Parameters<typeof browser.newPage>[0],
-): Promise<void> {
-  const page = await browser.newPage(options)
-  await page.goto(url)
-  await page.waitForLoadState('load')
-  await page.screenshot({ path: file })
-  await page.close()
+type Shot = { readonly url: string; readonly file: string; readonly fullPage?: boolean }
+type Options = NonNullable<Parameters<typeof browser.newContext>[0]>
+
+async function shoot({ url, file, fullPage = false }: Shot, options: Options): Promise<void> {
+  const context = await browser.newContext(options)
+  if (url.startsWith(at)) await useSession(context, at, signed)
+  const page = await context.newPage()
+  await page.goto(url, { waitUntil: 'load' })
+  await page.screenshot({ path: file, fullPage })
+  await context.close()
 }
 
 /** Two pages side by side, on one picture. */
@@ -71,7 +76,7 @@ async function shootPair(file: string): Promise<void> {
     await inner.close()
     return `data:image/png;base64,${image.toString('base64')}`
   }
-  const [list, email] = [await shot(inbox, 520), await shot(`${inbox}/email/${id}/html`, 600)]
+  const [list, email] = [await shot(`${inbox}/inbox`, 520), await shot(`${inbox}/inbox/${id}/html`, 600)]
   const picture = (src: string) => `<img src="${src}" style="border:1px solid #d5d9df;border-radius:10px">`
   await page.setContent(
     `<body style="margin:20px;display:flex;gap:20px;background:#fff">${picture(list)}${picture(email)}`,
@@ -80,30 +85,65 @@ async function shootPair(file: string): Promise<void> {
   await page.close()
 }
 
+/** A chart of an hour: without it, only the last minute has something. */
+async function fillHour(): Promise<void> {
+  const minute = Math.floor(busy.store.now() / 60_000)
+  const rows = Array.from({ length: 58 }, (_, ago) => {
+    const wave = Math.round(40 + 25 * Math.sin(ago / 6))
+    const row = (event: 'accepted' | 'delivered' | 'deferred' | 'took:100' | 'took:250', count: number) => ({
+      ...{ app: null, minute: minute - 1 - ago, event, count },
+    })
+    const took = ago % 9 === 0 ? 'took:250' : 'took:100'
+    return [
+      row('accepted', wave),
+      row('delivered', wave - 2),
+      row('deferred', ago % 7 === 0 ? 6 : 1),
+      row(took, wave - 2),
+    ]
+  })
+  await busy.store.addActivity(rows.flat())
+}
+
 if (folder === undefined) {
-  mkdirSync('docs/images', { recursive: true })
-  await shootPair('docs/images/inbox.png')
+  mkdirSync(images, { recursive: true })
+  await shootPair(`${images}/inbox.png`)
+  await fillHour()
+  const wide = { viewport: { width: 1180, height: 860 } }
+  await shoot({ url: at, file: `${images}/console-overview.png` }, wide)
+  const failed = `${at}/emails/${await busy.find('nobody@example.com')}`
+  await shoot(
+    { url: failed, file: `${images}/console-email.png` },
+    { viewport: { width: 1180, height: 560 } },
+  )
+  const context = await browser.newContext({ viewport: { width: 1180, height: 700 } })
+  await useSession(context, at, signed)
+  const page = await context.newPage()
+  await page.goto(`${at}/apps/acme/links`)
+  await page.fill('#url', 'https://staging.acme.test/auth?token=any')
+  await page.click('#tester button')
+  await page.waitForSelector('.verdict')
+  await page
+    .locator('section', { hasText: 'Would this link be sent?' })
+    .screenshot({ path: `${images}/console-links.png` })
 } else {
   mkdirSync(folder, { recursive: true })
-  const pages: [string, string][] = [['inbox', inbox]]
+  const pages: [string, string][] = [['inbox', `${inbox}/inbox`]]
   for (const { type, to } of emails) {
     const { id, url } = await latest(to)
-    pages.push([`inbox-${type}`, `${inbox}/email/${id}`], [`email-${type}`, `${inbox}/email/${id}/html`])
+    pages.push([`inbox-${type}`, `${inbox}/inbox/${id}`], [`email-${type}`, `${inbox}/inbox/${id}/html`])
     if (url.startsWith('https://links.acme.test'))
       pages.push(['hosted', url.replace('https://links.acme.test', links)])
   }
   pages.push(['hosted-unknown', `${links}/acme/nothing`])
+  for (const path of [...(await consolePages(busy)), '/sign-in'])
+    pages.push([`console${path.replace(/\W+/g, '-').replace(/-$/, '')}`, `${at}${path}`])
   for (const [name, url] of pages) {
     for (const colorScheme of ['light', 'dark'] as const) {
-      await shoot(url, join(folder, `${name}-${colorScheme}-360.png`), {
-        colorScheme,
-        viewport: { width: 360, height: 740 },
-      })
-      await shoot(url, join(folder, `${name}-${colorScheme}-1280.png`), {
-        colorScheme,
-        viewport: { width: 1280, height: 900 },
-      })
+      for (const width of [360, 800, 1280]) {
+        const file = join(folder, `${name}-${colorScheme}-${width}.png`)
+        await shoot({ url, file, fullPage: true }, { colorScheme, viewport: { width, height: 900 } })
+      }
     }
   }
 }
-for (const end of ends) await end()
+for (const end of ends.reverse()) await end()

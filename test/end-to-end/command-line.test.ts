@@ -383,7 +383,7 @@ test('dev mode keeps its key and its data private, and starts again with both', 
     const { execFileSync } = await import('node:child_process')
     const answer = execFileSync('sh', ['-c', curl], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] })
     assert.equal(answer, '{"ok":true}\n')
-    const inbox = /Inbox +(\S+)/.exec(out)?.[1]
+    const inbox = /Console +(\S+)/.exec(out)?.[1]
     const latest = await eventually(async () => {
       const response = await fetch(`${inbox}/api/inbox/latest?to=you@example.com`)
       return response.status === 200 ? ((await response.json()) as { subject: string }) : null

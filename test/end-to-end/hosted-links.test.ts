@@ -311,8 +311,8 @@ test('in a browser: inbox, email, hosted page, button, and the app receives the 
     await route.fulfill({ response: answer })
   })
   const inbox = await context.newPage()
-  await inbox.goto(service.urls.inbox ?? '')
-  await inbox.click('.list a')
+  await inbox.goto(`${service.urls.inbox}/inbox`)
+  await inbox.click('.inbox a')
   const opened = context.waitForEvent('page')
   await inbox.frameLocator('iframe').locator('table.button a').click()
   const page = await opened

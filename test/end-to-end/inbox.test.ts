@@ -35,7 +35,7 @@ test('an email appears in an open inbox by itself, and opens with link, parts an
   const faults: string[] = []
   page.on('pageerror', (error) => faults.push(error.message))
   page.on('console', (message) => void (message.type() === 'error' && faults.push(message.text())))
-  await page.goto(inbox)
+  await page.goto(`${inbox}/inbox`)
   assert.match(await page.textContent('main').then(String), /No email yet/)
   await service.post(
     validBody({ to: 'browser@example.com', url: 'http://localhost:9/auth?token=from-the-inbox' }),
@@ -43,7 +43,7 @@ test('an email appears in an open inbox by itself, and opens with link, parts an
   await page.click('text=browser@example.com')
   assert.equal(await page.textContent('h1'), 'Sign in to Acme')
   assert.equal(await page.getAttribute('dl a.link', 'href'), 'http://localhost:9/auth?token=from-the-inbox')
-  assert.match(String(await page.textContent('[data-expires]')), /in 14 min/)
+  assert.match(String(await page.textContent('dl')), /in 1[45] min/)
   const frame = page.frameLocator('iframe')
   assert.equal(
     await frame.locator('table.button a').getAttribute('href'),
@@ -52,11 +52,11 @@ test('an email appears in an open inbox by itself, and opens with link, parts an
   const size = await page.frames().at(-1)?.evaluate("getComputedStyle(document.querySelector('h1')).fontSize")
   assert.equal(size, '24px', 'styles apply')
   for (const [tab, expected] of [
-    ['text', /Press the button/],
-    ['headers', /Message-ID: <em_/],
-    ['raw', /multipart\/alternative/],
+    ['Text', /Press the button/],
+    ['Headers', /Message-ID: <em_/],
+    ['Raw', /multipart\/alternative/],
   ] as const) {
-    await page.click(`nav >> text=${tab}`)
+    await page.click(`.tabs >> text=${tab}`)
     assert.match(String(await page.textContent('pre')), expected)
   }
   assert.match(String(await page.textContent('dl')), /delivered: 250 captured \(dev mode\)/)
@@ -70,11 +70,11 @@ test('an email appears in an open inbox by itself, and opens with link, parts an
 test('the frame runs no script and the page cannot be framed', async () => {
   await service.post(validBody({ to: 'frame@example.com' }))
   const { id } = await latest('frame@example.com')
-  const frame = await fetch(`${inbox}/email/${id}/html`)
+  const frame = await fetch(`${inbox}/inbox/${id}/html`)
   const policy = frame.headers.get('content-security-policy') ?? ''
   assert.match(policy, /default-src 'none'.*sandbox allow-popups/)
   assert.doesNotMatch(policy, /script-src|allow-scripts|allow-same-origin/)
-  const page = await fetch(`${inbox}/email/${id}`)
+  const page = await fetch(`${inbox}/inbox/${id}`)
   assert.match(page.headers.get('content-security-policy') ?? '', /frame-ancestors 'none'/)
   assert.match(await page.text(), /<iframe [^>]*sandbox="allow-popups allow-popups-to-escape-sandbox"/)
 })
@@ -83,8 +83,8 @@ test('row 43: a hostile name stays text in the inbox too', async () => {
   const organisationName = '<img src=x onerror=alert(1)>'
   await service.post(validBody({ to: 'hostile@example.com', type: 'organisation_invite', organisationName }))
   const { id } = await latest('hostile@example.com')
-  for (const view of ['html', 'text', 'headers', 'raw']) {
-    assert.doesNotMatch(await (await fetch(`${inbox}/email/${id}?view=${view}`)).text(), /<img/)
+  for (const view of ['email', 'text', 'headers', 'raw']) {
+    assert.doesNotMatch(await (await fetch(`${inbox}/inbox/${id}?view=${view}`)).text(), /<img/)
   }
 })
 
@@ -99,7 +99,7 @@ test('the JSON for tests: the newest email to an address, in any case', async ()
   assert.equal(email.app, 'Acme')
   assert.match(String(email.expiresAt), /Z$/)
   assert.equal((await fetch(`${inbox}/api/inbox/latest?to=nobody@example.com`)).status, 404)
-  assert.equal((await fetch(`${inbox}/email/em_nothing`)).status, 404)
+  assert.equal((await fetch(`${inbox}/inbox/em_nothing`)).status, 404)
 })
 
 test('row 48: other Hosts (DNS rebinding) and other Origins are refused', async () => {
@@ -114,7 +114,7 @@ test('row 48: other Hosts (DNS rebinding) and other Origins are refused', async 
 })
 
 test('pages let the browser name their own origin', async () => {
-  assert.equal((await fetch(inbox)).headers.get('referrer-policy'), 'same-origin')
+  assert.equal((await fetch(`${inbox}/inbox`)).headers.get('referrer-policy'), 'same-origin')
 })
 
 test('long lives are shown in days and hours, and the page of a short email is one colour down to its end', {
@@ -129,9 +129,9 @@ test('long lives are shown in days and hours, and the page of a short email is o
     ['dark', 'rgb(17, 19, 23)'],
   ] as const) {
     const page = await browser.newPage({ colorScheme, viewport: { width: 800, height: 2400 } })
-    await page.goto(`${inbox}/email/${id}`)
-    assert.match(String(await page.textContent('[data-expires]')), /in 3 days/)
-    await page.goto(`${inbox}/email/${id}/html`)
+    await page.goto(`${inbox}/inbox/${id}`)
+    assert.match(String(await page.textContent('dl')), /in 3 d/)
+    await page.goto(`${inbox}/inbox/${id}/html`)
     assert.equal(await page.evaluate('getComputedStyle(document.body).backgroundColor'), expected)
     await page.close()
   }

@@ -207,8 +207,11 @@ test('every operation is a command, on the database and by the API', {
   assert.deepEqual([...operationsOf()].sort(), [...operationNames].sort())
 })
 
-/** They tell of what is wrong by their exit code: mail waits, and the relay defers it. */
-const mayFail = new Set<OperationName>(['status.show', 'app.test_email', 'checks.run'])
+/** Mail waits, and the relay defers it; and no command makes a passkey or a session. */
+const mayFail = new Set<OperationName>([
+  ...(['status.show', 'app.test_email', 'checks.run'] as const),
+  ...(['person.remove_passkey', 'session.end'] as const),
+])
 
 /** A command for each operation, with things of its own. */
 async function commandsFor(
@@ -234,6 +237,7 @@ async function commandsFor(
   const [changed, replaced, revoked] = [await newKey('a'), await newKey('b'), await newKey('c')]
   const token = await posternJson<Row>(server.env, ['token', 'create', `x ${way}`, '--role', 'reader'])
   await posternJson(server.env, ['app', 'create', `Old ${way}`, ...from])
+  await posternJson(server.env, ['person', 'invite', `Ada ${way}`, '--role', 'reader'])
   return {
     'email.retry': ['email', 'retry', one],
     'email.cancel': ['email', 'cancel', two],
@@ -247,6 +251,7 @@ async function commandsFor(
     'app.preview': ['preview', 'acme', '--type', 'password_reset'],
     'app.test_email': ['send-test', `test-${way}@example.com`, '--app', 'acme'],
     'app.usage': ['usage', 'acme'],
+    'usage.list': ['usage'],
     'key.list': ['key', 'list', 'acme'],
     'key.create': ['key', 'create', 'acme', '--name', `d ${way}`],
     'key.show': ['key', 'show', changed],
@@ -267,5 +272,57 @@ async function commandsFor(
     'token.list': ['token', 'list'],
     'token.create': ['token', 'create', `y ${way}`, '--role', 'reader', '--app', 'acme'],
     'token.revoke': ['token', 'revoke', token.id],
+    'person.list': ['person', 'list'],
+    'person.invite': ['person', 'invite', `Bob ${way}`, '--role', 'reader', '--app', 'acme'],
+    'person.change': ['person', 'update', `Ada ${way}`, '--role', 'operator', '--all-apps'],
+    'person.link': ['person', 'link', `Ada ${way}`],
+    'person.remove_passkey': ['person', 'remove-passkey', `Ada ${way}`, 'none'],
+    'session.list': ['session', 'list'],
+    'session.end': ['session', 'end', 'ses_x'],
   }
 }
+
+test('a person is invited, changed and disabled; console login lets the user of the command in', {
+  skip: viaApi,
+}, async () => {
+  const invited = await postern(env, ['person', 'invite', 'Ada', '--role', 'operator'])
+  assert.match(invited.out, /^http:\/\/postern\.localhost:\d+\/sign-in#psl_[0-9A-Za-z]{49}\n$/)
+  assert.match(
+    invited.err,
+    /Ada: operator of the whole service\. The link signs the person in once, until \S+ \S+Z/,
+  )
+  assert.match(
+    (await postern(env, ['person', 'invite', 'Ada', '--role', 'reader'])).err,
+    /There is a person named "Ada"/,
+  )
+  assert.match(
+    (await postern(env, ['person', 'invite', 'cli:Ada', '--role', 'reader'])).err,
+    /begin neither with/,
+  )
+  const changed = await postern(env, ['person', 'update', 'Ada', '--role', 'reader', '--disable'])
+  assert.equal(changed.out, 'Ada: reader of the whole service, disabled\n')
+  assert.match(
+    (await postern(env, ['person', 'link', 'Ada'])).err,
+    /Ada is disabled: enable the person first/,
+  )
+  assert.equal((await postern(env, ['person', 'update', 'Ada'])).code, 2)
+  const list = await postern(env, ['person', 'list'])
+  assert.match(list.out, /Ada +reader +all +links +disabled .* never/)
+  assert.ok(!list.out.includes('psl_'))
+  for (let n = 0; n < 2; n++)
+    assert.match((await postern(env, ['console', 'login'])).out, /\/sign-in#psl_\w{49}\n$/)
+  assert.match((await postern(env, ['console', 'login', '--as', 'Ada'])).err, /Ada is disabled/)
+  assert.match(
+    (await postern(env, ['console', 'login', '--as', 'Ada', '--role', 'admin'])).err,
+    /Ada exists: change role and apps/,
+  )
+  const remote = await postern({ ...env, POSTERN_URL: 'http://127.0.0.1:1' }, ['console', 'login'])
+  assert.match(remote.err, /run it on the server/)
+  assert.match(
+    (await postern(env, ['person', 'link', 'Nobody'])).err,
+    /no person "Nobody".*"postern person list"/,
+  )
+  assert.equal((await postern(env, ['session', 'list'])).out, 'nobody is signed in\n')
+  const off = await postern({ ...env, POSTERN_CONSOLE_LISTEN: 'off' }, ['console', 'login'])
+  assert.match(off.err, /POSTERN_CONSOLE_LISTEN is off/)
+})

@@ -10,7 +10,13 @@ import { parseReply } from '../../src/domain/delivery/smtp-reply.ts'
 import { type AppId, newId } from '../../src/domain/id.ts'
 import { hashToken, newToken, type Role, roles } from '../../src/domain/management-token.ts'
 import { type OperationName, operationNames, operationOf } from '../../src/management/operations.ts'
-import { ask, assertDescribed, type ManagementAnswer, newManagementToken } from '../support/management.ts'
+import {
+  ask,
+  assertDescribed,
+  type ManagementAnswer,
+  newManagementToken,
+  newPerson,
+} from '../support/management.ts'
 import { operator } from '../support/operator.ts'
 import { newSender, send, startTestService, testSettings, validBody } from '../support/service.ts'
 
@@ -26,6 +32,7 @@ const needs: Record<OperationName, readonly [Role, 'service' | 'app' | 'own']> =
   'app.preview': ['reader', 'app'],
   'app.test_email': ['operator', 'app'],
   'app.usage': ['reader', 'app'],
+  'usage.list': ['reader', 'own'],
   'key.list': ['reader', 'app'],
   'key.create': ['operator', 'app'],
   'key.show': ['reader', 'app'],
@@ -48,6 +55,13 @@ const needs: Record<OperationName, readonly [Role, 'service' | 'app' | 'own']> =
   'token.list': ['admin', 'service'],
   'token.create': ['admin', 'service'],
   'token.revoke': ['admin', 'service'],
+  'person.list': ['admin', 'service'],
+  'person.invite': ['admin', 'service'],
+  'person.change': ['admin', 'service'],
+  'person.link': ['admin', 'service'],
+  'person.remove_passkey': ['admin', 'service'],
+  'session.list': ['admin', 'service'],
+  'session.end': ['admin', 'service'],
 }
 
 const service = await startTestService({ after }, { roles: new Set(['api', 'console']) })
@@ -88,6 +102,7 @@ async function newTarget() {
     email: posted.headers.get('email-id') ?? '',
     request,
     token: token === 'name_taken' ? '' : token.id,
+    ...(await newPerson(service)),
   }
 }
 type Target = Awaited<ReturnType<typeof newTarget>>
@@ -106,6 +121,9 @@ const bodies: Partial<Record<OperationName, (target: Target) => unknown>> = {
   'email.find': () => ({ to: 'ada@example.com' }),
   'email.retry_all': () => ({}),
   'token.create': () => ({ name: `token ${serial++}`, role: 'reader' }),
+  'person.invite': () => ({ name: `invited ${serial++}`, role: 'reader' }),
+  'person.change': () => ({ role: 'operator' }),
+  'person.link': () => ({}),
 }
 
 function requestFor(name: OperationName, target: Target, asId = true) {
@@ -117,6 +135,9 @@ function requestFor(name: OperationName, target: Target, asId = true) {
     email: target.email,
     request: target.request,
     token: target.token,
+    person: target.person,
+    passkey: target.passkey,
+    session: target.session,
   }
   const body = bodies[name]?.(target)
   return {
@@ -219,11 +240,11 @@ async function assertLikeAbsent(
   { token, answer }: { token: string; answer: ManagementAnswer },
 ): Promise<void> {
   const absent: Target = {
+    ...target,
     app: { ...target.app, id: newId('app', 0) } as App,
     key: newId('key', 0),
     email: newId('em', 0),
     request: newId('req', 0),
-    token: target.token,
   }
   const { line, body } = requestFor(name, absent)
   const other = await ask(service, line, { token, body })

@@ -9,7 +9,7 @@ import { hashToken, newToken } from '../../src/domain/management-token.ts'
 import { noBody } from '../../src/management/operation.ts'
 import { type OperationName, operationNames, operationOf } from '../../src/management/operations.ts'
 import { faultyFor, type Schema, validFor } from '../support/arbitrary.ts'
-import { ask, assertDescribed, newManagementToken } from '../support/management.ts'
+import { ask, assertDescribed, newManagementToken, newPerson } from '../support/management.ts'
 import { operator } from '../support/operator.ts'
 import type { TestService } from '../support/service.ts'
 import { newSender, send, startTestService, validBody } from '../support/service.ts'
@@ -43,6 +43,7 @@ async function newTarget() {
     key: keyId,
     email: posted.headers.get('email-id') ?? '',
     token: made === 'name_taken' ? '' : made.id,
+    ...(await newPerson(service)),
   }
 }
 type Target = Awaited<ReturnType<typeof newTarget>>
@@ -116,6 +117,7 @@ const shows: Partial<Record<OperationName, (target: Target) => string>> = {
   'app.change': ({ app }) => `GET /v1/apps/${app}`,
   'key.change': ({ key }) => `GET /v1/keys/${key}`,
   'key.revoke': ({ key }) => `GET /v1/keys/${key}`,
+  'person.change': () => 'GET /v1/people?limit=200',
   'token.revoke': () => 'GET /v1/tokens?limit=200',
 }
 

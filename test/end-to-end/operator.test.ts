@@ -293,7 +293,7 @@ test('the doctor knows dev mode', onlyHere, async (t) => {
   await eventually(() => /\d\d:\d\d:\d\d {2}403 {2}url_not_allowed {2}req_\w+/.test(dev.output()))
   const body = validBody({ url: 'https://app.example.com/?token=canary-token', to: 'canary@example.com' })
   await send(url, JSON.stringify(body), { authorization: `Bearer ${key}` })
-  await eventually(() => /202 {2}magic_link {2}http:\/\/127\.0\.0\.1:\d+\/email\/em_\w+/.test(dev.output()))
+  await eventually(() => /202 {2}magic_link {2}http:\/\/127\.0\.0\.1:\d+\/inbox\/em_\w+/.test(dev.output()))
   assert.doesNotMatch(dev.output(), /canary/)
   const doctor = await postern({}, ['doctor'], cwd)
   assert.equal(doctor.code, 0, doctor.out)

@@ -1,8 +1,14 @@
 /** The management API for a test: requests with a token, each answer held against the document of the API. */
 import assert from 'node:assert/strict'
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
-import type { AppId } from '../../src/domain/id.ts'
+import { type AppId, newId } from '../../src/domain/id.ts'
 import { hashToken, newToken, type Role } from '../../src/domain/management-token.ts'
+import {
+  hashSessionSecret,
+  hashSignInCode,
+  newSessionSecret,
+  newSignInCode,
+} from '../../src/domain/sign-in.ts'
 import { checkSchema } from '../../src/management/check-schema.ts'
 import { type OperationName, operationOf } from '../../src/management/operations.ts'
 import { documentOf } from '../../src/web/management-api/openapi.ts'
@@ -81,6 +87,28 @@ export async function newManagementToken(
   const expiresAt = store.now() + 86_400_000
   await store.createToken({ hash: hashToken(token), name, role, apps, expiresAt }, operator)
   return token
+}
+
+/** A person with a passkey and a session, made directly in the store. */
+export async function newPerson({ store }: Pick<TestService, 'store'>) {
+  const person = await store.createPerson(
+    { name: `person ${serial++}`, role: 'reader', apps: null },
+    operator,
+  )
+  if (person === 'name_taken') throw new Error('the name is taken')
+  const passkey = `passkey-${serial++}`
+  await store.addPasskey(
+    { id: passkey, person: person.id, publicKey: 'k', counter: 0, name: 'laptop' },
+    operator,
+  )
+  const hash = hashSignInCode(newSignInCode())
+  await store.createSignInCode({ hash, person: person.id, expiresAt: store.now() + 60_000 }, operator)
+  const secret = newSessionSecret()
+  const session = await store.signInByCode(hash, {
+    ...{ hash: hashSessionSecret(secret), agent: 'test', requestId: newId('req', 0) },
+  })
+  if (session === null) throw new Error('no session began')
+  return { person: person.id, passkey, session: session.id, secret }
 }
 
 /** Tokens of admins in turn, so that a test with many requests reaches no rate. */

@@ -27,10 +27,11 @@ export const testSettings: AppSettings = {
 }
 
 export type TestOptions = Partial<
-  Pick<Config, 'linksBaseUrl' | 'relays' | 'queueMax' | 'ring' | 'database'>
+  Pick<Config, 'linksBaseUrl' | 'relays' | 'queueMax' | 'ring' | 'database' | 'isDev' | 'oidc'>
 > & {
   settings?: Partial<AppSettings>
   roles?: Config['roles']
+  consolePort?: number
 }
 
 export type Answer = {
@@ -66,7 +67,11 @@ export async function testConfig(scope: Scope, options: TestOptions = {}): Promi
     links: anyPort,
     linksBaseUrl: options.linksBaseUrl ?? null,
     ops: anyPort,
-    console: anyPort,
+    console: { ...anyPort, port: options.consolePort ?? 0 },
+    consoleUrl: 'http://postern.localhost',
+    consoleIsLocal: true,
+    oidc: options.oidc ?? null,
+    isDev: options.isDev ?? true,
     queueMax: options.queueMax ?? 1_000_000,
     logLevel: 'debug',
   }

@@ -7,12 +7,16 @@ export type TcpProxy = {
   readonly port: number
   /** While on, an answer of the server is discarded and its connection closed. */
   loseReplies(lose: boolean): void
+  /** Closes all connections, and takes none until `restore`. */
+  cut(): void
+  restore(): void
 }
 
 export async function startProxy(scope: Scope, targetPort: number): Promise<TcpProxy> {
   const sockets = new Set<Socket>()
-  const state = { losing: false }
+  const state = { losing: false, cut: false }
   const server = createServer((client) => {
+    if (state.cut) return void client.destroy()
     const upstream = connect(targetPort, '127.0.0.1')
     for (const socket of [client, upstream]) {
       sockets.add(socket)
@@ -38,6 +42,13 @@ export async function startProxy(scope: Scope, targetPort: number): Promise<TcpP
     port: (server.address() as AddressInfo).port,
     loseReplies: (lose) => {
       state.losing = lose
+    },
+    cut: () => {
+      state.cut = true
+      for (const socket of sockets) socket.destroy()
+    },
+    restore: () => {
+      state.cut = false
     },
   }
 }

@@ -1,0 +1,338 @@
+/** The guards of the console: other sites, other hosts, sessions, scopes, and requests that must change nothing. */
+import assert from 'node:assert/strict'
+import { request as httpRequest } from 'node:http'
+import { after, test } from 'node:test'
+import { newDeliveryKey } from '../../src/domain/app/delivery-key.ts'
+import { roles } from '../../src/domain/management-token.ts'
+import { newSignInCode, sessionIdleMs } from '../../src/domain/sign-in.ts'
+import { routes } from '../../src/web/console/pages/routes.ts'
+import { cookieOf, newCode, newVisitor, signIn, signInMany, startBusyConsole } from '../support/console.ts'
+import { operator } from '../support/operator.ts'
+import { startTestService } from '../support/service.ts'
+import { eventually } from '../support/wait.ts'
+
+const service = await startBusyConsole({ after })
+const { store } = service
+const admin = await signIn(service)
+const admins = await signInMany(service)
+const base = new URL(service.urls.console ?? '')
+
+let asked = 0
+
+/** `fetch` does not send these headers. */
+const statusWith = (method: string, path: string, headers: Record<string, string>) =>
+  new Promise<number>((resolve, reject) => {
+    const sent = {
+      accept: 'text/html',
+      cookie: cookieOf(admins[asked++ % admins.length] ?? admin),
+      ...headers,
+    }
+    const { hostname, port } = base
+    httpRequest({ hostname, port, path, method, headers: sent }, (response) => {
+      response.resume()
+      resolve(response.statusCode ?? 0)
+    })
+      .on('error', reject)
+      .end()
+  })
+
+const failed = await service.find('nobody@example.com')
+const [refusal] = await store.listRefusals(service.app.id)
+const pathOf = (path: string): string =>
+  path
+    .replace(':app', 'acme')
+    .replace(':email', failed)
+    .replace(':request', refusal?.requestId ?? '')
+    .replace(':key', service.keyId)
+
+const readings = routes.filter(([line]) => line.startsWith('GET')).map(([line]) => pathOf(line.slice(4)))
+const changes = routes.filter(([line]) => line.startsWith('POST')).map(([line]) => pathOf(line.slice(5)))
+
+test('pages answer under the names of the console alone: rebinding is refused', async () => {
+  const port = base.port
+  for (const host of [
+    base.host,
+    `localhost:${port}`,
+    `postern.localhost:${port}`,
+    'postern.localhost',
+    `[::1]:${port}`,
+  ])
+    assert.equal(await statusWith('GET', '/', { host }), 200, host)
+  for (const host of [
+    'evil.test',
+    `evil.test:${port}`,
+    '127.0.0.1.evil.test',
+    'localhost.evil.test',
+    'postern.localhost.evil.test',
+    `x@localhost:${port}`,
+    'LOCALHOST.evil',
+  ])
+    for (const path of ['/', '/sign-in', '/live?topic=service'])
+      assert.ok([403, 400].includes(await statusWith('GET', path, { host })), `${host} ${path}`)
+})
+
+test('a request that may change something comes from the console itself, or is refused', async () => {
+  const own = base.origin
+  const tries: [Record<string, string>, boolean][] = [
+    [{ 'sec-fetch-site': 'same-origin', origin: own }, true],
+    [{ 'sec-fetch-site': 'same-origin' }, true],
+    [{ origin: own }, true],
+    [{}, false],
+    [{ 'sec-fetch-site': 'same-site', origin: own }, false],
+    [{ 'sec-fetch-site': 'cross-site', origin: 'https://evil.test' }, false],
+    [{ 'sec-fetch-site': 'none' }, false],
+    [{ origin: 'null' }, false],
+    [{ origin: 'https://evil.test' }, false],
+    [{ origin: `http://127.0.0.1:${Number(base.port) + 1}` }, false],
+    [{ 'sec-fetch-site': 'same-origin', origin: 'https://evil.test' }, false],
+  ]
+  for (const [headers, allowed] of tries) {
+    const status = await statusWith('POST', '/find', { host: base.host, ...headers })
+    assert.equal(status, allowed ? 404 : 403, JSON.stringify(headers))
+  }
+  for (const path of [...changes, '/sign-in', '/sign-out', '/account/passkeys', '/sign-in/passkey'])
+    assert.equal(
+      await statusWith('POST', path, { host: base.host, 'sec-fetch-site': 'cross-site' }),
+      403,
+      path,
+    )
+})
+
+test('reading changes nothing: every page twice leaves apps, keys, people and the audit as they were', async () => {
+  const state = async () => {
+    const emails = (await store.listEmails({ limit: 200 })).items.map(
+      ({ id, attempts, nextAttemptAt, trail, ...rest }) => ({ id, app: rest.app }),
+    )
+    return JSON.stringify([
+      await store.listApps(),
+      (await store.listKeys(service.app.id)).map(({ lastUsedAt: _, ...key }) => key),
+      (await store.listPeople()).map(({ lastSeenAt: _, ...person }) => person),
+      await store.listTokens(),
+      (await store.listAudit({ limit: 200 })).items,
+      emails,
+    ])
+  }
+  const visitor = newVisitor(service, admins)
+  const before = await state()
+  const queries = ['', '?confirm=retry', '?confirm=delete', `?revoke=${service.keyId}`, '?done=saved']
+  for (const path of [...readings, ...readings]) {
+    for (const query of queries) {
+      const answer = await visitor.get(`${path}${query}`)
+      assert.equal(answer.status, 200, `${path}${query}`)
+      await answer.text()
+    }
+  }
+  for (const path of changes) assert.ok([404, 200].includes((await visitor.get(path)).status), path)
+  assert.equal(await state(), before)
+})
+
+test('nobody is let in without a session; the page that was asked for comes after the sign-in', async () => {
+  const stranger = newVisitor(service, null)
+  for (const path of readings) {
+    const answer = await stranger.get(path)
+    assert.equal(answer.status, 303, path)
+    assert.ok(answer.headers.get('location')?.startsWith('/sign-in'), path)
+  }
+  for (const path of changes) assert.equal((await stranger.post(path, { name: 'x' })).status, 303, path)
+  assert.equal((await stranger.get('/live?topic=service')).status, 401)
+  assert.equal(
+    (await stranger.get('/emails?state=failed')).headers.get('location'),
+    '/sign-in?to=%2Femails%3Fstate%3Dfailed',
+  )
+  for (const cookie of [
+    'postern=',
+    'postern=pss_x',
+    `postern=${admin.secret.slice(0, -1)}0`,
+    `postern=${service.key}`,
+    `other=${admin.secret}`,
+  ])
+    assert.equal((await stranger.get('/', { cookie })).status, 303, cookie)
+})
+
+test('a code signs in once, by the press of a button, and leads on to this console alone', async () => {
+  const stranger = newVisitor(service, null)
+  for (const [to, expected] of [
+    ['/emails?state=failed', '/emails?state=failed'],
+    ['//evil.test', '/'],
+    ['/\\evil.test', '/'],
+    ['https://evil.test', '/'],
+    ['/sign-in', '/'],
+    ['/☃', '/'],
+    ['/\u0001', '/'],
+    ['', '/'],
+  ] as const) {
+    const code = await newCode(service)
+    await stranger.get(`/sign-in?code=${code}`)
+    const answer = await stranger.post('/sign-in', { code, to })
+    assert.equal(answer.status, 303, to)
+    assert.equal(answer.headers.get('location'), expected)
+    const cookie = answer.headers.get('set-cookie') ?? ''
+    assert.match(cookie, /^postern=pss_\w{49}; Path=\/; HttpOnly; SameSite=Lax; Max-Age=604800$/)
+    assert.equal((await stranger.get('/', { cookie: cookie.split(';')[0] ?? '' })).status, 200)
+    const again = await stranger.post('/sign-in', { code })
+    assert.equal(again.status, 403)
+    assert.match(await again.text(), /This code is unknown, used or expired/)
+    assert.equal(again.headers.get('set-cookie'), null)
+  }
+})
+
+test('a link that is used by two at once begins one session', async () => {
+  const code = await newCode(service)
+  const stranger = newVisitor(service, null)
+  const answers = await Promise.all(Array.from({ length: 6 }, () => stranger.post('/sign-in', { code })))
+  assert.deepEqual(answers.map(({ status }) => status).sort(), [303, 403, 403, 403, 403, 403])
+})
+
+test('a session ends: by signing out, by an admin, when its person is disabled, and by time', async (t) => {
+  const status = async (signed: typeof admin) => (await newVisitor(service, signed).get('/')).status
+  const [one, two, three] = [await signIn(service), await signIn(service), await signIn(service)]
+  const out = await newVisitor(service, one).post('/sign-out')
+  assert.match(out.headers.get('set-cookie') ?? '', /^postern=; .*Max-Age=0/)
+  assert.equal(await status(one), 303)
+  const session = (await store.listSessions()).find(({ person }) => person.name === two.name)
+  await newVisitor(service, admin).post(`/settings/sessions/${session?.id}/end`)
+  assert.equal(await status(two), 303)
+  await newVisitor(service, admin).post(`/settings/people/${three.person}`, { disabled: 'yes' })
+  assert.equal(await status(three), 303)
+  assert.equal(await status(admin), 200)
+  const other = await startTestService(t, { isDev: false, roles: new Set(['console', 'api']) })
+  const idle = await signIn(other)
+  other.advance(sessionIdleMs + 1)
+  assert.equal((await newVisitor(other, idle).get('/')).status, 303)
+})
+
+test('a member of one app sees nothing of others: they are answered like apps that do not exist', async () => {
+  const member = newVisitor(service, await signIn(service, 'operator', [service.app.id]))
+  const foreign = await service.find('dan@example.com')
+  const paths = [
+    '/apps/SLUG',
+    '/apps/SLUG/links',
+    '/apps/SLUG/look',
+    '/apps/SLUG/keys',
+    '/apps/SLUG/settings',
+    '/emails?app=SLUG',
+  ]
+  const plain = (text: string, slug: string) => text.replaceAll(slug, 'X')
+  for (const path of paths) {
+    const [there, absent] = [
+      await member.get(path.replace('SLUG', 'shop')),
+      await member.get(path.replace('SLUG', 'none')),
+    ]
+    assert.equal(there.status, 404, path)
+    assert.equal(plain(await there.text(), 'shop'), plain(await absent.text(), 'none'), path)
+  }
+  assert.equal((await member.get(`/emails/${foreign}`)).status, 404)
+  for (const path of ['/', '/apps', '/emails', '/delivery', '/audit']) {
+    const page = await (await member.get(path)).text()
+    assert.doesNotMatch(page, /shop|Shop/, path)
+    assert.match(page, /<h1>/, path)
+  }
+  assert.equal((await member.post('/apps/shop/keys', { name: 'mine' })).status, 404)
+  assert.equal(
+    (await member.post('/apps/acme/settings', { name: 'Other', 'from-address': 'x@evil.test' })).status,
+    403,
+  )
+  for (const path of ['/settings/people', '/settings/tokens', '/settings/sessions'])
+    assert.equal((await member.get(path)).status, 403, path)
+})
+
+test('a role sees only what it may change', async () => {
+  for (const role of roles) {
+    const visitor = newVisitor(service, await signIn(service, role))
+    const keys = await (await visitor.get('/apps/acme/keys')).text()
+    assert.equal(keys.includes('Create a key'), role !== 'reader', role)
+    assert.equal(
+      (await visitor.post('/apps/acme/keys', { name: `of ${role}` })).status,
+      role === 'reader' ? 403 : 201,
+    )
+    assert.equal(
+      (await visitor.post('/apps/new', { name: 'New', from: 'a@new.test' })).status,
+      role === 'admin' ? 303 : 403,
+    )
+    assert.equal((await (await visitor.get('/settings')).text()).includes('People'), role === 'admin')
+    if (role === 'admin')
+      await store.updateApp(
+        (await store.findApp('new'))?.id ?? service.app.id,
+        { status: 'disabled' },
+        operator,
+      )
+  }
+})
+
+test('every answer has the headers that keep other sites out', async () => {
+  const visitor = newVisitor(service, admins)
+  for (const path of [...readings, '/sign-in', '/nope']) {
+    const { headers } = await visitor.get(path)
+    if (headers.get('location') !== null) continue
+    const policy = headers.get('content-security-policy') ?? ''
+    if (path.endsWith('/look/email')) assert.match(policy, /default-src 'none'.*sandbox/)
+    else {
+      assert.match(policy, /^default-src 'none'; script-src 'self'; style-src 'self'/, path)
+      assert.match(policy, /frame-ancestors 'none'; require-trusted-types-for 'script'/, path)
+      assert.doesNotMatch(policy, /unsafe/)
+    }
+    assert.equal(headers.get('referrer-policy'), 'same-origin', path)
+    assert.equal(headers.get('x-content-type-options'), 'nosniff', path)
+    assert.equal(headers.get('cache-control'), 'no-store', path)
+    assert.equal(headers.get('cross-origin-opener-policy'), 'same-origin', path)
+  }
+})
+
+test('a cookie does not open the management API, and a token opens no page', async () => {
+  const answer = await fetch(`${base.origin}/v1/apps`, { headers: { cookie: cookieOf(admin) } })
+  assert.equal(answer.status, 401)
+  const page = await fetch(base, { headers: { authorization: `Bearer ${admin.secret}` }, redirect: 'manual' })
+  assert.equal(page.status, 303)
+})
+
+test('codes that are tried again and again keep nobody out', async () => {
+  const stranger = newVisitor(service, null)
+  const tries = await Promise.all(
+    Array.from({ length: 80 }, () => stranger.post('/sign-in', { code: newSignInCode() })),
+  )
+  assert.deepEqual(new Set(tries.map(({ status }) => status)), new Set([403, 429]))
+  assert.equal((await stranger.post('/sign-in', { code: await newCode(service) })).status, 303)
+})
+
+test('one person takes neither all requests nor all searches nor all streams', async () => {
+  const visitor = newVisitor(service, await signIn(service, 'reader'))
+  const statuses = await Promise.all(
+    Array.from({ length: 40 }, async () => (await visitor.get('/apps')).status),
+  )
+  assert.ok(statuses.includes(429) && statuses.includes(200), statuses.join(' '))
+  const searcher = newVisitor(service, await signIn(service, 'reader'))
+  await eventually(async () => {
+    const answer = await searcher.post('/find', { q: `someone${asked++}@example.com` })
+    return answer.status === 429 && (await answer.text()).includes('at most 60 a minute')
+  })
+  const watcher = newVisitor(service, await signIn(service, 'reader'))
+  const open: Response[] = []
+  for (let n = 0; n < 33; n++) open.push(await watcher.get('/live?topic=service'))
+  assert.deepEqual(
+    open.map(({ status }) => status),
+    [...Array(32).fill(200), 503],
+  )
+  await Promise.all(open.map((each) => each.body?.cancel()))
+  assert.equal((await newVisitor(service, admin).get('/')).status, 200, 'others are answered')
+})
+
+test('a key that leaked is found by itself, in its own scope alone', async () => {
+  const whole = newVisitor(service, await signIn(service, 'reader'))
+  const member = newVisitor(service, await signIn(service, 'reader', [service.app.id]))
+  const found = await whole.post('/find', { q: service.shop.key })
+  assert.equal(found.headers.get('location'), `/emails?key=${service.shop.keyId}`)
+  assert.equal((await member.post('/find', { q: service.shop.key })).status, 404)
+  assert.equal((await member.post('/find', { q: service.key })).status, 303)
+  assert.equal((await whole.post('/find', { q: newDeliveryKey() })).status, 404)
+})
+
+test('nobody takes the own role away, or disables the own person', async () => {
+  const signed = await signIn(service)
+  const visitor = newVisitor(service, signed)
+  for (const fields of [{ role: 'reader' }, { disabled: 'yes' }]) {
+    const answer = await visitor.post(`/settings/people/${signed.person}`, fields)
+    assert.equal(answer.status, 409)
+    assert.match(await answer.text(), /Nobody changes the own role/)
+  }
+  assert.equal((await visitor.get('/settings/people')).status, 200)
+})

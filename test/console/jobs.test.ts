@@ -1,0 +1,276 @@
+/** The job of each page of the console, done in Chromium: by keyboard alone, with JavaScript and without. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Page } from 'playwright-core'
+import { openBrowser } from '../support/browser.ts'
+import { consoleAt, signIn, startBusyConsole, useSession } from '../support/console.ts'
+import { newHands } from '../support/hands.ts'
+import { chromium, lacking } from '../support/installed.ts'
+import { operator } from '../support/operator.ts'
+import type { Scope } from '../support/temporary.ts'
+import { eventually } from '../support/wait.ts'
+
+const skip = lacking({ chromium })
+
+async function newPage(scope: Scope, { javaScriptEnabled }: { javaScriptEnabled: boolean }) {
+  const context = await (await openBrowser(scope)).newContext({
+    javaScriptEnabled,
+    viewport: { width: 1280, height: 900 },
+  })
+  const page = await context.newPage()
+  const faults: string[] = []
+  page.on('pageerror', (error) => faults.push(error.message))
+  page.on(
+    'console',
+    (message) => void (message.type() === 'error' && faults.push(`${page.url()}: ${message.text()}`)),
+  )
+  return { context, page, faults, hands: newHands(page) }
+}
+
+const text = async (page: Page): Promise<string> => String(await page.textContent('main'))
+const secretOf = async (page: Page): Promise<string> => String(await page.textContent('.secret'))
+
+for (const javaScriptEnabled of [true, false]) {
+  const way = javaScriptEnabled ? 'with JavaScript' : 'without JavaScript'
+
+  test(`a newcomer sends a test email, finds it, and learns why another one failed, by keyboard, ${way}`, {
+    skip,
+  }, async (t) => {
+    const service = await startBusyConsole(t, { isDev: true })
+    const { page, faults, hands } = await newPage(t, { javaScriptEnabled })
+    await page.goto(`${service.urls.console}/`)
+    await hands.press('Apps')
+    await hands.press('acme')
+    await hands.type('To', 'you@example.com')
+    await hands.press('Send')
+    assert.match(page.url(), /\/emails\/em_\w+$/)
+    if (javaScriptEnabled) await page.waitForSelector('#state >> text=delivered')
+    else
+      await eventually(async () => {
+        await page.reload()
+        return (await page.textContent('#state'))?.includes('delivered')
+      })
+    await hands.type('Find an email', 'you@example.com')
+    await hands.press('Find')
+    assert.match(page.url(), /\/emails\?recipient=rc_[\w-]+$/)
+    assert.equal(await page.locator('tbody tr').count(), 1)
+    await hands.type('Find an email', 'nobody@example.com')
+    await hands.press('Find')
+    await hands.tabTo('Show all')
+    await page.keyboard.press('Tab')
+    await page.keyboard.press('Tab') // the table, which scrolls, then its only email
+    await Promise.all([page.waitForURL(/\/emails\/em_/), page.keyboard.press('Enter')])
+    assert.match(
+      await text(page),
+      /Not sent: the relay .* refused it: the mailbox does not exist \(550 5\.1\.1/,
+    )
+    assert.deepEqual(faults, [])
+  })
+
+  test(`apps, links, look, keys and settings are made and changed, ${way}`, { skip }, async (t) => {
+    const service = await startBusyConsole(t)
+    const at = consoleAt(service)
+    const { context, page, faults, hands } = await newPage(t, { javaScriptEnabled })
+    await useSession(context, at, await signIn(service))
+
+    await page.goto(`${at}/apps`)
+    await hands.press('New app')
+    await hands.type('Name', 'Blue Team')
+    await hands.type('Sender address', 'auth@blue.test')
+    await hands.type('Allowed link', 'http://blue.test')
+    await hands.press('Create the app')
+    assert.match(await text(page), /http is for localhost and 127\.0\.0\.1 only; use https/)
+    assert.equal(await page.inputValue('#name'), 'Blue Team', 'nothing that was typed is lost')
+    await hands.type('Allowed link', 'https://blue.test/auth/*')
+    await hands.press('Create the app')
+    assert.equal(new URL(page.url()).pathname, '/apps/blue-team/keys')
+
+    await hands.type('Name of a new key', 'production')
+    await hands.press('Create a key')
+    const key = await secretOf(page)
+    assert.match(key, /^pst_\w{49}$/)
+    await page.goto(`${at}/apps/blue-team/keys`)
+    assert.ok(!(await page.content()).includes(key), 'it is shown once')
+    await hands.type('Name of a new key', 'production')
+    await hands.press('Create a key')
+    assert.match(await text(page), /has a key named "production" that still works/)
+    await page.goto(`${at}/apps/blue-team/keys`)
+    await hands.press('Replace…')
+    await hands.press('Replace the key')
+    assert.notEqual(await secretOf(page), key)
+    assert.match(await text(page), /The old key works until/)
+    await page.goto(`${at}/apps/blue-team/keys`)
+    await hands.press('Revoke…')
+    assert.match(await text(page), /Revoke the key production\? It has never been used/)
+    await hands.press('Revoke the key')
+    assert.match(await text(page), /The key was revoked/)
+
+    await hands.press('Links')
+    await hands.type('Link', 'https://blue.test/login?token=secret-of-the-link')
+    await hands.press('Test')
+    assert.match(await text(page), /Refused: url_not_allowed.*the path differs/s)
+    assert.ok(!(await page.content()).includes('secret-of-the-link'), 'the token is not shown again')
+    await hands.type('Site, path or part of a site', 'https://BLUE.test/login/')
+    await hands.press('Add')
+    assert.deepEqual((await service.store.findApp('blue-team'))?.settings.allowedUrls, [
+      'https://blue.test/auth/*',
+      'https://blue.test/login/',
+    ])
+    await hands.type('Link', 'https://blue.test/login/?token=x')
+    await hands.press('Test')
+    assert.match(await text(page), /Allowed.*It stands in the email as it is/s)
+    await hands.press('Remove')
+    assert.deepEqual((await service.store.findApp('blue-team'))?.settings.allowedUrls, [
+      'https://blue.test/login/',
+    ])
+
+    await hands.press('Look')
+    await hands.type('Colour of the button', '#0f766e')
+    await hands.press('Preview')
+    const frame = page.frameLocator('iframe[title="Desktop, light"]')
+    assert.match(String(await frame.locator('table.button').innerHTML()), /#0f766e/)
+    assert.equal(
+      (await service.store.findApp('blue-team'))?.settings.branding.accentColour,
+      undefined,
+      'a preview saves nothing',
+    )
+    await hands.press('Save')
+    assert.equal((await service.store.findApp('blue-team'))?.settings.branding.accentColour, '#0f766e')
+    await hands.press('Invitation')
+    assert.match(String(await frame.locator('h1').textContent()), /invited/)
+
+    await page.goto(`${at}/apps/blue-team/settings`)
+    await hands.type('Emails a day (UTC)', 'many')
+    await hands.press('Save')
+    assert.match(await text(page), /Correct these fields/)
+    await page.goto(`${at}/apps/blue-team/settings`)
+    await hands.type('Emails a day (UTC)', '1,234')
+    await hands.press('Save')
+    assert.equal((await service.store.findApp('blue-team'))?.settings.limits.daily, 1234)
+    await hands.press('Disable…')
+    await hands.press('Disable the app')
+    await hands.press('Delete…')
+    await hands.type('Type blue-team to confirm', 'blue')
+    await hands.press('Delete the app')
+    assert.match(await text(page), /was not deleted: "blue-team" must be typed/)
+    await page.goto(`${at}/apps/blue-team/settings?confirm=delete`)
+    await hands.type('Type blue-team to confirm', 'blue-team')
+    await hands.press('Delete the app')
+    assert.equal(new URL(page.url()).pathname, '/apps')
+    assert.equal(await service.store.findApp('blue-team'), null)
+    const expected = faults.filter((fault) => !/status of (400|409)/.test(fault))
+    assert.deepEqual(expected, [], 'the console of the browser stays empty, but for refused forms')
+  })
+
+  test(`emails are retried and cancelled, and changes found in the audit, ${way}`, { skip }, async (t) => {
+    const service = await startBusyConsole(t)
+    const at = consoleAt(service)
+    const { context, page, hands } = await newPage(t, { javaScriptEnabled })
+    await useSession(context, at, await signIn(service))
+    const [one, two] = [await service.find('later1@example.com'), await service.find('later2@example.com')]
+    await page.goto(`${at}/emails/${one}`)
+    assert.match(await text(page), /451 4\.7\.1 Greylisted/)
+    const before =
+      (await service.store.findEmail(one as Parameters<typeof service.store.findEmail>[0]))?.attempts ?? 0
+    await hands.press('Retry now')
+    await eventually(
+      async () =>
+        ((await service.store.findEmail(one as Parameters<typeof service.store.findEmail>[0]))?.attempts ??
+          0) > before,
+    )
+    await eventually(async () => {
+      await page.goto(`${at}/emails/${two}`)
+      return page.getByRole('link', { name: 'Cancel…' }).isVisible()
+    })
+    await hands.press('Cancel…')
+    await hands.press('Cancel the email')
+    assert.match(await text(page), /an operator cancelled it/)
+    await page.goto(`${at}/emails`)
+    await hands.press('Retry all deferred…')
+    await hands.press('Retry all now')
+    assert.match(await text(page), /All deferred emails are due now/)
+    await page.goto(`${at}/audit?action=email.cancel`)
+    assert.equal(await page.locator('tbody tr').count(), 1)
+    assert.match(await text(page), new RegExp(`email\\.cancel.*${two}.*deferred.*cancelled`, 's'))
+    await page.goto(
+      `${at}/refusals/${(await service.store.listRefusals(service.app.id)).find(({ code }) => code === 'url_not_allowed')?.requestId}`,
+    )
+    assert.match(await text(page), /403 url_not_allowed.*https:\/\/staging\.acme\.test/s)
+    await hands.press('Test links of this app')
+    assert.equal(await page.inputValue('#url'), 'https://staging.acme.test/?token=any')
+  })
+
+  test(`people are invited and disabled, tokens made and revoked, checks run, sessions ended, ${way}`, {
+    skip,
+  }, async (t) => {
+    const service = await startBusyConsole(t)
+    const at = consoleAt(service)
+    const { context, page, hands } = await newPage(t, { javaScriptEnabled })
+    await useSession(context, at, await signIn(service))
+    await page.goto(`${at}/settings`)
+    await hands.press('Run the checks')
+    assert.match(await text(page), /All checks passed.*relay/s)
+    await hands.press('People')
+    await hands.type('Name', 'Bob')
+    await hands.choose('Role', 'operator')
+    await hands.choose('For', 'acme')
+    await hands.press('Invite')
+    const link = await secretOf(page)
+    assert.match(link, /\/sign-in#psl_\w{49}$/)
+    const other = await (await openBrowser(t)).newContext({ javaScriptEnabled })
+    const invited = await other.newPage()
+    await invited.goto(`${at}/sign-in`)
+    await invited.fill('#code', link.split('#')[1] ?? '')
+    await invited.press('#code', 'Enter')
+    await invited.waitForURL(`${at}/`)
+    assert.match(String(await invited.textContent('footer')), /Signed in as Bob \(operator\)/)
+    await hands.press('Sessions')
+    assert.equal(await page.locator('tbody tr').count(), 2)
+    await hands.press('People')
+    await page.locator('tr', { hasText: 'Bob' }).getByRole('link', { name: 'Disable…' }).press('Enter')
+    await page.waitForURL(/disable=pe_/)
+    await hands.press('Disable Bob')
+    assert.match(await text(page), /this is you/)
+    await invited.goto(`${at}/apps`)
+    assert.equal(new URL(invited.url()).pathname, '/sign-in')
+    await hands.press('Tokens')
+    await hands.type('Name', 'deployments')
+    await hands.press('Create a token')
+    const token = await secretOf(page)
+    const list = await fetch(`${service.urls.console}/v1/apps`, {
+      headers: { authorization: `Bearer ${token}` },
+    })
+    assert.equal(list.status, 200)
+    await page.goto(`${at}/settings/tokens`)
+    assert.ok(!(await page.content()).includes(token))
+    await hands.press('Revoke')
+    assert.match(await text(page), /The token was revoked/)
+    await hands.press('Sign out')
+    assert.equal(new URL(page.url()).pathname, '/sign-in')
+  })
+}
+
+test('a new service leads to its first email', { skip }, async (t) => {
+  const service = await startBusyConsole(t)
+  for (const { id } of await service.store.listApps()) {
+    await service.store.updateApp(id, { status: 'disabled' }, operator)
+    await service.store.deleteApp(id, operator)
+  }
+  const at = consoleAt(service)
+  const { context, page, hands } = await newPage(t, { javaScriptEnabled: true })
+  await useSession(context, at, await signIn(service))
+  await page.goto(at)
+  assert.match(await text(page), /Welcome to Postern/)
+  await hands.type('Name', 'First')
+  await hands.type('Sender address', 'auth@first.test')
+  await hands.type('Allowed link', 'https://first.test')
+  await hands.press('Create the app')
+  await hands.type('Name of a new key', 'production')
+  await hands.press('Create a key')
+  await hands.press('Today')
+  await hands.type('To', 'you@example.com')
+  await hands.press('Send')
+  await page.waitForSelector('#state >> text=delivered')
+  await page.goto(at)
+  assert.match(await text(page), /Overview/)
+})
