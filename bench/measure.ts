@@ -94,3 +94,22 @@ export function report(name: string, tables: Readonly<Record<string, Table>>, me
     document.replace(place, (_, head: string, tail: string) => `${head}\n${text}\n\n${where}\n\n${tail}`),
   )
 }
+
+type Round = { readonly perSecond: number; readonly p50Ms: number; readonly p99Ms: number }
+
+/** Accepting in several situations, each with its rounds; the ratio of the p99 is to the first one. */
+export function comparedTable(situations: readonly (readonly [string, readonly Round[]])[]): Table {
+  const p99Of = (rounds: readonly Round[] = []) => median(rounds.map(({ p99Ms }) => p99Ms))
+  const base = p99Of(situations[0]?.[1])
+  return {
+    columns: ['accepting', 'a second', 'p50 ms', 'p99 ms', 'ratio', 'p99 of the rounds'],
+    rows: situations.map(([name, rounds]) => [
+      name,
+      count(median(rounds.map(({ perSecond }) => perSecond))),
+      median(rounds.map(({ p50Ms }) => p50Ms)).toFixed(2),
+      p99Of(rounds).toFixed(2),
+      (p99Of(rounds) / base).toFixed(2),
+      rounds.map(({ p99Ms }) => p99Ms.toFixed(1)).join(', '),
+    ]),
+  }
+}

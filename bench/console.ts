@@ -1,0 +1,192 @@
+/**
+ * The console: its pages with 1,000,000 records (`POSTERN_BENCH_EMAILS`) and 100,000 queued emails, at one reader; and accepting
+ * beside ten open overviews, which listen to their streams and fetch themselves as browsers do.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { hashSessionSecret, hashSignInCode, newSessionSecret, newSignInCode } from '../src/domain/sign-in.ts'
+import type { Store } from '../src/store/store.ts'
+import { operator } from '../test/support/operator.ts'
+import type { Scope } from '../test/support/temporary.ts'
+import { fillHistory, records } from './history.ts'
+import { type LoopResult, percentile } from './loop.ts'
+import { comparedTable, count, report, type Table } from './measure.ts'
+import {
+  type Bed,
+  type BenchedService,
+  engines,
+  fill,
+  makeBed,
+  startLoader,
+  startPostern,
+  subjectOf,
+  useStore,
+} from './processes.ts'
+
+const queued = Math.min(100_000, records)
+const goes = 25
+const people = 40
+const load = { clients: 64, ms: 6000, rate: 1000 }
+const rounds = 7
+const viewers = 10
+/** As the script of the pages does it. */
+const fetchEveryMs = 2000
+
+export async function run(scope: Scope): Promise<void> {
+  const loader = startLoader(scope)
+  const tables: Record<string, Table> = {}
+  const measured: Record<string, unknown> = {}
+  for (const engine of engines) {
+    const bed = await makeBed(scope, subjectOf(engine))
+    await fill(bed, queued)
+    await fillHistory(engine, bed)
+    const more = { POSTERN_CONSOLE_LISTEN: '127.0.0.1:0', POSTERN_ROLES: 'api,console' }
+    const service = await startPostern(scope, bed, more)
+    const cookies = await newSessions(bed)
+    const pages = await measurePages(service, bed, cookies)
+    const beside = await measureBeside(service, bed, { cookies, loader })
+    tables[`Pages with ${count(records)} records on ${engine}`] = {
+      columns: ['page', 'p50 ms', 'max ms'],
+      rows: pages.map(({ path, p50Ms, maxMs }) => [path, p50Ms.toFixed(1), maxMs.toFixed(1)]),
+    }
+    tables[`Accepting ${load.rate} a second on ${engine}, beside ${viewers} open overviews`] =
+      besideTable(beside)
+    measured[engine] = { pages, beside }
+  }
+  report('console', tables, measured)
+}
+
+/** The cookies of admins, because each person has a rate. */
+const newSessions = (bed: Bed): Promise<string[]> =>
+  useStore(bed, (store) =>
+    Promise.all(Array.from({ length: people }, (_, n) => newSession(store, `bench ${n}`))),
+  )
+
+async function newSession(store: Store, name: string): Promise<string> {
+  const person = await store.createPerson({ name, role: 'admin', apps: null }, operator)
+  if (person === 'name_taken') throw new Error('the person is there already')
+  const hash = hashSignInCode(newSignInCode())
+  await store.createSignInCode({ hash, person: person.id, expiresAt: store.now() + 60_000 }, operator)
+  const secret = newSessionSecret()
+  await store.signInByCode(hash, { hash: hashSessionSecret(secret), agent: 'bench', requestId: 'bench' })
+  return `postern=${secret}`
+}
+
+async function pagesOf(bed: Bed): Promise<string[]> {
+  const [slug, key, email] = await useStore(bed, async (store) => {
+    const [, app] = await store.listApps()
+    if (app === undefined) throw new Error('the bed has no apps')
+    const [found] = (await store.listEmails({ app: app.id, limit: 1 })).items
+    return [app.slug, (await store.listKeys(app.id))[0]?.id ?? '', found?.id ?? '']
+  })
+  const app = `/apps/${slug}`
+  return [
+    ...[
+      '/',
+      '/?range=24h',
+      '/?range=7d',
+      '/apps',
+      app,
+      `${app}/links`,
+      `${app}/look`,
+      `${app}/keys`,
+      `${app}/settings`,
+    ],
+    ...[
+      '/emails',
+      `/emails?app=${slug}`,
+      '/emails?state=expired',
+      `/emails?app=${slug}&state=failed`,
+      `/emails?key=${key}`,
+    ],
+    ...[
+      `/emails/${email}`,
+      '/delivery',
+      '/audit',
+      `/audit?app=${slug}`,
+      '/settings',
+      '/settings/people',
+      '/settings/sessions',
+    ],
+  ]
+}
+
+type Timed = { readonly path: string; readonly p50Ms: number; readonly maxMs: number }
+
+async function measurePages(service: BenchedService, bed: Bed, cookies: readonly string[]): Promise<Timed[]> {
+  const timed: Timed[] = []
+  let asked = 0
+  for (const path of await pagesOf(bed)) {
+    const times: number[] = []
+    for (let n = 0; n <= goes; n++) {
+      const cookie = cookies[asked++ % cookies.length] ?? ''
+      const begunMs = performance.now()
+      const response = await fetch(`${service.console}${path}`, { headers: { cookie }, redirect: 'manual' })
+      await response.arrayBuffer()
+      if (response.status !== 200) throw new Error(`${path} answered ${response.status}`)
+      times.push(performance.now() - begunMs)
+    }
+    times.shift() // the first one opens connections and compiles statements
+    timed.push({
+      path: path.replace(/(em|key)_\w+/, '$1_…'),
+      p50Ms: percentile(times, 0.5),
+      maxMs: Math.max(...times),
+    })
+  }
+  return timed
+}
+
+/** An overview that is open in a browser, until `signal`. Returns how often it fetched itself. */
+async function view(address: string, cookie: string, signal: AbortSignal): Promise<number> {
+  let fetched = 0
+  let nextMs = 0
+  try {
+    const stream = await fetch(`${address}/live?topic=service`, { headers: { cookie }, signal })
+    for await (const chunk of stream.body ?? []) {
+      if (!Buffer.from(chunk).includes('event: changed')) continue
+      await sleep(Math.max(0, nextMs - performance.now()), undefined, { signal })
+      nextMs = performance.now() + fetchEveryMs
+      await (await fetch(address, { headers: { cookie }, signal })).arrayBuffer()
+      fetched += 1
+    }
+  } catch (error) {
+    if (!signal.aborted) throw error
+  }
+  return fetched
+}
+
+type Beside = { readonly alone: LoopResult[]; readonly beside: LoopResult[]; readonly fetched: number }
+
+/** In turns, so that the machine's changes meet both. */
+async function measureBeside(
+  service: BenchedService,
+  bed: Bed,
+  {
+    cookies,
+    loader,
+  }: { readonly cookies: readonly string[]; readonly loader: ReturnType<typeof startLoader> },
+): Promise<Beside> {
+  const [alone, beside]: [LoopResult[], LoopResult[]] = [[], []]
+  let [serial, fetched] = [600_000_000, 0]
+  const offer = () => {
+    serial += 10_100_003 // new recipients in each round
+    return loader({ ports: [service.port], keys: bed.keys, ...load, serial })
+  }
+  await offer()
+  for (let round = 0; round < rounds; round++) {
+    alone.push(await offer())
+    const stop = new AbortController()
+    const open = Array.from({ length: viewers }, (_, n) =>
+      view(service.console, cookies[n] ?? '', stop.signal),
+    )
+    beside.push(await offer())
+    stop.abort()
+    fetched += (await Promise.all(open)).reduce((sum, each) => sum + each, 0)
+  }
+  return { alone, beside, fetched }
+}
+
+const besideTable = ({ alone, beside, fetched }: Beside): Table =>
+  comparedTable([
+    ['alone', alone],
+    [`beside (${count(fetched / rounds)} pages a round)`, beside],
+  ])
