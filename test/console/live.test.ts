@@ -4,9 +4,11 @@ import { once } from 'node:events'
 import { request } from 'node:http'
 import { connect } from 'node:net'
 import { test } from 'node:test'
+import type { EmailId } from '../../src/domain/id.ts'
 import { openBrowser } from '../support/browser.ts'
 import { consoleAt, cookieOf, type Signed, signIn, startBusyConsole, useSession } from '../support/console.ts'
 import { chromium, lacking } from '../support/installed.ts'
+import { operator } from '../support/operator.ts'
 import { relayTo, startTestService, validBody } from '../support/service.ts'
 import { startSmtpServer } from '../support/smtp.ts'
 import { startProxy } from '../support/tcp-proxy.ts'
@@ -55,6 +57,21 @@ test('an open page of an email follows its attempts; an open list keeps its focu
     1,
     'without a reload',
   )
+})
+
+test('what changes before the stream of a page is open appears', { skip }, async (t) => {
+  const service = await startBusyConsole(t)
+  const at = consoleAt(service)
+  const context = await (await openBrowser(t)).newContext()
+  await useSession(context, at, await signIn(service))
+  const page = await context.newPage()
+  const id = await service.find('later1@example.com')
+  await page.route('**/live?*', async (route) => {
+    await service.store.cancelEmail(id as EmailId, operator)
+    await route.continue()
+  })
+  await page.goto(`${at}/emails/${id}`)
+  await page.waitForSelector('#state >> text=cancelled')
 })
 
 test('a stream that is cut is opened again, and the page catches up', { skip }, async (t) => {

@@ -1,6 +1,6 @@
 /**
  * Tells open pages that something changed, by server-sent events: a page then fetches itself, so there is one renderer and no
- * data in the stream. `service` is everything that the overview shows: one look for all streams, every two seconds while
+ * data in the stream. It does so as well when its stream opens, because the page is older. `service` is everything that the overview shows: one look for all streams, every two seconds while
  * there is one. An email is looked at as well, and signalled at once if this process itself changes it, like the inbox of dev mode.
  */
 
@@ -13,6 +13,7 @@ import type { Access } from '../../management/access.ts'
 import type { Management } from '../../management/operation.ts'
 import { newLocalRunner } from '../../management/perform.ts'
 import type { EventStream, PosternEvent } from '../../observe/events.ts'
+import type { Store } from '../../store/store.ts'
 import type { Html } from '../../templates/html.ts'
 import { sendError } from '../http/listener.ts'
 import type { ReadSession } from './session.ts'
@@ -31,6 +32,7 @@ const hourMinutes = 60
 /** Followed by the id. */
 const emailTopic = 'email:'
 
+type LiveStore = Pick<Store, 'findEmail' | 'listNodes' | 'measureQueue' | 'now' | 'readActivity'>
 type Shared = { readonly drawn: Promise<Html | null>; readonly untilMs: number }
 
 type Stream = {
@@ -43,18 +45,17 @@ type Stream = {
 }
 
 export class Live {
-  readonly #management: Pick<Management, 'store' | 'queue'>
+  readonly #store: LiveStore
   readonly #streams = new Set<Stream>()
-  #lookTimer: NodeJS.Timeout | undefined
-  #pingTimer: NodeJS.Timeout | undefined
-  #seen: string | null = null
+  #stopLooks: (() => void) | null = null
+  #stopPings: (() => void) | null = null
+  #seen = ''
   #isClosed = false
-  #isLooking = false
   #shared = new Map<string, Shared>()
   readonly #seenEmails = new LruMap<string, string>(streamsMax)
 
-  constructor(management: Pick<Management, 'store' | 'queue'>, events: EventStream) {
-    this.#management = management
+  constructor(store: LiveStore, events: EventStream) {
+    this.#store = store
     events.subscribe((event) => {
       if (this.#streams.size > 0) for (const topic of topicsOf(event)) this.#signal(topic)
     })
@@ -76,8 +77,8 @@ export class Live {
     if (this.#isClosed) return void response.end() // it came while the listener was closing
     this.#streams.add(stream)
     response.once('close', () => this.#remove(stream))
-    this.#lookTimer ??= setInterval(() => void this.#look(), lookEveryMs)
-    this.#pingTimer ??= setInterval(() => void this.#ping(), pingEveryMs)
+    this.#stopLooks ??= repeat(lookEveryMs, () => this.#look())
+    this.#stopPings ??= repeat(pingEveryMs, () => this.#ping())
   }
 
   /**
@@ -85,7 +86,7 @@ export class Live {
    * nobody watches, it is drawn for each.
    */
   share(name: string, draw: () => Promise<Html | null>): Promise<Html | null> {
-    if (this.#seen === null) return draw()
+    if (this.#streams.size === 0) return draw()
     const known = this.#shared.get(name)
     if (known !== undefined && performance.now() < known.untilMs) return known.drawn
     const drawn = draw()
@@ -97,18 +98,23 @@ export class Live {
   /** Ends all streams, so that the listener can close. */
   close(): void {
     this.#isClosed = true
-    for (const { response } of this.#streams) response.end()
+    for (const stream of this.#streams) this.#end(stream)
+  }
+
+  /** Nothing is written to it from now on: a response that has ended answers a write with an error. */
+  #end(stream: Stream): void {
+    this.#remove(stream)
+    stream.response.end()
   }
 
   #remove(stream: Stream): void {
     clearTimeout(stream.timer)
     this.#streams.delete(stream)
     if (this.#streams.size > 0) return
-    clearInterval(this.#lookTimer)
-    clearInterval(this.#pingTimer)
-    this.#lookTimer = undefined
-    this.#pingTimer = undefined
-    this.#seen = null
+    this.#stopLooks?.()
+    this.#stopPings?.()
+    this.#stopLooks = null
+    this.#stopPings = null
     this.#shared = new Map()
   }
 
@@ -125,52 +131,67 @@ export class Live {
 
   /** One after another, so that many streams are no load at once. */
   async #ping(): Promise<void> {
-    for (const { response, isSignedIn } of [...this.#streams]) {
-      response.write(': ping\n\n')
-      if (!(await isSignedIn().catch(() => true))) response.end()
+    for (const stream of [...this.#streams]) {
+      const isSignedIn = await stream.isSignedIn().catch(() => true)
+      if (!this.#streams.has(stream)) continue // it ended meanwhile
+      if (isSignedIn) stream.response.write(': ping\n\n')
+      else this.#end(stream)
     }
   }
 
-  /** A look that takes longer than the time to the next one is not overtaken by it. */
   async #look(): Promise<void> {
-    if (this.#isLooking) return
-    this.#isLooking = true
-    await this.#lookAtAll()
-    this.#isLooking = false
-  }
-
-  async #lookAtAll(): Promise<void> {
     const topics = new Set([...this.#streams].map(({ topic }) => topic))
     for (const topic of topics) if (topic.startsWith(emailTopic)) await this.#lookAtEmail(topic)
     if (topics.has('service')) await this.#lookAtService()
   }
 
-  /** Another process may have changed it. */
+  /** Another process may have changed it. The first look counts as a change. */
   async #lookAtEmail(topic: string): Promise<void> {
     const id = topic.slice(emailTopic.length) as EmailId
-    const email = await this.#management.store.findEmail(id).catch(() => null)
+    const email = await this.#store.findEmail(id).catch(() => null)
     const seen = email === null ? '' : `${email.state} ${email.trail.length} ${email.nextAttemptAt}`
-    const before = this.#seenEmails.get(topic)
-    if (before !== undefined && before !== seen) this.#signal(topic)
+    if (this.#seenEmails.get(topic) === seen) return
     this.#seenEmails.set(topic, seen)
+    this.#signal(topic)
   }
 
   async #lookAtService(): Promise<void> {
     const seen = await this.#describe().catch(() => 'the store does not answer')
     if (this.#seen === seen) return
-    this.#shared = new Map()
-    if (this.#seen !== null) this.#signal('service')
     this.#seen = seen
+    this.#shared = new Map()
+    this.#signal('service')
   }
 
-  /** A text that changes when the overview does, but for the ages on it. */
+  /** A text that changes when an overview does, and each minute, for its charts and ages. */
   async #describe(): Promise<string> {
-    const { queue, store } = this.#management
-    const to = Math.floor(store.now() / minuteMs) + 1
+    const to = Math.floor(this.#store.now() / minuteMs) + 1
     const range = { apps: null, from: to - hourMinutes, to, step: hourMinutes }
-    const { countedAt: _, ...counts } = await queue.get()
-    const nodes = (await store.listNodes()).map(({ id, relays }) => ({ id, relays }))
-    return JSON.stringify([counts, nodes, await store.readActivity(range)])
+    const { depth, oldestAcceptedAt, states, late } = await this.#store.measureQueue()
+    const nodes = (await this.#store.listNodes()).map(({ id, relays }) => ({ id, relays }))
+    return JSON.stringify([
+      to,
+      depth,
+      oldestAcceptedAt,
+      states,
+      late,
+      nodes,
+      await this.#store.readActivity(range),
+    ])
+  }
+}
+
+/** Works again and again, each time after a pause, until the returned function is called. */
+function repeat(pauseMs: number, work: () => Promise<void>): () => void {
+  let isStopped = false
+  let timer = setTimeout(run, pauseMs)
+  async function run(): Promise<void> {
+    await work()
+    if (!isStopped) timer = setTimeout(run, pauseMs)
+  }
+  return () => {
+    isStopped = true
+    clearTimeout(timer)
   }
 }
 

@@ -60,6 +60,8 @@ function showAges() {
 
 const replaceEveryMs = 2000
 const pollMs = 10_000
+/** What the server wrote last into each region, by its id. */
+const written = new Map(all('[data-region]', HTMLElement).map(({ id, innerHTML }) => [id, innerHTML]))
 
 /** A region is left alone while somebody works in it. @param {Element} region */
 const isBusy = (region) =>
@@ -74,8 +76,8 @@ async function refresh() {
   drawn = { serverMs: Number(next.body.dataset.now), atMs: performance.now() }
   for (const region of all('[data-region]', HTMLElement)) {
     const fresh = next.getElementById(region.id)
-    if (fresh !== null && !isBusy(region) && fresh.innerHTML !== region.dataset.shown) {
-      region.dataset.shown = fresh.innerHTML
+    if (fresh !== null && !isBusy(region) && fresh.innerHTML !== written.get(region.id)) {
+      written.set(region.id, fresh.innerHTML)
       region.replaceChildren(...fresh.childNodes)
     }
   }
@@ -92,6 +94,7 @@ function startLive() {
   let isOpen = false
   let due = false
   let lastMs = 0
+  let updated = Promise.resolve()
   /** @param {string} text @param {boolean} live */
   const show = (text, live) => {
     light.hidden = false
@@ -111,7 +114,7 @@ function startLive() {
       () => {
         due = false
         lastMs = Date.now()
-        update()
+        updated = updated.then(update) // in their order
       },
       Math.max(0, afterMs),
     )
@@ -120,11 +123,8 @@ function startLive() {
     if (stream !== null || document.hidden) return
     stream = new EventSource(`/live?topic=${encodeURIComponent(topic)}`)
     stream.addEventListener('open', () => {
-      const isAgain = !isOpen && !light.hidden
       isOpen = true
-      if (isAgain)
-        later() // changes may have been missed
-      else showState()
+      later() // the page may have changed since it was drawn
     })
     stream.addEventListener('changed', later)
     stream.addEventListener('error', () => {

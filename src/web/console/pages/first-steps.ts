@@ -6,7 +6,7 @@ import { type Html, html, none } from '../../../templates/html.ts'
 import { button, field, mark, problem, section } from '../parts.ts'
 import { type PageAnswer, statusOf, type Visit } from '../visit.ts'
 
-export async function firstSteps(visit: Visit, refusal: Refusal | null = null): Promise<PageAnswer> {
+export async function firstSteps(visit: Visit): Promise<PageAnswer> {
   const body = html`<h1>Welcome to Postern</h1>
 <p class="lead">Three steps lead to the first email: a relay that answers, an app, and its key.</p>
 ${section('1. Relay', relayStep(visit))}
@@ -14,12 +14,12 @@ ${section(
   '2. App',
   html`<p>An app is one product that sends sign-in mail: its sender, the links that it may send, its limits.</p>${
     visit.may('admin') && visit.seesAll
-      ? newAppForm(visit, refusal)
+      ? newAppForm(visit, null)
       : html`<p class="soft">An admin of the whole service makes the first app.</p>`
   }`,
 )}
 ${section('3. Key and test email', html`<p>The next page creates a key, which is shown once, with the lines to send an email with it; the app's page sends a test email.</p>`)}`
-  return { title: 'Welcome', body, nav: 'overview', ...(refusal && { status: statusOf(refusal) }) }
+  return { title: 'Welcome', body, nav: 'overview' }
 }
 
 function relayStep({ may, seesAll, shell }: Visit): Html {
@@ -33,7 +33,7 @@ function newAppForm({ form }: Visit, refusal: Refusal | null): Html {
   const value = (name: string) => form.get(name) ?? ''
   return html`${problem(refusal)}<form method="post" action="/apps/new" class="stack">
 ${field('name', { label: 'Name', value: value('name'), hint: 'As people know it; it stands in every email.', attributes: html`required maxlength="100" placeholder="Acme"`, refusal })}
-${field('slug', { label: 'Slug', value: value('slug'), hint: 'For addresses and commands: small letters, digits and hyphens. It never changes. Left empty, it is made of the name.', attributes: html`maxlength="63" placeholder="acme" autocapitalize="none"`, refusal })}
+${field('slug', { label: 'Slug', value: value('slug'), hint: 'For addresses and commands: small letters, digits and hyphens. It never changes. Left empty, it is made of the name.', attributes: html`maxlength="40" placeholder="acme" autocapitalize="none"`, refusal })}
 ${field('from', { label: 'Sender address', value: value('from'), hint: 'An address that your relay may send for.', attributes: html`required type="email" placeholder="auth@acme.example"`, refusal })}
 ${field('allowedUrls', { label: 'Allowed link', value: value('allowedUrls'), hint: 'The links that its emails may carry: a site (https://app.acme.example), or a part of it (https://app.acme.example/auth/*). More can be added later.', attributes: html`required placeholder="https://app.acme.example/auth/*" spellcheck="false"`, refusal })}
 <div class="actions"><button class="main">Create the app</button></div></form>`
