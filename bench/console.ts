@@ -25,8 +25,10 @@ import {
 const queued = Math.min(100_000, records)
 const goes = 25
 const people = 40
-const load = { clients: 64, ms: 6000, rate: 1000 }
-const rounds = 7
+const load = { clients: 64, ms: 4000, rate: 1000 }
+/** Offered before each measurement: viewers open their pages in this time. */
+const settleMs = 1500
+const rounds = 24
 const viewers = 10
 /** As the script of the pages does it. */
 const fetchEveryMs = 2000
@@ -139,13 +141,16 @@ async function measurePages(service: BenchedService, bed: Bed, cookies: readonly
 async function view(address: string, cookie: string, signal: AbortSignal): Promise<number> {
   let fetched = 0
   let nextMs = 0
+  const get = (path: string) => fetch(`${address}${path}`, { headers: { cookie }, signal })
   try {
-    const stream = await fetch(`${address}/live?topic=service`, { headers: { cookie }, signal })
+    const stream = await get('/live?topic=service')
     for await (const chunk of stream.body ?? []) {
       if (!Buffer.from(chunk).includes('event: changed')) continue
       await sleep(Math.max(0, nextMs - performance.now()), undefined, { signal })
       nextMs = performance.now() + fetchEveryMs
-      await (await fetch(address, { headers: { cookie }, signal })).arrayBuffer()
+      // Browsers ask again if a connection that they kept was closed meanwhile.
+      const page = await get('/').catch(() => get('/'))
+      await page.arrayBuffer()
       fetched += 1
     }
   } catch (error) {
@@ -154,39 +159,46 @@ async function view(address: string, cookie: string, signal: AbortSignal): Promi
   return fetched
 }
 
-type Beside = { readonly alone: LoopResult[]; readonly beside: LoopResult[]; readonly fetched: number }
+/** "alone again" shows how far two measurements of the same differ. */
+const situations = ['alone', 'beside', 'alone again'] as const
+type Situation = (typeof situations)[number]
+type Beside = { readonly results: Readonly<Record<Situation, LoopResult[]>>; readonly fetched: number }
+type Visitors = { readonly cookies: readonly string[]; readonly loader: ReturnType<typeof startLoader> }
 
-/** In turns, so that the machine's changes meet both. */
+/** In turns, each round in another order, so that the machine's changes and the growing queue meet all. */
 async function measureBeside(
   service: BenchedService,
   bed: Bed,
-  {
-    cookies,
-    loader,
-  }: { readonly cookies: readonly string[]; readonly loader: ReturnType<typeof startLoader> },
+  { cookies, loader }: Visitors,
 ): Promise<Beside> {
-  const [alone, beside]: [LoopResult[], LoopResult[]] = [[], []]
+  const results: Beside['results'] = { alone: [], beside: [], 'alone again': [] }
   let [serial, fetched] = [600_000_000, 0]
-  const offer = () => {
-    serial += 10_100_003 // new recipients in each round
-    return loader({ ports: [service.port], keys: bed.keys, ...load, serial })
+  const offer = (ms: number) => {
+    serial += 10_100_003 // new recipients each time
+    return loader({ ports: [service.port], keys: bed.keys, ...load, ms, serial })
   }
-  await offer()
-  for (let round = 0; round < rounds; round++) {
-    alone.push(await offer())
+  const measure = async (viewing: number) => {
     const stop = new AbortController()
-    const open = Array.from({ length: viewers }, (_, n) =>
-      view(service.console, cookies[n] ?? '', stop.signal),
-    )
-    beside.push(await offer())
-    stop.abort()
-    fetched += (await Promise.all(open)).reduce((sum, each) => sum + each, 0)
+    const open = cookies.slice(0, viewing).map((cookie) => view(service.console, cookie, stop.signal))
+    const measuring = offer(settleMs)
+      .then(() => offer(load.ms))
+      .finally(() => stop.abort())
+    const [result, pages] = await Promise.all([measuring, Promise.all(open)])
+    fetched += pages.reduce((sum, each) => sum + each, 0)
+    return result
   }
-  return { alone, beside, fetched }
+  await measure(0)
+  for (let round = 0; round < rounds; round++)
+    for (let turn = 0; turn < situations.length; turn++) {
+      const situation = situations[(round + turn) % situations.length] ?? 'alone'
+      results[situation].push(await measure(situation === 'beside' ? viewers : 0))
+    }
+  return { results, fetched }
 }
 
-const besideTable = ({ alone, beside, fetched }: Beside): Table =>
+const besideTable = ({ results, fetched }: Beside): Table =>
   comparedTable([
-    ['alone', alone],
-    [`beside (${count(fetched / rounds)} pages a round)`, beside],
+    ['alone', results.alone],
+    [`beside (${count(fetched / rounds)} pages a round)`, results.beside],
+    ['alone again', results['alone again']],
   ])
