@@ -174,8 +174,9 @@ async function measureBeside(
   const results: Beside['results'] = { alone: [], beside: [], 'alone again': [] }
   let [serial, fetched] = [600_000_000, 0]
   const offer = (ms: number) => {
-    serial += 10_100_003 // new recipients each time
-    return loader({ ports: [service.port], keys: bed.keys, ...load, ms, serial })
+    const order = { ports: [service.port], keys: bed.keys, ...load, ms, serial }
+    serial += (load.rate * ms) / 1000 // new recipients each time: they repeat after a million
+    return loader(order)
   }
   const measure = async (viewing: number) => {
     const stop = new AbortController()
