@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { openPostgresStore } from '../../src/store/postgres/postgres-store.ts'
 import type { Claim, Store } from '../../src/store/store.ts'
 import { databaseAt } from '../support/database.ts'
-import { postgresUrl, runSql, schemaOf } from '../support/postgres.ts'
+import { postgresUrl, runSql, schemaOf, startPostgres } from '../support/postgres.ts'
 import { newRing } from '../support/service.ts'
 import { eventually } from '../support/wait.ts'
 import { deferred, delivered, newSender, request, type Sender } from './subject.ts'
@@ -63,4 +63,25 @@ test('statistics that were taken while the queue was empty make no claim and no 
   })
   const rows = (await read()) - before // connections report what they have read when they end, at the latest
   assert.ok(rows > 500 && rows < 20_000, `${rows} rows read for 500 emails`)
+})
+
+test('no statement takes a second core from the mail', async (t) => {
+  const { url } = await startPostgres(t)
+  await runSql(url, 'alter database postgres set debug_parallel_query = on') // a worker for every plan that allows it
+  const address = databaseAt(url)
+  assert.ok(address.engine === 'postgres')
+  const store = await openPostgresStore({ address, ring: newRing(), queueMax: 1_000_000 })
+  await queueMany(store, await newSender(store, 'acme'), 3)
+  await store.queueSummary()
+  await store.measureQueue()
+  await store.listEmails({ limit: 10 })
+  await store.close()
+  await eventually(
+    async () =>
+      (await runSql(url, "select 1 from pg_stat_activity where application_name = 'postern'")).length === 0,
+  )
+  // Sessions have reported when they end, at the latest.
+  const launched = 'select parallel_workers_launched::int as launched from pg_stat_database'
+  const rows = await runSql(url, `${launched} where datname = current_database()`)
+  assert.deepEqual(rows, [{ launched: 0 }])
 })

@@ -33,7 +33,7 @@ async function dial(address: PostgresAddress, host: DatabaseHost, endMs: number)
   client.on('error', () => {})
   const begin = async () => {
     await client.connect()
-    const { rows } = await client.query(isWritable)
+    const { rows } = await client.query(beginSession)
     if (rows[0]?.writable !== true) throw new Error('it is read-only')
     await client.query(checkConnection).catch(() => {}) // not every platform has it
     return { client, socket }
@@ -65,8 +65,9 @@ function clientOptions(address: PostgresAddress, { host, port }: DatabaseHost): 
   }
 }
 
-const isWritable =
-  "select not pg_is_in_recovery() and current_setting('transaction_read_only') = 'off' as writable"
+/** Counts for operators take one core at most, and no time to be compiled: the others are for mail. */
+const beginSession = `select not pg_is_in_recovery() and current_setting('transaction_read_only') = 'off' as writable,
+  set_config('max_parallel_workers_per_gather', '0', false), set_config('jit', 'off', false)`
 /** The server ends statements whose client has closed the connection, except a commit that waits for a standby. */
 const checkConnection = "select set_config('client_connection_check_interval', '1s', false)"
 
