@@ -154,7 +154,7 @@ async function view(address: string, cookie: string, signal: AbortSignal): Promi
       fetched += 1
     }
   } catch (error) {
-    if (!signal.aborted) throw error
+    if (!signal.aborted) throw new Error(`a viewer failed after ${fetched} pages`, { cause: error })
   }
   return fetched
 }
