@@ -29,7 +29,7 @@ async function openStream(t: TestContext, isSignedIn: () => Promise<boolean> = a
   return { live, change, answer, faults }
 }
 
-test('a change is told once, a moment later', async (t) => {
+test('a change is signalled once, a moment later', async (t) => {
   const { live, change, answer } = await openStream(t)
   change()
   change()
@@ -39,7 +39,7 @@ test('a change is told once, a moment later', async (t) => {
   assert.equal(await answer.text(), 'retry: 3000\n\nevent: changed\ndata:\n\n')
 })
 
-test('a stream that ends with a change still to be told is written to no more', async (t) => {
+test('a stream that ends before the signal of a change is written to no more', async (t) => {
   const { live, change, answer, faults } = await openStream(t)
   change()
   live.close()
