@@ -141,16 +141,16 @@ async function measurePages(service: BenchedService, bed: Bed, cookies: readonly
 async function view(address: string, cookie: string, signal: AbortSignal): Promise<number> {
   let fetched = 0
   let nextMs = 0
-  const get = (path: string) => fetch(`${address}${path}`, { headers: { cookie }, signal })
+  const ask = (path: string) => fetch(`${address}${path}`, { headers: { cookie }, signal })
+  // Browsers ask again if a connection that they kept was closed meanwhile.
+  const get = (path: string) => ask(path).catch(() => ask(path))
   try {
     const stream = await get('/live?topic=service')
     for await (const chunk of stream.body ?? []) {
       if (!Buffer.from(chunk).includes('event: changed')) continue
       await sleep(Math.max(0, nextMs - performance.now()), undefined, { signal })
       nextMs = performance.now() + fetchEveryMs
-      // Browsers ask again if a connection that they kept was closed meanwhile.
-      const page = await get('/').catch(() => get('/'))
-      await page.arrayBuffer()
+      await (await get('/')).arrayBuffer()
       fetched += 1
     }
   } catch (error) {
