@@ -1,9 +1,9 @@
 /**
- * One read of a costly value, shared by concurrent callers: the value is kept for ten times as long as it took to read, and
- * it is read once at a time.
+ * One read of a costly value, shared by concurrent callers: the value is kept for fifty times as long as it took to read, so that
+ * reading takes a fiftieth of the time at most, and it is read once at a time.
  */
 
-const keepFactor = 10
+const keepFactor = 50
 
 export class SharedRead<T> {
   readonly #read: () => Promise<T>

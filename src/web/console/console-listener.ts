@@ -56,7 +56,7 @@ function addPages(pages: FastifyInstance, deps: ConsoleDeps): void {
   const { store, version } = management
   const readSession = isDev ? devSession : newSessionReader(store, address)
   const shell = { version, apiUrl, hasInbox: inbox !== null }
-  const live = new Live(store, events)
+  const live = new Live(management, events)
   const pageDeps = { management, readSession, isDev, live, shell, rates: new OperatorRates() }
   guardPages(pages, address)
   pages.setErrorHandler((error: FastifyError, request, reply) => answerError(deps, error, { request, reply }))

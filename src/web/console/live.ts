@@ -13,7 +13,6 @@ import type { Access } from '../../management/access.ts'
 import type { Management } from '../../management/operation.ts'
 import { newLocalRunner } from '../../management/perform.ts'
 import type { EventStream, PosternEvent } from '../../observe/events.ts'
-import type { Store } from '../../store/store.ts'
 import type { Html } from '../../templates/html.ts'
 import { sendError } from '../http/listener.ts'
 import type { ReadSession } from './session.ts'
@@ -32,7 +31,7 @@ const hourMinutes = 60
 /** Followed by the id. */
 const emailTopic = 'email:'
 
-type LiveStore = Pick<Store, 'findEmail' | 'listNodes' | 'measureQueue' | 'now' | 'readActivity'>
+type Watched = Pick<Management, 'store' | 'queue'>
 type Shared = { readonly drawn: Promise<Html | null>; readonly untilMs: number }
 
 type Stream = {
@@ -45,7 +44,7 @@ type Stream = {
 }
 
 export class Live {
-  readonly #store: LiveStore
+  readonly #management: Watched
   readonly #streams = new Set<Stream>()
   #stopLooks: (() => void) | null = null
   #stopPings: (() => void) | null = null
@@ -54,8 +53,8 @@ export class Live {
   #shared = new Map<string, Shared>()
   readonly #seenEmails = new LruMap<string, string>(streamsMax)
 
-  constructor(store: LiveStore, events: EventStream) {
-    this.#store = store
+  constructor(management: Watched, events: EventStream) {
+    this.#management = management
     events.subscribe((event) => {
       if (this.#streams.size > 0) for (const topic of topicsOf(event)) this.#signal(topic)
     })
@@ -148,7 +147,7 @@ export class Live {
   /** Another process may have changed it. The first look counts as a change. */
   async #lookAtEmail(topic: string): Promise<void> {
     const id = topic.slice(emailTopic.length) as EmailId
-    const email = await this.#store.findEmail(id).catch(() => null)
+    const email = await this.#management.store.findEmail(id).catch(() => null)
     const seen = email === null ? '' : `${email.state} ${email.trail.length} ${email.nextAttemptAt}`
     if (this.#seenEmails.get(topic) === seen) return
     this.#seenEmails.set(topic, seen)
@@ -165,19 +164,12 @@ export class Live {
 
   /** A text that changes when an overview does, and each minute, for its charts and ages. */
   async #describe(): Promise<string> {
-    const to = Math.floor(this.#store.now() / minuteMs) + 1
+    const { queue, store } = this.#management
+    const to = Math.floor(store.now() / minuteMs) + 1
     const range = { apps: null, from: to - hourMinutes, to, step: hourMinutes }
-    const { depth, oldestAcceptedAt, states, late } = await this.#store.measureQueue()
-    const nodes = (await this.#store.listNodes()).map(({ id, relays }) => ({ id, relays }))
-    return JSON.stringify([
-      to,
-      depth,
-      oldestAcceptedAt,
-      states,
-      late,
-      nodes,
-      await this.#store.readActivity(range),
-    ])
+    const { countedAt: _, ...counts } = await queue.get() // what the pages show, and mostly the same count
+    const nodes = (await store.listNodes()).map(({ id, relays }) => ({ id, relays }))
+    return JSON.stringify([to, counts, nodes, await store.readActivity(range)])
   }
 }
 

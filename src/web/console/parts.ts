@@ -7,9 +7,10 @@ import { type Html, html, none } from '../../templates/html.ts'
 
 /** A time of an operation's answer, in UTC; the page's script adds the local time. */
 export const time = (iso: string | null, absent = 'never'): Html =>
-  iso === null
-    ? html`<span class="soft">${absent}</span>`
-    : html`<time datetime="${iso}">${iso.slice(0, 19).replace('T', ' ')}Z</time>`
+  iso === null ? html`<span class="soft">${absent}</span>` : html`<time datetime="${iso}">${utc(iso)}</time>`
+
+/** `2026-11-23 01:48:03Z`. */
+const utc = (iso: string): string => `${iso.slice(0, 19).replace('T', ' ')}Z`
 
 /** The same for lists: on a narrow screen the date of today is left out. */
 export function shortTime(iso: string, now: number): Html {
@@ -23,7 +24,7 @@ export function age(iso: string | null, now: number, absent = 'never'): Html {
   if (iso === null) return html`<span class="soft">${absent}</span>`
   const ms = Date.parse(iso) - now
   const text = ms > 0 ? `in ${describeDuration(ms)}` : `${describeDuration(-ms)} ago`
-  return html`<time datetime="${iso}" data-age title="${iso.slice(0, 19).replace('T', ' ')}Z">${text}</time>`
+  return html`<time datetime="${iso}" data-age title="${utc(iso)}">${text}</time>`
 }
 
 /** Milliseconds: `84 ms`, `2.5 s`, `3 min`. */

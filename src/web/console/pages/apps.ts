@@ -118,19 +118,23 @@ function refusalsTable({ slug }: AppResource, refusals: Refused, { now }: Visit)
   const alike = Map.groupBy(refusals, ({ code, origin, key, issues }) =>
     [code, origin, key, ...issues].join(' '),
   )
-  const rows = [...alike.values()].map((group) => {
-    const [{ at, code, issues, key, origin, requestId, status } = {} as Refused[number]] = group
+  const rows = [...alike.values()].flatMap((group) => {
+    const [newest] = group
+    if (newest === undefined) return []
+    const { at, code, issues, key, origin, requestId, status } = newest
     const test =
       code === 'url_not_allowed' && origin !== null
         ? html`<a href="/apps/${slug}/links?url=${encodeURIComponent(`${origin}/?token=any`)}#tester">Test it</a>`
         : none
     return [
-      age(at, now),
-      html`${status} ${code}${issues.length === 0 ? none : html`<br><span class="soft">${issues.join('; ')}</span>`}`,
-      html`${origin ?? '–'} ${test}`,
-      formatCount(group.length),
-      html`<a href="/apps/${slug}/keys">${key.slice(-6)}</a>`,
-      html`<a href="/refusals/${requestId}">${requestId.slice(-8)}</a>`,
+      [
+        age(at, now),
+        html`${status} ${code}${issues.length === 0 ? none : html`<br><span class="soft">${issues.join('; ')}</span>`}`,
+        html`${origin ?? '–'} ${test}`,
+        formatCount(group.length),
+        html`<a href="/apps/${slug}/keys">${key.slice(-6)}</a>`,
+        html`<a href="/refusals/${requestId}">${requestId.slice(-8)}</a>`,
+      ],
     ]
   })
   const heads = ['last', 'answer', 'origin of the link', 'times', 'key', 'request']
