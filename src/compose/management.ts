@@ -34,8 +34,16 @@ export const composeManagement = (
   emit,
   queueMax,
   consoleUrl,
-  queue: new SharedRead(async () => ({ countedAt: store.now(), ...(await store.queueSummary()) })),
+  queue: newQueueCounts(store),
   findings: new SharedRead(() => store.examine(), findingsMs),
   links: { baseUrl: linksBaseUrl, seal: (appId, target) => sealLink(ring, appId, target) },
   relays: new SharedRead(() => Promise.all(relays.map(({ address }) => checkRelay(address))), findingsMs),
 })
+
+/** The counts by app are shared, because they cost more the deeper the queue is; depth and oldest email are those of now. */
+export function newQueueCounts(
+  store: Pick<Store, 'now' | 'queueGauge' | 'queueSummary'>,
+): Management['queue'] {
+  const counts = new SharedRead(async () => ({ countedAt: store.now(), ...(await store.queueSummary()) }))
+  return { get: async () => ({ ...(await counts.get()), ...(await store.queueGauge()) }) }
+}

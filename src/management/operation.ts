@@ -15,14 +15,14 @@ import type { RefusalCode, Result } from './result.ts'
 import { closed } from './schema.ts'
 import type { SharedRead } from './shared-read.ts'
 
-/** The counts of the queue. `countedAt`: milliseconds since 1970. */
+/** The counts of the queue. `countedAt`: when states and apps were counted, in milliseconds since 1970. */
 export type CountedQueue = QueueSummary & { readonly countedAt: number }
 
 /** The parts of the service that operations use. */
 export type Management = {
   readonly store: Store
   readonly links: LinkHost
-  readonly queue: SharedRead<CountedQueue>
+  readonly queue: { readonly get: () => Promise<CountedQueue> }
   /** The checks of the database and the machine, for the status. */
   readonly findings: SharedRead<readonly Finding[]>
   readonly queueMax: number

@@ -1,24 +1,28 @@
 /**
- * One read of a costly value, shared by concurrent callers: the value is kept for fifty times as long as it took to read, so that
- * reading takes a fiftieth of the time at most, and it is read once at a time.
+ * One read of a value, shared by concurrent callers: it is read once at a time, and kept for ten times as long as that took. A costly
+ * one is kept for longer, so that it delays fewer than one request for an email in a hundred.
  */
 
-const keepFactor = 50
+const keepFactor = 10
+const costlyMs = 20
+const costlyFactor = 200
 
 export class SharedRead<T> {
   readonly #read: () => Promise<T>
   readonly #keepMs: number
+  readonly #now: () => number
   #last: { readonly value: T; readonly untilMs: number } | null = null
   #reading: Promise<T> | null = null
 
   /** @param keepMs the least time for which a value is kept */
-  constructor(read: () => Promise<T>, keepMs = 0) {
+  constructor(read: () => Promise<T>, keepMs = 0, now = () => performance.now()) {
     this.#read = read
     this.#keepMs = keepMs
+    this.#now = now
   }
 
   async get(): Promise<T> {
-    if (this.#last !== null && performance.now() < this.#last.untilMs) return this.#last.value
+    if (this.#last !== null && this.#now() < this.#last.untilMs) return this.#last.value
     this.#reading ??= this.#readNow().finally(() => {
       this.#reading = null
     })
@@ -26,10 +30,12 @@ export class SharedRead<T> {
   }
 
   async #readNow(): Promise<T> {
-    const beganMs = performance.now()
+    const beganMs = this.#now()
     const value = await this.#read()
-    const endedMs = performance.now()
-    const untilMs = endedMs + Math.max(this.#keepMs, keepFactor * (endedMs - beganMs))
+    const endedMs = this.#now()
+    const tookMs = endedMs - beganMs
+    const factor = tookMs > costlyMs ? costlyFactor : keepFactor
+    const untilMs = endedMs + Math.max(this.#keepMs, factor * tookMs)
     this.#last = { value, untilMs }
     return value
   }

@@ -28,7 +28,11 @@ export const QueueResource = closed({
       }),
     }),
   ),
-  countedAt: Type.String({ format: 'date-time' }),
+  countedAt: Type.String({
+    format: 'date-time',
+    description:
+      'When states and apps were counted: a count of a deep queue is kept for a while. The depth and the oldest email are those of now.',
+  }),
 })
 export type QueueResource = Static<typeof QueueResource>
 
@@ -45,7 +49,7 @@ export const showQueue = operation({
 
 /** @param all at least the apps that the access may see */
 export function presentQueue(
-  { queueMax, access }: Pick<Context, 'queueMax' | 'access'>,
+  { queueMax, access, store }: Pick<Context, 'queueMax' | 'access' | 'store'>,
   counted: CountedQueue,
   all: readonly App[],
 ): QueueResource {
@@ -62,7 +66,7 @@ export function presentQueue(
     depth: access.apps === null ? counted.depth : states.queued + states.sending + states.deferred,
     max: queueMax,
     oldestAcceptedAt: oldest === null ? null : iso(oldest),
-    oldestAgeSeconds: oldest === null ? 0 : Math.max(0, Math.floor((counted.countedAt - oldest) / 1000)),
+    oldestAgeSeconds: oldest === null ? 0 : Math.max(0, Math.floor((store.now() - oldest) / 1000)),
     nextAttemptAt: seen.nextAttemptAt === null ? null : iso(seen.nextAttemptAt),
     states,
     apps,

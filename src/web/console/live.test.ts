@@ -4,8 +4,8 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import { startTestService } from '../../../test/support/service.ts'
+import { newQueueCounts } from '../../compose/management.ts'
 import { newId } from '../../domain/id.ts'
-import { SharedRead } from '../../management/shared-read.ts'
 import { EventStream } from '../../observe/events.ts'
 import { Live } from './live.ts'
 
@@ -13,8 +13,7 @@ import { Live } from './live.ts'
 async function openStream(t: TestContext, isSignedIn: () => Promise<boolean> = async () => true) {
   const { store, app } = await startTestService(t)
   const events = new EventStream()
-  const queue = new SharedRead(async () => ({ countedAt: store.now(), ...(await store.queueSummary()) }))
-  const live = new Live({ store, queue }, events)
+  const live = new Live({ store, queue: newQueueCounts(store) }, events)
   const emailId = newId('em', 0)
   const faults: Error[] = []
   const server = createServer((_, response) => {

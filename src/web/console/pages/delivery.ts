@@ -15,7 +15,7 @@ export async function showDelivery(visit: Visit): Promise<PageAnswer> {
   const { attention, nodes, queue } = await visit.get('status.show', {})
   const body = html`<h1>Delivery</h1>
 ${region('attention', attentionOf({ attention }))}
-${region('queue', section('Waiting', queueOf(queue, visit)))}
+${region('queue', section('Waiting', queueOf(queue, visit), { note: html`states and apps: counted ${age(queue.countedAt, visit.now)}` }))}
 ${
   visit.seesAll
     ? html`${region('relays', section('Relays', relaysOf(nodes, visit)))}
