@@ -49,8 +49,8 @@ export const newHands = (page: Page) => {
     for (let tabs = 0; tabs < 400; tabs++) {
       await page.keyboard.press('Tab')
       const id = String(await page.evaluate(focusedIndex))
-      const isAgain = ids.has(id) && id !== last // inside a frame, the focus stays on the frame
-      if (id === '-1' || isAgain) break
+      if (id === '-1') continue // past the end, or on the way into a frame or out of it
+      if (ids.has(id) && id !== last) break // inside a frame, the focus stays on the frame
       ids.add(id)
       last = id
     }
