@@ -25,10 +25,10 @@ import {
 const queued = Math.min(100_000, records)
 const goes = 25
 const people = 40
-const load = { clients: 64, ms: 4000, rate: 1000 }
+const load = { clients: 64, ms: 10_000, rate: 1000 }
 /** Offered before each measurement: viewers open their pages in this time. */
 const settleMs = 1500
-const rounds = 24
+const rounds = 12
 const viewers = 10
 /** As the script of the pages does it. */
 const fetchEveryMs = 2000

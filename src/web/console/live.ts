@@ -1,7 +1,8 @@
 /**
  * Tells open pages that something changed, by server-sent events: a page then fetches itself, so there is one renderer and no
- * data in the stream. It does so as well when its stream opens, because the page is older. `service` is everything that the overview shows: one look for all streams, every two seconds while
- * there is one. An email is looked at as well, and signalled at once if this process itself changes it, like the inbox of dev mode.
+ * data in the stream. It does so as well when its stream opens, because the page is older. `service` is everything that the
+ * overview shows: while somebody watches, one look for all. An email is looked at as well, and signalled at once if this process
+ * itself changes it, like the inbox of dev mode.
  */
 
 import type { ServerResponse } from 'node:http'
@@ -17,7 +18,9 @@ import type { Html } from '../../templates/html.ts'
 import { sendError } from '../http/listener.ts'
 import type { ReadSession } from './session.ts'
 
-const lookEveryMs = 2000
+/** Each change has all overviews drawn again, which takes time from requests for emails. */
+const lookAtServiceEveryMs = 5000
+const lookAtEmailsEveryMs = 2000
 /** Shorter than proxies wait; a session that ended ends its streams then. */
 const pingEveryMs = 20_000
 /** Several changes at once are one signal, and not all pages fetch themselves at the same moment. */
@@ -46,8 +49,8 @@ type Stream = {
 export class Live {
   readonly #management: Watched
   readonly #streams = new Set<Stream>()
-  #stopLooks: (() => void) | null = null
-  #stopPings: (() => void) | null = null
+  /** End what is done again and again while there is a stream. */
+  #stops: readonly (() => void)[] = []
   #seen = ''
   #isClosed = false
   #shared = new Map<string, Shared>()
@@ -76,8 +79,12 @@ export class Live {
     if (this.#isClosed) return void response.end() // it came while the listener was closing
     this.#streams.add(stream)
     response.once('close', () => this.#remove(stream))
-    this.#stopLooks ??= repeat(lookEveryMs, () => this.#look())
-    this.#stopPings ??= repeat(pingEveryMs, () => this.#ping())
+    if (this.#stops.length > 0) return
+    this.#stops = [
+      repeat(lookAtServiceEveryMs, () => this.#lookAtService()),
+      repeat(lookAtEmailsEveryMs, () => this.#lookAtEmails()),
+      repeat(pingEveryMs, () => this.#ping()),
+    ]
   }
 
   /**
@@ -110,10 +117,8 @@ export class Live {
     clearTimeout(stream.timer)
     this.#streams.delete(stream)
     if (this.#streams.size > 0) return
-    this.#stopLooks?.()
-    this.#stopPings?.()
-    this.#stopLooks = null
-    this.#stopPings = null
+    for (const stop of this.#stops) stop()
+    this.#stops = []
     this.#shared = new Map()
   }
 
@@ -138,10 +143,12 @@ export class Live {
     }
   }
 
-  async #look(): Promise<void> {
-    const topics = new Set([...this.#streams].map(({ topic }) => topic))
-    for (const topic of topics) if (topic.startsWith(emailTopic)) await this.#lookAtEmail(topic)
-    if (topics.has('service')) await this.#lookAtService()
+  get #topics(): ReadonlySet<string> {
+    return new Set([...this.#streams].map(({ topic }) => topic))
+  }
+
+  async #lookAtEmails(): Promise<void> {
+    for (const topic of this.#topics) if (topic.startsWith(emailTopic)) await this.#lookAtEmail(topic)
   }
 
   /** Another process may have changed it. The first look counts as a change. */
@@ -155,6 +162,7 @@ export class Live {
   }
 
   async #lookAtService(): Promise<void> {
+    if (!this.#topics.has('service')) return
     const seen = await this.#describe().catch(() => 'the store does not answer')
     if (this.#seen === seen) return
     this.#seen = seen
