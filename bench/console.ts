@@ -2,12 +2,14 @@
  * The console: its pages with 1,000,000 records (`POSTERN_BENCH_EMAILS`) and 100,000 queued emails, at one reader; and accepting
  * beside ten open overviews, which listen to their streams and fetch themselves as browsers do.
  */
+import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { hashSessionSecret, hashSignInCode, newSessionSecret, newSignInCode } from '../src/domain/sign-in.ts'
 import type { Store } from '../src/store/store.ts'
 import { operator } from '../test/support/operator.ts'
 import type { Scope } from '../test/support/temporary.ts'
 import { fillHistory, records } from './history.ts'
+import { HttpClient } from './http-client.ts'
 import { type LoopResult, percentile } from './loop.ts'
 import { comparedTable, count, report, type Table } from './measure.ts'
 import {
@@ -137,25 +139,37 @@ async function measurePages(service: BenchedService, bed: Bed, cookies: readonly
   return timed
 }
 
-/** An overview that is open in a browser, until `signal`. Returns how often it fetched itself. */
+/**
+ * An overview that is open in a browser, until `signal`. Returns how often it fetched itself. It costs little, because browsers use
+ * other processors than the service.
+ */
 async function view(address: string, cookie: string, signal: AbortSignal): Promise<number> {
   let fetched = 0
   let nextMs = 0
-  const ask = (path: string) => fetch(`${address}${path}`, { headers: { cookie }, signal })
-  // Browsers ask again if a connection that they kept was closed meanwhile.
-  const get = (path: string) => ask(path).catch(() => ask(path))
+  const { host, hostname, port } = new URL(address)
+  const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: ${host}\r\nCookie: ${cookie}\r\n\r\n`
+  const page = await HttpClient.open(Number(port))
+  const fetchPage = async () => {
+    const status = await page.ask(get('/'))
+    if (status !== '200') throw new Error(`the overview answered ${status}`)
+    fetched += 1
+  }
+  await fetchPage()
+  const stream = connect(Number(port), hostname)
+  signal.addEventListener('abort', () => stream.destroy())
   try {
-    const stream = await get('/live?topic=service')
-    for await (const chunk of stream.body ?? []) {
-      if (!Buffer.from(chunk).includes('event: changed')) continue
+    stream.write(get('/live?topic=service'))
+    for await (const chunk of stream as AsyncIterable<Buffer>) {
+      if (!chunk.includes('event: changed')) continue
       await sleep(Math.max(0, nextMs - performance.now()), undefined, { signal })
       nextMs = performance.now() + fetchEveryMs
-      await (await get('/')).arrayBuffer()
-      fetched += 1
+      await fetchPage()
     }
+    throw new Error('its stream ended')
   } catch (error) {
     if (!signal.aborted) throw new Error(`a viewer failed after ${fetched} pages`, { cause: error })
   }
+  page.close()
   return fetched
 }
 

@@ -1,0 +1,46 @@
+import { connect, type Socket } from 'node:net'
+
+/**
+ * One connection: sends a request and returns the status. Answers must have a `Content-Length`. A raw socket, because a client
+ * library would use more CPU than a small server does.
+ */
+export class HttpClient {
+  readonly #socket: Socket
+  #pending = ''
+  #onStatus: (status: string) => void = () => {}
+
+  private constructor(socket: Socket) {
+    this.#socket = socket
+    socket.setNoDelay(true)
+    socket.on('data', (chunk) => this.#read(chunk.toString('latin1')))
+  }
+
+  static open(port: number): Promise<HttpClient> {
+    return new Promise((resolve, reject) => {
+      const socket = connect(port, '127.0.0.1', () => resolve(new HttpClient(socket)))
+      socket.once('error', reject)
+    })
+  }
+
+  #read(text: string): void {
+    this.#pending += text
+    const head = this.#pending.indexOf('\r\n\r\n')
+    if (head < 0) return
+    const length = Number(/content-length: (\d+)/i.exec(this.#pending)?.[1] ?? 0)
+    if (this.#pending.length < head + 4 + length) return
+    const status = this.#pending.slice(9, 12)
+    this.#pending = this.#pending.slice(head + 4 + length)
+    this.#onStatus(status)
+  }
+
+  ask(request: string): Promise<string> {
+    return new Promise((resolve) => {
+      this.#onStatus = resolve
+      this.#socket.write(request)
+    })
+  }
+
+  close(): void {
+    this.#socket.destroy()
+  }
+}
