@@ -146,7 +146,7 @@ async function measurePages(service: BenchedService, bed: Bed, cookies: readonly
 async function view(address: string, cookie: string, signal: AbortSignal): Promise<number> {
   let fetched = 0
   let nextMs = 0
-  const { host, hostname, port } = new URL(address)
+  const { host, port } = new URL(address)
   const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: ${host}\r\nCookie: ${cookie}\r\n\r\n`
   const page = await HttpClient.open(Number(port))
   const fetchPage = async () => {
@@ -155,7 +155,7 @@ async function view(address: string, cookie: string, signal: AbortSignal): Promi
     fetched += 1
   }
   await fetchPage()
-  const stream = connect(Number(port), hostname)
+  const stream = connect(Number(port), '127.0.0.1')
   signal.addEventListener('abort', () => stream.destroy())
   try {
     stream.write(get('/live?topic=service'))

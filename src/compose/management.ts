@@ -4,6 +4,7 @@ import { localAccess } from '../management/access.ts'
 import type { Management } from '../management/operation.ts'
 import type { OperationRunner } from '../management/operations.ts'
 import { newLocalRunner } from '../management/perform.ts'
+import { newQueueCounts } from '../management/queue-counts.ts'
 import { checkRelay } from '../management/service/check-relay.ts'
 import { SharedRead } from '../management/shared-read.ts'
 import type { Emit } from '../observe/events.ts'
@@ -35,15 +36,13 @@ export const composeManagement = (
   queueMax,
   consoleUrl,
   queue: newQueueCounts(store),
-  findings: new SharedRead(() => store.examine(), findingsMs),
+  findings: new SharedRead(
+    () => store.examine(),
+    () => findingsMs,
+  ),
   links: { baseUrl: linksBaseUrl, seal: (appId, target) => sealLink(ring, appId, target) },
-  relays: new SharedRead(() => Promise.all(relays.map(({ address }) => checkRelay(address))), findingsMs),
+  relays: new SharedRead(
+    () => Promise.all(relays.map(({ address }) => checkRelay(address))),
+    () => findingsMs,
+  ),
 })
-
-/** The counts by app are shared, because they cost more the deeper the queue is; depth and oldest email are those of now. */
-export function newQueueCounts(
-  store: Pick<Store, 'now' | 'queueGauge' | 'queueSummary'>,
-): Management['queue'] {
-  const counts = new SharedRead(async () => ({ countedAt: store.now(), ...(await store.queueSummary()) }))
-  return { get: async () => ({ ...(await counts.get()), ...(await store.queueGauge()) }) }
-}

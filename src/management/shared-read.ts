@@ -1,21 +1,14 @@
-/**
- * One read of a value, shared by concurrent callers: it is read once at a time, and kept for ten times as long as that took. A costly
- * one is kept for longer, so that it delays fewer than one request for an email in a hundred.
- */
-
-const keepFactor = 10
-const costlyMs = 20
-const costlyFactor = 200
+/** One read of a value, shared by concurrent callers: it is read once at a time, and kept for a while. */
 
 export class SharedRead<T> {
   readonly #read: () => Promise<T>
-  readonly #keepMs: number
+  readonly #keepMs: (tookMs: number) => number
   readonly #now: () => number
   #last: { readonly value: T; readonly untilMs: number } | null = null
   #reading: Promise<T> | null = null
 
-  /** @param keepMs the least time for which a value is kept */
-  constructor(read: () => Promise<T>, keepMs = 0, now = () => performance.now()) {
+  /** @param keepMs for how long a value is kept that took `tookMs` to read */
+  constructor(read: () => Promise<T>, keepMs: (tookMs: number) => number, now = () => performance.now()) {
     this.#read = read
     this.#keepMs = keepMs
     this.#now = now
@@ -33,10 +26,7 @@ export class SharedRead<T> {
     const beganMs = this.#now()
     const value = await this.#read()
     const endedMs = this.#now()
-    const tookMs = endedMs - beganMs
-    const factor = tookMs > costlyMs ? costlyFactor : keepFactor
-    const untilMs = endedMs + Math.max(this.#keepMs, factor * tookMs)
-    this.#last = { value, untilMs }
+    this.#last = { value, untilMs: endedMs + this.#keepMs(endedMs - beganMs) }
     return value
   }
 }

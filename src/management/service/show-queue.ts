@@ -31,7 +31,7 @@ export const QueueResource = closed({
   countedAt: Type.String({
     format: 'date-time',
     description:
-      'When states and apps were counted: a count of a deep queue is kept for a while. The depth and the oldest email are those of now.',
+      'When states and apps were counted: a count of a deep queue is kept for up to a minute. For the whole service, depth and oldest email are those of now.',
   }),
 })
 export type QueueResource = Static<typeof QueueResource>

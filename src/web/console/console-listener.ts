@@ -67,7 +67,10 @@ function addPages(pages: FastifyInstance, deps: ConsoleDeps): void {
   if (!isDev)
     addSignIn(pages, {
       ...{ store, address, readSession, emit: events.emit },
-      hasPasskeys: new SharedRead(async () => (await store.listPasskeys(null)).length > 0, passkeysMs),
+      hasPasskeys: new SharedRead(
+        async () => (await store.listPasskeys(null)).length > 0,
+        () => passkeysMs,
+      ),
       oidc: oidc === null ? null : newOidcSignIn(oidc),
     })
 }
