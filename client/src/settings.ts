@@ -7,8 +7,14 @@ import { PosternError } from './postern-error.ts'
 export type PosternOptions = {
   /** `pst_…`. Default: the variable `POSTERN_DELIVERY_KEY`. */
   readonly deliveryKey?: string | undefined
-  /** The service, with or without `/v1/email`. Default: the variable `POSTERN_BASE_URL`. */
+  /**
+   * The service, with or without `/v1/email`. Default: the variable `POSTERN_BASE_URL`. It is https, because the delivery key crosses
+   * the network; http is for this machine and private networks: `localhost`, names without a dot or below `.local`, `.internal`,
+   * `.localhost`, `.svc` and `.test`, and private addresses.
+   */
   readonly baseUrl?: string | undefined
+  /** Lets `baseUrl` be http to any host: the delivery key and the links can then be read on the way. Default false. */
+  readonly insecureHttp?: boolean | undefined
   /** Milliseconds for one attempt. Default 2,500. */
   readonly timeoutMs?: number | undefined
   /** Milliseconds for a whole call, retries and pauses included. Default 4,000. */
@@ -41,7 +47,7 @@ export function checkGiven({ deliveryKey, baseUrl, ...rest }: PosternOptions): v
 export function readSettings(options: PosternOptions): Settings {
   return {
     deliveryKey: readKey(options.deliveryKey ?? fromEnvironment('POSTERN_DELIVERY_KEY')),
-    endpoint: `${readBaseUrl(options.baseUrl ?? fromEnvironment('POSTERN_BASE_URL'))}/v1/email`,
+    endpoint: `${readBaseUrl(options.baseUrl ?? fromEnvironment('POSTERN_BASE_URL'), options)}/v1/email`,
     timeoutMs: readCount('timeoutMs', options.timeoutMs ?? 2_500, 1),
     budgetMs: readCount('budgetMs', options.budgetMs ?? 4_000, 1),
     maxRetries: readCount('maxRetries', options.maxRetries ?? 3, 0),
@@ -65,7 +71,11 @@ function readKey(key: string | undefined): string {
   return key
 }
 
-function readBaseUrl(text: string | undefined): string {
+/** Names that lead to this machine or to a private network alone (RFC 6761, RFC 6762, RFC 8375), and private addresses. */
+const privateHost =
+  /^(?:[^.[\]]+|.*\.(?:localhost|local|internal|test|invalid|svc)|127(?:\.\d+){3}|10(?:\.\d+){3}|192\.168(?:\.\d+){2}|172\.(?:1[6-9]|2\d|3[01])(?:\.\d+){2}|\[::1\]|\[f[cd][0-9a-f:]+\])$/
+
+function readBaseUrl(text: string | undefined, { insecureHttp = false }: PosternOptions): string {
   if (!text) throw faulty('Give baseUrl, or set POSTERN_BASE_URL, such as https://postern.example.com.')
   let url: URL
   try {
@@ -75,6 +85,11 @@ function readBaseUrl(text: string | undefined): string {
   }
   if (!/^https?:$/.test(url.protocol) || url.username || url.password || url.search || url.hash) {
     throw faulty('baseUrl must be http or https, without user name, query or fragment.')
+  }
+  if (url.protocol === 'http:' && !insecureHttp && !privateHost.test(url.hostname)) {
+    throw faulty(
+      'baseUrl must be https: over http the delivery key can be read on the way. For a host that only a private network reaches, set insecureHttp.',
+    )
   }
   return url.href.replace(/(?:\/v1\/email)?\/*$/, '')
 }

@@ -59,7 +59,7 @@ export function sendEmailHook(options: SendEmailHookOptions): (request: Request)
           { status: 401 },
         )
       }
-      await Promise.all(readLinks(body).map((link) => queue(options, link)))
+      await queue(options, readLink(body))
       return Response.json({})
     } catch (error) {
       await tell(onError, error)
@@ -75,33 +75,26 @@ type HookLink = {
   readonly redirectTo: string
 }
 
-/** The links of a call: one, or two if both addresses confirm a change. */
-function readLinks(body: string): HookLink[] {
+/** Postern has no words by which a current address agrees to a change: those for a new one would make its owner approve a takeover. */
+const secureChange =
+  'Postern cannot send the emails of a change of address that both addresses confirm ("Secure email change"): the one to the current address would ask its owner to confirm the address, and so to approve a change that somebody else may have begun. Nothing was sent; send both by other means.'
+
+/** The link of a call. */
+function readLink(body: string): HookLink {
   const { user, data } = readHook(body)
   const action = data('email_action_type')
   if (!isAction(action)) {
     const message = `Postern has no type for the email "${/^\w+$/.test(action) ? action : '?'}": it carries a code or no link. Send it by other means.`
     throw new PosternError('unsupported_email', message)
   }
-  const link = (to: string, token: string): HookLink => ({
-    action,
-    to,
-    token,
-    redirectTo: data('redirect_to'),
-  })
   const [hash, hashNew] = [data('token_hash'), data('token_hash_new')]
-  const current = user('email')
-  // Supabase crosses the names: `token_hash_new` is for the current address.
-  const links =
-    action === 'email_change'
-      ? [
-          link(user('new_email') || user('email_new') || current, hash || hashNew),
-          link(current, hash && hashNew),
-        ]
-      : [link(current, hash)]
-  const [first, ...more] = links
-  if (!first?.to || !first.token) throw malformed('it lacks the address or token_hash')
-  return [first, ...more.filter(({ to, token }) => to !== '' && token !== '')]
+  const isChange = action === 'email_change'
+  if (isChange && hash && hashNew) throw new PosternError('unsupported_email', secureChange)
+  const changed = user('new_email') || user('email_new')
+  const to = (isChange && changed) || user('email')
+  const token = (isChange && hashNew) || hash
+  if (!to || !token) throw malformed('it lacks the address or token_hash')
+  return { action, to, token, redirectTo: data('redirect_to') }
 }
 
 const malformed = (why: string) =>

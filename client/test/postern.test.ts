@@ -191,3 +191,36 @@ test('the types are those of the service, and keep out what it would refuse', ()
   const endless: Sendable<Omit<Common, 'expiresAt'> & { type: 'magic_link' }> = false
   assert.ok(named && ofOurs && !nameless && !ofNoType && !endless)
 })
+
+test('a delivery key crosses a network by https alone, unless the network is private or the option says so', () => {
+  const check = (url: string, more = {}) =>
+    new Postern({ deliveryKey: 'pst_x', baseUrl: url, ...more }).check()
+  for (const host of [
+    'localhost:4020',
+    '127.0.0.1:4020',
+    '[::1]',
+    'postern',
+    'postern.default.svc',
+    'mail.local',
+    '10.1.2.3',
+  ])
+    assert.doesNotThrow(() => check(`http://${host}`), host)
+  for (const host of [
+    'postern.example.com',
+    'evil.mylocal',
+    'a.contest',
+    '203.0.113.7',
+    '[2001:db8::1]',
+    'localhost.example.com',
+    '127.0.0.1.example.com',
+    '172.32.0.1',
+  ]) {
+    assert.throws(
+      () => check(`http://${host}`),
+      { code: 'invalid_config', message: /must be https.*insecureHttp/ },
+      host,
+    )
+    assert.doesNotThrow(() => check(`http://${host}`, { insecureHttp: true }), host)
+    assert.doesNotThrow(() => check(`https://${host}`), host)
+  }
+})

@@ -118,12 +118,14 @@ for (const [action, type] of [
   })
 }
 
-test('a change of address confirmed at both: each gets its own token, whose names are crossed over', async () => {
+test('a change of address that both addresses confirm is refused: its emails would ask a victim to approve it', async () => {
   const data = { token_hash: 'a'.repeat(56), token_new: '1', token_hash_new: 'b'.repeat(56) }
   const body = bodyOf('email_change', 'old@example.com', data, { new_email: 'new@example.com' })
-  assert.equal((await sendEmailHook(options)(signed(body))).status, 200)
-  assert.equal((await inbox.next('new@example.com')).url, `${page}?token=${'a'.repeat(56)}`)
-  assert.equal((await inbox.next('old@example.com')).url, `${page}?token=${'b'.repeat(56)}`)
+  const answer = await answerOf(await sendEmailHook(options)(signed(body)))
+  assert.equal(answer.status, 422)
+  assert.match(answer.message, /^unsupported_email: .*"Secure email change".*send both by other means/)
+  for (const address of ['old@example.com', 'new@example.com'])
+    await assert.rejects(inbox.next(address, undefined, 50), { code: 'timeout' })
 })
 
 test('a change of address confirmed at the new one alone', async () => {
@@ -136,6 +138,14 @@ test('a change of address confirmed at the new one alone', async () => {
     assert.equal((await inbox.next(at)).url, `${page}?token=${'c'.repeat(56)}`)
     await assert.rejects(inbox.next('still@example.com', undefined, 50), { code: 'timeout' })
   }
+})
+
+test('an address that is not confirmed gets no link but that of the change, whatever else the event holds', async () => {
+  const data = { token_hash: 'd'.repeat(56), token_hash_new: 'e'.repeat(56) }
+  const body = bodyOf('magiclink', 'now@example.com', data, { new_email: 'pending@example.com' })
+  assert.equal((await sendEmailHook(options)(signed(body))).status, 200)
+  assert.equal((await inbox.next('now@example.com')).url, `${page}?token=${'d'.repeat(56)}`)
+  await assert.rejects(inbox.next('pending@example.com', undefined, 50), { code: 'timeout' })
 })
 
 test('called three times for one token, each with an id and an expiry of its own: one email', async () => {
