@@ -52,3 +52,16 @@ function base62(value: bigint, length: number): string {
   for (let rest = value; text.length < length; rest /= 62n) text = alphabet[Number(rest % 62n)] + text
   return text
 }
+
+/** The time as milliseconds since 1970, or as operations present it (ISO 8601). */
+type Time = number | string | null
+
+/** Whether a key or a token is revoked, or has expired. */
+export function hasEnded(
+  { revokedAt, expiresAt }: { readonly revokedAt: Time; readonly expiresAt: Time },
+  nowMs: number,
+): boolean {
+  if (revokedAt !== null) return true
+  const endMs = typeof expiresAt === 'string' ? Date.parse(expiresAt) : expiresAt
+  return endMs !== null && endMs <= nowMs
+}

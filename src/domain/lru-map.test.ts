@@ -35,3 +35,12 @@ test('asking for an entry that is not there takes no place', () => {
   map.set('b', 2)
   assert.deepEqual([map.get('a'), map.get('b')], [1, 2])
 })
+
+test('a deleted entry leaves its place', () => {
+  const map = new LruMap<string, number>(2)
+  map.set('a', 1)
+  map.set('b', 2)
+  map.delete('b')
+  map.set('c', 3)
+  assert.deepEqual([map.get('a'), map.get('b'), map.get('c')], [1, undefined, 3])
+})

@@ -16,6 +16,10 @@ export class LruMap<Key, Value> {
     return value
   }
 
+  delete(key: Key): void {
+    this.#entries.delete(key)
+  }
+
   set(key: Key, value: Value): void {
     this.#entries.delete(key)
     const oldest = this.#entries.keys().next().value

@@ -30,6 +30,10 @@ function check(
   return difference === null ? null : `${difference.compared} ${difference.why} ${difference.flag}`
 }
 
+function belowAuth(path: string): [string, string, { urls: string[] }, boolean] {
+  return [`${path} below a prefix`, `https://a.test/auth/${path}`, { urls: ['https://a.test/auth/*'] }, false]
+}
+
 const cases: [string, string, { urls?: string[]; schemes?: string[]; local?: boolean }, boolean][] = [
   ['an origin allows every path', 'https://a.test/x/y', { urls: ['https://a.test'] }, true],
   ['a lone slash allows every path', 'https://a.test/x', { urls: ['https://a.test/'] }, true],
@@ -79,6 +83,18 @@ const cases: [string, string, { urls?: string[]; schemes?: string[]; local?: boo
     { urls: ['https://a.test/auth/*'] },
     false,
   ],
+  // Servers that drop what follows a semicolon, decode twice or cut at a control character leave the prefix here.
+  ...['..;/logout', '..;a=b/logout', '.;/logout', '.;/..;/logout', '..%3b/logout', '..%3B/logout'].map(
+    belowAuth,
+  ),
+  ...['..%00/logout', '..%09/logout', '..%0A/logout', '..%1f/logout', '..%7f/logout', '%252e%252e/x'].map(
+    belowAuth,
+  ),
+  ...['x%252fy', 'x%25y'].map(belowAuth),
+  ['a semicolon behind a name', 'https://a.test/auth/v;v=1', { urls: ['https://a.test/auth/*'] }, true],
+  ['dots behind a name', 'https://a.test/auth/v..;x', { urls: ['https://a.test/auth/*'] }, true],
+  ['an encoded letter', 'https://a.test/auth/%41%20b', { urls: ['https://a.test/auth/*'] }, true],
+  ['a folded segment within an origin', 'https://a.test/..;/logout', { urls: ['https://a.test'] }, true],
   ['a double slash in a prefix', 'https://a.test/auth//evil', { urls: ['https://a.test/auth/*'] }, false],
   [
     'dot segments that resolve to an exact path',
@@ -197,6 +213,24 @@ for (const scheme of [
   test(`the app scheme "${scheme}" is refused`, () => assert.equal(parseAppScheme(scheme).ok, false))
 }
 
+test('an entry has at most 2,000 characters, and a longer one is shown shortened', () => {
+  for (const [parse, begin] of [
+    [parseAllowedUrl, 'https://a.test/'],
+    [parseAppScheme, 'acme://'],
+  ] as const) {
+    assert.ok(parse(`${begin}${'x'.repeat(2000 - begin.length)}`).ok)
+    const refused = parse(`${begin}${'x'.repeat(2001 - begin.length)}`)
+    assert.ok(!refused.ok)
+    assert.equal(refused.issues[0]?.code, 'too_long')
+    assert.ok((refused.issues[0]?.message ?? '').length < 300)
+  }
+})
+
+test('a command that is shown quotes a path for the shell', () => {
+  const shown = check("https://a.test/a';id;'/b", { urls: ['https://a.test/auth'] })
+  assert.ok(shown?.endsWith(`--allow-url 'https://a.test/a'\\'';id;'\\''/b'`), shown ?? '')
+})
+
 test('entries are kept in their normal form', () => {
   assert.equal(must(parseAllowedUrl('HTTPS://A.Test:443/Auth')).text, 'https://a.test/Auth')
   assert.equal(must(parseAllowedUrl('https://a.test/')).text, 'https://a.test')
@@ -224,6 +258,8 @@ const refusedEntries: [string, string][] = [
   ['https://a.test/%2E', 'malformed_path'],
   ['https://a.test/%2f', 'malformed_path'],
   ['https://a.test/%5C', 'malformed_path'],
+  ['https://a.test/..;/x/*', 'malformed_path'],
+  ['https://a.test/%252e/*', 'malformed_path'],
   ['https://*.com', 'wildcard_too_wide'],
   ['https://*.vercel.app', 'wildcard_too_wide'],
   ['https://*.10.0.0.1', 'wildcard_too_wide'],

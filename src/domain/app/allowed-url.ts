@@ -12,6 +12,7 @@
 import { parse as parseDomain } from 'tldts'
 import { type Parsed, parsed, refused } from '../parsed.ts'
 import type { AuthLink } from '../request/auth-link.ts'
+import { quoteForShell } from '../shell.ts'
 
 /** One entry. `text` is its normal form; null parts match anything. */
 export type AllowedUrl = {
@@ -31,15 +32,30 @@ const standardSchemes = new Set(
 )
 const localHosts = new Set(['localhost', '127.0.0.1'])
 
-/** Characters and sequences that a server may fold into another path: no prefix entry holds or matches them. */
-const foldable = /%2e|%2f|%5c|\/\//i
+/**
+ * Sequences that a server may fold into another path: no entry holds them, and no prefix matches them. Some servers decode
+ * twice (`%252e`), cut a path at a control character (`..%00`), or drop what follows a semicolon (`..;x`).
+ */
+const foldable = /%2[5ef]|%5c|%3b|%[01][0-9a-f]|%7f|\/\/|(?:^|\/)\.{1,2};/i
+
+/** No entry is longer. Bounded before it is parsed. */
+export const entryCharactersMax = 2000
 
 const webEntryShape = /^(https?):\/\/(\*\.)?([^/?#*\\@\s]+)(\/[^?#*\\\s]*)?(\*)?$/i
 
+const tooLong = `too long: an entry has at most ${entryCharactersMax} characters.`
+const shownMax = 200
+
+const refuseEntry =
+  (field: 'allowedUrls' | 'appSchemes', text: string) => (code: string, message: string) => {
+    const shown = text.length > shownMax ? `${text.slice(0, shownMax)}…` : text
+    return refused({ field, code, message: `"${shown}": ${message}` })
+  }
+
 /** Reads an entry of `allowedUrls`. */
 export function parseAllowedUrl(text: string): Parsed<AllowedUrl> {
-  const refuse = (code: string, message: string) =>
-    refused({ field: 'allowedUrls', code, message: `"${text}": ${message}` })
+  const refuse = refuseEntry('allowedUrls', text)
+  if (text.length > entryCharactersMax) return refuse('too_long', tooLong)
   const match = webEntryShape.exec(text)
   if (match === null) {
     const message = 'write scheme, host and optionally a path, as in https://app.example.com/auth/*.'
@@ -66,7 +82,7 @@ export function parseAllowedUrl(text: string): Parsed<AllowedUrl> {
 function checkPath(path: string, { prefix, normal }: { prefix: boolean; normal: string }): string | null {
   if (prefix && !path.endsWith('/')) return 'a prefix ends in /*, on a segment boundary.'
   if (normal === (path || '/') && !foldable.test(path)) return null
-  return 'write the path plainly, without dot segments, double slashes or encoded ones.'
+  return 'write the path plainly, without dot segments, double slashes, or encoded dots, slashes and percent signs.'
 }
 
 function webEntry(url: URL, parts: { path: string; wildcard: boolean; prefix: boolean }): AllowedUrl {
@@ -94,11 +110,12 @@ function mayTakeWildcard(hostname: string): boolean {
 
 /** Reads an entry of `appSchemes`. */
 export function parseAppScheme(text: string): Parsed<AllowedUrl> {
-  const refuse = (code: string, message: string) =>
-    refused({ field: 'appSchemes', code, message: `"${text}": ${message}` })
-  const match = /^([a-z][a-z0-9+.-]*)(?::(?:\/\/([^/?#\\\s]*))?([^?#\\\s]*))?$/i.exec(text)
+  const refuse = refuseEntry('appSchemes', text)
+  if (text.length > entryCharactersMax) return refuse('too_long', tooLong)
+  const match = /^([a-z][a-z0-9+.-]*)(?::([^?#\\\s]*))?$/i.exec(text)
   if (match === null) return refuse('malformed_entry', 'write a scheme such as acme, or acme://auth/magic.')
-  const [, rawScheme = '', authority, path = ''] = match
+  const [, rawScheme = '', rest = ''] = match
+  const { authority, path } = splitAuthority(rest)
   const scheme = rawScheme.toLowerCase()
   if (standardSchemes.has(scheme))
     return refuse('standard_scheme', 'this scheme is standard or dangerous and cannot be an app scheme.')
@@ -112,6 +129,14 @@ export function parseAppScheme(text: string): Parsed<AllowedUrl> {
     path: path === '' || path === '/' || path === '/*' ? null : prefix ? path.slice(0, -1) : path,
     prefix,
   })
+}
+
+/** Cuts at the first slash behind the two that begin an authority. */
+function splitAuthority(rest: string): { authority: string | undefined; path: string } {
+  if (!rest.startsWith('//')) return { authority: undefined, path: rest }
+  const slash = rest.indexOf('/', 2)
+  const end = slash < 0 ? rest.length : slash
+  return { authority: rest.slice(2, end), path: rest.slice(end) }
 }
 
 /** The allow-list, as `checkLinkAllowed` needs it. */
@@ -137,14 +162,14 @@ export function checkLinkAllowed(link: AuthLink, policy: LinkPolicy): LinkDiffer
   const path = shortenSegments(link.path)
   const compared = `Compared ${origin} and the path ${path || '(none)'}:`
   if (parts.includes('path')) {
-    const flag = path === link.path ? `${flagFor(link)} '${origin}${path}'` : flagFor(link)
+    const flag = path === link.path ? `${flagFor(link)} ${quoteForShell(`${origin}${path}`)}` : flagFor(link)
     return { compared, why: 'the app allows this origin, but not this path.', flag }
   }
   if (local) return { compared, why: 'the app allows no links to localhost.', flag: '--allow-localhost' }
   return {
     compared,
     why: 'no allowed entry has this scheme, host and port.',
-    flag: `${flagFor(link)} '${link.kind === 'web' ? origin : origin.replace(/:$/, '')}'`,
+    flag: `${flagFor(link)} ${quoteForShell(link.authority === null ? link.scheme : origin)}`,
   }
 }
 

@@ -119,10 +119,10 @@ function checkSender(settings: AppSettings): Issue[] {
     }
   }
   checkText('name', settings.name, 100)
-  checkText('from', settings.from.name, 100)
+  checkText('from.name', settings.from.name, 100)
   if (settings.supportContact !== undefined) checkText('supportContact', settings.supportContact, 200)
   const addresses = {
-    from: settings.from.address,
+    'from.address': settings.from.address,
     replyTo: settings.replyTo,
     envelopeFrom: settings.envelopeFrom,
   }

@@ -44,6 +44,8 @@ test('content types that are JSON in UTF-8 pass, others do not', () => {
     'application/json; charset=utf-8',
     'application/json;charset="UTF-8"',
     'application/json ;',
+    'application/json \t; charset = utf-8 ; ',
+    `application/json${' '.repeat(100)}`,
   ]) {
     assert.deepEqual(codes(valid, { contentType }), [], contentType)
   }
@@ -55,6 +57,7 @@ test('content types that are JSON in UTF-8 pass, others do not', () => {
     'application/jsonx',
     'application/problem+json',
     'application/json; x=y',
+    `application/json${' '.repeat(200)}`,
   ]) {
     assert.deepEqual(codes(valid, { contentType }), ['body content_type'], contentType)
   }
