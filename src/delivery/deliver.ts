@@ -7,6 +7,7 @@ import type { App } from '../domain/app/app.ts'
 import type { DeliveryOutcome } from '../domain/delivery/outcome.ts'
 import { nextAttemptMs, retryForMs } from '../domain/delivery/retry-schedule.ts'
 import { noReply, type SmtpReply } from '../domain/delivery/smtp-reply.ts'
+import { type Moment, sinceMs } from '../domain/moment.ts'
 import type { EmailAddress } from '../domain/request/email-address.ts'
 import {
   describeOutcome,
@@ -15,7 +16,7 @@ import {
   type Trace,
   traceAttempt,
 } from '../observe/tracing.ts'
-import type { Claim } from '../store/store.ts'
+import { type Claim, leaseMs } from '../store/store.ts'
 import { renderEmail } from '../templates/emails/render-email.ts'
 import type { MessageComposer } from './message/compose-message.ts'
 import type { Message, Relay, Submission } from './relay/relay.ts'
@@ -27,16 +28,31 @@ export type DeliverDeps = {
   readonly composer: MessageComposer
 }
 
-/** Times on the clock of `performance.now()`. The life of the link is counted from the claim. */
 export type Attempt = {
   readonly claim: Claim
   readonly app: App
-  readonly claimedAtMs: number
-  /** Extended by each renewal; 0 once the lease is lost. */
-  leasedUntilMs: number
+  /** The life of the link is counted from here. */
+  readonly claimedAt: Moment
+  /** When the lease began, or was renewed; null once it is lost. */
+  leasedAt: Moment | null
   /** False once the worker may count as dead, and all its leases as lost. */
   readonly areLeasesValid: () => boolean
 }
+
+export const momentNow = (): Moment => ({ monotonicMs: performance.now(), wallMs: Date.now() })
+
+/**
+ * Whether the email may still be handed over by this lease. If the machine was suspended, or its clock set forward, so that the link
+ * may have expired, the lease counts as lost: the email is given back, and the store's clock decides.
+ */
+export const isLeaseValid = (
+  { areLeasesValid, claim, claimedAt, leasedAt }: Attempt,
+  now: Moment = momentNow(),
+): boolean =>
+  leasedAt !== null &&
+  sinceMs(leasedAt, now) < leaseMs &&
+  sinceMs(claimedAt, now) < claim.lifeLeftMs &&
+  areLeasesValid()
 
 const unavailableWaitMs = 1000
 
@@ -54,14 +70,13 @@ export async function deliver(deps: DeliverDeps, attempt: Attempt): Promise<Deli
 
 async function attemptDelivery(deps: DeliverDeps, attempt: Attempt, trace: Trace): Promise<DeliveryOutcome> {
   const { claim } = attempt
-  const deadlineMs = attempt.claimedAtMs + claim.lifeLeftMs
+  const deadlineMs = attempt.claimedAt.monotonicMs + claim.lifeLeftMs
   if (performance.now() >= deadlineMs) return { kind: 'expired' }
   if (claim.ageMs >= retryForMs) return exhausted(null, noReply('48 hours have passed'))
-  const isLeaseValid = () => performance.now() < attempt.leasedUntilMs && attempt.areLeasesValid()
-  if (!isLeaseValid())
+  if (!isLeaseValid(attempt))
     return { kind: 'unattempted', relay: null, reply: noReply('the lease was lost'), waitMs: 0 }
   const message = trace.run('render', () => prepare(deps.composer, attempt, deadlineMs))
-  const clearance = { deadlineMs, isLeaseValid }
+  const clearance = { deadlineMs, isLeaseValid: () => isLeaseValid(attempt) }
   let last: { relay: string | null; reply: SmtpReply } = {
     relay: null,
     reply: noReply('no relay is available'),
@@ -97,6 +112,7 @@ function prepare(composer: MessageComposer, { claim, app }: Attempt, deadlineMs:
     from: (settings.envelopeFrom ?? settings.from.address) as EmailAddress,
     to: claim.content.to,
     id: claim.emailId,
+    content: claim.content,
     bytes: composer.compose({ claim, app, lifeLeftMs }),
     describe: () => ({
       ...renderEmail({ ...claim, app: settings, lifeLeftMs }),
@@ -142,12 +158,12 @@ function outcomeOf(deps: DeliverDeps, { attempt, relay, submission }: Submitted)
 
 type Transient = { relay: string; reply: SmtpReply; ambiguous: boolean }
 
-function defer(deps: DeliverDeps, { claim, claimedAtMs }: Attempt, transient: Transient): DeliveryOutcome {
-  const sinceMs = performance.now() - claimedAtMs
+function defer(deps: DeliverDeps, { claim, claimedAt }: Attempt, transient: Transient): DeliveryOutcome {
+  const heldMs = performance.now() - claimedAt.monotonicMs
   const waitMs = nextAttemptMs({
     attempts: claim.attempt,
-    ageMs: claim.ageMs + sinceMs,
-    lifeLeftMs: claim.lifeLeftMs - sinceMs,
+    ageMs: claim.ageMs + heldMs,
+    lifeLeftMs: claim.lifeLeftMs - heldMs,
     random: deps.random(),
   })
   if (waitMs === null) return exhausted(transient.relay, transient.reply)

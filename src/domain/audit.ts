@@ -52,7 +52,7 @@ export type Action = {
   readonly app: AppId | null
   /** The id of what was changed, or its slug. */
   readonly target: string
-  /** The values that differ, before and after; null where there was nothing. */
+  /** The values that differ, before and after; null where there was nothing. A list holds the entries that the other lacks. */
   readonly before: Values | null
   readonly after: Values | null
 }
@@ -64,7 +64,19 @@ export function differences(before: Values, after: Values): Pick<Action, 'before
   const names = [...new Set([...Object.keys(before), ...Object.keys(after)])]
   const changed = names.filter((name) => JSON.stringify(before[name]) !== JSON.stringify(after[name]))
   if (changed.length === 0) return null
-  const pick = (values: Values) =>
-    Object.fromEntries(changed.filter((name) => name in values).map((name) => [name, values[name]]))
-  return { before: pick(before), after: pick(after) }
+  const pick = (values: Values, others: Values) =>
+    Object.fromEntries(
+      changed
+        .filter((name) => name in values)
+        .map((name) => [name, entriesMissing(values[name], others[name])]),
+    )
+  return { before: pick(before, after), after: pick(after, before) }
+}
+
+/** The entries of a list that another list lacks; any other value as it is, and a list of which only the order differs. */
+function entriesMissing(value: unknown, other: unknown): unknown {
+  if (!Array.isArray(value) || !Array.isArray(other)) return value
+  const isIn = (entries: unknown[]) => (entry: unknown) => entries.includes(entry)
+  if (value.every(isIn(other)) && other.every(isIn(value))) return value
+  return value.filter((entry) => !other.includes(entry))
 }

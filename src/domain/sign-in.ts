@@ -34,6 +34,9 @@ export const invitationMs = 72 * hourMs
 export const sessionIdleMs = 12 * hourMs
 export const sessionMaxMs = 7 * dayMs
 
+/** For this long after signing in, a session may make an access that outlives it. */
+export const freshMs = hourMs
+
 export const signInMethods = ['code', 'passkey', 'oidc'] as const
 export type SignInMethod = (typeof signInMethods)[number]
 

@@ -32,7 +32,7 @@ export type AcceptAnswer = { readonly caller: Caller | null } & (
 /** A request is judged at most this often; more would mean that the settings change all the time. */
 const judgementsMax = 4
 
-/** True for a key that a request was judged by lately. It may have been revoked since. */
+/** True for a key by which a request was judged, unless a later request found that it has ended. */
 export function isKnownKey(policies: AppPolicyCache, authorization: string | undefined): boolean {
   const key = parseAuthorization(authorization)
   return key.kind === 'secret' && policies.get(key.hash) !== undefined
@@ -54,11 +54,13 @@ export async function acceptEmail(
       const context = { links: deps.links, nowMs: deps.store.now(), traceparent: trace.traceparent }
       const judgement =
         policy === undefined ? null : trace.run('judge', () => judgeRequest(request, { ...context, policy }))
-      // Other requests are soon refused. They do not wait, so they take nobody's turn.
+      // Invalid requests skip backpressure: they are refused without queueing mail.
       const isValid = judgement !== null && 'admit' in judgement.judged.verdict
       if (isValid && (await deps.waitIfLate(key.hash)) === false) return lateAnswer
       const asked = { keyHash: key.hash, judged: judgement?.judged ?? null }
       const result = await trace.wait('enqueue', () => deps.store.enqueue(asked))
+      // A key that has ended is forgotten: its requests are refused without being judged, and are no longer traced.
+      if (result.kind === 'invalid_key') deps.policies.delete(key.hash)
       if (result.kind !== 'judge_again') return answerTo(deps, result, judgement?.rejection ?? null)
       deps.policies.set(key.hash, appPolicy(result.app))
     }
@@ -98,7 +100,8 @@ function answerTo(
   rejection: Rejection | null,
 ): AcceptAnswer {
   if (result.kind === 'invalid_key') return { caller: null, rejection: { code: 'invalid_key' } }
-  const caller = { appId: result.appId, keyId: result.keyId }
+  const { appId, keyId } = result
+  const caller = { appId, keyId }
   switch (result.kind) {
     case 'queued':
       deps.onQueued()

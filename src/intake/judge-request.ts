@@ -62,22 +62,30 @@ function judgeBody(
   keyIssues: readonly Issue[],
   context: JudgeContext,
 ): { email: NewEmail } | Rejection {
-  const { policy, links, nowMs } = context
+  const { policy, nowMs } = context
   const body = parseEmailRequest(received, nowMs)
   const refuse = (rejection: Rejection): Rejection => {
     const origin = body.url === undefined ? null : originOf(body.url, policy.schemes)
     return origin === null ? rejection : { ...rejection, origin }
   }
-  const link = body.url === undefined ? null : parseAuthLink(body.url, policy.schemes)
   const bodyIssues = [...keyIssues, ...(body.request.ok ? [] : body.request.issues)]
-  const linkIssues = link === null || link.ok ? [] : link.issues
-  if (bodyIssues.length > 0) return refuse({ code: 'invalid_body', issues: [...bodyIssues, ...linkIssues] })
-  if (linkIssues.length > 0) return refuse({ code: 'invalid_url', issues: linkIssues })
-  if (!body.request.ok || !link?.ok) throw new Error('a request without issues was not parsed')
-  const { type } = body.request.value
-  const judged = judgeLink(link.value, type, { policy, baseUrl: links.baseUrl })
-  if ('code' in judged) return refuse(judged)
-  return { email: toNewEmail(context, { request: body.request.value, link: link.value, ...judged }) }
+  if (!body.request.ok || bodyIssues.length > 0) {
+    const link = body.url === undefined ? null : parseAuthLink(body.url, policy.schemes)
+    const linkIssues = link === null || link.ok ? [] : link.issues
+    return refuse({ code: 'invalid_body', issues: [...bodyIssues, ...linkIssues] })
+  }
+  const judged = judgeEmail(body.request.value, context)
+  return 'code' in judged ? refuse(judged) : judged
+}
+
+/** Judges the link of a well-formed request, and makes the email. */
+export function judgeEmail(request: EmailRequest, context: JudgeContext): { email: NewEmail } | Rejection {
+  const { policy, links } = context
+  const link = parseAuthLink(request.url, policy.schemes)
+  if (!link.ok) return { code: 'invalid_url', issues: link.issues }
+  const judged = judgeLink(link.value, request.type, { policy, baseUrl: links.baseUrl })
+  if ('code' in judged) return judged
+  return { email: toNewEmail(context, { request, link: link.value, ...judged }) }
 }
 
 /**

@@ -2,6 +2,7 @@
  * The contract of a relay: a smarthost, or the inbox of dev mode. A relay bounds its own connections
  * and rate, and says how many messages it can take now.
  */
+import type { EmailContent } from '../../domain/delivery/email-content.ts'
 import type { MeasuredRelay } from '../../domain/delivery/relay-state.ts'
 import type { FailureClass, SmtpFailure, SmtpReply } from '../../domain/delivery/smtp-reply.ts'
 import type { EmailId } from '../../domain/id.ts'
@@ -16,6 +17,8 @@ export type Message = {
   /** The envelope id (RFC 3461). */
   readonly id: EmailId
   readonly bytes: Buffer
+  /** Records of replies must not hold any of it. */
+  readonly content: EmailContent
   readonly describe: () => MessageDetails
 }
 

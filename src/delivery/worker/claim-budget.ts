@@ -71,6 +71,6 @@ export class ClaimBudget {
     const now = performance.now()
     return this.#claimed
       .all()
-      .some(({ claim, claimedAtMs }) => claim.isSuspect && now - claimedAtMs < aloneMs)
+      .some(({ claim, claimedAt }) => claim.isSuspect && now - claimedAt.monotonicMs < aloneMs)
   }
 }

@@ -42,14 +42,14 @@ export class OutcomeWriter {
   /** Never rejects: a result that cannot be written is kept. */
   async write(result: Result): Promise<void> {
     const { attempt, outcome, endedAtMs, tookMs } = result
-    const { claim, claimedAtMs } = attempt
+    const { claim, claimedAt } = attempt
     const { emit, store } = this.#deps
     try {
       const recorded = await store.recordOutcome(claim, outcome)
       this.#kept.delete(result)
       const { emailId, appId, type } = claim
       if (!recorded) return emit({ kind: 'outcome_unconfirmed', emailId })
-      const sinceAcceptedMs = claim.ageMs + endedAtMs - claimedAtMs
+      const sinceAcceptedMs = claim.ageMs + endedAtMs - claimedAt.monotonicMs
       const record = {
         emailId,
         appId,

@@ -14,8 +14,8 @@ import type { App } from '../../domain/app/app.ts'
 import type { DeliveryOutcome } from '../../domain/delivery/outcome.ts'
 import { noReply } from '../../domain/delivery/smtp-reply.ts'
 import type { Emit } from '../../observe/events.ts'
-import { type Claim, type Claimed, leaseMs, type Store } from '../../store/store.ts'
-import { type Attempt, type DeliverDeps, deliver } from '../deliver.ts'
+import type { Claim, Claimed, Store } from '../../store/store.ts'
+import { type Attempt, type DeliverDeps, deliver, momentNow } from '../deliver.ts'
 import { MessageComposer } from '../message/compose-message.ts'
 import { aloneMs, ClaimBudget, capacityOf, connectionsPerApp } from './claim-budget.ts'
 import { ClaimedEmails, isSameLease } from './claimed-emails.ts'
@@ -118,16 +118,15 @@ export class Worker {
     if (max <= 0) return false
     const leases = this.#claimed.all().map(({ claim }) => leaseOf(claim))
     const takeSuspect = this.#takeSuspect
-    const claimedAtMs = performance.now()
+    const claimedAt = momentNow()
     try {
       const claimed = await this.#deps.store.claimDue({ max, perApp, leases, takeSuspect })
       const { claims, apps, areLeasesValid, suspects } = claimed
       this.#outcomes.noteSuccess()
       this.#takeSuspect = false
-      this.#report(claimed, performance.now() - claimedAtMs)
-      const leasedUntilMs = claimedAtMs + leaseMs
+      this.#report(claimed, performance.now() - claimedAt.monotonicMs)
       const attempts = claims.map((claim) => {
-        return { claim, app: apps.get(claim.appId) as App, claimedAtMs, leasedUntilMs, areLeasesValid }
+        return { claim, app: apps.get(claim.appId) as App, claimedAt, leasedAt: claimedAt, areLeasesValid }
       })
       this.#notePace(claims)
       this.#claimed.add(attempts)
@@ -219,12 +218,12 @@ export class Worker {
   async #renewLeases(): Promise<void> {
     const attempts = this.#claimed.all()
     if (attempts.length === 0) return
-    const askedAtMs = performance.now()
+    const askedAt = momentNow()
     try {
       const lost = await this.#deps.store.renewLeases(attempts.map(({ claim }) => leaseOf(claim)))
       for (const attempt of attempts) {
         const isLost = lost.some((lease) => isSameLease(lease, attempt.claim))
-        attempt.leasedUntilMs = isLost ? 0 : askedAtMs + leaseMs
+        attempt.leasedAt = isLost ? null : askedAt
       }
       this.#claimed.removeWaiting(lost)
     } catch (error) {

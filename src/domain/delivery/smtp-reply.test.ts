@@ -81,7 +81,7 @@ test('a recorded reply is one bounded line without addresses, links or tokens', 
   assert.equal(parseReply('see ACME+x://y?TOKEN=z TOKEN=z').text, 'see <link> <token>')
   assert.equal(parseReply('x'.repeat(1_000_000)).text.length, 300)
   assert.doesNotMatch(parseReply(`${'a'.repeat(1995)}ada@example.com`).text, /@/)
-  assert.equal(parseReply(`${' '.repeat(1999)}${'b'.repeat(9)}`).text, ' b')
+  assert.equal(parseReply(`550${' '.repeat(1990)}${'b'.repeat(99)}`).text, '550 ', 'a cut word is left out')
 })
 
 test('the cause of a refusal comes from its enhanced code', () => {

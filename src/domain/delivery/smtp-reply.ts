@@ -5,6 +5,9 @@
  * relay as a whole. (RFC 5321 §4.2.1, RFC 3463.)
  */
 
+import type { EmailContent } from './email-content.ts'
+import { redact } from './redact.ts'
+
 /** How far an SMTP conversation had come when it ended. */
 export type SmtpStage = 'connect' | 'envelope' | 'data' | 'final-dot'
 
@@ -21,15 +24,22 @@ export type SmtpReply = {
 
 const replyShape = /^(\d{3})(?:[ -]|$)(?:(\d\.\d{1,3}\.\d{1,3})(?:[ ]|$))?/
 
-/** A relay's reply (multi-line as one text), with its RFC 5321 and RFC 3463 codes where it has them. */
-export function parseReply(raw: string): SmtpReply {
-  const text = redactReply(raw)
-  const match = replyShape.exec(text)
-  return { code: match?.[1] === undefined ? null : Number(match[1]), enhanced: match?.[2] ?? null, text }
+/**
+ * A relay's reply (multi-line as one text), with its RFC 5321 and RFC 3463 codes where it has them, and without what
+ * the email that it answers holds.
+ */
+export function parseReply(raw: string, email: EmailContent | null = null): SmtpReply {
+  const match = replyShape.exec(raw)
+  const code = match?.[1] === undefined ? null : Number(match[1])
+  return { code, enhanced: match?.[2] ?? null, text: redactReply(raw, email) }
 }
 
 /** Stands for a reply that never came: a fault of network or TLS, or a reason of our own. */
-export const noReply = (why: string): SmtpReply => ({ code: null, enhanced: null, text: redactReply(why) })
+export const noReply = (why: string): SmtpReply => ({
+  code: null,
+  enhanced: null,
+  text: redactReply(why, null),
+})
 
 /** Why a submission failed. `errorCode` is the SMTP client's own code, such as ETLS or EAUTH. */
 export type SmtpFailure = {
@@ -83,16 +93,24 @@ const causes: readonly [RegExp, FailureCause][] = [
 export const causeOf = ({ enhanced }: SmtpReply): FailureCause =>
   causes.find(([shape]) => shape.test(enhanced ?? ''))?.[1] ?? 'unknown'
 
-/** At most this much of a reply is read: a relay may send up to 1 MiB, and redacting that is slow. */
+/** At most this much of a reply is read: a relay may send up to 1 MiB. */
 const rawMax = 2000
 const textMax = 300
 
 /** One line, bounded, without addresses, links and tokens: fit for records and logs. */
-const redactReply = (text: string): string =>
-  text
+const redactReply = (text: string, email: EmailContent | null): string =>
+  redact(boundedLine(text), email).slice(0, textMax)
+
+/**
+ * Without characters that no record keeps: a relay could put them between the letters of an address. A word
+ * that the bound cuts is left out, because a part of an address does not look like one.
+ */
+function boundedLine(text: string): string {
+  const line = text
     .slice(0, rawMax)
+    .replace(/\p{Cf}/gu, '')
     .replace(/\s+/g, ' ')
-    .replace(/[a-z][a-z0-9+.-]*:\/\/\S+/gi, '<link>')
-    .replace(/token=\S+/gi, '<token>')
-    .replace(/[^\s<>"'(),;:]+@[^\s<>"'(),;]+/g, '<address>')
-    .slice(0, textMax)
+    .replace(/\p{Cc}/gu, '')
+    .toWellFormed()
+  return text.length > rawMax && line.includes(' ') ? line.slice(0, line.lastIndexOf(' ') + 1) : line
+}

@@ -95,7 +95,7 @@ test('names that look like links or numbers become neither, in both parts', () =
 })
 
 test('a plain organisation stands in the subject, any other does not', () => {
-  assert.equal(invite({ organisationName: 'Blue Team' }).subject, 'Join Blue Team on Acme & Söhne')
+  assert.equal(invite({ organisationName: 'Blue Team' }).subject, 'Join “Blue Team” on Acme & Söhne')
   for (const organisationName of [
     'evil.com',
     '0800 12345',

@@ -58,7 +58,7 @@ export const en: Strings = {
   }),
   organisationInvite: (app, invitation) => ({
     subject: invitation.plain
-      ? `Join ${invitation.organisationName} on ${app}`
+      ? `Join “${invitation.organisationName}” on ${app}`
       : `You have been invited to an organisation on ${app}`,
     preheader: `An invitation to join an organisation on ${app}.`,
     heading: 'You have been invited',

@@ -94,7 +94,7 @@ export class SmtpSession {
     for (const command of commands) {
       if (!extensions.pipelining) socket.write(command)
       const reply = await this.#nextReply()
-      if (!accepts(command, extensions).test(reply)) return this.#failed(parseReply(reply))
+      if (!accepts(command, extensions).test(reply)) return this.#failed(parseReply(reply, message.content))
     }
     if (performance.now() >= deadlineMs) return { kind: 'expired' }
     if (!isLeaseValid()) return { kind: 'stopped', why: 'the lease was lost before the message was sent' }
@@ -108,8 +108,8 @@ export class SmtpSession {
     const reply = await this.#nextReply()
     socket.setTimeout(commandMs)
     return reply.startsWith('2')
-      ? { kind: 'accepted', reply: parseReply(reply) }
-      : this.#failed(parseReply(reply))
+      ? { kind: 'accepted', reply: parseReply(reply, message.content) }
+      : this.#failed(parseReply(reply, message.content))
   }
 
   #failed(reply: SmtpReply): Submission {

@@ -1,0 +1,95 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { EmailAddress } from '../request/email-address.ts'
+import type { EmailContent } from './email-content.ts'
+import { parseReply } from './smtp-reply.ts'
+
+const content: EmailContent = {
+  to: 'Ana.Lovelace+news@example.com' as EmailAddress,
+  url: 'https://app.acme.test/auth/verify/SECRET-PART?token=LIVE-TOKEN-4711==#x',
+  organisationName: 'Secret Society',
+  inviterName: 'Bob',
+  messageIdDomain: 'acme.test',
+}
+const hosted: EmailContent = {
+  ...content,
+  url: 'https://links.acme.test/acme/Abc_DEF-0123456789xyz',
+  hosted: true,
+}
+
+const replies: readonly (readonly [string, string])[] = [
+  ['554 5.7.1 ana.lovelace+news... refused', '554 5.7.1 <address>... refused'],
+  ['550 <ANA.LOVELACE@elsewhere.test> unknown', '550 <<address>@elsewhere.test> unknown'],
+  ['550 ana.lovelace%2Bnews%40example.com unknown', '550 <address>%2Bnews%40example.com unknown'],
+  ['550 Ana.Lovelace+news%40example.com unknown', '550 <address> unknown'],
+  ['550 ana.lovelace+news at example.com unknown', '550 <address> unknown'],
+  ['554 spam for Secret Society by bob', '554 spam for <name> by <name>'],
+  ['554 listed: app.acme.test/auth/verify/secret-part', '554 listed: <link>'],
+  ['554 listed: /auth/verify/SECRET-PART?tok', '554 listed: <link>'],
+  ['554 listed: %2Fauth%2Fverify%2FSECRET-PART', '554 listed: <link>'],
+  ['554 found LIVE-TOKEN-4711== in it', '554 found <token> in it'],
+  ['554-cut LIVE-TOK\r\n554 EN-4711 twice', '554-cut <link> 554 EN-4711 twice'],
+  ['554 host app.acme.test is listed', '554 host app.acme.test is listed'],
+  ['550 5.1.1 mailbox unavailable', '550 5.1.1 mailbox unavailable'],
+]
+
+const plain: EmailContent = {
+  to: 'mail@example.com' as EmailAddress,
+  url: 'https://app.acme.test/authentication/required?token=4711Ab4711&redirect_to=https://www.acme.example/welcome',
+  messageIdDomain: 'acme.test',
+}
+
+for (const raw of [
+  '535 5.7.8 Authentication failed',
+  '554 mail from you is not taken',
+  '550 5.7.26 SPF fail: www.acme.example is not authorised',
+  '550 5.7.1 authentication required',
+])
+  test(`a diagnosis stays as it is: ${raw}`, () => {
+    assert.equal(parseReply(raw, plain).text, raw)
+  })
+
+test('characters that no record keeps hide nothing: they are removed before anything is compared', () => {
+  const hidden = (text: string, between: string) => [...text].join(between)
+  for (const between of ['\0', '\u200b', '\u00ad', '\ufeff', '\u0001']) {
+    const raw = `550 5.1.1 ${hidden('ana.lovelace', between)} ${hidden(content.url, between)}`
+    assert.equal(parseReply(raw, content).text, '550 5.1.1 <address> <link>')
+  }
+})
+
+test('a capital with two small letters hides nothing either', () => {
+  const { text } = parseReply('550 İ user ana.lovelace unknown', content)
+  assert.equal(text, '550 İ user <address> unknown')
+  const own = { ...content, organisationName: 'İstanbul Ltd' }
+  assert.equal(parseReply('554 from İstanbul Ltd', own).text, '554 from <name>')
+})
+
+test('a word that the bound cuts is left out', () => {
+  const raw = `550 ${' '.repeat(1985)}ana.lovelace@example.com`
+  assert.equal(parseReply(raw, content).text, '550 ')
+})
+
+for (const [raw, text] of replies)
+  test(`a reply keeps nothing of its email: ${raw}`, () => {
+    const reply = parseReply(raw, content)
+    assert.equal(reply.text, text)
+    assert.equal(reply.code, Number(raw.slice(0, 3)), 'its codes are read before')
+  })
+
+test('a hosted link is taken out by its sealed part, without scheme or host, in any case', () => {
+  for (const raw of [
+    '554 links.acme.test/acme/Abc_DEF-0123456789xyz',
+    '554 abc_def-0123456789XYZ',
+    '554 /acme/Abc_DEF-0123',
+  ])
+    assert.equal(parseReply(raw, hosted).text, '554 <link>', raw)
+})
+
+test('a recipient of one or two letters is not every article of a sentence', () => {
+  const short = { ...content, to: 'a@example.com' as EmailAddress }
+  assert.equal(parseReply('550 a problem with a@example.com', short).text, '550 a problem with <address>')
+})
+
+test('what was outside a word stays: no part of a longer word is taken for a name', () => {
+  assert.equal(parseReply('550 bobsled bob_x xbob', content).text, '550 bobsled <name>_x xbob')
+})

@@ -1,0 +1,141 @@
+/**
+ * Takes out of a relay's reply what records and logs must not hold: the recipient, names and link of the
+ * email that it answers, also in part or without scheme and host, and everything that looks like an address,
+ * a link or a token. A relay that wants to tell can still encode them: it has read the whole message.
+ */
+import type { EmailContent } from './email-content.ts'
+
+/** A shorter word would stand in every sentence. */
+const wordMin = 3
+/** Local parts that stand in many replies by themselves: these are taken out of whole addresses alone. */
+const ordinaryWords = new Set(
+  'account address admin domain host info mail mailbox message policy postmaster recipient relay root sender server service spam support test user'.split(
+    ' ',
+  ),
+)
+const isOrdinary = (local: string): boolean => /^\d*$/.test(local) || ordinaryWords.has(local.toLowerCase())
+
+/** A reply that shares so many characters in a row with a part of the link has quoted it, perhaps in part. */
+const sharedMin = 8
+
+/**
+ * A line without addresses, links and tokens. Almost every reply quotes nothing, so the spellings of what the email
+ * holds are made for a line that may have one of them.
+ */
+export function redact(line: string, email: EmailContent | null): string {
+  const own = email === null ? line : withoutLink(withoutWords(line, email), email.url)
+  return own.replace(/\S+/g, withoutShapes)
+}
+
+type Word = readonly [word: string, mark: string]
+
+function withoutWords(line: string, email: EmailContent): string {
+  const lower = inLowerCase(line)
+  const [untagged = ''] = email.to.split(/[+@]/, 1)
+  const others: readonly Word[] = [
+    [email.organisationName ?? '', '<name>'],
+    [email.inviterName ?? '', '<name>'],
+    [tokenOf(email.url), '<token>'],
+  ]
+  const addresses = lower.includes(inLowerCase(untagged)) ? addressWords(email.to, untagged) : []
+  return [...addresses, ...others]
+    .filter(([word]) => word.length >= wordMin)
+    .map(([word, mark]) => [inLowerCase(word), mark] as const)
+    .reduce((text, word) => (lower.includes(word[0]) ? withoutWord(text, word) : text), line)
+}
+
+/** The recipient in its spellings; each contains its local part, up to a tag. */
+function addressWords(to: string, untagged: string): Word[] {
+  const [local = '', domain = ''] = to.split('@')
+  const whole = ['@', '%40', ' at '].map((at) => `${local}${at}${domain}`)
+  const alone = [local, untagged].filter((text) => !isOrdinary(text))
+  return [...whole, ...alone].map((text) => [text, '<address>'])
+}
+
+const tokenOf = (url: string): string => {
+  const begin = /[?&]token=/.exec(url)
+  return begin === null ? '' : (url.slice(begin.index + begin[0].length).split('#', 1)[0] ?? '')
+}
+
+/**
+ * Parts of the link's path and query, as they are and decoded. Its host is not secret, and plain words in small letters, such as
+ * `authentication`, say nothing: diagnoses need them.
+ */
+function secretParts(url: string): string[] {
+  const begin = url.indexOf('://')
+  const path = url.indexOf('/', begin < 0 ? 0 : begin + 3)
+  const text = path < 0 ? '' : url.slice(path)
+  const more = text.includes('%') ? decoded(text).split(/[/?&=#:]/) : []
+  const parts = [...text.split(/[/?&=#:]/), ...more]
+  return parts.filter((part) => part.length >= sharedMin && /[^a-z._-]/.test(part)).map(inLowerCase)
+}
+
+/** Keeps the length, so that places in it are places in the text: some capitals have two small letters. */
+function inLowerCase(text: string): string {
+  const lower = text.toLowerCase()
+  if (lower.length === text.length) return lower
+  return text.replace(/[^a-z]/g, (character) => {
+    const small = character.toLowerCase()
+    return small.length === character.length ? small : character
+  })
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return ''
+  }
+}
+
+const isPartOfWord = (character: string | undefined): boolean =>
+  character !== undefined && /[\p{L}\p{N}]/u.test(character)
+
+function withoutWord(line: string, [word, mark]: Word): string {
+  const lower = inLowerCase(line)
+  let [result, from] = ['', 0]
+  for (let at = lower.indexOf(word); at >= 0; at = lower.indexOf(word, at + word.length)) {
+    if (isPartOfWord(lower[at - 1]) || isPartOfWord(lower[at + word.length])) continue
+    result += line.slice(from, at) + mark
+    from = at + word.length
+  }
+  return result + line.slice(from)
+}
+
+/** Every run without spaces that shares `sharedMin` characters with the link. */
+function withoutLink(line: string, url: string): string {
+  let parts: readonly string[] | null = null
+  return line.replace(/\S+/g, (run) => {
+    if (run.length < sharedMin) return run
+    parts ??= secretParts(url)
+    return sharesWith(inLowerCase(run), parts) ? '<link>' : run
+  })
+}
+
+function sharesWith(run: string, link: readonly string[]): boolean {
+  for (let at = 0; at + sharedMin <= run.length; at++) {
+    const shared = run.slice(at, at + sharedMin)
+    if (link.some((part) => part.includes(shared))) return true
+  }
+  return false
+}
+
+/** One word of a line, without what looks like a link, a token or an address. */
+function withoutShapes(word: string): string {
+  const colon = word.indexOf('://')
+  if (colon > 0) return `${word.slice(0, schemeBegin(word, colon))}<link>`
+  const token = word.toLowerCase().indexOf('token=')
+  if (token >= 0) return `${word.slice(0, token)}<token>`
+  if (!word.includes('@')) return word
+  return word
+    .split(/([<>"'(),;:])/)
+    .map((part) => (/[^@]@./.test(part) ? '<address>' : part))
+    .join('')
+}
+
+/** Where the scheme before `colon` begins. */
+function schemeBegin(word: string, colon: number): number {
+  let begin = colon
+  while (begin > 0 && /[a-z0-9+.-]/i.test(word[begin - 1] ?? '')) begin--
+  return begin
+}
