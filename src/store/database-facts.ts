@@ -12,7 +12,23 @@ export type DatabaseFacts = {
   readonly keyIds: readonly string[]
 }
 
+/** Everything that gives access to Postern, by names for people. */
+export type Access = {
+  readonly keys: readonly string[]
+  readonly tokens: readonly string[]
+  readonly people: readonly string[]
+  readonly passkeys: readonly string[]
+  readonly apps: readonly string[]
+}
+
 export type Restored = DatabaseFacts & {
+  /**
+   * Access that had ended in the database that was there, and does not work in the restored one either; null if that database could not
+   * be asked: it was not there, was damaged or older, or was another one.
+   */
+  readonly ended: Access | null
+  /** Access that works in the restored database. */
+  readonly works: Access
   /** The new name of the database that was there before; null if there was none. */
   readonly previous: string | null
   /** Ids of keys that the ring lacks and that sealed queued emails. */

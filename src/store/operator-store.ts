@@ -22,8 +22,8 @@ import type { QueueGauge } from './store.ts'
 export type EmailRecord = {
   readonly id: EmailId
   readonly app: AppId
-  /** The delivery key that sent it. */
-  readonly key: KeyId
+  /** The delivery key that sent it; null for a test email. */
+  readonly key: KeyId | null
   readonly type: EmailType
   readonly state: EmailState
   readonly attempts: number
@@ -159,8 +159,11 @@ export type AuditQuery = {
 export interface OperatorStore {
   /** The app is active, unless `status` says otherwise. Null if the slug is taken. */
   createApp(slug: string, settings: AppSettings, actor: Actor, status?: AppStatus): Promise<App | null>
-  /** A change that changes nothing keeps the version. Null if there is no such app; `stale` if its version is not `ifVersion`. */
-  updateApp(id: AppId, change: AppChange, actor: Actor): Promise<App | 'stale' | null>
+  /**
+   * A change that changes nothing keeps the version. Null if there is no such app; `stale` if its version is not `ifVersion`;
+   * `too_often` if changes of its settings have added `auditedPerDayMax` characters to the audit within a day.
+   */
+  updateApp(id: AppId, change: AppChange, actor: Actor): Promise<App | 'stale' | 'too_often' | null>
   /**
    * Revokes the app's keys and frees its slug at once; `cancelDeletedAppMail` and `maintain` cancel
    * its mail and then remove the app. `active` if it is not disabled, null if there is no such app.
@@ -171,13 +174,15 @@ export interface OperatorStore {
   findApp(idOrSlug: string): Promise<App | null>
   listApps(): Promise<readonly App[]>
 
-  /** `too_many` if the app has `keysMax` keys. Null if there is no such app. */
+  /** `too_many` if the app has `keysMax` keys that work. Null if there is no such app. */
   createKey(key: NewKeyRecord, actor: Actor): Promise<KeyRecord | 'name_taken' | 'too_many' | null>
   findKey(id: KeyId): Promise<KeyRecord | null>
   findKeyByHash(hash: KeyHash): Promise<KeyRecord | null>
   listKeys(app: AppId): Promise<readonly KeyRecord[]>
   /** The keys of all apps that expire from now to `until`, and are neither revoked nor replaced. */
   listExpiringKeys(until: number): Promise<readonly KeyRecord[]>
+  /** The keys of all apps that an actor of this name made and that work. */
+  listKeysMadeBy(name: string): Promise<readonly KeyRecord[]>
   /** Null if there is no such key; `ended` if it is revoked or has expired. */
   updateKey(id: KeyId, change: KeyChange, actor: Actor): Promise<KeyRecord | 'name_taken' | 'ended' | null>
   /**

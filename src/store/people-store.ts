@@ -102,8 +102,8 @@ export interface PeopleStore {
   listPasskeys(person: PersonId | null): Promise<readonly PasskeyRecord[]>
   /** False if there was none. */
   removePasskey(person: PersonId, id: string, actor: Actor): Promise<boolean>
-  /** A challenge of a passkey ceremony, as a hash, until `expiresAt`. */
-  keepChallenge(hash: string, expiresAt: number): Promise<void>
-  /** True once, for a challenge that is kept and has not expired. */
-  takeChallenge(hash: string): Promise<boolean>
+  /** Keeps the hash of a passkey's challenge, or of a form that was sent, until `expiresAt`. False if it is kept already. */
+  keepNonce(hash: string, expiresAt: number): Promise<boolean>
+  /** True once, for a hash that is kept and has not expired. */
+  takeNonce(hash: string): Promise<boolean>
 }

@@ -38,14 +38,19 @@ export type Judged = {
   readonly idempotency: { readonly key: string; readonly bodyDigest: string } | null
 }
 
-/** One request with a well-formed key. `judged` is null while the app of the key is unknown. */
-export type EnqueueRequest = { readonly keyHash: KeyHash; readonly judged: Judged | null }
+/**
+ * One request: with a well-formed key, or for an app without a key (a test email of an operator). `judged` is null while
+ * the app of the key is unknown.
+ */
+export type EnqueueRequest = ({ readonly keyHash: KeyHash } | { readonly appId: AppId }) & {
+  readonly judged: Judged | null
+}
 
-/** The key of a request, and its app. */
-export type Caller = { readonly appId: AppId; readonly keyId: KeyId }
+/** The app of a request, and its key; null for a test email. */
+export type Caller = { readonly appId: AppId; readonly keyId: KeyId | null }
 
 export type EnqueueResult =
-  /** The key is unknown, revoked or expired, or its app is not active. */
+  /** The key is unknown, revoked or expired, or the app is not active. */
   | { readonly kind: 'invalid_key' }
   /** The app's settings are not those that judged the request: judge it again by these. */
   | { readonly kind: 'judge_again'; readonly app: App }

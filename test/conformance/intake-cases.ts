@@ -1,10 +1,22 @@
 /** Conformance: keys, apps, limits and idempotency, all decided inside the enqueue transaction. */
 import assert from 'node:assert/strict'
 import { hashDeliveryKey, newDeliveryKey } from '../../src/domain/app/delivery-key.ts'
+import { newId } from '../../src/domain/id.ts'
 import { deleteApp, operator } from '../support/operator.ts'
 import { testSettings } from '../support/service.ts'
 import { atEnd } from '../support/temporary.ts'
-import { claim, day, delivered, type It, kinds, newSender, refusal, request, updateApp } from './subject.ts'
+import {
+  claim,
+  day,
+  delivered,
+  type It,
+  kinds,
+  newSender,
+  refusal,
+  request,
+  type Sender,
+  updateApp,
+} from './subject.ts'
 
 export function keysAndApps(it: It): void {
   it('an unknown key is refused, a known one queues', async (_t, { store }) => {
@@ -57,6 +69,36 @@ export function keysAndApps(it: It): void {
     assert.equal(await store.deleteApp(sender.app.id, operator), null)
     assert.equal((await store.enqueue(request(store, sender))).kind, 'invalid_key')
     assert.equal(await store.findApp('a'), null)
+  })
+
+  it('an email without a key is queued for its app, and shares one limit with others of its app alone', async (_t, {
+    store,
+  }) => {
+    const [a, b] = [await newSender(store, 'a', { keyPerMinute: 2 }), await newSender(store, 'b')]
+    const keyless = (sender: Sender) => ({ appId: sender.app.id, judged: request(store, sender).judged })
+    const results = await Promise.all(
+      [a, b, a, b, a].map((sender) => store.enqueue(keyless(sender))), // one group, two apps
+    )
+    assert.deepEqual(
+      results.map(({ kind }) => kind),
+      ['queued', 'queued', 'queued', 'queued', 'key_rate_limited'],
+    )
+    assert.equal((await store.enqueue(request(store, a))).kind, 'queued', 'keys have limits of their own')
+    const emails = (await store.listEmails({ limit: 10 })).items
+    const counted = emails.map(
+      ({ app, key }) => `${app === a.app.id ? 'a' : 'b'} ${key === null ? '-' : key}`,
+    )
+    assert.deepEqual(counted.toSorted(), ['a -', 'a -', `a ${a.keyId}`, 'b -', 'b -'].toSorted())
+    const [first] = await claim(store)
+    assert.ok(first)
+    await store.recordOutcome(first, delivered)
+    assert.equal((await store.findEmail(first.emailId))?.key, null, 'the record has no key either')
+
+    const stale = await store.enqueue({ appId: b.app.id, judged: null })
+    assert.equal(stale.kind, 'judge_again')
+    await store.updateApp(b.app.id, { status: 'disabled' }, operator)
+    assert.equal((await store.enqueue(keyless(b))).kind, 'invalid_key')
+    assert.equal((await store.enqueue({ ...keyless(b), appId: newId('app', 0) })).kind, 'invalid_key')
   })
 
   it('slugs are unique, and free again once their app is deleted', async (_t, { store }) => {

@@ -1,7 +1,7 @@
 /** Conformance: tokens, the names of keys, the audit, and lists page by page. */
 import assert from 'node:assert/strict'
 import { hashDeliveryKey, newDeliveryKey } from '../../src/domain/app/delivery-key.ts'
-import { newId } from '../../src/domain/id.ts'
+import { type KeyId, newId } from '../../src/domain/id.ts'
 import { hashToken, newToken } from '../../src/domain/management-token.ts'
 import type { EmailAddress } from '../../src/domain/request/email-address.ts'
 import { auditDays, keepDays, keysMax, scanMax } from '../../src/store/shared/bounds.ts'
@@ -47,9 +47,54 @@ export function management(it: It): void {
     assert.deepEqual([items[1]?.before, items[1]?.after], [{ name: 'Acme' }, { name: 'New' }])
     assert.deepEqual(items[0]?.actor, operator)
     assert.deepEqual([items[0]?.app, items[0]?.target], [app.id, 'a'])
-    advance((auditDays + 1) * day)
+    advance((auditDays - 1) * day)
+    await store.maintain()
+    assert.deepEqual(await actions(store), expected)
+    advance(2 * day)
     await store.maintain()
     assert.deepEqual(await actions(store), [])
+  })
+
+  it('of a list, the audit keeps the entries that differ; changes of settings that fill it are refused for a day', async (_t, {
+    store,
+    advance,
+  }) => {
+    const { app } = await newSender(store, 'a')
+    const other = await newSender(store, 'b')
+    const long = (letter: string) =>
+      Array.from({ length: 8 }, (_, n) => `https://${letter}${n}.acme.test/${'x'.repeat(1800)}`)
+    const allow = (urls: readonly string[]) => {
+      advance(1) // entries of one millisecond have no order
+      return store.updateApp(app.id, { settings: { ...app.settings, allowedUrls: urls } }, operator)
+    }
+    const [kept, ...rest] = long('a')
+    assert.equal(typeof (await allow([kept ?? '', ...rest])), 'object')
+    assert.equal(typeof (await allow([kept ?? '', 'https://new.acme.test'])), 'object')
+    const [entry] = (await store.listAudit({ limit: 1, app: app.id })).items
+    assert.deepEqual(entry?.before, { allowedUrls: rest })
+    assert.deepEqual(entry?.after, { allowedUrls: ['https://new.acme.test'] })
+    await allow(['https://new.acme.test', kept ?? ''])
+    const [reordered] = (await store.listAudit({ limit: 1, app: app.id })).items
+    assert.deepEqual(reordered?.after, { allowedUrls: ['https://new.acme.test', kept] }, 'the order alone')
+
+    let changes = 0
+    while (typeof (await allow(long(changes % 2 === 0 ? 'b' : 'c'))) === 'object') changes++
+    assert.ok(changes > 30 && changes < 40, `${changes} changes, each of 14,500 characters before and after`)
+    assert.equal(await allow(['https://a.test']), 'too_often')
+    const both = {
+      settings: { ...app.settings, allowedUrls: ['https://a.test'] },
+      status: 'disabled',
+    } as const
+    assert.equal(await store.updateApp(app.id, both, operator), 'too_often')
+    assert.ok(
+      await store.updateApp(app.id, { status: 'disabled' }, operator),
+      'an app can always be disabled',
+    )
+    assert.equal((await store.findApp('a'))?.status, 'disabled')
+    const settings = { ...other.app.settings, name: 'Other' }
+    assert.equal(typeof (await store.updateApp(other.app.id, { settings }, operator)), 'object')
+    advance(day + 1000)
+    assert.equal(typeof (await allow(['https://a.test'])), 'object')
   })
 
   it('changes of emails write entries; those that are refused write none', async (_t, { store }) => {
@@ -174,7 +219,9 @@ export function management(it: It): void {
       ['queued', 'delivered'],
     )
     const page = await store.listEmails({ app: rare.app.id, limit: 9 })
-    assert.ok(page.items.length === 0 && page.next !== null, 'a step reads a bounded number of rows')
+    assert.deepEqual([page.items.length, page.next], [2, null], 'the mail of others is not read')
+    const bounded = await store.listEmails({ key: rare.keyId, limit: 9 })
+    assert.ok(bounded.items.length === 0 && bounded.next !== null, 'a step reads a bounded number of rows')
     const recipient = store.recipientName('rare@x.org' as EmailAddress)
     assert.equal((await listEmails(store, { recipient, limit: 9 })).length, 2)
     assert.equal((await listEmails(store, { key: rare.keyId, type: 'magic_link', limit: 9 })).length, 2)
@@ -192,22 +239,35 @@ export function management(it: It): void {
     assert.deepEqual([exact.items.length, exact.next], [1, null])
   })
 
-  it('an app has a bounded number of keys, and those that have ended are removed in time', async (_t, {
+  it('an app has a bounded number of keys that work, and as many that have ended, which are removed in time', async (_t, {
     store,
     advance,
   }) => {
     const { app, keyId } = await newSender(store, 'a')
-    await Promise.all(
-      Array.from({ length: keysMax - 1 }, () => store.createKey({ app: app.id, ...keyOf(null) }, operator)),
-    )
-    assert.equal(await store.createKey({ app: app.id, ...keyOf('more') }, operator), 'too_many')
-    const next = { ...keyOf(null), oldExpiresAt: store.now() }
-    assert.equal(await store.replaceKey(keyId, next, operator), 'too_many')
+    const create = (key: ReturnType<typeof keyOf>) => store.createKey({ app: app.id, ...key }, operator)
+    const ends = { expiresAt: store.now() + 3_600_000 }
+    await Promise.all(Array.from({ length: keysMax - 1 }, () => create({ ...keyOf(null), ...ends })))
+    assert.equal(await create(keyOf('more')), 'too_many')
+    const replace = (id: KeyId) =>
+      store.replaceKey(id, { ...keyOf(null), oldExpiresAt: store.now() + 60_000 }, operator)
+    const next = await replace(keyId)
+    assert.ok(next !== null && typeof next === 'object', 'a key takes the place of the one that it replaces')
+    assert.equal(await replace(next.id), 'too_many')
+    await store.revokeKey(next.id, operator)
     await store.revokeKey(keyId, operator)
+    assert.equal(typeof (await create(keyOf('last'))), 'object', 'a key that has ended takes no place')
+
+    advance(2 * 3_600_000) // all have ended but the last one
+    assert.equal(typeof (await create(keyOf('later'))), 'object')
+    const kept = await store.listKeys(app.id)
+    assert.equal(kept.length, keysMax + 2)
+    assert.equal(await store.findKey(keyId), null, 'the oldest one has ended and is forgotten')
     advance((keepDays + 1) * day)
     await store.maintain()
-    assert.equal((await store.listKeys(app.id)).length, keysMax - 1)
-    assert.equal(await store.findKey(keyId), null)
+    assert.deepEqual(
+      (await store.listKeys(app.id)).map(({ name }) => name),
+      ['last', 'later'],
+    )
   })
 
   it('the audit is read page by page, by app, action and actor', async (_t, { store }) => {

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { hashDeliveryKey, newDeliveryKey } from '../../src/domain/app/delivery-key.ts'
 import { lostLeaseWaitsMs } from '../../src/domain/delivery/states.ts'
 import { newId } from '../../src/domain/id.ts'
+import type { EmailAddress } from '../../src/domain/request/email-address.ts'
 import type { EmailRecord } from '../../src/store/operator-store.ts'
 import { scanMax } from '../../src/store/shared/bounds.ts'
 import { leaseMs, type Store } from '../../src/store/store.ts'
@@ -156,6 +157,15 @@ export function operators(it: It): void {
       [one.app.id, 'expired'],
     ])
     assert.deepEqual(await states({ state: 'expired', limit: 1 }), [[two.app.id, 'expired']])
+    await store.enqueue(request(store, one, { to: 'bob@x.org' }))
+    await claim(store)
+    const sending = { app: one.app.id, state: 'sending' } as const
+    assert.equal((await states(sending)).length, 2)
+    assert.equal(
+      (await states({ ...sending, recipient: store.recipientName('bob@x.org' as EmailAddress) })).length,
+      1,
+    )
+    assert.equal((await states({ ...sending, type: 'password_reset' })).length, 0)
   })
 
   it('a request over the limit of its key is no use of the key', async (_t, { store, advance }) => {

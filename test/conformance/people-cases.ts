@@ -156,13 +156,15 @@ export function people(it: It): void {
     assert.equal(await store.signInByPasskey('p1', 8, newSession()), null)
   })
 
-  it('a challenge is taken once', async (_t, { store, advance }) => {
-    await store.keepChallenge('c1', store.now() + 1000)
-    await store.keepChallenge('c2', store.now() + 1000)
-    const taken = await Promise.all(Array.from({ length: 5 }, () => store.takeChallenge('c1')))
+  it('a nonce is kept once, and taken once', async (_t, { store, advance }) => {
+    await store.keepNonce('c1', store.now() + 1000)
+    assert.equal(await store.keepNonce('c2', store.now() + 1000), true)
+    assert.equal(await store.keepNonce('c2', store.now() + 1000), false)
+    const taken = await Promise.all(Array.from({ length: 5 }, () => store.takeNonce('c1')))
     assert.equal(taken.filter(Boolean).length, 1)
     advance(1001)
-    assert.equal(await store.takeChallenge('c2'), false)
+    assert.equal(await store.takeNonce('c2'), false)
+    assert.equal(await store.keepNonce('c2', store.now() + 1000), true)
   })
 
   it('an identity of a provider is one person, whose permission is taken anew', async (_t, { store }) => {

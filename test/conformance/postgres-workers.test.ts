@@ -1,9 +1,10 @@
 /** How workers on PostgreSQL learn of each other's deaths: session locks, poolers, and who may still send. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import pg from 'pg'
 import { missingForMs } from '../../src/store/postgres/missing-sessions.ts'
 import { openPostgresStore } from '../../src/store/postgres/postgres-store.ts'
-import type { Store } from '../../src/store/store.ts'
+import type { Claim, Store } from '../../src/store/store.ts'
 import { databaseAt } from '../support/database.ts'
 import { lacking } from '../support/installed.ts'
 import { pgbouncer, startPgbouncer } from '../support/pgbouncer.ts'
@@ -118,6 +119,37 @@ test('after the sessions of all workers were cut, they have time to record what 
   while (performance.now() < endMs) assert.deepEqual((await other.claimDue(anything)).claims, [])
   assert.equal(await one.recordOutcome(held, delivered), true)
 })
+
+for (const [what, statement, fail] of [
+  ['an outcome', 'record_', (store: Store, claim: Claim) => store.recordOutcome(claim, delivered)],
+  ['a renewal', 'lease_until', (store: Store, claim: Claim) => store.renewLeases([claim])],
+] as const)
+  test(`after ${what} of a worker has failed, it leaves the mail of others alone for a while`, async (t) => {
+    const url = await postgresUrl(t)
+    const [one, other] = [await openWorker(t, url), await openWorker(t, url)]
+    const sender = await newSender(one, 'a')
+    await one.enqueue(request(one, sender))
+    const [held] = (await claimOnceDue(one)).claims
+    await other.enqueue(request(other, sender))
+    const [own] = (await claimOnceDue(other)).claims
+    assert.ok(held && own)
+    const blocker = new pg.Client({ connectionString: url.replace(/\?.*/, '') })
+    await blocker.connect()
+    atEnd(t, () => blocker.end())
+    await blocker.query(`begin; lock table "${schemaOf(url)}".queue in access exclusive mode`)
+    const failing = assert.rejects(async () => fail(other, own), { name: 'StoreUnavailable' })
+    const cut = `select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid()
+      and wait_event_type = 'Lock' and query like '%"${schemaOf(url)}"%' and query like '%${statement}%'`
+    await eventually(async () => (await runSql(url, cut)).length > 0)
+    await failing
+    await blocker.query('rollback')
+    await one.close() // as if its way to the database came back later
+    const endMs = performance.now() + 2 * missingForMs
+    while (performance.now() < endMs) {
+      const claims = (await other.claimDue(anything)).claims.map(({ emailId }) => emailId)
+      assert.ok(!claims.includes(held.emailId), 'it may have been sent, and not recorded yet')
+    }
+  })
 
 test('behind a transaction pooler there is no session; leases lapse', {
   skip: lacking({ pgbouncer }),

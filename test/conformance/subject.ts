@@ -93,7 +93,7 @@ export const refusal = (sender: Sender, idempotency: Judged['idempotency'] = nul
 /** Changes an app that is there. */
 export async function updateApp(store: Store, id: AppId, change: AppChange): Promise<App> {
   const app = await store.updateApp(id, change, operator)
-  assert.ok(app !== null && app !== 'stale')
+  assert.ok(app !== null && typeof app === 'object')
   return app
 }
 

@@ -9,6 +9,8 @@ import { fileURLToPath } from 'node:url'
 type Package = {
   version: string
   resolved?: string
+  integrity?: string
+  link?: boolean
   dev?: boolean
   optional?: boolean
   os?: string[]

@@ -2,6 +2,7 @@
  * Real SMTP servers on sockets: one that accepts everything (`smtp-server`), and one that follows a
  * script, for faults that a correct server never shows.
  */
+
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { createServer, type Server, type Socket } from 'node:net'
@@ -151,6 +152,11 @@ export const testMessage = (change: Partial<Message> = {}): Message => ({
   to: 'ada@example.com' as EmailAddress,
   id: 'em_x' as EmailId,
   bytes: Buffer.from('Subject: x\r\n\r\nx\r\n'),
+  content: {
+    to: 'ada@example.com' as EmailAddress,
+    url: 'https://acme.test/?token=x',
+    messageIdDomain: 'acme.test',
+  },
   describe: () => {
     throw new Error('only the inbox of dev mode needs this')
   },

@@ -5,12 +5,13 @@
 import type { App, AppStatus } from '../../domain/app/app.ts'
 import type { AppSettings } from '../../domain/app/settings.ts'
 import type { Actor } from '../../domain/audit.ts'
-import { type EndedEmail, suspectAfter } from '../../domain/delivery/states.ts'
+import type { EndedEmail } from '../../domain/delivery/states.ts'
 import { dayMs } from '../../domain/duration.ts'
-import { type AppId, newId } from '../../domain/id.ts'
+import { type AppId, idFloor, newId } from '../../domain/id.ts'
 import type { AppChange } from '../operator-store.ts'
-import { appCreated, appDeleted, appUpdated } from '../shared/audited.ts'
-import { heldDays, stepMax } from '../shared/bounds.ts'
+import { appCreated, appDeleted, appUpdated, auditedStatement, changesSettings } from '../shared/audited.ts'
+import { auditedPerDayMax, heldDays, stepMax } from '../shared/bounds.ts'
+import { queueParts } from '../shared/queue-parts.ts'
 import { toApp } from '../shared/records.ts'
 import { withAudit } from './audit.ts'
 import type { Query } from './connection.ts'
@@ -48,7 +49,7 @@ export const updateApp = (
   id: AppId,
   { settings, status, ifVersion }: AppChange,
   actor: Actor,
-): Promise<App | 'stale' | null> =>
+): Promise<App | 'stale' | 'too_often' | null> =>
   withAudit(context, actor, async ({ query, record }) => {
     const { clock, schema } = context
     const app = await lockApp(query, schema, id)
@@ -57,6 +58,7 @@ export const updateApp = (
     const next = { status: status ?? app.status, settings: settings ?? app.settings }
     const action = appUpdated(app, next)
     if (action === null) return app
+    if (changesSettings(action) && (await isChangedTooOften(query, context, id))) return 'too_often'
     const text = `update ${schema}.app set version = version + 1, settings = $2, status = $3,
         updated_at = ${clockMs('$4')}, status_at = case when $3 = status then status_at else ${clockMs('$4')} end
       where app_id = $1 returning *`
@@ -64,6 +66,16 @@ export const updateApp = (
     await record(action)
     return row === undefined ? null : toApp(row)
   })
+
+async function isChangedTooOften(
+  query: Query,
+  { clock, schema }: PostgresContext,
+  id: AppId,
+): Promise<boolean> {
+  const text = auditedStatement(`${schema}.`, (n) => `$${n}`)
+  const [row] = await query(text, [id, idFloor('au', clock.nowMs() - dayMs)])
+  return Number(row?.characters) >= auditedPerDayMax
+}
 
 /** The app, locked against other changes by operators; requests read it meanwhile. */
 async function lockApp(query: Query, schema: string, id: AppId): Promise<App | null> {
@@ -93,12 +105,15 @@ export const deleteApp = (
     return 'deleted'
   })
 
-/** A step may miss mail that a claim is taking at this time; the next step finds it. */
+/**
+ * Mail that a worker holds may be at its relay already: it ends by its outcome, or is cancelled when it comes back. The app
+ * stays until then. A step may miss mail that a claim is taking at this time; the next step finds it.
+ */
 export async function cancelDeletedAppMail(context: PostgresContext, id: AppId): Promise<EndedEmail[]> {
   const queued = await cancelQueued(context, id)
   if (queued.length > 0) return queued
-  const rest = await cancel(context, id, 'true')
-  if (rest.length > 0) return rest
+  const deferred = await cancel(context, id, queueParts.deferred)
+  if (deferred.length > 0) return deferred
   const { maintenance, schema } = context
   const text = `with removed as (delete from ${schema}.app where app_id = $1 and status = 'deleted'
       and not exists (select from ${schema}.queue where app_id = $1) returning app_id)
@@ -109,8 +124,8 @@ export async function cancelDeletedAppMail(context: PostgresContext, id: AppId):
 
 /** One step of cancelling queued mail: first what is ready, then suspects. Each has an index. */
 export async function cancelQueued(context: PostgresContext, id: AppId): Promise<EndedEmail[]> {
-  const ready = await cancel(context, id, `state = 'queued' and lost_leases < ${suspectAfter}`)
-  return ready.length > 0 ? ready : cancel(context, id, `state = 'queued' and lost_leases >= ${suspectAfter}`)
+  const ready = await cancel(context, id, queueParts.ready)
+  return ready.length > 0 ? ready : cancel(context, id, queueParts.suspect)
 }
 
 /** Checks in the same statement that the app is deleted, or has been disabled for `heldDays`. */

@@ -4,6 +4,7 @@
  * pages, which anyone can open; and the worker. None is opened before it is used.
  */
 import { randomInt } from 'node:crypto'
+import { LruMap } from '../../domain/lru-map.ts'
 import type { KeyedHash, KeyRing } from '../crypto/key-ring.ts'
 import type { PostgresAddress } from '../database-address.ts'
 import { type ClockOffset, readOffset } from '../shared/clock.ts'
@@ -21,7 +22,8 @@ const pageConnections = 2
 /** Page views that may wait for a connection; further ones are answered 503 at once. */
 const pagesWaitingMax = 100
 
-const tokensWaitingMax = 100
+const strangersWaitingMax = 100
+const foundSecretsMax = 10_000
 
 export type PostgresContext = {
   readonly ring: KeyRing
@@ -37,8 +39,11 @@ export type PostgresContext = {
   readonly pages: Pool
   /** Measures, and what processes observe: neither waits for operators. */
   readonly observers: Pool
-  /** Looks up management tokens, which anyone who reaches that listener can make up. */
-  readonly tokens: Pool
+  /** Looks up tokens and sessions that this process has found before. */
+  readonly secrets: Pool
+  /** Looks up what anyone who reaches the operators' listener can make up: other tokens and sessions, codes, passkeys. */
+  readonly strangers: Pool
+  readonly foundSecrets: LruMap<string, true>
   /** The quoted name of Postern's schema. */
   readonly schema: string
   /** The row that this process's worker counts in. */
@@ -67,7 +72,9 @@ export function newContext(address: PostgresAddress, parts: Parts): PostgresCont
     operators: new Pool(address, { connectionsMax: operatorConnections }),
     observers: new Pool(address, { connectionsMax: 1 }),
     pages: new Pool(address, { connectionsMax: pageConnections, waitingMax: pagesWaitingMax }),
-    tokens: new Pool(address, { connectionsMax: 1, waitingMax: tokensWaitingMax }),
+    secrets: new Pool(address, { connectionsMax: 1 }),
+    strangers: new Pool(address, { connectionsMax: 1, waitingMax: strangersWaitingMax }),
+    foundSecrets: new LruMap(foundSecretsMax),
     schema: quoteSchema(address.schema),
     slot: anySlot(),
     self: randomInt(2 ** 31),
@@ -75,9 +82,23 @@ export function newContext(address: PostgresAddress, parts: Parts): PostgresCont
 }
 
 export async function closeContext(context: PostgresContext): Promise<void> {
-  const { lanes, lookups, claims, outcomes, maintenance, operators, observers, pages, tokens } = context
+  const { lanes, lookups, claims, outcomes, maintenance } = context
+  const { operators, observers, pages, secrets, strangers } = context
   const connections = [...lanes.map((lane) => lane.connection), lookups, claims, outcomes, maintenance]
-  await Promise.all([...connections, operators, observers, pages, tokens].map((each) => each.close()))
+  const pools = [operators, observers, pages, secrets, strangers]
+  await Promise.all([...connections, ...pools].map((each) => each.close()))
+}
+
+/** Looks a secret up by its hash. Hashes that were found before wait for no others: strangers make up any number of them. */
+export async function findSecret<T>(
+  { foundSecrets, secrets, strangers }: PostgresContext,
+  hash: string,
+  look: (pool: Pool) => Promise<T | null>,
+): Promise<T | null> {
+  const found = await look(foundSecrets.get(hash) === true ? secrets : strangers)
+  if (found === null) foundSecrets.delete(hash)
+  else foundSecrets.set(hash, true)
+  return found
 }
 
 /** An answer that took longer tells too little about the database's clock. */

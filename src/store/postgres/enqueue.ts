@@ -2,13 +2,13 @@
 import { limitRefusals } from '../../domain/app/limit.ts'
 import type { AppId, EmailId } from '../../domain/id.ts'
 import { seal } from '../crypto/key-ring.ts'
-import { keyBucket, recipientNames } from '../shared/bucket-names.ts'
+import { callerBucket, recipientNames } from '../shared/bucket-names.ts'
 import { contentContext } from '../shared/records.ts'
 import type { Caller, EnqueueRequest, EnqueueResult, Judged } from '../store.ts'
 import type { Lane, PostgresContext } from './context.ts'
 import { calledFunction, sqlFunction } from './functions.ts'
 
-/** The key and app of a request never change for a key hash, so they are cached without checks. */
+/** The key and app of a key hash never change, so they are cached without checks. */
 export type EnqueueCall = { readonly request: EnqueueRequest; readonly caller: Caller }
 
 /** One request, in positions of the arrays that hold each app, key and bucket once. */
@@ -162,10 +162,11 @@ function toGroup(context: PostgresContext, lane: Lane, calls: readonly EnqueueCa
   const appPositions = new Map(apps.map((app, index) => [app, index + 1]))
   const [keys, buckets, requestKeys] = [new Positions(), new Positions(), new Positions()]
   const keyBuckets: number[] = []
-  const rows = calls.map(({ request, caller: { keyId, appId } }) => {
+  const rows = calls.map(({ request, caller }) => {
+    const { appId } = caller
     const app = appPositions.get(appId) ?? 0
-    const key = keys.of(keyId, app)
-    keyBuckets[key - 1] ??= buckets.of(keyBucket(keyId), app)
+    const key = keys.of(caller.keyId ?? appId, app)
+    keyBuckets[key - 1] ??= buckets.of(callerBucket(caller), app)
     const base = { key, version: request.judged?.version ?? null }
     const idempotency = request.judged?.idempotency ?? null
     return {

@@ -25,6 +25,10 @@ export function toStoreError(error: unknown): Error {
   return error instanceof Error ? error : new Error(message)
 }
 
+/** The server ended the transaction, because it and another one waited for each other. */
+export const isDeadlock = (error: unknown): boolean =>
+  error instanceof StoreUnavailable && sqlState(error.cause) === '40P01'
+
 // The driver's own errors for a lost connection have no code; the system's errors have a syscall.
 const isNetworkError = (error: unknown): boolean =>
   (error as { syscall?: unknown } | null)?.syscall !== undefined ||

@@ -19,7 +19,7 @@ export const createKey = (
     if (!(await lockApp(query, context, key.app))) return null
     if (key.name !== null && (await isNameTaken(query, context, { ...key, name: key.name })))
       return 'name_taken'
-    if (await hasTooMany(query, context, key.app)) return 'too_many'
+    if (await hasTooMany(query, context, key)) return 'too_many'
     const made = await insert(query, context, { ...key, createdBy: actor.name, replaces: null })
     await record(keyCreated(made))
     return made
@@ -31,10 +31,26 @@ async function lockApp(query: Query, { schema }: PostgresContext, app: string): 
   return (await query(text, [app])).length === 1
 }
 
-async function hasTooMany(query: Query, { schema }: PostgresContext, app: string): Promise<boolean> {
-  const text = `select count(*) as keys from ${schema}.delivery_key where app_id = $1`
-  const [row] = await query<{ keys: number }>(text, [app])
+/** `offset` is the placeholder of the clock's offset. */
+const isLive = (offset: string): string =>
+  `revoked_at is null and (expires_at is null or expires_at > ${clockMs(offset)})`
+
+async function hasTooMany(
+  query: Query,
+  { clock, schema }: PostgresContext,
+  { app, except = '' }: { app: string; except?: string },
+): Promise<boolean> {
+  const text = `select count(*) as keys from ${schema}.delivery_key
+    where app_id = $1 and key_id <> $2 and ${isLive('$3')}`
+  const [row] = await query<{ keys: number }>(text, [app, except, clock.offsetMs])
   return Number(row?.keys) >= keysMax
+}
+
+/** Deletes the oldest keys that have ended, beyond `keysMax`. */
+async function forgetEndedKeys(query: Query, { clock, schema }: PostgresContext, app: string): Promise<void> {
+  const text = `delete from ${schema}.delivery_key where key_id in (select key_id from ${schema}.delivery_key
+    where app_id = $1 and not (${isLive('$2')}) order by key_id desc offset ${keysMax})`
+  await query(text, [app, clock.offsetMs])
 }
 
 async function isNameTaken(
@@ -43,21 +59,23 @@ async function isNameTaken(
   { app, name, except = '' }: { app: string; name: string; except?: string },
 ): Promise<boolean> {
   const text = `select from ${schema}.delivery_key where app_id = $1 and name = $2 and key_id <> $3
-    and revoked_at is null and (expires_at is null or expires_at > ${clockMs('$4')}) limit 1`
+    and ${isLive('$4')} limit 1`
   return (await query(text, [app, name, except, clock.offsetMs])).length > 0
 }
 
 async function insert(
   query: Query,
-  { clock, schema }: PostgresContext,
+  context: PostgresContext,
   key: NewKeyRecord & Pick<KeyRecord, 'createdBy' | 'replaces'>,
 ): Promise<KeyRecord> {
+  const { clock, schema } = context
   const text = `insert into ${schema}.delivery_key
       (key_id, key_hash, app_id, name, created_at, created_by, expires_at, replaces)
     values ($1, $2, $3, $4, ${clockMs('$8')}, $5, $6, $7) returning *`
   const { hash, app, name, createdBy, expiresAt, replaces } = key
   const id = newId('key', clock.nowMs())
   const [row] = await query(text, [id, hash, app, name, createdBy, expiresAt, replaces, clock.offsetMs])
+  await forgetEndedKeys(query, context, app)
   return toKeyRecord(row ?? {})
 }
 
@@ -116,8 +134,8 @@ export const replaceKey = (
     if (locked === null) return null
     const { key: old, hasEnded } = locked
     if (hasEnded) return 'ended'
-    if (await hasTooMany(query, context, old.app)) return 'too_many'
     const end = Math.min(old.expiresAt ?? oldExpiresAt, oldExpiresAt)
+    if (await hasTooMany(query, context, { app: old.app, except: id })) return 'too_many'
     await query(`update ${context.schema}.delivery_key set expires_at = $2 where key_id = $1`, [id, end])
     const next = { app: old.app, hash, name: old.name, expiresAt, createdBy: actor.name, replaces: id }
     const made = await insert(query, context, next)
@@ -127,7 +145,7 @@ export const replaceKey = (
 
 export const revokeKey = (context: PostgresContext, id: KeyId, actor: Actor): Promise<KeyRecord | null> =>
   withAudit(context, actor, async ({ query, record }) => {
-    const locked = await lockKey(query, context, id)
+    const locked = await lockWithApp(query, context, id)
     if (locked === null || locked.key.revokedAt !== null) return locked?.key ?? null
     const { key, nowMs } = locked
     await query(`update ${context.schema}.delivery_key set revoked_at = $2 where key_id = $1`, [id, nowMs])

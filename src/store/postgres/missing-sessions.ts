@@ -19,7 +19,7 @@ export class MissingSessions {
     this.#sinceMs = new Map(ids.map((id) => [id, this.#sinceMs.get(id) ?? now]))
   }
 
-  /** A claim failed, or this process's own session ended. */
+  /** A claim, a renewal or an outcome failed, or this process's own session ended. */
   noteFailure(): void {
     this.#mayTakeBackFromMs = performance.now() + afterFailureMs
   }

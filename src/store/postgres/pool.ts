@@ -6,6 +6,7 @@ import type { PostgresAddress } from '../database-address.ts'
 import { StoreUnavailable } from '../store.ts'
 import { Connection, type Query } from './connection.ts'
 import { within } from './deadline.ts'
+import { isDeadlock } from './errors.ts'
 
 export type PoolOptions = { readonly connectionsMax: number; readonly waitingMax?: number }
 
@@ -33,8 +34,17 @@ export class Pool {
     )
   }
 
-  transaction<T>(work: (query: Query) => Promise<T>, deadlineMs: number): Promise<T> {
-    return this.#run((connection, leftMs) => connection.transaction(work, leftMs), deadlineMs)
+  /** After a deadlock `work` runs once more: the other transaction has gone on meanwhile. */
+  async transaction<T>(work: (query: Query) => Promise<T>, deadlineMs: number): Promise<T> {
+    const endMs = performance.now() + deadlineMs
+    const run = () =>
+      this.#run((connection, leftMs) => connection.transaction(work, leftMs), endMs - performance.now())
+    try {
+      return await run()
+    } catch (error) {
+      if (!isDeadlock(error)) throw error
+      return run()
+    }
   }
 
   async #run<T>(

@@ -93,6 +93,7 @@ const operations = {
   findKeyByHash: reads.findKeyByHash,
   listKeys: reads.listKeys,
   listExpiringKeys: reads.listExpiringKeys,
+  listKeysMadeBy: reads.listKeysMadeBy,
   findTokenByHash: reads.findTokenByHash,
   listTokens: reads.listTokens,
   findEmail: reads.findEmail,
@@ -122,6 +123,12 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
       { notifier, missing, schema: context.schema, address: options.sessionAt ?? address },
       onQueued,
     )
+  /** After any failure of the server, workers that live may hold outcomes to write: their mail is not taken back soon. */
+  const noting = <T>(work: Promise<T>): Promise<T> =>
+    work.catch((error: unknown) => {
+      missing.noteFailure()
+      throw error
+    })
   let session: WorkerSession | null = null
   const claims = new Claims(context, missing, () => session)
   const outcomes = new GroupedCalls<OutcomeCall>(
@@ -134,8 +141,8 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
     ...delegate(Object.keys(operations) as OperationName[], run),
     enqueue: (request) => intake.enqueue(request),
     claimDue: (request) => claims.claimDue(request, workerDeadlineMs),
-    renewLeases: (leases) => renewLeases(context, leases, workerDeadlineMs),
-    recordOutcome: (lease, outcome) => outcomes.submit({ lease, outcome }) as Promise<boolean>,
+    renewLeases: (leases) => noting(renewLeases(context, leases, workerDeadlineMs)),
+    recordOutcome: (lease, outcome) => noting(outcomes.submit({ lease, outcome }) as Promise<boolean>),
     openWorkerSession: (onQueued) => {
       session = openSession(onQueued)
     },
@@ -210,12 +217,21 @@ class EnqueueLanes {
   async enqueue(request: EnqueueRequest): Promise<EnqueueResult> {
     const endMs = performance.now() + enqueueDeadlineMs
     const left = () => Math.max(0, endMs - performance.now())
-    const known = this.#callers.get(request.keyHash)
-    const caller = known ?? ((await this.#lookUps.submit(request.keyHash, left())) as Caller | null)
+    const caller =
+      'appId' in request
+        ? { appId: request.appId, keyId: null }
+        : await this.#findCaller(request.keyHash, left())
     if (caller === null) return { kind: 'invalid_key' }
-    if (known === undefined) this.#callers.set(request.keyHash, caller)
     const lane = this.#lanes[laneOf(caller.appId, this.#lanes.length)]
     return (await lane?.submit({ request, caller }, left())) as EnqueueResult
+  }
+
+  async #findCaller(hash: KeyHash, waitMs: number): Promise<Caller | null> {
+    const known = this.#callers.get(hash)
+    if (known !== undefined) return known
+    const caller = (await this.#lookUps.submit(hash, waitMs)) as Caller | null
+    if (caller !== null) this.#callers.set(hash, caller)
+    return caller
   }
 
   async #lookUp(hashes: readonly KeyHash[]): Promise<Settled[]> {

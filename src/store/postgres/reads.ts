@@ -21,7 +21,7 @@ import type {
   TokenRecord,
   UsageDay,
 } from '../operator-store.ts'
-import { auditScan, emailScans, emailsPage, noStep } from '../shared/email-pages.ts'
+import { auditScan, emailScans, emailsPage } from '../shared/email-pages.ts'
 import {
   cutPage,
   endStatement,
@@ -56,7 +56,7 @@ import {
   toUsageDays,
 } from '../shared/records.ts'
 import type { QueueGauge } from '../store.ts'
-import type { PostgresContext } from './context.ts'
+import { findSecret, type PostgresContext } from './context.ts'
 import { clockMs } from './functions.ts'
 import type { Pool } from './pool.ts'
 
@@ -124,14 +124,18 @@ export async function listExpiringKeys(context: PostgresContext, until: number):
   return (await ask(context, text, [until, context.clock.offsetMs])).map(toKeyRecord)
 }
 
-export async function findTokenByHash(
-  context: PostgresContext,
-  hash: TokenHash,
-): Promise<TokenRecord | null> {
-  const text = `select * from ${context.schema}.token where token_hash = $1`
-  const [row] = await context.tokens.query(text, [hash], { deadlineMs: shortDeadlineMs })
-  return row === undefined ? null : toTokenRecord(row)
+export async function listKeysMadeBy(context: PostgresContext, name: string): Promise<KeyRecord[]> {
+  const text = `select * from ${context.schema}.delivery_key where created_by = $1 and revoked_at is null
+    and (expires_at is null or expires_at > ${clockMs('$2')}) order by key_id`
+  return (await ask(context, text, [name, context.clock.offsetMs])).map(toKeyRecord)
 }
+
+export const findTokenByHash = (context: PostgresContext, hash: TokenHash): Promise<TokenRecord | null> =>
+  findSecret(context, hash, async (pool) => {
+    const text = `select * from ${context.schema}.token where token_hash = $1`
+    const [row] = await pool.query(text, [hash], { deadlineMs: shortDeadlineMs })
+    return row === undefined ? null : toTokenRecord(row)
+  })
 
 export const listTokens = async (context: PostgresContext): Promise<TokenRecord[]> =>
   (await ask(context, `select * from ${context.schema}.token order by token_id`)).map(toTokenRecord)
@@ -147,22 +151,32 @@ export async function listEmails(
   context: PostgresContext,
   query: EmailQuery,
 ): Promise<Page<EmailRecord, EmailId>> {
-  const scans = emailScans(query, `${context.schema}.`)
-  const queue = await readStep(context, scans.queue) // first: an email that finishes now is then found as finished
-  return emailsPage(queue, await readStep(context, scans.history), query.limit)
+  const { queue, history } = emailScans(query, `${context.schema}.`)
+  return context.operators.transaction(async (ask) => {
+    await ask('set transaction isolation level repeatable read read only', [])
+    const readSteps = async (scans: readonly Scan[]): Promise<Step[]> => {
+      const steps: Step[] = []
+      for (const scan of scans) steps.push(await readStep(ask, scan))
+      return steps
+    }
+    return emailsPage({ queue: await readSteps(queue), history: await readSteps(history) }, query.limit)
+  }, deadlineMs)
 }
 
 export async function listAudit(
   context: PostgresContext,
   query: AuditQuery,
 ): Promise<Page<AuditEntry, AuditId>> {
-  const { rows, end } = await readStep(context, auditScan(query, `${context.schema}.`))
+  const run = (text: string, values: unknown[]) => ask(context, text, values)
+  const { rows, end } = await readStep(run, auditScan(query, `${context.schema}.`))
   return cutPage(rows.map(toAuditEntry), [end], query.limit)
 }
 
-async function readStep(context: PostgresContext, scan: Scan | null): Promise<Step> {
-  if (scan === null) return noStep
-  const read = ({ text, values }: Statement): Promise<Row[]> => ask(context, text, [...values])
+async function readStep(
+  query: (text: string, values: unknown[]) => Promise<Row[]>,
+  scan: Scan,
+): Promise<Step> {
+  const read = ({ text, values }: Statement): Promise<Row[]> => query(text, [...values])
   const mark = (n: number) => `$${n}`
   const ending = endStatement(scan, mark)
   const [last] = ending === null ? [] : await read(ending)

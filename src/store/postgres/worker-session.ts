@@ -14,6 +14,7 @@
 import { randomInt, randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
+import { type Moment, sinceMs } from '../../domain/moment.ts'
 import type { PostgresAddress } from '../database-address.ts'
 import type { Finding } from '../store.ts'
 import { Connection } from './connection.ts'
@@ -28,8 +29,6 @@ const idWithinMs = 1000
 const pauseMaxMs = 60_000
 const dialPauseMaxMs = 10_000
 
-/** One moment on both clocks. */
-type Moment = { readonly monotonicMs: number; readonly wallMs: number }
 const now = (): Moment => ({ monotonicMs: performance.now(), wallMs: Date.now() })
 
 /**
@@ -98,10 +97,7 @@ export class WorkerSession {
   /** Whether the leases that name this id are valid. Those that name none are, until they lapse. */
   isValid(id: number): boolean {
     if (id === 0) return true
-    // The wall clock too: the monotonic one stands still while the machine is suspended.
-    const { monotonicMs, wallMs } = now()
-    const sinceMs = Math.max(monotonicMs - this.#confirmed.monotonicMs, wallMs - this.#confirmed.wallMs)
-    return id === this.#id && sinceMs < missingForMs
+    return id === this.#id && sinceMs(this.#confirmed, now()) < missingForMs
   }
 
   async #begin(client: pg.Client): Promise<void> {

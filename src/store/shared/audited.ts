@@ -29,6 +29,15 @@ export function appUpdated(app: App, next: AppFacts): Action | null {
   return changed && { action: 'app.update', app: app.id, target: app.slug, ...changed }
 }
 
+/** Whether more than the status of an app changes. */
+export const changesSettings = ({ after }: Action): boolean =>
+  Object.keys(after ?? {}).some((name) => name !== 'status')
+
+/** How much changes of an app have added to the audit since an entry. `mark` writes the placeholders: app, id of the entry. */
+export const auditedStatement = (prefix: string, mark: (n: number) => string): string =>
+  `select coalesce(sum(length(cast(before as text)) + length(cast(after as text))), 0) as characters from ${prefix}audit
+   where app_id = ${mark(1)} and audit_id >= ${mark(2)} and action = 'app.update'`
+
 export const appDeleted = (app: App): Action => ({
   action: 'app.delete',
   app: app.id,

@@ -17,8 +17,12 @@ export const trailMax = 60
 export const idempotencyMs = 24 * 60 * minuteMs
 /** How long records and counts are kept. */
 export const keepDays = 30
-/** Keys of an app, also those that have ended, so that reading them all stays cheap. */
+/** Keys of an app that work, and as many that have ended (the newest are kept), so that reading them all stays cheap. */
 export const keysMax = 1000
+/** Passkeys of a person. */
+export const passkeysMax = 20
+/** Characters that changes of one app's settings may add to the audit in a day. */
+export const auditedPerDayMax = 1024 * 1024
 /** How long the counts behind charts are kept. */
 export const activityDays = 8
 /** How long the audit is kept. */

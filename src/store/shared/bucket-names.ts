@@ -3,12 +3,13 @@
  * and those of its addresses are neighbours in their table, and so are all keys' buckets, because the cost of
  * a commit is the number of different pages that it touches. SQLite makes numbers of these names (`buckets.ts`).
  */
-import type { AppId, KeyId } from '../../domain/id.ts'
+import type { AppId } from '../../domain/id.ts'
 import { type EmailAddress, foldMailbox, limitAddress } from '../../domain/request/email-address.ts'
 import type { KeyedHash } from '../crypto/key-ring.ts'
+import type { Caller } from '../store.ts'
 
-/** Key ids are not secret. */
-export const keyBucket = (keyId: KeyId): string => keyId
+/** The bucket of a key, or of the test emails of an app. These ids are not secret. */
+export const callerBucket = ({ keyId, appId }: Caller): string => keyId ?? appId
 
 /** `recipient` identifies the address in every app; the buckets `mailbox` and `address` belong to one app. */
 export type RecipientNames = {

@@ -16,6 +16,8 @@ export type Scan = {
   readonly indexed: readonly Filter[]
   /** A condition of a partial index. */
   readonly condition?: string
+  /** The condition holds for few rows, which have no index by `id`: all of them are read. */
+  readonly isSmall?: boolean
   /** Filters that are applied to the rows that are read. */
   readonly filters: readonly Filter[]
   /** Only rows with a smaller id. */
@@ -46,7 +48,7 @@ function conditions({ id, indexed, condition, before, floor }: Scan, mark: Mark)
  * missing, and no other row is passed over.
  */
 export function endStatement(scan: Scan, mark: Mark): Statement | null {
-  if (scan.filters.length === 0) return null
+  if (scan.filters.length === 0 || scan.isSmall) return null
   const { where, values } = conditions(scan, mark)
   const { id, table } = scan
   return {
@@ -60,6 +62,7 @@ const readMax = 10 * scanMax
 
 /** @param end the result of `endStatement`; null: to the end of the table */
 export function rowsStatement(scan: Scan, end: string | null, mark: Mark): Statement {
+  if (scan.isSmall) return smallStatement(scan, mark)
   const { filters, id, limit, table } = scan
   const floor = end !== null && end > (scan.floor ?? '') ? end : scan.floor
   const { where, values, bind } = conditions({ ...scan, floor }, mark)
@@ -69,6 +72,17 @@ export function rowsStatement(scan: Scan, end: string | null, mark: Mark): State
   const matching = filters.map(([column, value]) => `${column} = ${bind(value)}`).join(' and ')
   return {
     text: `select * from (${step}) step where ${matching} order by ${id} desc limit ${bind(limit)}`,
+    values,
+  }
+}
+
+/** Materialized, or the planner would read the whole table for the sake of its order. */
+function smallStatement({ condition = 'true', ...scan }: Scan, mark: Mark): Statement {
+  const all = { ...scan, indexed: [...scan.indexed, ...scan.filters] }
+  const { where, values, bind } = conditions(all, mark)
+  const small = `with small as materialized (select * from ${scan.table} where ${condition})`
+  return {
+    text: `${small} select * from small ${where} order by ${scan.id} desc limit ${bind(scan.limit)}`,
     values,
   }
 }

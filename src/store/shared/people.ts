@@ -1,4 +1,7 @@
-/** Changes of people, their sign-in codes, passkeys and sessions, as scripts that both engines run. */
+/**
+ * Changes of people, their sign-in codes, passkeys and sessions, as scripts that both engines run. A script locks the person
+ * first, then the person's rows: disabling somebody must not wait in a circle with what that person does.
+ */
 import { type Action, type Actor, type AuditAction, differences } from '../../domain/audit.ts'
 import { newId, type PersonId, type SessionId } from '../../domain/id.ts'
 import { type SignInHash, type SignInMethod, sessionIdleMs, sessionMaxMs } from '../../domain/sign-in.ts'
@@ -12,6 +15,7 @@ import type {
   PersonRecord,
   SessionRecord,
 } from '../people-store.ts'
+import { passkeysMax, stepMax } from './bounds.ts'
 import { toPerson } from './people-reads.ts'
 import { record, type Script, type ScriptContext } from './script.ts'
 
@@ -114,11 +118,15 @@ function* signInByCode(
   session: NewSession,
 ): Script<SessionRecord | null> {
   const { nowMs, prefix } = context
+  const [code] = yield {
+    text: `select person_id from ${prefix}sign_in_code where code_hash = $1`,
+    values: [hash],
+  }
+  const person = code === undefined ? null : yield* findLocal(context, code.person_id as PersonId)
+  if (person === null) return null
   const text = `delete from ${prefix}sign_in_code where code_hash = $1 and expires_at > $2 returning person_id`
   const [used] = yield { text, values: [hash, nowMs] }
-  if (used === undefined) return null
-  const person = yield* findLocal(context, used.person_id as PersonId)
-  return person && (yield* beginSession(context, person, { ...session, method: 'code' }))
+  return used === undefined ? null : yield* beginSession(context, person, { ...session, method: 'code' })
 }
 
 function* signInByPasskey(
@@ -128,11 +136,15 @@ function* signInByPasskey(
   session: NewSession,
 ): Script<SessionRecord | null> {
   const { nowMs, prefix } = context
+  const [owned] = yield {
+    text: `select person_id from ${prefix}passkey where passkey_id = $1`,
+    values: [passkey],
+  }
+  const person = owned === undefined ? null : yield* findLocal(context, owned.person_id as PersonId)
+  if (person === null) return null
   const text = `update ${prefix}passkey set counter = $2, last_used_at = $3 where passkey_id = $1 returning person_id`
   const [used] = yield { text, values: [passkey, counter, nowMs] }
-  if (used === undefined) return null
-  const person = yield* findLocal(context, used.person_id as PersonId)
-  return person && (yield* beginSession(context, person, { ...session, method: 'passkey' }))
+  return used === undefined ? null : yield* beginSession(context, person, { ...session, method: 'passkey' })
 }
 
 /** Names that a person of an OpenID provider gets when the name is taken. */
@@ -198,10 +210,10 @@ function* beginSession(
 }
 
 function* noteSessionUse({ nowMs, prefix }: ScriptContext, id: SessionId): Script<void> {
-  const text = `update ${prefix}session set seen_at = $2 where session_id = $1 returning person_id`
-  const [row] = yield { text, values: [id, nowMs] }
+  const [row] = yield { text: `select person_id from ${prefix}session where session_id = $1`, values: [id] }
   const person = (row?.person_id ?? '') as string
   yield { text: `update ${prefix}person set last_seen_at = $2 where person_id = $1`, values: [person, nowMs] }
+  yield { text: `update ${prefix}session set seen_at = $2 where session_id = $1`, values: [id, nowMs] }
 }
 
 function* endSessions(
@@ -224,6 +236,8 @@ function* addPasskey(context: ScriptContext, passkey: NewPasskey, actor: Actor):
   const { nowMs, prefix } = context
   const { id, person, publicKey, counter, name } = passkey
   if ((yield* findLocal(context, person)) === null) return false
+  const own = yield { text: `select 1 from ${prefix}passkey where person_id = $1`, values: [person] }
+  if (own.length >= passkeysMax) return false
   const [row] = yield {
     text: `insert into ${prefix}passkey (passkey_id, person_id, public_key, counter, name, created_at)
       values ($1, $2, $3, $4, $5, $6) on conflict do nothing returning passkey_id`,
@@ -243,14 +257,15 @@ function* removePasskey(context: ScriptContext, person: PersonId, id: string, ac
   return true
 }
 
-function* keepChallenge({ nowMs, prefix }: ScriptContext, hash: string, expiresAt: number): Script<void> {
-  yield { text: `delete from ${prefix}challenge where expires_at <= $1`, values: [nowMs] }
-  const text = `insert into ${prefix}challenge (challenge_hash, expires_at) values ($1, $2) on conflict do nothing`
-  yield { text, values: [hash, expiresAt] }
+function* keepNonce({ nowMs, prefix }: ScriptContext, hash: string, expiresAt: number): Script<boolean> {
+  const expired = `select nonce_hash from ${prefix}nonce where expires_at <= $1 limit ${stepMax}`
+  yield { text: `delete from ${prefix}nonce where nonce_hash in (${expired})`, values: [nowMs] }
+  const text = `insert into ${prefix}nonce (nonce_hash, expires_at) values ($1, $2) on conflict do nothing returning 1`
+  return (yield { text, values: [hash, expiresAt] }).length > 0
 }
 
-function* takeChallenge({ nowMs, prefix }: ScriptContext, hash: string): Script<boolean> {
-  const text = `delete from ${prefix}challenge where challenge_hash = $1 and expires_at > $2 returning expires_at`
+function* takeNonce({ nowMs, prefix }: ScriptContext, hash: string): Script<boolean> {
+  const text = `delete from ${prefix}nonce where nonce_hash = $1 and expires_at > $2 returning 1`
   return (yield { text, values: [hash, nowMs] }).length > 0
 }
 
@@ -265,6 +280,6 @@ export const peopleChanges = {
   endSessions,
   addPasskey,
   removePasskey,
-  keepChallenge,
-  takeChallenge,
+  keepNonce,
+  takeNonce,
 }

@@ -1,10 +1,11 @@
 /**
  * Counts of the queue, with the statements of both engines: they read indexes and not the sealed content.
  */
-import { type LiveState, suspectAfter } from '../../domain/delivery/states.ts'
+import type { LiveState } from '../../domain/delivery/states.ts'
 import { type AppId, idFloor } from '../../domain/id.ts'
 import type { QueueMeasures, QueueSummary } from '../operator-store.ts'
 import { queueAgesMs, scanMax } from './bounds.ts'
+import { queueParts } from './queue-parts.ts'
 import type { Row } from './records.ts'
 
 /** From the rows of `countStatements`, of which several may be of one app and state. */
@@ -31,15 +32,7 @@ export function toQueueCounts(rows: readonly Row[]): Pick<QueueSummary, 'counts'
 /** The column that counts the emails younger than `queueAgesMs[age]`. */
 const younger = (age: number): string => `younger_${age}`
 
-/** The conditions of the partial indexes, by which the queue is counted. */
-const conditions = {
-  ready: `state = 'queued' and lost_leases < ${suspectAfter}`,
-  suspect: `state = 'queued' and lost_leases >= ${suspectAfter}`,
-  deferred: "state = 'deferred'",
-  sending: "state = 'sending'",
-}
-
-const states: Readonly<Record<keyof typeof conditions, LiveState>> = {
+const states: Readonly<Record<keyof typeof queueParts, LiveState>> = {
   ready: 'queued',
   suspect: 'queued',
   deferred: 'deferred',
@@ -58,7 +51,7 @@ export const countStatements = (prefix: string, mark: (n: number) => string): st
   const ages = queueAgesMs.map(
     (_, age) => `count(*) filter (where email_id >= ${mark(age + 1)}) as ${younger(age)}`,
   )
-  return Object.entries(conditions).map(
+  return Object.entries(queueParts).map(
     ([name, where]) =>
       `select app_id, '${states[name as keyof typeof states]}' as state, count(*) as count, ${ages.join(', ')}
        from ${prefix}queue where ${where} group by app_id`,
@@ -76,7 +69,7 @@ const readyPerApp = 10
  */
 export const lateStatement = (prefix: string, now: string, isIn: (apps: string) => string): string => {
   const queue = `${prefix}queue`
-  const ready = `${queue} where ${conditions.ready}`
+  const ready = `${queue} where ${queueParts.ready}`
   const isActive = isIn(`select app_id from ${prefix}app where status = 'active'`)
   const waiting = (where: string, order: string) =>
     `select * from (select app_id, wanted_at from ${queue}
@@ -88,9 +81,9 @@ export const lateStatement = (prefix: string, now: string, isIn: (apps: string) 
       select app_id, (select min(wanted_at) from
           (select wanted_at from ${ready} and app_id = r.app_id order by email_id limit ${readyPerApp}) first)
         from ready r where ${isActive}
-      union all ${waiting(conditions.suspect, 'email_id')}
-      union all ${waiting(`${conditions.deferred} and wanted_at < due_at and wanted_at <= ${now}`, 'wanted_at')}
-      union all ${waiting(`${conditions.deferred} and due_at <= ${now}`, 'due_at')}
+      union all ${waiting(queueParts.suspect, 'email_id')}
+      union all ${waiting(`${queueParts.deferred} and wanted_at < due_at and wanted_at <= ${now}`, 'wanted_at')}
+      union all ${waiting(`${queueParts.deferred} and due_at <= ${now}`, 'due_at')}
     )
     select app_id, min(wanted_at) as since from wanting where wanted_at <= ${now} group by app_id order by 1`
 }
@@ -105,7 +98,7 @@ const heldStatement = (prefix: string, where: string): string =>
 
 /** One row of counts: of the states that have an index of their own, and of the mail that is held. */
 export const measureStatement = (prefix: string): string => {
-  const { ready, suspect, deferred, sending } = conditions
+  const { ready, suspect, deferred, sending } = queueParts
   const counted = (where: string) => `(select count(*) from ${prefix}queue where ${where})`
   return `select ${counted(deferred)} as deferred, ${counted(sending)} as sending,
     ${heldStatement(prefix, ready)} + ${heldStatement(prefix, suspect)} as held_queued,

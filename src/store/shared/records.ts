@@ -87,16 +87,10 @@ export const auditColumns = (
   request_id: actor.requestId,
 })
 
-/** A key that is revoked or has expired. */
-export const hasEnded = (
-  { revokedAt, expiresAt }: Pick<KeyRecord, 'revokedAt' | 'expiresAt'>,
-  nowMs: number,
-): boolean => revokedAt !== null || (expiresAt !== null && expiresAt <= nowMs)
-
 const toRecord = (row: Row) => ({
   id: row.email_id as EmailId,
   app: row.app_id as AppId,
-  key: row.key_id as KeyId,
+  key: row.key_id as KeyId | null,
   type: row.type as EmailRecord['type'],
   state: row.state as EmailState,
   attempts: row.attempts as number,

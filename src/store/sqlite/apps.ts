@@ -5,12 +5,13 @@
 import type { App, AppStatus } from '../../domain/app/app.ts'
 import type { AppSettings } from '../../domain/app/settings.ts'
 import type { Actor } from '../../domain/audit.ts'
-import { type EndedEmail, suspectAfter } from '../../domain/delivery/states.ts'
+import type { EndedEmail } from '../../domain/delivery/states.ts'
 import { dayMs } from '../../domain/duration.ts'
-import { type AppId, newId } from '../../domain/id.ts'
+import { type AppId, idFloor, newId } from '../../domain/id.ts'
 import type { AppChange } from '../operator-store.ts'
-import { appCreated, appDeleted, appUpdated } from '../shared/audited.ts'
-import { heldDays, stepMax } from '../shared/bounds.ts'
+import { appCreated, appDeleted, appUpdated, auditedStatement, changesSettings } from '../shared/audited.ts'
+import { auditedPerDayMax, heldDays, stepMax } from '../shared/bounds.ts'
+import { queueParts } from '../shared/queue-parts.ts'
 import { toApp } from '../shared/records.ts'
 import { recordAction } from './audit.ts'
 import { finish, type QueueRow } from './outcome.ts'
@@ -41,13 +42,14 @@ export function updateApp(
   id: AppId,
   { settings, status, ifVersion }: AppChange,
   actor: Actor,
-): App | 'stale' | null {
+): App | 'stale' | 'too_often' | null {
   const app = findLiveApp(tx, id)
   if (app === null) return null
   if (ifVersion !== undefined && ifVersion !== app.version) return 'stale'
   const next = { status: status ?? app.status, settings: settings ?? app.settings }
   const action = appUpdated(app, next)
   if (action === null) return app
+  if (changesSettings(action) && isChangedTooOften(tx, id)) return 'too_often'
   const row = tx
     .sql(
       `update app set version = version + 1, settings = ?, status = ?, updated_at = ?,
@@ -58,6 +60,11 @@ export function updateApp(
   tx.clearCaches()
   recordAction(tx, action, actor)
   return row === undefined ? null : toApp(row)
+}
+
+function isChangedTooOften(tx: WriteTransaction, id: AppId): boolean {
+  const row = tx.sql(auditedStatement('', () => '?')).get(id, idFloor('au', tx.nowMs - dayMs))
+  return Number(row?.characters) >= auditedPerDayMax
 }
 
 function findLiveApp(tx: WriteTransaction, id: AppId): App | null {
@@ -90,27 +97,27 @@ export function cancelDeletedAppMail(tx: WriteTransaction, id: AppId): EndedEmai
   if (app === undefined) return []
   const queued = cancelQueued(tx, id)
   if (queued.length > 0) return queued
-  const rest = tx.sql('select * from queue where app_id = ? limit ?').all(id, stepMax) as QueueRow[]
-  if (rest.length === 0) {
+  const deferred = cancelPart(tx, id, queueParts.deferred)
+  if (deferred.length === 0 && !isSending(tx, id)) {
     tx.sql("delete from app where app_id = ? and status = 'deleted'").run(id)
     tx.clearCaches()
   }
-  return cancel(tx, rest)
+  return deferred
 }
 
-/** One step of cancelling queued mail: first what is ready, then suspects. Each has an index. */
+/** Mail that a worker holds may be at its relay already: it ends by its outcome, or is cancelled when it comes back. */
+const isSending = (tx: WriteTransaction, id: AppId): boolean =>
+  tx.sql(`select 1 from queue where ${queueParts.sending} and app_id = ? limit 1`).get(id) !== undefined
+
+/** One step of cancelling queued mail: first what is ready, then suspects. */
 export function cancelQueued(tx: WriteTransaction, id: AppId): EndedEmail[] {
-  for (const lost of [`< ${suspectAfter}`, `>= ${suspectAfter}`]) {
-    const rows = tx
-      .sql(
-        `select * from queue where state = 'queued' and lost_leases ${lost} and app_id = ?
-         order by email_id limit ?`,
-      )
-      .all(id, stepMax) as QueueRow[]
-    if (rows.length > 0) return cancel(tx, rows)
-  }
-  return []
+  const ready = cancelPart(tx, id, queueParts.ready)
+  return ready.length > 0 ? ready : cancelPart(tx, id, queueParts.suspect)
 }
 
-const cancel = (tx: WriteTransaction, rows: readonly QueueRow[]): EndedEmail[] =>
-  rows.map((row) => finish(tx, row, { state: 'cancelled', reason: 'app_inactive', record: null }))
+/** `part`: a condition with an index. */
+function cancelPart(tx: WriteTransaction, id: AppId, part: string): EndedEmail[] {
+  const text = `select * from queue where ${part} and app_id = ? order by email_id limit ?`
+  const rows = tx.sql(text).all(id, stepMax) as QueueRow[]
+  return rows.map((row) => finish(tx, row, { state: 'cancelled', reason: 'app_inactive', record: null }))
+}

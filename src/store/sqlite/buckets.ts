@@ -8,9 +8,9 @@
  * an arrival time at least as late as its row there.
  */
 
-import type { KeyId } from '../../domain/id.ts'
 import type { KeyedHash } from '../crypto/key-ring.ts'
-import { keyBucket, type RecipientNames } from '../shared/bucket-names.ts'
+import { callerBucket, type RecipientNames } from '../shared/bucket-names.ts'
+import type { Caller } from '../store.ts'
 import { ArrivalTable } from './arrival-table.ts'
 import type { Connection } from './connection.ts'
 
@@ -29,8 +29,8 @@ const bytesOf = (hash: string): Buffer => Buffer.from(hash, 'base64url')
 const bucketOf = (hash: string, suffix: number): Bucket =>
   (1 + bytesOf(hash.slice(0, 8)).readUInt32BE()) * suffixes + suffix
 
-export const bucketOfKey = (keyedHash: KeyedHash, keyId: KeyId): Bucket => {
-  const hash = keyedHash('key', keyBucket(keyId))
+export const bucketOfCaller = (keyedHash: KeyedHash, caller: Caller): Bucket => {
+  const hash = keyedHash('key', callerBucket(caller))
   return bucketOf(hash, bytesOf(hash.slice(8, 12)).readUInt16BE())
 }
 

@@ -15,25 +15,29 @@ import {
   mailboxLimit,
   recipientLimit,
 } from '../../domain/app/limit.ts'
+import { hasEnded } from '../../domain/bearer.ts'
 import { dayMs } from '../../domain/duration.ts'
 import type { AppId, EmailId, KeyId } from '../../domain/id.ts'
 import { seal } from '../crypto/key-ring.ts'
 import { idempotencyMs, lastUseEveryMs } from '../shared/bounds.ts'
 import { type RecipientNames, recipientNames } from '../shared/bucket-names.ts'
-import { contentContext, hasEnded } from '../shared/records.ts'
+import { contentContext } from '../shared/records.ts'
 import type { Caller, EnqueueRequest, EnqueueResult, Judged, NewEmail } from '../store.ts'
-import { type Bucket, bucketOfKey, bucketsOfRecipient } from './buckets.ts'
+import { type Bucket, bucketOfCaller, bucketsOfRecipient } from './buckets.ts'
 import type { CachedKey, WriteTransaction } from './threads/write-transaction.ts'
 
-export function enqueue(tx: WriteTransaction, { keyHash, judged }: EnqueueRequest): EnqueueResult {
-  const found = findCaller(tx, keyHash)
-  if (found === null) return { kind: 'invalid_key' }
-  const { key, app } = found
+export function enqueue(tx: WriteTransaction, request: EnqueueRequest): EnqueueResult {
+  const { judged } = request
+  const key = 'keyHash' in request ? findKey(tx, request.keyHash) : null
+  const appId = 'appId' in request ? request.appId : key?.appId
+  const app = appId === undefined ? null : tx.app(appId)
+  if (app?.status !== 'active') return { kind: 'invalid_key' }
   if (judged?.version !== app.version) return { kind: 'judge_again', app }
-  const caller = { appId: app.id, keyId: key.keyId }
-  const keyHit = charge(tx, [[key.bucket, keyLimit(app.settings.limits)]])
+  const caller = { appId: app.id, keyId: key?.keyId ?? null }
+  const bucket = key?.bucket ?? bucketOfCaller(tx.writer.keyedHash, caller)
+  const keyHit = charge(tx, [[bucket, keyLimit(app.settings.limits)]])
   if (keyHit !== null) return refuseLimit(tx, caller, 'key_rate_limited', keyHit)
-  noteUse(tx, key)
+  if (key !== null) noteUse(tx, key)
   const replay = findReplay(tx, caller, judged.idempotency)
   if (replay !== null) return replay
   if ('refuse' in judged.verdict) {
@@ -78,22 +82,21 @@ function insert(tx: WriteTransaction, { appId, keyId }: Caller, email: NewEmail,
   ).run(id, appId, keyId, type, tx.nowMs, expiresAt, tx.nowMs, tx.nowMs, recipient, traceparent, sealed)
 }
 
-function findCaller(tx: WriteTransaction, keyHash: KeyHash): { key: CachedKey; app: App } | null {
+/** Null if the key is unknown or has ended. */
+function findKey(tx: WriteTransaction, keyHash: KeyHash): CachedKey | null {
   const key = tx.writer.keys.get(keyHash) ?? readKey(tx, keyHash)
   if (key === null) return null // unknown keys are not cached: anyone can invent them
   tx.writer.keys.set(keyHash, key)
-  if (hasEnded(key, tx.nowMs)) return null
-  const app = tx.app(key.appId)
-  return app?.status === 'active' ? { key, app } : null
+  return hasEnded(key, tx.nowMs) ? null : key
 }
 
 function readKey(tx: WriteTransaction, keyHash: KeyHash): CachedKey | null {
   const row = tx.sql('select * from delivery_key where key_hash = ?').get(keyHash)
   if (row === undefined) return null
+  const caller = { keyId: row.key_id as KeyId, appId: row.app_id as AppId }
   return {
-    keyId: row.key_id as KeyId,
-    bucket: bucketOfKey(tx.writer.keyedHash, row.key_id as KeyId),
-    appId: row.app_id as AppId,
+    ...caller,
+    bucket: bucketOfCaller(tx.writer.keyedHash, caller),
     expiresAt: row.expires_at as number | null,
     revokedAt: row.revoked_at as number | null,
     lastUsedAt: Number(row.last_used_at ?? 0),

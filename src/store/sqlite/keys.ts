@@ -1,10 +1,11 @@
 /** Changes of delivery keys. Each takes effect for the next request. */
 import type { Actor } from '../../domain/audit.ts'
+import { hasEnded } from '../../domain/bearer.ts'
 import { type KeyId, newId } from '../../domain/id.ts'
 import type { KeyChange, KeyRecord, KeyReplacement, NewKeyRecord } from '../operator-store.ts'
 import { keyChanged, keyCreated, keyReplaced } from '../shared/audited.ts'
 import { keysMax } from '../shared/bounds.ts'
-import { hasEnded, toKeyRecord } from '../shared/records.ts'
+import { toKeyRecord } from '../shared/records.ts'
 import { recordAction } from './audit.ts'
 import type { WriteTransaction } from './threads/write-transaction.ts'
 
@@ -22,15 +23,26 @@ export function createKey(
   return record
 }
 
-const hasTooMany = (tx: WriteTransaction, app: string): boolean =>
-  Number(tx.sql('select count(*) as keys from delivery_key where app_id = ?').get(app)?.keys) >= keysMax
+const isLive = 'revoked_at is null and (expires_at is null or expires_at > ?)'
+
+const hasTooMany = (tx: WriteTransaction, app: string, except = ''): boolean =>
+  Number(
+    tx
+      .sql(`select count(*) as keys from delivery_key where app_id = ? and key_id <> ? and ${isLive}`)
+      .get(app, except, tx.nowMs)?.keys,
+  ) >= keysMax
+
+/** Deletes the oldest keys that have ended, beyond `keysMax`. */
+function forgetEndedKeys(tx: WriteTransaction, app: string): void {
+  tx.sql(
+    `delete from delivery_key where key_id in (select key_id from delivery_key
+       where app_id = ? and not (${isLive}) order by key_id desc limit -1 offset ${keysMax})`,
+  ).run(app, tx.nowMs)
+}
 
 function isNameTaken(tx: WriteTransaction, app: string, name: string, except = ''): boolean {
   const row = tx
-    .sql(
-      `select 1 from delivery_key where app_id = ? and name = ? and key_id <> ? and revoked_at is null
-         and (expires_at is null or expires_at > ?) limit 1`,
-    )
+    .sql(`select 1 from delivery_key where app_id = ? and name = ? and key_id <> ? and ${isLive} limit 1`)
     .get(app, name, except, tx.nowMs)
   return row !== undefined
 }
@@ -46,6 +58,7 @@ function insert(
        values (?, ?, ?, ?, ?, ?, ?, ?) returning *`,
     )
     .get(newId('key', tx.nowMs), key.hash, key.app, key.name, tx.nowMs, actor.name, key.expiresAt, replaces)
+  forgetEndedKeys(tx, key.app)
   tx.clearCaches()
   return toKeyRecord(row ?? {})
 }
@@ -91,8 +104,8 @@ export function replaceKey(
   const old = findKey(tx, id)
   if (old === null) return null
   if (hasEnded(old, tx.nowMs)) return 'ended'
-  if (hasTooMany(tx, old.app)) return 'too_many'
   const end = Math.min(old.expiresAt ?? oldExpiresAt, oldExpiresAt)
+  if (hasTooMany(tx, old.app, id)) return 'too_many'
   tx.sql('update delivery_key set expires_at = ? where key_id = ?').run(end, id)
   const record = insert(tx, { app: old.app, hash, name: old.name, expiresAt }, { actor, replaces: id })
   recordAction(tx, keyReplaced(old, record, end), actor)

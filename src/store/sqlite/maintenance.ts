@@ -31,9 +31,6 @@ export function maintain(tx: WriteTransaction): Maintained {
     deleteOldActivity(tx),
     scanOldRows(tx),
   ]
-  tx.sql('delete from usage_day where day < ?').run(tx.day - keepDays)
-  tx.sql('delete from refusal where request_id < ?').run(idFloor('req', tx.nowMs - keepDays * dayMs))
-  tx.sql('delete from audit where audit_id < ?').run(idFloor('au', tx.nowMs - auditDays * dayMs))
   return { more: more.includes(true), ended: [...expired, ...cancelled] }
 }
 
@@ -41,7 +38,8 @@ export function maintain(tx: WriteTransaction): Maintained {
 function cancelMailOfInactiveApps(tx: WriteTransaction): EndedEmail[] {
   const inactive = tx
     .sql(
-      "select app_id, status from app where status = 'deleted' or (status = 'disabled' and status_at <= ?)",
+      `select app_id, status from app where status <> 'active'
+         and (status = 'deleted' or (status = 'disabled' and status_at <= ?))`,
     )
     .all(tx.nowMs - heldDays * dayMs)
   return inactive.flatMap(({ app_id, status }) =>
@@ -65,6 +63,12 @@ function deleteOldActivity(tx: WriteTransaction): boolean {
        (select app_id, minute, event from activity where minute < ? order by minute limit ?)`,
   )
   return statement.run(floor, stepMax).changes === stepMax
+}
+
+function deleteOldRecords(tx: WriteTransaction): void {
+  tx.sql('delete from usage_day where day < ?').run(tx.day - keepDays)
+  tx.sql('delete from refusal where request_id < ?').run(idFloor('req', tx.nowMs - keepDays * dayMs))
+  tx.sql('delete from audit where audit_id < ?').run(idFloor('au', tx.nowMs - auditDays * dayMs))
 }
 
 /** Keys that have ended are kept as long as records name them. */
@@ -98,12 +102,13 @@ const scans: readonly Scan[] = [
   },
 ]
 
-/** One step of each scan. The scans begin together, every ten minutes, after the keys, which are few. */
+/** One step of each scan. The scans begin together, every ten minutes, after tables of which little is old. */
 function scanOldRows(tx: WriteTransaction): boolean {
   const { cursors } = tx.writer
   if (cursors.scans === null) {
     if (Math.abs(tx.nowMs - cursors.scanBegunAt) < scanEveryMs) return false
     cursors.scanBegunAt = tx.nowMs
+    deleteOldRecords(tx)
     deleteEndedKeys(tx)
     cursors.scans = scans.map(({ first }) => first)
   }

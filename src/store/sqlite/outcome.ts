@@ -12,7 +12,7 @@ import { type Lease, leaseMs } from '../store.ts'
 import type { WriteTransaction } from './threads/write-transaction.ts'
 
 export type QueueRow = ClaimRow & {
-  readonly key_id: string
+  readonly key_id: string | null
   readonly state: LiveState
   readonly due_at: number
   readonly wanted_at: number

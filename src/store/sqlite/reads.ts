@@ -23,7 +23,7 @@ import type {
   TokenRecord,
   UsageDay,
 } from '../operator-store.ts'
-import { auditScan, emailScans, emailsPage, noStep } from '../shared/email-pages.ts'
+import { auditScan, emailScans, emailsPage } from '../shared/email-pages.ts'
 import {
   cutPage,
   endStatement,
@@ -112,6 +112,14 @@ const listExpiringKeys = ({ sql }: Reader, now: number, until: number): KeyRecor
     .all(now, until)
     .map(toKeyRecord)
 
+const listKeysMadeBy = ({ sql }: Reader, now: number, name: string): KeyRecord[] =>
+  sql(
+    `select * from delivery_key where created_by = ? and revoked_at is null
+       and (expires_at is null or expires_at > ?) order by key_id`,
+  )
+    .all(name, now)
+    .map(toKeyRecord)
+
 export function findTokenByHash({ sql }: Reader, hash: TokenHash): TokenRecord | null {
   const row = sql('select * from token where token_hash = ?').get(hash)
   return row === undefined ? null : toTokenRecord(row)
@@ -120,8 +128,7 @@ export function findTokenByHash({ sql }: Reader, hash: TokenHash): TokenRecord |
 const listTokens = ({ sql }: Reader): TokenRecord[] =>
   sql('select * from token order by token_id').all().map(toTokenRecord)
 
-function readStep({ sql }: Reader, scan: Scan | null): Step {
-  if (scan === null) return noStep
+function readStep({ sql }: Reader, scan: Scan): Step {
   const read = ({ text, values }: Statement): Row[] => sql(text).all(...values)
   const ending = endStatement(scan, () => '?')
   const [last] = ending === null ? [] : read(ending)
@@ -130,8 +137,21 @@ function readStep({ sql }: Reader, scan: Scan | null): Step {
 }
 
 function listEmails(reader: Reader, query: EmailQuery): Page<EmailRecord, EmailId> {
-  const scans = emailScans(query)
-  return emailsPage(readStep(reader, scans.queue), readStep(reader, scans.history), query.limit)
+  const { queue, history } = emailScans(query)
+  const read = (scan: Scan) => readStep(reader, scan)
+  return inSnapshot(reader, () =>
+    emailsPage({ queue: queue.map(read), history: history.map(read) }, query.limit),
+  )
+}
+
+/** All statements see one state of the database. */
+function inSnapshot<T>({ sql }: Reader, work: () => T): T {
+  sql('begin').run()
+  try {
+    return work()
+  } finally {
+    sql('commit').run()
+  }
 }
 
 function listAudit(reader: Reader, query: AuditQuery): Page<AuditEntry, AuditId> {
@@ -200,6 +220,7 @@ export const listReads = {
   listApps,
   listKeys,
   listExpiringKeys,
+  listKeysMadeBy,
   listTokens,
   listEmails,
   listAudit,

@@ -20,6 +20,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { dayMs } from '../../domain/duration.ts'
 import { type KeyRing, openHashKey } from '../crypto/key-ring.ts'
 import type { Restored } from '../database-facts.ts'
+import { carryOver, listAccess, readLater } from './carry-over.ts'
 import { isDamaged } from './connection.ts'
 import {
   BackupRefused,
@@ -62,11 +63,10 @@ function restoreTo(place: string, { file, ring, cancelQueued, nowMs }: RestoreOp
     const facts = examineFile(part, nowMs, file ?? 'standard input')
     requireKnownSchema(facts.schema)
     prepareCopy(part, { ring, cancelQueued, nowMs })
-    syncToDisk(part)
-    const previous = replaceDatabase(place, part, nowMs)
+    const replaced = replaceDatabase(place, { part, ring, nowMs })
     syncFolderOf(place)
     const missingKeyIds = facts.keyIds.filter((id) => !ring.some((key) => key.id === id))
-    return { ...facts, previous, missingKeyIds }
+    return { ...facts, ...replaced, missingKeyIds }
   } finally {
     removeDatabase(part)
   }
@@ -143,7 +143,7 @@ function prepareCopy(
     const row = database.prepare("select sealed from secret where name = 'hash-key'").get()
     openHashKey(ring, row?.sealed as Uint8Array | undefined)
     // A session that was ended, or a code that was used, must not come back.
-    database.exec('delete from session; delete from sign_in_code; delete from challenge')
+    database.exec('delete from session; delete from sign_in_code; delete from nonce')
     if (cancelQueued) cancelAll(database, nowMs)
   } finally {
     database.close()
@@ -170,8 +170,13 @@ function cancelAll(database: DatabaseSync, nowMs: number): void {
   database.exec('delete from queue; update queue_depth set count = 0; commit')
 }
 
-/** Returns the new name of the database that was there. The place of the database is never empty meanwhile. */
-function replaceDatabase(path: string, part: string, nowMs: number): string | null {
+type Replacement = { readonly part: string; readonly ring: KeyRing; readonly nowMs: number }
+
+/** `previous`: the new name of the database that was there. The place of the database is never empty meanwhile. */
+function replaceDatabase(
+  path: string,
+  { part, ring, nowMs }: Replacement,
+): Pick<Restored, 'previous' | 'ended' | 'works'> {
   const left = ['-wal', '-journal'].find((suffix) => (statSync(path + suffix, absent)?.size ?? 0) > 0)
   if ((statSync(path, absent)?.size ?? 0) === 0 && left !== undefined) {
     throw new BackupRefused(
@@ -179,13 +184,15 @@ function replaceDatabase(path: string, part: string, nowMs: number): string | nu
     )
   }
   if (!existsSync(path)) {
+    const access = carryFrom(null, { part, ring, nowMs })
     for (const suffix of companions) rmSync(path + suffix, { force: true }) // empty
     place(part, path)
-    return null
+    return { previous: null, ...access }
   }
   const previous = `${path}.before-restore-${new Date(nowMs).toISOString().replace(/[-:]/g, '')}`
   const held = lockOldDatabase(path)
   try {
+    const access = carryFrom(held, { part, ring, nowMs })
     place(path, previous)
     // A damaged database may have left them: SQLite would read them into the restored one.
     rmSync(`${path}-shm`, { force: true })
@@ -193,10 +200,26 @@ function replaceDatabase(path: string, part: string, nowMs: number): string | nu
       if (existsSync(path + suffix)) renameSync(path + suffix, previous + suffix)
     syncFolderOf(path)
     renameSync(part, path)
+    return { previous, ...access }
   } finally {
     held?.close()
   }
-  return previous
+}
+
+/** Ends in the copy what has ended in the old database, and writes the copy to the disk. */
+function carryFrom(
+  old: DatabaseSync | null,
+  { part, ring, nowMs }: Replacement,
+): Pick<Restored, 'ended' | 'works'> {
+  const copy = new DatabaseSync(part)
+  try {
+    const later = old === null ? null : readLater(old, copy, ring)
+    const ended = later === null ? null : carryOver(later, copy, nowMs)
+    return { ended, works: listAccess(copy, nowMs) }
+  } finally {
+    copy.close()
+    syncToDisk(part)
+  }
 }
 
 const absent = { throwIfNoEntry: false } as const

@@ -3,7 +3,7 @@
  * may open the file (the command line does while the service runs), and each sees the others' changes
  * at once. Only the process with the worker lock sends. It learns of mail that another process queued by polling.
  */
-import { statfsSync } from 'node:fs'
+import { statfsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { describeDuration } from '../../domain/duration.ts'
 import { type KeyRing, makeKeyedHash, openHashKey } from '../crypto/key-ring.ts'
@@ -98,6 +98,7 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
     ...delegate(lists, read),
     measureQueue: async () => ({ ...(await measure()), diskFreeBytes: freeBytes(path) }),
     listExpiringKeys: (until) => read('listExpiringKeys', [readClock(clock), until]) as Promise<KeyRecord[]>,
+    listKeysMadeBy: (name) => read('listKeysMadeBy', [readClock(clock), name]) as Promise<KeyRecord[]>,
     queueSummary: () => read('queueSummary', [readClock(clock)]) as ReturnType<Store['queueSummary']>,
     usageToday: () => read('usageToday', [readClock(clock)]) as ReturnType<Store['usageToday']>,
     recipientName: (to) => recipientName(keyedHash, to),
@@ -128,6 +129,7 @@ function prepare(
 ): { readonly hashKey: Buffer; readonly connection?: Connection } {
   requireFile(path, schemaUse)
   const preparing = new Connection(path)
+  const { ino } = statSync(path)
   try {
     migrate(preparing, { path, use: schemaUse, nowMs })
     const hashKey = preparing.transaction(() => {
@@ -137,16 +139,19 @@ function prepare(
         preparing.sql("insert or replace into secret (name, sealed) values ('hash-key', ?)").run(reseal)
       return hashKey
     })
-    return schemaUse === 'migrate' ? { hashKey, connection: openReader(path) } : { hashKey }
+    return schemaUse === 'migrate' ? { hashKey, connection: openReader(path, ino) } : { hashKey }
   } finally {
     preparing.close()
   }
 }
 
-function openReader(path: string): Connection {
+/** @param ino the file whose hash key was read: a restore may have replaced it since */
+function openReader(path: string, ino: number): Connection {
   const connection = new Connection(path, { readOnly: true })
   connection.sql('select 1 from migration').get() // SQLite opens the file for others to see with the first read
-  return connection
+  if (statSync(path).ino === ino) return connection
+  connection.close()
+  throw new StoreUnavailable(`${path} was replaced by a restore while it was opened: start again`)
 }
 
 /** Point look-ups, short enough for the event loop. Faults of SQLite reject as `StoreUnavailable`. */

@@ -1,6 +1,6 @@
 -- Decides on a group of requests and writes the result, in one transaction. It locks the group's apps in
 -- order and reads with fresh snapshots. Nothing else writes an app's limits, idempotency keys and counts
--- without the app's lock, so the decisions are exact.
+-- without the app's lock, so the decisions are exact. A request without a key has its app in the place of the key.
 create function enqueue({{parameters}})
 returns table (kind text, email_id text, quota bigint, wait_us bigint)
 language plpgsql {{settings}} as $$
@@ -23,9 +23,9 @@ begin
     into app_versions, key_quotas, recipient_quotas, daily_quotas, accepted_today
     from unnest(p_apps) with ordinality app(id, n)
     left join app active on active.app_id = app.id and active.status = 'active';
-  keys_valid := array(select exists (select from delivery_key k where k.key_id = key.id
+  keys_valid := array(select key.id = p_apps[key.app] or exists (select from delivery_key k where k.key_id = key.id
       and k.revoked_at is null and (k.expires_at is null or k.expires_at > now_ms))
-    from unnest(p_keys) with ordinality key(id, n) order by n);
+    from unnest(p_keys, p_key_app) with ordinality key(id, app, n) order by n);
   select array_agg(coalesce(stored.arrival_us, 0) order by n), array_agg(stored.arrival_us is null order by n)
     into arrivals, new_buckets
     from unnest(p_buckets, p_bucket_app) with ordinality wanted(bucket, app, n)

@@ -8,7 +8,7 @@ returns void language plpgsql {{settings}} as $$
 begin
   insert into queue (email_id, app_id, key_id, type, state, attempts, lost_leases, fence, accepted_at,
       expires_at, due_at, wanted_at, lease_until, session_id, recipient, trail, traceparent, sealed)
-    select id, p_apps[p_key_app[key]], p_keys[key], type, 'queued', 0, 0, 0, p_now_ms,
+    select id, p_apps[p_key_app[key]], nullif(p_keys[key], p_apps[p_key_app[key]]), type, 'queued', 0, 0, 0, p_now_ms,
       expires_at, p_now_ms, p_now_ms, 0, 0, recipient, '[]', traceparent, substring(p_sealed from sealed_from for sealed_length)
     from unnest(p_kinds, p_key, p_email_id, p_type, p_expires_at, p_recipient, p_traceparent, p_sealed_from, p_sealed_length)
       r(kind, key, id, type, expires_at, recipient, traceparent, sealed_from, sealed_length)

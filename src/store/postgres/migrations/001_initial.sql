@@ -80,8 +80,9 @@ create table passkey (
 );
 create index passkey_person on passkey (person_id);
 
--- Challenges that passkeys are about to sign, as hashes.
-create table challenge (challenge_hash text collate "C" primary key, expires_at bigint not null);
+-- Challenges that passkeys are about to sign, and forms that were sent, as hashes.
+create table nonce (nonce_hash text collate "C" primary key, expires_at bigint not null);
+create index nonce_expiry on nonce (expires_at);
 
 create table session (
   session_id text collate "C" primary key,
@@ -178,7 +179,7 @@ insert into queue_depth (slot, count) select slot, 0 from generate_series(0, 63)
 create table queue (
   email_id text collate "C" not null,
   app_id text collate "C" not null,
-  key_id text collate "C" not null,        -- the delivery key that sent it
+  key_id text collate "C",                 -- the delivery key that sent it; null: a test email
   type text not null,
   state text not null,                     -- queued, sending, deferred
   attempts integer not null,
@@ -202,6 +203,7 @@ alter table queue alter app_id set (n_distinct = 1000), alter sealed set storage
 create index queue_ready on queue (app_id, email_id) where state = 'queued' and lost_leases < 2;
 create index queue_suspect on queue (email_id) where state = 'queued' and lost_leases >= 2;
 create index queue_deferred on queue (due_at, app_id) where state = 'deferred';
+create index queue_deferred_app on queue (app_id, email_id) where state = 'deferred';
 create index queue_wanted on queue (wanted_at, app_id) where state = 'deferred' and wanted_at < due_at;
 create index queue_leased on queue (lease_until) where state = 'sending';
 create index queue_expiry on queue (expires_at);
@@ -210,7 +212,7 @@ create index queue_expiry on queue (expires_at);
 create table history (
   email_id text collate "C" not null,
   app_id text collate "C" not null,
-  key_id text collate "C" not null,
+  key_id text collate "C",
   type text not null,
   state text not null,                     -- delivered, failed, expired, cancelled
   reason text,

@@ -9,6 +9,7 @@ create table app (
   updated_at integer not null,
   settings text not null                   -- JSON
 ) strict;
+create index app_inactive on app (status, status_at) where status <> 'active';
 
 create table delivery_key (
   key_id text primary key,
@@ -72,8 +73,9 @@ create table passkey (
 ) strict, without rowid;
 create index passkey_person on passkey (person_id);
 
--- Challenges that passkeys are about to sign, as hashes.
-create table challenge (challenge_hash text primary key, expires_at integer not null) strict, without rowid;
+-- Challenges that passkeys are about to sign, and forms that were sent, as hashes.
+create table nonce (nonce_hash text primary key, expires_at integer not null) strict, without rowid;
+create index nonce_expiry on nonce (expires_at);
 
 create table session (
   session_id text primary key,
@@ -164,6 +166,7 @@ create table usage_day (
   count integer not null,
   primary key (app_id, day, event)
 ) strict, without rowid;
+create index usage_day_day on usage_day (day);
 
 create table queue_depth (
   only_row integer primary key check (only_row = 1),
@@ -174,7 +177,7 @@ insert into queue_depth (only_row, count) values (1, 0);
 create table queue (
   email_id text primary key,
   app_id text not null,
-  key_id text not null,                    -- the delivery key that sent it
+  key_id text,                             -- the delivery key that sent it; null: a test email
   type text not null,
   state text not null,                     -- queued, sending, deferred
   attempts integer not null,
@@ -194,6 +197,7 @@ create table queue (
 create index queue_ready on queue (app_id, email_id, lost_leases) where state = 'queued' and lost_leases < 2;
 create index queue_suspect on queue (email_id) where state = 'queued' and lost_leases >= 2;
 create index queue_deferred on queue (due_at, app_id) where state = 'deferred';
+create index queue_deferred_app on queue (app_id, email_id) where state = 'deferred';
 create index queue_wanted on queue (wanted_at, app_id) where state = 'deferred' and wanted_at < due_at;
 create index queue_leased on queue (lease_until) where state = 'sending';
 create index queue_expiry on queue (expires_at);
@@ -202,7 +206,7 @@ create index queue_expiry on queue (expires_at);
 create table history (
   email_id text primary key,
   app_id text not null,
-  key_id text not null,
+  key_id text,
   type text not null,
   state text not null,                     -- delivered, failed, expired, cancelled
   reason text,

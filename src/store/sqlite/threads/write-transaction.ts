@@ -9,7 +9,7 @@ import { dayMs } from '../../../domain/duration.ts'
 import type { AppId, KeyId } from '../../../domain/id.ts'
 import type { KeyedHash, KeyRing } from '../../crypto/key-ring.ts'
 import { toApp } from '../../shared/records.ts'
-import type { Bucket, Buckets, Journaled } from '../buckets.ts'
+import { type Bucket, Buckets, type Journaled } from '../buckets.ts'
 import type { Connection } from '../connection.ts'
 
 export type CachedKey = {
@@ -44,6 +44,18 @@ export type Writer = {
   }
   dataVersion: number
 }
+
+export const newWriter = (
+  parts: Pick<Writer, 'connection' | 'ring' | 'keyedHash' | 'queueMax' | 'nowMs'>,
+): Writer => ({
+  ...parts,
+  apps: new Map(),
+  keys: new Map(),
+  buckets: new Buckets(),
+  accepted: new Map(),
+  cursors: { app: '', suspectLast: false, scans: null, scanBegunAt: 0 },
+  dataVersion: -1,
+})
 
 /** An increment of this transaction to a count of today. */
 type Counter = { readonly appId: AppId; readonly event: string; by: number }

@@ -10,12 +10,11 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { type KeyRing, makeKeyedHash } from '../../crypto/key-ring.ts'
 import { type ClockOffset, readClock } from '../../shared/clock.ts'
-import { Buckets } from '../buckets.ts'
 import { Connection, faultKind } from '../connection.ts'
 import { type Answer, faultAnswer } from './answer.ts'
 import type { LastStep } from './checkpointer.ts'
 import { type Call, perform } from './operations.ts'
-import { type Writer, WriteTransaction } from './write-transaction.ts'
+import { newWriter, type Writer, WriteTransaction } from './write-transaction.ts'
 
 export type WriterData = {
   readonly path: string
@@ -28,27 +27,6 @@ export type WriterData = {
 
 export type ToWriter = { readonly group: number; readonly calls: readonly Call[] } | 'close'
 export type FromWriter = { readonly group: number; readonly answers: readonly Answer[] }
-
-function openWriter(data: WriterData): Writer {
-  return {
-    connection: new Connection(data.path),
-    ring: data.ring,
-    keyedHash: makeKeyedHash(Buffer.from(data.hashKey)),
-    queueMax: data.queueMax,
-    nowMs: () => readClock(data.clock),
-    apps: new Map(),
-    keys: new Map(),
-    buckets: new Buckets(),
-    accepted: new Map(),
-    cursors: {
-      app: '',
-      suspectLast: false,
-      scans: null,
-      scanBegunAt: 0,
-    },
-    dataVersion: -1,
-  }
-}
 
 function runGroup(writer: Writer, calls: readonly Call[]): Answer[] {
   let done: { tx: WriteTransaction; answers: Answer[] }
@@ -73,7 +51,13 @@ function serve(): void {
   const port = parentPort
   if (port === null) return
   const data = workerData as WriterData
-  const writer = openWriter(data)
+  const writer = newWriter({
+    connection: new Connection(data.path),
+    ring: data.ring,
+    keyedHash: makeKeyedHash(Buffer.from(data.hashKey)),
+    queueMax: data.queueMax,
+    nowMs: () => readClock(data.clock),
+  })
   port.on('message', (message: ToWriter) => {
     if (message === 'close') {
       writer.connection.close()

@@ -1,0 +1,10 @@
+/** The parts of the queue, by the conditions of its partial indexes. Every email is in one of them. */
+import { suspectAfter } from '../../domain/delivery/states.ts'
+
+export const queueParts = {
+  ready: `state = 'queued' and lost_leases < ${suspectAfter}`,
+  suspect: `state = 'queued' and lost_leases >= ${suspectAfter}`,
+  deferred: "state = 'deferred'",
+  // Always true; it lets the planner search the index of leases, which is small, for lack of one by app.
+  sending: "state = 'sending' and lease_until > -1",
+} as const

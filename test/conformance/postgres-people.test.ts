@@ -1,0 +1,101 @@
+/** PostgreSQL alone: locks of people and their sessions, and who waits for whom when secrets are looked up. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import pg from 'pg'
+import { newId } from '../../src/domain/id.ts'
+import { hashToken, newToken } from '../../src/domain/management-token.ts'
+import {
+  hashSessionSecret,
+  hashSignInCode,
+  newSessionSecret,
+  newSignInCode,
+} from '../../src/domain/sign-in.ts'
+import { openPostgresStore } from '../../src/store/postgres/postgres-store.ts'
+import type { Store } from '../../src/store/store.ts'
+import { databaseAt } from '../support/database.ts'
+import { operator } from '../support/operator.ts'
+import { postgresUrl, runSql, schemaOf, startPostgres } from '../support/postgres.ts'
+import { newRing } from '../support/service.ts'
+import { atEnd, type Scope } from '../support/temporary.ts'
+import { eventually } from '../support/wait.ts'
+
+async function openAt(scope: Scope, url: string) {
+  const address = databaseAt(url)
+  assert.ok(address.engine === 'postgres')
+  const store = await openPostgresStore({ address, ring: newRing(), queueMax: 1000 })
+  atEnd(scope, () => store.close())
+  return store
+}
+
+/** A person who signs in by a code at once. */
+async function signInSomebody(store: Store) {
+  const person = await store.createPerson({ name: newId('pe', 0), role: 'reader', apps: null }, operator)
+  assert.ok(person !== 'name_taken')
+  const hash = hashSignInCode(newSignInCode())
+  await store.createSignInCode({ hash, person: person.id, expiresAt: store.now() + 60_000 }, operator)
+  const begin = { hash: hashSessionSecret(newSessionSecret()), agent: 'test', requestId: 'req_test' }
+  const session = await store.signInByCode(hash, begin)
+  assert.ok(session !== null)
+  return { person, session }
+}
+
+test('a person who is active can be disabled: neither waits for the other', async (t) => {
+  const { url } = await startPostgres(t) // its own server, because deadlocks are counted by database
+  const store = await openAt(t, url)
+  for (let tries = 0; tries < 30; tries++) {
+    const { person, session } = await signInSomebody(store)
+    const code = hashSignInCode(newSignInCode())
+    const link = { hash: code, person: person.id, expiresAt: store.now() + 60_000 }
+    await store.createSignInCode(link, operator)
+    const again = { hash: hashSessionSecret(newSessionSecret()), agent: 'test', requestId: 'req_test' }
+    await Promise.all([
+      store.noteSessionUse(session.id),
+      store.updatePerson(person.id, { disabled: true }, operator),
+      store.signInByCode(code, again),
+    ])
+    const left = (await store.listSessions()).filter((each) => each.person.id === person.id)
+    assert.deepEqual(left, [])
+  }
+  const [row] = await runSql<{ deadlocks: number }>(
+    url,
+    'select deadlocks::int as deadlocks from pg_stat_database where datname = current_database()',
+  )
+  assert.equal(row?.deadlocks, 0)
+})
+
+test('a change that a deadlock ended is made once more', async (t) => {
+  const url = await postgresUrl(t)
+  const store = await openAt(t, url)
+  const schema = schemaOf(url)
+  const { person, session } = await signInSomebody(store)
+  const other = new pg.Client({ connectionString: url.replace(/\?.*/, '') })
+  await other.connect()
+  atEnd(t, () => other.end())
+  await other.query("set deadlock_timeout = '1min'; begin") // the store's transaction is the one that is ended
+  await other.query(`select from "${schema}".session where session_id = '${session.id}' for update`)
+  const disabled = store.updatePerson(person.id, { disabled: true }, operator) // locks the person, waits for the session
+  const waiting = `select 1 from pg_stat_activity where wait_event_type = 'Lock' and query like '%"${schema}".session%'`
+  await eventually(async () => (await runSql(url, waiting)).length === 1)
+  await other.query(`update "${schema}".person set last_seen_at = 1 where person_id = '${person.id}'; commit`)
+  assert.ok((await disabled)?.disabledAt)
+  assert.deepEqual(await store.listSessions(), [])
+})
+
+test('tokens and sessions that are made up keep none waiting that was found before', async (t) => {
+  const url = await postgresUrl(t)
+  const store = await openAt(t, url)
+  const hash = hashToken(newToken())
+  const expiresAt = store.now() + 60_000
+  await store.createToken({ hash, name: 'own', role: 'reader', apps: null, expiresAt }, operator)
+  assert.equal((await store.findTokenByHash(hash))?.name, 'own')
+  const strangers = Promise.allSettled(
+    Array.from({ length: 300 }, () => store.findTokenByHash(hashToken(newToken()))),
+  )
+  const own = await store.findTokenByHash(hash)
+  const answers = await strangers
+  assert.equal(own?.name, 'own')
+  assert.ok(
+    answers.some(({ status }) => status === 'rejected'),
+    'more strangers than may wait are refused',
+  )
+})

@@ -1,0 +1,120 @@
+/** Plans of SQLite: work that is done often, or in the writer thread, searches an index and reads no big table whole. */
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import type { EmailState } from '../../src/domain/delivery/states.ts'
+import { type AppId, type KeyId, newId } from '../../src/domain/id.ts'
+import { makeKeyedHash } from '../../src/store/crypto/key-ring.ts'
+import { Connection } from '../../src/store/sqlite/connection.ts'
+import { listReads, readerOf } from '../../src/store/sqlite/reads.ts'
+import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts'
+import { perform } from '../../src/store/sqlite/threads/operations.ts'
+import { newWriter, WriteTransaction } from '../../src/store/sqlite/threads/write-transaction.ts'
+import { newRing } from '../support/service.ts'
+import { atEnd, temporaryFolder } from '../support/temporary.ts'
+
+class RecordingConnection extends Connection {
+  readonly texts = new Set<string>()
+
+  override sql(text: string) {
+    this.texts.add(text)
+    return super.sql(text)
+  }
+
+  /** The parts of all plans that read a table, or an index of it, from its beginning; but for what is small. */
+  scans(): string[] {
+    const explained = [...this.texts].filter((text) => /^\s*(select|delete|update|with)/.test(text))
+    const rows = explained.flatMap((text) => this.connection.prepare(`explain query plan ${text}`).all())
+    return rows
+      .map(({ detail }) => String(detail))
+      .filter((detail) => detail.startsWith('SCAN') && !isSmall(detail))
+  }
+}
+
+/**
+ * There are few suspects and few apps that are not active; `queue_depth` has one row; the outer statement of a step with filters
+ * reads what the step has read.
+ */
+const isSmall = (detail: string): boolean =>
+  /^SCAN (queue USING INDEX queue_suspect|app USING INDEX app_inactive|queue_depth|small|step|\(subquery)/.test(
+    detail,
+  )
+
+async function openRecording(t: TestContext): Promise<RecordingConnection> {
+  const path = join(temporaryFolder(t), 'postern.db')
+  const store = await openSqliteStore({ path, ring: newRing(), queueMax: 1000, onFatal: assert.fail })
+  await store.close()
+  const connection = new RecordingConnection(path)
+  atEnd(t, () => connection.close())
+  return connection
+}
+
+const app = newId('app', 0) as AppId
+
+test('maintenance, which runs every second, reads no table whole', async (t) => {
+  const connection = await openRecording(t)
+  const parts = { connection, ring: newRing(), keyedHash: makeKeyedHash(randomBytes(32)), queueMax: 1000 }
+  const writer = newWriter({ ...parts, nowMs: () => 40 * 86_400_000 })
+  const everySecond = () =>
+    connection.transaction(() => perform(new WriteTransaction(writer), { name: 'maintain', args: [] }))
+  const insert =
+    'insert into app (app_id, slug, version, status, status_at, created_at, updated_at, settings)'
+  connection.connection.exec(`${insert} values ('${app}', 'a', 1, 'deleted', 0, 0, 0, '{}')`)
+  everySecond()
+  connection.connection.exec(`${insert} values ('${app}', 'a', 1, 'disabled', 0, 0, 0, '{}')`)
+  connection.texts.clear()
+  writer.cursors.scanBegunAt = 40 * 86_400_000 // no scan begins
+  everySecond()
+  // Its one row holds the depth of the queue.
+  assert.deepEqual(
+    connection.scans().filter((detail) => detail !== 'SCAN queue_depth'),
+    [],
+  )
+})
+
+test('cancelling the mail of a deleted app reads no mail of others', async (t) => {
+  const connection = await openRecording(t)
+  const parts = { connection, ring: newRing(), keyedHash: makeKeyedHash(randomBytes(32)), queueMax: 1000 }
+  const writer = newWriter({ ...parts, nowMs: () => 0 })
+  const insert =
+    'insert into app (app_id, slug, version, status, status_at, created_at, updated_at, settings)'
+  connection.connection.exec(`${insert} values ('${app}', 'a', 1, 'deleted', 0, 0, 0, '{}')`)
+  connection.texts.clear()
+  connection.transaction(() =>
+    perform(new WriteTransaction(writer), { name: 'cancelDeletedAppMail', args: [app] }),
+  )
+  assert.ok([...connection.texts].some((text) => text.includes("state = 'deferred'")))
+  assert.deepEqual(connection.scans(), [])
+})
+
+test('a list of the emails of one app reads no mail of others', async (t) => {
+  const connection = await openRecording(t)
+  const states: (EmailState | undefined)[] = [
+    undefined,
+    'queued',
+    'sending',
+    'deferred',
+    'delivered',
+    'failed',
+  ]
+  for (const state of states)
+    for (const key of [undefined, 'key_x' as KeyId])
+      listReads.listEmails(readerOf(connection), {
+        app,
+        limit: 10,
+        ...(state && { state }),
+        ...(key && { key }),
+      })
+  // The outer statement of a step with filters reads what the step has read.
+  assert.deepEqual(
+    connection.scans().filter((detail) => !/^SCAN (step|\(subquery)/.test(detail)),
+    [],
+  )
+})
+
+test('the counts of today are found by their day', async (t) => {
+  const connection = await openRecording(t)
+  listReads.usageToday(readerOf(connection), 0)
+  assert.deepEqual(connection.scans(), [])
+})
