@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
 import { parseDatabaseUrl } from '../config/database-url.ts'
 import type { PostgresAddress } from '../store/database-address.ts'
-import type { DatabaseFacts, Restored } from '../store/database-facts.ts'
+import type { Access, DatabaseFacts, Restored } from '../store/database-facts.ts'
 import { type CliDeps, commandConfig } from './context.ts'
 import { CommandFailed, print, UsageError } from './output.ts'
 
@@ -41,7 +41,8 @@ Example:
 
 const restoreHelp = `
 The backup is checked first, and needs the key ring (POSTERN_SECRET_KEYS) that it was made with. The database that
-is there is kept under another name. Mail that was queued in the backup is sent again, unless its link has expired.
+is there is kept under another name. Mail that was queued in the backup is sent again, unless its link has expired. Keys, tokens
+and people that have been revoked or disabled since the backup stay so; sessions, invitations and sign-in links end.
 FILE is read by the service's user; "-" is standard input.
 
 Example:
@@ -73,6 +74,7 @@ async function restore(deps: CliDeps, file: string, cancelQueued: boolean): Prom
       previous === null
         ? ''
         : `The database that was here is ${previous} now. Delete it when you no longer need it.`,
+      describeAccess(facts),
       describeQueued(facts, cancelQueued),
       missingKeyIds.length === 0
         ? ''
@@ -93,6 +95,35 @@ const count = (n: number, noun: string): string => `${n} ${noun}${n === 1 ? '' :
 const describeKeys = (ids: readonly string[]): string =>
   `the ${ids.length === 1 ? 'key' : 'keys'} ${ids.map((id) => `"${id}"`).join(', ')}`
 
+const namesMax = 20
+
+/** The names of one kind of access, a line each kind. */
+function listNames(access: Access): string {
+  const kinds = [
+    ['delivery keys', access.keys],
+    ['management tokens', access.tokens],
+    ['people', access.people],
+    ['passkeys', access.passkeys],
+    ['apps', access.apps],
+  ] as const
+  const lines = kinds
+    .filter(([, names]) => names.length > 0)
+    .map(([kind, names]) => {
+      const more = names.length > namesMax ? `, and ${names.length - namesMax} more (--json lists them)` : ''
+      return `  ${kind}: ${names.slice(0, namesMax).join(', ')}${more}`
+    })
+  return lines.length === 0 ? '  nothing' : lines.join('\n')
+}
+
+function describeAccess({ ended, works }: Restored): string {
+  if (ended === null)
+    return `The database that was here could not say what has ended since the backup, so all of this works again. Revoke or disable what must not:\n${listNames(works)}`
+  const none = Object.values(ended).every((names) => names.length === 0)
+  return none
+    ? 'No key, token, person, passkey or app of the backup had lost access since.'
+    : `This had ended, was reduced or was removed since the backup, and was so again in what was restored (apps are disabled):\n${listNames(ended)}`
+}
+
 function describeQueued({ queued, expired }: Restored, cancelled: boolean): string {
   if (queued === 0) return ''
   if (cancelled) return `Cancelled: ${count(queued, 'email')} from the queue of the backup.`
@@ -108,7 +139,7 @@ async function copy(deps: CliDeps, to: string): Promise<void> {
   print(deps.output, { copied, previous }, () =>
     [
       `copied ${count(app, 'app')}, ${count(delivery_key, 'delivery key')}, ${count(queue, 'queued email')} and ${count(history, 'record')}`,
-      'Rate limits of recipients and keys start full: their state is not copied.',
+      'Rate limits of recipients and keys start full, and sessions, invitations and sign-in links are not copied.',
       'Next: set POSTERN_DATABASE_URL to the new database, with the same POSTERN_SECRET_KEYS, then: postern serve.',
       `The old database is ${previous} now. A service that sent from it would send its queued mail again.`,
     ].join('\n'),

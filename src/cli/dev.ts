@@ -11,6 +11,7 @@ import { hashDeliveryKey, newDeliveryKey } from '../domain/app/delivery-key.ts'
 import { defaultLimits } from '../domain/app/limit.ts'
 import { type AppSettings, defaultSettings } from '../domain/app/settings.ts'
 import type { Actor } from '../domain/audit.ts'
+import { quoteForShell } from '../domain/shell.ts'
 import type { PosternEvent } from '../observe/events.ts'
 import { newSecretKey } from '../store/crypto/key-ring.ts'
 import type { Store } from '../store/store.ts'
@@ -115,7 +116,7 @@ function welcome(service: RunningService, config: Config, key: string): string {
     url: 'https://app.example.com/auth?token=demo-1234',
     expiresAt: new Date(store.now() + lifeMs).toISOString().replace(/\.\d+Z$/, 'Z'),
   }
-  const post = `curl ${urls.api}/v1/email -H 'Authorization: Bearer ${key}' -H 'Content-Type: application/json' -w '\\n' -d '${JSON.stringify(body)}'`
+  const post = `curl ${urls.api}/v1/email -H 'Authorization: Bearer ${key}' -H 'Content-Type: application/json' -w '\\n' -d ${quoteForShell(JSON.stringify(body))}`
   const trial = `Send an email:
 
 ${post}

@@ -64,7 +64,7 @@ async function examineStore(deps: CliDeps, config: Config): Promise<Finding[]> {
   try {
     const store = await deps.openStore(config, 'open')
     try {
-      return await checkDatabase(store)
+      return await checkDatabase(store, () => store.examine())
     } finally {
       await store.close()
     }

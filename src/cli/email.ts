@@ -127,7 +127,7 @@ function describe(email: EmailDetail): string {
   const summary = record([
     ['id', email.id],
     ['app', email.app],
-    ['key', email.key],
+    ['key', email.key ?? 'none: a test email'],
     ['type', email.type],
     ['state', email.state],
     ['reason', email.reason],

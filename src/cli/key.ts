@@ -1,6 +1,7 @@
 /** `postern key …`: delivery keys. A key is shown once, when it is created. */
 
 import { type Command, Option } from 'commander'
+import { hasEnded } from '../domain/bearer.ts'
 import { dayMs } from '../domain/duration.ts'
 import { listAll } from '../management/list-all.ts'
 import type { KeyResource } from '../management/resources.ts'
@@ -122,7 +123,7 @@ async function change(
 function statusOf({ revokedAt, expiresAt }: KeyResource): string {
   if (revokedAt !== null) return `revoked ${formatTime(revokedAt)}`
   if (expiresAt === null) return 'active'
-  return Date.parse(expiresAt) <= Date.now()
+  return hasEnded({ revokedAt, expiresAt }, Date.now())
     ? `expired ${formatTime(expiresAt)}`
     : `active until ${formatTime(expiresAt)}`
 }

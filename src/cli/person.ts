@@ -64,7 +64,21 @@ function addChangeCommands(person: Command, deps: CliDeps): void {
     .action((name: string, options: ChangeOptions) =>
       withOperations(deps, async ({ call }) => {
         const changed = await call('person.change', { params: { person: name }, body: bodyOf(options) })
-        print(deps.output, changed, () => describePerson(changed))
+        const made = options.disable ? await call('person.made', { params: { person: name } }) : null
+        print(
+          deps.output,
+          changed,
+          () => `${describePerson(changed)}${made === null ? '' : describeMade(made)}`,
+        )
+      }),
+    )
+  person
+    .command('made <person>')
+    .description('list the tokens and keys that a person made and that still work')
+    .action((name: string) =>
+      withOperations(deps, async ({ call }) => {
+        const made = await call('person.made', { params: { person: name } })
+        print(deps.output, made, () => describeMade(made).trim() || `${name} made nothing that still works`)
       }),
     )
   person
@@ -96,6 +110,16 @@ const scopeOf = ({ apps }: PersonResource): string =>
 
 const describePerson = (person: PersonResource): string =>
   `${person.name}: ${person.role} of ${scopeOf(person)}${person.disabledAt === null ? '' : ', disabled'}`
+
+/** With the command that ends each. */
+function describeMade({ tokens, keys }: Answer<'person.made'>): string {
+  if (tokens.length + keys.length === 0) return ''
+  const rows = [
+    ...tokens.map(({ id, name }) => [`token ${name}`, `postern token revoke ${id}`]),
+    ...keys.map(({ id, name, app }) => [`key ${name ?? id} of ${app}`, `postern key revoke ${id}`]),
+  ]
+  return `\n\nThis still works; a command ends it:\n${table(['made', 'command'], rows)}`
+}
 
 function printLink(deps: CliDeps, made: Answer<'person.invite'>): void {
   if (!deps.output.json)
@@ -188,15 +212,17 @@ async function logIn(
 ): Promise<void> {
   const { call } = context
   const minutes = signInCodeMs / minuteMs
-  const known = (await listAll(context.call, 'person.list', {})).some(
-    ({ id, name }) => name === as || id === as,
-  )
+  const people = await listAll(context.call, 'person.list', {})
+  const isNamed = (wanted: string) => people.find(({ id, name }) => name === wanted || id === wanted)
+  // Names of an OpenID provider are not ours: this command is the way in when nothing else is.
+  const name = isNamed(as)?.provider == null ? as : `${as} (server)`
+  const known = isNamed(name) !== undefined
   if (known && (role !== undefined || app !== undefined))
-    throw new UsageError(`${as} exists: change role and apps with "postern person update"`)
+    throw new UsageError(`${name} exists: change role and apps with "postern person update"`)
   const made = known
-    ? await call('person.link', { params: { person: as }, body: { minutes } })
+    ? await call('person.link', { params: { person: name }, body: { minutes } })
     : await call('person.invite', {
-        body: { name: as, role: role ?? 'admin', minutes, ...(app && { apps: app }) },
+        body: { name, role: role ?? 'admin', minutes, ...(app && { apps: app }) },
       })
   printLink(deps, made)
 }

@@ -1,6 +1,7 @@
 /** `postern token …`: management tokens, for the API and for commands from other machines. A token is shown once. */
 
 import { type Command, Option } from 'commander'
+import { hasEnded } from '../domain/bearer.ts'
 import { counted } from '../domain/counts.ts'
 import { type Role, roles } from '../domain/management-token.ts'
 import { listAll } from '../management/list-all.ts'
@@ -80,5 +81,5 @@ async function list(deps: CliDeps, context: CommandContext): Promise<void> {
 
 function statusOf({ revokedAt, expiresAt }: TokenResource): string {
   if (revokedAt !== null) return `revoked ${formatTime(revokedAt)}`
-  return `${Date.parse(expiresAt) <= Date.now() ? 'expired' : 'active until'} ${formatTime(expiresAt)}`
+  return `${hasEnded({ revokedAt, expiresAt }, Date.now()) ? 'expired' : 'active until'} ${formatTime(expiresAt)}`
 }

@@ -5,9 +5,10 @@ import type { Management } from '../management/operation.ts'
 import type { OperationRunner } from '../management/operations.ts'
 import { newLocalRunner } from '../management/perform.ts'
 import { newQueueCounts } from '../management/queue-counts.ts'
-import { checkRelay } from '../management/service/check-relay.ts'
+import { checkRelays } from '../management/service/check-relay.ts'
 import { SharedRead } from '../management/shared-read.ts'
 import type { Emit } from '../observe/events.ts'
+import { newCursors } from '../store/crypto/sealed-cursor.ts'
 import { sealLink } from '../store/crypto/sealed-link.ts'
 import type { Store } from '../store/store.ts'
 
@@ -26,7 +27,7 @@ export const composeRunner = (config: Config, parts: Parts & { readonly user: st
   newLocalRunner(composeManagement(config, parts), localAccess(parts.user))
 
 export const composeManagement = (
-  { consoleUrl, linksBaseUrl, queueMax, relays, ring }: Config,
+  { consoleUrl, isDev, linksBaseUrl, queueMax, relays, ring, roles }: Config,
   { store, version, onQueued = () => {}, emit = () => {} }: Parts,
 ): Management => ({
   store,
@@ -40,9 +41,13 @@ export const composeManagement = (
     () => store.examine(),
     () => findingsMs,
   ),
+  cursors: newCursors(ring),
   links: { baseUrl: linksBaseUrl, seal: (appId, target) => sealLink(ring, appId, target) },
   relays: new SharedRead(
-    () => Promise.all(relays.map(({ address }) => checkRelay(address))),
+    () => {
+      const addresses = relays.map(({ address }) => address)
+      return checkRelays(addresses, { captures: isDev && roles.has('worker') })
+    },
     () => findingsMs,
   ),
 })

@@ -52,7 +52,7 @@ export function parseConfig(env: Environment, mode: Mode): Config {
   const config = {
     ...database,
     isDev: mode === 'dev',
-    relays: mode === 'command' || !serviceRoles.has('worker') ? [] : readRelays(reader),
+    relays: mode === 'command' ? [] : readRelays(reader, { sends: serviceRoles.has('worker') }),
     roles: serviceRoles,
     ...readListeners(reader),
     oidc: readOidc(reader),

@@ -15,11 +15,17 @@ type Bounds = Pick<RelayConfig, 'connectionsMax' | 'rate'>
 
 const name = 'POSTERN_SMTP_URL'
 
-/** Empty in dev mode unless relays are set: emails are then captured for the inbox. */
-export function readRelays(reader: Reader): RelayConfig[] {
+/**
+ * Empty in dev mode unless relays are set: emails are then captured for the inbox. A process that does not send needs none; it
+ * checks those that it knows.
+ */
+export function readRelays(reader: Reader, { sends }: { readonly sends: boolean }): RelayConfig[] {
   const { fault, mode, required, text } = reader
-  const given =
-    mode === 'serve' ? required(name, 'for example smtp://user:password@host:587') : text(name, 'capture')
+  const given = !sends
+    ? text(name, '')
+    : mode === 'serve'
+      ? required(name, 'for example smtp://user:password@host:587')
+      : text(name, 'capture')
   if (given === '' || (given === 'capture' && mode === 'dev')) return []
   if (given === 'capture') {
     fault(`${name}: capture sends nothing; it is for dev mode`)

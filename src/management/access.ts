@@ -11,6 +11,8 @@ export type Access = {
   readonly apps: ReadonlySet<AppId> | null
   /** The time when its token expires (milliseconds since 1970); null: never. */
   readonly expiresAt: number | null
+  /** The time when the person signed in; null unless it is a session. */
+  readonly signedInAt: number | null
 }
 
 export const isInScope = ({ apps }: Access, app: AppId): boolean => apps === null || apps.has(app)
@@ -21,4 +23,5 @@ export const localAccess = (user: string): Access => ({
   role: 'admin',
   apps: null,
   expiresAt: null,
+  signedInAt: null,
 })

@@ -4,16 +4,27 @@ import { Type } from 'typebox'
 import { isReservedName } from '../domain/audit.ts'
 import type { AppId } from '../domain/id.ts'
 import { type Parsed, refused } from '../domain/parsed.ts'
+import { freshMs } from '../domain/sign-in.ts'
 import { findTarget } from './find-target.ts'
 import { parseName } from './keys/key-fields.ts'
 import type { Context } from './operation.ts'
-import { done, type Result } from './result.ts'
+import { done, type Result, refuse } from './result.ts'
 
 /** The name of a token or a person. */
 export function parseActorName(name: string): Parsed<string> {
   if (!isReservedName(name)) return parseName(name)
   const message = 'A name must begin neither with "cli:" nor with "pe_".'
   return refused({ field: 'name', code: 'reserved', message })
+}
+
+/**
+ * Null for an access that may make another one: a token, an invitation or a link, which outlives the session that makes it. A session
+ * may for an hour after its person signed in, so that a stolen one does not become more.
+ */
+export function refuseOldSession({ access, store }: Context): Result<never> | null {
+  if (access.signedInAt === null || store.now() - access.signedInAt <= freshMs) return null
+  const message = 'Sign out and in again first: access is given within an hour of signing in.'
+  return refuse('sign_in_again', message)
 }
 
 const appsMax = 50

@@ -27,7 +27,7 @@ function issuesOf(faults: readonly Fault[]): Issue[] {
   const add = (field: string, code: string, message: string) => {
     if (!issues.has(field)) issues.set(field, { field, code, message })
   }
-  for (const { keyword, instancePath, params } of faults.toSorted(unknownFirst)) {
+  for (const { keyword, instancePath, params } of withoutBranches(faults).toSorted(unknownFirst)) {
     const path = instancePath.slice(1).replaceAll('/', '.')
     const inner = (name: string) => (path === '' ? name : `${path}.${name}`)
     const values = params as Record<string, unknown>
@@ -40,6 +40,16 @@ function issuesOf(faults: readonly Fault[]): Issue[] {
     } else add(path || 'body', 'malformed_value', describe(keyword, values))
   }
   return [...issues.values()]
+}
+
+/** If a value may be null, the faults of its other branch say what is wrong. */
+function withoutBranches(faults: readonly Fault[]): readonly Fault[] {
+  const isBranch = ({ keyword, params }: Fault): boolean =>
+    keyword === 'anyOf' || (keyword === 'type' && (params as { type?: unknown }).type === 'null')
+  const others = faults.filter((fault) => !isBranch(fault))
+  const isExplained = ({ instancePath }: Fault): boolean =>
+    others.some((other) => `${other.instancePath}/`.startsWith(`${instancePath}/`))
+  return faults.filter((fault) => !isBranch(fault) || !isExplained(fault))
 }
 
 /** An unknown field has two faults, of which `additionalProperties` says more. */

@@ -22,6 +22,12 @@ export type CountedQueue = QueueSummary & { readonly countedAt: number }
 export type Management = {
   readonly store: Store
   readonly links: LinkHost
+  readonly cursors: {
+    /** `list` names a list and its filters: what is sealed opens for no other. */
+    readonly seal: (list: string, id: string) => string
+    /** Null for anything else than what was sealed for this list. */
+    readonly open: (list: string, sealed: string) => string | null
+  }
   readonly queue: { readonly get: () => Promise<CountedQueue> }
   /** The checks of the database and the machine, for the status. */
   readonly findings: SharedRead<readonly Finding[]>

@@ -22,6 +22,7 @@ import { showKey } from './keys/show-key.ts'
 import type { AnyOperation, Input, NoBody } from './operation.ts'
 import { changePerson, invitePerson, linkPerson, listPeople, removePasskey } from './people/people.ts'
 import { endSession, listSessions } from './people/sessions.ts'
+import { showMade } from './people/show-made.ts'
 import type { Result } from './result.ts'
 import { listAudit } from './service/list-audit.ts'
 import { runChecks } from './service/run-checks.ts'
@@ -69,6 +70,7 @@ const operations = {
   'person.invite': invitePerson,
   'person.change': changePerson,
   'person.link': linkPerson,
+  'person.made': showMade,
   'person.remove_passkey': removePasskey,
   'session.list': listSessions,
   'session.end': endSession,

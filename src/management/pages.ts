@@ -1,12 +1,12 @@
 /**
- * Cursors of lists. A cursor is opaque: it holds the last id of a page and a digest of the filters, because with other
- * filters it would skip items.
+ * Cursors of lists. A cursor is the last id of a page, sealed: it tells nothing, and opens only for the filters that it was
+ * made for, because with others it would skip items.
  */
-import { hash } from 'node:crypto'
 import { Type } from 'typebox'
 import type { AppId } from '../domain/id.ts'
 import type { Page } from '../store/operator-store.ts'
 import { cutPage } from '../store/shared/pages.ts'
+import type { Management } from './operation.ts'
 import { done, type Result, refuse } from './result.ts'
 
 export const pageQuery = {
@@ -25,23 +25,24 @@ type ListFilters = {
   readonly list: 'apps' | 'keys' | 'emails' | 'tokens' | 'people' | 'sessions' | 'audit'
 } & Readonly<Record<string, unknown>>
 
-const digest = (filters: ListFilters): string =>
-  hash('sha256', JSON.stringify(filters), 'base64url').slice(0, 12)
+type Sealing = Pick<Management, 'cursors'>
 
-export const cursorAfter = (id: string | null, filters: ListFilters): string | null =>
-  id === null ? null : `cu_${digest(filters)}${Buffer.from(id).toString('base64url')}`
+const prefix = 'cu_'
+
+export const cursorAfter = ({ cursors }: Sealing, id: string | null, filters: ListFilters): string | null =>
+  id === null ? null : `${prefix}${cursors.seal(JSON.stringify(filters), id)}`
 
 /** The id that a cursor holds; null without a cursor. */
 export function readCursor<Id extends string>(
+  { cursors }: Sealing,
   { cursor }: PageQuery,
   filters: ListFilters,
 ): Result<Id | null> {
   if (cursor === undefined) return done(null)
-  const [, filtered, id] = /^cu_([\w-]{12})([\w-]+)$/.exec(cursor) ?? []
-  if (filtered === digest(filters) && id !== undefined) {
-    const text = Buffer.from(id, 'base64url').toString()
-    if (/^[a-z]+_[0-9a-z]{26}$/.test(text)) return done(text as Id)
-  }
+  const id = cursor.startsWith(prefix)
+    ? cursors.open(JSON.stringify(filters), cursor.slice(prefix.length))
+    : null
+  if (id !== null) return done(id as Id)
   return refuse(
     'cursor_mismatch',
     'The cursor belongs to another list or other filters. Begin again without it.',
@@ -50,16 +51,17 @@ export function readCursor<Id extends string>(
 
 /** One page of a list that is read whole, in the order of the ids. */
 export function cutList<Item extends { readonly id: string }>(
+  sealing: Sealing,
   items: readonly Item[],
   query: PageQuery,
   filters: ListFilters,
 ): Result<{ items: Item[]; next: string | null }> {
-  const cursor = readCursor(query, filters)
+  const cursor = readCursor(sealing, query, filters)
   if (!cursor.ok) return cursor
   const rest = items.filter(({ id }) => cursor.value === null || id > cursor.value)
   const page = rest.slice(0, limitOf(query))
   const last = rest.length > page.length ? (page.at(-1)?.id ?? null) : null
-  return done({ items: page, next: cursorAfter(last, filters) })
+  return done({ items: page, next: cursorAfter(sealing, last, filters) })
 }
 
 /** One page of the items of several apps, newest first. The apps are read in turn, so that one request is one reader. */

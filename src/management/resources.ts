@@ -15,7 +15,8 @@ import { settingsFields } from './settings-schema.ts'
 export const iso = (ms: number): string => new Date(ms).toISOString()
 export const isoOrNull = (ms: number | null): string | null => (ms === null ? null : iso(ms))
 
-export const idOf = (prefix: string) => Type.String({ pattern: `^${prefix}_[0-9a-z]{26}$` })
+const idPattern = (prefix: string) => `^${prefix}_[0-9a-z]{26}$`
+export const idOf = (prefix: string) => Type.String({ pattern: idPattern(prefix) })
 
 /** A page of a list. `next` is the `cursor` of the next page. */
 export const listOf = <Item extends TSchema>(item: Item) =>
@@ -73,7 +74,7 @@ export const presentKey = (key: KeyRecord): KeyResource => ({
 const emailFields = {
   id: idOf('em'),
   app: idOf('app'),
-  key: idOf('key'),
+  key: orNull(Type.String({ pattern: idPattern('key'), description: 'Null for a test email.' })),
   type: Type.Enum([...emailTypes]),
   state: Type.Enum([...emailStates]),
   attempts: Type.Integer(),

@@ -7,6 +7,7 @@ export const refusalStatus = {
   cursor_mismatch: 400,
   invalid_token: 401,
   not_permitted: 403,
+  sign_in_again: 403,
   not_found: 404,
   name_taken: 409,
   too_many_keys: 409,
@@ -23,6 +24,7 @@ export const refusalStatus = {
   slug_taken: 412,
   version_mismatch: 412,
   too_many_requests: 429,
+  changed_too_often: 429,
   store_unavailable: 503,
 } as const
 export type RefusalCode = keyof typeof refusalStatus

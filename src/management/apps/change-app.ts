@@ -32,7 +32,7 @@ export const changeApp = operation({
   body: AppPatch,
   answer: AppResource,
   versioned: true,
-  refusals: ['version_mismatch', 'app_changing'],
+  refusals: ['version_mismatch', 'app_changing', 'changed_too_often'],
   async run({ store, access }, { query, body, ifVersion }, found) {
     let app: App | null = found
     for (let tries = 0; tries < triesMax && app !== null; tries++) {
@@ -51,12 +51,19 @@ export const changeApp = operation({
       if (query.dryRun === true) return done(presentApp({ ...app, settings: settings.value, status }))
       const change = { settings: settings.value, status, ifVersion: app.version }
       const changed = await store.updateApp(app.id, change, access.actor)
+      if (changed === 'too_often') return changedTooOften(app)
       if (changed !== null && changed !== 'stale') return done(presentApp(changed))
       app = await store.findApp(found.id)
     }
     return refuse('app_changing', 'The app is being changed or deleted by others; look at it and try again.')
   },
 })
+
+export const changedTooOften = ({ slug }: App) =>
+  refuse(
+    'changed_too_often',
+    `Changes of the settings of ${slug} have filled the audit, which keeps each of them for long: this one was not made. Try again when 24 hours have passed since the first; keys and the status can still be changed.`,
+  )
 
 /** @param app the app as it is now; null if there is none */
 export const staleVersion = (app: App | null) =>

@@ -21,7 +21,9 @@ export const deleteApp = operation({
     id: Type.String(),
     slug: Type.String(),
     cancelled: Type.Integer({ description: 'Emails that were cancelled.' }),
-    complete: Type.Boolean({ description: 'False if more mail is being cancelled.' }),
+    complete: Type.Boolean({
+      description: 'False if more mail is still to be cancelled: the service goes on with it.',
+    }),
   }),
   refusals: ['app_active'],
   async run(context, { params }, { id, slug }) {

@@ -14,8 +14,9 @@ export const listApps = operation({
   query: closed(pageQuery),
   answer: listOf(AppResource),
   refusals: ['cursor_mismatch'],
-  async run({ store, access }, { query }) {
+  async run(context, { query }) {
+    const { store, access } = context
     const apps = (await store.listApps()).filter(({ id }) => isInScope(access, id))
-    return cutList(apps.map(presentApp), query, { list: 'apps' })
+    return cutList(context, apps.map(presentApp), query, { list: 'apps' })
   },
 })

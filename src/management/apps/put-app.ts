@@ -8,7 +8,7 @@ import { AppResource, presentApp } from '../resources.ts'
 import { done, invalid, type Result, refuse } from '../result.ts'
 import { closed } from '../schema.ts'
 import { AppBody, settingsOf } from '../settings-schema.ts'
-import { dryRunQuery, staleVersion } from './change-app.ts'
+import { changedTooOften, dryRunQuery, staleVersion } from './change-app.ts'
 
 export const putApp = operation({
   method: 'PUT',
@@ -22,7 +22,7 @@ export const putApp = operation({
   answer: AppResource,
   creates: true,
   versioned: true,
-  refusals: ['slug_taken', 'version_mismatch', 'app_changing'],
+  refusals: ['slug_taken', 'version_mismatch', 'app_changing', 'changed_too_often'],
   async run(context, { params: { app: slug }, query, body, ifVersion, ifAbsent = false }) {
     const valid = parseSlug(slug)
     if (!valid.ok) return invalid(valid.issues)
@@ -68,13 +68,14 @@ async function create(
 /** A status that the body leaves out stays as it is, also if somebody changes it at this moment. */
 async function replace(
   { store, access }: Context,
-  { id }: App,
+  found: App,
   { settings, status, ifVersion }: AppChange,
 ): Promise<Result<AppResource>> {
   const change = { ...(settings && { settings }), ...(status && { status }) }
   const condition = ifVersion === undefined ? {} : { ifVersion }
-  const app = await store.updateApp(id, { ...change, ...condition }, access.actor)
-  if (app === 'stale') return staleVersion(await store.findApp(id))
+  const app = await store.updateApp(found.id, { ...change, ...condition }, access.actor)
+  if (app === 'stale') return staleVersion(await store.findApp(found.id))
+  if (app === 'too_often') return changedTooOften(found)
   return app === null ? appChanging() : done(presentApp(app))
 }
 

@@ -1,90 +1,93 @@
-/** Queues a test email for an app, through the same intake as a request over HTTP. */
+/** Queues a test email for an app. It is judged and limited like a request, but has no delivery key. */
 import { Type } from 'typebox'
 import type { App } from '../../domain/app/app.ts'
-import { hashDeliveryKey, newDeliveryKey } from '../../domain/app/delivery-key.ts'
-import { parseEmailAddress } from '../../domain/request/email-address.ts'
-import { type EmailType, emailTypes } from '../../domain/request/email-request.ts'
+import { appPolicy } from '../../domain/app/app-policy.ts'
+import { explainLimit } from '../../domain/app/limit.ts'
+import { type EmailAddress, parseEmailAddress } from '../../domain/request/email-address.ts'
+import { type EmailRequest, type EmailType, emailTypes } from '../../domain/request/email-request.ts'
 import { type Rejection, refusals } from '../../domain/request/rejection.ts'
-import { acceptEmail } from '../../intake/accept-email.ts'
-import { AppPolicyCache } from '../../intake/app-policy-cache.ts'
-import { appNotFound } from '../find-target.ts'
-import { tooManyKeys } from '../keys/create-key.ts'
+import { judgeEmail } from '../../intake/judge-request.ts'
+import type { EnqueueResult } from '../../store/store.ts'
 import { type Context, operation } from '../operation.ts'
-import { done, invalid, refuse } from '../result.ts'
+import { done, invalid, type Result, refuse } from '../result.ts'
 import { closed } from '../schema.ts'
 import { sampleLifeMs, sampleUrl } from './sample-link.ts'
-
-/** The key of a test email is revoked at once; if that fails, it expires by itself. */
-const keyMs = 600_000
 
 export const sendTestEmail = operation({
   method: 'POST',
   path: '/v1/apps/{app}/test-email',
   role: 'operator',
   target: 'app',
-  summary: 'Sends a real email with a link that leads nowhere. The limits of the app apply.',
+  summary:
+    'Sends a real email with a link that leads nowhere. The limits of the app apply; all its test emails share the limit of one key.',
   body: closed({
     to: Type.String({ examples: ['you@example.com'] }),
     type: Type.Optional(Type.Enum([...emailTypes])),
   }),
   answer: closed({ email: Type.String() }),
-  refusals: ['test_email_refused', 'too_many_keys'],
-  async run(context, { body: { to, type = 'magic_link' }, params }, app) {
-    const { store, access } = context
+  refusals: ['test_email_refused', 'app_changing'],
+  async run(context, { body: { to, type = 'magic_link' } }, app) {
     const address = parseEmailAddress(to, 'to')
     if (!address.ok) return invalid(address.issues)
-    if (app.status !== 'active')
-      return refuse('test_email_refused', `The app ${app.slug} is disabled: enable it first.`)
-    const url = sampleUrl(app)
-    if (url === null)
+    if (app.status !== 'active') return isDisabled(app)
+    const request = testRequest(app, { to: address.value, type, nowMs: context.store.now() })
+    if (request === null)
       return refuse(
         'test_email_refused',
         `The app ${app.slug} allows no links yet: "postern app update ${app.slug} --allow-url https://…" adds one.`,
       )
-    const key = newDeliveryKey()
-    const expiresAt = store.now() + keyMs
-    const name = `test email of ${new Date(store.now()).toISOString()}`
-    const record = await store.createKey(
-      { app: app.id, hash: hashDeliveryKey(key), name, expiresAt },
-      access.actor,
-    )
-    if (record === null) return appNotFound(params.app)
-    if (record === 'too_many') return tooManyKeys()
-    if (record === 'name_taken')
-      return refuse('test_email_refused', 'Another test email was sent at this moment; try again.')
-    try {
-      const answer = await post(context, { app, key, body: { to, type, url } })
-      if ('rejection' in answer) return explain(answer.rejection)
-      const change = { app: app.id, target: answer.emailId, before: null, after: null }
-      await store.recordAction({ action: 'app.test_email', ...change }, access.actor)
-      return done({ email: answer.emailId })
-    } finally {
-      await store.revokeKey(record.id, access.actor).catch(() => {}) // it expires by itself
-    }
+    return enqueue(context, app, request)
   },
 })
 
-type TestRequest = { app: App; key: string; body: { to: string; type: EmailType; url: string } }
+const isDisabled = ({ slug }: App) =>
+  refuse('test_email_refused', `The app ${slug} is disabled: enable it first.`)
 
-function post({ store, links, onQueued }: Context, { app, key, body }: TestRequest) {
-  const expiresAt = new Date(store.now() + sampleLifeMs).toISOString()
-  const organisation = body.type === 'organisation_invite' ? { organisationName: app.settings.name } : {}
-  const deps = {
-    store,
-    links,
-    policies: new AppPolicyCache(),
-    waitIfLate: () => undefined,
-    onQueued,
+type Wanted = { readonly to: EmailAddress; readonly type: EmailType; readonly nowMs: number }
+
+/** Null if the app allows no links. */
+function testRequest(app: App, { to, type, nowMs }: Wanted): EmailRequest | null {
+  const url = sampleUrl(app)
+  if (url === null) return null
+  const common = { to, url, expiresAt: nowMs + sampleLifeMs }
+  return type === 'organisation_invite'
+    ? { ...common, type, organisationName: app.settings.name }
+    : { ...common, type }
+}
+
+async function enqueue(
+  context: Context,
+  app: App,
+  request: EmailRequest,
+): Promise<Result<{ email: string }>> {
+  const { store, links, access, onQueued } = context
+  const policy = appPolicy(app)
+  const result = judgeEmail(request, { policy, links, nowMs: store.now(), traceparent: null })
+  if ('code' in result) return explain(result)
+  const judged = { version: policy.version, verdict: { admit: result.email }, idempotency: null }
+  const queued = await store.enqueue({ appId: app.id, judged })
+  if (queued.kind !== 'queued') return explainResult(app, queued)
+  onQueued()
+  const change = { app: app.id, target: queued.emailId, before: null, after: null }
+  await store.recordAction({ action: 'app.test_email', ...change }, access.actor)
+  return done({ email: queued.emailId })
+}
+
+function explainResult(app: App, result: Exclude<EnqueueResult, { kind: 'queued' }>) {
+  switch (result.kind) {
+    case 'invalid_key':
+      return isDisabled(app)
+    case 'judge_again':
+      return refuse('app_changing', `The app ${app.slug} was changed at this moment; try again.`)
+    case 'queue_full':
+      return explain({ code: 'queue_full' })
+    case 'key_rate_limited':
+    case 'recipient_rate_limited':
+    case 'daily_limit_reached':
+      return explain({ code: result.kind, message: explainLimit(result.kind, result.limit) })
+    default:
+      throw new Error(`a test email was answered ${result.kind}`)
   }
-  return acceptEmail(deps, {
-    authorization: `Bearer ${key}`,
-    idempotencyKey: undefined,
-    body: {
-      contentType: 'application/json',
-      contentEncoding: undefined,
-      bytes: Buffer.from(JSON.stringify({ ...body, ...organisation, expiresAt })),
-    },
-  })
 }
 
 function explain({ code, message, issues = [] }: Rejection) {

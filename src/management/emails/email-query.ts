@@ -33,7 +33,7 @@ export async function listPage(
 ): Promise<Result<{ items: EmailResource[]; next: string | null }>> {
   const { app, key, state, type, since, recipient } = filters
   const named = { list: 'emails', app, key, state, type, since, recipient } as const
-  const cursor = readCursor<EmailId>(filters, named)
+  const cursor = readCursor<EmailId>(context, filters, named)
   if (!cursor.ok) return cursor
   const after = since === undefined ? null : parseTimestamp(since, 'since')
   if (after?.ok === false) return invalid(after.issues)
@@ -53,7 +53,7 @@ export async function listPage(
     apps.value === null
       ? await store.listEmails(query)
       : await pageOfApps(apps.value, query.limit, (id) => store.listEmails({ ...query, app: id }))
-  return done({ items: page.items.map(presentEmail), next: cursorAfter(page.next, named) })
+  return done({ items: page.items.map(presentEmail), next: cursorAfter(context, page.next, named) })
 }
 
 /** The apps whose emails are asked for; null: all apps of the service. */

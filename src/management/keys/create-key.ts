@@ -1,6 +1,8 @@
 /** Makes a delivery key. Its clear text exists only in the answer. */
 import { Type } from 'typebox'
 import { hashDeliveryKey, newDeliveryKey } from '../../domain/app/delivery-key.ts'
+import { formatCount } from '../../domain/counts.ts'
+import { keysMax } from '../../store/shared/bounds.ts'
 import { appNotFound } from '../find-target.ts'
 import { operation } from '../operation.ts'
 import { NewKeyResource, presentKey } from '../resources.ts'
@@ -34,7 +36,10 @@ export const createKey = operation({
 })
 
 export const tooManyKeys = () =>
-  refuse('too_many_keys', 'The app has 1,000 keys. Those that have ended are removed after 30 days.')
+  refuse(
+    'too_many_keys',
+    `The app has ${formatCount(keysMax)} keys that work: revoke those that are not used, or replace one at once.`,
+  )
 
 export const keyNameTaken = (name: string) =>
   refuse(

@@ -13,6 +13,6 @@ export const listKeys = operation({
   query: closed(pageQuery),
   answer: listOf(KeyResource),
   refusals: ['cursor_mismatch'],
-  run: async ({ store }, { query }, { id }) =>
-    cutList((await store.listKeys(id)).map(presentKey), query, { list: 'keys', app: id }),
+  run: async (context, { query }, { id }) =>
+    cutList(context, (await context.store.listKeys(id)).map(presentKey), query, { list: 'keys', app: id }),
 })

@@ -5,7 +5,7 @@ import { minuteMs } from '../../domain/duration.ts'
 import { roles } from '../../domain/management-token.ts'
 import { hashSignInCode, invitationMs, newSignInCode } from '../../domain/sign-in.ts'
 import type { PersonRecord } from '../../store/people-store.ts'
-import { findScope, parseActorName, scopeField } from '../actors.ts'
+import { findScope, parseActorName, refuseOldSession, scopeField } from '../actors.ts'
 import { type Context, operation } from '../operation.ts'
 import { cutList, pageQuery } from '../pages.ts'
 import { iso, listOf } from '../resources.ts'
@@ -33,10 +33,11 @@ export const listPeople = operation({
   query: closed(pageQuery),
   answer: listOf(PersonResource),
   refusals: ['cursor_mismatch'],
-  async run({ store }, { query }) {
+  async run(context, { query }) {
+    const { store } = context
     const passkeys = await store.listPasskeys(null)
     const people = (await store.listPeople()).map((person) => presentPerson(person, passkeys))
-    return cutList(people, query, { list: 'people' })
+    return cutList(context, people, query, { list: 'people' })
   },
 })
 
@@ -53,8 +54,10 @@ export const invitePerson = operation({
   }),
   answer: InvitedResource,
   creates: true,
-  refusals: ['name_taken', 'not_found', 'no_console'],
+  refusals: ['name_taken', 'not_found', 'no_console', 'sign_in_again'],
   async run(context, { body: { name, role, apps, minutes = minutesMax } }) {
+    const old = refuseOldSession(context)
+    if (old !== null) return old
     const named = parseActorName(name)
     if (!named.ok) return invalid(named.issues)
     if (context.consoleUrl === null) return noConsole()
@@ -79,10 +82,17 @@ export const linkPerson = operation({
   body: closed({ minutes: minutesField() }),
   answer: InvitedResource,
   creates: true,
-  refusals: ['not_found', 'person_disabled', 'no_console'],
+  refusals: ['not_found', 'person_disabled', 'no_console', 'own_access', 'sign_in_again'],
   async run(context, { params, body: { minutes = minutesMax } }) {
+    const old = refuseOldSession(context)
+    if (old !== null) return old
     const person = await context.store.findPerson(params.person)
     if (person === null) return personNotFound(params.person)
+    if (person.id === context.access.actor.id)
+      return refuse(
+        'own_access',
+        'Nobody makes a link for the own person: add a passkey to the account instead.',
+      )
     return newLink(context, person, minutes)
   },
 })
@@ -101,9 +111,12 @@ export const changePerson = operation({
     disabled: Type.Optional(Type.Boolean()),
   }),
   answer: PersonResource,
-  refusals: ['not_found', 'own_access'],
+  refusals: ['not_found', 'own_access', 'sign_in_again'],
   async run(context, { params, body: { role, apps, disabled } }) {
     const { store, access } = context
+    const takesOnly = disabled === true && role === undefined && apps === undefined
+    const old = takesOnly ? null : refuseOldSession(context)
+    if (old !== null) return old
     const person = await store.findPerson(params.person)
     if (person === null) return personNotFound(params.person)
     if (person.id === access.actor.id)
@@ -167,5 +180,5 @@ async function newLink({ store, access, consoleUrl }: Context, person: PersonRec
 const noConsole = (): Result<never> =>
   refuse('no_console', 'There is no console to sign in to: POSTERN_CONSOLE_LISTEN is off.')
 
-const personNotFound = (name: string) =>
+export const personNotFound = (name: string) =>
   refuse('not_found', `There is no person "${name}"; a person is named by the name or the id (pe_…).`)

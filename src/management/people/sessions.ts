@@ -18,9 +18,10 @@ export const listSessions = operation({
   query: closed(pageQuery),
   answer: listOf(SessionResource),
   refusals: ['cursor_mismatch'],
-  async run({ store }, { query }) {
+  async run(context, { query }) {
+    const { store } = context
     const alive = (await store.listSessions()).filter((session) => isSessionAlive(session, store.now()))
-    return cutList(alive.map(presentSession), query, { list: 'sessions' })
+    return cutList(context, alive.map(presentSession), query, { list: 'sessions' })
   },
 })
 

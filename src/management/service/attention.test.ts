@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { App } from '../../domain/app/app.ts'
+import { defaultSettings } from '../../domain/app/settings.ts'
+import type { AppId } from '../../domain/id.ts'
 import type { NodeResource } from '../resources.ts'
 import { findAttention } from './attention.ts'
 
@@ -26,16 +29,23 @@ const node = (change: Partial<NodeResource> = {}): NodeResource => ({
   ...change,
 })
 
-function attentionTo({ nodes = [node()], depth = 0, accepted = 100, refused = {} }) {
+type Given = Partial<Pick<Parameters<typeof findAttention>[0], 'apps' | 'late' | 'nodes'>> & {
+  readonly depth?: number
+  readonly accepted?: number
+  readonly refused?: Readonly<Record<string, number>>
+  readonly countedAgoS?: number
+}
+
+function attentionTo({ depth = 0, accepted = 100, refused = {}, countedAgoS = 0, ...given }: Given) {
   const counts = { queued: depth, sending: 0, deferred: 0 }
   const queue = {
     ...{ depth, max: 1000, oldestAcceptedAt: null, oldestAgeSeconds: 0, nextAttemptAt: null },
-    ...{ states: counts, apps: [], countedAt: ago(0) },
+    ...{ states: counts, apps: [], countedAt: ago(countedAgoS) },
   }
-  const none = { apps: [], usage: new Map(), expiring: [], late: [], findings: [] }
-  return findAttention({ ...none, queue, nodes, answers: { accepted, refused }, expiredLately: 0, nowMs })
+  const none = { apps: [], usage: new Map(), expiring: [], late: [], findings: [], nodes: [node()] }
+  return findAttention({ ...none, ...given, queue, answers: { accepted, refused }, expiredLately: 0, nowMs })
 }
-const kinds = (situation: Parameters<typeof attentionTo>[0]) => attentionTo(situation).map(({ kind }) => kind)
+const kinds = (situation: Given) => attentionTo(situation).map(({ kind }) => kind)
 
 test('processes and relays that are well need nothing', () => {
   assert.deepEqual(kinds({}), [])
@@ -61,6 +71,20 @@ test('a relay that one worker alone cannot reach is down for that one', () => {
   const other = node({ machine: 'mail-2', relays: [relay('r1', false)] })
   const [found] = attentionTo({ nodes: [node({ relays: [relay('r1', true)] }), other] })
   assert.match(found?.message ?? '', /^The relay r1, seen from mail-2, has not answered/)
+})
+
+test('mail is late by the moment of its count, however long the count is kept', () => {
+  const app: App = {
+    ...{ id: 'app_x' as AppId, slug: 'acme', version: 1, status: 'active', createdAt: 0, updatedAt: 0 },
+    settings: { ...defaultSettings, name: 'Acme', from: { name: 'Acme', address: 'auth@acme.test' } },
+  }
+  const since = (countedAgoS: number, waitedS: number) => {
+    const late = [{ app: app.id, since: nowMs - (countedAgoS + waitedS) * 1000 }]
+    return kinds({ apps: [app], late, countedAgoS })
+  }
+  assert.deepEqual(since(50, 0.02), [], 'it was ready when it was counted, and has been sent since')
+  assert.deepEqual(since(50, 31), ['mail_late'])
+  assert.deepEqual(since(0, 31), ['mail_late'])
 })
 
 test('a silent process needs attention for an hour', () => {

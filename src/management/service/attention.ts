@@ -150,12 +150,14 @@ function ofQueue({ depth, max }: QueueResource): Attention[] {
   return [{ kind: 'queue_nearly_full', message }]
 }
 
-function ofApp(app: App, { expiredLately, late, nowMs, queue, usage }: Situation): Attention[] {
+function ofApp(app: App, { expiredLately, late, queue, usage }: Situation): Attention[] {
   const { slug, settings, id } = app
   const { accepted = 0, delivered = 0, expired = 0, failed = 0 } = usage.get(id) ?? {}
   const found: Attention[] = []
   const add = (kind: Attention['kind'], message: string) => found.push({ kind, message, app: slug })
-  const lateMs = nowMs - (late.find((each) => each.app === id)?.since ?? nowMs)
+  // By the moment of the count, which may be kept for a minute: what was ready then may have been sent since.
+  const countedAt = Date.parse(queue.countedAt)
+  const lateMs = countedAt - (late.find((each) => each.app === id)?.since ?? countedAt)
   if (lateMs > lateAfterMs)
     add(
       'mail_late',

@@ -2,13 +2,14 @@
 import type { Finding, Store } from '../../store/store.ts'
 
 export async function checkDatabase(
-  store: Pick<Store, 'queueGauge' | 'listApps' | 'examine'>,
+  store: Pick<Store, 'queueGauge' | 'listApps'>,
+  examine: () => Promise<readonly Finding[]>,
 ): Promise<Finding[]> {
   const { depth } = await store.queueGauge()
   const apps = (await store.listApps()).length
   return [
     { check: 'database', ok: true, detail: `opens, durable; ${depth} emails wait or are being sent` },
-    ...(await store.examine()),
+    ...(await examine()),
     { check: 'apps', ok: true, detail: apps === 0 ? 'none yet; "postern app create" makes one' : `${apps}` },
   ]
 }

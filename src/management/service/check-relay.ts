@@ -5,6 +5,18 @@ import type { Finding } from '../../store/store.ts'
 
 const relayMs = 30_000
 
+/** `captures`: emails go to the dev inbox instead of a relay. */
+export async function checkRelays(
+  addresses: readonly RelayAddress[],
+  { captures }: { readonly captures: boolean },
+): Promise<Finding[]> {
+  if (addresses.length > 0) return Promise.all(addresses.map(checkRelay))
+  const detail = captures
+    ? 'the dev inbox captures every email'
+    : 'none was asked, because this process knows none: give it the POSTERN_SMTP_URL of the processes that send, or run "postern doctor" where they run'
+  return [{ check: 'relays', ok: captures, detail }]
+}
+
 export async function checkRelay(address: RelayAddress): Promise<Finding> {
   const check = `relay ${address.host}:${address.port}`
   const session = await SmtpSession.open(address, AbortSignal.timeout(relayMs))

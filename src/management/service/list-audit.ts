@@ -30,7 +30,7 @@ export const listAudit = operation({
     const { store, access } = context
     const { app, actor, action } = query
     const named = { list: 'audit', app, actor, action } as const
-    const cursor = readCursor<AuditId>(query, named)
+    const cursor = readCursor<AuditId>(context, query, named)
     if (!cursor.ok) return cursor
     const found = app === undefined ? null : await findTarget('app', context, { app })
     if (found?.ok === false) return found
@@ -50,6 +50,6 @@ export const listAudit = operation({
       apps === null
         ? await store.listAudit(wanted)
         : await pageOfApps([...apps], wanted.limit, (id) => store.listAudit({ ...wanted, app: id }))
-    return done({ items: page.items.map(presentAudit), next: cursorAfter(page.next, named) })
+    return done({ items: page.items.map(presentAudit), next: cursorAfter(context, page.next, named) })
   },
 })

@@ -14,8 +14,8 @@ export const runChecks = operation({
   wholeService: true,
   summary: 'Checks database, disk, worker and relays from the process that answers. Takes up to 30 s.',
   answer: closed({ ok: Type.Boolean(), findings: Type.Array(FindingResource) }),
-  async run({ store, access, relays }) {
-    const findings = [...(await checkDatabase(store)), ...(await relays.get())]
+  async run({ store, access, relays, findings: examined }) {
+    const findings = [...(await checkDatabase(store, () => examined.get())), ...(await relays.get())]
     await store.recordAction(
       { action: 'checks.run', app: null, target: 'service', before: null, after: null },
       access.actor,

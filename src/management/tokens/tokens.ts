@@ -4,7 +4,7 @@ import { Type } from 'typebox'
 import { dayMs } from '../../domain/duration.ts'
 import type { TokenId } from '../../domain/id.ts'
 import { hashToken, newToken, roles } from '../../domain/management-token.ts'
-import { findScope, parseActorName, scopeField } from '../actors.ts'
+import { findScope, parseActorName, refuseOldSession, scopeField } from '../actors.ts'
 import { parseExpiry } from '../keys/key-fields.ts'
 import { operation } from '../operation.ts'
 import { cutList, pageQuery } from '../pages.ts'
@@ -36,9 +36,11 @@ export const createToken = operation({
   }),
   answer: NewTokenResource,
   creates: true,
-  refusals: ['name_taken', 'not_found'],
+  refusals: ['name_taken', 'not_found', 'sign_in_again'],
   async run(context, { body: { name, role, apps, expiresAt } }) {
     const { store, access } = context
+    const old = refuseOldSession(context)
+    if (old !== null) return old
     const latest = store.now() + daysMax * dayMs
     const named = parseActorName(name)
     const expiry = expiresAt === undefined ? null : parseExpiry(expiresAt, store)
@@ -68,8 +70,8 @@ export const listTokens = operation({
   query: closed(pageQuery),
   answer: listOf(TokenResource),
   refusals: ['cursor_mismatch'],
-  run: async ({ store }, { query }) =>
-    cutList((await store.listTokens()).map(presentToken), query, { list: 'tokens' }),
+  run: async (context, { query }) =>
+    cutList(context, (await context.store.listTokens()).map(presentToken), query, { list: 'tokens' }),
 })
 
 export const revokeToken = operation({

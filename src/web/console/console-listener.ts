@@ -62,11 +62,11 @@ function addPages(pages: FastifyInstance, deps: ConsoleDeps): void {
   pages.setErrorHandler((error: FastifyError, request, reply) => answerError(deps, error, { request, reply }))
   addAssets(pages)
   addRoutes(pages, pageDeps)
-  addLive(pages, { live, management, readSession, hasInbox: inbox !== null })
+  addLive(pages, { ...pageDeps, hasInbox: inbox !== null })
   if (inbox !== null) addInbox(pages, inbox, pageDeps)
   if (!isDev)
     addSignIn(pages, {
-      ...{ store, address, readSession, emit: events.emit },
+      ...{ store, address, readSession, rates: pageDeps.rates, emit: events.emit },
       hasPasskeys: new SharedRead(
         async () => (await store.listPasskeys(null)).length > 0,
         () => passkeysMs,

@@ -25,11 +25,15 @@ export function originOf({ url, isLocal }: ConsoleAddress, host: string | undefi
 
 const isReading = ({ method }: FastifyRequest): boolean => method === 'GET' || method === 'HEAD'
 
-/** Browsers say where a request comes from; old ones by `Origin` alone. */
+/**
+ * Browsers say where a request comes from; old ones by `Origin` alone. A link on another site may open a page; what a page of another
+ * site loads by itself would use up the rate of the person who looks at it.
+ */
 function comesFromElsewhere(request: FastifyRequest, own: string): boolean {
-  const { origin, 'sec-fetch-site': site } = request.headers
+  const { origin, 'sec-fetch-site': site, 'sec-fetch-dest': purpose } = request.headers
   if (origin !== undefined && origin !== own) return true
-  if (isReading(request)) return false
+  if (isReading(request))
+    return site !== undefined && site !== 'same-origin' && site !== 'none' && purpose !== 'document'
   return site === undefined ? origin === undefined : site !== 'same-origin'
 }
 

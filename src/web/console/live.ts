@@ -16,6 +16,7 @@ import { newLocalRunner } from '../../management/perform.ts'
 import type { EventStream, PosternEvent } from '../../observe/events.ts'
 import type { Html } from '../../templates/html.ts'
 import { sendError } from '../http/listener.ts'
+import type { OperatorRates } from '../operator-rates.ts'
 import type { ReadSession } from './session.ts'
 
 /** Each change has all overviews drawn again, which takes time from requests for emails. */
@@ -210,17 +211,23 @@ type LiveDeps = {
   readonly live: Live
   readonly management: Management
   readonly readSession: ReadSession
+  readonly rates: OperatorRates
   readonly hasInbox: boolean
 }
 
-export function addLive(pages: FastifyInstance, { live, management, readSession, hasInbox }: LiveDeps): void {
+export function addLive(
+  pages: FastifyInstance,
+  { live, management, readSession, rates, hasInbox }: LiveDeps,
+): void {
   pages.addHook('preClose', async () => live.close())
-  pages.get<{ Querystring: { topic?: string } }>('/live', async (request, reply) => {
+  pages.get<{ Querystring: { topic?: unknown } }>('/live', async (request, reply) => {
     const signedIn = await readSession(request)
     if (signedIn === null)
       return sendError(reply, 401, { code: 'not_signed_in', message: 'Sign in to the console first.' })
-    const { topic = '' } = request.query
     const { access, session } = signedIn
+    const limited = session && (await rates.charge(`${session.person.id} stream`))
+    if (limited !== null) return sendError(reply, 429, limited)
+    const topic = typeof request.query.topic === 'string' ? request.query.topic : ''
     const isKnown = topic === 'service' || (topic === 'inbox' && hasInbox)
     const isEmail = topic.startsWith(emailTopic) && (await maySee(management, access, topic))
     if (!isKnown && !isEmail)

@@ -110,6 +110,8 @@ export const linkButton = (address: string, label: string): Html =>
 
 type FieldOptions = {
   readonly label: string
+  /** The id, by which faults name the field; its name unless given. */
+  readonly id?: string
   readonly value?: string
   readonly hint?: Cell
   readonly refusal?: Refusal | null
@@ -117,9 +119,9 @@ type FieldOptions = {
   readonly disabled?: boolean
 }
 
-/** The faults that an operation found in a field, or in a part of it. */
+/** The faults that an operation found in a field. */
 const faultsOf = (refusal: Refusal | null | undefined, name: string) =>
-  (refusal?.issues ?? []).filter(({ field }) => field === name || field.startsWith(`${name}.`))
+  (refusal?.issues ?? []).filter(({ field }) => field === name)
 
 const described = (name: string, refusal: Refusal | null | undefined, hint: Cell | undefined) => {
   const faults = faultsOf(refusal, name)
@@ -137,10 +139,10 @@ const described = (name: string, refusal: Refusal | null | undefined, hint: Cell
 
 /** A labelled input, with its hint and its faults. */
 export function field(name: string, options: FieldOptions): Html {
-  const { label, value = '', hint, refusal, attributes = none, disabled = false } = options
-  const about = described(name, refusal, hint)
-  return html`<div class="field"><label for="${name}">${label}</label>
-<input id="${name}" name="${name}" value="${value}"${about.attributes}${disabled ? html` disabled` : none} ${attributes}>${about.texts}</div>`
+  const { label, id = name, value = '', hint, refusal, attributes = none, disabled = false } = options
+  const about = described(id, refusal, hint)
+  return html`<div class="field"><label for="${id}">${label}</label>
+<input id="${id}" name="${name}" value="${value}"${about.attributes}${disabled ? html` disabled` : none} ${attributes}>${about.texts}</div>`
 }
 
 type Choice = readonly [value: string, label: string]
@@ -162,15 +164,20 @@ export function select(
 export const checkbox = (name: string, label: string, checked: boolean): Html =>
   html`<div class="field check"><input type="checkbox" id="${name}" name="${name}" value="yes"${checked ? html` checked` : none}><label for="${name}">${label}</label></div>`
 
-/** A refusal above a form: what is wrong, with a link to each field. */
+/** A refusal in the names of a form's fields. `idOf` returns the id of the field for a fault of an operation. */
+export const inForm = (refusal: Refusal, idOf: (field: string) => string): Refusal => ({
+  ...refusal,
+  issues: (refusal.issues ?? []).map((issue) => ({ ...issue, field: idOf(issue.field) })),
+})
+
+/** A refusal above a form: what is wrong, with a link to each field. Its faults name the fields of the form (`inForm`). */
 export function problem(refusal: Refusal | null): Html {
   if (refusal === null) return none
   const { code, message, issues = [] } = refusal
   const text = code === 'invalid_request' && issues.length > 0 ? 'Correct these fields:' : message
-  const lines = issues.map(({ field: name, message: why }) => {
-    const [target = name] = name.split('.')
-    return html`<li><a href="#${target}">${name}</a>: ${why}</li>`
-  })
+  const lines = issues.map(
+    ({ field: name, message: why }) => html`<li><a href="#${name}">${name}</a>: ${why}</li>`,
+  )
   return html`<div class="problem" role="alert"><p>${text}</p>${lines.length === 0 ? none : html`<ul>${lines}</ul>`}</div>`
 }
 

@@ -7,8 +7,10 @@ import { hash } from 'node:crypto'
 import type { AuthenticationResponseJSON, RegistrationResponseJSON } from '@simplewebauthn/server'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { hasControls } from '../../domain/controls.ts'
-import { hourMs } from '../../domain/duration.ts'
-import type { PasskeyRecord } from '../../store/people-store.ts'
+import { freshMs } from '../../domain/sign-in.ts'
+import type { Access } from '../../management/access.ts'
+import type { PasskeyRecord, SessionRecord } from '../../store/people-store.ts'
+import { passkeysMax } from '../../store/shared/bounds.ts'
 import { sendError, sendJson } from '../http/listener.ts'
 import {
   beginSession,
@@ -25,19 +27,20 @@ const load = () => import('@simplewebauthn/server')
 const algorithms = [-8, -7, -257]
 const challengeMs = 300_000
 const nameMax = 60
-/** A session that somebody stole must not become a passkey, which would outlive it. */
-const freshMs = hourMs
 
 const digest = (challenge: string): string => hash('sha256', challenge, 'base64url')
 
-const keep = ({ store }: SignInDeps, challenge: string): Promise<void> =>
-  store.keepChallenge(digest(challenge), store.now() + challengeMs)
+const keep = ({ store }: SignInDeps, challenge: string): Promise<boolean> =>
+  store.keepNonce(digest(challenge), store.now() + challengeMs)
 
 const sendDocument = (reply: FastifyReply, document: unknown): FastifyReply =>
   sendJson(reply.header('cache-control', 'no-store'), 200, JSON.stringify(document))
 
 const refused = (reply: FastifyReply, message: string): FastifyReply =>
   sendError(reply, 403, { code: 'passkey_refused', message })
+
+/** The id of a credential, as WebAuthn bounds it. */
+export const isPasskeyId = (id: unknown): id is string => typeof id === 'string' && /^[\w-]{1,1400}$/.test(id)
 
 /** The JSON of a request; null if it is none. Its parts are checked by the library. */
 function readDocument<T>({ body }: FastifyRequest): T | null {
@@ -76,8 +79,7 @@ async function signInByPasskey(
   response: AuthenticationResponseJSON,
 ): Promise<{ readonly secret: string } | null> {
   const { store } = deps
-  const isId = typeof response.id === 'string' && /^[\w-]{1,1400}$/.test(response.id)
-  const passkey = isId ? await store.findPasskey(response.id) : null
+  const passkey = isPasskeyId(response.id) ? await store.findPasskey(response.id) : null
   if (passkey === null) return null
   const counter = await verifySignature(deps, request, { response, passkey })
   if (counter === null) return null
@@ -98,7 +100,7 @@ async function verifySignature(
   try {
     const { verified, authenticationInfo } = await verifyAuthenticationResponse({
       response,
-      expectedChallenge: (challenge) => deps.store.takeChallenge(digest(challenge)),
+      expectedChallenge: (challenge) => deps.store.takeNonce(digest(challenge)),
       expectedOrigin: origin,
       expectedRPID: new URL(origin).hostname,
       credential: { id, counter, publicKey: new Uint8Array(Buffer.from(passkey.publicKey, 'base64url')) },
@@ -111,18 +113,29 @@ async function verifySignature(
 
 const signInAgain = 'Sign out and in again first: a passkey is added within an hour of signing in.'
 
-async function readFreshSession({ readSession, store }: SignInDeps, request: FastifyRequest) {
+type Fresh = { readonly access: Access; readonly session: SessionRecord }
+
+/** The session of a person who signed in within the hour: a stolen one must not become a passkey, which would outlive it. */
+async function readFreshSession(
+  { readSession, rates, store }: SignInDeps,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<Fresh | null> {
   const signedIn = await readSession(request)
-  if (signedIn?.session == null || store.now() - signedIn.session.createdAt > freshMs) return null
-  return { access: signedIn.access, session: signedIn.session }
+  const session = signedIn?.session ?? null
+  const limited = session && (await rates.charge(session.person.id))
+  if (limited !== null) sendError(reply, 429, limited)
+  else if (session === null || store.now() - session.createdAt > freshMs) refused(reply, signInAgain)
+  else if (signedIn !== null) return { access: signedIn.access, session }
+  return null
 }
 
 /** For people who are signed in: the page of the account adds a passkey. */
 function addRegistration(pages: FastifyInstance, deps: SignInDeps): void {
   const { store } = deps
   pages.post('/account/passkeys/options', async (request, reply) => {
-    const fresh = await readFreshSession(deps, request)
-    if (fresh === null) return refused(reply, signInAgain)
+    const fresh = await readFreshSession(deps, request, reply)
+    if (fresh === null) return reply
     const { generateRegistrationOptions } = await load()
     const { id, name } = fresh.session.person
     const options = await generateRegistrationOptions({
@@ -140,8 +153,8 @@ function addRegistration(pages: FastifyInstance, deps: SignInDeps): void {
     return sendDocument(reply, options)
   })
   pages.post('/account/passkeys', async (request, reply) => {
-    const fresh = await readFreshSession(deps, request)
-    if (fresh === null) return refused(reply, signInAgain)
+    const fresh = await readFreshSession(deps, request, reply)
+    if (fresh === null) return reply
     const sent = readDocument<{ name?: unknown; response?: RegistrationResponseJSON }>(request)
     const name = String(sent?.name ?? '')
       .trim()
@@ -152,7 +165,10 @@ function addRegistration(pages: FastifyInstance, deps: SignInDeps): void {
       return refused(reply, 'The answer of the authenticator could not be verified, or came too late.')
     const passkey = { ...credential, name, person: fresh.session.person.id }
     if (!(await store.addPasskey(passkey, fresh.access.actor)))
-      return refused(reply, 'This passkey is known already, or you sign in by an OpenID provider.')
+      return refused(
+        reply,
+        `This passkey is known already, you have ${passkeysMax} passkeys, or you sign in by an OpenID provider.`,
+      )
     return sendDocument(reply, { to: '/account?done=passkey_added' })
   })
 }
@@ -181,7 +197,7 @@ async function verifyCredential(
     if (!(await isWithoutCertificates(response))) return null
     const { verified, registrationInfo } = await verifyRegistrationResponse({
       response,
-      expectedChallenge: (challenge) => deps.store.takeChallenge(digest(challenge)),
+      expectedChallenge: (challenge) => deps.store.takeNonce(digest(challenge)),
       expectedOrigin: origin,
       expectedRPID: new URL(origin).hostname,
       supportedAlgorithmIDs: algorithms,

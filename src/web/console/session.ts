@@ -50,6 +50,7 @@ const devAccess = (requestId: string): Access => ({
   role: 'admin',
   apps: null,
   expiresAt: null,
+  signedInAt: null,
 })
 
 /** In dev mode nobody signs in. It listens on loopback, unless `POSTERN_CONSOLE_PUBLIC` is `yes`. */
@@ -78,9 +79,10 @@ export function newSessionReader(store: Store, address: ConsoleAddress): ReadSes
   }
 }
 
-const accessOf = ({ person, expiresAt }: SessionRecord, requestId: string): Access => ({
+const accessOf = ({ person, createdAt, expiresAt }: SessionRecord, requestId: string): Access => ({
   actor: { kind: 'person', id: person.id, name: person.name, via: 'console', requestId },
   role: person.role,
   apps: person.apps && new Set(person.apps),
   expiresAt,
+  signedInAt: createdAt,
 })

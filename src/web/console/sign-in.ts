@@ -18,7 +18,7 @@ import type { NewSession, SessionRecord } from '../../store/people-store.ts'
 import type { Store } from '../../store/store.ts'
 import { type Html, html, none } from '../../templates/html.ts'
 import { sendError } from '../http/listener.ts'
-import { newSharedRate } from '../operator-rates.ts'
+import { newClientRates, newSharedRate, type OperatorRates } from '../operator-rates.ts'
 import { type ConsoleAddress, originOf } from './guard.ts'
 import { newCard } from './layout.ts'
 import type { OidcSignIn } from './oidc.ts'
@@ -32,6 +32,7 @@ export type SignInDeps = {
   readonly address: ConsoleAddress
   readonly readSession: ReadSession
   readonly emit: Emit
+  readonly rates: OperatorRates
   /** Whether anybody has a passkey: shared by strangers who look at the sign-in. */
   readonly hasPasskeys: SharedRead<boolean>
   /** Null unless an OpenID provider is configured. */
@@ -69,15 +70,19 @@ export function beginSession(
  * that strangers keep nobody out.
  */
 const unknownCodes: Limit = { quota: 60, windowUs: 60e6 }
-/** Ceremonies of passkeys and providers that anybody can begin: each writes a row, or asks the provider. */
-const ceremonies: Limit = { quota: 100, windowUs: 10e6 }
+/**
+ * Ceremonies of passkeys and providers that anybody can begin: each writes a row, or asks the provider. Each client has a rate of its own,
+ * so that one stranger keeps nobody out; the rate of all protects the processor.
+ */
+const ceremoniesOfClient: Limit = { quota: 30, windowUs: 10e6 }
+const ceremoniesOfAll: Limit = { quota: 1000, windowUs: 10e6 }
 
 export type OnRequest = (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply | undefined>
 
-/** A hook that refuses requests beyond a rate of all clients together. */
+/** A hook that refuses requests beyond the rates of ceremonies. */
 function newLimiter(): OnRequest {
-  const mayBegin = newSharedRate(ceremonies)
-  return async (_request, reply) => (mayBegin() ? undefined : sendTooMany(reply))
+  const mayBegin = newClientRates(ceremoniesOfClient, ceremoniesOfAll)
+  return async (request, reply) => (mayBegin(request) ? undefined : sendTooMany(reply))
 }
 
 const sendTooMany = (reply: FastifyReply): FastifyReply =>

@@ -1,4 +1,5 @@
 /** Reads the token of a request to the management API. Cookies are ignored. */
+import { hasEnded } from '../../domain/bearer.ts'
 import type { TokenId } from '../../domain/id.ts'
 import { LruMap } from '../../domain/lru-map.ts'
 import { parseTokenHeader } from '../../domain/management-token.ts'
@@ -30,12 +31,12 @@ export class Authenticator {
     const presented = parseTokenHeader(header)
     if (presented.kind !== 'secret') return refuse('invalid_token', messages[presented.kind])
     const token = await this.#store.findTokenByHash(presented.hash)
-    const ended = token === null || token.revokedAt !== null || token.expiresAt <= this.#store.now()
+    const ended = token === null || hasEnded(token, this.#store.now())
     if (ended) return refuse('invalid_token', messages.unknown)
     this.#noteUse(token.id)
     const { id, name, role, apps, expiresAt } = token
     const actor = { kind: 'token', id, name, via: 'api', requestId } as const
-    return done({ actor, role, apps: apps && new Set(apps), expiresAt })
+    return done({ actor, role, apps: apps && new Set(apps), expiresAt, signedInAt: null })
   }
 
   /** Best effort: a request does not wait for it, and does not fail with it. */

@@ -12,6 +12,7 @@ import {
 } from '../../management/resources.ts'
 import { type RefusalCode, refusalStatus } from '../../management/result.ts'
 import { QueueResource } from '../../management/service/show-queue.ts'
+import { bodyTypes } from './read-request.ts'
 
 type Json = Record<string, unknown>
 
@@ -93,6 +94,13 @@ const errorSchema = {
   },
 }
 
+function requestBody(name: OperationName): Json {
+  const operation = operationOf(name)
+  const schema = plain(operation.body)
+  const content = Object.fromEntries(bodyTypes(operation).map((type) => [type, { schema }]))
+  return { required: true, content }
+}
+
 const json = (schema: unknown): Content => ({ 'application/json': { schema } })
 
 function describe(name: OperationName): Described {
@@ -104,7 +112,7 @@ function describe(name: OperationName): Described {
     summary,
     description: `Needs the role ${role}${scope}.`,
     ...(parameters.length > 0 && { parameters }),
-    ...(body !== noBody && { requestBody: { required: true, content: json(plain(body)) } }),
+    ...(body !== noBody && { requestBody: requestBody(name) }),
     responses: { ...successes(name, creates), ...failures(name) },
   }
 }

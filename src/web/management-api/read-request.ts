@@ -47,6 +47,10 @@ function readQuery({ properties }: TObject, query: Record<string, unknown>): Rec
   return Object.fromEntries(Object.entries(query).map(read))
 }
 
+/** A PATCH is a merge patch (RFC 7396), under either name. */
+export const bodyTypes = ({ method }: Pick<AnyOperation, 'method'>): readonly string[] =>
+  method === 'PATCH' ? ['application/merge-patch+json', 'application/json'] : ['application/json']
+
 function readBody(operation: AnyOperation, { body, headers }: FastifyRequest): Result<unknown> {
   const refused = (code: string, message: string) => invalid([{ field: 'body', code, message }])
   const bytes = body === undefined ? new Uint8Array() : (body as Uint8Array | null)
@@ -54,8 +58,10 @@ function readBody(operation: AnyOperation, { body, headers }: FastifyRequest): R
   const takesBody = operation.body !== noBody
   if (!takesBody && bytes.length === 0) return done(undefined)
   if (!takesBody) return refused('unknown_field', 'This operation takes no body; leave it out.')
-  if (!/^application\/json\s*(?:;|$)/i.test(headers['content-type'] ?? ''))
-    return refused('not_json', 'Send the header Content-Type: application/json.')
+  const [type = ''] = (headers['content-type'] ?? '').split(';', 1)
+  const types = bodyTypes(operation)
+  if (!types.includes(type.trim().toLowerCase()))
+    return refused('not_json', `Send the header Content-Type: ${types.join(' or ')}.`)
   if (headers['content-encoding'] !== undefined)
     return refused('not_json', 'Send the body without Content-Encoding.')
   try {

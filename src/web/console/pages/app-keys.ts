@@ -1,6 +1,8 @@
 /** The delivery keys of an app. A key's text stands in the answer to the form that makes it, and nowhere else. */
 
+import { hasEnded } from '../../../domain/bearer.ts'
 import { dayMs, describeDuration } from '../../../domain/duration.ts'
+import { quoteForShell } from '../../../domain/shell.ts'
 import { listAll } from '../../../management/list-all.ts'
 import type { AppResource, KeyResource } from '../../../management/resources.ts'
 import type { Refusal } from '../../../management/result.ts'
@@ -20,6 +22,7 @@ import {
 } from '../parts.ts'
 import { type PageAnswer, PageRefused, statusOf, type Visit } from '../visit.ts'
 import { appHead, findApp } from './apps.ts'
+import { makeOnce, onceField } from './change.ts'
 
 /** `made`: a key that this request made. */
 type Shown = {
@@ -32,8 +35,8 @@ export const showKeys = async (visit: Visit): Promise<PageAnswer> => keysPage(vi
 async function keysPage(visit: Visit, app: AppResource, { refusal, made }: Shown): Promise<PageAnswer> {
   const items = await listAll(visit.get, 'key.list', { params: { app: app.slug } })
   const [ended, live] = [
-    items.filter((key) => hasEnded(key, visit)),
-    items.filter((key) => !hasEnded(key, visit)),
+    items.filter((key) => hasEnded(key, visit.now)),
+    items.filter((key) => !hasEnded(key, visit.now)),
   ]
   const confirmed = live.find(
     ({ id }) => id === visit.query.get('revoke') || id === visit.query.get('replace'),
@@ -47,9 +50,6 @@ ${ended.length === 0 ? none : html`<details><summary>Keys that have ended (${end
   return { title: `Keys of ${app.name}`, body, nav: 'apps', status }
 }
 
-const hasEnded = ({ expiresAt, revokedAt }: KeyResource, { now }: Visit): boolean =>
-  revokedAt !== null || (expiresAt !== null && Date.parse(expiresAt) <= now)
-
 function keysTable({ slug }: AppResource, keys: readonly KeyResource[], visit: Visit): Html {
   const { may, now } = visit
   const rows = keys.map((key) => [
@@ -57,7 +57,7 @@ function keysTable({ slug }: AppResource, keys: readonly KeyResource[], visit: V
     statusOfKey(key, visit),
     html`${age(key.createdAt, now)}<br><span class="soft">by ${key.createdBy}</span>`,
     html`${age(key.lastUsedAt, now)}<br><a href="/emails?key=${key.id}">its emails</a>`,
-    hasEnded(key, visit) || !may('operator')
+    hasEnded(key, visit.now) || !may('operator')
       ? none
       : html`<div class="actions"><a class="button" href="/apps/${slug}/keys?replace=${key.id}#confirm">Replace…</a><a class="button" href="/apps/${slug}/keys?revoke=${key.id}#confirm">Revoke…</a></div>`,
   ])
@@ -68,7 +68,7 @@ function keysTable({ slug }: AppResource, keys: readonly KeyResource[], visit: V
 function statusOfKey(key: KeyResource, visit: Visit): Html {
   if (key.revokedAt !== null) return html`${mark('off', '–', 'revoked')} ${age(key.revokedAt, visit.now)}`
   if (key.expiresAt === null) return mark('good', '●', 'active')
-  return hasEnded(key, visit)
+  return hasEnded(key, visit.now)
     ? html`${mark('off', '–', 'expired')} ${age(key.expiresAt, visit.now)}`
     : html`${mark('wait', '◐', 'active until')} ${time(key.expiresAt)}`
 }
@@ -81,7 +81,7 @@ const expiries = [
 ] as const
 
 function newKeyForm({ slug }: AppResource, { form }: Visit, refusal: Refusal | null): Html {
-  return html`<form method="post" action="/apps/${slug}/keys" class="filters">
+  return html`<form method="post" action="/apps/${slug}/keys" class="filters">${onceField()}
 ${field('name', { label: 'Name of a new key', value: form.get('name') ?? '', attributes: html`required maxlength="100" placeholder="production"`, refusal })}
 ${select('expires', expiries, { label: 'It expires', value: form.get('expires') ?? '' })}
 <button class="main">Create a key</button></form>`
@@ -90,10 +90,10 @@ ${select('expires', expiries, { label: 'It expires', value: form.get('expires') 
 export async function createKey(visit: Visit): Promise<PageAnswer> {
   const { form, now } = visit
   const app = await findApp(visit)
-  const days = Number(form.get('expires') ?? '')
-  const expiresAt = days > 0 ? new Date(now + days * dayMs).toISOString() : null
+  const [days] = expiries.find(([value]) => value === form.get('expires')) ?? ['']
+  const expiresAt = days === '' ? null : new Date(now + Number(days) * dayMs).toISOString()
   const body = { name: (form.get('name') ?? '').trim() || null, expiresAt }
-  const made = await visit.call('key.create', { params: { app: app.slug }, body })
+  const made = await makeOnce(visit, () => visit.call('key.create', { params: { app: app.slug }, body }))
   if (!made.ok) return keysPage(visit, app, { refusal: made.refusal })
   return keysPage(visit, app, { made: made.value })
 }
@@ -116,7 +116,7 @@ function newKeyOf(
   const curl = `curl ${shell.apiUrl}/v1/email \\
   -H 'Authorization: Bearer ${key}' \\
   -H 'Content-Type: application/json' \\
-  -d '${JSON.stringify(body)}'`
+  -d ${quoteForShell(JSON.stringify(body))}`
   const client = `POSTERN_BASE_URL=${shell.apiUrl}
 POSTERN_DELIVERY_KEY=${key}`
   const ends = oldEnds === undefined ? none : html` The old key works until ${time(oldEnds)}.`
@@ -151,7 +151,7 @@ function confirmationOf(
       path,
     )
   }
-  const form = html`<form method="post" action="${path}/${id}/replace" class="filters">
+  const form = html`<form method="post" action="${path}/${id}/replace" class="filters">${onceField()}
 ${select('grace', graces, { label: 'The old key stops working', value: '86400' })}<button class="main">Replace the key</button></form>`
   return confirmation(
     `Replace the key ${name ?? id}? ${used} A new key of the same name is created, and shown once.`,
@@ -169,7 +169,8 @@ export async function revokeKey(visit: Visit): Promise<PageAnswer> {
 export async function replaceKey(visit: Visit): Promise<PageAnswer> {
   const grace = graces.find(([seconds]) => seconds === visit.form.get('grace'))?.[0] ?? '86400'
   const params = { key: visit.params.key ?? '' }
-  const made = await visit.call('key.replace', { params, body: { graceSeconds: Number(grace) } })
+  const body = { graceSeconds: Number(grace) }
+  const made = await makeOnce(visit, () => visit.call('key.replace', { params, body }))
   if (!made.ok && made.refusal.code === 'not_found') throw new PageRefused(made.refusal)
   const app = await visit.get('app.show', {
     params: { app: made.ok ? made.value.app : (visit.params.app ?? '') },

@@ -1,15 +1,20 @@
 /** The links that an app may send, and the tester, which asks the same rules that judge a request. */
-import { normalEntries, parseAllowedUrl, parseAppScheme } from '../../../domain/app/allowed-url.ts'
+import {
+  entryCharactersMax,
+  normalEntries,
+  parseAllowedUrl,
+  parseAppScheme,
+} from '../../../domain/app/allowed-url.ts'
 import { hostedLinkModes } from '../../../domain/app/hosted-link.ts'
 import type { Answer } from '../../../management/operations.ts'
 import type { AppResource } from '../../../management/resources.ts'
 import type { Refusal } from '../../../management/result.ts'
 import { type Html, html, none } from '../../../templates/html.ts'
 import { emailTypeNames, typeOf } from '../../email-type-names.ts'
-import { button, checkbox, field, problem, section, select, table } from '../parts.ts'
+import { button, checkbox, field, hiddenFields, inForm, problem, section, select, table } from '../parts.ts'
 import { type PageAnswer, statusOf, type Visit } from '../visit.ts'
 import { appHead, findApp } from './apps.ts'
-import { optional, saveApp, versionField } from './change.ts'
+import { type Fields, optional, saveApp, showAgain, versionField } from './change.ts'
 
 type Check = Answer<'app.check_link'>
 
@@ -22,19 +27,28 @@ type Shown = {
 export const showLinks = async (visit: Visit): Promise<PageAnswer> =>
   linksPage(visit, await findApp(visit), {})
 
-function linksPage(visit: Visit, app: AppResource, { refusal = null, tested }: Shown): PageAnswer {
+function linksPage(visit: Visit, app: AppResource, { refusal: refused = null, tested }: Shown): PageAnswer {
   const mayChange = visit.may('operator')
+  const { fields, refusal } = showAgain(hostedFields(app), visit.form, refused && inForm(refused, fieldFor))
   const body = html`${appHead(app, 'Links')}
 ${problem(refusal)}
-${section('Allowed links', html`<p class="soft">Emails of ${app.name} may carry these links, and no others.</p>${entriesOf(app, visit, mayChange)}`)}
-${section('Would this link be sent?', testerOf(app, visit, tested))}
-${mayChange ? section('Hosted links', hostedForm(app, visit, refusal)) : none}`
+${section('Allowed links', html`<p class="soft">Emails of ${app.name} may carry these links, and no others.</p>${entriesOf(app, visit, { mayChange, refusal })}`)}
+${section('Would this link be sent?', testerOf(app, visit, { tested, refusal }))}
+${mayChange ? section('Hosted links', hostedForm(app, visit, { fields, refusal })) : none}`
   return { title: `Links of ${app.name}`, body, nav: 'apps', ...(refusal && { status: statusOf(refusal) }) }
 }
 
+/** The id of the form's field for a field of the settings. */
+const fieldFor = (field: string): string =>
+  field === 'allowedUrls' || field === 'appSchemes' ? `add-${field}` : field.replace('.', '-')
+
 type Kind = 'allowedUrls' | 'appSchemes'
 
-function entriesOf(app: AppResource, { form }: Visit, mayChange: boolean): Html {
+function entriesOf(
+  app: AppResource,
+  { form }: Visit,
+  { mayChange, refusal }: { readonly mayChange: boolean; readonly refusal: Refusal | null },
+): Html {
   const path = `/apps/${app.slug}/links`
   const rowsOf = (kind: Kind) =>
     app[kind].map((entry) => [
@@ -44,8 +58,16 @@ function entriesOf(app: AppResource, { form }: Visit, mayChange: boolean): Html 
   const heads = ['entry', 'change']
   const add = (kind: Kind, label: string, placeholder: string, hint: string) =>
     mayChange
-      ? html`<form method="post" action="${path}/add" class="inline"><input type="hidden" name="kind" value="${kind}">
-<label for="add-${kind}">${label}</label><input id="add-${kind}" name="entry" required value="${form.get('kind') === kind ? (form.get('entry') ?? '') : ''}" placeholder="${placeholder}" spellcheck="false" autocapitalize="none" aria-describedby="hint-${kind}"><button>Add</button><span class="hint" id="hint-${kind}">${hint}</span></form>`
+      ? html`<form method="post" action="${path}/add" class="filters">${hiddenFields({ kind })}
+${field('entry', {
+  id: `add-${kind}`,
+  label,
+  hint,
+  value: form.get('kind') === kind ? (form.get('entry') ?? '') : '',
+  attributes: html`required maxlength="${entryCharactersMax}" placeholder="${placeholder}" spellcheck="false" autocapitalize="none"`,
+  refusal,
+})}
+<button>Add</button></form>`
       : none
   return html`${table('Web links', heads, rowsOf('allowedUrls'), { empty: 'No web link is allowed yet.' })}
 ${add('allowedUrls', 'Site, path or part of a site', 'https://app.acme.example/auth/*', 'An origin, one path, or a prefix that ends in /*. A host may begin with *. for one label.')}
@@ -54,11 +76,15 @@ ${table('App schemes', heads, rowsOf('appSchemes'), { empty: 'No scheme of a mob
 ${add('appSchemes', 'Scheme of a mobile app', 'acme://auth', 'A scheme alone allows all its links.')}`
 }
 
-function testerOf({ slug }: AppResource, { form, query }: Visit, tested: Shown['tested']): Html {
+function testerOf(
+  { slug }: AppResource,
+  { form, query }: Visit,
+  { tested, refusal }: { readonly tested: Shown['tested']; readonly refusal: Refusal | null },
+): Html {
   const link = tested?.link ?? query.get('url') ?? ''
   return html`<div id="tester"><form method="post" action="/apps/${slug}/links/test#tester" class="filters">
 ${select('type', emailTypeNames, { label: 'Email', value: form.get('type') ?? 'magic_link' })}
-${field('url', { label: 'Link', value: link, attributes: html`required spellcheck="false" autocomplete="off" maxlength="10000" placeholder="https://app.acme.example/auth?token=any"`, hint: 'Any text will do as the token; do not paste a real one.' })}
+${field('url', { label: 'Link', value: link, attributes: html`required spellcheck="false" autocomplete="off" maxlength="10000" placeholder="https://app.acme.example/auth?token=any"`, hint: 'Any text will do as the token; do not paste a real one.', refusal })}
 <button class="main">Test</button></form>${tested === undefined ? none : verdictOf(tested.check)}</div>`
 }
 
@@ -126,24 +152,38 @@ const modes: Readonly<Record<(typeof hostedLinkModes)[number], string>> = {
   always: 'always',
 }
 
-function hostedForm(app: AppResource, { form }: Visit, refusal: Refusal | null): Html {
+const hostedFields = (app: AppResource): Fields => ({
+  hostedLinks: app.hostedLinks,
+  ...Object.fromEntries(
+    emailTypeNames.map(([type]) => [`linkDestinations-${type}`, app.linkDestinations[type] ?? '']),
+  ),
+  fallbackUrl: app.fallbackUrl ?? '',
+})
+
+function hostedForm(
+  app: AppResource,
+  { form }: Visit,
+  { fields, refusal }: { readonly fields: Fields; readonly refusal: Refusal | null },
+): Html {
   const destinations = emailTypeNames.map(([type, label]) =>
     field(`linkDestinations-${type}`, {
       label: `${label} opens`,
-      value: form.get(`linkDestinations-${type}`) ?? app.linkDestinations[type] ?? '',
+      value: fields[`linkDestinations-${type}`] ?? '',
       attributes: html`placeholder="the link itself" spellcheck="false"`,
+      refusal,
     }),
   )
+  const isSent = form.has('hostedLinks') && refusal?.code !== 'version_mismatch'
   return html`<p class="soft">An email then carries a link to a page of Postern, whose button opens the app. It works in every mail program, and link scanners use up no token.</p>
 <form method="post" action="/apps/${app.slug}/links/hosted" class="stack">${versionField(app)}
 ${select(
   'hostedLinks',
   hostedLinkModes.map((mode) => [mode, modes[mode]] as const),
-  { label: 'Use hosted links', value: form.get('hostedLinks') ?? app.hostedLinks, refusal },
+  { label: 'Use hosted links', value: fields.hostedLinks ?? '', refusal },
 )}
 ${destinations}
-${field('fallbackUrl', { label: 'Page for devices without the app', value: form.get('fallbackUrl') ?? app.fallbackUrl ?? '', refusal })}
-${checkbox('allowLocalhost', 'Allow links to localhost and 127.0.0.1 (development)', form.has('hostedLinks') ? form.get('allowLocalhost') === 'yes' : app.allowLocalhost)}
+${field('fallbackUrl', { label: 'Page for devices without the app', value: fields.fallbackUrl ?? '', refusal })}
+${checkbox('allowLocalhost', 'Allow links to localhost and 127.0.0.1 (development)', isSent ? form.get('allowLocalhost') === 'yes' : app.allowLocalhost)}
 <div class="actions"><button class="main">Save</button></div></form>`
 }
 
@@ -160,6 +200,6 @@ export async function saveHosted(visit: Visit): Promise<PageAnswer> {
     allowLocalhost: form.get('allowLocalhost') === 'yes',
   }
   const refusal = await saveApp(visit, app, body)
-  if (refusal !== null) return linksPage(visit, app, { refusal })
+  if (refusal !== null) return linksPage(visit, await findApp(visit), { refusal })
   return { redirect: `/apps/${app.slug}/links`, notice: 'saved' }
 }

@@ -9,21 +9,22 @@ import { contrast, defaultAccent, textOn } from '../../../templates/colour.ts'
 import { type Html, html, none } from '../../../templates/html.ts'
 import { locales } from '../../../templates/locales/locales.ts'
 import { emailTypeNames, typeOf } from '../../email-type-names.ts'
-import { field, problem, section, select, tabs } from '../parts.ts'
+import { field, inForm, problem, section, select, tabs } from '../parts.ts'
 import { type PageAnswer, PageRefused, statusOf, type Visit } from '../visit.ts'
 import { appHead, findApp } from './apps.ts'
-import { optional, saveApp, versionField } from './change.ts'
+import { optional, saveApp, showAgain, versionField } from './change.ts'
 
 const fieldNames = ['logoUrl', 'accentColour', 'addressLine', 'supportContact', 'locale'] as const
 type Fields = Readonly<Record<(typeof fieldNames)[number], string>>
 
-/** The settings of the form; those of the app where the form says nothing. */
-function fieldsOf({ branding, supportContact = '', locale }: AppResource, given: URLSearchParams): Fields {
+function savedFields({ branding, supportContact = '', locale }: AppResource): Fields {
   const { logoUrl = '', accentColour = '', addressLine = '' } = branding
-  const saved: Fields = { logoUrl, accentColour, addressLine, supportContact, locale }
-  const entries = fieldNames.map((name) => [name, given.get(name)?.trim() ?? saved[name]])
-  return Object.fromEntries(entries) as Fields
+  return { logoUrl, accentColour, addressLine, supportContact, locale }
 }
+
+/** The settings of the form; those of the app where the form says nothing. */
+const fieldsOf = (app: AppResource, given: URLSearchParams): Fields =>
+  showAgain(savedFields(app), given, null).fields as Fields
 
 const settingsOf = ({ logoUrl, accentColour, addressLine, supportContact, locale }: Fields) => ({
   branding: {
@@ -45,10 +46,11 @@ async function lookPage(
   refused: Refusal | null,
 ): Promise<PageAnswer> {
   const type = typeOf(given.get('type'))
-  const fields = fieldsOf(app, given)
+  const shown = showAgain(savedFields(app), given, refused)
+  const fields = shown.fields as Fields
   const params = { app: app.slug }
   const rendered = await visit.call('app.preview', { params, body: { type, settings: settingsOf(fields) } })
-  const refusal = refused ?? (rendered.ok ? null : stripped(rendered.refusal))
+  const refusal = shown.refusal ?? (rendered.ok ? null : inForm(rendered.refusal, fieldFor))
   const search = (each: string) => new URLSearchParams({ type: each, ...fields }).toString()
   const entries = emailTypeNames.map(
     ([each, label]) => [label, `/apps/${app.slug}/look?${search(each)}`] as const,
@@ -63,13 +65,7 @@ ${rendered.ok ? framesOf(`/apps/${app.slug}/look/email?${search(type)}`, rendere
 }
 
 /** The preview names fields below `settings`. */
-const stripped = (refusal: Refusal): Refusal => ({
-  ...refusal,
-  issues: (refusal.issues ?? []).map((issue) => ({
-    ...issue,
-    field: issue.field.replace(/^settings\./, '').replace(/^branding\./, ''),
-  })),
-})
+const fieldFor = (field: string): string => field.replace(/^settings\./, '').replace(/^branding\./, '')
 
 type FormParts = {
   readonly fields: Fields
@@ -125,6 +121,6 @@ export async function showLookEmail(visit: Visit): Promise<PageAnswer> {
 export async function saveLook(visit: Visit): Promise<PageAnswer> {
   const app = await findApp(visit)
   const refusal = await saveApp(visit, app, settingsOf(fieldsOf(app, visit.form)))
-  if (refusal !== null) return lookPage(visit, app, visit.form, stripped(refusal))
+  if (refusal !== null) return lookPage(visit, await findApp(visit), visit.form, inForm(refusal, fieldFor))
   return { redirect: `/apps/${app.slug}/look?type=${typeOf(visit.form.get('type'))}`, notice: 'saved' }
 }

@@ -4,19 +4,20 @@ import type { AppResource, UsageResource } from '../../../management/resources.t
 import type { Refusal } from '../../../management/result.ts'
 import { heldDays } from '../../../store/shared/bounds.ts'
 import { type Html, html, none } from '../../../templates/html.ts'
-import { button, confirmation, facts, field, problem, section, time } from '../parts.ts'
+import { button, confirmation, facts, field, inForm, problem, section, time } from '../parts.ts'
 import { type PageAnswer, PageRefused, statusOf, type Visit } from '../visit.ts'
 import { appHead, findApp } from './apps.ts'
-import { optional, saveApp, versionField } from './change.ts'
+import { type Fields, optional, saveApp, showAgain, versionField } from './change.ts'
 
 export const showSettings = async (visit: Visit): Promise<PageAnswer> =>
   settingsPage(visit, await findApp(visit), null)
 
-async function settingsPage(visit: Visit, app: AppResource, refusal: Refusal | null): Promise<PageAnswer> {
+async function settingsPage(visit: Visit, app: AppResource, refused: Refusal | null): Promise<PageAnswer> {
+  const { fields, refusal } = showAgain(fieldsOf(app), visit.form, refused)
   const { items: days } = await visit.get('app.usage', { params: { app: app.slug } })
   const body = html`${appHead(app, 'Settings')}
 ${problem(refusal)}${confirmationOf(app, visit)}
-${section('Sender and limits', formOf(app, visit, { refusal, days }))}
+${section('Sender and limits', formOf(app, visit, { fields, refusal, days }))}
 ${section(
   'Facts',
   facts([
@@ -36,40 +37,55 @@ ${visit.may('operator') ? section('Disable or delete', endOf(app, visit)) : none
   }
 }
 
-type FormParts = { readonly refusal: Refusal | null; readonly days: readonly UsageResource[] }
+const fieldsOf = ({ name, from, envelopeFrom, replyTo, limits }: AppResource) => ({
+  name,
+  'from-name': from.name,
+  'from-address': from.address,
+  envelopeFrom: envelopeFrom ?? '',
+  replyTo: replyTo ?? '',
+  daily: String(limits.daily),
+  recipientPerHour: String(limits.recipientPerHour),
+  keyPerMinute: String(limits.keyPerMinute),
+})
 
-function formOf(app: AppResource, { form, may }: Visit, { refusal, days }: FormParts): Html {
+type FormParts = {
+  readonly fields: Fields
+  readonly refusal: Refusal | null
+  readonly days: readonly UsageResource[]
+}
+
+function formOf(app: AppResource, { may }: Visit, { fields, refusal, days }: FormParts): Html {
   const disabled = !may('admin')
-  const value = (name: string, saved: string | number | undefined) => form.get(name) ?? String(saved ?? '')
+  const value = (name: keyof ReturnType<typeof fieldsOf>) => fields[name] ?? ''
   const most = Math.max(0, ...days.map(({ accepted }) => accepted))
   const note = disabled
     ? html`<p class="soft">The sender and the limits protect other apps of the same relay: only the role admin changes them.</p>`
     : none
   const at = { refusal, disabled }
   return html`${note}<form method="post" action="/apps/${app.slug}/settings" class="columns">${versionField(app)}
-${field('name', { label: 'Name', value: value('name', app.name), ...at })}
-${field('from-name', { label: 'Sender name', value: value('from-name', app.from.name), ...at })}
-${field('from-address', { label: 'Sender address', value: value('from-address', app.from.address), ...at })}
-${field('envelopeFrom', { label: 'Address for bounces', value: value('envelopeFrom', app.envelopeFrom), hint: 'Empty: the sender address.', ...at })}
-${field('replyTo', { label: 'Answers go to', value: value('replyTo', app.replyTo), refusal, disabled: !may('operator') })}
-${field('daily', { label: 'Emails a day (UTC)', value: value('daily', app.limits.daily), hint: `Highest in 30 days: ${formatCount(most)}`, attributes: html`inputmode="numeric"`, ...at })}
-${field('recipientPerHour', { label: 'Emails an hour to one recipient', value: value('recipientPerHour', app.limits.recipientPerHour), attributes: html`inputmode="numeric"`, ...at })}
-${field('keyPerMinute', { label: 'Requests a minute by one key', value: value('keyPerMinute', app.limits.keyPerMinute), attributes: html`inputmode="numeric"`, ...at })}
+${field('name', { label: 'Name', value: value('name'), ...at })}
+${field('from-name', { label: 'Sender name', value: value('from-name'), ...at })}
+${field('from-address', { label: 'Sender address', value: value('from-address'), ...at })}
+${field('envelopeFrom', { label: 'Address for bounces', value: value('envelopeFrom'), hint: 'Empty: the sender address.', ...at })}
+${field('replyTo', { label: 'Answers go to', value: value('replyTo'), refusal, disabled: !may('operator') })}
+${field('daily', { label: 'Emails a day (UTC)', value: value('daily'), hint: `Highest in 30 days: ${formatCount(most)}`, attributes: html`inputmode="numeric"`, ...at })}
+${field('recipientPerHour', { label: 'Emails an hour to one recipient', value: value('recipientPerHour'), attributes: html`inputmode="numeric"`, ...at })}
+${field('keyPerMinute', { label: 'Requests a minute by one key', value: value('keyPerMinute'), attributes: html`inputmode="numeric"`, ...at })}
 ${may('operator') ? html`<div class="actions"><button class="main">Save</button></div>` : none}</form>`
 }
 
 export async function saveSettings(visit: Visit): Promise<PageAnswer> {
   const { form } = visit
   const app = await findApp(visit)
-  const text = (name: string, saved: string) => form.get(name)?.trim() ?? saved
-  const whole = (name: 'daily' | 'recipientPerHour' | 'keyPerMinute') =>
-    Number(text(name, String(app.limits[name])).replaceAll(/[\s,]/g, '') || Number.NaN)
-  const kept = form.has('envelopeFrom') ? optional(form.get('envelopeFrom')) : (app.envelopeFrom ?? null)
+  const saved = fieldsOf(app)
+  const text = (name: keyof typeof saved) => form.get(name)?.trim() ?? saved[name]
+  const whole = (name: keyof AppResource['limits']) =>
+    Number(text(name).replaceAll(/[\s,]/g, '') || Number.NaN)
   const body = {
-    name: text('name', app.name),
-    from: { name: text('from-name', app.from.name), address: text('from-address', app.from.address) },
-    envelopeFrom: kept,
-    replyTo: optional(form.get('replyTo')),
+    name: text('name'),
+    from: { name: text('from-name'), address: text('from-address') },
+    envelopeFrom: optional(text('envelopeFrom')),
+    replyTo: optional(text('replyTo')),
     limits: {
       daily: whole('daily'),
       recipientPerHour: whole('recipientPerHour'),
@@ -77,16 +93,12 @@ export async function saveSettings(visit: Visit): Promise<PageAnswer> {
     },
   }
   const refusal = await saveApp(visit, app, body)
-  if (refusal !== null)
-    return settingsPage(visit, app, { ...refusal, issues: (refusal.issues ?? []).map(inForm) })
+  if (refusal !== null) return settingsPage(visit, await findApp(visit), inForm(refusal, fieldFor))
   return { redirect: `/apps/${app.slug}/settings`, notice: 'saved' }
 }
 
 /** The field of the form for a field of the settings. */
-const inForm = <Issue extends { readonly field: string }>(issue: Issue): Issue => ({
-  ...issue,
-  field: issue.field.replace(/^limits\./, '').replace('.', '-'),
-})
+const fieldFor = (field: string): string => field.replace(/^limits\./, '').replace('.', '-')
 
 function endOf({ slug, status }: AppResource, { may, seesAll }: Visit): Html {
   const path = `/apps/${slug}/settings`

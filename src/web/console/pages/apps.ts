@@ -34,7 +34,7 @@ export async function listApps(visit: Visit): Promise<PageAnswer> {
     share(delivered, delivered + failed + expired),
     formatCount(sumOf(refused)),
   ])
-  const create = visit.may('admin') && visit.seesAll ? linkButton('/apps/new', 'New app') : none
+  const create = visit.may('admin') && visit.seesAll ? linkButton('/new-app', 'New app') : none
   const heads = ['app', 'name', 'status', 'accepted today', 'delivered', 'refused']
   const empty = 'No apps yet. An app is one product that sends sign-in mail.'
   const body = html`<div class="title"><h1>Apps</h1>${create}</div>

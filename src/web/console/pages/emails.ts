@@ -140,9 +140,13 @@ export function emailsTable(
   return table('Emails', heads, rows, { numbers: [heads.length - 1], empty: 'No such emails.' })
 }
 
+/** No address, id, key or slug is longer. */
+const searchMax = 254
+
 /** The search of every page. An address is sent in the body alone, and the answer leads to its hash. */
 export async function find(visit: Visit): Promise<PageAnswer> {
   const text = (visit.form.get('q') ?? '').trim()
+  if (text.length > searchMax) return notFoundPage(`Search for at most ${searchMax} characters.`)
   if (text.includes('@')) return findRecipient(visit, text)
   if (text.startsWith('em_')) return { redirect: `/emails/${encodeURIComponent(text)}` }
   if (text.startsWith('req_')) return { redirect: `/refusals/${encodeURIComponent(text)}` }
@@ -229,7 +233,10 @@ const recordOf = (email: Detail, slug: string | null, { now }: Visit): Html =>
   facts([
     ['Email', html`<code>${email.id}</code>`],
     ['App', slug === null ? 'deleted' : html`<a href="/apps/${slug}">${slug}</a>`],
-    ['Key', html`<a href="/emails?key=${email.key}">${email.key}</a>`],
+    [
+      'Key',
+      email.key === null ? 'none: a test email' : html`<a href="/emails?key=${email.key}">${email.key}</a>`,
+    ],
     ['Accepted', time(email.acceptedAt)],
     ['Link expires', html`${time(email.expiresAt)} <span class="soft">(${age(email.expiresAt, now)})</span>`],
     ['Attempts', formatCount(email.attempts)],

@@ -3,7 +3,7 @@ import { normalEntries, parseAllowedUrl } from '../../../domain/app/allowed-url.
 import { slugFrom } from '../../../domain/app/app.ts'
 import type { Refusal } from '../../../management/result.ts'
 import { type Html, html, none } from '../../../templates/html.ts'
-import { button, field, mark, problem, section } from '../parts.ts'
+import { button, field, inForm, mark, problem, section } from '../parts.ts'
 import { type PageAnswer, statusOf, type Visit } from '../visit.ts'
 
 export async function firstSteps(visit: Visit): Promise<PageAnswer> {
@@ -31,7 +31,7 @@ function relayStep({ may, seesAll, shell }: Visit): Html {
 
 function newAppForm({ form }: Visit, refusal: Refusal | null): Html {
   const value = (name: string) => form.get(name) ?? ''
-  return html`${problem(refusal)}<form method="post" action="/apps/new" class="stack">
+  return html`${problem(refusal)}<form method="post" action="/new-app" class="stack">
 ${field('name', { label: 'Name', value: value('name'), hint: 'As people know it; it stands in every email.', attributes: html`required maxlength="100" placeholder="Acme"`, refusal })}
 ${field('slug', { label: 'Slug', value: value('slug'), hint: 'For addresses and commands: small letters, digits and hyphens. It never changes. Left empty, it is made of the name.', attributes: html`maxlength="40" placeholder="acme" autocapitalize="none"`, refusal })}
 ${field('from', { label: 'Sender address', value: value('from'), hint: 'An address that your relay may send for.', attributes: html`required type="email" placeholder="auth@acme.example"`, refusal })}
@@ -48,6 +48,10 @@ function newAppPage(visit: Visit, refusal: Refusal | null): PageAnswer {
   return { title: 'New app', body, nav: 'apps', ...(refusal && { status: statusOf(refusal) }) }
 }
 
+/** The name of the app is that of the sender, too. */
+const fieldFor = (field: string): string =>
+  field === 'from.name' ? 'name' : field === 'from.address' ? 'from' : field
+
 export async function createApp(visit: Visit): Promise<PageAnswer> {
   const { form } = visit
   const text = (name: string) => (form.get(name) ?? '').trim()
@@ -58,6 +62,6 @@ export async function createApp(visit: Visit): Promise<PageAnswer> {
     allowedUrls: normalEntries(text('allowedUrls') === '' ? [] : [text('allowedUrls')], parseAllowedUrl),
   }
   const made = await visit.call('app.put', { params: { app: slug }, body, ifAbsent: true })
-  if (!made.ok) return newAppPage(visit, made.refusal)
+  if (!made.ok) return newAppPage(visit, inForm(made.refusal, fieldFor))
   return { redirect: `/apps/${slug}/keys`, notice: 'app_created' }
 }

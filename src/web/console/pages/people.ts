@@ -6,10 +6,25 @@ import type { Answer } from '../../../management/operations.ts'
 import type { PersonResource } from '../../../management/people/people-resources.ts'
 import type { Refusal } from '../../../management/result.ts'
 import { type Html, html, none } from '../../../templates/html.ts'
-import { age, button, confirmation, facts, field, mark, newSecret, section, table, time } from '../parts.ts'
+import {
+  age,
+  button,
+  checkbox,
+  confirmation,
+  facts,
+  field,
+  hiddenFields,
+  mark,
+  newSecret,
+  section,
+  table,
+  time,
+} from '../parts.ts'
+import { isPasskeyId } from '../passkey.ts'
 import { type PageAnswer, PageRefused, type Visit } from '../visit.ts'
 import { scopeOf, slugsOf } from './app-names.ts'
-import { permissionFields, permissionOf, settingsPage } from './settings.ts'
+import { makeOnce, onceField } from './change.ts'
+import { inPermissionForm, permissionFields, permissionOf, settingsPage } from './settings.ts'
 
 export const showPeople = (visit: Visit): Promise<PageAnswer> => peoplePage(visit, {})
 
@@ -29,27 +44,37 @@ async function peoplePage(visit: Visit, { refusal = null, invited }: Shown): Pro
   const heads = ['person', 'role', 'status', 'signs in by', 'last seen', 'change']
   const form = html`<form method="post" action="/settings/people" class="filters">${permissionFields(visit, slugs, refusal)}<button class="main">Invite</button></form>`
   const made = invited === undefined ? none : invitation(invited)
+  const asked = await disabling(items, visit)
   const empty = 'Nobody has been invited yet.'
   return settingsPage(
     visit,
     'People',
-    html`${made}${disabling(items, visit)}${section('People', html`${table('People', heads, rows, { empty })}${form}`)}`,
-    refusal,
+    html`${made}${asked}${section('People', html`${table('People', heads, rows, { empty })}${form}`)}`,
+    inPermissionForm(refusal),
   )
 }
 
-/** Asks before somebody loses access. */
-function disabling(people: readonly PersonResource[], { query }: Visit): Html {
+/** Asks before somebody loses access, and offers to end what the person made. */
+async function disabling(people: readonly PersonResource[], { get, query }: Visit): Promise<Html> {
   const person = people.find(({ id }) => id === query.get('disable'))
   if (person === undefined) return none
-  return confirmation(
-    `Disable ${person.name}? All sessions and links of ${person.name} end at once.`,
-    button(`/settings/people/${person.id}`, `Disable ${person.name}`, {
-      fields: { disabled: 'yes' },
-      kind: 'danger',
-    }),
-    '/settings/people',
-  )
+  const { tokens, keys } = await get('person.made', { params: { person: person.id } })
+  const made = [
+    ...tokens.map(({ id, name }) => checkbox(`revoke-${id}`, `Revoke the token ${name}`, true)),
+    ...keys.map(({ id, name }) =>
+      checkbox(
+        `revoke-${id}`,
+        `Revoke the delivery key ${name ?? id}: its app then sends nothing with it`,
+        false,
+      ),
+    ),
+  ]
+  const form = html`<form method="post" action="/settings/people/${person.id}" class="stack">
+${hiddenFields({ disabled: 'yes' })}
+${made.length === 0 ? none : html`<p>${person.name} made this, and it goes on:</p>${made}`}
+<button class="danger">Disable ${person.name}</button></form>`
+  const question = `Disable ${person.name}? All sessions and links of ${person.name} end at once.`
+  return confirmation(question, form, '/settings/people')
 }
 
 const invitation = ({ name, link, linkExpiresAt }: Answer<'person.invite'>): Html =>
@@ -71,7 +96,7 @@ function actionsOf({ id, disabledAt, role }: PersonResource): Html {
   const path = `/settings/people/${id}`
   if (disabledAt !== null) return button(path, 'Enable', { fields: { disabled: 'no' } })
   const others = roles.filter((each) => each !== role)
-  return html`<div class="actions">${button(`${path}/link`, 'New link')}${others.map((each) => button(path, `Make ${each}`, { fields: { role: each } }))}<a class="button" href="/settings/people?disable=${id}#confirm">Disable…</a></div>`
+  return html`<div class="actions"><form method="post" action="${path}/link">${onceField()}<button>New link</button></form>${others.map((each) => button(path, `Make ${each}`, { fields: { role: each } }))}<a class="button" href="/settings/people?disable=${id}#confirm">Disable…</a></div>`
 }
 
 export async function invitePerson(visit: Visit): Promise<PageAnswer> {
@@ -81,7 +106,8 @@ export async function invitePerson(visit: Visit): Promise<PageAnswer> {
 }
 
 export async function linkPerson(visit: Visit): Promise<PageAnswer> {
-  const made = await visit.call('person.link', { params: { person: visit.params.person ?? '' }, body: {} })
+  const input = { params: { person: visit.params.person ?? '' }, body: {} }
+  const made = await makeOnce(visit, () => visit.call('person.link', input))
   return peoplePage(visit, made.ok ? { invited: made.value } : { refusal: made.refusal })
 }
 
@@ -90,8 +116,18 @@ export async function changePerson(visit: Visit): Promise<PageAnswer> {
   const role = roles.find((each) => each === form.get('role'))
   const disabled = form.get('disabled')
   const body = { ...(role && { role }), ...(disabled !== null && { disabled: disabled === 'yes' }) }
-  await visit.get('person.change', { params: { person: params.person ?? '' }, body })
+  const person = params.person ?? ''
+  await visit.get('person.change', { params: { person }, body })
+  if (disabled === 'yes') await revokeMade(visit, person)
   return { redirect: '/settings/people', notice: 'person_changed' }
+}
+
+/** Revokes what the form names, as far as the person made it. */
+async function revokeMade({ form, get }: Visit, person: string): Promise<void> {
+  const { tokens, keys } = await get('person.made', { params: { person } })
+  const isNamed = ({ id }: { readonly id: string }) => form.get(`revoke-${id}`) === 'yes'
+  for (const { id } of tokens.filter(isNamed)) await get('token.revoke', { params: { token: id } })
+  for (const { id } of keys.filter(isNamed)) await get('key.revoke', { params: { key: id } })
 }
 
 export async function showAccount(visit: Visit): Promise<PageAnswer> {
@@ -121,6 +157,7 @@ export async function showAccount(visit: Visit): Promise<PageAnswer> {
 export async function removeOwnPasskey(visit: Visit): Promise<PageAnswer> {
   const { access, form, management, session } = visit
   if (session === null) throw new PageRefused({ code: 'not_found', message: 'There is no such passkey.' })
-  await management.store.removePasskey(session.person.id, form.get('passkey') ?? '', access.actor)
+  const passkey = form.get('passkey')
+  if (isPasskeyId(passkey)) await management.store.removePasskey(session.person.id, passkey, access.actor)
   return { redirect: '/account', notice: 'passkey_removed' }
 }

@@ -1,5 +1,6 @@
 /** Settings of the service: checks, people, tokens and sessions. */
 
+import { hasEnded } from '../../../domain/bearer.ts'
 import { formatCount } from '../../../domain/counts.ts'
 import { type Role, roles } from '../../../domain/management-token.ts'
 import { listAll } from '../../../management/list-all.ts'
@@ -12,6 +13,7 @@ import {
   button,
   facts,
   field,
+  inForm,
   mark,
   newSecret,
   problem,
@@ -93,7 +95,7 @@ async function tokensPage(
   const slugs = await slugsOf(visit)
   const rows = items.map(
     ({ id, name, role, apps, createdAt, createdBy, expiresAt, revokedAt, lastUsedAt }) => {
-      const ended = revokedAt !== null || Date.parse(expiresAt) <= visit.now
+      const ended = hasEnded({ revokedAt, expiresAt }, visit.now)
       const state = ended
         ? mark('off', '–', revokedAt === null ? 'expired' : 'revoked')
         : html`${mark('good', '●', 'active')} until ${time(expiresAt)}`
@@ -115,7 +117,7 @@ async function tokensPage(
     visit,
     'Tokens',
     html`${made === undefined ? none : newSecret(`Copy the token ${made.name} now`, 'It is shown this once; only its hash is kept. It works for 90 days.', made.token)}${section('Tokens of the management API', html`${table('Tokens', heads, rows, { empty })}${form}`)}`,
-    refusal,
+    inPermissionForm(refusal),
   )
 }
 
@@ -127,15 +129,19 @@ const roleTexts: Readonly<Record<Role, string>> = {
 const roleChoices = roles.map((role) => [role, roleTexts[role]] as const)
 
 /** Name, role and scope, for tokens and people. */
-export function permissionFields({ form }: Visit, slugs: Slugs, refusal: Refusal | null): Html {
+export function permissionFields({ form }: Visit, slugs: Slugs, refused: Refusal | null): Html {
+  const refusal = inPermissionForm(refused)
   const apps = [
     ['', 'the whole service'],
     ...[...slugs.values()].map((slug) => [slug, slug] as const),
   ] as const
   return html`${field('name', { label: 'Name', value: form.get('name') ?? '', attributes: html`required maxlength="100"`, refusal })}
-${select('role', roleChoices, { label: 'Role', value: form.get('role') ?? 'reader' })}
-${select('app', apps, { label: 'For', value: form.get('app') ?? '' })}`
+${select('role', roleChoices, { label: 'Role', value: form.get('role') ?? 'reader', refusal })}
+${select('app', apps, { label: 'For', value: form.get('app') ?? '', refusal })}`
 }
+
+export const inPermissionForm = (refusal: Refusal | null): Refusal | null =>
+  refusal && inForm(refusal, (field) => (field.startsWith('apps') ? 'app' : field))
 
 export const permissionOf = ({ form }: Visit) => ({
   role: roles.find((role) => role === form.get('role')) ?? 'reader',

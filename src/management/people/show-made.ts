@@ -1,0 +1,30 @@
+/** Shows what a person made that still works: it goes on when the person may no longer sign in. */
+import { Type } from 'typebox'
+import { hasEnded } from '../../domain/bearer.ts'
+import { operation } from '../operation.ts'
+import { KeyResource, presentKey, presentToken, TokenResource } from '../resources.ts'
+import { done } from '../result.ts'
+import { closed } from '../schema.ts'
+import { personNotFound } from './people.ts'
+
+export const showMade = operation({
+  method: 'GET',
+  path: '/v1/people/{person}/made',
+  role: 'admin',
+  target: 'none',
+  wholeService: true,
+  summary:
+    'Shows the management tokens and delivery keys that a person made and that still work. They go on when the person is disabled.',
+  answer: closed({ tokens: Type.Array(TokenResource), keys: Type.Array(KeyResource) }),
+  refusals: ['not_found'],
+  async run({ store }, { params }) {
+    const person = await store.findPerson(params.person)
+    if (person === null) return personNotFound(params.person)
+    const now = store.now()
+    const tokens = (await store.listTokens()).filter(
+      (token) => token.createdBy === person.name && !hasEnded(token, now),
+    )
+    const keys = await store.listKeysMadeBy(person.name)
+    return done({ tokens: tokens.map(presentToken), keys: keys.map(presentKey) })
+  },
+})
