@@ -13,6 +13,8 @@ export class HttpClient {
     this.#socket = socket
     socket.setNoDelay(true)
     socket.on('data', (chunk) => this.#read(chunk.toString('latin1')))
+    socket.on('error', () => {}) // 'close' follows
+    socket.once('close', () => this.#onStatus('closed'))
   }
 
   static open(port: number): Promise<HttpClient> {
@@ -33,7 +35,9 @@ export class HttpClient {
     this.#onStatus(status)
   }
 
+  /** The status, or `closed` if the server ends the connection. */
   ask(request: string): Promise<string> {
+    if (this.#socket.destroyed) return Promise.resolve('closed')
     return new Promise((resolve) => {
       this.#onStatus = resolve
       this.#socket.write(request)

@@ -1,5 +1,5 @@
 /** Apps and requests for benchmarks. Each request has a new recipient and a new `Idempotency-Key`. */
-import { hashDeliveryKey, newDeliveryKey } from '../src/domain/app/delivery-key.ts'
+import { hashDeliveryKey, type KeyHash, newDeliveryKey } from '../src/domain/app/delivery-key.ts'
 import { defaultLimits } from '../src/domain/app/limit.ts'
 import { parseReply } from '../src/domain/delivery/smtp-reply.ts'
 import { newId } from '../src/domain/id.ts'
@@ -14,7 +14,7 @@ const settings = {
 }
 
 /** An app's key; apps made here have settings of version 1. */
-export type BenchSender = { readonly key: string; readonly keyHash: EnqueueRequest['keyHash'] }
+export type BenchSender = { readonly key: string; readonly keyHash: KeyHash }
 
 const toSender = (key: string): BenchSender => ({ key, keyHash: hashDeliveryKey(key) })
 
