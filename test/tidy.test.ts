@@ -221,6 +221,14 @@ test('the lock file names no registry, and is whole for every platform', () => {
   assert.deepEqual(missingOptionals(readLock()), [], 'run test/support/complete-lock.ts')
 })
 
+test('every package that is shipped, or runs on Linux, has its checksum in the lock file', () => {
+  for (const [path, entry] of Object.entries(readLock().packages)) {
+    if (!path.includes('node_modules/') || entry.link === true || entry.integrity !== undefined) continue
+    const isElsewhere = entry.dev === true && entry.optional === true
+    assert.ok(isElsewhere, `${path} has no checksum, and is no development tool of another platform`)
+  }
+})
+
 test('every variable of the configuration is in its document', () => {
   const files = sources.filter((file) => /^src\/config\//.test(file) && isProduct(file))
   const names = new Set(files.flatMap((file) => read(file).match(/POSTERN_[A-Z_]+[A-Z]/g) ?? []))

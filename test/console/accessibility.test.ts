@@ -86,7 +86,7 @@ test('every page, with nothing on it', { skip }, async (t) => {
   const pages = [
     '/',
     '/apps',
-    '/apps/new',
+    '/new-app',
     '/apps/acme',
     '/apps/acme/keys',
     '/emails',

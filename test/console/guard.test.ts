@@ -246,7 +246,7 @@ test('a role sees only what it may change', async () => {
       role === 'reader' ? 403 : 201,
     )
     assert.equal(
-      (await visitor.post('/apps/new', { name: 'New', from: 'a@new.test' })).status,
+      (await visitor.post('/new-app', { name: 'New', from: 'a@new.test' })).status,
       role === 'admin' ? 303 : 403,
     )
     assert.equal((await (await visitor.get('/settings')).text()).includes('People'), role === 'admin')
@@ -307,7 +307,13 @@ test('one person takes neither all requests nor all searches nor all streams', a
   })
   const watcher = newVisitor(service, await signIn(service, 'reader'))
   const open: Response[] = []
-  for (let n = 0; n < 33; n++) open.push(await watcher.get('/live?topic=service'))
+  let tooMany = 0
+  while (open.length < 33) {
+    const answer = await watcher.get('/live?topic=service')
+    if (answer.status === 429) tooMany++
+    else open.push(answer)
+  }
+  assert.ok(tooMany > 0, 'streams have a rate')
   assert.deepEqual(
     open.map(({ status }) => status),
     [...Array(32).fill(200), 503],

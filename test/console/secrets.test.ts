@@ -123,7 +123,7 @@ test('hostile names and replies stay text on every page', async () => {
     assert.doesNotMatch(text, /<img|<script>|onerror=alert\(1\)>/, path)
   }
   const forms: [string, Record<string, string>][] = [
-    ['/apps/new', { name: hostile, slug: hostile, from: hostile, allowedUrls: hostile }],
+    ['/new-app', { name: hostile, slug: hostile, from: hostile, allowedUrls: hostile }],
     ['/apps/hostile/links/test', { url: hostile }],
     ['/apps/hostile/links/add', { entry: hostile }],
     ['/apps/hostile/look', { logoUrl: hostile, accentColour: hostile, addressLine: hostile }],

@@ -162,7 +162,7 @@ test('an attestation with certificates is refused before the library looks at it
     const credential = { id, rawId: id, type: 'public-key', clientExtensionResults: {}, response }
     assert.equal((await post('/account/passkeys', { name: 'x', response: credential })).status, 403, fmt)
     const digest = hash('sha256', challenge, 'base64url')
-    assert.equal(await service.store.takeChallenge(digest), true, `${fmt}: the library has not seen it`)
+    assert.equal(await service.store.takeNonce(digest), true, `${fmt}: the library has not seen it`)
   }
 })
 

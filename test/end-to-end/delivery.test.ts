@@ -8,8 +8,11 @@ import { createServer } from 'node:net'
 import { test } from 'node:test'
 import { TLSSocket } from 'node:tls'
 import PostalMime from 'postal-mime'
+import { isLeaseValid } from '../../src/delivery/deliver.ts'
 import { SmtpSession } from '../../src/delivery/relay/smtp/smtp-session.ts'
+import type { App } from '../../src/domain/app/app.ts'
 import type { EmailId } from '../../src/domain/id.ts'
+import type { Claim } from '../../src/store/store.ts'
 import { listEmails, operator } from '../support/operator.ts'
 import { freePort } from '../support/postfix.ts'
 import { relayTo, startTestService, type TestService, validBody } from '../support/service.ts'
@@ -333,4 +336,41 @@ test('an email that could not be tried for 48 hours fails, and says so', async (
   const record = await reaches(service, id, 'failed')
   assert.deepEqual([record.reason, record.attempts], ['retries_exhausted', 1])
   assert.match(record.trail.at(-1)?.reply?.text ?? '', /48 hours have passed/)
+})
+
+test('after the machine was suspended, nothing is handed over by a lease or for a link that may have ended meanwhile', async (t) => {
+  const wallMs = Date.now()
+  // The link lives for 90 s and the lease for 60 s; the monotonic clock stands still while the machine sleeps.
+  for (const [sleptMs, leasedMs] of [
+    [61_000, 0],
+    [91_000, 40_000],
+  ] as const) {
+    const server = await startScriptedServer(t, {
+      data: (socket) => {
+        t.mock.timers.enable({ apis: ['Date'], now: wallMs + sleptMs })
+        socket.write('354 go on\r\n')
+      },
+    })
+    const session = await SmtpSession.open(relayTo(server.port).address, AbortSignal.timeout(10_000))
+    assert.ok(session instanceof SmtpSession)
+    atEnd(t, () => session.close())
+    const monotonicMs = performance.now()
+    const attempt = {
+      claim: { lifeLeftMs: 90_000 } as Claim,
+      app: {} as App,
+      claimedAt: { monotonicMs, wallMs },
+      leasedAt: { monotonicMs, wallMs: wallMs + leasedMs },
+      areLeasesValid: () => true,
+    }
+    assert.equal(isLeaseValid(attempt), true)
+    const clearance = { deadlineMs: monotonicMs + 90_000, isLeaseValid: () => isLeaseValid(attempt) }
+    const submission = await session.submit(testMessage(), clearance)
+    t.mock.timers.reset()
+    assert.equal(submission.kind, 'stopped')
+    assert.deepEqual(server.messages, [])
+    const renewed = { monotonicMs: monotonicMs + 40_000, wallMs: wallMs + 40_000 }
+    const later = { monotonicMs: monotonicMs + 65_000, wallMs: wallMs + 65_000 }
+    assert.equal(isLeaseValid(attempt, later), false)
+    assert.equal(isLeaseValid({ ...attempt, leasedAt: renewed }, later), true, 'after a renewal')
+  }
 })

@@ -10,6 +10,7 @@ import { managementDocument } from '../../scripts/management-document.ts'
 import { newToken } from '../../src/domain/management-token.ts'
 import { operationNames, operationOf } from '../../src/management/operations.ts'
 import { settingsFields } from '../../src/management/settings-schema.ts'
+import { scanMax } from '../../src/store/shared/bounds.ts'
 import { command, posternJson, startServe } from '../support/cli.ts'
 import { adminTokens, ask, newManagementToken } from '../support/management.ts'
 import { newSender, send, startTestService, testSettings, validBody } from '../support/service.ts'
@@ -186,6 +187,13 @@ test('pages: a cursor belongs to its filters', async () => {
     const foreign = await ask(service, `GET ${list}?cursor=${first.body.next}`, { token: admin() })
     assert.deepEqual([foreign.status, foreign.body.error.code], [400, 'cursor_mismatch'], list)
   }
+  for (const name of ['one', 'two'])
+    await ask(service, `POST /v1/apps/${sender.app.slug}/keys`, { token: admin(), body: { name } })
+  const keys = await ask(service, `GET /v1/apps/${sender.app.slug}/keys?limit=1`, { token: admin() })
+  const ofOther = await ask(service, `GET /v1/apps/acme/keys?limit=1&cursor=${keys.body.next}`, {
+    token: admin(),
+  })
+  assert.equal(ofOther.body.error.code, 'cursor_mismatch')
   const early = await ask(service, 'GET /v1/emails?since=0001-01-01T00:00:00Z', { token: admin() })
   assert.ok(early.body.items.length > 0)
   const other = await ask(service, `GET /v1/emails?cursor=${first.body.next}`, { token: admin() })
@@ -201,6 +209,73 @@ test('pages: a cursor belongs to its filters', async () => {
   assert.equal(rest.status, 200)
   const { items } = await service.store.listAudit({ limit: 1, action: 'email.find' })
   assert.equal(items[0]?.target, recipient)
+})
+
+test('a list of one app ends with its own emails, however many of others wait, and its cursors tell nothing', async () => {
+  const [mine, busy] = [
+    await newSender(service, `own${serial++}`),
+    await newSender(service, `busy${serial++}`),
+  ]
+  const post = (key: string) =>
+    send(service.apiUrl, JSON.stringify(validBody({ to: `q${serial++}@example.com` })), {
+      authorization: `Bearer ${key}`,
+    })
+  for (let n = 0; n < 3; n++) await post(mine.key)
+  for (let n = 0; n < scanMax + 10; n += 50)
+    await Promise.all(Array.from({ length: 50 }, () => post(busy.key)))
+  const token = await newManagementToken(service, 'reader', [mine.app.id])
+  const { body } = await ask(service, 'GET /v1/emails', { token })
+  assert.deepEqual([body.items.length, body.next], [3, null])
+  const { body: filtered } = await ask(service, 'GET /v1/emails?type=password_reset', { token })
+  assert.deepEqual([filtered.items.length, filtered.next], [0, null])
+
+  const { next } = (await ask(service, 'GET /v1/emails?limit=1', { token })).body
+  const opened = Buffer.from(next.slice(3), 'base64url').toString('latin1')
+  assert.doesNotMatch(opened, /em_/, 'the id is sealed')
+  const altered = `${next.slice(0, -2)}${next.endsWith('AA') ? 'BB' : 'AA'}`
+  const answer = await ask(service, `GET /v1/emails?limit=1&cursor=${altered}`, { token })
+  assert.equal(answer.body.error.code, 'cursor_mismatch')
+})
+
+test('changes of settings that fill the audit are refused for a day, the status is not', async () => {
+  const slug = `often${serial++}`
+  await put(slug, { name, from })
+  const urls = (letter: string) =>
+    Array.from({ length: 8 }, (_, n) => `https://${letter}${n}.acme.test/${'x'.repeat(1800)}`)
+  const patch = (body: object) => ask(service, `PATCH /v1/apps/${slug}`, { token: admin(), body })
+  let answer = await patch({ allowedUrls: urls('a') })
+  for (let n = 0; answer.status === 200 && n < 100; n++)
+    answer = await patch({ allowedUrls: urls(n % 2 === 0 ? 'b' : 'a') })
+  assert.deepEqual([answer.status, answer.body.error.code], [429, 'changed_too_often'])
+  const whole = await put(slug, { name: 'Whole', from })
+  assert.deepEqual([whole.status, whole.body.error.code], [429, 'changed_too_often'])
+  assert.equal((await patch({ status: 'disabled' })).body.status, 'disabled')
+})
+
+test('a PATCH is a merge patch, under the name of RFC 7396 or as JSON, and under no other', async () => {
+  const slug = `merge${serial++}`
+  await put(slug, { name, from, replyTo: 'answers@acme.test' })
+  const patch = (type: string, body: object) =>
+    ask(service, `PATCH /v1/apps/${slug}`, { token: admin(), body, headers: { 'content-type': type } })
+  const merged = await patch('application/merge-patch+json', {
+    replyTo: null,
+    supportContact: 'help@acme.test',
+  })
+  assert.equal(merged.status, 200)
+  assert.deepEqual([merged.body.replyTo, merged.body.supportContact], [undefined, 'help@acme.test'])
+  assert.equal((await patch('Application/Merge-Patch+JSON; charset=utf-8', { locale: 'en' })).status, 200)
+  assert.equal((await patch('application/json ; charset=utf-8', { name: 'Merged' })).body.name, 'Merged')
+  const other = await patch('application/json-patch+json', {})
+  assert.equal(other.status, 400)
+  assert.match(other.body.error.issues[0].message, /application\/merge-patch\+json or application\/json/)
+  const post = await ask(service, 'POST /v1/emails/find', {
+    token: admin(),
+    body: { to: 'a@example.com' },
+    headers: { 'content-type': 'application/merge-patch+json' },
+  })
+  assert.equal(post.status, 400)
+  const described = managementDocument().split('operationId: app.change')[1] ?? ''
+  assert.match(described.slice(0, 3000), /application\/merge-patch\+json/)
 })
 
 test('bodies: too large, not JSON, of another type, or where none belongs', async () => {

@@ -276,6 +276,7 @@ async function commandsFor(
     'person.invite': ['person', 'invite', `Bob ${way}`, '--role', 'reader', '--app', 'acme'],
     'person.change': ['person', 'update', `Ada ${way}`, '--role', 'operator', '--all-apps'],
     'person.link': ['person', 'link', `Ada ${way}`],
+    'person.made': ['person', 'made', `Ada ${way}`],
     'person.remove_passkey': ['person', 'remove-passkey', `Ada ${way}`, 'none'],
     'session.list': ['session', 'list'],
     'session.end': ['session', 'end', 'ses_x'],

@@ -59,6 +59,7 @@ const needs: Record<OperationName, readonly [Role, 'service' | 'app' | 'own']> =
   'person.invite': ['admin', 'service'],
   'person.change': ['admin', 'service'],
   'person.link': ['admin', 'service'],
+  'person.made': ['admin', 'service'],
   'person.remove_passkey': ['admin', 'service'],
   'session.list': ['admin', 'service'],
   'session.end': ['admin', 'service'],

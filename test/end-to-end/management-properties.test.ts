@@ -135,7 +135,8 @@ for (const [name, show] of Object.entries(shows) as [OperationName, (target: Tar
       if (first.status >= 400) return
       done += 1
       const state = async () => [
-        (await ask(service, show(target), { token: admin })).text,
+        // A cursor is sealed with a random nonce.
+        (await ask(service, show(target), { token: admin })).text.replace(/"cu_[^"]*"/, 'null'),
         (await store.listAudit({ limit: 1 })).items[0]?.id,
       ]
       const before = await state()

@@ -155,15 +155,21 @@ test('an email that was not sent is explained in one sentence', async (t) => {
   assert.deepEqual([json.trail[0]?.code, json.trail[0]?.enhanced], [550, '5.1.1'])
 })
 
-test('a test email goes through the running service, and its key is revoked', async (t) => {
+test('a test email goes through the running service, without a key', async (t) => {
   const relay = await startSmtpServer(t)
   const server = await startServe(t, { POSTERN_SMTP_URL: `smtp://127.0.0.1:${relay.port}` })
   const ran = await postern(server.env, ['send-test', 'you@example.com', '--app', 'acme'])
   assert.equal(ran.code, 0, ran.err)
   assert.match(ran.out, /^em_\w+: The relay 127\.0\.0\.1:\d+ accepted it \d/)
   assert.deepEqual(relay.received[0]?.to, ['you@example.com'])
-  const keys = await posternJson<Row[]>(server.env, ['key', 'list', 'acme'])
-  assert.ok(keys.find(({ name }) => `${name}`.startsWith('test email'))?.revokedAt)
+  assert.equal((await posternJson<Row[]>(server.env, ['key', 'list', 'acme'])).length, 1)
+  const [email] = await posternJson<Row[]>(server.env, ['email', 'list'])
+  assert.equal(email?.key, null)
+  const audit = await posternJson<Row[]>(server.env, ['audit'])
+  assert.deepEqual(
+    audit.map(({ action }) => action).filter((action) => !`${action}`.endsWith('.create')),
+    ['app.test_email'],
+  )
   const wrong = await postern(server.env, ['send-test', 'nobody', '--app', 'acme'])
   assert.equal(wrong.code, 1)
   assert.match(wrong.err, /these values are refused:\n {2}to: Give one address/)

@@ -126,7 +126,7 @@ const subjects = {
   magic_link: /^Sign in/,
   email_verification: /^Confirm/,
   password_reset: /^Reset/,
-  organisation_invite: /^Join Blue/,
+  organisation_invite: /^Join “Blue/,
 }
 for (const type of emailTypes) {
   test(`2.2 ${type}`, async () => {

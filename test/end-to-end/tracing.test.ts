@@ -16,6 +16,7 @@ import { startService } from '../../src/compose/service.ts'
 import { moveClock, newClockOffset } from '../../src/store/shared/clock.ts'
 import { testDatabase } from '../support/database.ts'
 import { ask, newManagementToken } from '../support/management.ts'
+import { operator } from '../support/operator.ts'
 import { newRing, relayTo, startTestService, validBody } from '../support/service.ts'
 import { startScriptedServer, startSmtpServer } from '../support/smtp.ts'
 import { atEnd } from '../support/temporary.ts'
@@ -153,6 +154,16 @@ test('a client whose key is not known decides nothing about traces', async (t) =
   const answer = await service.post(validBody(), { ...header(stranger), authorization: 'Bearer nothing' })
   assert.equal(answer.status, 401)
   assert.deepEqual(spansOf(stranger.traceId), [])
+})
+
+test('a revoked key is forgotten: it decides nothing about traces after the request that found it revoked', async (t) => {
+  const service = await startTestService(t, { roles: new Set(['api'] as const) })
+  await service.post()
+  await service.store.revokeKey(service.keyId, operator)
+  assert.equal((await service.post()).status, 401)
+  const caller = client('2')
+  assert.equal((await service.post(validBody(), header(caller))).status, 401)
+  assert.deepEqual(spansOf(caller.traceId), [])
 })
 
 test('an attempt long after its request is a trace of its own', async (t) => {

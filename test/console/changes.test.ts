@@ -1,0 +1,213 @@
+/** Changes in the console that must not be lost, made twice, or made by somebody who stole a session. */
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { freshMs } from '../../src/domain/sign-in.ts'
+import { cookieOf, newVisitor, signIn, startBusyConsole } from '../support/console.ts'
+import { operator } from '../support/operator.ts'
+import { newSender, testSettings } from '../support/service.ts'
+import { temporaryFolder } from '../support/temporary.ts'
+
+const service = await startBusyConsole({ after })
+const { store } = service
+const [ana, ben] = [await signIn(service), await signIn(service)]
+const [first, second] = [newVisitor(service, ana), newVisitor(service, ben)]
+
+const textOf = (html: string): string =>
+  html.replaceAll('&quot;', '"').replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&amp;', '&')
+
+/** The fields of the form that posts to `path`, as a browser would send them. */
+function formOf(html: string, path: string): Record<string, string> {
+  const form = html.match(/<form[\s\S]*?<\/form>/g)?.find((each) => each.includes(`action="${path}"`)) ?? ''
+  assert.notEqual(form, '', `no form for ${path}`)
+  const inputs = [...form.matchAll(/<input[^>]* name="([^"]+)"[^>]*?(?: value="([^"]*)")/g)]
+  const values = inputs.map(([all, name = '', value = '']) => [
+    name,
+    /value="([^"]*)"/.exec(all)?.[1] ?? value,
+  ])
+  return Object.fromEntries(values)
+}
+
+for (const [page, changes, others, saved] of [
+  ['settings', { replyTo: 'answers@acme.test' }, { recipientPerHour: '13' }, 'answers@acme.test'],
+  ['look', { supportContact: 'help@acme.example' }, { addressLine: 'Acme, 1 Road' }, 'help@acme.example'],
+] as const) {
+  test(`${page}: what a colleague has saved is not overwritten, also by saving twice`, async () => {
+    const path = `/apps/acme/${page}`
+    const action = path
+    const open = async (visitor: typeof first) => {
+      const html = await (await visitor.get(path)).text()
+      const version = /name="version" value="(\d+)"/.exec(html)?.[1] ?? ''
+      const inputs = [...html.matchAll(/<input id="([\w-]+)" name="\1" value="([^"]*)"/g)]
+      return { version, ...Object.fromEntries(inputs.map(([, name = '', value = '']) => [name, value])) }
+    }
+    const [own, stale] = [await open(first), await open(second)]
+    assert.equal((await first.post(action, { ...own, ...changes })).status, 303)
+    const refused = await second.post(action, { ...stale, ...others })
+    assert.equal(refused.status, 412)
+    const html = await refused.text()
+    assert.match(html, /Somebody else changed the app meanwhile, and nothing was saved/)
+    assert.ok(html.includes(`value="${saved}"`), 'the form shows what the colleague saved')
+    const [name = '', value = ''] = Object.entries(others)[0] ?? []
+    assert.match(html, new RegExp(`id="${name}"[^>]* aria-invalid="true"`))
+    assert.ok(html.includes(`You sent “${value}”`), 'and what was sent')
+    // Saving the form as it now stands.
+    const inputs = [...html.matchAll(/<input id="([\w-]+)" name="\1" value="([^"]*)"/g)]
+    const again = Object.fromEntries(inputs.map(([, field = '', text = '']) => [field, text]))
+    const version = /name="version" value="(\d+)"/.exec(html)?.[1] ?? ''
+    assert.equal((await second.post(action, { version, ...again })).status, 303)
+    const { settings } = (await store.findApp('acme')) ?? service.app
+    assert.equal(page === 'settings' ? settings.replyTo : settings.supportContact, saved)
+  })
+}
+
+test('a reload of the answer with a new key makes no other key; a form that was refused may be sent again', async () => {
+  const sender = await newSender(service, 'twice', testSettings)
+  const path = '/apps/twice/keys'
+  const form = formOf(await (await first.get(path)).text(), path)
+  assert.equal((await first.post(path, { ...form, name: 'x'.repeat(101), expires: '' })).status, 400)
+  assert.equal((await first.post(path, { ...form, name: '', expires: '30' })).status, 201)
+  assert.equal((await first.post(path, { ...form, name: '', expires: '30' })).status, 400)
+  const keys = await store.listKeys(sender.app.id)
+  assert.equal(keys.length, 2)
+  const [lifeMs] = keys.flatMap(({ expiresAt }) => (expiresAt === null ? [] : [expiresAt - store.now()]))
+  assert.ok(lifeMs !== undefined && Math.abs(lifeMs - 30 * 86_400_000) < 60_000)
+})
+
+test('a reload of the answer with a replaced key makes no other key', async () => {
+  const sender = await newSender(service, 'reloaded', testSettings)
+  const page = await (await first.get(`/apps/reloaded/keys?replace=${sender.keyId}`)).text()
+  const path = `/apps/reloaded/keys/${sender.keyId}/replace`
+  const form = { ...formOf(page, path), grace: '3600' }
+  assert.equal((await first.post(path, form)).status, 201)
+  const reloaded = await first.post(path, form)
+  assert.equal(reloaded.status, 400)
+  assert.match(await reloaded.text(), /This form was sent before/)
+  assert.equal((await store.listKeys(sender.app.id)).length, 2)
+  const anew = formOf(await (await first.get(`/apps/reloaded/keys?replace=${sender.keyId}`)).text(), path)
+  assert.equal(
+    (await first.post(path, { ...anew, grace: '0' })).status,
+    201,
+    'a form that was opened anew does',
+  )
+})
+
+test('a reload of the answer with a new link makes no other link', async () => {
+  const path = `/settings/people/${ben.person}/link`
+  const form = formOf(await (await first.get('/settings/people')).text(), path)
+  assert.equal((await first.post(path, form)).status, 200)
+  assert.equal((await first.post(path, form)).status, 400)
+})
+
+test('the command that is shown beside a new key runs nothing of an allowed link', async (t) => {
+  const folder = temporaryFolder(t)
+  const entry = `https://app.acme.test/';touch$IFS'${folder}/made';'/x`
+  await newSender(service, 'quoted', { ...testSettings, allowedUrls: [entry] })
+  const answer = await first.post('/apps/quoted/keys', { name: 'production' })
+  const shown = textOf(/<pre>(curl [\s\S]*?)<\/pre>/.exec(await answer.text())?.[1] ?? '')
+  assert.match(shown, /touch\$IFS/)
+  const sent = execFileSync('sh', ['-c', shown.replace(/^curl/, 'printf "%s\\n"')], { encoding: 'utf8' })
+  assert.ok(!existsSync(join(folder, 'made')))
+  const body = JSON.parse(sent.trimEnd().split('\n').at(-1) ?? '')
+  assert.ok(body.url.startsWith(entry), 'and curl gets the link as it is')
+})
+
+test('an hour after signing in, a session makes no access that outlives it, and still takes access away', async () => {
+  const old = await signIn(service)
+  const visitor = newVisitor(service, old)
+  service.advance(freshMs + 1000)
+  const recent = newVisitor(service, await signIn(service))
+  const makes = [
+    ['/settings/tokens', { name: 'kept', role: 'admin' }],
+    ['/settings/people', { name: 'kept', role: 'admin' }],
+    [`/settings/people/${ben.person}/link`, {}],
+    [`/settings/people/${ben.person}`, { role: 'admin' }],
+    [`/settings/people/${ben.person}`, { disabled: 'no' }],
+    [`/settings/people/${ben.person}`, { disabled: 'no', role: 'admin' }],
+  ] as const
+  for (const [path, fields] of makes) {
+    const answer = await visitor.post(path, fields)
+    assert.equal(answer.status, 403, path)
+    assert.match(await answer.text(), /Sign out and in again first/)
+  }
+  for (const [path, fields] of makes)
+    assert.ok((await recent.post(path, fields)).status < 400, `${path}, just signed in`)
+  const both = { disabled: 'yes', role: 'operator' }
+  assert.equal((await visitor.post(`/settings/people/${ben.person}`, both)).status, 403)
+  assert.equal((await visitor.post(`/settings/people/${ben.person}`, { disabled: 'yes' })).status, 303)
+  assert.equal((await store.findPerson(ben.person))?.disabledAt !== null, true)
+})
+
+test('disabling a person shows what the person made, and ends what the form names', async () => {
+  const leaver = await signIn(service)
+  const own = newVisitor(service, leaver)
+  await own.post('/settings/tokens', { name: 'leaves a token', role: 'admin' })
+  await own.post('/settings/tokens', { name: 'leaves another', role: 'reader' })
+  await own.post('/apps/acme/keys', { name: 'leaves a key' })
+  const stays = (await store.listTokens()).find(({ name }) => name === 'leaves another')
+  const ends = (await store.listTokens()).find(({ name }) => name === 'leaves a token')
+  const html = await (await first.get(`/settings/people?disable=${leaver.person}`)).text()
+  for (const name of ['leaves a token', 'leaves another', 'leaves a key'])
+    assert.ok(html.includes(name), name)
+  const foreign = (await store.listKeys(service.app.id)).find(({ name }) => name !== 'leaves a key')
+  const fields = { disabled: 'yes', [`revoke-${ends?.id}`]: 'yes', [`revoke-${foreign?.id}`]: 'yes' }
+  const remover = newVisitor(service, await signIn(service))
+  assert.equal((await remover.post(`/settings/people/${leaver.person}`, fields)).status, 303)
+  const byId = new Map((await store.listTokens()).map((token) => [token.id, token.revokedAt]))
+  assert.ok(ends && byId.get(ends.id))
+  assert.equal(stays && byId.get(stays.id), null)
+  const key = (await store.listKeys(service.app.id)).find(({ id }) => id === foreign?.id)
+  assert.equal(key?.revokedAt, null, 'a form ends nothing that somebody else made')
+})
+
+test('nobody makes a sign-in link for the own person', async () => {
+  const own = await signIn(service)
+  const answer = await newVisitor(service, own).post(`/settings/people/${own.person}/link`)
+  assert.equal(answer.status, 409)
+})
+
+test('what a page of another site loads by itself is not answered; a link to a page is', async () => {
+  const signed = await signIn(service)
+  const visitor = newVisitor(service, signed)
+  const ask = async (site: string, purpose: string) =>
+    (await visitor.get('/apps', { 'sec-fetch-site': site, 'sec-fetch-dest': purpose })).status
+  assert.equal(await ask('same-site', 'image'), 403)
+  assert.equal(await ask('cross-site', 'iframe'), 403)
+  assert.equal(await ask('cross-site', 'empty'), 403)
+  assert.equal(await ask('cross-site', 'document'), 200)
+  assert.equal(await ask('same-origin', 'empty'), 200)
+  assert.equal(await ask('none', 'document'), 200)
+  assert.equal(await ask('none', 'empty'), 200)
+})
+
+test('one stranger keeps nobody from beginning to sign in by a passkey', async () => {
+  const ask = (client: string) =>
+    fetch(`${service.urls.console}/sign-in/passkey/options`, {
+      method: 'POST',
+      headers: { 'sec-fetch-site': 'same-origin', 'x-forwarded-for': client },
+    })
+  const strangers = await Promise.all(Array.from({ length: 130 }, () => ask('203.0.113.7')))
+  assert.ok(strangers.some(({ status }) => status === 429))
+  assert.equal((await ask('198.51.100.1')).status, 200)
+  // An IPv6 network is one client.
+  await Promise.all(Array.from({ length: 40 }, (_, n) => ask(`2001:db8:1:2::${n + 1}`)))
+  assert.equal((await ask('2001:db8:1:2:ffff::1')).status, 429)
+  assert.equal((await ask('2001:db8:1:3::1')).status, 200)
+})
+
+test('ceremonies of a person are charged, and passkeys are bounded', async () => {
+  const signed = await signIn(service)
+  const visitor = newVisitor(service, signed)
+  const answers = await Promise.all(
+    Array.from({ length: 40 }, () => visitor.post('/account/passkeys/options')),
+  )
+  assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([200, 429]))
+  const person = signed.person as Parameters<typeof store.removePasskey>[0]
+  const add = (n: number) =>
+    store.addPasskey({ id: `p${n}`, person, publicKey: 'k', counter: 0, name: `p${n}` }, operator)
+  for (let n = 0; n < 20; n++) assert.equal(await add(n), true)
+  assert.equal(await add(20), false)
+  assert.ok(cookieOf(signed))
+})

@@ -1,0 +1,202 @@
+/** Every page and form of the console with input that no browser of an honest person sends: never a 500, and each fault has its field. */
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { roles } from '../../src/domain/management-token.ts'
+import { routes } from '../../src/web/console/pages/routes.ts'
+import { cookieOf, newVisitor, signIn, signInMany, startBusyConsole } from '../support/console.ts'
+
+const service = await startBusyConsole({ after })
+// So many that no request is refused for the rate of its person.
+const people = (await Promise.all(Array.from({ length: 8 }, () => signInMany(service)))).flat()
+for (const role of roles) people.push(await signIn(service, role))
+const base = service.urls.console ?? ''
+const [refusal] = await service.store.listRefusals(service.app.id)
+const email = await service.find('later1@example.com')
+const { items: tokens } = { items: await service.store.listTokens() }
+
+const known: Readonly<Record<string, string>> = {
+  app: 'acme',
+  email,
+  request: refusal?.requestId ?? '',
+  key: service.keyId,
+  person: people[0]?.person ?? '',
+  token: tokens[0]?.id ?? 'tok_0',
+  session: 'ses_0',
+}
+
+const others = [
+  'POST /sign-in',
+  'POST /sign-in/passkey',
+  'POST /sign-in/passkey/options',
+  'POST /account/passkeys',
+  'POST /account/passkeys/options',
+  'GET /sign-in',
+  'GET /live',
+] as const
+const lines = [...routes.map(([line]) => line), ...others]
+const pathOf = (line: string, value?: string): string =>
+  line.replace(/^\w+ /, '').replace(/:(\w+)/g, (_, name: string) => value ?? known[name] ?? 'x')
+
+const values: Readonly<Record<string, string>> = {
+  nothing: '',
+  blank: ' \t\n ',
+  nul: 'a\0b',
+  'half a surrogate pair': '\ud83d',
+  'a number out of every range': '1e20',
+  'a negative number': '-1',
+  'not a number': 'NaN',
+  'a name of every object': '__proto__',
+  markup: '"><script>alert(1)</script>',
+  'a list as text': '["a","b"]',
+  long: 'x'.repeat(20_000),
+  'as long as a form may be': 'x'.repeat(64 * 1024 - 20),
+  'longer than a form may be': 'x'.repeat(70 * 1024),
+}
+
+/** The names of all fields of all forms, and of what pages read from their address. */
+async function fieldNames(): Promise<string[]> {
+  const names = new Set(['cursor', 'topic', 'q', 'once', 'passkey', 'response', 'id', 'url', 'done', 'range'])
+  const visitor = newVisitor(service, people)
+  for (const line of lines.filter((each) => each.startsWith('GET') && each !== 'GET /live')) {
+    const text = await (await visitor.get(pathOf(line))).text()
+    for (const [, name = ''] of text.matchAll(/ name="([^"]+)"/g)) names.add(name)
+  }
+  return [...names]
+}
+
+const names = await fieldNames()
+let turn = 0
+
+async function statusOf(line: string, search: string | null, body: string | null): Promise<number> {
+  const [method = 'GET'] = line.split(' ')
+  const response = await fetch(`${base}${pathOf(line)}${search === null ? '' : `?${search}`}`, {
+    method,
+    headers: {
+      accept: 'text/html',
+      cookie: cookieOf(people[turn++ % people.length] ?? { secret: '', person: '', name: '' }),
+      'sec-fetch-site': 'same-origin',
+      ...(body !== null && { 'content-type': 'application/x-www-form-urlencoded' }),
+    },
+    body,
+    redirect: 'manual',
+    signal: AbortSignal.timeout(10_000),
+  })
+  await response.body?.cancel()
+  return response.status
+}
+
+const bugs = () => service.log.filter((line) => line.includes('"bug"') || line.includes('internal_error'))
+
+test('no form and no address makes a 500, whatever its fields hold', async () => {
+  const faults: string[] = []
+  let [asked, tooMany] = [0, 0]
+  const check = (what: string, status: number) => {
+    asked++
+    if (status === 429) tooMany++
+    if (status >= 500 && status !== 503) faults.push(`${what}: ${status}`)
+  }
+  for (const line of lines.filter((each) => each !== 'POST /apps/:app/delete')) {
+    const isForm = line.startsWith('POST')
+    for (const [what, value] of Object.entries(values)) {
+      // A long value fills a form by itself.
+      const isLong = names.length * value.length > 60 * 1024
+      const forms = isLong ? names.map((name) => [[name, value]]) : [names.map((name) => [name, value])]
+      for (const fields of forms) {
+        const encoded = new URLSearchParams(fields).toString()
+        const status = isForm
+          ? await statusOf(line, null, encoded)
+          : await statusOf(line, encoded.slice(0, 12_000), null)
+        check(`${line}, ${what}`, status)
+      }
+    }
+    for (const name of names) {
+      const twice = `${name}=a&${name}=b`
+      const status = await (isForm ? statusOf(line, twice, twice) : statusOf(line, twice, null))
+      check(`${line}, ${name} twice`, status)
+    }
+    const none = await statusOf(line, null, isForm ? '' : null)
+    check(`${line} without fields`, none)
+  }
+  assert.deepEqual(faults, [])
+  assert.ok(asked > 2000 && tooMany < asked / 20, `${tooMany} of ${asked} requests were not looked at`)
+  assert.deepEqual(bugs(), [])
+})
+
+test('no path makes a 500, whatever its parts hold', async () => {
+  const faults: string[] = []
+  const visitor = newVisitor(service, people)
+  for (const line of lines.filter((each) => each.includes(':')))
+    for (const part of [
+      '%00',
+      '%ED%A0%BD',
+      '__proto__',
+      '..%2f..',
+      'x'.repeat(5000),
+      '%F0%9F%98%80',
+      '1e20',
+    ]) {
+      const path = pathOf(line, part)
+      const { status } = line.startsWith('GET') ? await visitor.get(path) : await visitor.post(path)
+      if (status >= 500) faults.push(`${line} with ${part.slice(0, 20)}: ${status}`)
+    }
+  assert.deepEqual(faults, [])
+  assert.deepEqual(bugs(), [])
+})
+
+const bad = {
+  'from-address': 'a@localhost',
+  'from-name': '\u0007',
+  name: '',
+  replyTo: 'nobody',
+  envelopeFrom: '@',
+}
+
+/** Forms whose input is refused, each by every fault that it can have. */
+const refusedForms: readonly (readonly [string, Readonly<Record<string, string>>])[] = [
+  ['/apps/acme/settings', bad],
+  ['/apps/acme/settings', { daily: 'many', recipientPerHour: '', keyPerMinute: '0' }],
+  ['/apps/acme/settings', { daily: '1e30' }],
+  ['/apps/acme/links/add', { kind: 'allowedUrls', entry: 'staging.hr.initech.example' }],
+  ['/apps/acme/links/add', { kind: 'appSchemes', entry: 'javascript' }],
+  ['/apps/acme/links/add', { kind: 'allowedUrls', entry: `https://acme.test/${'x'.repeat(3000)}` }],
+  [
+    '/apps/acme/links/hosted',
+    { 'linkDestinations-magic_link': 'foo', fallbackUrl: 'http://x', hostedLinks: 'no' },
+  ],
+  ['/apps/acme/links/test', { url: 'x'.repeat(20_000) }],
+  [
+    '/apps/acme/look',
+    { logoUrl: 'http://x', accentColour: 'red', addressLine: 'x'.repeat(300), locale: 'xx' },
+  ],
+  ['/apps/acme/keys', { name: '\u0007' }],
+  ['/apps/acme/test-email', { to: 'nobody' }],
+  ['/new-app', { name: '\u0007', slug: '-', from: 'nobody', allowedUrls: 'nothing' }],
+  ['/new-app', { name: '\u0007', slug: 'fine', from: 'nobody', allowedUrls: 'nothing' }],
+  ['/settings/tokens', { name: 'cli:me' }],
+  ['/settings/tokens', { name: '' }],
+  ['/settings/people', { name: 'pe_x', role: 'admin' }],
+]
+
+test('each fault of a refused form names a field of the form, which is marked', async () => {
+  const visitor = newVisitor(service, people.slice(0, 30))
+  for (const [path, fields] of refusedForms) {
+    const answer = await visitor.post(path, fields)
+    const text = await answer.text()
+    const what = `${path} ${JSON.stringify(fields).slice(0, 80)}`
+    assert.ok(answer.status >= 400 && answer.status < 500, `${what}: ${answer.status}`)
+    const problem = /<div class="problem"[\s\S]*?<\/div>/.exec(text)?.[0] ?? ''
+    const targets = [...problem.matchAll(/href="#([^"]*)"/g)].map(([, target = '']) => target)
+    assert.ok(targets.length > 0, `${what}: no fault has a field`)
+    for (const target of targets) {
+      const [input = ''] =
+        new RegExp(`<(?:input|select)[^>]* id="${target}"[^>]*>|<(?:input|select) id="${target}"[^>]*>`).exec(
+          text,
+        ) ?? []
+      assert.notEqual(input, '', `${what}: there is no field "${target}"`)
+      assert.match(input, /aria-invalid="true"/, `${what}: ${target}`)
+      const [, by = ''] = /aria-describedby="([^"]*)"/.exec(input) ?? []
+      for (const id of by.split(' ')) assert.ok(text.includes(`id="${id}"`), `${what}: ${id}`)
+    }
+    assert.doesNotMatch(problem, /type null/, what)
+  }
+})
