@@ -73,7 +73,8 @@ async function isChangedTooOften(
   id: AppId,
 ): Promise<boolean> {
   const text = auditedStatement(`${schema}.`, (n) => `$${n}`)
-  const [row] = await query(text, [id, idFloor('au', clock.nowMs() - dayMs)])
+  const sinceMs = clock.nowMs() - dayMs
+  const [row] = await query(text, [id, idFloor('au', sinceMs), sinceMs])
   return Number(row?.characters) >= auditedPerDayMax
 }
 

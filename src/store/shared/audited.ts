@@ -33,10 +33,13 @@ export function appUpdated(app: App, next: AppFacts): Action | null {
 export const changesSettings = ({ after }: Action): boolean =>
   Object.keys(after ?? {}).some((name) => name !== 'status')
 
-/** How much changes of an app have added to the audit since an entry. `mark` writes the placeholders: app, id of the entry. */
+/**
+ * How much changes of an app have added to the audit since a time. `mark` writes the placeholders: app, floor of the ids,
+ * time. The ids bound what is read; the time decides, because ids run ahead of a clock that was set back.
+ */
 export const auditedStatement = (prefix: string, mark: (n: number) => string): string =>
   `select coalesce(sum(length(cast(before as text)) + length(cast(after as text))), 0) as characters from ${prefix}audit
-   where app_id = ${mark(1)} and audit_id >= ${mark(2)} and action = 'app.update'`
+   where app_id = ${mark(1)} and audit_id >= ${mark(2)} and at >= ${mark(3)} and action = 'app.update'`
 
 export const appDeleted = (app: App): Action => ({
   action: 'app.delete',

@@ -63,7 +63,8 @@ export function updateApp(
 }
 
 function isChangedTooOften(tx: WriteTransaction, id: AppId): boolean {
-  const row = tx.sql(auditedStatement('', () => '?')).get(id, idFloor('au', tx.nowMs - dayMs))
+  const sinceMs = tx.nowMs - dayMs
+  const row = tx.sql(auditedStatement('', () => '?')).get(id, idFloor('au', sinceMs), sinceMs)
   return Number(row?.characters) >= auditedPerDayMax
 }
 
