@@ -99,3 +99,23 @@ test('tokens and sessions that are made up keep none waiting that was found befo
     'more strangers than may wait are refused',
   )
 })
+
+test('a token that was revoked is a stranger’s from the look-up that finds it so', async (t) => {
+  const store = await openAt(t, await postgresUrl(t))
+  const hash = hashToken(newToken())
+  const expiresAt = store.now() + 60_000
+  const token = await store.createToken(
+    { hash, name: 'old', role: 'reader', apps: null, expiresAt },
+    operator,
+  )
+  assert.ok(typeof token === 'object' && token !== null)
+  const manyAsk = () =>
+    Promise.allSettled(Array.from({ length: 300 }, () => store.findTokenByHash(hash))).then(
+      (answers) => answers.filter(({ status }) => status === 'rejected').length,
+    )
+  assert.ok(await store.findTokenByHash(hash))
+  assert.equal(await manyAsk(), 0)
+  await store.revokeToken(token.id, operator)
+  assert.ok((await store.findTokenByHash(hash))?.revokedAt)
+  assert.ok((await manyAsk()) > 0)
+})

@@ -4,6 +4,7 @@
  * pages, which anyone can open; and the worker. None is opened before it is used.
  */
 import { randomInt } from 'node:crypto'
+import { hasEnded } from '../../domain/bearer.ts'
 import { LruMap } from '../../domain/lru-map.ts'
 import type { KeyedHash, KeyRing } from '../crypto/key-ring.ts'
 import type { PostgresAddress } from '../database-address.ts'
@@ -39,7 +40,7 @@ export type PostgresContext = {
   readonly pages: Pool
   /** Measures, and what processes observe: neither waits for operators. */
   readonly observers: Pool
-  /** Looks up tokens and sessions that this process has found before. */
+  /** Looks up tokens and sessions that worked when this process found them last. */
   readonly secrets: Pool
   /** Looks up what anyone who reaches the operators' listener can make up: other tokens and sessions, codes, passkeys. */
   readonly strangers: Pool
@@ -89,14 +90,16 @@ export async function closeContext(context: PostgresContext): Promise<void> {
   await Promise.all([...connections, ...pools].map((each) => each.close()))
 }
 
-/** Looks a secret up by its hash. Hashes that were found before wait for no others: strangers make up any number of them. */
-export async function findSecret<T>(
-  { foundSecrets, secrets, strangers }: PostgresContext,
+/** Looks a secret up by its hash. Those that worked before wait for no others: strangers make up any number of hashes. */
+export async function findSecret<
+  T extends { readonly expiresAt: number; readonly revokedAt?: number | null },
+>(
+  { clock, foundSecrets, secrets, strangers }: PostgresContext,
   hash: string,
   look: (pool: Pool) => Promise<T | null>,
 ): Promise<T | null> {
   const found = await look(foundSecrets.get(hash) === true ? secrets : strangers)
-  if (found === null) foundSecrets.delete(hash)
+  if (found === null || hasEnded({ revokedAt: null, ...found }, clock.nowMs())) foundSecrets.delete(hash)
   else foundSecrets.set(hash, true)
   return found
 }
