@@ -5,7 +5,7 @@
 import { Type } from 'typebox'
 import type { AppId } from '../domain/id.ts'
 import type { Page } from '../store/operator-store.ts'
-import { cutPage } from '../store/shared/pages.ts'
+import { cutPage } from '../store/operators/pages.ts'
 import type { Management } from './operation.ts'
 import { done, type Result, refuse } from './result.ts'
 

@@ -19,13 +19,15 @@ import { fileURLToPath } from 'node:url'
 import { pino } from 'pino'
 import { startService } from '../../src/compose/service.ts'
 import { suspectAfter } from '../../src/domain/delivery/states.ts'
-import type { AppId } from '../../src/domain/id.ts'
+import type { AppId, EmailId } from '../../src/domain/id.ts'
 import { hashSessionSecret, newSessionSecret } from '../../src/domain/sign-in.ts'
 import { newSecretKey, parseKeyRing } from '../../src/store/crypto/key-ring.ts'
-import type { EmailQuery } from '../../src/store/operator-store.ts'
+import type { EmailQuery, EmailRecord, Page } from '../../src/store/operator-store.ts'
 import { scanMax } from '../../src/store/shared/bounds.ts'
+import { newClockOffset } from '../../src/store/shared/clock.ts'
 import { Connection, keepsCommits } from '../../src/store/sqlite/connection.ts'
-import { listReads, type Reader } from '../../src/store/sqlite/reads.ts'
+import { performRead } from '../../src/store/sqlite/reads.ts'
+import type { ScriptTarget } from '../../src/store/sqlite/run-script.ts'
 import { openSqliteStore, type SqliteOptions } from '../../src/store/sqlite/sqlite-store.ts'
 import { copy } from '../../src/store/sqlite/threads/checkpointer.ts'
 import { ReaderThread } from '../../src/store/sqlite/threads/threads.ts'
@@ -298,16 +300,17 @@ test('the lists of operators use their indexes', async (t) => {
   const connection = new Connection(path, { readOnly: true })
   atEnd(t, () => connection.close())
   const asked: string[] = []
-  const reader: Reader = {
+  const target: ScriptTarget = {
+    nowMs: 0,
     sql: (text) => {
       asked.push(text)
       return connection.sql(text)
     },
   }
   const planOf = (filter: Partial<EmailQuery>) => {
-    listReads.listEmails(reader, { limit: 9, ...filter })
+    performRead(target, { name: 'listEmails', args: [{ limit: 9, ...filter }] })
     const text = asked.findLast((statement) => statement.startsWith('select')) ?? ''
-    const values = Array(text.split('?').length - 1).fill('x')
+    const values = Array(new Set(text.match(/[?]\d+/g)).size).fill('x')
     const rows = connection.sql(`explain query plan ${text}`).all(...values)
     return rows.map(({ detail }) => detail).join('; ')
   }
@@ -334,7 +337,8 @@ test('a page passes over no mail that stays, while other mail leaves the queue b
     'delete from queue where email_id in (select email_id from queue order by email_id desc limit 50)'
   // Before each statement but the first, fifty of the newest emails leave the queue.
   let asked = 0
-  const reader: Reader = {
+  const target: ScriptTarget = {
+    nowMs: 0,
     sql: (text) => {
       if (asked++ > 1) other.sql(leave).run()
       return connection.sql(text)
@@ -343,7 +347,8 @@ test('a page passes over no mail that stays, while other mail leaves the queue b
   const found: string[] = []
   let before: EmailQuery['before']
   do {
-    const page = listReads.listEmails(reader, { key: rare.keyId, limit: 9, ...(before && { before }) })
+    const query = { key: rare.keyId, limit: 9, ...(before && { before }) }
+    const page = performRead(target, { name: 'listEmails', args: [query] }) as Page<EmailRecord, EmailId>
     found.push(...page.items.map(({ id }) => id))
     before = page.next ?? undefined
   } while (before !== undefined)
@@ -363,7 +368,7 @@ test('lists work again after the file could not be opened for a while', async (t
   const path = join(temporaryFolder(t), 'postern.db')
   const store = await openSqliteStore({ path, ring: newRing(), queueMax: 10, onFatal: assert.fail })
   await store.close()
-  const reader = new ReaderThread(path)
+  const reader = new ReaderThread({ path, clock: newClockOffset() })
   renameSync(path, `${path}.away`)
   await assert.rejects(reader.call({ name: 'listApps', args: [] }), { name: 'StoreUnavailable' })
   renameSync(`${path}.away`, path)

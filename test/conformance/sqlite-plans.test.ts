@@ -7,7 +7,7 @@ import type { EmailState } from '../../src/domain/delivery/states.ts'
 import { type AppId, type KeyId, newId } from '../../src/domain/id.ts'
 import { makeKeyedHash } from '../../src/store/crypto/key-ring.ts'
 import { Connection } from '../../src/store/sqlite/connection.ts'
-import { listReads, readerOf } from '../../src/store/sqlite/reads.ts'
+import { performRead } from '../../src/store/sqlite/reads.ts'
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts'
 import { perform } from '../../src/store/sqlite/threads/operations.ts'
 import { newWriter, WriteTransaction } from '../../src/store/sqlite/threads/write-transaction.ts'
@@ -51,6 +51,8 @@ async function openRecording(t: TestContext): Promise<RecordingConnection> {
 }
 
 const app = newId('app', 0) as AppId
+
+const targetOf = (connection: Connection) => ({ sql: (text: string) => connection.sql(text), nowMs: 0 })
 
 test('maintenance, which runs every second, reads no table whole', async (t) => {
   const connection = await openRecording(t)
@@ -100,11 +102,9 @@ test('a list of the emails of one app reads no mail of others', async (t) => {
   ]
   for (const state of states)
     for (const key of [undefined, 'key_x' as KeyId])
-      listReads.listEmails(readerOf(connection), {
-        app,
-        limit: 10,
-        ...(state && { state }),
-        ...(key && { key }),
+      performRead(targetOf(connection), {
+        name: 'listEmails',
+        args: [{ app, limit: 10, ...(state && { state }), ...(key && { key }) }],
       })
   // The outer statement of a step with filters reads what the step has read.
   assert.deepEqual(
@@ -115,6 +115,6 @@ test('a list of the emails of one app reads no mail of others', async (t) => {
 
 test('the counts of today are found by their day', async (t) => {
   const connection = await openRecording(t)
-  listReads.usageToday(readerOf(connection), 0)
+  performRead(targetOf(connection), { name: 'usageToday', args: [] })
   assert.deepEqual(connection.scans(), [])
 })

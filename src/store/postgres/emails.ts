@@ -1,20 +1,21 @@
 /** An operator's changes of single emails. */
-import type { Actor } from '../../domain/audit.ts'
+import type { Action, Actor } from '../../domain/audit.ts'
 import { type LiveState, suspectAfter } from '../../domain/delivery/states.ts'
 import type { AppId, EmailId } from '../../domain/id.ts'
 import type { EmailChange, RetryStep } from '../operator-store.ts'
-import { allRetried, emailChanged } from '../shared/audited.ts'
+import { recordAction } from '../operators/audit.ts'
+import { allRetried, emailChanged } from '../operators/emails.ts'
 import { scanMax } from '../shared/bounds.ts'
-import { insertEntry, withAudit } from './audit.ts'
 import type { Query } from './connection.ts'
 import type { PostgresContext } from './context.ts'
 import { clockMs } from './functions.ts'
 import { finish } from './outcome.ts'
+import { runIn } from './run-script.ts'
 
 const deadlineMs = 10_000
 
 export const retryEmail = (context: PostgresContext, id: EmailId, actor: Actor): Promise<EmailChange> =>
-  withAudit(context, actor, async ({ query, record }) => {
+  context.operators.transaction(async (query) => {
     const { clock, schema } = context
     const locked = await lockQueued(query, schema, id)
     if (typeof locked === 'string') return locked
@@ -24,9 +25,9 @@ export const retryEmail = (context: PostgresContext, id: EmailId, actor: Actor):
     const now = clockMs('$2')
     const text = `update ${schema}.queue set state = 'queued', due_at = ${now}, wanted_at = least(wanted_at, ${now}) where email_id = $1`
     await query(text, [id, clock.offsetMs])
-    await record(emailChanged('email.retry', { id, app, state }))
+    await record(context, query, emailChanged('email.retry', { id, app, state }), actor)
     return 'done'
-  })
+  }, deadlineMs)
 
 export const retryDeferred = (
   context: PostgresContext,
@@ -36,8 +37,7 @@ export const retryDeferred = (
 ): Promise<RetryStep> =>
   context.operators.transaction(async (query) => {
     const step = await retryStep(query, context, { apps, after })
-    if (step.retried > 0 && actor !== null)
-      await insertEntry(query, context, { action: allRetried(apps), actor })
+    if (step.retried > 0 && actor !== null) await record(context, query, allRetried(apps), actor)
     return step
   }, deadlineMs)
 
@@ -64,7 +64,7 @@ async function retryStep(
 }
 
 export const cancelEmail = (context: PostgresContext, id: EmailId, actor: Actor): Promise<EmailChange> =>
-  withAudit(context, actor, async ({ query, record }) => {
+  context.operators.transaction(async (query) => {
     const { clock, schema, slot } = context
     const locked = await lockQueued(query, schema, id)
     if (typeof locked === 'string') return locked
@@ -72,9 +72,9 @@ export const cancelEmail = (context: PostgresContext, id: EmailId, actor: Actor)
     if (state === 'sending') return 'sending'
     const text = `select ${schema}.${finish.name}($1, ${clockMs('$2')}, array[$3], '{cancelled}', '{by_operator}', '{null}')`
     await query(text, [slot, clock.offsetMs, id])
-    await record(emailChanged('email.cancel', { id, app, state }))
+    await record(context, query, emailChanged('email.cancel', { id, app, state }), actor)
     return 'done'
-  })
+  }, deadlineMs)
 
 async function lockQueued(
   query: Query,
@@ -89,3 +89,6 @@ async function lockQueued(
   const finished = await query(`select from ${schema}.history where email_id = $1`, [id])
   return finished.length === 0 ? 'not_found' : 'finished'
 }
+
+const record = (context: PostgresContext, query: Query, action: Action, actor: Actor): Promise<void> =>
+  runIn(context, query, (on) => recordAction(on, action, actor))

@@ -1,9 +1,8 @@
 /** The decision on a group of requests: one call of `functions/enqueue.sql`, one transaction. */
 import { limitRefusals } from '../../domain/app/limit.ts'
 import type { AppId, EmailId } from '../../domain/id.ts'
-import { seal } from '../crypto/key-ring.ts'
+import { sealContent } from '../crypto/sealed-content.ts'
 import { callerBucket, recipientNames } from '../shared/bucket-names.ts'
-import { contentContext } from '../shared/records.ts'
 import type { Caller, EnqueueRequest, EnqueueResult, Judged } from '../store.ts'
 import type { Lane, PostgresContext } from './context.ts'
 import { calledFunction, sqlFunction } from './functions.ts'
@@ -218,6 +217,6 @@ function admissionColumns(
     expiresAt,
     recipient: names.recipient,
     traceparent,
-    sealed: seal(ring, contentContext(id), JSON.stringify(content)),
+    sealed: sealContent(ring, id, content),
   }
 }

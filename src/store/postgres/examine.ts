@@ -1,5 +1,5 @@
 /** The checks of `postern doctor` on a PostgreSQL server. */
-import type { Row } from '../shared/records.ts'
+import type { Row } from '../shared/rows.ts'
 import type { Finding } from '../store.ts'
 import type { PostgresContext } from './context.ts'
 

@@ -18,7 +18,7 @@ import {
   stepMax,
 } from '../shared/bounds.ts'
 import type { Maintained } from '../store.ts'
-import { cancelDeletedAppMail, cancelQueued } from './apps.ts'
+import { cancelDeletedAppMail, cancelQueued } from './cancel-app-mail.ts'
 import type { Query } from './connection.ts'
 import type { PostgresContext } from './context.ts'
 import { clockMs } from './functions.ts'

@@ -14,8 +14,9 @@ import {
   suspectAfter,
 } from '../../domain/delivery/states.ts'
 import type { AppId, EmailId } from '../../domain/id.ts'
+import { openContent } from '../crypto/sealed-content.ts'
 import { appsPerClaim, stepMax, unreadableWaitMs, waitMaxMs } from '../shared/bounds.ts'
-import { openContent, toClaim } from '../shared/records.ts'
+import { toClaim } from '../shared/rows.ts'
 import { type Claim, type Claimed, type ClaimRequest, leaseMs, mayTakeSuspect } from '../store.ts'
 import { appendTrail, finish, type QueueRow, recordOutcome } from './outcome.ts'
 import type { WriteTransaction } from './threads/write-transaction.ts'

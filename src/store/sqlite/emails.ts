@@ -1,12 +1,13 @@
 /** An operator's changes of emails. */
-import type { Actor } from '../../domain/audit.ts'
+import type { Action, Actor } from '../../domain/audit.ts'
 import { suspectAfter } from '../../domain/delivery/states.ts'
 import type { AppId, EmailId } from '../../domain/id.ts'
 import type { EmailChange, RetryStep } from '../operator-store.ts'
-import { allRetried, emailChanged } from '../shared/audited.ts'
+import { recordAction } from '../operators/audit.ts'
+import { allRetried, emailChanged } from '../operators/emails.ts'
 import { scanMax } from '../shared/bounds.ts'
-import { recordAction } from './audit.ts'
 import { finish, type QueueRow } from './outcome.ts'
+import { runOn } from './run-script.ts'
 import type { WriteTransaction } from './threads/write-transaction.ts'
 
 export function retryEmail(tx: WriteTransaction, id: EmailId, actor: Actor): EmailChange {
@@ -17,7 +18,7 @@ export function retryEmail(tx: WriteTransaction, id: EmailId, actor: Actor): Ema
   tx.sql(
     "update queue set state = 'queued', due_at = ?1, wanted_at = min(wanted_at, ?1) where email_id = ?2",
   ).run(tx.nowMs, id)
-  recordAction(tx, emailChanged('email.retry', { id, app: row.app_id, state: row.state }), actor)
+  record(tx, emailChanged('email.retry', { id, app: row.app_id, state: row.state }), actor)
   return 'done'
 }
 
@@ -43,7 +44,7 @@ export function retryDeferred(
       ...(apps === null ? [] : [JSON.stringify(apps)]),
     )
   const retried = Number(changes)
-  if (retried > 0 && actor !== null) recordAction(tx, allRetried(apps), actor)
+  if (retried > 0 && actor !== null) record(tx, allRetried(apps), actor)
   return { retried, next }
 }
 
@@ -52,7 +53,7 @@ export function cancelEmail(tx: WriteTransaction, id: EmailId, actor: Actor): Em
   if (typeof row === 'string') return row
   if (row.state === 'sending') return 'sending'
   finish(tx, row, { state: 'cancelled', reason: 'by_operator', record: null })
-  recordAction(tx, emailChanged('email.cancel', { id, app: row.app_id, state: row.state }), actor)
+  record(tx, emailChanged('email.cancel', { id, app: row.app_id, state: row.state }), actor)
   return 'done'
 }
 
@@ -61,3 +62,6 @@ function findQueued(tx: WriteTransaction, id: EmailId): QueueRow | 'finished' | 
   if (row !== undefined) return row
   return tx.sql('select 1 from history where email_id = ?').get(id) === undefined ? 'not_found' : 'finished'
 }
+
+const record = (tx: WriteTransaction, action: Action, actor: Actor): void =>
+  runOn(tx, (context) => recordAction(context, action, actor))

@@ -18,10 +18,9 @@ import {
 import { hasEnded } from '../../domain/bearer.ts'
 import { dayMs } from '../../domain/duration.ts'
 import type { AppId, EmailId, KeyId } from '../../domain/id.ts'
-import { seal } from '../crypto/key-ring.ts'
+import { sealContent } from '../crypto/sealed-content.ts'
 import { idempotencyMs, lastUseEveryMs } from '../shared/bounds.ts'
 import { type RecipientNames, recipientNames } from '../shared/bucket-names.ts'
-import { contentContext } from '../shared/records.ts'
 import type { Caller, EnqueueRequest, EnqueueResult, Judged, NewEmail } from '../store.ts'
 import { type Bucket, bucketOfCaller, bucketsOfRecipient } from './buckets.ts'
 import type { CachedKey, WriteTransaction } from './threads/write-transaction.ts'
@@ -74,7 +73,7 @@ function admit(tx: WriteTransaction, { app, caller, email, idempotency }: Admiss
 
 function insert(tx: WriteTransaction, { appId, keyId }: Caller, email: NewEmail, recipient: string): void {
   const { id, type, expiresAt, content, traceparent } = email
-  const sealed = seal(tx.writer.ring, contentContext(id), JSON.stringify(content))
+  const sealed = sealContent(tx.writer.ring, id, content)
   tx.sql(
     `insert into queue (email_id, app_id, key_id, type, state, attempts, lost_leases, fence, accepted_at,
        expires_at, due_at, wanted_at, lease_until, recipient, trail, traceparent, sealed)

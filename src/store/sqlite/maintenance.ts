@@ -17,7 +17,7 @@ import {
   stepMax,
 } from '../shared/bounds.ts'
 import type { Maintained } from '../store.ts'
-import { cancelDeletedAppMail, cancelQueued } from './apps.ts'
+import { cancelDeletedAppMail, cancelQueued } from './cancel-app-mail.ts'
 import { expire } from './claim.ts'
 import type { WriteTransaction } from './threads/write-transaction.ts'
 

@@ -7,7 +7,7 @@ import type { EndedEmail, EndReason, FinalState, LiveState } from '../../domain/
 import type { AppId } from '../../domain/id.ts'
 import { trailMax } from '../shared/bounds.ts'
 import { attemptRecord, endingOf } from '../shared/endings.ts'
-import type { ClaimRow } from '../shared/records.ts'
+import type { ClaimRow } from '../shared/rows.ts'
 import { type Lease, leaseMs } from '../store.ts'
 import type { WriteTransaction } from './threads/write-transaction.ts'
 

@@ -7,32 +7,21 @@ import { statfsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { describeDuration } from '../../domain/duration.ts'
 import { type KeyRing, makeKeyedHash, openHashKey } from '../crypto/key-ring.ts'
-import type { KeyRecord, QueueMeasures } from '../operator-store.ts'
-import type { PasskeyRecord, SessionRecord } from '../people-store.ts'
+import type { QueueMeasures } from '../operator-store.ts'
+import { changes } from '../operators/scripts.ts'
 import { enqueueDeadlineMs } from '../shared/bounds.ts'
 import { recipientName } from '../shared/bucket-names.ts'
 import { type ClockOffset, newClockOffset, readClock } from '../shared/clock.ts'
-import { delegate } from '../shared/delegate.ts'
 import type { OnGroup } from '../shared/grouped-calls.ts'
+import { methodsOf } from '../shared/methods.ts'
 import type { SchemaUse } from '../shared/migrations.ts'
-import { peopleChanges } from '../shared/people.ts'
 import { type EnqueueResult, type Finding, type Store, StoreUnavailable } from '../store.ts'
 import { Connection, faultKind } from './connection.ts'
 import { LockedClaims } from './locked-claims.ts'
 import { migrate, requireFile } from './migrate.ts'
-import {
-  findApp,
-  findAppBySlug,
-  findEmail,
-  findKey,
-  findKeyByHash,
-  findTokenByHash,
-  type ListRead,
-  queueGauge,
-  type Reader,
-  readerOf,
-  readList,
-} from './reads.ts'
+import { allReads, performRead, type ReadName } from './reads.ts'
+import type { ScriptTarget } from './run-script.ts'
+import { type Call, queueOperations } from './threads/operations.ts'
 import { ReaderThread, WriterThread } from './threads/threads.ts'
 import { WorkerLock } from './worker-lock.ts'
 
@@ -48,23 +37,11 @@ export type SqliteOptions = {
   readonly onGroup?: OnGroup | undefined
 }
 
-/** Each is a function of `threads/operations.ts`, which the writer thread runs. */
-const writes = [
-  ...(['renewLeases', 'recordOutcome', 'maintain'] as const),
-  ...(['createApp', 'updateApp', 'deleteApp', 'cancelDeletedAppMail'] as const),
-  ...(['createKey', 'updateKey', 'replaceKey', 'revokeKey'] as const),
-  ...(['retryEmail', 'cancelEmail', 'retryDeferred'] as const),
-  ...(['createToken', 'revokeToken', 'noteTokenUse', 'recordAction'] as const),
-  ...(Object.keys(peopleChanges) as (keyof typeof peopleChanges)[]),
-  ...(['addActivity', 'addRefusals', 'noteNode', 'removeNode'] as const),
-]
-
-/** Each is one of `listReads`. */
-const lists = [
-  ...(['findPerson', 'listPeople', 'listSessions', 'listPasskeys'] as const),
-  ...(['listApps', 'listKeys', 'listTokens', 'listEmails', 'listAudit', 'usage'] as const),
-  ...(['readActivity', 'listRefusals', 'findRefusal', 'listNodes'] as const),
-]
+/** Short enough for the event loop; all other reads take longer the more data there is. */
+const shortReads: ReadonlySet<ReadName> = new Set([
+  ...(['findApp', 'findAppBySlug', 'findKey', 'findKeyByHash', 'findTokenByHash'] as const),
+  ...(['findSession', 'isSignInCode', 'findPasskey', 'findEmail', 'queueGauge'] as const),
+])
 
 /** Opens the database. For a service the writer thread starts now, for a command with the first call. */
 export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
@@ -76,13 +53,14 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
   const writer = new WriterThread({ path, ring, hashKey, queueMax, clock }, options)
   const isService = (options.schemaUse ?? 'migrate') === 'migrate'
   if (isService) writer.start()
-  const look = lookUp(readerOf(connection))
+  const sql = (text: string) => connection.sql(text)
   // A command has nobody to delay, and a thread takes a tenth of a second to start.
-  const reader = isService ? new ReaderThread(path) : null
-  const read = (name: ListRead, args: readonly unknown[]): Promise<unknown> =>
-    reader?.call({ name, args }) ?? look((open) => readList(open, name, args))
-  const measure = () =>
-    read('measureQueue', [readClock(clock)]) as Promise<Omit<QueueMeasures, 'diskFreeBytes'>>
+  const reader = isService ? new ReaderThread({ path, clock }) : null
+  const read = async (name: ReadName, args: readonly unknown[]): Promise<unknown> =>
+    reader === null || shortReads.has(name)
+      ? readHere({ sql, nowMs: readClock(clock) }, { name, args })
+      : reader.call({ name, args })
+  const readMethods = methodsOf(allReads, read)
   const claims = new LockedClaims(path, writer)
   const close = async () => {
     await reader?.close()
@@ -94,25 +72,14 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
     enqueue: (request) =>
       writer.call({ name: 'enqueue', args: [request] }, enqueueDeadlineMs) as Promise<EnqueueResult>,
     claimDue: (request) => claims.claimDue(request),
-    ...delegate(writes, (name, args) => writer.call({ name, args })),
-    ...delegate(lists, read),
-    measureQueue: async () => ({ ...(await measure()), diskFreeBytes: freeBytes(path) }),
-    listExpiringKeys: (until) => read('listExpiringKeys', [readClock(clock), until]) as Promise<KeyRecord[]>,
-    listKeysMadeBy: (name) => read('listKeysMadeBy', [readClock(clock), name]) as Promise<KeyRecord[]>,
-    queueSummary: () => read('queueSummary', [readClock(clock)]) as ReturnType<Store['queueSummary']>,
-    usageToday: () => read('usageToday', [readClock(clock)]) as ReturnType<Store['usageToday']>,
+    ...methodsOf({ ...queueOperations, ...changes }, (name, args) => writer.call({ name, args })),
+    ...readMethods,
+    measureQueue: async () => ({ ...(await readMethods.measureQueue()), diskFreeBytes: freeBytes(path) }),
     recipientName: (to) => recipientName(keyedHash, to),
-    findApp: (idOrSlug) => look((open) => findApp(open, idOrSlug)),
-    findKey: (id) => look((open) => findKey(open, id)),
-    findKeyByHash: (hash) => look((open) => findKeyByHash(open, hash)),
-    findTokenByHash: (hash) => look((open) => findTokenByHash(open, hash)),
-    findSession: (hash) => look((open) => readList(open, 'findSession', [hash]) as SessionRecord | null),
-    isSignInCode: (hash) => look((open) => readList(open, 'isSignInCode', [hash]) as boolean),
-    findPasskey: (id) => look((open) => readList(open, 'findPasskey', [id]) as PasskeyRecord | null),
-    findAppBySlug: (slug) => look((open) => findAppBySlug(open, slug)),
-    findEmail: (id) => look((open) => findEmail(open, id)),
-    queueGauge: () => look(queueGauge),
-    examine: async () => [examineDisk(path), examineWorker(path, await measure(), readClock(clock))],
+    examine: async () => [
+      examineDisk(path),
+      examineWorker(path, await readMethods.measureQueue(), readClock(clock)),
+    ],
     openWorkerSession: () => {},
     now: () => readClock(clock),
     close,
@@ -154,18 +121,16 @@ function openReader(path: string, ino: number): Connection {
   throw new StoreUnavailable(`${path} was replaced by a restore while it was opened: start again`)
 }
 
-/** Point look-ups, short enough for the event loop. Faults of SQLite reject as `StoreUnavailable`. */
-const lookUp =
-  (reader: Reader) =>
-  async <T>(read: (reader: Reader) => T): Promise<T> => {
-    try {
-      return read(reader)
-    } catch (error) {
-      const closed = (error as { code?: string }).code === 'ERR_INVALID_STATE'
-      if (!closed && faultKind(error) === 'bug') throw error
-      throw new StoreUnavailable(closed ? 'the store is closed' : (error as Error).message, { cause: error })
-    }
+/** Faults of SQLite become `StoreUnavailable`. */
+function readHere(target: ScriptTarget, call: Call<ReadName>): unknown {
+  try {
+    return performRead(target, call)
+  } catch (error) {
+    const closed = (error as { code?: string }).code === 'ERR_INVALID_STATE'
+    if (!closed && faultKind(error) === 'bug') throw error
+    throw new StoreUnavailable(closed ? 'the store is closed' : (error as Error).message, { cause: error })
   }
+}
 
 /** Mail that is late by more may wait for a process that hangs. */
 const hangsAfterMs = 60_000

@@ -2,48 +2,33 @@
  * The operations of the writer thread, by name. Each runs inside a write transaction that it shares
  * with the other calls of its group.
  */
-import { addActivity, addRefusals, noteNode, removeNode } from '../activity.ts'
-import { cancelDeletedAppMail, createApp, deleteApp, updateApp } from '../apps.ts'
-import { recordAction } from '../audit.ts'
+import { appChanges } from '../../operators/apps.ts'
+import { keyChanges } from '../../operators/keys.ts'
+import { changes, scriptOf } from '../../operators/scripts.ts'
+import { callOperation } from '../../shared/methods.ts'
+import { cancelDeletedAppMail } from '../cancel-app-mail.ts'
 import { claimDue } from '../claim.ts'
 import { cancelEmail, retryDeferred, retryEmail } from '../emails.ts'
 import { enqueue } from '../enqueue.ts'
-import { createKey, replaceKey, revokeKey, updateKey } from '../keys.ts'
 import { maintain } from '../maintenance.ts'
 import { recordOutcome, renewLeases } from '../outcome.ts'
-import { peopleOperations } from '../people.ts'
-import { createToken, noteTokenUse, revokeToken } from '../tokens.ts'
+import { runOn } from '../run-script.ts'
 import type { WriteTransaction } from './write-transaction.ts'
 
-const operations = {
-  enqueue,
-  claimDue,
+/** The operations on the queue that are methods of the store as they are. */
+export const queueOperations = {
   renewLeases,
   recordOutcome,
   maintain,
-  createApp,
-  updateApp,
-  deleteApp,
   cancelDeletedAppMail,
-  createKey,
-  updateKey,
-  replaceKey,
-  revokeKey,
   retryEmail,
   retryDeferred,
   cancelEmail,
-  createToken,
-  revokeToken,
-  noteTokenUse,
-  recordAction,
-  addActivity,
-  addRefusals,
-  noteNode,
-  removeNode,
-  ...peopleOperations,
 }
 
-type OperationName = keyof typeof operations
+const operations = { enqueue, claimDue, ...queueOperations }
+
+type OperationName = keyof typeof operations | keyof typeof changes
 
 /** One call to a thread. The types of the arguments are checked where the call is made. */
 export type Call<Name extends string = OperationName> = {
@@ -51,5 +36,9 @@ export type Call<Name extends string = OperationName> = {
   readonly args: readonly unknown[]
 }
 
-export const perform = (tx: WriteTransaction, call: Call): unknown =>
-  (operations[call.name] as (tx: WriteTransaction, ...args: readonly unknown[]) => unknown)(tx, ...call.args)
+export function perform(tx: WriteTransaction, { name, args }: Call): unknown {
+  if (!(name in changes)) return callOperation(operations[name as keyof typeof operations], tx, args)
+  const result = runOn(tx, scriptOf(changes[name as keyof typeof changes], args))
+  if (name in appChanges || name in keyChanges) tx.clearCaches()
+  return result
+}

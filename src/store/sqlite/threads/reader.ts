@@ -1,17 +1,19 @@
 /** The reader thread: lists and summaries, so that a long one never delays the event loop of the service. */
 import { parentPort, workerData } from 'node:worker_threads'
+import { type ClockOffset, readClock } from '../../shared/clock.ts'
 import { Connection } from '../connection.ts'
-import { type ListRead, type Reader, readerOf, readList } from '../reads.ts'
+import { performRead, type ReadName } from '../reads.ts'
+import type { ScriptTarget } from '../run-script.ts'
 import { type Answer, faultAnswer } from './answer.ts'
 import type { Call } from './operations.ts'
 
-export type ReaderData = { readonly path: string }
-export type ToReader = { readonly id: number; readonly call: Call<ListRead> } | 'close'
+export type ReaderData = { readonly path: string; readonly clock: ClockOffset }
+export type ToReader = { readonly id: number; readonly call: Call<ReadName> } | 'close'
 export type FromReader = { readonly id: number; readonly answer: Answer }
 
-function read(reader: Reader, { name, args }: Call<ListRead>): Answer {
+function read(target: ScriptTarget, call: Call<ReadName>): Answer {
   try {
-    return { value: readList(reader, name, args) }
+    return { value: performRead(target, call) }
   } catch (error) {
     return faultAnswer(error)
   }
@@ -20,15 +22,17 @@ function read(reader: Reader, { name, args }: Call<ListRead>): Answer {
 function serve(): void {
   const port = parentPort
   if (port === null) return
-  const connection = new Connection((workerData as ReaderData).path, { readOnly: true })
-  const reader = readerOf(connection)
+  const { path, clock } = workerData as ReaderData
+  const connection = new Connection(path, { readOnly: true })
+  const sql = (text: string) => connection.sql(text)
   port.on('message', (message: ToReader) => {
     if (message === 'close') {
       connection.close()
       port.close()
       return
     }
-    port.postMessage({ id: message.id, answer: read(reader, message.call) } satisfies FromReader)
+    const answer = read({ sql, nowMs: readClock(clock) }, message.call)
+    port.postMessage({ id: message.id, answer } satisfies FromReader)
   })
 }
 

@@ -3,7 +3,7 @@ import { extname } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import { GroupedCalls, type OnGroup, type Settled } from '../../shared/grouped-calls.ts'
 import { StoreUnavailable } from '../../store.ts'
-import type { ListRead } from '../reads.ts'
+import type { ReadName } from '../reads.ts'
 import { type Answer, settle } from './answer.ts'
 import type { CheckpointerData } from './checkpointer.ts'
 import type { Call } from './operations.ts'
@@ -120,17 +120,17 @@ export class WriterThread {
 
 /** The reader thread. Calls are answered in order. After a failure the next call starts another thread. */
 export class ReaderThread {
-  readonly #path: string
+  readonly #data: ReaderData
   readonly #calls = new Map<number, (settled: Settled) => void>()
   #reader: Started | null = null
   #nextId = 0
   #closed = false
 
-  constructor(path: string) {
-    this.#path = path
+  constructor(data: ReaderData) {
+    this.#data = data
   }
 
-  async call(call: Call<ListRead>): Promise<unknown> {
+  async call(call: Call<ReadName>): Promise<unknown> {
     if (this.#closed) throw closed()
     this.#reader ??= this.#start()
     const { thread } = this.#reader
@@ -144,7 +144,7 @@ export class ReaderThread {
   }
 
   #start(): Started {
-    const started = start('reader', { path: this.#path } satisfies ReaderData)
+    const started = start('reader', this.#data)
     started.thread.on('message', ({ id, answer }: FromReader) => {
       this.#calls.get(id)?.(settle(answer))
       this.#calls.delete(id)

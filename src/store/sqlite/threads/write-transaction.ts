@@ -8,7 +8,7 @@ import type { KeyHash } from '../../../domain/app/delivery-key.ts'
 import { dayMs } from '../../../domain/duration.ts'
 import type { AppId, KeyId } from '../../../domain/id.ts'
 import type { KeyedHash, KeyRing } from '../../crypto/key-ring.ts'
-import { toApp } from '../../shared/records.ts'
+import { toApp } from '../../shared/rows.ts'
 import { type Bucket, Buckets, type Journaled } from '../buckets.ts'
 import type { Connection } from '../connection.ts'
 

@@ -3,7 +3,7 @@ import type { PersonId, SessionId } from '../../domain/id.ts'
 import type { Role } from '../../domain/management-token.ts'
 import type { SessionHash, SignInHash, SignInMethod } from '../../domain/sign-in.ts'
 import type { PasskeyRecord, PersonRecord, SessionRecord } from '../people-store.ts'
-import type { Row } from './records.ts'
+import type { Row } from '../shared/rows.ts'
 import type { Script, ScriptContext } from './script.ts'
 
 export const toPerson = (row: Row): PersonRecord => ({
@@ -21,9 +21,7 @@ export const toPerson = (row: Row): PersonRecord => ({
   lastSeenAt: row.last_seen_at as number | null,
 })
 
-type ReadContext = Pick<ScriptContext, 'prefix'>
-
-function* findPerson({ prefix }: ReadContext, idOrName: string): Script<PersonRecord | null> {
+function* findPerson({ prefix }: ScriptContext, idOrName: string): Script<PersonRecord | null> {
   const [row] = yield {
     text: `select * from ${prefix}person where person_id = $1 or name = $1`,
     values: [idOrName],
@@ -31,7 +29,7 @@ function* findPerson({ prefix }: ReadContext, idOrName: string): Script<PersonRe
   return row === undefined ? null : toPerson(row)
 }
 
-function* listPeople({ prefix }: ReadContext): Script<PersonRecord[]> {
+function* listPeople({ prefix }: ScriptContext): Script<PersonRecord[]> {
   return (yield { text: `select * from ${prefix}person order by person_id`, values: [] }).map(toPerson)
 }
 
@@ -49,12 +47,12 @@ const toSession = (row: Row): SessionRecord => ({
 const sessionsOf = (prefix: string): string =>
   `select * from ${prefix}session join ${prefix}person using (person_id)`
 
-function* findSession({ prefix }: ReadContext, hash: SessionHash): Script<SessionRecord | null> {
+function* findSession({ prefix }: ScriptContext, hash: SessionHash): Script<SessionRecord | null> {
   const [row] = yield { text: `${sessionsOf(prefix)} where session_hash = $1`, values: [hash] }
   return row === undefined ? null : toSession(row)
 }
 
-function* listSessions({ prefix }: ReadContext): Script<SessionRecord[]> {
+function* listSessions({ prefix }: ScriptContext): Script<SessionRecord[]> {
   return (yield { text: `${sessionsOf(prefix)} order by session_id`, values: [] }).map(toSession)
 }
 
@@ -68,18 +66,18 @@ const toPasskey = (row: Row): PasskeyRecord => ({
   lastUsedAt: row.last_used_at as number | null,
 })
 
-function* findPasskey({ prefix }: ReadContext, id: string): Script<PasskeyRecord | null> {
+function* findPasskey({ prefix }: ScriptContext, id: string): Script<PasskeyRecord | null> {
   const [row] = yield { text: `select * from ${prefix}passkey where passkey_id = $1`, values: [id] }
   return row === undefined ? null : toPasskey(row)
 }
 
-function* listPasskeys({ prefix }: ReadContext, person: PersonId | null): Script<PasskeyRecord[]> {
+function* listPasskeys({ prefix }: ScriptContext, person: PersonId | null): Script<PasskeyRecord[]> {
   const where = person === null ? '' : 'where person_id = $1'
   const text = `select * from ${prefix}passkey ${where} order by created_at`
   return (yield { text, values: person === null ? [] : [person] }).map(toPasskey)
 }
 
-function* isSignInCode({ prefix }: ReadContext, hash: SignInHash): Script<boolean> {
+function* isSignInCode({ prefix }: ScriptContext, hash: SignInHash): Script<boolean> {
   const text = `select person_id from ${prefix}sign_in_code where code_hash = $1`
   return (yield { text, values: [hash] }).length > 0
 }

@@ -2,11 +2,18 @@
  * Lists of large tables, newest first, one page at a time. Each step reads at most `scanMax` rows, so that no list takes
  * long, whatever its filters are: if few rows match, a page holds few items and says where to go on.
  */
-import { scanMax } from './bounds.ts'
-
-type Row = Readonly<Record<string, unknown>>
+import { scanMax } from '../shared/bounds.ts'
+import type { Row } from '../shared/rows.ts'
+import type { Script, Statement } from './script.ts'
 
 export type Filter = readonly [column: string, value: string | number]
+
+/** The filters that a query has. */
+export const present = (columns: Readonly<Record<string, string | undefined>>): Filter[] =>
+  Object.entries(columns).filter((filter): filter is [string, string] => filter[1] !== undefined)
+
+/** One row more than a page tells whether there are more; no step reads more than `scanMax`. */
+export const oneMore = (limit: number): number => Math.min(limit + 1, scanMax)
 
 /** A list of the rows of `table`, by falling `id`. */
 export type Scan = {
@@ -27,14 +34,9 @@ export type Scan = {
   readonly limit: number
 }
 
-export type Statement = { readonly text: string; readonly values: readonly (string | number)[] }
-
-/** Writes the nth placeholder, from 1. */
-type Mark = (n: number) => string
-
-function conditions({ id, indexed, condition, before, floor }: Scan, mark: Mark) {
+function conditions({ id, indexed, condition, before, floor }: Scan) {
   const values: (string | number)[] = []
-  const bind = (value: string | number): string => mark(values.push(value))
+  const bind = (value: string | number): string => `$${values.push(value)}`
   const terms = indexed.map(([column, value]) => `${column} = ${bind(value)}`)
   if (condition !== undefined) terms.push(condition)
   if (before !== null) terms.push(`${id} < ${bind(before)}`)
@@ -47,9 +49,9 @@ function conditions({ id, indexed, condition, before, floor }: Scan, mark: Mark)
  * before `rowsStatement`, which is bounded by its result: rows that leave the table in between are then
  * missing, and no other row is passed over.
  */
-export function endStatement(scan: Scan, mark: Mark): Statement | null {
+function endStatement(scan: Scan): Statement | null {
   if (scan.filters.length === 0 || scan.isSmall) return null
-  const { where, values } = conditions(scan, mark)
+  const { where, values } = conditions(scan)
   const { id, table } = scan
   return {
     text: `select ${id} from ${table} ${where} order by ${id} desc limit 1 offset ${scanMax - 1}`,
@@ -61,11 +63,11 @@ export function endStatement(scan: Scan, mark: Mark): Statement | null {
 const readMax = 10 * scanMax
 
 /** @param end the result of `endStatement`; null: to the end of the table */
-export function rowsStatement(scan: Scan, end: string | null, mark: Mark): Statement {
-  if (scan.isSmall) return smallStatement(scan, mark)
+function rowsStatement(scan: Scan, end: string | null): Statement {
+  if (scan.isSmall) return smallStatement(scan)
   const { filters, id, limit, table } = scan
   const floor = end !== null && end > (scan.floor ?? '') ? end : scan.floor
-  const { where, values, bind } = conditions({ ...scan, floor }, mark)
+  const { where, values, bind } = conditions({ ...scan, floor })
   if (filters.length === 0)
     return { text: `select * from ${table} ${where} order by ${id} desc limit ${bind(limit)}`, values }
   const step = `select * from ${table} ${where} order by ${id} desc limit ${readMax}`
@@ -77,9 +79,9 @@ export function rowsStatement(scan: Scan, end: string | null, mark: Mark): State
 }
 
 /** Materialized, or the planner would read the whole table for the sake of its order. */
-function smallStatement({ condition = 'true', ...scan }: Scan, mark: Mark): Statement {
+function smallStatement({ condition = 'true', ...scan }: Scan): Statement {
   const all = { ...scan, indexed: [...scan.indexed, ...scan.filters] }
-  const { where, values, bind } = conditions(all, mark)
+  const { where, values, bind } = conditions(all)
   const small = `with small as materialized (select * from ${scan.table} where ${condition})`
   return {
     text: `${small} select * from small ${where} order by ${scan.id} desc limit ${bind(scan.limit)}`,
@@ -90,11 +92,14 @@ function smallStatement({ condition = 'true', ...scan }: Scan, mark: Mark): Stat
 /** The rows of one step, and where it ended: every row from `end` on has been read; null: the whole table. */
 export type Step = { readonly rows: readonly Row[]; readonly end: string | null }
 
-/** @param end the result of `endStatement` */
-export const stepOf = ({ id, limit }: Scan, rows: readonly Row[], end: string | null): Step => ({
-  rows,
-  end: rows.length === limit ? (rows.at(-1)?.[id] as string) : end,
-})
+export function* readStep(scan: Scan): Script<Step> {
+  const { id, limit } = scan
+  const ending = endStatement(scan)
+  const [last] = ending === null ? [] : yield ending
+  const end = (last?.[id] ?? null) as string | null
+  const rows = yield rowsStatement(scan, end)
+  return { rows, end: rows.length === limit ? (rows.at(-1)?.[id] as string) : end }
+}
 
 /** One page of the steps of several tables. `items` are sorted, newest first, without duplicates. */
 export function cutPage<Item extends { readonly id: string }>(

@@ -15,9 +15,10 @@ import type {
   PersonRecord,
   SessionRecord,
 } from '../people-store.ts'
-import { passkeysMax, stepMax } from './bounds.ts'
+import { passkeysMax, stepMax } from '../shared/bounds.ts'
+import { recordAction } from './audit.ts'
 import { toPerson } from './people-reads.ts'
-import { record, type Script, type ScriptContext } from './script.ts'
+import { lock, type Script, type ScriptContext } from './script.ts'
 
 const factsOf = ({ name, role, apps, disabledAt }: PersonRecord) => ({
   name,
@@ -50,7 +51,7 @@ function* createPerson(
   }
   if (row === undefined) return 'name_taken'
   const person = toPerson(row)
-  yield* record(context, ofPerson('person.create', person.id, { after: factsOf(person) }), actor)
+  yield* recordAction(context, ofPerson('person.create', person.id, { after: factsOf(person) }), actor)
   return person
 }
 
@@ -60,9 +61,9 @@ function* updatePerson(
   change: PersonChange,
   actor: Actor,
 ): Script<PersonRecord | null> {
-  const { forUpdate, nowMs, prefix } = context
+  const { nowMs, prefix } = context
   const [row] = yield {
-    text: `select * from ${prefix}person where person_id = $1 ${forUpdate}`,
+    text: `select * from ${prefix}person where person_id = $1 ${lock(context, 'for update')}`,
     values: [id],
   }
   if (row === undefined) return null
@@ -84,14 +85,14 @@ function* updatePerson(
     yield { text: `delete from ${prefix}session where person_id = $1`, values: [id] }
     yield { text: `delete from ${prefix}sign_in_code where person_id = $1`, values: [id] }
   }
-  yield* record(context, ofPerson('person.update', id, changed), actor)
+  yield* recordAction(context, ofPerson('person.update', id, changed), actor)
   return next
 }
 
 /** A person who signs in by codes and passkeys; null if it is disabled, or an OpenID provider decides about it. */
-function* findLocal({ forUpdate, prefix }: ScriptContext, id: PersonId): Script<PersonRecord | null> {
-  const text = `select * from ${prefix}person
-    where person_id = $1 and disabled_at is null and oidc_issuer is null ${forUpdate}`
+function* findLocal(context: ScriptContext, id: PersonId): Script<PersonRecord | null> {
+  const text = `select * from ${context.prefix}person
+    where person_id = $1 and disabled_at is null and oidc_issuer is null ${lock(context, 'for update')}`
   const [row] = yield { text, values: [id] }
   return row === undefined ? null : toPerson(row)
 }
@@ -108,7 +109,7 @@ function* createSignInCode(
     text: `insert into ${prefix}sign_in_code (code_hash, person_id, created_at, expires_at) values ($1, $2, $3, $4)`,
     values: [hash, person, nowMs, expiresAt],
   }
-  yield* record(context, ofPerson('sign_in.code', person), actor)
+  yield* recordAction(context, ofPerson('sign_in.code', person), actor)
   return true
 }
 
@@ -205,7 +206,7 @@ function* beginSession(
   }
   const after = { person: person.name, method }
   const action: Action = { action: 'session.create', app: null, target: id, before: null, after }
-  yield* record(context, action, actorOf(person.id, person.name, requestId))
+  yield* recordAction(context, action, actorOf(person.id, person.name, requestId))
   return { id, person, method, agent, createdAt: nowMs, seenAt: nowMs, expiresAt }
 }
 
@@ -227,7 +228,11 @@ function* endSessions(
   const ended = yield { text, values: [value] }
   if (ended.length > 0) {
     const after = { person: ended[0]?.person_id, sessions: ended.length }
-    yield* record(context, { action: 'session.end', app: null, target: value, before: null, after }, actor)
+    yield* recordAction(
+      context,
+      { action: 'session.end', app: null, target: value, before: null, after },
+      actor,
+    )
   }
   return ended.length
 }
@@ -244,7 +249,7 @@ function* addPasskey(context: ScriptContext, passkey: NewPasskey, actor: Actor):
     values: [id, person, publicKey, counter, name, nowMs],
   }
   if (row === undefined) return false
-  yield* record(context, ofPerson('passkey.add', person, { after: { name } }), actor)
+  yield* recordAction(context, ofPerson('passkey.add', person, { after: { name } }), actor)
   return true
 }
 
@@ -253,7 +258,7 @@ function* removePasskey(context: ScriptContext, person: PersonId, id: string, ac
   const [row] = yield { text, values: [id, person] }
   if (row === undefined) return false
   const before = { name: row.name }
-  yield* record(context, ofPerson('passkey.remove', person, { before }), actor)
+  yield* recordAction(context, ofPerson('passkey.remove', person, { before }), actor)
   return true
 }
 

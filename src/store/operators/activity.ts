@@ -1,0 +1,136 @@
+/** Records that processes make of themselves: counts behind charts, refused requests, and which processes run. */
+import type { ActivityRow } from '../../domain/activity.ts'
+import { dayMs } from '../../domain/duration.ts'
+import type { AppId, KeyId, NodeId } from '../../domain/id.ts'
+import { type NodeRecord, nodeSilentMs } from '../../domain/node.ts'
+import { type RefusedRequest, refusalsMax } from '../../domain/request/refused-request.ts'
+import type { ActivityQuery } from '../operator-store.ts'
+import type { Row } from '../shared/rows.ts'
+import { lock, readAll, readOne, type Script, type ScriptContext } from './script.ts'
+
+/** The rows are written in one order, so that processes that write the same ones never wait for each other in a circle. */
+function* addActivity({ dialect, prefix }: ScriptContext, rows: readonly ActivityRow[]): Script<void> {
+  const columns = { app_id: 'text', minute: 'bigint', event: 'text', count: 'bigint' } as const
+  const objects = rows.map(({ app, ...row }) => ({ ...row, app_id: activityApp(app) }))
+  yield {
+    text: `insert into ${prefix}activity as known (app_id, minute, event, count)
+      select app_id, minute, event, count from ${dialect.objects('$1', columns)} where true order by 1, 2, 3
+      on conflict (app_id, minute, event) do update set count = known.count + excluded.count`,
+    values: [JSON.stringify(objects)],
+  }
+}
+
+function* readActivity(
+  { dialect, prefix }: ScriptContext,
+  { apps, from, to, step }: ActivityQuery,
+): Script<Omit<ActivityRow, 'app'>[]> {
+  const statement = {
+    text: `select minute - minute % $1 as minute, event, cast(sum(count) as bigint) as count from ${prefix}activity
+      where app_id ${dialect.isIn(dialect.elements('$2'))} and minute >= $3 and minute < $4
+      group by 1, 2 order by 1, 2`,
+    values: [step, JSON.stringify(apps ?? [activityApp(null)]), from, to],
+  }
+  return yield* readAll(statement, (row) => ({
+    minute: row.minute as number,
+    event: row.event as ActivityRow['event'],
+    count: row.count as number,
+  }))
+}
+
+/** The `app_id` of an activity row: empty for the service. */
+const activityApp = (app: AppId | null): string => app ?? ''
+
+const refusalColumns = {
+  request_id: 'text',
+  at: 'bigint',
+  app_id: 'text',
+  key_id: 'text',
+  code: 'text',
+  issues: 'json',
+  origin: 'text',
+} as const
+
+function* addRefusals(context: ScriptContext, refusals: readonly RefusedRequest[]): Script<void> {
+  const { dialect, prefix } = context
+  const names = Object.keys(refusalColumns).join(', ')
+  const objects = refusals.map(({ requestId, app, key, ...refusal }) => ({
+    ...refusal,
+    request_id: requestId,
+    app_id: app,
+    key_id: key,
+  }))
+  yield {
+    text: `insert into ${prefix}refusal (${names})
+      select ${names} from ${dialect.objects('$1', refusalColumns)} where true order by 1
+      on conflict (request_id) do nothing`,
+    values: [JSON.stringify(objects)],
+  }
+  const apps = [...new Set(refusals.map(({ app }) => app))].map((app) => ({ app_id: app }))
+  // Rows that another process is deleting are left to it.
+  yield {
+    text: `delete from ${prefix}refusal where request_id in (
+      select old.request_id from ${dialect.objects('$1', { app_id: 'text' })} join ${prefix}refusal old using (app_id)
+      where old.request_id <= (select request_id from ${prefix}refusal
+        where app_id = old.app_id order by request_id desc limit 1 offset $2)
+      ${lock(context, 'for update of old skip locked')})`,
+    values: [JSON.stringify(apps), refusalsMax],
+  }
+}
+
+function* listRefusals({ prefix }: ScriptContext, app: AppId): Script<RefusedRequest[]> {
+  const text = `select * from ${prefix}refusal where app_id = $1 order by request_id desc`
+  return yield* readAll({ text, values: [app] }, toRefusal)
+}
+
+function* findRefusal({ prefix }: ScriptContext, requestId: string): Script<RefusedRequest | null> {
+  const text = `select * from ${prefix}refusal where request_id = $1`
+  return yield* readOne({ text, values: [requestId] }, toRefusal)
+}
+
+const toRefusal = (row: Row): RefusedRequest => ({
+  requestId: row.request_id as string,
+  at: row.at as number,
+  app: row.app_id as AppId,
+  key: row.key_id as KeyId,
+  code: row.code as RefusedRequest['code'],
+  issues: JSON.parse(row.issues as string),
+  origin: row.origin as string | null,
+})
+
+function* noteNode(
+  { nowMs, prefix }: ScriptContext,
+  { id, machine, version, roles, startedAt, relays }: Omit<NodeRecord, 'seenAt'>,
+): Script<void> {
+  yield {
+    text: `delete from ${prefix}node
+      where seen_at < $1 or (machine = $2 and cast(roles as text) = $3 and seen_at < $4)`,
+    values: [nowMs - dayMs, machine, JSON.stringify(roles), Math.min(startedAt, nowMs - nodeSilentMs)],
+  }
+  yield {
+    text: `insert into ${prefix}node (node_id, machine, version, roles, started_at, seen_at, relays)
+      values ($1, $2, $3, $4, $5, $6, $7)
+      on conflict (node_id) do update set seen_at = excluded.seen_at, relays = excluded.relays`,
+    values: [id, machine, version, JSON.stringify(roles), startedAt, nowMs, JSON.stringify(relays)],
+  }
+}
+
+function* removeNode({ prefix }: ScriptContext, id: NodeId): Script<void> {
+  yield { text: `delete from ${prefix}node where node_id = $1`, values: [id] }
+}
+
+function* listNodes({ prefix }: ScriptContext): Script<NodeRecord[]> {
+  return yield* readAll({ text: `select * from ${prefix}node order by node_id`, values: [] }, toNodeRecord)
+}
+
+const toNodeRecord = (row: Row): NodeRecord => ({
+  id: row.node_id as NodeId,
+  machine: row.machine as string,
+  version: row.version as string,
+  roles: JSON.parse(row.roles as string),
+  startedAt: row.started_at as number,
+  seenAt: row.seen_at as number,
+  relays: JSON.parse(row.relays as string),
+})
+
+export const activityChanges = { addActivity, addRefusals, noteNode, removeNode }
+export const activityReads = { readActivity, listRefusals, findRefusal, listNodes }

@@ -1,0 +1,61 @@
+/** The audit: its entries, written in the transaction of the change that they record, and their list. */
+import type { Action, Actor, AuditAction, AuditEntry } from '../../domain/audit.ts'
+import { type AppId, type AuditId, newId, type TokenId } from '../../domain/id.ts'
+import type { AuditQuery, Page } from '../operator-store.ts'
+import type { Row } from '../shared/rows.ts'
+import { cutPage, oneMore, present, readStep, type Scan } from './pages.ts'
+import type { Script, ScriptContext } from './script.ts'
+
+/** Writes the entry of a change. */
+export function* recordAction(
+  { prefix, nowMs }: ScriptContext,
+  { action, app, target, before, after }: Action,
+  actor: Actor,
+): Script<void> {
+  yield {
+    text: `insert into ${prefix}audit
+        (audit_id, at, actor_kind, actor_id, actor_name, via, action, app_id, target, before, after, request_id)
+      values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
+    values: [
+      ...[newId('au', nowMs), nowMs, actor.kind, actor.id, actor.name, actor.via, action, app, target],
+      ...[before && JSON.stringify(before), after && JSON.stringify(after), actor.requestId],
+    ],
+  }
+}
+
+function* listAudit(
+  { prefix }: ScriptContext,
+  { app, action, actor, before, limit }: AuditQuery,
+): Script<Page<AuditEntry, AuditId>> {
+  const scan: Scan = {
+    table: `${prefix}audit`,
+    id: 'audit_id',
+    indexed: present({ app_id: app }),
+    filters: present({ action, actor_name: actor }),
+    before: before ?? null,
+    floor: null,
+    limit: oneMore(limit),
+  }
+  const { rows, end } = yield* readStep(scan)
+  return cutPage(rows.map(toAuditEntry), [end], limit)
+}
+
+const toAuditEntry = (row: Row): AuditEntry => ({
+  id: row.audit_id as AuditId,
+  at: row.at as number,
+  actor: {
+    kind: row.actor_kind as AuditEntry['actor']['kind'],
+    id: row.actor_id as TokenId | null,
+    name: row.actor_name as string,
+    via: row.via as AuditEntry['actor']['via'],
+    requestId: row.request_id as string | null,
+  },
+  action: row.action as AuditAction,
+  app: row.app_id as AppId | null,
+  target: row.target as string,
+  before: row.before === null ? null : JSON.parse(row.before as string),
+  after: row.after === null ? null : JSON.parse(row.after as string),
+})
+
+export const auditChanges = { recordAction }
+export const auditReads = { listAudit }

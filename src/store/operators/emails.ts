@@ -1,0 +1,151 @@
+/** Emails as operators see them: a record by its id, and lists as steps through tables with their indexes. */
+import type { Action } from '../../domain/audit.ts'
+import { type EmailState, type EndReason, type LiveState, liveStates } from '../../domain/delivery/states.ts'
+import { type AppId, type EmailId, idFloor, type KeyId } from '../../domain/id.ts'
+import type { EmailQuery, EmailRecord, Page } from '../operator-store.ts'
+import { queueParts } from '../shared/queue-parts.ts'
+import type { Row } from '../shared/rows.ts'
+import { cutPage, type Filter, oneMore, present, readStep, type Scan, type Step } from './pages.ts'
+import { readOne, type Script, type ScriptContext } from './script.ts'
+
+function* findEmail({ prefix }: ScriptContext, id: EmailId): Script<EmailRecord | null> {
+  const find = (table: string) => ({
+    text: `select * from ${prefix}${table} where email_id = $1`,
+    values: [id],
+  })
+  const live = yield* readOne(find('queue'), toLiveRecord)
+  return live ?? (yield* readOne(find('history'), toFinishedRecord))
+}
+
+/** All statements must see one state of the database: an email moves from one table to the other. */
+function* listEmails({ prefix }: ScriptContext, query: EmailQuery): Script<Page<EmailRecord, EmailId>> {
+  const scans = emailScans(query, prefix)
+  const live: Step[] = []
+  for (const scan of scans.queue) live.push(yield* readStep(scan))
+  const finished: Step[] = []
+  for (const scan of scans.history) finished.push(yield* readStep(scan))
+  const records = [
+    ...live.flatMap(({ rows }) => rows.map(toLiveRecord)),
+    ...finished.flatMap(({ rows }) => rows.map(toFinishedRecord)),
+  ]
+  const newestFirst = records.toSorted((a, b) => (a.id < b.id ? 1 : -1))
+  return cutPage(
+    newestFirst,
+    [...live, ...finished].map(({ end }) => end),
+    query.limit,
+  )
+}
+
+const isLive = (state: EmailState): state is LiveState => liveStates.some((name) => name === state)
+
+/** `queue` holds the live states, `history` the final ones. */
+type EmailScans = { readonly queue: readonly Scan[]; readonly history: readonly Scan[] }
+
+/** The scans that together find every match. */
+function emailScans(query: EmailQuery, prefix: string): EmailScans {
+  const { app, key, type, state, recipient, since, before, limit } = query
+  const common = {
+    id: 'email_id',
+    before: before ?? null,
+    floor: since === undefined ? null : idFloor('em', since),
+    limit: oneMore(limit),
+  }
+  const all = present({ app_id: app, key_id: key, type, state, recipient })
+  const table = `${prefix}queue`
+  const queue =
+    app === undefined
+      ? [{ ...common, table, indexed: [], filters: all }]
+      : appParts(state).map((part) => ({ ...common, table, ...part, ...splitLive(all) }))
+  const history = [{ ...common, table: `${prefix}history`, ...splitFinished(query, all) }]
+  if (state === undefined) return { queue, history }
+  return isLive(state) ? { queue, history: [] } : { queue: [], history }
+}
+
+type Part = Pick<Scan, 'condition' | 'isSmall'>
+
+const partsOf: Readonly<Record<LiveState, readonly Part[]>> = {
+  queued: [{ condition: queueParts.ready }, { condition: queueParts.suspect }],
+  deferred: [{ condition: queueParts.deferred }],
+  sending: [{ condition: queueParts.sending, isSmall: true }],
+}
+
+/**
+ * The queue of one app is read part by part: the two large parts have an index by app, so a list reads none of the mail
+ * of others, however much of it waits.
+ */
+const appParts = (state: EmailState | undefined): readonly Part[] =>
+  state === undefined ? Object.values(partsOf).flat() : isLive(state) ? partsOf[state] : []
+
+const splitLive = (all: readonly Filter[]): Pick<Scan, 'indexed' | 'filters'> => ({
+  indexed: all.filter(([column]) => column === 'app_id'),
+  filters: all.filter(([column]) => column !== 'app_id' && column !== 'state'),
+})
+
+/** The filters of finished emails: those that an index serves, and the others. */
+function splitFinished(
+  { app, state, recipient }: EmailQuery,
+  all: readonly Filter[],
+): Pick<Scan, 'indexed' | 'filters' | 'condition'> {
+  const isTrouble = state !== undefined && state !== 'delivered'
+  const byIndex =
+    recipient !== undefined
+      ? ['recipient']
+      : [...(app === undefined ? [] : ['app_id']), ...(isTrouble ? ['state'] : [])]
+  const indexed = all.filter(([column]) => byIndex.includes(column))
+  const filters = all.filter(([column]) => !byIndex.includes(column))
+  // Lets the engine use the partial indexes of what was not delivered.
+  return { indexed, filters, ...(isTrouble && { condition: "state <> 'delivered'" }) }
+}
+
+const toRecord = (row: Row) => ({
+  id: row.email_id as EmailId,
+  app: row.app_id as AppId,
+  key: row.key_id as KeyId | null,
+  type: row.type as EmailRecord['type'],
+  state: row.state as EmailState,
+  attempts: row.attempts as number,
+  lostLeases: row.lost_leases as number,
+  acceptedAt: row.accepted_at as number,
+  expiresAt: row.expires_at as number,
+  trail: JSON.parse(row.trail as string),
+})
+
+/** From a row of `queue`. */
+function toLiveRecord(row: Row): EmailRecord {
+  const record = toRecord(row)
+  const nextAttemptAt = record.state === 'deferred' ? (row.due_at as number) : null
+  return { ...record, nextAttemptAt, finishedAt: null, reason: null }
+}
+
+/** From a row of `history`. */
+const toFinishedRecord = (row: Row): EmailRecord => ({
+  ...toRecord(row),
+  nextAttemptAt: null,
+  finishedAt: row.finished_at as number,
+  reason: row.reason as EndReason | null,
+})
+
+/** The audit entry of an operator's change of one email. */
+export const emailChanged = (
+  action: 'email.retry' | 'email.cancel',
+  email: { readonly id: EmailId; readonly app: AppId; readonly state: EmailState },
+): Action => ({
+  action,
+  app: email.app,
+  target: email.id,
+  before: { state: email.state },
+  after: { state: action === 'email.retry' ? 'queued' : 'cancelled' },
+})
+
+/** The audit entry of a retry of all deferred mail. @param apps null: of all apps */
+export const allRetried = (apps: readonly AppId[] | null): Action => ({
+  action: 'email.retry_all',
+  app: apps?.length === 1 ? (apps[0] ?? null) : null,
+  target: apps === null ? 'all' : apps.join(' '),
+  before: null,
+  after: null,
+})
+
+export const emailReads = { findEmail }
+/** Reads whose statements must all see one state of the database. */
+export const emailSnapshots = { listEmails }

@@ -1,0 +1,190 @@
+/** Delivery keys: changes, which take effect for the next request in every process, and reads. */
+import type { KeyHash } from '../../domain/app/delivery-key.ts'
+import { type Action, type Actor, type AuditAction, differences } from '../../domain/audit.ts'
+import { hasEnded } from '../../domain/bearer.ts'
+import { type AppId, type KeyId, newId } from '../../domain/id.ts'
+import type { KeyChange, KeyRecord, KeyReplacement, NewKeyRecord } from '../operator-store.ts'
+import { keysMax } from '../shared/bounds.ts'
+import type { Row } from '../shared/rows.ts'
+import { lockApp } from './apps.ts'
+import { recordAction } from './audit.ts'
+import { lock, readAll, readOne, type Script, type ScriptContext } from './script.ts'
+
+function* createKey(
+  context: ScriptContext,
+  key: NewKeyRecord,
+  actor: Actor,
+): Script<KeyRecord | 'name_taken' | 'too_many' | null> {
+  if ((yield* lockApp(context, key.app)) === null) return null
+  if (key.name !== null && (yield* isNameTaken(context, key.app, key.name))) return 'name_taken'
+  if (yield* hasTooMany(context, key.app)) return 'too_many'
+  const made = yield* insertKey(context, key, { actor, replaces: null })
+  const action = keyAction('key.create', made, { before: null, after: factsOf(made) })
+  yield* recordAction(context, action, actor)
+  return made
+}
+
+function* updateKey(
+  context: ScriptContext,
+  id: KeyId,
+  { name, expiresAt }: KeyChange,
+  actor: Actor,
+): Script<KeyRecord | 'name_taken' | 'ended' | null> {
+  const key = yield* lockKey(context, id)
+  if (key === null) return null
+  if (hasEnded(key, context.nowMs)) return 'ended'
+  const isRenamed = name !== undefined && name !== key.name
+  if (isRenamed && (yield* isNameTaken(context, key.app, name, id))) return 'name_taken'
+  const next: KeyRecord = {
+    ...key,
+    name: name ?? key.name,
+    expiresAt: expiresAt === undefined ? key.expiresAt : expiresAt,
+  }
+  const changed = differences(factsOf(key), factsOf(next))
+  if (changed === null) return key
+  yield {
+    text: `update ${context.prefix}delivery_key set name = $2, expires_at = $3 where key_id = $1`,
+    values: [id, next.name, next.expiresAt],
+  }
+  yield* recordAction(context, keyAction('key.update', key, changed), actor)
+  return next
+}
+
+function* replaceKey(
+  context: ScriptContext,
+  id: KeyId,
+  { hash, expiresAt, oldExpiresAt }: KeyReplacement,
+  actor: Actor,
+): Script<KeyRecord | 'ended' | 'too_many' | null> {
+  const old = yield* lockKey(context, id)
+  if (old === null) return null
+  if (hasEnded(old, context.nowMs)) return 'ended'
+  if (yield* hasTooMany(context, old.app, id)) return 'too_many'
+  const ending = { ...old, expiresAt: Math.min(old.expiresAt ?? oldExpiresAt, oldExpiresAt) }
+  yield {
+    text: `update ${context.prefix}delivery_key set expires_at = $2 where key_id = $1`,
+    values: [id, ending.expiresAt],
+  }
+  const next = { app: old.app, hash, name: old.name, expiresAt }
+  const made = yield* insertKey(context, next, { actor, replaces: id })
+  const change = { before: factsOf(old), after: { ...factsOf(ending), replacedBy: made.id } }
+  yield* recordAction(context, keyAction('key.replace', old, change), actor)
+  return made
+}
+
+function* revokeKey(context: ScriptContext, id: KeyId, actor: Actor): Script<KeyRecord | null> {
+  const key = yield* lockKey(context, id)
+  if (key === null || key.revokedAt !== null) return key
+  const { nowMs, prefix } = context
+  yield { text: `update ${prefix}delivery_key set revoked_at = $2 where key_id = $1`, values: [id, nowMs] }
+  const change = { before: { revoked: false }, after: { revoked: true } }
+  yield* recordAction(context, keyAction('key.revoke', key, change), actor)
+  return { ...key, revokedAt: nowMs }
+}
+
+const factsOf = ({ name, expiresAt, revokedAt }: KeyRecord) => ({
+  name,
+  expiresAt: expiresAt === null ? null : new Date(expiresAt).toISOString(),
+  revoked: revokedAt !== null,
+})
+
+const keyAction = (
+  action: AuditAction,
+  { app, id }: KeyRecord,
+  change: Pick<Action, 'before' | 'after'>,
+): Action => ({ action, app, target: id, ...change })
+
+function* lockKey(context: ScriptContext, id: KeyId): Script<KeyRecord | null> {
+  const known = yield* findKey(context, id)
+  if (known === null || (yield* lockApp(context, known.app)) === null) return null
+  const text = `select * from ${context.prefix}delivery_key where key_id = $1 ${lock(context, 'for update')}`
+  return yield* readOne({ text, values: [id] }, toKeyRecord)
+}
+
+const works = (now: string): string => `revoked_at is null and (expires_at is null or expires_at > ${now})`
+
+function* hasTooMany({ nowMs, prefix }: ScriptContext, app: AppId, except = ''): Script<boolean> {
+  const [row] = yield {
+    text: `select count(*) as keys from ${prefix}delivery_key
+      where app_id = $1 and key_id <> $2 and ${works('$3')}`,
+    values: [app, except, nowMs],
+  }
+  return Number(row?.keys) >= keysMax
+}
+
+function* isNameTaken(
+  { nowMs, prefix }: ScriptContext,
+  app: AppId,
+  name: string,
+  except = '',
+): Script<boolean> {
+  const rows = yield {
+    text: `select 1 from ${prefix}delivery_key
+      where app_id = $1 and name = $2 and key_id <> $3 and ${works('$4')} limit 1`,
+    values: [app, name, except, nowMs],
+  }
+  return rows.length > 0
+}
+
+/** Deletes keys of the app that have ended, beyond the newest `keysMax`. */
+function* insertKey(
+  { nowMs, prefix }: ScriptContext,
+  { app, expiresAt, hash, name }: NewKeyRecord,
+  { actor, replaces }: { readonly actor: Actor; readonly replaces: KeyId | null },
+): Script<KeyRecord> {
+  const [row = {}] = yield {
+    text: `insert into ${prefix}delivery_key
+        (key_id, key_hash, app_id, name, created_at, created_by, expires_at, replaces)
+      values ($1, $2, $3, $4, $5, $6, $7, $8) returning *`,
+    values: [newId('key', nowMs), hash, app, name, nowMs, actor.name, expiresAt, replaces],
+  }
+  yield {
+    text: `delete from ${prefix}delivery_key where key_id in (select key_id from ${prefix}delivery_key
+      where app_id = $1 and not (${works('$2')}) order by key_id desc limit ${keysMax} offset ${keysMax})`,
+    values: [app, nowMs],
+  }
+  return toKeyRecord(row)
+}
+
+function* findKey({ prefix }: ScriptContext, id: KeyId): Script<KeyRecord | null> {
+  const text = `select * from ${prefix}delivery_key where key_id = $1`
+  return yield* readOne({ text, values: [id] }, toKeyRecord)
+}
+
+function* findKeyByHash({ prefix }: ScriptContext, hash: KeyHash): Script<KeyRecord | null> {
+  const text = `select * from ${prefix}delivery_key where key_hash = $1`
+  return yield* readOne({ text, values: [hash] }, toKeyRecord)
+}
+
+function* listKeys({ prefix }: ScriptContext, app: AppId): Script<KeyRecord[]> {
+  const text = `select * from ${prefix}delivery_key where app_id = $1 order by key_id`
+  return yield* readAll({ text, values: [app] }, toKeyRecord)
+}
+
+function* listExpiringKeys({ nowMs, prefix }: ScriptContext, until: number): Script<KeyRecord[]> {
+  const text = `select * from ${prefix}delivery_key old
+    where revoked_at is null and expires_at between $1 and $2 and not exists (
+      select 1 from ${prefix}delivery_key new where new.app_id = old.app_id and new.replaces = old.key_id)
+    order by key_id`
+  return yield* readAll({ text, values: [nowMs, until] }, toKeyRecord)
+}
+
+function* listKeysMadeBy({ nowMs, prefix }: ScriptContext, name: string): Script<KeyRecord[]> {
+  const text = `select * from ${prefix}delivery_key where created_by = $1 and ${works('$2')} order by key_id`
+  return yield* readAll({ text, values: [name, nowMs] }, toKeyRecord)
+}
+
+const toKeyRecord = (row: Row): KeyRecord => ({
+  id: row.key_id as KeyId,
+  app: row.app_id as AppId,
+  name: row.name as string | null,
+  createdAt: row.created_at as number,
+  createdBy: row.created_by as string,
+  expiresAt: row.expires_at as number | null,
+  revokedAt: row.revoked_at as number | null,
+  lastUsedAt: row.last_used_at as number | null,
+  replaces: row.replaces as KeyId | null,
+})
+
+export const keyChanges = { createKey, updateKey, replaceKey, revokeKey }
+export const keyReads = { findKey, findKeyByHash, listKeys, listExpiringKeys, listKeysMadeBy }

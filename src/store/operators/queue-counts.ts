@@ -1,0 +1,184 @@
+/** Counts of the queue, and of what became of emails: they read indexes and not the sealed content. */
+import type { LiveState } from '../../domain/delivery/states.ts'
+import { dayMs } from '../../domain/duration.ts'
+import { type AppId, idFloor } from '../../domain/id.ts'
+import type { QueueMeasures, QueueSummary, UsageDay } from '../operator-store.ts'
+import { queueAgesMs, scanMax } from '../shared/bounds.ts'
+import { queueParts } from '../shared/queue-parts.ts'
+import type { Row } from '../shared/rows.ts'
+import type { QueueGauge } from '../store.ts'
+import type { Script, ScriptContext, Statement } from './script.ts'
+
+function* queueGauge({ prefix }: ScriptContext): Script<QueueGauge> {
+  const text = `select (select cast(sum(count) as bigint) from ${prefix}queue_depth) as depth,
+    (select accepted_at from ${prefix}queue order by email_id limit 1) as oldest`
+  const [row] = yield { text, values: [] }
+  return { depth: Number(row?.depth), oldestAcceptedAt: (row?.oldest ?? null) as number | null }
+}
+
+function* queueSummary(context: ScriptContext): Script<QueueSummary> {
+  const { prefix } = context
+  const counts = yield countStatement(context)
+  const [next] = yield {
+    text: `select min(due_at) as due_at from ${prefix}queue where state = 'deferred'`,
+    values: [],
+  }
+  return {
+    ...(yield* queueGauge(context)),
+    nextAttemptAt: (next?.due_at ?? null) as number | null,
+    ...toQueueCounts(counts),
+    late: yield* findLate(context),
+  }
+}
+
+/** Everything of `QueueMeasures` but the disk. */
+function* measureQueue(context: ScriptContext): Script<Omit<QueueMeasures, 'diskFreeBytes'>> {
+  const gauge = yield* queueGauge(context)
+  const [row] = yield { text: measureText(context.prefix), values: [] }
+  return { ...gauge, states: toStates(row, gauge.depth), late: yield* findLate(context) }
+}
+
+function* usage({ prefix }: ScriptContext, app: AppId): Script<UsageDay[]> {
+  const rows = yield {
+    text: `select day, event, cast(sum(count) as bigint) as count from ${prefix}usage_day
+      where app_id = $1 group by day, event order by day desc, event`,
+    values: [app],
+  }
+  const days = new Map<number, Record<string, number>>()
+  for (const row of rows) {
+    const counts = days.get(row.day as number) ?? {}
+    counts[row.event as string] = row.count as number
+    days.set(row.day as number, counts)
+  }
+  return [...days].map(([day, counts]) => ({
+    day: new Date(day * dayMs).toISOString().slice(0, 10),
+    counts,
+  }))
+}
+
+function* usageToday({ nowMs, prefix }: ScriptContext): Script<ReadonlyMap<AppId, UsageDay['counts']>> {
+  const rows = yield {
+    text: `select app_id, event, cast(sum(count) as bigint) as count from ${prefix}usage_day
+      where day = $1 group by app_id, event`,
+    values: [Math.floor(nowMs / dayMs)],
+  }
+  const apps = new Map<AppId, Record<string, number>>()
+  for (const { app_id, event, count } of rows) {
+    const counts = apps.get(app_id as AppId) ?? {}
+    counts[event as string] = count as number
+    apps.set(app_id as AppId, counts)
+  }
+  return apps
+}
+
+/** From the rows of `countStatement`, of which several may be of one app and state. */
+function toQueueCounts(rows: readonly Row[]): Pick<QueueSummary, 'counts' | 'ages'> {
+  const counts = new Map<string, { app: AppId; state: LiveState; count: number }>()
+  const ages = new Map<AppId, readonly number[]>()
+  for (const row of rows) {
+    const [app, state, count] = [row.app_id as AppId, row.state as LiveState, row.count as number]
+    const name = `${app} ${state}`
+    counts.set(name, { app, state, count: (counts.get(name)?.count ?? 0) + count })
+    const atMost = [...queueAgesMs.map((_, age) => row[younger(age)] as number), count]
+    const ofApp = ages.get(app)
+    ages.set(
+      app,
+      atMost.map((sum, age) => (ofApp?.[age] ?? 0) + sum - (atMost[age - 1] ?? 0)),
+    )
+  }
+  return {
+    counts: [...counts].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, each]) => each),
+    ages: [...ages].map(([app, each]) => ({ app, counts: each })),
+  }
+}
+
+/** The column that counts the emails younger than `queueAgesMs[age]`. */
+const younger = (age: number): string => `younger_${age}`
+
+const states: Readonly<Record<keyof typeof queueParts, LiveState>> = {
+  ready: 'queued',
+  suspect: 'queued',
+  deferred: 'deferred',
+  sending: 'sending',
+}
+
+/**
+ * Counts every email, by app, and those of them that are younger than each of `queueAgesMs`. The age is read from the id, which the
+ * indexes hold; in the order of the index of ready mail, so that counting needs no sorting.
+ */
+function countStatement({ nowMs, prefix }: ScriptContext): Statement {
+  const ages = queueAgesMs.map(
+    (_, age) => `count(*) filter (where email_id >= $${age + 1}) as ${younger(age)}`,
+  )
+  const texts = Object.entries(queueParts).map(
+    ([name, where]) =>
+      `select app_id, '${states[name as keyof typeof states]}' as state, count(*) as count, ${ages.join(', ')}
+       from ${prefix}queue where ${where} group by app_id`,
+  )
+  return { text: texts.join(' union all '), values: queueAgesMs.map((age) => idFloor('em', nowMs - age)) }
+}
+
+/** Ready emails of an app that are looked at: the first may have become due later than those behind it. */
+const readyPerApp = 10
+
+/**
+ * The apps whose mail has wanted an attempt since some time: of the mail that is ready, the first emails of each app, found by a loose
+ * scan of `queue_ready`; the suspects; deferred mail that found no relay, whose key is missing or that lost its worker (its `due_at` was
+ * moved, its `wanted_at` was not); and deferred mail that nobody has claimed although it is due.
+ */
+function* findLate({ dialect, nowMs, prefix }: ScriptContext): Script<QueueSummary['late']> {
+  const queue = `${prefix}queue`
+  const ready = `${queue} where ${queueParts.ready}`
+  const isActive = `app_id ${dialect.isIn(`select app_id from ${prefix}app where status = 'active'`)}`
+  const waiting = (where: string, order: string) =>
+    `select * from (select app_id, wanted_at from ${queue}
+       where ${where} and ${isActive} order by ${order} limit ${scanMax}) waiting`
+  const text = `with recursive ready(app_id) as (
+      select (select min(app_id) from ${ready}) union all
+      select (select min(app_id) from ${ready} and app_id > ready.app_id) from ready where ready.app_id is not null
+    ), wanting(app_id, wanted_at) as (
+      select app_id, (select min(wanted_at) from
+          (select wanted_at from ${ready} and app_id = r.app_id order by email_id limit ${readyPerApp}) first)
+        from ready r where ${isActive}
+      union all ${waiting(queueParts.suspect, 'email_id')}
+      union all ${waiting(`${queueParts.deferred} and wanted_at < due_at and wanted_at <= $1`, 'wanted_at')}
+      union all ${waiting(`${queueParts.deferred} and due_at <= $1`, 'due_at')}
+    )
+    select app_id, min(wanted_at) as since from wanting where wanted_at <= $1 group by app_id order by 1`
+  const rows = yield { text, values: [nowMs] }
+  return rows.map((row) => ({ app: row.app_id as AppId, since: row.since as number }))
+}
+
+/** The mail of disabled apps, by state. */
+const heldText = (prefix: string, where: string): string =>
+  `(select count(*) from ${prefix}queue where ${where}
+     and app_id in (select app_id from ${prefix}app where status <> 'active'))`
+
+/** One row of counts: of the states that have an index of their own, and of the mail that is held. */
+const measureText = (prefix: string): string => {
+  const { ready, suspect, deferred, sending } = queueParts
+  const counted = (where: string) => `(select count(*) from ${prefix}queue where ${where})`
+  return `select ${counted(deferred)} as deferred, ${counted(sending)} as sending,
+    ${heldText(prefix, ready)} + ${heldText(prefix, suspect)} as held_queued,
+    ${heldText(prefix, deferred)} as held_deferred`
+}
+
+/** From a row of `measureText`. */
+function toStates(row: Row | undefined, depth: number): QueueMeasures['states'] {
+  const {
+    deferred = 0,
+    sending = 0,
+    held_queued = 0,
+    held_deferred = 0,
+  } = (row ?? {}) as Record<string, number>
+  const held = held_queued + held_deferred
+  // The depth is read before or after the counts, so the difference may be negative for a moment.
+  return {
+    queued: Math.max(0, depth - deferred - sending - held_queued),
+    sending,
+    deferred: deferred - held_deferred,
+    held,
+  }
+}
+
+export const queueReads = { queueGauge, queueSummary, measureQueue, usage, usageToday }

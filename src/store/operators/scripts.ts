@@ -1,0 +1,43 @@
+/** The scripts of the store's methods, by the names of the methods. */
+
+import { callOperation, type Operation } from '../shared/methods.ts'
+import { activityChanges, activityReads } from './activity.ts'
+import { appChanges, appReads } from './apps.ts'
+import { auditChanges, auditReads } from './audit.ts'
+import { emailReads, emailSnapshots } from './emails.ts'
+import { keyChanges, keyReads } from './keys.ts'
+import { peopleChanges } from './people.ts'
+import { peopleReads } from './people-reads.ts'
+import { queueReads } from './queue-counts.ts'
+import type { Script, ScriptContext } from './script.ts'
+import { tokenChanges, tokenReads } from './tokens.ts'
+
+/** Each runs in a transaction of its own, or as if it did. */
+export const changes = {
+  ...appChanges,
+  ...keyChanges,
+  ...tokenChanges,
+  ...peopleChanges,
+  ...activityChanges,
+  ...auditChanges,
+}
+
+export const reads = {
+  ...appReads,
+  ...keyReads,
+  ...tokenReads,
+  ...peopleReads,
+  ...activityReads,
+  ...auditReads,
+  ...emailReads,
+  ...queueReads,
+}
+
+/** Reads whose statements all see one state of the database. */
+export const snapshotReads = { ...emailSnapshots }
+
+/** A script with its arguments, which were checked where its method was called. */
+export const scriptOf =
+  (script: Operation, args: readonly unknown[]) =>
+  (context: ScriptContext): Script<unknown> =>
+    callOperation(script, context, args) as Script<unknown>
