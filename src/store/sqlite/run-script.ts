@@ -2,7 +2,7 @@
 import { type Dialect, runScript, type Script, type ScriptContext } from '../operators/script.ts'
 import type { Connection } from './connection.ts'
 
-/** What a script runs on: a write transaction, or a connection for reading. */
+/** A write transaction, or a connection for reading. */
 export type ScriptTarget = { readonly sql: Connection['sql']; readonly nowMs: number }
 
 const dialect: Dialect = {
