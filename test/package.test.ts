@@ -44,7 +44,7 @@ test('it holds built code, migrations and documents, and nothing else', () => {
     [],
   )
   assert.ok(files.includes('src/store/sqlite/migrations/001_initial.sql'))
-  assert.ok(files.some((file) => file.startsWith('src/store/postgres/functions/')))
+  assert.ok(files.some((file) => file.startsWith('src/store/postgres/queue/functions/')))
   assert.deepEqual(
     files.filter((file) => /\.test\.|\.ts$/.test(file)),
     [],

@@ -25,12 +25,12 @@ import { newSecretKey, parseKeyRing } from '../../src/store/crypto/key-ring.ts'
 import type { EmailQuery, EmailRecord, Page } from '../../src/store/operator-store.ts'
 import { scanMax } from '../../src/store/shared/bounds.ts'
 import { newClockOffset } from '../../src/store/shared/clock.ts'
-import { Connection, keepsCommits } from '../../src/store/sqlite/connection.ts'
-import { performRead } from '../../src/store/sqlite/reads.ts'
-import type { ScriptTarget } from '../../src/store/sqlite/run-script.ts'
+import { Connection, keepsCommits } from '../../src/store/sqlite/engine/connection.ts'
+import { performRead } from '../../src/store/sqlite/engine/reads.ts'
+import type { ScriptTarget } from '../../src/store/sqlite/engine/run-script.ts'
+import { copy } from '../../src/store/sqlite/engine/threads/checkpointer.ts'
+import { ReaderThread } from '../../src/store/sqlite/engine/threads/threads.ts'
 import { openSqliteStore, type SqliteOptions } from '../../src/store/sqlite/sqlite-store.ts'
-import { copy } from '../../src/store/sqlite/threads/checkpointer.ts'
-import { ReaderThread } from '../../src/store/sqlite/threads/threads.ts'
 import type { Judged } from '../../src/store/store.ts'
 import { postern, posternJson, type Variables } from '../support/cli.ts'
 import { newRing, newSender, relayTo, startTestService, testSettings, validBody } from '../support/service.ts'
@@ -234,7 +234,7 @@ test('a bug in the writer keeps the stack of where it happened', async (t) => {
   // The type forbids a judgement without a verdict: only a bug makes one, and this test needs a bug.
   const broken = { version: sender.app.version } as Judged
   await assert.rejects(store.enqueue({ judged: broken, keyHash: sender.keyHash }), {
-    stack: /sqlite\/enqueue\.ts/,
+    stack: /queue\/enqueue\.ts/,
   })
 })
 
@@ -432,7 +432,7 @@ test('a lock file that this user cannot write is no lock', {
   chmodSync(folder, 0o755)
   const path = join(folder, 'postern.db')
   for (const file of [path, `${path}-worker`]) writeFileSync(file, '')
-  const module = fileURLToPath(new URL('../../src/store/sqlite/worker-lock.ts', import.meta.url))
+  const module = fileURLToPath(new URL('../../src/store/sqlite/engine/worker-lock.ts', import.meta.url))
   const code = `const { WorkerLock } = await import('${module}')
     new WorkerLock('${path}').tryTake()`
   const nobody = 65_534

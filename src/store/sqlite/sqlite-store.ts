@@ -3,11 +3,8 @@
  * may open the file (the command line does while the service runs), and each sees the others' changes
  * at once. Only the process with the worker lock sends. It learns of mail that another process queued by polling.
  */
-import { statfsSync, statSync } from 'node:fs'
-import { dirname } from 'node:path'
-import { describeDuration } from '../../domain/duration.ts'
+import { statSync } from 'node:fs'
 import { type KeyRing, makeKeyedHash, openHashKey } from '../crypto/key-ring.ts'
-import type { QueueMeasures } from '../operator-store.ts'
 import { changes } from '../operators/scripts.ts'
 import { enqueueDeadlineMs } from '../shared/bounds.ts'
 import { recipientName } from '../shared/bucket-names.ts'
@@ -15,15 +12,15 @@ import { type ClockOffset, newClockOffset, readClock } from '../shared/clock.ts'
 import type { OnGroup } from '../shared/grouped-calls.ts'
 import { methodsOf } from '../shared/methods.ts'
 import type { SchemaUse } from '../shared/migrations.ts'
-import { type EnqueueResult, type Finding, type Store, StoreUnavailable } from '../store.ts'
-import { Connection, faultKind } from './connection.ts'
-import { LockedClaims } from './locked-claims.ts'
-import { migrate, requireFile } from './migrate.ts'
-import { allReads, performRead, type ReadName } from './reads.ts'
-import type { ScriptTarget } from './run-script.ts'
-import { type Call, queueOperations } from './threads/operations.ts'
-import { ReaderThread, WriterThread } from './threads/threads.ts'
-import { WorkerLock } from './worker-lock.ts'
+import { type EnqueueResult, type Store, StoreUnavailable } from '../store.ts'
+import { Connection, faultKind } from './engine/connection.ts'
+import { examineDisk, examineWorker, freeBytes } from './engine/examine.ts'
+import { migrate, requireFile } from './engine/migrate.ts'
+import { allReads, performRead, type ReadName } from './engine/reads.ts'
+import type { ScriptTarget } from './engine/run-script.ts'
+import { type Call, queueOperations } from './engine/threads/operations.ts'
+import { ReaderThread, WriterThread } from './engine/threads/threads.ts'
+import { LockedClaims } from './queue/locked-claims.ts'
 
 export type SqliteOptions = {
   readonly path: string
@@ -130,45 +127,4 @@ function readHere(target: ScriptTarget, call: Call<ReadName>): unknown {
     if (!closed && faultKind(error) === 'bug') throw error
     throw new StoreUnavailable(closed ? 'the store is closed' : (error as Error).message, { cause: error })
   }
-}
-
-/** Mail that is late by more may wait for a process that hangs. */
-const hangsAfterMs = 60_000
-
-/** Takes the lock for a moment, if nobody has it. */
-function examineWorker(
-  path: string,
-  { depth, late }: Pick<QueueMeasures, 'depth' | 'late'>,
-  nowMs: number,
-): Finding {
-  const check = 'worker'
-  const lock = new WorkerLock(path)
-  try {
-    if (lock.tryTake() === 'not_held') {
-      const lateMs = Math.max(0, ...late.map(({ since }) => nowMs - since))
-      const hint = `, but mail has waited for ${describeDuration(lateMs)}. It tries a relay that was down again within 36 s. If the relays answer and no mail moves for longer, it hangs: kill it, and start it again`
-      return { check, ok: true, detail: `a process sends${lateMs > hangsAfterMs ? hint : ''}` }
-    }
-    const none = 'no process sends: "postern serve" with the role worker does'
-    return depth === 0
-      ? { check, ok: true, detail: none }
-      : { check, ok: false, detail: `${none}; ${depth} emails wait` }
-  } catch (error) {
-    return { check, ok: false, detail: (error as Error).message }
-  } finally {
-    lock.release()
-  }
-}
-
-const diskBytesMin = 256 * 1024 * 1024
-
-function freeBytes(path: string): number {
-  const { bavail, bsize } = statfsSync(dirname(path))
-  return bavail * bsize
-}
-
-function examineDisk(path: string): Finding {
-  const free = freeBytes(path)
-  const detail = `${Math.floor(free / 1024 / 1024)} MiB free on the database's disk`
-  return { check: 'disk', ok: free >= diskBytesMin, detail }
 }

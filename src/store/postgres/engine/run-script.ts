@@ -1,0 +1,93 @@
+/** Runs the scripts of `operators/`, each on the connections that are kept for its callers. */
+
+import { activityChanges } from '../../operators/activity.ts'
+import { type Dialect, runScriptAsync, type Script, type ScriptContext } from '../../operators/script.ts'
+import { changes, reads, scriptOf, snapshotReads } from '../../operators/scripts.ts'
+import { type Methods, methodsOf } from '../../shared/methods.ts'
+import type { Query } from './connection.ts'
+import { findSecret, type PostgresContext } from './context.ts'
+import type { Pool } from './pool.ts'
+
+const deadlineMs = 10_000
+/** For readiness checks, requests and hosted pages. */
+const shortDeadlineMs = 2000
+
+const dialect: Dialect = {
+  locksRows: true,
+  isIn: (query) => `= any(array(${query}))`,
+  elements: (placeholder) => `select json_array_elements_text(${placeholder}::json)`,
+  objects: (placeholder, columns) => {
+    const typed = Object.entries(columns).map(([name, type]) => `${name} ${type}`)
+    return `json_to_recordset(${placeholder}::json) objects(${typed.join(', ')})`
+  },
+}
+
+/** Runs a script by `query`, which may be that of a transaction. */
+export const runIn = <T>(
+  { clock, schema }: PostgresContext,
+  query: Query,
+  begin: (context: ScriptContext) => Script<T>,
+): Promise<T> =>
+  runScriptAsync(begin({ prefix: `${schema}.`, nowMs: clock.nowMs(), dialect }), ({ text, values }) =>
+    query(text, [...values]),
+  )
+
+/** Records that processes make of themselves do not wait for operators. */
+const observed = new Set<string>(Object.keys(activityChanges))
+
+/** The connections of a read that is not an operator's. */
+function poolOf(name: keyof typeof reads, context: PostgresContext): { pool: Queries; deadlineMs: number } {
+  const { lookups, observers, operators, pages, strangers } = context
+  switch (name) {
+    case 'findAppBySlug':
+      return { pool: pages, deadlineMs: shortDeadlineMs }
+    case 'queueGauge':
+      return { pool: lookups, deadlineMs: shortDeadlineMs }
+    case 'isSignInCode':
+    case 'findPasskey':
+      return { pool: strangers, deadlineMs: shortDeadlineMs }
+    case 'measureQueue':
+      return { pool: observers, deadlineMs }
+    default:
+      return { pool: operators, deadlineMs }
+  }
+}
+
+type Queries = Pick<Pool, 'query'>
+
+/** The methods of the store that are scripts. */
+export function scriptMethods(
+  context: PostgresContext,
+): Methods<typeof changes & typeof reads & typeof snapshotReads> {
+  const { observers, operators } = context
+  const queryOf =
+    (pool: Queries, deadlineMs: number): Query =>
+    (text, values = []) =>
+      pool.query(text, values, { deadlineMs })
+  return {
+    ...methodsOf(changes, (name, args) =>
+      (observed.has(name) ? observers : operators).transaction(
+        (query) => runIn(context, query, scriptOf(changes[name], args)),
+        deadlineMs,
+      ),
+    ),
+    ...methodsOf(reads, (name, args) => {
+      const { pool, deadlineMs } = poolOf(name, context)
+      return runIn(context, queryOf(pool, deadlineMs), scriptOf(reads[name], args))
+    }),
+    ...methodsOf(snapshotReads, (name, args) =>
+      operators.transaction(async (query) => {
+        await query('set transaction isolation level repeatable read read only', [])
+        return runIn(context, query, scriptOf(snapshotReads[name], args))
+      }, deadlineMs),
+    ),
+    findTokenByHash: (hash) =>
+      findSecret(context, hash, (pool) =>
+        runIn(context, queryOf(pool, shortDeadlineMs), (on) => reads.findTokenByHash(on, hash)),
+      ),
+    findSession: (hash) =>
+      findSecret(context, hash, (pool) =>
+        runIn(context, queryOf(pool, shortDeadlineMs), (on) => reads.findSession(on, hash)),
+      ),
+  }
+}

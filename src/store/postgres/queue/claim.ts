@@ -1,0 +1,190 @@
+/** Claiming due mail, in one round trip (`functions/claim.sql`). */
+import type { App } from '../../../domain/app/app.ts'
+import { noReply } from '../../../domain/delivery/smtp-reply.ts'
+import { type EndedEmail, type LostLease, suspectAfter } from '../../../domain/delivery/states.ts'
+import type { AppId, EmailId } from '../../../domain/id.ts'
+import { openContent } from '../../crypto/sealed-content.ts'
+import { unreadableWaitMs } from '../../shared/bounds.ts'
+import { type ClaimRow, type Row, toApp, toClaim } from '../../shared/rows.ts'
+import { type Claim, type Claimed, type ClaimRequest, mayTakeSuspect } from '../../store.ts'
+import type { PostgresContext } from '../engine/context.ts'
+import { calledFunction, sqlFunction } from './functions.ts'
+import type { MissingSessions } from './missing-sessions.ts'
+import { appendTrail, finish, type OutcomeCall, recordOutcomes } from './outcome.ts'
+import type { WorkerSession } from './worker-session.ts'
+
+/** How often a claim looks for expired, lapsed and due mail, and for missing sessions: under load not every claim does. */
+const maintainEveryMs = 250
+
+type Input = {
+  readonly context: PostgresContext
+  readonly request: ClaimRequest
+  readonly maintain: boolean
+  readonly recover: boolean
+  readonly after: string
+  readonly suspectLast: boolean
+  readonly sessionId: number
+  /** Sessions whose mail is taken back. */
+  readonly missing: readonly number[]
+}
+
+const appTurns = sqlFunction('app_turns')
+const pickInTurns = sqlFunction('pick_in_turns')
+const lostLeaseWait = sqlFunction('lost_lease_wait')
+const maintainQueue = sqlFunction('maintain_queue', [appendTrail, lostLeaseWait])
+const lease = sqlFunction('lease')
+const missingSessions = sqlFunction('missing_sessions')
+const claim = calledFunction<Input>(
+  'claim',
+  [appTurns, pickInTurns, maintainQueue, lease, missingSessions, finish],
+  [
+    ['p_self', 'int', ({ context }) => context.self],
+    ['p_slot', 'int', ({ context }) => context.slot],
+    ['p_offset_ms', 'bigint', ({ context }) => context.clock.offsetMs],
+    ['p_maintain', 'boolean', ({ maintain }) => maintain],
+    ['p_recover', 'boolean', ({ recover }) => recover],
+    ['p_session', 'int', ({ sessionId }) => sessionId],
+    ['p_missing', 'int[]', ({ missing }) => missing],
+    ['p_max', 'int', ({ request }) => request.max],
+    ['p_per_app', 'int', ({ request }) => request.perApp],
+    ['p_after', 'text', ({ after }) => after],
+    ['p_suspect_last', 'boolean', ({ suspectLast }) => suspectLast],
+    ['p_take_suspect', 'boolean', ({ request }) => mayTakeSuspect(request)],
+    ['p_leased', 'text[]', ({ request }) => request.leases.map(({ emailId }) => emailId)],
+    ['p_fences', 'bigint[]', ({ request }) => request.leases.map(({ fence }) => fence)],
+    ['p_leased_apps', 'text[]', ({ request }) => request.leases.map(({ appId }) => appId)],
+  ],
+)
+
+export const claimFunctions = [
+  appTurns,
+  pickInTurns,
+  lostLeaseWait,
+  maintainQueue,
+  lease,
+  missingSessions,
+  claim,
+]
+
+type ClaimedRow = Row &
+  ClaimRow & { readonly now_ms: number; readonly sealed: Uint8Array; readonly version: number }
+type LastRow = {
+  app_id: string
+  suspects: boolean
+  ended: EmailId[] | null
+  ended_apps: AppId[] | null
+  lost: EmailId[] | null
+  lost_counts: number[] | null
+  missing: number[] | null
+}
+
+function lostLeases(last: LastRow | undefined): LostLease[] {
+  const counts = last?.lost_counts ?? []
+  return (last?.lost ?? []).map((emailId, index) => ({ emailId, count: counts[index] ?? 0 }))
+}
+
+function expiredEmails(last: LastRow | undefined): EndedEmail[] {
+  const apps = last?.ended_apps ?? []
+  return (last?.ended ?? []).map((emailId, index) => ({
+    emailId,
+    appId: apps[index] as AppId,
+    state: 'expired',
+    reason: null,
+  }))
+}
+
+/** One worker's claims: where its turns among apps continue, and the apps that it has seen. */
+export class Claims {
+  readonly #context: PostgresContext
+  readonly #missing: MissingSessions
+  readonly #session: () => WorkerSession | null
+  readonly #apps = new Map<AppId, App>()
+  #after = ''
+  #suspectLast = false
+  #maintainedAtMs = 0
+
+  constructor(context: PostgresContext, missing: MissingSessions, session: () => WorkerSession | null) {
+    this.#context = context
+    this.#missing = missing
+    this.#session = session
+  }
+
+  async claimDue(request: ClaimRequest, deadlineMs: number): Promise<Claimed> {
+    const session = this.#session()
+    const sessionId = (await session?.id()) ?? 0
+    const rows = await this.#claim(request, sessionId, deadlineMs).catch((error: unknown) => {
+      this.#missing.noteFailure()
+      throw error
+    })
+    const last = rows.pop() as LastRow | undefined
+    const claimed = rows as ClaimedRow[]
+    this.#after = last?.app_id ?? ''
+    if (last?.missing != null) this.#missing.note(last.missing)
+    this.#suspectLast = claimed.some((row) => row.lost_leases >= suspectAfter)
+    for (const row of claimed)
+      if (this.#apps.get(row.app_id)?.version !== row.version) this.#apps.set(row.app_id, toApp(row))
+    const { claims, damaged } = await this.#openAll(claimed, deadlineMs)
+    const apps = new Map(claimed.map(({ app_id }) => [app_id, this.#apps.get(app_id) as App]))
+    return {
+      claims,
+      apps,
+      areLeasesValid: () => session?.isValid(sessionId) ?? true,
+      standby: false,
+      deathIsKnown: session === null || sessionId !== 0,
+      suspects: last?.suspects ?? false,
+      lost: lostLeases(last),
+      ended: [...expiredEmails(last), ...damaged],
+    }
+  }
+
+  #claim(request: ClaimRequest, sessionId: number, deadlineMs: number): Promise<Row[]> {
+    const context = this.#context
+    const nowMs = context.clock.nowMs()
+    const maintain = Math.abs(nowMs - this.#maintainedAtMs) >= maintainEveryMs
+    if (maintain) this.#maintainedAtMs = nowMs
+    const input = {
+      context,
+      request,
+      maintain,
+      recover: this.#missing.mayTakeBack,
+      after: this.#after,
+      suspectLast: this.#suspectLast,
+      sessionId,
+      missing: this.#missing.longMissing(),
+    }
+    const { text, values } = claim.call(context.schema, input)
+    return context.claims.query<Row>(text, values, { deadlineMs })
+  }
+
+  /** Mail whose content cannot be opened is not handed out: without its key it waits, damaged it fails. */
+  async #openAll(
+    rows: readonly ClaimedRow[],
+    deadlineMs: number,
+  ): Promise<{ claims: Claim[]; damaged: EndedEmail[] }> {
+    const unreadable: (OutcomeCall & { readonly appId: AppId })[] = []
+    const claims = rows.flatMap((row) => {
+      const opened = openContent(this.#context.ring, row.email_id, row.sealed)
+      if (opened.kind === 'content') return [toClaim(row, opened.content, row.now_ms)]
+      const { kind, why } = opened
+      const common = { relay: null, reply: noReply(why) } as const
+      unreadable.push({
+        appId: row.app_id,
+        lease: { emailId: row.email_id as EmailId, fence: row.fence },
+        outcome:
+          kind === 'key_missing'
+            ? { kind: 'unattempted', ...common, waitMs: unreadableWaitMs }
+            : { kind: 'failed', ...common, reason: 'unreadable' },
+      })
+      return []
+    })
+    if (unreadable.length === 0) return { claims, damaged: [] }
+    // If that fails, these emails return when their leases lapse; the other claims are not delayed.
+    const recorded = await recordOutcomes(this.#context, unreadable, deadlineMs).catch((): boolean[] => [])
+    const damaged = unreadable.flatMap(({ lease, appId, outcome }, n): EndedEmail[] =>
+      outcome.kind === 'failed' && recorded[n] === true
+        ? [{ emailId: lease.emailId, appId, state: 'failed', reason: 'unreadable' }]
+        : [],
+    )
+    return { claims, damaged }
+  }
+}

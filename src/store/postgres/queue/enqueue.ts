@@ -1,0 +1,222 @@
+/** The decision on a group of requests: one call of `functions/enqueue.sql`, one transaction. */
+import { limitRefusals } from '../../../domain/app/limit.ts'
+import type { AppId, EmailId } from '../../../domain/id.ts'
+import { sealContent } from '../../crypto/sealed-content.ts'
+import { callerBucket, recipientNames } from '../../shared/bucket-names.ts'
+import type { Caller, EnqueueRequest, EnqueueResult, Judged } from '../../store.ts'
+import type { Lane, PostgresContext } from '../engine/context.ts'
+import { calledFunction, sqlFunction } from './functions.ts'
+
+/** The key and app of a key hash never change, so they are cached without checks. */
+export type EnqueueCall = { readonly request: EnqueueRequest; readonly caller: Caller }
+
+/** One request, in positions of the arrays that hold each app, key and bucket once. */
+type RequestRow = {
+  readonly key: number
+  readonly version: number | null
+  readonly refusal: string | null
+  readonly recipientBucket: number | null
+  readonly mailboxBucket: number | null
+  readonly requestKey: number | null
+  readonly bodyHash: string | null
+  readonly emailId: EmailId | null
+  readonly type: string | null
+  readonly expiresAt: number | null
+  readonly recipient: string | null
+  readonly traceparent: string | null
+  readonly sealed: Buffer
+}
+
+type Group = {
+  readonly context: PostgresContext
+  readonly lane: Lane
+  readonly apps: readonly AppId[]
+  readonly keys: Positions
+  readonly keyBuckets: readonly number[]
+  readonly buckets: Positions
+  readonly requestKeys: Positions
+  readonly rows: readonly RequestRow[]
+}
+
+const column =
+  <Name extends keyof RequestRow>(name: Name) =>
+  ({ rows }: Group) =>
+    rows.map((row) => row[name])
+
+/** Where the sealed content of each request begins in `p_sealed`; PostgreSQL counts from 1. */
+function sealedFrom({ rows }: Group): number[] {
+  let from = 1
+  return rows.map(({ sealed }) => {
+    from += sealed.length
+    return from - sealed.length
+  })
+}
+
+const nextArrival = sqlFunction('next_arrival')
+const decide = sqlFunction('decide', [nextArrival])
+const writeLimits = sqlFunction('write_limits')
+const writeEmails = sqlFunction('write_emails')
+const enqueue = calledFunction<Group>(
+  'enqueue',
+  [decide, writeLimits, writeEmails],
+  [
+    ['p_slot', 'int', ({ lane }) => lane.slot],
+    ['p_queue_max', 'bigint', ({ context }) => context.queueMax],
+    ['p_offset_ms', 'bigint', ({ context }) => context.clock.offsetMs],
+    ['p_apps', 'text[]', ({ apps }) => apps],
+    ['p_keys', 'text[]', ({ keys }) => keys.values],
+    ['p_key_app', 'int[]', ({ keys }) => keys.apps],
+    ['p_key_bucket', 'int[]', ({ keyBuckets }) => keyBuckets],
+    ['p_buckets', 'text[]', ({ buckets }) => buckets.values],
+    ['p_bucket_app', 'int[]', ({ buckets }) => buckets.apps],
+    ['p_request_keys', 'text[]', ({ requestKeys }) => requestKeys.values],
+    ['p_request_key_app', 'int[]', ({ requestKeys }) => requestKeys.apps],
+    ['p_key', 'int[]', column('key')],
+    ['p_version', 'bigint[]', column('version')],
+    ['p_refusal', 'text[]', column('refusal')],
+    ['p_recipient_bucket', 'int[]', column('recipientBucket')],
+    ['p_mailbox_bucket', 'int[]', column('mailboxBucket')],
+    ['p_request_key', 'int[]', column('requestKey')],
+    ['p_body_hash', 'text[]', column('bodyHash')],
+    ['p_email_id', 'text[]', column('emailId')],
+    ['p_type', 'text[]', column('type')],
+    ['p_expires_at', 'bigint[]', column('expiresAt')],
+    ['p_recipient', 'text[]', column('recipient')],
+    ['p_traceparent', 'text[]', column('traceparent')],
+    ['p_sealed_from', 'int[]', sealedFrom],
+    ['p_sealed_length', 'int[]', ({ rows }) => rows.map(({ sealed }) => sealed.length)],
+    ['p_sealed', 'bytea', ({ rows }) => Buffer.concat(rows.map(({ sealed }) => sealed))],
+  ],
+)
+
+export const enqueueFunctions = [nextArrival, decide, writeLimits, writeEmails, enqueue]
+
+type Decision = {
+  readonly kind: EnqueueResult['kind']
+  readonly email_id: EmailId | null
+  readonly quota: number
+  readonly wait_us: number
+}
+
+/** Enqueues a group on one lane. `judge_again` comes without the app, which is read afterwards. */
+export function enqueueGroup(
+  context: PostgresContext,
+  lane: Lane,
+  calls: readonly EnqueueCall[],
+  deadlineMs: number,
+): Promise<Decision[]> {
+  const { text, values } = enqueue.call(context.schema, toGroup(context, lane, calls))
+  return lane.connection.query<Decision>(text, values, { deadlineMs, strict: true })
+}
+
+export function toResult(
+  decision: Decision,
+  caller: Caller,
+): Exclude<EnqueueResult, { kind: 'judge_again' }> {
+  const { kind, email_id, quota, wait_us } = decision
+  switch (kind) {
+    case 'queued':
+    case 'replayed':
+      return { kind, emailId: email_id as EmailId, ...caller }
+    case 'key_rate_limited':
+    case 'recipient_rate_limited':
+    case 'daily_limit_reached': {
+      const retryAfterMs = Math.ceil(wait_us / 1000)
+      return { kind, limit: { quota, windowS: limitRefusals[kind].windowS, retryAfterMs }, ...caller }
+    }
+    case 'refused':
+    case 'idempotency_key_reused':
+    case 'queue_full':
+      return { kind, ...caller }
+    case 'invalid_key':
+      return { kind }
+    case 'judge_again':
+      throw new Error('judge_again needs its app')
+    default:
+      return kind satisfies never
+  }
+}
+
+/** Distinct values in the order of their first use. PostgreSQL counts positions from 1. */
+class Positions {
+  readonly #positions = new Map<string, number>()
+  readonly values: string[] = []
+  /** For each value, the position of its app. */
+  readonly apps: number[] = []
+
+  of(value: string, app: number): number {
+    const known = this.#positions.get(value)
+    if (known !== undefined) return known
+    this.values.push(value)
+    this.apps.push(app)
+    this.#positions.set(value, this.values.length)
+    return this.values.length
+  }
+}
+
+const noBytes = Buffer.alloc(0)
+
+function toGroup(context: PostgresContext, lane: Lane, calls: readonly EnqueueCall[]): Group {
+  const apps = [...new Set(calls.map(({ caller }) => caller.appId))]
+  const appPositions = new Map(apps.map((app, index) => [app, index + 1]))
+  const [keys, buckets, requestKeys] = [new Positions(), new Positions(), new Positions()]
+  const keyBuckets: number[] = []
+  const rows = calls.map(({ request, caller }) => {
+    const { appId } = caller
+    const app = appPositions.get(appId) ?? 0
+    const key = keys.of(caller.keyId ?? appId, app)
+    keyBuckets[key - 1] ??= buckets.of(callerBucket(caller), app)
+    const base = { key, version: request.judged?.version ?? null }
+    const idempotency = request.judged?.idempotency ?? null
+    return {
+      ...base,
+      ...admissionColumns(context, appId, {
+        judged: request.judged,
+        bucketOf: (name) => buckets.of(name, app),
+      }),
+      requestKey:
+        idempotency === null
+          ? null
+          : requestKeys.of(context.keyedHash('idempotency', appId, idempotency.key), app),
+      bodyHash: idempotency === null ? null : context.keyedHash('body', appId, idempotency.bodyDigest),
+    }
+  })
+  return { context, lane, apps, keys, keyBuckets, buckets, requestKeys, rows }
+}
+
+const notAdmitted = {
+  refusal: null,
+  recipientBucket: null,
+  mailboxBucket: null,
+  emailId: null,
+  type: null,
+  expiresAt: null,
+  recipient: null,
+  traceparent: null,
+  sealed: noBytes,
+}
+
+type Admission = { judged: Judged | null; bucketOf: (name: string) => number }
+
+/** The columns that depend on the verdict. */
+function admissionColumns(
+  { keyedHash, ring }: PostgresContext,
+  appId: AppId,
+  { judged, bucketOf }: Admission,
+) {
+  if (judged === null) return notAdmitted
+  if ('refuse' in judged.verdict) return { ...notAdmitted, refusal: judged.verdict.refuse }
+  const { id, type, expiresAt, content, traceparent } = judged.verdict.admit
+  const names = recipientNames(keyedHash, appId, content.to)
+  return {
+    refusal: null,
+    recipientBucket: bucketOf(names.address),
+    mailboxBucket: bucketOf(names.mailbox),
+    emailId: id,
+    type,
+    expiresAt,
+    recipient: names.recipient,
+    traceparent,
+    sealed: sealContent(ring, id, content),
+  }
+}

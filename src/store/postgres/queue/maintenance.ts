@@ -1,0 +1,151 @@
+/**
+ * Maintenance in bounded steps, so that no request waits long for one: expired mail, mail of deleted
+ * apps and old records are removed. Rate-limit rows that have refilled completely and old
+ * idempotency keys are deleted by scans of their tables, one step at a time. Several processes may do
+ * it at once: they skip each other's rows, and share the position of a scan.
+ */
+import { type EndedEmail, suspectAfter } from '../../../domain/delivery/states.ts'
+import { dayMs, minuteMs } from '../../../domain/duration.ts'
+import { type AppId, idFloor } from '../../../domain/id.ts'
+import {
+  activityDays,
+  auditDays,
+  heldDays,
+  idempotencyMs,
+  keepDays,
+  scanEveryMs,
+  scanMax,
+  stepMax,
+} from '../../shared/bounds.ts'
+import type { Maintained } from '../../store.ts'
+import type { Query } from '../engine/connection.ts'
+import type { PostgresContext } from '../engine/context.ts'
+import { cancelDeletedAppMail, cancelQueued } from './cancel-app-mail.ts'
+import { clockMs } from './functions.ts'
+import { type ChosenRow, finishChosen, toEnded } from './outcome.ts'
+
+const deadlineMs = 30_000
+
+export async function maintain(context: PostgresContext): Promise<Maintained> {
+  const expired = await expire(context)
+  const cancelled = await cancelMailOfInactiveApps(context)
+  const more = [
+    expired.length === stepMax,
+    cancelled.length > 0,
+    await deleteOldHistory(context),
+    await deleteOldActivity(context),
+    await scanStep(context, rateBuckets),
+    await scanStep(context, requestKeys),
+  ]
+  return { more: more.includes(true), ended: [...expired, ...cancelled] }
+}
+
+/** One step: if it ends `stepMax` emails, there may be more. */
+async function expire({ clock, maintenance, schema, slot }: PostgresContext): Promise<EndedEmail[]> {
+  const chosen = `select email_id, app_id from ${schema}.queue
+    where expires_at <= ${clockMs('$2')} and state in ('queued', 'deferred')
+    order by expires_at limit ${stepMax} for update skip locked`
+  const end = { state: 'expired', reason: null } as const
+  const text = finishChosen(schema, chosen, end)
+  return toEnded(await maintenance.query<ChosenRow>(text, [slot, clock.offsetMs], { deadlineMs }), end)
+}
+
+/** Inactive: deleted, or disabled for `heldDays`. */
+async function cancelMailOfInactiveApps(context: PostgresContext): Promise<EndedEmail[]> {
+  const { clock, maintenance, schema } = context
+  const text = `select app_id, status from ${schema}.app a
+    where status = 'deleted' or (status = 'disabled' and status_at <= ${clockMs('$1')} - ${heldDays * dayMs}
+      and (exists (select from ${schema}.queue q where q.state = 'queued' and q.lost_leases < ${suspectAfter} and q.app_id = a.app_id)
+        or exists (select from ${schema}.queue q where q.state = 'queued' and q.lost_leases >= ${suspectAfter} and q.app_id = a.app_id)))`
+  const inactive = await maintenance.query<{ app_id: AppId; status: string }>(text, [clock.offsetMs], {
+    deadlineMs,
+  })
+  const cancelled: EndedEmail[] = []
+  for (const { app_id, status } of inactive)
+    cancelled.push(...(await (status === 'deleted' ? cancelDeletedAppMail : cancelQueued)(context, app_id)))
+  return cancelled
+}
+
+async function deleteOldHistory({ clock, maintenance, schema }: PostgresContext): Promise<boolean> {
+  const text = `delete from ${schema}.history where email_id in (
+      select email_id from ${schema}.history where email_id < $1 order by email_id limit ${stepMax} for update skip locked
+    ) returning 1`
+  const floor = idFloor('em', clock.nowMs() - keepDays * dayMs)
+  return (await maintenance.query(text, [floor], { deadlineMs })).length === stepMax
+}
+
+async function deleteOldActivity({ clock, maintenance, schema }: PostgresContext): Promise<boolean> {
+  const text = `delete from ${schema}.activity where (app_id, minute, event) in (
+      select app_id, minute, event from ${schema}.activity where minute < $1 order by minute limit ${stepMax}
+      for update skip locked) returning 1`
+  const floor = Math.floor((clock.nowMs() - activityDays * dayMs) / minuteMs)
+  return (await maintenance.query(text, [floor], { deadlineMs })).length === stepMax
+}
+
+/** A table of keyed hashes: its key beside the app, and which rows are old. */
+type ScannedTable = { readonly table: string; readonly key: string; readonly isOld: string }
+
+const rateBuckets: ScannedTable = {
+  table: 'rate_bucket',
+  key: 'bucket',
+  isOld: `t.arrival_us < ${clockMs('$4')} * 1000`,
+}
+const requestKeys: ScannedTable = {
+  table: 'idempotency',
+  key: 'request_key',
+  isOld: `t.created_at <= ${clockMs('$4')} - ${idempotencyMs}`,
+}
+
+type Scan = { after_app: string; after_key: string; begun_at: number; ended: boolean }
+
+/** One step of the scan of a table. A scan begins every ten minutes. */
+function scanStep({ clock, maintenance, schema }: PostgresContext, scanned: ScannedTable): Promise<boolean> {
+  return maintenance.transaction(async (query) => {
+    const [scan] = await query<Scan>(`select * from ${schema}.scan where name = $1 for update skip locked`, [
+      scanned.table,
+    ])
+    if (scan === undefined) return false // another process makes this step
+    if (scan.ended && Math.abs(clock.nowMs() - scan.begun_at) < scanEveryMs) return false
+    if (scan.ended && scanned === rateBuckets) {
+      await deleteOldCounts(query, schema, clock.nowMs())
+      await deleteOldRefusals(query, schema, clock.nowMs())
+      await deleteOldAudit(query, schema, clock.nowMs())
+      await deleteEndedKeys(query, schema, clock.nowMs())
+    }
+    const after = scan.ended ? ['', ''] : [scan.after_app, scan.after_key]
+    const begunAt = scan.ended ? clock.nowMs() : scan.begun_at
+    const values = [...after, scanMax, clock.offsetMs]
+    const [last] = await query<{ app_id: string; key: string }>(deleteOldRows(schema, scanned), values)
+    const update = `update ${schema}.scan
+      set after_app = $2, after_key = $3, begun_at = $4, ended = $5 where name = $1`
+    await query(update, [scanned.table, last?.app_id ?? '', last?.key ?? '', begunAt, last === undefined])
+    return last !== undefined
+  }, deadlineMs)
+}
+
+/** Deletes the old rows of one step; its result is the last row that the step read. */
+const deleteOldRows = (schema: string, { table, key, isOld }: ScannedTable): string =>
+  `with step as materialized (
+      select app_id, ${key} from ${schema}.${table} where (app_id, ${key}) > ($1, $2) order by app_id, ${key} limit $3
+    ), old as (
+      select t.app_id, t.${key} from step join ${schema}.${table} t using (app_id, ${key})
+      where ${isOld} for update of t skip locked
+    ), deleted as (
+      delete from ${schema}.${table} t using old where t.app_id = old.app_id and t.${key} = old.${key}
+    )
+    select app_id, ${key} as key from step order by app_id desc, ${key} desc limit 1`
+
+const deleteOldCounts = (query: Query, schema: string, nowMs: number) =>
+  query(`delete from ${schema}.usage_day where day < $1`, [Math.floor(nowMs / dayMs) - keepDays])
+
+const deleteOldRefusals = (query: Query, schema: string, nowMs: number) =>
+  query(`delete from ${schema}.refusal where request_id < $1`, [idFloor('req', nowMs - keepDays * dayMs)])
+
+const deleteOldAudit = (query: Query, schema: string, nowMs: number) =>
+  query(`delete from ${schema}.audit where audit_id < $1`, [idFloor('au', nowMs - auditDays * dayMs)])
+
+/** Keys that have ended are kept as long as records name them. */
+const deleteEndedKeys = (query: Query, schema: string, nowMs: number) =>
+  query(`delete from ${schema}.delivery_key where revoked_at < $1 or expires_at < $1`, [
+    nowMs - keepDays * dayMs,
+  ])

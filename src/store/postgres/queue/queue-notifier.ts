@@ -1,0 +1,58 @@
+/**
+ * Tells other processes that mail was queued: one NOTIFY for all commits of some milliseconds, on a
+ * connection of its own. Inside the enqueue transaction NOTIFY would hold a database-wide lock over
+ * the commit. Workers listen (`worker-session.ts`). Notifications may be lost, behind a transaction pooler
+ * always, so workers also poll.
+ */
+import { randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { PostgresAddress } from '../../database-address.ts'
+import { Connection } from '../engine/connection.ts'
+
+const notifyEveryMs = 10
+const deadlineMs = 2000
+
+export class QueueNotifier {
+  readonly channel: string
+  readonly #sender: Connection
+  /** Tells this process's own notifications from the others'. */
+  readonly #self = randomUUID()
+  #sending = false
+  #pending = false
+  #closed = false
+
+  constructor(address: PostgresAddress) {
+    this.channel = `postern_${address.schema}`
+    this.#sender = new Connection({ address })
+  }
+
+  /** Mail was committed. */
+  notify(): void {
+    this.#pending = true
+    if (!this.#sending) void this.#sendPending()
+  }
+
+  async #sendPending(): Promise<void> {
+    this.#sending = true
+    while (this.#pending && !this.#closed) {
+      this.#pending = false
+      await this.send(this.channel).catch(() => {})
+      await sleep(notifyEveryMs, undefined, { ref: false })
+    }
+    this.#sending = false
+  }
+
+  /** Sends one notification, which other processes tell from those of this one. */
+  send(channel: string): Promise<unknown> {
+    return this.#sender.query('select pg_notify($1, $2)', [channel, this.#self], { deadlineMs })
+  }
+
+  isOwn(payload: string | undefined): boolean {
+    return payload === this.#self
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    await this.#sender.close()
+  }
+}

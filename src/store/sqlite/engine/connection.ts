@@ -1,0 +1,118 @@
+/**
+ * One connection to the database file, with the settings that durability depends on: WAL with
+ * `synchronous=FULL`, read back, because a connection that silently kept NORMAL would lose
+ * acknowledged rows in a power cut. Automatic checkpoints are off; `threads/checkpointer.ts` makes them.
+ */
+import { DatabaseSync, type StatementSync } from 'node:sqlite'
+import { StoreUnavailable } from '../../store.ts'
+
+/** How long a writer waits for another process's lock. */
+const busyTimeoutMs = 5000
+
+/** Pages in the WAL, and how many of them have been copied into the database file. */
+type Progress = { readonly log: number; readonly checkpointed: number }
+
+/** A connection with a cache of prepared statements. */
+export class Connection {
+  readonly connection: DatabaseSync
+  readonly #statements = new Map<string, StatementSync>()
+
+  constructor(path: string, options: { readOnly?: boolean } = {}) {
+    const readOnly = options.readOnly ?? false
+    this.connection = new DatabaseSync(path, { timeout: busyTimeoutMs, readOnly })
+    if (!readOnly) this.#makeDurable()
+  }
+
+  #makeDurable(): void {
+    const { node, sqlite = '' } = process.versions
+    if (!keepsCommits(sqlite)) {
+      throw new StoreUnavailable(
+        `Node ${node} has SQLite ${sqlite}, which may lose committed emails; use the Node that "npm ci" installs, or a newer one`,
+      )
+    }
+    this.connection.exec(
+      'pragma journal_mode = wal; pragma synchronous = full; pragma wal_autocheckpoint = 0',
+    )
+    this.connection.exec('pragma cache_size = -32768; pragma foreign_keys = on')
+    const journal = this.connection.prepare('pragma journal_mode').get()?.journal_mode
+    const synchronous = this.connection.prepare('pragma synchronous').get()?.synchronous
+    if (journal !== 'wal' || synchronous !== 2) {
+      throw new StoreUnavailable(
+        `SQLite would not be durable: journal ${journal}, synchronous ${synchronous}`,
+      )
+    }
+  }
+
+  /** The statement for `text`, prepared once. */
+  sql(text: string): StatementSync {
+    let statement = this.#statements.get(text)
+    if (statement === undefined) {
+      statement = this.connection.prepare(text)
+      this.#statements.set(text, statement)
+    }
+    return statement
+  }
+
+  /** Runs `work` in one immediate transaction. If `work` throws, rolls back and rethrows. */
+  transaction<T>(work: () => T): T {
+    this.sql('begin immediate').run()
+    try {
+      const result = work()
+      this.sql('commit').run()
+      return result
+    } catch (error) {
+      if (this.connection.isTransaction) this.sql('rollback').run()
+      throw error
+    }
+  }
+
+  /** Copies as many pages of the WAL into the file as it can without waiting for another connection. */
+  checkpoint(): Progress {
+    try {
+      return this.sql('pragma wal_checkpoint(passive)').get() as Progress
+    } catch (error) {
+      if (faultKind(error) !== 'temporary') throw error
+      return { log: 0, checkpointed: 0 }
+    }
+  }
+
+  close(): void {
+    this.#statements.clear()
+    this.connection.close()
+  }
+}
+
+/**
+ * Older versions may lose a transaction that is committed while two checkpoints follow each other
+ * (https://sqlite.org/wal.html#walresetbug). Repaired in 3.51.3, and in 3.50.7 of that line.
+ */
+export function keepsCommits(version: string): boolean {
+  const [major = 0, minor = 0, patch = 0] = version.split('.').map(Number)
+  if (major !== 3) return major > 3
+  return minor > 51 || (minor === 51 && patch >= 3) || (minor === 50 && patch >= 7)
+}
+
+// https://www.sqlite.org/rescode.html, primary codes.
+const temporary = new Set([5, 6, 8, 13, 14]) // BUSY, LOCKED, READONLY, FULL, CANTOPEN
+const fatal = new Set([10, 11, 26]) // IOERR, CORRUPT, NOTADB
+
+/** The file is no whole database: no process can work on it. */
+export const isDamaged = (error: unknown): boolean => [11, 26].includes(primaryCode(error) ?? 0)
+
+/** Another connection has the lock. */
+export const isBusy = (error: unknown): boolean => primaryCode(error) === 5
+
+function primaryCode(error: unknown): number | null {
+  const code = (error as { errcode?: number } | null)?.errcode
+  return typeof code === 'number' ? code & 0xff : null
+}
+
+/** Sorts an error of SQLite by its meaning for the store: temporary, fatal (end the process), or a bug. */
+export type FaultKind = 'temporary' | 'fatal' | 'bug'
+
+export function faultKind(error: unknown): FaultKind {
+  const code = primaryCode(error)
+  if (code === null) return 'bug'
+  if (temporary.has(code)) return 'temporary'
+  return fatal.has(code) ? 'fatal' : 'bug'
+}

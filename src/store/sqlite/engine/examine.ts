@@ -1,0 +1,48 @@
+/** Findings of the doctor on SQLite: the disk, and whether a process sends. */
+import { statfsSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { describeDuration } from '../../../domain/duration.ts'
+import type { QueueMeasures } from '../../operator-store.ts'
+import type { Finding } from '../../store.ts'
+import { WorkerLock } from './worker-lock.ts'
+
+/** Mail that is late by more may wait for a process that hangs. */
+const hangsAfterMs = 60_000
+
+/** Takes the lock for a moment, if nobody has it. */
+export function examineWorker(
+  path: string,
+  { depth, late }: Pick<QueueMeasures, 'depth' | 'late'>,
+  nowMs: number,
+): Finding {
+  const check = 'worker'
+  const lock = new WorkerLock(path)
+  try {
+    if (lock.tryTake() === 'not_held') {
+      const lateMs = Math.max(0, ...late.map(({ since }) => nowMs - since))
+      const hint = `, but mail has waited for ${describeDuration(lateMs)}. It tries a relay that was down again within 36 s. If the relays answer and no mail moves for longer, it hangs: kill it, and start it again`
+      return { check, ok: true, detail: `a process sends${lateMs > hangsAfterMs ? hint : ''}` }
+    }
+    const none = 'no process sends: "postern serve" with the role worker does'
+    return depth === 0
+      ? { check, ok: true, detail: none }
+      : { check, ok: false, detail: `${none}; ${depth} emails wait` }
+  } catch (error) {
+    return { check, ok: false, detail: (error as Error).message }
+  } finally {
+    lock.release()
+  }
+}
+
+const diskBytesMin = 256 * 1024 * 1024
+
+export function freeBytes(path: string): number {
+  const { bavail, bsize } = statfsSync(dirname(path))
+  return bavail * bsize
+}
+
+export function examineDisk(path: string): Finding {
+  const free = freeBytes(path)
+  const detail = `${Math.floor(free / 1024 / 1024)} MiB free on the database's disk`
+  return { check: 'disk', ok: free >= diskBytesMin, detail }
+}

@@ -1,0 +1,86 @@
+/**
+ * Brings the schema up to date. Each step is one transaction together with its version row, so a
+ * crash leaves whole steps and the next start continues. Steps only go forward.
+ */
+import { existsSync, readFileSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { migrationSteps, requireTables, type SchemaUse, stepsToApply } from '../../shared/migrations.ts'
+import { StoreUnavailable } from '../../store.ts'
+import { backUpBeforeMigration } from '../files/backup.ts'
+import type { Connection } from './connection.ts'
+
+const ownSteps = new URL('../migrations/', import.meta.url)
+
+/** Throws if the file cannot be made, or if there is none and `use` does not allow to make one. */
+export function requireFile(path: string, use: SchemaUse): void {
+  if (existsSync(path)) return
+  const folder = dirname(path)
+  if (!existsSync(folder))
+    throw new StoreUnavailable(`the folder of the database does not exist: mkdir -p ${folder}`)
+  stepsToApply(migrationSteps(ownSteps), 0, use, `at ${path}`)
+}
+
+/** Throws if the schema is newer than this program. */
+export const requireKnownSchema = (version: number): void => {
+  stepsToApply(migrationSteps(ownSteps), version, 'migrate')
+}
+
+/** Throws if the schema is older or newer than this program's. */
+export const requireCurrentSchema = (version: number): void => {
+  stepsToApply(migrationSteps(ownSteps), version, 'open')
+}
+
+export type MigrateOptions = {
+  readonly path: string
+  readonly use: SchemaUse
+  readonly nowMs: number
+  /** The folder of the steps; usually this program's. It ends in a slash. */
+  readonly steps?: URL
+}
+
+/**
+ * Applies the missing steps as far as `use` allows. Safe with several processes at once. A database that holds
+ * apps is first copied to `<path>.schema-<version>`.
+ */
+export function migrate(
+  connection: Connection,
+  { path, use, nowMs, steps = ownSteps }: MigrateOptions,
+): void {
+  const version = schemaVersion(connection)
+  const known = migrationSteps(steps)
+  const missing = stepsToApply(known, version, use)
+  requireTables(
+    known.filter((step) => !missing.includes(step)),
+    tablesOf(connection),
+  )
+  if (missing.length === 0) return
+  connection.connection.exec(
+    'create table if not exists migration (version integer primary key, applied_at integer not null) strict',
+  )
+  for (const step of missing) {
+    connection.transaction(() => {
+      if (schemaVersion(connection) >= step.version) return // another process was faster
+      if (step === missing[0] && version > 0 && holdsApps(connection))
+        backUpBeforeMigration(path, version, nowMs)
+      connection.connection.exec(readFileSync(step.file, 'utf8'))
+      connection.sql('insert into migration (version, applied_at) values (?, ?)').run(step.version, nowMs)
+    })
+  }
+}
+
+const tablesOf = (connection: Connection): ReadonlySet<string> => {
+  const rows = connection.sql("select name from sqlite_schema where type = 'table'").all()
+  return new Set(rows.map(({ name }) => name as string))
+}
+
+const holdsApps = (connection: Connection): boolean =>
+  connection.sql('select 1 from app limit 1').get() !== undefined
+
+/** 0 if there is no schema yet. */
+function schemaVersion(connection: Connection): number {
+  const table = connection
+    .sql("select 1 from sqlite_schema where type = 'table' and name = 'migration'")
+    .get()
+  if (table === undefined) return 0
+  return Number(connection.sql('select coalesce(max(version), 0) as version from migration').get()?.version)
+}

@@ -1,0 +1,44 @@
+/**
+ * The operations of the writer thread, by name. Each runs inside a write transaction that it shares
+ * with the other calls of its group.
+ */
+import { appChanges } from '../../../operators/apps.ts'
+import { keyChanges } from '../../../operators/keys.ts'
+import { changes, scriptOf } from '../../../operators/scripts.ts'
+import { callOperation } from '../../../shared/methods.ts'
+import { cancelDeletedAppMail } from '../../queue/cancel-app-mail.ts'
+import { cancelEmail, retryDeferred, retryEmail } from '../../queue/change-email.ts'
+import { claimDue } from '../../queue/claim.ts'
+import { enqueue } from '../../queue/enqueue.ts'
+import { maintain } from '../../queue/maintenance.ts'
+import { recordOutcome, renewLeases } from '../../queue/outcome.ts'
+import { runOn } from '../run-script.ts'
+import type { WriteTransaction } from './write-transaction.ts'
+
+/** The operations on the queue that are methods of the store as they are. */
+export const queueOperations = {
+  renewLeases,
+  recordOutcome,
+  maintain,
+  cancelDeletedAppMail,
+  retryEmail,
+  retryDeferred,
+  cancelEmail,
+}
+
+const operations = { enqueue, claimDue, ...queueOperations }
+
+type OperationName = keyof typeof operations | keyof typeof changes
+
+/** One call to a thread. The types of the arguments are checked where the call is made. */
+export type Call<Name extends string = OperationName> = {
+  readonly name: Name
+  readonly args: readonly unknown[]
+}
+
+export function perform(tx: WriteTransaction, { name, args }: Call): unknown {
+  if (!(name in changes)) return callOperation(operations[name as keyof typeof operations], tx, args)
+  const result = runOn(tx, scriptOf(changes[name as keyof typeof changes], args))
+  if (name in appChanges || name in keyChanges) tx.clearCaches()
+  return result
+}

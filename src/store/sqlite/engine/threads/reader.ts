@@ -1,0 +1,39 @@
+/** The reader thread: lists and summaries, so that a long one never delays the event loop of the service. */
+import { parentPort, workerData } from 'node:worker_threads'
+import { type ClockOffset, readClock } from '../../../shared/clock.ts'
+import { Connection } from '../connection.ts'
+import { performRead, type ReadName } from '../reads.ts'
+import type { ScriptTarget } from '../run-script.ts'
+import { type Answer, faultAnswer } from './answer.ts'
+import type { Call } from './operations.ts'
+
+export type ReaderData = { readonly path: string; readonly clock: ClockOffset }
+export type ToReader = { readonly id: number; readonly call: Call<ReadName> } | 'close'
+export type FromReader = { readonly id: number; readonly answer: Answer }
+
+function read(target: ScriptTarget, call: Call<ReadName>): Answer {
+  try {
+    return { value: performRead(target, call) }
+  } catch (error) {
+    return faultAnswer(error)
+  }
+}
+
+function serve(): void {
+  const port = parentPort
+  if (port === null) return
+  const { path, clock } = workerData as ReaderData
+  const connection = new Connection(path, { readOnly: true })
+  const sql = (text: string) => connection.sql(text)
+  port.on('message', (message: ToReader) => {
+    if (message === 'close') {
+      connection.close()
+      port.close()
+      return
+    }
+    const answer = read({ sql, nowMs: readClock(clock) }, message.call)
+    port.postMessage({ id: message.id, answer } satisfies FromReader)
+  })
+}
+
+serve()

@@ -1,0 +1,189 @@
+/**
+ * One write transaction of the writer thread. Rate-limit buckets, usage counts and the queue's depth
+ * are changed in memory and written once, however many requests of the group use them.
+ */
+
+import type { App } from '../../../../domain/app/app.ts'
+import type { KeyHash } from '../../../../domain/app/delivery-key.ts'
+import { dayMs } from '../../../../domain/duration.ts'
+import type { AppId, KeyId } from '../../../../domain/id.ts'
+import type { KeyedHash, KeyRing } from '../../../crypto/key-ring.ts'
+import { toApp } from '../../../shared/rows.ts'
+import { type Bucket, Buckets, type Journaled } from '../../queue/buckets.ts'
+import type { Connection } from '../connection.ts'
+
+export type CachedKey = {
+  readonly keyId: KeyId
+  readonly bucket: Bucket
+  readonly appId: AppId
+  readonly expiresAt: number | null
+  readonly revokedAt: number | null
+  lastUsedAt: number
+}
+
+/** The state of the writer thread between transactions. The caches are valid for one data version. */
+export type Writer = {
+  readonly connection: Connection
+  readonly ring: KeyRing
+  readonly keyedHash: KeyedHash
+  readonly queueMax: number
+  readonly nowMs: () => number
+  readonly apps: Map<AppId, App | null>
+  readonly keys: Map<KeyHash, CachedKey>
+  readonly buckets: Buckets
+  /** Emails accepted on a day. */
+  readonly accepted: Map<AppId, { readonly day: number; count: number }>
+  readonly cursors: {
+    /** The app that was served last. */
+    app: AppId | ''
+    /** The last claim handed out a suspect. */
+    suspectLast: boolean
+    /** Where the scans of maintenance continue, null for one that has ended; null between scans. */
+    scans: (string | number | null)[] | null
+    scanBegunAt: number
+  }
+  dataVersion: number
+}
+
+export const newWriter = (
+  parts: Pick<Writer, 'connection' | 'ring' | 'keyedHash' | 'queueMax' | 'nowMs'>,
+): Writer => ({
+  ...parts,
+  apps: new Map(),
+  keys: new Map(),
+  buckets: new Buckets(),
+  accepted: new Map(),
+  cursors: { app: '', suspectLast: false, scans: null, scanBegunAt: 0 },
+  dataVersion: -1,
+})
+
+/** An increment of this transaction to a count of today. */
+type Counter = { readonly appId: AppId; readonly event: string; by: number }
+
+/** The event of `usage_day` that the daily limit counts. */
+const accepted = 'accepted'
+
+export class WriteTransaction {
+  readonly writer: Writer
+  readonly nowMs: number
+  readonly #charged = new Map<Bucket, number>()
+  readonly #counters = new Map<string, Counter>()
+  #journaled: Journaled | null = null
+  /** Whether `rate_bucket` holds any rows; null until it is asked. */
+  #hasRows: boolean | null = null
+  #depth: number | null = null
+  #depthBy = 0
+
+  /** Create it inside an open transaction: if another process changed the database, the caches are cleared. */
+  constructor(writer: Writer) {
+    this.writer = writer
+    this.nowMs = writer.nowMs()
+    const version = Number(this.sql('pragma data_version').get()?.data_version)
+    if (version !== writer.dataVersion) {
+      this.clearCaches()
+      writer.buckets.catchUp(writer.connection, this.nowUs)
+      writer.dataVersion = version
+    }
+  }
+
+  get nowUs(): number {
+    return this.nowMs * 1000
+  }
+
+  get day(): number {
+    return Math.floor(this.nowMs / dayMs)
+  }
+
+  sql(text: string) {
+    return this.writer.connection.sql(text)
+  }
+
+  /** After a change of apps or keys by this thread. */
+  clearCaches(): void {
+    this.writer.apps.clear()
+    this.writer.keys.clear()
+    this.writer.accepted.clear()
+  }
+
+  app(appId: AppId): App | null {
+    let app = this.writer.apps.get(appId)
+    if (app === undefined) {
+      const row = this.sql('select * from app where app_id = ?').get(appId)
+      app = row === undefined ? null : toApp(row)
+      this.writer.apps.set(appId, app)
+    }
+    return app
+  }
+
+  /** The theoretical arrival time of a bucket, 0 for a new one. */
+  arrivalUs(bucket: Bucket): number {
+    return this.#charged.get(bucket) ?? (this.writer.buckets.arrivalUs(bucket) || this.#rowArrivalUs(bucket))
+  }
+
+  #rowArrivalUs(bucket: Bucket): number {
+    this.#hasRows ??= this.sql('select 1 from rate_bucket limit 1').get() !== undefined
+    if (!this.#hasRows) return 0
+    const row = this.sql('select arrival_us from rate_bucket where bucket = ?').get(bucket)
+    return Number(row?.arrival_us ?? 0)
+  }
+
+  setArrivalUs(bucket: Bucket, us: number): void {
+    this.#charged.set(bucket, us)
+  }
+
+  /** Including this transaction. */
+  acceptedToday(appId: AppId): number {
+    let known = this.writer.accepted.get(appId)
+    if (known?.day !== this.day) {
+      const row = this.sql('select count from usage_day where app_id = ? and day = ? and event = ?')
+      known = { day: this.day, count: Number(row.get(appId, this.day, accepted)?.count ?? 0) }
+      this.writer.accepted.set(appId, known)
+    }
+    return known.count + this.#counter(appId, accepted).by
+  }
+
+  count(appId: AppId, event: string): void {
+    this.#counter(appId, event).by += 1
+  }
+
+  #counter(appId: AppId, event: string): Counter {
+    const name = `${appId} ${event}`
+    let counter = this.#counters.get(name)
+    if (counter === undefined) {
+      counter = { appId, event, by: 0 }
+      this.#counters.set(name, counter)
+    }
+    return counter
+  }
+
+  get depth(): number {
+    this.#depth ??= Number(this.sql('select count from queue_depth').get()?.count)
+    return this.#depth + this.#depthBy
+  }
+
+  changeDepth(by: number): void {
+    this.#depthBy += by
+  }
+
+  /** Writes what was collected. Call it last, before the commit. */
+  flush(): void {
+    this.#journaled = this.writer.buckets.write(this.writer.connection, [...this.#charged], this.nowUs)
+    for (const { appId, event, by } of this.#counters.values()) {
+      if (by === 0) continue
+      this.sql(
+        `insert into usage_day (app_id, day, event, count) values (?, ?, ?, ?)
+         on conflict (app_id, day, event) do update set count = count + excluded.count`,
+      ).run(appId, this.day, event, by)
+    }
+    if (this.#depthBy !== 0) this.sql('update queue_depth set count = count + ?').run(this.#depthBy)
+  }
+
+  /** Call it after the commit. */
+  committed(): void {
+    if (this.#journaled !== null) this.writer.buckets.keep(this.#journaled)
+    for (const { appId, event, by } of this.#counters.values()) {
+      const known = this.writer.accepted.get(appId)
+      if (event === accepted && known?.day === this.day) known.count += by
+    }
+  }
+}

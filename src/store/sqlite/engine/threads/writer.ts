@@ -1,0 +1,76 @@
+/**
+ * The writer thread owns the only write connection. Each message is a group of calls, each group one
+ * durable transaction, and each answer is sent after its commit.
+ *
+ * If a group fails for a temporary reason (disk full, locked), all its calls fail. If one call is at
+ * fault, the calls are run again one by one, so that only that call fails. After an I/O error this
+ * connection is not used again: nobody knows whether the last fsync succeeded, so the process must
+ * restart from what is on disk.
+ */
+import { parentPort, workerData } from 'node:worker_threads'
+import { type KeyRing, makeKeyedHash } from '../../../crypto/key-ring.ts'
+import { type ClockOffset, readClock } from '../../../shared/clock.ts'
+import { Connection, faultKind } from '../connection.ts'
+import { type Answer, faultAnswer } from './answer.ts'
+import type { LastStep } from './checkpointer.ts'
+import { type Call, perform } from './operations.ts'
+import { newWriter, type Writer, WriteTransaction } from './write-transaction.ts'
+
+export type WriterData = {
+  readonly path: string
+  readonly ring: KeyRing
+  readonly hashKey: Uint8Array
+  readonly queueMax: number
+  readonly clock: ClockOffset
+  readonly lastStep: LastStep
+}
+
+export type ToWriter = { readonly group: number; readonly calls: readonly Call[] } | 'close'
+export type FromWriter = { readonly group: number; readonly answers: readonly Answer[] }
+
+function runGroup(writer: Writer, calls: readonly Call[]): Answer[] {
+  let done: { tx: WriteTransaction; answers: Answer[] }
+  try {
+    done = writer.connection.transaction(() => {
+      const tx = new WriteTransaction(writer)
+      const answers = calls.map((call) => ({ value: perform(tx, call) }))
+      tx.flush()
+      return { tx, answers }
+    })
+  } catch (error) {
+    writer.dataVersion = -1 // the caches may hold changes that were rolled back
+    if (faultKind(error) === 'bug' && calls.length > 1)
+      return calls.flatMap((call) => runGroup(writer, [call]))
+    return calls.map(() => faultAnswer(error))
+  }
+  done.tx.committed() // not within the try: what is committed must not run again
+  return done.answers
+}
+
+function serve(): void {
+  const port = parentPort
+  if (port === null) return
+  const data = workerData as WriterData
+  const writer = newWriter({
+    connection: new Connection(data.path),
+    ring: data.ring,
+    keyedHash: makeKeyedHash(Buffer.from(data.hashKey)),
+    queueMax: data.queueMax,
+    nowMs: () => readClock(data.clock),
+  })
+  port.on('message', (message: ToWriter) => {
+    if (message === 'close') {
+      writer.connection.close()
+      port.close()
+      return
+    }
+    const answer: FromWriter = { group: message.group, answers: runGroup(writer, message.calls) }
+    port.postMessage(answer)
+    if (Atomics.load(data.lastStep, 0) === 1) {
+      writer.connection.checkpoint()
+      Atomics.store(data.lastStep, 0, 0)
+    }
+  })
+}
+
+serve()

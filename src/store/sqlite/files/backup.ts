@@ -1,0 +1,64 @@
+/**
+ * A backup: one file with everything that was committed when it began, made while the service runs. It appears
+ * under its name only when it is whole, checked and on disk.
+ */
+import { randomUUID } from 'node:crypto'
+import { existsSync, linkSync, renameSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
+import type { DatabaseFacts } from '../../database-facts.ts'
+import {
+  BackupRefused,
+  companions,
+  copyInto,
+  examineFile,
+  removeDatabase,
+  syncFolderOf,
+  syncToDisk,
+} from './database-file.ts'
+
+/** Throws `BackupRefused`, for example if `file` exists. */
+export function backUp(path: string, file: string, nowMs: number): DatabaseFacts {
+  if (!existsSync(path)) throw new BackupRefused(`there is no database at ${path}`)
+  if (existsSync(file)) throw new BackupRefused(`${file} exists: name another file`)
+  if ([...companions, '-worker'].some((suffix) => resolve(file) === resolve(path + suffix)))
+    throw new BackupRefused(`${file} is a name that SQLite uses for the database: name another file`)
+  if (!existsSync(dirname(file))) throw new BackupRefused(`there is no folder ${dirname(file)}`)
+  const facts = writeCopy(path, `${file}.part-${randomUUID()}`, nowMs, (part) => giveName(part, file))
+  syncFolderOf(file)
+  return facts
+}
+
+/**
+ * Before the schema is changed, by the process that holds the lock for writing. The way back is `postern restore` of this
+ * file, by the older program.
+ */
+export function backUpBeforeMigration(path: string, schema: number, nowMs: number): void {
+  const file = `${path}.schema-${schema}`
+  const part = `${file}.part`
+  removeDatabase(part) // left by a process that was killed here
+  writeCopy(path, part, nowMs, () => renameSync(part, file))
+  syncFolderOf(file)
+}
+
+function writeCopy(path: string, part: string, nowMs: number, give: (part: string) => void): DatabaseFacts {
+  copyInto(path, part)
+  try {
+    const facts = examineFile(part, nowMs, path)
+    syncToDisk(part)
+    give(part)
+    return facts
+  } finally {
+    removeDatabase(part)
+  }
+}
+
+/** Unlike a rename, a link never replaces a file. Some file systems have no links. */
+function giveName(part: string, file: string): void {
+  try {
+    linkSync(part, file)
+  } catch (error) {
+    if ((error as { code?: string }).code === 'EEXIST')
+      throw new BackupRefused(`${file} exists: name another file`)
+    renameSync(part, file)
+  }
+}

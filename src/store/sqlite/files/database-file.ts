@@ -1,0 +1,139 @@
+/** A database as a file: what it holds, whether it is whole, and the calls that make a copy of it last. */
+import { closeSync, fsyncSync, openSync, rmSync, statSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { sealingKeyId } from '../../crypto/key-ring.ts'
+import type { DatabaseFacts } from '../../database-facts.ts'
+import { faultKind, isBusy } from '../engine/connection.ts'
+import { WorkerLock } from '../engine/worker-lock.ts'
+
+/** A backup, restore or copy was not begun, or was taken back. The message says what to do. */
+export class BackupRefused extends Error {
+  override name = 'BackupRefused'
+}
+
+/**
+ * Examines a file that no process has open. Throws `BackupRefused` if it is not a whole database of Postern,
+ * naming it as `name`.
+ */
+export function examineFile(path: string, nowMs: number, name = path): DatabaseFacts {
+  const bytes = statSync(path).size
+  const database = new DatabaseSync(path, { readOnly: true })
+  try {
+    const check = database.prepare('pragma integrity_check(1)').get()?.integrity_check
+    if (check !== 'ok') throw new Error(String(check).split('\n').at(-1))
+    return { bytes, ...readFacts(database, nowMs) }
+  } catch (error) {
+    const text = `${name} is not a whole Postern database: ${(error as Error).message}. Use another backup`
+    throw new BackupRefused(text, { cause: error })
+  } finally {
+    database.close()
+  }
+}
+
+function readFacts(database: DatabaseSync, nowMs: number): Omit<DatabaseFacts, 'bytes'> {
+  const count = (sql: string, ...values: number[]): number =>
+    Number(Object.values(database.prepare(sql).get(...values) ?? {})[0])
+  const keyIds = new Set<string>()
+  for (const { sealed } of database
+    .prepare('select sealed from secret union all select sealed from queue')
+    .iterate())
+    keyIds.add(sealingKeyId(sealed as Uint8Array))
+  return {
+    schema: count('select coalesce(max(version), 0) from migration'),
+    apps: count("select count(*) from app where status <> 'deleted'"),
+    queued: count('select count(*) from queue'),
+    expired: count('select count(*) from queue where expires_at <= ?', nowMs),
+    keyIds: [...keyIds].sort(),
+  }
+}
+
+/** The process that sends from the database, or may, is there. */
+const inUse = (path: string, doing: string): BackupRefused =>
+  new BackupRefused(
+    `a process has the database ${path} open: stop the service, and wait for commands to end, before ${doing}`,
+  )
+
+/**
+ * Runs `work` while no process sends from the database, also if the file is deleted or damaged.
+ * @param doing completes "stop the service before …"
+ */
+export async function withWorkerLock<T>(path: string, doing: string, work: () => T | Promise<T>): Promise<T> {
+  const lock = new WorkerLock(path)
+  try {
+    if (lock.tryTake() === 'not_held') throw inUse(path, doing)
+    return await work()
+  } finally {
+    lock.release()
+  }
+}
+
+/**
+ * Opens the database so that no other process can, until the connection is closed. Its WAL is written into the
+ * file first: SQLite would remove the WAL by its name when the connection is closed. For the same reason the
+ * connection keeps no journal.
+ */
+export function openExclusive(path: string, doing: string): DatabaseSync {
+  const { ino } = statSync(path)
+  const database = new DatabaseSync(path, { timeout: 0 })
+  try {
+    database.exec('pragma locking_mode = exclusive; begin exclusive; commit')
+    database.exec('pragma journal_mode = delete; pragma journal_mode = memory; begin exclusive')
+    if (statSync(path).ino !== ino) throw inUse(path, doing) // it was replaced before the lock was ours
+    rmSync(`${path}-journal`, { force: true })
+    return database
+  } catch (error) {
+    database.close()
+    throw isBusy(error) ? inUse(path, doing) : error
+  }
+}
+
+/**
+ * Copies the database as it is at one moment, with what is only in its WAL, into a new file. Waits for no writer, and
+ * no writer waits. Throws `BackupRefused`, and then leaves no file.
+ */
+export function copyInto(path: string, file: string): void {
+  createPrivateFile(file, () => {
+    const source = new DatabaseSync(path, { readOnly: true })
+    try {
+      source.prepare('vacuum into ?').run(file)
+    } finally {
+      source.close()
+    }
+  })
+}
+
+/** Makes a file that only its owner can read, and fills it. Throws `BackupRefused`, and then leaves no file. */
+export function createPrivateFile(file: string, fill: (descriptor: number) => void): void {
+  let descriptor: number | null = null
+  try {
+    descriptor = openSync(file, 'wx', 0o600)
+    fill(descriptor)
+  } catch (error) {
+    if (descriptor !== null) removeDatabase(file)
+    const isSystem = (error as { syscall?: string }).syscall !== undefined
+    if (!isSystem && faultKind(error) !== 'temporary') throw error
+    throw new BackupRefused(`cannot write ${file}: ${(error as Error).message}`, { cause: error })
+  } finally {
+    if (descriptor !== null) closeSync(descriptor)
+  }
+}
+
+/** The ends of the names of the files that SQLite keeps beside a database, and reads into it when it is opened. */
+export const companions = ['-wal', '-shm', '-journal']
+
+export function removeDatabase(path: string): void {
+  for (const suffix of ['', ...companions]) rmSync(path + suffix, { force: true })
+}
+
+/** Returns once the file, or the names in a folder, would survive a power cut. */
+export function syncToDisk(path: string): void {
+  const descriptor = openSync(path, 'r')
+  try {
+    fsyncSync(descriptor)
+  } finally {
+    closeSync(descriptor)
+  }
+}
+
+export const syncFolderOf = (path: string): void => syncToDisk(dirname(path))

@@ -1,0 +1,250 @@
+/** Puts a backup in the place of the database. The database that was there is kept under another name. */
+
+import { randomUUID } from 'node:crypto'
+import {
+  accessSync,
+  closeSync,
+  constants,
+  existsSync,
+  linkSync,
+  lstatSync,
+  openSync,
+  readSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { DatabaseSync } from 'node:sqlite'
+import { dayMs } from '../../../domain/duration.ts'
+import { type KeyRing, openHashKey } from '../../crypto/key-ring.ts'
+import type { Restored } from '../../database-facts.ts'
+import { isDamaged } from '../engine/connection.ts'
+import { requireKnownSchema } from '../engine/migrate.ts'
+import { carryOver, listAccess, readLater } from './carry-over.ts'
+import {
+  BackupRefused,
+  companions,
+  createPrivateFile,
+  examineFile,
+  openExclusive,
+  removeDatabase,
+  syncFolderOf,
+  syncToDisk,
+  withWorkerLock,
+} from './database-file.ts'
+
+export type RestoreOptions = {
+  /** The place of the database. */
+  readonly path: string
+  /** The backup, which is only read; null: standard input. */
+  readonly file: string | null
+  readonly ring: KeyRing
+  /** Cancel the emails that were queued when the backup was made. */
+  readonly cancelQueued: boolean
+  readonly nowMs: number
+}
+
+/** Rejects with `BackupRefused`, `SchemaMismatch` or `KeyMissing`, and then has changed nothing. */
+export function restore(options: RestoreOptions): Promise<Restored> {
+  const { path, file } = options
+  const place = resolvePlace(path)
+  if (file !== null) requireBackup(place, file)
+  return withWorkerLock(place, doing, () => restoreTo(place, options))
+}
+
+const doing = 'a restore'
+
+function restoreTo(place: string, { file, ring, cancelQueued, nowMs }: RestoreOptions): Restored {
+  const part = `${place}.part-${randomUUID()}`
+  createPrivateFile(part, (descriptor) => copyContent(file, descriptor))
+  try {
+    const facts = examineFile(part, nowMs, file ?? 'standard input')
+    requireKnownSchema(facts.schema)
+    prepareCopy(part, { ring, cancelQueued, nowMs })
+    const replaced = replaceDatabase(place, { part, ring, nowMs })
+    syncFolderOf(place)
+    const missingKeyIds = facts.keyIds.filter((id) => !ring.some((key) => key.id === id))
+    return { ...facts, ...replaced, missingKeyIds }
+  } finally {
+    removeDatabase(part)
+  }
+}
+
+/** A symbolic link keeps leading to the database. */
+function resolvePlace(path: string): string {
+  if (existsSync(path)) return realpathSync(path)
+  if (lstatSync(path, { throwIfNoEntry: false }) !== undefined)
+    throw new BackupRefused(`${path} is a symbolic link that leads nowhere: is its disk mounted?`)
+  return path
+}
+
+function requireBackup(path: string, given: string): void {
+  const file = resolveBackup(given)
+  if (existsSync(path) && file === realpathSync(path))
+    throw new BackupRefused(`${given} is the database itself: name a backup`)
+  const companion = ['-wal', '-journal'].find((suffix) => existsSync(file + suffix))
+  if (companion === undefined) return
+  throw new BackupRefused(
+    `${file}${companion} stands beside ${file}: this is a copied database, not a backup, and its newest mail is in the second file. Make a backup of it first: POSTERN_DATABASE_URL=sqlite:${file} postern backup NEW-FILE`,
+  )
+}
+
+function resolveBackup(file: string): string {
+  try {
+    accessSync(file, constants.R_OK)
+    if (!statSync(file).isFile()) throw new Error(`${file} is no file`)
+    return realpathSync(file)
+  } catch (error) {
+    throw new BackupRefused(`cannot read the backup: ${(error as Error).message}`, { cause: error })
+  }
+}
+
+const chunkBytes = 1024 * 1024
+const retryReadMs = 10
+
+/** `copyFile` would give the copy the mode of the backup for a moment. */
+function copyContent(file: string | null, to: number): void {
+  const standardInput = 0
+  const from = file === null ? standardInput : openSync(file, 'r')
+  try {
+    const chunk = Buffer.allocUnsafe(chunkBytes)
+    for (let read = readSome(from, chunk); read > 0; read = readSome(from, chunk))
+      writeFileSync(to, chunk.subarray(0, read))
+  } finally {
+    if (from !== standardInput) closeSync(from)
+  }
+}
+
+/** Waits while standard input has nothing yet. */
+function readSome(from: number, chunk: Buffer): number {
+  for (;;) {
+    try {
+      return readSync(from, chunk)
+    } catch (error) {
+      const { code } = error as { code?: string }
+      if (code === 'EOF') return 0
+      if (code !== 'EAGAIN') throw error
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, retryReadMs)
+    }
+  }
+}
+
+function prepareCopy(
+  part: string,
+  { ring, cancelQueued, nowMs }: Omit<RestoreOptions, 'path' | 'file'>,
+): void {
+  const database = new DatabaseSync(part)
+  try {
+    // In a WAL, a change could fail when the connection is closed, without an error.
+    const journal = database.prepare('pragma journal_mode = delete').get()?.journal_mode
+    if (journal !== 'delete') throw new BackupRefused(`cannot change ${part}: its journal is ${journal}`)
+    const row = database.prepare("select sealed from secret where name = 'hash-key'").get()
+    openHashKey(ring, row?.sealed as Uint8Array | undefined)
+    // A session that was ended, or a code that was used, must not come back.
+    database.exec('delete from session; delete from sign_in_code; delete from nonce')
+    if (cancelQueued) cancelAll(database, nowMs)
+  } finally {
+    database.close()
+  }
+}
+
+function cancelAll(database: DatabaseSync, nowMs: number): void {
+  database.exec('begin')
+  database
+    .prepare(
+      `insert into history (email_id, app_id, key_id, type, state, reason, attempts, lost_leases, accepted_at,
+         expires_at, finished_at, recipient, trail, traceparent)
+       select email_id, app_id, key_id, type, 'cancelled', 'by_operator', attempts, lost_leases, accepted_at,
+         expires_at, ?, recipient, trail, traceparent from queue`,
+    )
+    .run(nowMs)
+  database
+    .prepare(
+      `insert into usage_day (app_id, day, event, count)
+       select app_id, ?, 'cancelled', count(*) from queue where true group by app_id
+       on conflict do update set count = count + excluded.count`,
+    )
+    .run(Math.floor(nowMs / dayMs))
+  database.exec('delete from queue; update queue_depth set count = 0; commit')
+}
+
+type Replacement = { readonly part: string; readonly ring: KeyRing; readonly nowMs: number }
+
+/** `previous`: the new name of the database that was there. The place of the database is never empty meanwhile. */
+function replaceDatabase(
+  path: string,
+  { part, ring, nowMs }: Replacement,
+): Pick<Restored, 'previous' | 'ended' | 'works'> {
+  const left = ['-wal', '-journal'].find((suffix) => (statSync(path + suffix, absent)?.size ?? 0) > 0)
+  if ((statSync(path, absent)?.size ?? 0) === 0 && left !== undefined) {
+    throw new BackupRefused(
+      `${path}${left} is left of a database that was deleted or moved, and may hold mail: stop what still runs on it, then put its database back, or move this file away`,
+    )
+  }
+  if (!existsSync(path)) {
+    const access = carryFrom(null, { part, ring, nowMs })
+    for (const suffix of companions) rmSync(path + suffix, { force: true }) // empty
+    place(part, path)
+    return { previous: null, ...access }
+  }
+  const previous = `${path}.before-restore-${new Date(nowMs).toISOString().replace(/[-:]/g, '')}`
+  const held = lockOldDatabase(path)
+  try {
+    const access = carryFrom(held, { part, ring, nowMs })
+    place(path, previous)
+    // A damaged database may have left them: SQLite would read them into the restored one.
+    rmSync(`${path}-shm`, { force: true })
+    for (const suffix of companions)
+      if (existsSync(path + suffix)) renameSync(path + suffix, previous + suffix)
+    syncFolderOf(path)
+    renameSync(part, path)
+    return { previous, ...access }
+  } finally {
+    held?.close()
+  }
+}
+
+/** Ends in the copy what has ended in the old database, and writes the copy to the disk. */
+function carryFrom(
+  old: DatabaseSync | null,
+  { part, ring, nowMs }: Replacement,
+): Pick<Restored, 'ended' | 'works'> {
+  const copy = new DatabaseSync(part)
+  try {
+    const later = old === null ? null : readLater(old, copy, ring)
+    const ended = later === null ? null : carryOver(later, copy, nowMs)
+    return { ended, works: listAccess(copy, nowMs) }
+  } finally {
+    copy.close()
+    syncToDisk(part)
+  }
+}
+
+const absent = { throwIfNoEntry: false } as const
+
+/** A second name, which never takes the place of a file. */
+function place(from: string, to: string): void {
+  try {
+    linkSync(from, to)
+  } catch (error) {
+    const { code, message } = error as { code?: string; message: string }
+    throw new BackupRefused(
+      code === 'EEXIST'
+        ? `${to} has appeared meanwhile: is a process starting? Stop it, and restore again`
+        : `cannot make ${to}; the file system must have hard links: ${message}`,
+      { cause: error },
+    )
+  }
+}
+
+/** Null if the database is so damaged that no process can have it open. */
+function lockOldDatabase(path: string): DatabaseSync | null {
+  try {
+    return openExclusive(path, doing)
+  } catch (error) {
+    if (!isDamaged(error)) throw error
+    return null
+  }
+}

@@ -1,0 +1,201 @@
+/**
+ * Claiming due mail. A claim first renews the leases of its worker. It ends expired mail, takes back
+ * lapsed leases and queues deferred mail that is due, in bounded steps. The first claim takes all leases back.
+ * Apps with ready mail then take turns. They are found by a loose index scan, so one app's million emails do not
+ * slow another's.
+ */
+import type { App } from '../../../domain/app/app.ts'
+import type { AttemptRecord } from '../../../domain/delivery/outcome.ts'
+import { noReply } from '../../../domain/delivery/smtp-reply.ts'
+import {
+  type EndedEmail,
+  type LostLease,
+  lostLeaseWaitMs,
+  suspectAfter,
+} from '../../../domain/delivery/states.ts'
+import type { AppId, EmailId } from '../../../domain/id.ts'
+import { openContent } from '../../crypto/sealed-content.ts'
+import { appsPerClaim, stepMax, unreadableWaitMs, waitMaxMs } from '../../shared/bounds.ts'
+import { toClaim } from '../../shared/rows.ts'
+import { type Claim, type Claimed, type ClaimRequest, leaseMs, mayTakeSuspect } from '../../store.ts'
+import type { WriteTransaction } from '../engine/threads/write-transaction.ts'
+import { appendTrail, finish, type QueueRow, recordOutcome } from './outcome.ts'
+
+const isReady = `state = 'queued' and lost_leases < ${suspectAfter}`
+const isSuspect = `state = 'queued' and lost_leases >= ${suspectAfter}`
+
+/** `allVoid`: this process has just taken the worker lock, so every process that held a lease is dead. */
+export type ClaimCall = { readonly request: ClaimRequest; readonly allVoid: boolean }
+export type ClaimResult = Pick<Claimed, 'claims' | 'apps' | 'suspects' | 'lost' | 'ended'>
+
+export function claimDue(tx: WriteTransaction, { request, allVoid }: ClaimCall): ClaimResult {
+  keepLeases(tx, request.leases)
+  const expired = expire(tx)
+  const lost = takeBack(tx, allVoid ? allLeased(tx) : lapsed(tx))
+  queueDeferred(tx)
+  const suspect = findSuspect(tx)
+  const ids = suspect !== null && mayTrySuspect(tx, request) ? [suspect] : pickInTurns(tx, request)
+  const taken = ids.map((id) => claimOne(tx, id))
+  const claims = taken.flatMap(({ claim }) => claim ?? [])
+  const ended = [...expired, ...taken.flatMap(({ ended }) => ended ?? [])]
+  tx.writer.cursors.suspectLast = claims.some((claim) => claim.isSuspect)
+  const apps = new Map<AppId, App>()
+  for (const { appId } of claims) {
+    const app = tx.app(appId)
+    if (app !== null) apps.set(appId, app)
+  }
+  const suspects = suspect !== null && !mayTakeSuspect(request)
+  return { claims, apps, suspects, lost, ended }
+}
+
+/** Ordinary mail goes between two suspects, so that many of them delay nobody. */
+const mayTrySuspect = (tx: WriteTransaction, request: ClaimRequest): boolean =>
+  mayTakeSuspect(request) && !(tx.writer.cursors.suspectLast && appsWithReadyMail(tx).length > 0)
+
+/** Renews the claiming worker's own leases: they have not lapsed, even after a pause or a clock step. */
+function keepLeases(tx: WriteTransaction, leases: ClaimRequest['leases']): void {
+  for (const { emailId, fence } of leases) {
+    tx.sql(
+      `update queue set lease_until = ? where email_id = ? and fence = ? and state = 'sending'
+         and (lease_until < ? or lease_until > ?)`,
+    ).run(tx.nowMs + leaseMs, emailId, fence, tx.nowMs + leaseMs / 2, tx.nowMs + leaseMs)
+  }
+}
+
+/** One step: if it ends `stepMax` emails, there may be more. */
+export function expire(tx: WriteTransaction): EndedEmail[] {
+  const rows = tx
+    .sql(
+      `select * from queue where expires_at <= ? and state in ('queued', 'deferred')
+       order by expires_at limit ?`,
+    )
+    .all(tx.nowMs, stepMax) as QueueRow[]
+  return rows.map((row) => finish(tx, row, { state: 'expired', reason: null, record: null }))
+}
+
+const allLeased = (tx: WriteTransaction) =>
+  tx.sql("select * from queue where state = 'sending'").all() as QueueRow[]
+
+// A `lease_until` further ahead than we ever set one dates from before the clock was set back: it has lapsed.
+const lapsed = (tx: WriteTransaction) =>
+  tx
+    .sql("select * from queue where state = 'sending' and (lease_until <= ? or lease_until > ?) limit ?")
+    .all(tx.nowMs, tx.nowMs + 2 * leaseMs, stepMax) as QueueRow[]
+
+function takeBack(tx: WriteTransaction, rows: readonly QueueRow[]): LostLease[] {
+  const statement = tx.sql(
+    `update queue set state = ?, due_at = ?, attempts = attempts - 1, lost_leases = ?, fence = fence + 1,
+       trail = ? where email_id = ?`,
+  )
+  const record: AttemptRecord = { at: tx.nowMs, outcome: 'lost' }
+  return rows.map(({ email_id, expires_at, lost_leases, trail }) => {
+    const count = lost_leases + 1
+    const waitMs = lostLeaseWaitMs(count)
+    const dueAt = Math.min(tx.nowMs + waitMs, expires_at)
+    statement.run(waitMs === 0 ? 'queued' : 'deferred', dueAt, count, appendTrail(trail, record), email_id)
+    return { emailId: email_id, count }
+  })
+}
+
+// The same holds for a `due_at` further ahead than the longest wait.
+function queueDeferred(tx: WriteTransaction): void {
+  tx.sql(
+    `update queue set state = 'queued' where email_id in
+       (select email_id from queue where state = 'deferred' and (due_at <= ? or due_at > ?) order by due_at limit ?)`,
+  ).run(tx.nowMs, tx.nowMs + 2 * waitMaxMs, stepMax)
+}
+
+function findSuspect(tx: WriteTransaction): EmailId | null {
+  const row = tx
+    .sql(
+      `select email_id from queue join app using (app_id)
+       where ${isSuspect} and app.status = 'active' order by email_id limit 1`,
+    )
+    .get()
+  return row === undefined ? null : (row.email_id as EmailId)
+}
+
+/** Ids of ready mail: a share for each app in the first round, then the places that others left over. */
+function pickInTurns(tx: WriteTransaction, { max, perApp, leases }: ClaimRequest): EmailId[] {
+  const turns = appsWithReadyMail(tx)
+    .map((appId) => ({
+      appId,
+      places: perApp - leases.filter((lease) => lease.appId === appId).length,
+      after: '' as EmailId | '' | null,
+    }))
+    .filter(({ places }) => places > 0)
+  const share = Math.max(1, Math.floor(max / Math.max(turns.length, 1)))
+  const picked: EmailId[] = []
+  for (const limit of [share, max]) {
+    for (const app of turns) {
+      const take = Math.min(limit, app.places, max - picked.length)
+      if (take <= 0 || app.after === null) continue
+      const ids = readyIds(tx, { appId: app.appId, after: app.after, limit: take })
+      app.places -= ids.length
+      app.after = ids.at(-1) ?? null
+      picked.push(...ids)
+      tx.writer.cursors.app = app.appId
+    }
+  }
+  return picked
+}
+
+const readyIds = (tx: WriteTransaction, step: { appId: AppId; after: string; limit: number }): EmailId[] =>
+  tx
+    .sql(
+      `select email_id from queue where ${isReady} and app_id = ? and email_id > ? order by email_id limit ?`,
+    )
+    .all(step.appId, step.after, step.limit)
+    .map((row) => row.email_id as EmailId)
+
+/** Active apps with ready mail, from the one after the app served last. */
+function appsWithReadyMail(tx: WriteTransaction): AppId[] {
+  const start = tx.writer.cursors.app
+  const found: AppId[] = []
+  let wrapped = start === ''
+  let from = start
+  while (found.length < appsPerClaim) {
+    const row = tx.sql(`select min(app_id) as app_id from queue where ${isReady} and app_id > ?`).get(from)
+    const next = (row?.app_id ?? null) as AppId | null
+    if (next === null && wrapped) break
+    if (next === null) {
+      wrapped = true
+      from = ''
+      continue
+    }
+    if (wrapped && start !== '' && next > start) break
+    if (tx.app(next)?.status === 'active') found.push(next)
+    from = next
+  }
+  return found
+}
+
+/** Leases one email. It ends instead if it has expired, which `expire` may not have reached, or is damaged. */
+function claimOne(tx: WriteTransaction, emailId: EmailId): { claim?: Claim; ended?: EndedEmail } {
+  const row = tx
+    .sql(
+      `update queue set state = 'sending', attempts = attempts + 1, fence = fence + 1, lease_until = ?, due_at = ?
+       where email_id = ? returning *`,
+    )
+    .get(tx.nowMs + leaseMs, tx.nowMs + leaseMs, emailId) as QueueRow
+  if (row.expires_at <= tx.nowMs) {
+    return { ended: finish(tx, row, { state: 'expired', reason: null, record: null }) }
+  }
+  const opened = openContent(tx.writer.ring, emailId, row.sealed)
+  switch (opened.kind) {
+    case 'content':
+      return { claim: toClaim(row, opened.content, tx.nowMs) }
+    case 'key_missing': {
+      const reply = noReply(opened.why)
+      const outcome = { kind: 'unattempted', relay: null, reply, waitMs: unreadableWaitMs } as const
+      recordOutcome(tx, { emailId, fence: row.fence }, outcome)
+      return {}
+    }
+    case 'damaged': {
+      const record = { at: tx.nowMs, outcome: 'failed', reply: noReply(opened.why) } as const
+      return { ended: finish(tx, row, { state: 'failed', reason: 'unreadable', record }) }
+    }
+    default:
+      return opened satisfies never
+  }
+}
