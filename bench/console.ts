@@ -4,7 +4,12 @@
  */
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { hashSessionSecret, hashSignInCode, newSessionSecret, newSignInCode } from '../src/domain/sign-in.ts'
+import {
+  hashSessionSecret,
+  hashSignInCode,
+  newSessionSecret,
+  newSignInCode,
+} from '../src/domain/operator/sign-in.ts'
 import type { Store } from '../src/store/store.ts'
 import { operator } from '../test/support/operator.ts'
 import type { Scope } from '../test/support/temporary.ts'

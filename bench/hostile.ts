@@ -4,7 +4,7 @@
  * read before any store is asked.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { hashToken, newToken } from '../src/domain/management-token.ts'
+import { hashToken, newToken } from '../src/domain/operator/management-token.ts'
 import { operator } from '../test/support/operator.ts'
 import type { Scope } from '../test/support/temporary.ts'
 import { HttpClient } from './http-client.ts'

@@ -3,7 +3,7 @@
  * reader; and accepting while four clients list and search without pause, each with a token of its own.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { hashToken, newToken } from '../src/domain/management-token.ts'
+import { hashToken, newToken } from '../src/domain/operator/management-token.ts'
 import { operator } from '../test/support/operator.ts'
 import type { Scope } from '../test/support/temporary.ts'
 import { fillHistory, records } from './history.ts'

@@ -1,7 +1,7 @@
 /** Writes docs/management.yaml from the table of operations: `npm run document`. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { stringify } from 'yaml'
-import { documentOf } from '../src/web/management-api/openapi.ts'
+import { documentOf } from '../src/web/operators/api/openapi.ts'
 
 const at = (path: string) => new URL(`../${path}`, import.meta.url)
 const { version } = JSON.parse(readFileSync(at('package.json'), 'utf8')) as { version: string }

@@ -61,6 +61,23 @@ test('dependencies point downward only', () => {
   }
 })
 
+test('the listeners know nothing of each other; the console calls operations, and knows nothing of the API beside it', () => {
+  const parts: Record<string, RegExp> = {
+    'src/web/http/': /^src\/web\/http\//,
+    'src/web/api/': /^src\/web\/(http|api)\//,
+    'src/web/links/': /^src\/web\/(http|links)\//,
+    'src/web/ops/': /^src\/web\/(http|ops)\//,
+    'src/web/operators/': /^src\/web\/(http|operators)\//,
+    'src/web/operators/api/': /^src\/web\/(http|operators\/(api|rates))/,
+    'src/web/operators/sign-in/': /^src\/web\/(http|operators\/(?!api|listener))/,
+    'src/web/operators/console/': /^src\/web\/(http|operators\/(?!api|listener))/,
+  }
+  for (const [part, allowed] of Object.entries(parts))
+    for (const file of sources.filter((name) => name.startsWith(part) && !name.endsWith('.test.ts')))
+      for (const imported of importsOf(file).filter((name) => name.startsWith('src/web/')))
+        assert.match(imported, allowed, `${file} imports ${imported}`)
+})
+
 /** The files of the repository that a file imports. */
 function importsOf(file: string): string[] {
   const paths = read(file).matchAll(/(?:from|import) '(\.[^']+)'|import\('(\.[^']+)'\)/g)
@@ -78,7 +95,7 @@ function reachableFrom(file: string, reached = new Set<string>()): Set<string> {
 // The endpoint and the delivery meet at the queue. Management cannot open sealed content.
 const mayNotReach: [from: RegExp, target: RegExp][] = [
   [/^src\/web\/api\//, /^src\/delivery\//],
-  [/^src\/(management|web\/(management-api|console))\//, /^src\/store\/crypto\//],
+  [/^src\/(management|web\/operators)\//, /^src\/store\/crypto\//],
 ]
 
 test('the API never reaches the delivery, and management never reaches the key ring', () => {

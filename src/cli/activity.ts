@@ -1,12 +1,12 @@
 /** `postern activity` and `postern refusal …`: what happened lately, and which requests were refused. */
 
 import { type Command, Option } from 'commander'
+import { activityDays } from '../domain/bounds.ts'
 import { sumOf } from '../domain/counts.ts'
 import { refusalsMax } from '../domain/request/refused-request.ts'
 import type { ActivityCounts } from '../management/activity.ts'
 import type { Answer } from '../management/operations.ts'
 import type { RefusalResource } from '../management/resources.ts'
-import { activityDays } from '../store/shared/bounds.ts'
 import { type CliDeps, type CommandContext, withOperations } from './context.ts'
 import { formatMs, formatTime, formatTimeAndAge, print, record, table } from './output.ts'
 import { parsePastTime } from './time.ts'

@@ -3,7 +3,7 @@
 import { type Command, Option } from 'commander'
 import { type EmailState, emailStates } from '../domain/delivery/states.ts'
 import { type EmailType, emailTypes } from '../domain/request/email-request.ts'
-import { listAll } from '../management/list-all.ts'
+import { listAll } from '../management/operation/list-all.ts'
 import type { Answer } from '../management/operations.ts'
 import type { EmailDetail, EmailResource } from '../management/resources.ts'
 import { type CliDeps, type CommandContext, withOperations } from './context.ts'

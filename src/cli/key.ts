@@ -3,7 +3,7 @@
 import { type Command, Option } from 'commander'
 import { hasEnded } from '../domain/bearer.ts'
 import { dayMs } from '../domain/duration.ts'
-import { listAll } from '../management/list-all.ts'
+import { listAll } from '../management/operation/list-all.ts'
 import type { KeyResource } from '../management/resources.ts'
 import { type CliDeps, type CommandContext, withOperations } from './context.ts'
 import { formatTime, print, record, table, UsageError } from './output.ts'

@@ -3,7 +3,9 @@ import { readFileSync, statSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isLoopback } from '../config/listeners.ts'
 import { unsafeModes } from '../config/secrets.ts'
-import { parseTokenHeader } from '../domain/management-token.ts'
+import { parseTokenHeader } from '../domain/operator/management-token.ts'
+import type { RawInput } from '../management/operation/perform.ts'
+import { done, type RefusalCode, type Result } from '../management/operation/result.ts'
 import {
   type Answer,
   type CallInput,
@@ -11,8 +13,6 @@ import {
   type OperationRunner,
   operationOf,
 } from '../management/operations.ts'
-import type { RawInput } from '../management/perform.ts'
-import { done, type RefusalCode, type Result } from '../management/result.ts'
 import { CommandFailed, UsageError } from './output.ts'
 
 /** Longer than an operation takes: the slowest go through much mail for 5 s. */

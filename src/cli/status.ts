@@ -1,10 +1,10 @@
 /** `postern status`, `postern audit` and `postern whoami`. */
 
 import { type Command, Option } from 'commander'
-import { type AuditAction, auditActions } from '../domain/audit.ts'
 import { sumOf } from '../domain/counts.ts'
+import { type AuditAction, auditActions } from '../domain/operator/audit.ts'
 import type { ActivityCounts } from '../management/activity.ts'
-import { listAll } from '../management/list-all.ts'
+import { listAll } from '../management/operation/list-all.ts'
 import type { Answer } from '../management/operations.ts'
 import type { AuditResource } from '../management/resources.ts'
 import type { StatusResource } from '../management/service/show-status.ts'

@@ -1,9 +1,9 @@
 /** The operations of the management API and of the command line. */
 import type { Config } from '../config/parse-config.ts'
-import { localAccess } from '../management/access.ts'
-import type { Management } from '../management/operation.ts'
+import { localAccess } from '../management/operation/access.ts'
+import type { Management } from '../management/operation/operation.ts'
+import { newLocalRunner } from '../management/operation/perform.ts'
 import type { OperationRunner } from '../management/operations.ts'
-import { newLocalRunner } from '../management/perform.ts'
 import { newQueueCounts } from '../management/queue-counts.ts'
 import { checkRelays } from '../management/service/check-relay.ts'
 import { SharedRead } from '../management/shared-read.ts'

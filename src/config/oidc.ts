@@ -1,7 +1,7 @@
 /** The OpenID provider by which people sign in to the console, and what their groups may do. */
 import { readFileSync } from 'node:fs'
-import { roles } from '../domain/management-token.ts'
-import type { OidcSettings } from '../web/console/oidc.ts'
+import { roles } from '../domain/operator/management-token.ts'
+import type { OidcSettings } from '../web/operators/sign-in/oidc.ts'
 import type { Reader } from './reader.ts'
 import { unsafeFile } from './secrets.ts'
 

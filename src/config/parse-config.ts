@@ -3,7 +3,7 @@
  * once, each with what to do.
  */
 import type { KeyRing } from '../store/crypto/key-ring.ts'
-import type { OidcSettings } from '../web/console/oidc.ts'
+import type { OidcSettings } from '../web/operators/sign-in/oidc.ts'
 import { type DatabaseConfig, readDatabase } from './database.ts'
 import { type ListenersConfig, readListeners } from './listeners.ts'
 import { readOidc } from './oidc.ts'

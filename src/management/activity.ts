@@ -1,7 +1,7 @@
 /** The counts behind charts, as operations answer with them. */
 import { type Static, Type } from 'typebox'
-import { type ActivityEvent, type ActivityRow, countsBelow, tookAtMost } from '../domain/activity.ts'
-import { closed, orNull, time } from './schema.ts'
+import { type ActivityEvent, type ActivityRow, countsBelow, tookAtMost } from '../domain/operator/activity.ts'
+import { closed, orNull, time } from './operation/schema.ts'
 
 const named = (description: string) => Type.Record(Type.String(), Type.Integer(), { description })
 const tookWithin = (share: string) =>

@@ -1,10 +1,11 @@
 /** Explains the state of an email in a sentence or two, for an operator. */
+
+import { heldDays } from '../domain/bounds.ts'
 import type { AttemptRecord } from '../domain/delivery/outcome.ts'
 import { causeOf, type FailureCause } from '../domain/delivery/smtp-reply.ts'
 import { suspectAfter } from '../domain/delivery/states.ts'
 import { describeDuration } from '../domain/duration.ts'
 import type { EmailRecord } from '../store/operator-store.ts'
-import { heldDays } from '../store/shared/bounds.ts'
 
 /** @param disabledApp the slug of its app, if that is disabled */
 export function explainEmail(email: EmailRecord, disabledApp: string | null = null): string {

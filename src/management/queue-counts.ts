@@ -1,7 +1,7 @@
 /** The counts of the queue, which operations, pages and looks share. */
 import { minuteMs } from '../domain/duration.ts'
 import type { Store } from '../store/store.ts'
-import type { Management } from './operation.ts'
+import type { Management } from './operation/operation.ts'
 import { SharedRead } from './shared-read.ts'
 
 const costlyMs = 20

@@ -1,15 +1,15 @@
 /** The JSON that operations answer with: a schema for each resource, and how it is made. Times are ISO 8601 in UTC. */
 import { type Static, type TSchema, Type } from 'typebox'
 import type { App } from '../domain/app/app.ts'
-import { type AuditEntry, actorKinds, actorVias, auditActions } from '../domain/audit.ts'
 import { emailStates, endReasons, usageEvents } from '../domain/delivery/states.ts'
-import { roles } from '../domain/management-token.ts'
-import { type NodeRecord, nodeSilentMs } from '../domain/node.ts'
+import { type AuditEntry, actorKinds, actorVias, auditActions } from '../domain/operator/audit.ts'
+import { roles } from '../domain/operator/management-token.ts'
+import { type NodeRecord, nodeSilentMs } from '../domain/operator/node.ts'
 import { emailTypes } from '../domain/request/email-request.ts'
 import type { RefusedRequest } from '../domain/request/refused-request.ts'
 import { refusals } from '../domain/request/rejection.ts'
 import type { EmailRecord, KeyRecord, TokenRecord, UsageDay } from '../store/operator-store.ts'
-import { appStatus, closed, orNull, time } from './schema.ts'
+import { appStatus, closed, orNull, time } from './operation/schema.ts'
 import { settingsFields } from './settings-schema.ts'
 
 export const iso = (ms: number): string => new Date(ms).toISOString()

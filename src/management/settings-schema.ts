@@ -8,7 +8,7 @@ import { type AppSettings, defaultSettings, parseAppSettings } from '../domain/a
 import { type Parsed, parsed, refused } from '../domain/parsed.ts'
 import { emailTypes } from '../domain/request/email-request.ts'
 import { locales } from '../templates/locales/locales.ts'
-import { appStatus, closed } from './schema.ts'
+import { appStatus, closed } from './operation/schema.ts'
 
 const text = (...examples: string[]) => Type.String({ examples })
 const address = () => text('auth@acme.test')

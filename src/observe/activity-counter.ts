@@ -1,10 +1,10 @@
 /** Counts events for charts, and keeps refusals, until they are written to the store. */
 
-import { type ActivityEvent, type ActivityRow, tookBucket } from '../domain/activity.ts'
 import type { SmtpReply } from '../domain/delivery/smtp-reply.ts'
 import type { FailureReason } from '../domain/delivery/states.ts'
 import { minuteMs } from '../domain/duration.ts'
 import type { AppId } from '../domain/id.ts'
+import { type ActivityEvent, type ActivityRow, tookBucket } from '../domain/operator/activity.ts'
 import { type RefusedRequest, refusalsMax } from '../domain/request/refused-request.ts'
 import type { AttemptRecorded, PosternEvent, RequestAnswered, RequestRefused } from './events.ts'
 

@@ -6,8 +6,8 @@ import { Counter, Histogram, type Registry } from 'prom-client'
 import type { DeliveryOutcome } from '../domain/delivery/outcome.ts'
 import { causeOf, failureCauses } from '../domain/delivery/smtp-reply.ts'
 import { endReasons, failureReasons, finalStates } from '../domain/delivery/states.ts'
+import { signInMethods } from '../domain/operator/sign-in.ts'
 import { refusals } from '../domain/request/rejection.ts'
-import { signInMethods } from '../domain/sign-in.ts'
 import { type AttemptRecorded, linkResults, type PosternEvent, signInResults } from './events.ts'
 
 /** From a millisecond to seconds: what this machine does. */

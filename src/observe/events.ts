@@ -6,9 +6,9 @@
 import type { DeliveryOutcome } from '../domain/delivery/outcome.ts'
 import type { EndedEmail, LostLease } from '../domain/delivery/states.ts'
 import type { AppId, EmailId, KeyId } from '../domain/id.ts'
+import type { SignInMethod } from '../domain/operator/sign-in.ts'
 import type { EmailType } from '../domain/request/email-request.ts'
 import type { RefusalCode, refusals } from '../domain/request/rejection.ts'
-import type { SignInMethod } from '../domain/sign-in.ts'
 
 type Answered = {
   readonly kind: 'request_answered'

@@ -3,10 +3,10 @@
  * of itself. A failed write is not repeated, because it may have been committed: all rows that were taken for it are dropped.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { recordEveryMs } from '../domain/activity.ts'
+import { stepMax } from '../domain/bounds.ts'
 import type { MeasuredRelay, RelayState } from '../domain/delivery/relay-state.ts'
-import type { NodeRecord } from '../domain/node.ts'
-import { stepMax } from '../store/shared/bounds.ts'
+import { recordEveryMs } from '../domain/operator/activity.ts'
+import type { NodeRecord } from '../domain/operator/node.ts'
 import { type Store, StoreUnavailable } from '../store/store.ts'
 import { ActivityCounter } from './activity-counter.ts'
 import type { EventStream, RelayChanged } from './events.ts'

@@ -3,16 +3,17 @@
  * Each method with an `actor` writes the audit entry of its change in the same transaction; if nothing changes, it
  * writes none.
  */
-import type { ActivityRow } from '../domain/activity.ts'
+
 import type { App, AppStatus } from '../domain/app/app.ts'
 import type { KeyHash } from '../domain/app/delivery-key.ts'
 import type { AppSettings } from '../domain/app/settings.ts'
-import type { Action, Actor, AuditAction, AuditEntry } from '../domain/audit.ts'
 import type { AttemptRecord } from '../domain/delivery/outcome.ts'
 import type { EmailState, EndedEmail, EndReason, LiveState } from '../domain/delivery/states.ts'
 import type { AppId, AuditId, EmailId, KeyId, NodeId, TokenId } from '../domain/id.ts'
-import type { Role, TokenHash } from '../domain/management-token.ts'
-import type { NodeRecord } from '../domain/node.ts'
+import type { ActivityRow } from '../domain/operator/activity.ts'
+import type { Action, Actor, AuditAction, AuditEntry } from '../domain/operator/audit.ts'
+import type { Role, TokenHash } from '../domain/operator/management-token.ts'
+import type { NodeRecord } from '../domain/operator/node.ts'
 import type { EmailAddress } from '../domain/request/email-address.ts'
 import type { EmailType } from '../domain/request/email-request.ts'
 import type { RefusedRequest } from '../domain/request/refused-request.ts'

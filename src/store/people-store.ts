@@ -2,10 +2,11 @@
  * The part of a store that serves the console: people, their sign-in codes, passkeys and sessions. The rules of
  * `store.ts` and `operator-store.ts` hold. Times are milliseconds since 1970.
  */
-import type { Actor } from '../domain/audit.ts'
+
 import type { AppId, PersonId, SessionId } from '../domain/id.ts'
-import type { Role } from '../domain/management-token.ts'
-import type { SessionHash, SignInHash, SignInMethod } from '../domain/sign-in.ts'
+import type { Actor } from '../domain/operator/audit.ts'
+import type { Role } from '../domain/operator/management-token.ts'
+import type { SessionHash, SignInHash, SignInMethod } from '../domain/operator/sign-in.ts'
 
 /** A person at an OpenID provider. An address or name is no identity: it can be given to somebody else. */
 export type OidcIdentity = { readonly issuer: string; readonly subject: string }

@@ -1,10 +1,10 @@
 /** Conformance: tokens, the names of keys, the audit, and lists page by page. */
 import assert from 'node:assert/strict'
 import { hashDeliveryKey, newDeliveryKey } from '../../src/domain/app/delivery-key.ts'
+import { auditDays, keepDays, keysMax, scanMax } from '../../src/domain/bounds.ts'
 import { type KeyId, newId } from '../../src/domain/id.ts'
-import { hashToken, newToken } from '../../src/domain/management-token.ts'
+import { hashToken, newToken } from '../../src/domain/operator/management-token.ts'
 import type { EmailAddress } from '../../src/domain/request/email-address.ts'
-import { auditDays, keepDays, keysMax, scanMax } from '../../src/store/shared/bounds.ts'
 import type { Store } from '../../src/store/store.ts'
 import { listEmails, operator } from '../support/operator.ts'
 import { testSettings } from '../support/service.ts'

@@ -7,10 +7,10 @@
  */
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
+import { keepDays } from '../../src/domain/bounds.ts'
 import { parseReply } from '../../src/domain/delivery/smtp-reply.ts'
 import type { EmailState } from '../../src/domain/delivery/states.ts'
 import type { EmailId } from '../../src/domain/id.ts'
-import { keepDays } from '../../src/store/shared/bounds.ts'
 import { type Claim, leaseMs, type Store } from '../../src/store/store.ts'
 import { type Random, randomFrom } from '../support/generator.ts'
 import { deleteApp, operator } from '../support/operator.ts'

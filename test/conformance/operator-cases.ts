@@ -1,11 +1,11 @@
 /** Conformance: what operators change and look up, and what a store reports of the emails it ends itself. */
 import assert from 'node:assert/strict'
 import { hashDeliveryKey, newDeliveryKey } from '../../src/domain/app/delivery-key.ts'
+import { scanMax } from '../../src/domain/bounds.ts'
 import { lostLeaseWaitsMs } from '../../src/domain/delivery/states.ts'
 import { newId } from '../../src/domain/id.ts'
 import type { EmailAddress } from '../../src/domain/request/email-address.ts'
 import type { EmailRecord } from '../../src/store/operator-store.ts'
-import { scanMax } from '../../src/store/shared/bounds.ts'
 import { leaseMs, type Store } from '../../src/store/store.ts'
 import { deleteApp, listEmails, operator } from '../support/operator.ts'
 import { testSettings } from '../support/service.ts'

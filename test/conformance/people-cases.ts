@@ -1,7 +1,7 @@
 /** Conformance: people of the console, their codes, passkeys and sessions. */
 import assert from 'node:assert/strict'
-import type { Actor } from '../../src/domain/audit.ts'
 import { newId, type PersonId } from '../../src/domain/id.ts'
+import type { Actor } from '../../src/domain/operator/audit.ts'
 import {
   hashSessionSecret,
   hashSignInCode,
@@ -10,7 +10,7 @@ import {
   newSignInCode,
   sessionIdleMs,
   sessionMaxMs,
-} from '../../src/domain/sign-in.ts'
+} from '../../src/domain/operator/sign-in.ts'
 import type { NewSession, PersonRecord } from '../../src/store/people-store.ts'
 import type { Store } from '../../src/store/store.ts'
 import { operator } from '../support/operator.ts'

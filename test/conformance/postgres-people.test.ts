@@ -3,13 +3,13 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import pg from 'pg'
 import { newId } from '../../src/domain/id.ts'
-import { hashToken, newToken } from '../../src/domain/management-token.ts'
+import { hashToken, newToken } from '../../src/domain/operator/management-token.ts'
 import {
   hashSessionSecret,
   hashSignInCode,
   newSessionSecret,
   newSignInCode,
-} from '../../src/domain/sign-in.ts'
+} from '../../src/domain/operator/sign-in.ts'
 import { openPostgresStore } from '../../src/store/postgres/postgres-store.ts'
 import type { Store } from '../../src/store/store.ts'
 import { databaseAt } from '../support/database.ts'

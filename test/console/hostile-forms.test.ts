@@ -1,8 +1,8 @@
 /** Every page and form of the console with input that no browser of an honest person sends: never a 500, and each fault has its field. */
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { roles } from '../../src/domain/management-token.ts'
-import { routes } from '../../src/web/console/pages/routes.ts'
+import { roles } from '../../src/domain/operator/management-token.ts'
+import { routes } from '../../src/web/operators/console/pages/routes.ts'
 import { cookieOf, newVisitor, signIn, signInMany, startBusyConsole } from '../support/console.ts'
 
 const service = await startBusyConsole({ after })

@@ -8,7 +8,7 @@ import type { App } from '../../src/domain/app/app.ts'
 import type { DeliveryOutcome } from '../../src/domain/delivery/outcome.ts'
 import { parseReply } from '../../src/domain/delivery/smtp-reply.ts'
 import { type AppId, newId } from '../../src/domain/id.ts'
-import { hashToken, newToken, type Role, roles } from '../../src/domain/management-token.ts'
+import { hashToken, newToken, type Role, roles } from '../../src/domain/operator/management-token.ts'
 import { type OperationName, operationNames, operationOf } from '../../src/management/operations.ts'
 import {
   ask,

@@ -1,14 +1,14 @@
 /** The console for a test: a service with something on every page, people who are signed in, and requests as browsers send them. */
 import type { BrowserContext } from 'playwright-core'
 import type { AppId } from '../../src/domain/id.ts'
-import type { Role } from '../../src/domain/management-token.ts'
+import type { Role } from '../../src/domain/operator/management-token.ts'
 import {
   hashSessionSecret,
   hashSignInCode,
   newSessionSecret,
   newSignInCode,
-} from '../../src/domain/sign-in.ts'
-import { routes } from '../../src/web/console/pages/routes.ts'
+} from '../../src/domain/operator/sign-in.ts'
+import { routes } from '../../src/web/operators/console/pages/routes.ts'
 import { operator } from './operator.ts'
 import {
   newSender,

@@ -2,16 +2,16 @@
 import assert from 'node:assert/strict'
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import { type AppId, newId } from '../../src/domain/id.ts'
-import { hashToken, newToken, type Role } from '../../src/domain/management-token.ts'
+import { hashToken, newToken, type Role } from '../../src/domain/operator/management-token.ts'
 import {
   hashSessionSecret,
   hashSignInCode,
   newSessionSecret,
   newSignInCode,
-} from '../../src/domain/sign-in.ts'
-import { checkSchema } from '../../src/management/check-schema.ts'
+} from '../../src/domain/operator/sign-in.ts'
+import { checkSchema } from '../../src/management/operation/check-schema.ts'
 import { type OperationName, operationOf } from '../../src/management/operations.ts'
-import { documentOf } from '../../src/web/management-api/openapi.ts'
+import { documentOf } from '../../src/web/operators/api/openapi.ts'
 import { operator } from './operator.ts'
 import type { TestService } from './service.ts'
 

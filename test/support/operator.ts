@@ -1,6 +1,7 @@
 /** The actor of changes that tests make directly in a store. */
-import type { Actor } from '../../src/domain/audit.ts'
+
 import type { AppId } from '../../src/domain/id.ts'
+import type { Actor } from '../../src/domain/operator/audit.ts'
 import type { EmailQuery, EmailRecord } from '../../src/store/operator-store.ts'
 import type { Store } from '../../src/store/store.ts'
 

@@ -8,7 +8,7 @@
  */
 import { performance } from 'node:perf_hooks'
 import type { KeyHash } from '../../domain/app/delivery-key.ts'
-import { enqueueDeadlineMs } from '../../store/shared/bounds.ts'
+import { enqueueDeadlineMs } from '../../domain/bounds.ts'
 
 /** Mail that is claimed for the first time is late if it has waited this long. */
 const lateMs = 200

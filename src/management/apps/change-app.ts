@@ -1,12 +1,12 @@
 /** Changes some settings of an app, or its status. */
 import { Type } from 'typebox'
 import type { App } from '../../domain/app/app.ts'
-import { isAtLeast } from '../../domain/management-token.ts'
-import { checkSchema } from '../check-schema.ts'
-import { operation } from '../operation.ts'
+import { isAtLeast } from '../../domain/operator/management-token.ts'
+import { checkSchema } from '../operation/check-schema.ts'
+import { operation } from '../operation/operation.ts'
+import { done, invalid, refuse } from '../operation/result.ts'
+import { closed } from '../operation/schema.ts'
 import { AppResource, presentApp } from '../resources.ts'
-import { done, invalid, refuse } from '../result.ts'
-import { closed } from '../schema.ts'
 import { AppBody, AppPatch, mergePatch, settingsOf } from '../settings-schema.ts'
 
 export const dryRunQuery = {

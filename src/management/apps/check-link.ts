@@ -7,9 +7,9 @@ import { parseAuthLink } from '../../domain/request/auth-link.ts'
 import { type EmailType, emailTypes } from '../../domain/request/email-request.ts'
 import { type Rejection, refusals } from '../../domain/request/rejection.ts'
 import { judgeLink } from '../../intake/judge-request.ts'
-import { operation } from '../operation.ts'
-import { done } from '../result.ts'
-import { appStatus, closed, orNull } from '../schema.ts'
+import { operation } from '../operation/operation.ts'
+import { done } from '../operation/result.ts'
+import { appStatus, closed, orNull } from '../operation/schema.ts'
 
 const LinkCheck = closed({
   /** False also for an app that is disabled. */

@@ -1,10 +1,10 @@
 /** Deletes an app that is disabled, with its keys, and cancels its queued mail. */
 import { Type } from 'typebox'
 import type { AppId } from '../../domain/id.ts'
-import { appNotFound } from '../find-target.ts'
-import { type Context, operation } from '../operation.ts'
-import { done, refuse } from '../result.ts'
-import { closed } from '../schema.ts'
+import { appNotFound } from '../operation/find-target.ts'
+import { type Context, operation } from '../operation/operation.ts'
+import { done, refuse } from '../operation/result.ts'
+import { closed } from '../operation/schema.ts'
 
 /** How long the answer waits for mail to be cancelled. Mail that is left then is cancelled by the service's maintenance. */
 const cancelMs = 5000

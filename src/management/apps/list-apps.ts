@@ -1,9 +1,9 @@
 /** Lists apps. */
-import { isInScope } from '../access.ts'
-import { operation } from '../operation.ts'
-import { cutList, pageQuery } from '../pages.ts'
+import { isInScope } from '../operation/access.ts'
+import { operation } from '../operation/operation.ts'
+import { cutList, pageQuery } from '../operation/pages.ts'
+import { closed } from '../operation/schema.ts'
 import { AppResource, listOf, presentApp } from '../resources.ts'
-import { closed } from '../schema.ts'
 
 export const listApps = operation({
   method: 'GET',

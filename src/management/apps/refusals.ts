@@ -1,9 +1,9 @@
 /** Shows the requests of an app that were refused lately. */
-import { recordEveryMs } from '../../domain/activity.ts'
+import { recordEveryMs } from '../../domain/operator/activity.ts'
 import { refusalsMax } from '../../domain/request/refused-request.ts'
-import { operation } from '../operation.ts'
+import { operation } from '../operation/operation.ts'
+import { done } from '../operation/result.ts'
 import { listOf, presentRefusal, RefusalResource } from '../resources.ts'
-import { done } from '../result.ts'
 
 export const listRefusals = operation({
   method: 'GET',

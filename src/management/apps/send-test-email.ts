@@ -8,9 +8,9 @@ import { type EmailRequest, type EmailType, emailTypes } from '../../domain/requ
 import { type Rejection, refusals } from '../../domain/request/rejection.ts'
 import { judgeEmail } from '../../intake/judge-request.ts'
 import type { EnqueueResult } from '../../store/store.ts'
-import { type Context, operation } from '../operation.ts'
-import { done, invalid, type Result, refuse } from '../result.ts'
-import { closed } from '../schema.ts'
+import { type Context, operation } from '../operation/operation.ts'
+import { done, invalid, type Result, refuse } from '../operation/result.ts'
+import { closed } from '../operation/schema.ts'
 import { sampleLifeMs, sampleUrl } from './sample-link.ts'
 
 export const sendTestEmail = operation({

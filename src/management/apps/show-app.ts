@@ -1,7 +1,7 @@
 /** Shows one app and its settings. */
-import { operation } from '../operation.ts'
+import { operation } from '../operation/operation.ts'
+import { done } from '../operation/result.ts'
 import { AppResource, presentApp } from '../resources.ts'
-import { done } from '../result.ts'
 
 export const showApp = operation({
   method: 'GET',

@@ -2,11 +2,11 @@
 import { Type } from 'typebox'
 import type { AppId, EmailId } from '../../domain/id.ts'
 import type { EmailChange, RetryStep } from '../../store/operator-store.ts'
-import { findTarget } from '../find-target.ts'
-import { type Context, operation } from '../operation.ts'
+import { findTarget } from '../operation/find-target.ts'
+import { type Context, operation } from '../operation/operation.ts'
+import { done, type RefusalCode, type Result, refuse } from '../operation/result.ts'
+import { appName, closed } from '../operation/schema.ts'
 import { EmailResource, presentEmail } from '../resources.ts'
-import { done, type RefusalCode, type Result, refuse } from '../result.ts'
-import { appName, closed } from '../schema.ts'
 
 export const retryEmail = operation({
   method: 'POST',

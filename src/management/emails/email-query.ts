@@ -5,12 +5,12 @@ import type { AppId, EmailId } from '../../domain/id.ts'
 import { emailTypes } from '../../domain/request/email-request.ts'
 import { parseTimestamp } from '../../domain/request/timestamp.ts'
 import type { EmailQuery } from '../../store/operator-store.ts'
-import { findTarget } from '../find-target.ts'
-import type { Context } from '../operation.ts'
-import { cursorAfter, limitOf, pageOfApps, pageQuery, readCursor } from '../pages.ts'
+import { findTarget } from '../operation/find-target.ts'
+import type { Context } from '../operation/operation.ts'
+import { cursorAfter, limitOf, pageOfApps, pageQuery, readCursor } from '../operation/pages.ts'
+import { done, invalid, type Result } from '../operation/result.ts'
+import { appName, timestamp } from '../operation/schema.ts'
 import { type EmailResource, presentEmail } from '../resources.ts'
-import { done, invalid, type Result } from '../result.ts'
-import { appName, timestamp } from '../schema.ts'
 
 export const emailFilters = {
   app: Type.Optional(appName()),

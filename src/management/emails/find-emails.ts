@@ -1,10 +1,10 @@
 /** Finds the emails to one address. The audit records the search by the address's keyed hash. */
 import { Type } from 'typebox'
 import { parseEmailAddress } from '../../domain/request/email-address.ts'
-import { operation } from '../operation.ts'
+import { operation } from '../operation/operation.ts'
+import { done, invalid } from '../operation/result.ts'
+import { closed } from '../operation/schema.ts'
 import { EmailResource, listOf } from '../resources.ts'
-import { done, invalid } from '../result.ts'
-import { closed } from '../schema.ts'
 import { emailFilters, listPage, recipientPrefix } from './email-query.ts'
 
 export const findEmails = operation({

@@ -1,8 +1,8 @@
 /** Lists emails. */
 import { Type } from 'typebox'
-import { operation } from '../operation.ts'
+import { operation } from '../operation/operation.ts'
+import { closed } from '../operation/schema.ts'
 import { EmailResource, listOf } from '../resources.ts'
-import { closed } from '../schema.ts'
 import { emailFilters, listPage, recipientPrefix } from './email-query.ts'
 
 export const listEmails = operation({

@@ -1,8 +1,8 @@
 /** Shows the record of one email, and what became of it. */
 import { explainEmail } from '../explain-email.ts'
-import { operation } from '../operation.ts'
+import { operation } from '../operation/operation.ts'
+import { done } from '../operation/result.ts'
 import { EmailDetail, presentEmail, presentTrail } from '../resources.ts'
-import { done } from '../result.ts'
 
 export const showEmail = operation({
   method: 'GET',

@@ -1,10 +1,10 @@
 /** Changes the name or the end of a delivery key. */
 import { Type } from 'typebox'
-import { keyNotFound } from '../find-target.ts'
-import { operation } from '../operation.ts'
+import { keyNotFound } from '../operation/find-target.ts'
+import { operation } from '../operation/operation.ts'
+import { done, invalid, refuse } from '../operation/result.ts'
+import { closed } from '../operation/schema.ts'
 import { KeyResource, presentKey } from '../resources.ts'
-import { done, invalid, refuse } from '../result.ts'
-import { closed } from '../schema.ts'
 import { keyNameTaken } from './create-key.ts'
 import { expiryField, nameField, parseExpiry, parseName } from './key-fields.ts'
 

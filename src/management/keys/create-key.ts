@@ -1,13 +1,13 @@
 /** Makes a delivery key. Its clear text exists only in the answer. */
 import { Type } from 'typebox'
 import { hashDeliveryKey, newDeliveryKey } from '../../domain/app/delivery-key.ts'
+import { keysMax } from '../../domain/bounds.ts'
 import { formatCount } from '../../domain/counts.ts'
-import { keysMax } from '../../store/shared/bounds.ts'
-import { appNotFound } from '../find-target.ts'
-import { operation } from '../operation.ts'
+import { appNotFound } from '../operation/find-target.ts'
+import { operation } from '../operation/operation.ts'
+import { done, invalid, refuse } from '../operation/result.ts'
+import { closed, orNull } from '../operation/schema.ts'
 import { NewKeyResource, presentKey } from '../resources.ts'
-import { done, invalid, refuse } from '../result.ts'
-import { closed, orNull } from '../schema.ts'
 import { expiryField, nameField, parseExpiry, parseName } from './key-fields.ts'
 
 export const createKey = operation({

@@ -4,7 +4,7 @@ import { hasControls } from '../../domain/controls.ts'
 import { type Parsed, parsed, refused } from '../../domain/parsed.ts'
 import { parseTimestamp } from '../../domain/request/timestamp.ts'
 import type { Store } from '../../store/store.ts'
-import { orNull } from '../schema.ts'
+import { orNull } from '../operation/schema.ts'
 
 export const nameField = () =>
   Type.String({ minLength: 1, maxLength: 100, examples: ['production', 'staging'] })

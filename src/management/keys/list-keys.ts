@@ -1,8 +1,8 @@
 /** Lists the delivery keys of an app. */
-import { operation } from '../operation.ts'
-import { cutList, pageQuery } from '../pages.ts'
+import { operation } from '../operation/operation.ts'
+import { cutList, pageQuery } from '../operation/pages.ts'
+import { closed } from '../operation/schema.ts'
 import { KeyResource, listOf, presentKey } from '../resources.ts'
-import { closed } from '../schema.ts'
 
 export const listKeys = operation({
   method: 'GET',

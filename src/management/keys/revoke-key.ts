@@ -1,8 +1,8 @@
 /** Revokes a delivery key. */
-import { keyNotFound } from '../find-target.ts'
-import { operation } from '../operation.ts'
+import { keyNotFound } from '../operation/find-target.ts'
+import { operation } from '../operation/operation.ts'
+import { done } from '../operation/result.ts'
 import { KeyResource, presentKey } from '../resources.ts'
-import { done } from '../result.ts'
 
 export const revokeKey = operation({
   method: 'DELETE',

@@ -1,7 +1,7 @@
 /** Shows the record of one delivery key. */
-import { operation } from '../operation.ts'
+import { operation } from '../operation/operation.ts'
+import { done } from '../operation/result.ts'
 import { KeyResource, presentKey } from '../resources.ts'
-import { done } from '../result.ts'
 
 export const showKey = operation({
   method: 'GET',

@@ -1,10 +1,10 @@
 /** The JSON of people and sessions. */
 import { type Static, Type } from 'typebox'
-import { roles } from '../../domain/management-token.ts'
-import { signInMethods } from '../../domain/sign-in.ts'
+import { roles } from '../../domain/operator/management-token.ts'
+import { signInMethods } from '../../domain/operator/sign-in.ts'
 import type { PasskeyRecord, PersonRecord, SessionRecord } from '../../store/people-store.ts'
+import { closed, orNull, time } from '../operation/schema.ts'
 import { idOf, iso, isoOrNull } from '../resources.ts'
-import { closed, orNull, time } from '../schema.ts'
 
 const personFields = {
   id: idOf('pe'),

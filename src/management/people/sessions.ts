@@ -1,11 +1,11 @@
 /** Sessions of the console: listed and ended. */
 import type { SessionId } from '../../domain/id.ts'
-import { isSessionAlive } from '../../domain/sign-in.ts'
-import { operation } from '../operation.ts'
-import { cutList, pageQuery } from '../pages.ts'
+import { isSessionAlive } from '../../domain/operator/sign-in.ts'
+import { operation } from '../operation/operation.ts'
+import { cutList, pageQuery } from '../operation/pages.ts'
+import { done, refuse } from '../operation/result.ts'
+import { closed } from '../operation/schema.ts'
 import { listOf } from '../resources.ts'
-import { done, refuse } from '../result.ts'
-import { closed } from '../schema.ts'
 import { presentSession, SessionResource } from './people-resources.ts'
 
 const forAdmins = { role: 'admin', target: 'none', wholeService: true } as const

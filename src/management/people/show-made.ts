@@ -1,10 +1,10 @@
 /** Shows what a person made that still works: it goes on when the person may no longer sign in. */
 import { Type } from 'typebox'
 import { hasEnded } from '../../domain/bearer.ts'
-import { operation } from '../operation.ts'
+import { operation } from '../operation/operation.ts'
+import { done } from '../operation/result.ts'
+import { closed } from '../operation/schema.ts'
 import { KeyResource, presentKey, presentToken, TokenResource } from '../resources.ts'
-import { done } from '../result.ts'
-import { closed } from '../schema.ts'
 import { personNotFound } from './people.ts'
 
 export const showMade = operation({

@@ -2,12 +2,12 @@
 
 import { parseAllowedUrl, parseAppScheme } from '../../domain/app/allowed-url.ts'
 import type { App } from '../../domain/app/app.ts'
+import { heldDays } from '../../domain/bounds.ts'
 import { counted, sumOf } from '../../domain/counts.ts'
 import { describeDuration } from '../../domain/duration.ts'
 import type { KeyRecord, UsageDay } from '../../store/operator-store.ts'
-import { heldDays } from '../../store/shared/bounds.ts'
 import type { Finding } from '../../store/store.ts'
-import type { CountedQueue } from '../operation.ts'
+import type { CountedQueue } from '../operation/operation.ts'
 import type { NodeResource } from '../resources.ts'
 import type { QueueResource } from './show-queue.ts'
 

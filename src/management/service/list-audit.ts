@@ -1,13 +1,13 @@
 /** Lists the changes that operators made. */
 import { Type } from 'typebox'
-import { auditActions } from '../../domain/audit.ts'
 import type { AuditId } from '../../domain/id.ts'
-import { findTarget } from '../find-target.ts'
-import { operation } from '../operation.ts'
-import { cursorAfter, limitOf, pageOfApps, pageQuery, readCursor } from '../pages.ts'
+import { auditActions } from '../../domain/operator/audit.ts'
+import { findTarget } from '../operation/find-target.ts'
+import { operation } from '../operation/operation.ts'
+import { cursorAfter, limitOf, pageOfApps, pageQuery, readCursor } from '../operation/pages.ts'
+import { done, refuse } from '../operation/result.ts'
+import { appName, closed } from '../operation/schema.ts'
 import { AuditResource, listOf, presentAudit } from '../resources.ts'
-import { done, refuse } from '../result.ts'
-import { appName, closed } from '../schema.ts'
 
 export const listAudit = operation({
   method: 'GET',

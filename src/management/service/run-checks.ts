@@ -1,9 +1,9 @@
 /** Checks the database, the machine and the relays. Sends no email. */
 import { Type } from 'typebox'
-import { operation } from '../operation.ts'
+import { operation } from '../operation/operation.ts'
+import { done } from '../operation/result.ts'
+import { closed } from '../operation/schema.ts'
 import { FindingResource } from '../resources.ts'
-import { done } from '../result.ts'
-import { closed } from '../schema.ts'
 import { checkDatabase } from './check-database.ts'
 
 export const runChecks = operation({

@@ -1,18 +1,18 @@
 /** Shows what happened lately, by minute or by hour. */
 import { Type } from 'typebox'
-import { recordEveryMs } from '../../domain/activity.ts'
+import { activityDays } from '../../domain/bounds.ts'
 import { minuteMs } from '../../domain/duration.ts'
 import type { AppId } from '../../domain/id.ts'
+import { recordEveryMs } from '../../domain/operator/activity.ts'
 import { type Parsed, parsed } from '../../domain/parsed.ts'
 import type { Issue } from '../../domain/request/rejection.ts'
 import { parseTimestamp } from '../../domain/request/timestamp.ts'
-import { activityDays } from '../../store/shared/bounds.ts'
 import { ActivityCounts, ActivityItem, presentCounts } from '../activity.ts'
-import { findTarget } from '../find-target.ts'
-import { type Context, operation } from '../operation.ts'
+import { findTarget } from '../operation/find-target.ts'
+import { type Context, operation } from '../operation/operation.ts'
+import { done, invalid, type Result } from '../operation/result.ts'
+import { appName, closed, time, timestamp } from '../operation/schema.ts'
 import { iso } from '../resources.ts'
-import { done, invalid, type Result } from '../result.ts'
-import { appName, closed, time, timestamp } from '../schema.ts'
 
 const stepMinutes = { minute: 1, hour: 60 } as const
 type Step = keyof typeof stepMinutes

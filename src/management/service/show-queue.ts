@@ -1,12 +1,12 @@
 /** Shows how much mail waits, by state and by app. */
 import { type Static, Type } from 'typebox'
 import type { App } from '../../domain/app/app.ts'
-import { queueAgesMs } from '../../store/shared/bounds.ts'
-import { isInScope } from '../access.ts'
-import { type Context, type CountedQueue, operation } from '../operation.ts'
+import { queueAgesMs } from '../../domain/bounds.ts'
+import { isInScope } from '../operation/access.ts'
+import { type Context, type CountedQueue, operation } from '../operation/operation.ts'
+import { done } from '../operation/result.ts'
+import { closed, orNull, time } from '../operation/schema.ts'
 import { iso } from '../resources.ts'
-import { done } from '../result.ts'
-import { closed, orNull, time } from '../schema.ts'
 
 const counts = { queued: Type.Integer(), sending: Type.Integer(), deferred: Type.Integer() }
 

@@ -2,11 +2,11 @@
 
 import { Type } from 'typebox'
 import { dayMs } from '../../domain/duration.ts'
-import { isInScope } from '../access.ts'
-import { operation } from '../operation.ts'
+import { isInScope } from '../operation/access.ts'
+import { operation } from '../operation/operation.ts'
+import { done } from '../operation/result.ts'
+import { appStatus, closed } from '../operation/schema.ts'
 import { iso, listOf, presentUsage, UsageResource } from '../resources.ts'
-import { done } from '../result.ts'
-import { appStatus, closed } from '../schema.ts'
 
 export const showUsage = operation({
   method: 'GET',

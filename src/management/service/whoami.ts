@@ -1,10 +1,10 @@
 /** Tells an actor its name, role and apps. */
 import { Type } from 'typebox'
-import { roles } from '../../domain/management-token.ts'
-import { operation } from '../operation.ts'
+import { roles } from '../../domain/operator/management-token.ts'
+import { operation } from '../operation/operation.ts'
+import { done } from '../operation/result.ts'
+import { closed, orNull } from '../operation/schema.ts'
 import { iso } from '../resources.ts'
-import { done } from '../result.ts'
-import { closed, orNull } from '../schema.ts'
 
 export const whoami = operation({
   method: 'GET',

@@ -3,14 +3,14 @@
 import { Type } from 'typebox'
 import { dayMs } from '../../domain/duration.ts'
 import type { TokenId } from '../../domain/id.ts'
-import { hashToken, newToken, roles } from '../../domain/management-token.ts'
-import { findScope, parseActorName, refuseOldSession, scopeField } from '../actors.ts'
+import { hashToken, newToken, roles } from '../../domain/operator/management-token.ts'
 import { parseExpiry } from '../keys/key-fields.ts'
-import { operation } from '../operation.ts'
-import { cutList, pageQuery } from '../pages.ts'
+import { findScope, parseActorName, refuseOldSession, scopeField } from '../operation/actors.ts'
+import { operation } from '../operation/operation.ts'
+import { cutList, pageQuery } from '../operation/pages.ts'
+import { done, invalid, refuse } from '../operation/result.ts'
+import { closed } from '../operation/schema.ts'
 import { listOf, NewTokenResource, presentToken, TokenResource } from '../resources.ts'
-import { done, invalid, refuse } from '../result.ts'
-import { closed } from '../schema.ts'
 
 const usualDays = 90
 const daysMax = 400

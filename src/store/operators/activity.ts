@@ -1,8 +1,9 @@
 /** Records that processes make of themselves: counts behind charts, refused requests, and which processes run. */
-import type { ActivityRow } from '../../domain/activity.ts'
+
 import { dayMs } from '../../domain/duration.ts'
 import type { AppId, KeyId, NodeId } from '../../domain/id.ts'
-import { type NodeRecord, nodeSilentMs } from '../../domain/node.ts'
+import type { ActivityRow } from '../../domain/operator/activity.ts'
+import { type NodeRecord, nodeSilentMs } from '../../domain/operator/node.ts'
 import { type RefusedRequest, refusalsMax } from '../../domain/request/refused-request.ts'
 import type { ActivityQuery } from '../operator-store.ts'
 import type { Row } from '../shared/rows.ts'

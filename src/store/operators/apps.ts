@@ -1,11 +1,11 @@
 /** Apps: changes, which take effect for the next request in every process, and reads. */
 import type { App, AppStatus } from '../../domain/app/app.ts'
 import type { AppSettings } from '../../domain/app/settings.ts'
-import { type Action, type Actor, differences } from '../../domain/audit.ts'
+import { auditedPerDayMax } from '../../domain/bounds.ts'
 import { dayMs } from '../../domain/duration.ts'
 import { type AppId, idFloor, newId } from '../../domain/id.ts'
+import { type Action, type Actor, differences } from '../../domain/operator/audit.ts'
 import type { AppChange } from '../operator-store.ts'
-import { auditedPerDayMax } from '../shared/bounds.ts'
 import { toApp } from '../shared/rows.ts'
 import { recordAction } from './audit.ts'
 import { lock, readAll, readOne, type Script, type ScriptContext } from './script.ts'

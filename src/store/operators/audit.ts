@@ -1,6 +1,7 @@
 /** The audit: its entries, written in the transaction of the change that they record, and their list. */
-import type { Action, Actor, AuditAction, AuditEntry } from '../../domain/audit.ts'
+
 import { type AppId, type AuditId, newId, type TokenId } from '../../domain/id.ts'
+import type { Action, Actor, AuditAction, AuditEntry } from '../../domain/operator/audit.ts'
 import type { AuditQuery, Page } from '../operator-store.ts'
 import type { Row } from '../shared/rows.ts'
 import { cutPage, oneMore, present, readStep, type Scan } from './pages.ts'

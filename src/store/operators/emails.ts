@@ -1,7 +1,8 @@
 /** Emails as operators see them: a record by its id, and lists as steps through tables with their indexes. */
-import type { Action } from '../../domain/audit.ts'
+
 import { type EmailState, type EndReason, type LiveState, liveStates } from '../../domain/delivery/states.ts'
 import { type AppId, type EmailId, idFloor, type KeyId } from '../../domain/id.ts'
+import type { Action } from '../../domain/operator/audit.ts'
 import type { EmailQuery, EmailRecord, Page } from '../operator-store.ts'
 import { queueParts } from '../shared/queue-parts.ts'
 import type { Row } from '../shared/rows.ts'

@@ -1,10 +1,10 @@
 /** Delivery keys: changes, which take effect for the next request in every process, and reads. */
 import type { KeyHash } from '../../domain/app/delivery-key.ts'
-import { type Action, type Actor, type AuditAction, differences } from '../../domain/audit.ts'
 import { hasEnded } from '../../domain/bearer.ts'
+import { keysMax } from '../../domain/bounds.ts'
 import { type AppId, type KeyId, newId } from '../../domain/id.ts'
+import { type Action, type Actor, type AuditAction, differences } from '../../domain/operator/audit.ts'
 import type { KeyChange, KeyRecord, KeyReplacement, NewKeyRecord } from '../operator-store.ts'
-import { keysMax } from '../shared/bounds.ts'
 import type { Row } from '../shared/rows.ts'
 import { lockApp } from './apps.ts'
 import { recordAction } from './audit.ts'

@@ -2,7 +2,7 @@
  * Lists of large tables, newest first, one page at a time. Each step reads at most `scanMax` rows, so that no list takes
  * long, whatever its filters are: if few rows match, a page holds few items and says where to go on.
  */
-import { scanMax } from '../shared/bounds.ts'
+import { scanMax } from '../../domain/bounds.ts'
 import type { Row } from '../shared/rows.ts'
 import type { Script, Statement } from './script.ts'
 

@@ -1,7 +1,7 @@
 /** Reads of people, passkeys and sessions, as scripts that both engines run. */
 import type { PersonId, SessionId } from '../../domain/id.ts'
-import type { Role } from '../../domain/management-token.ts'
-import type { SessionHash, SignInHash, SignInMethod } from '../../domain/sign-in.ts'
+import type { Role } from '../../domain/operator/management-token.ts'
+import type { SessionHash, SignInHash, SignInMethod } from '../../domain/operator/sign-in.ts'
 import type { PasskeyRecord, PersonRecord, SessionRecord } from '../people-store.ts'
 import type { Row } from '../shared/rows.ts'
 import type { Script, ScriptContext } from './script.ts'

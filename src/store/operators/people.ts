@@ -2,9 +2,16 @@
  * Changes of people, their sign-in codes, passkeys and sessions, as scripts that both engines run. A script locks the person
  * first, then the person's rows: disabling somebody must not wait in a circle with what that person does.
  */
-import { type Action, type Actor, type AuditAction, differences } from '../../domain/audit.ts'
+
+import { passkeysMax, stepMax } from '../../domain/bounds.ts'
 import { newId, type PersonId, type SessionId } from '../../domain/id.ts'
-import { type SignInHash, type SignInMethod, sessionIdleMs, sessionMaxMs } from '../../domain/sign-in.ts'
+import { type Action, type Actor, type AuditAction, differences } from '../../domain/operator/audit.ts'
+import {
+  type SignInHash,
+  type SignInMethod,
+  sessionIdleMs,
+  sessionMaxMs,
+} from '../../domain/operator/sign-in.ts'
 import type {
   NewPasskey,
   NewPerson,
@@ -15,7 +22,6 @@ import type {
   PersonRecord,
   SessionRecord,
 } from '../people-store.ts'
-import { passkeysMax, stepMax } from '../shared/bounds.ts'
 import { recordAction } from './audit.ts'
 import { toPerson } from './people-reads.ts'
 import { lock, type Script, type ScriptContext } from './script.ts'

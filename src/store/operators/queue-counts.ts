@@ -1,9 +1,10 @@
 /** Counts of the queue, and of what became of emails: they read indexes and not the sealed content. */
+
+import { queueAgesMs, scanMax } from '../../domain/bounds.ts'
 import type { LiveState } from '../../domain/delivery/states.ts'
 import { dayMs } from '../../domain/duration.ts'
 import { type AppId, idFloor } from '../../domain/id.ts'
 import type { QueueMeasures, QueueSummary, UsageDay } from '../operator-store.ts'
-import { queueAgesMs, scanMax } from '../shared/bounds.ts'
 import { queueParts } from '../shared/queue-parts.ts'
 import type { Row } from '../shared/rows.ts'
 import type { QueueGauge } from '../store.ts'

@@ -1,7 +1,8 @@
 /** Management tokens: changes and reads. */
-import type { Actor } from '../../domain/audit.ts'
+
 import { newId, type TokenId } from '../../domain/id.ts'
-import type { Role, TokenHash } from '../../domain/management-token.ts'
+import type { Actor } from '../../domain/operator/audit.ts'
+import type { Role, TokenHash } from '../../domain/operator/management-token.ts'
 import type { NewTokenRecord, TokenRecord } from '../operator-store.ts'
 import type { Row } from '../shared/rows.ts'
 import { recordAction } from './audit.ts'

@@ -4,9 +4,10 @@
  * of their own. A process caches nothing that another process can change, except the apps of a
  * worker, which are checked by version.
  */
+
+import { enqueueDeadlineMs } from '../../domain/bounds.ts'
 import { type KeyRing, makeKeyedHash } from '../crypto/key-ring.ts'
 import type { PostgresAddress } from '../database-address.ts'
-import { enqueueDeadlineMs } from '../shared/bounds.ts'
 import { recipientName } from '../shared/bucket-names.ts'
 import { type ClockOffset, newClockOffset } from '../shared/clock.ts'
 import { GroupedCalls, type OnGroup, type Settled } from '../shared/grouped-calls.ts'

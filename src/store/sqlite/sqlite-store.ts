@@ -4,9 +4,9 @@
  * at once. Only the process with the worker lock sends. It learns of mail that another process queued by polling.
  */
 import { statSync } from 'node:fs'
+import { enqueueDeadlineMs } from '../../domain/bounds.ts'
 import { type KeyRing, makeKeyedHash, openHashKey } from '../crypto/key-ring.ts'
 import { changes } from '../operators/scripts.ts'
-import { enqueueDeadlineMs } from '../shared/bounds.ts'
 import { recipientName } from '../shared/bucket-names.ts'
 import { type ClockOffset, newClockOffset, readClock } from '../shared/clock.ts'
 import type { OnGroup } from '../shared/grouped-calls.ts'

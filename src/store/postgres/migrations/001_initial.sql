@@ -113,7 +113,7 @@ create table audit (
 );
 create index audit_app on audit (app_id, audit_id);
 
--- The counts behind charts (domain/activity.ts): of the service by minute (app_id empty), of each app by hour, for 8 days.
+-- The counts behind charts (domain/operator/activity.ts): of the service by minute (app_id empty), of each app by hour, for 8 days.
 create table activity (
   app_id text collate "C" not null,
   minute bigint not null,                   -- since 1970

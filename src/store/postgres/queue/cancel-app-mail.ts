@@ -1,8 +1,9 @@
 /** Cancels the mail of apps that are deleted, or have been disabled for long. */
+
+import { heldDays, stepMax } from '../../../domain/bounds.ts'
 import type { EndedEmail } from '../../../domain/delivery/states.ts'
 import { dayMs } from '../../../domain/duration.ts'
 import type { AppId } from '../../../domain/id.ts'
-import { heldDays, stepMax } from '../../shared/bounds.ts'
 import { queueParts } from '../../shared/queue-parts.ts'
 import type { PostgresContext } from '../engine/context.ts'
 import { clockMs } from './functions.ts'

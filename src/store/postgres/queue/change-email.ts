@@ -1,11 +1,12 @@
 /** An operator's changes of single emails. */
-import type { Action, Actor } from '../../../domain/audit.ts'
+
+import { scanMax } from '../../../domain/bounds.ts'
 import { type LiveState, suspectAfter } from '../../../domain/delivery/states.ts'
 import type { AppId, EmailId } from '../../../domain/id.ts'
+import type { Action, Actor } from '../../../domain/operator/audit.ts'
 import type { EmailChange, RetryStep } from '../../operator-store.ts'
 import { recordAction } from '../../operators/audit.ts'
 import { allRetried, emailChanged } from '../../operators/emails.ts'
-import { scanMax } from '../../shared/bounds.ts'
 import type { Query } from '../engine/connection.ts'
 import type { PostgresContext } from '../engine/context.ts'
 import { runIn } from '../engine/run-script.ts'

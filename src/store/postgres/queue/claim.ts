@@ -1,10 +1,10 @@
 /** Claiming due mail, in one round trip (`functions/claim.sql`). */
 import type { App } from '../../../domain/app/app.ts'
+import { unreadableWaitMs } from '../../../domain/bounds.ts'
 import { noReply } from '../../../domain/delivery/smtp-reply.ts'
 import { type EndedEmail, type LostLease, suspectAfter } from '../../../domain/delivery/states.ts'
 import type { AppId, EmailId } from '../../../domain/id.ts'
 import { openContent } from '../../crypto/sealed-content.ts'
-import { unreadableWaitMs } from '../../shared/bounds.ts'
 import { type ClaimRow, type Row, toApp, toClaim } from '../../shared/rows.ts'
 import { type Claim, type Claimed, type ClaimRequest, mayTakeSuspect } from '../../store.ts'
 import type { PostgresContext } from '../engine/context.ts'

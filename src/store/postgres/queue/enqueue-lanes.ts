@@ -1,9 +1,9 @@
 /** Requests on PostgreSQL, from their key to their lane: each lane is a connection on which groups of requests are decided. */
 import type { App } from '../../../domain/app/app.ts'
 import type { KeyHash } from '../../../domain/app/delivery-key.ts'
+import { enqueueDeadlineMs } from '../../../domain/bounds.ts'
 import type { AppId, KeyId } from '../../../domain/id.ts'
 import { LruMap } from '../../../domain/lru-map.ts'
-import { enqueueDeadlineMs } from '../../shared/bounds.ts'
 import { GroupedCalls, type OnGroup, type Settled } from '../../shared/grouped-calls.ts'
 import { toApp } from '../../shared/rows.ts'
 import type { Caller, EnqueueRequest, EnqueueResult } from '../../store.ts'

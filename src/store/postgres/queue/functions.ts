@@ -7,8 +7,6 @@
 import { hash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { dailyWindowS, keyWindowS, mailboxFactor, recipientWindowS } from '../../../domain/app/limit.ts'
-import { lostLeaseWaitsMs, suspectAfter } from '../../../domain/delivery/states.ts'
-import { dayMs } from '../../../domain/duration.ts'
 import {
   appsPerClaim,
   idempotencyMs,
@@ -16,7 +14,9 @@ import {
   stepMax,
   trailMax,
   waitMaxMs,
-} from '../../shared/bounds.ts'
+} from '../../../domain/bounds.ts'
+import { lostLeaseWaitsMs, suspectAfter } from '../../../domain/delivery/states.ts'
+import { dayMs } from '../../../domain/duration.ts'
 import { leaseMs } from '../../store.ts'
 import { sessionLockClass } from './missing-sessions.ts'
 

@@ -4,9 +4,7 @@
  * idempotency keys are deleted by scans of their tables, one step at a time. Several processes may do
  * it at once: they skip each other's rows, and share the position of a scan.
  */
-import { type EndedEmail, suspectAfter } from '../../../domain/delivery/states.ts'
-import { dayMs, minuteMs } from '../../../domain/duration.ts'
-import { type AppId, idFloor } from '../../../domain/id.ts'
+
 import {
   activityDays,
   auditDays,
@@ -16,7 +14,10 @@ import {
   scanEveryMs,
   scanMax,
   stepMax,
-} from '../../shared/bounds.ts'
+} from '../../../domain/bounds.ts'
+import { type EndedEmail, suspectAfter } from '../../../domain/delivery/states.ts'
+import { dayMs, minuteMs } from '../../../domain/duration.ts'
+import { type AppId, idFloor } from '../../../domain/id.ts'
 import type { Maintained } from '../../store.ts'
 import type { Query } from '../engine/connection.ts'
 import type { PostgresContext } from '../engine/context.ts'

@@ -5,7 +5,7 @@
  * the backup does not have is compared, so a newer database loses nothing to an older one. Nothing is given back.
  */
 import type { DatabaseSync } from 'node:sqlite'
-import { isAtLeast, type Role } from '../../../domain/management-token.ts'
+import { isAtLeast, type Role } from '../../../domain/operator/management-token.ts'
 import { type KeyRing, openHashKey } from '../../crypto/key-ring.ts'
 import type { Access } from '../../database-facts.ts'
 

@@ -106,7 +106,7 @@ create table audit (
 ) strict, without rowid;
 create index audit_app on audit (app_id, audit_id);
 
--- The counts behind charts (domain/activity.ts): of the service by minute (app_id empty), of each app by hour, for 8 days.
+-- The counts behind charts (domain/operator/activity.ts): of the service by minute (app_id empty), of each app by hour, for 8 days.
 create table activity (
   app_id text not null,
   minute integer not null,                   -- since 1970

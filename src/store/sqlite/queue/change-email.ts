@@ -1,11 +1,12 @@
 /** An operator's changes of emails. */
-import type { Action, Actor } from '../../../domain/audit.ts'
+
+import { scanMax } from '../../../domain/bounds.ts'
 import { suspectAfter } from '../../../domain/delivery/states.ts'
 import type { AppId, EmailId } from '../../../domain/id.ts'
+import type { Action, Actor } from '../../../domain/operator/audit.ts'
 import type { EmailChange, RetryStep } from '../../operator-store.ts'
 import { recordAction } from '../../operators/audit.ts'
 import { allRetried, emailChanged } from '../../operators/emails.ts'
-import { scanMax } from '../../shared/bounds.ts'
 import { runOn } from '../engine/run-script.ts'
 import type { WriteTransaction } from '../engine/threads/write-transaction.ts'
 import { finish, type QueueRow } from './outcome.ts'

@@ -5,6 +5,7 @@
  * slow another's.
  */
 import type { App } from '../../../domain/app/app.ts'
+import { appsPerClaim, stepMax, unreadableWaitMs, waitMaxMs } from '../../../domain/bounds.ts'
 import type { AttemptRecord } from '../../../domain/delivery/outcome.ts'
 import { noReply } from '../../../domain/delivery/smtp-reply.ts'
 import {
@@ -15,7 +16,6 @@ import {
 } from '../../../domain/delivery/states.ts'
 import type { AppId, EmailId } from '../../../domain/id.ts'
 import { openContent } from '../../crypto/sealed-content.ts'
-import { appsPerClaim, stepMax, unreadableWaitMs, waitMaxMs } from '../../shared/bounds.ts'
 import { toClaim } from '../../shared/rows.ts'
 import { type Claim, type Claimed, type ClaimRequest, leaseMs, mayTakeSuspect } from '../../store.ts'
 import type { WriteTransaction } from '../engine/threads/write-transaction.ts'

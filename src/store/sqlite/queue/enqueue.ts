@@ -16,10 +16,10 @@ import {
   recipientLimit,
 } from '../../../domain/app/limit.ts'
 import { hasEnded } from '../../../domain/bearer.ts'
+import { idempotencyMs, lastUseEveryMs } from '../../../domain/bounds.ts'
 import { dayMs } from '../../../domain/duration.ts'
 import type { AppId, EmailId, KeyId } from '../../../domain/id.ts'
 import { sealContent } from '../../crypto/sealed-content.ts'
-import { idempotencyMs, lastUseEveryMs } from '../../shared/bounds.ts'
 import { type RecipientNames, recipientNames } from '../../shared/bucket-names.ts'
 import type { Caller, EnqueueRequest, EnqueueResult, Judged, NewEmail } from '../../store.ts'
 import type { CachedKey, WriteTransaction } from '../engine/threads/write-transaction.ts'

@@ -3,9 +3,7 @@
  * apps and old records are removed. Rate-limit buckets that have refilled completely, with
  * their journal, and old idempotency keys are deleted by scans of their tables, one step at a time.
  */
-import type { EndedEmail } from '../../../domain/delivery/states.ts'
-import { dayMs, minuteMs } from '../../../domain/duration.ts'
-import { type AppId, idFloor } from '../../../domain/id.ts'
+
 import {
   activityDays,
   auditDays,
@@ -15,7 +13,10 @@ import {
   scanEveryMs,
   scanMax,
   stepMax,
-} from '../../shared/bounds.ts'
+} from '../../../domain/bounds.ts'
+import type { EndedEmail } from '../../../domain/delivery/states.ts'
+import { dayMs, minuteMs } from '../../../domain/duration.ts'
+import { type AppId, idFloor } from '../../../domain/id.ts'
 import type { Maintained } from '../../store.ts'
 import type { WriteTransaction } from '../engine/threads/write-transaction.ts'
 import { cancelDeletedAppMail, cancelQueued } from './cancel-app-mail.ts'

@@ -2,10 +2,11 @@
  * Recording the outcome of an attempt. Only the worker with the current fence may. The transaction
  * that ends an email moves its record to the history and deletes its content.
  */
+
+import { trailMax } from '../../../domain/bounds.ts'
 import type { AttemptRecord, DeliveryOutcome } from '../../../domain/delivery/outcome.ts'
 import type { EndedEmail, EndReason, FinalState, LiveState } from '../../../domain/delivery/states.ts'
 import type { AppId } from '../../../domain/id.ts'
-import { trailMax } from '../../shared/bounds.ts'
 import { attemptRecord, endingOf } from '../../shared/endings.ts'
 import type { ClaimRow } from '../../shared/rows.ts'
 import { type Lease, leaseMs } from '../../store.ts'

@@ -1,0 +1,40 @@
+/** Bounds and periods of the product: both stores keep them, and pages and commands name them. */
+import { hourMs, minuteMs } from './duration.ts'
+
+/** The longest wait between two attempts: an hour and a fifth (`retry-schedule.ts`). */
+export const waitMaxMs = 72 * minuteMs
+/** Mail whose sealing key is missing from the ring is claimed again after this long. */
+export const unreadableWaitMs = 5 * minuteMs
+/** The last use of a key or a token is recorded at most this often. */
+export const lastUseEveryMs = 60_000
+/** Rows that one step of a claim or of maintenance changes, so that no transaction is long. */
+export const stepMax = 500
+/** Apps that take turns in one claim. */
+export const appsPerClaim = 32
+/** Attempts kept in a record: a relay that is down for days must not grow a row without bound. */
+export const trailMax = 60
+/** How long an idempotency key is remembered. */
+export const idempotencyMs = 24 * 60 * minuteMs
+/** How long records and counts are kept. */
+export const keepDays = 30
+/** Keys of an app that work, and as many that have ended (the newest are kept), so that reading them all stays cheap. */
+export const keysMax = 1000
+/** Passkeys of a person. */
+export const passkeysMax = 20
+/** Characters that changes of one app's settings may add to the audit in a day. */
+export const auditedPerDayMax = 1024 * 1024
+/** How long the counts behind charts are kept. */
+export const activityDays = 8
+/** How long the audit is kept. */
+export const auditDays = 400
+/** How long a disabled app's mail is held before it is cancelled. */
+export const heldDays = 7
+/** Rows that one step of a scan over a big table reads, and how often a scan begins. */
+export const scanMax = 2000
+export const scanEveryMs = 10 * minuteMs
+/** How long a request waits for the store before it is answered with 503. */
+export const enqueueDeadlineMs = 2000
+/** The upper bounds of the ages by which waiting mail is counted, in milliseconds; older mail comes last. */
+export const queueAgesMs = [1000, 10_000, minuteMs, 5 * minuteMs, hourMs]
+/** Bytes of a request to the management API, or of a form of the console. */
+export const operatorBodyBytesMax = 64 * 1024

@@ -1,0 +1,65 @@
+/**
+ * The counts behind charts: events of each minute, for the whole service, and of each hour, for each app. They are written
+ * every few seconds, so a process that dies loses its last ones; limits and usage do not depend on them.
+ */
+import type { FailureReason } from '../delivery/states.ts'
+import type { AppId } from '../id.ts'
+import type { RefusalCode } from '../request/rejection.ts'
+
+/** `took`: from acceptance to 250, by bucket. `reply`: a reply of a relay, by its codes. `lost`: a lease. */
+export type ActivityEvent =
+  | 'accepted'
+  | 'replayed'
+  | `refused:${RefusalCode}`
+  | 'delivered'
+  | 'deferred'
+  | `failed:${FailureReason}`
+  | 'expired'
+  | 'cancelled'
+  | 'lost'
+  | `took:${string}`
+  | `reply:${string}`
+
+/** `minute`: since 1970; the rows of an app begin at whole hours. */
+export type ActivityRow = {
+  /** Null: the whole service. */
+  readonly app: AppId | null
+  readonly minute: number
+  readonly event: ActivityEvent
+  readonly count: number
+}
+
+/** How often a process writes its counts and refusals, in milliseconds. */
+export const recordEveryMs = 5000
+
+/** The upper bounds of the buckets of `took`, in milliseconds; longer times count as `took:more`. */
+const tookBucketsMs = [
+  10, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000, 120_000, 300_000, 3_600_000,
+]
+
+export const tookBucket = (ms: number): ActivityEvent =>
+  `took:${tookBucketsMs.find((bound) => ms <= bound) ?? 'more'}`
+
+/**
+ * The time within which a share of the emails was delivered, as the upper bound of its bucket in milliseconds; null
+ * without emails, or if it is more than the last bound.
+ */
+export function tookAtMost(counts: ReadonlyMap<ActivityEvent, number>, share: number): number | null {
+  const of = (bucket: number | 'more') => counts.get(`took:${bucket}`) ?? 0
+  const all = tookBucketsMs.reduce((sum, bound) => sum + of(bound), of('more'))
+  let within = 0
+  for (const bound of tookBucketsMs) {
+    within += of(bound)
+    if (all > 0 && within >= share * all) return bound
+  }
+  return null
+}
+
+/** The counts of the events with this prefix, by the rest of their names. */
+export function countsBelow(
+  counts: ReadonlyMap<ActivityEvent, number>,
+  prefix: 'refused' | 'failed' | 'reply',
+): Record<string, number> {
+  const below = [...counts].filter(([event]) => event.startsWith(`${prefix}:`))
+  return Object.fromEntries(below.map(([event, count]) => [event.slice(prefix.length + 1), count]))
+}

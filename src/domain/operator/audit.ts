@@ -1,0 +1,82 @@
+/** The audit: one entry for each change that an operator makes. It holds no secret, and nothing of an email's content. */
+import type { AppId, AuditId, PersonId, TokenId } from '../id.ts'
+
+/** Names of local actors begin with `cli:`, ids of people with `pe_`: no other actor may look like one. */
+export const isReservedName = (name: string): boolean => /^(cli:|pe_)/.test(name)
+
+export const actorKinds = ['local', 'token', 'person', 'service'] as const
+export const actorVias = ['cli', 'api', 'console', 'service'] as const
+
+/** The person or program that makes a change. */
+export type Actor = {
+  /** `local`: a user of the command line on the server. `token`: the holder of a management token. `person`: somebody who is signed in to the console. `service`: dev mode. */
+  readonly kind: (typeof actorKinds)[number]
+  readonly id: TokenId | PersonId | null
+  readonly name: string
+  readonly via: (typeof actorVias)[number]
+  /** The request of the management API or the console. */
+  readonly requestId: string | null
+}
+
+export const auditActions = [
+  'app.create',
+  'app.update',
+  'app.delete',
+  'app.test_email',
+  'key.create',
+  'key.update',
+  'key.replace',
+  'key.revoke',
+  'email.find',
+  'email.retry',
+  'email.retry_all',
+  'email.cancel',
+  'token.create',
+  'token.revoke',
+  'person.create',
+  'person.update',
+  'sign_in.code',
+  'session.create',
+  'session.end',
+  'passkey.add',
+  'passkey.remove',
+  'checks.run',
+] as const
+export type AuditAction = (typeof auditActions)[number]
+
+type Values = Readonly<Record<string, unknown>>
+
+/** The contents of an audit entry. */
+export type Action = {
+  readonly action: AuditAction
+  readonly app: AppId | null
+  /** The id of what was changed, or its slug. */
+  readonly target: string
+  /** The values that differ, before and after; null where there was nothing. A list holds the entries that the other lacks. */
+  readonly before: Values | null
+  readonly after: Values | null
+}
+
+export type AuditEntry = Action & { readonly id: AuditId; readonly at: number; readonly actor: Actor }
+
+/** The values that differ between two states. Null if none does. */
+export function differences(before: Values, after: Values): Pick<Action, 'before' | 'after'> | null {
+  const names = [...new Set([...Object.keys(before), ...Object.keys(after)])]
+  const changed = names.filter((name) => JSON.stringify(before[name]) !== JSON.stringify(after[name]))
+  if (changed.length === 0) return null
+  const pick = (values: Values, others: Values) =>
+    Object.fromEntries(
+      changed
+        .filter((name) => name in values)
+        .map((name) => [name, entriesMissing(values[name], others[name])]),
+    )
+  return { before: pick(before, after), after: pick(after, before) }
+}
+
+/** The entries of a list that another list lacks; any other value as it is, and a list of which only the order differs. */
+function entriesMissing(value: unknown, other: unknown): unknown {
+  if (!Array.isArray(value) || !Array.isArray(other)) return value
+  const isIn = (entries: unknown[]) => (entry: unknown) => entries.includes(entry)
+  if (value.every(isIn(other)) && other.every(isIn(value))) return value
+  return value.filter((entry) => !other.includes(entry))
+}

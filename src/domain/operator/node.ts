@@ -1,0 +1,17 @@
+/** A node: a process of the service, as it describes itself in the store every few seconds. */
+import type { RelayState } from '../delivery/relay-state.ts'
+import type { NodeId } from '../id.ts'
+
+export type NodeRecord = {
+  readonly id: NodeId
+  /** The name of its machine. */
+  readonly machine: string
+  readonly version: string
+  readonly roles: readonly string[]
+  readonly startedAt: number
+  readonly seenAt: number
+  readonly relays: readonly RelayState[]
+}
+
+/** A node that has not been seen for this long is silent: it died, hangs, or has lost the database. */
+export const nodeSilentMs = 30_000

@@ -1,0 +1,48 @@
+/** Names and scopes of the actors that operators make: tokens and people. */
+
+import { Type } from 'typebox'
+import type { AppId } from '../../domain/id.ts'
+import { isReservedName } from '../../domain/operator/audit.ts'
+import { freshMs } from '../../domain/operator/sign-in.ts'
+import { type Parsed, refused } from '../../domain/parsed.ts'
+import { parseName } from '../keys/key-fields.ts'
+import { findTarget } from './find-target.ts'
+import type { Context } from './operation.ts'
+import { done, type Result, refuse } from './result.ts'
+
+/** The name of a token or a person. */
+export function parseActorName(name: string): Parsed<string> {
+  if (!isReservedName(name)) return parseName(name)
+  const message = 'A name must begin neither with "cli:" nor with "pe_".'
+  return refused({ field: 'name', code: 'reserved', message })
+}
+
+/**
+ * Null for an access that may make another one: a token, an invitation or a link, which outlives the session that makes it. A session
+ * may for an hour after its person signed in, so that a stolen one does not become more.
+ */
+export function refuseOldSession({ access, store }: Context): Result<never> | null {
+  if (access.signedInAt === null || store.now() - access.signedInAt <= freshMs) return null
+  const message = 'Sign out and in again first: access is given within an hour of signing in.'
+  return refuse('sign_in_again', message)
+}
+
+const appsMax = 50
+
+export const scopeField = (description: string) =>
+  Type.Array(Type.String(), { minItems: 1, maxItems: appsMax, description, examples: [['acme']] })
+
+/** The ids of the apps, by slug or id; null, the whole service, if none are given. */
+export async function findScope(
+  context: Context,
+  names: readonly string[] | null | undefined,
+): Promise<Result<AppId[] | null>> {
+  if (names == null) return done(null)
+  const ids = new Set<AppId>()
+  for (const app of names) {
+    const found = await findTarget('app', context, { app })
+    if (!found.ok) return found
+    ids.add(found.value.id)
+  }
+  return done([...ids])
+}

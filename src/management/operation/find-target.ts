@@ -1,0 +1,54 @@
+/** Finds the target of an operation. A target outside the scope is answered like one that does not exist. */
+
+import type { EmailId, KeyId } from '../../domain/id.ts'
+import { recordEveryMs } from '../../domain/operator/activity.ts'
+import { refusalsMax } from '../../domain/request/refused-request.ts'
+import { isInScope } from './access.ts'
+import type { Context, TargetKind, Targets } from './operation.ts'
+import { done, type Result, refuse } from './result.ts'
+
+export const appNotFound = (name: string) => refuse('not_found', `There is no app "${name}".`)
+export const keyNotFound = (id: string) =>
+  refuse('not_found', `There is no key "${id}"; a key is named by its id (key_…).`)
+const emailNotFound = (id: string) =>
+  refuse(
+    'not_found',
+    id.startsWith('req_')
+      ? `"${id}" is a request: if it was refused, "postern refusal show ${id}" says why; if it was accepted, the line of the service's log with this id names its email.`
+      : `There is no email "${id}"; records are kept for 30 days.`,
+  )
+
+const refusalNotFound = (id: string) =>
+  refuse(
+    'not_found',
+    `There is no refusal "${id}". The newest ${refusalsMax} of each app are kept, and appear within ${recordEveryMs / 1000} seconds; those by an unknown key, and errors with the status 500, are in the service's log alone.`,
+  )
+
+type Params = Readonly<Record<string, string>>
+type Find = (context: Context, params: Params) => Promise<Result<Targets[TargetKind]>>
+
+const finders: Readonly<Record<TargetKind, Find>> = {
+  none: async () => done(null),
+  app: async (context, { app: name = '' }) => {
+    const app = await context.store.findApp(name)
+    return app !== null && isInScope(context.access, app.id) ? done(app) : appNotFound(name)
+  },
+  key: async (context, { key: id = '' }) => {
+    const key = await context.store.findKey(id as KeyId)
+    return key !== null && isInScope(context.access, key.app) ? done(key) : keyNotFound(id)
+  },
+  email: async (context, { email: id = '' }) => {
+    const email = await context.store.findEmail(id as EmailId)
+    return email !== null && isInScope(context.access, email.app) ? done(email) : emailNotFound(id)
+  },
+  refusal: async (context, { request: id = '' }) => {
+    const refusal = await context.store.findRefusal(id)
+    return refusal !== null && isInScope(context.access, refusal.app) ? done(refusal) : refusalNotFound(id)
+  },
+}
+
+export const findTarget = <Kind extends TargetKind>(
+  kind: Kind,
+  context: Context,
+  params: Params,
+): Promise<Result<Targets[Kind]>> => finders[kind](context, params) as Promise<Result<Targets[Kind]>>

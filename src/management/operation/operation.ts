@@ -1,0 +1,140 @@
+/**
+ * An operation: one thing that an operator can do. The management API, the local and the remote command line read the
+ * same definitions, so an operation has one address, one least role, one schema for each value and one implementation.
+ */
+import { type Static, type TObject, type TSchema, Type } from 'typebox'
+import type { App } from '../../domain/app/app.ts'
+import type { Role } from '../../domain/operator/management-token.ts'
+import type { RefusedRequest } from '../../domain/request/refused-request.ts'
+import type { LinkHost } from '../../intake/judge-request.ts'
+import type { Emit } from '../../observe/events.ts'
+import type { EmailRecord, KeyRecord, QueueSummary } from '../../store/operator-store.ts'
+import type { Finding, Store } from '../../store/store.ts'
+import type { SharedRead } from '../shared-read.ts'
+import type { Access } from './access.ts'
+import type { RefusalCode, Result } from './result.ts'
+import { closed } from './schema.ts'
+
+/** The counts of the queue. `countedAt`: when states and apps were counted, in milliseconds since 1970. */
+export type CountedQueue = QueueSummary & { readonly countedAt: number }
+
+/** The parts of the service that operations use. */
+export type Management = {
+  readonly store: Store
+  readonly links: LinkHost
+  readonly cursors: {
+    /** `list` names a list and its filters: what is sealed opens for no other. */
+    readonly seal: (list: string, id: string) => string
+    /** Null for anything else than what was sealed for this list. */
+    readonly open: (list: string, sealed: string) => string | null
+  }
+  readonly queue: { readonly get: () => Promise<CountedQueue> }
+  /** The checks of the database and the machine, for the status. */
+  readonly findings: SharedRead<readonly Finding[]>
+  readonly queueMax: number
+  /** The address of the console, without a slash at the end; null if there is none. */
+  readonly consoleUrl: string | null
+  readonly version: string
+  /** Whether every relay answers. */
+  readonly relays: SharedRead<readonly Finding[]>
+  /** Mail was queued or made due. */
+  readonly onQueued: () => void
+  readonly emit: Emit
+}
+
+/**
+ * The target of an operation. It is found, and checked against the scope of the access, before the operation runs. `none`: the
+ * operation itself keeps to the apps of the access.
+ */
+export type Targets = {
+  readonly none: null
+  readonly app: App
+  readonly key: KeyRecord
+  readonly email: EmailRecord
+  readonly refusal: RefusedRequest
+}
+export type TargetKind = keyof Targets
+
+type ParamNames<Path extends string> = Path extends `${string}{${infer Name}}${infer Rest}`
+  ? Name | ParamNames<Rest>
+  : never
+
+export type Input<Path extends string, Query extends TSchema, Body extends TSchema> = {
+  /** The names in braces of the path. */
+  readonly params: Readonly<Record<ParamNames<Path>, string>>
+  readonly query: Static<Query>
+  readonly body: Static<Body>
+  /** From `If-Match`: act only on this version. */
+  readonly ifVersion?: number | undefined
+  /** From `If-None-Match: *`: act only if there is nothing yet. */
+  readonly ifAbsent?: boolean | undefined
+}
+
+export type Context = Management & { readonly access: Access }
+
+type Definition<
+  Path extends string,
+  Kind extends TargetKind,
+  Query extends TSchema,
+  Body extends TSchema,
+  Answer extends TSchema,
+> = {
+  readonly method: 'GET' | 'PUT' | 'PATCH' | 'POST' | 'DELETE'
+  readonly path: Path
+  /** The least role that may. */
+  readonly role: Role
+  readonly target: Kind
+  /** Only an access to the whole service may, not one to some apps. */
+  readonly wholeService: boolean
+  /** One sentence for the document of the API. */
+  readonly summary: string
+  readonly query: Query
+  /** `noBody` for an operation without one. */
+  readonly body: Body
+  readonly answer: Answer
+  /** It answers 201 if it makes something. */
+  readonly creates: boolean
+  /** The answer is an app: it has an `ETag`, and the request may have `If-Match`. */
+  readonly versioned: boolean
+  /** Refusals besides those that every operation has. */
+  readonly refusals: readonly RefusalCode[]
+  /** A method, so that each operation also is an `AnyOperation`; `perform` has checked what it passes. */
+  run(
+    context: Context,
+    input: Input<Path, Query, Body>,
+    target: Targets[Kind],
+  ): Promise<Result<Static<Answer>>> | Result<Static<Answer>>
+}
+
+const noQuery = closed({})
+export const noBody = Type.Undefined()
+export type NoQuery = typeof noQuery
+export type NoBody = typeof noBody
+
+/** Any operation, for code that treats all alike. */
+export type AnyOperation = Definition<string, TargetKind, TObject, TSchema, TSchema>
+
+type Needed = 'method' | 'path' | 'role' | 'target' | 'summary' | 'answer' | 'run'
+
+/** An operation without a query or a body has the types `NoQuery` and `NoBody`. */
+export function operation<
+  const Path extends `/v1/${string}`,
+  Kind extends TargetKind,
+  Answer extends TSchema,
+  Query extends TSchema = NoQuery,
+  Body extends TSchema = NoBody,
+>(
+  definition: Partial<Definition<Path, Kind, Query, Body, Answer>> &
+    Pick<Definition<Path, Kind, Query, Body, Answer>, Needed>,
+): Definition<Path, Kind, Query, Body, Answer>
+export function operation(definition: Partial<AnyOperation> & Pick<AnyOperation, Needed>): AnyOperation {
+  return {
+    query: noQuery,
+    body: noBody,
+    creates: false,
+    wholeService: false,
+    versioned: false,
+    refusals: [],
+    ...definition,
+  }
+}

@@ -1,0 +1,81 @@
+/**
+ * Cursors of lists. A cursor is the last id of a page, sealed: it tells nothing, and opens only for the filters that it was
+ * made for, because with others it would skip items.
+ */
+import { Type } from 'typebox'
+import type { AppId } from '../../domain/id.ts'
+import type { Page } from '../../store/operator-store.ts'
+import { cutPage } from '../../store/operators/pages.ts'
+import type { Management } from './operation.ts'
+import { done, type Result, refuse } from './result.ts'
+
+export const pageQuery = {
+  cursor: Type.Optional(Type.String({ maxLength: 200, description: 'From `next` of the page before.' })),
+  limit: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: 200, description: 'The most items of a page; 50 unless given.' }),
+  ),
+}
+
+type PageQuery = { readonly cursor?: string; readonly limit?: number }
+
+export const limitOf = ({ limit = 50 }: PageQuery): number => limit
+
+/** A list is named by its operation; `filters` are those of the request. */
+type ListFilters = {
+  readonly list: 'apps' | 'keys' | 'emails' | 'tokens' | 'people' | 'sessions' | 'audit'
+} & Readonly<Record<string, unknown>>
+
+type Sealing = Pick<Management, 'cursors'>
+
+const prefix = 'cu_'
+
+export const cursorAfter = ({ cursors }: Sealing, id: string | null, filters: ListFilters): string | null =>
+  id === null ? null : `${prefix}${cursors.seal(JSON.stringify(filters), id)}`
+
+/** The id that a cursor holds; null without a cursor. */
+export function readCursor<Id extends string>(
+  { cursors }: Sealing,
+  { cursor }: PageQuery,
+  filters: ListFilters,
+): Result<Id | null> {
+  if (cursor === undefined) return done(null)
+  const id = cursor.startsWith(prefix)
+    ? cursors.open(JSON.stringify(filters), cursor.slice(prefix.length))
+    : null
+  if (id !== null) return done(id as Id)
+  return refuse(
+    'cursor_mismatch',
+    'The cursor belongs to another list or other filters. Begin again without it.',
+  )
+}
+
+/** One page of a list that is read whole, in the order of the ids. */
+export function cutList<Item extends { readonly id: string }>(
+  sealing: Sealing,
+  items: readonly Item[],
+  query: PageQuery,
+  filters: ListFilters,
+): Result<{ items: Item[]; next: string | null }> {
+  const cursor = readCursor(sealing, query, filters)
+  if (!cursor.ok) return cursor
+  const rest = items.filter(({ id }) => cursor.value === null || id > cursor.value)
+  const page = rest.slice(0, limitOf(query))
+  const last = rest.length > page.length ? (page.at(-1)?.id ?? null) : null
+  return done({ items: page, next: cursorAfter(sealing, last, filters) })
+}
+
+/** One page of the items of several apps, newest first. The apps are read in turn, so that one request is one reader. */
+export async function pageOfApps<Item extends { readonly id: Id }, Id extends string>(
+  apps: readonly AppId[],
+  limit: number,
+  read: (app: AppId) => Promise<Page<Item, Id>>,
+): Promise<Page<Item, Id>> {
+  const pages: Page<Item, Id>[] = []
+  for (const app of apps) pages.push(await read(app))
+  const items = pages.flatMap((page) => page.items).toSorted((a, b) => (a.id < b.id ? 1 : -1))
+  return cutPage(
+    items,
+    pages.map(({ next }) => next),
+    limit,
+  ) as Page<Item, Id>
+}

@@ -1,0 +1,123 @@
+/** The management API over HTTP: one route for each operation, under `/v1`. */
+
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { Access } from '../../../management/operation/access.ts'
+import type { Management } from '../../../management/operation/operation.ts'
+import { perform } from '../../../management/operation/perform.ts'
+import { type Refusal, type Result, refusalStatus } from '../../../management/operation/result.ts'
+import { type OperationName, operationNames, operationOf } from '../../../management/operations.ts'
+import type { Emit } from '../../../observe/events.ts'
+import { StoreUnavailable } from '../../../store/store.ts'
+import { errorBody, sendError, sendJson } from '../../http/listener.ts'
+import { OperatorRates } from '../rates.ts'
+import { Authenticator } from './authenticate.ts'
+import { documentOf } from './openapi.ts'
+import { readInput } from './read-request.ts'
+
+export type ManagementApiDeps = { readonly management: Management; readonly emit: Emit }
+
+export function addManagementApi(listener: FastifyInstance, deps: ManagementApiDeps): void {
+  const asked = { authenticator: new Authenticator(deps.management.store), rates: new OperatorRates() }
+  for (const name of operationNames) {
+    const { method, path } = operationOf(name)
+    const url = path.replace(/\{(\w+)\}/g, ':$1')
+    listener.route({
+      method,
+      url,
+      handler: (request, reply) => answer(deps, { ...asked, name, request, reply }),
+    })
+  }
+  const document = Buffer.from(JSON.stringify(documentOf(deps.management.version)))
+  listener.get('/v1/openapi.json', (_request, reply) =>
+    reply.header('content-type', 'application/json').send(document),
+  )
+}
+
+type Asked = {
+  readonly authenticator: Authenticator
+  readonly rates: OperatorRates
+  readonly name: OperationName
+  readonly request: FastifyRequest
+  readonly reply: FastifyReply
+}
+
+async function answer(
+  { management, emit }: ManagementApiDeps,
+  { authenticator, rates, name, request, reply }: Asked,
+): Promise<FastifyReply> {
+  const event = { kind: 'operation_answered', requestId: request.id, operation: name } as const
+  let actor: string | null = null
+  const run = async (): Promise<Result<unknown>> => {
+    const access = await authenticator.authenticate(request.headers.authorization, request.id)
+    if (!access.ok) return access
+    actor = access.value.actor.name
+    return runFor(management, rates, { name, request, access: access.value })
+  }
+  const result = await run().catch((error) => {
+    if (!(error instanceof StoreUnavailable)) throw error
+    emit({ kind: 'store_unavailable', requestId: request.id, error, work: 'operation' })
+    return storeUnavailable
+  })
+  const status = statusOf(result)
+  emit({ ...event, actor, status, code: result.ok ? null : result.refusal.code })
+  reply.header('cache-control', 'no-store').header('x-content-type-options', 'nosniff')
+  if (!result.ok) return sendRefusal(reply, status, result.refusal)
+  if (operationOf(name).versioned) reply.header('etag', `"${(result.value as { version: number }).version}"`)
+  return sendJson(reply, status, JSON.stringify(result.value))
+}
+
+const storeUnavailable: Result<never> = {
+  ok: false,
+  refusal: {
+    code: 'store_unavailable',
+    message:
+      'The store does not answer. The change may have been made, or a part of it: look before you repeat it.',
+    retryAfterS: 2,
+  },
+}
+
+type Called = { readonly name: OperationName; readonly request: FastifyRequest; readonly access: Access }
+
+async function runFor(
+  management: Management,
+  rates: OperatorRates,
+  { name, request, access }: Called,
+): Promise<Result<unknown>> {
+  const refusal = await rates.charge(`${access.actor.id}`, { isSearch: name === 'email.find' })
+  if (refusal !== null) return { ok: false, refusal }
+  return perform(management, access, {
+    name,
+    params: request.params as Record<string, string>,
+    read: () => readInput(operationOf(name), request),
+  })
+}
+
+function statusOf(result: Result<unknown>): number {
+  if (!result.ok) return refusalStatus[result.refusal.code]
+  return result.created ? 201 : 200
+}
+
+function sendRefusal(reply: FastifyReply, status: number, { retryAfterS, ...error }: Refusal): FastifyReply {
+  if (status === 401) reply.header('www-authenticate', 'Bearer realm="postern management"')
+  if (retryAfterS !== undefined) reply.header('retry-after', String(retryAfterS))
+  return sendJson(reply, status, errorBody({ ...error, requestId: reply.request.id }))
+}
+
+const patterns = operationNames.map((name) => {
+  const { method, path } = operationOf(name)
+  return { method, pattern: new RegExp(`^${path.replaceAll('.', '\\.').replace(/\{\w+\}/g, '[^/]+')}$`) }
+})
+
+/** Answers what is no route: 405 for the address of an operation, otherwise 404. */
+export function refuseOtherRoutes(request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const [path = ''] = request.url.split('?', 1)
+  const methods = patterns.filter(({ pattern }) => pattern.test(path)).map(({ method }) => method)
+  if (methods.length === 0)
+    return sendError(reply, 404, {
+      code: 'not_found',
+      message: 'There is nothing at this address; /v1/openapi.json lists the operations.',
+    })
+  const allowed = [...new Set(methods)].join(', ')
+  reply.header('allow', allowed)
+  return sendError(reply, 405, { code: 'method_not_allowed', message: `Send ${allowed} to this address.` })
+}

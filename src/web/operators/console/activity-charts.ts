@@ -1,0 +1,73 @@
+/** The charts of what happened lately, and their ranges of time. */
+import { formatCount, sumOf } from '../../../domain/counts.ts'
+import { hourMs, minuteMs } from '../../../domain/duration.ts'
+import type { Answer } from '../../../management/operations.ts'
+import { type Html, html } from '../../../templates/html.ts'
+import { columnChart, type Series } from './chart.ts'
+import { section, took } from './parts.ts'
+
+type Activity = Answer<'activity.show'>
+type Item = Activity['items'][number]
+
+export type Range = {
+  readonly name: string
+  readonly label: string
+  readonly step: 'minute' | 'hour'
+  readonly steps: number
+  /** From when the query reads. */
+  readonly query: (now: number) => { readonly step: 'minute' | 'hour'; readonly from: string }
+}
+
+const newRange = (name: string, label: string, step: Range['step'], steps: number): Range => {
+  const stepMs = step === 'minute' ? minuteMs : hourMs
+  return {
+    ...{ name, label, step, steps },
+    query: (now) => ({ step, from: new Date(now - (steps - 1) * stepMs).toISOString() }),
+  }
+}
+
+export const ranges = [
+  newRange('1h', '1 hour', 'minute', 60),
+  newRange('24h', '24 hours', 'hour', 24),
+  newRange('7d', '7 days', 'hour', 24 * 7),
+] as const
+
+/** One value for each step, also for those in which nothing happened. */
+function steps({ items }: Activity, { step, steps: length }: Range, now: number) {
+  const stepMs = step === 'minute' ? minuteMs : hourMs
+  const last = Math.floor(now / stepMs)
+  const byStep = new Map(items.map((item) => [Math.floor(Date.parse(item.at) / stepMs), item]))
+  const indexes = Array.from({ length }, (_, index) => last - length + 1 + index)
+  return {
+    columns: indexes.map((each) => labelOf(new Date(each * stepMs).toISOString(), length)),
+    values: (pick: (item: Item) => number) =>
+      indexes.map((each) => {
+        const item = byStep.get(each)
+        return item === undefined ? 0 : pick(item)
+      }),
+  }
+}
+
+const labelOf = (iso: string, length: number): string =>
+  length > 60 ? `${iso.slice(5, 10)} ${iso.slice(11, 13)}h` : iso.slice(11, 16)
+
+const endSeries = (values: (pick: (item: Item) => number) => number[]): Series[] => [
+  { name: 'delivered', className: 'c-delivered', values: values((item) => item.delivered) },
+  { name: 'deferred', className: 'c-deferred', values: values((item) => item.deferred) },
+  { name: 'failed', className: 'c-failed', values: values((item) => sumOf(item.failed)) },
+  { name: 'expired', className: 'c-expired', values: values((item) => item.expired) },
+]
+
+export function emailsChart(activity: Activity, range: Range, now: number): Html {
+  const { columns, values } = steps(activity, range, now)
+  const title = `Outcomes, by ${range.step}`
+  return section(title, columnChart({ title, columns, series: endSeries(values), format: formatCount }))
+}
+
+export function activityCharts(activity: Activity, range: Range, now: number): Html {
+  const { columns, values } = steps(activity, range, now)
+  const title = 'Delivery time, from acceptance to the relay’s 250'
+  const series = [{ name: '95 % within', className: 'c-time', values: values(({ p95Ms }) => p95Ms ?? 0) }]
+  return html`<div class="pair">${emailsChart(activity, range, now)}
+${section(title, columnChart({ title, columns, series, format: took }))}</div>`
+}

@@ -1,0 +1,21 @@
+/** Captured emails as JSON, for the inbox's API and for tests of apps that send through dev mode. */
+import type { CapturedEmail } from '../../../../delivery/relay/capture-relay.ts'
+
+export const presentSummary = ({ id, app, type, to, subject, receivedAt }: CapturedEmail) => ({
+  id,
+  app,
+  type,
+  to,
+  subject,
+  receivedAt: new Date(receivedAt).toISOString(),
+})
+
+/** The answer of `GET /api/inbox/latest` and `/api/inbox/:id`. */
+export const presentEmail = (email: CapturedEmail) => ({
+  ...presentSummary(email),
+  from: email.sender,
+  url: email.url,
+  expiresAt: new Date(email.expiresAt).toISOString(),
+  html: email.html,
+  text: email.text,
+})

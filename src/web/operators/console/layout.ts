@@ -1,0 +1,99 @@
+/** The frame of every page: head, navigation, search, footer. */
+import { type Html, html, none } from '../../../templates/html.ts'
+import { assets } from './respond.ts'
+import type { Visit } from './visit.ts'
+
+/** The parts of the navigation, in their order; the last value is the key that leads there after `g`. */
+const navigation = [
+  ['overview', 'Overview', '/', 'o'],
+  ['inbox', 'Inbox', '/inbox', 'i'],
+  ['apps', 'Apps', '/apps', 'a'],
+  ['emails', 'Emails', '/emails', 'e'],
+  ['delivery', 'Delivery', '/delivery', 'd'],
+  ['audit', 'Audit', '/audit', 'u'],
+  ['settings', 'Settings', '/settings', 's'],
+] as const
+export type NavName = (typeof navigation)[number][0]
+
+/** The properties of the process that every page shows. */
+export type Shell = {
+  readonly version: string
+  readonly hasInbox: boolean
+  /** The address of the API in examples. */
+  readonly apiUrl: string
+}
+
+type PageParts = {
+  readonly title: string
+  readonly body: Html
+  readonly nav?: NavName
+  readonly live?: string
+  readonly notice: string | null
+  readonly visit: Visit
+}
+
+export function newPage(shell: Shell, { title, body, nav, live, notice, visit }: PageParts): Html {
+  const links = navigation
+    .filter(([name]) => name !== 'inbox' || shell.hasInbox)
+    .map(([name, label, address, key]) => {
+      const current = name === nav ? html` aria-current="page"` : none
+      return html`<li><a href="${address}"${current} data-go="${key}">${label}</a></li>`
+    })
+  const header = html`<header class="top">
+<a class="brand" href="/">Postern</a>
+<nav aria-label="Main"><ul>${links}</ul></nav>
+<form class="find" method="post" action="/find" role="search">
+<label class="hidden" for="find">Find an email</label>
+<input id="find" name="q" type="search" autocomplete="off" spellcheck="false" placeholder="Address, em_…, req_… or key" maxlength="400">
+<button>Find</button></form>
+</header>`
+  const shown = notice === null ? none : html`<p class="notice" role="status">${notice}</p>`
+  const content = html`${header}<main id="main" tabindex="-1">${shown}${body}</main>${footerOf(shell, visit, live)}`
+  return newDocument({ title, content, now: visit.now, ...(live !== undefined && { live }) })
+}
+
+const footerOf = ({ version }: Shell, { access, isDev }: Visit, live: string | undefined): Html => {
+  const actor = isDev
+    ? html`<span>Dev mode: nobody signs in. Anyone who can reach this port is an admin.</span>`
+    : html`<span>Signed in as <a href="/account">${access.actor.name}</a> (${access.role})</span>
+<form method="post" action="/sign-out"><button class="plain">Sign out</button></form>`
+  const state = live === undefined ? none : html`<span id="live" class="live" hidden>Live</span>`
+  return html`<footer>${actor}<span class="end">${state}<button class="plain" id="shortcuts" hidden>Keyboard shortcuts</button><span>Postern ${version}</span></span></footer>`
+}
+
+/** A whole document; also for pages without navigation. */
+const newDocument = ({
+  title,
+  content,
+  live,
+  now,
+}: {
+  readonly title: string
+  readonly content: Html
+  readonly live?: string
+  readonly now?: number
+}): Html => html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width,initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="robots" content="noindex">
+<title>${title} · Postern</title>
+<link rel="stylesheet" href="${assets.style.path}">
+<link rel="icon" href="${assets.icon.path}" type="image/svg+xml">
+<script src="${assets.script.path}" type="module"></script>
+</head>
+<body${live === undefined ? none : html` data-live="${live}"`}${now === undefined ? none : html` data-now="${now}"`}>
+<a class="skip" href="#main">Skip to content</a>
+${content}
+</body>
+</html>
+`
+
+/** A document without navigation: for signing in, and for errors before anybody has. */
+export const newCard = (title: string, body: Html): Html =>
+  newDocument({
+    title,
+    content: html`<div class="card-page"><header class="brand">Postern</header><main id="main" tabindex="-1"><h1>${title}</h1>${body}</main></div>`,
+  })

@@ -1,0 +1,58 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { type TestContext, test } from 'node:test'
+import { startTestService } from '../../../../test/support/service.ts'
+import { newId } from '../../../domain/id.ts'
+import { newQueueCounts } from '../../../management/queue-counts.ts'
+import { EventStream } from '../../../observe/events.ts'
+import { Live } from './live.ts'
+
+/** A browser that listens to an email, through a server on a socket; time stands still until the test moves it. */
+async function openStream(t: TestContext, isSignedIn: () => Promise<boolean> = async () => true) {
+  const { store, app } = await startTestService(t)
+  const events = new EventStream()
+  const live = new Live({ store, queue: newQueueCounts(store) }, events)
+  const emailId = newId('em', 0)
+  const faults: Error[] = []
+  const server = createServer((_, response) => {
+    response.on('error', (error) => faults.push(error))
+    live.open(response, { topic: `email:${emailId}`, person: 'ada', isSignedIn })
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.after(() => server.close())
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  const answer = await fetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+  const ended = [{ emailId, appId: app.id, state: 'cancelled', reason: null }] as const
+  const change = () => events.emit({ kind: 'emails_ended', ended })
+  return { live, change, answer, faults }
+}
+
+test('a change is signalled once, a moment later', async (t) => {
+  const { live, change, answer } = await openStream(t)
+  change()
+  change()
+  t.mock.timers.tick(1000)
+  live.close()
+  t.mock.timers.reset()
+  assert.equal(await answer.text(), 'retry: 3000\n\nevent: changed\ndata:\n\n')
+})
+
+test('a stream that ends before the signal of a change is written to no more', async (t) => {
+  const { live, change, answer, faults } = await openStream(t)
+  change()
+  live.close()
+  t.mock.timers.tick(1000)
+  t.mock.timers.reset()
+  assert.equal(await answer.text(), 'retry: 3000\n\n')
+  assert.deepEqual(faults, [])
+})
+
+test('a stream ends with its session', async (t) => {
+  const { answer } = await openStream(t, async () => false)
+  t.mock.timers.tick(20_000)
+  assert.equal(await answer.text(), 'retry: 3000\n\n')
+  t.mock.timers.reset()
+})

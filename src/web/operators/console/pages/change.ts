@@ -1,0 +1,75 @@
+/**
+ * Saves settings of an app from a form. The form sends the version that it was made of, so that no change of somebody else is
+ * lost: if there is another version by now, nothing is saved, and the form shows the app as it is.
+ */
+import { hash, randomUUID } from 'node:crypto'
+import { dayMs } from '../../../../domain/duration.ts'
+import type { Refusal, Result } from '../../../../management/operation/result.ts'
+import type { AppResource } from '../../../../management/resources.ts'
+import type { Html } from '../../../../templates/html.ts'
+import { hiddenFields } from '../parts.ts'
+import { PageRefused, type Visit } from '../visit.ts'
+
+export const versionField = ({ version }: AppResource) => hiddenFields({ version: String(version) })
+
+/** A field that is left empty is taken away. */
+export const optional = (text: string | null): string | null => (text?.trim() ? text.trim() : null)
+
+/** Null if it was saved. */
+export async function saveApp(visit: Visit, app: AppResource, body: object): Promise<Refusal | null> {
+  const version = Number(visit.form.get('version'))
+  const ifVersion = Number.isInteger(version) && version > 0 ? version : app.version
+  const changed = await visit.call('app.change', { params: { app: app.slug }, body, ifVersion })
+  if (changed.ok) return null
+  if (changed.refusal.code === 'not_found') throw new PageRefused(changed.refusal)
+  return changed.refusal
+}
+
+/** A field of a form that makes a secret. A reload of the answer sends the form again, and must not make another one. */
+export const onceField = (): Html[] => hiddenFields({ once: randomUUID() })
+
+const sentAgain: Refusal = {
+  code: 'invalid_request',
+  message:
+    'This form was sent before, and what it made was shown then. Nothing was changed now; for another one, begin again.',
+}
+
+/** Answers as `make` does, unless this form has made something before. A form that was refused may be sent again. */
+export async function makeOnce<T>(
+  { form, management: { store } }: Visit,
+  make: () => Promise<Result<T>>,
+): Promise<Result<T>> {
+  const once = form.get('once')
+  if (once === null) return make()
+  const nonce = hash('sha256', `form ${once}`, 'base64url')
+  if (!(await store.keepNonce(nonce, store.now() + dayMs))) return { ok: false, refusal: sentAgain }
+  const made = await make()
+  if (!made.ok) await store.takeNonce(nonce)
+  return made
+}
+
+/** The texts of a form's fields, by name. */
+export type Fields = Readonly<Record<string, string>>
+
+/**
+ * The fields of a form that was refused: as they were sent, or, if somebody else changed the app meanwhile, as the app is now,
+ * with what was sent beside each field that differs.
+ */
+export function showAgain(
+  saved: Fields,
+  given: URLSearchParams,
+  refusal: Refusal | null,
+): { readonly fields: Fields; readonly refusal: Refusal | null } {
+  const sent = Object.entries(saved).map(([name, text]) => [name, given.get(name)?.trim() ?? text] as const)
+  if (refusal?.code !== 'version_mismatch') return { fields: Object.fromEntries(sent), refusal }
+  const issues = sent
+    .filter(([name, text]) => text !== saved[name])
+    .map(([field, text]) => ({
+      field,
+      code: 'changed_meanwhile',
+      message: text === '' ? 'You sent it empty.' : `You sent “${text}”.`,
+    }))
+  const message =
+    'Somebody else changed the app meanwhile, and nothing was saved. The form shows the app as it is now; make your change again.'
+  return { fields: saved, refusal: { ...refusal, message, issues } }
+}

@@ -1,0 +1,76 @@
+/** Delivery: how much waits and how old it is, the relays as each process sees them, and the processes. */
+
+import { queueAgesMs } from '../../../../domain/bounds.ts'
+import { formatCount } from '../../../../domain/counts.ts'
+import type { Answer } from '../../../../management/operations.ts'
+import type { NodeResource } from '../../../../management/resources.ts'
+import { type Html, html, none } from '../../../../templates/html.ts'
+import { age, mark, meter, region, section, table, took } from '../parts.ts'
+import type { PageAnswer, Visit } from '../visit.ts'
+import { attentionOf } from './overview.ts'
+
+type Queue = Answer<'queue.show'>
+
+export async function showDelivery(visit: Visit): Promise<PageAnswer> {
+  const { attention, nodes, queue } = await visit.get('status.show', {})
+  const body = html`<h1>Delivery</h1>
+${region('attention', attentionOf({ attention }))}
+${region('queue', section('Waiting', queueOf(queue, visit), { note: html`states and apps: counted ${age(queue.countedAt, visit.now)}` }))}
+${
+  visit.seesAll
+    ? html`${region('relays', section('Relays', relaysOf(nodes, visit)))}
+${region('processes', section('Processes', processesOf(nodes, visit)))}`
+    : none
+}`
+  return { title: 'Delivery', body, nav: 'delivery', live: 'service' }
+}
+
+const ageHeads = [...queueAgesMs.map((ms) => `under ${took(ms)}`), 'older']
+
+function queueOf(
+  { apps, depth, max, nextAttemptAt, oldestAcceptedAt, states }: Queue,
+  { now, seesAll }: Visit,
+): Html {
+  const total = html`<dl><dt>Emails</dt><dd>${formatCount(depth)}${seesAll ? html` of at most ${formatCount(max)} ${meter(depth, max, 'Emails that wait')}` : none}</dd>
+<dt>States</dt><dd>${formatCount(states.queued)} queued · ${formatCount(states.sending)} sending · ${formatCount(states.deferred)} deferred</dd>
+${oldestAcceptedAt === null ? none : html`<dt>Oldest</dt><dd>accepted ${age(oldestAcceptedAt, now)}</dd>`}
+${nextAttemptAt === null ? none : html`<dt>Next attempt</dt><dd>${age(nextAttemptAt, now)}</dd>`}</dl>`
+  const rows = apps.map(({ app, slug, held, queued, sending, deferred, ages }) => [
+    slug === null ? html`<code>${app}</code> (deleted)` : html`<a href="/emails?app=${slug}">${slug}</a>`,
+    held ? mark('off', '○', 'held') : mark('good', '●', 'active'),
+    ...[queued, sending, deferred, ...ages].map(formatCount),
+  ])
+  const heads = ['app', 'status', 'queued', 'sending', 'deferred', ...ageHeads]
+  const numbers = heads.map((_, index) => index).slice(2)
+  return html`${total}${table('Emails that wait, by app and age', heads, rows, { numbers, empty: 'The queue is empty.' })}`
+}
+
+function relaysOf(nodes: readonly NodeResource[], { now }: Visit): Html {
+  const rows = nodes.flatMap(({ machine, alive, relays }) =>
+    relays.map(({ name, available, since, reason, connections }) => [
+      html`<b>${name === 'capture' ? 'inbox of dev mode' : name}</b>`,
+      alive ? stateOfRelay(available) : mark('off', '–', 'not known'),
+      html`${age(since, now)}${reason === '' ? none : html`<br><span class="reply">${reason}</span>`}`,
+      `${connections.open} open, ${connections.busy} busy, of ${connections.allowed}`,
+      machine,
+    ]),
+  )
+  const empty = 'No process sends: start "postern serve" with the role worker.'
+  return table('Relays', ['relay', 'state', 'since', 'connections', 'seen from'], rows, { empty })
+}
+
+const stateOfRelay = (available: boolean): Html =>
+  available ? mark('good', '●', 'answers') : mark('bad', '✕', 'does not answer')
+
+function processesOf(nodes: readonly NodeResource[], { now }: Visit): Html {
+  const rows = nodes.map(({ machine, version, roles, startedAt, seenAt, alive }) => [
+    html`<b>${machine}</b>`,
+    alive ? mark('good', '●', 'alive') : mark('bad', '✕', 'silent'),
+    version,
+    roles.join(', '),
+    age(startedAt, now),
+    age(seenAt, now),
+  ])
+  const empty = 'No process has described itself yet; each does within a few seconds.'
+  return table('Processes', ['machine', 'state', 'version', 'roles', 'started', 'last seen'], rows, { empty })
+}

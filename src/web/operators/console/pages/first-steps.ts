@@ -1,0 +1,67 @@
+/** The first steps: relay, app, key, test email. They come from what there is, so nothing is stored, and they end by themselves. */
+import { normalEntries, parseAllowedUrl } from '../../../../domain/app/allowed-url.ts'
+import { slugFrom } from '../../../../domain/app/app.ts'
+import type { Refusal } from '../../../../management/operation/result.ts'
+import { type Html, html, none } from '../../../../templates/html.ts'
+import { button, field, inForm, mark, problem, section } from '../parts.ts'
+import { type PageAnswer, statusOf, type Visit } from '../visit.ts'
+
+export async function firstSteps(visit: Visit): Promise<PageAnswer> {
+  const body = html`<h1>Welcome to Postern</h1>
+<p class="lead">Three steps lead to the first email: a relay that answers, an app, and its key.</p>
+${section('1. Relay', relayStep(visit))}
+${section(
+  '2. App',
+  html`<p>An app is one product that sends sign-in mail: its sender, the links that it may send, its limits.</p>${
+    visit.may('admin') && visit.seesAll
+      ? newAppForm(visit, null)
+      : html`<p class="soft">An admin of the whole service makes the first app.</p>`
+  }`,
+)}
+${section('3. Key and test email', html`<p>The next page creates a key, which is shown once, with the lines to send an email with it; the app's page sends a test email.</p>`)}`
+  return { title: 'Welcome', body, nav: 'overview' }
+}
+
+function relayStep({ may, seesAll, shell }: Visit): Html {
+  if (shell.hasInbox)
+    return html`<p>${mark('good', '●', 'The inbox of dev mode captures every email.')} None is sent.</p>`
+  const check = may('operator') && seesAll ? button('/settings/checks', 'Check relays and database') : none
+  return html`<p>Relays are set by <code>POSTERN_SMTP_URL</code>, where the service runs.</p>${check}`
+}
+
+function newAppForm({ form }: Visit, refusal: Refusal | null): Html {
+  const value = (name: string) => form.get(name) ?? ''
+  return html`${problem(refusal)}<form method="post" action="/new-app" class="stack">
+${field('name', { label: 'Name', value: value('name'), hint: 'As people know it; it stands in every email.', attributes: html`required maxlength="100" placeholder="Acme"`, refusal })}
+${field('slug', { label: 'Slug', value: value('slug'), hint: 'For addresses and commands: small letters, digits and hyphens. It never changes. Left empty, it is made of the name.', attributes: html`maxlength="40" placeholder="acme" autocapitalize="none"`, refusal })}
+${field('from', { label: 'Sender address', value: value('from'), hint: 'An address that your relay may send for.', attributes: html`required type="email" placeholder="auth@acme.example"`, refusal })}
+${field('allowedUrls', { label: 'Allowed link', value: value('allowedUrls'), hint: 'The links that its emails may carry: a site (https://app.acme.example), or a part of it (https://app.acme.example/auth/*). More can be added later.', attributes: html`required placeholder="https://app.acme.example/auth/*" spellcheck="false"`, refusal })}
+<div class="actions"><button class="main">Create the app</button></div></form>`
+}
+
+export function newApp(visit: Visit): PageAnswer {
+  return newAppPage(visit, null)
+}
+
+function newAppPage(visit: Visit, refusal: Refusal | null): PageAnswer {
+  const body = html`<h1>New app</h1>${section('An app is one product that sends sign-in mail', newAppForm(visit, refusal))}`
+  return { title: 'New app', body, nav: 'apps', ...(refusal && { status: statusOf(refusal) }) }
+}
+
+/** The name of the app is that of the sender, too. */
+const fieldFor = (field: string): string =>
+  field === 'from.name' ? 'name' : field === 'from.address' ? 'from' : field
+
+export async function createApp(visit: Visit): Promise<PageAnswer> {
+  const { form } = visit
+  const text = (name: string) => (form.get(name) ?? '').trim()
+  const slug = text('slug') || (slugFrom(text('name')) ?? '')
+  const body = {
+    name: text('name'),
+    from: { name: text('name'), address: text('from') },
+    allowedUrls: normalEntries(text('allowedUrls') === '' ? [] : [text('allowedUrls')], parseAllowedUrl),
+  }
+  const made = await visit.call('app.put', { params: { app: slug }, body, ifAbsent: true })
+  if (!made.ok) return newAppPage(visit, inForm(made.refusal, fieldFor))
+  return { redirect: `/apps/${slug}/keys`, notice: 'app_created' }
+}

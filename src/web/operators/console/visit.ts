@@ -1,0 +1,149 @@
+/** One request for a page: who asks, with which form, and the operations that the page calls on their behalf. */
+
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { operatorBodyBytesMax } from '../../../domain/bounds.ts'
+import { isAtLeast, type Role } from '../../../domain/operator/management-token.ts'
+import type { Management } from '../../../management/operation/operation.ts'
+import { newLocalRunner } from '../../../management/operation/perform.ts'
+import { type Refusal, refusalStatus } from '../../../management/operation/result.ts'
+import type { Answer, CallInput, OperationName, OperationRunner } from '../../../management/operations.ts'
+import type { Html } from '../../../templates/html.ts'
+import type { OperatorRates } from '../rates.ts'
+import type { ReadSession, SignedIn } from '../sign-in/session.ts'
+import { type NavName, newPage, type Shell } from './layout.ts'
+import type { Live } from './live.ts'
+import { type Notice, noticeOf } from './notices.ts'
+import { sendFrame, sendPage } from './respond.ts'
+
+/** A refusal for which a page has no place: it is answered with a page of its own. */
+export class PageRefused extends Error {
+  override name = 'PageRefused'
+  readonly refusal: Refusal
+  constructor(refusal: Refusal) {
+    super(refusal.code)
+    this.refusal = refusal
+  }
+}
+
+export type Visit = SignedIn & {
+  readonly management: Management
+  readonly params: Readonly<Record<string, string>>
+  readonly query: URLSearchParams
+  /** The fields of a form; empty for a GET. */
+  readonly form: URLSearchParams
+  /** Milliseconds since 1970. */
+  readonly now: number
+  readonly isDev: boolean
+  readonly shell: Shell
+  readonly live: Live
+  readonly call: OperationRunner['call']
+  /** The answer of an operation; a refusal ends the page. */
+  readonly get: <Name extends OperationName>(name: Name, input: CallInput<Name>) => Promise<Answer<Name>>
+  readonly may: (role: Role) => boolean
+  /** Whether the access is for the whole service. */
+  readonly seesAll: boolean
+}
+
+/** The answer of a page. */
+export type PageAnswer =
+  | {
+      readonly title: string
+      readonly body: Html
+      /** The part of the navigation that it belongs to. */
+      readonly nav?: NavName
+      /** The topic of which the page wants to hear (`live.ts`). */
+      readonly live?: string
+      readonly status?: number
+    }
+  | { readonly redirect: string; readonly notice?: Notice }
+  /** The HTML of an email, for a frame. */
+  | { readonly frame: string }
+
+export type Handler = (visit: Visit) => Promise<PageAnswer> | PageAnswer
+
+export type PageDeps = {
+  readonly management: Management
+  readonly readSession: ReadSession
+  readonly isDev: boolean
+  readonly shell: Shell
+  readonly live: Live
+  readonly rates: OperatorRates
+}
+
+/** Reads a form that a browser sent; fields of files and other types are no form of the console. */
+export function readForm({ body, headers }: FastifyRequest): URLSearchParams {
+  const isForm = /^application\/x-www-form-urlencoded\b/i.test(headers['content-type'] ?? '')
+  if (body === undefined || !isForm) return new URLSearchParams()
+  if (body === null)
+    throw new PageRefused({
+      code: 'invalid_request',
+      message: `A form may have at most ${operatorBodyBytesMax} bytes.`,
+    })
+  return new URLSearchParams(Buffer.from(body as Uint8Array).toString('utf8'))
+}
+
+function newVisit(
+  { management, isDev, live, shell }: PageDeps,
+  signedIn: SignedIn,
+  request: FastifyRequest,
+): Visit {
+  const { access } = signedIn
+  const { call } = newLocalRunner(management, access)
+  const { searchParams } = new URL(request.url, 'http://console')
+  return {
+    ...signedIn,
+    management,
+    isDev,
+    shell,
+    live,
+    call,
+    params: request.params as Record<string, string>,
+    query: searchParams,
+    form: readForm(request),
+    now: management.store.now(),
+    get: async (name, input) => {
+      const result = await call(name, input)
+      if (result.ok) return result.value
+      throw new PageRefused(result.refusal)
+    },
+    may: (role) => isAtLeast(access.role, role),
+    seesAll: access.apps === null,
+  }
+}
+
+/** Adds a page, for people who are signed in; others are led to the sign-in. */
+export function addPage(
+  pages: FastifyInstance,
+  deps: PageDeps,
+  line: `${'GET' | 'POST'} /${string}`,
+  handler: Handler,
+): void {
+  const [method = 'GET', url = '/'] = line.split(' ')
+  pages.route({
+    method: method as 'GET' | 'POST',
+    url,
+    handler: async (request, reply) => {
+      const signedIn = await deps.readSession(request)
+      if (signedIn === null) return reply.redirect(signInAddress(request), 303)
+      const { session } = signedIn
+      const isSearch = line === 'POST /find'
+      const refusal = session && (await deps.rates.charge(session.person.id, { isSearch }))
+      if (refusal !== null) throw new PageRefused(refusal)
+      const visit = newVisit(deps, signedIn, request)
+      const answer = await handler(visit)
+      if ('frame' in answer) return sendFrame(reply, answer.frame)
+      if ('redirect' in answer) return reply.redirect(withNotice(answer.redirect, answer.notice), 303)
+      const notice = noticeOf(visit.query.get('done'))
+      return sendPage(reply, answer.status ?? 200, newPage(deps.shell, { ...answer, visit, notice }))
+    },
+  })
+}
+
+/** The page that was asked for comes after the sign-in; a form that was sent is lost. */
+const signInAddress = ({ method, url }: FastifyRequest): string =>
+  method === 'GET' && url !== '/' ? `/sign-in?to=${encodeURIComponent(url)}` : '/sign-in'
+
+const withNotice = (address: string, notice: Notice | undefined): string =>
+  notice === undefined ? address : `${address}${address.includes('?') ? '&' : '?'}done=${notice}`
+
+export const statusOf = ({ code }: Refusal): number => refusalStatus[code]

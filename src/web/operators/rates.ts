@@ -1,0 +1,126 @@
+/** Keeps each operator, a token or a person, to a rate: answering operators must not take the time of requests for emails. */
+import type { IncomingHttpHeaders } from 'node:http'
+import { BlockList, isIP } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { chargeLimit, type Limit } from '../../domain/app/limit.ts'
+import { LruMap } from '../../domain/lru-map.ts'
+import type { Refusal } from '../../management/operation/result.ts'
+
+/** 600 a minute, of which 30 at once. */
+const requests: Limit = { quota: 30, windowUs: 3e6 }
+/** Searches by address are what a stolen token or session would be used for. */
+const searches: Limit = { quota: 60, windowUs: 60e6 }
+const bucketsMax = 10_000
+/** A client over its rate that goes on asking is answered this late. */
+const refusedAfterMs = 1000
+
+export class OperatorRates {
+  readonly #arrivals = new LruMap<string, number>(bucketsMax)
+
+  /** Charges one request; null if it may be answered. A refusal comes late. */
+  async charge(operator: string, { isSearch = false } = {}): Promise<Refusal | null> {
+    const refusal =
+      this.#chargeOne(operator, requests) ??
+      (isSearch ? this.#chargeOne(`${operator} search`, searches) : null)
+    if (refusal !== null) await sleep(refusedAfterMs)
+    return refusal
+  }
+
+  #chargeOne(bucket: string, limit: Limit): Refusal | null {
+    const charge = chargeLimit(limit, this.#arrivals.get(bucket) ?? 0, nowUs())
+    if (charge.ok) {
+      this.#arrivals.set(bucket, charge.arrivalUs)
+      return null
+    }
+    const retryAfterS = Math.ceil(charge.retryAfterUs / 1e6)
+    const perMinute = (limit.quota * 60e6) / limit.windowUs
+    const message = `Too many requests: at most ${perMinute} a minute. Try again in ${retryAfterS} s.`
+    return { code: 'too_many_requests', message, retryAfterS }
+  }
+}
+
+/** As much of a request as tells its client. */
+type Asking = {
+  readonly headers: IncomingHttpHeaders
+  readonly socket: { readonly remoteAddress?: string | undefined }
+}
+
+/** A rate for each client, and one for all of them together. */
+export function newClientRates(each: Limit, all: Limit): (request: Asking) => boolean {
+  const arrivals = new LruMap<string, number>(bucketsMax)
+  const mayAny = newSharedRate(all)
+  return (request) => {
+    const client = clientOf(request)
+    const charge = chargeLimit(each, arrivals.get(client) ?? 0, nowUs())
+    if (!charge.ok) return false
+    arrivals.set(client, charge.arrivalUs)
+    return mayAny()
+  }
+}
+
+/** Longer than any address with brackets and a port. */
+const addressMax = 60
+
+/**
+ * The client of a request, by its address. If the connection comes from this machine or a private network, a proxy may stand in
+ * front: then it is the last address of `X-Forwarded-For`, which the nearest proxy has added. An IPv6 network of 64 bits is one client.
+ */
+function clientOf({ headers, socket }: Asking): string {
+  const peer = bareAddress(socket.remoteAddress ?? '')
+  const forwarded = String(headers['x-forwarded-for'] ?? '')
+  const last = bareAddress(
+    forwarded
+      .slice(forwarded.lastIndexOf(',') + 1)
+      .slice(0, addressMax)
+      .trim(),
+  )
+  const address = isPrivate(peer) && isIP(last) !== 0 ? last : peer
+  return isIP(address) === 6 ? networkOf(address) : address
+}
+
+/** Without brackets, port and zone, and an IPv4 address without the prefix of an IPv6 socket. */
+function bareAddress(text: string): string {
+  const host = /^\[([^\]]*)\]/.exec(text)?.[1] ?? text.replace(/^([\d.]+):\d+$/, '$1')
+  const [bare = ''] = host.split('%')
+  const mapped = bare.replace(/^::ffff:/i, '')
+  return isIP(mapped) === 4 ? mapped : bare
+}
+
+const privateNetworks = new BlockList()
+for (const [network, bits] of [
+  ['127.0.0.0', 8],
+  ['10.0.0.0', 8],
+  ['172.16.0.0', 12],
+  ['192.168.0.0', 16],
+  ['169.254.0.0', 16],
+  ['100.64.0.0', 10], // of carriers; container networks use it too
+] as const)
+  privateNetworks.addSubnet(network, bits, 'ipv4')
+privateNetworks.addAddress('::1', 'ipv6')
+privateNetworks.addSubnet('fc00::', 7, 'ipv6')
+privateNetworks.addSubnet('fe80::', 10, 'ipv6')
+
+const isPrivate = (address: string): boolean =>
+  isIP(address) !== 0 && privateNetworks.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4')
+
+/** The first four groups of an IPv6 address. */
+function networkOf(address: string): string {
+  const [head = '', tail = ''] = address.split('::')
+  const groupsOf = (part: string) => part.split(':').filter((group) => group !== '')
+  const missing = 8 - groupsOf(head).length - groupsOf(tail).length
+  const zeros = Array.from({ length: Math.max(0, missing) }, () => '0')
+  const groups = [...groupsOf(head), ...zeros, ...groupsOf(tail)].slice(0, 4)
+  return groups.map((group) => Number.parseInt(group, 16).toString(16)).join(':')
+}
+
+/** One rate for all clients together. */
+export function newSharedRate(limit: Limit): () => boolean {
+  let arrivalUs = 0
+  return () => {
+    const charge = chargeLimit(limit, arrivalUs, nowUs())
+    if (charge.ok) arrivalUs = charge.arrivalUs
+    return charge.ok
+  }
+}
+
+const nowUs = (): number => Math.floor(performance.now() * 1000)

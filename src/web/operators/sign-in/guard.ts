@@ -1,0 +1,51 @@
+/**
+ * Keeps other web sites away from the pages. A page on the web can make a browser send requests to this listener, also under a
+ * name of its own that resolves here (DNS rebinding). So the Host must be a name of the console, and a request that may
+ * change something must come from the console's own origin: `same-site` is another port or a sibling domain.
+ */
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { sendError } from '../../http/listener.ts'
+
+/** How browsers reach the console. */
+export type ConsoleAddress = {
+  /** Its origin. */
+  readonly url: string
+  /** Whether its pages also answer under the names of this machine. */
+  readonly isLocal: boolean
+}
+
+const localHost = /^(?:localhost|[a-z0-9-]+\.localhost|127\.0\.0\.1|\[::1\])(?::\d+)?$/
+
+/** The origin by which a request reaches the console; null if the Host is no name of it. */
+export function originOf({ url, isLocal }: ConsoleAddress, host: string | undefined): string | null {
+  if (host === undefined) return null
+  if (host === new URL(url).host) return url
+  return isLocal && localHost.test(host) ? `http://${host}` : null
+}
+
+const isReading = ({ method }: FastifyRequest): boolean => method === 'GET' || method === 'HEAD'
+
+/**
+ * Browsers say where a request comes from; old ones by `Origin` alone. A link on another site may open a page; what a page of another
+ * site loads by itself would use up the rate of the person who looks at it.
+ */
+function comesFromElsewhere(request: FastifyRequest, own: string): boolean {
+  const { origin, 'sec-fetch-site': site, 'sec-fetch-dest': purpose } = request.headers
+  if (origin !== undefined && origin !== own) return true
+  if (isReading(request))
+    return site !== undefined && site !== 'same-origin' && site !== 'none' && purpose !== 'document'
+  return site === undefined ? origin === undefined : site !== 'same-origin'
+}
+
+export function guardPages(pages: FastifyInstance, address: ConsoleAddress): void {
+  pages.addHook('onRequest', async (request, reply) => {
+    const own = originOf(address, request.headers.host)
+    if (own?.startsWith('https:')) reply.header('strict-transport-security', 'max-age=31536000')
+    if (own !== null && !comesFromElsewhere(request, own)) return
+    const names = address.isLocal ? `${address.url}, or a name of this machine` : address.url
+    return sendError(reply, 403, {
+      code: 'foreign_origin',
+      message: `The console answers its own pages alone, under ${names} (POSTERN_CONSOLE_URL).`,
+    })
+  })
+}

@@ -1,0 +1,211 @@
+/**
+ * Passkeys (WebAuthn): a person adds one to the account, and signs in with it. The library that checks them is loaded with the first
+ * use. Challenges are kept in the store and taken once, so any process can check the answer to another's challenge.
+ */
+
+import { hash } from 'node:crypto'
+import type { AuthenticationResponseJSON, RegistrationResponseJSON } from '@simplewebauthn/server'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { passkeysMax } from '../../../domain/bounds.ts'
+import { hasControls } from '../../../domain/controls.ts'
+import { freshMs } from '../../../domain/operator/sign-in.ts'
+import type { Access } from '../../../management/operation/access.ts'
+import type { PasskeyRecord, SessionRecord } from '../../../store/people-store.ts'
+import { sendError, sendJson } from '../../http/listener.ts'
+import {
+  beginSession,
+  newSessionFor,
+  type OnRequest,
+  ownOrigin,
+  type SignInDeps,
+  safePath,
+} from './sign-in.ts'
+
+const load = () => import('@simplewebauthn/server')
+
+/** EdDSA, ES256 and RS256: what authenticators have, without those for which Node prints a warning. */
+const algorithms = [-8, -7, -257]
+const challengeMs = 300_000
+const nameMax = 60
+
+const digest = (challenge: string): string => hash('sha256', challenge, 'base64url')
+
+const keep = ({ store }: SignInDeps, challenge: string): Promise<boolean> =>
+  store.keepNonce(digest(challenge), store.now() + challengeMs)
+
+const sendDocument = (reply: FastifyReply, document: unknown): FastifyReply =>
+  sendJson(reply.header('cache-control', 'no-store'), 200, JSON.stringify(document))
+
+const refused = (reply: FastifyReply, message: string): FastifyReply =>
+  sendError(reply, 403, { code: 'passkey_refused', message })
+
+/** The id of a credential, as WebAuthn bounds it. */
+export const isPasskeyId = (id: unknown): id is string => typeof id === 'string' && /^[\w-]{1,1400}$/.test(id)
+
+/** The JSON of a request; null if it is none. Its parts are checked by the library. */
+function readDocument<T>({ body }: FastifyRequest): T | null {
+  try {
+    return JSON.parse(Buffer.from((body ?? '') as Uint8Array).toString('utf8')) as T
+  } catch {
+    return null
+  }
+}
+
+export function addPasskeySignIn(pages: FastifyInstance, deps: SignInDeps, limited: OnRequest): void {
+  pages.post('/sign-in/passkey/options', { onRequest: limited }, async (request, reply) => {
+    const { generateAuthenticationOptions } = await load()
+    const rpID = new URL(ownOrigin(deps, request)).hostname
+    const options = await generateAuthenticationOptions({ rpID, userVerification: 'required' })
+    await keep(deps, options.challenge)
+    return sendDocument(reply, options)
+  })
+  pages.post('/sign-in/passkey', { onRequest: limited }, async (request, reply) => {
+    const response = readDocument<AuthenticationResponseJSON>(request)
+    const session = response === null ? null : await signInByPasskey(deps, request, response)
+    if (session === null) {
+      deps.emit({ kind: 'console_sign_in', method: 'passkey', result: 'refused', requestId: request.id })
+      return refused(reply, 'This passkey is unknown here, or its answer came too late. Try again.')
+    }
+    beginSession(deps, { request, reply }, { secret: session.secret, method: 'passkey' })
+    const { to } = request.query as { to?: string }
+    return sendDocument(reply, { to: safePath(to) })
+  })
+  addRegistration(pages, deps)
+}
+
+async function signInByPasskey(
+  deps: SignInDeps,
+  request: FastifyRequest,
+  response: AuthenticationResponseJSON,
+): Promise<{ readonly secret: string } | null> {
+  const { store } = deps
+  const passkey = isPasskeyId(response.id) ? await store.findPasskey(response.id) : null
+  if (passkey === null) return null
+  const counter = await verifySignature(deps, request, { response, passkey })
+  if (counter === null) return null
+  const { secret, ...wanted } = newSessionFor(request)
+  const session = await store.signInByPasskey(passkey.id, counter, wanted)
+  return session && { secret }
+}
+
+/** The new counter of the passkey; null if its answer does not hold. */
+async function verifySignature(
+  deps: SignInDeps,
+  request: FastifyRequest,
+  { response, passkey }: { readonly response: AuthenticationResponseJSON; readonly passkey: PasskeyRecord },
+): Promise<number | null> {
+  const { verifyAuthenticationResponse } = await load()
+  const origin = ownOrigin(deps, request)
+  const { id, counter } = passkey
+  try {
+    const { verified, authenticationInfo } = await verifyAuthenticationResponse({
+      response,
+      expectedChallenge: (challenge) => deps.store.takeNonce(digest(challenge)),
+      expectedOrigin: origin,
+      expectedRPID: new URL(origin).hostname,
+      credential: { id, counter, publicKey: new Uint8Array(Buffer.from(passkey.publicKey, 'base64url')) },
+    })
+    return verified ? authenticationInfo.newCounter : null
+  } catch {
+    return null // the library throws for each fault of the answer
+  }
+}
+
+const signInAgain = 'Sign out and in again first: a passkey is added within an hour of signing in.'
+
+type Fresh = { readonly access: Access; readonly session: SessionRecord }
+
+/** The session of a person who signed in within the hour: a stolen one must not become a passkey, which would outlive it. */
+async function readFreshSession(
+  { readSession, rates, store }: SignInDeps,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<Fresh | null> {
+  const signedIn = await readSession(request)
+  const session = signedIn?.session ?? null
+  const limited = session && (await rates.charge(session.person.id))
+  if (limited !== null) sendError(reply, 429, limited)
+  else if (session === null || store.now() - session.createdAt > freshMs) refused(reply, signInAgain)
+  else if (signedIn !== null) return { access: signedIn.access, session }
+  return null
+}
+
+/** For people who are signed in: the page of the account adds a passkey. */
+function addRegistration(pages: FastifyInstance, deps: SignInDeps): void {
+  const { store } = deps
+  pages.post('/account/passkeys/options', async (request, reply) => {
+    const fresh = await readFreshSession(deps, request, reply)
+    if (fresh === null) return reply
+    const { generateRegistrationOptions } = await load()
+    const { id, name } = fresh.session.person
+    const options = await generateRegistrationOptions({
+      rpName: 'Postern',
+      rpID: new URL(ownOrigin(deps, request)).hostname,
+      userName: name,
+      userDisplayName: name,
+      userID: new Uint8Array(Buffer.from(id)),
+      attestationType: 'none',
+      excludeCredentials: (await store.listPasskeys(id)).map((passkey) => ({ id: passkey.id })),
+      authenticatorSelection: { residentKey: 'required', userVerification: 'required' },
+      supportedAlgorithmIDs: algorithms,
+    })
+    await keep(deps, options.challenge)
+    return sendDocument(reply, options)
+  })
+  pages.post('/account/passkeys', async (request, reply) => {
+    const fresh = await readFreshSession(deps, request, reply)
+    if (fresh === null) return reply
+    const sent = readDocument<{ name?: unknown; response?: RegistrationResponseJSON }>(request)
+    const name = String(sent?.name ?? '')
+      .trim()
+      .slice(0, nameMax)
+    if (name === '' || hasControls(name)) return refused(reply, 'Give the passkey a name.')
+    const credential = sent?.response && (await verifyCredential(deps, request, sent.response))
+    if (credential == null)
+      return refused(reply, 'The answer of the authenticator could not be verified, or came too late.')
+    const passkey = { ...credential, name, person: fresh.session.person.id }
+    if (!(await store.addPasskey(passkey, fresh.access.actor)))
+      return refused(
+        reply,
+        `This passkey is known already, you have ${passkeysMax} passkeys, or you sign in by an OpenID provider.`,
+      )
+    return sendDocument(reply, { to: '/account?done=passkey_added' })
+  })
+}
+
+/**
+ * Browsers are asked for no attestation. To check certificates, the library would fetch what they name, so an answer
+ * that brings some is refused before.
+ */
+async function isWithoutCertificates({ response }: RegistrationResponseJSON): Promise<boolean> {
+  const { decodeAttestationObject } = await import('@simplewebauthn/server/helpers')
+  const attestation = decodeAttestationObject(
+    new Uint8Array(Buffer.from(response.attestationObject, 'base64url')),
+  )
+  const format = attestation.get('fmt')
+  return format === 'none' || (format === 'packed' && attestation.get('attStmt').get('x5c') === undefined)
+}
+
+async function verifyCredential(
+  deps: SignInDeps,
+  request: FastifyRequest,
+  response: RegistrationResponseJSON,
+): Promise<Pick<PasskeyRecord, 'id' | 'publicKey' | 'counter'> | null> {
+  const { verifyRegistrationResponse } = await load()
+  const origin = ownOrigin(deps, request)
+  try {
+    if (!(await isWithoutCertificates(response))) return null
+    const { verified, registrationInfo } = await verifyRegistrationResponse({
+      response,
+      expectedChallenge: (challenge) => deps.store.takeNonce(digest(challenge)),
+      expectedOrigin: origin,
+      expectedRPID: new URL(origin).hostname,
+      supportedAlgorithmIDs: algorithms,
+    })
+    if (!verified || registrationInfo === undefined) return null
+    const { id, publicKey, counter } = registrationInfo.credential
+    return { id, counter, publicKey: Buffer.from(publicKey).toString('base64url') }
+  } catch {
+    return null // the library throws for each fault of the answer
+  }
+}

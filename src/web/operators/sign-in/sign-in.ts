@@ -1,0 +1,157 @@
+/**
+ * Signing in: by a code of the command line or an invitation, by a passkey, or by an OpenID provider; and signing out. A code
+ * stands in the fragment of its link, which browsers send to nobody: the page's script fills it in, and only the press
+ * of the button uses it, so that a link preview uses up none.
+ */
+
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { Limit } from '../../../domain/app/limit.ts'
+import {
+  hashSessionSecret,
+  newSessionSecret,
+  parseSignInCode,
+  type SignInMethod,
+} from '../../../domain/operator/sign-in.ts'
+import type { SharedRead } from '../../../management/shared-read.ts'
+import type { Emit } from '../../../observe/events.ts'
+import type { NewSession, SessionRecord } from '../../../store/people-store.ts'
+import type { Store } from '../../../store/store.ts'
+import { type Html, html, none } from '../../../templates/html.ts'
+import { sendError } from '../../http/listener.ts'
+import { newCard } from '../console/layout.ts'
+import { sendPage } from '../console/respond.ts'
+import { readForm } from '../console/visit.ts'
+import { newClientRates, newSharedRate, type OperatorRates } from '../rates.ts'
+import { type ConsoleAddress, originOf } from './guard.ts'
+import type { OidcSignIn } from './oidc.ts'
+import { addPasskeySignIn } from './passkey.ts'
+import { clearSessionCookie, type ReadSession, setSessionCookie } from './session.ts'
+
+export type SignInDeps = {
+  readonly store: Store
+  readonly address: ConsoleAddress
+  readonly readSession: ReadSession
+  readonly emit: Emit
+  readonly rates: OperatorRates
+  /** Whether anybody has a passkey: shared by strangers who look at the sign-in. */
+  readonly hasPasskeys: SharedRead<boolean>
+  /** Null unless an OpenID provider is configured. */
+  readonly oidc: OidcSignIn | null
+}
+
+/** The origin of a request that `guardPages` has let pass. */
+export const ownOrigin = ({ address }: Pick<SignInDeps, 'address'>, request: FastifyRequest): string =>
+  originOf(address, request.headers.host) ?? address.url
+
+/** A path of this console to go on to; anything else leads to the overview. */
+export const safePath = (path: string | null | undefined): string =>
+  path && /^\/[\x21-\x7e]*$/.test(path) && !/^\/[/\\]|\\|^\/(sign-in|live|assets)/.test(path) ? path : '/'
+
+const agentMax = 200
+
+export const newSessionFor = (request: FastifyRequest): NewSession & { readonly secret: string } => {
+  const secret = newSessionSecret()
+  const agent = (request.headers['user-agent'] ?? 'unknown').slice(0, agentMax)
+  return { secret, hash: hashSessionSecret(secret), agent, requestId: request.id }
+}
+
+/** Gives the browser its session. The old one of this browser, if any, goes on until it ends. */
+export function beginSession(
+  deps: SignInDeps,
+  { request, reply }: { readonly request: FastifyRequest; readonly reply: FastifyReply },
+  { secret, method }: { readonly secret: string; readonly method: SignInMethod },
+): void {
+  setSessionCookie(reply, ownOrigin(deps, request), secret)
+  deps.emit({ kind: 'console_sign_in', method, result: 'signed_in', requestId: request.id })
+}
+
+/**
+ * Nobody can guess a code; this keeps those who try from using up the processor and the log. Codes that are known are not charged, so
+ * that strangers keep nobody out.
+ */
+const unknownCodes: Limit = { quota: 60, windowUs: 60e6 }
+/**
+ * Ceremonies of passkeys and providers that anybody can begin: each writes a row, or asks the provider. Each client has a rate of its own,
+ * so that one stranger keeps nobody out; the rate of all protects the processor.
+ */
+const ceremoniesOfClient: Limit = { quota: 30, windowUs: 10e6 }
+const ceremoniesOfAll: Limit = { quota: 1000, windowUs: 10e6 }
+
+export type OnRequest = (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply | undefined>
+
+/** A hook that refuses requests beyond the rates of ceremonies. */
+function newLimiter(): OnRequest {
+  const mayBegin = newClientRates(ceremoniesOfClient, ceremoniesOfAll)
+  return async (request, reply) => (mayBegin(request) ? undefined : sendTooMany(reply))
+}
+
+const sendTooMany = (reply: FastifyReply): FastifyReply =>
+  sendError(reply, 429, {
+    code: 'too_many_requests',
+    message: 'Too many attempts to sign in. Try again in a minute.',
+  })
+
+export function addSignIn(pages: FastifyInstance, deps: SignInDeps): void {
+  const mayTryUnknown = newSharedRate(unknownCodes)
+  pages.get('/sign-in', async (request, reply) => {
+    if ((await deps.readSession(request)) !== null) return reply.redirect('/', 303)
+    return sendPage(reply, 200, await signInPage(deps, request, none))
+  })
+  pages.post('/sign-in', async (request, reply) => {
+    const form = readForm(request)
+    const session = await signInByCode(deps, request, form.get('code') ?? '')
+    if (session === null) {
+      if (!mayTryUnknown()) return sendTooMany(reply)
+      deps.emit({ kind: 'console_sign_in', method: 'code', result: 'refused', requestId: request.id })
+      const problem = html`<p class="problem" role="alert" id="code-fault">This code is unknown, used or expired. Make a new one.</p>`
+      return sendPage(reply, 403, await signInPage(deps, request, problem))
+    }
+    beginSession(deps, { request, reply }, { secret: session.secret, method: 'code' })
+    return reply.redirect(safePath(form.get('to')), 303)
+  })
+  pages.post('/sign-out', async (request, reply) => {
+    const signedIn = await deps.readSession(request)
+    if (signedIn?.session != null)
+      await deps.store.endSessions({ id: signedIn.session.id }, signedIn.access.actor)
+    clearSessionCookie(reply, ownOrigin(deps, request))
+    return reply.redirect('/sign-in', 303)
+  })
+  addPasskeySignIn(pages, deps, newLimiter())
+  deps.oidc?.add(pages, deps, newLimiter())
+}
+
+async function signInByCode(
+  { store }: SignInDeps,
+  request: FastifyRequest,
+  code: string,
+): Promise<(SessionRecord & { readonly secret: string }) | null> {
+  const hash = parseSignInCode(code)
+  // A look-up first: a transaction for each guess would be a load.
+  if (hash === null || !(await store.isSignInCode(hash))) return null
+  const { secret, ...wanted } = newSessionFor(request)
+  const session = await store.signInByCode(hash, wanted)
+  return session && { ...session, secret }
+}
+
+async function signInPage(deps: SignInDeps, request: FastifyRequest, problem: Html): Promise<Html> {
+  const { oidc } = deps
+  const to = new URL(request.url, 'http://console').searchParams.get('to') ?? ''
+  const hasPasskeys = await deps.hasPasskeys.get()
+  const passkey = html`<div id="passkey" hidden data-to="${safePath(to)}"><button type="button" class="main wide">Use a passkey</button><p class="fault" role="alert"></p></div>`
+  const provider =
+    oidc === null
+      ? none
+      : html`<p><a class="button main wide" href="/sign-in/oidc?to=${encodeURIComponent(safePath(to))}">Continue with ${oidc.name}</a></p>`
+  const others = html`${hasPasskeys ? passkey : none}${provider}`
+  return newCard(
+    'Sign in',
+    html`${problem}${others}
+<form method="post" action="/sign-in" class="stack">
+<input type="hidden" name="to" value="${to}">
+<div class="field"><label for="code">One-time code</label>
+<input id="code" name="code" required autocomplete="off" spellcheck="false" autocapitalize="none" maxlength="100" placeholder="psl_…" aria-describedby="code-hint">
+<span class="hint" id="code-hint">On the server, <code>postern console login</code> prints a link with one. An invitation has one too.</span></div>
+<button class="wide${hasPasskeys || oidc !== null ? '' : ' main'}">Sign in</button>
+</form>`,
+  )
+}
