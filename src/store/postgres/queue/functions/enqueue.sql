@@ -39,15 +39,23 @@ begin
   free_places := p_queue_max - (select sum(count) from queue_depth);
 
   -- A request that was refused already has no buckets of recipients; the limit of its key is charged all the same.
-  decided := {{decide}}(now_us, free_places, app_versions, key_quotas, recipient_quotas, daily_quotas,
-    accepted_today, keys_valid, p_key_app, p_key_bucket, p_key, p_version, p_recipient_bucket, p_mailbox_bucket,
-    p_request_key, p_body_hash, p_email_id, arrivals, known_emails, known_bodies);
-  perform {{write_limits}}(now_ms, day_number, p_apps, p_keys, p_key_app, p_key_bucket, p_buckets, p_bucket_app,
-    p_key, p_refusal, decided.kinds, decided.arrivals, decided.charged, new_buckets);
+  decided := {{decide}}(p_now_us => now_us, p_free_places => free_places, p_app_versions => app_versions,
+    p_key_quotas => key_quotas, p_recipient_quotas => recipient_quotas, p_daily_quotas => daily_quotas,
+    accepted_today => accepted_today, p_keys_valid => keys_valid, p_key_app => p_key_app,
+    p_key_bucket => p_key_bucket, p_key => p_key, p_version => p_version, p_recipient_bucket => p_recipient_bucket,
+    p_mailbox_bucket => p_mailbox_bucket, p_request_key => p_request_key, p_body_hash => p_body_hash,
+    p_email_id => p_email_id, arrivals => arrivals, known_emails => known_emails, known_bodies => known_bodies);
+  perform {{write_limits}}(p_now_ms => now_ms, p_day => day_number, p_apps => p_apps, p_keys => p_keys,
+    p_key_app => p_key_app, p_key_bucket => p_key_bucket, p_buckets => p_buckets, p_bucket_app => p_bucket_app,
+    p_key => p_key, p_refusal => p_refusal, p_kinds => decided.kinds, p_arrivals => decided.arrivals,
+    p_charged => decided.charged, p_new => new_buckets);
   if decided.admitted > 0 then
-    perform {{write_emails}}(now_ms, p_apps, p_keys, p_key_app, p_key, decided.kinds, p_email_id, p_type, p_expires_at,
-      p_recipient, p_traceparent, p_sealed_from, p_sealed_length, p_sealed, p_request_keys, p_request_key_app,
-      decided.known_bodies, decided.known_emails, decided.remembered);
+    perform {{write_emails}}(p_now_ms => now_ms, p_apps => p_apps, p_keys => p_keys, p_key_app => p_key_app,
+      p_key => p_key, p_kinds => decided.kinds, p_email_id => p_email_id, p_type => p_type,
+      p_expires_at => p_expires_at, p_recipient => p_recipient, p_traceparent => p_traceparent,
+      p_sealed_from => p_sealed_from, p_sealed_length => p_sealed_length, p_sealed => p_sealed,
+      p_request_keys => p_request_keys, p_request_key_app => p_request_key_app,
+      p_bodies => decided.known_bodies, p_emails => decided.known_emails, p_remembered => decided.remembered);
     update queue_depth set count = count + decided.admitted where slot = p_slot;
   end if;
   return query select * from unnest(decided.kinds, decided.email_ids, decided.quotas, decided.waits_us);
