@@ -4,5 +4,5 @@ import type { LetterContext } from './letter-context.ts'
 
 export function emailVerification({ strings, app, expiry }: LetterContext): Letter {
   const { ignore, ...words } = strings.emailVerification(app.name)
-  return { ...words, notes: [strings.expires(expiry), ignore] }
+  return { ...words, expires: strings.expires(expiry), notes: [ignore] }
 }

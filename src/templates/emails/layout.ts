@@ -101,7 +101,7 @@ function button({ app, letter, url }: Frame): Html {
 }
 
 function linkAndNotes({ letter, strings, url, host }: Frame): Html {
-  const [expires = '', ...notes] = letter.notes
+  const { expires, notes } = letter
   const opens = host === null ? html`` : html`<br>${strings.opens} <bdi dir="ltr">${host}</bdi>`
   const divider = 'margin:24px 0 20px;border:0;border-top:1px solid #e2e5ea'
   const link = 'color:#4b5563;word-break:break-all;overflow-wrap:anywhere'
@@ -135,7 +135,7 @@ const paragraphText = (paragraph: Paragraph): string =>
     .join('')
 
 export function renderText({ letter, strings, app, url, host }: Frame): string {
-  const [expires = '', ...notes] = letter.notes
+  const { expires, notes } = letter
   const support = app.supportContact === undefined ? [] : [strings.support(app.supportContact)]
   const lines = [
     letter.heading,

@@ -13,6 +13,8 @@ export type Letter = {
   readonly heading: string
   readonly paragraphs: readonly Paragraph[]
   readonly button: string
+  /** When the link expires. */
+  readonly expires: string
   /** Below the link, in small print. */
   readonly notes: readonly string[]
 }

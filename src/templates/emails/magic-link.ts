@@ -4,5 +4,5 @@ import type { LetterContext } from './letter-context.ts'
 
 export function magicLink({ strings, app, expiry }: LetterContext): Letter {
   const { ignore, ...words } = strings.magicLink(app.name)
-  return { ...words, notes: [strings.expires(expiry), ignore, strings.keepPrivate] }
+  return { ...words, expires: strings.expires(expiry), notes: [ignore, strings.keepPrivate] }
 }

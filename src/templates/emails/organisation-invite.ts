@@ -16,5 +16,5 @@ export function organisationInvite(
     ...(content.inviterName === undefined ? {} : { inviterName: content.inviterName }),
     plain: isPlainName(organisationName),
   })
-  return { ...words, notes: [strings.expires(expiry), ignore] }
+  return { ...words, expires: strings.expires(expiry), notes: [ignore] }
 }
