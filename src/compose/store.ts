@@ -16,6 +16,8 @@ export type StoreOptions = {
   readonly onGroup?: OnGroup | undefined
   /** Whether opening may create or migrate the schema; usually `migrate`. */
   readonly schemaUse?: SchemaUse
+  /** False for a command, which starts no threads. */
+  readonly isService?: boolean
 }
 
 export function openStore(config: Config, options: StoreOptions): Promise<Store> {
@@ -51,5 +53,5 @@ export async function openStoreForCommand(
 ): Promise<Store> {
   const { database } = config
   if (database.engine === 'sqlite' && existsSync(database.path)) requireOwner(database.path)
-  return openStore(config, options)
+  return openStore(config, { ...options, isService: false })
 }

@@ -28,6 +28,8 @@ export type SqliteOptions = {
   readonly queueMax: number
   /** Whether opening may create or migrate the schema; usually `migrate`. */
   readonly schemaUse?: SchemaUse
+  /** Whether the process goes on: its threads start now. A command reads on the main thread. Default true. */
+  readonly isService?: boolean
   /** The file is damaged or the disk failed: nothing can be stored any more, so end the process. */
   readonly onFatal: (error: Error) => void
   readonly clock?: ClockOffset
@@ -42,16 +44,15 @@ const shortReads: ReadonlySet<ReadName> = new Set([
 
 /** Opens the database. For a service the writer thread starts now, for a command with the first call. */
 export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
-  const { path, ring, queueMax } = options
+  const { isService = true, path, ring, queueMax } = options
   const clock = options.clock ?? newClockOffset()
   const prepared = prepare(options, readClock(clock))
   const { hashKey, connection = new Connection(path, { readOnly: true }) } = prepared
   const keyedHash = makeKeyedHash(hashKey)
   const writer = new WriterThread({ path, ring, hashKey, queueMax, clock }, options)
-  const isService = (options.schemaUse ?? 'migrate') === 'migrate'
   if (isService) writer.start()
   const sql = (text: string) => connection.sql(text)
-  // A command has nobody to delay, and a thread takes a tenth of a second to start.
+  // Commands read on the main thread: starting a thread takes 100 ms.
   const reader = isService ? new ReaderThread({ path, clock }) : null
   const read = async (name: ReadName, args: readonly unknown[]): Promise<unknown> =>
     reader === null || shortReads.has(name)
@@ -88,7 +89,7 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
  * look-ups has read before the other one is closed: from then on a restore finds the database open.
  */
 function prepare(
-  { path, ring, schemaUse = 'migrate' }: SqliteOptions,
+  { isService = true, path, ring, schemaUse = 'migrate' }: SqliteOptions,
   nowMs: number,
 ): { readonly hashKey: Buffer; readonly connection?: Connection } {
   requireFile(path, schemaUse)
@@ -103,7 +104,7 @@ function prepare(
         preparing.sql("insert or replace into secret (name, sealed) values ('hash-key', ?)").run(reseal)
       return hashKey
     })
-    return schemaUse === 'migrate' ? { hashKey, connection: openReader(path, ino) } : { hashKey }
+    return isService ? { hashKey, connection: openReader(path, ino) } : { hashKey }
   } finally {
     preparing.close()
   }
