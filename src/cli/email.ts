@@ -111,11 +111,11 @@ async function find(
   return [...items, ...(await listAll(context.call, 'email.list', { query }, limit - items.length))]
 }
 
-/** An email that was refused leaves no record: say where refusals are counted. */
+/** An email that was refused leaves no record: say where refusals are listed. */
 function describeNone({ app, state, to }: ListOptions): string {
   const filters = [to && ` for ${to}`, app && ` from ${app}`].filter(Boolean).join('')
   const none = `no emails${state ? ` in the state ${state}` : ' accepted'}${filters} in the last 30 days`
-  return `${none}; requests that were refused are counted by "postern usage ${app ?? 'APP'}", and each has a line in the service's log`
+  return `${none}; requests that were refused are listed by "postern refusal list ${app ?? 'APP'}"`
 }
 
 async function show(deps: CliDeps, { call }: CommandContext, id: string): Promise<void> {

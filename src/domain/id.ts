@@ -32,21 +32,12 @@ const alphabet = '0123456789abcdefghjkmnpqrstvwxyz'
 const sequenceMax = 32 ** 4 - 1
 
 /** The time and sequence number of the newest id, per kind: kinds may be made by different clocks. */
-const newest: Record<keyof Ids, { atMs: number; sequence: number }> = {
-  app: { atMs: 0, sequence: 0 },
-  em: { atMs: 0, sequence: 0 },
-  key: { atMs: 0, sequence: 0 },
-  tok: { atMs: 0, sequence: 0 },
-  pe: { atMs: 0, sequence: 0 },
-  ses: { atMs: 0, sequence: 0 },
-  au: { atMs: 0, sequence: 0 },
-  node: { atMs: 0, sequence: 0 },
-  req: { atMs: 0, sequence: 0 },
-}
+const newest: Partial<Record<keyof Ids, { atMs: number; sequence: number }>> = {}
 
 /** A new id of the given kind, at `nowMs` (milliseconds since 1970 UTC). */
 export function newId<K extends keyof Ids>(kind: K, nowMs: number): Ids[K] {
-  const last = newest[kind]
+  const last = newest[kind] ?? { atMs: 0, sequence: 0 }
+  newest[kind] = last
   if (nowMs > last.atMs) {
     last.atMs = nowMs
     last.sequence = 0

@@ -139,7 +139,7 @@ function startDelivery({ ended }: Instruments): void {
   for (const state of finalStates) for (const reason of reasons[state]) ended.inc({ state, reason }, 0)
 }
 
-/** `relay` is empty for attempts without one, of which none is delivered. */
+/** `relay` is empty when none was used; such an attempt never ends as `delivered`. */
 function startAttempts({ attempts, attemptSeconds, ambiguous }: Instruments, relay: string): void {
   for (const outcome of [relay === '' ? 'expired' : 'delivered', 'unattempted'])
     attempts.inc({ outcome, relay, cause: '' }, 0)

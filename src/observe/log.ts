@@ -211,7 +211,7 @@ function troubleLine(event: Trouble): Line {
     case 'standby_changed': {
       const text = event.standby
         ? 'another process sends the mail of this database; this one takes over when that one has ended'
-        : 'this one sends the mail of this database now; the process that did has ended or given the lock back'
+        : 'took over sending: the previous process released the worker lock'
       return { level: 'warn', text, fields: {} }
     }
     case 'session_changed': {

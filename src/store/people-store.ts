@@ -71,7 +71,7 @@ export interface PeopleStore {
   findPerson(idOrName: string): Promise<PersonRecord | null>
   listPeople(): Promise<readonly PersonRecord[]>
 
-  /** False if there is no such person, it is disabled, or it signs in by an OpenID provider, which alone decides what it may do. */
+  /** False if there is no such person, it is disabled, or it signs in through OpenID, where the provider manages access. */
   createSignInCode(link: NewSignInCode, actor: Actor): Promise<boolean>
   /** Whether there is such a code; it may have expired. */
   isSignInCode(hash: SignInHash): Promise<boolean>
@@ -90,11 +90,8 @@ export interface PeopleStore {
   /** Records that a session was used now. */
   noteSessionUse(id: SessionId): Promise<void>
   listSessions(): Promise<readonly SessionRecord[]>
-  /** Ends one session, or all of a person; returns how many. */
-  endSessions(
-    which: { readonly id: SessionId } | { readonly person: PersonId },
-    actor: Actor,
-  ): Promise<number>
+  /** False if there is no such session. */
+  endSession(id: SessionId, actor: Actor): Promise<boolean>
 
   /** False if the passkey is known already, or the person signs in by an OpenID provider. */
   addPasskey(passkey: NewPasskey, actor: Actor): Promise<boolean>

@@ -99,20 +99,24 @@ export function people(it: It): void {
     assert.equal((await store.listSessions()).length, 1)
   })
 
-  it('sessions are ended one by one, or all of a person', async (_t, { store }) => {
+  it('a session is ended once, and no other with it', async (_t, { store }) => {
     const [ada, bob] = [await newPerson(store), await newPerson(store, 'bob')]
     const signIn = async (person: PersonRecord) => {
       const session = await store.signInByCode((await newCode(store, person.id)).hash, newSession())
       assert.ok(session !== null)
       return session
     }
-    const [first] = [await signIn(ada), await signIn(ada), await signIn(ada), await signIn(bob)]
-    assert.equal(await store.endSessions({ id: first.id }, operator), 1)
-    assert.equal(await store.endSessions({ id: first.id }, operator), 0)
-    assert.equal(await store.endSessions({ person: ada.id }, operator), 2)
+    const [first] = [await signIn(ada), await signIn(ada), await signIn(bob)]
+    assert.equal(await store.endSession(first.id, operator), true)
+    assert.equal(await store.endSession(first.id, operator), false)
     assert.deepEqual(
       (await store.listSessions()).map(({ person }) => person.name),
-      ['bob'],
+      ['ada', 'bob'],
+    )
+    const [entry] = (await store.listAudit({ limit: 1 })).items
+    assert.deepEqual(
+      [entry?.action, entry?.target, entry?.after],
+      ['session.end', first.id, { person: ada.id }],
     )
   })
 

@@ -130,9 +130,12 @@ test('a command on the default database says so', onlyHere, async (t) => {
   assert.match(fallback.err, /POSTERN_DATABASE_URL is not set; using the database of dev mode/)
 })
 
-test('an empty list says what is missing, and where refusals are counted', async () => {
+test('an empty list says what is missing, and where refusals are listed', async () => {
   const { out } = await postern(env, ['email', 'list', '--to', 'ana@example.com'])
-  assert.match(out, /^no emails accepted for ana@example\.com in the last 30 days; .*postern usage APP/)
+  assert.match(
+    out,
+    /^no emails accepted for ana@example\.com in the last 30 days; .*postern refusal list APP/,
+  )
   const request = await postern(env, ['email', 'show', 'req_x'])
   assert.match(request.err, /"req_x" is a request: if it was refused, "postern refusal show req_x" says why/)
 })

@@ -9,7 +9,7 @@ import type { EmailContent } from './email-content.ts'
 import { redact } from './redact.ts'
 
 /** How far an SMTP conversation had come when it ended. */
-export type SmtpStage = 'connect' | 'envelope' | 'data' | 'final-dot'
+export type SmtpStage = 'connect' | 'envelope' | 'final-dot'
 
 /**
  * A reply of a relay, redacted: one line of at most 300 characters without addresses, links and

@@ -1,5 +1,4 @@
 /** Sessions of the console: listed and ended. */
-import type { SessionId } from '../../domain/id.ts'
 import { isSessionAlive } from '../../domain/operator/sign-in.ts'
 import { operation } from '../operation/operation.ts'
 import { cutList, pageQuery } from '../operation/pages.ts'
@@ -33,9 +32,8 @@ export const endSession = operation({
   answer: SessionResource,
   refusals: ['not_found'],
   async run({ store, access }, { params: { session: id } }) {
-    const session = (await store.listSessions()).find((each) => each.id === id)
-    const ended = session === undefined ? 0 : await store.endSessions({ id: id as SessionId }, access.actor)
-    if (session === undefined || ended === 0)
+    const session = (await store.listSessions()).find((known) => known.id === id)
+    if (session === undefined || !(await store.endSession(session.id, access.actor)))
       return refuse('not_found', `There is no session "${id}"; it may have ended already.`)
     return done(presentSession(session))
   },

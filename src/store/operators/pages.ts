@@ -46,8 +46,8 @@ function conditions({ id, indexed, condition, before, floor }: Scan) {
 
 /**
  * The statement for the id at which a step ends; null for a list without filters, which ends with its page. It runs
- * before `rowsStatement`, which is bounded by its result: rows that leave the table in between are then
- * missing, and no other row is passed over.
+ * before `rowsStatement`, which is bounded by its result. Rows deleted between the two
+ * statements are missing from the page; no other row is skipped.
  */
 function endStatement(scan: Scan): Statement | null {
   if (scan.filters.length === 0 || scan.isSmall) return null

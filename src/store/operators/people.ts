@@ -223,24 +223,13 @@ function* noteSessionUse({ nowMs, prefix }: ScriptContext, id: SessionId): Scrip
   yield { text: `update ${prefix}session set seen_at = $2 where session_id = $1`, values: [id, nowMs] }
 }
 
-function* endSessions(
-  context: ScriptContext,
-  which: { readonly id: SessionId } | { readonly person: PersonId },
-  actor: Actor,
-): Script<number> {
-  const { prefix } = context
-  const [column, value] = 'id' in which ? ['session_id', which.id] : ['person_id', which.person]
-  const text = `delete from ${prefix}session where ${column} = $1 returning session_id, person_id`
-  const ended = yield { text, values: [value] }
-  if (ended.length > 0) {
-    const after = { person: ended[0]?.person_id, sessions: ended.length }
-    yield* recordAction(
-      context,
-      { action: 'session.end', app: null, target: value, before: null, after },
-      actor,
-    )
-  }
-  return ended.length
+function* endSession(context: ScriptContext, id: SessionId, actor: Actor): Script<boolean> {
+  const text = `delete from ${context.prefix}session where session_id = $1 returning person_id`
+  const [ended] = yield { text, values: [id] }
+  if (ended === undefined) return false
+  const after = { person: ended.person_id }
+  yield* recordAction(context, { action: 'session.end', app: null, target: id, before: null, after }, actor)
+  return true
 }
 
 function* addPasskey(context: ScriptContext, passkey: NewPasskey, actor: Actor): Script<boolean> {
@@ -288,7 +277,7 @@ export const peopleChanges = {
   signInByPasskey,
   signInByOidc,
   noteSessionUse,
-  endSessions,
+  endSession,
   addPasskey,
   removePasskey,
   keepNonce,

@@ -32,7 +32,6 @@ export type RelayConnection = {
     /** RFC 3461 */
     readonly dsn: boolean
     /** RFC 6531 */
-    readonly smtpUtf8: boolean
     /** RFC 1870 */
     readonly size: boolean
   }
@@ -148,7 +147,6 @@ function takeOver(connection: SMTPConnection): RelayConnection | SmtpFailure {
     extensions: {
       pipelining: offered.includes('PIPELINING'),
       dsn: offered.includes('DSN'),
-      smtpUtf8: offered.includes('SMTPUTF8'),
       size: offered.includes('SIZE'),
     },
   }

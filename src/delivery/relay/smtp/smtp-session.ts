@@ -202,12 +202,11 @@ const unexpectedReply = 'the relay sent an unexpected reply'
 /** MAIL, RCPT and DATA for one message; null if an address would break a command. */
 function envelopeCommands(
   { from, to, bytes, id }: Message,
-  { dsn, smtpUtf8, size }: RelayConnection['extensions'],
+  { dsn, size }: RelayConnection['extensions'],
 ): readonly string[] | null {
   if (/[\r\n<>]/.test(from + to)) return null
   const mail = [
     `MAIL FROM:<${from}>`,
-    ...(smtpUtf8 && /[^\x00-\x7f]/.test(from + to) ? ['SMTPUTF8'] : []),
     ...(size ? [`SIZE=${bytes.length}`] : []),
     ...(dsn ? ['RET=HDRS', `ENVID=${id}`] : []),
   ]

@@ -1,8 +1,8 @@
 /**
- * Tells open pages that something changed, by server-sent events: a page then fetches itself, so there is one renderer and no
- * data in the stream. It does so as well when its stream opens, because the page is older. `service` is everything that the
- * overview shows: while somebody watches, one look for all. An email is looked at as well, and signalled at once if this process
- * itself changes it, like the inbox of dev mode.
+ * Tells open pages that something changed, by server-sent events: a page then fetches itself, so there is one
+ * renderer and no data in the stream. It also fetches itself once when the stream opens, to catch changes made since
+ * it was rendered. The topic `service` is everything that the overview shows: while somebody watches, it is read once
+ * for all. An email is read as well, and signalled at once if this process itself changes it, like the dev inbox.
  */
 
 import type { ServerResponse } from 'node:http'

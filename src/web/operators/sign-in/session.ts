@@ -15,7 +15,7 @@ export type SignedIn = { readonly access: Access; readonly session: SessionRecor
 /** Reads the session of a request; null if nobody is signed in. */
 export type ReadSession = (
   request: FastifyRequest,
-  /** `notes` false: the look is none of the person, so the session does not count as used. */
+  /** Pass `notes: false` for checks that the server makes itself; they do not extend the session. */
   options?: { readonly notes: boolean },
 ) => Promise<SignedIn | null>
 

@@ -111,8 +111,7 @@ export function addSignIn(pages: FastifyInstance, deps: SignInDeps): void {
   })
   pages.post('/sign-out', async (request, reply) => {
     const signedIn = await deps.readSession(request)
-    if (signedIn?.session != null)
-      await deps.store.endSessions({ id: signedIn.session.id }, signedIn.access.actor)
+    if (signedIn?.session != null) await deps.store.endSession(signedIn.session.id, signedIn.access.actor)
     clearSessionCookie(reply, ownOrigin(deps, request))
     return reply.redirect('/sign-in', 303)
   })
