@@ -50,27 +50,84 @@ export function logEvents(log: Logger, nowMs = () => performance.now()): (event:
   }
 }
 
-function linesOf(event: PosternEvent): Line[] {
-  switch (event.kind) {
-    case 'request_answered':
-      return [requestLine(event)]
-    case 'operation_answered':
-      return [operationLine(event)]
-    case 'attempt_recorded':
-      return [attemptLine(event)]
-    case 'console_sign_in':
-      return [signInLine(event)]
-    case 'emails_ended':
-      return endedLines(event.ended)
-    case 'leases_taken_back':
-      return takenBackLines(event)
-    case 'mail_claimed':
-    case 'group_written':
-    case 'link_viewed':
-      return [] // these are counted, not logged
-    default:
-      return [troubleLine(event)]
-  }
+type Kind = PosternEvent['kind']
+
+/** The lines of each kind of event. */
+const lines: {
+  readonly [K in Kind]: (event: Extract<PosternEvent, { kind: K }>) => Line | readonly Line[]
+} = {
+  request_answered: requestLine,
+  operation_answered: operationLine,
+  attempt_recorded: attemptLine,
+  console_sign_in: signInLine,
+  emails_ended: ({ ended }) => endedLines(ended),
+  leases_taken_back: takenBackLines,
+  // These are counted, not logged.
+  mail_claimed: () => [],
+  group_written: () => [],
+  link_viewed: () => [],
+  relay_changed: ({ relay, available, reason }) =>
+    available
+      ? { level: 'warn', text: 'the relay is available again', fields: { relay } }
+      : {
+          level: 'error',
+          text: 'the relay is unavailable; mail waits until it answers, its link expires, or 48 hours are over',
+          fields: { relay, reason },
+        },
+  delivery_late_changed: ({ kind, late }) => ({
+    level: 'warn',
+    text: late
+      ? 'delivery is late: requests wait, and some are answered 503, because more mail arrives than this process can deliver'
+      : 'delivery is in time again',
+    fields: {},
+    kind: `${kind} ${late}`,
+  }),
+  standby_changed: ({ standby }) => ({
+    level: 'warn',
+    text: standby
+      ? 'another process sends the mail of this database; this one takes over when that one has ended'
+      : 'took over sending: the previous process released the worker lock',
+    fields: {},
+  }),
+  session_changed: ({ available }) => ({
+    level: 'warn',
+    text: available
+      ? 'this worker has its session with the database again'
+      : 'this worker has no session with the database: while this lasts, its mail waits for up to 60 s if it dies. "postern doctor" says why',
+    fields: {},
+  }),
+  store_unavailable: ({ kind, work, requestId, error }) => ({
+    level: 'warn',
+    text: `the store failed when asked ${asked[work]}`,
+    fields: { requestId, err: error },
+    kind,
+  }),
+  store_write_failed: ({ error }) => ({
+    level: 'error',
+    text: 'the store cannot write; sending stops until it can',
+    fields: { err: error },
+  }),
+  outcome_unconfirmed: ({ emailId }) => ({
+    level: 'error',
+    text: 'an outcome was not confirmed by the store (lease lost); the email may be sent again',
+    fields: { email: emailId },
+  }),
+  attempts_unrecorded: ({ count }) => ({
+    level: 'error',
+    text: 'the process stopped before these attempts were recorded; they may be made again',
+    fields: { count },
+  }),
+  bug: ({ doing, error, requestId }) => ({
+    level: 'error',
+    text: `a bug, while ${doing}`,
+    fields: { err: error, ...(requestId === undefined ? {} : { requestId }) },
+  }),
+}
+
+function linesOf(event: PosternEvent): readonly Line[] {
+  // A cast, because the compiler does not see that the function of a kind takes the events of that kind.
+  const made = (lines[event.kind] as (event: PosternEvent) => Line | readonly Line[])(event)
+  return 'text' in made ? [made] : made
 }
 
 function requestLine(event: RequestAnswered): Line {
@@ -180,76 +237,6 @@ function takenBackLines({ lost }: LeasesTakenBack): Line[] {
 
 const suspectText =
   'this email has lost two or more leases; it is claimed alone, after growing pauses. If it kills its workers, cancel it with "postern email cancel EMAIL"'
-
-type Usual =
-  | 'request_answered'
-  | 'operation_answered'
-  | 'attempt_recorded'
-  | 'console_sign_in'
-  | 'emails_ended'
-  | 'leases_taken_back'
-  | 'mail_claimed'
-  | 'group_written'
-  | 'link_viewed'
-type Trouble = Exclude<PosternEvent, { kind: Usual }>
-
-function troubleLine(event: Trouble): Line {
-  switch (event.kind) {
-    case 'relay_changed': {
-      const { relay, available, reason } = event
-      if (available) return { level: 'warn', text: 'the relay is available again', fields: { relay } }
-      const text =
-        'the relay is unavailable; mail waits until it answers, its link expires, or 48 hours are over'
-      return { level: 'error', text, fields: { relay, reason } }
-    }
-    case 'delivery_late_changed': {
-      const text = event.late
-        ? 'delivery is late: requests wait, and some are answered 503, because more mail arrives than this process can deliver'
-        : 'delivery is in time again'
-      return { level: 'warn', text, fields: {}, kind: `${event.kind} ${event.late}` }
-    }
-    case 'standby_changed': {
-      const text = event.standby
-        ? 'another process sends the mail of this database; this one takes over when that one has ended'
-        : 'took over sending: the previous process released the worker lock'
-      return { level: 'warn', text, fields: {} }
-    }
-    case 'session_changed': {
-      const text = event.available
-        ? 'this worker has its session with the database again'
-        : 'this worker has no session with the database: while this lasts, its mail waits for up to 60 s if it dies. "postern doctor" says why'
-      return { level: 'warn', text, fields: {} }
-    }
-    case 'store_unavailable': {
-      const text = `the store failed when asked ${asked[event.work]}`
-      return {
-        level: 'warn',
-        text,
-        fields: { requestId: event.requestId, err: event.error },
-        kind: event.kind,
-      }
-    }
-    case 'store_write_failed': {
-      const text = 'the store cannot write; sending stops until it can'
-      return { level: 'error', text, fields: { err: event.error } }
-    }
-    case 'outcome_unconfirmed': {
-      const text = 'an outcome was not confirmed by the store (lease lost); the email may be sent again'
-      return { level: 'error', text, fields: { email: event.emailId } }
-    }
-    case 'attempts_unrecorded': {
-      const text = 'the process stopped before these attempts were recorded; they may be made again'
-      return { level: 'error', text, fields: { count: event.count } }
-    }
-    case 'bug': {
-      const { doing, error, requestId } = event
-      const fields = { err: error, ...(requestId === undefined ? {} : { requestId }) }
-      return { level: 'error', text: `a bug, while ${doing}`, fields }
-    }
-    default:
-      return event satisfies never
-  }
-}
 
 const asked = {
   request: 'to queue an email',
