@@ -1,6 +1,7 @@
 /**
- * The console: its pages with 1,000,000 records (`POSTERN_BENCH_EMAILS`) and 100,000 queued emails, at one reader; and accepting
- * beside ten open overviews, which listen to their streams and fetch themselves as browsers do.
+ * The console: its pages with 1,000,000 records (`POSTERN_BENCH_EMAILS`) and 100,000 queued emails, at one
+ * reader; and accepting beside ten open overviews, which listen to their streams and fetch themselves as
+ * browsers do.
  */
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -145,8 +146,8 @@ async function measurePages(service: BenchedService, bed: Bed, cookies: readonly
 }
 
 /**
- * An overview that is open in a browser, until `signal`. Returns how often it fetched itself. It costs little, because browsers use
- * other processors than the service.
+ * An overview that is open in a browser, until `signal`. Returns how often it fetched itself. It costs
+ * little, because browsers use other processors than the service.
  */
 async function view(address: string, cookie: string, signal: AbortSignal): Promise<number> {
   let fetched = 0

@@ -1,7 +1,7 @@
 /**
- * Requests of one app beside another caller who is hostile: a key that sends 15 KB of spaces in its Content-Type, and a reader's
- * token that previews app schemes of 15,000 characters; each beside as many valid requests of the same kind. On SQLite: the text is
- * read before any store is asked.
+ * Requests of one app beside another caller who is hostile: a key that sends 15 KB of spaces in its
+ * Content-Type, and a reader's token that previews app schemes of 15,000 characters; each beside as many
+ * valid requests of the same kind. On SQLite: the text is read before any store is asked.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { hashToken, newToken } from '../src/domain/operator/management-token.ts'
@@ -44,7 +44,8 @@ export async function run(scope: Scope): Promise<void> {
       for (let round = 0; round < rounds; round++) {
         serial += load.rate * load.ms
         const order = { ports: [service.port], keys: bed.keys.slice(1), ...load, serial }
-        // The other caller stops when the load does: a service that it stalls would answer nobody for minutes.
+        // The other caller stops when the load does: a service that it stalls would answer nobody for
+        // minutes.
         const others = beside(situation, AbortSignal.timeout(load.ms))
         own.push(await loader(order))
         answered += await others

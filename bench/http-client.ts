@@ -1,8 +1,8 @@
 import { connect, type Socket } from 'node:net'
 
 /**
- * One connection: sends a request and returns the status. Answers must have a `Content-Length`. A raw socket, because a client
- * library would use more CPU than a small server does.
+ * One connection: sends a request and returns the status. Answers must have a `Content-Length`. A raw socket,
+ * because a client library would use more CPU than a small server does.
  */
 export class HttpClient {
   readonly #socket: Socket

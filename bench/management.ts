@@ -1,6 +1,7 @@
 /**
- * Lists and searches of the management API with 1,000,000 records (`POSTERN_BENCH_EMAILS`) and 100,000 queued emails, at one
- * reader; and accepting while four clients list and search without pause, each with a token of its own.
+ * Lists and searches of the management API with 1,000,000 records (`POSTERN_BENCH_EMAILS`) and 100,000 queued
+ * emails, at one reader; and accepting while four clients list and search without pause, each with a token of
+ * its own.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { hashToken, newToken } from '../src/domain/operator/management-token.ts'
@@ -148,7 +149,10 @@ const measureCount = (bed: Bed): Promise<number> =>
 
 type Beside = Readonly<Record<'alone' | 'beside' | 'apart', LoopResult[]>> & { readonly asked: number }
 
-/** In turns: without readers, with readers of the same process, and with readers of a process for operators alone. */
+/**
+ * In turns: without readers, with readers of the same process, and with readers of a process for operators
+ * alone.
+ */
 async function measureBeside(
   { service, apart }: Readonly<Record<'service' | 'apart', BenchedService>>,
   bed: Bed,

@@ -1,7 +1,7 @@
 /**
  * Postern beside what people would use in its place: a web application on BullMQ and Redis, one on pg-boss
- * and PostgreSQL, and Postfix. Emails accepted a second by 64 clients, and emails drained a second to one sink.
- * A peer's counters are fixed windows, and its keys are in memory; otherwise it makes the same checks.
+ * and PostgreSQL, and Postfix. Emails accepted a second by 64 clients, and emails drained a second to one
+ * sink. A peer's counters are fixed windows, and its keys are in memory; otherwise it makes the same checks.
  */
 import { fork, spawn } from 'node:child_process'
 import { once } from 'node:events'

@@ -35,7 +35,10 @@ function startWorker<Order, Result>(scope: Scope, file: URL): (order: Order) => 
   }
 }
 
-/** A process that loads servers over HTTP. Any answer other than 202 ends the benchmark, unless `anyAnswer` lets it pass. */
+/**
+ * A process that loads servers over HTTP. Any answer other than 202 ends the benchmark, unless `anyAnswer`
+ * lets it pass.
+ */
 export function startLoader(
   scope: Scope,
   { anyAnswer = false } = {},

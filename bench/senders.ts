@@ -7,7 +7,10 @@ import type { EmailAddress } from '../src/domain/request/email-address.ts'
 import type { Claim, EnqueueRequest, Store } from '../src/store/store.ts'
 import { newSender, testSettings } from '../test/support/service.ts'
 
-/** No benchmark reaches these limits. The one for recipients is the default: the store must remember its buckets. */
+/**
+ * No benchmark reaches these limits. The one for recipients is the default: the store must remember its
+ * buckets.
+ */
 const settings = {
   ...testSettings,
   limits: { ...defaultLimits, keyPerMinute: 6_000_000, daily: 1_000_000_000 },

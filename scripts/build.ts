@@ -1,6 +1,6 @@
 /**
- * `npm run build`: makes `dist/`, the npm package, from which the image, the Debian package and the tarball are
- * made too. A checkout runs without it.
+ * `npm run build`: makes `dist/`, the npm package, from which the image, the Debian package and the tarball
+ * are made too. A checkout runs without it.
  */
 import { execFileSync } from 'node:child_process'
 import { cpSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'

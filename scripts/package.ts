@@ -1,6 +1,6 @@
 /**
- * `npm run package -- FORMAT…`: makes the artifacts of a release in `out/`, all from the folder that `npm run build`
- * makes. Formats: `npm`, `tarball`, `deb`; all if none is named. The same commit gives the same bytes.
+ * `npm run package -- FORMAT…`: makes the artifacts of a release in `out/`, all from the folder that `npm run
+ * build` makes. Formats: `npm`, `tarball`, `deb`; all if none is named. The same commit gives the same bytes.
  *
  * `POSTERN_PACKAGE_NODE` names the Node to bring along; usually that of this checkout.
  */
@@ -38,7 +38,9 @@ function makeNpm(): string {
   return join(out, packed.filename)
 }
 
-/** The program with its dependencies, as the lock file has them, and Node: what stands in `/usr/lib/postern`. */
+/**
+ * The program with its dependencies, as the lock file has them, and Node: what stands in `/usr/lib/postern`.
+ */
 function makeTree(): string {
   const tree = join(work, 'tree')
   cpSync(dist, tree, { recursive: true })

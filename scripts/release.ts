@@ -1,7 +1,7 @@
 /**
- * `npm run release -- X.Y.Z`: writes the version everywhere, dates the changelog, runs the checks and the tests, commits and
- * tags. Publishes nothing: pushing the tag does (.github/workflows/release.yml). `--check vX.Y.Z` only says whether a
- * tag fits the files.
+ * `npm run release -- X.Y.Z`: writes the version everywhere, dates the changelog, runs the checks and the
+ * tests, commits and tags. Publishes nothing: pushing the tag does (.github/workflows/release.yml). `--check
+ * vX.Y.Z` only says whether a tag fits the files.
  */
 import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'

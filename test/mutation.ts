@@ -1,7 +1,8 @@
 /**
  * `npm run mutation`: changes the pure domain in thousands of small ways and runs its tests on each
  * mutant. Prints a score per file and writes it into docs/reliability.md; writes every survivor to
- * .stryker/mutants.json. `npm run mutation -- --mutate src/domain/id.ts` tries one file and writes no document.
+ * .stryker/mutants.json. `npm run mutation -- --mutate src/domain/id.ts` tries one file and writes no
+ * document.
  */
 import { spawnSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'

@@ -1,6 +1,6 @@
 /**
- * The npm package as a stranger would use it: built, packed, installed in the folder of an app, and run. And the
- * end of a start on a Node that is too old.
+ * The npm package as a stranger would use it: built, packed, installed in the folder of an app, and run. And
+ * the end of a start on a Node that is too old.
  */
 import assert from 'node:assert/strict'
 import { execFileSync, spawn, spawnSync } from 'node:child_process'

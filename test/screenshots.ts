@@ -1,6 +1,6 @@
 /**
- * `npm run screenshots`: the pictures of the documents (docs/images/). `-- FOLDER` writes every page and email instead, at three
- * widths, light and dark, for people to look at.
+ * `npm run screenshots`: the pictures of the documents (docs/images/). `-- FOLDER` writes every page and
+ * email instead, at three widths, light and dark, for people to look at.
  */
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'

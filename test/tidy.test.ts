@@ -150,6 +150,13 @@ test('functions have at most 60 lines', () => {
   }
 })
 
+test('comment lines end at 110 characters, tables and addresses aside', () => {
+  for (const file of sources)
+    for (const line of read(file).split('\n'))
+      if (/^\s*(\*|\/\/|\/\*)/.test(line) && !/^\s*(\*|\/\/) *\||https?:/.test(line))
+        assert.ok(line.length <= 110, `${file}: ${line}`)
+})
+
 /** Top-level functions and class members, found by the formatter's indentation. */
 function functionsOf(text: string): { name: string; lines: number }[] {
   const lines = text.split('\n')

@@ -18,7 +18,9 @@ export type Accepting = {
   readonly email: Email
 }
 
-/** Checks the key's limit, the recipient's and the app's, remembers the idempotency key, and queues the email. */
+/**
+ * Checks the key's limit, the recipient's and the app's, remembers the idempotency key, and queues the email.
+ */
 type Accept = (request: Accepting) => Promise<'queued' | 'replayed' | 'limited'>
 
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('base64url')

@@ -8,12 +8,16 @@ export type PosternOptions = {
   /** `pst_…`. Default: the variable `POSTERN_DELIVERY_KEY`. */
   readonly deliveryKey?: string | undefined
   /**
-   * The service, with or without `/v1/email`. Default: the variable `POSTERN_BASE_URL`. It is https, because the delivery key crosses
-   * the network; http is for this machine and private networks: `localhost`, names without a dot or below `.local`, `.internal`,
+   * The service, with or without `/v1/email`. Default: the variable `POSTERN_BASE_URL`. It is https, because
+   * the delivery key crosses the network; http is for this machine and private networks: `localhost`, names
+   * without a dot or below `.local`, `.internal`,
    * `.localhost`, `.svc` and `.test`, and private addresses.
    */
   readonly baseUrl?: string | undefined
-  /** Lets `baseUrl` be http to any host: the delivery key and the links can then be read on the way. Default false. */
+  /**
+   * Lets `baseUrl` be http to any host: the delivery key and the links can then be read on the way. Default
+   * false.
+   */
   readonly insecureHttp?: boolean | undefined
   /** Milliseconds for one attempt. Default 2,500. */
   readonly timeoutMs?: number | undefined
@@ -71,7 +75,10 @@ function readKey(key: string | undefined): string {
   return key
 }
 
-/** Names that lead to this machine or to a private network alone (RFC 6761, RFC 6762, RFC 8375), and private addresses. */
+/**
+ * Names that lead to this machine or to a private network alone (RFC 6761, RFC 6762, RFC 8375), and private
+ * addresses.
+ */
 const privateHost =
   /^(?:[^.[\]]+|.*\.(?:localhost|local|internal|test|invalid|svc)|127(?:\.\d+){3}|10(?:\.\d+){3}|192\.168(?:\.\d+){2}|172\.(?:1[6-9]|2\d|3[01])(?:\.\d+){2}|\[::1\]|\[f[cd][0-9a-f:]+\])$/
 

@@ -75,7 +75,10 @@ type HookLink = {
   readonly redirectTo: string
 }
 
-/** Postern has no words by which a current address agrees to a change: those for a new one would make its owner approve a takeover. */
+/**
+ * Postern has no words by which a current address agrees to a change: those for a new one would make its
+ * owner approve a takeover.
+ */
 const secureChange =
   'Postern cannot send the emails of a change of address that both addresses confirm ("Secure email change"): the one to the current address would ask its owner to confirm the address, and so to approve a change that somebody else may have begun. Nothing was sent; send both by other means.'
 

@@ -1,6 +1,7 @@
 /**
- * The built package on other runtimes, against a real server: a send that is retried after a 503, a server that is
- * not there, and a call that is aborted. The runtimes are those of `POSTERN_TEST_TOOLS`, a folder in which `bun`,
+ * The built package on other runtimes, against a real server: a send that is retried after a 503, a server
+ * that is not there, and a call that is aborted. The runtimes are those of `POSTERN_TEST_TOOLS`, a folder in
+ * which `bun`,
  * `deno` and `workerd` are installed from npm.
  */
 import assert from 'node:assert/strict'

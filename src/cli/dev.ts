@@ -63,7 +63,9 @@ async function dev(deps: CliDeps): Promise<void> {
   deps.output.err(`stopped; the data stays in ${resolve(dataFolder)} (delete that folder to begin again)`)
 }
 
-/** The demo app's key, kept in a file that only the owner can read. A key that no longer works is replaced. */
+/**
+ * The demo app's key, kept in a file that only the owner can read. A key that no longer works is replaced.
+ */
 async function demoKey(store: Store): Promise<string> {
   if (existsSync(keyFile)) {
     const kept = readFileSync(keyFile, 'utf8').trim()

@@ -1,4 +1,6 @@
-/** `postern doctor`: checks everything that `serve` needs, in the order in which to fix it. Sends no email. */
+/**
+ * `postern doctor`: checks everything that `serve` needs, in the order in which to fix it. Sends no email.
+ */
 import { existsSync } from 'node:fs'
 import type { Command } from 'commander'
 import { type Config, ConfigError } from '../config/parse-config.ts'

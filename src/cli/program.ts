@@ -111,7 +111,9 @@ function explain(error: unknown, { output }: CliDeps, written: string): ExitCode
   return 1
 }
 
-/** `error: unknown command 'emial'\n(Did you mean email?)` → `unknown command "emial". Did you mean "email"?` */
+/**
+ * `error: unknown command 'emial'\n(Did you mean email?)` → `unknown command "emial". Did you mean "email"?`
+ */
 function describeUsage(message: string): string {
   const [first = '', guess] = message.replace(/^error: /, '').split('\n')
   const meant = /Did you mean (?:one of )?(.+)\?/.exec(guess ?? '')?.[1]

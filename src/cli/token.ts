@@ -1,4 +1,7 @@
-/** `postern token …`: management tokens, for the API and for commands from other machines. A token is shown once. */
+/**
+ * `postern token …`: management tokens, for the API and for commands from other machines. A token is shown
+ * once.
+ */
 
 import { type Command, Option } from 'commander'
 import { hasEnded } from '../domain/bearer.ts'

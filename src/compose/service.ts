@@ -96,9 +96,9 @@ export async function startService(config: Config, options: ServiceOptions): Pro
 }
 
 /**
- * The ops listener starts first and stops last, so `/livez` answers throughout. The recorder stops after the worker, whose
- * last outcomes it writes. The other listeners stop together, before the worker, so that slow clients of several cannot use
- * up the time to stop.
+ * The ops listener starts first and stops last, so `/livez` answers throughout. The recorder stops after the
+ * worker, whose last outcomes it writes. The other listeners stop together, before the worker, so that slow
+ * clients of several cannot use up the time to stop.
  */
 function listParts(context: ServiceContext, urls: { -readonly [Name in keyof Urls]: string }): Part[] {
   const delivery = context.config.roles.has('worker') ? composeDelivery(context) : null

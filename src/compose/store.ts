@@ -34,7 +34,9 @@ class OwnerMismatch extends Error {
   override name = 'OwnerMismatch'
 }
 
-/** Another user's WAL file would stop the service, so only the owner of the file (or of its folder) may go on. */
+/**
+ * Another user's WAL file would stop the service, so only the owner of the file (or of its folder) may go on.
+ */
 export function requireOwner(path: string): void {
   const owner = (statSync(path, absent) ?? statSync(dirname(path), absent))?.uid
   const user = process.getuid?.()

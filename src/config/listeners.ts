@@ -65,8 +65,9 @@ function readConsole(reader: Reader): ListenAddress | null {
 }
 
 /**
- * Without `POSTERN_CONSOLE_URL`, browsers reach the console by a name of this machine: `postern.localhost`, which keeps its cookies
- * apart from those of `localhost`. Cookies do not know ports, so another server of this machine gets them under the same name.
+ * Without `POSTERN_CONSOLE_URL`, browsers reach the console by a name of this machine: `postern.localhost`,
+ * which keeps its cookies apart from those of `localhost`. Cookies do not know ports, so another server of
+ * this machine gets them under the same name.
  */
 function readConsoleUrl(
   { fault, mode, text }: Reader,

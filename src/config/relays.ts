@@ -16,8 +16,8 @@ type Bounds = Pick<RelayConfig, 'connectionsMax' | 'rate'>
 const name = 'POSTERN_SMTP_URL'
 
 /**
- * Empty in dev mode unless relays are set: emails are then captured for the inbox. A process that does not send needs none; it
- * checks those that it knows.
+ * Empty in dev mode unless relays are set: emails are then captured for the inbox. A process that does not
+ * send needs none; it checks those that it knows.
  */
 export function readRelays(reader: Reader, { sends }: { readonly sends: boolean }): RelayConfig[] {
   const { fault, mode, required, text } = reader

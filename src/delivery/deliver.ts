@@ -42,8 +42,9 @@ export type Attempt = {
 export const momentNow = (): Moment => ({ monotonicMs: performance.now(), wallMs: Date.now() })
 
 /**
- * Whether the email may still be handed over by this lease. If the machine was suspended, or its clock set forward, so that the link
- * may have expired, the lease counts as lost: the email is given back, and the store's clock decides.
+ * Whether the email may still be handed over by this lease. If the machine was suspended, or its clock set
+ * forward, so that the link may have expired, the lease counts as lost: the email is given back, and the
+ * store's clock decides.
  */
 export const isLeaseValid = (
   { areLeasesValid, claim, claimedAt, leasedAt }: Attempt,

@@ -17,7 +17,10 @@ export const trailMax = 60
 export const idempotencyMs = 24 * 60 * minuteMs
 /** How long records and counts are kept. */
 export const keepDays = 30
-/** Keys of an app that work, and as many that have ended (the newest are kept), so that reading them all stays cheap. */
+/**
+ * Keys of an app that work, and as many that have ended (the newest are kept), so that reading them all stays
+ * cheap.
+ */
 export const keysMax = 1000
 /** Passkeys of a person. */
 export const passkeysMax = 20

@@ -59,7 +59,8 @@ export async function acceptEmail(
       if (isValid && (await deps.waitIfLate(key.hash)) === false) return lateAnswer
       const asked = { keyHash: key.hash, judged: judgement?.judged ?? null }
       const result = await trace.wait('enqueue', () => deps.store.enqueue(asked))
-      // A key that has ended is forgotten: its requests are refused without being judged, and are no longer traced.
+      // A key that has ended is forgotten: its requests are refused without being judged, and are no longer
+      // traced.
       if (result.kind === 'invalid_key') deps.policies.delete(key.hash)
       if (result.kind !== 'judge_again') return answerTo(deps, result, judgement?.rejection ?? null)
       deps.policies.set(key.hash, appPolicy(result.app))

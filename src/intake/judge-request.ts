@@ -89,8 +89,8 @@ export function judgeEmail(request: EmailRequest, context: JudgeContext): { emai
 }
 
 /**
- * Judges a well-formed link by the settings of an app. `hosted` is what its page opens; null if the email carries
- * the link itself.
+ * Judges a well-formed link by the settings of an app. `hosted` is what its page opens; null if the email
+ * carries the link itself.
  */
 export function judgeLink(
   link: AuthLink,

@@ -7,8 +7,8 @@ import { SharedRead } from './shared-read.ts'
 const costlyMs = 20
 
 /**
- * Counting costs more the deeper the queue is. A costly count is kept so long that it delays fewer than one request for an email in
- * a hundred, but no longer than a minute.
+ * Counting costs more the deeper the queue is. A costly count is kept so long that it delays fewer than one
+ * request for an email in a hundred, but no longer than a minute.
  */
 export const keepCountsMs = (tookMs: number): number =>
   Math.min(minuteMs, tookMs > costlyMs ? 200 * tookMs : 10 * tookMs)

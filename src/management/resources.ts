@@ -1,4 +1,7 @@
-/** The JSON that operations answer with: a schema for each resource, and how it is made. Times are ISO 8601 in UTC. */
+/**
+ * The JSON that operations answer with: a schema for each resource, and how it is made. Times are ISO 8601 in
+ * UTC.
+ */
 import { type Static, type TSchema, Type } from 'typebox'
 import type { App } from '../domain/app/app.ts'
 import { emailStates, endReasons, usageEvents } from '../domain/delivery/states.ts'

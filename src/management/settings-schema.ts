@@ -1,6 +1,7 @@
 /**
- * The settings of an app as JSON: the schema of an app's answers, of a whole replacement (PUT) and of a merge patch
- * (RFC 7396). The schemas hold types alone: the rules are those of `domain/app/settings.ts`, which reports every fault.
+ * The settings of an app as JSON: the schema of an app's answers, of a whole replacement (PUT) and of a merge
+ * patch (RFC 7396). The schemas hold types alone: the rules are those of `domain/app/settings.ts`, which
+ * reports every fault.
  */
 import { type Static, type TProperties, type TSchema, Type } from 'typebox'
 import { hostedLinkModes } from '../domain/app/hosted-link.ts'
@@ -46,7 +47,10 @@ export const settingsFields = {
 
 const status = appStatus()
 
-/** The fields of an app's answer that are no settings. A PUT takes and ignores it, so that what GET answered can be sent back. */
+/**
+ * The fields of an app's answer that are no settings. A PUT takes and ignores it, so that what GET answered
+ * can be sent back.
+ */
 const readOnly = Object.fromEntries(
   ['id', 'version', 'createdAt', 'updatedAt'].map((name) => [
     name,
@@ -100,7 +104,10 @@ export function mergePatch(value: unknown, patch: unknown): unknown {
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** The settings of a whole app. Every entry must be in its normal form, so that what is read is what was written. */
+/**
+ * The settings of a whole app. Every entry must be in its normal form, so that what is read is what was
+ * written.
+ */
 export function settingsOf(body: AppBody): Parsed<AppSettings> {
   const given = { ...body, limits: { ...defaultSettings.limits, ...body.limits } } as Partial<AppSettings>
   const settings = { ...defaultSettings, ...given } as AppSettings

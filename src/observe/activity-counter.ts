@@ -9,7 +9,10 @@ import { type RefusedRequest, refusalsMax } from '../domain/request/refused-requ
 import type { AttemptRecorded, PosternEvent, RequestAnswered, RequestRefused } from './events.ts'
 
 const minutesOfHour = 60
-/** Different replies of relays between two writes that are counted by themselves; further ones are `reply:other`. */
+/**
+ * Different replies of relays between two writes that are counted by themselves; further ones are
+ * `reply:other`.
+ */
 const repliesMax = 40
 /** Faults of one request that are kept. */
 const issuesMax = 10

@@ -1,6 +1,6 @@
 /**
- * Counters and histograms of the event stream. The series of each are made at the start: `increase()` of Prometheus
- * misses the first event of a series that begins with it.
+ * Counters and histograms of the event stream. The series of each are made at the start: `increase()` of
+ * Prometheus misses the first event of a series that begins with it.
  */
 import { Counter, Histogram, type Registry } from 'prom-client'
 import type { DeliveryOutcome } from '../domain/delivery/outcome.ts'

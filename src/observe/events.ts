@@ -37,7 +37,10 @@ export type RequestRefused = Answered & {
 /** `POST /v1/email` was answered. */
 export type RequestAnswered = RequestAccepted | RequestRefused
 
-/** An outcome is on record. `sinceAcceptedMs` by the store's clock; `tookMs` is the time of the attempt itself. */
+/**
+ * An outcome is on record. `sinceAcceptedMs` by the store's clock; `tookMs` is the time of the attempt
+ * itself.
+ */
 export type AttemptRecorded = {
   readonly kind: 'attempt_recorded'
   readonly emailId: EmailId
@@ -61,7 +64,10 @@ export type RelayChanged = {
 /** Workers died or stood still with these emails, which are sent again. */
 export type LeasesTakenBack = { readonly kind: 'leases_taken_back'; readonly lost: readonly LostLease[] }
 
-/** The management API was asked for an operation. `actor` is the name of a token; null if there was no valid one. */
+/**
+ * The management API was asked for an operation. `actor` is the name of a token; null if there was no valid
+ * one.
+ */
 export type OperationAnswered = {
   readonly kind: 'operation_answered'
   readonly requestId: string
@@ -114,7 +120,10 @@ export type PosternEvent =
   | { readonly kind: 'session_changed'; readonly available: boolean }
   /** The store did not confirm an outcome, because the lease was lost. */
   | { readonly kind: 'outcome_unconfirmed'; readonly emailId: EmailId }
-  /** A claim, a renewal or an outcome could not be written; sending stops until one can. Emitted once for one outage. */
+  /**
+   * A claim, a renewal or an outcome could not be written; sending stops until one can. Emitted once for one
+   * outage.
+   */
   | { readonly kind: 'store_write_failed'; readonly error: unknown }
   /** The process stopped before these attempts were recorded. */
   | { readonly kind: 'attempts_unrecorded'; readonly count: number }

@@ -1,6 +1,7 @@
 /**
- * Writes to the store what this process observes, every few seconds: the counts behind charts, refusals, and what it says
- * of itself. A failed write is not repeated, because it may have been committed: all rows that were taken for it are dropped.
+ * Writes to the store what this process observes, every few seconds: the counts behind charts, refusals, and
+ * what it says of itself. A failed write is not repeated, because it may have been committed: all rows that
+ * were taken for it are dropped.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { stepMax } from '../domain/bounds.ts'

@@ -1,8 +1,8 @@
 /**
- * Traces, by the API of OpenTelemetry alone: without an SDK, which an operator attaches with `node --import`, every call
- * does nothing. One trace leads from `POST /v1/email` to the 250 of the first attempt: the store keeps the `traceparent` of a
- * sampled request with its email. A retry is a trace of its own with a link to it, so no trace lives for hours. No attribute
- * holds an address, a link or a token.
+ * Traces, by the API of OpenTelemetry alone: without an SDK, which an operator attaches with `node --import`,
+ * every call does nothing. One trace leads from `POST /v1/email` to the 250 of the first attempt: the store
+ * keeps the `traceparent` of a sampled request with its email. A retry is a trace of its own with a link to
+ * it, so no trace lives for hours. No attribute holds an address, a link or a token.
  */
 import {
   type Attributes,
@@ -26,7 +26,10 @@ import type { RequestAnswered } from './events.ts'
 
 const tracer = trace.getTracer('postern')
 
-/** A span that is open. `end` closes it; a child ends before its parent. One that records nothing has no children. */
+/**
+ * A span that is open. `end` closes it; a child ends before its parent. One that records nothing has no
+ * children.
+ */
 export class Trace {
   readonly #span: Span
   readonly #context: Context
@@ -103,8 +106,8 @@ function newTrace(name: string, options: SpanOptions, parent: Context): Trace {
 }
 
 /**
- * The span of a request. Its parent is that of the client, if the SDK reads it from the headers and the client is known:
- * otherwise anybody could have every request sampled.
+ * The span of a request. Its parent is that of the client, if the SDK reads it from the headers and the
+ * client is known: otherwise anybody could have every request sampled.
  */
 export function traceRequest(headers: Readonly<Record<string, unknown>>, isKnown: () => boolean): Trace {
   const hasParent = propagation.fields().some((name) => headers[name] !== undefined)
@@ -117,8 +120,8 @@ export function traceRequest(headers: Readonly<Record<string, unknown>>, isKnown
 const sameTraceMs = 10_000
 
 /**
- * The span of one attempt: a child of the request if it is the first and is made soon, otherwise a trace of its own with a link to
- * it. Attempts that found no relay do not count, so the first may come hours later.
+ * The span of one attempt: a child of the request if it is the first and is made soon, otherwise a trace of
+ * its own with a link to it. Attempts that found no relay do not count, so the first may come hours later.
  */
 export function traceAttempt(claim: Claim): Trace {
   const request = parseTraceparent(claim.traceparent)

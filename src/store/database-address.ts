@@ -1,4 +1,7 @@
-/** Where a database is: one SQLite file, or a PostgreSQL cluster. `src/config/database-url.ts` reads the text form. */
+/**
+ * Where a database is: one SQLite file, or a PostgreSQL cluster. `src/config/database-url.ts` reads the text
+ * form.
+ */
 
 export type DatabaseHost = { readonly host: string; readonly port: number }
 

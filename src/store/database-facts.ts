@@ -23,8 +23,8 @@ export type Access = {
 
 export type Restored = DatabaseFacts & {
   /**
-   * Access that had ended in the database that was there, and does not work in the restored one either; null if that database could not
-   * be asked: it was not there, was damaged or older, or was another one.
+   * Access that had ended in the database that was there, and does not work in the restored one either; null
+   * if that database could not be asked: it was not there, was damaged or older, or was another one.
    */
   readonly ended: Access | null
   /** Access that works in the restored database. */

@@ -1,7 +1,7 @@
 /**
- * The part of a store that serves operators: apps, keys, emails, tokens and the audit. The rules of `store.ts` hold.
- * Each method with an `actor` writes the audit entry of its change in the same transaction; if nothing changes, it
- * writes none.
+ * The part of a store that serves operators: apps, keys, emails, tokens and the audit. The rules of
+ * `store.ts` hold. Each method with an `actor` writes the audit entry of its change in the same transaction;
+ * if nothing changes, it writes none.
  */
 
 import type { App, AppStatus } from '../domain/app/app.ts'
@@ -39,7 +39,10 @@ export type EmailRecord = {
   readonly trail: readonly AttemptRecord[]
 }
 
-/** Some of the records that a query asks for, newest first. `next`: pass it as `before` for more; null at the end. */
+/**
+ * Some of the records that a query asks for, newest first. `next`: pass it as `before` for more; null at the
+ * end.
+ */
 export type Page<Item, Id> = { readonly items: readonly Item[]; readonly next: Id | null }
 
 export type EmailQuery = {
@@ -52,7 +55,10 @@ export type EmailQuery = {
   /** Accepted at this time or later, by the time that the id holds. */
   readonly since?: number
   readonly before?: EmailId
-  /** The most items of a page. It may hold fewer, also none, and yet have a `next`: a step reads a bounded number of rows. */
+  /**
+   * The most items of a page. It may hold fewer, also none, and yet have a `next`: a step reads a bounded
+   * number of rows.
+   */
   readonly limit: number
 }
 
@@ -161,8 +167,10 @@ export interface OperatorStore {
   /** The app is active, unless `status` says otherwise. Null if the slug is taken. */
   createApp(slug: string, settings: AppSettings, actor: Actor, status?: AppStatus): Promise<App | null>
   /**
-   * A change that changes nothing keeps the version. Null if there is no such app; `stale` if its version is not `ifVersion`;
-   * `too_often` if changes of its settings have added `auditedPerDayMax` characters to the audit within a day.
+   * A change that changes nothing keeps the version. Null if there is no such app; `stale` if its version is
+   * not `ifVersion`;
+   * `too_often` if changes of its settings have added `auditedPerDayMax` characters to the audit within a
+   * day.
    */
   updateApp(id: AppId, change: AppChange, actor: Actor): Promise<App | 'stale' | 'too_often' | null>
   /**
@@ -187,8 +195,8 @@ export interface OperatorStore {
   /** Null if there is no such key; `ended` if it is revoked or has expired. */
   updateKey(id: KeyId, change: KeyChange, actor: Actor): Promise<KeyRecord | 'name_taken' | 'ended' | null>
   /**
-   * Makes another key of the same app and name, and lets the old one end at `oldExpiresAt` if it does not end before. Null
-   * if there is no such key; `ended` if it is revoked or has expired.
+   * Makes another key of the same app and name, and lets the old one end at `oldExpiresAt` if it does not end
+   * before. Null if there is no such key; `ended` if it is revoked or has expired.
    */
   replaceKey(id: KeyId, next: KeyReplacement, actor: Actor): Promise<KeyRecord | 'ended' | 'too_many' | null>
   /** Null if there is no such key. Takes effect for the next request in every process. */
@@ -201,9 +209,9 @@ export interface OperatorStore {
   retryEmail(id: EmailId, actor: Actor): Promise<EmailChange>
   cancelEmail(id: EmailId, actor: Actor): Promise<EmailChange>
   /**
-   * Makes deferred mail due now, except suspects, of some apps or (null) of all: one step through the queue, in the order of ids,
-   * after `after`. `next` is where the next step begins; null at the end. With `actor` null, an earlier step has
-   * written the audit entry.
+   * Makes deferred mail due now, except suspects, of some apps or (null) of all: one step through the queue,
+   * in the order of ids, after `after`. `next` is where the next step begins; null at the end. With `actor`
+   * null, an earlier step has written the audit entry.
    */
   retryDeferred(apps: readonly AppId[] | null, after: EmailId | null, actor: Actor | null): Promise<RetryStep>
 
@@ -223,8 +231,9 @@ export interface OperatorStore {
   listRefusals(app: AppId): Promise<readonly RefusedRequest[]>
   findRefusal(requestId: string): Promise<RefusedRequest | null>
   /**
-   * Writes what a process says of itself; `seenAt` is the store's own time. Removes those that were not seen for a day, and
-   * those that were last seen before this one started in their place, on the same machine with the same roles.
+   * Writes what a process says of itself; `seenAt` is the store's own time. Removes those that were not seen
+   * for a day, and those that were last seen before this one started in their place, on the same machine with
+   * the same roles.
    */
   noteNode(node: Omit<NodeRecord, 'seenAt'>): Promise<void>
   removeNode(id: NodeId): Promise<void>

@@ -1,5 +1,6 @@
 /**
- * The part of a store that serves the console: people, their sign-in codes, passkeys and sessions. The rules of
+ * The part of a store that serves the console: people, their sign-in codes, passkeys and sessions. The rules
+ * of
  * `store.ts` and `operator-store.ts` hold. Times are milliseconds since 1970.
  */
 
@@ -71,15 +72,26 @@ export interface PeopleStore {
   findPerson(idOrName: string): Promise<PersonRecord | null>
   listPeople(): Promise<readonly PersonRecord[]>
 
-  /** False if there is no such person, it is disabled, or it signs in through OpenID, where the provider manages access. */
+  /**
+   * False if there is no such person, it is disabled, or it signs in through OpenID, where the provider
+   * manages access.
+   */
   createSignInCode(link: NewSignInCode, actor: Actor): Promise<boolean>
   /** Whether there is such a code; it may have expired. */
   isSignInCode(hash: SignInHash): Promise<boolean>
-  /** Uses a code up and begins a session; null if it is unknown, used or expired, or its person is disabled. */
+  /**
+   * Uses a code up and begins a session; null if it is unknown, used or expired, or its person is disabled.
+   */
   signInByCode(hash: SignInHash, session: NewSession): Promise<SessionRecord | null>
-  /** Begins a session by a passkey whose signature was verified; null if the passkey is gone, or its person is disabled. */
+  /**
+   * Begins a session by a passkey whose signature was verified; null if the passkey is gone, or its person is
+   * disabled.
+   */
   signInByPasskey(passkey: string, counter: number, session: NewSession): Promise<SessionRecord | null>
-  /** Begins a session of the person with this identity, who gets this permission; `disabled` if it is disabled. */
+  /**
+   * Begins a session of the person with this identity, who gets this permission; `disabled` if it is
+   * disabled.
+   */
   signInByOidc(
     person: NewPerson & { readonly oidc: OidcIdentity },
     session: NewSession,
@@ -100,7 +112,10 @@ export interface PeopleStore {
   listPasskeys(person: PersonId | null): Promise<readonly PasskeyRecord[]>
   /** False if there was none. */
   removePasskey(person: PersonId, id: string, actor: Actor): Promise<boolean>
-  /** Keeps the hash of a passkey's challenge, or of a form that was sent, until `expiresAt`. False if it is kept already. */
+  /**
+   * Keeps the hash of a passkey's challenge, or of a form that was sent, until `expiresAt`. False if it is
+   * kept already.
+   */
   keepNonce(hash: string, expiresAt: number): Promise<boolean>
   /** True once, for a hash that is kept and has not expired. */
   takeNonce(hash: string): Promise<boolean>

@@ -39,8 +39,8 @@ export type Judged = {
 }
 
 /**
- * One request: with a well-formed key, or for an app without a key (a test email of an operator). `judged` is null while
- * the app of the key is unknown.
+ * One request: with a well-formed key, or for an app without a key (a test email of an operator). `judged` is
+ * null while the app of the key is unknown.
  */
 export type EnqueueRequest = ({ readonly keyHash: KeyHash } | { readonly appId: AppId }) & {
   readonly judged: Judged | null
@@ -134,7 +134,8 @@ export interface Store extends OperatorStore, PeopleStore {
   maintain(): Promise<Maintained>
   /**
    * Called once by a worker before its first claim. On PostgreSQL other workers learn of its death by this
-   * session. `onQueued` is called when another process has queued mail; calls are merged and may be missed, so also poll.
+   * session. `onQueued` is called when another process has queued mail; calls are merged and may be missed,
+   * so also poll.
    */
   openWorkerSession(onQueued: () => void): void
 

@@ -28,7 +28,10 @@ import {
 
 const steps = Number(process.env.POSTERN_MODEL_STEPS ?? 400)
 const daily = 60
-/** Rounds of ten minutes until the queue is empty: mail of a disabled app is held for a week, and clocks step back. */
+/**
+ * Rounds of ten minutes until the queue is empty: mail of a disabled app is held for a week, and clocks step
+ * back.
+ */
 const roundsMax = 3000
 
 /** An email that was acknowledged. */

@@ -1,4 +1,6 @@
-/** PostgreSQL alone: locks of people and their sessions, and who waits for whom when secrets are looked up. */
+/**
+ * PostgreSQL alone: locks of people and their sessions, and who waits for whom when secrets are looked up.
+ */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import pg from 'pg'

@@ -1,4 +1,7 @@
-/** Plans of SQLite: work that is done often, or in the writer thread, searches an index and reads no big table whole. */
+/**
+ * Plans of SQLite: work that is done often, or in the writer thread, searches an index and reads no big table
+ * whole.
+ */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
@@ -22,7 +25,9 @@ class RecordingConnection extends Connection {
     return super.sql(text)
   }
 
-  /** The parts of all plans that read a table, or an index of it, from its beginning; but for what is small. */
+  /**
+   * The parts of all plans that read a table, or an index of it, from its beginning; but for what is small.
+   */
   scans(): string[] {
     const explained = [...this.texts].filter((text) => /^\s*(select|delete|update|with)/.test(text))
     const rows = explained.flatMap((text) => this.connection.prepare(`explain query plan ${text}`).all())
@@ -33,8 +38,8 @@ class RecordingConnection extends Connection {
 }
 
 /**
- * There are few suspects and few apps that are not active; `queue_depth` has one row; the outer statement of a step with filters
- * reads what the step has read.
+ * There are few suspects and few apps that are not active; `queue_depth` has one row; the outer statement of
+ * a step with filters reads what the step has read.
  */
 const isSmall = (detail: string): boolean =>
   /^SCAN (queue USING INDEX queue_suspect|app USING INDEX app_inactive|queue_depth|small|step|\(subquery)/.test(

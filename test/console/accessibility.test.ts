@@ -1,6 +1,7 @@
 /**
- * Every page held against axe (WCAG 2.2 A and AA, and best practice), in light and dark, on a desk and on a phone, full and empty; and
- * what axe does not see: sideways scroll, controls that Tab does not reach, text that is too small.
+ * Every page held against axe (WCAG 2.2 A and AA, and best practice), in light and dark, on a desk and on a
+ * phone, full and empty; and what axe does not see: sideways scroll, controls that Tab does not reach, text
+ * that is too small.
  */
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'

@@ -1,4 +1,7 @@
-/** The guards of the console: other sites, other hosts, sessions, scopes, and requests that must change nothing. */
+/**
+ * The guards of the console: other sites, other hosts, sessions, scopes, and requests that must change
+ * nothing.
+ */
 import assert from 'node:assert/strict'
 import { request as httpRequest } from 'node:http'
 import { after, test } from 'node:test'

@@ -1,4 +1,7 @@
-/** Every page and form of the console with input that no browser of an honest person sends: never a 500, and each fault has its field. */
+/**
+ * Every page and form of the console with input that no browser of an honest person sends: never a 500, and
+ * each fault has its field.
+ */
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { roles } from '../../src/domain/operator/management-token.ts'

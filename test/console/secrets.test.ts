@@ -1,4 +1,7 @@
-/** The console shows nothing that is sealed or secret, whatever is on its pages, and runs nothing that others wrote. */
+/**
+ * The console shows nothing that is sealed or secret, whatever is on its pages, and runs nothing that others
+ * wrote.
+ */
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { consolePages, newCode, newVisitor, signInMany, startBusyConsole } from '../support/console.ts'

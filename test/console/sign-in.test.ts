@@ -1,4 +1,7 @@
-/** Signing in with software that is not ours: passkeys by Chromium's virtual authenticator, OpenID Connect by a real provider library. */
+/**
+ * Signing in with software that is not ours: passkeys by Chromium's virtual authenticator, OpenID Connect by
+ * a real provider library.
+ */
 import assert from 'node:assert/strict'
 import { hash } from 'node:crypto'
 import { type AddressInfo, createServer } from 'node:net'

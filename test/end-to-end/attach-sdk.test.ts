@@ -1,4 +1,7 @@
-/** docs/observability.md: the file that attaches an SDK, as it stands, in a real process with a copy of the SDK of its own. */
+/**
+ * docs/observability.md: the file that attaches an SDK, as it stands, in a real process with a copy of the
+ * SDK of its own.
+ */
 import assert from 'node:assert/strict'
 import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'

@@ -340,7 +340,8 @@ test('an email that could not be tried for 48 hours fails, and says so', async (
 
 test('after the machine was suspended, nothing is handed over by a lease or for a link that may have ended meanwhile', async (t) => {
   const wallMs = Date.now()
-  // The link lives for 90 s and the lease for 60 s; the monotonic clock stands still while the machine sleeps.
+  // The link lives for 90 s and the lease for 60 s; the monotonic clock stands still while the machine
+  // sleeps.
   for (const [sleptMs, leasedMs] of [
     [61_000, 0],
     [91_000, 40_000],

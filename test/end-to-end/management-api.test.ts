@@ -1,4 +1,7 @@
-/** The management API over HTTP: its document, conditions, pages, limits, secrets; and docs/management.md as it stands. */
+/**
+ * The management API over HTTP: its document, conditions, pages, limits, secrets; and docs/management.md as
+ * it stands.
+ */
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'

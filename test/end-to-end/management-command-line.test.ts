@@ -1,4 +1,7 @@
-/** The commands that came with the management API: tokens, status, audit, apply, preview; and every operation as a command. */
+/**
+ * The commands that came with the management API: tokens, status, audit, apply, preview; and every operation
+ * as a command.
+ */
 import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,6 +1,7 @@
 /**
- * The management API against a model: two clients act in any order on apps, keys and tokens, each with the version that it
- * has read last, and race for the same version. The audit must have one entry for each change of the model.
+ * The management API against a model: two clients act in any order on apps, keys and tokens, each with the
+ * version that it has read last, and race for the same version. The audit must have one entry for each change
+ * of the model.
  */
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'

@@ -1,6 +1,6 @@
 /**
- * Every operation of the management API, for every kind of caller. The roles that operations need stand here once more, so
- * that nobody changes one by accident.
+ * Every operation of the management API, for every kind of caller. The roles that operations need stand here
+ * once more, so that nobody changes one by accident.
  */
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
@@ -20,7 +20,10 @@ import {
 import { operator } from '../support/operator.ts'
 import { newSender, send, startTestService, testSettings, validBody } from '../support/service.ts'
 
-/** The least role, and for whom: a token for the whole service, for the app of the target, or anyone for its own apps. */
+/**
+ * The least role, and for whom: a token for the whole service, for the app of the target, or anyone for its
+ * own apps.
+ */
 const needs: Record<OperationName, readonly [Role, 'service' | 'app' | 'own']> = {
   whoami: ['reader', 'own'],
   'app.list': ['reader', 'own'],

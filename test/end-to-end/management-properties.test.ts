@@ -1,6 +1,6 @@
 /**
- * Properties of the management API, from its schemas: no input makes a 5xx, each answer is described, one fault is named,
- * and repeating PUT, PATCH or DELETE changes nothing.
+ * Properties of the management API, from its schemas: no input makes a 5xx, each answer is described, one
+ * fault is named, and repeating PUT, PATCH or DELETE changes nothing.
  */
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'

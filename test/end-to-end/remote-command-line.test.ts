@@ -1,4 +1,7 @@
-/** The suites of the command line once more, with every command run by the management API (`test/support/cli.ts`). */
+/**
+ * The suites of the command line once more, with every command run by the management API
+ * (`test/support/cli.ts`).
+ */
 import { test } from 'node:test'
 import { engine } from '../support/database.ts'
 

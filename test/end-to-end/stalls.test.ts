@@ -1,7 +1,8 @@
 /**
- * A hunt for stalls: hostile text in every header, field, path, parameter, setting and form that somebody can send, on every
- * listener. The service runs in this process, so the processor time of this thread is what a request costs everybody. Text of
- * twice the length may cost twice as much, not four times: only a request that is not linear keeps the others waiting.
+ * A hunt for stalls: hostile text in every header, field, path, parameter, setting and form that somebody can
+ * send, on every listener. The service runs in this process, so the processor time of this thread is what a
+ * request costs everybody. Text of twice the length may cost twice as much, not four times: only a request
+ * that is not linear keeps the others waiting.
  */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'

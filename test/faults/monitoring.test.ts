@@ -1,4 +1,6 @@
-/** The shipped alerts and the dashboard in a real Prometheus, while a relay is stopped and mail goes wrong. */
+/**
+ * The shipped alerts and the dashboard in a real Prometheus, while a relay is stopped and mail goes wrong.
+ */
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'

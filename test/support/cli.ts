@@ -13,7 +13,10 @@ import { atEnd, type Scope, temporaryFolder } from './temporary.ts'
 
 const checkout = [process.execPath, fileURLToPath(new URL('../../bin/postern.js', import.meta.url))]
 
-/** The program under test: this checkout, or an installed one that `POSTERN_TEST_COMMAND` names (`node postern.js`). */
+/**
+ * The program under test: this checkout, or an installed one that `POSTERN_TEST_COMMAND` names (`node
+ * postern.js`).
+ */
 export const command: readonly string[] = process.env.POSTERN_TEST_COMMAND?.split(' ') ?? checkout
 
 type SpawnOptions = {
@@ -74,7 +77,10 @@ export type Variables = Record<string, string>
 
 const quiet = { PATH: process.env.PATH ?? '', NO_COLOR: '1' }
 
-/** Runs one command to its end: on the database, or, if `viaApi`, by the management API of a service beside it. */
+/**
+ * Runs one command to its end: on the database, or, if `viaApi`, by the management API of a service beside
+ * it.
+ */
 export async function postern(env: Variables, args: readonly string[], cwd?: string): Promise<Ran> {
   const remote = viaApi && isOperation(env, args) ? await remoteOf(env) : null
   const child = spawnPostern(args, { env: { ...quiet, ...(remote ?? env) }, cwd })

@@ -1,4 +1,7 @@
-/** The console for a test: a service with something on every page, people who are signed in, and requests as browsers send them. */
+/**
+ * The console for a test: a service with something on every page, people who are signed in, and requests as
+ * browsers send them.
+ */
 import type { BrowserContext } from 'playwright-core'
 import type { AppId } from '../../src/domain/id.ts'
 import type { Role } from '../../src/domain/operator/management-token.ts'

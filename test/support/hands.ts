@@ -1,4 +1,7 @@
-/** Uses a page by keyboard alone, as somebody does who has no mouse: Tab to a control, by the name that is read out, then type or press Enter. */
+/**
+ * Uses a page by keyboard alone, as somebody does who has no mouse: Tab to a control, by the name that is
+ * read out, then type or press Enter.
+ */
 import assert from 'node:assert/strict'
 import type { Page } from 'playwright-core'
 

@@ -1,4 +1,7 @@
-/** A real OpenID provider (`oidc-provider`) on a socket, whose only user agrees to everything; and a browser that follows redirects. */
+/**
+ * A real OpenID provider (`oidc-provider`) on a socket, whose only user agrees to everything; and a browser
+ * that follows redirects.
+ */
 import { createSign, generateKeyPairSync } from 'node:crypto'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -14,7 +17,10 @@ const strangeKey = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKe
 
 export type IdToken = Record<string, unknown>
 
-/** `change` edits the claims of the ID token, which is then signed again; `strange`: by a key that is not the provider's. */
+/**
+ * `change` edits the claims of the ID token, which is then signed again; `strange`: by a key that is not the
+ * provider's.
+ */
 export type Forgery = { readonly change?: (claims: IdToken) => IdToken; readonly strange?: boolean }
 
 const encode = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url')

@@ -22,7 +22,10 @@ export type MessageInput = {
 /** At most this many forms are kept, of about 10 KiB each. */
 const formsMax = 500
 
-/** Composes messages, most of them from forms: one for each app, version of its settings, type and kind of link. */
+/**
+ * Composes messages, most of them from forms: one for each app, version of its settings, type and kind of
+ * link.
+ */
 export class MessageComposer {
   readonly #forms = new LruMap<string, MessageForm>(formsMax)
 

@@ -7,7 +7,10 @@ import * as mime from 'nodemailer/lib/mime-funcs'
 import * as quotedPrintable from 'nodemailer/lib/qp'
 import { escapeHtml } from '../../templates/html.ts'
 
-/** Stand in the place of texts that differ between emails: controls, which no setting and no request may contain. */
+/**
+ * Stand in the place of texts that differ between emails: controls, which no setting and no request may
+ * contain.
+ */
 export const gaps = {
   id: '\x01',
   to: '\x02',

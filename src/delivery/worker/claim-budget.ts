@@ -10,7 +10,10 @@ import type { ClaimedEmails } from './claimed-emails.ts'
 const aheadMs = 10
 const claimMax = 256
 const appShare = 0.75
-/** Nothing else is claimed beside a suspect for this long. A longer pause would delay other mail, and most suspects are harmless. */
+/**
+ * Nothing else is claimed beside a suspect for this long. A longer pause would delay other mail, and most
+ * suspects are harmless.
+ */
 export const aloneMs = 100
 
 /** The connections of the first available relay, and the probes of the relays before it. */

@@ -54,11 +54,16 @@ export class Worker {
   #mode: Mode = 'running'
   #yieldUntilMs = 0
   #mayYieldAtMs = 0
-  /** The worker has yielded and still holds mail: it takes a suspect nevertheless, so that none waits for ever. */
+  /**
+   * The worker has yielded and still holds mail: it takes a suspect nevertheless, so that none waits for
+   * ever.
+   */
   #takeSuspect = false
   #standby = false
   #deathIsKnown = true
-  /** False when the last claim found nothing, so a connection becoming free does not trigger another claim. */
+  /**
+   * False when the last claim found nothing, so a connection becoming free does not trigger another claim.
+   */
   #mayBeMore = true
   #loop: Promise<void> | null = null
 
@@ -160,7 +165,8 @@ export class Worker {
 
   #yield(): void {
     const now = performance.now()
-    // `blocked` ends only when all is written. A worker that holds nothing takes a suspect with its next claim.
+    // `blocked` ends only when all is written. A worker that holds nothing takes a suspect with its next
+    // claim.
     if (this.#mode !== 'running' || this.#claimed.all().length === 0 || now < this.#mayYieldAtMs) return
     this.#yieldUntilMs = now + yieldMs
     this.#setMode('yielding')

@@ -83,7 +83,8 @@ const cases: [string, string, { urls?: string[]; schemes?: string[]; local?: boo
     { urls: ['https://a.test/auth/*'] },
     false,
   ],
-  // Servers that drop what follows a semicolon, decode twice or cut at a control character leave the prefix here.
+  // Servers that drop what follows a semicolon, decode twice or cut at a control character leave the prefix
+  // here.
   ...['..;/logout', '..;a=b/logout', '.;/logout', '.;/..;/logout', '..%3b/logout', '..%3B/logout'].map(
     belowAuth,
   ),

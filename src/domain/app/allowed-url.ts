@@ -33,8 +33,9 @@ const standardSchemes = new Set(
 const localHosts = new Set(['localhost', '127.0.0.1'])
 
 /**
- * Sequences that a server may fold into another path: no entry holds them, and no prefix matches them. Some servers decode
- * twice (`%252e`), cut a path at a control character (`..%00`), or drop what follows a semicolon (`..;x`).
+ * Sequences that a server may fold into another path: no entry holds them, and no prefix matches them. Some
+ * servers decode twice (`%252e`), cut a path at a control character (`..%00`), or drop what follows a
+ * semicolon (`..;x`).
  */
 const foldable = /%2[5ef]|%5c|%3b|%[01][0-9a-f]|%7f|\/\/|(?:^|\/)\.{1,2};/i
 
@@ -186,7 +187,10 @@ const shortenSegments = (path: string): string =>
 const entriesFor = (link: AuthLink, policy: LinkPolicy): readonly AllowedUrl[] =>
   link.kind === 'web' ? policy.allowedUrls : policy.appSchemes
 
-/** An entry of the allow-list, and the first part in which a link differs from it; null if the entry allows it. */
+/**
+ * An entry of the allow-list, and the first part in which a link differs from it; null if the entry allows
+ * it.
+ */
 export type ComparedEntry = {
   readonly entry: string
   readonly differs: 'scheme' | 'host' | 'port' | 'path' | null
@@ -227,7 +231,10 @@ function matchesPath(entry: AllowedUrl, link: AuthLink): boolean {
   return link.path.startsWith(entry.path) // entry.path ends in "/": a segment boundary
 }
 
-/** Each entry once and in its normal form. Entries that are malformed stay, so that they are refused with their reason. */
+/**
+ * Each entry once and in its normal form. Entries that are malformed stay, so that they are refused with
+ * their reason.
+ */
 export const normalEntries = (
   entries: readonly string[],
   parse: (text: string) => Parsed<AllowedUrl>,

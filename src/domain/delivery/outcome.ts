@@ -31,7 +31,9 @@ export type DeliveryOutcome =
       readonly waitMs: number
     }
 
-/** One line of an email's record. `lost`: the lease was taken back before the worker had recorded an outcome. */
+/**
+ * One line of an email's record. `lost`: the lease was taken back before the worker had recorded an outcome.
+ */
 export type AttemptRecord = {
   readonly at: number
   readonly outcome: DeliveryOutcome['kind'] | 'lost'

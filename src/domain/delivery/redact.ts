@@ -19,8 +19,8 @@ const isOrdinary = (local: string): boolean => /^\d*$/.test(local) || ordinaryWo
 const sharedMin = 8
 
 /**
- * A line without addresses, links and tokens. Almost every reply quotes nothing, so the spellings of what the email
- * holds are made for a line that may have one of them.
+ * A line without addresses, links and tokens. Almost every reply quotes nothing, so the spellings of what the
+ * email holds are made for a line that may have one of them.
  */
 export function redact(line: string, email: EmailContent | null): string {
   const own = email === null ? line : withoutLink(withoutWords(line, email), email.url)
@@ -58,7 +58,8 @@ const tokenOf = (url: string): string => {
 }
 
 /**
- * Parts of the link's path and query, as they are and decoded. Its host is not secret, and plain words in small letters, such as
+ * Parts of the link's path and query, as they are and decoded. Its host is not secret, and plain words in
+ * small letters, such as
  * `authentication`, say nothing: diagnoses need them.
  */
 function secretParts(url: string): string[] {

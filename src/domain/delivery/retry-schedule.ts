@@ -24,7 +24,8 @@ export function retryDelayMs(attempts: number): number {
 }
 
 /**
- * Milliseconds from now to the next attempt, at the latest when the link expires. Null if that would be later than 48 h after acceptance. `random` is in [0, 1).
+ * Milliseconds from now to the next attempt, at the latest when the link expires. Null if that would be later
+ * than 48 h after acceptance. `random` is in [0, 1).
  */
 export function nextAttemptMs(email: {
   attempts: number

@@ -25,8 +25,8 @@ export type SmtpReply = {
 const replyShape = /^(\d{3})(?:[ -]|$)(?:(\d\.\d{1,3}\.\d{1,3})(?:[ ]|$))?/
 
 /**
- * A relay's reply (multi-line as one text), with its RFC 5321 and RFC 3463 codes where it has them, and without what
- * the email that it answers holds.
+ * A relay's reply (multi-line as one text), with its RFC 5321 and RFC 3463 codes where it has them, and
+ * without what the email that it answers holds.
  */
 export function parseReply(raw: string, email: EmailContent | null = null): SmtpReply {
   const match = replyShape.exec(raw)
@@ -79,7 +79,9 @@ export function classifyFailure({ stage, reply, errorCode }: SmtpFailure): Failu
   }
 }
 
-/** The cause of a refusal, as far as its enhanced code names it (RFC 3463 §3, and the IANA registry of codes). */
+/**
+ * The cause of a refusal, as far as its enhanced code names it (RFC 3463 §3, and the IANA registry of codes).
+ */
 export const failureCauses = ['no_mailbox', 'mailbox_full', 'policy', 'unreachable', 'unknown'] as const
 export type FailureCause = (typeof failureCauses)[number]
 

@@ -1,6 +1,7 @@
 /**
- * The counts behind charts: events of each minute, for the whole service, and of each hour, for each app. They are written
- * every few seconds, so a process that dies loses its last ones; limits and usage do not depend on them.
+ * The counts behind charts: events of each minute, for the whole service, and of each hour, for each app.
+ * They are written every few seconds, so a process that dies loses its last ones; limits and usage do not
+ * depend on them.
  */
 import type { FailureReason } from '../delivery/states.ts'
 import type { AppId } from '../id.ts'
@@ -41,8 +42,8 @@ export const tookBucket = (ms: number): ActivityEvent =>
   `took:${tookBucketsMs.find((bound) => ms <= bound) ?? 'more'}`
 
 /**
- * The time within which a share of the emails was delivered, as the upper bound of its bucket in milliseconds; null
- * without emails, or if it is more than the last bound.
+ * The time within which a share of the emails was delivered, as the upper bound of its bucket in
+ * milliseconds; null without emails, or if it is more than the last bound.
  */
 export function tookAtMost(counts: ReadonlyMap<ActivityEvent, number>, share: number): number | null {
   const of = (bucket: number | 'more') => counts.get(`took:${bucket}`) ?? 0

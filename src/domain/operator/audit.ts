@@ -1,4 +1,7 @@
-/** The audit: one entry for each change that an operator makes. It holds no secret, and nothing of an email's content. */
+/**
+ * The audit: one entry for each change that an operator makes. It holds no secret, and nothing of an email's
+ * content.
+ */
 import type { AppId, AuditId, PersonId, TokenId } from '../id.ts'
 
 /** Names of local actors begin with `cli:`, ids of people with `pe_`: no other actor may look like one. */
@@ -9,7 +12,10 @@ export const actorVias = ['cli', 'api', 'console', 'service'] as const
 
 /** The person or program that makes a change. */
 export type Actor = {
-  /** `local`: a user of the command line on the server. `token`: the holder of a management token. `person`: somebody who is signed in to the console. `service`: dev mode. */
+  /**
+   * `local`: a user of the command line on the server. `token`: the holder of a management token. `person`:
+   * somebody who is signed in to the console. `service`: dev mode.
+   */
   readonly kind: (typeof actorKinds)[number]
   readonly id: TokenId | PersonId | null
   readonly name: string
@@ -52,7 +58,10 @@ export type Action = {
   readonly app: AppId | null
   /** The id of what was changed, or its slug. */
   readonly target: string
-  /** The values that differ, before and after; null where there was nothing. A list holds the entries that the other lacks. */
+  /**
+   * The values that differ, before and after; null where there was nothing. A list holds the entries that the
+   * other lacks.
+   */
   readonly before: Values | null
   readonly after: Values | null
 }
@@ -73,7 +82,10 @@ export function differences(before: Values, after: Values): Pick<Action, 'before
   return { before: pick(before, after), after: pick(after, before) }
 }
 
-/** The entries of a list that another list lacks; any other value as it is, and a list of which only the order differs. */
+/**
+ * The entries of a list that another list lacks; any other value as it is, and a list of which only the order
+ * differs.
+ */
 function entriesMissing(value: unknown, other: unknown): unknown {
   if (!Array.isArray(value) || !Array.isArray(other)) return value
   const isIn = (entries: unknown[]) => (entry: unknown) => entries.includes(entry)

@@ -1,6 +1,6 @@
 /**
- * Management tokens: the bearer secrets (`domain/bearer.ts`) with the prefix `psa_`. A token has one role, for the whole
- * service or for some apps.
+ * Management tokens: the bearer secrets (`domain/bearer.ts`) with the prefix `psa_`. A token has one role,
+ * for the whole service or for some apps.
  */
 import { hashBearer, newBearer, type Presented, parseBearer } from '../bearer.ts'
 

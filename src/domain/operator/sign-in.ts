@@ -1,6 +1,7 @@
 /**
- * How people sign in to the console: by a one-time code, which a link carries in its fragment, by a passkey or by OpenID
- * Connect. A session is a bearer secret in a cookie. Only the hashes of codes and sessions are stored.
+ * How people sign in to the console: by a one-time code, which a link carries in its fragment, by a passkey
+ * or by OpenID Connect. A session is a bearer secret in a cookie. Only the hashes of codes and sessions are
+ * stored.
  */
 
 import { hashBearer, hashIfSecret, newBearer } from '../bearer.ts'

@@ -1,4 +1,6 @@
-/** Tells whether a link would be sent for an app, by the rules that judge a request, and what differs if not. */
+/**
+ * Tells whether a link would be sent for an app, by the rules that judge a request, and what differs if not.
+ */
 import { Type } from 'typebox'
 import { compareEntries } from '../../domain/app/allowed-url.ts'
 import type { App } from '../../domain/app/app.ts'

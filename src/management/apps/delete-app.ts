@@ -6,7 +6,10 @@ import { type Context, operation } from '../operation/operation.ts'
 import { done, refuse } from '../operation/result.ts'
 import { closed } from '../operation/schema.ts'
 
-/** How long the answer waits for mail to be cancelled. Mail that is left then is cancelled by the service's maintenance. */
+/**
+ * How long the answer waits for mail to be cancelled. Mail that is left then is cancelled by the service's
+ * maintenance.
+ */
 const cancelMs = 5000
 
 export const deleteApp = operation({

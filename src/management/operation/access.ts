@@ -1,10 +1,16 @@
-/** The role and scope with which an operation runs. Apps outside the scope are answered like apps that do not exist. */
+/**
+ * The role and scope with which an operation runs. Apps outside the scope are answered like apps that do not
+ * exist.
+ */
 
 import type { AppId } from '../../domain/id.ts'
 import type { Actor } from '../../domain/operator/audit.ts'
 import type { Role } from '../../domain/operator/management-token.ts'
 
-/** The role and the scope (some apps, or the whole service) that a token or the command line gives to an actor. */
+/**
+ * The role and the scope (some apps, or the whole service) that a token or the command line gives to an
+ * actor.
+ */
 export type Access = {
   readonly actor: Actor
   readonly role: Role

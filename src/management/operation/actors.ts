@@ -18,8 +18,9 @@ export function parseActorName(name: string): Parsed<string> {
 }
 
 /**
- * Null for an access that may make another one: a token, an invitation or a link, which outlives the session that makes it. A session
- * may for an hour after its person signed in, so that a stolen one does not become more.
+ * Null for an access that may make another one: a token, an invitation or a link, which outlives the session
+ * that makes it. A session may for an hour after its person signed in, so that a stolen one does not become
+ * more.
  */
 export function refuseOldSession({ access, store }: Context): Result<never> | null {
   if (access.signedInAt === null || store.now() - access.signedInAt <= freshMs) return null

@@ -1,6 +1,7 @@
 /**
- * An operation: one thing that an operator can do. The management API, the local and the remote command line read the
- * same definitions, so an operation has one address, one least role, one schema for each value and one implementation.
+ * An operation: one thing that an operator can do. The management API, the local and the remote command line
+ * read the same definitions, so an operation has one address, one least role, one schema for each value and
+ * one implementation.
  */
 import { type Static, type TObject, type TSchema, Type } from 'typebox'
 import type { App } from '../../domain/app/app.ts'
@@ -43,8 +44,8 @@ export type Management = {
 }
 
 /**
- * The target of an operation. It is found, and checked against the scope of the access, before the operation runs. `none`: the
- * operation itself keeps to the apps of the access.
+ * The target of an operation. It is found, and checked against the scope of the access, before the operation
+ * runs. `none`: the operation itself keeps to the apps of the access.
  */
 export type Targets = {
   readonly none: null

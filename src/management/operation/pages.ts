@@ -1,6 +1,6 @@
 /**
- * Cursors of lists. A cursor is the last id of a page, sealed: it tells nothing, and opens only for the filters that it was
- * made for, because with others it would skip items.
+ * Cursors of lists. A cursor is the last id of a page, sealed: it tells nothing, and opens only for the
+ * filters that it was made for, because with others it would skip items.
  */
 import { Type } from 'typebox'
 import type { AppId } from '../../domain/id.ts'
@@ -64,7 +64,10 @@ export function cutList<Item extends { readonly id: string }>(
   return done({ items: page, next: cursorAfter(sealing, last, filters) })
 }
 
-/** One page of the items of several apps, newest first. The apps are read in turn, so that one request is one reader. */
+/**
+ * One page of the items of several apps, newest first. The apps are read in turn, so that one request is one
+ * reader.
+ */
 export async function pageOfApps<Item extends { readonly id: Id }, Id extends string>(
   apps: readonly AppId[],
   limit: number,

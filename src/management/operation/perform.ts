@@ -26,7 +26,9 @@ export type RawInput = {
 
 type Params = Readonly<Record<string, string>>
 
-/** @param read reads the input of the request; called only if the access may run the operation on this target */
+/**
+ * @param read reads the input of the request; called only if the access may run the operation on this target
+ */
 export async function perform(
   management: Management,
   access: Access,

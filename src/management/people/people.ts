@@ -1,4 +1,7 @@
-/** People who sign in to the console: invited, listed, changed. They have no passwords: a link signs them in the first time. */
+/**
+ * People who sign in to the console: invited, listed, changed. They have no passwords: a link signs them in
+ * the first time.
+ */
 
 import { Type } from 'typebox'
 import { minuteMs } from '../../domain/duration.ts'

@@ -1,4 +1,7 @@
-/** Management tokens: made, listed and revoked. The clear text of a token exists only in the answer that makes it. */
+/**
+ * Management tokens: made, listed and revoked. The clear text of a token exists only in the answer that makes
+ * it.
+ */
 
 import { Type } from 'typebox'
 import { dayMs } from '../../domain/duration.ts'

@@ -1,4 +1,6 @@
-/** The sealed part of a list's cursor. It tells nothing: where a page ends may be the email of another app. */
+/**
+ * The sealed part of a list's cursor. It tells nothing: where a page ends may be the email of another app.
+ */
 import { type KeyRing, seal, unseal } from './key-ring.ts'
 
 const contextOf = (list: string): string => `cursor ${list}`

@@ -1,4 +1,6 @@
-/** Records that processes make of themselves: counts behind charts, refused requests, and which processes run. */
+/**
+ * Records that processes make of themselves: counts behind charts, refused requests, and which processes run.
+ */
 
 import { dayMs } from '../../domain/duration.ts'
 import type { AppId, KeyId, NodeId } from '../../domain/id.ts'
@@ -9,7 +11,10 @@ import type { ActivityQuery } from '../operator-store.ts'
 import type { Row } from '../shared/rows.ts'
 import { lock, readAll, readOne, type Script, type ScriptContext } from './script.ts'
 
-/** The rows are written in one order, so that processes that write the same ones never wait for each other in a circle. */
+/**
+ * The rows are written in one order, so that processes that write the same ones never wait for each other in
+ * a circle.
+ */
 function* addActivity({ dialect, prefix }: ScriptContext, rows: readonly ActivityRow[]): Script<void> {
   const columns = { app_id: 'text', minute: 'bigint', event: 'text', count: 'bigint' } as const
   const objects = rows.map(({ app, ...row }) => ({ ...row, app_id: activityApp(app) }))

@@ -69,7 +69,9 @@ const factsOf = ({ status, settings }: Pick<App, 'status' | 'settings'>) => ({ s
 const changesSettings = ({ after }: Action): boolean =>
   Object.keys(after ?? {}).some((name) => name !== 'status')
 
-/** By the time of the entries, because ids run ahead of a clock that was set back; the ids bound what is read. */
+/**
+ * By the time of the entries, because ids run ahead of a clock that was set back; the ids bound what is read.
+ */
 function* isChangedTooOften({ nowMs, prefix }: ScriptContext, id: AppId): Script<boolean> {
   const sinceMs = nowMs - dayMs
   const [row] = yield {
@@ -81,8 +83,8 @@ function* isChangedTooOften({ nowMs, prefix }: ScriptContext, id: AppId): Script
 }
 
 /**
- * The app, locked against other changes by operators, also of its keys; requests read it meanwhile. Each change of an app or a key
- * locks the app first, so that no two transactions wait for each other.
+ * The app, locked against other changes by operators, also of its keys; requests read it meanwhile. Each
+ * change of an app or a key locks the app first, so that no two transactions wait for each other.
  */
 export function* lockApp(context: ScriptContext, id: AppId): Script<App | null> {
   const text = `select * from ${context.prefix}app
@@ -90,7 +92,10 @@ export function* lockApp(context: ScriptContext, id: AppId): Script<App | null> 
   return yield* readOne({ text, values: [id] }, toApp)
 }
 
-/** The lock of requests is taken first, so that mail which a request in progress admits is there to be cancelled. */
+/**
+ * The lock of requests is taken first, so that mail which a request in progress admits is there to be
+ * cancelled.
+ */
 function* deleteApp(context: ScriptContext, id: AppId, actor: Actor): Script<'deleted' | 'active' | null> {
   const { dialect, nowMs, prefix } = context
   if (dialect.locksRows)

@@ -71,8 +71,8 @@ const partsOf: Readonly<Record<LiveState, readonly Part[]>> = {
 }
 
 /**
- * The queue of one app is read part by part: the two large parts have an index by app, so a list reads none of the mail
- * of others, however much of it waits.
+ * The queue of one app is read part by part: the two large parts have an index by app, so a list reads none
+ * of the mail of others, however much of it waits.
  */
 const appParts = (state: EmailState | undefined): readonly Part[] =>
   state === undefined ? Object.values(partsOf).flat() : isLive(state) ? partsOf[state] : []

@@ -1,6 +1,7 @@
 /**
- * Lists of large tables, newest first, one page at a time. Each step reads at most `scanMax` rows, so that no list takes
- * long, whatever its filters are: if few rows match, a page holds few items and says where to go on.
+ * Lists of large tables, newest first, one page at a time. Each step reads at most `scanMax` rows, so that no
+ * list takes long, whatever its filters are: if few rows match, a page holds few items and says where to go
+ * on.
  */
 import { scanMax } from '../../domain/bounds.ts'
 import type { Row } from '../shared/rows.ts'
@@ -45,8 +46,8 @@ function conditions({ id, indexed, condition, before, floor }: Scan) {
 }
 
 /**
- * The statement for the id at which a step ends; null for a list without filters, which ends with its page. It runs
- * before `rowsStatement`, which is bounded by its result. Rows deleted between the two
+ * The statement for the id at which a step ends; null for a list without filters, which ends with its page.
+ * It runs before `rowsStatement`, which is bounded by its result. Rows deleted between the two
  * statements are missing from the page; no other row is skipped.
  */
 function endStatement(scan: Scan): Statement | null {

@@ -1,6 +1,7 @@
 /**
- * Changes of people, their sign-in codes, passkeys and sessions, as scripts that both engines run. A script locks the person
- * first, then the person's rows: disabling somebody must not wait in a circle with what that person does.
+ * Changes of people, their sign-in codes, passkeys and sessions, as scripts that both engines run. A script
+ * locks the person first, then the person's rows: disabling somebody must not wait in a circle with what that
+ * person does.
  */
 
 import { passkeysMax, stepMax } from '../../domain/bounds.ts'
@@ -95,7 +96,10 @@ function* updatePerson(
   return next
 }
 
-/** A person who signs in by codes and passkeys; null if it is disabled, or an OpenID provider decides about it. */
+/**
+ * A person who signs in by codes and passkeys; null if it is disabled, or an OpenID provider decides about
+ * it.
+ */
 function* findLocal(context: ScriptContext, id: PersonId): Script<PersonRecord | null> {
   const text = `select * from ${context.prefix}person
     where person_id = $1 and disabled_at is null and oidc_issuer is null ${lock(context, 'for update')}`

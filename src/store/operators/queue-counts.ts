@@ -104,8 +104,9 @@ const states: Readonly<Record<keyof typeof queueParts, LiveState>> = {
 }
 
 /**
- * Counts every email, by app, and those of them that are younger than each of `queueAgesMs`. The age is read from the id, which the
- * indexes hold; in the order of the index of ready mail, so that counting needs no sorting.
+ * Counts every email, by app, and those of them that are younger than each of `queueAgesMs`. The age is read
+ * from the id, which the indexes hold; in the order of the index of ready mail, so that counting needs no
+ * sorting.
  */
 function countStatement({ nowMs, prefix }: ScriptContext): Statement {
   const ages = queueAgesMs.map(
@@ -123,9 +124,10 @@ function countStatement({ nowMs, prefix }: ScriptContext): Statement {
 const readyPerApp = 10
 
 /**
- * The apps whose mail has wanted an attempt since some time: of the mail that is ready, the first emails of each app, found by a loose
- * scan of `queue_ready`; the suspects; deferred mail that found no relay, whose key is missing or that lost its worker (its `due_at` was
- * moved, its `wanted_at` was not); and deferred mail that nobody has claimed although it is due.
+ * The apps whose mail has wanted an attempt since some time: of the mail that is ready, the first emails of
+ * each app, found by a loose scan of `queue_ready`; the suspects; deferred mail that found no relay, whose
+ * key is missing or that lost its worker (its `due_at` was moved, its `wanted_at` was not); and deferred mail
+ * that nobody has claimed although it is due.
  */
 function* findLate({ dialect, nowMs, prefix }: ScriptContext): Script<QueueSummary['late']> {
   const queue = `${prefix}queue`

@@ -1,6 +1,7 @@
 /**
- * Transactions that are written once for both engines: a script yields statements and gets their rows. SQLite runs it in
- * one go in its writer thread, PostgreSQL waits for each statement. For everything off the path of emails. Placeholders are
+ * Transactions that are written once for both engines: a script yields statements and gets their rows. SQLite
+ * runs it in one go in its writer thread, PostgreSQL waits for each statement. For everything off the path of
+ * emails. Placeholders are
  * `$1`, `$2`, …; where the dialects differ, a script asks its `dialect`.
  */
 import type { Row } from '../shared/rows.ts'
@@ -14,7 +15,10 @@ export type Script<T> = Generator<Statement, T, readonly Row[]>
 type ColumnType = 'text' | 'bigint' | 'json'
 
 export type Dialect = {
-  /** Transactions write at the same time, so rows are locked before they are changed; `app_lock` has a row for each app. */
+  /**
+   * Transactions write at the same time, so rows are locked before they are changed; `app_lock` has a row for
+   * each app.
+   */
   readonly locksRows: boolean
   /** The condition on a column that a query returns its value, which the planner may look up in an index. */
   readonly isIn: (query: string) => string

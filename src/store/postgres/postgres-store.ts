@@ -69,7 +69,10 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
       { notifier, missing, schema: context.schema, address: options.sessionAt ?? address },
       onQueued,
     )
-  /** After any failure of the server, workers that live may hold outcomes to write: their mail is not taken back soon. */
+  /**
+   * After any failure of the server, workers that live may hold outcomes to write: their mail is not taken
+   * back soon.
+   */
   const noting = <T>(work: Promise<T>): Promise<T> =>
     work.catch((error: unknown) => {
       missing.noteFailure()

@@ -1,7 +1,8 @@
 /**
  * The names of rate-limit buckets. Recipients are named by keyed hashes. In PostgreSQL, a mailbox's bucket
  * and those of its addresses are neighbours in their table, and so are all keys' buckets, because the cost of
- * a commit is the number of different pages that it touches. SQLite makes numbers of these names (`buckets.ts`).
+ * a commit is the number of different pages that it touches. SQLite makes numbers of these names
+ * (`buckets.ts`).
  */
 import type { AppId } from '../../domain/id.ts'
 import { type EmailAddress, foldMailbox, limitAddress } from '../../domain/request/email-address.ts'

@@ -1,4 +1,7 @@
-/** Makes methods of a store from functions that take what they work on (a transaction, a connection) before their arguments. */
+/**
+ * Makes methods of a store from functions that take what they work on (a transaction, a connection) before
+ * their arguments.
+ */
 
 /** Without types of its arguments: these are checked where a method is called. */
 export type Operation = (on: never, ...args: never[]) => unknown

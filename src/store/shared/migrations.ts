@@ -21,8 +21,8 @@ export function migrationSteps(folder: URL): Step[] {
 }
 
 /**
- * Throws `SchemaMismatch` if the database lacks a table of the steps: until a release, a step may change, and a database made before that
- * has its number all the same.
+ * Throws `SchemaMismatch` if the database lacks a table of the steps: until a release, a step may change, and
+ * a database made before that has its number all the same.
  */
 export function requireTables(steps: readonly Step[], present: ReadonlySet<string>): void {
   const made = steps.flatMap(({ file }) => [...readFileSync(file, 'utf8').matchAll(/^create table (\w+)/gm)])

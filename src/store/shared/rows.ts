@@ -1,4 +1,7 @@
-/** Rows of both engines, which name their columns alike and keep JSON as text, and the values that the mail path makes of them. */
+/**
+ * Rows of both engines, which name their columns alike and keep JSON as text, and the values that the mail
+ * path makes of them.
+ */
 import type { App, AppStatus } from '../../domain/app/app.ts'
 import type { EmailContent } from '../../domain/delivery/email-content.ts'
 import { suspectAfter } from '../../domain/delivery/states.ts'

@@ -1,4 +1,6 @@
-/** Everything that moves from one database to another, in steps: what SQLite exports and PostgreSQL imports. */
+/**
+ * Everything that moves from one database to another, in steps: what SQLite exports and PostgreSQL imports.
+ */
 
 /** In the order in which they are copied. */
 export const copiedTables = [

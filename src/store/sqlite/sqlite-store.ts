@@ -1,7 +1,8 @@
 /**
  * The embedded store, for one machine: one file, written by one thread per process. Several processes
  * may open the file (the command line does while the service runs), and each sees the others' changes
- * at once. Only the process with the worker lock sends. It learns of mail that another process queued by polling.
+ * at once. Only the process with the worker lock sends. It learns of mail that another process queued by
+ * polling.
  */
 import { statSync } from 'node:fs'
 import { enqueueDeadlineMs } from '../../domain/bounds.ts'
@@ -85,8 +86,9 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
 }
 
 /**
- * Migrates as far as `schemaUse` allows, and makes or opens the database's hash key. For a service, the connection for
- * look-ups has read before the other one is closed: from then on a restore finds the database open.
+ * Migrates as far as `schemaUse` allows, and makes or opens the database's hash key. For a service, the
+ * connection for look-ups has read before the other one is closed: from then on a restore finds the database
+ * open.
  */
 function prepare(
   { isService = true, path, ring, schemaUse = 'migrate' }: SqliteOptions,

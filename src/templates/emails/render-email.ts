@@ -1,7 +1,7 @@
 /**
  * The subject, HTML and text of one email, from its app's settings and its content. Pure. Most
- * emails are rendered once for a form (`delivery/message/message-form.ts`), and the time that the link has left
- * is filled in at every attempt.
+ * emails are rendered once for a form (`delivery/message/message-form.ts`), and the time that the link has
+ * left is filled in at every attempt.
  */
 import type { AppSettings } from '../../domain/app/settings.ts'
 import type { EmailContent } from '../../domain/delivery/email-content.ts'

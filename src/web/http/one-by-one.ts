@@ -16,7 +16,9 @@ type Entry = { readonly request: IncomingMessage | null; readonly begin: () => v
 /** By connection: the request in progress, then those that wait. */
 const queues = new WeakMap<Socket, Entry[]>()
 
-/** Calls `begin` once every earlier response on the connection is out; never if the connection closes first. */
+/**
+ * Calls `begin` once every earlier response on the connection is out; never if the connection closes first.
+ */
 export function inOrder(request: IncomingMessage, response: ServerResponse, begin: () => void): void {
   const { socket } = request
   response.once('close', () => beginNext(socket))
@@ -31,7 +33,9 @@ export function inOrder(request: IncomingMessage, response: ServerResponse, begi
   }
 }
 
-/** Runs `act` after all complete requests on this connection are answered. For input that is not a request. */
+/**
+ * Runs `act` after all complete requests on this connection are answered. For input that is not a request.
+ */
 export function afterComplete(socket: Socket, act: () => void): void {
   const queue = queues.get(socket) ?? []
   if (queue.at(-1)?.request?.complete === false) queue.pop() // the malformed one

@@ -1,4 +1,7 @@
-/** The listener for operators: the console for people, the management API under `/v1`, and in dev mode the inbox. */
+/**
+ * The listener for operators: the console for people, the management API under `/v1`, and in dev mode the
+ * inbox.
+ */
 
 import type { Readable } from 'node:stream'
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
@@ -48,7 +51,8 @@ export function newConsoleListener(deps: ConsoleDeps): FastifyInstance {
     readBody(stream, operatorBodyBytesMax),
   )
   addManagementApi(listener, { management: deps.management, emit })
-  // A context of its own, whose guard does not concern the management API: that takes tokens, which no browser sends by itself.
+  // A context of its own, whose guard does not concern the management API: that takes tokens, which no
+  // browser sends by itself.
   listener.register(async (pages) => addPages(pages, deps))
   return listener
 }

@@ -1,4 +1,7 @@
-/** Keeps each operator, a token or a person, to a rate: answering operators must not take the time of requests for emails. */
+/**
+ * Keeps each operator, a token or a person, to a rate: answering operators must not take the time of requests
+ * for emails.
+ */
 import type { IncomingHttpHeaders } from 'node:http'
 import { BlockList, isIP } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -62,8 +65,9 @@ export function newClientRates(each: Limit, all: Limit): (request: Asking) => bo
 const addressMax = 60
 
 /**
- * The client of a request, by its address. If the connection comes from this machine or a private network, a proxy may stand in
- * front: then it is the last address of `X-Forwarded-For`, which the nearest proxy has added. An IPv6 network of 64 bits is one client.
+ * The client of a request, by its address. If the connection comes from this machine or a private network, a
+ * proxy may stand in front: then it is the last address of `X-Forwarded-For`, which the nearest proxy has
+ * added. An IPv6 network of 64 bits is one client.
  */
 function clientOf({ headers, socket }: Asking): string {
   const peer = bareAddress(socket.remoteAddress ?? '')

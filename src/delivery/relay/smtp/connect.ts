@@ -6,8 +6,8 @@
  * certificate ends the connection before anything is sent. On loopback STARTTLS is used only if the
  * relay's address asks for it.
  *
- * This is the only file that uses private parts of nodemailer (`Internals`). `connect` throws if one is missing, and
- * test/end-to-end/smtp-dialogue.test.ts shows that nothing of nodemailer listens any more.
+ * This is the only file that uses private parts of nodemailer (`Internals`). `connect` throws if one is
+ * missing, and test/end-to-end/smtp-dialogue.test.ts shows that nothing of nodemailer listens any more.
  */
 import type { Socket } from 'node:net'
 import SMTPConnection from 'nodemailer/lib/smtp-connection'

@@ -63,7 +63,9 @@ export class SmtpSession {
     return 'stage' in connection ? connection : new SmtpSession(connection)
   }
 
-  /** Sends one message, or aborts before the final dot. The session can be used again if it is not `closed`. */
+  /**
+   * Sends one message, or aborts before the final dot. The session can be used again if it is not `closed`.
+   */
   async submit(message: Message, clearance: Clearance): Promise<Submission> {
     this.messages += 1
     this.#stage = 'envelope'
@@ -191,7 +193,10 @@ export class SmtpSession {
 
 const data = 'DATA\r\n'
 
-/** The replies by which a server accepts a command. Some answer DATA with 250, but not behind commands of a pipeline. */
+/**
+ * The replies by which a server accepts a command. Some answer DATA with 250, but not behind commands of a
+ * pipeline.
+ */
 const accepts = (command: string, { pipelining }: RelayConnection['extensions']): RegExp => {
   if (command !== data) return /^2/
   return pipelining ? /^3/ : /^[23]/

@@ -42,7 +42,10 @@ export type PostgresContext = {
   readonly observers: Pool
   /** Looks up tokens and sessions that worked when this process found them last. */
   readonly secrets: Pool
-  /** Looks up what anyone who reaches the operators' listener can make up: other tokens and sessions, codes, passkeys. */
+  /**
+   * Looks up what anyone who reaches the operators' listener can make up: other tokens and sessions, codes,
+   * passkeys.
+   */
   readonly strangers: Pool
   readonly foundSecrets: LruMap<string, true>
   /** The quoted name of Postern's schema. */
@@ -90,7 +93,10 @@ export async function closeContext(context: PostgresContext): Promise<void> {
   await Promise.all([...connections, ...pools].map((each) => each.close()))
 }
 
-/** Looks a secret up by its hash. Those that worked before wait for no others: strangers make up any number of hashes. */
+/**
+ * Looks a secret up by its hash. Those that worked before wait for no others: strangers make up any number of
+ * hashes.
+ */
 export async function findSecret<
   T extends { readonly expiresAt: number; readonly revokedAt?: number | null },
 >(

@@ -68,7 +68,10 @@ function clientOptions(address: PostgresAddress, { host, port }: DatabaseHost): 
 /** Counts for operators take one core at most, and no time to be compiled: the others are for mail. */
 const beginSession = `select not pg_is_in_recovery() and current_setting('transaction_read_only') = 'off' as writable,
   set_config('max_parallel_workers_per_gather', '0', false), set_config('jit', 'off', false)`
-/** The server ends statements whose client has closed the connection, except a commit that waits for a standby. */
+/**
+ * The server ends statements whose client has closed the connection, except a commit that waits for a
+ * standby.
+ */
 const checkConnection = "select set_config('client_connection_check_interval', '1s', false)"
 
 const int8 = 20

@@ -5,7 +5,9 @@ import type { PostgresContext } from './context.ts'
 
 const deadlineMs = 10_000
 
-/** A transaction that has been open for this long keeps dead rows from being removed, and claims slow down. */
+/**
+ * A transaction that has been open for this long keeps dead rows from being removed, and claims slow down.
+ */
 const transactionMaxS = 600
 
 export async function examine({ operators }: PostgresContext): Promise<Finding[]> {

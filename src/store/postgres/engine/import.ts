@@ -69,8 +69,8 @@ const columnsOf: Record<CopiedTable, Readonly<Record<string, string>>> = {
 }
 
 /**
- * Makes the schema and fills it. Throws `StoreUnavailable` if it exists: a process that uses it would keep its hash key.
- * After any failure nothing is there.
+ * Makes the schema and fills it. Throws `StoreUnavailable` if it exists: a process that uses it would keep
+ * its hash key. After any failure nothing is there.
  * @returns the rows of each table
  */
 export async function importRows(

@@ -12,8 +12,9 @@ import { type ChosenRow, finishChosen, toEnded } from './outcome.ts'
 const deadlineMs = 10_000
 
 /**
- * Mail that a worker holds may be at its relay already: it ends by its outcome, or is cancelled when it comes back. The app
- * stays until then. A step may miss mail that a claim is taking at this time; the next step finds it.
+ * Mail that a worker holds may be at its relay already: it ends by its outcome, or is cancelled when it comes
+ * back. The app stays until then. A step may miss mail that a claim is taking at this time; the next step
+ * finds it.
  */
 export async function cancelDeletedAppMail(context: PostgresContext, id: AppId): Promise<EndedEmail[]> {
   const queued = await cancelQueued(context, id)

@@ -48,7 +48,8 @@ async function retryStep(
   { apps, after }: { apps: readonly AppId[] | null; after: EmailId | null },
 ): Promise<RetryStep> {
   const now = clockMs('$1')
-  // `state` is written so that no partial index seems to fit: queue_deferred would be read whole at each step.
+  // `state` is written so that no partial index seems to fit: queue_deferred would be read whole at each
+  // step.
   const text = `with last as (
       select email_id from ${schema}.queue where email_id > $3 order by email_id limit 1 offset $4),
     chosen as materialized (

@@ -13,7 +13,10 @@ import type { MissingSessions } from './missing-sessions.ts'
 import { appendTrail, finish, type OutcomeCall, recordOutcomes } from './outcome.ts'
 import type { WorkerSession } from './worker-session.ts'
 
-/** How often a claim looks for expired, lapsed and due mail, and for missing sessions: under load not every claim does. */
+/**
+ * How often a claim looks for expired, lapsed and due mail, and for missing sessions: under load not every
+ * claim does.
+ */
 const maintainEveryMs = 250
 
 type Input = {

@@ -1,4 +1,7 @@
-/** Requests on PostgreSQL, from their key to their lane: each lane is a connection on which groups of requests are decided. */
+/**
+ * Requests on PostgreSQL, from their key to their lane: each lane is a connection on which groups of requests
+ * are decided.
+ */
 import type { App } from '../../../domain/app/app.ts'
 import type { KeyHash } from '../../../domain/app/delivery-key.ts'
 import { enqueueDeadlineMs } from '../../../domain/bounds.ts'

@@ -37,8 +37,8 @@ export type CalledFunction<Input> = SqlFunction & {
 /**
  * `search_path` makes every name in the function one of Postern's schema or of PostgreSQL itself.
  * Plans are made once and must suit a full queue, also if they were made on an empty one. Therefore a join of
- * the queue with a list of ids also says `email_id = any(ids)`: whichever side PostgreSQL begins with, it reads
- * these rows alone.
+ * the queue with a list of ids also says `email_id = any(ids)`: whichever side PostgreSQL begins with, it
+ * reads these rows alone.
  */
 const settings = `set search_path = {{schema}}, pg_temp set lock_timeout = '1500ms'
 set plan_cache_mode = force_generic_plan set jit = off

@@ -15,8 +15,8 @@ export type ChosenRow = { readonly email_id: EmailId; readonly app_id: AppId }
 type End = Pick<EndedEmail, 'state' | 'reason'>
 
 /**
- * Ends the emails that `chosen` selects, and returns their ids and apps. Its first parameters are the slot and the offset of
- * the clock.
+ * Ends the emails that `chosen` selects, and returns their ids and apps. Its first parameters are the slot
+ * and the offset of the clock.
  */
 export const finishChosen = (schema: string, chosen: string, { state, reason }: End): string =>
   `with chosen as materialized (${chosen}), finished as (

@@ -39,8 +39,8 @@ export type MigrateOptions = {
 }
 
 /**
- * Applies the missing steps as far as `use` allows. Safe with several processes at once. A database that holds
- * apps is first copied to `<path>.schema-<version>`.
+ * Applies the missing steps as far as `use` allows. Safe with several processes at once. A database that
+ * holds apps is first copied to `<path>.schema-<version>`.
  */
 export function migrate(
   connection: Connection,

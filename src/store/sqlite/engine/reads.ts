@@ -1,4 +1,7 @@
-/** The reads of `operators/`, on read-only connections. In WAL mode readers neither wait for the writer nor delay it. */
+/**
+ * The reads of `operators/`, on read-only connections. In WAL mode readers neither wait for the writer nor
+ * delay it.
+ */
 import { reads, scriptOf, snapshotReads } from '../../operators/scripts.ts'
 import { runOn, type ScriptTarget } from './run-script.ts'
 import type { Call } from './threads/operations.ts'

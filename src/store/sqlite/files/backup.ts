@@ -1,6 +1,6 @@
 /**
- * A backup: one file with everything that was committed when it began, made while the service runs. It appears
- * under its name only when it is whole, checked and on disk.
+ * A backup: one file with everything that was committed when it began, made while the service runs. It
+ * appears under its name only when it is whole, checked and on disk.
  */
 import { randomUUID } from 'node:crypto'
 import { existsSync, linkSync, renameSync } from 'node:fs'
@@ -29,8 +29,8 @@ export function backUp(path: string, file: string, nowMs: number): DatabaseFacts
 }
 
 /**
- * Before the schema is changed, by the process that holds the lock for writing. The way back is `postern restore` of this
- * file, by the older program.
+ * Before the schema is changed, by the process that holds the lock for writing. The way back is `postern
+ * restore` of this file, by the older program.
  */
 export function backUpBeforeMigration(path: string, schema: number, nowMs: number): void {
   const file = `${path}.schema-${schema}`

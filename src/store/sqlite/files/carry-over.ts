@@ -1,8 +1,9 @@
 /**
- * Access that ended since a backup was made must not work again when the backup is restored: keys and tokens that
- * were revoked or shortened, people who were disabled or may do less, passkeys and apps that were removed. It is read
- * from the database that the backup replaces, whose audit has recorded every such change: only what has an entry that
- * the backup does not have is compared, so a newer database loses nothing to an older one. Nothing is given back.
+ * Access that ended since a backup was made must not work again when the backup is restored: keys and tokens
+ * that were revoked or shortened, people who were disabled or may do less, passkeys and apps that were
+ * removed. It is read from the database that the backup replaces, whose audit has recorded every such change:
+ * only what has an entry that the backup does not have is compared, so a newer database loses nothing to an
+ * older one. Nothing is given back.
  */
 import type { DatabaseSync } from 'node:sqlite'
 import { isAtLeast, type Role } from '../../../domain/operator/management-token.ts'

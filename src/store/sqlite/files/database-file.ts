@@ -69,9 +69,9 @@ export async function withWorkerLock<T>(path: string, doing: string, work: () =>
 }
 
 /**
- * Opens the database so that no other process can, until the connection is closed. Its WAL is written into the
- * file first: SQLite would remove the WAL by its name when the connection is closed. For the same reason the
- * connection keeps no journal.
+ * Opens the database so that no other process can, until the connection is closed. Its WAL is written into
+ * the file first: SQLite would remove the WAL by its name when the connection is closed. For the same reason
+ * the connection keeps no journal.
  */
 export function openExclusive(path: string, doing: string): DatabaseSync {
   const { ino } = statSync(path)
@@ -89,8 +89,8 @@ export function openExclusive(path: string, doing: string): DatabaseSync {
 }
 
 /**
- * Copies the database as it is at one moment, with what is only in its WAL, into a new file. Waits for no writer, and
- * no writer waits. Throws `BackupRefused`, and then leaves no file.
+ * Copies the database as it is at one moment, with what is only in its WAL, into a new file. Waits for no
+ * writer, and no writer waits. Throws `BackupRefused`, and then leaves no file.
  */
 export function copyInto(path: string, file: string): void {
   createPrivateFile(file, () => {
@@ -103,7 +103,9 @@ export function copyInto(path: string, file: string): void {
   })
 }
 
-/** Makes a file that only its owner can read, and fills it. Throws `BackupRefused`, and then leaves no file. */
+/**
+ * Makes a file that only its owner can read, and fills it. Throws `BackupRefused`, and then leaves no file.
+ */
 export function createPrivateFile(file: string, fill: (descriptor: number) => void): void {
   let descriptor: number | null = null
   try {
@@ -119,7 +121,10 @@ export function createPrivateFile(file: string, fill: (descriptor: number) => vo
   }
 }
 
-/** The ends of the names of the files that SQLite keeps beside a database, and reads into it when it is opened. */
+/**
+ * The ends of the names of the files that SQLite keeps beside a database, and reads into it when it is
+ * opened.
+ */
 export const companions = ['-wal', '-shm', '-journal']
 
 export function removeDatabase(path: string): void {

@@ -5,7 +5,8 @@ import { type CopiedRows, type CopiedTable, copiedTables, copyStepMax } from '..
 import { requireCurrentSchema } from '../engine/migrate.ts'
 import { BackupRefused, openExclusive, syncFolderOf, withWorkerLock } from './database-file.ts'
 
-// SQLite's idempotency keys and counts lack columns. Rate-limit buckets do not name their app, so they stay behind.
+// SQLite's idempotency keys and counts lack columns. Rate-limit buckets do not name their app, so they stay
+// behind.
 const selects: Record<CopiedTable, string> = {
   app: 'select * from app',
   delivery_key: 'select * from delivery_key',
@@ -25,9 +26,10 @@ const selects: Record<CopiedTable, string> = {
 }
 
 /**
- * Hands all rows to `copy` while no other process has the database open. `copy` calls `onCommitted` at once when the rows are
- * safe: the file then gets another name, so that no service sends its mail again. Rejects with `BackupRefused` if
- * a process has it open, and with `SchemaMismatch` if the schema is not that of this program.
+ * Hands all rows to `copy` while no other process has the database open. `copy` calls `onCommitted` at once
+ * when the rows are safe: the file then gets another name, so that no service sends its mail again. Rejects
+ * with `BackupRefused` if a process has it open, and with `SchemaMismatch` if the schema is not that of this
+ * program.
  */
 export async function exportDatabase<T>(
   path: string,

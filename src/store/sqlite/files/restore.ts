@@ -172,7 +172,10 @@ function cancelAll(database: DatabaseSync, nowMs: number): void {
 
 type Replacement = { readonly part: string; readonly ring: KeyRing; readonly nowMs: number }
 
-/** `previous`: the new name of the database that was there. The place of the database is never empty meanwhile. */
+/**
+ * `previous`: the new name of the database that was there. The place of the database is never empty
+ * meanwhile.
+ */
 function replaceDatabase(
   path: string,
   { part, ring, nowMs }: Replacement,

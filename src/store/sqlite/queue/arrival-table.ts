@@ -31,8 +31,8 @@ export class ArrivalTable {
   }
 
   /**
-   * Whether `count` more buckets fit: if necessary without those that have refilled at `nowUs`, and in a larger
-   * table of at most `slotsMax` slots (a power of two).
+   * Whether `count` more buckets fit: if necessary without those that have refilled at `nowUs`, and in a
+   * larger table of at most `slotsMax` slots (a power of two).
    */
   makeRoom(count: number, nowUs: number, slotsMax: number): boolean {
     if (this.#fits(count)) return true

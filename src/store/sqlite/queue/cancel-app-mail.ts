@@ -27,7 +27,10 @@ export function cancelDeletedAppMail(tx: WriteTransaction, id: AppId): EndedEmai
   return deferred
 }
 
-/** Mail that a worker holds may be at its relay already: it ends by its outcome, or is cancelled when it comes back. */
+/**
+ * Mail that a worker holds may be at its relay already: it ends by its outcome, or is cancelled when it comes
+ * back.
+ */
 const isSending = (tx: WriteTransaction, id: AppId): boolean =>
   tx.sql(`select 1 from queue where ${queueParts.sending} and app_id = ? limit 1`).get(id) !== undefined
 

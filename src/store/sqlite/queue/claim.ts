@@ -1,8 +1,8 @@
 /**
  * Claiming due mail. A claim first renews the leases of its worker. It ends expired mail, takes back
- * lapsed leases and queues deferred mail that is due, in bounded steps. The first claim takes all leases back.
- * Apps with ready mail then take turns. They are found by a loose index scan, so one app's million emails do not
- * slow another's.
+ * lapsed leases and queues deferred mail that is due, in bounded steps. The first claim takes all leases
+ * back. Apps with ready mail then take turns. They are found by a loose index scan, so one app's million
+ * emails do not slow another's.
  */
 import type { App } from '../../../domain/app/app.ts'
 import { appsPerClaim, stepMax, unreadableWaitMs, waitMaxMs } from '../../../domain/bounds.ts'
@@ -170,7 +170,9 @@ function appsWithReadyMail(tx: WriteTransaction): AppId[] {
   return found
 }
 
-/** Leases one email. It ends instead if it has expired, which `expire` may not have reached, or is damaged. */
+/**
+ * Leases one email. It ends instead if it has expired, which `expire` may not have reached, or is damaged.
+ */
 function claimOne(tx: WriteTransaction, emailId: EmailId): { claim?: Claim; ended?: EndedEmail } {
   const row = tx
     .sql(

@@ -103,7 +103,9 @@ const scans: readonly Scan[] = [
   },
 ]
 
-/** One step of each scan. The scans begin together, every ten minutes, after tables of which little is old. */
+/**
+ * One step of each scan. The scans begin together, every ten minutes, after tables of which little is old.
+ */
 function scanOldRows(tx: WriteTransaction): boolean {
   const { cursors } = tx.writer
   if (cursors.scans === null) {

@@ -26,7 +26,10 @@ export class Authenticator {
     this.#store = store
   }
 
-  /** The access that the token of the header gives. The token is looked up for each request, so a revoked one ends at once. */
+  /**
+   * The access that the token of the header gives. The token is looked up for each request, so a revoked one
+   * ends at once.
+   */
   async authenticate(header: string | undefined, requestId: string): Promise<Result<Access>> {
     const presented = parseTokenHeader(header)
     if (presented.kind !== 'secret') return refuse('invalid_token', messages[presented.kind])

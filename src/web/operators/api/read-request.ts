@@ -34,7 +34,10 @@ function readVersion(header: string | undefined): number | undefined | 'malforme
   return version === undefined ? 'malformed' : Number(version)
 }
 
-/** Texts of a query as the types that its schema has. Values that do not fit stay as they are, and are refused with their reason. */
+/**
+ * Texts of a query as the types that its schema has. Values that do not fit stay as they are, and are refused
+ * with their reason.
+ */
 function readQuery({ properties }: TObject, query: Record<string, unknown>): Record<string, unknown> {
   const types = properties as Readonly<Record<string, { readonly type?: string }>>
   const read = ([name, value]: [string, unknown]): [string, unknown] => {

@@ -1,6 +1,7 @@
 /**
- * Charts as SVG, made here: they need no script, follow light and dark, and each stands beside a table of its numbers. The drawing is
- * stretched to its place, and its labels are text of the page, so they are as large on a phone as on a desk.
+ * Charts as SVG, made here: they need no script, follow light and dark, and each stands beside a table of its
+ * numbers. The drawing is stretched to its place, and its labels are text of the page, so they are as large
+ * on a phone as on a desk.
  */
 import { type Html, html, none } from '../../../templates/html.ts'
 import { table } from './parts.ts'

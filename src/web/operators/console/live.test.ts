@@ -9,7 +9,10 @@ import { newQueueCounts } from '../../../management/queue-counts.ts'
 import { EventStream } from '../../../observe/events.ts'
 import { Live } from './live.ts'
 
-/** A browser that listens to an email, through a server on a socket; time stands still until the test moves it. */
+/**
+ * A browser that listens to an email, through a server on a socket; time stands still until the test moves
+ * it.
+ */
 async function openStream(t: TestContext, isSignedIn: () => Promise<boolean> = async () => true) {
   const { store, app } = await startTestService(t)
   const events = new EventStream()

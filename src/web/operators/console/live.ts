@@ -1,8 +1,9 @@
 /**
  * Tells open pages that something changed, by server-sent events: a page then fetches itself, so there is one
- * renderer and no data in the stream. It also fetches itself once when the stream opens, to catch changes made since
- * it was rendered. The topic `service` is everything that the overview shows: while somebody watches, it is read once
- * for all. An email is read as well, and signalled at once if this process itself changes it, like the dev inbox.
+ * renderer and no data in the stream. It also fetches itself once when the stream opens, to catch changes
+ * made since it was rendered. The topic `service` is everything that the overview shows: while somebody
+ * watches, it is read once for all. An email is read as well, and signalled at once if this process itself
+ * changes it, like the dev inbox.
  */
 
 import type { ServerResponse } from 'node:http'
@@ -27,7 +28,10 @@ const pingEveryMs = 20_000
 /** Several changes at once are one signal, and not all pages fetch themselves at the same moment. */
 const signalAfterMs = 150
 const signalSpreadMs = 800
-/** A shared part of a page is drawn anew after this long, whatever the looks say: they do not see every change. */
+/**
+ * A shared part of a page is drawn anew after this long, whatever the looks say: they do not see every
+ * change.
+ */
 const shareMs = 5000
 const streamsMax = 200
 const streamsPerPersonMax = 32
@@ -89,8 +93,8 @@ export class Live {
   }
 
   /**
-   * A part of a page that is the same for all who watch: it is drawn once for them, until the next look finds a change. While
-   * nobody watches, it is drawn for each.
+   * A part of a page that is the same for all who watch: it is drawn once for them, until the next look finds
+   * a change. While nobody watches, it is drawn for each.
    */
   share(name: string, draw: () => Promise<Html | null>): Promise<Html | null> {
     if (this.#streams.size === 0) return draw()

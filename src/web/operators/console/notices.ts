@@ -1,4 +1,7 @@
-/** Sentences that a page shows after a change. The address names one, so that a reload shows it again and stores nothing. */
+/**
+ * Sentences that a page shows after a change. The address names one, so that a reload shows it again and
+ * stores nothing.
+ */
 
 const notices = {
   app_created: 'The app was created.',

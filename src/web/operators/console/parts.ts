@@ -61,7 +61,10 @@ export const statusMark = (status: 'active' | 'disabled'): Html =>
 
 export type Cell = Html | string | number
 
-/** A table in a region that scrolls on a narrow screen. `caption` names it; `numbers` are the columns aligned right. */
+/**
+ * A table in a region that scrolls on a narrow screen. `caption` names it; `numbers` are the columns aligned
+ * right.
+ */
 export function table(
   caption: string,
   heads: readonly string[],
@@ -164,13 +167,18 @@ export function select(
 export const checkbox = (name: string, label: string, checked: boolean): Html =>
   html`<div class="field check"><input type="checkbox" id="${name}" name="${name}" value="yes"${checked ? html` checked` : none}><label for="${name}">${label}</label></div>`
 
-/** A refusal in the names of a form's fields. `idOf` returns the id of the field for a fault of an operation. */
+/**
+ * A refusal in the names of a form's fields. `idOf` returns the id of the field for a fault of an operation.
+ */
 export const inForm = (refusal: Refusal, idOf: (field: string) => string): Refusal => ({
   ...refusal,
   issues: (refusal.issues ?? []).map((issue) => ({ ...issue, field: idOf(issue.field) })),
 })
 
-/** A refusal above a form: what is wrong, with a link to each field. Its faults name the fields of the form (`inForm`). */
+/**
+ * A refusal above a form: what is wrong, with a link to each field. Its faults name the fields of the form
+ * (`inForm`).
+ */
 export function problem(refusal: Refusal | null): Html {
   if (refusal === null) return none
   const { code, message, issues = [] } = refusal

@@ -1,4 +1,7 @@
-/** The headers of the console's answers. Nothing is loaded from elsewhere, and no script but the console's own runs. */
+/**
+ * The headers of the console's answers. Nothing is loaded from elsewhere, and no script but the console's own
+ * runs.
+ */
 
 import { hash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
@@ -23,7 +26,9 @@ const pagePolicy = [
 const framePolicy =
   "default-src 'none'; style-src 'unsafe-inline'; img-src https: data:; base-uri 'none'; form-action 'none'; frame-ancestors 'self'; sandbox allow-popups allow-popups-to-escape-sandbox"
 
-/** The referrer policy is `same-origin`: under `no-referrer` browsers send `Origin: null` with our own forms. */
+/**
+ * The referrer policy is `same-origin`: under `no-referrer` browsers send `Origin: null` with our own forms.
+ */
 function harden(reply: FastifyReply, policy: string): FastifyReply {
   return reply
     .header('content-security-policy', policy)

@@ -1,4 +1,6 @@
-/** One request for a page: who asks, with which form, and the operations that the page calls on their behalf. */
+/**
+ * One request for a page: who asks, with which form, and the operations that the page calls on their behalf.
+ */
 
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { operatorBodyBytesMax } from '../../../domain/bounds.ts'

@@ -1,7 +1,8 @@
 /**
- * Keeps other web sites away from the pages. A page on the web can make a browser send requests to this listener, also under a
- * name of its own that resolves here (DNS rebinding). So the Host must be a name of the console, and a request that may
- * change something must come from the console's own origin: `same-site` is another port or a sibling domain.
+ * Keeps other web sites away from the pages. A page on the web can make a browser send requests to this
+ * listener, also under a name of its own that resolves here (DNS rebinding). So the Host must be a name of
+ * the console, and a request that may change something must come from the console's own origin: `same-site`
+ * is another port or a sibling domain.
  */
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { sendError } from '../../http/listener.ts'
@@ -26,8 +27,8 @@ export function originOf({ url, isLocal }: ConsoleAddress, host: string | undefi
 const isReading = ({ method }: FastifyRequest): boolean => method === 'GET' || method === 'HEAD'
 
 /**
- * Browsers say where a request comes from; old ones by `Origin` alone. A link on another site may open a page; what a page of another
- * site loads by itself would use up the rate of the person who looks at it.
+ * Browsers say where a request comes from; old ones by `Origin` alone. A link on another site may open a
+ * page; what a page of another site loads by itself would use up the rate of the person who looks at it.
  */
 function comesFromElsewhere(request: FastifyRequest, own: string): boolean {
   const { origin, 'sec-fetch-site': site, 'sec-fetch-dest': purpose } = request.headers

@@ -1,7 +1,7 @@
 /**
- * Signing in by an OpenID provider: the code flow with PKCE, state and nonce. The library, and the provider's metadata, are loaded
- * with the first use. A person is the issuer and the subject, never an address or a name. The permission comes from the
- * groups of the ID token, anew with each sign-in.
+ * Signing in by an OpenID provider: the code flow with PKCE, state and nonce. The library, and the provider's
+ * metadata, are loaded with the first use. A person is the issuer and the subject, never an address or a
+ * name. The permission comes from the groups of the ID token, anew with each sign-in.
  */
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
@@ -24,7 +24,9 @@ import {
   safePath,
 } from './sign-in.ts'
 
-/** The permission of the members of a group. `app`: the slug of the only app, or null for the whole service. */
+/**
+ * The permission of the members of a group. `app`: the slug of the only app, or null for the whole service.
+ */
 type GroupRole = { readonly group: string; readonly role: Role; readonly app: string | null }
 
 export type OidcSettings = {

@@ -1,6 +1,7 @@
 /**
- * Passkeys (WebAuthn): a person adds one to the account, and signs in with it. The library that checks them is loaded with the first
- * use. Challenges are kept in the store and taken once, so any process can check the answer to another's challenge.
+ * Passkeys (WebAuthn): a person adds one to the account, and signs in with it. The library that checks them
+ * is loaded with the first use. Challenges are kept in the store and taken once, so any process can check the
+ * answer to another's challenge.
  */
 
 import { hash } from 'node:crypto'
@@ -115,7 +116,10 @@ const signInAgain = 'Sign out and in again first: a passkey is added within an h
 
 type Fresh = { readonly access: Access; readonly session: SessionRecord }
 
-/** The session of a person who signed in within the hour: a stolen one must not become a passkey, which would outlive it. */
+/**
+ * The session of a person who signed in within the hour: a stolen one must not become a passkey, which would
+ * outlive it.
+ */
 async function readFreshSession(
   { readSession, rates, store }: SignInDeps,
   request: FastifyRequest,
@@ -174,8 +178,8 @@ function addRegistration(pages: FastifyInstance, deps: SignInDeps): void {
 }
 
 /**
- * Browsers are asked for no attestation. To check certificates, the library would fetch what they name, so an answer
- * that brings some is refused before.
+ * Browsers are asked for no attestation. To check certificates, the library would fetch what they name, so an
+ * answer that brings some is refused before.
  */
 async function isWithoutCertificates({ response }: RegistrationResponseJSON): Promise<boolean> {
   const { decodeAttestationObject } = await import('@simplewebauthn/server/helpers')

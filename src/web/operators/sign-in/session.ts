@@ -1,4 +1,7 @@
-/** The session of a request: the person who is signed in, and what that person may do. It is looked up for each request. */
+/**
+ * The session of a request: the person who is signed in, and what that person may do. It is looked up for
+ * each request.
+ */
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { lastUseEveryMs } from '../../../domain/bounds.ts'
 import type { SessionId } from '../../../domain/id.ts'
@@ -22,7 +25,9 @@ export type ReadSession = (
 /** Over https the name keeps other hosts of the domain from setting the cookie. */
 const cookieName = (origin: string): string => (origin.startsWith('https:') ? '__Host-postern' : 'postern')
 
-/** SameSite is Lax, so that a link to a page of the console finds its session; `guard.ts` protects changes. */
+/**
+ * SameSite is Lax, so that a link to a page of the console finds its session; `guard.ts` protects changes.
+ */
 export function setSessionCookie(reply: FastifyReply, origin: string, secret: string): void {
   setCookie(reply, origin, { name: cookieName(origin), value: secret, maxAgeS: sessionMaxMs / 1000 })
 }

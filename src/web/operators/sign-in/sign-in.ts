@@ -1,7 +1,7 @@
 /**
- * Signing in: by a code of the command line or an invitation, by a passkey, or by an OpenID provider; and signing out. A code
- * stands in the fragment of its link, which browsers send to nobody: the page's script fills it in, and only the press
- * of the button uses it, so that a link preview uses up none.
+ * Signing in: by a code of the command line or an invitation, by a passkey, or by an OpenID provider; and
+ * signing out. A code stands in the fragment of its link, which browsers send to nobody: the page's script
+ * fills it in, and only the press of the button uses it, so that a link preview uses up none.
  */
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
@@ -66,13 +66,14 @@ export function beginSession(
 }
 
 /**
- * Nobody can guess a code; this keeps those who try from using up the processor and the log. Codes that are known are not charged, so
- * that strangers keep nobody out.
+ * Nobody can guess a code; this keeps those who try from using up the processor and the log. Codes that are
+ * known are not charged, so that strangers keep nobody out.
  */
 const unknownCodes: Limit = { quota: 60, windowUs: 60e6 }
 /**
- * Ceremonies of passkeys and providers that anybody can begin: each writes a row, or asks the provider. Each client has a rate of its own,
- * so that one stranger keeps nobody out; the rate of all protects the processor.
+ * Ceremonies of passkeys and providers that anybody can begin: each writes a row, or asks the provider. Each
+ * client has a rate of its own, so that one stranger keeps nobody out; the rate of all protects the
+ * processor.
  */
 const ceremoniesOfClient: Limit = { quota: 30, windowUs: 10e6 }
 const ceremoniesOfAll: Limit = { quota: 1000, windowUs: 10e6 }

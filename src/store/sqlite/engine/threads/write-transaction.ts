@@ -74,7 +74,9 @@ export class WriteTransaction {
   #depth: number | null = null
   #depthBy = 0
 
-  /** Create it inside an open transaction: if another process changed the database, the caches are cleared. */
+  /**
+   * Create it inside an open transaction: if another process changed the database, the caches are cleared.
+   */
   constructor(writer: Writer) {
     this.writer = writer
     this.nowMs = writer.nowMs()

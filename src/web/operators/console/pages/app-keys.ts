@@ -1,4 +1,6 @@
-/** The delivery keys of an app. A key's text stands in the answer to the form that makes it, and nowhere else. */
+/**
+ * The delivery keys of an app. A key's text stands in the answer to the form that makes it, and nowhere else.
+ */
 
 import { hasEnded } from '../../../../domain/bearer.ts'
 import { dayMs, describeDuration } from '../../../../domain/duration.ts'

@@ -1,6 +1,7 @@
 /**
- * How the emails of an app look: its settings, and each email in four frames, in light and dark, at the width of a desk and of a phone.
- * A preview is a form by GET, so unsaved settings stand in the address of the page and of the frames.
+ * How the emails of an app look: its settings, and each email in four frames, in light and dark, at the width
+ * of a desk and of a phone. A preview is a form by GET, so unsaved settings stand in the address of the page
+ * and of the frames.
  */
 
 import type { Refusal } from '../../../../management/operation/result.ts'

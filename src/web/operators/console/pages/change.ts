@@ -1,6 +1,7 @@
 /**
- * Saves settings of an app from a form. The form sends the version that it was made of, so that no change of somebody else is
- * lost: if there is another version by now, nothing is saved, and the form shows the app as it is.
+ * Saves settings of an app from a form. The form sends the version that it was made of, so that no change of
+ * somebody else is lost: if there is another version by now, nothing is saved, and the form shows the app as
+ * it is.
  */
 import { hash, randomUUID } from 'node:crypto'
 import { dayMs } from '../../../../domain/duration.ts'
@@ -25,7 +26,10 @@ export async function saveApp(visit: Visit, app: AppResource, body: object): Pro
   return changed.refusal
 }
 
-/** A field of a form that makes a secret. A reload of the answer sends the form again, and must not make another one. */
+/**
+ * A field of a form that makes a secret. A reload of the answer sends the form again, and must not make
+ * another one.
+ */
 export const onceField = (): Html[] => hiddenFields({ once: randomUUID() })
 
 const sentAgain: Refusal = {
@@ -34,7 +38,10 @@ const sentAgain: Refusal = {
     'This form was sent before, and what it made was shown then. Nothing was changed now; for another one, begin again.',
 }
 
-/** Answers as `make` does, unless this form has made something before. A form that was refused may be sent again. */
+/**
+ * Answers as `make` does, unless this form has made something before. A form that was refused may be sent
+ * again.
+ */
 export async function makeOnce<T>(
   { form, management: { store } }: Visit,
   make: () => Promise<Result<T>>,
@@ -52,8 +59,8 @@ export async function makeOnce<T>(
 export type Fields = Readonly<Record<string, string>>
 
 /**
- * The fields of a form that was refused: as they were sent, or, if somebody else changed the app meanwhile, as the app is now,
- * with what was sent beside each field that differs.
+ * The fields of a form that was refused: as they were sent, or, if somebody else changed the app meanwhile,
+ * as the app is now, with what was sent beside each field that differs.
  */
 export function showAgain(
   saved: Fields,

@@ -1,4 +1,7 @@
-/** The list of emails with its filters, the search, and one email with its attempts. Nothing shows what an email says, or to whom it goes. */
+/**
+ * The list of emails with its filters, the search, and one email with its attempts. Nothing shows what an
+ * email says, or to whom it goes.
+ */
 
 import type { KeyHash } from '../../../../domain/app/delivery-key.ts'
 import { hashIfSecret } from '../../../../domain/bearer.ts'

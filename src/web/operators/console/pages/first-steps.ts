@@ -1,4 +1,7 @@
-/** The first steps: relay, app, key, test email. They come from what there is, so nothing is stored, and they end by themselves. */
+/**
+ * The first steps: relay, app, key, test email. They come from what there is, so nothing is stored, and they
+ * end by themselves.
+ */
 import { normalEntries, parseAllowedUrl } from '../../../../domain/app/allowed-url.ts'
 import { slugFrom } from '../../../../domain/app/app.ts'
 import type { Refusal } from '../../../../management/operation/result.ts'
