@@ -1,72 +1,17 @@
 /** Fills an empty database with what another one held, in one transaction. */
 import type { PostgresAddress } from '../../database-address.ts'
-import type { CopiedCounts, CopiedRows, CopiedTable } from '../../shared/table-copy.ts'
+import {
+  type CopiedCounts,
+  type CopiedRows,
+  type CopiedTable,
+  copiedTables,
+} from '../../shared/table-copy.ts'
 import { StoreUnavailable } from '../../store.ts'
 import { Connection, type Query } from './connection.ts'
 import { makeSchema } from './migrate.ts'
 
 /** The whole copy is one transaction. */
 const deadlineMs = 3_600_000
-
-const [text, integer, bigint, json, jsonb, bytea] = ['text', 'integer', 'bigint', 'json', 'jsonb', 'bytea']
-const record = {
-  ...{ email_id: text, app_id: text, key_id: text, type: text, state: text, attempts: integer },
-  ...{
-    lost_leases: integer,
-    accepted_at: bigint,
-    expires_at: bigint,
-    recipient: text,
-    trail: jsonb,
-    traceparent: text,
-  },
-}
-
-/** The columns of each table, with their types. */
-const columnsOf: Record<CopiedTable, Readonly<Record<string, string>>> = {
-  app: {
-    ...{ app_id: text, slug: text, version: bigint, status: text, status_at: bigint, created_at: bigint },
-    ...{ updated_at: bigint, settings: json },
-  },
-  delivery_key: {
-    ...{ key_id: text, key_hash: text, app_id: text, name: text, created_at: bigint, expires_at: bigint },
-    ...{ created_by: text, revoked_at: bigint, last_used_at: bigint, replaces: text },
-  },
-  token: {
-    ...{ token_id: text, token_hash: text, name: text, role: text, apps: json, created_at: bigint },
-    ...{ created_by: text, expires_at: bigint, revoked_at: bigint, last_used_at: bigint },
-  },
-  person: {
-    ...{ person_id: text, name: text, role: text, apps: json, oidc_issuer: text, oidc_subject: text },
-    ...{ created_at: bigint, created_by: text, disabled_at: bigint, last_seen_at: bigint },
-  },
-  passkey: {
-    ...{ passkey_id: text, person_id: text, public_key: text, counter: bigint, name: text },
-    ...{ created_at: bigint, last_used_at: bigint },
-  },
-  audit: {
-    ...{ audit_id: text, at: bigint, actor_kind: text, actor_id: text, actor_name: text, via: text },
-    ...{ action: text, app_id: text, target: text, before: json, after: json, request_id: text },
-  },
-  activity: { app_id: text, minute: bigint, event: text, count: bigint },
-  refusal: {
-    ...{ request_id: text, at: bigint, app_id: text, key_id: text, code: text, issues: json, origin: text },
-  },
-  idempotency: { app_id: text, request_key: text, body_hash: text, email_id: text, created_at: bigint },
-  usage_day: { app_id: text, day: bigint, event: text, slot: integer, count: bigint },
-  queue: {
-    ...record,
-    ...{
-      fence: bigint,
-      due_at: bigint,
-      wanted_at: bigint,
-      lease_until: bigint,
-      session_id: integer,
-      sealed: bytea,
-    },
-  },
-  history: { ...record, reason: text, finished_at: bigint },
-  secret: { name: text, sealed: bytea },
-}
 
 /**
  * Makes the schema and fills it. Throws `StoreUnavailable` if it exists: a process that uses it would keep
@@ -102,32 +47,48 @@ export async function importRows(
 }
 
 async function insertAll(query: Query, steps: Iterable<CopiedRows>): Promise<CopiedCounts> {
-  const counts = Object.fromEntries(Object.keys(columnsOf).map((table) => [table, 0])) as Record<
-    CopiedTable,
-    number
-  >
+  const counts = Object.fromEntries(copiedTables.map((table) => [table, 0])) as Record<CopiedTable, number>
   for (const { table, rows } of steps) {
-    const columns = Object.entries(columnsOf[table])
-    requireColumns(table, rows[0])
-    const names = columns.map(([name]) => name).join(', ')
-    const values = columns.map(([name, type]) => (isJson(type) ? `${name}::${type}` : name)).join(', ')
-    const parameters = columns.map(([, type], n) => `$${n + 1}::${isJson(type) ? text : type}[]`).join(', ')
+    const columns = await columnsOf(query, table)
+    requireColumns(table, { columns, row: rows[0] })
+    const names = columns.map(({ name }) => name).join(', ')
+    const values = columns.map(({ name, type }) => (isJson(type) ? `${name}::${type}` : name)).join(', ')
+    const parameters = columns.map(({ type }, n) => `$${n + 1}::${isJson(type) ? 'text' : type}[]`)
     await query(
-      `insert into ${table} (${names}) select ${values} from unnest(${parameters}) as copied (${names})`,
-      columns.map(([name]) => rows.map((row) => toValue(row[name]))),
+      `insert into ${table} (${names}) select ${values} from unnest(${parameters.join(', ')}) as copied (${names})`,
+      columns.map(({ name }) => rows.map((row) => toValue(row[name]))),
     )
     counts[table] += rows.length
   }
   return counts
 }
 
+type Column = { readonly name: string; readonly type: string }
+
+/** The columns of a table of the schema that was made just now, but for those that PostgreSQL computes. */
+const columnsOf = (query: Query, table: CopiedTable): Promise<Column[]> =>
+  query<Column>(
+    `select column_name as name, data_type as type from information_schema.columns
+      where table_schema = current_schema() and table_name = $1 and is_generated = 'NEVER'
+      order by ordinal_position`,
+    [table],
+  )
+
 /** A column that one side does not know would be lost, or be null. */
-function requireColumns(table: CopiedTable, row: Readonly<Record<string, unknown>> = columnsOf[table]): void {
-  const [given, known] = [row, columnsOf[table]].map((columns) => Object.keys(columns).sort().join(', '))
-  if (given !== known) throw new Error(`the columns of ${table} are ${given}, and the copy knows ${known}`)
+function requireColumns(
+  table: CopiedTable,
+  { columns, row }: { columns: readonly Column[]; row: CopiedRows['rows'][number] | undefined },
+): void {
+  if (row === undefined) return
+  const given = Object.keys(row).toSorted().join(', ')
+  const known = columns
+    .map(({ name }) => name)
+    .toSorted()
+    .join(', ')
+  if (given !== known) throw new Error(`the columns of ${table} are ${given}, and the target has ${known}`)
 }
 
-const isJson = (type: string | undefined): boolean => type === json || type === jsonb
+const isJson = (type: string): boolean => type === 'json' || type === 'jsonb'
 
 const toValue = (value: unknown): unknown => (value instanceof Uint8Array ? Buffer.from(value) : value)
 
