@@ -81,9 +81,8 @@ export type Call = <Name extends OperationName>(name: Name, input: CallInput<Nam
 export type CommandContext = { readonly call: Call; readonly runner: OperationRunner }
 
 /**
- * Runs one command: with `--url` by the management API there, otherwise on the configured database. Only `app
- * create`,
- * `apply` and `migrate` make a database, and only `migrate` changes an old schema.
+ * Runs one command: with `--url` by the management API there, otherwise on the configured database. Only
+ * `app create`, `apply` and `migrate` make a database, and only `migrate` changes an old schema.
  */
 export async function withOperations<T>(
   deps: CliDeps,

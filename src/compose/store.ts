@@ -16,7 +16,7 @@ export type StoreOptions = {
   readonly onGroup?: OnGroup | undefined
   /** Whether opening may create or migrate the schema; usually `migrate`. */
   readonly schemaUse?: SchemaUse
-  /** False for a command, which starts no threads. */
+  /** False for a command, which starts threads when it writes, and not before. */
   readonly isService?: boolean
 }
 

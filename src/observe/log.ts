@@ -86,7 +86,7 @@ const lines: {
     level: 'warn',
     text: standby
       ? 'another process sends the mail of this database; this one takes over when that one has ended'
-      : 'took over sending: the previous process released the worker lock',
+      : 'took over sending: the previous process has ended or released the worker lock',
     fields: {},
   }),
   session_changed: ({ available }) => ({

@@ -168,9 +168,8 @@ export interface OperatorStore {
   createApp(slug: string, settings: AppSettings, actor: Actor, status?: AppStatus): Promise<App | null>
   /**
    * A change that changes nothing keeps the version. Null if there is no such app; `stale` if its version is
-   * not `ifVersion`;
-   * `too_often` if changes of its settings have added `auditedPerDayMax` characters to the audit within a
-   * day.
+   * not `ifVersion`; `too_often` if changes of its settings have added `auditedPerDayMax` characters to the
+   * audit within a day.
    */
   updateApp(id: AppId, change: AppChange, actor: Actor): Promise<App | 'stale' | 'too_often' | null>
   /**

@@ -123,3 +123,16 @@ test('the counts of today are found by their day', async (t) => {
   performRead(targetOf(connection), { name: 'usageToday', args: [] })
   assert.deepEqual(connection.scans(), [])
 })
+
+test('the oldest refusals of an app are found without reading the newest for each of them', async (t) => {
+  const connection = await openRecording(t)
+  const parts = { connection, ring: newRing(), keyedHash: makeKeyedHash(randomBytes(32)), queueMax: 1000 }
+  const writer = newWriter({ ...parts, nowMs: () => 0 })
+  const refusal = { requestId: newId('req', 0), at: 0, app, key: newId('key', 0), code: 'x', issues: [] }
+  const args = [[{ ...refusal, origin: null }]]
+  connection.transaction(() => perform(new WriteTransaction(writer), { name: 'addRefusals', args }))
+  const [text] = [...connection.texts].filter((each) => each.startsWith('delete from refusal'))
+  const plan = connection.connection.prepare(`explain query plan ${text}`).all()
+  const details = plan.map(({ detail }) => String(detail)).join('\n')
+  assert.match(details, /SEARCH old USING .*\(app_id=\? AND request_id<\?\)/)
+})

@@ -75,9 +75,10 @@ function* addRefusals(context: ScriptContext, refusals: readonly RefusedRequest[
   // Rows that another process is deleting are left to it.
   yield {
     text: `delete from ${prefix}refusal where request_id in (
-      select old.request_id from ${dialect.objects('$1', { app_id: 'text' })} join ${prefix}refusal old using (app_id)
+      select old.request_id from ${dialect.objects('$1', { app_id: 'text' })} join ${prefix}refusal old
+        on old.app_id = objects.app_id
       where old.request_id <= (select request_id from ${prefix}refusal
-        where app_id = old.app_id order by request_id desc limit 1 offset $2)
+        where app_id = objects.app_id order by request_id desc limit 1 offset $2)
       ${lock(context, 'for update of old skip locked')})`,
     values: [JSON.stringify(apps), refusalsMax],
   }
@@ -138,5 +139,6 @@ const toNodeRecord = (row: Row): NodeRecord => ({
   relays: JSON.parse(row.relays as string),
 })
 
-export const activityChanges = { addActivity, addRefusals, noteNode, removeNode }
+export const activityChanges = { addRefusals }
+export const activityNotes = { addActivity, noteNode, removeNode }
 export const activityReads = { readActivity, listRefusals, findRefusal, listNodes }

@@ -24,13 +24,14 @@ export type Dialect = {
   readonly isIn: (query: string) => string
   /** The query for the strings of a JSON array, which is the value of a placeholder. */
   readonly elements: (placeholder: string) => string
-  /** The objects of a JSON array, which is the value of a placeholder, as a table. */
+  /** The objects of a JSON array, which is the value of a placeholder, as the table `objects`. */
   readonly objects: (placeholder: string, columns: Readonly<Record<string, ColumnType>>) => string
 }
 
 export type ScriptContext = {
   /** The prefix of tables: that of the schema, or none. */
   readonly prefix: string
+  /** The process's clock when the script begins; on PostgreSQL, its estimate of the server's. */
   readonly nowMs: number
   readonly dialect: Dialect
 }

@@ -1,7 +1,7 @@
 /** The scripts of the store's methods, by the names of the methods. */
 
 import { callOperation, type Operation } from '../shared/methods.ts'
-import { activityChanges, activityReads } from './activity.ts'
+import { activityChanges, activityNotes, activityReads } from './activity.ts'
 import { appChanges, appReads } from './apps.ts'
 import { auditChanges, auditReads } from './audit.ts'
 import { emailReads, emailSnapshots } from './emails.ts'
@@ -10,7 +10,7 @@ import { peopleChanges } from './people.ts'
 import { peopleReads } from './people-reads.ts'
 import { queueReads } from './queue-counts.ts'
 import type { Script, ScriptContext } from './script.ts'
-import { tokenChanges, tokenReads } from './tokens.ts'
+import { tokenChanges, tokenNotes, tokenReads } from './tokens.ts'
 
 /** Each runs in a transaction of its own, or as if it did. */
 export const changes = {
@@ -21,6 +21,12 @@ export const changes = {
   ...activityChanges,
   ...auditChanges,
 }
+
+/**
+ * Changes whose statements need no transaction around them. All processes count in the same rows: one that
+ * stood still between a statement and its commit would make the others wait.
+ */
+export const notes = { ...activityNotes, ...tokenNotes }
 
 export const reads = {
   ...appReads,

@@ -80,5 +80,6 @@ const toTokenRecord = (row: Row): TokenRecord => ({
   lastUsedAt: row.last_used_at as number | null,
 })
 
-export const tokenChanges = { createToken, revokeToken, noteTokenUse }
+export const tokenChanges = { createToken, revokeToken }
+export const tokenNotes = { noteTokenUse }
 export const tokenReads = { findTokenByHash, listTokens }

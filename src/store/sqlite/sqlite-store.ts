@@ -7,7 +7,7 @@
 import { statSync } from 'node:fs'
 import { enqueueDeadlineMs } from '../../domain/bounds.ts'
 import { type KeyRing, makeKeyedHash, openHashKey } from '../crypto/key-ring.ts'
-import { changes } from '../operators/scripts.ts'
+import { changes, notes } from '../operators/scripts.ts'
 import { recipientName } from '../shared/bucket-names.ts'
 import { type ClockOffset, newClockOffset, readClock } from '../shared/clock.ts'
 import type { OnGroup } from '../shared/grouped-calls.ts'
@@ -71,7 +71,7 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
     enqueue: (request) =>
       writer.call({ name: 'enqueue', args: [request] }, enqueueDeadlineMs) as Promise<EnqueueResult>,
     claimDue: (request) => claims.claimDue(request),
-    ...methodsOf({ ...queueOperations, ...changes }, (name, args) => writer.call({ name, args })),
+    ...methodsOf({ ...queueOperations, ...changes, ...notes }, (name, args) => writer.call({ name, args })),
     ...readMethods,
     measureQueue: async () => ({ ...(await readMethods.measureQueue()), diskFreeBytes: freeBytes(path) }),
     recipientName: (to) => recipientName(keyedHash, to),

@@ -31,7 +31,6 @@ export type RelayConnection = {
     readonly pipelining: boolean
     /** RFC 3461 */
     readonly dsn: boolean
-    /** RFC 6531 */
     /** RFC 1870 */
     readonly size: boolean
   }

@@ -1,8 +1,8 @@
 /** Runs the scripts of `operators/`, each on the connections that are kept for its callers. */
 
-import { activityChanges } from '../../operators/activity.ts'
+import { activityChanges, activityNotes } from '../../operators/activity.ts'
 import { type Dialect, runScriptAsync, type Script, type ScriptContext } from '../../operators/script.ts'
-import { changes, reads, scriptOf, snapshotReads } from '../../operators/scripts.ts'
+import { changes, notes, reads, scriptOf, snapshotReads } from '../../operators/scripts.ts'
 import { type Methods, methodsOf } from '../../shared/methods.ts'
 import type { Query } from './connection.ts'
 import { findSecret, type PostgresContext } from './context.ts'
@@ -33,7 +33,7 @@ export const runIn = <T>(
   )
 
 /** Records that processes make of themselves do not wait for operators. */
-const observed = new Set<string>(Object.keys(activityChanges))
+const observed = new Set<string>(Object.keys({ ...activityChanges, ...activityNotes }))
 
 /** The connections of a read that is not an operator's. */
 function poolOf(name: keyof typeof reads, context: PostgresContext): { pool: Queries; deadlineMs: number } {
@@ -58,18 +58,22 @@ type Queries = Pick<Pool, 'query'>
 /** The methods of the store that are scripts. */
 export function scriptMethods(
   context: PostgresContext,
-): Methods<typeof changes & typeof reads & typeof snapshotReads> {
+): Methods<typeof changes & typeof notes & typeof reads & typeof snapshotReads> {
   const { observers, operators } = context
+  const writersOf = (name: string): Pool => (observed.has(name) ? observers : operators)
   const queryOf =
     (pool: Queries, deadlineMs: number): Query =>
     (text, values = []) =>
       pool.query(text, values, { deadlineMs })
   return {
     ...methodsOf(changes, (name, args) =>
-      (observed.has(name) ? observers : operators).transaction(
+      writersOf(name).transaction(
         (query) => runIn(context, query, scriptOf(changes[name], args)),
         deadlineMs,
       ),
+    ),
+    ...methodsOf(notes, (name, args) =>
+      runIn(context, queryOf(writersOf(name), deadlineMs), scriptOf(notes[name], args)),
     ),
     ...methodsOf(reads, (name, args) => {
       const { pool, deadlineMs } = poolOf(name, context)

@@ -11,7 +11,7 @@ const dialect: Dialect = {
   elements: (placeholder) => `select value from json_each(${placeholder})`,
   objects: (placeholder, columns) => {
     const values = Object.keys(columns).map((name) => `value ->> '${name}' as ${name}`)
-    return `(select ${values.join(', ')} from json_each(${placeholder}))`
+    return `(select ${values.join(', ')} from json_each(${placeholder})) objects`
   },
 }
 

@@ -4,7 +4,7 @@
  */
 import { appChanges } from '../../../operators/apps.ts'
 import { keyChanges } from '../../../operators/keys.ts'
-import { changes, scriptOf } from '../../../operators/scripts.ts'
+import { changes, notes, scriptOf } from '../../../operators/scripts.ts'
 import { callOperation } from '../../../shared/methods.ts'
 import { cancelDeletedAppMail } from '../../queue/cancel-app-mail.ts'
 import { cancelEmail, retryDeferred, retryEmail } from '../../queue/change-email.ts'
@@ -27,8 +27,9 @@ export const queueOperations = {
 }
 
 const operations = { enqueue, claimDue, ...queueOperations }
+const scripts = { ...changes, ...notes }
 
-type OperationName = keyof typeof operations | keyof typeof changes
+type OperationName = keyof typeof operations | keyof typeof scripts
 
 /** One call to a thread. The types of the arguments are checked where the call is made. */
 export type Call<Name extends string = OperationName> = {
@@ -37,8 +38,8 @@ export type Call<Name extends string = OperationName> = {
 }
 
 export function perform(tx: WriteTransaction, { name, args }: Call): unknown {
-  if (!(name in changes)) return callOperation(operations[name as keyof typeof operations], tx, args)
-  const result = runOn(tx, scriptOf(changes[name as keyof typeof changes], args))
+  if (!(name in scripts)) return callOperation(operations[name as keyof typeof operations], tx, args)
+  const result = runOn(tx, scriptOf(scripts[name as keyof typeof scripts], args))
   if (name in appChanges || name in keyChanges) tx.clearCaches()
   return result
 }
