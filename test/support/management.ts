@@ -44,8 +44,8 @@ export type ManagementAnswer = {
   readonly status: number
   readonly headers: Headers
   readonly text: string
-  // biome-ignore lint/suspicious/noExplicitAny: the address is a text, so no type can follow it to its
-  // answer; `assertDescribed` checks each against its schema
+  // `assertDescribed` checks each answer against its schema.
+  // biome-ignore lint/suspicious/noExplicitAny: the address is a text, so no type can follow it to its answer
   readonly body: any
 }
 
