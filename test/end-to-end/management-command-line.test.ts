@@ -199,7 +199,8 @@ test('every operation is a command, on the database and by the API', {
   const remote: Variables = { POSTERN_URL: server.console, POSTERN_TOKEN_FILE: tokenFile }
   for (const [way, variables] of Object.entries({ local: server.env, remote })) {
     for (const [operation, args] of Object.entries(await commandsFor(server, way))) {
-      const ran = await postern(variables, args)
+      const run = () => postern(variables, args)
+      const ran = meetsAttempts.has(operation as OperationName) ? await untilDone(run) : await run()
       const isExpected = ran.code === 0 || (ran.code === 1 && mayFail.has(operation as OperationName))
       assert.ok(isExpected, `${way} ${args.join(' ')}: ${ran.code} ${ran.err}`)
     }
@@ -215,6 +216,15 @@ const mayFail = new Set<OperationName>([
   ...(['status.show', 'app.test_email', 'checks.run'] as const),
   ...(['person.remove_passkey', 'session.end'] as const),
 ])
+
+/** The worker tries deferred mail again every few seconds; while it does, these are refused. */
+const meetsAttempts = new Set<OperationName>(['email.retry', 'email.cancel'])
+
+const untilDone = (run: () => ReturnType<typeof postern>) =>
+  eventually(async () => {
+    const ran = await run()
+    return ran.code === 0 ? ran : null
+  })
 
 /** A command for each operation, with things of its own. */
 async function commandsFor(
