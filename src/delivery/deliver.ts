@@ -16,6 +16,7 @@ import {
   type Trace,
   traceAttempt,
 } from '../observe/tracing.ts'
+import { momentNow } from '../store/shared/clock.ts'
 import { type Claim, leaseMs } from '../store/store.ts'
 import { renderEmail } from '../templates/emails/render-email.ts'
 import type { MessageComposer } from './message/compose-message.ts'
@@ -38,8 +39,6 @@ export type Attempt = {
   /** False once the worker may count as dead, and all its leases as lost. */
   readonly areLeasesValid: () => boolean
 }
-
-export const momentNow = (): Moment => ({ monotonicMs: performance.now(), wallMs: Date.now() })
 
 /**
  * Whether the email may still be handed over by this lease. If the machine was suspended, or its clock set

@@ -16,6 +16,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import { type Moment, sinceMs } from '../../../domain/moment.ts'
 import type { PostgresAddress } from '../../database-address.ts'
+import { momentNow } from '../../shared/clock.ts'
 import type { Finding } from '../../store.ts'
 import { Connection } from '../engine/connection.ts'
 import { type MissingSessions, missingForMs, sessionLockClass } from './missing-sessions.ts'
@@ -28,8 +29,6 @@ const idWithinMs = 1000
 /** Between two notifications to itself, or two failed connections, the pause doubles up to these. */
 const pauseMaxMs = 60_000
 const dialPauseMaxMs = 10_000
-
-const now = (): Moment => ({ monotonicMs: performance.now(), wallMs: Date.now() })
 
 /**
  * The server ends the session of a machine that vanished after nine seconds: five of silence, then
@@ -97,7 +96,7 @@ export class WorkerSession {
   /** Whether the leases that name this id are valid. Those that name none are, until they lapse. */
   isValid(id: number): boolean {
     if (id === 0) return true
-    return id === this.#id && sinceMs(this.#confirmed, now()) < missingForMs
+    return id === this.#id && sinceMs(this.#confirmed, momentNow()) < missingForMs
   }
 
   async #begin(client: pg.Client): Promise<void> {
@@ -144,7 +143,7 @@ export class WorkerSession {
   }
 
   async #confirm(): Promise<void> {
-    const asked = now()
+    const asked = momentNow()
     const id = this.#id
     await this.#ask()
     if (id !== 0 && id === this.#id) this.#confirmed = asked
@@ -171,7 +170,7 @@ export class WorkerSession {
 
   async #takeId(client: pg.Client): Promise<void> {
     for (const setting of keepAlive) await this.#set(setting).catch(() => {}) // not every platform has each
-    const asked = now()
+    const asked = momentNow()
     const id = randomInt(1, 2 ** 31)
     const values = [sessionLockClass, id]
     await this.#connection.query('select pg_advisory_lock($1, $2)', values, { deadlineMs })
