@@ -35,21 +35,19 @@ export function composeListeners(context: ServiceContext, delivery: Delivery | n
       address: config.links,
     })
   }
-  if (roles.has('console') && config.console !== null)
-    listeners.push({
-      name: 'console',
-      listener: composeConsole(context, delivery),
-      address: config.console,
-    })
+  const { console: address, consoleUrl } = config
+  if (roles.has('console') && address !== null && consoleUrl !== null)
+    listeners.push({ name: 'console', listener: composeConsole(context, delivery, consoleUrl), address })
   return listeners
 }
 
 function composeConsole(
   { config, events, store, version }: ServiceContext,
   delivery: Delivery | null,
+  consoleUrl: string,
 ): FastifyInstance {
   const captured = delivery?.captured ?? null
-  const { consoleIsLocal, consoleUrl, isDev, oidc } = config
+  const { consoleIsLocal, isDev, oidc } = config
   return newConsoleListener({
     management: composeManagement(config, {
       store,
@@ -58,7 +56,7 @@ function composeConsole(
       onQueued: () => delivery?.wake(),
     }),
     events,
-    address: { url: consoleUrl ?? '', isLocal: consoleIsLocal },
+    address: { url: consoleUrl, isLocal: consoleIsLocal },
     // Behind a proxy, the process does not know its public address.
     apiUrl: isDev ? `http://127.0.0.1:${config.api.port}` : 'https://YOUR-POSTERN',
     oidc,

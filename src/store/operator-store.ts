@@ -17,7 +17,6 @@ import type { NodeRecord } from '../domain/operator/node.ts'
 import type { EmailAddress } from '../domain/request/email-address.ts'
 import type { EmailType } from '../domain/request/email-request.ts'
 import type { RefusedRequest } from '../domain/request/refused-request.ts'
-import type { QueueGauge } from './store.ts'
 
 /** The record of an email; it contains nothing of the email's content. */
 export type EmailRecord = {
@@ -93,6 +92,8 @@ export type KeyReplacement = {
 }
 
 type QueueCount = { readonly app: AppId; readonly state: LiveState; readonly count: number }
+
+export type QueueGauge = { readonly depth: number; readonly oldestAcceptedAt: number | null }
 
 export type QueueSummary = QueueGauge & {
   readonly nextAttemptAt: number | null

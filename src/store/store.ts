@@ -13,7 +13,7 @@ import type { EndedEmail, LostLease } from '../domain/delivery/states.ts'
 import type { AppId, EmailId, KeyId } from '../domain/id.ts'
 import type { EmailType } from '../domain/request/email-request.ts'
 import type { RefusalCode } from '../domain/request/rejection.ts'
-import type { OperatorStore } from './operator-store.ts'
+import type { OperatorStore, QueueGauge } from './operator-store.ts'
 import type { PeopleStore } from './people-store.ts'
 
 /** The store is down, slow, full or read-only. Answered with 503 in one place. */
@@ -117,8 +117,6 @@ export type Claimed = {
 
 /** `more`: another step would find work now. */
 export type Maintained = { readonly more: boolean; readonly ended: readonly EndedEmail[] }
-
-export type QueueGauge = { readonly depth: number; readonly oldestAcceptedAt: number | null }
 
 export type Finding = { readonly check: string; readonly ok: boolean; readonly detail: string }
 

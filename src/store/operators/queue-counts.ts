@@ -4,10 +4,9 @@ import { queueAgesMs, scanMax } from '../../domain/bounds.ts'
 import type { LiveState } from '../../domain/delivery/states.ts'
 import { dayMs } from '../../domain/duration.ts'
 import { type AppId, idFloor } from '../../domain/id.ts'
-import type { QueueMeasures, QueueSummary, UsageDay } from '../operator-store.ts'
+import type { QueueGauge, QueueMeasures, QueueSummary, UsageDay } from '../operator-store.ts'
 import { queueParts } from '../shared/queue-parts.ts'
 import type { Row } from '../shared/rows.ts'
-import type { QueueGauge } from '../store.ts'
 import type { Script, ScriptContext, Statement } from './script.ts'
 
 function* queueGauge({ prefix }: ScriptContext): Script<QueueGauge> {

@@ -14,15 +14,15 @@ import type { Store } from '../../../store/store.ts'
 import { html } from '../../../templates/html.ts'
 import { newCard } from '../console/layout.ts'
 import { sendPage } from '../console/respond.ts'
-import { readCookie, setCookie } from './session.ts'
 import {
   beginSession,
   newSessionFor,
   type OnRequest,
   ownOrigin,
-  type SignInDeps,
+  type SessionDeps,
   safePath,
-} from './sign-in.ts'
+} from './begin-session.ts'
+import { readCookie, setCookie } from './session.ts'
 
 /**
  * The permission of the members of a group. `app`: the slug of the only app, or null for the whole service.
@@ -41,7 +41,7 @@ export type OidcSettings = {
 export type OidcSignIn = {
   /** The host of the provider, for the button. */
   readonly name: string
-  readonly add: (pages: FastifyInstance, deps: SignInDeps, limited: OnRequest) => void
+  readonly add: (pages: FastifyInstance, deps: SessionDeps, limited: OnRequest) => void
 }
 
 /** Over https the name keeps other hosts of the domain from planting a flow of theirs. */
@@ -89,7 +89,7 @@ type Exchange = { readonly request: FastifyRequest; readonly reply: FastifyReply
 
 /** Sends the browser to the provider. */
 async function leave(
-  deps: SignInDeps,
+  deps: SessionDeps,
   discover: () => Promise<Configuration>,
   { request, reply }: Exchange,
 ): Promise<FastifyReply> {
@@ -125,7 +125,7 @@ type Provider = { readonly settings: OidcSettings; readonly discover: () => Prom
 
 /** Takes the browser that the provider sent back. */
 async function comeBack(
-  deps: SignInDeps,
+  deps: SessionDeps,
   { settings, discover }: Provider,
   exchange: Exchange,
 ): Promise<FastifyReply> {
@@ -217,7 +217,7 @@ function nameOf(claims: Claims): string {
   return isReservedName(clean) || clean === '' ? `person ${clean}` : clean
 }
 
-function refuse({ emit }: SignInDeps, { request, reply }: Exchange, message: string): FastifyReply {
+function refuse({ emit }: SessionDeps, { request, reply }: Exchange, message: string): FastifyReply {
   emit({ kind: 'console_sign_in', method: 'oidc', result: 'refused', requestId: request.id })
   const body = html`<p class="problem" role="alert">${message}</p><p><a class="button" href="/sign-in">Back to the sign-in</a></p>`
   return sendPage(reply, 403, newCard('Not signed in', body))

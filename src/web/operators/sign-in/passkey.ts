@@ -18,9 +18,9 @@ import {
   newSessionFor,
   type OnRequest,
   ownOrigin,
-  type SignInDeps,
+  type SessionDeps,
   safePath,
-} from './sign-in.ts'
+} from './begin-session.ts'
 
 const load = () => import('@simplewebauthn/server')
 
@@ -31,7 +31,7 @@ const nameMax = 60
 
 const digest = (challenge: string): string => hash('sha256', challenge, 'base64url')
 
-const keep = ({ store }: SignInDeps, challenge: string): Promise<boolean> =>
+const keep = ({ store }: SessionDeps, challenge: string): Promise<boolean> =>
   store.keepNonce(digest(challenge), store.now() + challengeMs)
 
 const sendDocument = (reply: FastifyReply, document: unknown): FastifyReply =>
@@ -41,7 +41,7 @@ const refused = (reply: FastifyReply, message: string): FastifyReply =>
   sendError(reply, 403, { code: 'passkey_refused', message })
 
 /** The id of a credential, as WebAuthn bounds it. */
-export const isPasskeyId = (id: unknown): id is string => typeof id === 'string' && /^[\w-]{1,1400}$/.test(id)
+const isPasskeyId = (id: unknown): id is string => typeof id === 'string' && /^[\w-]{1,1400}$/.test(id)
 
 /** The JSON of a request; null if it is none. Its parts are checked by the library. */
 function readDocument<T>({ body }: FastifyRequest): T | null {
@@ -52,7 +52,7 @@ function readDocument<T>({ body }: FastifyRequest): T | null {
   }
 }
 
-export function addPasskeySignIn(pages: FastifyInstance, deps: SignInDeps, limited: OnRequest): void {
+export function addPasskeySignIn(pages: FastifyInstance, deps: SessionDeps, limited: OnRequest): void {
   pages.post('/sign-in/passkey/options', { onRequest: limited }, async (request, reply) => {
     const { generateAuthenticationOptions } = await load()
     const rpID = new URL(ownOrigin(deps, request)).hostname
@@ -75,7 +75,7 @@ export function addPasskeySignIn(pages: FastifyInstance, deps: SignInDeps, limit
 }
 
 async function signInByPasskey(
-  deps: SignInDeps,
+  deps: SessionDeps,
   request: FastifyRequest,
   response: AuthenticationResponseJSON,
 ): Promise<{ readonly secret: string } | null> {
@@ -91,7 +91,7 @@ async function signInByPasskey(
 
 /** The new counter of the passkey; null if its answer does not hold. */
 async function verifySignature(
-  deps: SignInDeps,
+  deps: SessionDeps,
   request: FastifyRequest,
   { response, passkey }: { readonly response: AuthenticationResponseJSON; readonly passkey: PasskeyRecord },
 ): Promise<number | null> {
@@ -121,7 +121,7 @@ type Fresh = { readonly access: Access; readonly session: SessionRecord }
  * outlive it.
  */
 async function readFreshSession(
-  { readSession, rates, store }: SignInDeps,
+  { readSession, rates, store }: SessionDeps,
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<Fresh | null> {
@@ -135,7 +135,7 @@ async function readFreshSession(
 }
 
 /** For people who are signed in: the page of the account adds a passkey. */
-function addRegistration(pages: FastifyInstance, deps: SignInDeps): void {
+function addRegistration(pages: FastifyInstance, deps: SessionDeps): void {
   const { store } = deps
   pages.post('/account/passkeys/options', async (request, reply) => {
     const fresh = await readFreshSession(deps, request, reply)
@@ -191,7 +191,7 @@ async function isWithoutCertificates({ response }: RegistrationResponseJSON): Pr
 }
 
 async function verifyCredential(
-  deps: SignInDeps,
+  deps: SessionDeps,
   request: FastifyRequest,
   response: RegistrationResponseJSON,
 ): Promise<Pick<PasskeyRecord, 'id' | 'publicKey' | 'counter'> | null> {

@@ -6,63 +6,32 @@
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Limit } from '../../../domain/app/limit.ts'
-import {
-  hashSessionSecret,
-  newSessionSecret,
-  parseSignInCode,
-  type SignInMethod,
-} from '../../../domain/operator/sign-in.ts'
+import { parseSignInCode } from '../../../domain/operator/sign-in.ts'
 import type { SharedRead } from '../../../management/shared-read.ts'
-import type { Emit } from '../../../observe/events.ts'
-import type { NewSession, SessionRecord } from '../../../store/people-store.ts'
-import type { Store } from '../../../store/store.ts'
+import type { SessionRecord } from '../../../store/people-store.ts'
 import { type Html, html, none } from '../../../templates/html.ts'
 import { sendError } from '../../http/listener.ts'
 import { newCard } from '../console/layout.ts'
 import { sendPage } from '../console/respond.ts'
 import { readForm } from '../console/visit.ts'
-import { newClientRates, newSharedRate, type OperatorRates } from '../rates.ts'
-import { type ConsoleAddress, originOf } from './guard.ts'
+import { newClientRates, newSharedRate } from '../rates.ts'
+import {
+  beginSession,
+  newSessionFor,
+  type OnRequest,
+  ownOrigin,
+  type SessionDeps,
+  safePath,
+} from './begin-session.ts'
 import type { OidcSignIn } from './oidc.ts'
 import { addPasskeySignIn } from './passkey.ts'
-import { clearSessionCookie, type ReadSession, setSessionCookie } from './session.ts'
+import { clearSessionCookie } from './session.ts'
 
-export type SignInDeps = {
-  readonly store: Store
-  readonly address: ConsoleAddress
-  readonly readSession: ReadSession
-  readonly emit: Emit
-  readonly rates: OperatorRates
+type SignInDeps = SessionDeps & {
   /** Whether anybody has a passkey: shared by strangers who look at the sign-in. */
   readonly hasPasskeys: SharedRead<boolean>
   /** Null unless an OpenID provider is configured. */
   readonly oidc: OidcSignIn | null
-}
-
-/** The origin of a request that `guardPages` has let pass. */
-export const ownOrigin = ({ address }: Pick<SignInDeps, 'address'>, request: FastifyRequest): string =>
-  originOf(address, request.headers.host) ?? address.url
-
-/** A path of this console to go on to; anything else leads to the overview. */
-export const safePath = (path: string | null | undefined): string =>
-  path && /^\/[\x21-\x7e]*$/.test(path) && !/^\/[/\\]|\\|^\/(sign-in|live|assets)/.test(path) ? path : '/'
-
-const agentMax = 200
-
-export const newSessionFor = (request: FastifyRequest): NewSession & { readonly secret: string } => {
-  const secret = newSessionSecret()
-  const agent = (request.headers['user-agent'] ?? 'unknown').slice(0, agentMax)
-  return { secret, hash: hashSessionSecret(secret), agent, requestId: request.id }
-}
-
-/** Gives the browser its session. The old one of this browser, if any, goes on until it ends. */
-export function beginSession(
-  deps: SignInDeps,
-  { request, reply }: { readonly request: FastifyRequest; readonly reply: FastifyReply },
-  { secret, method }: { readonly secret: string; readonly method: SignInMethod },
-): void {
-  setSessionCookie(reply, ownOrigin(deps, request), secret)
-  deps.emit({ kind: 'console_sign_in', method, result: 'signed_in', requestId: request.id })
 }
 
 /**
@@ -77,8 +46,6 @@ const unknownCodes: Limit = { quota: 60, windowUs: 60e6 }
  */
 const ceremoniesOfClient: Limit = { quota: 30, windowUs: 10e6 }
 const ceremoniesOfAll: Limit = { quota: 1000, windowUs: 10e6 }
-
-export type OnRequest = (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply | undefined>
 
 /** A hook that refuses requests beyond the rates of ceremonies. */
 function newLimiter(): OnRequest {
