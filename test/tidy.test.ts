@@ -92,6 +92,21 @@ function reachableFrom(file: string, reached = new Set<string>()): Set<string> {
   return reached
 }
 
+test('the console calls operations alone: it has neither the store nor the parts of the service', () => {
+  const forbidden = /^src\/(store|intake)\/|^src\/management\/operation\/(operation|perform|find-target)\.ts$/
+  for (const file of sources.filter((name) => name.startsWith('src/web/operators/console/')))
+    if (!file.endsWith('.test.ts'))
+      for (const imported of importsOf(file)) assert.doesNotMatch(imported, forbidden, file)
+})
+
+test('no file imports itself by way of others', () => {
+  for (const file of sources.filter((name) => name.startsWith('src/'))) {
+    const reached = new Set<string>()
+    for (const imported of importsOf(file)) reachableFrom(imported, reached)
+    assert.ok(!reached.has(file), file)
+  }
+})
+
 // The endpoint and the delivery meet at the queue. Management cannot open sealed content.
 const mayNotReach: [from: RegExp, target: RegExp][] = [
   [/^src\/web\/api\//, /^src\/delivery\//],

@@ -1,7 +1,7 @@
 /** The arguments of every command, and how a command runs operations. */
 import type { Writable } from 'node:stream'
-import type { Config } from '../config/parse-config.ts'
-import { devDatabaseUrl, type Environment, isSet, type Mode } from '../config/reader.ts'
+import { type Config, parseConfig } from '../config/parse-config.ts'
+import { devDatabaseUrl, type Environment, isSet } from '../config/reader.ts'
 import type { Refusal } from '../management/operation/result.ts'
 import type { Answer, CallInput, OperationName, OperationRunner } from '../management/operations.ts'
 import type { EventStream } from '../observe/events.ts'
@@ -34,7 +34,6 @@ export type CliDeps = {
   readonly user: string
   readonly env: Environment
   readonly output: Output
-  readonly parseConfig: (env: Environment, mode: Mode) => Config
   readonly openStore: (config: Config, schemaUse: SchemaUse) => Promise<Store>
   readonly backUp: (config: Config, to: string | Writable) => Promise<DatabaseFacts>
   /** `file` null: from standard input. */
@@ -52,13 +51,15 @@ export type CliDeps = {
   readonly untilStopped: () => Promise<void>
   /** Asks a question on the terminal; null if there is no terminal to answer on. */
   readonly ask: (question: string) => Promise<string | null>
+  /** The standard input as text, no more than so many characters of it. */
+  readonly readInput: (charactersMax: number) => Promise<string>
 }
 
 /** The configuration of a command. Says so if it is that of dev mode. */
 export function commandConfig(deps: CliDeps): Config {
   if (isRemote(deps))
     throw new UsageError('this command works on this machine only; leave out --url, and unset POSTERN_URL')
-  const config = deps.parseConfig(deps.env, 'command')
+  const config = parseConfig(deps.env, 'command')
   if (!isSet(deps.env, 'POSTERN_DATABASE_URL')) {
     deps.output.err(
       `postern: POSTERN_DATABASE_URL is not set; using the database of dev mode, ${devDatabaseUrl}`,

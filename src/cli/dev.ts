@@ -5,7 +5,7 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Command } from 'commander'
-import type { Config } from '../config/parse-config.ts'
+import { type Config, parseConfig } from '../config/parse-config.ts'
 import { dataFolder, devSecretKeysFile, isSet } from '../config/reader.ts'
 import { hashDeliveryKey, newDeliveryKey } from '../domain/app/delivery-key.ts'
 import { defaultLimits } from '../domain/app/limit.ts'
@@ -47,7 +47,7 @@ async function dev(deps: CliDeps): Promise<void> {
   if (!isSet(deps.env, 'POSTERN_SECRET_KEYS') && !existsSync(devSecretKeysFile)) {
     writeFileSync(devSecretKeysFile, `${newSecretKey('dev')}\n`, { mode: 0o600 })
   }
-  const config = deps.parseConfig(deps.env, 'dev')
+  const config = parseConfig(deps.env, 'dev')
   const stopped = deps.untilStopped()
   const service = await deps.startService(config)
   try {

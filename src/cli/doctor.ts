@@ -3,7 +3,7 @@
  */
 import { existsSync } from 'node:fs'
 import type { Command } from 'commander'
-import { type Config, ConfigError } from '../config/parse-config.ts'
+import { type Config, ConfigError, parseConfig } from '../config/parse-config.ts'
 import { devSecretKeysFile, isSet, type Mode } from '../config/reader.ts'
 import { checkDatabase } from '../management/service/check-database.ts'
 import { checkRelay } from '../management/service/check-relay.ts'
@@ -35,7 +35,7 @@ async function examine(deps: CliDeps): Promise<Finding[]> {
   const versions = { check: 'versions', ok: true, detail: `postern ${deps.version}, Node ${process.version}` }
   const mode = modeOf(deps)
   try {
-    const config = deps.parseConfig(deps.env, mode)
+    const config = parseConfig(deps.env, mode)
     return [versions, describeConfig(config, mode), ...(await examineParts(deps, config))]
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error

@@ -82,12 +82,12 @@ async function list(deps: CliDeps, context: CommandContext, options: ListOptions
     to === undefined
       ? await listAll(context.call, 'email.list', { query: filters }, limit)
       : await find(context, { ...filters, to }, limit)
-  const slugs = new Map((await listAll(context.call, 'app.list', {})).map(({ id, slug }) => [id, slug]))
+  const { slugs } = await context.call('app.names', {})
   print(deps.output, emails, () => {
     if (emails.length === 0) return describeNone(options)
     const rows = emails.map((email) => [
       email.id,
-      slugs.get(email.app) ?? email.app,
+      slugs[email.app] ?? email.app,
       email.type,
       email.state,
       email.attempts,

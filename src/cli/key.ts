@@ -34,6 +34,11 @@ export function addKeyCommands(program: Command, deps: CliDeps): void {
       withOperations(deps, async ({ call }) => show(deps, await call('key.show', { params: { key: id } }))),
     )
   key
+    .command('find')
+    .description('show the record of a key that leaked; the key is read from the standard input')
+    .addHelpText('after', '\nExample:\n  grep -o "pst_[0-9A-Za-z]*" app.log | head -1 | postern key find')
+    .action(() => withOperations(deps, (context) => find(deps, context)))
+  key
     .command('update <key>')
     .description('change the name or the end of a key')
     .option('--name <name>', 'where the key is used, e.g. production')
@@ -59,13 +64,11 @@ export function addKeyCommands(program: Command, deps: CliDeps): void {
   key
     .command('revoke <key>')
     .description('revoke a key by its id; takes effect for the next request')
-    .action((id: string) =>
-      withOperations(deps, async ({ call }) => {
-        const revoked = await call('key.revoke', { params: { key: id } })
-        print(deps.output, revoked, () => `revoked ${revoked.id}`)
-      }),
-    )
+    .action((id: string) => withOperations(deps, (context) => revoke(deps, context, id)))
 }
+
+/** More than any key has. */
+const keyCharactersMax = 200
 
 function parseGrace(text: string): number {
   const ms = text === '0' ? 0 : parseLength(text)
@@ -106,6 +109,11 @@ async function replace(
   )
 }
 
+async function revoke(deps: CliDeps, { call }: CommandContext, id: string): Promise<void> {
+  const revoked = await call('key.revoke', { params: { key: id } })
+  print(deps.output, revoked, () => `revoked ${revoked.id}`)
+}
+
 async function change(
   deps: CliDeps,
   { call }: CommandContext,
@@ -118,6 +126,11 @@ async function change(
   }
   if (Object.keys(body).length === 0) throw new UsageError('name what to change: --name or --expires')
   show(deps, await call('key.change', { params: { key: id }, body }))
+}
+
+async function find(deps: CliDeps, { call }: CommandContext): Promise<void> {
+  const key = (await deps.ask('The key: ')) ?? (await deps.readInput(keyCharactersMax))
+  show(deps, await call('key.find', { body: { key: key.trim() } }))
 }
 
 function statusOf({ revokedAt, expiresAt }: KeyResource): string {

@@ -1,6 +1,7 @@
 /** The command line as a whole: commands, global options, and errors as exit codes. */
 import { Command, CommanderError } from 'commander'
 import { ConfigError } from '../config/parse-config.ts'
+import type { Environment } from '../config/reader.ts'
 import { addActivityCommands } from './activity.ts'
 import { addAppCommands } from './app.ts'
 import { addApplyCommand } from './apply.ts'
@@ -10,8 +11,9 @@ import type { CliDeps } from './context.ts'
 import { addDevCommand } from './dev.ts'
 import { addDoctorCommand } from './doctor.ts'
 import { addEmailCommands } from './email.ts'
+import { readGlobalOptions } from './global-options.ts'
 import { addKeyCommands } from './key.ts'
-import { CommandFailed, UsageError } from './output.ts'
+import { CommandFailed, type Output, UsageError } from './output.ts'
 import { addConsoleCommands, addPersonCommands } from './person.ts'
 import { addPreviewCommand } from './preview.ts'
 import { addQueueCommands } from './queue.ts'
@@ -32,28 +34,36 @@ To begin:
   postern doctor                  check a configuration before "postern serve"
   postern email list --to ADDRESS find out what became of an email`
 
+/** The process in which a command runs. */
+export type CommandHost = Omit<CliDeps, 'env' | 'output'> & Omit<Output, 'json'>
+
 /** Runs one command line (without the program's name). */
-export async function runCli(argv: readonly string[], deps: CliDeps): Promise<ExitCode> {
-  const program = newProgram(deps)
+export async function runCli(
+  argv: readonly string[],
+  env: Environment,
+  { out, err, ...parts }: CommandHost,
+): Promise<ExitCode> {
   const written = { last: '' } // errors are printed once, by `explain`
-  everyCommand(program, (command) => {
-    command
-      .exitOverride()
-      .configureHelp({ showGlobalOptions: true })
-      .configureOutput({
-        writeOut: (text) => deps.output.out(text.trimEnd()),
-        writeErr: (text) => (written.last = text),
-      })
-  })
   try {
-    await program.parseAsync(argv as string[], { from: 'user' })
+    const line = readGlobalOptions(argv, env)
+    const program = newProgram({ ...parts, env: line.env, output: { json: line.json, out, err } })
+    everyCommand(program, (command) => {
+      command
+        .exitOverride()
+        .configureHelp({ showGlobalOptions: true })
+        .configureOutput({
+          writeOut: (text) => out(text.trimEnd()),
+          writeErr: (text) => (written.last = text),
+        })
+    })
+    await program.parseAsync(line.args as string[], { from: 'user' })
     return 0
   } catch (error) {
-    return explain(error, deps, written.last)
+    return explain(error, err, written.last)
   }
 }
 
-/** `main.ts` takes the global options out of the line, so that they may stand anywhere. */
+/** The global options are only described here: `readGlobalOptions` has taken them out of the line. */
 function newProgram(deps: CliDeps): Command {
   const program = new Command('postern')
     .description('Queues authentication emails and delivers them before their links expire.')
@@ -90,12 +100,12 @@ function everyCommand(command: Command, apply: (command: Command) => void): void
   for (const inner of command.commands) everyCommand(inner, apply)
 }
 
-function explain(error: unknown, { output }: CliDeps, written: string): ExitCode {
-  const say = (text: string) => output.err(`postern: ${text}`)
+function explain(error: unknown, err: Output['err'], written: string): ExitCode {
+  const say = (text: string) => err(`postern: ${text}`)
   if (error instanceof CommanderError) {
     if (error.exitCode === 0) return 0
     if (error.code === 'commander.help') {
-      output.err(written.trimEnd()) // a group without its command
+      err(written.trimEnd()) // a group without its command
       return 2
     }
     say(describeUsage(error.message))

@@ -1,5 +1,6 @@
 /** `postern serve` and `postern migrate`: production. */
 import type { Command } from 'commander'
+import { parseConfig } from '../config/parse-config.ts'
 import { type CliDeps, commandConfig, type RunningService } from './context.ts'
 import { print } from './output.ts'
 
@@ -22,7 +23,7 @@ export function addServeCommands(program: Command, deps: CliDeps): void {
 }
 
 async function serve(deps: CliDeps): Promise<void> {
-  const config = deps.parseConfig(deps.env, 'serve')
+  const config = parseConfig(deps.env, 'serve')
   const stopped = deps.untilStopped() // signals are caught from now on: parts accept and send before all have started
   const service = await deps.startService(config)
   try {

@@ -101,7 +101,7 @@ async function audit(
 ): Promise<void> {
   const query = { ...(app && { app }), ...(action && { action }), ...(actor && { actor }) }
   const entries = await listAll(context.call, 'audit.list', { query }, limit)
-  const slugs = new Map((await listAll(context.call, 'app.list', {})).map(({ id, slug }) => [id, slug]))
+  const { slugs } = await context.call('app.names', {})
   print(deps.output, entries, () => {
     if (entries.length === 0) return 'no changes; they are kept for 400 days'
     const rows = entries.map((entry) => [
@@ -109,7 +109,7 @@ async function audit(
       entry.actor.name,
       entry.action,
       entry.target,
-      slugs.get(entry.app ?? '') ?? entry.app,
+      slugs[entry.app ?? ''] ?? entry.app,
       describeChange(entry),
     ])
     return table(['at', 'by', 'action', 'target', 'app', 'change'], rows)

@@ -3,6 +3,7 @@ import type { Static, TSchema } from 'typebox'
 import { changeApp } from './apps/change-app.ts'
 import { checkLink } from './apps/check-link.ts'
 import { deleteApp } from './apps/delete-app.ts'
+import { listAppNames } from './apps/list-app-names.ts'
 import { listApps } from './apps/list-apps.ts'
 import { previewEmail } from './apps/preview-email.ts'
 import { putApp } from './apps/put-app.ts'
@@ -15,12 +16,14 @@ import { listEmails } from './emails/list-emails.ts'
 import { showEmail } from './emails/show-email.ts'
 import { changeKey } from './keys/change-key.ts'
 import { createKey } from './keys/create-key.ts'
+import { findKey } from './keys/find-key.ts'
 import { listKeys } from './keys/list-keys.ts'
 import { replaceKey } from './keys/replace-key.ts'
 import { revokeKey } from './keys/revoke-key.ts'
 import { showKey } from './keys/show-key.ts'
 import type { AnyOperation, Input, NoBody } from './operation/operation.ts'
 import type { Result } from './operation/result.ts'
+import { removeOwnPasskey, whoami } from './people/account.ts'
 import { changePerson, invitePerson, linkPerson, listPeople, removePasskey } from './people/people.ts'
 import { endSession, listSessions } from './people/sessions.ts'
 import { showMade } from './people/show-made.ts'
@@ -30,11 +33,11 @@ import { showActivity } from './service/show-activity.ts'
 import { showQueue } from './service/show-queue.ts'
 import { showStatus } from './service/show-status.ts'
 import { listUsage, showUsage } from './service/show-usage.ts'
-import { whoami } from './service/whoami.ts'
 import { createToken, listTokens, revokeToken } from './tokens/tokens.ts'
 
 const operations = {
   'app.list': listApps,
+  'app.names': listAppNames,
   'app.put': putApp,
   'app.show': showApp,
   'app.change': changeApp,
@@ -48,6 +51,7 @@ const operations = {
   'refusal.show': showRefusal,
   'key.list': listKeys,
   'key.create': createKey,
+  'key.find': findKey,
   'key.show': showKey,
   'key.change': changeKey,
   'key.replace': replaceKey,
@@ -72,6 +76,7 @@ const operations = {
   'person.link': linkPerson,
   'person.made': showMade,
   'person.remove_passkey': removePasskey,
+  'account.remove_passkey': removeOwnPasskey,
   'session.list': listSessions,
   'session.end': endSession,
   whoami,

@@ -4,6 +4,7 @@ import { execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
+import type { PersonId } from '../../src/domain/id.ts'
 import { freshMs } from '../../src/domain/operator/sign-in.ts'
 import { cookieOf, newVisitor, signIn, startBusyConsole } from '../support/console.ts'
 import { operator } from '../support/operator.ts'
@@ -210,4 +211,24 @@ test('ceremonies of a person are charged, and passkeys are bounded', async () =>
   for (let n = 0; n < 20; n++) assert.equal(await add(n), true)
   assert.equal(await add(20), false)
   assert.ok(cookieOf(signed))
+})
+
+test('a person sees and removes own passkeys alone', async () => {
+  const [one, two] = [await signIn(service), await signIn(service)]
+  const add = (id: string, { person }: typeof one) =>
+    store.addPasskey(
+      { id, person: person as PersonId, publicKey: 'k', counter: 0, name: `name-${id}` },
+      operator,
+    )
+  assert.ok((await add('own-a', one)) && (await add('own-b', one)) && (await add('other', two)))
+  const visitor = newVisitor(service, one)
+  const remove = (passkey: string) => visitor.post('/account/passkeys/remove', { passkey })
+  for (const id of ['own-a', 'other', '']) assert.equal((await remove(id)).status, 303, id)
+  const text = await (await visitor.get('/account')).text()
+  assert.ok(text.includes('name-own-b') && !text.includes('name-own-a') && !text.includes('name-other'))
+  const left = (await store.listPasskeys(null)).map(({ id }) => id)
+  assert.deepEqual(
+    ['own-a', 'own-b', 'other'].map((id) => left.includes(id)),
+    [false, true, true],
+  )
 })

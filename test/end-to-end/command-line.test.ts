@@ -396,13 +396,13 @@ test('dev mode keeps its key and its data private, and starts again with both', 
   }
   const first = await run()
   assert.equal(await run(), first)
-  const keys = await posternJson<{ id: string }[]>(devEnv, ['key', 'list', 'demo'], folder)
-  await postern(devEnv, ['key', 'revoke', keys[0]?.id ?? ''], folder)
+  const keys = await posternJson<{ id: string }[]>(devEnv, ['key', 'list', 'demo'], { cwd: folder })
+  await postern(devEnv, ['key', 'revoke', keys[0]?.id ?? ''], { cwd: folder })
   assert.notEqual(await run(), first, 'a key that no longer works is replaced')
   for (const file of ['demo-key', 'secret-keys'])
     assert.equal(statSync(join(folder, '.postern', file)).mode & 0o777, 0o600)
   chmodSync(join(folder, '.postern', 'secret-keys'), 0o644)
-  assert.match((await postern(devEnv, ['app', 'list'], folder)).err, /chmod 600/)
+  assert.match((await postern(devEnv, ['app', 'list'], { cwd: folder })).err, /chmod 600/)
   assert.ok(existsSync(join(folder, '.postern', 'postern.db')))
 })
 

@@ -5,6 +5,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import type { App } from '../../src/domain/app/app.ts'
+import { newDeliveryKey } from '../../src/domain/app/delivery-key.ts'
 import type { DeliveryOutcome } from '../../src/domain/delivery/outcome.ts'
 import { parseReply } from '../../src/domain/delivery/smtp-reply.ts'
 import { type AppId, newId } from '../../src/domain/id.ts'
@@ -22,11 +23,12 @@ import { newSender, send, startTestService, testSettings, validBody } from '../s
 
 /**
  * The least role, and for whom: a token for the whole service, for the app of the target, or anyone for its
- * own apps.
+ * own apps; or a person alone, which no token is.
  */
-const needs: Record<OperationName, readonly [Role, 'service' | 'app' | 'own']> = {
+const needs: Record<OperationName, readonly [Role, 'service' | 'app' | 'own' | 'person']> = {
   whoami: ['reader', 'own'],
   'app.list': ['reader', 'own'],
+  'app.names': ['reader', 'own'],
   'app.put': ['admin', 'service'],
   'app.show': ['reader', 'app'],
   'app.change': ['operator', 'app'],
@@ -38,6 +40,7 @@ const needs: Record<OperationName, readonly [Role, 'service' | 'app' | 'own']> =
   'usage.list': ['reader', 'own'],
   'key.list': ['reader', 'app'],
   'key.create': ['operator', 'app'],
+  'key.find': ['reader', 'app'],
   'key.show': ['reader', 'app'],
   'key.change': ['operator', 'app'],
   'key.replace': ['operator', 'app'],
@@ -64,6 +67,7 @@ const needs: Record<OperationName, readonly [Role, 'service' | 'app' | 'own']> =
   'person.link': ['admin', 'service'],
   'person.made': ['admin', 'service'],
   'person.remove_passkey': ['admin', 'service'],
+  'account.remove_passkey': ['reader', 'person'],
   'session.list': ['admin', 'service'],
   'session.end': ['admin', 'service'],
 }
@@ -103,6 +107,7 @@ async function newTarget() {
   return {
     app: sender.app,
     key: sender.keyId,
+    deliveryKey: sender.key,
     email: posted.headers.get('email-id') ?? '',
     request,
     token: token === 'name_taken' ? '' : token.id,
@@ -120,6 +125,7 @@ const bodies: Partial<Record<OperationName, (target: Target) => unknown>> = {
   'app.preview': () => ({ type: 'magic_link' }),
   'app.test_email': () => ({ to: 'someone@example.com' }),
   'key.create': () => ({ name: `key ${serial++}` }),
+  'key.find': ({ deliveryKey }) => ({ key: deliveryKey }),
   'key.change': () => ({ name: `key ${serial++}` }),
   'key.replace': () => ({}),
   'email.find': () => ({ to: 'ada@example.com' }),
@@ -231,6 +237,7 @@ function expectedOf(
 ): number | 'ok' {
   const [least, whom] = needs[name]
   if (roles.indexOf(role) < roles.indexOf(least)) return 403
+  if (whom === 'person') return 404
   if (whom === 'service') return scope === 'service' ? 'ok' : 403
   if (whom === 'app' && scope === 'out of scope') return 404
   if (name === 'audit.list' && scope === 'service' && role !== 'admin') return 403 // of the whole service
@@ -247,6 +254,7 @@ async function assertLikeAbsent(
     ...target,
     app: { ...target.app, id: newId('app', 0) } as App,
     key: newId('key', 0),
+    deliveryKey: newDeliveryKey(),
     email: newId('em', 0),
     request: newId('req', 0),
   }

@@ -121,12 +121,12 @@ test('a percent sign in the SMTP password is part of the password', onlyHere, as
 })
 
 test('a command on the default database says so', onlyHere, async (t) => {
-  const ran = await postern({}, ['app', 'list'], temporaryFolder(t))
+  const ran = await postern({}, ['app', 'list'], { cwd: temporaryFolder(t) })
   assert.match(ran.err, /POSTERN_SECRET_KEYS is missing, and there is no/)
   const folder = temporaryFolder(t)
   mkdirSync(join(folder, 'data'))
   const own = { POSTERN_SECRET_KEYS: env.POSTERN_SECRET_KEYS ?? '' }
-  const fallback = await postern(own, ['app', 'list'], folder)
+  const fallback = await postern(own, ['app', 'list'], { cwd: folder })
   assert.match(fallback.err, /POSTERN_DATABASE_URL is not set; using the database of dev mode/)
 })
 
@@ -304,7 +304,7 @@ test('the doctor knows dev mode', onlyHere, async (t) => {
   await send(url, JSON.stringify(body), { authorization: `Bearer ${key}` })
   await eventually(() => /202 {2}magic_link {2}http:\/\/127\.0\.0\.1:\d+\/inbox\/em_\w+/.test(dev.output()))
   assert.doesNotMatch(dev.output(), /canary/)
-  const doctor = await postern({}, ['doctor'], cwd)
+  const doctor = await postern({}, ['doctor'], { cwd })
   assert.equal(doctor.code, 0, doctor.out)
   assert.match(doctor.out, /configuration: dev mode, .*captured for the inbox/)
   dev.child.kill('SIGINT')

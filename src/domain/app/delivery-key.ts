@@ -2,7 +2,7 @@
  * Delivery keys: the bearer secrets (`domain/bearer.ts`) with the prefix `pst_`, which apps send with their
  * requests.
  */
-import { hashBearer, newBearer, type Presented, parseBearer } from '../bearer.ts'
+import { hashBearer, hashIfSecret, newBearer, type Presented, parseBearer } from '../bearer.ts'
 
 declare const brand: unique symbol
 /** SHA-256 of a delivery key, base64url. */
@@ -14,6 +14,10 @@ const prefix = 'pst_'
 export const newDeliveryKey = (random?: (bytes: number) => Buffer): string => newBearer(prefix, random)
 
 export const hashDeliveryKey = (key: string): KeyHash => hashBearer(key) as KeyHash
+
+/** The hash of a key as somebody pasted it; null if it is none. */
+export const parseDeliveryKey = (text: string): KeyHash | null =>
+  hashIfSecret(text.trim(), prefix) as KeyHash | null
 
 /** Reads the delivery key of an `Authorization` header. */
 export const parseAuthorization = (header: string | undefined): Presented<KeyHash> =>

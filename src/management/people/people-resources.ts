@@ -6,15 +6,27 @@ import type { PasskeyRecord, PersonRecord, SessionRecord } from '../../store/peo
 import { closed, orNull, time } from '../operation/schema.ts'
 import { idOf, iso, isoOrNull } from '../resources.ts'
 
+export const PasskeyResource = closed({
+  id: Type.String(),
+  name: Type.String(),
+  createdAt: time(),
+  lastUsedAt: orNull(time()),
+})
+
+export const presentPasskey = ({ id, name, createdAt, lastUsedAt }: PasskeyRecord) => ({
+  id,
+  name,
+  createdAt: iso(createdAt),
+  lastUsedAt: isoOrNull(lastUsedAt),
+})
+
 const personFields = {
   id: idOf('pe'),
   name: Type.String(),
   role: Type.Enum([...roles]),
   apps: orNull(Type.Array(idOf('app'))),
   provider: orNull(Type.String({ description: 'The OpenID provider by which the person signs in.' })),
-  passkeys: Type.Array(
-    closed({ id: Type.String(), name: Type.String(), createdAt: time(), lastUsedAt: orNull(time()) }),
-  ),
+  passkeys: Type.Array(PasskeyResource),
   createdAt: time(),
   createdBy: Type.String(),
   disabledAt: orNull(time()),
@@ -33,13 +45,7 @@ export const presentPerson = (
   ...person,
   apps: apps && [...apps],
   provider: oidc?.issuer ?? null,
-  passkeys: passkeys
-    .filter((passkey) => passkey.person === person.id)
-    .map(({ id, name, createdAt, lastUsedAt }) => ({
-      ...{ id, name },
-      createdAt: iso(createdAt),
-      lastUsedAt: isoOrNull(lastUsedAt),
-    })),
+  passkeys: passkeys.filter((passkey) => passkey.person === person.id).map(presentPasskey),
   createdAt: iso(createdAt),
   disabledAt: isoOrNull(disabledAt),
   lastSeenAt: isoOrNull(lastSeenAt),

@@ -6,6 +6,8 @@
 import type { Readable } from 'node:stream'
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { operatorBodyBytesMax } from '../../domain/bounds.ts'
+import { newChanges } from '../../management/changes.ts'
+import { newLocalRunner } from '../../management/operation/perform.ts'
 import type { Refusal } from '../../management/operation/result.ts'
 import { SharedRead } from '../../management/shared-read.ts'
 import type { EventStream } from '../../observe/events.ts'
@@ -16,11 +18,13 @@ import { readBody } from '../http/read-body.ts'
 import { addManagementApi, type ManagementApiDeps, refuseOtherRoutes } from './api/routes.ts'
 import { addInbox, type InboxDeps } from './console/inbox/inbox.ts'
 import { newCard } from './console/layout.ts'
-import { addLive, Live } from './console/live.ts'
+import { Live } from './console/live.ts'
+import { addLive } from './console/live-route.ts'
 import { addRoutes } from './console/pages/routes.ts'
 import { problem } from './console/parts.ts'
 import { addAssets, sendPage } from './console/respond.ts'
-import { PageRefused, statusOf } from './console/visit.ts'
+import { type PageDeps, PageRefused, statusOf } from './console/visit.ts'
+import { newFormNonces } from './form-nonces.ts'
 import { OperatorRates } from './rates.ts'
 import { type ConsoleAddress, guardPages } from './sign-in/guard.ts'
 import { newOidcSignIn, type OidcSettings } from './sign-in/oidc.ts'
@@ -59,16 +63,23 @@ export function newConsoleListener(deps: ConsoleDeps): FastifyInstance {
 
 function addPages(pages: FastifyInstance, deps: ConsoleDeps): void {
   const { address, apiUrl, events, inbox, isDev, management, oidc } = deps
-  const { store, version } = management
+  const { consoleUrl, links, queueMax, store, version } = management
   const readSession = isDev ? devSession : newSessionReader(store, address)
-  const shell = { version, apiUrl, hasInbox: inbox !== null }
-  const live = new Live(management, events)
-  const pageDeps = { management, readSession, isDev, live, shell, rates: new OperatorRates() }
+  const pageDeps: PageDeps = {
+    newRunner: (access) => newLocalRunner(management, access),
+    now: () => store.now(),
+    forms: newFormNonces(store),
+    readSession,
+    isDev,
+    live: new Live(newChanges(management), events),
+    shell: { version, apiUrl, consoleUrl, queueMax, linksUrl: links.baseUrl, hasInbox: inbox !== null },
+    rates: new OperatorRates(),
+  }
   guardPages(pages, address)
   pages.setErrorHandler((error: FastifyError, request, reply) => answerError(deps, error, { request, reply }))
   addAssets(pages)
   addRoutes(pages, pageDeps)
-  addLive(pages, { ...pageDeps, hasInbox: inbox !== null })
+  addLive(pages, pageDeps)
   if (inbox !== null) addInbox(pages, inbox, pageDeps)
   if (!isDev)
     addSignIn(pages, {

@@ -1,7 +1,6 @@
 /** The frame of every page: head, navigation, search, footer. */
 import { type Html, html, none } from '../../../templates/html.ts'
 import { assets } from './respond.ts'
-import type { Visit } from './visit.ts'
 
 /** The parts of the navigation, in their order; the last value is the key that leads there after `g`. */
 const navigation = [
@@ -21,6 +20,10 @@ export type Shell = {
   readonly hasInbox: boolean
   /** The address of the API in examples. */
   readonly apiUrl: string
+  readonly consoleUrl: string | null
+  /** Null without hosted links. */
+  readonly linksUrl: string | null
+  readonly queueMax: number
 }
 
 type PageParts = {
@@ -29,10 +32,14 @@ type PageParts = {
   readonly nav?: NavName
   readonly live?: string
   readonly notice: string | null
-  readonly visit: Visit
+  /** The person who is signed in; null in dev mode. */
+  readonly person: { readonly name: string; readonly role: string } | null
+  /** Milliseconds since 1970. */
+  readonly now: number
 }
 
-export function newPage(shell: Shell, { title, body, nav, live, notice, visit }: PageParts): Html {
+export function newPage(shell: Shell, parts: PageParts): Html {
+  const { title, body, nav, live, notice, now } = parts
   const links = navigation
     .filter(([name]) => name !== 'inbox' || shell.hasInbox)
     .map(([name, label, address, key]) => {
@@ -48,14 +55,15 @@ export function newPage(shell: Shell, { title, body, nav, live, notice, visit }:
 <button>Find</button></form>
 </header>`
   const shown = notice === null ? none : html`<p class="notice" role="status">${notice}</p>`
-  const content = html`${header}<main id="main" tabindex="-1">${shown}${body}</main>${footerOf(shell, visit, live)}`
-  return newDocument({ title, content, now: visit.now, ...(live !== undefined && { live }) })
+  const content = html`${header}<main id="main" tabindex="-1">${shown}${body}</main>${newFooter(shell, parts)}`
+  return newDocument({ title, content, now, ...(live !== undefined && { live }) })
 }
 
-const footerOf = ({ version }: Shell, { access, isDev }: Visit, live: string | undefined): Html => {
-  const actor = isDev
-    ? html`<span>Dev mode: nobody signs in. Anyone who can reach this port is an admin.</span>`
-    : html`<span>Signed in as <a href="/account">${access.actor.name}</a> (${access.role})</span>
+const newFooter = ({ version }: Shell, { live, person }: PageParts): Html => {
+  const actor =
+    person === null
+      ? html`<span>Dev mode: nobody signs in. Anyone who can reach this port is an admin.</span>`
+      : html`<span>Signed in as <a href="/account">${person.name}</a> (${person.role})</span>
 <form method="post" action="/sign-out"><button class="plain">Sign out</button></form>`
   const state = live === undefined ? none : html`<span id="live" class="live" hidden>Live</span>`
   return html`<footer>${actor}<span class="end">${state}<button class="plain" id="shortcuts" hidden>Keyboard shortcuts</button><span>Postern ${version}</span></span></footer>`

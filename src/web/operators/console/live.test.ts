@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import { startTestService } from '../../../../test/support/service.ts'
 import { newId } from '../../../domain/id.ts'
+import { newChanges } from '../../../management/changes.ts'
 import { newQueueCounts } from '../../../management/queue-counts.ts'
 import { EventStream } from '../../../observe/events.ts'
 import { Live } from './live.ts'
@@ -16,12 +17,12 @@ import { Live } from './live.ts'
 async function openStream(t: TestContext, isSignedIn: () => Promise<boolean> = async () => true) {
   const { store, app } = await startTestService(t)
   const events = new EventStream()
-  const live = new Live({ store, queue: newQueueCounts(store) }, events)
+  const live = new Live(newChanges({ store, queue: newQueueCounts(store) }), events)
   const emailId = newId('em', 0)
   const faults: Error[] = []
   const server = createServer((_, response) => {
     response.on('error', (error) => faults.push(error))
-    live.open(response, { topic: `email:${emailId}`, person: 'ada', isSignedIn })
+    live.streams.open(response, { topic: `email:${emailId}`, person: 'ada', isSignedIn })
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -38,7 +39,7 @@ test('a change is signalled once, a moment later', async (t) => {
   change()
   change()
   t.mock.timers.tick(1000)
-  live.close()
+  live.streams.close()
   t.mock.timers.reset()
   assert.equal(await answer.text(), 'retry: 3000\n\nevent: changed\ndata:\n\n')
 })
@@ -46,7 +47,7 @@ test('a change is signalled once, a moment later', async (t) => {
 test('a stream that ends before the signal of a change is written to no more', async (t) => {
   const { live, change, answer, faults } = await openStream(t)
   change()
-  live.close()
+  live.streams.close()
   t.mock.timers.tick(1000)
   t.mock.timers.reset()
   assert.equal(await answer.text(), 'retry: 3000\n\n')

@@ -5,11 +5,11 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { operatorBodyBytesMax } from '../../../domain/bounds.ts'
 import { isAtLeast, type Role } from '../../../domain/operator/management-token.ts'
-import type { Management } from '../../../management/operation/operation.ts'
-import { newLocalRunner } from '../../../management/operation/perform.ts'
+import type { Access } from '../../../management/operation/access.ts'
 import { type Refusal, refusalStatus } from '../../../management/operation/result.ts'
 import type { Answer, CallInput, OperationName, OperationRunner } from '../../../management/operations.ts'
 import type { Html } from '../../../templates/html.ts'
+import type { FormNonces } from '../form-nonces.ts'
 import type { OperatorRates } from '../rates.ts'
 import type { ReadSession, SignedIn } from '../sign-in/session.ts'
 import { type NavName, newPage, type Shell } from './layout.ts'
@@ -28,7 +28,6 @@ export class PageRefused extends Error {
 }
 
 export type Visit = SignedIn & {
-  readonly management: Management
   readonly params: Readonly<Record<string, string>>
   readonly query: URLSearchParams
   /** The fields of a form; empty for a GET. */
@@ -38,6 +37,7 @@ export type Visit = SignedIn & {
   readonly isDev: boolean
   readonly shell: Shell
   readonly live: Live
+  readonly forms: FormNonces
   readonly call: OperationRunner['call']
   /** The answer of an operation; a refusal ends the page. */
   readonly get: <Name extends OperationName>(name: Name, input: CallInput<Name>) => Promise<Answer<Name>>
@@ -64,7 +64,11 @@ export type PageAnswer =
 export type Handler = (visit: Visit) => Promise<PageAnswer> | PageAnswer
 
 export type PageDeps = {
-  readonly management: Management
+  /** Operations with the role and the scope of an access. */
+  readonly newRunner: (access: Access) => OperationRunner
+  /** Milliseconds since 1970. */
+  readonly now: () => number
+  readonly forms: FormNonces
   readonly readSession: ReadSession
   readonly isDev: boolean
   readonly shell: Shell
@@ -85,24 +89,24 @@ export function readForm({ body, headers }: FastifyRequest): URLSearchParams {
 }
 
 function newVisit(
-  { management, isDev, live, shell }: PageDeps,
+  { forms, isDev, live, newRunner, now, shell }: PageDeps,
   signedIn: SignedIn,
   request: FastifyRequest,
 ): Visit {
   const { access } = signedIn
-  const { call } = newLocalRunner(management, access)
+  const { call } = newRunner(access)
   const { searchParams } = new URL(request.url, 'http://console')
   return {
     ...signedIn,
-    management,
     isDev,
     shell,
     live,
+    forms,
     call,
     params: request.params as Record<string, string>,
     query: searchParams,
     form: readForm(request),
-    now: management.store.now(),
+    now: now(),
     get: async (name, input) => {
       const result = await call(name, input)
       if (result.ok) return result.value
@@ -136,7 +140,10 @@ export function addPage(
       if ('frame' in answer) return sendFrame(reply, answer.frame)
       if ('redirect' in answer) return reply.redirect(withNotice(answer.redirect, answer.notice), 303)
       const notice = noticeOf(visit.query.get('done'))
-      return sendPage(reply, answer.status ?? 200, newPage(deps.shell, { ...answer, visit, notice }))
+      const { access, now } = visit
+      const person = session && { name: access.actor.name, role: access.role }
+      const page = newPage(deps.shell, { ...answer, person, notice, now })
+      return sendPage(reply, answer.status ?? 200, page)
     },
   })
 }

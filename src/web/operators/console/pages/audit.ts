@@ -6,7 +6,7 @@ import type { AuditResource } from '../../../../management/resources.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
 import { field, older, section, select, table, time } from '../parts.ts'
 import { type PageAnswer, PageRefused, type Visit } from '../visit.ts'
-import { slugsOf } from './app-names.ts'
+import { readSlugs } from './app-names.ts'
 
 const filterNames = ['app', 'actor', 'action'] as const
 
@@ -14,7 +14,7 @@ export async function showAudit(visit: Visit): Promise<PageAnswer> {
   const given = filterNames.map((name) => [name, visit.query.get(name)?.trim() ?? ''] as const)
   const filters = Object.fromEntries(given.filter(([, value]) => value !== ''))
   const cursor = visit.query.get('cursor')
-  const apps = await slugsOf(visit)
+  const apps = await readSlugs(visit)
   const slugs = [...apps.values()]
   const list = await visit.call('audit.list', { query: { ...filters, ...(cursor !== null && { cursor }) } })
   const needsApp = !list.ok && list.refusal.code === 'not_permitted'

@@ -3,8 +3,7 @@
  * somebody else is lost: if there is another version by now, nothing is saved, and the form shows the app as
  * it is.
  */
-import { hash, randomUUID } from 'node:crypto'
-import { dayMs } from '../../../../domain/duration.ts'
+import { randomUUID } from 'node:crypto'
 import type { Refusal, Result } from '../../../../management/operation/result.ts'
 import type { AppResource } from '../../../../management/resources.ts'
 import type { Html } from '../../../../templates/html.ts'
@@ -26,10 +25,7 @@ export async function saveApp(visit: Visit, app: AppResource, body: object): Pro
   return changed.refusal
 }
 
-/**
- * A field of a form that makes a secret. A reload of the answer sends the form again, and must not make
- * another one.
- */
+/** A field of a form that makes a secret: `makeOnce` reads it. */
 export const onceField = (): Html[] => hiddenFields({ once: randomUUID() })
 
 const sentAgain: Refusal = {
@@ -43,15 +39,14 @@ const sentAgain: Refusal = {
  * again.
  */
 export async function makeOnce<T>(
-  { form, management: { store } }: Visit,
+  { form, forms }: Visit,
   make: () => Promise<Result<T>>,
 ): Promise<Result<T>> {
   const once = form.get('once')
   if (once === null) return make()
-  const nonce = hash('sha256', `form ${once}`, 'base64url')
-  if (!(await store.keepNonce(nonce, store.now() + dayMs))) return { ok: false, refusal: sentAgain }
+  if (!(await forms.take(once))) return { ok: false, refusal: sentAgain }
   const made = await make()
-  if (!made.ok) await store.takeNonce(nonce)
+  if (!made.ok) await forms.giveBack(once)
   return made
 }
 

@@ -3,8 +3,7 @@
  * email says, or to whom it goes.
  */
 
-import type { KeyHash } from '../../../../domain/app/delivery-key.ts'
-import { hashIfSecret } from '../../../../domain/bearer.ts'
+import { parseDeliveryKey } from '../../../../domain/app/delivery-key.ts'
 import { keepDays } from '../../../../domain/bounds.ts'
 import { formatCount } from '../../../../domain/counts.ts'
 import { emailStates } from '../../../../domain/delivery/states.ts'
@@ -29,7 +28,7 @@ import {
   time,
 } from '../parts.ts'
 import { type PageAnswer, PageRefused, statusOf, type Visit } from '../visit.ts'
-import { type Slugs, slugsOf } from './app-names.ts'
+import { readSlugs, type Slugs } from './app-names.ts'
 
 type Filters = Readonly<Record<string, string>>
 
@@ -51,7 +50,7 @@ export async function listEmails(visit: Visit): Promise<PageAnswer> {
   const cursor = visit.query.get('cursor')
   const query = { ...filters, ...(cursor !== null && { cursor }) }
   const list = await visit.get('email.list', { query })
-  const slugs = await slugsOf(visit)
+  const slugs = await readSlugs(visit)
   const next = list.next === null ? null : addressOf({ ...filters, cursor: list.next })
   const isUnknown = filters.recipient !== undefined && list.items.length === 0 && next === null
   const rows = isUnknown ? notAccepted(slugs) : emailsTable(list.items, visit, { withApp: true, slugs })
@@ -153,8 +152,7 @@ export async function find(visit: Visit): Promise<PageAnswer> {
   if (text.includes('@')) return findRecipient(visit, text)
   if (text.startsWith('em_')) return { redirect: `/emails/${encodeURIComponent(text)}` }
   if (text.startsWith('req_')) return { redirect: `/refusals/${encodeURIComponent(text)}` }
-  const pasted = hashIfSecret(text, 'pst_')
-  if (pasted !== null) return findPastedKey(visit, pasted as KeyHash)
+  if (parseDeliveryKey(text) !== null) return findPastedKey(visit, text)
   if (text.startsWith('key_')) return { redirect: `/emails?key=${encodeURIComponent(text)}` }
   const app = await visit.call('app.show', { params: { app: text } })
   if (app.ok && text !== '') return { redirect: `/apps/${app.value.slug}` }
@@ -163,12 +161,10 @@ export async function find(visit: Visit): Promise<PageAnswer> {
   )
 }
 
-/** A key that leaked: its emails, and by their page the key itself. */
-async function findPastedKey(visit: Visit, hash: KeyHash): Promise<PageAnswer> {
-  const key = await visit.management.store.findKeyByHash(hash)
-  const shown = key === null ? null : await visit.call('key.show', { params: { key: key.id } })
-  if (!shown?.ok) return notFoundPage('This delivery key is not one of the apps that you see.')
-  return { redirect: `/emails?key=${shown.value.id}` }
+/** A key that leaked: its emails, and the page about it. */
+async function findPastedKey({ call }: Visit, key: string): Promise<PageAnswer> {
+  const found = await call('key.find', { body: { key } })
+  return found.ok ? { redirect: `/emails?key=${found.value.id}` } : notFoundPage(found.refusal.message)
 }
 
 async function findRecipient(visit: Visit, to: string): Promise<PageAnswer> {
@@ -191,7 +187,7 @@ export const showEmail = (visit: Visit): Promise<PageAnswer> => emailPage(visit,
 
 async function emailPage(visit: Visit, refusal: Refusal | null): Promise<PageAnswer> {
   const email = await visit.get('email.show', { params: { email: visit.params.email ?? '' } })
-  const slug = (await slugsOf(visit)).get(email.app) ?? null
+  const slug = (await readSlugs(visit)).get(email.app) ?? null
   const isLive = email.finishedAt === null
   const body = html`<p class="crumbs"><a href="/emails">Emails</a> › ${email.id}</p>
 <div class="title"><h1>${nameOfType(email.type)}</h1>${region('state', html`${stateMark(email.state)}`)}${actionsOf(email, visit)}</div>

@@ -6,7 +6,6 @@ import type { Refusal } from '../../../../management/operation/result.ts'
 import type { Answer } from '../../../../management/operations.ts'
 import type { PersonResource } from '../../../../management/people/people-resources.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
-import { isPasskeyId } from '../../sign-in/passkey.ts'
 import {
   age,
   button,
@@ -22,7 +21,7 @@ import {
   time,
 } from '../parts.ts'
 import { type PageAnswer, PageRefused, type Visit } from '../visit.ts'
-import { scopeOf, slugsOf } from './app-names.ts'
+import { describeScope, readSlugs } from './app-names.ts'
 import { makeOnce, onceField } from './change.ts'
 import { inPermissionForm, permissionFields, permissionOf, settingsPage } from './settings.ts'
 
@@ -32,10 +31,10 @@ type Shown = { readonly refusal?: Refusal | null; readonly invited?: Answer<'per
 
 async function peoplePage(visit: Visit, { refusal = null, invited }: Shown): Promise<PageAnswer> {
   const items = await listAll(visit.get, 'person.list', {})
-  const slugs = await slugsOf(visit)
+  const slugs = await readSlugs(visit)
   const rows = items.map((person) => [
     html`<b>${person.name}</b><br><code class="soft">${person.id}</code>`,
-    html`${person.role}<br><span class="soft">${scopeOf(person.apps, slugs)}</span>`,
+    html`${person.role}<br><span class="soft">${describeScope(person.apps, slugs)}</span>`,
     person.disabledAt === null ? mark('good', '●', 'active') : mark('off', '○', 'disabled'),
     waysOf(person),
     age(person.lastSeenAt, visit.now),
@@ -131,20 +130,20 @@ async function revokeMade({ form, get }: Visit, person: string): Promise<void> {
 }
 
 export async function showAccount(visit: Visit): Promise<PageAnswer> {
-  const { access, management, session } = visit
-  const slugs = await slugsOf(visit)
-  const passkeys = session === null ? [] : await management.store.listPasskeys(session.person.id)
-  const rows = passkeys.map(({ id, name, createdAt, lastUsedAt }) => [
+  const { session } = visit
+  const slugs = await readSlugs(visit)
+  const { apps, expiresAt, name, passkeys, role } = await visit.get('whoami', {})
+  const rows = (passkeys ?? []).map(({ id, name, createdAt, lastUsedAt }) => [
     html`<b>${name}</b>`,
-    age(new Date(createdAt).toISOString(), visit.now),
-    age(lastUsedAt === null ? null : new Date(lastUsedAt).toISOString(), visit.now),
+    age(createdAt, visit.now),
+    age(lastUsedAt, visit.now),
     button('/account/passkeys/remove', 'Remove', { fields: { passkey: id } }),
   ])
   const about = facts([
-    ['Name', access.actor.name],
-    ['Role', access.role],
-    ['For', scopeOf(access.apps && [...access.apps], slugs)],
-    ['Session until', access.expiresAt === null ? null : time(new Date(access.expiresAt).toISOString())],
+    ['Name', name],
+    ['Role', role],
+    ['For', describeScope(apps, slugs)],
+    ['Session until', expiresAt === null ? null : time(expiresAt)],
   ])
   const add = html`<form class="filters" id="new-passkey">${field('passkey-name', { label: 'Name of a new passkey', attributes: html`maxlength="60" placeholder="laptop"`, value: 'this device' })}<button type="button" class="main">Add a passkey</button><p class="fault" role="alert"></p></form>
 <noscript><p class="soft">Adding a passkey needs JavaScript, because browsers offer passkeys to scripts alone.</p></noscript>`
@@ -155,9 +154,8 @@ export async function showAccount(visit: Visit): Promise<PageAnswer> {
 }
 
 export async function removeOwnPasskey(visit: Visit): Promise<PageAnswer> {
-  const { access, form, management, session } = visit
-  if (session === null) throw new PageRefused({ code: 'not_found', message: 'There is no such passkey.' })
-  const passkey = form.get('passkey')
-  if (isPasskeyId(passkey)) await management.store.removePasskey(session.person.id, passkey, access.actor)
+  const passkey = visit.form.get('passkey') ?? ''
+  const removed = await visit.call('account.remove_passkey', { params: { passkey } })
+  if (!removed.ok && removed.refusal.code !== 'not_found') throw new PageRefused(removed.refusal)
   return { redirect: '/account', notice: 'passkey_removed' }
 }

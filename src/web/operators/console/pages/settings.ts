@@ -24,7 +24,7 @@ import {
   time,
 } from '../parts.ts'
 import { type PageAnswer, PageRefused, statusOf, type Visit } from '../visit.ts'
-import { type Slugs, scopeOf, slugsOf } from './app-names.ts'
+import { describeScope, readSlugs, type Slugs } from './app-names.ts'
 
 const pages = [
   ['Checks', '/settings'],
@@ -49,8 +49,7 @@ export const settingsPage = (
 export const showChecks = (visit: Visit): Promise<PageAnswer> => checksPage(visit, null)
 
 async function checksPage(visit: Visit, checks: Answer<'checks.run'> | null): Promise<PageAnswer> {
-  const { version } = await visit.get('whoami', {})
-  const { queueMax, consoleUrl, links } = visit.management
+  const { consoleUrl, linksUrl, queueMax, version } = visit.shell
   const mayRun = visit.may('operator') && visit.seesAll
   const run = mayRun
     ? html`<p>Asks the database, the disk, the worker and each relay. It sends no email, and takes up to 30 seconds.</p>${button('/settings/checks', 'Run the checks', { kind: 'main' })}`
@@ -58,7 +57,7 @@ async function checksPage(visit: Visit, checks: Answer<'checks.run'> | null): Pr
   const about = facts([
     ['Version', version],
     ['Address of the console', consoleUrl],
-    ['Address of hosted links', links.baseUrl ?? 'none (POSTERN_LINKS_BASE_URL)'],
+    ['Address of hosted links', linksUrl ?? 'none (POSTERN_LINKS_BASE_URL)'],
     ['Queue', `at most ${formatCount(queueMax)} emails (POSTERN_QUEUE_MAX)`],
     ['Kept', `records of emails, counts and refusals ${keepDays} days, the audit ${auditDays} days`],
   ])
@@ -92,7 +91,7 @@ async function tokensPage(
   { refusal = null, made }: { readonly refusal?: Refusal | null; readonly made?: Made },
 ): Promise<PageAnswer> {
   const items = await listAll(visit.get, 'token.list', {})
-  const slugs = await slugsOf(visit)
+  const slugs = await readSlugs(visit)
   const rows = items.map(
     ({ id, name, role, apps, createdAt, createdBy, expiresAt, revokedAt, lastUsedAt }) => {
       const ended = hasEnded({ revokedAt, expiresAt }, visit.now)
@@ -101,7 +100,7 @@ async function tokensPage(
         : html`${mark('good', '●', 'active')} until ${time(expiresAt)}`
       return [
         html`<b>${name}</b><br><code class="soft">${id}</code>`,
-        html`${role}<br><span class="soft">${scopeOf(apps, slugs)}</span>`,
+        html`${role}<br><span class="soft">${describeScope(apps, slugs)}</span>`,
         state,
         html`${age(createdAt, visit.now)}<br><span class="soft">by ${createdBy}</span>`,
         age(lastUsedAt, visit.now),

@@ -1,0 +1,38 @@
+/** The parts that commands are made of. Each is loaded by its first use: `--help` starts in half the time. */
+import type { Writable } from 'node:stream'
+import type { Config } from '../config/parse-config.ts'
+import type { PostgresAddress } from '../store/database-address.ts'
+import type { SchemaUse } from '../store/shared/migrations.ts'
+import type { Store } from '../store/store.ts'
+
+const databaseFiles = () => import('./database-files.ts')
+
+type CommandProcess = {
+  readonly version: string
+  /** The name of the user who runs the command. */
+  readonly user: string
+  /** The database or its disk failed. */
+  readonly onFatal: (error: Error) => void
+}
+
+export const composeCommands = ({ version, user, onFatal }: CommandProcess) => ({
+  version,
+  user,
+  openStore: async (config: Config, schemaUse: SchemaUse) => {
+    const { openStoreForCommand } = await import('./store.ts')
+    return openStoreForCommand(config, { onFatal, schemaUse })
+  },
+  backUp: async (config: Config, to: string | Writable) => (await databaseFiles()).backUpDatabase(config, to),
+  restore: async (config: Config, file: string | null, options: { cancelQueued: boolean }) =>
+    (await databaseFiles()).restoreDatabase(config, file, options),
+  copy: async (config: Config, target: PostgresAddress) =>
+    (await databaseFiles()).copyDatabase(config, target),
+  operate: async (config: Config, store: Store) => {
+    const { composeRunner } = await import('./management.ts')
+    return composeRunner(config, { store, version, user })
+  },
+  startService: async (config: Config) => {
+    const { startService } = await import('./service.ts')
+    return startService(config, { onFatal, version })
+  },
+})

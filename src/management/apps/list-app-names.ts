@@ -1,0 +1,19 @@
+/** Lists the slugs of apps by id, for showing what names an app by its id. */
+import { Type } from 'typebox'
+import { isInScope } from '../operation/access.ts'
+import { operation } from '../operation/operation.ts'
+import { done } from '../operation/result.ts'
+import { closed } from '../operation/schema.ts'
+
+export const listAppNames = operation({
+  method: 'GET',
+  path: '/v1/app-names',
+  role: 'reader',
+  target: 'none',
+  summary: 'Lists the slugs of all apps by id, in one answer.',
+  answer: closed({ slugs: Type.Record(Type.String(), Type.String()) }),
+  async run({ store, access }) {
+    const apps = (await store.listApps()).filter(({ id }) => isInScope(access, id))
+    return done({ slugs: Object.fromEntries(apps.map(({ id, slug }) => [id, slug])) })
+  },
+})

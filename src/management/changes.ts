@@ -1,0 +1,26 @@
+/** Texts that change when what operators see changes: pages compare them to know when to fetch themselves. */
+import { minuteMs } from '../domain/duration.ts'
+import type { EmailId } from '../domain/id.ts'
+import type { Management } from './operation/operation.ts'
+
+export type Changes = {
+  /** Everything that the overview shows. It also changes each minute, for charts and ages. */
+  readonly describeService: () => Promise<string>
+  readonly describeEmail: (id: EmailId) => Promise<string>
+}
+
+const hourMinutes = 60
+
+export const newChanges = ({ queue, store }: Pick<Management, 'queue' | 'store'>): Changes => ({
+  async describeService() {
+    const to = Math.floor(store.now() / minuteMs) + 1
+    const range = { apps: null, from: to - hourMinutes, to, step: hourMinutes }
+    const { countedAt: _, ...counts } = await queue.get() // what the pages show, and mostly the same count
+    const nodes = (await store.listNodes()).map(({ id, relays }) => ({ id, relays }))
+    return JSON.stringify([to, counts, nodes, await store.readActivity(range)])
+  },
+  async describeEmail(id) {
+    const email = await store.findEmail(id)
+    return email === null ? '' : `${email.state} ${email.trail.length} ${email.nextAttemptAt}`
+  },
+})

@@ -1,0 +1,25 @@
+/** Finds the record of a delivery key by the key itself: one that was found in a log, or in a repository. */
+import { Type } from 'typebox'
+import { parseDeliveryKey } from '../../domain/app/delivery-key.ts'
+import { isInScope } from '../operation/access.ts'
+import { operation } from '../operation/operation.ts'
+import { done, refuse } from '../operation/result.ts'
+import { closed } from '../operation/schema.ts'
+import { KeyResource, presentKey } from '../resources.ts'
+
+export const findKey = operation({
+  method: 'POST',
+  path: '/v1/keys/find',
+  role: 'reader',
+  target: 'none',
+  summary: 'Finds the record of a delivery key by the key itself, for instance one that leaked.',
+  body: closed({ key: Type.String({ maxLength: 200, description: 'The whole key: `pst_…`.' }) }),
+  answer: KeyResource,
+  refusals: ['not_found'],
+  async run({ store, access }, { body }) {
+    const hash = parseDeliveryKey(body.key)
+    const key = hash === null ? null : await store.findKeyByHash(hash)
+    if (key !== null && isInScope(access, key.app)) return done(presentKey(key))
+    return refuse('not_found', 'This is not a delivery key of an app that you see.')
+  },
+})

@@ -1,0 +1,61 @@
+/** The account of the person who asks: what it may do, and its passkeys. */
+import { Type } from 'typebox'
+import type { PersonId } from '../../domain/id.ts'
+import type { Actor } from '../../domain/operator/audit.ts'
+import { roles } from '../../domain/operator/management-token.ts'
+import { operation } from '../operation/operation.ts'
+import { done, refuse } from '../operation/result.ts'
+import { closed, orNull } from '../operation/schema.ts'
+import { isoOrNull } from '../resources.ts'
+import { PasskeyResource, presentPasskey } from './people-resources.ts'
+
+/** Null for tokens and the command line. */
+const personOf = ({ kind, id }: Actor): PersonId | null => (kind === 'person' ? (id as PersonId) : null)
+
+export const whoami = operation({
+  method: 'GET',
+  path: '/v1/whoami',
+  role: 'reader',
+  target: 'none',
+  summary: 'Shows who asks, and what they may do.',
+  answer: closed({
+    name: Type.String(),
+    role: Type.Enum([...roles]),
+    apps: orNull(
+      Type.Array(Type.String(), {
+        description: 'The ids of the apps that it is for; null: the whole service.',
+      }),
+    ),
+    expiresAt: orNull(Type.String({ format: 'date-time' })),
+    passkeys: orNull(Type.Array(PasskeyResource, { description: 'Null unless a person asks.' })),
+    version: Type.String({ description: 'The version of Postern.' }),
+  }),
+  async run({ access, store, version }) {
+    const { actor, apps, expiresAt, role } = access
+    const person = personOf(actor)
+    return done({
+      name: actor.name,
+      role,
+      apps: apps === null ? null : [...apps],
+      expiresAt: isoOrNull(expiresAt),
+      passkeys: person === null ? null : (await store.listPasskeys(person)).map(presentPasskey),
+      version,
+    })
+  },
+})
+
+export const removeOwnPasskey = operation({
+  method: 'DELETE',
+  path: '/v1/account/passkeys/{passkey}',
+  role: 'reader',
+  target: 'none',
+  summary: 'Removes a passkey of the person who asks. Sessions that it began go on.',
+  answer: closed({ passkeys: Type.Array(PasskeyResource) }),
+  refusals: ['not_found'],
+  async run({ store, access: { actor } }, { params: { passkey } }) {
+    const person = personOf(actor)
+    if (person === null || !(await store.removePasskey(person, passkey, actor)))
+      return refuse('not_found', 'You have no such passkey.')
+    return done({ passkeys: (await store.listPasskeys(person)).map(presentPasskey) })
+  },
+})
