@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { publint } from 'publint'
+import { documentOf } from '../src/web/operators/api/openapi.ts'
 import { commandsOf } from './support/document.ts'
 import { findNode20 } from './support/node20.ts'
 import { atEnd, temporaryFolder } from './support/temporary.ts'
@@ -38,7 +39,7 @@ execFileSync('git', ['add', '--all'], { cwd: app })
 test('it holds built code, migrations and documents, and nothing else', () => {
   const files = packed?.files.map(({ path }) => path) ?? []
   const known =
-    /^(package\.json|README\.md|LICENSE|CHANGELOG\.md|docs\/[\w-]+\.(md|yaml)|bin\/(postern|healthcheck)\.js|src\/[\w/-]+\.(js|js\.map|sql)|src\/web\/operators\/console\/browser\/\w+\.(css|svg))$/
+    /^(package\.json|README\.md|LICENSE|CHANGELOG\.md|docs\/[\w-]+\.(md|yaml)|docs\/management\.json|bin\/(postern|healthcheck)\.js|src\/[\w/-]+\.(js|js\.map|sql)|src\/web\/operators\/console\/browser\/\w+\.(css|svg))$/
   assert.deepEqual(
     files.filter((file) => !known.test(file)),
     [],
@@ -49,6 +50,11 @@ test('it holds built code, migrations and documents, and nothing else', () => {
     files.filter((file) => /\.test\.|\.ts$/.test(file)),
     [],
   )
+})
+
+test('it brings the document of the management API', () => {
+  const document = JSON.parse(readFileSync(join(root, 'dist/docs/management.json'), 'utf8'))
+  assert.deepEqual(document, JSON.parse(JSON.stringify(documentOf(document.info.version))))
 })
 
 test('publint has nothing to say', async () => {

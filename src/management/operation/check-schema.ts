@@ -68,5 +68,5 @@ function describe(keyword: string, { type, limit, allowedValues, pattern }: Reco
     format: 'This must be a time with its zone, such as 2027-01-31T00:00:00Z.',
     pattern: `This must match ${pattern}.`,
   }
-  return messages[keyword] || 'This has another form than docs/management.yaml says.'
+  return messages[keyword] || 'This has another form than the document of the API says (/v1/openapi.json).'
 }
