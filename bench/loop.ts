@@ -62,12 +62,3 @@ export async function runLoop(
     begunAtMs,
   }
 }
-
-/** Calls of `work` per second by `clients` clients in a closed loop. */
-export async function rate(clients: number, ms: number, work: () => Promise<unknown>): Promise<number> {
-  const ask = async () => {
-    await work()
-    return 'done'
-  }
-  return (await runLoop({ clients, ms, rate: null, serial: 0 }, ask)).perSecond
-}

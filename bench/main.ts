@@ -14,13 +14,8 @@ const suites: Record<string, () => Promise<Suite>> = {
   hostile: () => import('./hostile.ts'),
   fairness: () => import('./fairness.ts'),
   nodes: () => import('./nodes.ts'),
-  snapshot: () => import('./snapshot.ts'),
-  startup: () => import('./startup.ts'),
-  takeover: () => import('./takeover.ts'),
   profile: () => import('./profile.ts'),
   peers: () => import('./peers.ts'),
-  groups: () => import('./groups.ts'),
-  bloat: () => import('./bloat.ts'),
 }
 
 const usual = [
@@ -35,9 +30,6 @@ const usual = [
   'hostile',
   'fairness',
   'nodes',
-  'snapshot',
-  'startup',
-  'takeover',
 ]
 
 const names = process.argv.slice(2)

@@ -60,7 +60,7 @@ function nextRequest(store: Store, { keyHash }: BenchSender): EnqueueRequest {
   }
 }
 
-export async function enqueueNext(store: Store, senders: readonly BenchSender[]): Promise<void> {
+async function enqueueNext(store: Store, senders: readonly BenchSender[]): Promise<void> {
   const sender = senders[serial % senders.length]
   if (sender === undefined) throw new Error('no senders')
   const result = await store.enqueue(nextRequest(store, sender))

@@ -1,6 +1,6 @@
 /**
  * Dead and stopped workers: their mail is taken back at once, and what they might still send is not
- * handed over. `npm run bench -- takeover` measures how soon.
+ * handed over.
  */
 import assert from 'node:assert/strict'
 import { appendFileSync } from 'node:fs'
