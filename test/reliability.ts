@@ -139,7 +139,7 @@ function mutationSection(): string {
   return document.split('## Mutation scores of the domain\n\n')[1]?.trimEnd() ?? ''
 }
 
-const suites = ['test:sqlite', 'test:postgres', 'test:faults'].map((script) => ({
+const suites = ['test:sqlite', 'test:postgres', 'test:peers', 'test:faults'].map((script) => ({
   script,
   ...runSuite(script),
 }))

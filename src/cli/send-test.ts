@@ -1,33 +1,41 @@
 /** `postern send-test`: one real email, through the queue and the relay of the running service. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Command } from 'commander'
+import { type Command, Option } from 'commander'
 import type { EmailDetail } from '../management/resources.ts'
 import { type Call, type CliDeps, withOperations } from './context.ts'
-import { CommandFailed, print } from './output.ts'
+import { CommandFailed, print, UsageError } from './output.ts'
 
-const waitMs = 10_000
 const pollMs = 250
+
+type Options = { readonly app: string; readonly wait: number }
 
 export function addSendTestCommand(program: Command, deps: CliDeps): void {
   program
     .command('send-test <address>')
-    .description('send one test email, and wait up to 10 s for what becomes of it')
+    .description('send one test email, and wait for what becomes of it')
     .requiredOption('--app <app>', 'the app that sends it')
+    .addOption(new Option('--wait <seconds>', 'how long to wait').argParser(parseWait).default(10))
     .addHelpText('after', '\nExample:\n  postern send-test you@example.com --app acme')
-    .action((to: string, { app }: { app: string }) =>
-      withOperations(deps, ({ call }) => sendTest(deps, call, { app, to })),
+    .action((to: string, options: Options) =>
+      withOperations(deps, ({ call }) => sendTest(deps, call, to, options)),
     )
 }
 
-async function sendTest(deps: CliDeps, call: Call, { app, to }: { app: string; to: string }): Promise<void> {
+function parseWait(text: string): number {
+  const seconds = Number(text)
+  if (Number.isInteger(seconds) && seconds >= 1 && seconds <= 600) return seconds
+  throw new UsageError('--wait is a whole number of seconds from 1 to 600')
+}
+
+async function sendTest(deps: CliDeps, call: Call, to: string, { app, wait }: Options): Promise<void> {
   const { email: id } = await call('app.test_email', { params: { app }, body: { to } })
-  const email = await untilTried(call, id)
+  const email = await untilTried(call, id, wait * 1000)
   const untried = !isTried(email)
   const hint = untried
     ? '\n"postern doctor" says whether a process sends, and whether the relays answer. The email waits in the queue.'
     : ''
   print(deps.output, email, () => `${id}: ${email.explanation}${hint}`)
-  if (untried) throw new CommandFailed('the test email was not tried within 10 s; see above')
+  if (untried) throw new CommandFailed(`the test email was not tried within ${wait} s; see above`)
   if (email.finishedAt !== null && email.state !== 'delivered')
     throw new CommandFailed('the test email was not delivered; see above')
 }
@@ -37,7 +45,7 @@ const isTried = ({ trail, finishedAt }: EmailDetail): boolean =>
   finishedAt !== null || trail.some(({ outcome }) => outcome !== 'unattempted')
 
 /** The email once an attempt was recorded, or as it is after the wait. */
-async function untilTried(call: Call, id: string): Promise<EmailDetail> {
+async function untilTried(call: Call, id: string, waitMs: number): Promise<EmailDetail> {
   const endMs = performance.now() + waitMs
   for (;;) {
     const email = await call('email.show', { params: { email: id } })

@@ -1,43 +1,17 @@
-/** Hosted links over HTTP and in a real browser: what they open, and everything they refuse. */
+/** Hosted links over HTTP: what they open, and everything they refuse. */
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { after, test } from 'node:test'
 import type { AppSettings } from '../../src/domain/app/settings.ts'
 import { type EmailType, emailTypes } from '../../src/domain/request/email-request.ts'
 import { newLinksListener } from '../../src/web/links/links-listener.ts'
-import { openBrowser } from '../support/browser.ts'
-import { chromium, lacking } from '../support/installed.ts'
+import { type HostedEmail, linksBaseUrl, startHostedLinks } from '../support/hosted-links.ts'
 import { deleteApp, operator } from '../support/operator.ts'
-import { newSender, startTestService, testSettings, validBody } from '../support/service.ts'
-import { atEnd, type Scope } from '../support/temporary.ts'
+import { startTestService, validBody } from '../support/service.ts'
+import { atEnd } from '../support/temporary.ts'
 import { eventually } from '../support/wait.ts'
 
-const linksBaseUrl = 'https://links.acme.test'
-const service = await startTestService({ after }, { linksBaseUrl, settings: { hostedLinks: 'always' } })
-const skip = lacking({ chromium })
+const { service, receive, visit, newApp } = await startHostedLinks({ after })
 let serial = 0
-
-type Email = { url: string; text: string; html: string }
-
-/** Posts an email and returns it as the inbox shows it. */
-async function receive(body: Record<string, unknown>, key = service.key): Promise<Email> {
-  const to = `hosted${serial++}@example.com`
-  const answer = await service.post(validBody({ ...body, to }, service.store.now()), {
-    authorization: `Bearer ${key}`,
-  })
-  assert.equal(answer.status, 202, JSON.stringify(answer.body))
-  return eventually(async () => {
-    const response = await fetch(`${service.urls.inbox}/api/inbox/latest?to=${to}`)
-    return response.status === 200 ? ((await response.json()) as Email) : null
-  })
-}
-
-const local = (url: string) => url.replace(linksBaseUrl, service.urls.links ?? '')
-const visit = (url: string, method = 'GET') => fetch(local(url), { method, redirect: 'manual' })
-const newApp = (slug: string, change: Partial<AppSettings> = {}) =>
-  newSender(service, slug, { ...testSettings, hostedLinks: 'always', ...change })
 
 test('the email carries a link to our page, says which host that is, and holds no other', async () => {
   const email = await receive({ url: 'https://app.acme.test/auth?token=secret-token' })
@@ -129,7 +103,7 @@ test('row 47: expired is 410 with advice; a page never outlives its link', async
   await timed.post(validBody({ to: 'late@example.com' }, timed.store.now()))
   const email = await eventually(async () => {
     const response = await fetch(`${timed.urls.inbox}/api/inbox/latest`)
-    return response.status === 200 ? ((await response.json()) as Email) : null
+    return response.status === 200 ? ((await response.json()) as HostedEmail) : null
   })
   const url = email.url.replace(linksBaseUrl, timed.urls.links ?? '')
   assert.equal((await fetch(url)).status, 200)
@@ -283,103 +257,6 @@ test('the sealed part reaches no log', async () => {
   assert.ok(!service.log.join('').includes(sealed.slice(0, 40)))
 })
 
-async function startAppPage(t: Scope) {
-  const seen: string[] = []
-  const server = createServer((request, response) => {
-    if (request.url?.startsWith('/auth'))
-      seen.push(`${request.method} ${request.url} ${request.headers.referer ?? 'no referrer'}`)
-    response.setHeader('content-type', 'text/html')
-    response.end('<h1>signed in</h1>')
-  })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  atEnd(t, () => server.close())
-  return { seen, origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}` }
-}
-
-test('in a browser: inbox, email, hosted page, button, and the app receives the token', {
-  skip,
-}, async (t) => {
-  const appPage = await startAppPage(t)
-  const { key } = await newApp(`browser-${serial++}`, { allowLocalhost: true })
-  const context = await (await openBrowser(t)).newContext({ viewport: { width: 320, height: 640 } })
-  const email = await receive({ url: `${appPage.origin}/auth?token=from-the-browser` }, key)
-  // Acts as the proxy in front of the links listener.
-  await context.route(`${linksBaseUrl}/**`, async (route) => {
-    const url = local(route.request().url())
-    const answer = await context.request.fetch(url, { method: route.request().method(), maxRedirects: 0 })
-    await route.fulfill({ response: answer })
-  })
-  const inbox = await context.newPage()
-  await inbox.goto(`${service.urls.inbox}/inbox`)
-  await inbox.click('.inbox a')
-  const opened = context.waitForEvent('page')
-  await inbox.frameLocator('iframe').locator('table.button a').click()
-  const page = await opened
-  const faults: string[] = []
-  page.on('console', (message) => void (message.type() === 'error' && faults.push(message.text())))
-  await page.waitForSelector('button')
-  assert.equal(page.url(), email.url)
-  assert.match(String(await page.textContent('h1')), /Continue to Acme/)
-  const wide = 'document.documentElement.scrollWidth > document.documentElement.clientWidth'
-  assert.equal(await page.evaluate(wide), false)
-  assert.deepEqual(appPage.seen, [], 'showing the page burnt nothing')
-  await page.goto(local(email.url)) // from here on without the proxy, which cannot redirect a form
-  await page.click('button')
-  await page.waitForSelector('text=signed in')
-  assert.deepEqual(appPage.seen, ['GET /auth?token=from-the-browser no referrer'])
-  assert.deepEqual(faults, [])
-})
-
-test('row 47: in a browser: a scanner that runs scripts, prefetches and follows every link burns nothing', {
-  skip,
-}, async (t) => {
-  const appPage = await startAppPage(t)
-  const { key } = await newApp(`scanned-${serial++}`, {
-    allowLocalhost: true,
-    fallbackUrl: `https://127.0.0.1:1/get`,
-  })
-  const context = await (await openBrowser(t)).newContext()
-  for (const url of [`${appPage.origin}/auth?token=precious`, 'acme://auth/magic?token=precious']) {
-    const email = await receive({ url }, key)
-    for (let visits = 0; visits < 3; visits++) {
-      const page = await context.newPage()
-      await page.setExtraHTTPHeaders(visits === 0 ? { 'sec-purpose': 'prefetch' } : {})
-      await page.goto(local(email.url))
-      const anchors = await page.locator('a').all()
-      const links = await Promise.all(
-        anchors.map(async (anchor) => (await anchor.getAttribute('href')) ?? ''),
-      )
-      for (const link of links.filter((href) => /^http/.test(href))) {
-        assert.doesNotMatch(link, /precious/)
-        await page.goto(link).catch(() => {})
-      }
-      await page.close()
-    }
-  }
-  assert.deepEqual(appPage.seen, [])
-})
-
-test('row 47: in a browser: a page that frames ours shows nothing of it', { skip }, async (t) => {
-  const email = await receive({})
-  const page = await (await openBrowser(t)).newPage()
-  const refusals: string[] = []
-  page.on('console', (message) => refusals.push(message.text()))
-  await page.setContent(`<iframe src="${local(email.url)}"></iframe>`)
-  await eventually(() => refusals.some((text) => /frame-ancestors|X-Frame-Options/i.test(text)))
-  assert.equal(await page.frameLocator('iframe').locator('button').count(), 0)
-})
-
-test('in a browser: an app link is exact, and says what to do without the app', { skip }, async (t) => {
-  const { key } = await newApp(`scheme-${serial++}`, { fallbackUrl: 'https://app.acme.test/get' })
-  const email = await receive({ url: 'acme://auth/magic?token=exact%20token' }, key)
-  const page = await (await openBrowser(t)).newPage({ javaScriptEnabled: false })
-  await page.goto(local(email.url))
-  assert.equal(await page.getAttribute('a.button', 'href'), 'acme://auth/magic?token=exact%20token')
-  assert.match(String(await page.textContent('section')), /app is not installed/)
-  assert.equal(await page.getAttribute('p.soft a', 'href'), 'https://app.acme.test/get')
-})
-
 test('a base URL with a path: the pages are served below it, and without it for proxies that strip it', async (t) => {
   const own = await startTestService(t, {
     linksBaseUrl: 'https://links.acme.test/go/on',
@@ -388,7 +265,7 @@ test('a base URL with a path: the pages are served below it, and without it for 
   await own.post(validBody({ to: 'path@example.com' }))
   const url = await eventually(async () => {
     const response = await fetch(`${own.urls.inbox}/api/inbox/latest?to=path@example.com`)
-    return response.status === 200 ? ((await response.json()) as Email).url : null
+    return response.status === 200 ? ((await response.json()) as HostedEmail).url : null
   })
   const path = url.replace('https://links.acme.test', '')
   assert.match(path, /^\/go\/on\/acme\//)

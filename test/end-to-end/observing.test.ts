@@ -181,6 +181,7 @@ test('connections that a relay does not greet are seen while they are being open
   const series = `postern_relay_connections{relay="127.0.0.1:${mute.port}",state="connecting"}`
   await service.post(validBody())
   await eventually(async () => valueIn(await scrape(service), series) === 1)
+  mute.close() // a stop of the service would wait for the greeting
 })
 
 test('mail that no process sends is late by the clock, and a deferred email is not', async (t) => {

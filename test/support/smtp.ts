@@ -95,12 +95,14 @@ export async function startScriptedServer(scope: Scope, script: Script | ((conne
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
-  atEnd(scope, () => {
+  const close = () => {
     for (const socket of sockets) socket.destroy()
     server.close()
-  })
+  }
+  atEnd(scope, close)
   return {
     port: (server.address() as AddressInfo).port,
+    close,
     transcript,
     messages,
     connections: () => sockets.size,
