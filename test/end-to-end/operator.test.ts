@@ -224,8 +224,9 @@ test('a key is replaced without a pause, and all deferred mail is tried at once'
   const deferred = () => posternJson<Row[]>(server.env, ['email', 'list', '--state', 'deferred'])
   await eventually(async () => (await deferred()).length === 4)
   assert.equal((await postern(server.env, ['email', 'retry'])).code, 2)
-  const ran = await postern(server.env, ['email', 'retry', '--all', '--app', 'acme'])
-  assert.equal(ran.out, '4 deferred emails are due now\n')
+  // The worker itself may be trying one of them again.
+  const retryAll = () => postern(server.env, ['email', 'retry', '--all', '--app', 'acme'])
+  await eventually(async () => (await retryAll()).out === '4 deferred emails are due now\n')
   await eventually(
     async () => (await deferred()).filter(({ attempts }) => Number(attempts) >= 2).length === 4,
   )
