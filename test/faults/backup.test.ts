@@ -5,7 +5,7 @@ import { existsSync, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
-import { postern, posternJson, type RunningPostern, spawnPostern, startServe } from '../support/cli.ts'
+import { posternJson, type RunningPostern, runProcess, spawnPostern, startServe } from '../support/cli.ts'
 import { startLoad } from '../support/load.ts'
 import { startSmtpServer } from '../support/smtp.ts'
 import { atEnd, type Scope, temporaryFolder } from '../support/temporary.ts'
@@ -46,7 +46,7 @@ test('a backup under load of a 200 MiB database ends, and holds every email that
   await eventually(() => load.acknowledged.size > 200)
   const beganMs = performance.now()
   const file = join(folder, 'backup.db')
-  const running = postern(env, ['backup', file])
+  const running = runProcess(env, ['backup', file])
   let acknowledged = 0 // when the backup had not begun yet
   while (!readdirSync(folder).some((name) => name.includes('.part-'))) {
     acknowledged = load.acknowledged.size
