@@ -68,6 +68,13 @@ test('forty different replies of relays are counted by themselves, and further o
   const replies = counter.takeCounts().filter(({ app, event }) => app === null && event.startsWith('reply:'))
   assert.equal(replies.length, 41)
   assert.equal(replies.find(({ event }) => event === 'reply:other')?.count, 5)
+  counter.observe(
+    attempt({ kind: 'deferred', relay: 'r:25', reply: parseReply('499 new'), ambiguous: false, waitMs: 1 }),
+  )
+  assert.ok(
+    counter.takeCounts().some(({ event }) => event === 'reply:499'),
+    'forty more after each write',
+  )
 })
 
 test('the newest refusals of an app are kept, with some of their faults; those of no app are counted alone', () => {

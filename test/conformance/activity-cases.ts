@@ -150,6 +150,14 @@ export function queueMeasures(it: It): void {
     assert.deepEqual([depth, states], [7, { queued: 0, sending: 1, deferred: 0, held: 6 }])
   })
 
+  it('deferred mail of disabled apps is held, and that of others is not', async (_t, { store }) => {
+    const [active, disabled] = [await newSender(store, 'a'), await newSender(store, 'b')]
+    for (const sender of [active, active, disabled]) await store.enqueue(request(store, sender))
+    for (const claimed of await claim(store, 9)) await store.recordOutcome(claimed, deferred(600_000))
+    await updateApp(store, disabled.app.id, { status: 'disabled' })
+    assert.deepEqual((await store.measureQueue()).states, { queued: 0, sending: 0, deferred: 2, held: 1 })
+  })
+
   it('waiting mail is counted by app, state and age', async (_t, { store, advance }) => {
     const [a, b] = [await newSender(store, 'a'), await newSender(store, 'b')]
     /** With an id of this time, although ids made before may be of later ones. */

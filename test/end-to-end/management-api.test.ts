@@ -10,11 +10,13 @@ import { after, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { scanMax } from '../../src/domain/bounds.ts'
+import { parseReply } from '../../src/domain/delivery/smtp-reply.ts'
 import { newToken } from '../../src/domain/operator/management-token.ts'
 import { operationNames, operationOf } from '../../src/management/operations.ts'
 import { settingsFields } from '../../src/management/settings-schema.ts'
 import { command, posternJson, startServe } from '../support/cli.ts'
 import { adminTokens, ask, newManagementToken } from '../support/management.ts'
+import { operator } from '../support/operator.ts'
 import { newSender, send, startTestService, testSettings, validBody } from '../support/service.ts'
 import { startSmtpServer } from '../support/smtp.ts'
 import { temporaryFolder } from '../support/temporary.ts'
@@ -209,18 +211,22 @@ test('pages: a cursor belongs to its filters', async () => {
   assert.equal(items[0]?.target, recipient)
 })
 
-test('a list of one app ends with its own emails, however many of others wait, and its cursors tell nothing', async () => {
-  const [mine, busy] = [
-    await newSender(service, `own${serial++}`),
-    await newSender(service, `busy${serial++}`),
-  ]
-  const post = (key: string) =>
-    send(service.apiUrl, JSON.stringify(validBody({ to: `q${serial++}@example.com` })), {
-      authorization: `Bearer ${key}`,
-    })
-  for (let n = 0; n < 3; n++) await post(mine.key)
+const postFor = (key: string) =>
+  send(service.apiUrl, JSON.stringify(validBody({ to: `q${serial++}@example.com` })), {
+    authorization: `Bearer ${key}`,
+  })
+
+/** Queues more emails of another app than one step of a list or a change reads. */
+async function fillQueue(): Promise<void> {
+  const busy = await newSender(service, `busy${serial++}`)
   for (let n = 0; n < scanMax + 10; n += 50)
-    await Promise.all(Array.from({ length: 50 }, () => post(busy.key)))
+    await Promise.all(Array.from({ length: 50 }, () => postFor(busy.key)))
+}
+
+test('a list of one app ends with its own emails, however many of others wait, and its cursors tell nothing', async () => {
+  const mine = await newSender(service, `own${serial++}`)
+  for (let n = 0; n < 3; n++) await postFor(mine.key)
+  await fillQueue()
   const token = await newManagementToken(service, 'reader', [mine.app.id])
   const { body } = await ask(service, 'GET /v1/emails', { token })
   assert.deepEqual([body.items.length, body.next], [3, null])
@@ -274,6 +280,35 @@ test('a PATCH is a merge patch, under the name of RFC 7396 or as JSON, and under
   assert.equal(post.status, 400)
   const { paths } = (await ask(service, 'GET /v1/openapi.json')).body
   assert.ok('application/merge-patch+json' in paths['/v1/apps/{app}'].patch.requestBody.content)
+})
+
+test('all deferred mail of an app is retried and audited once, also when the first step finds none of it', async () => {
+  const { store } = service
+  await fillQueue()
+  const last = await newSender(service, `last${serial++}`)
+  await service.post(validBody(), { authorization: `Bearer ${last.key}` })
+  const { claims } = await store.claimDue({ max: 100, perApp: 1, leases: [] })
+  const claim = claims.find(({ appId }) => appId === last.app.id)
+  assert.ok(claim)
+  const reply = parseReply('451 later')
+  await store.recordOutcome(claim, { kind: 'deferred', reply, relay: 'r:25', ambiguous: false, waitMs: 1e6 })
+  const token = await newManagementToken(service, 'operator', [last.app.id])
+  const { body } = await ask(service, 'POST /v1/emails/retry', { token, body: {} })
+  assert.deepEqual(body, { retried: 1, complete: true })
+  const { items } = await store.listAudit({ limit: 50, action: 'email.retry_all' })
+  assert.equal(items.length, 1)
+})
+
+test('a person of one app is changed to one of the whole service', async () => {
+  const { store, app } = service
+  const person = await store.createPerson({ name: 'Narrow', role: 'reader', apps: [app.id] }, operator)
+  assert.ok(person !== 'name_taken')
+  const changed = await ask(service, `PATCH /v1/people/${person.id}`, {
+    token: admin(),
+    body: { apps: null },
+  })
+  assert.deepEqual([changed.status, changed.body.apps], [200, null])
+  assert.equal((await store.findPerson(person.id))?.apps, null)
 })
 
 test('bodies: too large, not JSON, of another type, or where none belongs', async () => {
