@@ -1,0 +1,136 @@
+/**
+ * `npm run mutation`: puts small faults into `src/`, one at a time, and runs the tests that reach the line.
+ * Prints each fault that no test noticed, and writes all to `.mutation/report.json`. Works on the last
+ * commit, in copies of the checkout. The faults are drawn by a seed: `-- --seed 7 --sample 150 --only store/`.
+ */
+import { execFileSync, spawnSync } from 'node:child_process'
+import { cpSync, globSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { type Fault, faultsOf } from './faults.ts'
+import { measureReach, type Reach, root, runSuite } from './reach.ts'
+
+const { values } = parseArgs({
+  options: {
+    seed: { type: 'string', default: '1' },
+    sample: { type: 'string', default: '150' },
+    only: { type: 'string', default: '' },
+  },
+})
+
+/** The tests of one fault take this long at most, the shortest first. */
+const testsMaxMs = 150_000
+const workers = 2
+
+type Placed = Fault & { readonly file: string; readonly line: number }
+type Verdict = Placed & {
+  readonly was: string
+  readonly verdict: 'noticed' | 'survived' | 'unreached'
+  readonly by: string | null
+}
+
+/** Mulberry32: the same faults for the same seed and the same files. */
+function newRandom(seed: number): () => number {
+  let state = seed
+  return () => {
+    state = (state + 0x6d2b79f5) | 0
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
+  }
+}
+
+function allFaults(): Placed[] {
+  const files = globSync(['src/**/*.ts', 'src/**/functions/*.sql'], { cwd: root }).sort()
+  return files
+    .filter((file) => !file.endsWith('.test.ts') && file.includes(values.only))
+    .flatMap((file) => {
+      const text = readFileSync(join(root, file), 'utf8')
+      return faultsOf(file, text).map((fault) => ({
+        ...fault,
+        file,
+        line: text.slice(0, fault.start).split('\n').length,
+      }))
+    })
+}
+
+function newCopy(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'postern-mutation-'))
+  execFileSync('git', ['clone', '--quiet', '--shared', root, folder])
+  symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'))
+  cpSync(join(root, 'client/dist'), join(folder, 'client/dist'), { recursive: true })
+  return folder
+}
+
+/** The compiler refuses such a fault: it is not counted, and another one is drawn. */
+const compiles = (folder: string): boolean =>
+  spawnSync('node_modules/.bin/tsc', ['--noUnusedLocals', 'false', '--noUnusedParameters', 'false'], {
+    cwd: folder,
+  }).status === 0
+
+/** Those that reach the line, the shortest first; SQL by all suites of its engine. */
+function testsOf({ file, line }: Placed, reach: readonly Reach[]): Reach[] {
+  const reaches = ({ engine, lines }: Reach) =>
+    file.endsWith('.sql') ? engine === 'postgres' : lines[file]?.includes(line)
+  let tookMs = 0
+  return reach
+    .filter(reaches)
+    .toSorted((a, b) => a.ms - b.ms)
+    .filter(({ ms }) => {
+      tookMs += ms
+      return tookMs < testsMaxMs
+    })
+}
+
+/** Null for a fault that does not compile. */
+async function tryFault(fault: Placed, folder: string, reach: readonly Reach[]): Promise<Verdict | null> {
+  const path = join(folder, fault.file)
+  const text = readFileSync(path, 'utf8')
+  const was = text.slice(fault.start, fault.end)
+  writeFileSync(path, text.slice(0, fault.start) + fault.replacement + text.slice(fault.end))
+  try {
+    if (!compiles(folder)) return null
+    const tests = testsOf(fault, reach)
+    if (tests.length === 0) return { ...fault, was, verdict: 'unreached', by: null }
+    for (const test of tests)
+      if (!(await runSuite(test, folder, { withinMs: 3 * test.ms + 30_000 })))
+        return { ...fault, was, verdict: 'noticed', by: `${test.engine} ${test.file}` }
+    return { ...fault, was, verdict: 'survived', by: null }
+  } finally {
+    writeFileSync(path, text)
+  }
+}
+
+const reach = await measureReach(join(root, '.mutation/reach.json'))
+const random = newRandom(Number(values.seed))
+const drawn = allFaults()
+  .map((fault) => ({ fault, order: random() }))
+  .toSorted((a, b) => a.order - b.order)
+  .map(({ fault }) => fault)
+const wanted = Number(values.sample)
+const verdicts: Verdict[] = []
+console.log(`${drawn.length} possible faults; a sample of ${wanted} by the seed ${values.seed}`)
+
+async function work(): Promise<void> {
+  const folder = newCopy()
+  try {
+    while (verdicts.length < wanted) {
+      const fault = drawn.shift()
+      if (fault === undefined) return
+      const verdict = await tryFault(fault, folder, reach)
+      if (verdict === null) continue
+      verdicts.push(verdict)
+      writeFileSync(join(root, '.mutation/report.json'), `${JSON.stringify(verdicts, null, 2)}\n`)
+      if (verdict.verdict === 'noticed') continue
+      const { file, line, kind, was, replacement } = verdict
+      console.log(`${verdict.verdict}: ${file}:${line} ${kind}\n  - ${was}\n  + ${replacement}`)
+    }
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+await Promise.all(Array.from({ length: workers }, work))
+
+const noticed = verdicts.filter(({ verdict }) => verdict === 'noticed').length
+console.log(`${noticed} of ${verdicts.length} faults were noticed`)
