@@ -6,7 +6,7 @@ import { execFileSync } from 'node:child_process'
 import { cpSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { documentOf } from '../src/web/operators/api/openapi.ts'
+import { newDocument } from '../src/web/operators/api/openapi.ts'
 
 export const root = fileURLToPath(new URL('..', import.meta.url))
 export const dist = join(root, 'dist')
@@ -47,7 +47,7 @@ export function build(): void {
   const write = (file: string, content: object) =>
     writeFileSync(join(dist, file), `${JSON.stringify(content, null, 2)}\n`)
   write('package.json', packageManifest())
-  write('docs/management.json', documentOf(readManifest().version))
+  write('docs/management.json', newDocument(readManifest().version))
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

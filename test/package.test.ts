@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { publint } from 'publint'
-import { documentOf } from '../src/web/operators/api/openapi.ts'
+import { newDocument } from '../src/web/operators/api/openapi.ts'
 import { commandsOf } from './support/document.ts'
 import { findNode20 } from './support/node20.ts'
 import { atEnd, temporaryFolder } from './support/temporary.ts'
@@ -54,7 +54,7 @@ test('it holds built code, migrations and documents, and nothing else', () => {
 
 test('it brings the document of the management API', () => {
   const document = JSON.parse(readFileSync(join(root, 'dist/docs/management.json'), 'utf8'))
-  assert.deepEqual(document, JSON.parse(JSON.stringify(documentOf(document.info.version))))
+  assert.deepEqual(document, JSON.parse(JSON.stringify(newDocument(document.info.version))))
 })
 
 test('publint has nothing to say', async () => {

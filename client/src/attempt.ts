@@ -58,7 +58,7 @@ function readAnswer(response: Response, json: unknown, redact: (text: string) =>
   if (status === 202 && isJson(response)) {
     return { ok: true, emailId: headers.get('email-id'), replayed: headers.has('idempotent-replayed') }
   }
-  const error = fieldsOf(fieldsOf(json).error)
+  const error = toFields(toFields(json).error)
   const retryAfterMs = readRetryAfter(headers.get('retry-after'))
   return { ok: false, error: readError(error, { status, retryAfterMs }, redact) }
 }
@@ -75,14 +75,14 @@ function readError(
     return new PosternError('unexpected_response', text, answer)
   }
   const text = (value: unknown) => (typeof value === 'string' ? redact(value) : '')
-  const list = Array.isArray(issues) ? issues.map((issue) => readIssue(fieldsOf(issue), text)) : []
+  const list = Array.isArray(issues) ? issues.map((issue) => readIssue(toFields(issue), text)) : []
   const [first] = list
   const detail = first === undefined ? '' : ` ${first.field}: ${first.message}`
   const details = { ...answer, requestId: text(requestId) || undefined, issues: list }
   return new PosternError(redact(code), redact(message) + detail, details)
 }
 
-const fieldsOf = (value: unknown): Record<string, unknown> =>
+const toFields = (value: unknown): Record<string, unknown> =>
   typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {}
 
 const readIssue = (issue: Record<string, unknown>, text: (value: unknown) => string): Issue => ({
@@ -100,8 +100,8 @@ function readRetryAfter(value: string | null): number | undefined {
 
 /** Gives the cause's code, not the cause: a caller's own `fetch` may put the request into it. */
 function unreachable(endpoint: string, error: unknown): PosternError {
-  const { code, cause } = fieldsOf(error)
-  const reason = [fieldsOf(cause).code, code].find(
+  const { code, cause } = toFields(error)
+  const reason = [toFields(cause).code, code].find(
     (text): text is string => typeof text === 'string' && /^[A-Z][A-Z_\d]{2,39}$/.test(text),
   )
   const { origin } = new URL(endpoint)

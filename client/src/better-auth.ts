@@ -80,7 +80,7 @@ export function betterAuthEmail(options: BetterAuthEmailOptions) {
     throw new PosternError('invalid_config', 'Add the plugin to Better Auth: plugins: [email.plugin].')
   }
 
-  function linkOf(type: RoutedType, { url, token }: { url: string; token: string }): string {
+  function chooseLink(type: RoutedType, { url, token }: { url: string; token: string }): string {
     const { base, rest } = takeApart(type, url, token)
     const page = pages[type]
     if (page !== undefined) return linkTo(page, token)
@@ -91,20 +91,20 @@ export function betterAuthEmail(options: BetterAuthEmailOptions) {
   const send = (email: Email): Promise<void> => dispatch(postern.send(email), options)
 
   async function sendMagicLink(given: MagicLinkEmail, context?: CallbackContext): Promise<void> {
-    const url = linkOf('magic_link', given)
+    const url = chooseLink('magic_link', given)
     const plugins = (context?.context.options ?? authOptions()).plugins ?? []
     const expiresAt = inSeconds(magicLinkExpiresIn(plugins))
     await send({ to: given.email, type: 'magic_link', url, expiresAt })
   }
 
   async function sendVerificationEmail(given: LinkEmail): Promise<void> {
-    const url = linkOf('email_verification', given)
+    const url = chooseLink('email_verification', given)
     const expiresAt = readVerificationToken(given.token)
     await send({ to: given.user.email, type: 'email_verification', url, expiresAt })
   }
 
   async function sendResetPassword(given: LinkEmail): Promise<void> {
-    const url = linkOf('password_reset', given)
+    const url = chooseLink('password_reset', given)
     const expiresAt = inSeconds(authOptions().emailAndPassword?.resetPasswordTokenExpiresIn || 3600)
     await send({ to: given.user.email, type: 'password_reset', url, expiresAt })
   }

@@ -45,7 +45,7 @@ export function ownAuthEmail(options: OwnAuthEmailOptions) {
 
   async function readEmail(message: OwnAuthMessage): Promise<Email> {
     const { to, type, expiresAt } = message
-    const common = { to, url: linkOf(message, parameters), expiresAt }
+    const common = { to, url: chooseLink(message, parameters), expiresAt }
     if (!types.includes(type)) {
       throw new PosternError(
         'unsupported_email',
@@ -69,7 +69,7 @@ export function ownAuthEmail(options: OwnAuthEmailOptions) {
 }
 
 /** own-auth's link with `token` as its only parameter. */
-function linkOf({ url, token }: OwnAuthMessage, parameters: 'drop' | 'in-token'): string {
+function chooseLink({ url, token }: OwnAuthMessage, parameters: 'drop' | 'in-token'): string {
   const [, page = '', query = '', fragment = ''] = /^([^?#]*)(?:\?([^#]*))?(#.*)?$/s.exec(url) ?? []
   return linkTo(page + fragment, parameters === 'drop' ? token : joinToken(token, otherParameters(query)))
 }

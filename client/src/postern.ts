@@ -80,7 +80,7 @@ function newPost(
   return {
     body: JSON.stringify({ to, type, url, expiresAt, ...names }),
     idempotencyKey,
-    redact: redactorOf([settings.deliveryKey, url, ...tokensOf(url), to].map(String)),
+    redact: newRedactor([settings.deliveryKey, url, ...readTokens(url), to].map(String)),
   }
 }
 
@@ -88,7 +88,7 @@ const invalid = (field: string, code: string, message: string) =>
   new PosternError('invalid_body', message, { issues: [{ field, code, message }] })
 
 /** The token as in the link, and decoded. */
-function tokensOf(url: string): string[] {
+function readTokens(url: string): string[] {
   const raw = /[?&]token=([^&#]*)/.exec(url)?.[1] ?? ''
   return [raw, new URLSearchParams(`token=${raw}`).get('token') ?? '']
 }
@@ -97,7 +97,7 @@ function tokensOf(url: string): string[] {
 const wellFormed = (text: string): string => new TextDecoder().decode(new TextEncoder().encode(text))
 
 /** Ignores case; finds percent-encoded too. Skips secrets of up to 3 characters, common in any text. */
-function redactorOf(secrets: string[]): (text: string) => string {
+function newRedactor(secrets: string[]): (text: string) => string {
   const spelled = secrets.flatMap((secret) => [secret, encodeURIComponent(wellFormed(secret))])
   const parts = spelled
     .filter((secret) => secret.length > 3)

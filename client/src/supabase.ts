@@ -38,7 +38,7 @@ export type SendEmailHookOptions = {
   readonly onError?: ((error: unknown) => unknown) | undefined
 }
 
-const typeOf: { readonly [action in SupabaseAction]: EmailType } = {
+const typeByAction: { readonly [action in SupabaseAction]: EmailType } = {
   signup: 'email_verification',
   email_change: 'email_verification',
   magiclink: 'magic_link',
@@ -113,18 +113,18 @@ function readHook(body: string): { user: TextField; data: TextField } {
   } catch {
     throw malformed('it is no JSON')
   }
-  const fieldOf = (value: unknown, name: string): unknown =>
+  const readField = (value: unknown, name: string): unknown =>
     typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[name] : undefined
   const textIn =
     (part: string): TextField =>
     (name) => {
-      const text = fieldOf(fieldOf(hook, part), name)
+      const text = readField(readField(hook, part), name)
       return typeof text === 'string' ? text : ''
     }
   return { user: textIn('user'), data: textIn('email_data') }
 }
 
-const isAction = (action: string): action is SupabaseAction => Object.hasOwn(typeOf, action)
+const isAction = (action: string): action is SupabaseAction => Object.hasOwn(typeByAction, action)
 
 async function queue(options: SendEmailHookOptions, hook: HookLink): Promise<void> {
   const { postern, pages, organisationName, otpExpiresIn = 3600, redirectTo = 'drop' } = options
@@ -134,7 +134,7 @@ async function queue(options: SendEmailHookOptions, hook: HookLink): Promise<voi
   const rest = redirectTo === 'drop' ? '' : `redirect_to=${encodeURIComponent(hook.redirectTo)}`
   const expiresAt = new Date(Date.now() + otpExpiresIn * 1000)
   const link = { to, url: linkTo(page, joinToken(token, rest)), expiresAt }
-  const type = typeOf[action]
+  const type = typeByAction[action]
   const idempotencyKey = await digest(`${action} ${to} ${token}`)
   try {
     if (type !== 'organisation_invite') await postern.send({ ...link, type }, { idempotencyKey })

@@ -2,7 +2,7 @@
 
 import { type Command, Option } from 'commander'
 import { activityDays } from '../domain/bounds.ts'
-import { sumOf } from '../domain/counts.ts'
+import { sumCounts } from '../domain/counts.ts'
 import { refusalsMax } from '../domain/request/refused-request.ts'
 import type { ActivityCounts } from '../management/activity.ts'
 import type { Answer } from '../management/operations.ts'
@@ -58,10 +58,10 @@ const heads = ['from', 'accepted', 'refused', 'delivered', 'deferred', 'failed',
 
 const cells = (counts: ActivityCounts) => [
   counts.accepted,
-  sumOf(counts.refused),
+  sumCounts(counts.refused),
   counts.delivered,
   counts.deferred,
-  sumOf(counts.failed),
+  sumCounts(counts.failed),
   counts.expired,
   formatMs(counts.p95Ms),
 ]

@@ -10,7 +10,7 @@ import type { AppBody } from '../management/settings-schema.ts'
 import { addSettingOptions, collect, parseFrom, type SettingOptions, toChange } from './app-settings.ts'
 import { type Call, type CliDeps, type CommandContext, describeRefusal, withOperations } from './context.ts'
 import { CommandFailed, formatTime, print, record, table, UsageError } from './output.ts'
-import { changeSettings, patchOf } from './settings-change.ts'
+import { changeSettings, toPatch } from './settings-change.ts'
 
 type CreateOptions = SettingOptions & { slug?: string; from: string }
 
@@ -137,7 +137,7 @@ async function update(
     throw new UsageError('name at least one setting to change; --help lists them')
   for (let tries = 0; tries < triesMax; tries++) {
     const app = await call('app.show', { params: { app: name } })
-    const body = patchOf(app, toChange(options))
+    const body = toPatch(app, toChange(options))
     const result = await runner.call('app.change', {
       params: { app: app.id },
       body,

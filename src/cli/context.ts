@@ -69,12 +69,12 @@ export function commandConfig(deps: CliDeps): Config {
 }
 
 /** The process whose management API a command calls; null if it works on the database itself. */
-function remoteOf({ env }: CliDeps): RemoteAddress | null {
+function findRemote({ env }: CliDeps): RemoteAddress | null {
   if (!isSet(env, 'POSTERN_URL')) return null
   return { url: env.POSTERN_URL?.trim() ?? '', tokenFile: env.POSTERN_TOKEN_FILE?.trim() ?? '' }
 }
 
-export const isRemote = (deps: CliDeps): boolean => remoteOf(deps) !== null
+export const isRemote = (deps: CliDeps): boolean => findRemote(deps) !== null
 
 /** Runs an operation and returns its answer; a refusal fails the command. */
 export type Call = <Name extends OperationName>(name: Name, input: CallInput<Name>) => Promise<Answer<Name>>
@@ -90,21 +90,21 @@ export async function withOperations<T>(
   run: (context: CommandContext) => Promise<T>,
   schemaUse: SchemaUse = 'open',
 ): Promise<T> {
-  const remote = remoteOf(deps)
+  const remote = findRemote(deps)
   if (remote !== null) {
     const { newRemoteRunner } = await import('./remote-runner.ts') // with the table of operations, which takes time to load
-    return run(contextOf(newRemoteRunner(remote)))
+    return run(newContext(newRemoteRunner(remote)))
   }
   const config = commandConfig(deps)
   const store = await deps.openStore(config, schemaUse)
   try {
-    return await run(contextOf(await deps.operate(config, store)))
+    return await run(newContext(await deps.operate(config, store)))
   } finally {
     await store.close()
   }
 }
 
-const contextOf = (runner: OperationRunner): CommandContext => ({
+const newContext = (runner: OperationRunner): CommandContext => ({
   runner,
   call: async (name, input) => {
     const result = await runner.call(name, input)

@@ -33,7 +33,7 @@ const examineRemote = (deps: CliDeps): Promise<Finding[]> =>
 
 async function examine(deps: CliDeps): Promise<Finding[]> {
   const versions = { check: 'versions', ok: true, detail: `postern ${deps.version}, Node ${process.version}` }
-  const mode = modeOf(deps)
+  const mode = chooseMode(deps)
   try {
     const config = parseConfig(deps.env, mode)
     return [versions, describeConfig(config, mode), ...(await examineParts(deps, config))]
@@ -44,7 +44,7 @@ async function examine(deps: CliDeps): Promise<Finding[]> {
 }
 
 /** In a folder of dev mode without other configuration, dev mode is what runs there. */
-function modeOf({ env }: CliDeps): Mode {
+function chooseMode({ env }: CliDeps): Mode {
   const configured = ['POSTERN_DATABASE_URL', 'POSTERN_SECRET_KEYS', 'POSTERN_SMTP_URL'].some((name) =>
     isSet(env, name),
   )

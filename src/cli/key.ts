@@ -133,7 +133,7 @@ async function find(deps: CliDeps, { call }: CommandContext): Promise<void> {
   show(deps, await call('key.find', { body: { key: key.trim() } }))
 }
 
-function statusOf({ revokedAt, expiresAt }: KeyResource): string {
+function describeStatus({ revokedAt, expiresAt }: KeyResource): string {
   if (revokedAt !== null) return `revoked ${formatTime(revokedAt)}`
   if (expiresAt === null) return 'active'
   return hasEnded({ revokedAt, expiresAt }, Date.now())
@@ -148,7 +148,7 @@ async function list(deps: CliDeps, context: CommandContext, app: string): Promis
     const rows = keys.map((key) => [
       key.id,
       key.name,
-      statusOf(key),
+      describeStatus(key),
       formatTime(key.createdAt),
       formatTime(key.lastUsedAt),
     ])
@@ -162,7 +162,7 @@ const show = (deps: CliDeps, key: KeyResource): void =>
       ['id', key.id],
       ['app', key.app],
       ['name', key.name],
-      ['status', statusOf(key)],
+      ['status', describeStatus(key)],
       ['created', `${formatTime(key.createdAt)} by ${key.createdBy}`],
       ['replaces', key.replaces],
       ['last used', formatTime(key.lastUsedAt) ?? 'never'],

@@ -63,7 +63,7 @@ function addChangeCommands(person: Command, deps: CliDeps): void {
     .option('--enable', 'let the person sign in again')
     .action((name: string, options: ChangeOptions) =>
       withOperations(deps, async ({ call }) => {
-        const changed = await call('person.change', { params: { person: name }, body: bodyOf(options) })
+        const changed = await call('person.change', { params: { person: name }, body: toBody(options) })
         const made = options.disable ? await call('person.made', { params: { person: name } }) : null
         print(
           deps.output,
@@ -92,7 +92,7 @@ function addChangeCommands(person: Command, deps: CliDeps): void {
     )
 }
 
-function bodyOf({ role, app, allApps, disable, enable }: ChangeOptions) {
+function toBody({ role, app, allApps, disable, enable }: ChangeOptions) {
   if ([role, app, allApps, disable, enable].every((each) => each === undefined))
     throw new UsageError('nothing to change: give --role, --app, --all-apps, --disable or --enable')
   if (disable && enable) throw new UsageError('give --disable or --enable, not both')
@@ -105,11 +105,11 @@ function bodyOf({ role, app, allApps, disable, enable }: ChangeOptions) {
   }
 }
 
-const scopeOf = ({ apps }: PersonResource): string =>
+const describeScope = ({ apps }: PersonResource): string =>
   apps === null ? 'the whole service' : counted(apps.length, 'app')
 
 const describePerson = (person: PersonResource): string =>
-  `${person.name}: ${person.role} of ${scopeOf(person)}${person.disabledAt === null ? '' : ', disabled'}`
+  `${person.name}: ${person.role} of ${describeScope(person)}${person.disabledAt === null ? '' : ', disabled'}`
 
 /** With the command that ends each. */
 function describeMade({ tokens, keys }: Answer<'person.made'>): string {
@@ -129,7 +129,7 @@ function printLink(deps: CliDeps, made: Answer<'person.invite'>): void {
   print(deps.output, made, () => made.link)
 }
 
-const waysOf = ({ passkeys, provider }: PersonResource): string => {
+const describeWays = ({ passkeys, provider }: PersonResource): string => {
   if (provider !== null) return new URL(provider).host
   return passkeys.length === 0 ? 'links' : counted(passkeys.length, 'passkey')
 }
@@ -144,7 +144,7 @@ async function listPeople(deps: CliDeps, context: CommandContext): Promise<void>
       person.name,
       person.role,
       person.apps === null ? 'all' : person.apps.join(' '),
-      waysOf(person),
+      describeWays(person),
       person.disabledAt === null ? 'active' : `disabled ${formatTime(person.disabledAt)}`,
       formatTimeAndAge(person.lastSeenAt) ?? 'never',
     ])

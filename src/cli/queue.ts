@@ -1,7 +1,7 @@
 /** `postern queue` and `postern usage`: how much waits, and how much was sent. */
 
 import type { Command } from 'commander'
-import { sumOf } from '../domain/counts.ts'
+import { sumCounts } from '../domain/counts.ts'
 import { usageEvents } from '../domain/delivery/states.ts'
 import type { QueueResource } from '../management/service/show-queue.ts'
 import { type CliDeps, type CommandContext, withOperations } from './context.ts'
@@ -63,7 +63,7 @@ async function usageToday(deps: CliDeps, { call }: CommandContext): Promise<void
     const rows = today.items.map((app) => [
       app.slug,
       ...usageEvents.map((event) => app[event]),
-      sumOf(app.refused),
+      sumCounts(app.refused),
       app.dailyLimit,
     ])
     return table([`app (${today.day})`, ...usageEvents, 'refused', 'daily limit'], rows)

@@ -9,9 +9,9 @@ import { done, type RefusalCode, type Result } from '../management/operation/res
 import {
   type Answer,
   type CallInput,
+  findOperation,
   type OperationName,
   type OperationRunner,
-  operationOf,
 } from '../management/operations.ts'
 import { CommandFailed, UsageError } from './output.ts'
 
@@ -30,15 +30,15 @@ export function newRemoteRunner({ url, tokenFile }: RemoteAddress): OperationRun
   const token = readToken(tokenFile)
   return {
     call: async <Name extends OperationName>(name: Name, input: CallInput<Name>) => {
-      const { method, path } = operationOf(name)
+      const { method, path } = findOperation(name)
       const raw = input as RemoteInput
       const request = {
         method,
-        headers: headersOf(token, raw),
+        headers: newHeaders(token, raw),
         ...(raw.body !== undefined && { body: JSON.stringify(raw.body) }),
         deadlineMs: name === 'checks.run' ? checksDeadlineMs : usualDeadlineMs,
       }
-      const response = await sendWithinRate(`${base}${addressOf(path, raw)}`, request)
+      const response = await sendWithinRate(`${base}${toAddress(path, raw)}`, request)
       return readAnswer<Answer<Name>>(base, response)
     },
   }
@@ -84,14 +84,14 @@ function readFile(file: string): { mode: number; token: string } {
   }
 }
 
-function addressOf(path: string, { params = {}, query = {} }: RemoteInput): string {
+function toAddress(path: string, { params = {}, query = {} }: RemoteInput): string {
   const filled = path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(params[name] ?? ''))
   const given = Object.entries(query as object).filter(([, value]) => value !== undefined)
   const search = new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString()
   return search === '' ? filled : `${filled}?${search}`
 }
 
-const headersOf = (
+const newHeaders = (
   token: string,
   { body, ifVersion, ifAbsent = false }: RawInput,
 ): Record<string, string> => ({

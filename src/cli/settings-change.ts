@@ -37,7 +37,7 @@ export function changeSettings(base: AppSettings, change: SettingsChange): AppSe
 }
 
 /** The merge patch that makes a change of an app. */
-export function patchOf(app: AppResource, change: SettingsChange): Record<string, unknown> {
+export function toPatch(app: AppResource, change: SettingsChange): Record<string, unknown> {
   const before: AppSettings = app
   const after = changeSettings(before, change)
   const names = [...new Set([...Object.keys(before), ...Object.keys(after)])] as (keyof AppSettings)[]

@@ -1,7 +1,7 @@
 /** `postern status`, `postern audit` and `postern whoami`. */
 
 import { type Command, Option } from 'commander'
-import { sumOf } from '../domain/counts.ts'
+import { sumCounts } from '../domain/counts.ts'
 import { type AuditAction, auditActions } from '../domain/operator/audit.ts'
 import type { ActivityCounts } from '../management/activity.ts'
 import { listAll } from '../management/operation/list-all.ts'
@@ -63,7 +63,7 @@ function describe({ attention, today, lastHour, apps, nodes, queue }: StatusReso
 
 function describeHour(counts: ActivityCounts): string {
   const { accepted, delivered, deferred, expired, failed, p50Ms, p95Ms } = counts
-  const ends = `${accepted} accepted, ${delivered} delivered, ${sumOf(failed)} failed, ${expired} expired, ${deferred} attempts deferred`
+  const ends = `${accepted} accepted, ${delivered} delivered, ${sumCounts(failed)} failed, ${expired} expired, ${deferred} attempts deferred`
   if (p50Ms === null || p95Ms === null) return ends
   return `${ends}; half of the delivered emails took at most ${formatMs(p50Ms)}, 95 % at most ${formatMs(p95Ms)}`
 }

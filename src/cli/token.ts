@@ -75,14 +75,14 @@ async function list(deps: CliDeps, context: CommandContext): Promise<void> {
       token.name,
       token.role,
       token.apps === null ? 'all' : token.apps.join(' '),
-      statusOf(token),
+      describeStatus(token),
       formatTime(token.lastUsedAt),
     ])
     return table(['id', 'name', 'role', 'apps', 'status', 'last used'], rows)
   })
 }
 
-function statusOf({ revokedAt, expiresAt }: TokenResource): string {
+function describeStatus({ revokedAt, expiresAt }: TokenResource): string {
   if (revokedAt !== null) return `revoked ${formatTime(revokedAt)}`
   return `${hasEnded({ revokedAt, expiresAt }, Date.now()) ? 'expired' : 'active until'} ${formatTime(expiresAt)}`
 }

@@ -85,7 +85,7 @@ async function attemptDelivery(deps: DeliverDeps, attempt: Attempt, trace: Trace
     if (relay.free() <= 0) continue
     const submit = () => relay.submit(message, clearance)
     const submission = await trace.wait('submit', submit, (result) => describeSubmission(relay, result))
-    const outcome = outcomeOf(deps, { attempt, relay, submission })
+    const outcome = toOutcome(deps, { attempt, relay, submission })
     if (outcome.kind !== 'unattempted' || submission.kind === 'stopped') return outcome
     last = outcome
   }
@@ -135,7 +135,7 @@ const exhausted = (relay: string | null, reply: SmtpReply): DeliveryOutcome => (
 
 type Submitted = { attempt: Attempt; relay: Relay; submission: Submission }
 
-function outcomeOf(deps: DeliverDeps, { attempt, relay, submission }: Submitted): DeliveryOutcome {
+function toOutcome(deps: DeliverDeps, { attempt, relay, submission }: Submitted): DeliveryOutcome {
   const { name } = relay
   switch (submission.kind) {
     case 'expired':

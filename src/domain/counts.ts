@@ -1,6 +1,6 @@
 /** Sums of counts, and counts in words. */
 
-export const sumOf = (counts: Readonly<Record<string, number>>): number =>
+export const sumCounts = (counts: Readonly<Record<string, number>>): number =>
   Object.values(counts).reduce((all, each) => all + each, 0)
 
 const formatter = new Intl.NumberFormat('en-US')

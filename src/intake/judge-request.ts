@@ -8,8 +8,8 @@ import { checkLinkAllowed, type LinkDifference } from '../domain/app/allowed-url
 import type { AppPolicy } from '../domain/app/app-policy.ts'
 import { chooseHostedLink, type LinkTarget } from '../domain/app/hosted-link.ts'
 import { type AppId, newId } from '../domain/id.ts'
-import { type AuthLink, originOf, parseAuthLink } from '../domain/request/auth-link.ts'
-import { domainOf } from '../domain/request/email-address.ts'
+import { type AuthLink, parseAuthLink, readOrigin } from '../domain/request/auth-link.ts'
+import { readDomain } from '../domain/request/email-address.ts'
 import {
   type EmailRequest,
   type EmailType,
@@ -48,14 +48,14 @@ export function judgeRequest(request: IncomingRequest, context: JudgeContext): J
   const idempotency =
     request.idempotencyKey === undefined || keyIssues.length > 0
       ? null
-      : { key: request.idempotencyKey, bodyDigest: digestOf(request.body) }
+      : { key: request.idempotencyKey, bodyDigest: digestBody(request.body) }
   const result = judgeBody(request.body, keyIssues, context)
   return 'email' in result
     ? { judged: { version, verdict: { admit: result.email }, idempotency }, rejection: null }
     : { judged: { version, verdict: { refuse: result.code }, idempotency }, rejection: result }
 }
 
-const digestOf = ({ bytes }: ReceivedBody): string => hash('sha256', bytes ?? 'too large', 'base64url')
+const digestBody = ({ bytes }: ReceivedBody): string => hash('sha256', bytes ?? 'too large', 'base64url')
 
 function judgeBody(
   received: ReceivedBody,
@@ -65,7 +65,7 @@ function judgeBody(
   const { policy, nowMs } = context
   const body = parseEmailRequest(received, nowMs)
   const refuse = (rejection: Rejection): Rejection => {
-    const origin = body.url === undefined ? null : originOf(body.url, policy.schemes)
+    const origin = body.url === undefined ? null : readOrigin(body.url, policy.schemes)
     return origin === null ? rejection : { ...rejection, origin }
   }
   const bodyIssues = [...keyIssues, ...(body.request.ok ? [] : body.request.issues)]
@@ -127,11 +127,16 @@ function toNewEmail(context: JudgeContext, { request, link, hosted }: Accepted):
     type,
     expiresAt,
     traceparent: context.traceparent,
-    content: { to, ...carried, ...namesOf(request), messageIdDomain: domainOf(context.policy.fromAddress) },
+    content: {
+      to,
+      ...carried,
+      ...readNames(request),
+      messageIdDomain: readDomain(context.policy.fromAddress),
+    },
   }
 }
 
-function namesOf(request: EmailRequest): { organisationName?: string; inviterName?: string } {
+function readNames(request: EmailRequest): { organisationName?: string; inviterName?: string } {
   if (request.type !== 'organisation_invite') return {}
   const { organisationName, inviterName } = request
   return inviterName === undefined ? { organisationName } : { organisationName, inviterName }

@@ -2,7 +2,7 @@
 
 import { heldDays } from '../domain/bounds.ts'
 import type { AttemptRecord } from '../domain/delivery/outcome.ts'
-import { causeOf, type FailureCause } from '../domain/delivery/smtp-reply.ts'
+import { type FailureCause, findCause } from '../domain/delivery/smtp-reply.ts'
 import { suspectAfter } from '../domain/delivery/states.ts'
 import { describeDuration } from '../domain/duration.ts'
 import type { EmailRecord } from '../store/operator-store.ts'
@@ -109,7 +109,7 @@ function explainFailure({ reason }: EmailRecord, last: AttemptRecord | undefined
   const text = last?.reply?.text ?? 'no reply'
   switch (reason) {
     case 'refused_by_relay': {
-      const cause = last?.reply === undefined ? causes.unknown : causes[causeOf(last.reply)]
+      const cause = last?.reply === undefined ? causes.unknown : causes[findCause(last.reply)]
       return `the relay ${last?.relay ?? ''} refused it: ${cause} (${text}).`
     }
     case 'retries_exhausted':

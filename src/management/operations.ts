@@ -87,7 +87,7 @@ type Operation<Name extends OperationName> = (typeof operations)[Name]
 
 export const operationNames = Object.keys(operations) as OperationName[]
 
-export const operationOf = (name: OperationName): AnyOperation => operations[name]
+export const findOperation = (name: OperationName): AnyOperation => operations[name]
 
 type InputOf<Name extends OperationName> =
   Operation<Name> extends { path: infer Path extends string; query: infer Query; body: infer Body }

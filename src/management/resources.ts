@@ -19,14 +19,14 @@ export const iso = (ms: number): string => new Date(ms).toISOString()
 export const isoOrNull = (ms: number | null): string | null => (ms === null ? null : iso(ms))
 
 const idPattern = (prefix: string) => `^${prefix}_[0-9a-z]{26}$`
-export const idOf = (prefix: string) => Type.String({ pattern: idPattern(prefix) })
+export const idSchema = (prefix: string) => Type.String({ pattern: idPattern(prefix) })
 
 /** A page of a list. `next` is the `cursor` of the next page. */
-export const listOf = <Item extends TSchema>(item: Item) =>
+export const listSchema = <Item extends TSchema>(item: Item) =>
   closed({ items: Type.Array(item), next: orNull(Type.String()) })
 
 export const AppResource = closed({
-  id: idOf('app'),
+  id: idSchema('app'),
   slug: Type.String(),
   status: appStatus(),
   version: Type.Integer({ minimum: 1 }),
@@ -47,15 +47,15 @@ export const presentApp = (app: App): AppResource => ({
 })
 
 const keyFields = {
-  id: idOf('key'),
-  app: idOf('app'),
+  id: idSchema('key'),
+  app: idSchema('app'),
   name: orNull(Type.String()),
   createdAt: time(),
   createdBy: Type.String(),
   expiresAt: orNull(time()),
   revokedAt: orNull(time()),
   lastUsedAt: orNull(time()),
-  replaces: orNull(idOf('key')),
+  replaces: orNull(idSchema('key')),
 }
 export const KeyResource = closed(keyFields)
 export type KeyResource = Static<typeof KeyResource>
@@ -75,8 +75,8 @@ export const presentKey = (key: KeyRecord): KeyResource => ({
 })
 
 const emailFields = {
-  id: idOf('em'),
-  app: idOf('app'),
+  id: idSchema('em'),
+  app: idSchema('app'),
   key: orNull(Type.String({ pattern: idPattern('key'), description: 'Null for a test email.' })),
   type: Type.Enum([...emailTypes]),
   state: Type.Enum([...emailStates]),
@@ -108,7 +108,7 @@ export const EmailDetail = closed({
 })
 export type EmailDetail = Static<typeof EmailDetail>
 
-const lastReplyOf = (email: EmailRecord): string | null =>
+const findLastReply = (email: EmailRecord): string | null =>
   email.trail.findLast((attempt) => attempt.reply !== undefined)?.reply?.text ?? null
 
 export const presentEmail = (email: EmailRecord): EmailResource => ({
@@ -124,7 +124,7 @@ export const presentEmail = (email: EmailRecord): EmailResource => ({
   nextAttemptAt: isoOrNull(email.nextAttemptAt),
   finishedAt: isoOrNull(email.finishedAt),
   reason: email.reason,
-  lastReply: lastReplyOf(email),
+  lastReply: findLastReply(email),
 })
 
 export const presentTrail = (email: EmailRecord): EmailDetail['trail'] =>
@@ -157,8 +157,8 @@ const requestId = () => Type.String({ pattern: '^req_[0-9a-z]{26}$' })
 export const RefusalResource = closed({
   requestId: requestId(),
   at: time(),
-  app: idOf('app'),
-  key: idOf('key'),
+  app: idSchema('app'),
+  key: idSchema('key'),
   status: Type.Integer(),
   code: Type.String(),
   message: Type.String(),
@@ -175,7 +175,7 @@ export const presentRefusal = ({ at, issues, ...refusal }: RefusedRequest): Refu
 })
 
 export const NodeResource = closed({
-  id: idOf('node'),
+  id: idSchema('node'),
   machine: Type.String(),
   version: Type.String(),
   roles: Type.Array(Type.String()),
@@ -212,10 +212,10 @@ export const presentNode = (node: NodeRecord, nowMs: number): NodeResource => ({
 })
 
 const tokenFields = {
-  id: idOf('tok'),
+  id: idSchema('tok'),
   name: Type.String(),
   role: Type.Enum([...roles]),
-  apps: orNull(Type.Array(idOf('app'))),
+  apps: orNull(Type.Array(idSchema('app'))),
   createdAt: time(),
   createdBy: Type.String(),
   expiresAt: time(),
@@ -241,7 +241,7 @@ export const presentToken = (token: TokenRecord): TokenResource => ({
 
 const Values = orNull(Type.Record(Type.String(), Type.Unknown()))
 export const AuditResource = closed({
-  id: idOf('au'),
+  id: idSchema('au'),
   at: time(),
   actor: closed({
     kind: Type.Enum([...actorKinds]),
@@ -250,7 +250,7 @@ export const AuditResource = closed({
   }),
   via: Type.Enum([...actorVias]),
   action: Type.Enum([...auditActions]),
-  app: orNull(idOf('app')),
+  app: orNull(idSchema('app')),
   target: Type.String(),
   before: Values,
   after: Values,

@@ -76,7 +76,7 @@ export const AppBody = closed({
 })
 export type AppBody = Static<typeof AppBody>
 
-const patchOf = (fields: TProperties): TProperties =>
+const toPatchSchema = (fields: TProperties): TProperties =>
   Object.fromEntries(
     Object.entries(fields).map(([key, field]) => [key, Type.Optional(Type.Union([field, Type.Null()]))]),
   )
@@ -84,9 +84,9 @@ const nested = { from: sender, branding, limits, linkDestinations: destinations 
 
 /** Some fields of an app. Null removes an optional field, and gives another one its default. */
 export const AppPatch: TSchema = closed({
-  ...patchOf({ ...settingsFields, status }),
-  ...patchOf(
-    Object.fromEntries(Object.entries(nested).map(([key, fields]) => [key, closed(patchOf(fields))])),
+  ...toPatchSchema({ ...settingsFields, status }),
+  ...toPatchSchema(
+    Object.fromEntries(Object.entries(nested).map(([key, fields]) => [key, closed(toPatchSchema(fields))])),
   ),
 })
 
@@ -108,7 +108,7 @@ const isObject = (value: unknown): value is Record<string, unknown> =>
  * The settings of a whole app. Every entry must be in its normal form, so that what is read is what was
  * written.
  */
-export function settingsOf(body: AppBody): Parsed<AppSettings> {
+export function parseSettings(body: AppBody): Parsed<AppSettings> {
   const given = { ...body, limits: { ...defaultSettings.limits, ...body.limits } } as Partial<AppSettings>
   const settings = { ...defaultSettings, ...given } as AppSettings
   const result = parseAppSettings(settings, Object.keys(locales))

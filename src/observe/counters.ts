@@ -4,7 +4,7 @@
  */
 import { Counter, Histogram, type Registry } from 'prom-client'
 import type { DeliveryOutcome } from '../domain/delivery/outcome.ts'
-import { causeOf, failureCauses } from '../domain/delivery/smtp-reply.ts'
+import { failureCauses, findCause } from '../domain/delivery/smtp-reply.ts'
 import { endReasons, failureReasons, finalStates } from '../domain/delivery/states.ts'
 import { signInMethods } from '../domain/operator/sign-in.ts'
 import { refusals } from '../domain/request/rejection.ts'
@@ -203,4 +203,4 @@ function countAttempt(all: Instruments, { outcome, sinceAcceptedMs, tookMs }: At
 }
 
 const causeLabel = (outcome: DeliveryOutcome): string =>
-  outcome.kind === 'deferred' || outcome.kind === 'failed' ? causeOf(outcome.reply) : ''
+  outcome.kind === 'deferred' || outcome.kind === 'failed' ? findCause(outcome.reply) : ''

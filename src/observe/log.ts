@@ -40,7 +40,7 @@ type Line = {
 export function logEvents(log: Logger, nowMs = () => performance.now()): (event: PosternEvent) => void {
   const limiter = new LineLimiter(nowMs)
   return (event) => {
-    for (const { level, text, fields, kind } of linesOf(event)) {
+    for (const { level, text, fields, kind } of writeLines(event)) {
       if (!log.isLevelEnabled(level)) continue
       const leftOut = kind === undefined ? 0 : limiter.admit(kind)
       if (leftOut === null) continue
@@ -124,7 +124,7 @@ const lines: {
   }),
 }
 
-function linesOf(event: PosternEvent): readonly Line[] {
+function writeLines(event: PosternEvent): readonly Line[] {
   // A cast, because the compiler does not see that the function of a kind takes the events of that kind.
   const made = (lines[event.kind] as (event: PosternEvent) => Line | readonly Line[])(event)
   return 'text' in made ? [made] : made
@@ -200,7 +200,7 @@ function attemptFields(event: AttemptRecorded): Fields {
 
 /** One line for each email; for many at once, one for each end and app, with a count. */
 function endedLines(ended: readonly EndedEmail[]): Line[] {
-  const fieldsOf = ({ appId, state, reason }: EndedEmail) => ({
+  const toFields = ({ appId, state, reason }: EndedEmail) => ({
     app: appId,
     state,
     ...(reason !== null && { reason }),
@@ -208,14 +208,14 @@ function endedLines(ended: readonly EndedEmail[]): Line[] {
   const level = ({ state }: EndedEmail) => (state === 'cancelled' ? 'info' : 'warn')
   if (ended.length <= linesPerSecond)
     return ended.map((each) => {
-      const fields = { email: each.emailId, ...fieldsOf(each) }
+      const fields = { email: each.emailId, ...toFields(each) }
       const text = `an email ended without being sent: ${each.state}`
       return { level: level(each), text, fields, kind: `ended ${each.state}` }
     })
   const groups = Map.groupBy(ended, ({ appId, state, reason }) => `${appId} ${state} ${reason}`)
   return [...groups.values()].flatMap(([first, ...others]) => {
     if (first === undefined) return []
-    const fields = { ...fieldsOf(first), count: others.length + 1 }
+    const fields = { ...toFields(first), count: others.length + 1 }
     const text = `emails ended without being sent: ${first.state}`
     return [{ level: level(first), text, fields, kind: `ended ${first.state}` }]
   })

@@ -141,7 +141,7 @@ export function traceAttempt(claim: Claim): Trace {
 }
 
 /** The id of a trace, for the log; null without one. */
-export const traceIdOf = (traceparent: string | null): string | null =>
+export const readTraceId = (traceparent: string | null): string | null =>
   parseTraceparent(traceparent)?.traceId ?? null
 
 function parseTraceparent(traceparent: string | null): SpanContext | null {

@@ -12,7 +12,7 @@ import { promisify } from 'node:util'
 import { scanMax } from '../../src/domain/bounds.ts'
 import { parseReply } from '../../src/domain/delivery/smtp-reply.ts'
 import { newToken } from '../../src/domain/operator/management-token.ts'
-import { operationNames, operationOf } from '../../src/management/operations.ts'
+import { findOperation, operationNames } from '../../src/management/operations.ts'
 import { settingsFields } from '../../src/management/settings-schema.ts'
 import { command, posternJson, startServe } from '../support/cli.ts'
 import { adminTokens, ask, newManagementToken } from '../support/management.ts'
@@ -42,7 +42,7 @@ test('the service answers with its document, without a token', async () => {
 test('docs/management.md names every operation', () => {
   const page = readFileSync(join(root, 'docs/management.md'), 'utf8')
   for (const operation of operationNames) {
-    const { method, path } = operationOf(operation)
+    const { method, path } = findOperation(operation)
     const rows = page.split('\n').filter((line) => line.startsWith('|') && line.includes(`${path}\``))
     assert.ok(
       rows.some((row) => row.includes(`\`${method}`)),
@@ -410,14 +410,14 @@ test('no secret, link, recipient or name stands in a later answer, a log, an aud
     ...['Canary Organisation', 'Canary Inviter'],
   ]
   const later: string[] = [server.output()]
-  const reads = operationNames.filter((operation) => operationOf(operation).method === 'GET')
+  const reads = operationNames.filter((operation) => findOperation(operation).method === 'GET')
   const values: Record<string, string> = {
     app: 'acme',
     key: made.body.id,
     email: posted.headers.get('email-id') ?? '',
   }
   for (const operation of reads) {
-    const path = operationOf(operation).path.replace(/\{(\w+)\}/g, (_, each: string) => values[each] ?? '')
+    const path = findOperation(operation).path.replace(/\{(\w+)\}/g, (_, each: string) => values[each] ?? '')
     later.push((await ask(urls, `GET ${path}`, { token: own })).text)
   }
   const find = { to: invitation.to }

@@ -10,7 +10,7 @@ import type { DeliveryOutcome } from '../../src/domain/delivery/outcome.ts'
 import { parseReply } from '../../src/domain/delivery/smtp-reply.ts'
 import { type AppId, newId } from '../../src/domain/id.ts'
 import { hashToken, newToken, type Role, roles } from '../../src/domain/operator/management-token.ts'
-import { type OperationName, operationNames, operationOf } from '../../src/management/operations.ts'
+import { findOperation, type OperationName, operationNames } from '../../src/management/operations.ts'
 import {
   ask,
   assertDescribed,
@@ -137,7 +137,7 @@ const bodies: Partial<Record<OperationName, (target: Target) => unknown>> = {
 }
 
 function requestFor(name: OperationName, target: Target, asId = true) {
-  const { method, path } = operationOf(name)
+  const { method, path } = findOperation(name)
   const values: Record<string, string> = {
     app: asId ? target.app.id : target.app.slug,
     new: `new${serial++}`,

@@ -7,7 +7,7 @@ import { after, test } from 'node:test'
 import fc from 'fast-check'
 import { hashToken, newToken } from '../../src/domain/operator/management-token.ts'
 import { noBody } from '../../src/management/operation/operation.ts'
-import { type OperationName, operationNames, operationOf } from '../../src/management/operations.ts'
+import { findOperation, type OperationName, operationNames } from '../../src/management/operations.ts'
 import { faultyFor, type Schema, validFor } from '../support/arbitrary.ts'
 import { ask, assertDescribed, newManagementToken, newPerson } from '../support/management.ts'
 import { operator } from '../support/operator.ts'
@@ -49,7 +49,7 @@ async function newTarget() {
 type Target = Awaited<ReturnType<typeof newTarget>>
 
 const pathOf = (name: OperationName, values: Readonly<Record<string, string>>) =>
-  operationOf(name).path.replace(/\{(\w+)\}/g, (_, each: string) => encodeURIComponent(values[each] ?? ''))
+  findOperation(name).path.replace(/\{(\w+)\}/g, (_, each: string) => encodeURIComponent(values[each] ?? ''))
 
 const schemaOf = (schema: unknown) => JSON.parse(JSON.stringify(schema)) as Schema
 const queryText = (query: unknown): string => {
@@ -58,7 +58,7 @@ const queryText = (query: unknown): string => {
 }
 
 for (const name of operationNames) {
-  const { body, method, query } = operationOf(name)
+  const { body, method, query } = findOperation(name)
   const hasBody = body !== noBody
   const bodySchema = schemaOf(body)
   const anyBody = hasBody ? fc.oneof(validFor(bodySchema), fc.jsonValue()) : fc.constant(undefined)
@@ -122,7 +122,7 @@ const shows: Partial<Record<OperationName, (target: Target) => string>> = {
 }
 
 for (const [name, show] of Object.entries(shows) as [OperationName, (target: Target) => string][]) {
-  const { body, method } = operationOf(name)
+  const { body, method } = findOperation(name)
   test(`${name}: repeated, it changes nothing (seed ${seed})`, async () => {
     const arbitrary = body === noBody ? fc.constant(undefined) : validFor(schemaOf(body))
     let done = 0

@@ -10,12 +10,12 @@ import {
   newSignInCode,
 } from '../../src/domain/operator/sign-in.ts'
 import { checkSchema } from '../../src/management/operation/check-schema.ts'
-import { type OperationName, operationOf } from '../../src/management/operations.ts'
-import { documentOf } from '../../src/web/operators/api/openapi.ts'
+import { findOperation, type OperationName } from '../../src/management/operations.ts'
+import { newDocument } from '../../src/web/operators/api/openapi.ts'
 import { operator } from './operator.ts'
 import type { TestService } from './service.ts'
 
-export const managementDocument = documentOf('0.0.0')
+export const managementDocument = newDocument('0.0.0')
 const ajv = new Ajv2020({ strict: false, allErrors: true, validateFormats: false })
 ajv.addSchema({ $id: 'management', components: managementDocument.components })
 const validators = new Map<string, ValidateFunction>()
@@ -35,7 +35,7 @@ export function assertDescribed(operation: OperationName, answer: ManagementAnsw
   assert.ok(check(body), `${name}: ${ajv.errorsText(check.errors)} in ${answer.text}`)
   // The document is open for later fields; today there are none but those of the operation.
   if (status < 300)
-    assert.deepEqual(checkSchema(operationOf(operation).answer, body), { ok: true, value: body })
+    assert.deepEqual(checkSchema(findOperation(operation).answer, body), { ok: true, value: body })
   assert.equal(headers.get('content-type'), 'application/json')
   assert.equal(headers.get('cache-control'), 'no-store')
 }

@@ -9,7 +9,12 @@ import type { AppSettings } from '../../domain/app/settings.ts'
 import { LruMap } from '../../domain/lru-map.ts'
 import type { EmailType } from '../../domain/request/email-request.ts'
 import type { Claim } from '../../store/store.ts'
-import { linkTextsOf, type Rendered, renderEmail, renderWith } from '../../templates/emails/render-email.ts'
+import {
+  type Rendered,
+  renderEmail,
+  renderWith,
+  writeLinkTexts,
+} from '../../templates/emails/render-email.ts'
 import { encodeLine, type GapTexts, gaps, isPlain, type Line, MessageForm } from './message-form.ts'
 
 export type MessageInput = {
@@ -33,30 +38,30 @@ export class MessageComposer {
     const { claim } = input
     // The names of an invitation appear in its subject, and in words that depend on them.
     if (claim.type === 'organisation_invite') return composeMessage(input)
-    return this.#formOf(input).fill(gapTextsOf(input)) ?? composeMessage(input)
+    return this.#composeForm(input).fill(fillGaps(input)) ?? composeMessage(input)
   }
 
-  #formOf({ claim, app }: MessageInput): MessageForm {
+  #composeForm({ claim, app }: MessageInput): MessageForm {
     const hosted = claim.content.hosted === true
     const name = `${app.id} ${app.version} ${claim.type} ${hosted}`
     let form = this.#forms.get(name)
     if (form === undefined) {
-      form = formOf(app, claim.type, hosted)
+      form = composeForm(app, claim.type, hosted)
       this.#forms.set(name, form)
     }
     return form
   }
 }
 
-function formOf({ settings, slug }: MessageInput['app'], type: EmailType, hosted: boolean): MessageForm {
+function composeForm({ settings, slug }: MessageInput['app'], type: EmailType, hosted: boolean): MessageForm {
   const texts = { ...gaps, host: hosted ? gaps.host : null }
   const rendered = renderWith(texts, { app: settings, type, content: {} })
-  return new MessageForm(linesOf({ ...gaps, settings, slug, type, rendered }))
+  return new MessageForm(composeLines({ ...gaps, settings, slug, type, rendered }))
 }
 
-function gapTextsOf({ claim, app, lifeLeftMs }: MessageInput): GapTexts {
+function fillGaps({ claim, app, lifeLeftMs }: MessageInput): GapTexts {
   const { content } = claim
-  const { host, ...texts } = linkTextsOf({ ...claim, app: app.settings, lifeLeftMs })
+  const { host, ...texts } = writeLinkTexts({ ...claim, app: app.settings, lifeLeftMs })
   return {
     ...texts,
     host: host ?? '',
@@ -72,7 +77,7 @@ export function composeMessage(input: MessageInput): Buffer {
   const { claim, app, lifeLeftMs } = input
   const { settings, slug } = app
   const rendered = renderEmail({ ...claim, app: settings, lifeLeftMs })
-  const lines = linesOf({ ...gapTextsOf(input), settings, slug, type: claim.type, rendered })
+  const lines = composeLines({ ...fillGaps(input), settings, slug, type: claim.type, rendered })
   return Buffer.from(lines.map(encodeLine).join(''))
 }
 
@@ -83,7 +88,16 @@ type MessageTexts = Pick<GapTexts, 'id' | 'to' | 'date' | 'messageIdDomain'> & {
   readonly rendered: Rendered
 }
 
-function linesOf({ id, to, date, messageIdDomain, settings, slug, type, rendered }: MessageTexts): Line[] {
+function composeLines({
+  id,
+  to,
+  date,
+  messageIdDomain,
+  settings,
+  slug,
+  type,
+  rendered,
+}: MessageTexts): Line[] {
   const boundary = `=_${id}`
   const headers = [
     `From: ${mailbox(settings.from)}`,

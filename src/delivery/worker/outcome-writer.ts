@@ -4,7 +4,7 @@
  */
 import type { DeliveryOutcome } from '../../domain/delivery/outcome.ts'
 import type { Emit } from '../../observe/events.ts'
-import { traceIdOf } from '../../observe/tracing.ts'
+import { readTraceId } from '../../observe/tracing.ts'
 import { type Store, StoreUnavailable } from '../../store/store.ts'
 import type { Attempt } from '../deliver.ts'
 
@@ -58,7 +58,7 @@ export class OutcomeWriter {
         outcome,
         sinceAcceptedMs,
         tookMs,
-        traceId: traceIdOf(claim.traceparent),
+        traceId: readTraceId(claim.traceparent),
       }
       emit({ kind: 'attempt_recorded', ...record })
     } catch (error) {

@@ -18,7 +18,7 @@ import { momentNow } from '../../store/shared/clock.ts'
 import type { Claim, Claimed, Store } from '../../store/store.ts'
 import { type Attempt, type DeliverDeps, deliver } from '../deliver.ts'
 import { MessageComposer } from '../message/compose-message.ts'
-import { aloneMs, ClaimBudget, capacityOf, connectionsPerApp } from './claim-budget.ts'
+import { aloneMs, ClaimBudget, connectionsPerApp, sumCapacity } from './claim-budget.ts'
 import { ClaimedEmails, isSameLease } from './claimed-emails.ts'
 import { OutcomeWriter } from './outcome-writer.ts'
 import { Pace } from './pace.ts'
@@ -115,14 +115,14 @@ export class Worker {
     this.#startAttempts()
   }
 
-  #capacity = (): number => capacityOf(this.#deps.relays)
+  #capacity = (): number => sumCapacity(this.#deps.relays)
 
   /** True if emails were claimed, so that there may be more. */
   async #claim(): Promise<boolean> {
     this.#mayBeMore = true
     const { max, perApp } = this.#budget.of(this.#capacity())
     if (max <= 0) return false
-    const leases = this.#claimed.all().map(({ claim }) => leaseOf(claim))
+    const leases = this.#claimed.all().map(({ claim }) => toLease(claim))
     const takeSuspect = this.#takeSuspect
     const claimedAt = momentNow()
     try {
@@ -227,7 +227,7 @@ export class Worker {
     if (attempts.length === 0) return
     const askedAt = momentNow()
     try {
-      const lost = await this.#deps.store.renewLeases(attempts.map(({ claim }) => leaseOf(claim)))
+      const lost = await this.#deps.store.renewLeases(attempts.map(({ claim }) => toLease(claim)))
       for (const attempt of attempts) {
         const isLost = lost.some((lease) => isSameLease(lease, attempt.claim))
         attempt.leasedAt = isLost ? null : askedAt
@@ -267,4 +267,4 @@ export class Worker {
 
 const isEnd = ({ kind }: DeliveryOutcome): boolean => kind !== 'deferred' && kind !== 'unattempted'
 
-const leaseOf = ({ emailId, fence, appId }: Attempt['claim']) => ({ emailId, fence, appId })
+const toLease = ({ emailId, fence, appId }: Attempt['claim']) => ({ emailId, fence, appId })

@@ -35,7 +35,7 @@ function withoutWords(line: string, email: EmailContent): string {
   const others: readonly Word[] = [
     [email.organisationName ?? '', '<name>'],
     [email.inviterName ?? '', '<name>'],
-    [tokenOf(email.url), '<token>'],
+    [readToken(email.url), '<token>'],
   ]
   const addresses = lower.includes(inLowerCase(untagged)) ? addressWords(email.to, untagged) : []
   return [...addresses, ...others]
@@ -52,7 +52,7 @@ function addressWords(to: string, untagged: string): Word[] {
   return [...whole, ...alone].map((text) => [text, '<address>'])
 }
 
-const tokenOf = (url: string): string => {
+const readToken = (url: string): string => {
   const begin = /[?&]token=/.exec(url)
   return begin === null ? '' : (url.slice(begin.index + begin[0].length).split('#', 1)[0] ?? '')
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { causeOf, classifyFailure, noReply, parseReply, type SmtpStage } from './smtp-reply.ts'
+import { classifyFailure, findCause, noReply, parseReply, type SmtpStage } from './smtp-reply.ts'
 
 const classOf = (stage: SmtpStage, text: string | null, errorCode: string | null = null) => {
   const reply = text === null ? noReply('socket closed') : parseReply(text)
@@ -84,7 +84,7 @@ test('a recorded reply is one bounded line without addresses, links or tokens', 
 })
 
 test('the cause of a refusal comes from its enhanced code', () => {
-  const causesOf = (...codes: string[]) => codes.map((code) => causeOf(parseReply(`550 ${code} x`)))
+  const causesOf = (...codes: string[]) => codes.map((code) => findCause(parseReply(`550 ${code} x`)))
   assert.deepEqual(
     causesOf('5.1.1', '5.1.2', '5.1.3', '5.1.6', '5.1.10', '5.2.1', '5.7.13', '5.7.17', '5.7.18', '4.1.1'),
     Array(10).fill('no_mailbox'),
@@ -96,6 +96,6 @@ test('the cause of a refusal comes from its enhanced code', () => {
     causesOf('5.1.7', '5.1.8', '5.1.11', '5.2.3', '2.1.1', '5.2.11', '5.3.4'),
     Array(7).fill('unknown'),
   )
-  assert.equal(causeOf(noReply('no answer')), 'unknown')
-  assert.equal(causeOf(parseReply('550 no 5.1.1')), 'unknown')
+  assert.equal(findCause(noReply('no answer')), 'unknown')
+  assert.equal(findCause(parseReply('550 no 5.1.1')), 'unknown')
 })

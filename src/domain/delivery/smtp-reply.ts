@@ -65,14 +65,14 @@ const refusesClient = new Set([530, 534, 535, 538])
 
 export function classifyFailure({ stage, reply, errorCode }: SmtpFailure): FailureClass {
   const { code, enhanced, text } = reply
-  const ofRelay = stage === 'connect' || (code !== null && refusesClient.has(code))
+  const isRelayFault = stage === 'connect' || (code !== null && refusesClient.has(code))
   const refused = code !== null && code >= 500 && code <= 599 && code !== 503
   const tlsOrLogin =
     code === null && (errorCode === 'ETLS' || errorCode === 'EAUTH' || /certificate/i.test(text))
   return {
-    permanent: refused && !ofRelay,
-    scope: ofRelay ? 'relay' : 'message',
-    lasting: ofRelay && (refused || tlsOrLogin),
+    permanent: refused && !isRelayFault,
+    scope: isRelayFault ? 'relay' : 'message',
+    lasting: isRelayFault && (refused || tlsOrLogin),
     slowDown:
       code === 421 || (!refused && enhanced !== null && (/^4\.7\./.test(enhanced) || enhanced === '4.5.3')),
     ambiguous: code === null && stage === 'final-dot',
@@ -92,7 +92,7 @@ const causes: readonly [RegExp, FailureCause][] = [
   [/^[45]\.4\./, 'unreachable'],
 ]
 
-export const causeOf = ({ enhanced }: SmtpReply): FailureCause =>
+export const findCause = ({ enhanced }: SmtpReply): FailureCause =>
   causes.find(([shape]) => shape.test(enhanced ?? ''))?.[1] ?? 'unknown'
 
 /** At most this much of a reply is read: a relay may send up to 1 MiB. */

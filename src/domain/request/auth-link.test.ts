@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { readCorpus } from '../../../test/support/corpus.ts'
-import { originOf, parseAuthLink } from './auth-link.ts'
+import { parseAuthLink, readOrigin } from './auth-link.ts'
 
 const schemes = new Set(['acme', 'com.acme.app'])
 
@@ -142,5 +142,5 @@ test('the origin of a refused link is what stands in its place, and no part that
     'ada.lovelace:canary@x': null,
     canary: null,
   }
-  for (const [link, origin] of Object.entries(origins)) assert.equal(originOf(link, schemes), origin, link)
+  for (const [link, origin] of Object.entries(origins)) assert.equal(readOrigin(link, schemes), origin, link)
 })

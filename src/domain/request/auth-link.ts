@@ -42,7 +42,7 @@ const hostShape = /^(?:[a-z0-9.-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i
  * The scheme, host and port of a link that is refused; of an app link its scheme alone. Null if they do not
  * stand where a link has them: a repaired link, as `URL` makes one, could have its token for a host.
  */
-export function originOf(raw: string, appSchemes: ReadonlySet<string>): string | null {
+export function readOrigin(raw: string, appSchemes: ReadonlySet<string>): string | null {
   const [, rawScheme = '', authority = ''] = shape.exec(raw) ?? []
   const scheme = rawScheme.toLowerCase()
   if (appSchemes.has(scheme)) return `${scheme}:`

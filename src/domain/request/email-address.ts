@@ -80,4 +80,4 @@ export function foldMailbox(address: EmailAddress): string {
   return `${untagged.replaceAll('.', '') || untagged}@gmail.com`
 }
 
-export const domainOf = (address: EmailAddress): string => address.slice(address.lastIndexOf('@') + 1)
+export const readDomain = (address: EmailAddress): string => address.slice(address.lastIndexOf('@') + 1)

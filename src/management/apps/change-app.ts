@@ -7,7 +7,7 @@ import { operation } from '../operation/operation.ts'
 import { done, invalid, refuse } from '../operation/result.ts'
 import { closed } from '../operation/schema.ts'
 import { AppResource, presentApp } from '../resources.ts'
-import { AppBody, AppPatch, mergePatch, settingsOf } from '../settings-schema.ts'
+import { AppBody, AppPatch, mergePatch, parseSettings } from '../settings-schema.ts'
 
 export const dryRunQuery = {
   dryRun: Type.Optional(
@@ -40,7 +40,7 @@ export const changeApp = operation({
       const { settings: before, status: statusBefore } = app
       const merged = checkSchema(AppBody, mergePatch({ ...before, status: statusBefore }, body))
       if (!merged.ok) return invalid(merged.issues)
-      const settings = settingsOf(merged.value)
+      const settings = parseSettings(merged.value)
       if (!settings.ok) return invalid(settings.issues)
       const isReserved = adminFields.some(
         (name) => JSON.stringify(before[name]) !== JSON.stringify(settings.value[name]),

@@ -8,7 +8,7 @@ import { checkSchema } from '../operation/check-schema.ts'
 import { operation } from '../operation/operation.ts'
 import { done, invalid, type Result } from '../operation/result.ts'
 import { closed } from '../operation/schema.ts'
-import { AppBody, AppPatch, mergePatch, settingsOf } from '../settings-schema.ts'
+import { AppBody, AppPatch, mergePatch, parseSettings } from '../settings-schema.ts'
 import { sampleAddress, sampleLifeMs, sampleUrl } from './sample-link.ts'
 
 export const previewEmail = operation({
@@ -42,7 +42,7 @@ export const previewEmail = operation({
 
 function patched({ settings, status }: App, patch: unknown): Result<AppSettings> {
   const merged = checkSchema(AppBody, mergePatch({ ...settings, status }, patch))
-  const parsed = merged.ok ? settingsOf(merged.value) : merged
+  const parsed = merged.ok ? parseSettings(merged.value) : merged
   if (parsed.ok) return done(parsed.value)
   return invalid(parsed.issues.map((issue) => ({ ...issue, field: `settings.${issue.field}` })))
 }

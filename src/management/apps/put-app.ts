@@ -7,7 +7,7 @@ import { type Context, operation } from '../operation/operation.ts'
 import { done, invalid, type Result, refuse } from '../operation/result.ts'
 import { closed } from '../operation/schema.ts'
 import { AppResource, presentApp } from '../resources.ts'
-import { AppBody, settingsOf } from '../settings-schema.ts'
+import { AppBody, parseSettings } from '../settings-schema.ts'
 import { changedTooOften, dryRunQuery, staleVersion } from './change-app.ts'
 
 export const putApp = operation({
@@ -30,7 +30,7 @@ export const putApp = operation({
       const message = `It must be "${slug}", as in the address, or left out. The slug of an app never changes.`
       return invalid([{ field: 'slug', code: 'slug_differs', message }])
     }
-    const settings = settingsOf(body)
+    const settings = parseSettings(body)
     if (!settings.ok) return invalid(settings.issues)
     const found = await context.store.findApp(slug)
     const wanted = {

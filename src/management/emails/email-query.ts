@@ -7,7 +7,7 @@ import { parseTimestamp } from '../../domain/request/timestamp.ts'
 import type { EmailQuery } from '../../store/operator-store.ts'
 import { findTarget } from '../operation/find-target.ts'
 import type { Context } from '../operation/operation.ts'
-import { cursorAfter, limitOf, pageOfApps, pageQuery, readCursor } from '../operation/pages.ts'
+import { cursorAfter, mergePages, pageQuery, readCursor, readLimit } from '../operation/pages.ts'
 import { done, invalid, type Result } from '../operation/result.ts'
 import { appName, timestamp } from '../operation/schema.ts'
 import { type EmailResource, presentEmail } from '../resources.ts'
@@ -37,10 +37,10 @@ export async function listPage(
   if (!cursor.ok) return cursor
   const after = since === undefined ? null : parseTimestamp(since, 'since')
   if (after?.ok === false) return invalid(after.issues)
-  const apps = await appsOf(context, filters)
+  const apps = await chooseApps(context, filters)
   if (!apps.ok) return apps
   const query: EmailQuery = {
-    limit: limitOf(filters),
+    limit: readLimit(filters),
     ...(key !== undefined && { key: key as NonNullable<EmailQuery['key']> }),
     ...(state !== undefined && { state }),
     ...(type !== undefined && { type }),
@@ -52,12 +52,12 @@ export async function listPage(
   const page =
     apps.value === null
       ? await store.listEmails(query)
-      : await pageOfApps(apps.value, query.limit, (id) => store.listEmails({ ...query, app: id }))
+      : await mergePages(apps.value, query.limit, (id) => store.listEmails({ ...query, app: id }))
   return done({ items: page.items.map(presentEmail), next: cursorAfter(context, page.next, named) })
 }
 
 /** The apps whose emails are asked for; null: all apps of the service. */
-async function appsOf(
+async function chooseApps(
   context: Context,
   { app, key }: EmailFilters,
 ): Promise<Result<readonly AppId[] | null>> {

@@ -6,7 +6,7 @@ import type { Issue } from '../../domain/request/rejection.ts'
 
 const validators = new WeakMap<TSchema, Validator>()
 
-function validatorOf(schema: TSchema): Validator {
+function compileValidator(schema: TSchema): Validator {
   const known = validators.get(schema)
   if (known !== undefined) return known
   const made = Compile(schema) as Validator
@@ -17,12 +17,12 @@ function validatorOf(schema: TSchema): Validator {
 type Fault = ReturnType<Validator['Errors']>[number]
 
 export function checkSchema<Schema extends TSchema>(schema: Schema, value: unknown): Parsed<Static<Schema>> {
-  const validator = validatorOf(schema)
+  const validator = compileValidator(schema)
   if (validator.Check(value)) return parsed(value as Static<Schema>)
-  return { ok: false, issues: issuesOf(validator.Errors(value)) }
+  return { ok: false, issues: toIssues(validator.Errors(value)) }
 }
 
-function issuesOf(faults: readonly Fault[]): Issue[] {
+function toIssues(faults: readonly Fault[]): Issue[] {
   const issues = new Map<string, Issue>()
   const add = (field: string, code: string, message: string) => {
     if (!issues.has(field)) issues.set(field, { field, code, message })

@@ -18,7 +18,7 @@ export const pageQuery = {
 
 type PageQuery = { readonly cursor?: string; readonly limit?: number }
 
-export const limitOf = ({ limit = 50 }: PageQuery): number => limit
+export const readLimit = ({ limit = 50 }: PageQuery): number => limit
 
 /** A list is named by its operation; `filters` are those of the request. */
 type ListFilters = {
@@ -59,7 +59,7 @@ export function cutList<Item extends { readonly id: string }>(
   const cursor = readCursor(sealing, query, filters)
   if (!cursor.ok) return cursor
   const rest = items.filter(({ id }) => cursor.value === null || id > cursor.value)
-  const page = rest.slice(0, limitOf(query))
+  const page = rest.slice(0, readLimit(query))
   const last = rest.length > page.length ? (page.at(-1)?.id ?? null) : null
   return done({ items: page, next: cursorAfter(sealing, last, filters) })
 }
@@ -68,7 +68,7 @@ export function cutList<Item extends { readonly id: string }>(
  * One page of the items of several apps, newest first. The apps are read in turn, so that one request is one
  * reader.
  */
-export async function pageOfApps<Item extends { readonly id: Id }, Id extends string>(
+export async function mergePages<Item extends { readonly id: Id }, Id extends string>(
   apps: readonly AppId[],
   limit: number,
   read: (app: AppId) => Promise<Page<Item, Id>>,

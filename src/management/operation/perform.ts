@@ -6,9 +6,9 @@ import type { Issue } from '../../domain/request/rejection.ts'
 import {
   type Answer,
   type CallInput,
+  findOperation,
   type OperationName,
   type OperationRunner,
-  operationOf,
 } from '../operations.ts'
 import type { Access } from './access.ts'
 import { checkSchema } from './check-schema.ts'
@@ -34,7 +34,7 @@ export async function perform(
   access: Access,
   call: { readonly name: OperationName; readonly params: Params; readonly read: () => Result<RawInput> },
 ): Promise<Result<unknown>> {
-  const operation = operationOf(call.name)
+  const operation = findOperation(call.name)
   const context = { ...management, access }
   const params = storable(call.params)
   const target = await findAllowed(operation, context, params)

@@ -10,7 +10,7 @@ import { isoOrNull } from '../resources.ts'
 import { PasskeyResource, presentPasskey } from './people-resources.ts'
 
 /** Null for tokens and the command line. */
-const personOf = ({ kind, id }: Actor): PersonId | null => (kind === 'person' ? (id as PersonId) : null)
+const findPersonId = ({ kind, id }: Actor): PersonId | null => (kind === 'person' ? (id as PersonId) : null)
 
 export const whoami = operation({
   method: 'GET',
@@ -32,7 +32,7 @@ export const whoami = operation({
   }),
   async run({ access, store, version }) {
     const { actor, apps, expiresAt, role } = access
-    const person = personOf(actor)
+    const person = findPersonId(actor)
     return done({
       name: actor.name,
       role,
@@ -53,7 +53,7 @@ export const removeOwnPasskey = operation({
   answer: closed({ passkeys: Type.Array(PasskeyResource) }),
   refusals: ['not_found'],
   async run({ store, access: { actor } }, { params: { passkey } }) {
-    const person = personOf(actor)
+    const person = findPersonId(actor)
     if (person === null || !(await store.removePasskey(person, passkey, actor)))
       return refuse('not_found', 'You have no such passkey.')
     return done({ passkeys: (await store.listPasskeys(person)).map(presentPasskey) })

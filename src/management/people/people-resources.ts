@@ -4,7 +4,7 @@ import { roles } from '../../domain/operator/management-token.ts'
 import { signInMethods } from '../../domain/operator/sign-in.ts'
 import type { PasskeyRecord, PersonRecord, SessionRecord } from '../../store/people-store.ts'
 import { closed, orNull, time } from '../operation/schema.ts'
-import { idOf, iso, isoOrNull } from '../resources.ts'
+import { idSchema, iso, isoOrNull } from '../resources.ts'
 
 export const PasskeyResource = closed({
   id: Type.String(),
@@ -21,10 +21,10 @@ export const presentPasskey = ({ id, name, createdAt, lastUsedAt }: PasskeyRecor
 })
 
 const personFields = {
-  id: idOf('pe'),
+  id: idSchema('pe'),
   name: Type.String(),
   role: Type.Enum([...roles]),
-  apps: orNull(Type.Array(idOf('app'))),
+  apps: orNull(Type.Array(idSchema('app'))),
   provider: orNull(Type.String({ description: 'The OpenID provider by which the person signs in.' })),
   passkeys: Type.Array(PasskeyResource),
   createdAt: time(),
@@ -52,8 +52,8 @@ export const presentPerson = (
 })
 
 export const SessionResource = closed({
-  id: idOf('ses'),
-  person: idOf('pe'),
+  id: idSchema('ses'),
+  person: idSchema('pe'),
   name: Type.String({ description: 'The name of the person.' }),
   method: Type.Enum([...signInMethods]),
   agent: Type.String({ description: 'The browser, as it named itself.' }),

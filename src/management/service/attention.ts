@@ -3,7 +3,7 @@
 import { parseAllowedUrl, parseAppScheme } from '../../domain/app/allowed-url.ts'
 import type { App } from '../../domain/app/app.ts'
 import { heldDays } from '../../domain/bounds.ts'
-import { counted, sumOf } from '../../domain/counts.ts'
+import { counted, sumCounts } from '../../domain/counts.ts'
 import { describeDuration } from '../../domain/duration.ts'
 import type { KeyRecord, UsageDay } from '../../store/operator-store.ts'
 import type { Finding } from '../../store/store.ts'
@@ -68,29 +68,29 @@ export function findAttention(
   situation: Situation,
 ): { kind: Attention['kind']; message: string; app: string | null }[] {
   const { answers, apps, expiring, findings, nowMs, queue } = situation
-  const nodes = ofNodes(situation)
+  const nodes = judgeNodes(situation)
   const failing = findings
     .filter(({ check, ok }) => !ok && !(check === 'worker' && nodes.some(({ kind }) => kind === 'no_worker')))
     .map(({ check, detail }): Attention => ({ kind: 'check_failed', message: `${check}: ${detail}` }))
-  const byApp = apps.flatMap((app) => ofApp(app, situation))
+  const byApp = apps.flatMap((app) => judgeApp(app, situation))
   const slugs = new Map(apps.map(({ id, slug }) => [id, slug]))
   const keys = expiring.map(({ id, app, name, expiresAt }): Attention => {
     const left = describeDuration((expiresAt ?? nowMs) - nowMs)
     const message = `The key ${name ?? id} of ${slugs.get(app) ?? app} expires in ${left}; replace it: "postern key replace ${id}".`
     return { kind: 'key_expires', message, app: slugs.get(app) }
   })
-  const found = [...nodes, ...ofAnswers(answers), ...failing, ...ofQueue(queue), ...byApp, ...keys]
+  const found = [...nodes, ...judgeAnswers(answers), ...failing, ...judgeQueue(queue), ...byApp, ...keys]
   return found
     .toSorted((a, b) => attentionKinds.indexOf(a.kind) - attentionKinds.indexOf(b.kind))
     .map(({ app = null, ...each }) => ({ ...each, app }))
 }
 
-function ofAnswers(answers: Answers | null): Attention[] {
+function judgeAnswers(answers: Answers | null): Attention[] {
   if (answers === null) return []
   const { accepted, refused } = answers
   const { queue_full = 0, queue_unavailable = 0, ...faults } = refused
   const turnedAway = queue_full + queue_unavailable
-  const faulty = sumOf(faults)
+  const faulty = sumCounts(faults)
   const all = accepted + turnedAway + faulty
   const found: Attention[] = []
   if (turnedAway > turnedAwayShare * all)
@@ -111,7 +111,7 @@ function ofAnswers(answers: Answers | null): Attention[] {
 /** A process that has been silent for longer is not reported any more. */
 const silentMaxMs = 3_600_000
 
-function ofNodes({ nodes, nowMs, queue }: Situation): Attention[] {
+function judgeNodes({ nodes, nowMs, queue }: Situation): Attention[] {
   const alive = nodes.filter((node) => node.alive)
   const silent = nodes.filter((node) => !node.alive && nowMs - Date.parse(node.seenAt) < silentMaxMs)
   const workers = alive.filter(({ roles }) => roles.includes('worker'))
@@ -125,10 +125,10 @@ function ofNodes({ nodes, nowMs, queue }: Situation): Attention[] {
       kind: 'no_worker',
       message: `No process sends, and ${counted(queue.depth, 'email waits', 'emails wait')}: start "postern serve" with the role worker.`,
     })
-  return [...found, ...ofRelays(workers, nowMs)]
+  return [...found, ...judgeRelays(workers, nowMs)]
 }
 
-function ofRelays(workers: readonly NodeResource[], nowMs: number): Attention[] {
+function judgeRelays(workers: readonly NodeResource[], nowMs: number): Attention[] {
   const seen = workers.flatMap(({ machine, relays }) => relays.map((relay) => ({ ...relay, machine })))
   const down = seen.filter(({ available }) => !available)
   if (down.length === 0) return []
@@ -144,13 +144,13 @@ function ofRelays(workers: readonly NodeResource[], nowMs: number): Attention[] 
   }))
 }
 
-function ofQueue({ depth, max }: QueueResource): Attention[] {
+function judgeQueue({ depth, max }: QueueResource): Attention[] {
   if (depth < nearly * max) return []
   const message = `The queue holds ${depth} of at most ${max} emails; at the maximum, requests are refused with 503.`
   return [{ kind: 'queue_nearly_full', message }]
 }
 
-function ofApp(app: App, { expiredLately, late, queue, usage }: Situation): Attention[] {
+function judgeApp(app: App, { expiredLately, late, queue, usage }: Situation): Attention[] {
   const { slug, settings, id } = app
   const { accepted = 0, delivered = 0, expired = 0, failed = 0 } = usage.get(id) ?? {}
   const found: Attention[] = []

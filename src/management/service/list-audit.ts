@@ -4,10 +4,10 @@ import type { AuditId } from '../../domain/id.ts'
 import { auditActions } from '../../domain/operator/audit.ts'
 import { findTarget } from '../operation/find-target.ts'
 import { operation } from '../operation/operation.ts'
-import { cursorAfter, limitOf, pageOfApps, pageQuery, readCursor } from '../operation/pages.ts'
+import { cursorAfter, mergePages, pageQuery, readCursor, readLimit } from '../operation/pages.ts'
 import { done, refuse } from '../operation/result.ts'
 import { appName, closed } from '../operation/schema.ts'
-import { AuditResource, listOf, presentAudit } from '../resources.ts'
+import { AuditResource, listSchema, presentAudit } from '../resources.ts'
 
 export const listAudit = operation({
   method: 'GET',
@@ -24,7 +24,7 @@ export const listAudit = operation({
     action: Type.Optional(Type.Enum([...auditActions])),
     ...pageQuery,
   }),
-  answer: listOf(AuditResource),
+  answer: listSchema(AuditResource),
   refusals: ['cursor_mismatch', 'not_found'],
   async run(context, { query }) {
     const { store, access } = context
@@ -40,7 +40,7 @@ export const listAudit = operation({
         'Only the role admin may read the audit of the whole service; name an app.',
       )
     const wanted = {
-      limit: limitOf(query),
+      limit: readLimit(query),
       ...(actor !== undefined && { actor }),
       ...(action !== undefined && { action }),
       ...(cursor.value !== null && { before: cursor.value }),
@@ -49,7 +49,7 @@ export const listAudit = operation({
     const page =
       apps === null
         ? await store.listAudit(wanted)
-        : await pageOfApps([...apps], wanted.limit, (id) => store.listAudit({ ...wanted, app: id }))
+        : await mergePages([...apps], wanted.limit, (id) => store.listAudit({ ...wanted, app: id }))
     return done({ items: page.items.map(presentAudit), next: cursorAfter(context, page.next, named) })
   },
 })

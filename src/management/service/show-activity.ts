@@ -42,12 +42,12 @@ export const showActivity = operation({
   }),
   refusals: ['not_found'],
   async run(context, { query }) {
-    const apps = await appsOf(context, query.app)
+    const apps = await chooseApps(context, query.app)
     if (!apps.ok) return apps
     const step = query.step ?? (apps.value === null ? 'minute' : 'hour')
     if (apps.value !== null && step === 'minute')
       return invalid([stepIssue('The counts of an app are kept by the hour: use step=hour.')])
-    const range = rangeOf(query, step, context.store.now())
+    const range = readRange(query, step, context.store.now())
     if (!range.ok) return invalid(range.issues)
     const { from, to } = range.value
     const rows = await context.store.readActivity({ apps: apps.value, from, to, step: stepMinutes[step] })
@@ -65,7 +65,10 @@ export const showActivity = operation({
 const stepIssue = (message: string): Issue => ({ field: 'step', code: 'malformed_value', message })
 
 /** Null: the whole service, which only an access to it sees. */
-async function appsOf(context: Context, app: string | undefined): Promise<Result<readonly AppId[] | null>> {
+async function chooseApps(
+  context: Context,
+  app: string | undefined,
+): Promise<Result<readonly AppId[] | null>> {
   const { apps } = context.access
   if (app === undefined) return done(apps && [...apps])
   const found = await findTarget('app', context, { app })
@@ -75,7 +78,7 @@ async function appsOf(context: Context, app: string | undefined): Promise<Result
 type Range = { readonly from: number; readonly to: number }
 
 /** Whole steps, in minutes since 1970; the step that `to` falls into is a part of it. */
-function rangeOf(
+function readRange(
   query: { readonly from?: string; readonly to?: string },
   step: Step,
   nowMs: number,

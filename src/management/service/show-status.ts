@@ -1,7 +1,7 @@
 /** Shows what needs attention now, and how the service runs. */
 
 import { type Static, Type } from 'typebox'
-import { sumOf } from '../../domain/counts.ts'
+import { sumCounts } from '../../domain/counts.ts'
 import { dayMs, minuteMs } from '../../domain/duration.ts'
 import { ActivityCounts, presentCounts } from '../activity.ts'
 import { isInScope } from '../operation/access.ts'
@@ -108,6 +108,6 @@ function countToday(apps: readonly UsageResource[]): StatusResource['today'] {
     delivered: sum((usage) => usage.delivered),
     failed: sum((usage) => usage.failed),
     expired: sum((usage) => usage.expired),
-    refused: sum(({ refused }) => sumOf(refused)),
+    refused: sum(({ refused }) => sumCounts(refused)),
   }
 }

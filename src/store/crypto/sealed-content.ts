@@ -3,10 +3,10 @@ import type { EmailContent } from '../../domain/delivery/email-content.ts'
 import type { EmailId } from '../../domain/id.ts'
 import { KeyMissing, type KeyRing, seal, unseal } from './key-ring.ts'
 
-const contextOf = (id: EmailId): string => `email ${id}`
+const toContext = (id: EmailId): string => `email ${id}`
 
 export const sealContent = (ring: KeyRing, id: EmailId, content: EmailContent) =>
-  seal(ring, contextOf(id), JSON.stringify(content))
+  seal(ring, toContext(id), JSON.stringify(content))
 
 /** `key_missing` can be opened once the ring holds its key again; `damaged` never. */
 export type Opened =
@@ -15,7 +15,7 @@ export type Opened =
 
 export function openContent(ring: KeyRing, id: EmailId, sealed: Uint8Array): Opened {
   try {
-    return { kind: 'content', content: JSON.parse(unseal(ring, contextOf(id), sealed)) }
+    return { kind: 'content', content: JSON.parse(unseal(ring, toContext(id), sealed)) }
   } catch (error) {
     if (error instanceof KeyMissing) return { kind: 'key_missing', why: error.message }
     return { kind: 'damaged', why: 'the sealed content cannot be opened' }

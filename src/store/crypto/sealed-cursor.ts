@@ -3,13 +3,13 @@
  */
 import { type KeyRing, seal, unseal } from './key-ring.ts'
 
-const contextOf = (list: string): string => `cursor ${list}`
+const toContext = (list: string): string => `cursor ${list}`
 
 export const newCursors = (ring: KeyRing) => ({
-  seal: (list: string, id: string): string => seal(ring, contextOf(list), id).toString('base64url'),
+  seal: (list: string, id: string): string => seal(ring, toContext(list), id).toString('base64url'),
   open: (list: string, sealed: string): string | null => {
     try {
-      return unseal(ring, contextOf(list), Buffer.from(sealed, 'base64url'))
+      return unseal(ring, toContext(list), Buffer.from(sealed, 'base64url'))
     } catch {
       return null // altered, of another list, or its key has left the ring
     }

@@ -15,14 +15,14 @@ import { type KeyRing, seal, unseal } from './key-ring.ts'
 
 const saltBytes = 12
 
-const contextOf = (appId: AppId, salt: Uint8Array): string =>
+const toContext = (appId: AppId, salt: Uint8Array): string =>
   `hosted link ${appId} ${Buffer.from(salt.buffer, salt.byteOffset, salt.byteLength).toString('base64url')}`
 
 /** The expiry is rounded down to the second, so that a page never outlives its link. */
 export function sealLink(ring: KeyRing, appId: AppId, target: LinkTarget): string {
   const salt = randomBytes(saltBytes)
   const text = `${Math.floor(target.expiresAt / 1000).toString(36)}.${target.destination}`
-  return Buffer.concat([salt, seal(ring, contextOf(appId, salt), text)]).toString('base64url')
+  return Buffer.concat([salt, seal(ring, toContext(appId, salt), text)]).toString('base64url')
 }
 
 /** The target that was sealed for this app; null for anything else. */
@@ -30,7 +30,7 @@ export function openLink(ring: KeyRing, appId: AppId, sealed: string): LinkTarge
   const bytes = Buffer.from(sealed, 'base64url')
   if (bytes.toString('base64url') !== sealed) return null // only one text per link: no spare bits, no other alphabet
   try {
-    const text = unseal(ring, contextOf(appId, bytes.subarray(0, saltBytes)), bytes.subarray(saltBytes))
+    const text = unseal(ring, toContext(appId, bytes.subarray(0, saltBytes)), bytes.subarray(saltBytes))
     const dot = text.indexOf('.')
     return { destination: text.slice(dot + 1), expiresAt: Number.parseInt(text.slice(0, dot), 36) * 1000 }
   } catch {

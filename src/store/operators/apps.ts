@@ -32,7 +32,7 @@ function* createApp(
     app: app.id,
     target: app.slug,
     before: null,
-    after: factsOf(app),
+    after: toFacts(app),
   } as const
   yield* recordAction(context, action, actor)
   return app
@@ -49,7 +49,7 @@ function* updateApp(
   if (app === null) return null
   if (ifVersion !== undefined && ifVersion !== app.version) return 'stale'
   const next = { status: status ?? app.status, settings: settings ?? app.settings }
-  const changed = differences(factsOf(app), factsOf(next))
+  const changed = differences(toFacts(app), toFacts(next))
   if (changed === null) return app
   const action: Action = { action: 'app.update', app: app.id, target: app.slug, ...changed }
   if (changesSettings(action) && (yield* isChangedTooOften(context, id))) return 'too_often'
@@ -63,7 +63,7 @@ function* updateApp(
   return yield* readOne(update, toApp)
 }
 
-const factsOf = ({ status, settings }: Pick<App, 'status' | 'settings'>) => ({ status, ...settings })
+const toFacts = ({ status, settings }: Pick<App, 'status' | 'settings'>) => ({ status, ...settings })
 
 /** Whether more than the status of an app changes. */
 const changesSettings = ({ after }: Action): boolean =>
@@ -113,7 +113,7 @@ function* deleteApp(context: ScriptContext, id: AppId, actor: Actor): Script<'de
     action: 'app.delete',
     app: id,
     target: app.slug,
-    before: factsOf(app),
+    before: toFacts(app),
     after: null,
   } as const
   yield* recordAction(context, action, actor)

@@ -64,7 +64,7 @@ function emailScans(query: EmailQuery, prefix: string): EmailScans {
 
 type Part = Pick<Scan, 'condition' | 'isSmall'>
 
-const partsOf: Readonly<Record<LiveState, readonly Part[]>> = {
+const partsByState: Readonly<Record<LiveState, readonly Part[]>> = {
   queued: [{ condition: queueParts.ready }, { condition: queueParts.suspect }],
   deferred: [{ condition: queueParts.deferred }],
   sending: [{ condition: queueParts.sending, isSmall: true }],
@@ -75,7 +75,7 @@ const partsOf: Readonly<Record<LiveState, readonly Part[]>> = {
  * of the mail of others, however much of it waits.
  */
 const appParts = (state: EmailState | undefined): readonly Part[] =>
-  state === undefined ? Object.values(partsOf).flat() : isLive(state) ? partsOf[state] : []
+  state === undefined ? Object.values(partsByState).flat() : isLive(state) ? partsByState[state] : []
 
 const splitLive = (all: readonly Filter[]): Pick<Scan, 'indexed' | 'filters'> => ({
   indexed: all.filter(([column]) => column === 'app_id'),

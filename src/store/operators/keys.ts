@@ -19,7 +19,7 @@ function* createKey(
   if (key.name !== null && (yield* isNameTaken(context, key.app, key.name))) return 'name_taken'
   if (yield* hasTooMany(context, key.app)) return 'too_many'
   const made = yield* insertKey(context, key, { actor, replaces: null })
-  const action = keyAction('key.create', made, { before: null, after: factsOf(made) })
+  const action = keyAction('key.create', made, { before: null, after: toFacts(made) })
   yield* recordAction(context, action, actor)
   return made
 }
@@ -40,7 +40,7 @@ function* updateKey(
     name: name ?? key.name,
     expiresAt: expiresAt === undefined ? key.expiresAt : expiresAt,
   }
-  const changed = differences(factsOf(key), factsOf(next))
+  const changed = differences(toFacts(key), toFacts(next))
   if (changed === null) return key
   yield {
     text: `update ${context.prefix}delivery_key set name = $2, expires_at = $3 where key_id = $1`,
@@ -67,7 +67,7 @@ function* replaceKey(
   }
   const next = { app: old.app, hash, name: old.name, expiresAt }
   const made = yield* insertKey(context, next, { actor, replaces: id })
-  const change = { before: factsOf(old), after: { ...factsOf(ending), replacedBy: made.id } }
+  const change = { before: toFacts(old), after: { ...toFacts(ending), replacedBy: made.id } }
   yield* recordAction(context, keyAction('key.replace', old, change), actor)
   return made
 }
@@ -82,7 +82,7 @@ function* revokeKey(context: ScriptContext, id: KeyId, actor: Actor): Script<Key
   return { ...key, revokedAt: nowMs }
 }
 
-const factsOf = ({ name, expiresAt, revokedAt }: KeyRecord) => ({
+const toFacts = ({ name, expiresAt, revokedAt }: KeyRecord) => ({
   name,
   expiresAt: expiresAt === null ? null : new Date(expiresAt).toISOString(),
   revoked: revokedAt !== null,

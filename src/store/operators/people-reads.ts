@@ -44,16 +44,16 @@ const toSession = (row: Row): SessionRecord => ({
 })
 
 /** No column of one table has a name of the other, except `person_id`, which is the same. */
-const sessionsOf = (prefix: string): string =>
+const selectSessions = (prefix: string): string =>
   `select * from ${prefix}session join ${prefix}person using (person_id)`
 
 function* findSession({ prefix }: ScriptContext, hash: SessionHash): Script<SessionRecord | null> {
-  const [row] = yield { text: `${sessionsOf(prefix)} where session_hash = $1`, values: [hash] }
+  const [row] = yield { text: `${selectSessions(prefix)} where session_hash = $1`, values: [hash] }
   return row === undefined ? null : toSession(row)
 }
 
 function* listSessions({ prefix }: ScriptContext): Script<SessionRecord[]> {
-  return (yield { text: `${sessionsOf(prefix)} order by session_id`, values: [] }).map(toSession)
+  return (yield { text: `${selectSessions(prefix)} order by session_id`, values: [] }).map(toSession)
 }
 
 const toPasskey = (row: Row): PasskeyRecord => ({

@@ -27,14 +27,14 @@ import { recordAction } from './audit.ts'
 import { toPerson } from './people-reads.ts'
 import { lock, type Script, type ScriptContext } from './script.ts'
 
-const factsOf = ({ name, role, apps, disabledAt }: PersonRecord) => ({
+const toFacts = ({ name, role, apps, disabledAt }: PersonRecord) => ({
   name,
   role,
   apps,
   disabled: disabledAt !== null,
 })
 
-const ofPerson = (action: AuditAction, person: PersonId, change: Partial<Action> = {}): Action => ({
+const personAction = (action: AuditAction, person: PersonId, change: Partial<Action> = {}): Action => ({
   ...{ action, app: null, target: person, before: null, after: null },
   ...change,
 })
@@ -47,7 +47,7 @@ function* createPerson(
 ): Script<PersonRecord | 'name_taken'> {
   const { nowMs, prefix } = context
   const id = newId('pe', nowMs)
-  const actor = given ?? actorOf(id, name, null)
+  const actor = given ?? personActor(id, name, null)
   const [row] = yield {
     text: `insert into ${prefix}person (person_id, name, role, apps, oidc_issuer, oidc_subject, created_at, created_by)
       values ($1, $2, $3, $4, $5, $6, $7, $8) on conflict do nothing returning *`,
@@ -58,7 +58,7 @@ function* createPerson(
   }
   if (row === undefined) return 'name_taken'
   const person = toPerson(row)
-  yield* recordAction(context, ofPerson('person.create', person.id, { after: factsOf(person) }), actor)
+  yield* recordAction(context, personAction('person.create', person.id, { after: toFacts(person) }), actor)
   return person
 }
 
@@ -82,7 +82,7 @@ function* updatePerson(
     apps: change.apps === undefined ? before.apps : change.apps,
     disabledAt: disabled ? (before.disabledAt ?? nowMs) : null,
   }
-  const changed = differences(factsOf(before), factsOf(next))
+  const changed = differences(toFacts(before), toFacts(next))
   if (changed === null) return before
   yield {
     text: `update ${prefix}person set role = $2, apps = $3, disabled_at = $4 where person_id = $1`,
@@ -92,7 +92,7 @@ function* updatePerson(
     yield { text: `delete from ${prefix}session where person_id = $1`, values: [id] }
     yield { text: `delete from ${prefix}sign_in_code where person_id = $1`, values: [id] }
   }
-  yield* recordAction(context, ofPerson('person.update', id, changed), actor)
+  yield* recordAction(context, personAction('person.update', id, changed), actor)
   return next
 }
 
@@ -119,7 +119,7 @@ function* createSignInCode(
     text: `insert into ${prefix}sign_in_code (code_hash, person_id, created_at, expires_at) values ($1, $2, $3, $4)`,
     values: [hash, person, nowMs, expiresAt],
   }
-  yield* recordAction(context, ofPerson('sign_in.code', person), actor)
+  yield* recordAction(context, personAction('sign_in.code', person), actor)
   return true
 }
 
@@ -174,7 +174,7 @@ function* signInByOidc(
       const { role, apps } = wanted
       const known = toPerson(row)
       if (known.disabledAt !== null) return 'disabled'
-      const actor = actorOf(known.id, known.name, session.requestId)
+      const actor = personActor(known.id, known.name, session.requestId)
       const person = (yield* updatePerson(context, known.id, { role, apps }, actor)) ?? known
       return yield* beginSession(context, person, { ...session, method: 'oidc' })
     }
@@ -184,7 +184,7 @@ function* signInByOidc(
   throw new Error('no name is free for a person of the OpenID provider')
 }
 
-const actorOf = (id: PersonId, name: string, requestId: string | null): Actor => ({
+const personActor = (id: PersonId, name: string, requestId: string | null): Actor => ({
   kind: 'person',
   id,
   name,
@@ -216,7 +216,7 @@ function* beginSession(
   }
   const after = { person: person.name, method }
   const action: Action = { action: 'session.create', app: null, target: id, before: null, after }
-  yield* recordAction(context, action, actorOf(person.id, person.name, requestId))
+  yield* recordAction(context, action, personActor(person.id, person.name, requestId))
   return { id, person, method, agent, createdAt: nowMs, seenAt: nowMs, expiresAt }
 }
 
@@ -248,7 +248,7 @@ function* addPasskey(context: ScriptContext, passkey: NewPasskey, actor: Actor):
     values: [id, person, publicKey, counter, name, nowMs],
   }
   if (row === undefined) return false
-  yield* recordAction(context, ofPerson('passkey.add', person, { after: { name } }), actor)
+  yield* recordAction(context, personAction('passkey.add', person, { after: { name } }), actor)
   return true
 }
 
@@ -257,7 +257,7 @@ function* removePasskey(context: ScriptContext, person: PersonId, id: string, ac
   const [row] = yield { text, values: [id, person] }
   if (row === undefined) return false
   const before = { name: row.name }
-  yield* recordAction(context, ofPerson('passkey.remove', person, { before }), actor)
+  yield* recordAction(context, personAction('passkey.remove', person, { before }), actor)
   return true
 }
 

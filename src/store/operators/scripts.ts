@@ -43,7 +43,7 @@ export const reads = {
 export const snapshotReads = { ...emailSnapshots }
 
 /** A script with its arguments, which were checked where its method was called. */
-export const scriptOf =
+export const bindScript =
   (script: Operation, args: readonly unknown[]) =>
   (context: ScriptContext): Script<unknown> =>
     callOperation(script, context, args) as Script<unknown>

@@ -11,7 +11,7 @@ import type { PostgresAddress } from '../database-address.ts'
 import { recipientName } from '../shared/bucket-names.ts'
 import { type ClockOffset, newClockOffset } from '../shared/clock.ts'
 import { GroupedCalls, type OnGroup, type Settled } from '../shared/grouped-calls.ts'
-import { callOperation, methodsOf } from '../shared/methods.ts'
+import { callOperation, toMethods } from '../shared/methods.ts'
 import type { SchemaUse } from '../shared/migrations.ts'
 import type { Finding, Store } from '../store.ts'
 import { Connection } from './engine/connection.ts'
@@ -87,7 +87,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
   const scripts = scriptMethods(context)
   return {
     ...scripts,
-    ...methodsOf(queueOperations, async (name, args) => callOperation(queueOperations[name], context, args)),
+    ...toMethods(queueOperations, async (name, args) => callOperation(queueOperations[name], context, args)),
     measureQueue: async () => ({ ...(await scripts.measureQueue()), diskFreeBytes: null }),
     enqueue: (request) => intake.enqueue(request),
     claimDue: (request) => claims.claimDue(request, workerDeadlineMs),

@@ -10,7 +10,7 @@ export type Ending =
   | { readonly final: FinalState; readonly reason: EndReason | null }
   | { readonly final: null; readonly waitMs: number; readonly givenBack: boolean }
 
-export function endingOf(outcome: DeliveryOutcome): Ending {
+export function toEnding(outcome: DeliveryOutcome): Ending {
   switch (outcome.kind) {
     case 'delivered':
     case 'expired':

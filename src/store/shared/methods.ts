@@ -17,7 +17,7 @@ export type Methods<O> = {
 }
 
 /** @param run runs the operation of a name; its result must be that of the operation */
-export function methodsOf<O extends Operations>(
+export function toMethods<O extends Operations>(
   operations: O,
   run: (name: keyof O & string, args: readonly unknown[]) => Promise<unknown>,
 ): Methods<O> {

@@ -11,7 +11,7 @@ import { changes, notes } from '../operators/scripts.ts'
 import { recipientName } from '../shared/bucket-names.ts'
 import { type ClockOffset, newClockOffset, readClock } from '../shared/clock.ts'
 import type { OnGroup } from '../shared/grouped-calls.ts'
-import { methodsOf } from '../shared/methods.ts'
+import { toMethods } from '../shared/methods.ts'
 import type { SchemaUse } from '../shared/migrations.ts'
 import { type EnqueueResult, type Store, StoreUnavailable } from '../store.ts'
 import { Connection, faultKind } from './engine/connection.ts'
@@ -59,7 +59,7 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
     reader === null || shortReads.has(name)
       ? readHere({ sql, nowMs: readClock(clock) }, { name, args })
       : reader.call({ name, args })
-  const readMethods = methodsOf(allReads, read)
+  const readMethods = toMethods(allReads, read)
   const claims = new LockedClaims(path, writer)
   const close = async () => {
     await reader?.close()
@@ -71,7 +71,7 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
     enqueue: (request) =>
       writer.call({ name: 'enqueue', args: [request] }, enqueueDeadlineMs) as Promise<EnqueueResult>,
     claimDue: (request) => claims.claimDue(request),
-    ...methodsOf({ ...queueOperations, ...changes, ...notes }, (name, args) => writer.call({ name, args })),
+    ...toMethods({ ...queueOperations, ...changes, ...notes }, (name, args) => writer.call({ name, args })),
     ...readMethods,
     measureQueue: async () => ({ ...(await readMethods.measureQueue()), diskFreeBytes: freeBytes(path) }),
     recipientName: (to) => recipientName(keyedHash, to),

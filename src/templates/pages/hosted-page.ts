@@ -11,7 +11,7 @@ import { type Html, html, raw } from '../html.ts'
 import type { Language } from '../locales/locales.ts'
 import type { Strings } from '../locales/strings.ts'
 
-const styleOf = (
+const writeStyle = (
   accent: string,
 ): string => `:root{color-scheme:light dark;--ink:#1b1f24;--soft:#4b5563;--back:#f3f4f6;--card:#fff;--line:#e2e5ea}
 @media (prefers-color-scheme:dark){:root{--ink:#f1f3f5;--soft:#b4bcc8;--back:#111317;--card:#1c1f24;--line:#343a43}}
@@ -35,7 +35,7 @@ export type Page = { readonly body: string; readonly policy: string }
 
 type Needs = { readonly image?: string; readonly formTo?: string }
 
-const policyOf = (style: string, needs: Needs): string =>
+const writePolicy = (style: string, needs: Needs): string =>
   [
     "default-src 'none'",
     `style-src 'sha256-${createHash('sha256').update(style).digest('base64')}'`,
@@ -49,7 +49,7 @@ const policyOf = (style: string, needs: Needs): string =>
 type PageContent = Language & { title: string; body: Html; accent?: string; needs?: Needs }
 
 function page({ strings, language, title, body, accent = defaultAccent, needs = {} }: PageContent): Page {
-  const style = styleOf(accent)
+  const style = writeStyle(accent)
   const text = html`<!doctype html>
 <html lang="${language}" dir="${strings.direction}">
 <head>
@@ -64,7 +64,7 @@ ${body}
 </section></main></body>
 </html>
 `.text
-  return { body: text, policy: policyOf(style, needs) }
+  return { body: text, policy: writePolicy(style, needs) }
 }
 
 export type Opening = Language & {
@@ -90,7 +90,7 @@ ${button}
 <p class="soft">${words.leadsTo} <bdi class="destination">${destinationName}</bdi></p>
 ${toApp ? appMissing(app, strings) : html``}`
   const needs: Needs = {
-    ...(logoUrl === undefined ? {} : { image: sourceOf(logoUrl) }),
+    ...(logoUrl === undefined ? {} : { image: toSource(logoUrl) }),
     ...(toApp ? {} : { formTo: destinationName }),
   }
   return page({
@@ -103,7 +103,7 @@ ${toApp ? appMissing(app, strings) : html``}`
 }
 
 /** The URL of one image as a source of the policy: `;` and `,` would end the source. */
-const sourceOf = (url: string): string =>
+const toSource = (url: string): string =>
   url
     .replace(/[?#].*$/, '')
     .replaceAll(';', '%3B')

@@ -7,7 +7,13 @@ import { limitRefusals } from '../../domain/app/limit.ts'
 import { type Rejection, refusals } from '../../domain/request/rejection.ts'
 import { type AcceptAnswer, type AcceptDeps, acceptEmail, isKnownKey } from '../../intake/accept-email.ts'
 import type { Emit, RequestAnswered } from '../../observe/events.ts'
-import { describeAnswer, internalError, type Trace, traceIdOf, traceRequest } from '../../observe/tracing.ts'
+import {
+  describeAnswer,
+  internalError,
+  readTraceId,
+  type Trace,
+  traceRequest,
+} from '../../observe/tracing.ts'
 import { errorBody, sendJson } from '../http/listener.ts'
 
 export type PostEmailDeps = AcceptDeps & {
@@ -27,8 +33,8 @@ export async function postEmail(
   const trace = traceRequest(request.headers, () => isKnownKey(deps.policies, authorization))
   const answer = deps.isStopping() ? stoppingAnswer : await accept(deps, request, trace)
   if (deps.isStopping()) reply.header('connection', 'close')
-  const traceId = traceIdOf(trace.traceparent)
-  const event = eventOf({ requestId: request.id, traceId, tookMs: performance.now() - begunAtMs }, answer)
+  const traceId = readTraceId(trace.traceparent)
+  const event = toEvent({ requestId: request.id, traceId, tookMs: performance.now() - begunAtMs }, answer)
   trace.end(() => describeAnswer(event))
   if ('error' in answer && answer.error !== undefined)
     deps.emit({
@@ -73,7 +79,7 @@ const accept = async (
 
 type Asked = Pick<RequestAnswered, 'requestId' | 'traceId' | 'tookMs'>
 
-function eventOf(asked: Asked, answer: AcceptAnswer): RequestAnswered {
+function toEvent(asked: Asked, answer: AcceptAnswer): RequestAnswered {
   const common = {
     kind: 'request_answered',
     ...asked,

@@ -151,13 +151,13 @@ export async function close(listener: FastifyInstance, graceMs: number): Promise
 }
 
 /** How this machine itself reaches a listener on every address. */
-const loopbackOf: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' }
+const loopbackByAny: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' }
 
 /** Listens, and returns the base URL for this machine. */
 export async function listen(listener: FastifyInstance, address: ListenAddress): Promise<string> {
   await listener.listen({ host: address.host, port: address.port })
   const bound = listener.server.address() as AddressInfo
-  const reached = loopbackOf[bound.address] ?? bound.address
+  const reached = loopbackByAny[bound.address] ?? bound.address
   const host = reached.includes(':') ? `[${reached}]` : reached
   return `http://${host}:${bound.port}`
 }

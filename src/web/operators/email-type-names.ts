@@ -10,9 +10,9 @@ const names: Readonly<Record<EmailType, string>> = {
 
 export const emailTypeNames = emailTypes.map((type) => [type, names[type]] as const)
 
-export const nameOfType = (type: string): string =>
+export const nameEmailType = (type: string): string =>
   Object.hasOwn(names, type) ? names[type as EmailType] : type
 
 /** The type that a form names; sign-in links unless it names one. */
-export const typeOf = (text: string | null): EmailType =>
+export const readEmailType = (text: string | null): EmailType =>
   emailTypes.find((type) => type === text) ?? 'magic_link'

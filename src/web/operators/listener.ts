@@ -23,7 +23,7 @@ import { addLive } from './console/live-route.ts'
 import { addRoutes } from './console/pages/routes.ts'
 import { problem } from './console/parts.ts'
 import { addAssets, sendPage } from './console/respond.ts'
-import { type PageDeps, PageRefused, statusOf } from './console/visit.ts'
+import { type PageDeps, PageRefused, toHttpStatus } from './console/visit.ts'
 import { newFormNonces } from './form-nonces.ts'
 import { OperatorRates } from './rates.ts'
 import { type ConsoleAddress, guardPages } from './sign-in/guard.ts'
@@ -120,7 +120,11 @@ function answerError(
   if (error instanceof PageRefused) {
     const { refusal } = error
     const body = html`${problem(refusal)}<p><a class="button" href="/">To the overview</a></p>`
-    return sendPage(reply, statusOf(refusal), newCard(titles[refusal.code] ?? 'This cannot be done', body))
+    return sendPage(
+      reply,
+      toHttpStatus(refusal),
+      newCard(titles[refusal.code] ?? 'This cannot be done', body),
+    )
   }
   if (error instanceof StoreUnavailable) {
     events.emit({ kind: 'store_unavailable', requestId: request.id, error, work: 'page' })

@@ -53,7 +53,7 @@ export function newClientRates(each: Limit, all: Limit): (request: Asking) => bo
   const arrivals = new LruMap<string, number>(bucketsMax)
   const mayAny = newSharedRate(all)
   return (request) => {
-    const client = clientOf(request)
+    const client = identifyClient(request)
     const charge = chargeLimit(each, arrivals.get(client) ?? 0, nowUs())
     if (!charge.ok) return false
     arrivals.set(client, charge.arrivalUs)
@@ -69,7 +69,7 @@ const addressMax = 60
  * proxy may stand in front: then it is the last address of `X-Forwarded-For`, which the nearest proxy has
  * added. An IPv6 network of 64 bits is one client.
  */
-function clientOf({ headers, socket }: Asking): string {
+function identifyClient({ headers, socket }: Asking): string {
   const peer = bareAddress(socket.remoteAddress ?? '')
   const forwarded = String(headers['x-forwarded-for'] ?? '')
   const last = bareAddress(
@@ -79,7 +79,7 @@ function clientOf({ headers, socket }: Asking): string {
       .trim(),
   )
   const address = isPrivate(peer) && isIP(last) !== 0 ? last : peer
-  return isIP(address) === 6 ? networkOf(address) : address
+  return isIP(address) === 6 ? toNetwork(address) : address
 }
 
 /** Without brackets, port and zone, and an IPv4 address without the prefix of an IPv6 socket. */
@@ -108,12 +108,12 @@ const isPrivate = (address: string): boolean =>
   isIP(address) !== 0 && privateNetworks.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4')
 
 /** The first four groups of an IPv6 address. */
-function networkOf(address: string): string {
+function toNetwork(address: string): string {
   const [head = '', tail = ''] = address.split('::')
-  const groupsOf = (part: string) => part.split(':').filter((group) => group !== '')
-  const missing = 8 - groupsOf(head).length - groupsOf(tail).length
+  const splitGroups = (part: string) => part.split(':').filter((group) => group !== '')
+  const missing = 8 - splitGroups(head).length - splitGroups(tail).length
   const zeros = Array.from({ length: Math.max(0, missing) }, () => '0')
-  const groups = [...groupsOf(head), ...zeros, ...groupsOf(tail)].slice(0, 4)
+  const groups = [...splitGroups(head), ...zeros, ...splitGroups(tail)].slice(0, 4)
   return groups.map((group) => Number.parseInt(group, 16).toString(16)).join(':')
 }
 

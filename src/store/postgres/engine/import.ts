@@ -49,7 +49,7 @@ export async function importRows(
 async function insertAll(query: Query, steps: Iterable<CopiedRows>): Promise<CopiedCounts> {
   const counts = Object.fromEntries(copiedTables.map((table) => [table, 0])) as Record<CopiedTable, number>
   for (const { table, rows } of steps) {
-    const columns = await columnsOf(query, table)
+    const columns = await listColumns(query, table)
     requireColumns(table, { columns, row: rows[0] })
     const names = columns.map(({ name }) => name).join(', ')
     const values = columns.map(({ name, type }) => (isJson(type) ? `${name}::${type}` : name)).join(', ')
@@ -66,7 +66,7 @@ async function insertAll(query: Query, steps: Iterable<CopiedRows>): Promise<Cop
 type Column = { readonly name: string; readonly type: string }
 
 /** The columns of a table of the schema that was made just now, but for those that PostgreSQL computes. */
-const columnsOf = (query: Query, table: CopiedTable): Promise<Column[]> =>
+const listColumns = (query: Query, table: CopiedTable): Promise<Column[]> =>
   query<Column>(
     `select column_name as name, data_type as type from information_schema.columns
       where table_schema = current_schema() and table_name = $1 and is_generated = 'NEVER'

@@ -2,8 +2,8 @@
 
 import { activityChanges, activityNotes } from '../../operators/activity.ts'
 import { type Dialect, runScriptAsync, type Script, type ScriptContext } from '../../operators/script.ts'
-import { changes, notes, reads, scriptOf, snapshotReads } from '../../operators/scripts.ts'
-import { type Methods, methodsOf } from '../../shared/methods.ts'
+import { bindScript, changes, notes, reads, snapshotReads } from '../../operators/scripts.ts'
+import { type Methods, toMethods } from '../../shared/methods.ts'
 import type { Query } from './connection.ts'
 import { findSecret, type PostgresContext } from './context.ts'
 import type { Pool } from './pool.ts'
@@ -36,7 +36,10 @@ export const runIn = <T>(
 const observed = new Set<string>(Object.keys({ ...activityChanges, ...activityNotes }))
 
 /** The connections of a read that is not an operator's. */
-function poolOf(name: keyof typeof reads, context: PostgresContext): { pool: Queries; deadlineMs: number } {
+function choosePool(
+  name: keyof typeof reads,
+  context: PostgresContext,
+): { pool: Queries; deadlineMs: number } {
   const { lookups, observers, operators, pages, strangers } = context
   switch (name) {
     case 'findAppBySlug':
@@ -60,38 +63,38 @@ export function scriptMethods(
   context: PostgresContext,
 ): Methods<typeof changes & typeof notes & typeof reads & typeof snapshotReads> {
   const { observers, operators } = context
-  const writersOf = (name: string): Pool => (observed.has(name) ? observers : operators)
-  const queryOf =
+  const chooseWriters = (name: string): Pool => (observed.has(name) ? observers : operators)
+  const newQuery =
     (pool: Queries, deadlineMs: number): Query =>
     (text, values = []) =>
       pool.query(text, values, { deadlineMs })
   return {
-    ...methodsOf(changes, (name, args) =>
-      writersOf(name).transaction(
-        (query) => runIn(context, query, scriptOf(changes[name], args)),
+    ...toMethods(changes, (name, args) =>
+      chooseWriters(name).transaction(
+        (query) => runIn(context, query, bindScript(changes[name], args)),
         deadlineMs,
       ),
     ),
-    ...methodsOf(notes, (name, args) =>
-      runIn(context, queryOf(writersOf(name), deadlineMs), scriptOf(notes[name], args)),
+    ...toMethods(notes, (name, args) =>
+      runIn(context, newQuery(chooseWriters(name), deadlineMs), bindScript(notes[name], args)),
     ),
-    ...methodsOf(reads, (name, args) => {
-      const { pool, deadlineMs } = poolOf(name, context)
-      return runIn(context, queryOf(pool, deadlineMs), scriptOf(reads[name], args))
+    ...toMethods(reads, (name, args) => {
+      const { pool, deadlineMs } = choosePool(name, context)
+      return runIn(context, newQuery(pool, deadlineMs), bindScript(reads[name], args))
     }),
-    ...methodsOf(snapshotReads, (name, args) =>
+    ...toMethods(snapshotReads, (name, args) =>
       operators.transaction(async (query) => {
         await query('set transaction isolation level repeatable read read only', [])
-        return runIn(context, query, scriptOf(snapshotReads[name], args))
+        return runIn(context, query, bindScript(snapshotReads[name], args))
       }, deadlineMs),
     ),
     findTokenByHash: (hash) =>
       findSecret(context, hash, (pool) =>
-        runIn(context, queryOf(pool, shortDeadlineMs), (on) => reads.findTokenByHash(on, hash)),
+        runIn(context, newQuery(pool, shortDeadlineMs), (on) => reads.findTokenByHash(on, hash)),
       ),
     findSession: (hash) =>
       findSecret(context, hash, (pool) =>
-        runIn(context, queryOf(pool, shortDeadlineMs), (on) => reads.findSession(on, hash)),
+        runIn(context, newQuery(pool, shortDeadlineMs), (on) => reads.findSession(on, hash)),
       ),
   }
 }

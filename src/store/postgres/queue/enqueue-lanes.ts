@@ -51,7 +51,7 @@ export class EnqueueLanes {
         ? { appId: request.appId, keyId: null }
         : await this.#findCaller(request.keyHash, left())
     if (caller === null) return { kind: 'invalid_key' }
-    const lane = this.#lanes[laneOf(caller.appId, this.#lanes.length)]
+    const lane = this.#lanes[chooseLane(caller.appId, this.#lanes.length)]
     return (await lane?.submit({ request, caller }, left())) as EnqueueResult
   }
 
@@ -92,7 +92,7 @@ export class EnqueueLanes {
 }
 
 /** The end of an id is random, so apps spread evenly over the lanes. */
-const laneOf = (appId: AppId, lanes: number): number => Number.parseInt(appId.slice(-6), 36) % lanes
+const chooseLane = (appId: AppId, lanes: number): number => Number.parseInt(appId.slice(-6), 36) % lanes
 
 /** For requests that have to be judged again. */
 async function appsById(

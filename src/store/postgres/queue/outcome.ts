@@ -2,7 +2,7 @@
 import type { DeliveryOutcome } from '../../../domain/delivery/outcome.ts'
 import type { EndedEmail } from '../../../domain/delivery/states.ts'
 import type { AppId, EmailId } from '../../../domain/id.ts'
-import { attemptRecord, type Ending, endingOf } from '../../shared/endings.ts'
+import { attemptRecord, type Ending, toEnding } from '../../shared/endings.ts'
 import { type Lease, leaseMs } from '../../store.ts'
 import type { PostgresContext } from '../engine/context.ts'
 import { calledFunction, clockMs, isSending, sqlFunction } from './functions.ts'
@@ -77,7 +77,7 @@ export async function recordOutcomes(
   calls: readonly OutcomeCall[],
   deadlineMs: number,
 ): Promise<boolean[]> {
-  const endings = calls.map(({ outcome }) => endingOf(outcome))
+  const endings = calls.map(({ outcome }) => toEnding(outcome))
   const { text, values } = record.call(context.schema, { context, calls, endings })
   const [row] = await context.outcomes.query<Record<string, boolean[]>>(text, values, { deadlineMs })
   return row === undefined ? [] : (Object.values(row)[0] ?? [])

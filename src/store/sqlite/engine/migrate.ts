@@ -51,7 +51,7 @@ export function migrate(
   const missing = stepsToApply(known, version, use)
   requireTables(
     known.filter((step) => !missing.includes(step)),
-    tablesOf(connection),
+    listTables(connection),
   )
   if (missing.length === 0) return
   connection.connection.exec(
@@ -68,7 +68,7 @@ export function migrate(
   }
 }
 
-const tablesOf = (connection: Connection): ReadonlySet<string> => {
+const listTables = (connection: Connection): ReadonlySet<string> => {
   const rows = connection.sql("select name from sqlite_schema where type = 'table'").all()
   return new Set(rows.map(({ name }) => name as string))
 }

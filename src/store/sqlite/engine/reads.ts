@@ -2,7 +2,7 @@
  * The reads of `operators/`, on read-only connections. In WAL mode readers neither wait for the writer nor
  * delay it.
  */
-import { reads, scriptOf, snapshotReads } from '../../operators/scripts.ts'
+import { bindScript, reads, snapshotReads } from '../../operators/scripts.ts'
 import { runOn, type ScriptTarget } from './run-script.ts'
 import type { Call } from './threads/operations.ts'
 
@@ -10,7 +10,7 @@ export const allReads = { ...reads, ...snapshotReads }
 export type ReadName = keyof typeof allReads
 
 export function performRead(target: ScriptTarget, { name, args }: Call<ReadName>): unknown {
-  const run = () => runOn(target, scriptOf(allReads[name], args))
+  const run = () => runOn(target, bindScript(allReads[name], args))
   return name in snapshotReads ? inSnapshot(target, run) : run()
 }
 

@@ -12,7 +12,7 @@ import {
   copyInto,
   examineFile,
   removeDatabase,
-  syncFolderOf,
+  syncFolder,
   syncToDisk,
 } from './database-file.ts'
 
@@ -24,7 +24,7 @@ export function backUp(path: string, file: string, nowMs: number): DatabaseFacts
     throw new BackupRefused(`${file} is a name that SQLite uses for the database: name another file`)
   if (!existsSync(dirname(file))) throw new BackupRefused(`there is no folder ${dirname(file)}`)
   const facts = writeCopy(path, `${file}.part-${randomUUID()}`, nowMs, (part) => giveName(part, file))
-  syncFolderOf(file)
+  syncFolder(file)
   return facts
 }
 
@@ -37,7 +37,7 @@ export function backUpBeforeMigration(path: string, schema: number, nowMs: numbe
   const part = `${file}.part`
   removeDatabase(part) // left by a process that was killed here
   writeCopy(path, part, nowMs, () => renameSync(part, file))
-  syncFolderOf(file)
+  syncFolder(file)
 }
 
 function writeCopy(path: string, part: string, nowMs: number, give: (part: string) => void): DatabaseFacts {

@@ -13,12 +13,12 @@ import type { Access } from '../../database-facts.ts'
 type Row = Readonly<Record<string, string | number | null>>
 type Rows = ReadonlyMap<string, Row>
 
-const rowsOf = (database: DatabaseSync, sql: string): Row[] => database.prepare(sql).all() as Row[]
+const readRows = (database: DatabaseSync, sql: string): Row[] => database.prepare(sql).all() as Row[]
 
 /** By the id in the first column. */
 function byId(database: DatabaseSync, columns: string, table: string): Rows {
   const [id = ''] = columns.split(', ')
-  return new Map(rowsOf(database, `select ${columns} from ${table}`).map((row) => [String(row[id]), row]))
+  return new Map(readRows(database, `select ${columns} from ${table}`).map((row) => [String(row[id]), row]))
 }
 
 const secretColumns = {
@@ -40,7 +40,7 @@ export type Later = {
 /** Null if the old database is another one, or is damaged or so old that it cannot tell. */
 export function readLater(old: DatabaseSync, copy: DatabaseSync, ring: KeyRing): Later | null {
   try {
-    if (!hashKeyOf(old, ring).equals(hashKeyOf(copy, ring))) return null
+    if (!readHashKey(old, ring).equals(readHashKey(copy, ring))) return null
     return {
       delivery_key: byId(old, secretColumns.delivery_key, 'delivery_key'),
       token: byId(old, secretColumns.token, 'token'),
@@ -55,14 +55,16 @@ export function readLater(old: DatabaseSync, copy: DatabaseSync, ring: KeyRing):
 }
 
 /** Databases with the same hash key are states of one database. */
-function hashKeyOf(database: DatabaseSync, ring: KeyRing): Buffer {
+function readHashKey(database: DatabaseSync, ring: KeyRing): Buffer {
   const row = database.prepare("select sealed from secret where name = 'hash-key'").get()
   return openHashKey(ring, row?.sealed as Uint8Array | undefined).hashKey
 }
 
 function newerAudit(old: DatabaseSync, copy: DatabaseSync): Row[] {
   const known = copy.prepare('select 1 from audit where audit_id = ?')
-  return rowsOf(old, 'select * from audit').filter(({ audit_id }) => known.get(audit_id ?? '') === undefined)
+  return readRows(old, 'select * from audit').filter(
+    ({ audit_id }) => known.get(audit_id ?? '') === undefined,
+  )
 }
 
 /** Carries over into the copy of a backup, in one transaction. Returns what no longer works in the copy. */
@@ -103,14 +105,14 @@ function endSecrets(copy: DatabaseSync, old: Later, { table, changed, nowMs }: S
   const columns = secretColumns[table]
   const [id = ''] = columns.split(', ')
   const update = copy.prepare(`update ${table} set revoked_at = ?, expires_at = ? where ${id} = ?`)
-  return rowsOf(copy, `select ${columns} from ${table}`).flatMap((row) => {
+  return readRows(copy, `select ${columns} from ${table}`).flatMap((row) => {
     if (!changed.has(String(row[id]))) return []
     const later = old[table].get(String(row[id]))
     const revokedAt = row.revoked_at ?? (later === undefined ? nowMs : (later.revoked_at ?? null))
     const expiresAt = earlier(row.expires_at ?? null, later?.expires_at ?? null)
     if (revokedAt === row.revoked_at && expiresAt === row.expires_at) return []
     update.run(revokedAt, expiresAt, row[id] ?? null)
-    return isLive(row, nowMs) ? [nameOf(row, id)] : []
+    return isLive(row, nowMs) ? [nameRow(row, id)] : []
   })
 }
 
@@ -119,12 +121,12 @@ function earlier(a: Row[string], b: Row[string]): Row[string] {
   return Math.min(Number(a), Number(b))
 }
 
-const nameOf = (row: Row, id: string): string =>
+const nameRow = (row: Row, id: string): string =>
   row.name === null || row.name === undefined ? String(row[id]) : `${row.name} (${row[id]})`
 
 function reducePeople(copy: DatabaseSync, { people }: Later, changed: ReadonlySet<string>): string[] {
   const update = copy.prepare('update person set role = ?, apps = ?, disabled_at = ? where person_id = ?')
-  return rowsOf(copy, `select ${personColumns} from person`).flatMap((row) => {
+  return readRows(copy, `select ${personColumns} from person`).flatMap((row) => {
     const later = people.get(String(row.person_id))
     if (later === undefined || !changed.has(String(row.person_id))) return []
     const next = {
@@ -134,7 +136,7 @@ function reducePeople(copy: DatabaseSync, { people }: Later, changed: ReadonlySe
     }
     if (next.role === row.role && next.apps === row.apps && next.disabled_at === row.disabled_at) return []
     update.run(next.role ?? null, next.apps ?? null, next.disabled_at, row.person_id ?? null)
-    return [nameOf(row, 'person_id')]
+    return [nameRow(row, 'person_id')]
   })
 }
 
@@ -158,7 +160,7 @@ function removePasskeys(copy: DatabaseSync, { passkeys, audit }: Later): string[
   const count = copy.prepare('update passkey set counter = max(counter, ?) where passkey_id = ?')
   const text = `select passkey_id, person_id || ' ' || passkey.name as removed, passkey.name || ' of ' || person.name as name
     from passkey join person using (person_id)`
-  return rowsOf(copy, text).flatMap((row) => {
+  return readRows(copy, text).flatMap((row) => {
     const later = passkeys.get(String(row.passkey_id))
     if (later !== undefined) count.run(later.counter ?? 0, row.passkey_id ?? null)
     if (later !== undefined || !removed.has(String(row.removed))) return []
@@ -177,7 +179,7 @@ function disableApps(
   const disable = copy.prepare(
     "update app set status = 'disabled', status_at = ?, version = version + 1 where app_id = ?",
   )
-  return rowsOf(copy, "select app_id, slug from app where status = 'active'").flatMap((row) => {
+  return readRows(copy, "select app_id, slug from app where status = 'active'").flatMap((row) => {
     const later = apps.get(String(row.app_id))
     if (!changed.has(String(row.app_id)) || later?.status === 'active') return []
     disable.run(nowMs, row.app_id ?? null)
@@ -188,23 +190,23 @@ function disableApps(
 /** Everything in a backup that gives access: it works again when the backup is in place. */
 export function listAccess(copy: DatabaseSync, nowMs: number): Access {
   const live = (table: string, id: string): string[] =>
-    rowsOf(copy, `select ${id}, name, revoked_at, expires_at from ${table} order by ${id}`)
+    readRows(copy, `select ${id}, name, revoked_at, expires_at from ${table} order by ${id}`)
       .filter((row) => isLive(row, nowMs))
-      .map((row) => nameOf(row, id))
+      .map((row) => nameRow(row, id))
   const activeApps = "app_id in (select app_id from app where status = 'active')"
   return {
     keys: live(`(select * from delivery_key where ${activeApps})`, 'key_id'),
     tokens: live('token', 'token_id'),
-    people: rowsOf(
+    people: readRows(
       copy,
       'select person_id, name from person where disabled_at is null order by person_id',
-    ).map((row) => nameOf(row, 'person_id')),
-    passkeys: rowsOf(
+    ).map((row) => nameRow(row, 'person_id')),
+    passkeys: readRows(
       copy,
       `select passkey.name || ' of ' || person.name as name from passkey join person using (person_id)
         where disabled_at is null order by 1`,
     ).map(({ name }) => String(name)),
-    apps: rowsOf(copy, "select slug from app where status = 'active' order by slug").map(({ slug }) =>
+    apps: readRows(copy, "select slug from app where status = 'active' order by slug").map(({ slug }) =>
       String(slug),
     ),
   }

@@ -141,4 +141,4 @@ export function syncToDisk(path: string): void {
   }
 }
 
-export const syncFolderOf = (path: string): void => syncToDisk(dirname(path))
+export const syncFolder = (path: string): void => syncToDisk(dirname(path))

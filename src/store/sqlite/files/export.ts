@@ -3,7 +3,7 @@ import { existsSync, realpathSync, renameSync } from 'node:fs'
 import type { DatabaseSync } from 'node:sqlite'
 import { type CopiedRows, type CopiedTable, copiedTables, copyStepMax } from '../../shared/table-copy.ts'
 import { requireCurrentSchema } from '../engine/migrate.ts'
-import { BackupRefused, openExclusive, syncFolderOf, withWorkerLock } from './database-file.ts'
+import { BackupRefused, openExclusive, syncFolder, withWorkerLock } from './database-file.ts'
 
 // SQLite's idempotency keys and counts lack columns. Rate-limit buckets do not name their app, so they stay
 // behind.
@@ -58,7 +58,7 @@ const doing = 'a copy'
 function putAside(file: string, previous: string): void {
   try {
     renameSync(file, previous)
-    syncFolderOf(file)
+    syncFolder(file)
   } catch (error) {
     throw new BackupRefused(
       `the copy is complete, but ${file} keeps its name: ${(error as Error).message}. Move it away, and start no service on it: its mail would be sent twice`,

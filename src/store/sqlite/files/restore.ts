@@ -30,7 +30,7 @@ import {
   examineFile,
   openExclusive,
   removeDatabase,
-  syncFolderOf,
+  syncFolder,
   syncToDisk,
   withWorkerLock,
 } from './database-file.ts'
@@ -64,7 +64,7 @@ function restoreTo(place: string, { file, ring, cancelQueued, nowMs }: RestoreOp
     requireKnownSchema(facts.schema)
     prepareCopy(part, { ring, cancelQueued, nowMs })
     const replaced = replaceDatabase(place, { part, ring, nowMs })
-    syncFolderOf(place)
+    syncFolder(place)
     const missingKeyIds = facts.keyIds.filter((id) => !ring.some((key) => key.id === id))
     return { ...facts, ...replaced, missingKeyIds }
   } finally {
@@ -201,7 +201,7 @@ function replaceDatabase(
     rmSync(`${path}-shm`, { force: true })
     for (const suffix of companions)
       if (existsSync(path + suffix)) renameSync(path + suffix, previous + suffix)
-    syncFolderOf(path)
+    syncFolder(path)
     renameSync(part, path)
     return { previous, ...access }
   } finally {

@@ -23,24 +23,24 @@ export type Bucket = number
 /** The buckets of one mailbox differ in their last 16 bits, so that they are neighbours in `rate_bucket`. */
 const suffixes = 2 ** 16
 
-const bytesOf = (hash: string): Buffer => Buffer.from(hash, 'base64url')
+const toBytes = (hash: string): Buffer => Buffer.from(hash, 'base64url')
 
 /** The first 32 bits of a hash, followed by 16 bits. Never 0. */
-const bucketOf = (hash: string, suffix: number): Bucket =>
-  (1 + bytesOf(hash.slice(0, 8)).readUInt32BE()) * suffixes + suffix
+const toBucket = (hash: string, suffix: number): Bucket =>
+  (1 + toBytes(hash.slice(0, 8)).readUInt32BE()) * suffixes + suffix
 
 export const bucketOfCaller = (keyedHash: KeyedHash, caller: Caller): Bucket => {
   const hash = keyedHash('key', callerBucket(caller))
-  return bucketOf(hash, bytesOf(hash.slice(8, 12)).readUInt16BE())
+  return toBucket(hash, toBytes(hash.slice(8, 12)).readUInt16BE())
 }
 
 export function bucketsOfRecipient({ mailbox, address }: Pick<RecipientNames, 'mailbox' | 'address'>): {
   readonly mailbox: Bucket
   readonly address: Bucket
 } {
-  const own = bytesOf(mailbox.slice(8, 12)).readUInt16BE()
-  const suffix = bytesOf(address.slice(mailbox.length)).readUInt16BE()
-  return { mailbox: bucketOf(mailbox, own | 1), address: bucketOf(mailbox, suffix & ~1) }
+  const own = toBytes(mailbox.slice(8, 12)).readUInt16BE()
+  const suffix = toBytes(address.slice(mailbox.length)).readUInt16BE()
+  return { mailbox: toBucket(mailbox, own | 1), address: toBucket(mailbox, suffix & ~1) }
 }
 
 /** 16 MiB, for 786,432 buckets; after a restart with more than half as many, twice that. */

@@ -7,7 +7,7 @@ import { trailMax } from '../../../domain/bounds.ts'
 import type { AttemptRecord, DeliveryOutcome } from '../../../domain/delivery/outcome.ts'
 import type { EndedEmail, EndReason, FinalState, LiveState } from '../../../domain/delivery/states.ts'
 import type { AppId } from '../../../domain/id.ts'
-import { attemptRecord, endingOf } from '../../shared/endings.ts'
+import { attemptRecord, toEnding } from '../../shared/endings.ts'
 import type { ClaimRow } from '../../shared/rows.ts'
 import { type Lease, leaseMs } from '../../store.ts'
 import type { WriteTransaction } from '../engine/threads/write-transaction.ts'
@@ -24,7 +24,7 @@ export type QueueRow = ClaimRow & {
 }
 
 export function recordOutcome(tx: WriteTransaction, lease: Lease, outcome: DeliveryOutcome): boolean {
-  const ending = endingOf(outcome)
+  const ending = toEnding(outcome)
   const isLeased = "email_id = ? and fence = ? and state = 'sending'"
   const taken =
     ending.final === null

@@ -2,7 +2,7 @@
 import type { TObject, TSchema } from 'typebox'
 import { noBody } from '../../../management/operation/operation.ts'
 import { type RefusalCode, refusalStatus } from '../../../management/operation/result.ts'
-import { type OperationName, operationNames, operationOf } from '../../../management/operations.ts'
+import { findOperation, type OperationName, operationNames } from '../../../management/operations.ts'
 import {
   AppResource,
   AuditResource,
@@ -43,10 +43,10 @@ const common: readonly RefusalCode[] = [
   'store_unavailable',
 ]
 
-export function documentOf(version: string): ApiDocument {
+export function newDocument(version: string): ApiDocument {
   const paths: Record<string, Record<string, Described>> = {}
   for (const name of operationNames) {
-    const { method, path } = operationOf(name)
+    const { method, path } = findOperation(name)
     paths[path] = { ...paths[path], [method.toLowerCase()]: describe(name) }
   }
   return {
@@ -95,7 +95,7 @@ const errorSchema = {
 }
 
 function requestBody(name: OperationName): Json {
-  const operation = operationOf(name)
+  const operation = findOperation(name)
   const schema = plain(operation.body)
   const content = Object.fromEntries(bodyTypes(operation).map((type) => [type, { schema }]))
   return { required: true, content }
@@ -104,7 +104,7 @@ function requestBody(name: OperationName): Json {
 const json = (schema: unknown): Content => ({ 'application/json': { schema } })
 
 function describe(name: OperationName): Described {
-  const { body, creates, path, query, role, summary, wholeService } = operationOf(name)
+  const { body, creates, path, query, role, summary, wholeService } = findOperation(name)
   const scope = wholeService ? ', for the whole service' : ''
   const parameters = [...pathParameters(path), ...queryParameters(query), ...headerParameters(name)]
   return {
@@ -162,7 +162,7 @@ const queryParameters = ({ properties }: TObject): Json[] =>
   Object.entries(properties).map(([name, schema]) => ({ name, in: 'query', schema: plain(schema) }))
 
 function headerParameters(name: OperationName): Json[] {
-  const { creates, method, versioned } = operationOf(name)
+  const { creates, method, versioned } = findOperation(name)
   if (!versioned || method === 'GET') return []
   const header = (headerName: string, text: string) => ({
     name: headerName,
@@ -175,7 +175,7 @@ function headerParameters(name: OperationName): Json[] {
 }
 
 function successes(name: OperationName, creates: boolean): Responses {
-  const { answer, method, versioned } = operationOf(name)
+  const { answer, method, versioned } = findOperation(name)
   const headers = versioned && { headers: { ETag: { schema: { type: 'string' } } } }
   const done = { description: 'Done.', ...headers, content: json(referring(plain(answer))) }
   if (!creates) return { 200: done }
@@ -184,7 +184,7 @@ function successes(name: OperationName, creates: boolean): Responses {
 }
 
 function failures(name: OperationName): Responses {
-  const { refusals, target } = operationOf(name)
+  const { refusals, target } = findOperation(name)
   const codes = [...common, ...(target === 'none' ? [] : (['not_found'] as const)), ...refusals]
   const statuses = [...new Set(codes.map((code) => refusalStatus[code]))].sort()
   const answers = statuses.map((status) => {

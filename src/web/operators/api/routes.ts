@@ -5,13 +5,13 @@ import type { Access } from '../../../management/operation/access.ts'
 import type { Management } from '../../../management/operation/operation.ts'
 import { perform } from '../../../management/operation/perform.ts'
 import { type Refusal, type Result, refusalStatus } from '../../../management/operation/result.ts'
-import { type OperationName, operationNames, operationOf } from '../../../management/operations.ts'
+import { findOperation, type OperationName, operationNames } from '../../../management/operations.ts'
 import type { Emit } from '../../../observe/events.ts'
 import { StoreUnavailable } from '../../../store/store.ts'
 import { errorBody, sendError, sendJson } from '../../http/listener.ts'
 import { OperatorRates } from '../rates.ts'
 import { Authenticator } from './authenticate.ts'
-import { documentOf } from './openapi.ts'
+import { newDocument } from './openapi.ts'
 import { readInput } from './read-request.ts'
 
 export type ManagementApiDeps = { readonly management: Management; readonly emit: Emit }
@@ -19,7 +19,7 @@ export type ManagementApiDeps = { readonly management: Management; readonly emit
 export function addManagementApi(listener: FastifyInstance, deps: ManagementApiDeps): void {
   const asked = { authenticator: new Authenticator(deps.management.store), rates: new OperatorRates() }
   for (const name of operationNames) {
-    const { method, path } = operationOf(name)
+    const { method, path } = findOperation(name)
     const url = path.replace(/\{(\w+)\}/g, ':$1')
     listener.route({
       method,
@@ -27,7 +27,7 @@ export function addManagementApi(listener: FastifyInstance, deps: ManagementApiD
       handler: (request, reply) => answer(deps, { ...asked, name, request, reply }),
     })
   }
-  const document = Buffer.from(JSON.stringify(documentOf(deps.management.version)))
+  const document = Buffer.from(JSON.stringify(newDocument(deps.management.version)))
   listener.get('/v1/openapi.json', (_request, reply) =>
     reply.header('content-type', 'application/json').send(document),
   )
@@ -58,11 +58,12 @@ async function answer(
     emit({ kind: 'store_unavailable', requestId: request.id, error, work: 'operation' })
     return storeUnavailable
   })
-  const status = statusOf(result)
+  const status = chooseStatus(result)
   emit({ ...event, actor, status, code: result.ok ? null : result.refusal.code })
   reply.header('cache-control', 'no-store').header('x-content-type-options', 'nosniff')
   if (!result.ok) return sendRefusal(reply, status, result.refusal)
-  if (operationOf(name).versioned) reply.header('etag', `"${(result.value as { version: number }).version}"`)
+  if (findOperation(name).versioned)
+    reply.header('etag', `"${(result.value as { version: number }).version}"`)
   return sendJson(reply, status, JSON.stringify(result.value))
 }
 
@@ -88,11 +89,11 @@ async function runFor(
   return perform(management, access, {
     name,
     params: request.params as Record<string, string>,
-    read: () => readInput(operationOf(name), request),
+    read: () => readInput(findOperation(name), request),
   })
 }
 
-function statusOf(result: Result<unknown>): number {
+function chooseStatus(result: Result<unknown>): number {
   if (!result.ok) return refusalStatus[result.refusal.code]
   return result.created ? 201 : 200
 }
@@ -104,7 +105,7 @@ function sendRefusal(reply: FastifyReply, status: number, { retryAfterS, ...erro
 }
 
 const patterns = operationNames.map((name) => {
-  const { method, path } = operationOf(name)
+  const { method, path } = findOperation(name)
   return { method, pattern: new RegExp(`^${path.replaceAll('.', '\\.').replace(/\{\w+\}/g, '[^/]+')}$`) }
 })
 

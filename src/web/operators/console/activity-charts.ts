@@ -1,5 +1,5 @@
 /** The charts of what happened lately, and their ranges of time. */
-import { formatCount, sumOf } from '../../../domain/counts.ts'
+import { formatCount, sumCounts } from '../../../domain/counts.ts'
 import { hourMs, minuteMs } from '../../../domain/duration.ts'
 import type { Answer } from '../../../management/operations.ts'
 import { type Html, html } from '../../../templates/html.ts'
@@ -39,7 +39,7 @@ function steps({ items }: Activity, { step, steps: length }: Range, now: number)
   const byStep = new Map(items.map((item) => [Math.floor(Date.parse(item.at) / stepMs), item]))
   const indexes = Array.from({ length }, (_, index) => last - length + 1 + index)
   return {
-    columns: indexes.map((each) => labelOf(new Date(each * stepMs).toISOString(), length)),
+    columns: indexes.map((each) => cutLabel(new Date(each * stepMs).toISOString(), length)),
     values: (pick: (item: Item) => number) =>
       indexes.map((each) => {
         const item = byStep.get(each)
@@ -48,13 +48,13 @@ function steps({ items }: Activity, { step, steps: length }: Range, now: number)
   }
 }
 
-const labelOf = (iso: string, length: number): string =>
+const cutLabel = (iso: string, length: number): string =>
   length > 60 ? `${iso.slice(5, 10)} ${iso.slice(11, 13)}h` : iso.slice(11, 16)
 
 const endSeries = (values: (pick: (item: Item) => number) => number[]): Series[] => [
   { name: 'delivered', className: 'c-delivered', values: values((item) => item.delivered) },
   { name: 'deferred', className: 'c-deferred', values: values((item) => item.deferred) },
-  { name: 'failed', className: 'c-failed', values: values((item) => sumOf(item.failed)) },
+  { name: 'failed', className: 'c-failed', values: values((item) => sumCounts(item.failed)) },
   { name: 'expired', className: 'c-expired', values: values((item) => item.expired) },
 ]
 

@@ -40,7 +40,7 @@ export function columnChart(chart: Chart): Html {
   const totals = columns.map((_, at) => series.reduce((sum, { values }) => sum + (values[at] ?? 0), 0))
   const top = ceiling(Math.max(0, ...totals))
   const width = columns.length * columnWidth
-  const bars = columns.map((label, at) => stackOf(chart, { at, label, top }))
+  const bars = columns.map((label, at) => renderStack(chart, { at, label, top }))
   const lines = [0.5, 50, 99.5].map(
     (y) =>
       html`<line class="grid" x1="0" x2="${width}" y1="${y}" y2="${y}" vector-effect="non-scaling-stroke"/>`,
@@ -53,14 +53,14 @@ export function columnChart(chart: Chart): Html {
   )
   return html`<figure class="chart"><div class="plot">
 <div class="ticks" aria-hidden="true"><span>${format(top)}</span><span>${top > 1 ? format(top / 2) : ''}</span><span>${format(0)}</span></div>
-<svg viewBox="0 0 ${width} ${height}" preserveAspectRatio="none" role="img" aria-label="${title}: ${summaryOf(chart)}">${lines}${bars}</svg>
+<svg viewBox="0 0 ${width} ${height}" preserveAspectRatio="none" role="img" aria-label="${title}: ${summarise(chart)}">${lines}${bars}</svg>
 <div class="names" aria-hidden="true">${names}</div></div>
-<figcaption>${keys}</figcaption>${tableOf(chart)}</figure>`
+<figcaption>${keys}</figcaption>${renderTable(chart)}</figure>`
 }
 
 type Column = { readonly at: number; readonly label: string; readonly top: number }
 
-function stackOf({ format, series }: Chart, { at, label, top }: Column): Html {
+function renderStack({ format, series }: Chart, { at, label, top }: Column): Html {
   let y = height
   const bars = series.map(({ name, className, values }) => {
     const value = values[at] ?? 0
@@ -74,10 +74,10 @@ function stackOf({ format, series }: Chart, { at, label, top }: Column): Html {
 
 const round = (value: number): number => Math.round(value * 10) / 10
 
-const summaryOf = ({ format, series }: Chart): string =>
+const summarise = ({ format, series }: Chart): string =>
   series.map(({ name, values }) => `${name} at most ${format(Math.max(0, ...values))}`).join(', ')
 
-function tableOf({ title, columns, series, format }: Chart): Html {
+function renderTable({ title, columns, series, format }: Chart): Html {
   const rows = columns
     .map((label, at) => ({ label, values: series.map(({ values }) => values[at] ?? 0) }))
     .filter(({ values }) => values.some((value) => value > 0))

@@ -40,7 +40,7 @@ export class Live {
   constructor(changes: Changes, events: EventStream) {
     this.#changes = changes
     events.subscribe((event) => {
-      if (this.streams.areOpen) for (const topic of topicsOf(event)) this.streams.signal(topic)
+      if (this.streams.areOpen) for (const topic of listTopics(event)) this.streams.signal(topic)
     })
   }
 
@@ -108,7 +108,7 @@ function repeat(pauseMs: number, work: () => Promise<void>): () => void {
   }
 }
 
-function topicsOf(event: PosternEvent): readonly string[] {
+function listTopics(event: PosternEvent): readonly string[] {
   switch (event.kind) {
     case 'attempt_recorded':
       return [`${emailTopic}${event.emailId}`, 'inbox']

@@ -23,5 +23,5 @@ const notices = {
 
 export type Notice = keyof typeof notices
 
-export const noticeOf = (name: string | null): string | null =>
+export const findNotice = (name: string | null): string | null =>
   name !== null && Object.hasOwn(notices, name) ? notices[name as Notice] : null

@@ -123,11 +123,11 @@ type FieldOptions = {
 }
 
 /** The faults that an operation found in a field. */
-const faultsOf = (refusal: Refusal | null | undefined, name: string) =>
+const listFaults = (refusal: Refusal | null | undefined, name: string) =>
   (refusal?.issues ?? []).filter(({ field }) => field === name)
 
 const described = (name: string, refusal: Refusal | null | undefined, hint: Cell | undefined) => {
-  const faults = faultsOf(refusal, name)
+  const faults = listFaults(refusal, name)
   const ids = [hint === undefined ? '' : `${name}-hint`, faults.length === 0 ? '' : `${name}-fault`]
   const by = ids.filter(Boolean).join(' ')
   return {

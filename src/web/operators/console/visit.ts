@@ -14,7 +14,7 @@ import type { OperatorRates } from '../rates.ts'
 import type { ReadSession, SignedIn } from '../sign-in/session.ts'
 import { type NavName, newPage, type Shell } from './layout.ts'
 import type { Live } from './live.ts'
-import { type Notice, noticeOf } from './notices.ts'
+import { findNotice, type Notice } from './notices.ts'
 import { sendFrame, sendPage } from './respond.ts'
 
 /** A refusal for which a page has no place: it is answered with a page of its own. */
@@ -139,7 +139,7 @@ export function addPage(
       const answer = await handler(visit)
       if ('frame' in answer) return sendFrame(reply, answer.frame)
       if ('redirect' in answer) return reply.redirect(withNotice(answer.redirect, answer.notice), 303)
-      const notice = noticeOf(visit.query.get('done'))
+      const notice = findNotice(visit.query.get('done'))
       const { access, now } = visit
       const person = session && { name: access.actor.name, role: access.role }
       const page = newPage(deps.shell, { ...answer, person, notice, now })
@@ -155,4 +155,4 @@ const signInAddress = ({ method, url }: FastifyRequest): string =>
 const withNotice = (address: string, notice: Notice | undefined): string =>
   notice === undefined ? address : `${address}${address.includes('?') ? '&' : '?'}done=${notice}`
 
-export const statusOf = ({ code }: Refusal): number => refusalStatus[code]
+export const toHttpStatus = ({ code }: Refusal): number => refusalStatus[code]

@@ -5,7 +5,7 @@ import type { Emit } from '../../../observe/events.ts'
 import type { NewSession } from '../../../store/people-store.ts'
 import type { Store } from '../../../store/store.ts'
 import type { OperatorRates } from '../rates.ts'
-import { type ConsoleAddress, originOf } from './guard.ts'
+import { type ConsoleAddress, findOrigin } from './guard.ts'
 import { type ReadSession, setSessionCookie } from './session.ts'
 
 export type SessionDeps = {
@@ -20,7 +20,7 @@ export type OnRequest = (request: FastifyRequest, reply: FastifyReply) => Promis
 
 /** The origin of a request that `guardPages` has let pass. */
 export const ownOrigin = ({ address }: Pick<SessionDeps, 'address'>, request: FastifyRequest): string =>
-  originOf(address, request.headers.host) ?? address.url
+  findOrigin(address, request.headers.host) ?? address.url
 
 /** A path of this console to go on to; anything else leads to the overview. */
 export const safePath = (path: string | null | undefined): string =>

@@ -18,7 +18,7 @@ export type ConsoleAddress = {
 const localHost = /^(?:localhost|[a-z0-9-]+\.localhost|127\.0\.0\.1|\[::1\])(?::\d+)?$/
 
 /** The origin by which a request reaches the console; null if the Host is no name of it. */
-export function originOf({ url, isLocal }: ConsoleAddress, host: string | undefined): string | null {
+export function findOrigin({ url, isLocal }: ConsoleAddress, host: string | undefined): string | null {
   if (host === undefined) return null
   if (host === new URL(url).host) return url
   return isLocal && localHost.test(host) ? `http://${host}` : null
@@ -40,7 +40,7 @@ function comesFromElsewhere(request: FastifyRequest, own: string): boolean {
 
 export function guardPages(pages: FastifyInstance, address: ConsoleAddress): void {
   pages.addHook('onRequest', async (request, reply) => {
-    const own = originOf(address, request.headers.host)
+    const own = findOrigin(address, request.headers.host)
     if (own?.startsWith('https:')) reply.header('strict-transport-security', 'max-age=31536000')
     if (own !== null && !comesFromElsewhere(request, own)) return
     const names = address.isLocal ? `${address.url}, or a name of this machine` : address.url

@@ -45,7 +45,7 @@ export type OidcSignIn = {
 }
 
 /** Over https the name keeps other hosts of the domain from planting a flow of theirs. */
-const cookieOf = (origin: string): string =>
+const nameCookie = (origin: string): string =>
   origin.startsWith('https:') ? '__Host-postern-oidc' : 'postern-oidc'
 const flowSeconds = 600
 const callback = '/sign-in/oidc/callback'
@@ -109,7 +109,7 @@ async function leave(
   }
   const origin = ownOrigin(deps, request)
   const value = Buffer.from(JSON.stringify(flow)).toString('base64url')
-  setCookie(reply, origin, { name: cookieOf(origin), value, maxAgeS: flowSeconds })
+  setCookie(reply, origin, { name: nameCookie(origin), value, maxAgeS: flowSeconds })
   const address = client.buildAuthorizationUrl(provider, {
     redirect_uri: `${origin}${callback}`,
     scope: 'openid profile email',
@@ -132,14 +132,14 @@ async function comeBack(
   const { request, reply } = exchange
   const origin = ownOrigin(deps, request)
   const flow = readFlow(request, origin)
-  setCookie(reply, origin, { name: cookieOf(origin), value: '', maxAgeS: 0 })
+  setCookie(reply, origin, { name: nameCookie(origin), value: '', maxAgeS: 0 })
   if (flow === null)
     return refuse(deps, exchange, 'This sign-in took too long, or was begun in another browser. Begin again.')
   const claims = await readClaims(discover, new URL(request.url, origin), flow)
   if (claims === null)
     return refuse(deps, exchange, 'The answer of the OpenID provider could not be verified. Begin again.')
-  const groups = groupsOf(claims[settings.claim])
-  const permission = await permissionOfGroups(deps.store, settings.groups, groups)
+  const groups = readGroups(claims[settings.claim])
+  const permission = await findPermission(deps.store, settings.groups, groups)
   if (permission === null)
     return refuse(
       deps,
@@ -148,7 +148,7 @@ async function comeBack(
     )
   const { secret, ...session } = newSessionFor(request)
   const oidc = { issuer: settings.issuer, subject: claims.sub }
-  const begun = await deps.store.signInByOidc({ name: nameOf(claims), oidc, ...permission }, session)
+  const begun = await deps.store.signInByOidc({ name: chooseName(claims), oidc, ...permission }, session)
   if (begun === 'disabled') return refuse(deps, exchange, 'An admin has disabled your access.')
   beginSession(deps, exchange, { secret, method: 'oidc' })
   return reply.redirect(safePath(flow.to), 303)
@@ -157,7 +157,7 @@ async function comeBack(
 function readFlow(request: FastifyRequest, origin: string): Flow | null {
   try {
     const flow = JSON.parse(
-      Buffer.from(readCookie(request, cookieOf(origin)) ?? '', 'base64url').toString('utf8'),
+      Buffer.from(readCookie(request, nameCookie(origin)) ?? '', 'base64url').toString('utf8'),
     )
     const texts = [flow.state, flow.nonce, flow.verifier, flow.to]
     return texts.every((each) => typeof each === 'string' && each !== '') ? flow : null
@@ -184,11 +184,11 @@ async function readClaims(discover: Provider['discover'], address: URL, flow: Fl
   }
 }
 
-const groupsOf = (claim: unknown): string[] =>
+const readGroups = (claim: unknown): string[] =>
   (Array.isArray(claim) ? claim : [claim]).filter((each): each is string => typeof each === 'string')
 
 /** The first rule that fits gives the role; all rules of this role that fit give the apps. */
-async function permissionOfGroups(
+async function findPermission(
   store: Pick<Store, 'findApp'>,
   rules: readonly GroupRole[],
   groups: readonly string[],
@@ -209,7 +209,7 @@ async function permissionOfGroups(
 const nameMax = 80
 
 /** A name for lists and the audit; it decides nothing. */
-function nameOf(claims: Claims): string {
+function chooseName(claims: Claims): string {
   const given = [claims.preferred_username, claims.name, claims.email, claims.sub]
   const name =
     given.find((each): each is string => typeof each === 'string' && each.trim() !== '') ?? 'person'

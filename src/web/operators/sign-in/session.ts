@@ -10,7 +10,7 @@ import { isSessionAlive, parseSessionSecret, sessionMaxMs } from '../../../domai
 import type { Access } from '../../../management/operation/access.ts'
 import type { SessionRecord } from '../../../store/people-store.ts'
 import type { Store } from '../../../store/store.ts'
-import { type ConsoleAddress, originOf } from './guard.ts'
+import { type ConsoleAddress, findOrigin } from './guard.ts'
 
 /** `session` is null in dev mode, where everybody who reaches the console may do everything. */
 export type SignedIn = { readonly access: Access; readonly session: SessionRecord | null }
@@ -73,18 +73,18 @@ export function newSessionReader(store: Store, address: ConsoleAddress): ReadSes
     void store.noteSessionUse(id).catch(() => {})
   }
   return async (request, { notes } = { notes: true }) => {
-    const origin = originOf(address, request.headers.host)
+    const origin = findOrigin(address, request.headers.host)
     const secret = origin === null ? null : readCookie(request, cookieName(origin))
     const hash = secret === null ? null : parseSessionSecret(secret)
     const session = hash === null ? null : await store.findSession(hash)
     if (session === null || session.person.disabledAt !== null || !isSessionAlive(session, store.now()))
       return null
     if (notes) noteUse(session)
-    return { access: accessOf(session, request.id), session }
+    return { access: toAccess(session, request.id), session }
   }
 }
 
-const accessOf = ({ person, createdAt, expiresAt }: SessionRecord, requestId: string): Access => ({
+const toAccess = ({ person, createdAt, expiresAt }: SessionRecord, requestId: string): Access => ({
   actor: { kind: 'person', id: person.id, name: person.name, via: 'console', requestId },
   role: person.role,
   apps: person.apps && new Set(person.apps),

@@ -4,7 +4,7 @@
  */
 import { appChanges } from '../../../operators/apps.ts'
 import { keyChanges } from '../../../operators/keys.ts'
-import { changes, notes, scriptOf } from '../../../operators/scripts.ts'
+import { bindScript, changes, notes } from '../../../operators/scripts.ts'
 import { callOperation } from '../../../shared/methods.ts'
 import { cancelDeletedAppMail } from '../../queue/cancel-app-mail.ts'
 import { cancelEmail, retryDeferred, retryEmail } from '../../queue/change-email.ts'
@@ -39,7 +39,7 @@ export type Call<Name extends string = OperationName> = {
 
 export function perform(tx: WriteTransaction, { name, args }: Call): unknown {
   if (!(name in scripts)) return callOperation(operations[name as keyof typeof operations], tx, args)
-  const result = runOn(tx, scriptOf(scripts[name as keyof typeof scripts], args))
+  const result = runOn(tx, bindScript(scripts[name as keyof typeof scripts], args))
   if (name in appChanges || name in keyChanges) tx.clearCaches()
   return result
 }

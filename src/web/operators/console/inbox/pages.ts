@@ -2,7 +2,7 @@
 
 import type { CapturedEmail } from '../../../../delivery/relay/capture-relay.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
-import { nameOfType } from '../../email-type-names.ts'
+import { nameEmailType } from '../../email-type-names.ts'
 import { age, copied, facts, field, linkButton, region, section, tabs, time } from '../parts.ts'
 import type { PageAnswer, Visit } from '../visit.ts'
 
@@ -27,7 +27,7 @@ export function listPage(emails: readonly CapturedEmail[], { now, query }: Visit
   const rows = found.map(
     ({ id, to, subject, app, type, receivedAt }) => html`<li><a href="/inbox/${id}">
 <span class="to">${to}</span><span class="subject">${subject}</span>
-<span class="soft"><b>${app}</b> · ${nameOfType(type)} · ${age(iso(receivedAt), now)}</span></a></li>
+<span class="soft"><b>${app}</b> · ${nameEmailType(type)} · ${age(iso(receivedAt), now)}</span></a></li>
 `,
   )
   const first = html`<p class="empty">No email yet. Send one: with the <code>curl</code> line that the server printed, or with the test form of <a href="/apps">an app</a>. It appears here by itself.</p>`
@@ -61,7 +61,7 @@ ${section(
   html`${facts([
     ['To', email.to],
     ['From', email.sender],
-    ['App', html`${email.app}, ${nameOfType(email.type)}`],
+    ['App', html`${email.app}, ${nameEmailType(email.type)}`],
     [
       'Link',
       html`<a class="link" href="${email.url}" target="_blank" rel="noreferrer">${email.url}</a>${copied(email.url, 'the link')}`,
@@ -74,7 +74,7 @@ ${section(
   ])}`,
 )}
 ${tabs('Views of the email', entries, label)}
-${viewOf(email, view)}`
+${renderView(email, view)}`
   return { title: email.subject, body, nav: 'inbox' }
 }
 
@@ -85,12 +85,12 @@ const frameClasses: Partial<Record<View, string>> = {
   'phone-dark': 'phone dark',
 }
 
-function viewOf(email: CapturedEmail, view: View): Html {
+function renderView(email: CapturedEmail, view: View): Html {
   switch (view) {
     case 'text':
       return html`<pre>${email.text}</pre>`
     case 'headers':
-      return html`<pre>${headersOf(email)}</pre>`
+      return html`<pre>${readHeaders(email)}</pre>`
     case 'raw':
       return html`<pre>${email.raw.toString('utf8')}</pre>`
     default:
@@ -98,7 +98,7 @@ function viewOf(email: CapturedEmail, view: View): Html {
   }
 }
 
-function headersOf({ raw }: CapturedEmail): string {
+function readHeaders({ raw }: CapturedEmail): string {
   const text = raw.toString('utf8')
   return text.slice(0, text.indexOf('\r\n\r\n'))
 }

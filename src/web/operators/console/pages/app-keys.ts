@@ -22,7 +22,7 @@ import {
   table,
   time,
 } from '../parts.ts'
-import { type PageAnswer, PageRefused, statusOf, type Visit } from '../visit.ts'
+import { type PageAnswer, PageRefused, toHttpStatus, type Visit } from '../visit.ts'
 import { appHead, findApp } from './apps.ts'
 import { makeOnce, onceField } from './change.ts'
 
@@ -44,11 +44,11 @@ async function keysPage(visit: Visit, app: AppResource, { refusal, made }: Shown
     ({ id }) => id === visit.query.get('revoke') || id === visit.query.get('replace'),
   )
   const body = html`${appHead(app, 'Keys')}
-${problem(refusal ?? null)}${made === undefined ? none : newKeyOf(made, app, visit)}
-${confirmed === undefined || !visit.may('operator') ? none : confirmationOf(app, confirmed, visit)}
+${problem(refusal ?? null)}${made === undefined ? none : renderNewKey(made, app, visit)}
+${confirmed === undefined || !visit.may('operator') ? none : renderConfirmation(app, confirmed, visit)}
 ${section('Keys', html`${keysTable(app, live, visit)}${visit.may('operator') ? newKeyForm(app, visit, refusal ?? null) : none}`)}
 ${ended.length === 0 ? none : html`<details><summary>Keys that have ended (${ended.length})</summary>${keysTable(app, ended, visit)}</details>`}`
-  const status = refusal === undefined ? (made === undefined ? 200 : 201) : statusOf(refusal)
+  const status = refusal === undefined ? (made === undefined ? 200 : 201) : toHttpStatus(refusal)
   return { title: `Keys of ${app.name}`, body, nav: 'apps', status }
 }
 
@@ -103,7 +103,7 @@ export async function createKey(visit: Visit): Promise<PageAnswer> {
 const exampleLifeMs = 900_000
 
 /** The key, and how to send an email with it. */
-function newKeyOf(
+function renderNewKey(
   { key, name, oldEnds }: NonNullable<Shown['made']>,
   app: AppResource,
   { now, shell }: Visit,
@@ -135,7 +135,7 @@ const graces = [
   ['604800', 'after 7 days'],
 ] as const
 
-function confirmationOf(
+function renderConfirmation(
   { slug }: AppResource,
   { id, lastUsedAt, name }: KeyResource,
   { now, query }: Visit,

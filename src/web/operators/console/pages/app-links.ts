@@ -10,9 +10,9 @@ import type { Refusal } from '../../../../management/operation/result.ts'
 import type { Answer } from '../../../../management/operations.ts'
 import type { AppResource } from '../../../../management/resources.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
-import { emailTypeNames, typeOf } from '../../email-type-names.ts'
+import { emailTypeNames, readEmailType } from '../../email-type-names.ts'
 import { button, checkbox, field, hiddenFields, inForm, problem, section, select, table } from '../parts.ts'
-import { type PageAnswer, statusOf, type Visit } from '../visit.ts'
+import { type PageAnswer, toHttpStatus, type Visit } from '../visit.ts'
 import { appHead, findApp } from './apps.ts'
 import { type Fields, optional, saveApp, showAgain, versionField } from './change.ts'
 
@@ -32,10 +32,15 @@ function linksPage(visit: Visit, app: AppResource, { refusal: refused = null, te
   const { fields, refusal } = showAgain(hostedFields(app), visit.form, refused && inForm(refused, fieldFor))
   const body = html`${appHead(app, 'Links')}
 ${problem(refusal)}
-${section('Allowed links', html`<p class="soft">Emails of ${app.name} may carry these links, and no others.</p>${entriesOf(app, visit, { mayChange, refusal })}`)}
-${section('Would this link be sent?', testerOf(app, visit, { tested, refusal }))}
+${section('Allowed links', html`<p class="soft">Emails of ${app.name} may carry these links, and no others.</p>${renderEntries(app, visit, { mayChange, refusal })}`)}
+${section('Would this link be sent?', renderTester(app, visit, { tested, refusal }))}
 ${mayChange ? section('Hosted links', hostedForm(app, visit, { fields, refusal })) : none}`
-  return { title: `Links of ${app.name}`, body, nav: 'apps', ...(refusal && { status: statusOf(refusal) }) }
+  return {
+    title: `Links of ${app.name}`,
+    body,
+    nav: 'apps',
+    ...(refusal && { status: toHttpStatus(refusal) }),
+  }
 }
 
 /** The id of the form's field for a field of the settings. */
@@ -44,13 +49,13 @@ const fieldFor = (field: string): string =>
 
 type Kind = 'allowedUrls' | 'appSchemes'
 
-function entriesOf(
+function renderEntries(
   app: AppResource,
   { form }: Visit,
   { mayChange, refusal }: { readonly mayChange: boolean; readonly refusal: Refusal | null },
 ): Html {
   const path = `/apps/${app.slug}/links`
-  const rowsOf = (kind: Kind) =>
+  const listRows = (kind: Kind) =>
     app[kind].map((entry) => [
       html`<code>${entry}</code>`,
       mayChange ? button(`${path}/remove`, `Remove`, { fields: { kind, entry } }) : none,
@@ -69,14 +74,14 @@ ${field('entry', {
 })}
 <button>Add</button></form>`
       : none
-  return html`${table('Web links', heads, rowsOf('allowedUrls'), { empty: 'No web link is allowed yet.' })}
+  return html`${table('Web links', heads, listRows('allowedUrls'), { empty: 'No web link is allowed yet.' })}
 ${add('allowedUrls', 'Site, path or part of a site', 'https://app.acme.example/auth/*', 'An origin, one path, or a prefix that ends in /*. A host may begin with *. for one label.')}
 <h3>App schemes</h3>
-${table('App schemes', heads, rowsOf('appSchemes'), { empty: 'No scheme of a mobile app is allowed.' })}
+${table('App schemes', heads, listRows('appSchemes'), { empty: 'No scheme of a mobile app is allowed.' })}
 ${add('appSchemes', 'Scheme of a mobile app', 'acme://auth', 'A scheme alone allows all its links.')}`
 }
 
-function testerOf(
+function renderTester(
   { slug }: AppResource,
   { form, query }: Visit,
   { tested, refusal }: { readonly tested: Shown['tested']; readonly refusal: Refusal | null },
@@ -85,10 +90,10 @@ function testerOf(
   return html`<div id="tester"><form method="post" action="/apps/${slug}/links/test#tester" class="filters">
 ${select('type', emailTypeNames, { label: 'Email', value: form.get('type') ?? 'magic_link' })}
 ${field('url', { label: 'Link', value: link, attributes: html`required spellcheck="false" autocomplete="off" maxlength="10000" placeholder="https://app.acme.example/auth?token=any"`, hint: 'Any text will do as the token; do not paste a real one.', refusal })}
-<button class="main">Test</button></form>${tested === undefined ? none : verdictOf(tested.check)}</div>`
+<button class="main">Test</button></form>${tested === undefined ? none : renderVerdict(tested.check)}</div>`
 }
 
-function verdictOf({ allowed, appStatus, entries, hosted, refusal }: Check): Html {
+function renderVerdict({ allowed, appStatus, entries, hosted, refusal }: Check): Html {
   const rows = entries.map(({ entry, differs }) => [
     html`<code>${entry === '--allow-localhost' ? 'links to localhost' : entry}</code>`,
     differs === null
@@ -116,19 +121,19 @@ function withoutToken(link: string): string {
 export async function testLink(visit: Visit): Promise<PageAnswer> {
   const app = await findApp(visit)
   const url = visit.form.get('url') ?? ''
-  const body = { url, type: typeOf(visit.form.get('type')) }
+  const body = { url, type: readEmailType(visit.form.get('type')) }
   const check = await visit.call('app.check_link', { params: { app: app.slug }, body })
   if (!check.ok) return linksPage(visit, app, { refusal: check.refusal })
   return linksPage(visit, app, { tested: { link: withoutToken(url), check: check.value } })
 }
 
-const kindOf = (visit: Visit): Kind =>
+const readKind = (visit: Visit): Kind =>
   visit.form.get('kind') === 'appSchemes' ? 'appSchemes' : 'allowedUrls'
 
 /** The entries in their normal form, which people need not know. */
 export async function addLink(visit: Visit): Promise<PageAnswer> {
   const app = await findApp(visit)
-  const kind = kindOf(visit)
+  const kind = readKind(visit)
   const entries = [...app[kind], (visit.form.get('entry') ?? '').trim()]
   const parse = kind === 'allowedUrls' ? parseAllowedUrl : parseAppScheme
   const refusal = await saveApp(visit, app, { [kind]: normalEntries(entries, parse) })
@@ -138,7 +143,7 @@ export async function addLink(visit: Visit): Promise<PageAnswer> {
 
 export async function removeLink(visit: Visit): Promise<PageAnswer> {
   const app = await findApp(visit)
-  const kind = kindOf(visit)
+  const kind = readKind(visit)
   const entry = visit.form.get('entry')
   const refusal = await saveApp(visit, app, { [kind]: app[kind].filter((each) => each !== entry) })
   if (refusal !== null) return linksPage(visit, app, { refusal })

@@ -9,9 +9,9 @@ import type { AppResource } from '../../../../management/resources.ts'
 import { contrast, defaultAccent, textOn } from '../../../../templates/colour.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
 import { locales } from '../../../../templates/locales/locales.ts'
-import { emailTypeNames, typeOf } from '../../email-type-names.ts'
+import { emailTypeNames, readEmailType } from '../../email-type-names.ts'
 import { field, inForm, problem, section, select, tabs } from '../parts.ts'
-import { type PageAnswer, PageRefused, statusOf, type Visit } from '../visit.ts'
+import { type PageAnswer, PageRefused, toHttpStatus, type Visit } from '../visit.ts'
 import { appHead, findApp } from './apps.ts'
 import { optional, saveApp, showAgain, versionField } from './change.ts'
 
@@ -24,10 +24,10 @@ function savedFields({ branding, supportContact = '', locale }: AppResource): Fi
 }
 
 /** The settings of the form; those of the app where the form says nothing. */
-const fieldsOf = (app: AppResource, given: URLSearchParams): Fields =>
+const toFields = (app: AppResource, given: URLSearchParams): Fields =>
   showAgain(savedFields(app), given, null).fields as Fields
 
-const settingsOf = ({ logoUrl, accentColour, addressLine, supportContact, locale }: Fields) => ({
+const toSettings = ({ logoUrl, accentColour, addressLine, supportContact, locale }: Fields) => ({
   branding: {
     logoUrl: optional(logoUrl),
     accentColour: optional(accentColour),
@@ -46,11 +46,11 @@ async function lookPage(
   given: URLSearchParams,
   refused: Refusal | null,
 ): Promise<PageAnswer> {
-  const type = typeOf(given.get('type'))
+  const type = readEmailType(given.get('type'))
   const shown = showAgain(savedFields(app), given, refused)
   const fields = shown.fields as Fields
   const params = { app: app.slug }
-  const rendered = await visit.call('app.preview', { params, body: { type, settings: settingsOf(fields) } })
+  const rendered = await visit.call('app.preview', { params, body: { type, settings: toSettings(fields) } })
   const refusal = shown.refusal ?? (rendered.ok ? null : inForm(rendered.refusal, fieldFor))
   const search = (each: string) => new URLSearchParams({ type: each, ...fields }).toString()
   const entries = emailTypeNames.map(
@@ -59,10 +59,15 @@ async function lookPage(
   const current = emailTypeNames.find(([each]) => each === type)?.[1] ?? ''
   const body = html`${appHead(app, 'Look')}
 ${problem(refusal)}
-${section('Branding', formOf(app, { fields, type, refusal, mayChange: visit.may('operator') }))}
+${section('Branding', renderForm(app, { fields, type, refusal, mayChange: visit.may('operator') }))}
 ${tabs('Emails', entries, current)}
-${rendered.ok ? framesOf(`/apps/${app.slug}/look/email?${search(type)}`, rendered.value) : none}`
-  return { title: `Look of ${app.name}`, body, nav: 'apps', ...(refusal && { status: statusOf(refusal) }) }
+${rendered.ok ? renderFrames(`/apps/${app.slug}/look/email?${search(type)}`, rendered.value) : none}`
+  return {
+    title: `Look of ${app.name}`,
+    body,
+    nav: 'apps',
+    ...(refusal && { status: toHttpStatus(refusal) }),
+  }
 }
 
 /** The preview names fields below `settings`. */
@@ -75,7 +80,7 @@ type FormParts = {
   readonly mayChange: boolean
 }
 
-function formOf(app: AppResource, { fields, type, refusal, mayChange }: FormParts): Html {
+function renderForm(app: AppResource, { fields, type, refusal, mayChange }: FormParts): Html {
   const path = `/apps/${app.slug}/look`
   const colour = fields.accentColour === '' ? defaultAccent : fields.accentColour
   const known = /^#[0-9a-f]{6}$/i.test(colour)
@@ -101,7 +106,7 @@ const views = [
   ['Phone, dark', 'phone dark'],
 ] as const
 
-function framesOf(address: string, { subject, text }: { subject: string; text: string }): Html {
+function renderFrames(address: string, { subject, text }: { subject: string; text: string }): Html {
   const frames = views.map(
     ([label, classes]) =>
       html`<figure><figcaption>${label}</figcaption><iframe class="${classes}" title="${label}" src="${address}" sandbox="allow-popups allow-popups-to-escape-sandbox"></iframe></figure>`,
@@ -113,7 +118,10 @@ function framesOf(address: string, { subject, text }: { subject: string; text: s
 /** An email alone, for a frame. */
 export async function showLookEmail(visit: Visit): Promise<PageAnswer> {
   const app = await findApp(visit)
-  const body = { type: typeOf(visit.query.get('type')), settings: settingsOf(fieldsOf(app, visit.query)) }
+  const body = {
+    type: readEmailType(visit.query.get('type')),
+    settings: toSettings(toFields(app, visit.query)),
+  }
   const rendered = await visit.call('app.preview', { params: { app: app.slug }, body })
   if (!rendered.ok) throw new PageRefused(rendered.refusal)
   return { frame: rendered.value.html }
@@ -121,7 +129,7 @@ export async function showLookEmail(visit: Visit): Promise<PageAnswer> {
 
 export async function saveLook(visit: Visit): Promise<PageAnswer> {
   const app = await findApp(visit)
-  const refusal = await saveApp(visit, app, settingsOf(fieldsOf(app, visit.form)))
+  const refusal = await saveApp(visit, app, toSettings(toFields(app, visit.form)))
   if (refusal !== null) return lookPage(visit, await findApp(visit), visit.form, inForm(refusal, fieldFor))
-  return { redirect: `/apps/${app.slug}/look?type=${typeOf(visit.form.get('type'))}`, notice: 'saved' }
+  return { redirect: `/apps/${app.slug}/look?type=${readEmailType(visit.form.get('type'))}`, notice: 'saved' }
 }

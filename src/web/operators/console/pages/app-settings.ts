@@ -6,7 +6,7 @@ import type { Refusal } from '../../../../management/operation/result.ts'
 import type { AppResource, UsageResource } from '../../../../management/resources.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
 import { button, confirmation, facts, field, inForm, problem, section, time } from '../parts.ts'
-import { type PageAnswer, PageRefused, statusOf, type Visit } from '../visit.ts'
+import { type PageAnswer, PageRefused, toHttpStatus, type Visit } from '../visit.ts'
 import { appHead, findApp } from './apps.ts'
 import { type Fields, optional, saveApp, showAgain, versionField } from './change.ts'
 
@@ -14,11 +14,11 @@ export const showSettings = async (visit: Visit): Promise<PageAnswer> =>
   settingsPage(visit, await findApp(visit), null)
 
 async function settingsPage(visit: Visit, app: AppResource, refused: Refusal | null): Promise<PageAnswer> {
-  const { fields, refusal } = showAgain(fieldsOf(app), visit.form, refused)
+  const { fields, refusal } = showAgain(toFields(app), visit.form, refused)
   const { items: days } = await visit.get('app.usage', { params: { app: app.slug } })
   const body = html`${appHead(app, 'Settings')}
-${problem(refusal)}${confirmationOf(app, visit)}
-${section('Sender and limits', formOf(app, visit, { fields, refusal, days }))}
+${problem(refusal)}${renderConfirmation(app, visit)}
+${section('Sender and limits', renderForm(app, visit, { fields, refusal, days }))}
 ${section(
   'Facts',
   facts([
@@ -29,16 +29,16 @@ ${section(
     ['Changed', html`${time(app.updatedAt)} <a href="/audit?app=${app.slug}">history</a>`],
   ]),
 )}
-${visit.may('operator') ? section('Disable or delete', endOf(app, visit)) : none}`
+${visit.may('operator') ? section('Disable or delete', renderEnd(app, visit)) : none}`
   return {
     title: `Settings of ${app.name}`,
     body,
     nav: 'apps',
-    ...(refusal && { status: statusOf(refusal) }),
+    ...(refusal && { status: toHttpStatus(refusal) }),
   }
 }
 
-const fieldsOf = ({ name, from, envelopeFrom, replyTo, limits }: AppResource) => ({
+const toFields = ({ name, from, envelopeFrom, replyTo, limits }: AppResource) => ({
   name,
   'from-name': from.name,
   'from-address': from.address,
@@ -55,9 +55,9 @@ type FormParts = {
   readonly days: readonly UsageResource[]
 }
 
-function formOf(app: AppResource, { may }: Visit, { fields, refusal, days }: FormParts): Html {
+function renderForm(app: AppResource, { may }: Visit, { fields, refusal, days }: FormParts): Html {
   const disabled = !may('admin')
-  const value = (name: keyof ReturnType<typeof fieldsOf>) => fields[name] ?? ''
+  const value = (name: keyof ReturnType<typeof toFields>) => fields[name] ?? ''
   const most = Math.max(0, ...days.map(({ accepted }) => accepted))
   const note = disabled
     ? html`<p class="soft">The sender and the limits protect other apps of the same relay: only the role admin changes them.</p>`
@@ -78,7 +78,7 @@ ${may('operator') ? html`<div class="actions"><button class="main">Save</button>
 export async function saveSettings(visit: Visit): Promise<PageAnswer> {
   const { form } = visit
   const app = await findApp(visit)
-  const saved = fieldsOf(app)
+  const saved = toFields(app)
   const text = (name: keyof typeof saved) => form.get(name)?.trim() ?? saved[name]
   const whole = (name: keyof AppResource['limits']) =>
     Number(text(name).replaceAll(/[\s,]/g, '') || Number.NaN)
@@ -101,7 +101,7 @@ export async function saveSettings(visit: Visit): Promise<PageAnswer> {
 /** The field of the form for a field of the settings. */
 const fieldFor = (field: string): string => field.replace(/^limits\./, '').replace('.', '-')
 
-function endOf({ slug, status }: AppResource, { may, seesAll }: Visit): Html {
+function renderEnd({ slug, status }: AppResource, { may, seesAll }: Visit): Html {
   const path = `/apps/${slug}/settings`
   if (status === 'active')
     return html`<p>Disabling an app refuses its keys at once and holds its mail, which is cancelled after ${heldDays} days.</p>
@@ -112,7 +112,7 @@ function endOf({ slug, status }: AppResource, { may, seesAll }: Visit): Html {
 <div class="actions">${button(`/apps/${slug}/status`, 'Enable', { fields: { status: 'active' }, kind: 'main' })}${remove}</div>`
 }
 
-function confirmationOf({ slug, status }: AppResource, { may, query, seesAll }: Visit): Html {
+function renderConfirmation({ slug, status }: AppResource, { may, query, seesAll }: Visit): Html {
   const path = `/apps/${slug}/settings`
   const asked = query.get('confirm')
   if (asked === 'disable' && status === 'active' && may('operator'))

@@ -1,11 +1,11 @@
 /** The list of apps, and today's page of one: limits, what was refused, the last emails. */
 
-import { formatCount, sumOf } from '../../../../domain/counts.ts'
+import { formatCount, sumCounts } from '../../../../domain/counts.ts'
 import type { Refusal } from '../../../../management/operation/result.ts'
 import type { Answer } from '../../../../management/operations.ts'
 import type { AppResource } from '../../../../management/resources.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
-import { emailTypeNames, typeOf } from '../../email-type-names.ts'
+import { emailTypeNames, readEmailType } from '../../email-type-names.ts'
 import { emailsChart, type Range, ranges } from '../activity-charts.ts'
 import {
   age,
@@ -21,8 +21,8 @@ import {
   table,
   tabs,
 } from '../parts.ts'
-import { type PageAnswer, PageRefused, statusOf, type Visit } from '../visit.ts'
-import { emailsTable } from './emails.ts'
+import { type PageAnswer, PageRefused, toHttpStatus, type Visit } from '../visit.ts'
+import { renderEmails } from './emails.ts'
 
 export async function listApps(visit: Visit): Promise<PageAnswer> {
   const { items } = await visit.get('usage.list', {})
@@ -32,7 +32,7 @@ export async function listApps(visit: Visit): Promise<PageAnswer> {
     statusMark(status),
     formatCount(accepted),
     share(delivered, delivered + failed + expired),
-    formatCount(sumOf(refused)),
+    formatCount(sumCounts(refused)),
   ])
   const create = visit.may('admin') && visit.seesAll ? linkButton('/new-app', 'New app') : none
   const heads = ['app', 'name', 'status', 'accepted today', 'delivered', 'refused']
@@ -73,18 +73,21 @@ async function appPage(visit: Visit, refusal: Refusal | null): Promise<PageAnswe
   const refusals = (await visit.get('refusal.list', { params })).items
   const { items: emails } = await visit.get('email.list', { query: { app: app.slug, limit: lastEmails } })
   const body = html`${appHead(app, 'Today')}
-<div class="pair">${region('limits', section('Limits', limitsOf(app, today)))}
+<div class="pair">${region('limits', section('Limits', renderLimits(app, today)))}
 ${visit.may('operator') ? section('Send a test email', testForm(app, visit, refusal)) : none}</div>
 ${region('chart', emailsChart(activity, range, visit.now))}
 ${region('refused', section('Refused lately', refusalsTable(app, refusals, visit)))}
-${region('emails', section('Last emails', emailsTable(emails, visit, { withApp: false }), { note: html`<a href="/emails?app=${app.slug}">All emails</a>` }))}`
+${region('emails', section('Last emails', renderEmails(emails, visit, { withApp: false }), { note: html`<a href="/emails?app=${app.slug}">All emails</a>` }))}`
   return {
     ...{ title: app.name, body, nav: 'apps', live: 'service' },
-    ...(refusal && { status: statusOf(refusal) }),
+    ...(refusal && { status: toHttpStatus(refusal) }),
   }
 }
 
-function limitsOf({ limits }: AppResource, today: Answer<'usage.list'>['items'][number] | undefined): Html {
+function renderLimits(
+  { limits }: AppResource,
+  today: Answer<'usage.list'>['items'][number] | undefined,
+): Html {
   const accepted = today?.accepted ?? 0
   const refused = today?.refused ?? {}
   const of = (code: string) => formatCount(refused[code] ?? 0)
@@ -104,7 +107,7 @@ ${select('type', emailTypeNames, { label: 'Email', value: form.get('type') ?? 'm
 
 export async function sendTestEmail(visit: Visit): Promise<PageAnswer> {
   const { form, params } = visit
-  const body = { to: form.get('to') ?? '', type: typeOf(form.get('type')) }
+  const body = { to: form.get('to') ?? '', type: readEmailType(form.get('type')) }
   const sent = await visit.call('app.test_email', { params: { app: params.app ?? '' }, body })
   if (!sent.ok && sent.refusal.code === 'not_found') throw new PageRefused(sent.refusal)
   if (!sent.ok) return appPage(visit, sent.refusal)

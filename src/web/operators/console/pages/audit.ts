@@ -31,7 +31,7 @@ ${select('app', [['', 'all'], ...slugs.map((slug) => [slug, slug] as const)], { 
 ${select('action', [['', 'all'], ...auditActions.map((action) => [action, action] as const)], { label: 'Change', value: filters.action ?? '' })}
 ${field('actor', { label: 'By', value: filters.actor ?? '', attributes: html`placeholder="a name, or cli:root"` })}
 <button>Show</button></form>
-${needsApp ? note : section('Newest first', html`${entriesOf(items, apps)}${older(next, `This is the end. Entries are kept for ${auditDays} days, and cannot be changed.`)}`)}`
+${needsApp ? note : section('Newest first', html`${renderEntries(items, apps)}${older(next, `This is the end. Entries are kept for ${auditDays} days, and cannot be changed.`)}`)}`
   return { title: 'Audit', body, nav: 'audit' }
 }
 
@@ -42,30 +42,30 @@ const names: Readonly<Record<AuditResource['actor']['kind'], string>> = {
   service: 'dev mode',
 }
 
-function entriesOf(items: readonly AuditResource[], apps: ReadonlyMap<string, string>): Html {
+function renderEntries(items: readonly AuditResource[], apps: ReadonlyMap<string, string>): Html {
   const rows = items.map((entry) => [
     time(entry.at),
     html`${entry.actor.name}<br><span class="soft">${names[entry.actor.kind]}, ${entry.via}</span>`,
-    html`<b>${entry.action}</b><br><span class="soft">${targetOf(entry, apps)}</span>`,
-    changeOf(entry),
+    html`<b>${entry.action}</b><br><span class="soft">${describeTarget(entry, apps)}</span>`,
+    renderChange(entry),
   ])
   return table('Audit', ['when', 'who', 'change', 'from → to'], rows, { empty: 'No such change.' })
 }
 
-const targetOf = ({ app, target }: AuditResource, apps: ReadonlyMap<string, string>): string => {
+const describeTarget = ({ app, target }: AuditResource, apps: ReadonlyMap<string, string>): string => {
   const slug = app === null ? undefined : apps.get(app)
   return slug === undefined || slug === target ? target : `${slug} · ${target}`
 }
 
-const textOf = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value ?? null))
+const toText = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value ?? null))
 
 /** One line for each value that differs. */
-function changeOf({ before, after }: AuditResource): Html {
+function renderChange({ before, after }: AuditResource): Html {
   const fields = [...new Set([...Object.keys(before ?? {}), ...Object.keys(after ?? {})])]
   if (fields.length === 0) return none
   const lines = fields.map((name) => {
-    const from = before === null || !(name in before) ? none : html`<del>${textOf(before[name])}</del> `
-    const to = after === null || !(name in after) ? none : html`<ins>${textOf(after[name])}</ins>`
+    const from = before === null || !(name in before) ? none : html`<del>${toText(before[name])}</del> `
+    const to = after === null || !(name in after) ? none : html`<ins>${toText(after[name])}</ins>`
     return html`<li>${name}: ${from}${to}</li>`
   })
   const list = html`<ul class="diff">${lines}</ul>`

@@ -7,19 +7,19 @@ import type { NodeResource } from '../../../../management/resources.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
 import { age, mark, meter, region, section, table, took } from '../parts.ts'
 import type { PageAnswer, Visit } from '../visit.ts'
-import { attentionOf } from './overview.ts'
+import { renderAttention } from './overview.ts'
 
 type Queue = Answer<'queue.show'>
 
 export async function showDelivery(visit: Visit): Promise<PageAnswer> {
   const { attention, nodes, queue } = await visit.get('status.show', {})
   const body = html`<h1>Delivery</h1>
-${region('attention', attentionOf({ attention }))}
-${region('queue', section('Waiting', queueOf(queue, visit), { note: html`states and apps: counted ${age(queue.countedAt, visit.now)}` }))}
+${region('attention', renderAttention({ attention }))}
+${region('queue', section('Waiting', renderQueue(queue, visit), { note: html`states and apps: counted ${age(queue.countedAt, visit.now)}` }))}
 ${
   visit.seesAll
-    ? html`${region('relays', section('Relays', relaysOf(nodes, visit)))}
-${region('processes', section('Processes', processesOf(nodes, visit)))}`
+    ? html`${region('relays', section('Relays', renderRelays(nodes, visit)))}
+${region('processes', section('Processes', renderProcesses(nodes, visit)))}`
     : none
 }`
   return { title: 'Delivery', body, nav: 'delivery', live: 'service' }
@@ -27,7 +27,7 @@ ${region('processes', section('Processes', processesOf(nodes, visit)))}`
 
 const ageHeads = [...queueAgesMs.map((ms) => `under ${took(ms)}`), 'older']
 
-function queueOf(
+function renderQueue(
   { apps, depth, max, nextAttemptAt, oldestAcceptedAt, states }: Queue,
   { now, seesAll }: Visit,
 ): Html {
@@ -45,7 +45,7 @@ ${nextAttemptAt === null ? none : html`<dt>Next attempt</dt><dd>${age(nextAttemp
   return html`${total}${table('Emails that wait, by app and age', heads, rows, { numbers, empty: 'The queue is empty.' })}`
 }
 
-function relaysOf(nodes: readonly NodeResource[], { now }: Visit): Html {
+function renderRelays(nodes: readonly NodeResource[], { now }: Visit): Html {
   const rows = nodes.flatMap(({ machine, alive, relays }) =>
     relays.map(({ name, available, since, reason, connections }) => [
       html`<b>${name === 'capture' ? 'inbox of dev mode' : name}</b>`,
@@ -62,7 +62,7 @@ function relaysOf(nodes: readonly NodeResource[], { now }: Visit): Html {
 const stateOfRelay = (available: boolean): Html =>
   available ? mark('good', '●', 'answers') : mark('bad', '✕', 'does not answer')
 
-function processesOf(nodes: readonly NodeResource[], { now }: Visit): Html {
+function renderProcesses(nodes: readonly NodeResource[], { now }: Visit): Html {
   const rows = nodes.map(({ machine, version, roles, startedAt, seenAt, alive }) => [
     html`<b>${machine}</b>`,
     alive ? mark('good', '●', 'alive') : mark('bad', '✕', 'silent'),

@@ -11,7 +11,7 @@ import type { Refusal } from '../../../../management/operation/result.ts'
 import type { Answer } from '../../../../management/operations.ts'
 import type { EmailResource } from '../../../../management/resources.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
-import { emailTypeNames, nameOfType } from '../../email-type-names.ts'
+import { emailTypeNames, nameEmailType } from '../../email-type-names.ts'
 import {
   age,
   button,
@@ -27,7 +27,7 @@ import {
   table,
   time,
 } from '../parts.ts'
-import { type PageAnswer, PageRefused, statusOf, type Visit } from '../visit.ts'
+import { type PageAnswer, PageRefused, toHttpStatus, type Visit } from '../visit.ts'
 import { readSlugs, type Slugs } from './app-names.ts'
 
 type Filters = Readonly<Record<string, string>>
@@ -35,25 +35,25 @@ type Filters = Readonly<Record<string, string>>
 const filterNames = ['app', 'key', 'type', 'state', 'recipient'] as const
 
 /** The filters of the address, without those that are empty. */
-function filtersOf({ query }: Visit): Filters {
+function readFilters({ query }: Visit): Filters {
   const given = filterNames.map((name) => [name, query.get(name) ?? ''] as const)
   return Object.fromEntries(given.filter(([, value]) => value !== ''))
 }
 
-const addressOf = (filters: Filters): string => {
+const toAddress = (filters: Filters): string => {
   const search = new URLSearchParams(filters).toString()
   return search === '' ? '/emails' : `/emails?${search}`
 }
 
 export async function listEmails(visit: Visit): Promise<PageAnswer> {
-  const filters = filtersOf(visit)
+  const filters = readFilters(visit)
   const cursor = visit.query.get('cursor')
   const query = { ...filters, ...(cursor !== null && { cursor }) }
   const list = await visit.get('email.list', { query })
   const slugs = await readSlugs(visit)
-  const next = list.next === null ? null : addressOf({ ...filters, cursor: list.next })
+  const next = list.next === null ? null : toAddress({ ...filters, cursor: list.next })
   const isUnknown = filters.recipient !== undefined && list.items.length === 0 && next === null
-  const rows = isUnknown ? notAccepted(slugs) : emailsTable(list.items, visit, { withApp: true, slugs })
+  const rows = isUnknown ? notAccepted(slugs) : renderEmails(list.items, visit, { withApp: true, slugs })
   const body = html`<div class="title"><h1>Emails</h1>${retryAllButton(visit, filters)}</div>
 ${retryAllConfirmation(visit, filters)}
 ${filterForm(filters, slugs)}
@@ -85,18 +85,18 @@ function recipientNote({ recipient, key, ...others }: Filters): Html {
   const notes: Html[] = []
   if (recipient !== undefined)
     notes.push(
-      html`<p class="chip">One recipient (by a hash of the address) <a href="${addressOf({ ...others, ...(key && { key }) })}">Show all</a></p>`,
+      html`<p class="chip">One recipient (by a hash of the address) <a href="${toAddress({ ...others, ...(key && { key }) })}">Show all</a></p>`,
     )
   if (key !== undefined)
     notes.push(
-      html`<p class="chip">Sent with the key <code>${key}</code> <a href="${addressOf({ ...others, ...(recipient && { recipient }) })}">Show all</a></p>`,
+      html`<p class="chip">Sent with the key <code>${key}</code> <a href="${toAddress({ ...others, ...(recipient && { recipient }) })}">Show all</a></p>`,
     )
   return html`${notes}`
 }
 
 const retryAllButton = ({ may }: Visit, { app }: Filters): Html =>
   may('operator')
-    ? html`<a class="button" href="${addressOf({ ...(app && { app }), confirm: 'retry' })}#confirm">Retry all deferred…</a>`
+    ? html`<a class="button" href="${toAddress({ ...(app && { app }), confirm: 'retry' })}#confirm">Retry all deferred…</a>`
     : none
 
 function retryAllConfirmation({ may, query, seesAll }: Visit, { app }: Filters): Html {
@@ -105,7 +105,7 @@ function retryAllConfirmation({ may, query, seesAll }: Visit, { app }: Filters):
   return confirmation(
     `Make every deferred email ${whose} due now? It helps when the relay works again. Emails that may have killed their workers stay as they are.`,
     button('/emails/retry', 'Retry all now', { kind: 'main', fields: app === undefined ? {} : { app } }),
-    addressOf(app === undefined ? {} : { app }),
+    toAddress(app === undefined ? {} : { app }),
   )
 }
 
@@ -114,18 +114,18 @@ export async function retryAll(visit: Visit): Promise<PageAnswer> {
   const body = app === null ? {} : { app }
   const { complete } = await visit.get('email.retry_all', { body })
   const filters = { ...body, state: 'deferred' }
-  return { redirect: addressOf(filters), notice: complete ? 'all_retried' : 'all_retried_more' }
+  return { redirect: toAddress(filters), notice: complete ? 'all_retried' : 'all_retried_more' }
 }
 
 /** In a few words: when the next attempt is, or what the relay said. */
-function noteOf({ lastReply, nextAttemptAt, reason, state }: EmailResource, now: number): Html {
+function renderNote({ lastReply, nextAttemptAt, reason, state }: EmailResource, now: number): Html {
   const next = nextAttemptAt === null ? none : html`next ${age(nextAttemptAt, now)} `
   if (lastReply !== null) return html`${next}<span class="reply">${lastReply}</span>`
   if (reason !== null) return html`${reason.replaceAll('_', ' ')}`
   return state === 'expired' ? html`no attempt was possible` : next
 }
 
-export function emailsTable(
+export function renderEmails(
   emails: readonly EmailResource[],
   { now }: Visit,
   { withApp, slugs }: { readonly withApp: boolean; readonly slugs?: Slugs },
@@ -133,9 +133,9 @@ export function emailsTable(
   const rows = emails.map((email) => [
     html`<a href="/emails/${email.id}">${shortTime(email.acceptedAt, now)}</a>`,
     stateMark(email.state),
-    noteOf(email, now),
+    renderNote(email, now),
     ...(withApp ? [slugs?.get(email.app) ?? 'deleted app'] : []),
-    nameOfType(email.type),
+    nameEmailType(email.type),
     formatCount(email.attempts),
   ])
   const heads = ['accepted', 'state', 'what happened', ...(withApp ? ['app'] : []), 'type', 'attempts']
@@ -169,7 +169,7 @@ async function findPastedKey({ call }: Visit, key: string): Promise<PageAnswer> 
 
 async function findRecipient(visit: Visit, to: string): Promise<PageAnswer> {
   const found = await visit.call('email.find', { body: { to, limit: 1 } })
-  if (found.ok) return { redirect: addressOf({ recipient: found.value.recipient }) }
+  if (found.ok) return { redirect: toAddress({ recipient: found.value.recipient }) }
   if (found.refusal.code !== 'invalid_request') throw new PageRefused(found.refusal)
   return notFoundPage(
     'This is no whole email address. Emails are found by the whole address alone, because only its hash is kept.',
@@ -190,22 +190,22 @@ async function emailPage(visit: Visit, refusal: Refusal | null): Promise<PageAns
   const slug = (await readSlugs(visit)).get(email.app) ?? null
   const isLive = email.finishedAt === null
   const body = html`<p class="crumbs"><a href="/emails">Emails</a> › ${email.id}</p>
-<div class="title"><h1>${nameOfType(email.type)}</h1>${region('state', html`${stateMark(email.state)}`)}${actionsOf(email, visit)}</div>
+<div class="title"><h1>${nameEmailType(email.type)}</h1>${region('state', html`${stateMark(email.state)}`)}${renderActions(email, visit)}</div>
 ${problem(refusal)}${cancelConfirmation(email, visit)}
 ${region('explanation', html`<p class="lead">${email.explanation}</p>`)}
-<div class="pair">${region('record', section('Record', recordOf(email, slug, visit)))}
-${region('timeline', section('Attempts', timelineOf(email, visit)))}</div>
+<div class="pair">${region('record', section('Record', renderRecord(email, slug, visit)))}
+${region('timeline', section('Attempts', renderTimeline(email, visit)))}</div>
 <p class="soft">Recipient, link and names are sealed: no page can show them, and they are deleted when the email has ended.</p>`
   return {
     ...{ title: email.id, body, nav: 'emails' },
     ...(isLive && { live: `email:${email.id}` }),
-    ...(refusal && { status: statusOf(refusal) }),
+    ...(refusal && { status: toHttpStatus(refusal) }),
   }
 }
 
 type Detail = Answer<'email.show'>
 
-function actionsOf({ id, state }: Detail, { may, shell }: Visit): Html {
+function renderActions({ id, state }: Detail, { may, shell }: Visit): Html {
   const inbox =
     shell.hasInbox && state === 'delivered'
       ? html`<a class="button" href="/inbox/${id}">Open in the inbox</a>`
@@ -228,7 +228,7 @@ function cancelConfirmation({ id, finishedAt }: Detail, { may, query }: Visit): 
   )
 }
 
-const recordOf = (email: Detail, slug: string | null, { now }: Visit): Html =>
+const renderRecord = (email: Detail, slug: string | null, { now }: Visit): Html =>
   facts([
     ['Email', html`<code>${email.id}</code>`],
     ['App', slug === null ? 'deleted' : html`<a href="/apps/${slug}">${slug}</a>`],
@@ -244,7 +244,7 @@ const recordOf = (email: Detail, slug: string | null, { now }: Visit): Html =>
     ['Reason', email.reason?.replaceAll('_', ' ') ?? null],
   ])
 
-function timelineOf(
+function renderTimeline(
   { acceptedAt, expiresAt, finishedAt, nextAttemptAt, state, trail }: Detail,
   { now }: Visit,
 ): Html {

@@ -7,7 +7,7 @@ import { slugFrom } from '../../../../domain/app/app.ts'
 import type { Refusal } from '../../../../management/operation/result.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
 import { button, field, inForm, mark, problem, section } from '../parts.ts'
-import { type PageAnswer, statusOf, type Visit } from '../visit.ts'
+import { type PageAnswer, toHttpStatus, type Visit } from '../visit.ts'
 
 export async function firstSteps(visit: Visit): Promise<PageAnswer> {
   const body = html`<h1>Welcome to Postern</h1>
@@ -48,7 +48,7 @@ export function newApp(visit: Visit): PageAnswer {
 
 function newAppPage(visit: Visit, refusal: Refusal | null): PageAnswer {
   const body = html`<h1>New app</h1>${section('An app is one product that sends sign-in mail', newAppForm(visit, refusal))}`
-  return { title: 'New app', body, nav: 'apps', ...(refusal && { status: statusOf(refusal) }) }
+  return { title: 'New app', body, nav: 'apps', ...(refusal && { status: toHttpStatus(refusal) }) }
 }
 
 /** The name of the app is that of the sender, too. */

@@ -1,5 +1,5 @@
 /** The overview: what needs somebody, then how the service runs. Without an app, the first steps instead. */
-import { formatCount, sumOf } from '../../../../domain/counts.ts'
+import { formatCount, sumCounts } from '../../../../domain/counts.ts'
 import type { Answer } from '../../../../management/operations.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
 import { activityCharts, type Range, ranges } from '../activity-charts.ts'
@@ -27,16 +27,16 @@ async function drawOverview(visit: Visit, range: Range): Promise<Html | null> {
   const activity = await visit.get('activity.show', { query: range.query(visit.now) })
   const usage = await visit.get('usage.list', {})
   return html`<div class="title"><h1>Overview</h1></div>
-${region('attention', attentionOf(status))}
-${region('numbers', numbersOf(status))}
+${region('attention', renderAttention(status))}
+${region('numbers', renderNumbers(status))}
 ${tabs(
   'Time of the charts',
   rangesFor(visit).map(({ name, label }) => [label, `/?range=${name}`]),
   range.label,
 )}
 ${region('charts', activityCharts(activity, range, visit.now))}
-${region('answers', answersOf(activity.total))}
-${region('apps', section('Apps, today (UTC)', appsOf(usage)))}`
+${region('answers', renderAnswers(activity.total))}
+${region('apps', section('Apps, today (UTC)', renderApps(usage)))}`
 }
 
 /** The counts of apps are kept by the hour. */
@@ -66,7 +66,7 @@ const places: Partial<
 /** The conditions in which no mail is sent, or requests are lost. */
 const urgent = ['no_worker', 'no_relay', 'requests_turned_away', 'mail_late', 'links_expired']
 
-export function attentionOf({ attention }: Pick<Status, 'attention'>): Html {
+export function renderAttention({ attention }: Pick<Status, 'attention'>): Html {
   if (attention.length === 0)
     return html`<p class="no-problems" role="status"><span aria-hidden="true">●</span> No problems found.</p>`
   const items = attention.map(({ kind, message, app }) => {
@@ -77,10 +77,10 @@ export function attentionOf({ attention }: Pick<Status, 'attention'>): Html {
   return html`<section class="attention" role="status" aria-label="Needs attention"><ul>${items}</ul></section>`
 }
 
-function numbersOf({ lastHour, queue, today }: Status): Html {
+function renderNumbers({ lastHour, queue, today }: Status): Html {
   const { depth, states } = queue
   const hour = lastHour ?? null
-  const failed = hour === null ? today.failed : sumOf(hour.failed)
+  const failed = hour === null ? today.failed : sumCounts(hour.failed)
   const expired = hour?.expired ?? today.expired
   const delivered = hour?.delivered ?? today.delivered
   const since = hour === null ? 'today' : 'last hour'
@@ -98,7 +98,7 @@ const tile = (label: string, value: string, note: string, address: string): Html
 
 type Counts = Answer<'activity.show'>['total']
 
-function answersOf({ accepted, deferred, delivered, failed, refused, replayed, replies }: Counts): Html {
+function renderAnswers({ accepted, deferred, delivered, failed, refused, replayed, replies }: Counts): Html {
   const answers = [
     ['accepted', accepted] as const,
     ...(replayed > 0 ? [['replayed by an idempotency key', replayed] as const] : []),
@@ -117,7 +117,7 @@ function answersOf({ accepted, deferred, delivered, failed, refused, replayed, r
 ${section('Relays', table('Outcomes and replies of relays', ['outcome or reply', 'count'], rows(outcomes), options))}</div>`
 }
 
-function appsOf({ items }: Answer<'usage.list'>): Html {
+function renderApps({ items }: Answer<'usage.list'>): Html {
   const rows = items
     .toSorted((a, b) => b.accepted - a.accepted)
     .map(({ slug, status, accepted, delivered, failed, expired, refused, dailyLimit }) => [
@@ -125,7 +125,7 @@ function appsOf({ items }: Answer<'usage.list'>): Html {
       statusMark(status),
       formatCount(delivered),
       share(delivered, delivered + failed + expired),
-      formatCount(sumOf(refused)),
+      formatCount(sumCounts(refused)),
       html`${meter(accepted, dailyLimit, `${accepted} of ${dailyLimit} emails`)} ${share(accepted, dailyLimit)}`,
     ])
   return table('Apps', ['app', 'status', 'delivered', 'rate', 'refused', 'daily limit'], rows, {

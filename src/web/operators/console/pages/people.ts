@@ -23,7 +23,7 @@ import {
 import { type PageAnswer, PageRefused, type Visit } from '../visit.ts'
 import { describeScope, readSlugs } from './app-names.ts'
 import { makeOnce, onceField } from './change.ts'
-import { inPermissionForm, permissionFields, permissionOf, settingsPage } from './settings.ts'
+import { inPermissionForm, permissionFields, readPermission, settingsPage } from './settings.ts'
 
 export const showPeople = (visit: Visit): Promise<PageAnswer> => peoplePage(visit, {})
 
@@ -36,9 +36,9 @@ async function peoplePage(visit: Visit, { refusal = null, invited }: Shown): Pro
     html`<b>${person.name}</b><br><code class="soft">${person.id}</code>`,
     html`${person.role}<br><span class="soft">${describeScope(person.apps, slugs)}</span>`,
     person.disabledAt === null ? mark('good', '●', 'active') : mark('off', '○', 'disabled'),
-    waysOf(person),
+    renderWays(person),
     age(person.lastSeenAt, visit.now),
-    person.id === visit.access.actor.id ? html`<span class="soft">this is you</span>` : actionsOf(person),
+    person.id === visit.access.actor.id ? html`<span class="soft">this is you</span>` : renderActions(person),
   ])
   const heads = ['person', 'role', 'status', 'signs in by', 'last seen', 'change']
   const form = html`<form method="post" action="/settings/people" class="filters">${permissionFields(visit, slugs, refusal)}<button class="main">Invite</button></form>`
@@ -85,13 +85,13 @@ const invitation = ({ name, link, linkExpiresAt }: Answer<'person.invite'>): Htm
 
 const isLocalLink = (link: string): boolean => new URL(link).protocol === 'http:'
 
-const waysOf = ({ passkeys, provider }: PersonResource): Html => {
+const renderWays = ({ passkeys, provider }: PersonResource): Html => {
   if (provider !== null) return html`${new URL(provider).host}`
   const names = passkeys.map(({ name }) => name).join(', ')
   return passkeys.length === 0 ? html`links alone` : html`passkeys: ${names}`
 }
 
-function actionsOf({ id, disabledAt, role }: PersonResource): Html {
+function renderActions({ id, disabledAt, role }: PersonResource): Html {
   const path = `/settings/people/${id}`
   if (disabledAt !== null) return button(path, 'Enable', { fields: { disabled: 'no' } })
   const others = roles.filter((each) => each !== role)
@@ -99,7 +99,7 @@ function actionsOf({ id, disabledAt, role }: PersonResource): Html {
 }
 
 export async function invitePerson(visit: Visit): Promise<PageAnswer> {
-  const body = { name: (visit.form.get('name') ?? '').trim(), ...permissionOf(visit) }
+  const body = { name: (visit.form.get('name') ?? '').trim(), ...readPermission(visit) }
   const invited = await visit.call('person.invite', { body })
   return peoplePage(visit, invited.ok ? { invited: invited.value } : { refusal: invited.refusal })
 }

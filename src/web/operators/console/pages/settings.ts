@@ -23,7 +23,7 @@ import {
   tabs,
   time,
 } from '../parts.ts'
-import { type PageAnswer, PageRefused, statusOf, type Visit } from '../visit.ts'
+import { type PageAnswer, PageRefused, toHttpStatus, type Visit } from '../visit.ts'
 import { describeScope, readSlugs, type Slugs } from './app-names.ts'
 
 const pages = [
@@ -42,7 +42,7 @@ export const settingsPage = (
 ): PageAnswer => {
   const shown = pages.filter(([name]) => name === 'Checks' || (visit.may('admin') && visit.seesAll))
   const whole = html`<h1>Settings</h1>${tabs('Settings', shown, tab)}${problem(refusal)}${body}`
-  const status = refusal === null ? {} : { status: statusOf(refusal) }
+  const status = refusal === null ? {} : { status: toHttpStatus(refusal) }
   return { title: tab, body: whole, nav: 'settings', ...status }
 }
 
@@ -64,11 +64,11 @@ async function checksPage(visit: Visit, checks: Answer<'checks.run'> | null): Pr
   return settingsPage(
     visit,
     'Checks',
-    html`${checks === null ? none : findingsOf(checks)}${section('Checks', run)}${section('About', about)}`,
+    html`${checks === null ? none : renderFindings(checks)}${section('Checks', run)}${section('About', about)}`,
   )
 }
 
-function findingsOf({ ok, findings }: Answer<'checks.run'>): Html {
+function renderFindings({ ok, findings }: Answer<'checks.run'>): Html {
   const rows = findings.map((finding) => [
     html`<b>${finding.check}</b>`,
     finding.ok ? mark('good', '●', 'passed') : mark('bad', '✕', 'failed'),
@@ -142,13 +142,13 @@ ${select('app', apps, { label: 'For', value: form.get('app') ?? '', refusal })}`
 export const inPermissionForm = (refusal: Refusal | null): Refusal | null =>
   refusal && inForm(refusal, (field) => (field.startsWith('apps') ? 'app' : field))
 
-export const permissionOf = ({ form }: Visit) => ({
+export const readPermission = ({ form }: Visit) => ({
   role: roles.find((role) => role === form.get('role')) ?? 'reader',
   ...(form.get('app') ? { apps: [form.get('app') ?? ''] } : {}),
 })
 
 export async function createToken(visit: Visit): Promise<PageAnswer> {
-  const body = { name: (visit.form.get('name') ?? '').trim(), ...permissionOf(visit) }
+  const body = { name: (visit.form.get('name') ?? '').trim(), ...readPermission(visit) }
   const made = await visit.call('token.create', { body })
   return tokensPage(visit, made.ok ? { made: made.value } : { refusal: made.refusal })
 }
