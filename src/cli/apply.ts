@@ -31,9 +31,9 @@ export function addApplyCommand(program: Command, deps: CliDeps): void {
 }
 
 type ApplyOptions = { dryRun?: boolean; yes?: boolean }
-type Wanted = AppBody & { readonly slug: string }
+type WantedApp = AppBody & { readonly slug: string }
 type Change = {
-  readonly wanted: Wanted
+  readonly wanted: WantedApp
   readonly now: AppResource | null
   readonly planned: AppResource
 }
@@ -56,7 +56,7 @@ async function apply(
   print(deps.output, { ...document, dryRun }, () => `${yes ? `${shown()}\n\n` : ''}${changes.length} done`)
 }
 
-async function readApps(file: string): Promise<Wanted[]> {
+async function readApps(file: string): Promise<WantedApp[]> {
   const document = await parseFile(file)
   const isOne = typeof document === 'object' && document !== null && 'slug' in document
   const apps: unknown = isOne ? [document] : document
@@ -81,7 +81,7 @@ async function parseFile(file: string): Promise<unknown> {
 }
 
 /** All apps are checked before the first one is changed. */
-async function makePlan(context: CommandContext, apps: readonly Wanted[]): Promise<Change[]> {
+async function makePlan(context: CommandContext, apps: readonly WantedApp[]): Promise<Change[]> {
   const faults: string[] = []
   const plan: Change[] = []
   for (const wanted of apps) {

@@ -93,7 +93,7 @@ function addChangeCommands(person: Command, deps: CliDeps): void {
 }
 
 function toBody({ role, app, allApps, disable, enable }: ChangeOptions) {
-  if ([role, app, allApps, disable, enable].every((each) => each === undefined))
+  if ([role, app, allApps, disable, enable].every((option) => option === undefined))
     throw new UsageError('nothing to change: give --role, --app, --all-apps, --disable or --enable')
   if (disable && enable) throw new UsageError('give --disable or --enable, not both')
   if (app !== undefined && allApps) throw new UsageError('give --app or --all-apps, not both')

@@ -77,10 +77,10 @@ async function usage(deps: CliDeps, { call }: CommandContext, app: string): Prom
     const refusals = [...new Set(days.flatMap(({ refused }) => Object.keys(refused)))].sort()
     return table(
       ['day', ...usageEvents, ...refusals],
-      days.map((each) => [
-        each.day,
-        ...usageEvents.map((event) => each[event]),
-        ...refusals.map((event) => each.refused[event] ?? 0),
+      days.map((usage) => [
+        usage.day,
+        ...usageEvents.map((event) => usage[event]),
+        ...refusals.map((event) => usage.refused[event] ?? 0),
       ]),
     )
   })

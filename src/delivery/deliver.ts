@@ -156,9 +156,13 @@ function toOutcome(deps: DeliverDeps, { attempt, relay, submission }: Submitted)
   }
 }
 
-type Transient = { relay: string; reply: SmtpReply; ambiguous: boolean }
+type TransientFailure = { relay: string; reply: SmtpReply; ambiguous: boolean }
 
-function defer(deps: DeliverDeps, { claim, claimedAt }: Attempt, transient: Transient): DeliveryOutcome {
+function defer(
+  deps: DeliverDeps,
+  { claim, claimedAt }: Attempt,
+  transient: TransientFailure,
+): DeliveryOutcome {
   const heldMs = performance.now() - claimedAt.monotonicMs
   const waitMs = nextAttemptMs({
     attempts: claim.attempt,

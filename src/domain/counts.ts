@@ -1,7 +1,7 @@
 /** Sums of counts, and counts in words. */
 
 export const sumCounts = (counts: Readonly<Record<string, number>>): number =>
-  Object.values(counts).reduce((all, each) => all + each, 0)
+  Object.values(counts).reduce((all, count) => all + count, 0)
 
 const formatter = new Intl.NumberFormat('en-US')
 

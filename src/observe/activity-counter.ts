@@ -17,14 +17,14 @@ const repliesMax = 40
 /** Faults of one request that are kept. */
 const issuesMax = 10
 
-type Counted = { -readonly [Name in keyof ActivityRow]: ActivityRow[Name] }
+type Counter = { -readonly [Name in keyof ActivityRow]: ActivityRow[Name] }
 
 export class ActivityCounter {
   readonly #nowMs: () => number
   /** The current minute or hour of each app and event. */
-  #counts = new Map<AppId | null, Map<ActivityEvent, Counted>>()
+  #counts = new Map<AppId | null, Map<ActivityEvent, Counter>>()
   /** Those that ended since the last call. */
-  #earlier: Counted[] = []
+  #earlier: Counter[] = []
   #refusals = new Map<AppId, RefusedRequest[]>()
   readonly #replies = new Set<string>()
 
@@ -117,7 +117,7 @@ export class ActivityCounter {
   }
 
   #addTo(app: AppId | null, minute: number, event: ActivityEvent, count: number): void {
-    const counts = this.#counts.get(app) ?? new Map<ActivityEvent, Counted>()
+    const counts = this.#counts.get(app) ?? new Map<ActivityEvent, Counter>()
     this.#counts.set(app, counts)
     const known = counts.get(event)
     if (known?.minute === minute) {

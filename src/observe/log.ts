@@ -207,10 +207,10 @@ function endedLines(ended: readonly EndedEmail[]): Line[] {
   })
   const level = ({ state }: EndedEmail) => (state === 'cancelled' ? 'info' : 'warn')
   if (ended.length <= linesPerSecond)
-    return ended.map((each) => {
-      const fields = { email: each.emailId, ...toFields(each) }
-      const text = `an email ended without being sent: ${each.state}`
-      return { level: level(each), text, fields, kind: `ended ${each.state}` }
+    return ended.map((email) => {
+      const fields = { email: email.emailId, ...toFields(email) }
+      const text = `an email ended without being sent: ${email.state}`
+      return { level: level(email), text, fields, kind: `ended ${email.state}` }
     })
   const groups = Map.groupBy(ended, ({ appId, state, reason }) => `${appId} ${state} ${reason}`)
   return [...groups.values()].flatMap(([first, ...others]) => {

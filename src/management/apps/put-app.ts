@@ -50,14 +50,14 @@ export const putApp = operation({
   },
 })
 
-type Wanted = Pick<App, 'slug' | 'settings' | 'status'>
+type WantedApp = Pick<App, 'slug' | 'settings' | 'status'>
 
 const slugTaken = (slug: string) =>
   refuse('slug_taken', `The slug "${slug}" is taken by another app; choose another one.`)
 
 async function create(
   { store, access }: Context,
-  { slug, settings, status }: Wanted,
+  { slug, settings, status }: WantedApp,
   ifAbsent: boolean,
 ): Promise<Result<AppResource>> {
   const app = await store.createApp(slug, settings, access.actor, status)
@@ -85,7 +85,7 @@ const appChanging = () =>
 const noId = `app_${'0'.repeat(26)}` as AppId
 
 /** The app as it would be. The id of a new app is all zeros. */
-function dryRun({ store }: Context, found: App | null, { slug, settings, status }: Wanted) {
+function dryRun({ store }: Context, found: App | null, { slug, settings, status }: WantedApp) {
   const now = store.now()
   const base = found ?? { id: noId, slug, version: 1, createdAt: now, updatedAt: now }
   return done(presentApp({ ...base, settings: settings as AppSettings, status }))

@@ -43,10 +43,10 @@ export const sendTestEmail = operation({
 const isDisabled = ({ slug }: App) =>
   refuse('test_email_refused', `The app ${slug} is disabled: enable it first.`)
 
-type Wanted = { readonly to: EmailAddress; readonly type: EmailType; readonly nowMs: number }
+type TestEmail = { readonly to: EmailAddress; readonly type: EmailType; readonly nowMs: number }
 
 /** Null if the app allows no links. */
-function testRequest(app: App, { to, type, nowMs }: Wanted): EmailRequest | null {
+function testRequest(app: App, { to, type, nowMs }: TestEmail): EmailRequest | null {
   const url = sampleUrl(app)
   if (url === null) return null
   const common = { to, url, expiresAt: nowMs + sampleLifeMs }

@@ -82,7 +82,7 @@ export function findAttention(
   const found = [...nodes, ...judgeAnswers(answers), ...failing, ...judgeQueue(queue), ...byApp, ...keys]
   return found
     .toSorted((a, b) => attentionKinds.indexOf(a.kind) - attentionKinds.indexOf(b.kind))
-    .map(({ app = null, ...each }) => ({ ...each, app }))
+    .map(({ app = null, ...condition }) => ({ ...condition, app }))
 }
 
 function judgeAnswers(answers: Answers | null): Attention[] {
@@ -157,7 +157,7 @@ function judgeApp(app: App, { expiredLately, late, queue, usage }: Situation): A
   const add = (kind: Attention['kind'], message: string) => found.push({ kind, message, app: slug })
   // By the moment of the count, which may be kept for a minute: what was ready then may have been sent since.
   const countedAt = Date.parse(queue.countedAt)
-  const lateMs = countedAt - (late.find((each) => each.app === id)?.since ?? countedAt)
+  const lateMs = countedAt - (late.find((delayed) => delayed.app === id)?.since ?? countedAt)
   if (lateMs > lateAfterMs)
     add(
       'mail_late',
@@ -180,7 +180,7 @@ function judgeApp(app: App, { expiredLately, late, queue, usage }: Situation): A
         ? `${slug} has sent all of its ${settings.limits.daily} emails of today: until midnight (UTC) its requests are refused, and its users get no mail. Raise its daily limit if that is wrong.`
         : `${slug} has sent ${accepted} of its ${settings.limits.daily} emails of today (UTC).`,
     )
-  const waiting = queue.apps.find((each) => each.app === id)
+  const waiting = queue.apps.find((waitingApp) => waitingApp.app === id)
   const held = (waiting?.queued ?? 0) + (waiting?.deferred ?? 0)
   if (app.status === 'disabled' && held > 0)
     add(

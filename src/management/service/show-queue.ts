@@ -79,7 +79,7 @@ function countByApp(counted: CountedQueue, apps: ReadonlyMap<App['id'], App>): Q
   for (const { app, state, count } of counted.counts) {
     const known = apps.get(app)
     const fresh = { app, slug: known?.slug ?? null, held: known?.status === 'disabled' }
-    const ages = counted.ages.find((each) => each.app === app)?.counts ?? []
+    const ages = counted.ages.find((entry) => entry.app === app)?.counts ?? []
     const row = rows.get(app) ?? { ...fresh, queued: 0, sending: 0, deferred: 0, ages: [...ages] }
     rows.set(app, { ...row, [state]: count })
   }

@@ -87,8 +87,8 @@ function toQueueCounts(rows: readonly Row[]): Pick<QueueSummary, 'counts' | 'age
     )
   }
   return {
-    counts: [...counts].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, each]) => each),
-    ages: [...ages].map(([app, each]) => ({ app, counts: each })),
+    counts: [...counts].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, entry]) => entry),
+    ages: [...ages].map(([app, perAge]) => ({ app, counts: perAge })),
   }
 }
 

@@ -77,12 +77,12 @@ const accept = async (
   }
 }
 
-type Asked = Pick<RequestAnswered, 'requestId' | 'traceId' | 'tookMs'>
+type RequestFacts = Pick<RequestAnswered, 'requestId' | 'traceId' | 'tookMs'>
 
-function toEvent(asked: Asked, answer: AcceptAnswer): RequestAnswered {
+function toEvent(facts: RequestFacts, answer: AcceptAnswer): RequestAnswered {
   const common = {
     kind: 'request_answered',
-    ...asked,
+    ...facts,
     appId: answer.caller?.appId ?? null,
     keyId: answer.caller?.keyId ?? null,
   } as const

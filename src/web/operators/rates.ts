@@ -49,12 +49,12 @@ type Asking = {
 }
 
 /** A rate for each client, and one for all of them together. */
-export function newClientRates(each: Limit, all: Limit): (request: Asking) => boolean {
+export function newClientRates(perClient: Limit, all: Limit): (request: Asking) => boolean {
   const arrivals = new LruMap<string, number>(bucketsMax)
   const mayAny = newSharedRate(all)
   return (request) => {
     const client = identifyClient(request)
-    const charge = chargeLimit(each, arrivals.get(client) ?? 0, nowUs())
+    const charge = chargeLimit(perClient, arrivals.get(client) ?? 0, nowUs())
     if (!charge.ok) return false
     arrivals.set(client, charge.arrivalUs)
     return mayAny()

@@ -90,7 +90,7 @@ export async function closeContext(context: PostgresContext): Promise<void> {
   const { operators, observers, pages, secrets, strangers } = context
   const connections = [...lanes.map((lane) => lane.connection), lookups, claims, outcomes, maintenance]
   const pools = [operators, observers, pages, secrets, strangers]
-  await Promise.all([...connections, ...pools].map((each) => each.close()))
+  await Promise.all([...connections, ...pools].map((closable) => closable.close()))
 }
 
 /**

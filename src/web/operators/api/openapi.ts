@@ -20,10 +20,10 @@ type Content = { readonly 'application/json': { readonly schema: unknown } }
 type Responses = Readonly<Record<string, { readonly description: string; readonly content: Content }>>
 
 /** One operation in the document; further properties are those of OpenAPI. */
-type Described = Json & { readonly operationId: OperationName; readonly responses: Responses }
+type OperationDescription = Json & { readonly operationId: OperationName; readonly responses: Responses }
 
 type ApiDocument = Json & {
-  readonly paths: Readonly<Record<string, Readonly<Record<string, Described>>>>
+  readonly paths: Readonly<Record<string, Readonly<Record<string, OperationDescription>>>>
   readonly components: Json
 }
 
@@ -44,7 +44,7 @@ const common: readonly RefusalCode[] = [
 ]
 
 export function newDocument(version: string): ApiDocument {
-  const paths: Record<string, Record<string, Described>> = {}
+  const paths: Record<string, Record<string, OperationDescription>> = {}
   for (const name of operationNames) {
     const { method, path } = findOperation(name)
     paths[path] = { ...paths[path], [method.toLowerCase()]: describe(name) }
@@ -103,7 +103,7 @@ function requestBody(name: OperationName): Json {
 
 const json = (schema: unknown): Content => ({ 'application/json': { schema } })
 
-function describe(name: OperationName): Described {
+function describe(name: OperationName): OperationDescription {
   const { body, creates, path, query, role, summary, wholeService } = findOperation(name)
   const scope = wholeService ? ', for the whole service' : ''
   const parameters = [...pathParameters(path), ...queryParameters(query), ...headerParameters(name)]
@@ -136,7 +136,7 @@ function plain(schema: TSchema): unknown {
 /** The schema of an answer: shared schemas by reference, and open for fields that a later version adds. */
 function referring(schema: unknown): unknown {
   const text = JSON.stringify(schema)
-  const known = named.find(([, each]) => JSON.stringify(each) === text)
+  const known = named.find(([, schema]) => JSON.stringify(schema) === text)
   return known === undefined ? openly(schema, referring) : { $ref: `#/components/schemas/${known[0]}` }
 }
 

@@ -17,14 +17,14 @@ import { readInput } from './read-request.ts'
 export type ManagementApiDeps = { readonly management: Management; readonly emit: Emit }
 
 export function addManagementApi(listener: FastifyInstance, deps: ManagementApiDeps): void {
-  const asked = { authenticator: new Authenticator(deps.management.store), rates: new OperatorRates() }
+  const checks = { authenticator: new Authenticator(deps.management.store), rates: new OperatorRates() }
   for (const name of operationNames) {
     const { method, path } = findOperation(name)
     const url = path.replace(/\{(\w+)\}/g, ':$1')
     listener.route({
       method,
       url,
-      handler: (request, reply) => answer(deps, { ...asked, name, request, reply }),
+      handler: (request, reply) => answer(deps, { ...checks, name, request, reply }),
     })
   }
   const document = Buffer.from(JSON.stringify(newDocument(deps.management.version)))
@@ -33,7 +33,7 @@ export function addManagementApi(listener: FastifyInstance, deps: ManagementApiD
   )
 }
 
-type Asked = {
+type OperationRequest = {
   readonly authenticator: Authenticator
   readonly rates: OperatorRates
   readonly name: OperationName
@@ -43,7 +43,7 @@ type Asked = {
 
 async function answer(
   { management, emit }: ManagementApiDeps,
-  { authenticator, rates, name, request, reply }: Asked,
+  { authenticator, rates, name, request, reply }: OperationRequest,
 ): Promise<FastifyReply> {
   const event = { kind: 'operation_answered', requestId: request.id, operation: name } as const
   let actor: string | null = null

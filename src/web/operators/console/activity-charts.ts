@@ -39,10 +39,10 @@ function steps({ items }: Activity, { step, steps: length }: Range, now: number)
   const byStep = new Map(items.map((item) => [Math.floor(Date.parse(item.at) / stepMs), item]))
   const indexes = Array.from({ length }, (_, index) => last - length + 1 + index)
   return {
-    columns: indexes.map((each) => cutLabel(new Date(each * stepMs).toISOString(), length)),
+    columns: indexes.map((step) => cutLabel(new Date(step * stepMs).toISOString(), length)),
     values: (pick: (item: Item) => number) =>
-      indexes.map((each) => {
-        const item = byStep.get(each)
+      indexes.map((step) => {
+        const item = byStep.get(step)
         return item === undefined ? 0 : pick(item)
       }),
   }

@@ -157,8 +157,8 @@ export function select(
 ): Html {
   const about = described(name, refusal, hint)
   const options = choices.map(
-    ([each, text]) =>
-      html`<option value="${each}"${each === value ? html` selected` : none}>${text}</option>`,
+    ([choice, text]) =>
+      html`<option value="${choice}"${choice === value ? html` selected` : none}>${text}</option>`,
   )
   return html`<div class="field"><label for="${name}">${label}</label>
 <select id="${name}" name="${name}"${about.attributes}${disabled ? html` disabled` : none}>${options}</select>${about.texts}</div>`

@@ -185,7 +185,7 @@ async function readClaims(discover: Provider['discover'], address: URL, flow: Fl
 }
 
 const readGroups = (claim: unknown): string[] =>
-  (Array.isArray(claim) ? claim : [claim]).filter((each): each is string => typeof each === 'string')
+  (Array.isArray(claim) ? claim : [claim]).filter((group): group is string => typeof group === 'string')
 
 /** The first rule that fits gives the role; all rules of this role that fit give the apps. */
 async function findPermission(

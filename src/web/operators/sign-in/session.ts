@@ -46,7 +46,7 @@ export function setCookie(
 
 export function readCookie(request: FastifyRequest, name: string): string | null {
   const cookies = (request.headers.cookie ?? '').split(/; */)
-  const found = cookies.find((each) => each.startsWith(`${name}=`))
+  const found = cookies.find((cookie) => cookie.startsWith(`${name}=`))
   return found === undefined ? null : found.slice(name.length + 1)
 }
 

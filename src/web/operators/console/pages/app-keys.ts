@@ -27,14 +27,18 @@ import { appHead, findApp } from './apps.ts'
 import { makeOnce, onceField } from './change.ts'
 
 /** `made`: a key that this request made. */
-type Shown = {
+type KeyPageState = {
   readonly refusal?: Refusal
   readonly made?: { readonly key: string; readonly name: string | null; readonly oldEnds?: string }
 }
 
 export const showKeys = async (visit: Visit): Promise<PageAnswer> => keysPage(visit, await findApp(visit), {})
 
-async function keysPage(visit: Visit, app: AppResource, { refusal, made }: Shown): Promise<PageAnswer> {
+async function keysPage(
+  visit: Visit,
+  app: AppResource,
+  { refusal, made }: KeyPageState,
+): Promise<PageAnswer> {
   const items = await listAll(visit.get, 'key.list', { params: { app: app.slug } })
   const [ended, live] = [
     items.filter((key) => hasEnded(key, visit.now)),
@@ -104,7 +108,7 @@ const exampleLifeMs = 900_000
 
 /** The key, and how to send an email with it. */
 function renderNewKey(
-  { key, name, oldEnds }: NonNullable<Shown['made']>,
+  { key, name, oldEnds }: NonNullable<KeyPageState['made']>,
   app: AppResource,
   { now, shell }: Visit,
 ): Html {

@@ -19,7 +19,7 @@ import { type Fields, optional, saveApp, showAgain, versionField } from './chang
 type Check = Answer<'app.check_link'>
 
 /** `tested`: the link of the form and its verdict, without its token. */
-type Shown = {
+type LinkPageState = {
   readonly refusal?: Refusal | null
   readonly tested?: { readonly link: string; readonly check: Check }
 }
@@ -27,7 +27,11 @@ type Shown = {
 export const showLinks = async (visit: Visit): Promise<PageAnswer> =>
   linksPage(visit, await findApp(visit), {})
 
-function linksPage(visit: Visit, app: AppResource, { refusal: refused = null, tested }: Shown): PageAnswer {
+function linksPage(
+  visit: Visit,
+  app: AppResource,
+  { refusal: refused = null, tested }: LinkPageState,
+): PageAnswer {
   const mayChange = visit.may('operator')
   const { fields, refusal } = showAgain(hostedFields(app), visit.form, refused && inForm(refused, fieldFor))
   const body = html`${appHead(app, 'Links')}
@@ -84,7 +88,7 @@ ${add('appSchemes', 'Scheme of a mobile app', 'acme://auth', 'A scheme alone all
 function renderTester(
   { slug }: AppResource,
   { form, query }: Visit,
-  { tested, refusal }: { readonly tested: Shown['tested']; readonly refusal: Refusal | null },
+  { tested, refusal }: { readonly tested: LinkPageState['tested']; readonly refusal: Refusal | null },
 ): Html {
   const link = tested?.link ?? query.get('url') ?? ''
   return html`<div id="tester"><form method="post" action="/apps/${slug}/links/test#tester" class="filters">
@@ -145,7 +149,7 @@ export async function removeLink(visit: Visit): Promise<PageAnswer> {
   const app = await findApp(visit)
   const kind = readKind(visit)
   const entry = visit.form.get('entry')
-  const refusal = await saveApp(visit, app, { [kind]: app[kind].filter((each) => each !== entry) })
+  const refusal = await saveApp(visit, app, { [kind]: app[kind].filter((other) => other !== entry) })
   if (refusal !== null) return linksPage(visit, app, { refusal })
   return { redirect: `/apps/${app.slug}/links`, notice: 'saved' }
 }

@@ -52,11 +52,11 @@ async function lookPage(
   const params = { app: app.slug }
   const rendered = await visit.call('app.preview', { params, body: { type, settings: toSettings(fields) } })
   const refusal = shown.refusal ?? (rendered.ok ? null : inForm(rendered.refusal, fieldFor))
-  const search = (each: string) => new URLSearchParams({ type: each, ...fields }).toString()
+  const search = (name: string) => new URLSearchParams({ type: name, ...fields }).toString()
   const entries = emailTypeNames.map(
-    ([each, label]) => [label, `/apps/${app.slug}/look?${search(each)}`] as const,
+    ([name, label]) => [label, `/apps/${app.slug}/look?${search(name)}`] as const,
   )
-  const current = emailTypeNames.find(([each]) => each === type)?.[1] ?? ''
+  const current = emailTypeNames.find(([name]) => name === type)?.[1] ?? ''
   const body = html`${appHead(app, 'Look')}
 ${problem(refusal)}
 ${section('Branding', renderForm(app, { fields, type, refusal, mayChange: visit.may('operator') }))}

@@ -107,11 +107,11 @@ function renderAnswers({ accepted, deferred, delivered, failed, refused, replaye
   const outcomes = [
     ['delivered', delivered] as const,
     ['deferred', deferred] as const,
-    ...Object.entries(failed).map(([reason, each]) => [`failed: ${reason}`, each] as const),
-    ...Object.entries(replies).map(([reply, each]) => [reply, each] as const),
+    ...Object.entries(failed).map(([reason, count]) => [`failed: ${reason}`, count] as const),
+    ...Object.entries(replies).map(([reply, count]) => [reply, count] as const),
   ]
   const rows = (entries: readonly (readonly [string, number])[]) =>
-    entries.filter(([, each]) => each > 0).map(([name, each]) => [name, formatCount(each)])
+    entries.filter(([, count]) => count > 0).map(([name, count]) => [name, formatCount(count)])
   const options = { numbers: [1], empty: 'Nothing in this time.' }
   return html`<div class="pair">${section('Answers to apps', table('Answers to apps', ['answer', 'requests'], rows(answers), options))}
 ${section('Relays', table('Outcomes and replies of relays', ['outcome or reply', 'count'], rows(outcomes), options))}</div>`

@@ -27,9 +27,9 @@ import { inPermissionForm, permissionFields, readPermission, settingsPage } from
 
 export const showPeople = (visit: Visit): Promise<PageAnswer> => peoplePage(visit, {})
 
-type Shown = { readonly refusal?: Refusal | null; readonly invited?: Answer<'person.invite'> }
+type PeoplePageState = { readonly refusal?: Refusal | null; readonly invited?: Answer<'person.invite'> }
 
-async function peoplePage(visit: Visit, { refusal = null, invited }: Shown): Promise<PageAnswer> {
+async function peoplePage(visit: Visit, { refusal = null, invited }: PeoplePageState): Promise<PageAnswer> {
   const items = await listAll(visit.get, 'person.list', {})
   const slugs = await readSlugs(visit)
   const rows = items.map((person) => [
@@ -94,7 +94,7 @@ const renderWays = ({ passkeys, provider }: PersonResource): Html => {
 function renderActions({ id, disabledAt, role }: PersonResource): Html {
   const path = `/settings/people/${id}`
   if (disabledAt !== null) return button(path, 'Enable', { fields: { disabled: 'no' } })
-  const others = roles.filter((each) => each !== role)
+  const others = roles.filter((other) => other !== role)
   return html`<div class="actions"><form method="post" action="${path}/link">${onceField()}<button>New link</button></form>${others.map((each) => button(path, `Make ${each}`, { fields: { role: each } }))}<a class="button" href="/settings/people?disable=${id}#confirm">Disable…</a></div>`
 }
 
@@ -112,7 +112,7 @@ export async function linkPerson(visit: Visit): Promise<PageAnswer> {
 
 export async function changePerson(visit: Visit): Promise<PageAnswer> {
   const { form, params } = visit
-  const role = roles.find((each) => each === form.get('role'))
+  const role = roles.find((known) => known === form.get('role'))
   const disabled = form.get('disabled')
   const body = { ...(role && { role }), ...(disabled !== null && { disabled: disabled === 'yes' }) }
   const person = params.person ?? ''

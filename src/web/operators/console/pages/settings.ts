@@ -84,11 +84,11 @@ export async function runChecks(visit: Visit): Promise<PageAnswer> {
 
 export const showTokens = (visit: Visit): Promise<PageAnswer> => tokensPage(visit, {})
 
-type Made = { readonly name: string; readonly token: string }
+type NewToken = { readonly name: string; readonly token: string }
 
 async function tokensPage(
   visit: Visit,
-  { refusal = null, made }: { readonly refusal?: Refusal | null; readonly made?: Made },
+  { refusal = null, made }: { readonly refusal?: Refusal | null; readonly made?: NewToken },
 ): Promise<PageAnswer> {
   const items = await listAll(visit.get, 'token.list', {})
   const slugs = await readSlugs(visit)
