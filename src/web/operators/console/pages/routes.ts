@@ -1,6 +1,7 @@
 /** Every page of the console, with its address. */
 import type { FastifyInstance } from 'fastify'
 import { addPage, type Handler, type PageDeps } from '../visit.ts'
+import { removeOwnPasskey, showAccount } from './account.ts'
 import { createKey, replaceKey, revokeKey, showKeys } from './app-keys.ts'
 import { addLink, removeLink, saveHosted, showLinks, testLink } from './app-links.ts'
 import { saveLook, showLook, showLookEmail } from './app-look.ts'
@@ -11,23 +12,10 @@ import { showDelivery } from './delivery.ts'
 import { cancelEmail, find, listEmails, retryAll, retryEmail, showEmail } from './emails.ts'
 import { createApp, newApp } from './first-steps.ts'
 import { overview } from './overview.ts'
-import {
-  changePerson,
-  invitePerson,
-  linkPerson,
-  removeOwnPasskey,
-  showAccount,
-  showPeople,
-} from './people.ts'
-import {
-  createToken,
-  endSession,
-  revokeToken,
-  runChecks,
-  showChecks,
-  showSessions,
-  showTokens,
-} from './settings.ts'
+import { changePerson, invitePerson, linkPerson, showPeople } from './people.ts'
+import { endSession, showSessions } from './sessions.ts'
+import { runChecks, showChecks } from './settings.ts'
+import { createToken, revokeToken, showTokens } from './tokens.ts'
 
 type Line = `${'GET' | 'POST'} /${string}`
 
