@@ -66,7 +66,8 @@ const newFooter = ({ version }: Shell, { live, person }: PageParts): Html => {
       : html`<span>Signed in as <a href="/account">${person.name}</a> (${person.role})</span>
 <form method="post" action="/sign-out"><button class="plain">Sign out</button></form>`
   const state = live === undefined ? none : html`<span id="live" class="live" hidden>Live</span>`
-  return html`<footer>${actor}<span class="end">${state}<button class="plain" id="shortcuts" hidden>Keyboard shortcuts</button><span>Postern ${version}</span></span></footer>`
+  return html`<footer>${actor}<span class="end">${state}<button class="plain" id="shortcuts" hidden>Keyboard shortcuts</button>
+<span>Postern ${version}</span></span></footer>`
 }
 
 /** A whole document; also for pages without navigation. */
@@ -103,5 +104,7 @@ ${content}
 export const newCard = (title: string, body: Html): Html =>
   newDocument({
     title,
-    content: html`<div class="card-page"><header class="brand">Postern</header><main id="main" tabindex="-1"><h1>${title}</h1>${body}</main></div>`,
+    content: html`<div class="card-page"><header class="brand">Postern</header>
+<main id="main" tabindex="-1"><h1>${title}</h1>
+${body}</main></div>`,
   })

@@ -88,11 +88,22 @@ export function table(
 export const region = (id: string, body: Html): Html => html`<div id="${id}" data-region>${body}</div>`
 
 export const section = (title: string, body: Html, { note = '' }: { note?: Cell } = {}): Html =>
-  html`<section class="card"><div class="head"><h2>${title}</h2><span class="soft">${note}</span></div>${body}</section>`
+  html`<section class="card">
+<div class="head">
+<h2>${title}</h2>
+<span class="soft">${note}</span></div>
+${body}</section>`
 
 /** Pairs of name and value. Values that are null are left out. */
 export const facts = (entries: readonly (readonly [name: string, value: Cell | null])[]): Html =>
-  html`<dl>${entries.flatMap(([name, value]) => (value === null ? [] : [html`<dt>${name}</dt><dd>${value}</dd>`]))}</dl>`
+  html`<dl>${entries.flatMap(([name, value]) =>
+    value === null
+      ? []
+      : [
+          html`<dt>${name}</dt>
+<dd>${value}</dd>`,
+        ],
+  )}</dl>`
 
 /** A form of one button. */
 export const button = (
@@ -161,11 +172,14 @@ export function select(
       html`<option value="${choice}"${choice === value ? html` selected` : none}>${text}</option>`,
   )
   return html`<div class="field"><label for="${name}">${label}</label>
-<select id="${name}" name="${name}"${about.attributes}${disabled ? html` disabled` : none}>${options}</select>${about.texts}</div>`
+<select id="${name}" name="${name}"${about.attributes}${disabled ? html` disabled` : none}>${options}</select>
+${about.texts}</div>`
 }
 
 export const checkbox = (name: string, label: string, checked: boolean): Html =>
-  html`<div class="field check"><input type="checkbox" id="${name}" name="${name}" value="yes"${checked ? html` checked` : none}><label for="${name}">${label}</label></div>`
+  html`<div class="field check">
+<input type="checkbox" id="${name}" name="${name}" value="yes"${checked ? html` checked` : none}><label for="${name}">${label}</label>
+</div>`
 
 /**
  * A refusal in the names of a form's fields. `idOf` returns the id of the field for a fault of an operation.
@@ -186,7 +200,9 @@ export function problem(refusal: Refusal | null): Html {
   const lines = issues.map(
     ({ field: name, message: why }) => html`<li><a href="#${name}">${name}</a>: ${why}</li>`,
   )
-  return html`<div class="problem" role="alert"><p>${text}</p>${lines.length === 0 ? none : html`<ul>${lines}</ul>`}</div>`
+  return html`<div class="problem" role="alert">
+<p>${text}</p>
+${lines.length === 0 ? none : html`<ul>${lines}</ul>`}</div>`
 }
 
 /** Asks before something that cannot be undone. It is a part of the page, so it needs no script. */
@@ -205,11 +221,14 @@ export const meter = (value: number, most: number, label: string): Html => {
 
 /** A secret that was made just now and is shown once, with what else belongs to it. */
 export const newSecret = (title: string, text: Cell, secret: string, more: Html = none): Html =>
-  html`<section class="card new-secret" role="status" aria-label="${title}"><h2>${title}</h2><p>${text}</p>${copied(secret, 'it')}${more}</section>`
+  html`<section class="card new-secret" role="status" aria-label="${title}"><h2>${title}</h2>
+<p>${text}</p>
+${copied(secret, 'it')}${more}</section>`
 
 /** A value to copy, with a button where scripts run. */
 export const copied = (text: string, label: string): Html =>
-  html`<div class="copy"><code class="secret">${text}</code><button type="button" data-copy="${text}" hidden>Copy ${label}</button></div>`
+  html`<div class="copy"><code class="secret">${text}</code><button type="button" data-copy="${text}" hidden>Copy ${label}</button>
+</div>`
 
 export const tabs = (
   label: string,

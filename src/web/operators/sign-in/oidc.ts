@@ -219,6 +219,7 @@ function chooseName(claims: Claims): string {
 
 function refuse({ emit }: SessionDeps, { request, reply }: Exchange, message: string): FastifyReply {
   emit({ kind: 'console_sign_in', method: 'oidc', result: 'refused', requestId: request.id })
-  const body = html`<p class="problem" role="alert">${message}</p><p><a class="button" href="/sign-in">Back to the sign-in</a></p>`
+  const body = html`<p class="problem" role="alert">${message}</p>
+<p><a class="button" href="/sign-in">Back to the sign-in</a></p>`
   return sendPage(reply, 403, newCard('Not signed in', body))
 }

@@ -104,7 +104,9 @@ async function signInPage(deps: SignInDeps, request: FastifyRequest, problem: Ht
   const { oidc } = deps
   const to = new URL(request.url, 'http://console').searchParams.get('to') ?? ''
   const hasPasskeys = await deps.hasPasskeys.get()
-  const passkey = html`<div id="passkey" hidden data-to="${safePath(to)}"><button type="button" class="main wide">Use a passkey</button><p class="fault" role="alert"></p></div>`
+  const passkey = html`<div id="passkey" hidden data-to="${safePath(to)}"><button type="button" class="main wide">Use a passkey</button>
+<p class="fault" role="alert"></p>
+</div>`
   const provider =
     oidc === null
       ? none

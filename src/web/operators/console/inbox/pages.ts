@@ -39,7 +39,10 @@ export function listPage(emails: readonly CapturedEmail[], { now, query }: Visit
         : html`<ul class="inbox">${rows}</ul>`
   const body = html`<div class="title"><h1>Inbox</h1></div>
 <p class="soft">Emails that this dev server captured. None was sent.</p>
-<form method="get" action="/inbox" class="filters" data-auto>${field('q', { label: 'Search', value: query.get('q') ?? '', attributes: html`type="search" placeholder="address, subject, app"` })}<button>Search</button></form>
+<form method="get" action="/inbox" class="filters" data-auto>
+${field('q', { label: 'Search', value: query.get('q') ?? '', attributes: html`type="search" placeholder="address, subject, app"` })}
+<button>Search</button>
+</form>
 ${region('list', list)}`
   return { title: 'Inbox', body, nav: 'inbox', live: 'inbox' }
 }

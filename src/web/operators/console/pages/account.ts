@@ -20,11 +20,21 @@ export async function showAccount(visit: Visit): Promise<PageAnswer> {
     ['For', describeScope(apps, slugs)],
     ['Session until', expiresAt === null ? null : time(expiresAt)],
   ])
-  const add = html`<form class="filters" id="new-passkey">${field('passkey-name', { label: 'Name of a new passkey', attributes: html`maxlength="60" placeholder="laptop"`, value: 'this device' })}<button type="button" class="main">Add a passkey</button><p class="fault" role="alert"></p></form>
-<noscript><p class="soft">Adding a passkey needs JavaScript, because browsers offer passkeys to scripts alone.</p></noscript>`
+  const add = html`<form class="filters" id="new-passkey">
+${field('passkey-name', {
+  label: 'Name of a new passkey',
+  attributes: html`maxlength="60" placeholder="laptop"`,
+  value: 'this device',
+})}
+<button type="button" class="main">Add a passkey</button>
+<p class="fault" role="alert"></p>
+</form>
+<noscript><p class="soft">Adding a passkey needs JavaScript, because browsers offer passkeys to scripts alone.</p>
+</noscript>`
   const heads = ['passkey', 'added', 'last used', 'change']
   const empty = 'No passkey yet: only links from the command line or an admin sign you in.'
-  const body = html`<h1>Your account</h1>${section('You', about)}${session === null || session.person.oidc !== null ? none : section('Passkeys', html`${table('Passkeys', heads, rows, { empty })}${add}`)}`
+  const body = html`<h1>Your account</h1>
+${section('You', about)}${session === null || session.person.oidc !== null ? none : section('Passkeys', html`${table('Passkeys', heads, rows, { empty })}${add}`)}`
   return { title: 'Your account', body }
 }
 

@@ -51,7 +51,13 @@ async function keysPage(
 ${problem(refusal ?? null)}${made === undefined ? none : renderNewKey(made, app, visit)}
 ${confirmed === undefined || !visit.may('operator') ? none : renderConfirmation(app, confirmed, visit)}
 ${section('Keys', html`${keysTable(app, live, visit)}${visit.may('operator') ? newKeyForm(app, visit, refusal ?? null) : none}`)}
-${ended.length === 0 ? none : html`<details><summary>Keys that have ended (${ended.length})</summary>${keysTable(app, ended, visit)}</details>`}`
+${
+  ended.length === 0
+    ? none
+    : html`<details>
+<summary>Keys that have ended (${ended.length})</summary>
+${keysTable(app, ended, visit)}</details>`
+}`
   const status = refusal === undefined ? (made === undefined ? 200 : 201) : toHttpStatus(refusal)
   return { title: `Keys of ${app.name}`, body, nav: 'apps', status }
 }
@@ -88,7 +94,12 @@ const expiries = [
 
 function newKeyForm({ slug }: AppResource, { form }: Visit, refusal: Refusal | null): Html {
   return html`<form method="post" action="/apps/${slug}/keys" class="filters">${onceField()}
-${field('name', { label: 'Name of a new key', value: form.get('name') ?? '', attributes: html`required maxlength="100" placeholder="production"`, refusal })}
+${field('name', {
+  label: 'Name of a new key',
+  value: form.get('name') ?? '',
+  attributes: html`required maxlength="100" placeholder="production"`,
+  refusal,
+})}
 ${select('expires', expiries, { label: 'It expires', value: form.get('expires') ?? '' })}
 <button class="main">Create a key</button></form>`
 }
@@ -128,7 +139,11 @@ POSTERN_DELIVERY_KEY=${key}`
   const ends = oldEnds === undefined ? none : html` The old key works until ${time(oldEnds)}.`
   const text = html`It is shown this once; only its hash is kept.${ends}`
   const examples = html`<details><summary>Send an email with curl</summary><pre>${curl}</pre></details>
-<details><summary>Send emails from an app</summary><p>The package <code>@postern/client</code> reads these variables. It has adapters for Better Auth, Auth.js, Convex, Supabase and own-auth.</p><pre>${client}</pre></details>`
+<details>
+<summary>Send emails from an app</summary>
+<p>The package <code>@postern/client</code> reads these variables. It has adapters for Better Auth, Auth.js, Convex, Supabase and own-auth.</p>
+<pre>${client}</pre>
+</details>`
   return newSecret(`Copy the key ${name ?? ''} now`, text, key, examples)
 }
 
@@ -158,7 +173,9 @@ function renderConfirmation(
     )
   }
   const form = html`<form method="post" action="${path}/${id}/replace" class="filters">${onceField()}
-${select('grace', graces, { label: 'The old key stops working', value: '86400' })}<button class="main">Replace the key</button></form>`
+${select('grace', graces, { label: 'The old key stops working', value: '86400' })}
+<button class="main">Replace the key</button>
+</form>`
   return confirmation(
     `Replace the key ${name ?? id}? ${used} A new key of the same name is created, and shown once.`,
     form,

@@ -36,7 +36,11 @@ function linksPage(
   const { fields, refusal } = showAgain(hostedFields(app), visit.form, refused && inForm(refused, fieldFor))
   const body = html`${appHead(app, 'Links')}
 ${problem(refusal)}
-${section('Allowed links', html`<p class="soft">Emails of ${app.name} may carry these links, and no others.</p>${renderEntries(app, visit, { mayChange, refusal })}`)}
+${section(
+  'Allowed links',
+  html`<p class="soft">Emails of ${app.name} may carry these links, and no others.</p>
+${renderEntries(app, visit, { mayChange, refusal })}`,
+)}
 ${section('Would this link be sent?', renderTester(app, visit, { tested, refusal }))}
 ${mayChange ? section('Hosted links', hostedForm(app, visit, { fields, refusal })) : none}`
   return {
@@ -93,7 +97,13 @@ function renderTester(
   const link = tested?.link ?? query.get('url') ?? ''
   return html`<div id="tester"><form method="post" action="/apps/${slug}/links/test#tester" class="filters">
 ${select('type', emailTypeNames, { label: 'Email', value: form.get('type') ?? 'magic_link' })}
-${field('url', { label: 'Link', value: link, attributes: html`required spellcheck="false" autocomplete="off" maxlength="10000" placeholder="https://app.acme.example/auth?token=any"`, hint: 'Any text will do as the token; do not paste a real one.', refusal })}
+${field('url', {
+  label: 'Link',
+  value: link,
+  attributes: html`required spellcheck="false" autocomplete="off" maxlength="10000" placeholder="https://app.acme.example/auth?token=any"`,
+  hint: 'Any text will do as the token; do not paste a real one.',
+  refusal,
+})}
 <button class="main">Test</button></form>${tested === undefined ? none : renderVerdict(tested.check)}</div>`
 }
 
@@ -109,7 +119,10 @@ function renderVerdict({ allowed, appStatus, entries, hosted, refusal }: Check):
     return html`<div class="verdict bad" role="status"><p><b>✕ Refused: ${refusal.code}</b></p><p>${refusal.message}</p>
 ${refusal.issues.map(({ message }) => html`<p>${message}</p>`)}${compared}</div>`
   if (!allowed)
-    return html`<div class="verdict bad" role="status"><p><b>✕ Refused: the app is ${appStatus}</b></p><p>The link itself is allowed.</p>${compared}</div>`
+    return html`<div class="verdict bad" role="status">
+<p><b>✕ Refused: the app is ${appStatus}</b></p>
+<p>The link itself is allowed.</p>
+${compared}</div>`
   const how = hosted
     ? 'It is carried by a page of Postern (a hosted link), which opens it.'
     : 'It stands in the email as it is.'

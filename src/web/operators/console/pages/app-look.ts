@@ -94,7 +94,12 @@ function renderForm(app: AppResource, { fields, type, refusal, mayChange }: Form
 ${field('logoUrl', { label: 'Logo (https)', value: fields.logoUrl, refusal, hint: 'Shown at most 40 px high.' })}
 ${field('accentColour', { label: 'Colour of the button', value: fields.accentColour, refusal, hint })}
 ${field('addressLine', { label: 'Line below each email', value: fields.addressLine, refusal })}
-${field('supportContact', { label: 'Support', value: fields.supportContact, refusal, hint: 'An address or https page for people who did not ask for the email.' })}
+${field('supportContact', {
+  label: 'Support',
+  value: fields.supportContact,
+  refusal,
+  hint: 'An address or https page for people who did not ask for the email.',
+})}
 ${select('locale', languages, { label: 'Language', value: fields.locale, refusal })}
 <div class="actions"><button>Preview</button>${save}</div></form>`
 }
@@ -109,7 +114,8 @@ const views = [
 function renderFrames(address: string, { subject, text }: { subject: string; text: string }): Html {
   const frames = views.map(
     ([label, classes]) =>
-      html`<figure><figcaption>${label}</figcaption><iframe class="${classes}" title="${label}" src="${address}" sandbox="allow-popups allow-popups-to-escape-sandbox"></iframe></figure>`,
+      html`<figure><figcaption>${label}</figcaption>
+<iframe class="${classes}" title="${label}" src="${address}" sandbox="allow-popups allow-popups-to-escape-sandbox"></iframe></figure>`,
   )
   return html`<p><span class="soft">Subject</span> <b>${subject}</b></p><div class="frames">${frames}</div>
 <details><summary>As plain text</summary><pre>${text}</pre></details>`

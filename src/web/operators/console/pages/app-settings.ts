@@ -67,11 +67,32 @@ function renderForm(app: AppResource, { may }: Visit, { fields, refusal, days }:
 ${field('name', { label: 'Name', value: value('name'), ...at })}
 ${field('from-name', { label: 'Sender name', value: value('from-name'), ...at })}
 ${field('from-address', { label: 'Sender address', value: value('from-address'), ...at })}
-${field('envelopeFrom', { label: 'Address for bounces', value: value('envelopeFrom'), hint: 'Empty: the sender address.', ...at })}
+${field('envelopeFrom', {
+  label: 'Address for bounces',
+  value: value('envelopeFrom'),
+  hint: 'Empty: the sender address.',
+  ...at,
+})}
 ${field('replyTo', { label: 'Answers go to', value: value('replyTo'), refusal, disabled: !may('operator') })}
-${field('daily', { label: 'Emails a day (UTC)', value: value('daily'), hint: `Highest in 30 days: ${formatCount(most)}`, attributes: html`inputmode="numeric"`, ...at })}
-${field('recipientPerHour', { label: 'Emails an hour to one recipient', value: value('recipientPerHour'), attributes: html`inputmode="numeric"`, ...at })}
-${field('keyPerMinute', { label: 'Requests a minute by one key', value: value('keyPerMinute'), attributes: html`inputmode="numeric"`, ...at })}
+${field('daily', {
+  label: 'Emails a day (UTC)',
+  value: value('daily'),
+  hint: `Highest in 30 days: ${formatCount(most)}`,
+  attributes: html`inputmode="numeric"`,
+  ...at,
+})}
+${field('recipientPerHour', {
+  label: 'Emails an hour to one recipient',
+  value: value('recipientPerHour'),
+  attributes: html`inputmode="numeric"`,
+  ...at,
+})}
+${field('keyPerMinute', {
+  label: 'Requests a minute by one key',
+  value: value('keyPerMinute'),
+  attributes: html`inputmode="numeric"`,
+  ...at,
+})}
 ${may('operator') ? html`<div class="actions"><button class="main">Save</button></div>` : none}</form>`
 }
 
@@ -123,7 +144,10 @@ function renderConfirmation({ slug, status }: AppResource, { may, query, seesAll
     )
   if (asked !== 'delete' || status === 'active' || !may('admin') || !seesAll) return none
   const form = html`<form method="post" action="/apps/${slug}/delete" class="filters">
-${field('slug', { label: `Type ${slug} to confirm`, attributes: html`required autocomplete="off" autocapitalize="none"` })}
+${field('slug', {
+  label: `Type ${slug} to confirm`,
+  attributes: html`required autocomplete="off" autocapitalize="none"`,
+})}
 <button class="danger">Delete the app</button></form>`
   return confirmation(
     `Delete ${slug} with its keys, and cancel its mail that waits? This cannot be undone.`,

@@ -92,15 +92,24 @@ function renderLimits(
   const refused = today?.refused ?? {}
   const of = (code: string) => formatCount(refused[code] ?? 0)
   return html`<dl>
-<dt>Emails today (UTC)</dt><dd>${formatCount(accepted)} of ${formatCount(limits.daily)} ${meter(accepted, limits.daily, 'Emails of today')} · ${of('daily_limit_reached')} refused</dd>
-<dt>To one recipient</dt><dd>${formatCount(limits.recipientPerHour)} an hour · ${of('recipient_rate_limited')} refused today</dd>
-<dt>By one key</dt><dd>${formatCount(limits.keyPerMinute)} requests a minute · ${of('key_rate_limited')} refused today</dd>
+<dt>Emails today (UTC)</dt>
+<dd>${formatCount(accepted)} of ${formatCount(limits.daily)} ${meter(accepted, limits.daily, 'Emails of today')} · ${of('daily_limit_reached')} refused</dd>
+<dt>To one recipient</dt>
+<dd>${formatCount(limits.recipientPerHour)} an hour · ${of('recipient_rate_limited')} refused today</dd>
+<dt>By one key</dt>
+<dd>${formatCount(limits.keyPerMinute)} requests a minute · ${of('key_rate_limited')} refused today</dd>
 </dl>`
 }
 
 function testForm({ slug }: AppResource, { form }: Visit, refusal: Refusal | null): Html {
   return html`${problem(refusal)}<form method="post" action="/apps/${slug}/test-email" class="stack">
-${field('to', { label: 'To', value: form.get('to') ?? '', attributes: html`required type="email" placeholder="you@example.com" autocomplete="email"`, hint: 'It is queued like any email of the app, and its link leads nowhere.', refusal })}
+${field('to', {
+  label: 'To',
+  value: form.get('to') ?? '',
+  attributes: html`required type="email" placeholder="you@example.com" autocomplete="email"`,
+  hint: 'It is queued like any email of the app, and its link leads nowhere.',
+  refusal,
+})}
 ${select('type', emailTypeNames, { label: 'Email', value: form.get('type') ?? 'magic_link' })}
 <div class="actions"><button class="main">Send</button></div></form>`
 }
@@ -155,7 +164,10 @@ export async function showRefusal(visit: Visit): Promise<PageAnswer> {
 ${section(
   'The request',
   html`<dl><dt>Request</dt><dd><code>${refusal.requestId}</code></dd><dt>When</dt><dd>${age(refusal.at, visit.now)}</dd>
-<dt>App</dt><dd><a href="/apps/${app.slug}">${app.name}</a></dd><dt>Key</dt><dd><a href="/apps/${app.slug}/keys">${refusal.key}</a></dd>
+<dt>App</dt>
+<dd><a href="/apps/${app.slug}">${app.name}</a></dd>
+<dt>Key</dt>
+<dd><a href="/apps/${app.slug}/keys">${refusal.key}</a></dd>
 ${refusal.origin === null ? none : html`<dt>Origin of the link</dt><dd>${refusal.origin}</dd>`}
 ${refusal.issues.length === 0 ? none : html`<dt>Issues</dt><dd>${refusal.issues.join('; ')}</dd>`}</dl>
 <p class="soft">The rest of the link and the recipient are not kept. The answer that the app got names what was wrong with the link.</p>`,

@@ -27,8 +27,14 @@ export async function showAudit(visit: Visit): Promise<PageAnswer> {
   const note = html`<p class="lead">Choose an app: only the role admin reads the audit of the whole service.</p>`
   const body = html`<h1>Audit</h1>
 <form method="get" action="/audit" class="filters" data-auto>
-${select('app', [['', 'all'], ...slugs.map((slug) => [slug, slug] as const)], { label: 'App', value: filters.app ?? '' })}
-${select('action', [['', 'all'], ...auditActions.map((action) => [action, action] as const)], { label: 'Change', value: filters.action ?? '' })}
+${select('app', [['', 'all'], ...slugs.map((slug) => [slug, slug] as const)], {
+  label: 'App',
+  value: filters.app ?? '',
+})}
+${select('action', [['', 'all'], ...auditActions.map((action) => [action, action] as const)], {
+  label: 'Change',
+  value: filters.action ?? '',
+})}
 ${field('actor', { label: 'By', value: filters.actor ?? '', attributes: html`placeholder="a name, or cli:root"` })}
 <button>Show</button></form>
 ${needsApp ? note : section('Newest first', html`${renderEntries(items, apps)}${older(next, `This is the end. Entries are kept for ${auditDays} days, and cannot be changed.`)}`)}`

@@ -31,8 +31,11 @@ function renderQueue(
   { apps, depth, max, nextAttemptAt, oldestAcceptedAt, states }: Queue,
   { now, seesAll }: Visit,
 ): Html {
-  const total = html`<dl><dt>Emails</dt><dd>${formatCount(depth)}${seesAll ? html` of at most ${formatCount(max)} ${meter(depth, max, 'Emails that wait')}` : none}</dd>
-<dt>States</dt><dd>${formatCount(states.queued)} queued · ${formatCount(states.sending)} sending · ${formatCount(states.deferred)} deferred</dd>
+  const total = html`<dl>
+<dt>Emails</dt>
+<dd>${formatCount(depth)}${seesAll ? html` of at most ${formatCount(max)} ${meter(depth, max, 'Emails that wait')}` : none}</dd>
+<dt>States</dt>
+<dd>${formatCount(states.queued)} queued · ${formatCount(states.sending)} sending · ${formatCount(states.deferred)} deferred</dd>
 ${oldestAcceptedAt === null ? none : html`<dt>Oldest</dt><dd>accepted ${age(oldestAcceptedAt, now)}</dd>`}
 ${nextAttemptAt === null ? none : html`<dt>Next attempt</dt><dd>${age(nextAttemptAt, now)}</dd>`}</dl>`
   const rows = apps.map(({ app, slug, held, queued, sending, deferred, ages }) => [

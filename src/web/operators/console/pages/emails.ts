@@ -76,7 +76,10 @@ function filterForm(filters: Filters, slugs: Slugs): Html {
   return html`<form method="get" action="/emails" class="filters" data-auto>
 ${select('app', [any, ...apps], { label: 'App', value: filters.app ?? '' })}
 ${select('type', [any, ...emailTypeNames], { label: 'Type', value: filters.type ?? '' })}
-${select('state', [any, ...emailStates.map((state) => [state, state] as const)], { label: 'State', value: filters.state ?? '' })}
+${select('state', [any, ...emailStates.map((state) => [state, state] as const)], {
+  label: 'State',
+  value: filters.state ?? '',
+})}
 ${kept}<button>Show</button></form>`
 }
 
@@ -190,7 +193,10 @@ async function emailPage(visit: Visit, refusal: Refusal | null): Promise<PageAns
   const slug = (await readSlugs(visit)).get(email.app) ?? null
   const isLive = email.finishedAt === null
   const body = html`<p class="crumbs"><a href="/emails">Emails</a> › ${email.id}</p>
-<div class="title"><h1>${nameEmailType(email.type)}</h1>${region('state', html`${stateMark(email.state)}`)}${renderActions(email, visit)}</div>
+<div class="title">
+<h1>${nameEmailType(email.type)}</h1>
+${region('state', html`${stateMark(email.state)}`)}${renderActions(email, visit)}
+</div>
 ${problem(refusal)}${cancelConfirmation(email, visit)}
 ${region('explanation', html`<p class="lead">${email.explanation}</p>`)}
 <div class="pair">${region('record', section('Record', renderRecord(email, slug, visit)))}

@@ -35,10 +35,34 @@ function relayStep({ may, seesAll, shell }: Visit): Html {
 function newAppForm({ form }: Visit, refusal: Refusal | null): Html {
   const value = (name: string) => form.get(name) ?? ''
   return html`${problem(refusal)}<form method="post" action="/new-app" class="stack">
-${field('name', { label: 'Name', value: value('name'), hint: 'As people know it; it stands in every email.', attributes: html`required maxlength="100" placeholder="Acme"`, refusal })}
-${field('slug', { label: 'Slug', value: value('slug'), hint: 'For addresses and commands: small letters, digits and hyphens. It never changes. Left empty, it is made of the name.', attributes: html`maxlength="40" placeholder="acme" autocapitalize="none"`, refusal })}
-${field('from', { label: 'Sender address', value: value('from'), hint: 'An address that your relay may send for.', attributes: html`required type="email" placeholder="auth@acme.example"`, refusal })}
-${field('allowedUrls', { label: 'Allowed link', value: value('allowedUrls'), hint: 'The links that its emails may carry: a site (https://app.acme.example), or a part of it (https://app.acme.example/auth/*). More can be added later.', attributes: html`required placeholder="https://app.acme.example/auth/*" spellcheck="false"`, refusal })}
+${field('name', {
+  label: 'Name',
+  value: value('name'),
+  hint: 'As people know it; it stands in every email.',
+  attributes: html`required maxlength="100" placeholder="Acme"`,
+  refusal,
+})}
+${field('slug', {
+  label: 'Slug',
+  value: value('slug'),
+  hint: 'For addresses and commands: small letters, digits and hyphens. It never changes. Left empty, it is made of the name.',
+  attributes: html`maxlength="40" placeholder="acme" autocapitalize="none"`,
+  refusal,
+})}
+${field('from', {
+  label: 'Sender address',
+  value: value('from'),
+  hint: 'An address that your relay may send for.',
+  attributes: html`required type="email" placeholder="auth@acme.example"`,
+  refusal,
+})}
+${field('allowedUrls', {
+  label: 'Allowed link',
+  value: value('allowedUrls'),
+  hint: 'The links that its emails may carry: a site (https://app.acme.example), or a part of it (https://app.acme.example/auth/*). More can be added later.',
+  attributes: html`required placeholder="https://app.acme.example/auth/*" spellcheck="false"`,
+  refusal,
+})}
 <div class="actions"><button class="main">Create the app</button></div></form>`
 }
 
@@ -47,7 +71,8 @@ export function newApp(visit: Visit): PageAnswer {
 }
 
 function newAppPage(visit: Visit, refusal: Refusal | null): PageAnswer {
-  const body = html`<h1>New app</h1>${section('An app is one product that sends sign-in mail', newAppForm(visit, refusal))}`
+  const body = html`<h1>New app</h1>
+${section('An app is one product that sends sign-in mail', newAppForm(visit, refusal))}`
   return { title: 'New app', body, nav: 'apps', ...(refusal && { status: toHttpStatus(refusal) }) }
 }
 

@@ -114,7 +114,8 @@ function renderAnswers({ accepted, deferred, delivered, failed, refused, replaye
     entries.filter(([, count]) => count > 0).map(([name, count]) => [name, formatCount(count)])
   const options = { numbers: [1], empty: 'Nothing in this time.' }
   return html`<div class="pair">${section('Answers to apps', table('Answers to apps', ['answer', 'requests'], rows(answers), options))}
-${section('Relays', table('Outcomes and replies of relays', ['outcome or reply', 'count'], rows(outcomes), options))}</div>`
+${section('Relays', table('Outcomes and replies of relays', ['outcome or reply', 'count'], rows(outcomes), options))}
+</div>`
 }
 
 function renderApps({ items }: Answer<'usage.list'>): Html {

@@ -39,7 +39,10 @@ async function peoplePage(visit: Visit, { refusal = null, invited }: PeoplePageS
     person.id === visit.access.actor.id ? html`<span class="soft">this is you</span>` : renderActions(person),
   ])
   const heads = ['person', 'role', 'status', 'signs in by', 'last seen', 'change']
-  const form = html`<form method="post" action="/settings/people" class="filters">${permissionFields(visit, slugs, refusal)}<button class="main">Invite</button></form>`
+  const form = html`<form method="post" action="/settings/people" class="filters">
+${permissionFields(visit, slugs, refusal)}
+<button class="main">Invite</button>
+</form>`
   const made = invited === undefined ? none : invitation(invited)
   const asked = await disabling(items, visit)
   const empty = 'Nobody has been invited yet.'
@@ -93,7 +96,11 @@ function renderActions({ id, disabledAt, role }: PersonResource): Html {
   const path = `/settings/people/${id}`
   if (disabledAt !== null) return button(path, 'Enable', { fields: { disabled: 'no' } })
   const others = roles.filter((other) => other !== role)
-  return html`<div class="actions"><form method="post" action="${path}/link">${onceField()}<button>New link</button></form>${others.map((each) => button(path, `Make ${each}`, { fields: { role: each } }))}<a class="button" href="/settings/people?disable=${id}#confirm">Disable…</a></div>`
+  return html`<div class="actions">
+<form method="post" action="${path}/link">${onceField()}
+<button>New link</button>
+</form>
+${others.map((each) => button(path, `Make ${each}`, { fields: { role: each } }))}<a class="button" href="/settings/people?disable=${id}#confirm">Disable…</a></div>`
 }
 
 export async function invitePerson(visit: Visit): Promise<PageAnswer> {

@@ -34,7 +34,8 @@ async function checksPage(visit: Visit, checks: Answer<'checks.run'> | null): Pr
   const { consoleUrl, linksUrl, queueMax, version } = visit.shell
   const mayRun = visit.may('operator') && visit.seesAll
   const run = mayRun
-    ? html`<p>Asks the database, the disk, the worker and each relay. It sends no email, and takes up to 30 seconds.</p>${button('/settings/checks', 'Run the checks', { kind: 'main' })}`
+    ? html`<p>Asks the database, the disk, the worker and each relay. It sends no email, and takes up to 30 seconds.</p>
+${button('/settings/checks', 'Run the checks', { kind: 'main' })}`
     : html`<p class="soft">An operator of the whole service runs the checks.</p>`
   const about = facts([
     ['Version', version],

@@ -38,11 +38,15 @@ async function tokensPage(
   const heads = ['token', 'role', 'status', 'created', 'last used', 'change']
   const empty =
     'No token yet. A token lets a program, or a command on another machine, call the management API.'
-  const form = html`<form method="post" action="/settings/tokens" class="filters">${permissionFields(visit, slugs, refusal)}<button class="main">Create a token</button></form>`
+  const form = html`<form method="post" action="/settings/tokens" class="filters">
+${permissionFields(visit, slugs, refusal)}
+<button class="main">Create a token</button>
+</form>`
   return settingsPage(
     visit,
     'Tokens',
-    html`${made === undefined ? none : newSecret(`Copy the token ${made.name} now`, 'It is shown this once; only its hash is kept. It works for 90 days.', made.token)}${section('Tokens of the management API', html`${table('Tokens', heads, rows, { empty })}${form}`)}`,
+    html`${made === undefined ? none : newSecret(`Copy the token ${made.name} now`, 'It is shown this once; only its hash is kept. It works for 90 days.', made.token)}
+${section('Tokens of the management API', html`${table('Tokens', heads, rows, { empty })}${form}`)}`,
     inPermissionForm(refusal),
   )
 }
