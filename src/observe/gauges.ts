@@ -32,16 +32,16 @@ export function addGauges(registry: Registry, deps: GaugeDeps, relays: readonly 
   info.set({ version, node_version: process.versions.node, engine }, 1)
 }
 
-/** All come from one look at the store. While it does not answer they are NaN, and the scrape succeeds. */
+/** All come from one read of the store. While it does not answer they are NaN, and the scrape succeeds. */
 function addQueueGauges(registry: Registry, { store, engine }: GaugeDeps): void {
-  const look = newLook(store)
+  const measure = shareMeasures(store)
   const add = (name: string, help: string, value: (measures: QueueMeasures) => number) => {
     new Gauge({
       name,
       help,
       registers: [registry],
       async collect() {
-        const measures = await look()
+        const measures = await measure()
         this.set(measures === null ? Number.NaN : value(measures))
       },
     })
@@ -70,7 +70,7 @@ function addQueueGauges(registry: Registry, { store, engine }: GaugeDeps): void 
     labelNames: ['state'],
     registers: [registry],
     async collect() {
-      const measures = await look()
+      const measures = await measure()
       for (const state of [...liveStates, 'held'] as const)
         this.set({ state }, measures?.states[state] ?? Number.NaN)
     },
@@ -80,8 +80,8 @@ function addQueueGauges(registry: Registry, { store, engine }: GaugeDeps): void 
 /** A store that is slow must not cost the counters, which say why. */
 const lookMs = 2000
 
-/** Gauges that are collected at once share one look at the store. Null if it does not answer. */
-function newLook(store: GaugeDeps['store']): () => Promise<QueueMeasures | null> {
+/** Gauges that are collected at once share one read of the store. Null if it does not answer. */
+function shareMeasures(store: GaugeDeps['store']): () => Promise<QueueMeasures | null> {
   let looking: Promise<QueueMeasures | null> | null = null
   return () => {
     looking ??= Promise.race([store.measureQueue(), sleep(lookMs, null, { ref: false })])

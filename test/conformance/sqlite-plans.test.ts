@@ -11,7 +11,7 @@ import { type AppId, type KeyId, newId } from '../../src/domain/id.ts'
 import { makeKeyedHash } from '../../src/store/crypto/key-ring.ts'
 import { Connection } from '../../src/store/sqlite/engine/connection.ts'
 import { performRead } from '../../src/store/sqlite/engine/reads.ts'
-import { perform } from '../../src/store/sqlite/engine/threads/operations.ts'
+import { runCall } from '../../src/store/sqlite/engine/threads/calls.ts'
 import { newWriter, WriteTransaction } from '../../src/store/sqlite/engine/threads/write-transaction.ts'
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts'
 import { newRing } from '../support/service.ts'
@@ -64,7 +64,7 @@ test('maintenance, which runs every second, reads no table whole', async (t) => 
   const parts = { connection, ring: newRing(), keyedHash: makeKeyedHash(randomBytes(32)), queueMax: 1000 }
   const writer = newWriter({ ...parts, nowMs: () => 40 * 86_400_000 })
   const everySecond = () =>
-    connection.transaction(() => perform(new WriteTransaction(writer), { name: 'maintain', args: [] }))
+    connection.transaction(() => runCall(new WriteTransaction(writer), { name: 'maintain', args: [] }))
   const insert =
     'insert into app (app_id, slug, version, status, status_at, created_at, updated_at, settings)'
   connection.connection.exec(`${insert} values ('${app}', 'a', 1, 'deleted', 0, 0, 0, '{}')`)
@@ -89,7 +89,7 @@ test('cancelling the mail of a deleted app reads no mail of others', async (t) =
   connection.connection.exec(`${insert} values ('${app}', 'a', 1, 'deleted', 0, 0, 0, '{}')`)
   connection.texts.clear()
   connection.transaction(() =>
-    perform(new WriteTransaction(writer), { name: 'cancelDeletedAppMail', args: [app] }),
+    runCall(new WriteTransaction(writer), { name: 'cancelDeletedAppMail', args: [app] }),
   )
   assert.ok([...connection.texts].some((text) => text.includes("state = 'deferred'")))
   assert.deepEqual(connection.scans(), [])
@@ -130,7 +130,7 @@ test('the oldest refusals of an app are found without reading the newest for eac
   const writer = newWriter({ ...parts, nowMs: () => 0 })
   const refusal = { requestId: newId('req', 0), at: 0, app, key: newId('key', 0), code: 'x', issues: [] }
   const args = [[{ ...refusal, origin: null }]]
-  connection.transaction(() => perform(new WriteTransaction(writer), { name: 'addRefusals', args }))
+  connection.transaction(() => runCall(new WriteTransaction(writer), { name: 'addRefusals', args }))
   const [text] = [...connection.texts].filter((each) => each.startsWith('delete from refusal'))
   const plan = connection.connection.prepare(`explain query plan ${text}`).all()
   const details = plan.map(({ detail }) => String(detail)).join('\n')

@@ -1,6 +1,6 @@
 /** The scripts of the store's methods, by the names of the methods. */
 
-import { callOperation, type Operation } from '../shared/methods.ts'
+import { callFunction, type StoreFunction } from '../shared/methods.ts'
 import { activityChanges, activityNotes, activityReads } from './activity.ts'
 import { appChanges, appReads } from './apps.ts'
 import { auditChanges, auditReads } from './audit.ts'
@@ -44,6 +44,6 @@ export const snapshotReads = { ...emailSnapshots }
 
 /** A script with its arguments, which were checked where its method was called. */
 export const bindScript =
-  (script: Operation, args: readonly unknown[]) =>
+  (script: StoreFunction, args: readonly unknown[]) =>
   (context: ScriptContext): Script<unknown> =>
-    callOperation(script, context, args) as Script<unknown>
+    callFunction(script, context, args) as Script<unknown>

@@ -11,7 +11,7 @@ import type { PostgresAddress } from '../database-address.ts'
 import { recipientName } from '../shared/bucket-names.ts'
 import { type ClockOffset, newClockOffset } from '../shared/clock.ts'
 import { GroupedCalls, type OnGroup, type Settled } from '../shared/grouped-calls.ts'
-import { callOperation, toMethods } from '../shared/methods.ts'
+import { callFunction, toMethods } from '../shared/methods.ts'
 import type { SchemaUse } from '../shared/migrations.ts'
 import type { Finding, Store } from '../store.ts'
 import { Connection } from './engine/connection.ts'
@@ -50,8 +50,8 @@ const usualGroupMax = 128
 const workerDeadlineMs = 10_000
 const clockEveryMs = 10_000
 
-/** The operations on the queue that are methods of the store as they are. */
-const queueOperations = { maintain, cancelDeletedAppMail, retryEmail, retryDeferred, cancelEmail }
+/** The functions of the queue that are methods of the store as they are. */
+const queueFunctions = { maintain, cancelDeletedAppMail, retryEmail, retryDeferred, cancelEmail }
 
 /** Connects, and migrates as far as `schemaUse` allows. */
 export async function openPostgresStore(options: PostgresOptions): Promise<Store> {
@@ -87,7 +87,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
   const scripts = scriptMethods(context)
   return {
     ...scripts,
-    ...toMethods(queueOperations, async (name, args) => callOperation(queueOperations[name], context, args)),
+    ...toMethods(queueFunctions, async (name, args) => callFunction(queueFunctions[name], context, args)),
     measureQueue: async () => ({ ...(await scripts.measureQueue()), diskFreeBytes: null }),
     enqueue: (request) => intake.enqueue(request),
     claimDue: (request) => claims.claimDue(request, workerDeadlineMs),

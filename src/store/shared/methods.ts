@@ -4,8 +4,8 @@
  */
 
 /** Without types of its arguments: these are checked where a method is called. */
-export type Operation = (on: never, ...args: never[]) => unknown
-type Operations = Readonly<Record<string, Operation>>
+export type StoreFunction = (on: never, ...args: never[]) => unknown
+type StoreFunctions = Readonly<Record<string, StoreFunction>>
 
 /** The final value of a script or a promise, or the value itself. */
 type Outcome<R> = R extends Generator<unknown, infer T, never> ? T : Awaited<R>
@@ -16,12 +16,12 @@ export type Methods<O> = {
     : never
 }
 
-/** @param run runs the operation of a name; its result must be that of the operation */
-export function toMethods<O extends Operations>(
-  operations: O,
+/** @param run calls the function of a name; its result must be that of the function */
+export function toMethods<O extends StoreFunctions>(
+  functions: O,
   run: (name: keyof O & string, args: readonly unknown[]) => Promise<unknown>,
 ): Methods<O> {
-  const methods = Object.keys(operations).map((name) => [
+  const methods = Object.keys(functions).map((name) => [
     name,
     (...args: readonly unknown[]) => run(name, args),
   ])
@@ -29,6 +29,6 @@ export function toMethods<O extends Operations>(
   return Object.fromEntries(methods) as Methods<O>
 }
 
-/** Calls an operation by its name, with arguments that were checked where its method was called. */
-export const callOperation = (operation: Operation, on: unknown, args: readonly unknown[]): unknown =>
-  (operation as (on: unknown, ...args: readonly unknown[]) => unknown)(on, ...args)
+/** Calls a function, with arguments that were checked where its method was called. */
+export const callFunction = (called: StoreFunction, on: unknown, args: readonly unknown[]): unknown =>
+  (called as (on: unknown, ...args: readonly unknown[]) => unknown)(on, ...args)

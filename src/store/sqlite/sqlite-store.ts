@@ -19,7 +19,7 @@ import { examineDisk, examineWorker, freeBytes } from './engine/examine.ts'
 import { migrate, requireFile } from './engine/migrate.ts'
 import { allReads, performRead, type ReadName } from './engine/reads.ts'
 import type { ScriptTarget } from './engine/run-script.ts'
-import { type Call, queueOperations } from './engine/threads/operations.ts'
+import { type Call, queueFunctions } from './engine/threads/calls.ts'
 import { ReaderThread, WriterThread } from './engine/threads/threads.ts'
 import { LockedClaims } from './queue/locked-claims.ts'
 
@@ -71,7 +71,7 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
     enqueue: (request) =>
       writer.call({ name: 'enqueue', args: [request] }, enqueueDeadlineMs) as Promise<EnqueueResult>,
     claimDue: (request) => claims.claimDue(request),
-    ...toMethods({ ...queueOperations, ...changes, ...notes }, (name, args) => writer.call({ name, args })),
+    ...toMethods({ ...queueFunctions, ...changes, ...notes }, (name, args) => writer.call({ name, args })),
     ...readMethods,
     measureQueue: async () => ({ ...(await readMethods.measureQueue()), diskFreeBytes: freeBytes(path) }),
     recipientName: (to) => recipientName(keyedHash, to),

@@ -102,9 +102,9 @@ export async function findSecret<
 >(
   { clock, foundSecrets, secrets, strangers }: PostgresContext,
   hash: string,
-  look: (pool: Pool) => Promise<T | null>,
+  find: (pool: Pool) => Promise<T | null>,
 ): Promise<T | null> {
-  const found = await look(foundSecrets.get(hash) === true ? secrets : strangers)
+  const found = await find(foundSecrets.get(hash) === true ? secrets : strangers)
   if (found === null || hasEnded({ revokedAt: null, ...found }, clock.nowMs())) foundSecrets.delete(hash)
   else foundSecrets.set(hash, true)
   return found

@@ -12,7 +12,7 @@ const transactionMaxS = 600
 
 export async function examine({ operators }: PostgresContext): Promise<Finding[]> {
   const text = `select current_setting('server_version') as version, current_user as role,
-    pg_has_role('pg_read_all_stats', 'usage') as may_look, current_setting('synchronous_standby_names') as standbys,
+    pg_has_role('pg_read_all_stats', 'usage') as may_read, current_setting('synchronous_standby_names') as standbys,
     (select count(*)::int from pg_stat_replication where sync_state in ('sync', 'quorum')) as synchronous,
     (select coalesce(max(extract(epoch from now() - xact_start)), 0)::int from pg_stat_activity
       where backend_xmin is not null and pid <> pg_backend_pid()) as oldest`
@@ -28,7 +28,7 @@ function replication(row: Row): Finding {
     const detail = 'no synchronous standby is configured: a commit is on one disk'
     return { check, ok: true, detail }
   }
-  if (!row.may_look) return { check, ok: true, detail: mayNotLook(row) }
+  if (!row.may_read) return { check, ok: true, detail: mayNotLook(row) }
   const connected = Number(row.synchronous)
   return { check, ok: connected > 0, detail: `${connected} synchronous standbys are connected` }
 }
@@ -37,7 +37,7 @@ const mayNotLook = (row: Row): string => `this role may not look: grant pg_read_
 
 function oldestTransaction(row: Row): Finding {
   const check = 'oldest transaction'
-  if (!row.may_look) return { check, ok: true, detail: mayNotLook(row) }
+  if (!row.may_read) return { check, ok: true, detail: mayNotLook(row) }
   const detail = `${row.oldest} s; one older than ${transactionMaxS} s (a backup, a forgotten session) slows claims`
   return { check, ok: Number(row.oldest) < transactionMaxS, detail }
 }

@@ -4,7 +4,7 @@
  */
 import { bindScript, reads, snapshotReads } from '../../operators/scripts.ts'
 import { runOn, type ScriptTarget } from './run-script.ts'
-import type { Call } from './threads/operations.ts'
+import type { Call } from './threads/calls.ts'
 
 export const allReads = { ...reads, ...snapshotReads }
 export type ReadName = keyof typeof allReads

@@ -5,7 +5,7 @@ import { Connection } from '../connection.ts'
 import { performRead, type ReadName } from '../reads.ts'
 import type { ScriptTarget } from '../run-script.ts'
 import { type Answer, faultAnswer } from './answer.ts'
-import type { Call } from './operations.ts'
+import type { Call } from './calls.ts'
 
 export type ReaderData = { readonly path: string; readonly clock: ClockOffset }
 export type ToReader = { readonly id: number; readonly call: Call<ReadName> } | 'close'

@@ -5,8 +5,8 @@ import { GroupedCalls, type OnGroup, type Settled } from '../../../shared/groupe
 import { StoreUnavailable } from '../../../store.ts'
 import type { ReadName } from '../reads.ts'
 import { type Answer, settle } from './answer.ts'
+import type { Call } from './calls.ts'
 import type { CheckpointerData } from './checkpointer.ts'
-import type { Call } from './operations.ts'
 import type { FromReader, ReaderData, ToReader } from './reader.ts'
 import type { FromWriter, ToWriter, WriterData } from './writer.ts'
 

@@ -12,8 +12,8 @@ import { type KeyRing, makeKeyedHash } from '../../../crypto/key-ring.ts'
 import { type ClockOffset, readClock } from '../../../shared/clock.ts'
 import { Connection, faultKind } from '../connection.ts'
 import { type Answer, faultAnswer } from './answer.ts'
+import { type Call, runCall } from './calls.ts'
 import type { LastStep } from './checkpointer.ts'
-import { type Call, perform } from './operations.ts'
 import { newWriter, type Writer, WriteTransaction } from './write-transaction.ts'
 
 export type WriterData = {
@@ -33,7 +33,7 @@ function runGroup(writer: Writer, calls: readonly Call[]): Answer[] {
   try {
     done = writer.connection.transaction(() => {
       const tx = new WriteTransaction(writer)
-      const answers = calls.map((call) => ({ value: perform(tx, call) }))
+      const answers = calls.map((call) => ({ value: runCall(tx, call) }))
       tx.flush()
       return { tx, answers }
     })

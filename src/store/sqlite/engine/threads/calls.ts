@@ -1,11 +1,11 @@
 /**
- * The operations of the writer thread, by name. Each runs inside a write transaction that it shares
+ * The functions of the writer thread, by name. Each runs inside a write transaction that it shares
  * with the other calls of its group.
  */
 import { appChanges } from '../../../operators/apps.ts'
 import { keyChanges } from '../../../operators/keys.ts'
 import { bindScript, changes, notes } from '../../../operators/scripts.ts'
-import { callOperation } from '../../../shared/methods.ts'
+import { callFunction } from '../../../shared/methods.ts'
 import { cancelDeletedAppMail } from '../../queue/cancel-app-mail.ts'
 import { cancelEmail, retryDeferred, retryEmail } from '../../queue/change-email.ts'
 import { claimDue } from '../../queue/claim.ts'
@@ -15,8 +15,8 @@ import { recordOutcome, renewLeases } from '../../queue/outcome.ts'
 import { runOn } from '../run-script.ts'
 import type { WriteTransaction } from './write-transaction.ts'
 
-/** The operations on the queue that are methods of the store as they are. */
-export const queueOperations = {
+/** The functions of the queue that are methods of the store as they are. */
+export const queueFunctions = {
   renewLeases,
   recordOutcome,
   maintain,
@@ -26,19 +26,19 @@ export const queueOperations = {
   cancelEmail,
 }
 
-const operations = { enqueue, claimDue, ...queueOperations }
+const functions = { enqueue, claimDue, ...queueFunctions }
 const scripts = { ...changes, ...notes }
 
-type OperationName = keyof typeof operations | keyof typeof scripts
+type FunctionName = keyof typeof functions | keyof typeof scripts
 
 /** One call to a thread. The types of the arguments are checked where the call is made. */
-export type Call<Name extends string = OperationName> = {
+export type Call<Name extends string = FunctionName> = {
   readonly name: Name
   readonly args: readonly unknown[]
 }
 
-export function perform(tx: WriteTransaction, { name, args }: Call): unknown {
-  if (!(name in scripts)) return callOperation(operations[name as keyof typeof operations], tx, args)
+export function runCall(tx: WriteTransaction, { name, args }: Call): unknown {
+  if (!(name in scripts)) return callFunction(functions[name as keyof typeof functions], tx, args)
   const result = runOn(tx, bindScript(scripts[name as keyof typeof scripts], args))
   if (name in appChanges || name in keyChanges) tx.clearCaches()
   return result
