@@ -1,4 +1,4 @@
-/** Small faults that somebody might make in a source file: each is the file's whole text with one place changed. */
+/** Small faults that somebody might make in a source file: each replaces one piece of its text. */
 import { stripTypeScriptTypes } from 'node:module'
 import { type Node, parse } from 'acorn'
 
