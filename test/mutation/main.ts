@@ -3,7 +3,7 @@
  * Prints each fault that no test noticed, and writes all to `.mutation/report.json`. Works on the last
  * commit, in copies of the checkout. The faults are drawn by a seed: `-- --seed 7 --sample 150 --only store/`.
  */
-import { execFileSync, spawnSync } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { cpSync, globSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -63,11 +63,14 @@ function newCopy(): string {
   return folder
 }
 
-/** The compiler refuses such a fault: it is not counted, and another one is drawn. */
-const compiles = (folder: string): boolean =>
-  spawnSync('node_modules/.bin/tsc', ['--noUnusedLocals', 'false', '--noUnusedParameters', 'false'], {
-    cwd: folder,
-  }).status === 0
+/** A fault that the compiler refuses is not counted, and another one is drawn. */
+async function compiles(folder: string): Promise<boolean> {
+  const ignored = ['--noUnusedLocals', 'false', '--noUnusedParameters', 'false']
+  const kept = ['--incremental', '--tsBuildInfoFile', join(folder, '.tsbuildinfo')]
+  const project = ['--project', 'tsconfig.build.json', '--noEmit']
+  const tsc = spawn('node_modules/.bin/tsc', [...project, ...ignored, ...kept], { cwd: folder })
+  return (await new Promise((resolve) => tsc.once('exit', resolve))) === 0
+}
 
 /** Those that reach the line, the shortest first; SQL by all suites of its engine. */
 function testsOf({ file, line }: Placed, reach: readonly Reach[]): Reach[] {
@@ -90,7 +93,7 @@ async function tryFault(fault: Placed, folder: string, reach: readonly Reach[]):
   const was = text.slice(fault.start, fault.end)
   writeFileSync(path, text.slice(0, fault.start) + fault.replacement + text.slice(fault.end))
   try {
-    if (!compiles(folder)) return null
+    if (!(await compiles(folder))) return null
     const tests = testsOf(fault, reach)
     if (tests.length === 0) return { ...fault, was, verdict: 'unreached', by: null }
     for (const test of tests)
@@ -115,6 +118,7 @@ console.log(`${drawn.length} possible faults; a sample of ${wanted} by the seed 
 async function work(): Promise<void> {
   const folder = newCopy()
   try {
+    if (!(await compiles(folder))) throw new Error('the last commit does not compile')
     while (verdicts.length < wanted) {
       const fault = drawn.shift()
       if (fault === undefined) return
