@@ -8,8 +8,10 @@ import type { PersonId } from '../../src/domain/id.ts'
 import { freshMs } from '../../src/domain/operator/sign-in.ts'
 import { cookieOf, newVisitor, signIn, startBusyConsole } from '../support/console.ts'
 import { operator } from '../support/operator.ts'
-import { newSender, testSettings } from '../support/service.ts'
+import { freePort } from '../support/postfix.ts'
+import { newSender, relayTo, startTestService, testSettings, validBody } from '../support/service.ts'
 import { temporaryFolder } from '../support/temporary.ts'
+import { eventually } from '../support/wait.ts'
 
 const service = await startBusyConsole({ after })
 const { store } = service
@@ -231,4 +233,16 @@ test('a person sees and removes own passkeys alone', async () => {
     ['own-a', 'own-b', 'other'].map((id) => left.includes(id)),
     [false, true, true],
   )
+})
+
+test('the delivery page says why a relay does not answer, and of one that answers nothing more', async (t) => {
+  const own = await startTestService(t, { isDev: false, relays: [relayTo(await freePort())] })
+  const visitor = newVisitor(own, await signIn(own))
+  for (let n = 0; n < 4; n++) await own.post(validBody({ to: `a${n}@example.com` }))
+  const page = async (of: typeof visitor) => (await of.get('/delivery')).text()
+  await eventually(async () => (await page(visitor)).includes('does not answer'))
+  assert.match(await page(visitor), /class="reply">[^<]*ECONNREFUSED/)
+  const answering = await page(newVisitor(service, await signIn(service)))
+  assert.match(answering, /127\.0\.0\.1:\d+<\/b>/)
+  assert.doesNotMatch(answering, /class="reply"/)
 })

@@ -222,6 +222,8 @@ test('a key is shown once; revoking it shows in the list', async () => {
   const list = await postern(env, ['key', 'list', 'keys'])
   assert.ok(!list.out.includes(made.key))
   assert.match(list.out, /active until 2099-01-31/)
+  await postern(env, ['key', 'create', 'keys', '--name', 'endless'])
+  assert.match((await postern(env, ['key', 'list', 'keys'])).out, /endless +active {2,}\d{4}-/)
   assert.notEqual((await posternJson<Row>(env, ['key', 'revoke', made.id])).revokedAt, null)
   assert.match((await postern(env, ['key', 'list', 'keys'])).out, /revoked/)
   const wrong = await postern(env, ['key', 'revoke', 'key_nothing'])

@@ -299,6 +299,16 @@ test('all deferred mail of an app is retried and audited once, also when the fir
   assert.equal(items.length, 1)
 })
 
+test('queued mail of an app that is deleted is cancelled, and each email has its line in the log', async () => {
+  const doomed = await newSender(service, `doomed${serial++}`)
+  const { headers } = await service.post(validBody(), { authorization: `Bearer ${doomed.key}` })
+  await service.store.updateApp(doomed.app.id, { status: 'disabled' }, operator)
+  const { body } = await ask(service, `DELETE /v1/apps/${doomed.app.slug}`, { token: admin() })
+  assert.deepEqual([body.cancelled, body.complete], [1, true])
+  const id = headers.get('email-id') ?? ''
+  assert.ok(service.log.some((line) => line.includes(id) && line.includes('cancelled')))
+})
+
 test('a person of one app is changed to one of the whole service', async () => {
   const { store, app } = service
   const person = await store.createPerson({ name: 'Narrow', role: 'reader', apps: [app.id] }, operator)

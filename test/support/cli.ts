@@ -231,7 +231,8 @@ export async function spawnServe(
   })
   const lines = createInterface(child.stdout)
   let document = ''
-  const ready = new Promise<{ api: string; ops: string; console: string }>((resolve, reject) => {
+  type Ready = { ready: boolean; api: string; ops: string; console: string }
+  const started = new Promise<Ready>((resolve, reject) => {
     lines.on('line', (line) => {
       output += `${line}\n`
       if (line === '{' || document !== '') document += line // log lines may come before
@@ -239,6 +240,7 @@ export async function spawnServe(
     })
     child.once('exit', (code) => reject(new Error(`postern serve ended with ${code}: ${output}`)))
   })
-  const { api, ops, console } = await ready
+  const { ready, api, ops, console } = await started
+  if (!ready) throw new Error(`postern serve is not ready: ${document}`)
   return { api, ops, console, env, child, output: () => output }
 }
