@@ -11,6 +11,7 @@ import {
   delivered,
   type It,
   kinds,
+  newKey,
   newSender,
   refusal,
   request,
@@ -124,6 +125,19 @@ export function keysAndApps(it: It): void {
 }
 
 export function limits(it: It): void {
+  it('each key of an app has a limit of its own', async (_t, { store }) => {
+    const one = await newSender(store, 'a', { keyPerMinute: 2 })
+    const hash = hashDeliveryKey(newDeliveryKey())
+    await newKey(store, { app: one.app.id, hash, name: 'two', expiresAt: null })
+    const two = { ...one, keyHash: hash }
+    const answers = async (sender: Sender, count: number) =>
+      Promise.all(
+        Array.from({ length: count }, async () => (await store.enqueue(request(store, sender))).kind),
+      )
+    assert.deepEqual(await answers(one, 3), ['queued', 'queued', 'key_rate_limited'])
+    assert.deepEqual(await answers(two, 3), ['queued', 'queued', 'key_rate_limited'])
+  })
+
   it('every request charges its key, valid or not, exactly', async (_t, { store, advance }) => {
     const sender = await newSender(store, 'a', { keyPerMinute: 5 })
     const results = await Promise.all(

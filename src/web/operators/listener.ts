@@ -6,7 +6,7 @@
 import type { Readable } from 'node:stream'
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { operatorBodyBytesMax } from '../../domain/bounds.ts'
-import { newChanges } from '../../management/changes.ts'
+import { newFingerprints } from '../../management/fingerprints.ts'
 import { newLocalRunner } from '../../management/operation/perform.ts'
 import type { Refusal } from '../../management/operation/result.ts'
 import { SharedRead } from '../../management/shared-read.ts'
@@ -71,7 +71,7 @@ function addPages(pages: FastifyInstance, deps: ConsoleDeps): void {
     forms: newFormNonces(store),
     readSession,
     isDev,
-    live: new Live(newChanges(management), events),
+    live: new Live(newFingerprints(management), events),
     shell: { version, apiUrl, consoleUrl, queueMax, linksUrl: links.baseUrl, hasInbox: inbox !== null },
     rates: new OperatorRates(),
   }

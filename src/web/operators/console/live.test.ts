@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import { startTestService } from '../../../../test/support/service.ts'
 import { newId } from '../../../domain/id.ts'
-import { newChanges } from '../../../management/changes.ts'
+import { newFingerprints } from '../../../management/fingerprints.ts'
 import { newQueueCounts } from '../../../management/queue-counts.ts'
 import { EventStream } from '../../../observe/events.ts'
 import { Live } from './live.ts'
@@ -17,7 +17,7 @@ import { Live } from './live.ts'
 async function openStream(t: TestContext, isSignedIn: () => Promise<boolean> = async () => true) {
   const { store, app } = await startTestService(t)
   const events = new EventStream()
-  const live = new Live(newChanges({ store, queue: newQueueCounts(store) }), events)
+  const live = new Live(newFingerprints({ store, queue: newQueueCounts(store) }), events)
   const emailId = newId('em', 0)
   const faults: Error[] = []
   const server = createServer((_, response) => {

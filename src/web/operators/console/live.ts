@@ -8,7 +8,7 @@
 
 import type { EmailId } from '../../../domain/id.ts'
 import { LruMap } from '../../../domain/lru-map.ts'
-import type { Changes } from '../../../management/changes.ts'
+import type { Fingerprints } from '../../../management/fingerprints.ts'
 import type { EventStream, PosternEvent } from '../../../observe/events.ts'
 import type { Html } from '../../../templates/html.ts'
 import { Streams } from './streams.ts'
@@ -30,15 +30,15 @@ type Shared = { readonly drawn: Promise<Html | null>; readonly untilMs: number }
 
 export class Live {
   readonly streams = new Streams({ first: () => this.#begin(), last: () => this.#stop() })
-  readonly #changes: Changes
+  readonly #fingerprints: Fingerprints
   /** End what is repeated while there is a stream. */
   #stops: readonly (() => void)[] = []
   #seenService = ''
   readonly #seenEmails = new LruMap<string, string>(seenEmailsMax)
   #shared = new Map<string, Shared>()
 
-  constructor(changes: Changes, events: EventStream) {
-    this.#changes = changes
+  constructor(fingerprints: Fingerprints, events: EventStream) {
+    this.#fingerprints = fingerprints
     events.subscribe((event) => {
       if (this.streams.areOpen) for (const topic of listTopics(event)) this.streams.signal(topic)
     })
@@ -77,7 +77,7 @@ export class Live {
     for (const topic of this.streams.topics) {
       if (!topic.startsWith(emailTopic)) continue
       const id = topic.slice(emailTopic.length) as EmailId
-      const seen = await this.#changes.describeEmail(id).catch(() => '')
+      const seen = await this.#fingerprints.describeEmail(id).catch(() => '')
       if (this.#seenEmails.get(topic) === seen) continue
       this.#seenEmails.set(topic, seen)
       this.streams.signal(topic)
@@ -86,7 +86,7 @@ export class Live {
 
   async #compareService(): Promise<void> {
     if (!this.streams.topics.has('service')) return
-    const seen = await this.#changes.describeService().catch(() => 'the store does not answer')
+    const seen = await this.#fingerprints.describeService().catch(() => 'the store does not answer')
     if (this.#seenService === seen) return
     this.#seenService = seen
     this.#shared = new Map()

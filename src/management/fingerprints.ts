@@ -1,9 +1,9 @@
-/** Texts that change when what operators see changes: pages compare them to know when to fetch themselves. */
+/** Fingerprints of what pages show: a page fetches itself when one differs from the last. */
 import { minuteMs } from '../domain/duration.ts'
 import type { EmailId } from '../domain/id.ts'
 import type { Management } from './operation/operation.ts'
 
-export type Changes = {
+export type Fingerprints = {
   /** Everything that the overview shows. It also changes each minute, for charts and ages. */
   readonly describeService: () => Promise<string>
   readonly describeEmail: (id: EmailId) => Promise<string>
@@ -11,7 +11,7 @@ export type Changes = {
 
 const hourMinutes = 60
 
-export const newChanges = ({ queue, store }: Pick<Management, 'queue' | 'store'>): Changes => ({
+export const newFingerprints = ({ queue, store }: Pick<Management, 'queue' | 'store'>): Fingerprints => ({
   async describeService() {
     const to = Math.floor(store.now() / minuteMs) + 1
     const range = { apps: null, from: to - hourMinutes, to, step: hourMinutes }
