@@ -135,6 +135,7 @@ function statementFaults(statements: readonly Walked[], text: string): Fault[] {
       faults.push({ kind: 'statement dropped', start, end, replacement: ';' })
     if (isAct(statement) && isAct(next)) {
       const [one, two] = [text.slice(start, end), text.slice(next.start, next.end)]
+      if (/=>|function/.test(one + two)) return faults // handlers are registered in any order
       faults.push({ kind: 'statements swapped', start, end: next.end, replacement: `${two}\n${one}` })
     }
     return faults
