@@ -1,4 +1,4 @@
-/** `npm run bench -- [NAME…]`: runs the named benchmarks, or those in `usual` (a quarter of an hour). */
+/** `npm run bench -- [NAME…]`: runs the named benchmarks, or those in `usual` (half an hour). */
 import type { Scope } from '../test/support/temporary.ts'
 
 type Suite = { readonly run: (scope: Scope) => Promise<void> }

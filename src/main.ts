@@ -25,7 +25,6 @@ if (process.pid === 1)
 
 /** Signals are caught from here on, so only `serve` and `dev` call it; any other command ends at once. */
 function untilStopped(): Promise<void> {
-  setTimeout(flushCompileCache, 1000).unref() // a killed process would not write it at its end
   return new Promise((resolve) => {
     let stopping = false
     const onSignal = () => {
@@ -65,8 +64,15 @@ function userName(): string {
   }
 }
 
+const parts = composeCommands({ version, user: userName(), onFatal })
+
 process.exitCode = await runCli(process.argv.slice(2), process.env, {
-  ...composeCommands({ version, user: userName(), onFatal }),
+  ...parts,
+  startService: async (config) => {
+    const service = await parts.startService(config)
+    setTimeout(flushCompileCache, 1000).unref() // a killed process would not write it at its end
+    return service
+  },
   out: (text) => console.log(text),
   err: (text) => console.error(text),
   untilStopped,

@@ -13,14 +13,14 @@ export type CommandLine = {
 
 /**
  * @param argv without the program's name
- * @throws UsageError if the file of `--env-file` is missing or cannot be read
+ * @throws UsageError if an option lacks its value, or the file of `--env-file` cannot be read
  */
 export function readGlobalOptions(argv: readonly string[], env: Environment): CommandLine {
   const args = [...argv]
-  const file = take(args, '--env-file', true)
-  const url = take(args, '--url', true)
-  const tokenFile = take(args, '--token-file', true)
-  const json = take(args, '--json', false) !== undefined
+  const json = takeFlag(args, '--json')
+  const file = takeValue(args, '--env-file')
+  const url = takeValue(args, '--url')
+  const tokenFile = takeValue(args, '--token-file')
   const whole = {
     ...(file !== undefined && readEnvFile(file)),
     ...env, // the variables of the process win over those of the file
@@ -30,17 +30,27 @@ export function readGlobalOptions(argv: readonly string[], env: Environment): Co
   return { args, env: whole, json }
 }
 
-/** Takes an option out of the line. Its value, or '' for an option without one. */
-function take(args: string[], name: string, hasValue: boolean): string | undefined {
+function takeFlag(args: string[], name: string): boolean {
+  const index = args.indexOf(name)
+  if (index >= 0) args.splice(index, 1)
+  return index >= 0
+}
+
+/**
+ * Takes an option with its value out of the line. Without a value it is refused: `--url "$UNSET"` would
+ * otherwise change the database of this machine.
+ */
+function takeValue(args: string[], name: string): string | undefined {
   const index = args.findIndex((word) => word === name || word.startsWith(`${name}=`))
   if (index < 0) return undefined
   const [word = ''] = args.splice(index, 1)
-  if (word.includes('=')) return word.slice(name.length + 1)
-  return hasValue ? (args.splice(index, 1)[0] ?? '') : ''
+  const value = word === name ? args.splice(index, 1)[0] : word.slice(name.length + 1)
+  if (value === undefined || value === '' || value.startsWith('-'))
+    throw new UsageError(`${name} needs a value`)
+  return value
 }
 
 function readEnvFile(file: string): Environment {
-  if (file === '') throw new UsageError('--env-file needs a file')
   try {
     return parseEnv(readFileSync(file, 'utf8'))
   } catch (error) {

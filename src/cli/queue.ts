@@ -77,10 +77,10 @@ async function usage(deps: CliDeps, { call }: CommandContext, app: string): Prom
     const refusals = [...new Set(days.flatMap(({ refused }) => Object.keys(refused)))].sort()
     return table(
       ['day', ...usageEvents, ...refusals],
-      days.map((usage) => [
-        usage.day,
-        ...usageEvents.map((event) => usage[event]),
-        ...refusals.map((event) => usage.refused[event] ?? 0),
+      days.map((day) => [
+        day.day,
+        ...usageEvents.map((event) => day[event]),
+        ...refusals.map((event) => day.refused[event] ?? 0),
       ]),
     )
   })

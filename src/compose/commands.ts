@@ -1,4 +1,4 @@
-/** The parts that commands are made of. Each is loaded by its first use: `--help` starts in half the time. */
+/** The parts that commands are made of. Each is loaded by its first use, so that a command starts sooner. */
 import type { Writable } from 'node:stream'
 import type { Config } from '../config/parse-config.ts'
 import type { PostgresAddress } from '../store/database-address.ts'

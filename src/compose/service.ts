@@ -44,7 +44,7 @@ export type Service = {
 
 const usualGraceMs = 20_000
 
-/** `inbox`: the console has the inbox of dev mode. */
+/** `inbox`: the console has the dev inbox. */
 type Urls = { readonly [Name in ListenerName | 'inbox']?: string }
 
 /** One part of the service. `stop` is called only after `start` was called. */

@@ -46,7 +46,7 @@ function readRoles({ fault }: Reader, text: string): Pick<OidcSettings, 'claim' 
   for (const rule of text.split(/\s+/).filter(Boolean)) {
     const [, name = '', value = ''] = /^(.+)=([^=]+)$/.exec(rule) ?? []
     const [given = '', app = null] = value.split(':', 2)
-    const role = roles.find((role) => role === given)
+    const role = roles.find((known) => known === given)
     if (name === 'claim') claim = value
     else if (role !== undefined) groups.push({ group: name, role, app })
     else

@@ -143,7 +143,7 @@ test('several relays, each with its own bounds', () => {
   )
 })
 
-test('the inbox of dev mode stays on loopback, unless POSTERN_CONSOLE_PUBLIC is yes', () => {
+test('the dev inbox stays on loopback, unless POSTERN_CONSOLE_PUBLIC is yes', () => {
   const everywhere = { POSTERN_CONSOLE_LISTEN: '0.0.0.0:4022' }
   assert.match(faults(everywhere, 'dev').join(), /loopback/)
   assert.deepEqual(faults({ ...everywhere, POSTERN_CONSOLE_PUBLIC: 'yes' }, 'dev'), [])

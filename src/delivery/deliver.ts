@@ -133,9 +133,9 @@ const exhausted = (relay: string | null, reply: SmtpReply): DeliveryOutcome => (
   reply,
 })
 
-type Submitted = { attempt: Attempt; relay: Relay; submission: Submission }
+type SubmittedAttempt = { attempt: Attempt; relay: Relay; submission: Submission }
 
-function toOutcome(deps: DeliverDeps, { attempt, relay, submission }: Submitted): DeliveryOutcome {
+function toOutcome(deps: DeliverDeps, { attempt, relay, submission }: SubmittedAttempt): DeliveryOutcome {
   const { name } = relay
   switch (submission.kind) {
     case 'expired':

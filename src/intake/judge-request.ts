@@ -114,9 +114,9 @@ function checkIdempotencyKey(key: string | undefined): Issue[] {
   return [{ field: 'Idempotency-Key', code: 'malformed_idempotency_key', message }]
 }
 
-type Accepted = { request: EmailRequest; link: AuthLink; hosted: AuthLink | null }
+type JudgeableRequest = { request: EmailRequest; link: AuthLink; hosted: AuthLink | null }
 
-function toNewEmail(context: JudgeContext, { request, link, hosted }: Accepted): NewEmail {
+function toNewEmail(context: JudgeContext, { request, link, hosted }: JudgeableRequest): NewEmail {
   const { to, type, expiresAt } = request
   const carried =
     hosted === null

@@ -22,7 +22,7 @@ const idPattern = (prefix: string) => `^${prefix}_[0-9a-z]{26}$`
 export const idSchema = (prefix: string) => Type.String({ pattern: idPattern(prefix) })
 
 /** A page of a list. `next` is the `cursor` of the next page. */
-export const listSchema = <Item extends TSchema>(item: Item) =>
+export const newPageSchema = <Item extends TSchema>(item: Item) =>
   closed({ items: Type.Array(item), next: orNull(Type.String()) })
 
 export const AppResource = closed({

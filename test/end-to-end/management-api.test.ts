@@ -433,6 +433,12 @@ test('no secret, link, recipient or name stands in a later answer, a log, an aud
   const find = { to: invitation.to }
   const found = await ask(urls, 'POST /v1/emails/find', { token: own, body: find })
   assert.equal(found.body.items.length, 1)
+  for (const body of [
+    { key: second.body.key },
+    { kye: second.body.key },
+    { key: `${second.body.key}${'x'.repeat(200)}` },
+  ])
+    later.push((await ask(urls, 'POST /v1/keys/find', { token: own, body })).text)
   const unknown = newToken()
   await ask(urls, 'GET /v1/apps', { token: unknown })
   later.push(found.text, await (await fetch(`${server.ops}/metrics`)).text(), server.output())

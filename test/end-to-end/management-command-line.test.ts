@@ -13,6 +13,7 @@ import {
   newAcme,
   postern,
   posternJson,
+  runProcess,
   serveEnvironment,
   serveHere,
   type Variables,
@@ -82,6 +83,18 @@ test('a key that leaked is found by the key itself, from the standard input, als
     const ran = await find(other)
     assert.deepEqual([ran.code, ran.out], [1, ''])
     assert.match(ran.err, /This is not a delivery key of an app that you see/)
+  }
+})
+
+test('key find reads the standard input of its process, and no more of it than a key has', {
+  skip: (viaApi || engine === 'postgres') && 'skipped: no matter of store or API',
+}, async () => {
+  const { key } = await posternJson<{ key: string }>(env, ['key', 'create', 'leaky', '--name', 'piped'])
+  const find = (input: string) => runProcess(env, ['key', 'find'], { input })
+  assert.match((await find(`${key}\n`)).out, /^name +piped$/m)
+  for (const input of ['', `${key}x`, 'x'.repeat(1_000_000)]) {
+    const ran = await find(input)
+    assert.deepEqual([ran.code, ran.out], [1, ''])
   }
 })
 

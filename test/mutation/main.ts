@@ -1,7 +1,7 @@
 /**
  * `npm run mutation`: puts small faults into `src/`, one at a time, and runs the tests that reach the line.
  * Prints each fault that no test noticed, and writes all to `.mutation/report.json`. Works on the last
- * commit, in copies of the checkout. The faults are drawn by a seed: `-- --seed 7 --sample 150 --only store/`.
+ * commit, in copies of the checkout. A seed draws the faults: `-- --seed 7 --sample 150 --only store/`.
  */
 import { execFileSync, spawn } from 'node:child_process'
 import { cpSync, globSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
@@ -41,12 +41,12 @@ function newRandom(seed: number): () => number {
   }
 }
 
-function allFaults(): Placed[] {
-  const files = globSync(['src/**/*.ts', 'src/**/functions/*.sql'], { cwd: root }).sort()
+function allFaults(folder: string): Placed[] {
+  const files = globSync(['src/**/*.ts', 'src/**/functions/*.sql'], { cwd: folder }).sort()
   return files
     .filter((file) => !file.endsWith('.test.ts') && file.includes(values.only))
     .flatMap((file) => {
-      const text = readFileSync(join(root, file), 'utf8')
+      const text = readFileSync(join(folder, file), 'utf8')
       return faultsOf(file, text).map((fault) => ({
         ...fault,
         file,
@@ -107,9 +107,11 @@ async function tryFault(fault: Placed, folder: string, reach: readonly Reach[]):
   }
 }
 
-const reach = await measureReach(join(root, '.mutation/reach.json'))
+const commit = execFileSync('git', ['rev-parse', 'HEAD'], { cwd: root, encoding: 'utf8' }).trim()
+const folders = Array.from({ length: workers }, newCopy)
+const reach = await measureReach(folders[0] ?? '', join(root, `.mutation/reach-${commit}.json`))
 const random = newRandom(Number(values.seed))
-const drawn = allFaults()
+const drawn = allFaults(folders[0] ?? '')
   .map((fault) => ({ fault, order: random() }))
   .toSorted((a, b) => a.order - b.order)
   .map(({ fault }) => fault)
@@ -117,8 +119,7 @@ const wanted = Number(values.sample)
 const verdicts: Verdict[] = []
 console.log(`${drawn.length} possible faults; a sample of ${wanted} by the seed ${values.seed}`)
 
-async function work(): Promise<void> {
-  const folder = newCopy()
+async function work(folder: string): Promise<void> {
   try {
     if (!(await compiles(folder))) throw new Error('the last commit does not compile')
     while (verdicts.length < wanted) {
@@ -136,7 +137,7 @@ async function work(): Promise<void> {
     rmSync(folder, { recursive: true, force: true })
   }
 }
-await Promise.all(Array.from({ length: workers }, work))
+await Promise.all(folders.map(work))
 
 const noticed = verdicts.filter(({ verdict }) => verdict === 'noticed').length
 console.log(`${noticed} of ${verdicts.length} faults were noticed`)

@@ -55,8 +55,8 @@ export async function runSuite(
 type Range = { readonly startOffset: number; readonly endOffset: number; readonly count: number }
 type Script = { readonly url: string; readonly functions: readonly { readonly ranges: readonly Range[] }[] }
 
-/** The reach of every suite; from `cache` if it is there. */
-export async function measureReach(cache: string): Promise<Reach[]> {
+/** The reach of every suite in a checkout; from `cache` if it is there. */
+export async function measureReach(checkout: string, cache: string): Promise<Reach[]> {
   try {
     return JSON.parse(readFileSync(cache, 'utf8')) as Reach[]
   } catch {} // there is none yet
@@ -66,9 +66,9 @@ export async function measureReach(cache: string): Promise<Reach[]> {
     for (let suite = left.shift(); suite !== undefined; suite = left.shift()) {
       const folder = mkdtempSync(join(tmpdir(), 'postern-coverage-'))
       const beganMs = performance.now()
-      const passed = await runSuite(suite, root, { withinMs: 240_000, env: { NODE_V8_COVERAGE: folder } })
+      const passed = await runSuite(suite, checkout, { withinMs: 240_000, env: { NODE_V8_COVERAGE: folder } })
       const ms = Math.round(performance.now() - beganMs)
-      if (passed) all.push({ ...suite, ms, lines: readLines(folder) })
+      if (passed) all.push({ ...suite, ms, lines: readLines(folder, checkout) })
       else console.log(`left out, because it fails or is skipped: ${suite.engine} ${suite.file}`)
       rmSync(folder, { recursive: true, force: true })
     }
@@ -79,15 +79,15 @@ export async function measureReach(cache: string): Promise<Reach[]> {
   return all
 }
 
-function readLines(folder: string): Record<string, number[]> {
+function readLines(folder: string, checkout: string): Record<string, number[]> {
   const reached = new Map<string, Set<number>>()
   for (const name of readdirSync(folder)) {
     const { result } = JSON.parse(readFileSync(join(folder, name), 'utf8')) as { result: Script[] }
     for (const { url, functions } of result) {
-      const file = url.startsWith('file://') ? relative(root, fileURLToPath(url)) : ''
+      const file = url.startsWith('file://') ? relative(checkout, fileURLToPath(url)) : ''
       if (!/^src\/.*(?<!\.test)\.ts$/.test(file)) continue
       const lines = reached.get(file) ?? new Set()
-      for (const line of linesOf(readFileSync(join(root, file), 'utf8'), functions)) lines.add(line)
+      for (const line of linesOf(readFileSync(join(checkout, file), 'utf8'), functions)) lines.add(line)
       reached.set(file, lines)
     }
   }

@@ -142,6 +142,7 @@ export async function runProcess(
   { cwd, input = '' }: RunOptions = {},
 ): Promise<Ran> {
   const child = spawnPostern(args, { env: { ...quiet, ...env }, cwd })
+  child.stdin.on('error', () => {}) // the command may end without reading all of it
   child.stdin.end(input)
   let [out, err] = ['', '']
   child.stdout.on('data', (chunk) => {

@@ -160,7 +160,7 @@ export const testMessage = (change: Partial<Message> = {}): Message => ({
     messageIdDomain: 'acme.test',
   },
   describe: () => {
-    throw new Error('only the inbox of dev mode needs this')
+    throw new Error('only the dev inbox needs this')
   },
   ...change,
 })

@@ -9,12 +9,7 @@ import type { AppSettings } from '../../domain/app/settings.ts'
 import { LruMap } from '../../domain/lru-map.ts'
 import type { EmailType } from '../../domain/request/email-request.ts'
 import type { Claim } from '../../store/store.ts'
-import {
-  type Rendered,
-  renderEmail,
-  renderWith,
-  writeLinkTexts,
-} from '../../templates/emails/render-email.ts'
+import { makeLinkTexts, type Rendered, renderEmail, renderWith } from '../../templates/emails/render-email.ts'
 import { encodeLine, type GapTexts, gaps, isPlain, type Line, MessageForm } from './message-form.ts'
 
 export type MessageInput = {
@@ -38,7 +33,7 @@ export class MessageComposer {
     const { claim } = input
     // The names of an invitation appear in its subject, and in words that depend on them.
     if (claim.type === 'organisation_invite') return composeMessage(input)
-    return this.#composeForm(input).fill(fillGaps(input)) ?? composeMessage(input)
+    return this.#composeForm(input).fill(makeGapTexts(input)) ?? composeMessage(input)
   }
 
   #composeForm({ claim, app }: MessageInput): MessageForm {
@@ -59,9 +54,9 @@ function composeForm({ settings, slug }: MessageInput['app'], type: EmailType, h
   return new MessageForm(composeLines({ ...gaps, settings, slug, type, rendered }))
 }
 
-function fillGaps({ claim, app, lifeLeftMs }: MessageInput): GapTexts {
+function makeGapTexts({ claim, app, lifeLeftMs }: MessageInput): GapTexts {
   const { content } = claim
-  const { host, ...texts } = writeLinkTexts({ ...claim, app: app.settings, lifeLeftMs })
+  const { host, ...texts } = makeLinkTexts({ ...claim, app: app.settings, lifeLeftMs })
   return {
     ...texts,
     host: host ?? '',
@@ -77,7 +72,7 @@ export function composeMessage(input: MessageInput): Buffer {
   const { claim, app, lifeLeftMs } = input
   const { settings, slug } = app
   const rendered = renderEmail({ ...claim, app: settings, lifeLeftMs })
-  const lines = composeLines({ ...fillGaps(input), settings, slug, type: claim.type, rendered })
+  const lines = composeLines({ ...makeGapTexts(input), settings, slug, type: claim.type, rendered })
   return Buffer.from(lines.map(encodeLine).join(''))
 }
 

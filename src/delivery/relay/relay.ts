@@ -1,5 +1,5 @@
 /**
- * The contract of a relay: a smarthost, or the inbox of dev mode. A relay bounds its own connections
+ * The contract of a relay: a smarthost, or the dev inbox. A relay bounds its own connections
  * and rate, and says how many messages it can take now.
  */
 import type { EmailContent } from '../../domain/delivery/email-content.ts'
@@ -22,7 +22,7 @@ export type Message = {
   readonly describe: () => MessageDetails
 }
 
-/** The email behind a message, for the inbox of dev mode. */
+/** The email behind a message, for the dev inbox. */
 export type MessageDetails = Rendered & {
   readonly id: EmailId
   readonly app: string

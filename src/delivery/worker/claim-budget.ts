@@ -17,7 +17,7 @@ const appShare = 0.75
 export const aloneMs = 100
 
 /** The connections of the first available relay, and the probes of the relays before it. */
-export function sumCapacity(relays: readonly Relay[]): number {
+export function countCapacity(relays: readonly Relay[]): number {
   let capacity = 0
   for (const relay of relays) {
     capacity += relay.capacity()

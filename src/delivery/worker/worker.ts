@@ -18,7 +18,7 @@ import { momentNow } from '../../store/shared/clock.ts'
 import type { Claim, Claimed, Store } from '../../store/store.ts'
 import { type Attempt, type DeliverDeps, deliver } from '../deliver.ts'
 import { MessageComposer } from '../message/compose-message.ts'
-import { aloneMs, ClaimBudget, connectionsPerApp, sumCapacity } from './claim-budget.ts'
+import { aloneMs, ClaimBudget, connectionsPerApp, countCapacity } from './claim-budget.ts'
 import { ClaimedEmails, isSameLease } from './claimed-emails.ts'
 import { OutcomeWriter } from './outcome-writer.ts'
 import { Pace } from './pace.ts'
@@ -115,7 +115,7 @@ export class Worker {
     this.#startAttempts()
   }
 
-  #capacity = (): number => sumCapacity(this.#deps.relays)
+  #capacity = (): number => countCapacity(this.#deps.relays)
 
   /** True if emails were claimed, so that there may be more. */
   async #claim(): Promise<boolean> {

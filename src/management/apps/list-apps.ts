@@ -3,7 +3,7 @@ import { isInScope } from '../operation/access.ts'
 import { operation } from '../operation/operation.ts'
 import { cutList, pageQuery } from '../operation/pages.ts'
 import { closed } from '../operation/schema.ts'
-import { AppResource, listSchema, presentApp } from '../resources.ts'
+import { AppResource, newPageSchema, presentApp } from '../resources.ts'
 
 export const listApps = operation({
   method: 'GET',
@@ -12,7 +12,7 @@ export const listApps = operation({
   target: 'none',
   summary: 'Lists the apps, oldest first.',
   query: closed(pageQuery),
-  answer: listSchema(AppResource),
+  answer: newPageSchema(AppResource),
   refusals: ['cursor_mismatch'],
   async run(context, { query }) {
     const { store, access } = context

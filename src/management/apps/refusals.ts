@@ -3,7 +3,7 @@ import { recordEveryMs } from '../../domain/operator/activity.ts'
 import { refusalsMax } from '../../domain/request/refused-request.ts'
 import { operation } from '../operation/operation.ts'
 import { done } from '../operation/result.ts'
-import { listSchema, presentRefusal, RefusalResource } from '../resources.ts'
+import { newPageSchema, presentRefusal, RefusalResource } from '../resources.ts'
 
 export const listRefusals = operation({
   method: 'GET',
@@ -11,7 +11,7 @@ export const listRefusals = operation({
   role: 'reader',
   target: 'app',
   summary: `Lists the newest ${refusalsMax} requests of an app that were refused, newest first. They appear within ${recordEveryMs / 1000} seconds.`,
-  answer: listSchema(RefusalResource),
+  answer: newPageSchema(RefusalResource),
   run: async ({ store }, _input, { id }) =>
     done({ items: (await store.listRefusals(id)).map(presentRefusal), next: null }),
 })

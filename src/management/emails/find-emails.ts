@@ -4,7 +4,7 @@ import { parseEmailAddress } from '../../domain/request/email-address.ts'
 import { operation } from '../operation/operation.ts'
 import { done, invalid } from '../operation/result.ts'
 import { closed } from '../operation/schema.ts'
-import { EmailResource, listSchema } from '../resources.ts'
+import { EmailResource, newPageSchema } from '../resources.ts'
 import { emailFilters, listPage, recipientPrefix } from './email-query.ts'
 
 export const findEmails = operation({
@@ -15,7 +15,7 @@ export const findEmails = operation({
   summary:
     'Finds the emails to an address, newest first. `recipient` is what GET /v1/emails takes for further pages.',
   body: closed({ ...emailFilters, to: Type.String({ examples: ['ada@example.com'] }) }),
-  answer: closed({ recipient: Type.String(), ...listSchema(EmailResource).properties }),
+  answer: closed({ recipient: Type.String(), ...newPageSchema(EmailResource).properties }),
   refusals: ['cursor_mismatch', 'not_found'],
   async run(context, { body: { to, ...filters } }) {
     const address = parseEmailAddress(to, 'to')

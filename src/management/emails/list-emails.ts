@@ -2,7 +2,7 @@
 import { Type } from 'typebox'
 import { operation } from '../operation/operation.ts'
 import { closed } from '../operation/schema.ts'
-import { EmailResource, listSchema } from '../resources.ts'
+import { EmailResource, newPageSchema } from '../resources.ts'
 import { emailFilters, listPage, recipientPrefix } from './email-query.ts'
 
 export const listEmails = operation({
@@ -22,7 +22,7 @@ export const listEmails = operation({
       }),
     ),
   }),
-  answer: listSchema(EmailResource),
+  answer: newPageSchema(EmailResource),
   refusals: ['cursor_mismatch', 'not_found'],
   run: (context, { query: { recipient, ...filters } }) =>
     listPage(context, {

@@ -2,7 +2,7 @@
 import { operation } from '../operation/operation.ts'
 import { cutList, pageQuery } from '../operation/pages.ts'
 import { closed } from '../operation/schema.ts'
-import { KeyResource, listSchema, presentKey } from '../resources.ts'
+import { KeyResource, newPageSchema, presentKey } from '../resources.ts'
 
 export const listKeys = operation({
   method: 'GET',
@@ -11,7 +11,7 @@ export const listKeys = operation({
   target: 'app',
   summary: 'Lists the delivery keys of an app, oldest first, also those that have ended.',
   query: closed(pageQuery),
-  answer: listSchema(KeyResource),
+  answer: newPageSchema(KeyResource),
   refusals: ['cursor_mismatch'],
   run: async (context, { query }, { id }) =>
     cutList(context, (await context.store.listKeys(id)).map(presentKey), query, { list: 'keys', app: id }),

@@ -13,7 +13,7 @@ import { type Context, operation } from '../operation/operation.ts'
 import { cutList, pageQuery } from '../operation/pages.ts'
 import { done, invalid, type Result, refuse } from '../operation/result.ts'
 import { closed, orNull } from '../operation/schema.ts'
-import { iso, listSchema } from '../resources.ts'
+import { iso, newPageSchema } from '../resources.ts'
 import { InvitedResource, PersonResource, presentPerson } from './people-resources.ts'
 
 const forAdmins = { role: 'admin', target: 'none', wholeService: true } as const
@@ -34,7 +34,7 @@ export const listPeople = operation({
   path: '/v1/people',
   summary: 'Lists the people who may sign in to the console, oldest first, also those who are disabled.',
   query: closed(pageQuery),
-  answer: listSchema(PersonResource),
+  answer: newPageSchema(PersonResource),
   refusals: ['cursor_mismatch'],
   async run(context, { query }) {
     const { store } = context

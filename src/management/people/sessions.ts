@@ -4,7 +4,7 @@ import { operation } from '../operation/operation.ts'
 import { cutList, pageQuery } from '../operation/pages.ts'
 import { done, refuse } from '../operation/result.ts'
 import { closed } from '../operation/schema.ts'
-import { listSchema } from '../resources.ts'
+import { newPageSchema } from '../resources.ts'
 import { presentSession, SessionResource } from './people-resources.ts'
 
 const forAdmins = { role: 'admin', target: 'none', wholeService: true } as const
@@ -15,7 +15,7 @@ export const listSessions = operation({
   path: '/v1/sessions',
   summary: 'Lists the sessions of the console that have not ended, oldest first.',
   query: closed(pageQuery),
-  answer: listSchema(SessionResource),
+  answer: newPageSchema(SessionResource),
   refusals: ['cursor_mismatch'],
   async run(context, { query }) {
     const { store } = context

@@ -7,7 +7,7 @@ import { operation } from '../operation/operation.ts'
 import { cursorAfter, mergePages, pageQuery, readCursor, readLimit } from '../operation/pages.ts'
 import { done, refuse } from '../operation/result.ts'
 import { appName, closed } from '../operation/schema.ts'
-import { AuditResource, listSchema, presentAudit } from '../resources.ts'
+import { AuditResource, newPageSchema, presentAudit } from '../resources.ts'
 
 export const listAudit = operation({
   method: 'GET',
@@ -24,7 +24,7 @@ export const listAudit = operation({
     action: Type.Optional(Type.Enum([...auditActions])),
     ...pageQuery,
   }),
-  answer: listSchema(AuditResource),
+  answer: newPageSchema(AuditResource),
   refusals: ['cursor_mismatch', 'not_found'],
   async run(context, { query }) {
     const { store, access } = context

@@ -57,7 +57,7 @@ export const showActivity = operation({
       from: iso(from * minuteMs),
       to: iso(to * minuteMs),
       total: presentCounts(rows),
-      items: byStep.map(([minute, rows]) => ({ at: iso(minute * minuteMs), ...presentCounts(rows) })),
+      items: byStep.map(([minute, counted]) => ({ at: iso(minute * minuteMs), ...presentCounts(counted) })),
     })
   },
 })

@@ -6,7 +6,7 @@ import { isInScope } from '../operation/access.ts'
 import { operation } from '../operation/operation.ts'
 import { done } from '../operation/result.ts'
 import { appStatus, closed } from '../operation/schema.ts'
-import { iso, listSchema, presentUsage, UsageResource } from '../resources.ts'
+import { iso, newPageSchema, presentUsage, UsageResource } from '../resources.ts'
 
 export const showUsage = operation({
   method: 'GET',
@@ -14,7 +14,7 @@ export const showUsage = operation({
   role: 'reader',
   target: 'app',
   summary: 'Counts the emails and refusals of an app, by day (UTC), newest first, for 30 days.',
-  answer: listSchema(UsageResource),
+  answer: newPageSchema(UsageResource),
   run: async ({ store }, _input, { id }) =>
     done({ items: (await store.usage(id)).map(presentUsage), next: null }),
 })

@@ -13,7 +13,7 @@ import { operation } from '../operation/operation.ts'
 import { cutList, pageQuery } from '../operation/pages.ts'
 import { done, invalid, refuse } from '../operation/result.ts'
 import { closed } from '../operation/schema.ts'
-import { listSchema, NewTokenResource, presentToken, TokenResource } from '../resources.ts'
+import { NewTokenResource, newPageSchema, presentToken, TokenResource } from '../resources.ts'
 
 const usualDays = 90
 const daysMax = 400
@@ -71,7 +71,7 @@ export const listTokens = operation({
   wholeService: true,
   summary: 'Lists the management tokens, oldest first, also those that have ended.',
   query: closed(pageQuery),
-  answer: listSchema(TokenResource),
+  answer: newPageSchema(TokenResource),
   refusals: ['cursor_mismatch'],
   run: async (context, { query }) =>
     cutList(context, (await context.store.listTokens()).map(presentToken), query, { list: 'tokens' }),

@@ -108,7 +108,7 @@ export function cutPage<Item extends { readonly id: string }>(
   ends: readonly (string | null)[],
   limit: number,
 ): { readonly items: readonly Item[]; readonly next: Item['id'] | null } {
-  const end = ends.reduce<string>((last, end) => (end !== null && end > last ? end : last), '')
+  const end = ends.reduce<string>((last, next) => (next !== null && next > last ? next : last), '')
   const known = items.filter(({ id }) => id >= end)
   const page = known.slice(0, limit)
   if (known.length > limit) return { items: page, next: page.at(-1)?.id ?? null }

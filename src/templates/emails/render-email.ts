@@ -6,7 +6,7 @@
 import type { AppSettings } from '../../domain/app/settings.ts'
 import type { EmailContent } from '../../domain/delivery/email-content.ts'
 import type { EmailType } from '../../domain/request/email-request.ts'
-import { readLanguage } from '../locales/locales.ts'
+import { findLanguage } from '../locales/locales.ts'
 import { emailVerification } from './email-verification.ts'
 import { renderHtml, renderText } from './layout.ts'
 import type { Expiry, Letter } from './letter.ts'
@@ -33,15 +33,15 @@ export type LinkTexts = Expiry & {
 
 export type Rendered = { readonly subject: string; readonly html: string; readonly text: string }
 
-export const renderEmail = (input: TemplateInput): Rendered => renderWith(writeLinkTexts(input), input)
+export const renderEmail = (input: TemplateInput): Rendered => renderWith(makeLinkTexts(input), input)
 
-export function writeLinkTexts({
+export function makeLinkTexts({
   app,
   content,
   expiresAt,
   lifeLeftMs,
 }: Omit<TemplateInput, 'type'>): LinkTexts {
-  const { strings } = readLanguage(app.locale)
+  const { strings } = findLanguage(app.locale)
   return {
     url: content.url,
     host: content.hosted === true ? new URL(content.url).host : null,
@@ -58,7 +58,7 @@ export type LetterInput = Pick<TemplateInput, 'app' | 'type'> & {
 /** Renders with texts that are given, or with marks in their places. */
 export function renderWith(texts: LinkTexts, input: LetterInput): Rendered {
   const { app } = input
-  const { strings, language } = readLanguage(app.locale)
+  const { strings, language } = findLanguage(app.locale)
   const letter = writeLetter(input, { strings, app, expiry: texts })
   const frame = { letter, strings, app, language, url: texts.url, host: texts.host }
   return { subject: letter.subject, html: renderHtml(frame), text: renderText(frame) }

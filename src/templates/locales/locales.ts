@@ -8,7 +8,7 @@ export const locales: Readonly<Record<string, Strings>> = { en }
 export type Language = { readonly strings: Strings; readonly language: string }
 
 /** English if the locale is unknown. */
-export function readLanguage(locale: string): Language {
+export function findLanguage(locale: string): Language {
   const strings = locales[locale]
   return strings === undefined ? { strings: en, language: 'en' } : { strings, language: locale }
 }

@@ -15,7 +15,7 @@ import type { Emit } from '../../observe/events.ts'
 import type { KeyRing } from '../../store/crypto/key-ring.ts'
 import { openLink } from '../../store/crypto/sealed-link.ts'
 import { type Store, StoreUnavailable } from '../../store/store.ts'
-import { readLanguage } from '../../templates/locales/locales.ts'
+import { findLanguage } from '../../templates/locales/locales.ts'
 import {
   expiredPage,
   openPage,
@@ -46,7 +46,7 @@ export function newLinksListener(deps: LinksDeps): FastifyInstance {
   const opener = new LinkOpener(deps)
   const listener = newListener({
     emit: deps.emit,
-    notFound: (_request, reply) => sendPage(reply, 404, unknownPage(readLanguage('en'))),
+    notFound: (_request, reply) => sendPage(reply, 404, unknownPage(findLanguage('en'))),
     headerBytesMax,
     onError: (error, request, reply) =>
       error instanceof StoreUnavailable ? answerUnavailable(deps, error, { request, reply }) : null,
@@ -79,7 +79,7 @@ type Exchange = { request: FastifyRequest; reply: FastifyReply }
 
 function answerUnavailable({ emit }: LinksDeps, error: Error, { request, reply }: Exchange): FastifyReply {
   emit({ kind: 'store_unavailable', requestId: request.id, error, work: 'link' })
-  return sendPage(reply.header('retry-after', '5'), 503, unavailablePage(readLanguage('en')))
+  return sendPage(reply.header('retry-after', '5'), 503, unavailablePage(findLanguage('en')))
 }
 
 const slugMs = 5000
@@ -119,9 +119,9 @@ const noApp = '' as AppId
 
 function show(reply: FastifyReply, opened: Opened, emit: Emit): FastifyReply {
   emit({ kind: 'link_viewed', result: opened.kind === 'open' ? 'opened' : opened.kind })
-  if (opened.kind === 'unknown') return sendPage(reply, 404, unknownPage(readLanguage('en')))
+  if (opened.kind === 'unknown') return sendPage(reply, 404, unknownPage(findLanguage('en')))
   const { settings } = opened.app
-  const language = readLanguage(settings.locale)
+  const language = findLanguage(settings.locale)
   if (opened.kind === 'expired') return sendPage(reply, 410, expiredPage(language, settings))
   const { destination } = opened
   return sendPage(

@@ -8,14 +8,14 @@ import type { Store } from '../../store/store.ts'
 
 export type FormNonces = {
   /** False if the form was sent before. */
-  readonly take: (nonce: string) => Promise<boolean>
+  readonly spend: (value: string) => Promise<boolean>
   /** The form made nothing, and may be sent again. */
-  readonly giveBack: (nonce: string) => Promise<void>
+  readonly restore: (value: string) => Promise<void>
 }
 
-const digest = (nonce: string): string => hash('sha256', `form ${nonce}`, 'base64url')
+const digest = (value: string): string => hash('sha256', `form ${value}`, 'base64url')
 
 export const newFormNonces = (store: Store): FormNonces => ({
-  take: (nonce) => store.keepNonce(digest(nonce), store.now() + dayMs),
-  giveBack: async (nonce) => void (await store.takeNonce(digest(nonce))),
+  spend: (value) => store.keepNonce(digest(value), store.now() + dayMs),
+  restore: async (value) => void (await store.takeNonce(digest(value))),
 })

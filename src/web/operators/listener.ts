@@ -38,7 +38,7 @@ export type ConsoleDeps = Pick<ManagementApiDeps, 'management'> & {
   readonly apiUrl: string
   /** Null unless people sign in by an OpenID provider. */
   readonly oidc: OidcSettings | null
-  /** The inbox of dev mode; null for none. */
+  /** The dev inbox; null for none. */
   readonly inbox: InboxDeps | null
   /** Nobody signs in. */
   readonly isDev: boolean

@@ -43,13 +43,13 @@ export class OperatorRates {
 }
 
 /** As much of a request as tells its client. */
-type Asking = {
+type RateRequest = {
   readonly headers: IncomingHttpHeaders
   readonly socket: { readonly remoteAddress?: string | undefined }
 }
 
 /** A rate for each client, and one for all of them together. */
-export function newClientRates(perClient: Limit, all: Limit): (request: Asking) => boolean {
+export function newClientRates(perClient: Limit, all: Limit): (request: RateRequest) => boolean {
   const arrivals = new LruMap<string, number>(bucketsMax)
   const mayAny = newSharedRate(all)
   return (request) => {
@@ -69,7 +69,7 @@ const addressMax = 60
  * proxy may stand in front: then it is the last address of `X-Forwarded-For`, which the nearest proxy has
  * added. An IPv6 network of 64 bits is one client.
  */
-function identifyClient({ headers, socket }: Asking): string {
+function identifyClient({ headers, socket }: RateRequest): string {
   const peer = bareAddress(socket.remoteAddress ?? '')
   const forwarded = String(headers['x-forwarded-for'] ?? '')
   const last = bareAddress(

@@ -28,16 +28,16 @@ function replication(row: Row): Finding {
     const detail = 'no synchronous standby is configured: a commit is on one disk'
     return { check, ok: true, detail }
   }
-  if (!row.may_read) return { check, ok: true, detail: mayNotLook(row) }
+  if (!row.may_read) return { check, ok: true, detail: missingRights(row) }
   const connected = Number(row.synchronous)
   return { check, ok: connected > 0, detail: `${connected} synchronous standbys are connected` }
 }
 
-const mayNotLook = (row: Row): string => `this role may not look: grant pg_read_all_stats to ${row.role}`
+const missingRights = (row: Row): string => `this role may not look: grant pg_read_all_stats to ${row.role}`
 
 function oldestTransaction(row: Row): Finding {
   const check = 'oldest transaction'
-  if (!row.may_read) return { check, ok: true, detail: mayNotLook(row) }
+  if (!row.may_read) return { check, ok: true, detail: missingRights(row) }
   const detail = `${row.oldest} s; one older than ${transactionMaxS} s (a backup, a forgotten session) slows claims`
   return { check, ok: Number(row.oldest) < transactionMaxS, detail }
 }

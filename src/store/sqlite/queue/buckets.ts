@@ -29,12 +29,12 @@ const toBytes = (hash: string): Buffer => Buffer.from(hash, 'base64url')
 const toBucket = (hash: string, suffix: number): Bucket =>
   (1 + toBytes(hash.slice(0, 8)).readUInt32BE()) * suffixes + suffix
 
-export const bucketOfCaller = (keyedHash: KeyedHash, caller: Caller): Bucket => {
+export const findCallerBucket = (keyedHash: KeyedHash, caller: Caller): Bucket => {
   const hash = keyedHash('key', callerBucket(caller))
   return toBucket(hash, toBytes(hash.slice(8, 12)).readUInt16BE())
 }
 
-export function bucketsOfRecipient({ mailbox, address }: Pick<RecipientNames, 'mailbox' | 'address'>): {
+export function findRecipientBuckets({ mailbox, address }: Pick<RecipientNames, 'mailbox' | 'address'>): {
   readonly mailbox: Bucket
   readonly address: Bucket
 } {

@@ -23,7 +23,7 @@ import { sealContent } from '../../crypto/sealed-content.ts'
 import { type RecipientNames, recipientNames } from '../../shared/bucket-names.ts'
 import type { Caller, EnqueueRequest, EnqueueResult, Judged, NewEmail } from '../../store.ts'
 import type { CachedKey, WriteTransaction } from '../engine/threads/write-transaction.ts'
-import { type Bucket, bucketOfCaller, bucketsOfRecipient } from './buckets.ts'
+import { type Bucket, findCallerBucket, findRecipientBuckets } from './buckets.ts'
 
 export function enqueue(tx: WriteTransaction, request: EnqueueRequest): EnqueueResult {
   const { judged } = request
@@ -33,7 +33,7 @@ export function enqueue(tx: WriteTransaction, request: EnqueueRequest): EnqueueR
   if (app?.status !== 'active') return { kind: 'invalid_key' }
   if (judged?.version !== app.version) return { kind: 'judge_again', app }
   const caller = { appId: app.id, keyId: key?.keyId ?? null }
-  const bucket = key?.bucket ?? bucketOfCaller(tx.writer.keyedHash, caller)
+  const bucket = key?.bucket ?? findCallerBucket(tx.writer.keyedHash, caller)
   const keyHit = charge(tx, [[bucket, keyLimit(app.settings.limits)]])
   if (keyHit !== null) return refuseLimit(tx, caller, 'key_rate_limited', keyHit)
   if (key !== null) noteUse(tx, key)
@@ -57,7 +57,7 @@ function admit(tx: WriteTransaction, { app, caller, email, idempotency }: Admiss
   const { limits } = app.settings
   const dayFull = tx.acceptedToday(app.id) >= limits.daily
   const names = recipientNames(tx.writer.keyedHash, app.id, email.content.to)
-  const recipientHit = charge(tx, limitsOfRecipient(app, names), !dayFull)
+  const recipientHit = charge(tx, readRecipientLimits(app, names), !dayFull)
   if (recipientHit !== null) return refuseLimit(tx, caller, 'recipient_rate_limited', recipientHit)
   if (dayFull) {
     const retryAfterMs = (tx.day + 1) * dayMs - tx.nowMs
@@ -95,7 +95,7 @@ function readKey(tx: WriteTransaction, keyHash: KeyHash): CachedKey | null {
   const caller = { keyId: row.key_id as KeyId, appId: row.app_id as AppId }
   return {
     ...caller,
-    bucket: bucketOfCaller(tx.writer.keyedHash, caller),
+    bucket: findCallerBucket(tx.writer.keyedHash, caller),
     expiresAt: row.expires_at as number | null,
     revokedAt: row.revoked_at as number | null,
     lastUsedAt: Number(row.last_used_at ?? 0),
@@ -126,8 +126,8 @@ function charge(tx: WriteTransaction, buckets: readonly LimitedBucket[], keep = 
   return null
 }
 
-function limitsOfRecipient(app: App, names: RecipientNames): readonly LimitedBucket[] {
-  const { address, mailbox } = bucketsOfRecipient(names)
+function readRecipientLimits(app: App, names: RecipientNames): readonly LimitedBucket[] {
+  const { address, mailbox } = findRecipientBuckets(names)
   return [
     [address, recipientLimit(app.settings.limits)],
     [mailbox, mailboxLimit(app.settings.limits)],

@@ -136,7 +136,7 @@ function plain(schema: TSchema): unknown {
 /** The schema of an answer: shared schemas by reference, and open for fields that a later version adds. */
 function referring(schema: unknown): unknown {
   const text = JSON.stringify(schema)
-  const known = named.find(([, schema]) => JSON.stringify(schema) === text)
+  const known = named.find(([, candidate]) => JSON.stringify(candidate) === text)
   return known === undefined ? openly(schema, referring) : { $ref: `#/components/schemas/${known[0]}` }
 }
 

@@ -77,12 +77,16 @@ const storeUnavailable: Result<never> = {
   },
 }
 
-type Called = { readonly name: OperationName; readonly request: FastifyRequest; readonly access: Access }
+type OperationCall = {
+  readonly name: OperationName
+  readonly request: FastifyRequest
+  readonly access: Access
+}
 
 async function runFor(
   management: Management,
   rates: OperatorRates,
-  { name, request, access }: Called,
+  { name, request, access }: OperationCall,
 ): Promise<Result<unknown>> {
   const refusal = await rates.charge(`${access.actor.id}`, { isSearch: name === 'email.find' })
   if (refusal !== null) return { ok: false, refusal }

@@ -39,10 +39,10 @@ function steps({ items }: Activity, { step, steps: length }: Range, now: number)
   const byStep = new Map(items.map((item) => [Math.floor(Date.parse(item.at) / stepMs), item]))
   const indexes = Array.from({ length }, (_, index) => last - length + 1 + index)
   return {
-    columns: indexes.map((step) => cutLabel(new Date(step * stepMs).toISOString(), length)),
+    columns: indexes.map((index) => cutLabel(new Date(index * stepMs).toISOString(), length)),
     values: (pick: (item: Item) => number) =>
-      indexes.map((step) => {
-        const item = byStep.get(step)
+      indexes.map((index) => {
+        const item = byStep.get(index)
         return item === undefined ? 0 : pick(item)
       }),
   }

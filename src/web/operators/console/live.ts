@@ -11,7 +11,7 @@ import { LruMap } from '../../../domain/lru-map.ts'
 import type { Fingerprints } from '../../../management/fingerprints.ts'
 import type { EventStream, PosternEvent } from '../../../observe/events.ts'
 import type { Html } from '../../../templates/html.ts'
-import { Streams } from './streams.ts'
+import { Streams, streamsMax } from './streams.ts'
 
 /** Each change has all overviews drawn again, which takes time from requests for emails. */
 const compareServiceEveryMs = 5000
@@ -22,11 +22,10 @@ const pingEveryMs = 20_000
 const spreadMs = 800
 /** A shared part of a page is drawn anew after this long: `describeService` does not see every change. */
 const shareMs = 5000
-const seenEmailsMax = 200
 /** Followed by the id. */
 export const emailTopic = 'email:'
 
-type Shared = { readonly drawn: Promise<Html | null>; readonly untilMs: number }
+type SharedDrawing = { readonly drawn: Promise<Html | null>; readonly untilMs: number }
 
 export class Live {
   readonly streams = new Streams({ first: () => this.#begin(), last: () => this.#stop() })
@@ -34,8 +33,8 @@ export class Live {
   /** End what is repeated while there is a stream. */
   #stops: readonly (() => void)[] = []
   #seenService = ''
-  readonly #seenEmails = new LruMap<string, string>(seenEmailsMax)
-  #shared = new Map<string, Shared>()
+  readonly #seenEmails = new LruMap<string, string>(streamsMax)
+  #shared = new Map<string, SharedDrawing>()
 
   constructor(fingerprints: Fingerprints, events: EventStream) {
     this.#fingerprints = fingerprints
@@ -45,7 +44,8 @@ export class Live {
   }
 
   /**
-   * A part of a page that is the same for all who watch: it is drawn once for them, until something changes.
+   * A part of a page that is the same for all who watch: it is drawn once for them, until something changes
+   * or for five seconds.
    * While nobody watches, it is drawn for each.
    */
   share(name: string, draw: () => Promise<Html | null>): Promise<Html | null> {

@@ -137,7 +137,7 @@ type FieldOptions = {
 const listFaults = (refusal: Refusal | null | undefined, name: string) =>
   (refusal?.issues ?? []).filter(({ field }) => field === name)
 
-const described = (name: string, refusal: Refusal | null | undefined, hint: Cell | undefined) => {
+const describeField = (name: string, refusal: Refusal | null | undefined, hint: Cell | undefined) => {
   const faults = listFaults(refusal, name)
   const ids = [hint === undefined ? '' : `${name}-hint`, faults.length === 0 ? '' : `${name}-fault`]
   const by = ids.filter(Boolean).join(' ')
@@ -154,7 +154,7 @@ const described = (name: string, refusal: Refusal | null | undefined, hint: Cell
 /** A labelled input, with its hint and its faults. */
 export function field(name: string, options: FieldOptions): Html {
   const { label, id = name, value = '', hint, refusal, attributes = none, disabled = false } = options
-  const about = described(id, refusal, hint)
+  const about = describeField(id, refusal, hint)
   return html`<div class="field"><label for="${id}">${label}</label>
 <input id="${id}" name="${name}" value="${value}"${about.attributes}${disabled ? html` disabled` : none} ${attributes}>${about.texts}</div>`
 }
@@ -166,7 +166,7 @@ export function select(
   choices: readonly Choice[],
   { label, value = '', hint, refusal, disabled = false }: FieldOptions,
 ): Html {
-  const about = described(name, refusal, hint)
+  const about = describeField(name, refusal, hint)
   const options = choices.map(
     ([choice, text]) =>
       html`<option value="${choice}"${choice === value ? html` selected` : none}>${text}</option>`,

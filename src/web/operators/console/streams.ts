@@ -3,7 +3,7 @@ import type { ServerResponse } from 'node:http'
 
 /** Several changes at once are one signal. */
 const signalAfterMs = 150
-const streamsMax = 200
+export const streamsMax = 200
 const streamsPerPersonMax = 32
 
 type Stream = {

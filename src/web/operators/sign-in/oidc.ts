@@ -160,7 +160,7 @@ function readFlow(request: FastifyRequest, origin: string): Flow | null {
       Buffer.from(readCookie(request, nameCookie(origin)) ?? '', 'base64url').toString('utf8'),
     )
     const texts = [flow.state, flow.nonce, flow.verifier, flow.to]
-    return texts.every((each) => typeof each === 'string' && each !== '') ? flow : null
+    return texts.every((text) => typeof text === 'string' && text !== '') ? flow : null
   } catch {
     return null
   }
@@ -212,7 +212,7 @@ const nameMax = 80
 function chooseName(claims: Claims): string {
   const given = [claims.preferred_username, claims.name, claims.email, claims.sub]
   const name =
-    given.find((each): each is string => typeof each === 'string' && each.trim() !== '') ?? 'person'
+    given.find((text): text is string => typeof text === 'string' && text.trim() !== '') ?? 'person'
   const clean = name.replace(/\p{C}/gu, '').trim().slice(0, nameMax)
   return isReservedName(clean) || clean === '' ? `person ${clean}` : clean
 }

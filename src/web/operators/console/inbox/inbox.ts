@@ -1,5 +1,5 @@
 /**
- * The inbox of dev mode: captured emails as pages of the console, and as JSON for tests. It shows live links,
+ * The dev inbox: captured emails as pages of the console, and as JSON for tests. It shows live links,
  * so it listens on loopback unless `POSTERN_CONSOLE_PUBLIC` is `yes`, and answers loopback Hosts only. An
  * email's HTML is shown in a sandboxed frame whose policy runs nothing.
  */

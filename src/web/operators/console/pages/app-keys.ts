@@ -66,7 +66,7 @@ function keysTable({ slug }: AppResource, keys: readonly KeyResource[], visit: V
   const { may, now } = visit
   const rows = keys.map((key) => [
     html`<b>${key.name ?? 'without a name'}</b><br><code class="soft">${key.id}</code>`,
-    statusOfKey(key, visit),
+    renderKeyStatus(key, visit),
     html`${age(key.createdAt, now)}<br><span class="soft">by ${key.createdBy}</span>`,
     html`${age(key.lastUsedAt, now)}<br><a href="/emails?key=${key.id}">its emails</a>`,
     hasEnded(key, visit.now) || !may('operator')
@@ -77,7 +77,7 @@ function keysTable({ slug }: AppResource, keys: readonly KeyResource[], visit: V
   return table('Keys', ['key', 'status', 'created', 'last used', 'change'], rows, { empty })
 }
 
-function statusOfKey(key: KeyResource, visit: Visit): Html {
+function renderKeyStatus(key: KeyResource, visit: Visit): Html {
   if (key.revokedAt !== null) return html`${mark('off', '–', 'revoked')} ${age(key.revokedAt, visit.now)}`
   if (key.expiresAt === null) return mark('good', '●', 'active')
   return hasEnded(key, visit.now)

@@ -44,9 +44,9 @@ export async function makeOnce<T>(
 ): Promise<Result<T>> {
   const once = form.get('once')
   if (once === null) return make()
-  if (!(await forms.take(once))) return { ok: false, refusal: sentAgain }
+  if (!(await forms.spend(once))) return { ok: false, refusal: sentAgain }
   const made = await make()
-  if (!made.ok) await forms.giveBack(once)
+  if (!made.ok) await forms.restore(once)
   return made
 }
 

@@ -51,8 +51,8 @@ ${nextAttemptAt === null ? none : html`<dt>Next attempt</dt><dd>${age(nextAttemp
 function renderRelays(nodes: readonly NodeResource[], { now }: Visit): Html {
   const rows = nodes.flatMap(({ machine, alive, relays }) =>
     relays.map(({ name, available, since, reason, connections }) => [
-      html`<b>${name === 'capture' ? 'inbox of dev mode' : name}</b>`,
-      alive ? stateOfRelay(available) : mark('off', '–', 'not known'),
+      html`<b>${name === 'capture' ? 'the dev inbox' : name}</b>`,
+      alive ? renderRelayState(available) : mark('off', '–', 'not known'),
       html`${age(since, now)}${reason === '' ? none : html`<br><span class="reply">${reason}</span>`}`,
       `${connections.open} open, ${connections.busy} busy, of ${connections.allowed}`,
       machine,
@@ -62,7 +62,7 @@ function renderRelays(nodes: readonly NodeResource[], { now }: Visit): Html {
   return table('Relays', ['relay', 'state', 'since', 'connections', 'seen from'], rows, { empty })
 }
 
-const stateOfRelay = (available: boolean): Html =>
+const renderRelayState = (available: boolean): Html =>
   available ? mark('good', '●', 'answers') : mark('bad', '✕', 'does not answer')
 
 function renderProcesses(nodes: readonly NodeResource[], { now }: Visit): Html {

@@ -27,7 +27,7 @@ ${section('3. Key and test email', html`<p>The next page creates a key, which is
 
 function relayStep({ may, seesAll, shell }: Visit): Html {
   if (shell.hasInbox)
-    return html`<p>${mark('good', '●', 'The inbox of dev mode captures every email.')} None is sent.</p>`
+    return html`<p>${mark('good', '●', 'The dev inbox captures every email.')} None is sent.</p>`
   const check = may('operator') && seesAll ? button('/settings/checks', 'Check relays and database') : none
   return html`<p>Relays are set by <code>POSTERN_SMTP_URL</code>, where the service runs.</p>${check}`
 }

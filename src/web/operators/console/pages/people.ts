@@ -100,7 +100,7 @@ function renderActions({ id, disabledAt, role }: PersonResource): Html {
 <form method="post" action="${path}/link">${onceField()}
 <button>New link</button>
 </form>
-${others.map((each) => button(path, `Make ${each}`, { fields: { role: each } }))}<a class="button" href="/settings/people?disable=${id}#confirm">Disable…</a></div>`
+${others.map((other) => button(path, `Make ${other}`, { fields: { role: other } }))}<a class="button" href="/settings/people?disable=${id}#confirm">Disable…</a></div>`
 }
 
 export async function invitePerson(visit: Visit): Promise<PageAnswer> {
