@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { after, test } from 'node:test'
 import type { PersonId } from '../../src/domain/id.ts'
 import { freshMs } from '../../src/domain/operator/sign-in.ts'
-import { cookieOf, newVisitor, signIn, startBusyConsole } from '../support/console.ts'
+import { cookieOf, newCode, newVisitor, signIn, startBusyConsole } from '../support/console.ts'
 import { operator } from '../support/operator.ts'
 import { freePort } from '../support/postfix.ts'
 import { newSender, relayTo, startTestService, testSettings, validBody } from '../support/service.ts'
@@ -245,4 +245,25 @@ test('the delivery page says why a relay does not answer, and of one that answer
   const answering = await page(newVisitor(service, await signIn(service)))
   assert.match(answering, /127\.0\.0\.1:\d+<\/b>/)
   assert.doesNotMatch(answering, /class="reply"/)
+})
+
+test('a session keeps at most 200 characters of what the browser calls itself', async () => {
+  const code = await newCode(service)
+  await newVisitor(service, null).post('/sign-in', { code }, { 'user-agent': `Long ${'x'.repeat(5000)}` })
+  const agents = (await store.listSessions()).map(({ agent }) => agent)
+  assert.deepEqual(
+    agents.filter((agent) => agent.startsWith('Long')).map(({ length }) => length),
+    [200],
+  )
+})
+
+test('the audit shows up to four values of a change at once, and folds more', async () => {
+  const visitor = newVisitor(service, await signIn(service))
+  const app = await newSender(service, `audited${Date.now()}`)
+  await store.updateApp(app.app.id, { status: 'disabled' }, operator)
+  const text = await (await visitor.get(`/audit?app=${app.app.slug}`)).text()
+  const rowOf = (action: string) => text.split('<tr>').find((row) => row.includes(`<b>${action}</b>`)) ?? ''
+  assert.match(rowOf('app.create'), /<details><summary>\d+ values/)
+  assert.doesNotMatch(rowOf('app.update'), /<details>/)
+  assert.match(rowOf('app.update'), /<del>active<\/del> <ins>disabled<\/ins>/)
 })

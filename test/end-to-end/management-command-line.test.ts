@@ -89,7 +89,8 @@ test('a key that leaked is found by the key itself, from the standard input, als
 test('key find reads the standard input of its process, and no more of it than a key has', {
   skip: (viaApi || engine === 'postgres') && 'skipped: no matter of store or API',
 }, async () => {
-  const { key } = await posternJson<{ key: string }>(env, ['key', 'create', 'leaky', '--name', 'piped'])
+  await postern(env, ['app', 'create', 'Piped', ...from])
+  const { key } = await posternJson<{ key: string }>(env, ['key', 'create', 'piped', '--name', 'piped'])
   const find = (input: string) => runProcess(env, ['key', 'find'], { input })
   assert.match((await find(`${key}\n`)).out, /^name +piped$/m)
   for (const input of ['', `${key}x`, 'x'.repeat(1_000_000)]) {

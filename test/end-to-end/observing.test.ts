@@ -4,7 +4,8 @@ import { execFileSync } from 'node:child_process'
 import { test } from 'node:test'
 import pg from 'pg'
 import { openStore } from '../../src/compose/store.ts'
-import type { EmailId } from '../../src/domain/id.ts'
+import { defaultLimits } from '../../src/domain/app/limit.ts'
+import type { AppId, EmailId } from '../../src/domain/id.ts'
 import type { PosternEvent } from '../../src/observe/events.ts'
 import { newListener } from '../../src/web/http/listener.ts'
 import { deferred } from '../conformance/subject.ts'
@@ -238,6 +239,21 @@ test('the API and the status show refusals, counts, processes and relays; secret
   assert.deepEqual([activity.body.step, activity.body.total.accepted], ['hour', 4])
   for (const answer of [found, shown, activity]) assert.doesNotMatch(answer.text, /canary/)
   assert.doesNotMatch(service.log.join('\n'), /canary/)
+})
+
+test('the status of the whole service says that most requests of the last minutes were refused', async (t) => {
+  const service = await startTestService(t, {
+    settings: { limits: { ...defaultLimits, keyPerMinute: 1000 } },
+  })
+  for (let n = 0; n < 25; n++) await service.post({ to: `a${n}@example.com` })
+  await service.post(validBody())
+  const statusFor = async (apps: readonly AppId[] | null) =>
+    (await ask(service, 'GET /v1/status', { token: await newManagementToken(service, 'reader', apps) })).body
+  const kindsOf = ({ attention }: { attention: { kind: string }[] }) => attention.map(({ kind }) => kind)
+  await eventually(async () => kindsOf(await statusFor(null)).includes('requests_refused'))
+  assert.ok(!kindsOf(await statusFor([service.app.id])).includes('requests_refused'))
+  service.advance(11 * 60_000)
+  assert.ok(!kindsOf(await statusFor(null)).includes('requests_refused'), 'ten minutes later it is over')
 })
 
 test('a process that stops is no longer listed, and what it counted last is written', async (t) => {
