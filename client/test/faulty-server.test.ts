@@ -84,7 +84,7 @@ describe('one fault, once and for ever', { concurrency: true }, () => {
       assert.equal(await received(email.to), outcome.ok ? 1 : 0)
       if (outcome.ok) assert.match(outcome.emailId ?? '', /^em_/)
       else assertNoSecret(outcome.error)
-      assert.ok(server.met.length <= 2)
+      assert.ok(server.met.length <= 2 || server.slowestMs() > 300, `${server.met.length} requests`)
     })
 
     test(`${fault}, for ever: at most one email, and an error that says why`, async (t) => {

@@ -29,6 +29,8 @@ export type FaultyServer = {
   readonly url: string
   /** The fault of each request, in order. */
   readonly met: Fault[]
+  /** How long the slowest request without a fault took: on a busy machine a client gives up before. */
+  readonly slowestMs: () => number
 }
 
 export async function startFaultyServer(
@@ -37,13 +39,16 @@ export async function startFaultyServer(
   next: (request: IncomingMessage) => Fault,
 ): Promise<FaultyServer> {
   const met: Fault[] = []
+  let slowestMs = 0
   const server = createServer(async (request, response) => {
+    const beganMs = performance.now()
     const chunks: Buffer[] = []
     for await (const chunk of request) chunks.push(chunk as Buffer)
     const fault = next(request)
     met.push(fault)
     const forward = () => pass(upstream, request, Buffer.concat(chunks))
     await breakWith(fault, { request, response, body: Buffer.concat(chunks).toString(), forward })
+    if (fault === 'none') slowestMs = Math.max(slowestMs, performance.now() - beganMs)
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -51,7 +56,11 @@ export async function startFaultyServer(
     server.close()
     server.closeAllConnections()
   })
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, met }
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    met,
+    slowestMs: () => slowestMs,
+  }
 }
 
 type Forwarded = { status: number; headers: Record<string, string>; body: string }
