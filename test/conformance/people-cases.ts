@@ -162,14 +162,14 @@ export function people(it: It): void {
   })
 
   it('a nonce is kept once, and taken once', async (_t, { store, advance }) => {
-    await store.keepNonce('c1', store.now() + 1000)
-    assert.equal(await store.keepNonce('c2', store.now() + 1000), true)
-    assert.equal(await store.keepNonce('c2', store.now() + 1000), false)
+    await store.keepNonce('c1', store.now() + 60_000)
+    assert.equal(await store.keepNonce('c2', store.now() + 60_000), true)
+    assert.equal(await store.keepNonce('c2', store.now() + 60_000), false)
     const taken = await Promise.all(Array.from({ length: 5 }, () => store.takeNonce('c1')))
     assert.equal(taken.filter(Boolean).length, 1)
-    advance(1001)
+    advance(60_001)
     assert.equal(await store.takeNonce('c2'), false)
-    assert.equal(await store.keepNonce('c2', store.now() + 1000), true)
+    assert.equal(await store.keepNonce('c2', store.now() + 60_000), true)
   })
 
   it('an identity of a provider is one person, whose permission is taken anew', async (_t, { store }) => {
