@@ -8,15 +8,13 @@ import { minuteMs } from '../../domain/duration.ts'
 import { roles } from '../../domain/operator/management-token.ts'
 import { hashSignInCode, invitationMs, newSignInCode } from '../../domain/operator/sign-in.ts'
 import type { PersonRecord } from '../../store/people-store.ts'
-import { findScope, parseActorName, refuseOldSession, scopeField } from '../operation/actors.ts'
+import { findScope, forAdmins, parseActorName, refuseOldSession, scopeField } from '../operation/actors.ts'
 import { type Context, operation } from '../operation/operation.ts'
 import { cutList, pageQuery } from '../operation/pages.ts'
 import { done, invalid, type Result, refuse } from '../operation/result.ts'
 import { closed, orNull } from '../operation/schema.ts'
 import { iso, newPageSchema } from '../resources.ts'
 import { InvitedResource, PersonResource, presentPerson } from './people-resources.ts'
-
-const forAdmins = { role: 'admin', target: 'none', wholeService: true } as const
 
 const minutesMax = invitationMs / minuteMs
 const minutesField = () =>

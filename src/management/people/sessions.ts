@@ -1,13 +1,12 @@
 /** Sessions of the console: listed and ended. */
 import { isSessionAlive } from '../../domain/operator/sign-in.ts'
+import { forAdmins } from '../operation/actors.ts'
 import { operation } from '../operation/operation.ts'
 import { cutList, pageQuery } from '../operation/pages.ts'
 import { done, refuse } from '../operation/result.ts'
 import { closed } from '../operation/schema.ts'
 import { newPageSchema } from '../resources.ts'
 import { presentSession, SessionResource } from './people-resources.ts'
-
-const forAdmins = { role: 'admin', target: 'none', wholeService: true } as const
 
 export const listSessions = operation({
   ...forAdmins,
