@@ -45,7 +45,7 @@ export function faultsOf(file: string, text: string): Fault[] {
     faults.push(...faultsAt(node, text))
     for (const child of childrenOf(node)) visit(child)
   }
-  visit(program as unknown as Walked)
+  if (isNode(program)) visit(program)
   return faults
 }
 
