@@ -20,7 +20,7 @@ const { values } = parseArgs({
 })
 
 /** The tests of one fault take this long at most; those that reach the fewest files come first. */
-const testsMaxMs = 240_000
+const testsMaxMs = 120_000
 const workers = 2
 
 type Placed = Fault & { readonly file: string; readonly line: number }
