@@ -393,8 +393,19 @@ test('one process alone sends; another stands by, and takes back what the first 
   const waiting = await second.claimDue(anything)
   assert.deepEqual([waiting.standby, waiting.claims.length], [true, 0])
   await first.close()
+  const other = new Connection(path)
+  atEnd(t, () => other.close())
+  other.connection.exec(
+    `create trigger obstacle before update on queue begin select raise(abort, 'not now'); end`,
+  )
+  await assert.rejects(second.claimDue(anything), /not now/)
+  other.connection.exec('drop trigger obstacle')
   const { claims, lost, standby } = await second.claimDue(anything)
-  assert.deepEqual([standby, claims.length, lost], [false, 2, [{ emailId: held.emailId, count: 1 }]])
+  assert.deepEqual(
+    [standby, claims.length, lost],
+    [false, 2, [{ emailId: held.emailId, count: 1 }]],
+    'a claim that failed took nothing back',
+  )
   assert.deepEqual(
     (await second.findEmail(held.emailId))?.trail.map(({ outcome }) => outcome),
     ['lost'],

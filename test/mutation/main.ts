@@ -4,7 +4,16 @@
  * commit, in copies of the checkout. A seed draws the faults: `-- --seed 7 --sample 150 --only store/`.
  */
 import { execFileSync, spawn } from 'node:child_process'
-import { cpSync, globSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  cpSync,
+  globSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -57,6 +66,7 @@ function allFaults(folder: string): Placed[] {
 
 function newCopy(): string {
   const folder = mkdtempSync(join(tmpdir(), 'postern-mutation-'))
+  chmodSync(folder, 0o755) // some tests run commands as another user
   execFileSync('git', ['clone', '--quiet', '--shared', root, folder])
   symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'))
   cpSync(join(root, 'client/dist'), join(folder, 'client/dist'), { recursive: true })

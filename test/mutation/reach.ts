@@ -1,6 +1,15 @@
 /** Which test files reach which lines of `src/`: each test file runs once under V8's coverage. */
 import { spawn } from 'node:child_process'
-import { globSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -65,6 +74,7 @@ export async function measureReach(checkout: string, cache: string): Promise<Rea
   const work = async () => {
     for (let suite = left.shift(); suite !== undefined; suite = left.shift()) {
       const folder = mkdtempSync(join(tmpdir(), 'postern-coverage-'))
+      chmodSync(folder, 0o777) // some tests run commands as another user
       const beganMs = performance.now()
       const passed = await runSuite(suite, checkout, { withinMs: 240_000, env: { NODE_V8_COVERAGE: folder } })
       const ms = Math.round(performance.now() - beganMs)
