@@ -8,7 +8,7 @@ import type { Result } from '../management/operation/result.ts'
 import type { AppResource } from '../management/resources.ts'
 import type { AppBody } from '../management/settings-schema.ts'
 import { addSettingOptions, collect, parseFrom, type SettingOptions, toChange } from './app-settings.ts'
-import { type Call, type CliDeps, type CommandContext, describeRefusal, withOperations } from './context.ts'
+import { type Call, type CliDeps, type CommandContext, describeError, withOperations } from './context.ts'
 import { CommandFailed, formatTime, print, record, table, UsageError } from './output.ts'
 import { changeSettings, toPatch } from './settings-change.ts'
 
@@ -116,7 +116,7 @@ async function create(
   const base = { ...defaultSettings, name, from: parseFrom(from) }
   const body = changeSettings(base, toChange(settings)) as AppBody
   const result = await runner.call('app.put', { params: { app: slug }, body, ifAbsent: true })
-  if (!result.ok && result.refusal.code === 'slug_taken')
+  if (!result.ok && result.error.code === 'slug_taken')
     throw new CommandFailed(`the slug "${slug}" is taken; choose another with --slug`)
   const app = unwrapSettings(result)
   const { allowedUrls, appSchemes, allowLocalhost } = app
@@ -143,14 +143,14 @@ async function update(
       body,
       ifVersion: app.version,
     })
-    if (result.ok || result.refusal.code !== 'version_mismatch') return show(deps, unwrapSettings(result))
+    if (result.ok || result.error.code !== 'version_mismatch') return show(deps, unwrapSettings(result))
   }
   throw new CommandFailed(`the app "${name}" is being changed by others; try again`)
 }
 
 function unwrapSettings(result: Result<AppResource>): AppResource {
   if (result.ok) return result.value
-  throw new CommandFailed(describeRefusal(result.refusal, ['app']))
+  throw new CommandFailed(describeError(result.error, ['app']))
 }
 
 async function remove(

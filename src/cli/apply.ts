@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { type Command, Option } from 'commander'
 import type { AppResource } from '../management/resources.ts'
 import type { AppBody } from '../management/settings-schema.ts'
-import { type CliDeps, type CommandContext, describeRefusal, withOperations } from './context.ts'
+import { type CliDeps, type CommandContext, describeError, withOperations } from './context.ts'
 import { CommandFailed, print, UsageError } from './output.ts'
 
 const form = `
@@ -88,9 +88,9 @@ async function makePlan(context: CommandContext, apps: readonly WantedApp[]): Pr
     const params = { app: wanted.slug }
     const found = await context.runner.call('app.show', { params })
     const result = await context.runner.call('app.put', { params, body: wanted, query: { dryRun: true } })
-    if (!found.ok && found.refusal.code !== 'not_found') throw new CommandFailed(found.refusal.message)
+    if (!found.ok && found.error.code !== 'not_found') throw new CommandFailed(found.error.message)
     if (result.ok) plan.push({ wanted, now: found.ok ? found.value : null, planned: result.value })
-    else faults.push(`${wanted.slug}: ${describeRefusal(result.refusal, [])}`)
+    else faults.push(`${wanted.slug}: ${describeError(result.error, [])}`)
   }
   if (faults.length > 0) throw new CommandFailed(`nothing was changed:\n${faults.join('\n')}`)
   return plan

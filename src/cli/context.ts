@@ -2,7 +2,7 @@
 import type { Writable } from 'node:stream'
 import { type Config, parseConfig } from '../config/parse-config.ts'
 import { devDatabaseUrl, type Environment, isSet } from '../config/reader.ts'
-import type { Refusal } from '../management/operation/result.ts'
+import type { OperationError } from '../management/operation/result.ts'
 import type { Answer, CallInput, OperationName, OperationRunner } from '../management/operations.ts'
 import type { EventStream } from '../observe/events.ts'
 import type { PostgresAddress } from '../store/database-address.ts'
@@ -76,7 +76,7 @@ function findRemote({ env }: CliDeps): RemoteAddress | null {
 
 export const isRemote = (deps: CliDeps): boolean => findRemote(deps) !== null
 
-/** Runs an operation and returns its answer; a refusal fails the command. */
+/** Runs an operation and returns its answer; an error fails the command. */
 export type Call = <Name extends OperationName>(name: Name, input: CallInput<Name>) => Promise<Answer<Name>>
 
 export type CommandContext = { readonly call: Call; readonly runner: OperationRunner }
@@ -109,7 +109,7 @@ const newContext = (runner: OperationRunner): CommandContext => ({
   call: async (name, input) => {
     const result = await runner.call(name, input)
     if (result.ok) return result.value
-    throw new CommandFailed(describeRefusal(result.refusal, Object.keys(input.params ?? {})))
+    throw new CommandFailed(describeError(result.error, Object.keys(input.params ?? {})))
   },
 })
 
@@ -122,7 +122,10 @@ const lists: Readonly<Record<string, string>> = {
 }
 
 /** @param params the things that the command named */
-export function describeRefusal({ code, message, issues = [] }: Refusal, params: readonly string[]): string {
+export function describeError(
+  { code, message, issues = [] }: OperationError,
+  params: readonly string[],
+): string {
   const hint = code === 'not_found' ? params.map((name) => lists[name]).find(Boolean) : undefined
   const lines = issues.map((issue) => `\n  ${issue.field}: ${issue.message}`)
   const text = code === 'invalid_request' ? 'these values are refused:' : message

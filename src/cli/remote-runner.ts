@@ -5,7 +5,7 @@ import { isLoopback } from '../config/listeners.ts'
 import { unsafeModes } from '../config/secrets.ts'
 import { parseTokenHeader } from '../domain/operator/management-token.ts'
 import type { RawInput } from '../management/operation/perform.ts'
-import { done, type RefusalCode, type Result } from '../management/operation/result.ts'
+import { done, type ErrorCode, type Result } from '../management/operation/result.ts'
 import {
   type Answer,
   type CallInput,
@@ -133,7 +133,7 @@ async function send(url: string, { deadlineMs, ...init }: Request): Promise<Resp
 async function readAnswer<T>(base: string, response: Response): Promise<Result<T>> {
   const answer = (await response.json().catch(() => null)) as Record<string, unknown> | null
   if (response.ok && answer !== null) return done(answer as T, { created: response.status === 201 })
-  const error = answer?.error as { code: RefusalCode; message: string } | undefined
+  const error = answer?.error as { code: ErrorCode; message: string } | undefined
   if (error?.message.includes('POST /v1/email') && response.status === 404)
     throw new CommandFailed(
       `${base} is the public API; --url wants the address of POSTERN_CONSOLE_LISTEN (port 4022 unless set)`,
@@ -142,5 +142,5 @@ async function readAnswer<T>(base: string, response: Response): Promise<Result<T
     throw new CommandFailed(
       `${base} answered ${response.status} without a document: it is not the management API`,
     )
-  return { ok: false, refusal: error }
+  return { ok: false, error }
 }

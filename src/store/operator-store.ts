@@ -42,7 +42,7 @@ export type EmailRecord = {
  * Some of the records that a query asks for, newest first. `next`: pass it as `before` for more; null at the
  * end.
  */
-export type Page<Item, Id> = { readonly items: readonly Item[]; readonly next: Id | null }
+export type ListPage<Item, Id> = { readonly items: readonly Item[]; readonly next: Id | null }
 
 export type EmailQuery = {
   readonly app?: AppId
@@ -203,7 +203,7 @@ export interface OperatorStore {
   revokeKey(id: KeyId, actor: Actor): Promise<KeyRecord | null>
 
   findEmail(id: EmailId): Promise<EmailRecord | null>
-  listEmails(query: EmailQuery): Promise<Page<EmailRecord, EmailId>>
+  listEmails(query: EmailQuery): Promise<ListPage<EmailRecord, EmailId>>
   /** The name by which records know a recipient: a keyed hash of the address. */
   recipientName(to: EmailAddress): string
   retryEmail(id: EmailId, actor: Actor): Promise<EmailChange>
@@ -251,5 +251,5 @@ export interface OperatorStore {
 
   /** Writes an entry for an action that changes nothing in the store. */
   recordAction(action: Action, actor: Actor): Promise<void>
-  listAudit(query: AuditQuery): Promise<Page<AuditEntry, AuditId>>
+  listAudit(query: AuditQuery): Promise<ListPage<AuditEntry, AuditId>>
 }

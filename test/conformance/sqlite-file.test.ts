@@ -23,7 +23,7 @@ import { suspectAfter } from '../../src/domain/delivery/states.ts'
 import type { AppId, EmailId } from '../../src/domain/id.ts'
 import { hashSessionSecret, newSessionSecret } from '../../src/domain/operator/sign-in.ts'
 import { newSecretKey, parseKeyRing } from '../../src/store/crypto/key-ring.ts'
-import type { EmailQuery, EmailRecord, Page } from '../../src/store/operator-store.ts'
+import type { EmailQuery, EmailRecord, ListPage } from '../../src/store/operator-store.ts'
 import { newClockOffset } from '../../src/store/shared/clock.ts'
 import { Connection, keepsCommits } from '../../src/store/sqlite/engine/connection.ts'
 import { performRead } from '../../src/store/sqlite/engine/reads.ts'
@@ -348,7 +348,7 @@ test('a page passes over no mail that stays, while other mail leaves the queue b
   let before: EmailQuery['before']
   do {
     const query = { key: rare.keyId, limit: 9, ...(before && { before }) }
-    const page = performRead(target, { name: 'listEmails', args: [query] }) as Page<EmailRecord, EmailId>
+    const page = performRead(target, { name: 'listEmails', args: [query] }) as ListPage<EmailRecord, EmailId>
     found.push(...page.items.map(({ id }) => id))
     before = page.next ?? undefined
   } while (before !== undefined)

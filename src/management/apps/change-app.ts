@@ -4,7 +4,7 @@ import type { App } from '../../domain/app/app.ts'
 import { isAtLeast } from '../../domain/operator/management-token.ts'
 import { checkSchema } from '../operation/check-schema.ts'
 import { operation } from '../operation/operation.ts'
-import { done, invalid, refuse } from '../operation/result.ts'
+import { done, fail, invalid } from '../operation/result.ts'
 import { closed } from '../operation/schema.ts'
 import { AppResource, presentApp } from '../resources.ts'
 import { AppBody, AppPatch, mergePatch, parseSettings } from '../settings-schema.ts'
@@ -32,7 +32,7 @@ export const changeApp = operation({
   body: AppPatch,
   answer: AppResource,
   versioned: true,
-  refusals: ['version_mismatch', 'app_changing', 'changed_too_often'],
+  errors: ['version_mismatch', 'app_changing', 'changed_too_often'],
   async run({ store, access }, { query, body, ifVersion }, found) {
     let app: App | null = found
     for (let tries = 0; tries < triesMax && app !== null; tries++) {
@@ -46,7 +46,7 @@ export const changeApp = operation({
         (name) => JSON.stringify(before[name]) !== JSON.stringify(settings.value[name]),
       )
       if (isReserved && !isAtLeast(access.role, 'admin'))
-        return refuse('not_permitted', `Only the role admin may change ${adminFields.join(', ')}.`)
+        return fail('not_permitted', `Only the role admin may change ${adminFields.join(', ')}.`)
       const { status = 'active' } = merged.value
       if (query.dryRun === true) return done(presentApp({ ...app, settings: settings.value, status }))
       const change = { settings: settings.value, status, ifVersion: app.version }
@@ -55,19 +55,19 @@ export const changeApp = operation({
       if (changed !== null && changed !== 'stale') return done(presentApp(changed))
       app = await store.findApp(found.id)
     }
-    return refuse('app_changing', 'The app is being changed or deleted by others; look at it and try again.')
+    return fail('app_changing', 'The app is being changed or deleted by others; look at it and try again.')
   },
 })
 
 export const changedTooOften = ({ slug }: App) =>
-  refuse(
+  fail(
     'changed_too_often',
     `Changes of the settings of ${slug} have filled the audit, which keeps each of them for long: this one was not made. Try again when 24 hours have passed since the first; keys and the status can still be changed.`,
   )
 
 /** @param app the app as it is now; null if there is none */
 export const staleVersion = (app: App | null) =>
-  refuse(
+  fail(
     'version_mismatch',
     app === null
       ? 'There is no app of this slug, so it has no version. Leave If-Match out to create it.'

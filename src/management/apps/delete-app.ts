@@ -3,7 +3,7 @@ import { Type } from 'typebox'
 import type { AppId } from '../../domain/id.ts'
 import { appNotFound } from '../operation/find-target.ts'
 import { type Context, operation } from '../operation/operation.ts'
-import { done, refuse } from '../operation/result.ts'
+import { done, fail } from '../operation/result.ts'
 import { closed } from '../operation/schema.ts'
 
 /**
@@ -28,13 +28,13 @@ export const deleteApp = operation({
       description: 'False if more mail is still to be cancelled: the service goes on with it.',
     }),
   }),
-  refusals: ['app_active'],
+  errors: ['app_active'],
   async run(context, { params }, { id, slug }) {
     const { store, access } = context
     const result = await store.deleteApp(id, access.actor)
     if (result === null) return appNotFound(params.app)
     if (result === 'active')
-      return refuse(
+      return fail(
         'app_active',
         `The app "${slug}" is active: disable it first, so that its keys stop working.`,
       )

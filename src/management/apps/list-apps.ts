@@ -1,7 +1,7 @@
 /** Lists apps. */
 import { isInScope } from '../operation/access.ts'
+import { cutList, pageQuery } from '../operation/list-pages.ts'
 import { operation } from '../operation/operation.ts'
-import { cutList, pageQuery } from '../operation/pages.ts'
 import { closed } from '../operation/schema.ts'
 import { AppResource, newPageSchema, presentApp } from '../resources.ts'
 
@@ -13,7 +13,7 @@ export const listApps = operation({
   summary: 'Lists the apps, oldest first.',
   query: closed(pageQuery),
   answer: newPageSchema(AppResource),
-  refusals: ['cursor_mismatch'],
+  errors: ['cursor_mismatch'],
   async run(context, { query }) {
     const { store, access } = context
     const apps = (await store.listApps()).filter(({ id }) => isInScope(access, id))

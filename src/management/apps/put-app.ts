@@ -4,7 +4,7 @@ import type { AppSettings } from '../../domain/app/settings.ts'
 import type { AppId } from '../../domain/id.ts'
 import type { AppChange } from '../../store/operator-store.ts'
 import { type Context, operation } from '../operation/operation.ts'
-import { done, invalid, type Result, refuse } from '../operation/result.ts'
+import { done, fail, invalid, type Result } from '../operation/result.ts'
 import { closed } from '../operation/schema.ts'
 import { AppResource, presentApp } from '../resources.ts'
 import { AppBody, parseSettings } from '../settings-schema.ts'
@@ -22,7 +22,7 @@ export const putApp = operation({
   answer: AppResource,
   creates: true,
   versioned: true,
-  refusals: ['slug_taken', 'version_mismatch', 'app_changing', 'changed_too_often'],
+  errors: ['slug_taken', 'version_mismatch', 'app_changing', 'changed_too_often'],
   async run(context, { params: { app: slug }, query, body, ifVersion, ifAbsent = false }) {
     const valid = parseSlug(slug)
     if (!valid.ok) return invalid(valid.issues)
@@ -53,7 +53,7 @@ export const putApp = operation({
 type WantedApp = Pick<App, 'slug' | 'settings' | 'status'>
 
 const slugTaken = (slug: string) =>
-  refuse('slug_taken', `The slug "${slug}" is taken by another app; choose another one.`)
+  fail('slug_taken', `The slug "${slug}" is taken by another app; choose another one.`)
 
 async function create(
   { store, access }: Context,
@@ -80,7 +80,7 @@ async function replace(
 }
 
 const appChanging = () =>
-  refuse('app_changing', 'The app was created or deleted by another request at this moment; repeat this one.')
+  fail('app_changing', 'The app was created or deleted by another request at this moment; repeat this one.')
 
 const noId = `app_${'0'.repeat(26)}` as AppId
 

@@ -9,7 +9,7 @@ import { type Rejection, refusals } from '../../domain/request/rejection.ts'
 import { judgeEmail } from '../../intake/judge-request.ts'
 import type { EnqueueResult } from '../../store/store.ts'
 import { type Context, operation } from '../operation/operation.ts'
-import { done, invalid, type Result, refuse } from '../operation/result.ts'
+import { done, fail, invalid, type Result } from '../operation/result.ts'
 import { closed } from '../operation/schema.ts'
 import { sampleLifeMs, sampleUrl } from './sample-link.ts'
 
@@ -25,14 +25,14 @@ export const sendTestEmail = operation({
     type: Type.Optional(Type.Enum([...emailTypes])),
   }),
   answer: closed({ email: Type.String() }),
-  refusals: ['test_email_refused', 'app_changing'],
+  errors: ['test_email_refused', 'app_changing'],
   async run(context, { body: { to, type = 'magic_link' } }, app) {
     const address = parseEmailAddress(to, 'to')
     if (!address.ok) return invalid(address.issues)
     if (app.status !== 'active') return isDisabled(app)
     const request = testRequest(app, { to: address.value, type, nowMs: context.store.now() })
     if (request === null)
-      return refuse(
+      return fail(
         'test_email_refused',
         `The app ${app.slug} allows no links yet: "postern app update ${app.slug} --allow-url https://…" adds one.`,
       )
@@ -41,7 +41,7 @@ export const sendTestEmail = operation({
 })
 
 const isDisabled = ({ slug }: App) =>
-  refuse('test_email_refused', `The app ${slug} is disabled: enable it first.`)
+  fail('test_email_refused', `The app ${slug} is disabled: enable it first.`)
 
 type TestEmail = { readonly to: EmailAddress; readonly type: EmailType; readonly nowMs: number }
 
@@ -78,7 +78,7 @@ function explainResult(app: App, result: Exclude<EnqueueResult, { kind: 'queued'
     case 'invalid_key':
       return isDisabled(app)
     case 'judge_again':
-      return refuse('app_changing', `The app ${app.slug} was changed at this moment; try again.`)
+      return fail('app_changing', `The app ${app.slug} was changed at this moment; try again.`)
     case 'queue_full':
       return explain({ code: 'queue_full' })
     case 'key_rate_limited':
@@ -92,5 +92,5 @@ function explainResult(app: App, result: Exclude<EnqueueResult, { kind: 'queued'
 
 function explain({ code, message, issues = [] }: Rejection) {
   const text = `The test email was refused (${code}): ${message ?? refusals[code].message}`
-  return refuse('test_email_refused', text, issues)
+  return fail('test_email_refused', text, issues)
 }

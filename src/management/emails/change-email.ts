@@ -4,7 +4,7 @@ import type { AppId, EmailId } from '../../domain/id.ts'
 import type { EmailChange, RetryStep } from '../../store/operator-store.ts'
 import { findTarget } from '../operation/find-target.ts'
 import { type Context, operation } from '../operation/operation.ts'
-import { done, type RefusalCode, type Result, refuse } from '../operation/result.ts'
+import { done, type ErrorCode, fail, type Result } from '../operation/result.ts'
 import { appName, closed } from '../operation/schema.ts'
 import { EmailResource, presentEmail } from '../resources.ts'
 
@@ -15,7 +15,7 @@ export const retryEmail = operation({
   target: 'email',
   summary: 'Makes a deferred email due now.',
   answer: EmailResource,
-  refusals: ['email_finished', 'email_sending', 'email_not_deferred'],
+  errors: ['email_finished', 'email_sending', 'email_not_deferred'],
   async run(context, { params }, { id }) {
     const change = await context.store.retryEmail(id, context.access.actor)
     if (change === 'done') context.onQueued()
@@ -30,7 +30,7 @@ export const cancelEmail = operation({
   target: 'email',
   summary: 'Cancels a queued email and deletes its content.',
   answer: EmailResource,
-  refusals: ['email_finished', 'email_sending'],
+  errors: ['email_finished', 'email_sending'],
   async run(context, { params }, { id, app }) {
     const change = await context.store.cancelEmail(id, context.access.actor)
     const end = { emailId: id, appId: app, state: 'cancelled', reason: 'by_operator' } as const
@@ -41,7 +41,7 @@ export const cancelEmail = operation({
 
 type Refused = Exclude<EmailChange, 'done' | 'not_found'>
 
-const reasons: Record<Refused, [RefusalCode, string]> = {
+const reasons: Record<Refused, [ErrorCode, string]> = {
   finished: ['email_finished', 'it has ended, and its content is deleted; ask the app to send a new email'],
   sending: [
     'email_sending',
@@ -55,7 +55,7 @@ async function answer(context: Context, id: string, change: EmailChange): Promis
   if (!email.ok) return email
   if (change === 'done' || change === 'not_found') return done(presentEmail(email.value))
   const [code, reason] = reasons[change]
-  return refuse(code, `${id} was not changed: ${reason}.`)
+  return fail(code, `${id} was not changed: ${reason}.`)
 }
 
 /** How long one request goes through the queue. Repeated, it begins anew, and finds what it left. */
@@ -73,7 +73,7 @@ export const retryAll = operation({
     retried: Type.Integer(),
     complete: Type.Boolean({ description: 'False if the queue was too long for one request: repeat it.' }),
   }),
-  refusals: ['not_found'],
+  errors: ['not_found'],
   async run(context, { body: { app } }) {
     const found = app === undefined ? null : await findTarget('app', context, { app })
     if (found?.ok === false) return found

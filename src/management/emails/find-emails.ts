@@ -16,7 +16,7 @@ export const findEmails = operation({
     'Finds the emails to an address, newest first. `recipient` is what GET /v1/emails takes for further pages.',
   body: closed({ ...emailFilters, to: Type.String({ examples: ['ada@example.com'] }) }),
   answer: closed({ recipient: Type.String(), ...newPageSchema(EmailResource).properties }),
-  refusals: ['cursor_mismatch', 'not_found'],
+  errors: ['cursor_mismatch', 'not_found'],
   async run(context, { body: { to, ...filters } }) {
     const address = parseEmailAddress(to, 'to')
     if (!address.ok) return invalid(address.issues)

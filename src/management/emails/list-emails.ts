@@ -23,7 +23,7 @@ export const listEmails = operation({
     ),
   }),
   answer: newPageSchema(EmailResource),
-  refusals: ['cursor_mismatch', 'not_found'],
+  errors: ['cursor_mismatch', 'not_found'],
   run: (context, { query: { recipient, ...filters } }) =>
     listPage(context, {
       ...filters,

@@ -2,7 +2,7 @@
 import { Type } from 'typebox'
 import { keyNotFound } from '../operation/find-target.ts'
 import { operation } from '../operation/operation.ts'
-import { done, invalid, refuse } from '../operation/result.ts'
+import { done, fail, invalid } from '../operation/result.ts'
 import { closed } from '../operation/schema.ts'
 import { KeyResource, presentKey } from '../resources.ts'
 import { keyNameTaken } from './create-key.ts'
@@ -16,7 +16,7 @@ export const changeKey = operation({
   summary: 'Changes the name or the end of a delivery key. An end of null lets it work until it is revoked.',
   body: closed({ name: Type.Optional(nameField()), expiresAt: Type.Optional(expiryField()) }),
   answer: KeyResource,
-  refusals: ['name_taken', 'key_ended'],
+  errors: ['name_taken', 'key_ended'],
   async run({ store, access }, { body: { name, expiresAt } }, { id }) {
     const named = name === undefined ? null : parseName(name)
     const expiry = typeof expiresAt === 'string' ? parseExpiry(expiresAt, store) : null
@@ -33,4 +33,4 @@ export const changeKey = operation({
 })
 
 export const keyEnded = (id: string) =>
-  refuse('key_ended', `The key ${id} is revoked or has expired; make another one for its app.`)
+  fail('key_ended', `The key ${id} is revoked or has expired; make another one for its app.`)

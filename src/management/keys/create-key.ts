@@ -5,7 +5,7 @@ import { keysMax } from '../../domain/bounds.ts'
 import { formatCount } from '../../domain/counts.ts'
 import { appNotFound } from '../operation/find-target.ts'
 import { operation } from '../operation/operation.ts'
-import { done, invalid, refuse } from '../operation/result.ts'
+import { done, fail, invalid } from '../operation/result.ts'
 import { closed, orNull } from '../operation/schema.ts'
 import { NewKeyResource, presentKey } from '../resources.ts'
 import { expiryField, nameField, parseExpiry, parseName } from './key-fields.ts'
@@ -19,7 +19,7 @@ export const createKey = operation({
   body: closed({ name: Type.Optional(orNull(nameField())), expiresAt: Type.Optional(expiryField()) }),
   answer: NewKeyResource,
   creates: true,
-  refusals: ['name_taken', 'too_many_keys'],
+  errors: ['name_taken', 'too_many_keys'],
   async run({ store, access }, { body: { name = null, expiresAt = null }, params }, { id }) {
     const named = name === null ? null : parseName(name)
     const expiry = expiresAt === null ? null : parseExpiry(expiresAt, store)
@@ -36,13 +36,13 @@ export const createKey = operation({
 })
 
 export const tooManyKeys = () =>
-  refuse(
+  fail(
     'too_many_keys',
     `The app has ${formatCount(keysMax)} keys that work: revoke those that are not used, or replace one at once.`,
   )
 
 export const keyNameTaken = (name: string) =>
-  refuse(
+  fail(
     'name_taken',
     `The app has a key named "${name}" that still works: choose another name, or replace or revoke that key.`,
   )

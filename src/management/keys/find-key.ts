@@ -3,7 +3,7 @@ import { Type } from 'typebox'
 import { parseDeliveryKey } from '../../domain/app/delivery-key.ts'
 import { isInScope } from '../operation/access.ts'
 import { operation } from '../operation/operation.ts'
-import { done, refuse } from '../operation/result.ts'
+import { done, fail } from '../operation/result.ts'
 import { closed } from '../operation/schema.ts'
 import { KeyResource, presentKey } from '../resources.ts'
 
@@ -15,11 +15,11 @@ export const findKey = operation({
   summary: 'Finds the record of a delivery key by the key itself, for instance one that leaked.',
   body: closed({ key: Type.String({ maxLength: 200, description: 'The whole key: `pst_…`.' }) }),
   answer: KeyResource,
-  refusals: ['not_found'],
+  errors: ['not_found'],
   async run({ store, access }, { body }) {
     const hash = parseDeliveryKey(body.key)
     const key = hash === null ? null : await store.findKeyByHash(hash)
     if (key !== null && isInScope(access, key.app)) return done(presentKey(key))
-    return refuse('not_found', 'This is not a delivery key of an app that you see.')
+    return fail('not_found', 'This is not a delivery key of an app that you see.')
   },
 })

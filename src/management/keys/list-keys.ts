@@ -1,6 +1,7 @@
 /** Lists the delivery keys of an app. */
+
+import { cutList, pageQuery } from '../operation/list-pages.ts'
 import { operation } from '../operation/operation.ts'
-import { cutList, pageQuery } from '../operation/pages.ts'
 import { closed } from '../operation/schema.ts'
 import { KeyResource, newPageSchema, presentKey } from '../resources.ts'
 
@@ -12,7 +13,7 @@ export const listKeys = operation({
   summary: 'Lists the delivery keys of an app, oldest first, also those that have ended.',
   query: closed(pageQuery),
   answer: newPageSchema(KeyResource),
-  refusals: ['cursor_mismatch'],
+  errors: ['cursor_mismatch'],
   run: async (context, { query }, { id }) =>
     cutList(context, (await context.store.listKeys(id)).map(presentKey), query, { list: 'keys', app: id }),
 })

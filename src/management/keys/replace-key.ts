@@ -29,7 +29,7 @@ export const replaceKey = operation({
   }),
   answer: closed({ ...NewKeyResource.properties, oldExpiresAt: Type.String({ format: 'date-time' }) }),
   creates: true,
-  refusals: ['key_ended', 'too_many_keys'],
+  errors: ['key_ended', 'too_many_keys'],
   async run({ store, access }, { body: { graceSeconds = daySeconds, expiresAt = null } }, old) {
     const expiry = expiresAt === null ? null : parseExpiry(expiresAt, store)
     if (expiry?.ok === false) return invalid(expiry.issues)

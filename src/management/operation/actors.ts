@@ -8,7 +8,7 @@ import { type Parsed, refused } from '../../domain/parsed.ts'
 import { parseName } from '../keys/key-fields.ts'
 import { findTarget } from './find-target.ts'
 import type { Context } from './operation.ts'
-import { done, type Result, refuse } from './result.ts'
+import { done, fail, type Result } from './result.ts'
 
 /** Operations on people and their sessions: for admins of the whole service. */
 export const forAdmins = { role: 'admin', target: 'none', wholeService: true } as const
@@ -28,7 +28,7 @@ export function parseActorName(name: string): Parsed<string> {
 export function refuseOldSession({ access, store }: Context): Result<never> | null {
   if (access.signedInAt === null || store.now() - access.signedInAt <= freshMs) return null
   const message = 'Sign out and in again first: access is given within an hour of signing in.'
-  return refuse('sign_in_again', message)
+  return fail('sign_in_again', message)
 }
 
 const appsMax = 50

@@ -5,13 +5,13 @@ import { recordEveryMs } from '../../domain/operator/activity.ts'
 import { refusalsMax } from '../../domain/request/refused-request.ts'
 import { isInScope } from './access.ts'
 import type { Context, TargetKind, Targets } from './operation.ts'
-import { done, type Result, refuse } from './result.ts'
+import { done, fail, type Result } from './result.ts'
 
-export const appNotFound = (name: string) => refuse('not_found', `There is no app "${name}".`)
+export const appNotFound = (name: string) => fail('not_found', `There is no app "${name}".`)
 export const keyNotFound = (id: string) =>
-  refuse('not_found', `There is no key "${id}"; a key is named by its id (key_…).`)
+  fail('not_found', `There is no key "${id}"; a key is named by its id (key_…).`)
 const emailNotFound = (id: string) =>
-  refuse(
+  fail(
     'not_found',
     id.startsWith('req_')
       ? `"${id}" is a request: if it was refused, "postern refusal show ${id}" says why; if it was accepted, the line of the service's log with this id names its email.`
@@ -19,7 +19,7 @@ const emailNotFound = (id: string) =>
   )
 
 const refusalNotFound = (id: string) =>
-  refuse(
+  fail(
     'not_found',
     `There is no refusal "${id}". The newest ${refusalsMax} of each app are kept, and appear within ${recordEveryMs / 1000} seconds; those by an unknown key, and errors with the status 500, are in the service's log alone.`,
   )

@@ -13,7 +13,7 @@ import type { EmailRecord, KeyRecord, QueueSummary } from '../../store/operator-
 import type { Finding, Store } from '../../store/store.ts'
 import type { SharedRead } from '../shared-read.ts'
 import type { Access } from './access.ts'
-import type { RefusalCode, Result } from './result.ts'
+import type { ErrorCode, Result } from './result.ts'
 import { closed } from './schema.ts'
 
 /** The counts of the queue. `countedAt`: when states and apps were counted, in milliseconds since 1970. */
@@ -98,7 +98,7 @@ type Definition<
   /** The answer is an app: it has an `ETag`, and the request may have `If-Match`. */
   readonly versioned: boolean
   /** Refusals besides those that every operation has. */
-  readonly refusals: readonly RefusalCode[]
+  readonly errors: readonly ErrorCode[]
   /** A method, so that each operation also is an `AnyOperation`; `perform` has checked what it passes. */
   run(
     context: Context,
@@ -135,7 +135,7 @@ export function operation(definition: Partial<AnyOperation> & Pick<AnyOperation,
     creates: false,
     wholeService: false,
     versioned: false,
-    refusals: [],
+    errors: [],
     ...definition,
   }
 }

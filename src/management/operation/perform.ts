@@ -14,7 +14,7 @@ import type { Access } from './access.ts'
 import { checkSchema } from './check-schema.ts'
 import { findTarget } from './find-target.ts'
 import type { AnyOperation, Context, Management, TargetKind, Targets } from './operation.ts'
-import { done, invalid, type Result, refuse } from './result.ts'
+import { done, fail, invalid, type Result } from './result.ts'
 
 /** An operation's input before it is checked. */
 export type RawInput = {
@@ -58,9 +58,9 @@ async function findAllowed(
 ): Promise<Result<Targets[TargetKind]>> {
   const { access } = context
   if (!isAtLeast(access.role, role))
-    return refuse('not_permitted', `This needs the role ${role}; yours is ${access.role}.`)
+    return fail('not_permitted', `This needs the role ${role}; yours is ${access.role}.`)
   if (wholeService && access.apps !== null)
-    return refuse('not_permitted', 'This needs a token for the whole service; yours is for some apps.')
+    return fail('not_permitted', 'This needs a token for the whole service; yours is for some apps.')
   return findTarget(target, context, params)
 }
 

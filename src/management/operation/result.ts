@@ -1,8 +1,8 @@
-/** The result of an operation: its value, or why it was refused and what to do. */
+/** The result of an operation: its value, or what is wrong and what to do. */
 import type { Issue } from '../../domain/request/rejection.ts'
 
-/** Every refusal of an operation, with its HTTP status. */
-export const refusalStatus = {
+/** The code of every error of an operation, with its HTTP status. */
+export const errorStatus = {
   invalid_request: 400,
   cursor_mismatch: 400,
   invalid_token: 401,
@@ -27,10 +27,10 @@ export const refusalStatus = {
   changed_too_often: 429,
   store_unavailable: 503,
 } as const
-export type RefusalCode = keyof typeof refusalStatus
+export type ErrorCode = keyof typeof errorStatus
 
-export type Refusal = {
-  readonly code: RefusalCode
+export type OperationError = {
+  readonly code: ErrorCode
   readonly message: string
   readonly issues?: readonly Issue[]
   /** For `too_many_requests` and `store_unavailable`. */
@@ -40,17 +40,17 @@ export type Refusal = {
 export type Result<T> =
   /** `created`: the operation has made something that was not there. */
   | { readonly ok: true; readonly value: T; readonly created: boolean }
-  | { readonly ok: false; readonly refusal: Refusal }
+  | { readonly ok: false; readonly error: OperationError }
 
 export const done = <T>(value: T, { created = false } = {}): Result<T> => ({ ok: true, value, created })
 
-export const refuse = (code: RefusalCode, message: string, issues?: readonly Issue[]): Result<never> => ({
+export const fail = (code: ErrorCode, message: string, issues?: readonly Issue[]): Result<never> => ({
   ok: false,
-  refusal: { code, message, ...(issues && { issues }) },
+  error: { code, message, ...(issues && { issues }) },
 })
 
 /** More would only lengthen the answer. */
 const issuesMax = 50
 
 export const invalid = (issues: readonly Issue[]): Result<never> =>
-  refuse('invalid_request', 'The request is not valid; see issues.', issues.slice(0, issuesMax))
+  fail('invalid_request', 'The request is not valid; see issues.', issues.slice(0, issuesMax))

@@ -4,7 +4,7 @@ import type { PersonId } from '../../domain/id.ts'
 import type { Actor } from '../../domain/operator/audit.ts'
 import { roles } from '../../domain/operator/management-token.ts'
 import { operation } from '../operation/operation.ts'
-import { done, refuse } from '../operation/result.ts'
+import { done, fail } from '../operation/result.ts'
 import { closed, orNull } from '../operation/schema.ts'
 import { isoOrNull } from '../resources.ts'
 import { PasskeyResource, presentPasskey } from './people-resources.ts'
@@ -51,11 +51,11 @@ export const removeOwnPasskey = operation({
   target: 'none',
   summary: 'Removes a passkey of the person who asks. Sessions that it began go on.',
   answer: closed({ passkeys: Type.Array(PasskeyResource) }),
-  refusals: ['not_found'],
+  errors: ['not_found'],
   async run({ store, access: { actor } }, { params: { passkey } }) {
     const person = findPersonId(actor)
     if (person === null || !(await store.removePasskey(person, passkey, actor)))
-      return refuse('not_found', 'You have no such passkey.')
+      return fail('not_found', 'You have no such passkey.')
     return done({ passkeys: (await store.listPasskeys(person)).map(presentPasskey) })
   },
 })

@@ -9,9 +9,9 @@ import { roles } from '../../domain/operator/management-token.ts'
 import { hashSignInCode, invitationMs, newSignInCode } from '../../domain/operator/sign-in.ts'
 import type { PersonRecord } from '../../store/people-store.ts'
 import { findScope, forAdmins, parseActorName, refuseOldSession, scopeField } from '../operation/actors.ts'
+import { cutList, pageQuery } from '../operation/list-pages.ts'
 import { type Context, operation } from '../operation/operation.ts'
-import { cutList, pageQuery } from '../operation/pages.ts'
-import { done, invalid, type Result, refuse } from '../operation/result.ts'
+import { done, fail, invalid, type Result } from '../operation/result.ts'
 import { closed, orNull } from '../operation/schema.ts'
 import { iso, newPageSchema } from '../resources.ts'
 import { InvitedResource, PersonResource, presentPerson } from './people-resources.ts'
@@ -33,7 +33,7 @@ export const listPeople = operation({
   summary: 'Lists the people who may sign in to the console, oldest first, also those who are disabled.',
   query: closed(pageQuery),
   answer: newPageSchema(PersonResource),
-  refusals: ['cursor_mismatch'],
+  errors: ['cursor_mismatch'],
   async run(context, { query }) {
     const { store } = context
     const passkeys = await store.listPasskeys(null)
@@ -55,7 +55,7 @@ export const invitePerson = operation({
   }),
   answer: InvitedResource,
   creates: true,
-  refusals: ['name_taken', 'not_found', 'no_console', 'sign_in_again'],
+  errors: ['name_taken', 'not_found', 'no_console', 'sign_in_again'],
   async run(context, { body: { name, role, apps, minutes = minutesMax } }) {
     const old = refuseOldSession(context)
     if (old !== null) return old
@@ -67,7 +67,7 @@ export const invitePerson = operation({
     const { store, access } = context
     const person = await store.createPerson({ name, role, apps: scope.value }, access.actor)
     if (person === 'name_taken')
-      return refuse(
+      return fail(
         'name_taken',
         `There is a person named "${name}": choose another name, or make a new link for that person.`,
       )
@@ -83,14 +83,14 @@ export const linkPerson = operation({
   body: closed({ minutes: minutesField() }),
   answer: InvitedResource,
   creates: true,
-  refusals: ['not_found', 'person_disabled', 'no_console', 'own_access', 'sign_in_again'],
+  errors: ['not_found', 'person_disabled', 'no_console', 'own_access', 'sign_in_again'],
   async run(context, { params, body: { minutes = minutesMax } }) {
     const old = refuseOldSession(context)
     if (old !== null) return old
     const person = await context.store.findPerson(params.person)
     if (person === null) return personNotFound(params.person)
     if (person.id === context.access.actor.id)
-      return refuse(
+      return fail(
         'own_access',
         'Nobody makes a link for the own person: add a passkey to the account instead.',
       )
@@ -112,7 +112,7 @@ export const changePerson = operation({
     disabled: Type.Optional(Type.Boolean()),
   }),
   answer: PersonResource,
-  refusals: ['not_found', 'own_access', 'sign_in_again'],
+  errors: ['not_found', 'own_access', 'sign_in_again'],
   async run(context, { params, body: { role, apps, disabled } }) {
     const { store, access } = context
     const takesOnly = disabled === true && role === undefined && apps === undefined
@@ -121,7 +121,7 @@ export const changePerson = operation({
     const person = await store.findPerson(params.person)
     if (person === null) return personNotFound(params.person)
     if (person.id === access.actor.id)
-      return refuse(
+      return fail(
         'own_access',
         'Nobody changes the own role, apps or status: another admin can, or "postern person update" on the server.',
       )
@@ -144,12 +144,12 @@ export const removePasskey = operation({
   path: '/v1/people/{person}/passkeys/{passkey}',
   summary: 'Removes a passkey of a person. Sessions that it began go on.',
   answer: PersonResource,
-  refusals: ['not_found'],
+  errors: ['not_found'],
   async run({ store, access }, { params }) {
     const person = await store.findPerson(params.person)
     if (person === null) return personNotFound(params.person)
     if (!(await store.removePasskey(person.id, params.passkey, access.actor)))
-      return refuse('not_found', `${person.name} has no passkey "${params.passkey}".`)
+      return fail('not_found', `${person.name} has no passkey "${params.passkey}".`)
     return done(presentPerson(person, await store.listPasskeys(person.id)))
   },
 })
@@ -157,7 +157,7 @@ export const removePasskey = operation({
 async function newLink({ store, access, consoleUrl }: Context, person: PersonRecord, minutes: number) {
   if (consoleUrl === null) return noConsole()
   if (person.oidc !== null)
-    return refuse(
+    return fail(
       'person_disabled',
       `${person.name} signs in by ${new URL(person.oidc.issuer).host}, which alone decides what ${person.name} may do.`,
     )
@@ -165,7 +165,7 @@ async function newLink({ store, access, consoleUrl }: Context, person: PersonRec
   const expiresAt = store.now() + minutes * minuteMs
   const link = { hash: hashSignInCode(code), person: person.id, expiresAt }
   if (!(await store.createSignInCode(link, access.actor)))
-    return refuse('person_disabled', `${person.name} is disabled: enable the person first.`)
+    return fail('person_disabled', `${person.name} is disabled: enable the person first.`)
   const passkeys = await store.listPasskeys(person.id)
   return done(
     {
@@ -179,7 +179,7 @@ async function newLink({ store, access, consoleUrl }: Context, person: PersonRec
 }
 
 const noConsole = (): Result<never> =>
-  refuse('no_console', 'There is no console to sign in to: POSTERN_CONSOLE_LISTEN is off.')
+  fail('no_console', 'There is no console to sign in to: POSTERN_CONSOLE_LISTEN is off.')
 
 export const personNotFound = (name: string) =>
-  refuse('not_found', `There is no person "${name}"; a person is named by the name or the id (pe_…).`)
+  fail('not_found', `There is no person "${name}"; a person is named by the name or the id (pe_…).`)

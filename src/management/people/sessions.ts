@@ -1,9 +1,9 @@
 /** Sessions of the console: listed and ended. */
 import { isSessionAlive } from '../../domain/operator/sign-in.ts'
 import { forAdmins } from '../operation/actors.ts'
+import { cutList, pageQuery } from '../operation/list-pages.ts'
 import { operation } from '../operation/operation.ts'
-import { cutList, pageQuery } from '../operation/pages.ts'
-import { done, refuse } from '../operation/result.ts'
+import { done, fail } from '../operation/result.ts'
 import { closed } from '../operation/schema.ts'
 import { newPageSchema } from '../resources.ts'
 import { presentSession, SessionResource } from './people-resources.ts'
@@ -15,7 +15,7 @@ export const listSessions = operation({
   summary: 'Lists the sessions of the console that have not ended, oldest first.',
   query: closed(pageQuery),
   answer: newPageSchema(SessionResource),
-  refusals: ['cursor_mismatch'],
+  errors: ['cursor_mismatch'],
   async run(context, { query }) {
     const { store } = context
     const alive = (await store.listSessions()).filter((session) => isSessionAlive(session, store.now()))
@@ -29,11 +29,11 @@ export const endSession = operation({
   path: '/v1/sessions/{session}',
   summary: 'Ends a session of the console, for its next request.',
   answer: SessionResource,
-  refusals: ['not_found'],
+  errors: ['not_found'],
   async run({ store, access }, { params: { session: id } }) {
     const session = (await store.listSessions()).find((known) => known.id === id)
     if (session === undefined || !(await store.endSession(session.id, access.actor)))
-      return refuse('not_found', `There is no session "${id}"; it may have ended already.`)
+      return fail('not_found', `There is no session "${id}"; it may have ended already.`)
     return done(presentSession(session))
   },
 })

@@ -16,7 +16,7 @@ export const showMade = operation({
   summary:
     'Shows the management tokens and delivery keys that a person made and that still work. They go on when the person is disabled.',
   answer: closed({ tokens: Type.Array(TokenResource), keys: Type.Array(KeyResource) }),
-  refusals: ['not_found'],
+  errors: ['not_found'],
   async run({ store }, { params }) {
     const person = await store.findPerson(params.person)
     if (person === null) return personNotFound(params.person)

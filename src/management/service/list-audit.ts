@@ -3,9 +3,9 @@ import { Type } from 'typebox'
 import type { AuditId } from '../../domain/id.ts'
 import { auditActions } from '../../domain/operator/audit.ts'
 import { findTarget } from '../operation/find-target.ts'
+import { cursorAfter, mergePages, pageQuery, readCursor, readLimit } from '../operation/list-pages.ts'
 import { operation } from '../operation/operation.ts'
-import { cursorAfter, mergePages, pageQuery, readCursor, readLimit } from '../operation/pages.ts'
-import { done, refuse } from '../operation/result.ts'
+import { done, fail } from '../operation/result.ts'
 import { appName, closed } from '../operation/schema.ts'
 import { AuditResource, newPageSchema, presentAudit } from '../resources.ts'
 
@@ -25,7 +25,7 @@ export const listAudit = operation({
     ...pageQuery,
   }),
   answer: newPageSchema(AuditResource),
-  refusals: ['cursor_mismatch', 'not_found'],
+  errors: ['cursor_mismatch', 'not_found'],
   async run(context, { query }) {
     const { store, access } = context
     const { app, actor, action } = query
@@ -35,7 +35,7 @@ export const listAudit = operation({
     const found = app === undefined ? null : await findTarget('app', context, { app })
     if (found?.ok === false) return found
     if (found === null && access.apps === null && access.role !== 'admin')
-      return refuse(
+      return fail(
         'not_permitted',
         'Only the role admin may read the audit of the whole service; name an app.',
       )

@@ -40,7 +40,7 @@ export const showActivity = operation({
     total: ActivityCounts,
     items: Type.Array(ActivityItem, { description: 'Steps in which nothing happened are left out.' }),
   }),
-  refusals: ['not_found'],
+  errors: ['not_found'],
   async run(context, { query }) {
     const apps = await chooseApps(context, query.app)
     if (!apps.ok) return apps

@@ -9,9 +9,9 @@ import type { TokenId } from '../../domain/id.ts'
 import { hashToken, newToken, roles } from '../../domain/operator/management-token.ts'
 import { parseExpiry } from '../keys/key-fields.ts'
 import { findScope, parseActorName, refuseOldSession, scopeField } from '../operation/actors.ts'
+import { cutList, pageQuery } from '../operation/list-pages.ts'
 import { operation } from '../operation/operation.ts'
-import { cutList, pageQuery } from '../operation/pages.ts'
-import { done, invalid, refuse } from '../operation/result.ts'
+import { done, fail, invalid } from '../operation/result.ts'
 import { closed } from '../operation/schema.ts'
 import { NewTokenResource, newPageSchema, presentToken, TokenResource } from '../resources.ts'
 
@@ -39,7 +39,7 @@ export const createToken = operation({
   }),
   answer: NewTokenResource,
   creates: true,
-  refusals: ['name_taken', 'not_found', 'sign_in_again'],
+  errors: ['name_taken', 'not_found', 'sign_in_again'],
   async run(context, { body: { name, role, apps, expiresAt } }) {
     const { store, access } = context
     const old = refuseOldSession(context)
@@ -58,7 +58,7 @@ export const createToken = operation({
     const wanted = { hash: hashToken(token), name, role, apps: scope.value, expiresAt: end }
     const record = await store.createToken(wanted, access.actor)
     if (record === 'name_taken')
-      return refuse('name_taken', `There is a token named "${name}" that still works: revoke it first.`)
+      return fail('name_taken', `There is a token named "${name}" that still works: revoke it first.`)
     return done({ ...presentToken(record), token }, { created: true })
   },
 })
@@ -72,7 +72,7 @@ export const listTokens = operation({
   summary: 'Lists the management tokens, oldest first, also those that have ended.',
   query: closed(pageQuery),
   answer: newPageSchema(TokenResource),
-  refusals: ['cursor_mismatch'],
+  errors: ['cursor_mismatch'],
   run: async (context, { query }) =>
     cutList(context, (await context.store.listTokens()).map(presentToken), query, { list: 'tokens' }),
 })
@@ -85,11 +85,11 @@ export const revokeToken = operation({
   wholeService: true,
   summary: 'Revokes a management token, for the next request. Repeating it changes nothing.',
   answer: TokenResource,
-  refusals: ['not_found'],
+  errors: ['not_found'],
   async run({ store, access }, { params: { token } }) {
     const record = await store.revokeToken(token as TokenId, access.actor)
     if (record === null)
-      return refuse('not_found', `There is no token "${token}"; a token is named by its id (tok_…).`)
+      return fail('not_found', `There is no token "${token}"; a token is named by its id (tok_…).`)
     return done(presentToken(record))
   },
 })

@@ -2,9 +2,9 @@
 
 import { type AppId, type AuditId, newId, type TokenId } from '../../domain/id.ts'
 import type { Action, Actor, AuditAction, AuditEntry } from '../../domain/operator/audit.ts'
-import type { AuditQuery, Page } from '../operator-store.ts'
+import type { AuditQuery, ListPage } from '../operator-store.ts'
 import type { Row } from '../shared/rows.ts'
-import { cutPage, oneMore, present, readStep, type Scan } from './pages.ts'
+import { cutPage, oneMore, present, readStep, type Scan } from './list-pages.ts'
 import type { Script, ScriptContext } from './script.ts'
 
 /** Writes the entry of a change. */
@@ -27,7 +27,7 @@ export function* recordAction(
 function* listAudit(
   { prefix }: ScriptContext,
   { app, action, actor, before, limit }: AuditQuery,
-): Script<Page<AuditEntry, AuditId>> {
+): Script<ListPage<AuditEntry, AuditId>> {
   const scan: Scan = {
     table: `${prefix}audit`,
     id: 'audit_id',

@@ -3,10 +3,10 @@
 import { type EmailState, type EndReason, type LiveState, liveStates } from '../../domain/delivery/states.ts'
 import { type AppId, type EmailId, idFloor, type KeyId } from '../../domain/id.ts'
 import type { Action } from '../../domain/operator/audit.ts'
-import type { EmailQuery, EmailRecord, Page } from '../operator-store.ts'
+import type { EmailQuery, EmailRecord, ListPage } from '../operator-store.ts'
 import { queueParts } from '../shared/queue-parts.ts'
 import type { Row } from '../shared/rows.ts'
-import { cutPage, type Filter, oneMore, present, readStep, type Scan, type Step } from './pages.ts'
+import { cutPage, type Filter, oneMore, present, readStep, type Scan, type Step } from './list-pages.ts'
 import { readOne, type Script, type ScriptContext } from './script.ts'
 
 function* findEmail({ prefix }: ScriptContext, id: EmailId): Script<EmailRecord | null> {
@@ -19,7 +19,7 @@ function* findEmail({ prefix }: ScriptContext, id: EmailId): Script<EmailRecord 
 }
 
 /** All statements must see one state of the database: an email moves from one table to the other. */
-function* listEmails({ prefix }: ScriptContext, query: EmailQuery): Script<Page<EmailRecord, EmailId>> {
+function* listEmails({ prefix }: ScriptContext, query: EmailQuery): Script<ListPage<EmailRecord, EmailId>> {
   const scans = emailScans(query, prefix)
   const live: Step[] = []
   for (const scan of scans.queue) live.push(yield* readStep(scan))

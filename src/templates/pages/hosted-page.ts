@@ -31,7 +31,7 @@ a{color:inherit}
 section>:last-child{margin-bottom:0}`
 
 /** A page and its Content-Security-Policy. */
-export type Page = { readonly body: string; readonly policy: string }
+export type HostedPage = { readonly body: string; readonly policy: string }
 
 type Needs = { readonly image?: string; readonly formTo?: string }
 
@@ -48,7 +48,14 @@ const writePolicy = (style: string, needs: Needs): string =>
 
 type PageContent = Language & { title: string; body: Html; accent?: string; needs?: Needs }
 
-function page({ strings, language, title, body, accent = defaultAccent, needs = {} }: PageContent): Page {
+function page({
+  strings,
+  language,
+  title,
+  body,
+  accent = defaultAccent,
+  needs = {},
+}: PageContent): HostedPage {
   const style = writeStyle(accent)
   const text = html`<!doctype html>
 <html lang="${language}" dir="${strings.direction}">
@@ -74,7 +81,7 @@ export type Opening = Language & {
   readonly destinationName: string
 }
 
-export function openPage(opening: Opening): Page {
+export function openPage(opening: Opening): HostedPage {
   const { app, destination, strings, destinationName } = opening
   const words = strings.hostedPage
   const { logoUrl, accentColour } = app.branding
@@ -125,7 +132,7 @@ function appMissing(app: AppSettings, { hostedPage: words }: Strings): Html {
 }
 
 /** For an expired link. */
-export function expiredPage(language: Language, app: AppSettings): Page {
+export function expiredPage(language: Language, app: AppSettings): HostedPage {
   const words = language.strings.hostedPage
   const body = html`<p class="name">${app.name}</p>
 <h1>${words.expiredHeading}</h1>
@@ -134,18 +141,18 @@ export function expiredPage(language: Language, app: AppSettings): Page {
 }
 
 /** For everything that is not a valid link: the same page for every reason. */
-export const unknownPage = (language: Language): Page => {
+export const unknownPage = (language: Language): HostedPage => {
   const { unknownHeading, unknownAdvice } = language.strings.hostedPage
   return plainPage(language, unknownHeading, unknownAdvice)
 }
 
 /** For a link that cannot be checked while the store does not answer. */
-export const unavailablePage = (language: Language): Page => {
+export const unavailablePage = (language: Language): HostedPage => {
   const { unavailableHeading, unavailableAdvice } = language.strings.hostedPage
   return plainPage(language, unavailableHeading, unavailableAdvice)
 }
 
-const plainPage = (language: Language, title: string, advice: string): Page =>
+const plainPage = (language: Language, title: string, advice: string): HostedPage =>
   page({
     ...language,
     title,

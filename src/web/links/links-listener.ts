@@ -18,8 +18,8 @@ import { type Store, StoreUnavailable } from '../../store/store.ts'
 import { findLanguage } from '../../templates/locales/locales.ts'
 import {
   expiredPage,
+  type HostedPage,
   openPage,
-  type Page,
   unavailablePage,
   unknownPage,
 } from '../../templates/pages/hosted-page.ts'
@@ -136,7 +136,7 @@ function nameDestination({ kind, scheme, authority }: AuthLink): string {
   return authority ? `${scheme}://${authority}` : `${scheme}:`
 }
 
-const sendPage = (reply: FastifyReply, status: number, page: Page): FastifyReply =>
+const sendPage = (reply: FastifyReply, status: number, page: HostedPage): FastifyReply =>
   protect(reply, page.policy).code(status).header('content-type', 'text/html; charset=utf-8').send(page.body)
 
 function protect(reply: FastifyReply, policy: string): FastifyReply {

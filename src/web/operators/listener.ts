@@ -8,7 +8,7 @@ import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from
 import { operatorBodyBytesMax } from '../../domain/bounds.ts'
 import { newFingerprints } from '../../management/fingerprints.ts'
 import { newLocalRunner } from '../../management/operation/perform.ts'
-import type { Refusal } from '../../management/operation/result.ts'
+import type { OperationError } from '../../management/operation/result.ts'
 import { SharedRead } from '../../management/shared-read.ts'
 import type { EventStream } from '../../observe/events.ts'
 import { StoreUnavailable } from '../../store/store.ts'
@@ -23,7 +23,7 @@ import { addLive } from './console/live-route.ts'
 import { addRoutes } from './console/pages/routes.ts'
 import { problem } from './console/parts.ts'
 import { addAssets, sendPage } from './console/respond.ts'
-import { type PageDeps, PageRefused, toHttpStatus } from './console/visit.ts'
+import { type PageDeps, PageFailed, toHttpStatus } from './console/visit.ts'
 import { newFormNonces } from './form-nonces.ts'
 import { OperatorRates } from './rates.ts'
 import { type ConsoleAddress, guardPages } from './sign-in/guard.ts'
@@ -102,7 +102,7 @@ function answerNotFound(request: FastifyRequest, reply: FastifyReply): FastifyRe
 const errorPage = (title: string, message: string) =>
   newCard(title, html`<p class="lead">${message}</p><p><a class="button" href="/">To the overview</a></p>`)
 
-const titles: Partial<Record<Refusal['code'], string>> = {
+const titles: Partial<Record<OperationError['code'], string>> = {
   not_found: 'Not found',
   not_permitted: 'Not permitted',
   invalid_request: 'This cannot be done',
@@ -117,14 +117,10 @@ function answerError(
   { request, reply }: Exchange,
 ): FastifyReply {
   if (request.raw.destroyed && !request.raw.complete) return reply.hijack() // the client disconnected
-  if (error instanceof PageRefused) {
-    const { refusal } = error
-    const body = html`${problem(refusal)}<p><a class="button" href="/">To the overview</a></p>`
-    return sendPage(
-      reply,
-      toHttpStatus(refusal),
-      newCard(titles[refusal.code] ?? 'This cannot be done', body),
-    )
+  if (error instanceof PageFailed) {
+    const shown = error.error
+    const body = html`${problem(shown)}<p><a class="button" href="/">To the overview</a></p>`
+    return sendPage(reply, toHttpStatus(shown), newCard(titles[shown.code] ?? 'This cannot be done', body))
   }
   if (error instanceof StoreUnavailable) {
     events.emit({ kind: 'store_unavailable', requestId: request.id, error, work: 'page' })

@@ -7,7 +7,7 @@ import { BlockList, isIP } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { chargeLimit, type Limit } from '../../domain/app/limit.ts'
 import { LruMap } from '../../domain/lru-map.ts'
-import type { Refusal } from '../../management/operation/result.ts'
+import type { OperationError } from '../../management/operation/result.ts'
 
 /** 600 a minute, of which 30 at once. */
 const requests: Limit = { quota: 30, windowUs: 3e6 }
@@ -20,16 +20,16 @@ const refusedAfterMs = 1000
 export class OperatorRates {
   readonly #arrivals = new LruMap<string, number>(bucketsMax)
 
-  /** Charges one request; null if it may be answered. A refusal comes late. */
-  async charge(operator: string, { isSearch = false } = {}): Promise<Refusal | null> {
-    const refusal =
+  /** Charges one request; null if it may be answered. An error comes late. */
+  async charge(operator: string, { isSearch = false } = {}): Promise<OperationError | null> {
+    const error =
       this.#chargeOne(operator, requests) ??
       (isSearch ? this.#chargeOne(`${operator} search`, searches) : null)
-    if (refusal !== null) await sleep(refusedAfterMs)
-    return refusal
+    if (error !== null) await sleep(refusedAfterMs)
+    return error
   }
 
-  #chargeOne(bucket: string, limit: Limit): Refusal | null {
+  #chargeOne(bucket: string, limit: Limit): OperationError | null {
     const charge = chargeLimit(limit, this.#arrivals.get(bucket) ?? 0, nowUs())
     if (charge.ok) {
       this.#arrivals.set(bucket, charge.arrivalUs)

@@ -5,7 +5,7 @@ import type { TokenId } from '../../../domain/id.ts'
 import { LruMap } from '../../../domain/lru-map.ts'
 import { parseTokenHeader } from '../../../domain/operator/management-token.ts'
 import type { Access } from '../../../management/operation/access.ts'
-import { done, type Result, refuse } from '../../../management/operation/result.ts'
+import { done, fail, type Result } from '../../../management/operation/result.ts'
 import type { Store } from '../../../store/store.ts'
 
 const messages = {
@@ -32,10 +32,10 @@ export class Authenticator {
    */
   async authenticate(header: string | undefined, requestId: string): Promise<Result<Access>> {
     const presented = parseTokenHeader(header)
-    if (presented.kind !== 'secret') return refuse('invalid_token', messages[presented.kind])
+    if (presented.kind !== 'secret') return fail('invalid_token', messages[presented.kind])
     const token = await this.#store.findTokenByHash(presented.hash)
     const ended = token === null || hasEnded(token, this.#store.now())
-    if (ended) return refuse('invalid_token', messages.unknown)
+    if (ended) return fail('invalid_token', messages.unknown)
     this.#noteUse(token.id)
     const { id, name, role, apps, expiresAt } = token
     const actor = { kind: 'token', id, name, via: 'api', requestId } as const

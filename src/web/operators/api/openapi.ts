@@ -1,7 +1,7 @@
 /** The OpenAPI document of the management API, made from the table of operations. */
 import type { TObject, TSchema } from 'typebox'
 import { noBody } from '../../../management/operation/operation.ts'
-import { type RefusalCode, refusalStatus } from '../../../management/operation/result.ts'
+import { type ErrorCode, errorStatus } from '../../../management/operation/result.ts'
 import { findOperation, type OperationName, operationNames } from '../../../management/operations.ts'
 import {
   AppResource,
@@ -35,7 +35,7 @@ const description = [
 ].join(' ')
 
 /** Refusals that every operation may answer with. */
-const common: readonly RefusalCode[] = [
+const common: readonly ErrorCode[] = [
   'invalid_request',
   'invalid_token',
   'not_permitted',
@@ -184,11 +184,11 @@ function successes(name: OperationName, creates: boolean): Responses {
 }
 
 function failures(name: OperationName): Responses {
-  const { refusals, target } = findOperation(name)
+  const { errors: refusals, target } = findOperation(name)
   const codes = [...common, ...(target === 'none' ? [] : (['not_found'] as const)), ...refusals]
-  const statuses = [...new Set(codes.map((code) => refusalStatus[code]))].sort()
+  const statuses = [...new Set(codes.map((code) => errorStatus[code]))].sort()
   const answers = statuses.map((status) => {
-    const names = [...new Set(codes.filter((code) => refusalStatus[code] === status))]
+    const names = [...new Set(codes.filter((code) => errorStatus[code] === status))]
     return [
       status,
       { description: names.join(', '), content: json({ $ref: '#/components/schemas/Error' }) },

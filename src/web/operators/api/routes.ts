@@ -4,7 +4,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Access } from '../../../management/operation/access.ts'
 import type { Management } from '../../../management/operation/operation.ts'
 import { perform } from '../../../management/operation/perform.ts'
-import { type Refusal, type Result, refusalStatus } from '../../../management/operation/result.ts'
+import { errorStatus, type OperationError, type Result } from '../../../management/operation/result.ts'
 import { findOperation, type OperationName, operationNames } from '../../../management/operations.ts'
 import type { Emit } from '../../../observe/events.ts'
 import { StoreUnavailable } from '../../../store/store.ts'
@@ -59,9 +59,9 @@ async function answer(
     return storeUnavailable
   })
   const status = chooseStatus(result)
-  emit({ ...event, actor, status, code: result.ok ? null : result.refusal.code })
+  emit({ ...event, actor, status, code: result.ok ? null : result.error.code })
   reply.header('cache-control', 'no-store').header('x-content-type-options', 'nosniff')
-  if (!result.ok) return sendRefusal(reply, status, result.refusal)
+  if (!result.ok) return sendOperationError(reply, status, result.error)
   if (findOperation(name).versioned)
     reply.header('etag', `"${(result.value as { version: number }).version}"`)
   return sendJson(reply, status, JSON.stringify(result.value))
@@ -69,7 +69,7 @@ async function answer(
 
 const storeUnavailable: Result<never> = {
   ok: false,
-  refusal: {
+  error: {
     code: 'store_unavailable',
     message:
       'The store does not answer. The change may have been made, or a part of it: look before you repeat it.',
@@ -88,8 +88,8 @@ async function runFor(
   rates: OperatorRates,
   { name, request, access }: OperationCall,
 ): Promise<Result<unknown>> {
-  const refusal = await rates.charge(`${access.actor.id}`, { isSearch: name === 'email.find' })
-  if (refusal !== null) return { ok: false, refusal }
+  const error = await rates.charge(`${access.actor.id}`, { isSearch: name === 'email.find' })
+  if (error !== null) return { ok: false, error }
   return perform(management, access, {
     name,
     params: request.params as Record<string, string>,
@@ -98,11 +98,15 @@ async function runFor(
 }
 
 function chooseStatus(result: Result<unknown>): number {
-  if (!result.ok) return refusalStatus[result.refusal.code]
+  if (!result.ok) return errorStatus[result.error.code]
   return result.created ? 201 : 200
 }
 
-function sendRefusal(reply: FastifyReply, status: number, { retryAfterS, ...error }: Refusal): FastifyReply {
+function sendOperationError(
+  reply: FastifyReply,
+  status: number,
+  { retryAfterS, ...error }: OperationError,
+): FastifyReply {
   if (status === 401) reply.header('www-authenticate', 'Bearer realm="postern management"')
   if (retryAfterS !== undefined) reply.header('retry-after', String(retryAfterS))
   return sendJson(reply, status, errorBody({ ...error, requestId: reply.request.id }))

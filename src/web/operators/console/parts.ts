@@ -2,7 +2,7 @@
 
 import type { EmailState } from '../../../domain/delivery/states.ts'
 import { describeDuration } from '../../../domain/duration.ts'
-import type { Refusal } from '../../../management/operation/result.ts'
+import type { OperationError } from '../../../management/operation/result.ts'
 import { type Html, html, none } from '../../../templates/html.ts'
 
 /** A time of an operation's answer, in UTC; the page's script adds the local time. */
@@ -128,17 +128,17 @@ type FieldOptions = {
   readonly id?: string
   readonly value?: string
   readonly hint?: Cell
-  readonly refusal?: Refusal | null
+  readonly error?: OperationError | null
   readonly attributes?: Html
   readonly disabled?: boolean
 }
 
 /** The faults that an operation found in a field. */
-const listFaults = (refusal: Refusal | null | undefined, name: string) =>
-  (refusal?.issues ?? []).filter(({ field }) => field === name)
+const listFaults = (error: OperationError | null | undefined, name: string) =>
+  (error?.issues ?? []).filter(({ field }) => field === name)
 
-const describeField = (name: string, refusal: Refusal | null | undefined, hint: Cell | undefined) => {
-  const faults = listFaults(refusal, name)
+const describeField = (name: string, error: OperationError | null | undefined, hint: Cell | undefined) => {
+  const faults = listFaults(error, name)
   const ids = [hint === undefined ? '' : `${name}-hint`, faults.length === 0 ? '' : `${name}-fault`]
   const by = ids.filter(Boolean).join(' ')
   return {
@@ -153,8 +153,8 @@ const describeField = (name: string, refusal: Refusal | null | undefined, hint: 
 
 /** A labelled input, with its hint and its faults. */
 export function field(name: string, options: FieldOptions): Html {
-  const { label, id = name, value = '', hint, refusal, attributes = none, disabled = false } = options
-  const about = describeField(id, refusal, hint)
+  const { label, id = name, value = '', hint, error, attributes = none, disabled = false } = options
+  const about = describeField(id, error, hint)
   return html`<div class="field"><label for="${id}">${label}</label>
 <input id="${id}" name="${name}" value="${value}"${about.attributes}${disabled ? html` disabled` : none} ${attributes}>${about.texts}</div>`
 }
@@ -164,9 +164,9 @@ type Choice = readonly [value: string, label: string]
 export function select(
   name: string,
   choices: readonly Choice[],
-  { label, value = '', hint, refusal, disabled = false }: FieldOptions,
+  { label, value = '', hint, error, disabled = false }: FieldOptions,
 ): Html {
-  const about = describeField(name, refusal, hint)
+  const about = describeField(name, error, hint)
   const options = choices.map(
     ([choice, text]) =>
       html`<option value="${choice}"${choice === value ? html` selected` : none}>${text}</option>`,
@@ -182,20 +182,20 @@ export const checkbox = (name: string, label: string, checked: boolean): Html =>
 </div>`
 
 /**
- * A refusal in the names of a form's fields. `idOf` returns the id of the field for a fault of an operation.
+ * An error in the names of a form's fields. `idOf` returns the id of the field for a fault of an operation.
  */
-export const inForm = (refusal: Refusal, idOf: (field: string) => string): Refusal => ({
-  ...refusal,
-  issues: (refusal.issues ?? []).map((issue) => ({ ...issue, field: idOf(issue.field) })),
+export const inForm = (error: OperationError, idOf: (field: string) => string): OperationError => ({
+  ...error,
+  issues: (error.issues ?? []).map((issue) => ({ ...issue, field: idOf(issue.field) })),
 })
 
 /**
- * A refusal above a form: what is wrong, with a link to each field. Its faults name the fields of the form
+ * An error above a form: what is wrong, with a link to each field. Its faults name the fields of the form
  * (`inForm`).
  */
-export function problem(refusal: Refusal | null): Html {
-  if (refusal === null) return none
-  const { code, message, issues = [] } = refusal
+export function problem(error: OperationError | null): Html {
+  if (error === null) return none
+  const { code, message, issues = [] } = error
   const text = code === 'invalid_request' && issues.length > 0 ? 'Correct these fields:' : message
   const lines = issues.map(
     ({ field: name, message: why }) => html`<li><a href="#${name}">${name}</a>: ${why}</li>`,

@@ -6,7 +6,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { operatorBodyBytesMax } from '../../../domain/bounds.ts'
 import { isAtLeast, type Role } from '../../../domain/operator/management-token.ts'
 import type { Access } from '../../../management/operation/access.ts'
-import { type Refusal, refusalStatus } from '../../../management/operation/result.ts'
+import { errorStatus, type OperationError } from '../../../management/operation/result.ts'
 import type { Answer, CallInput, OperationName, OperationRunner } from '../../../management/operations.ts'
 import type { Html } from '../../../templates/html.ts'
 import type { FormNonces } from '../form-nonces.ts'
@@ -17,13 +17,13 @@ import type { Live } from './live.ts'
 import { findNotice, type Notice } from './notices.ts'
 import { sendFrame, sendPage } from './respond.ts'
 
-/** A refusal for which a page has no place: it is answered with a page of its own. */
-export class PageRefused extends Error {
-  override name = 'PageRefused'
-  readonly refusal: Refusal
-  constructor(refusal: Refusal) {
-    super(refusal.code)
-    this.refusal = refusal
+/** An error for which a page has no place: it is answered with a page of its own. */
+export class PageFailed extends Error {
+  override name = 'PageFailed'
+  readonly error: OperationError
+  constructor(error: OperationError) {
+    super(error.code)
+    this.error = error
   }
 }
 
@@ -39,7 +39,7 @@ export type Visit = SignedIn & {
   readonly live: Live
   readonly forms: FormNonces
   readonly call: OperationRunner['call']
-  /** The answer of an operation; a refusal ends the page. */
+  /** The answer of an operation; an error ends the page. */
   readonly get: <Name extends OperationName>(name: Name, input: CallInput<Name>) => Promise<Answer<Name>>
   readonly may: (role: Role) => boolean
   /** Whether the access is for the whole service. */
@@ -81,7 +81,7 @@ export function readForm({ body, headers }: FastifyRequest): URLSearchParams {
   const isForm = /^application\/x-www-form-urlencoded\b/i.test(headers['content-type'] ?? '')
   if (body === undefined || !isForm) return new URLSearchParams()
   if (body === null)
-    throw new PageRefused({
+    throw new PageFailed({
       code: 'invalid_request',
       message: `A form may have at most ${operatorBodyBytesMax} bytes.`,
     })
@@ -110,7 +110,7 @@ function newVisit(
     get: async (name, input) => {
       const result = await call(name, input)
       if (result.ok) return result.value
-      throw new PageRefused(result.refusal)
+      throw new PageFailed(result.error)
     },
     may: (role) => isAtLeast(access.role, role),
     seesAll: access.apps === null,
@@ -133,8 +133,8 @@ export function addPage(
       if (signedIn === null) return reply.redirect(signInAddress(request), 303)
       const { session } = signedIn
       const isSearch = line === 'POST /find'
-      const refusal = session && (await deps.rates.charge(session.person.id, { isSearch }))
-      if (refusal !== null) throw new PageRefused(refusal)
+      const error = session && (await deps.rates.charge(session.person.id, { isSearch }))
+      if (error !== null) throw new PageFailed(error)
       const visit = newVisit(deps, signedIn, request)
       const answer = await handler(visit)
       if ('frame' in answer) return sendFrame(reply, answer.frame)
@@ -155,4 +155,4 @@ const signInAddress = ({ method, url }: FastifyRequest): string =>
 const withNotice = (address: string, notice: Notice | undefined): string =>
   notice === undefined ? address : `${address}${address.includes('?') ? '&' : '?'}done=${notice}`
 
-export const toHttpStatus = ({ code }: Refusal): number => refusalStatus[code]
+export const toHttpStatus = ({ code }: OperationError): number => errorStatus[code]

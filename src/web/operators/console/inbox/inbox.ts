@@ -11,7 +11,7 @@ import {
 } from '../../../../delivery/relay/capture-relay.ts'
 import { sendError, sendJson } from '../../../http/listener.ts'
 import { sendFrame } from '../respond.ts'
-import { addPage, type PageDeps, PageRefused, type Visit } from '../visit.ts'
+import { addPage, type PageDeps, PageFailed, type Visit } from '../visit.ts'
 import { emailPage, listPage } from './pages.ts'
 import { presentEmail, presentSummary } from './present.ts'
 
@@ -30,7 +30,7 @@ const answerNotFound = (reply: FastifyReply): FastifyReply =>
 function addPages(pages: FastifyInstance, { captured }: InboxDeps, pageDeps: PageDeps): void {
   const find = ({ params }: Visit): CapturedEmail => {
     const email = captured.find(params.id ?? '')
-    if (email === undefined) throw new PageRefused({ code: 'not_found', message })
+    if (email === undefined) throw new PageFailed({ code: 'not_found', message })
     return email
   }
   addPage(pages, pageDeps, 'GET /inbox', (visit) => listPage(captured.list(), visit))

@@ -1,7 +1,7 @@
 /** The account of the person who is signed in: what it may do, and its passkeys. */
 import { html, none } from '../../../../templates/html.ts'
 import { age, button, facts, field, section, table, time } from '../parts.ts'
-import { type PageAnswer, PageRefused, type Visit } from '../visit.ts'
+import { type PageAnswer, PageFailed, type Visit } from '../visit.ts'
 import { describeScope, readSlugs } from './app-names.ts'
 
 export async function showAccount(visit: Visit): Promise<PageAnswer> {
@@ -41,6 +41,6 @@ ${section('You', about)}${session === null || session.person.oidc !== null ? non
 export async function removeOwnPasskey(visit: Visit): Promise<PageAnswer> {
   const passkey = visit.form.get('passkey') ?? ''
   const removed = await visit.call('account.remove_passkey', { params: { passkey } })
-  if (!removed.ok && removed.refusal.code !== 'not_found') throw new PageRefused(removed.refusal)
+  if (!removed.ok && removed.error.code !== 'not_found') throw new PageFailed(removed.error)
   return { redirect: '/account', notice: 'passkey_removed' }
 }

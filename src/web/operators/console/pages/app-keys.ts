@@ -6,7 +6,7 @@ import { hasEnded } from '../../../../domain/bearer.ts'
 import { dayMs, describeDuration } from '../../../../domain/duration.ts'
 import { quoteForShell } from '../../../../domain/shell.ts'
 import { listAll } from '../../../../management/operation/list-all.ts'
-import type { Refusal } from '../../../../management/operation/result.ts'
+import type { OperationError } from '../../../../management/operation/result.ts'
 import type { AppResource, KeyResource } from '../../../../management/resources.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
 import {
@@ -22,23 +22,19 @@ import {
   table,
   time,
 } from '../parts.ts'
-import { type PageAnswer, PageRefused, toHttpStatus, type Visit } from '../visit.ts'
+import { type PageAnswer, PageFailed, toHttpStatus, type Visit } from '../visit.ts'
 import { appHead, findApp } from './apps.ts'
 import { makeOnce, onceField } from './change.ts'
 
 /** `made`: a key that this request made. */
 type KeyPageState = {
-  readonly refusal?: Refusal
+  readonly error?: OperationError
   readonly made?: { readonly key: string; readonly name: string | null; readonly oldEnds?: string }
 }
 
 export const showKeys = async (visit: Visit): Promise<PageAnswer> => keysPage(visit, await findApp(visit), {})
 
-async function keysPage(
-  visit: Visit,
-  app: AppResource,
-  { refusal, made }: KeyPageState,
-): Promise<PageAnswer> {
+async function keysPage(visit: Visit, app: AppResource, { error, made }: KeyPageState): Promise<PageAnswer> {
   const items = await listAll(visit.get, 'key.list', { params: { app: app.slug } })
   const [ended, live] = [
     items.filter((key) => hasEnded(key, visit.now)),
@@ -48,9 +44,9 @@ async function keysPage(
     ({ id }) => id === visit.query.get('revoke') || id === visit.query.get('replace'),
   )
   const body = html`${appHead(app, 'Keys')}
-${problem(refusal ?? null)}${made === undefined ? none : renderNewKey(made, app, visit)}
+${problem(error ?? null)}${made === undefined ? none : renderNewKey(made, app, visit)}
 ${confirmed === undefined || !visit.may('operator') ? none : renderConfirmation(app, confirmed, visit)}
-${section('Keys', html`${keysTable(app, live, visit)}${visit.may('operator') ? newKeyForm(app, visit, refusal ?? null) : none}`)}
+${section('Keys', html`${keysTable(app, live, visit)}${visit.may('operator') ? newKeyForm(app, visit, error ?? null) : none}`)}
 ${
   ended.length === 0
     ? none
@@ -58,7 +54,7 @@ ${
 <summary>Keys that have ended (${ended.length})</summary>
 ${keysTable(app, ended, visit)}</details>`
 }`
-  const status = refusal === undefined ? (made === undefined ? 200 : 201) : toHttpStatus(refusal)
+  const status = error === undefined ? (made === undefined ? 200 : 201) : toHttpStatus(error)
   return { title: `Keys of ${app.name}`, body, nav: 'apps', status }
 }
 
@@ -92,13 +88,13 @@ const expiries = [
   ['365', 'in a year'],
 ] as const
 
-function newKeyForm({ slug }: AppResource, { form }: Visit, refusal: Refusal | null): Html {
+function newKeyForm({ slug }: AppResource, { form }: Visit, error: OperationError | null): Html {
   return html`<form method="post" action="/apps/${slug}/keys" class="filters">${onceField()}
 ${field('name', {
   label: 'Name of a new key',
   value: form.get('name') ?? '',
   attributes: html`required maxlength="100" placeholder="production"`,
-  refusal,
+  error,
 })}
 ${select('expires', expiries, { label: 'It expires', value: form.get('expires') ?? '' })}
 <button class="main">Create a key</button></form>`
@@ -111,7 +107,7 @@ export async function createKey(visit: Visit): Promise<PageAnswer> {
   const expiresAt = days === '' ? null : new Date(now + Number(days) * dayMs).toISOString()
   const body = { name: (form.get('name') ?? '').trim() || null, expiresAt }
   const made = await makeOnce(visit, () => visit.call('key.create', { params: { app: app.slug }, body }))
-  if (!made.ok) return keysPage(visit, app, { refusal: made.refusal })
+  if (!made.ok) return keysPage(visit, app, { error: made.error })
   return keysPage(visit, app, { made: made.value })
 }
 
@@ -194,11 +190,11 @@ export async function replaceKey(visit: Visit): Promise<PageAnswer> {
   const params = { key: visit.params.key ?? '' }
   const body = { graceSeconds: Number(grace) }
   const made = await makeOnce(visit, () => visit.call('key.replace', { params, body }))
-  if (!made.ok && made.refusal.code === 'not_found') throw new PageRefused(made.refusal)
+  if (!made.ok && made.error.code === 'not_found') throw new PageFailed(made.error)
   const app = await visit.get('app.show', {
     params: { app: made.ok ? made.value.app : (visit.params.app ?? '') },
   })
-  if (!made.ok) return keysPage(visit, app, { refusal: made.refusal })
+  if (!made.ok) return keysPage(visit, app, { error: made.error })
   const { key, name, oldExpiresAt } = made.value
   return keysPage(visit, app, { made: { key, name, oldEnds: oldExpiresAt } })
 }

@@ -6,7 +6,7 @@ import {
   parseAppScheme,
 } from '../../../../domain/app/allowed-url.ts'
 import { hostedLinkModes } from '../../../../domain/app/hosted-link.ts'
-import type { Refusal } from '../../../../management/operation/result.ts'
+import type { OperationError } from '../../../../management/operation/result.ts'
 import type { Answer } from '../../../../management/operations.ts'
 import type { AppResource } from '../../../../management/resources.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
@@ -20,7 +20,7 @@ type Check = Answer<'app.check_link'>
 
 /** `tested`: the link of the form and its verdict, without its token. */
 type LinkPageState = {
-  readonly refusal?: Refusal | null
+  readonly error?: OperationError | null
   readonly tested?: { readonly link: string; readonly check: Check }
 }
 
@@ -30,24 +30,24 @@ export const showLinks = async (visit: Visit): Promise<PageAnswer> =>
 function linksPage(
   visit: Visit,
   app: AppResource,
-  { refusal: refused = null, tested }: LinkPageState,
+  { error: refused = null, tested }: LinkPageState,
 ): PageAnswer {
   const mayChange = visit.may('operator')
-  const { fields, refusal } = showAgain(hostedFields(app), visit.form, refused && inForm(refused, fieldFor))
+  const { fields, error } = showAgain(hostedFields(app), visit.form, refused && inForm(refused, fieldFor))
   const body = html`${appHead(app, 'Links')}
-${problem(refusal)}
+${problem(error)}
 ${section(
   'Allowed links',
   html`<p class="soft">Emails of ${app.name} may carry these links, and no others.</p>
-${renderEntries(app, visit, { mayChange, refusal })}`,
+${renderEntries(app, visit, { mayChange, error })}`,
 )}
-${section('Would this link be sent?', renderTester(app, visit, { tested, refusal }))}
-${mayChange ? section('Hosted links', hostedForm(app, visit, { fields, refusal })) : none}`
+${section('Would this link be sent?', renderTester(app, visit, { tested, error }))}
+${mayChange ? section('Hosted links', hostedForm(app, visit, { fields, error })) : none}`
   return {
     title: `Links of ${app.name}`,
     body,
     nav: 'apps',
-    ...(refusal && { status: toHttpStatus(refusal) }),
+    ...(error && { status: toHttpStatus(error) }),
   }
 }
 
@@ -60,7 +60,7 @@ type Kind = 'allowedUrls' | 'appSchemes'
 function renderEntries(
   app: AppResource,
   { form }: Visit,
-  { mayChange, refusal }: { readonly mayChange: boolean; readonly refusal: Refusal | null },
+  { mayChange, error }: { readonly mayChange: boolean; readonly error: OperationError | null },
 ): Html {
   const path = `/apps/${app.slug}/links`
   const listRows = (kind: Kind) =>
@@ -78,7 +78,7 @@ ${field('entry', {
   hint,
   value: form.get('kind') === kind ? (form.get('entry') ?? '') : '',
   attributes: html`required maxlength="${entryCharactersMax}" placeholder="${placeholder}" spellcheck="false" autocapitalize="none"`,
-  refusal,
+  error,
 })}
 <button>Add</button></form>`
       : none
@@ -92,7 +92,7 @@ ${add('appSchemes', 'Scheme of a mobile app', 'acme://auth', 'A scheme alone all
 function renderTester(
   { slug }: AppResource,
   { form, query }: Visit,
-  { tested, refusal }: { readonly tested: LinkPageState['tested']; readonly refusal: Refusal | null },
+  { tested, error }: { readonly tested: LinkPageState['tested']; readonly error: OperationError | null },
 ): Html {
   const link = tested?.link ?? query.get('url') ?? ''
   return html`<div id="tester"><form method="post" action="/apps/${slug}/links/test#tester" class="filters">
@@ -102,7 +102,7 @@ ${field('url', {
   value: link,
   attributes: html`required spellcheck="false" autocomplete="off" maxlength="10000" placeholder="https://app.acme.example/auth?token=any"`,
   hint: 'Any text will do as the token; do not paste a real one.',
-  refusal,
+  error,
 })}
 <button class="main">Test</button></form>${tested === undefined ? none : renderVerdict(tested.check)}</div>`
 }
@@ -140,7 +140,7 @@ export async function testLink(visit: Visit): Promise<PageAnswer> {
   const url = visit.form.get('url') ?? ''
   const body = { url, type: readEmailType(visit.form.get('type')) }
   const check = await visit.call('app.check_link', { params: { app: app.slug }, body })
-  if (!check.ok) return linksPage(visit, app, { refusal: check.refusal })
+  if (!check.ok) return linksPage(visit, app, { error: check.error })
   return linksPage(visit, app, { tested: { link: withoutToken(url), check: check.value } })
 }
 
@@ -153,8 +153,8 @@ export async function addLink(visit: Visit): Promise<PageAnswer> {
   const kind = readKind(visit)
   const entries = [...app[kind], (visit.form.get('entry') ?? '').trim()]
   const parse = kind === 'allowedUrls' ? parseAllowedUrl : parseAppScheme
-  const refusal = await saveApp(visit, app, { [kind]: normalEntries(entries, parse) })
-  if (refusal !== null) return linksPage(visit, app, { refusal })
+  const error = await saveApp(visit, app, { [kind]: normalEntries(entries, parse) })
+  if (error !== null) return linksPage(visit, app, { error })
   return { redirect: `/apps/${app.slug}/links`, notice: 'saved' }
 }
 
@@ -162,8 +162,8 @@ export async function removeLink(visit: Visit): Promise<PageAnswer> {
   const app = await findApp(visit)
   const kind = readKind(visit)
   const entry = visit.form.get('entry')
-  const refusal = await saveApp(visit, app, { [kind]: app[kind].filter((other) => other !== entry) })
-  if (refusal !== null) return linksPage(visit, app, { refusal })
+  const error = await saveApp(visit, app, { [kind]: app[kind].filter((other) => other !== entry) })
+  if (error !== null) return linksPage(visit, app, { error })
   return { redirect: `/apps/${app.slug}/links`, notice: 'saved' }
 }
 
@@ -185,26 +185,26 @@ const hostedFields = (app: AppResource): Fields => ({
 function hostedForm(
   app: AppResource,
   { form }: Visit,
-  { fields, refusal }: { readonly fields: Fields; readonly refusal: Refusal | null },
+  { fields, error }: { readonly fields: Fields; readonly error: OperationError | null },
 ): Html {
   const destinations = emailTypeNames.map(([type, label]) =>
     field(`linkDestinations-${type}`, {
       label: `${label} opens`,
       value: fields[`linkDestinations-${type}`] ?? '',
       attributes: html`placeholder="the link itself" spellcheck="false"`,
-      refusal,
+      error,
     }),
   )
-  const isSent = form.has('hostedLinks') && refusal?.code !== 'version_mismatch'
+  const isSent = form.has('hostedLinks') && error?.code !== 'version_mismatch'
   return html`<p class="soft">An email then carries a link to a page of Postern, whose button opens the app. It works in every mail program, and link scanners use up no token.</p>
 <form method="post" action="/apps/${app.slug}/links/hosted" class="stack">${versionField(app)}
 ${select(
   'hostedLinks',
   hostedLinkModes.map((mode) => [mode, modes[mode]] as const),
-  { label: 'Use hosted links', value: fields.hostedLinks ?? '', refusal },
+  { label: 'Use hosted links', value: fields.hostedLinks ?? '', error },
 )}
 ${destinations}
-${field('fallbackUrl', { label: 'Page for devices without the app', value: fields.fallbackUrl ?? '', refusal })}
+${field('fallbackUrl', { label: 'Page for devices without the app', value: fields.fallbackUrl ?? '', error })}
 ${checkbox('allowLocalhost', 'Allow links to localhost and 127.0.0.1 (development)', isSent ? form.get('allowLocalhost') === 'yes' : app.allowLocalhost)}
 <div class="actions"><button class="main">Save</button></div></form>`
 }
@@ -221,7 +221,7 @@ export async function saveHosted(visit: Visit): Promise<PageAnswer> {
     fallbackUrl: optional(form.get('fallbackUrl')),
     allowLocalhost: form.get('allowLocalhost') === 'yes',
   }
-  const refusal = await saveApp(visit, app, body)
-  if (refusal !== null) return linksPage(visit, await findApp(visit), { refusal })
+  const error = await saveApp(visit, app, body)
+  if (error !== null) return linksPage(visit, await findApp(visit), { error })
   return { redirect: `/apps/${app.slug}/links`, notice: 'saved' }
 }

@@ -4,14 +4,14 @@
  * and of the frames.
  */
 
-import type { Refusal } from '../../../../management/operation/result.ts'
+import type { OperationError } from '../../../../management/operation/result.ts'
 import type { AppResource } from '../../../../management/resources.ts'
 import { contrast, defaultAccent, textOn } from '../../../../templates/colour.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
 import { locales } from '../../../../templates/locales/locales.ts'
 import { emailTypeNames, readEmailType } from '../../email-type-names.ts'
 import { field, inForm, problem, section, select, tabs } from '../parts.ts'
-import { type PageAnswer, PageRefused, toHttpStatus, type Visit } from '../visit.ts'
+import { type PageAnswer, PageFailed, toHttpStatus, type Visit } from '../visit.ts'
 import { appHead, findApp } from './apps.ts'
 import { optional, saveApp, showAgain, versionField } from './change.ts'
 
@@ -44,29 +44,29 @@ async function lookPage(
   visit: Visit,
   app: AppResource,
   given: URLSearchParams,
-  refused: Refusal | null,
+  refused: OperationError | null,
 ): Promise<PageAnswer> {
   const type = readEmailType(given.get('type'))
   const shown = showAgain(savedFields(app), given, refused)
   const fields = shown.fields as Fields
   const params = { app: app.slug }
   const rendered = await visit.call('app.preview', { params, body: { type, settings: toSettings(fields) } })
-  const refusal = shown.refusal ?? (rendered.ok ? null : inForm(rendered.refusal, fieldFor))
+  const error = shown.error ?? (rendered.ok ? null : inForm(rendered.error, fieldFor))
   const search = (name: string) => new URLSearchParams({ type: name, ...fields }).toString()
   const entries = emailTypeNames.map(
     ([name, label]) => [label, `/apps/${app.slug}/look?${search(name)}`] as const,
   )
   const current = emailTypeNames.find(([name]) => name === type)?.[1] ?? ''
   const body = html`${appHead(app, 'Look')}
-${problem(refusal)}
-${section('Branding', renderForm(app, { fields, type, refusal, mayChange: visit.may('operator') }))}
+${problem(error)}
+${section('Branding', renderForm(app, { fields, type, error, mayChange: visit.may('operator') }))}
 ${tabs('Emails', entries, current)}
 ${rendered.ok ? renderFrames(`/apps/${app.slug}/look/email?${search(type)}`, rendered.value) : none}`
   return {
     title: `Look of ${app.name}`,
     body,
     nav: 'apps',
-    ...(refusal && { status: toHttpStatus(refusal) }),
+    ...(error && { status: toHttpStatus(error) }),
   }
 }
 
@@ -76,11 +76,11 @@ const fieldFor = (field: string): string => field.replace(/^settings\./, '').rep
 type FormParts = {
   readonly fields: Fields
   readonly type: string
-  readonly refusal: Refusal | null
+  readonly error: OperationError | null
   readonly mayChange: boolean
 }
 
-function renderForm(app: AppResource, { fields, type, refusal, mayChange }: FormParts): Html {
+function renderForm(app: AppResource, { fields, type, error, mayChange }: FormParts): Html {
   const path = `/apps/${app.slug}/look`
   const colour = fields.accentColour === '' ? defaultAccent : fields.accentColour
   const known = /^#[0-9a-f]{6}$/i.test(colour)
@@ -91,16 +91,16 @@ function renderForm(app: AppResource, { fields, type, refusal, mayChange }: Form
     ? html`<button class="main" formmethod="post" formaction="${path}">Save</button>`
     : none
   return html`<form method="get" action="${path}" class="columns" data-preview>${versionField(app)}<input type="hidden" name="type" value="${type}">
-${field('logoUrl', { label: 'Logo (https)', value: fields.logoUrl, refusal, hint: 'Shown at most 40 px high.' })}
-${field('accentColour', { label: 'Colour of the button', value: fields.accentColour, refusal, hint })}
-${field('addressLine', { label: 'Line below each email', value: fields.addressLine, refusal })}
+${field('logoUrl', { label: 'Logo (https)', value: fields.logoUrl, error, hint: 'Shown at most 40 px high.' })}
+${field('accentColour', { label: 'Colour of the button', value: fields.accentColour, error, hint })}
+${field('addressLine', { label: 'Line below each email', value: fields.addressLine, error })}
 ${field('supportContact', {
   label: 'Support',
   value: fields.supportContact,
-  refusal,
+  error,
   hint: 'An address or https page for people who did not ask for the email.',
 })}
-${select('locale', languages, { label: 'Language', value: fields.locale, refusal })}
+${select('locale', languages, { label: 'Language', value: fields.locale, error })}
 <div class="actions"><button>Preview</button>${save}</div></form>`
 }
 
@@ -129,13 +129,13 @@ export async function showLookEmail(visit: Visit): Promise<PageAnswer> {
     settings: toSettings(toFields(app, visit.query)),
   }
   const rendered = await visit.call('app.preview', { params: { app: app.slug }, body })
-  if (!rendered.ok) throw new PageRefused(rendered.refusal)
+  if (!rendered.ok) throw new PageFailed(rendered.error)
   return { frame: rendered.value.html }
 }
 
 export async function saveLook(visit: Visit): Promise<PageAnswer> {
   const app = await findApp(visit)
-  const refusal = await saveApp(visit, app, toSettings(toFields(app, visit.form)))
-  if (refusal !== null) return lookPage(visit, await findApp(visit), visit.form, inForm(refusal, fieldFor))
+  const error = await saveApp(visit, app, toSettings(toFields(app, visit.form)))
+  if (error !== null) return lookPage(visit, await findApp(visit), visit.form, inForm(error, fieldFor))
   return { redirect: `/apps/${app.slug}/look?type=${readEmailType(visit.form.get('type'))}`, notice: 'saved' }
 }

@@ -2,23 +2,27 @@
 
 import { heldDays } from '../../../../domain/bounds.ts'
 import { formatCount } from '../../../../domain/counts.ts'
-import type { Refusal } from '../../../../management/operation/result.ts'
+import type { OperationError } from '../../../../management/operation/result.ts'
 import type { AppResource, UsageResource } from '../../../../management/resources.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
 import { button, confirmation, facts, field, inForm, problem, section, time } from '../parts.ts'
-import { type PageAnswer, PageRefused, toHttpStatus, type Visit } from '../visit.ts'
+import { type PageAnswer, PageFailed, toHttpStatus, type Visit } from '../visit.ts'
 import { appHead, findApp } from './apps.ts'
 import { type Fields, optional, saveApp, showAgain, versionField } from './change.ts'
 
 export const showSettings = async (visit: Visit): Promise<PageAnswer> =>
   settingsPage(visit, await findApp(visit), null)
 
-async function settingsPage(visit: Visit, app: AppResource, refused: Refusal | null): Promise<PageAnswer> {
-  const { fields, refusal } = showAgain(toFields(app), visit.form, refused)
+async function settingsPage(
+  visit: Visit,
+  app: AppResource,
+  refused: OperationError | null,
+): Promise<PageAnswer> {
+  const { fields, error } = showAgain(toFields(app), visit.form, refused)
   const { items: days } = await visit.get('app.usage', { params: { app: app.slug } })
   const body = html`${appHead(app, 'Settings')}
-${problem(refusal)}${renderConfirmation(app, visit)}
-${section('Sender and limits', renderForm(app, visit, { fields, refusal, days }))}
+${problem(error)}${renderConfirmation(app, visit)}
+${section('Sender and limits', renderForm(app, visit, { fields, error, days }))}
 ${section(
   'Facts',
   facts([
@@ -34,7 +38,7 @@ ${visit.may('operator') ? section('Disable or delete', renderEnd(app, visit)) : 
     title: `Settings of ${app.name}`,
     body,
     nav: 'apps',
-    ...(refusal && { status: toHttpStatus(refusal) }),
+    ...(error && { status: toHttpStatus(error) }),
   }
 }
 
@@ -51,18 +55,18 @@ const toFields = ({ name, from, envelopeFrom, replyTo, limits }: AppResource) =>
 
 type FormParts = {
   readonly fields: Fields
-  readonly refusal: Refusal | null
+  readonly error: OperationError | null
   readonly days: readonly UsageResource[]
 }
 
-function renderForm(app: AppResource, { may }: Visit, { fields, refusal, days }: FormParts): Html {
+function renderForm(app: AppResource, { may }: Visit, { fields, error, days }: FormParts): Html {
   const disabled = !may('admin')
   const value = (name: keyof ReturnType<typeof toFields>) => fields[name] ?? ''
   const most = Math.max(0, ...days.map(({ accepted }) => accepted))
   const note = disabled
     ? html`<p class="soft">The sender and the limits protect other apps of the same relay: only the role admin changes them.</p>`
     : none
-  const at = { refusal, disabled }
+  const at = { error, disabled }
   return html`${note}<form method="post" action="/apps/${app.slug}/settings" class="columns">${versionField(app)}
 ${field('name', { label: 'Name', value: value('name'), ...at })}
 ${field('from-name', { label: 'Sender name', value: value('from-name'), ...at })}
@@ -73,7 +77,7 @@ ${field('envelopeFrom', {
   hint: 'Empty: the sender address.',
   ...at,
 })}
-${field('replyTo', { label: 'Answers go to', value: value('replyTo'), refusal, disabled: !may('operator') })}
+${field('replyTo', { label: 'Answers go to', value: value('replyTo'), error, disabled: !may('operator') })}
 ${field('daily', {
   label: 'Emails a day (UTC)',
   value: value('daily'),
@@ -114,8 +118,8 @@ export async function saveSettings(visit: Visit): Promise<PageAnswer> {
       keyPerMinute: whole('keyPerMinute'),
     },
   }
-  const refusal = await saveApp(visit, app, body)
-  if (refusal !== null) return settingsPage(visit, await findApp(visit), inForm(refusal, fieldFor))
+  const error = await saveApp(visit, app, body)
+  if (error !== null) return settingsPage(visit, await findApp(visit), inForm(error, fieldFor))
   return { redirect: `/apps/${app.slug}/settings`, notice: 'saved' }
 }
 
@@ -159,8 +163,8 @@ ${field('slug', {
 export async function setStatus(visit: Visit): Promise<PageAnswer> {
   const app = await findApp(visit)
   const status = visit.form.get('status') === 'active' ? 'active' : 'disabled'
-  const refusal = await saveApp(visit, app, { status })
-  if (refusal !== null) return settingsPage(visit, app, refusal)
+  const error = await saveApp(visit, app, { status })
+  if (error !== null) return settingsPage(visit, app, error)
   return {
     redirect: `/apps/${app.slug}/settings`,
     notice: status === 'active' ? 'app_enabled' : 'app_disabled',
@@ -175,6 +179,6 @@ export async function deleteApp(visit: Visit): Promise<PageAnswer> {
   }
   const deleted = await visit.call('app.delete', { params: { app: app.slug } })
   if (deleted.ok) return { redirect: '/apps', notice: 'app_deleted' }
-  if (deleted.refusal.code === 'not_found') throw new PageRefused(deleted.refusal)
-  return settingsPage(visit, app, deleted.refusal)
+  if (deleted.error.code === 'not_found') throw new PageFailed(deleted.error)
+  return settingsPage(visit, app, deleted.error)
 }

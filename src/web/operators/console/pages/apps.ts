@@ -1,7 +1,7 @@
 /** The list of apps, and today's page of one: limits, what was refused, the last emails. */
 
 import { formatCount, sumCounts } from '../../../../domain/counts.ts'
-import type { Refusal } from '../../../../management/operation/result.ts'
+import type { OperationError } from '../../../../management/operation/result.ts'
 import type { Answer } from '../../../../management/operations.ts'
 import type { AppResource } from '../../../../management/resources.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
@@ -21,7 +21,7 @@ import {
   table,
   tabs,
 } from '../parts.ts'
-import { type PageAnswer, PageRefused, toHttpStatus, type Visit } from '../visit.ts'
+import { type PageAnswer, PageFailed, toHttpStatus, type Visit } from '../visit.ts'
 import { renderEmails } from './emails.ts'
 
 export async function listApps(visit: Visit): Promise<PageAnswer> {
@@ -64,7 +64,7 @@ const range: Range = ranges[1]
 
 export const showApp = (visit: Visit): Promise<PageAnswer> => appPage(visit, null)
 
-async function appPage(visit: Visit, refusal: Refusal | null): Promise<PageAnswer> {
+async function appPage(visit: Visit, error: OperationError | null): Promise<PageAnswer> {
   const app = await findApp(visit)
   const params = { app: app.slug }
   const { items: usage } = await visit.get('usage.list', {})
@@ -74,13 +74,13 @@ async function appPage(visit: Visit, refusal: Refusal | null): Promise<PageAnswe
   const { items: emails } = await visit.get('email.list', { query: { app: app.slug, limit: lastEmails } })
   const body = html`${appHead(app, 'Today')}
 <div class="pair">${region('limits', section('Limits', renderLimits(app, today)))}
-${visit.may('operator') ? section('Send a test email', testForm(app, visit, refusal)) : none}</div>
+${visit.may('operator') ? section('Send a test email', testForm(app, visit, error)) : none}</div>
 ${region('chart', emailsChart(activity, range, visit.now))}
 ${region('refused', section('Refused lately', refusalsTable(app, refusals, visit)))}
 ${region('emails', section('Last emails', renderEmails(emails, visit, { withApp: false }), { note: html`<a href="/emails?app=${app.slug}">All emails</a>` }))}`
   return {
     ...{ title: app.name, body, nav: 'apps', live: 'service' },
-    ...(refusal && { status: toHttpStatus(refusal) }),
+    ...(error && { status: toHttpStatus(error) }),
   }
 }
 
@@ -101,14 +101,14 @@ function renderLimits(
 </dl>`
 }
 
-function testForm({ slug }: AppResource, { form }: Visit, refusal: Refusal | null): Html {
-  return html`${problem(refusal)}<form method="post" action="/apps/${slug}/test-email" class="stack">
+function testForm({ slug }: AppResource, { form }: Visit, error: OperationError | null): Html {
+  return html`${problem(error)}<form method="post" action="/apps/${slug}/test-email" class="stack">
 ${field('to', {
   label: 'To',
   value: form.get('to') ?? '',
   attributes: html`required type="email" placeholder="you@example.com" autocomplete="email"`,
   hint: 'It is queued like any email of the app, and its link leads nowhere.',
-  refusal,
+  error,
 })}
 ${select('type', emailTypeNames, { label: 'Email', value: form.get('type') ?? 'magic_link' })}
 <div class="actions"><button class="main">Send</button></div></form>`
@@ -118,8 +118,8 @@ export async function sendTestEmail(visit: Visit): Promise<PageAnswer> {
   const { form, params } = visit
   const body = { to: form.get('to') ?? '', type: readEmailType(form.get('type')) }
   const sent = await visit.call('app.test_email', { params: { app: params.app ?? '' }, body })
-  if (!sent.ok && sent.refusal.code === 'not_found') throw new PageRefused(sent.refusal)
-  if (!sent.ok) return appPage(visit, sent.refusal)
+  if (!sent.ok && sent.error.code === 'not_found') throw new PageFailed(sent.error)
+  if (!sent.ok) return appPage(visit, sent.error)
   return { redirect: `/emails/${sent.value.email}` }
 }
 

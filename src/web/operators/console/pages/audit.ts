@@ -5,7 +5,7 @@ import { auditActions } from '../../../../domain/operator/audit.ts'
 import type { AuditResource } from '../../../../management/resources.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
 import { field, older, section, select, table, time } from '../parts.ts'
-import { type PageAnswer, PageRefused, type Visit } from '../visit.ts'
+import { type PageAnswer, PageFailed, type Visit } from '../visit.ts'
 import { readSlugs } from './app-names.ts'
 
 const filterNames = ['app', 'actor', 'action'] as const
@@ -17,8 +17,8 @@ export async function showAudit(visit: Visit): Promise<PageAnswer> {
   const apps = await readSlugs(visit)
   const slugs = [...apps.values()]
   const list = await visit.call('audit.list', { query: { ...filters, ...(cursor !== null && { cursor }) } })
-  const needsApp = !list.ok && list.refusal.code === 'not_permitted'
-  if (!list.ok && !needsApp) throw new PageRefused(list.refusal)
+  const needsApp = !list.ok && list.error.code === 'not_permitted'
+  if (!list.ok && !needsApp) throw new PageFailed(list.error)
   const items = list.ok ? list.value.items : []
   const next =
     list.ok && list.value.next !== null

@@ -4,11 +4,11 @@
  * it is.
  */
 import { randomUUID } from 'node:crypto'
-import type { Refusal, Result } from '../../../../management/operation/result.ts'
+import type { OperationError, Result } from '../../../../management/operation/result.ts'
 import type { AppResource } from '../../../../management/resources.ts'
 import type { Html } from '../../../../templates/html.ts'
 import { hiddenFields } from '../parts.ts'
-import { PageRefused, type Visit } from '../visit.ts'
+import { PageFailed, type Visit } from '../visit.ts'
 
 export const versionField = ({ version }: AppResource) => hiddenFields({ version: String(version) })
 
@@ -16,19 +16,19 @@ export const versionField = ({ version }: AppResource) => hiddenFields({ version
 export const optional = (text: string | null): string | null => (text?.trim() ? text.trim() : null)
 
 /** Null if it was saved. */
-export async function saveApp(visit: Visit, app: AppResource, body: object): Promise<Refusal | null> {
+export async function saveApp(visit: Visit, app: AppResource, body: object): Promise<OperationError | null> {
   const version = Number(visit.form.get('version'))
   const ifVersion = Number.isInteger(version) && version > 0 ? version : app.version
   const changed = await visit.call('app.change', { params: { app: app.slug }, body, ifVersion })
   if (changed.ok) return null
-  if (changed.refusal.code === 'not_found') throw new PageRefused(changed.refusal)
-  return changed.refusal
+  if (changed.error.code === 'not_found') throw new PageFailed(changed.error)
+  return changed.error
 }
 
 /** A field of a form that makes a secret: `makeOnce` reads it. */
 export const onceField = (): Html[] => hiddenFields({ once: randomUUID() })
 
-const sentAgain: Refusal = {
+const sentAgain: OperationError = {
   code: 'invalid_request',
   message:
     'This form was sent before, and what it made was shown then. Nothing was changed now; for another one, begin again.',
@@ -44,7 +44,7 @@ export async function makeOnce<T>(
 ): Promise<Result<T>> {
   const once = form.get('once')
   if (once === null) return make()
-  if (!(await forms.spend(once))) return { ok: false, refusal: sentAgain }
+  if (!(await forms.spend(once))) return { ok: false, error: sentAgain }
   const made = await make()
   if (!made.ok) await forms.restore(once)
   return made
@@ -60,10 +60,10 @@ export type Fields = Readonly<Record<string, string>>
 export function showAgain(
   saved: Fields,
   given: URLSearchParams,
-  refusal: Refusal | null,
-): { readonly fields: Fields; readonly refusal: Refusal | null } {
+  error: OperationError | null,
+): { readonly fields: Fields; readonly error: OperationError | null } {
   const sent = Object.entries(saved).map(([name, text]) => [name, given.get(name)?.trim() ?? text] as const)
-  if (refusal?.code !== 'version_mismatch') return { fields: Object.fromEntries(sent), refusal }
+  if (error?.code !== 'version_mismatch') return { fields: Object.fromEntries(sent), error }
   const issues = sent
     .filter(([name, text]) => text !== saved[name])
     .map(([field, text]) => ({
@@ -73,5 +73,5 @@ export function showAgain(
     }))
   const message =
     'Somebody else changed the app meanwhile, and nothing was saved. The form shows the app as it is now; make your change again.'
-  return { fields: saved, refusal: { ...refusal, message, issues } }
+  return { fields: saved, error: { ...error, message, issues } }
 }

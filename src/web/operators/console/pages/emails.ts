@@ -7,7 +7,7 @@ import { parseDeliveryKey } from '../../../../domain/app/delivery-key.ts'
 import { keepDays } from '../../../../domain/bounds.ts'
 import { formatCount } from '../../../../domain/counts.ts'
 import { emailStates } from '../../../../domain/delivery/states.ts'
-import type { Refusal } from '../../../../management/operation/result.ts'
+import type { OperationError } from '../../../../management/operation/result.ts'
 import type { Answer } from '../../../../management/operations.ts'
 import type { EmailResource } from '../../../../management/resources.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
@@ -27,7 +27,7 @@ import {
   table,
   time,
 } from '../parts.ts'
-import { type PageAnswer, PageRefused, toHttpStatus, type Visit } from '../visit.ts'
+import { type PageAnswer, PageFailed, toHttpStatus, type Visit } from '../visit.ts'
 import { readSlugs, type Slugs } from './app-names.ts'
 
 type Filters = Readonly<Record<string, string>>
@@ -167,13 +167,13 @@ export async function find(visit: Visit): Promise<PageAnswer> {
 /** A key that leaked: its emails, and the page about it. */
 async function findPastedKey({ call }: Visit, key: string): Promise<PageAnswer> {
   const found = await call('key.find', { body: { key } })
-  return found.ok ? { redirect: `/emails?key=${found.value.id}` } : notFoundPage(found.refusal.message)
+  return found.ok ? { redirect: `/emails?key=${found.value.id}` } : notFoundPage(found.error.message)
 }
 
 async function findRecipient(visit: Visit, to: string): Promise<PageAnswer> {
   const found = await visit.call('email.find', { body: { to, limit: 1 } })
   if (found.ok) return { redirect: toAddress({ recipient: found.value.recipient }) }
-  if (found.refusal.code !== 'invalid_request') throw new PageRefused(found.refusal)
+  if (found.error.code !== 'invalid_request') throw new PageFailed(found.error)
   return notFoundPage(
     'This is no whole email address. Emails are found by the whole address alone, because only its hash is kept.',
   )
@@ -188,7 +188,7 @@ const notFoundPage = (message: string): PageAnswer => ({
 
 export const showEmail = (visit: Visit): Promise<PageAnswer> => emailPage(visit, null)
 
-async function emailPage(visit: Visit, refusal: Refusal | null): Promise<PageAnswer> {
+async function emailPage(visit: Visit, error: OperationError | null): Promise<PageAnswer> {
   const email = await visit.get('email.show', { params: { email: visit.params.email ?? '' } })
   const slug = (await readSlugs(visit)).get(email.app) ?? null
   const isLive = email.finishedAt === null
@@ -197,7 +197,7 @@ async function emailPage(visit: Visit, refusal: Refusal | null): Promise<PageAns
 <h1>${nameEmailType(email.type)}</h1>
 ${region('state', html`${stateMark(email.state)}`)}${renderActions(email, visit)}
 </div>
-${problem(refusal)}${cancelConfirmation(email, visit)}
+${problem(error)}${cancelConfirmation(email, visit)}
 ${region('explanation', html`<p class="lead">${email.explanation}</p>`)}
 <div class="pair">${region('record', section('Record', renderRecord(email, slug, visit)))}
 ${region('timeline', section('Attempts', renderTimeline(email, visit)))}</div>
@@ -205,7 +205,7 @@ ${region('timeline', section('Attempts', renderTimeline(email, visit)))}</div>
   return {
     ...{ title: email.id, body, nav: 'emails' },
     ...(isLive && { live: `email:${email.id}` }),
-    ...(refusal && { status: toHttpStatus(refusal) }),
+    ...(error && { status: toHttpStatus(error) }),
   }
 }
 
@@ -277,8 +277,8 @@ const changing =
     const email = visit.params.email ?? ''
     const changed = await visit.call(name, { params: { email } })
     if (changed.ok) return { redirect: `/emails/${email}`, notice }
-    if (changed.refusal.code === 'not_found') throw new PageRefused(changed.refusal)
-    return emailPage(visit, changed.refusal)
+    if (changed.error.code === 'not_found') throw new PageFailed(changed.error)
+    return emailPage(visit, changed.error)
   }
 
 export const retryEmail = changing('email.retry', 'email_retried')

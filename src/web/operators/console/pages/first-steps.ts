@@ -4,7 +4,7 @@
  */
 import { normalEntries, parseAllowedUrl } from '../../../../domain/app/allowed-url.ts'
 import { slugFrom } from '../../../../domain/app/app.ts'
-import type { Refusal } from '../../../../management/operation/result.ts'
+import type { OperationError } from '../../../../management/operation/result.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
 import { button, field, inForm, mark, problem, section } from '../parts.ts'
 import { type PageAnswer, toHttpStatus, type Visit } from '../visit.ts'
@@ -32,36 +32,36 @@ function relayStep({ may, seesAll, shell }: Visit): Html {
   return html`<p>Relays are set by <code>POSTERN_SMTP_URL</code>, where the service runs.</p>${check}`
 }
 
-function newAppForm({ form }: Visit, refusal: Refusal | null): Html {
+function newAppForm({ form }: Visit, error: OperationError | null): Html {
   const value = (name: string) => form.get(name) ?? ''
-  return html`${problem(refusal)}<form method="post" action="/new-app" class="stack">
+  return html`${problem(error)}<form method="post" action="/new-app" class="stack">
 ${field('name', {
   label: 'Name',
   value: value('name'),
   hint: 'As people know it; it stands in every email.',
   attributes: html`required maxlength="100" placeholder="Acme"`,
-  refusal,
+  error,
 })}
 ${field('slug', {
   label: 'Slug',
   value: value('slug'),
   hint: 'For addresses and commands: small letters, digits and hyphens. It never changes. Left empty, it is made of the name.',
   attributes: html`maxlength="40" placeholder="acme" autocapitalize="none"`,
-  refusal,
+  error,
 })}
 ${field('from', {
   label: 'Sender address',
   value: value('from'),
   hint: 'An address that your relay may send for.',
   attributes: html`required type="email" placeholder="auth@acme.example"`,
-  refusal,
+  error,
 })}
 ${field('allowedUrls', {
   label: 'Allowed link',
   value: value('allowedUrls'),
   hint: 'The links that its emails may carry: a site (https://app.acme.example), or a part of it (https://app.acme.example/auth/*). More can be added later.',
   attributes: html`required placeholder="https://app.acme.example/auth/*" spellcheck="false"`,
-  refusal,
+  error,
 })}
 <div class="actions"><button class="main">Create the app</button></div></form>`
 }
@@ -70,10 +70,10 @@ export function newApp(visit: Visit): PageAnswer {
   return newAppPage(visit, null)
 }
 
-function newAppPage(visit: Visit, refusal: Refusal | null): PageAnswer {
+function newAppPage(visit: Visit, error: OperationError | null): PageAnswer {
   const body = html`<h1>New app</h1>
-${section('An app is one product that sends sign-in mail', newAppForm(visit, refusal))}`
-  return { title: 'New app', body, nav: 'apps', ...(refusal && { status: toHttpStatus(refusal) }) }
+${section('An app is one product that sends sign-in mail', newAppForm(visit, error))}`
+  return { title: 'New app', body, nav: 'apps', ...(error && { status: toHttpStatus(error) }) }
 }
 
 /** The name of the app is that of the sender, too. */
@@ -90,6 +90,6 @@ export async function createApp(visit: Visit): Promise<PageAnswer> {
     allowedUrls: normalEntries(text('allowedUrls') === '' ? [] : [text('allowedUrls')], parseAllowedUrl),
   }
   const made = await visit.call('app.put', { params: { app: slug }, body, ifAbsent: true })
-  if (!made.ok) return newAppPage(visit, inForm(made.refusal, fieldFor))
+  if (!made.ok) return newAppPage(visit, inForm(made.error, fieldFor))
   return { redirect: `/apps/${slug}/keys`, notice: 'app_created' }
 }

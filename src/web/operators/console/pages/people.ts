@@ -2,7 +2,7 @@
 
 import { roles } from '../../../../domain/operator/management-token.ts'
 import { listAll } from '../../../../management/operation/list-all.ts'
-import type { Refusal } from '../../../../management/operation/result.ts'
+import type { OperationError } from '../../../../management/operation/result.ts'
 import type { Answer } from '../../../../management/operations.ts'
 import type { PersonResource } from '../../../../management/people/people-resources.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
@@ -25,9 +25,9 @@ import { settingsPage } from './settings.ts'
 
 export const showPeople = (visit: Visit): Promise<PageAnswer> => peoplePage(visit, {})
 
-type PeoplePageState = { readonly refusal?: Refusal | null; readonly invited?: Answer<'person.invite'> }
+type PeoplePageState = { readonly error?: OperationError | null; readonly invited?: Answer<'person.invite'> }
 
-async function peoplePage(visit: Visit, { refusal = null, invited }: PeoplePageState): Promise<PageAnswer> {
+async function peoplePage(visit: Visit, { error = null, invited }: PeoplePageState): Promise<PageAnswer> {
   const items = await listAll(visit.get, 'person.list', {})
   const slugs = await readSlugs(visit)
   const rows = items.map((person) => [
@@ -40,7 +40,7 @@ async function peoplePage(visit: Visit, { refusal = null, invited }: PeoplePageS
   ])
   const heads = ['person', 'role', 'status', 'signs in by', 'last seen', 'change']
   const form = html`<form method="post" action="/settings/people" class="filters">
-${permissionFields(visit, slugs, refusal)}
+${permissionFields(visit, slugs, error)}
 <button class="main">Invite</button>
 </form>`
   const made = invited === undefined ? none : invitation(invited)
@@ -50,7 +50,7 @@ ${permissionFields(visit, slugs, refusal)}
     visit,
     'People',
     html`${made}${asked}${section('People', html`${table('People', heads, rows, { empty })}${form}`)}`,
-    inPermissionForm(refusal),
+    inPermissionForm(error),
   )
 }
 
@@ -106,13 +106,13 @@ ${others.map((other) => button(path, `Make ${other}`, { fields: { role: other } 
 export async function invitePerson(visit: Visit): Promise<PageAnswer> {
   const body = { name: (visit.form.get('name') ?? '').trim(), ...readPermission(visit) }
   const invited = await visit.call('person.invite', { body })
-  return peoplePage(visit, invited.ok ? { invited: invited.value } : { refusal: invited.refusal })
+  return peoplePage(visit, invited.ok ? { invited: invited.value } : { error: invited.error })
 }
 
 export async function linkPerson(visit: Visit): Promise<PageAnswer> {
   const input = { params: { person: visit.params.person ?? '' }, body: {} }
   const made = await makeOnce(visit, () => visit.call('person.link', input))
-  return peoplePage(visit, made.ok ? { invited: made.value } : { refusal: made.refusal })
+  return peoplePage(visit, made.ok ? { invited: made.value } : { error: made.error })
 }
 
 export async function changePerson(visit: Visit): Promise<PageAnswer> {

@@ -1,6 +1,6 @@
 /** The fields that give a permission: a name, a role and a scope. Tokens and people have them. */
 import { type Role, roles } from '../../../../domain/operator/management-token.ts'
-import type { Refusal } from '../../../../management/operation/result.ts'
+import type { OperationError } from '../../../../management/operation/result.ts'
 import { type Html, html } from '../../../../templates/html.ts'
 import { field, inForm, select } from '../parts.ts'
 import type { Visit } from '../visit.ts'
@@ -14,19 +14,19 @@ const roleTexts: Readonly<Record<Role, string>> = {
 const roleChoices = roles.map((role) => [role, roleTexts[role]] as const)
 
 /** Name, role and scope, for tokens and people. */
-export function permissionFields({ form }: Visit, slugs: Slugs, refused: Refusal | null): Html {
-  const refusal = inPermissionForm(refused)
+export function permissionFields({ form }: Visit, slugs: Slugs, refused: OperationError | null): Html {
+  const error = inPermissionForm(refused)
   const apps = [
     ['', 'the whole service'],
     ...[...slugs.values()].map((slug) => [slug, slug] as const),
   ] as const
-  return html`${field('name', { label: 'Name', value: form.get('name') ?? '', attributes: html`required maxlength="100"`, refusal })}
-${select('role', roleChoices, { label: 'Role', value: form.get('role') ?? 'reader', refusal })}
-${select('app', apps, { label: 'For', value: form.get('app') ?? '', refusal })}`
+  return html`${field('name', { label: 'Name', value: form.get('name') ?? '', attributes: html`required maxlength="100"`, error })}
+${select('role', roleChoices, { label: 'Role', value: form.get('role') ?? 'reader', error })}
+${select('app', apps, { label: 'For', value: form.get('app') ?? '', error })}`
 }
 
-export const inPermissionForm = (refusal: Refusal | null): Refusal | null =>
-  refusal && inForm(refusal, (field) => (field.startsWith('apps') ? 'app' : field))
+export const inPermissionForm = (error: OperationError | null): OperationError | null =>
+  error && inForm(error, (field) => (field.startsWith('apps') ? 'app' : field))
 
 export const readPermission = ({ form }: Visit) => ({
   role: roles.find((role) => role === form.get('role')) ?? 'reader',

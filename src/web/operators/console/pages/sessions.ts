@@ -2,7 +2,7 @@
 import { listAll } from '../../../../management/operation/list-all.ts'
 import { html, none } from '../../../../templates/html.ts'
 import { age, button, section, table, time } from '../parts.ts'
-import { type PageAnswer, PageRefused, type Visit } from '../visit.ts'
+import { type PageAnswer, PageFailed, type Visit } from '../visit.ts'
 import { settingsPage } from './settings.ts'
 
 const methods = { code: 'a one-time code', passkey: 'a passkey', oidc: 'the OpenID provider' } as const
@@ -28,6 +28,6 @@ export async function showSessions(visit: Visit): Promise<PageAnswer> {
 
 export async function endSession(visit: Visit): Promise<PageAnswer> {
   const ended = await visit.call('session.end', { params: { session: visit.params.session ?? '' } })
-  if (!ended.ok && ended.refusal.code !== 'not_found') throw new PageRefused(ended.refusal)
+  if (!ended.ok && ended.error.code !== 'not_found') throw new PageFailed(ended.error)
   return { redirect: '/settings/sessions', notice: 'session_ended' }
 }

@@ -2,7 +2,7 @@
 
 import { auditDays, keepDays } from '../../../../domain/bounds.ts'
 import { formatCount } from '../../../../domain/counts.ts'
-import type { Refusal } from '../../../../management/operation/result.ts'
+import type { OperationError } from '../../../../management/operation/result.ts'
 import type { Answer } from '../../../../management/operations.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
 import { button, facts, mark, problem, section, table, tabs } from '../parts.ts'
@@ -20,11 +20,11 @@ export const settingsPage = (
   visit: Visit,
   tab: SettingsTab,
   body: Html,
-  refusal: Refusal | null = null,
+  error: OperationError | null = null,
 ): PageAnswer => {
   const shown = pages.filter(([name]) => name === 'Checks' || (visit.may('admin') && visit.seesAll))
-  const whole = html`<h1>Settings</h1>${tabs('Settings', shown, tab)}${problem(refusal)}${body}`
-  const status = refusal === null ? {} : { status: toHttpStatus(refusal) }
+  const whole = html`<h1>Settings</h1>${tabs('Settings', shown, tab)}${problem(error)}${body}`
+  const status = error === null ? {} : { status: toHttpStatus(error) }
   return { title: tab, body: whole, nav: 'settings', ...status }
 }
 

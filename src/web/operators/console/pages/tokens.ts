@@ -1,7 +1,7 @@
 /** Tokens of the management API. */
 import { hasEnded } from '../../../../domain/bearer.ts'
 import { listAll } from '../../../../management/operation/list-all.ts'
-import type { Refusal } from '../../../../management/operation/result.ts'
+import type { OperationError } from '../../../../management/operation/result.ts'
 import { html, none } from '../../../../templates/html.ts'
 import { age, button, mark, newSecret, section, table, time } from '../parts.ts'
 import type { PageAnswer, Visit } from '../visit.ts'
@@ -15,7 +15,7 @@ type NewToken = { readonly name: string; readonly token: string }
 
 async function tokensPage(
   visit: Visit,
-  { refusal = null, made }: { readonly refusal?: Refusal | null; readonly made?: NewToken },
+  { error = null, made }: { readonly error?: OperationError | null; readonly made?: NewToken },
 ): Promise<PageAnswer> {
   const items = await listAll(visit.get, 'token.list', {})
   const slugs = await readSlugs(visit)
@@ -39,7 +39,7 @@ async function tokensPage(
   const empty =
     'No token yet. A token lets a program, or a command on another machine, call the management API.'
   const form = html`<form method="post" action="/settings/tokens" class="filters">
-${permissionFields(visit, slugs, refusal)}
+${permissionFields(visit, slugs, error)}
 <button class="main">Create a token</button>
 </form>`
   return settingsPage(
@@ -47,14 +47,14 @@ ${permissionFields(visit, slugs, refusal)}
     'Tokens',
     html`${made === undefined ? none : newSecret(`Copy the token ${made.name} now`, 'It is shown this once; only its hash is kept. It works for 90 days.', made.token)}
 ${section('Tokens of the management API', html`${table('Tokens', heads, rows, { empty })}${form}`)}`,
-    inPermissionForm(refusal),
+    inPermissionForm(error),
   )
 }
 
 export async function createToken(visit: Visit): Promise<PageAnswer> {
   const body = { name: (visit.form.get('name') ?? '').trim(), ...readPermission(visit) }
   const made = await visit.call('token.create', { body })
-  return tokensPage(visit, made.ok ? { made: made.value } : { refusal: made.refusal })
+  return tokensPage(visit, made.ok ? { made: made.value } : { error: made.error })
 }
 
 export async function revokeToken(visit: Visit): Promise<PageAnswer> {

@@ -4,10 +4,10 @@
  */
 import { Type } from 'typebox'
 import type { AppId } from '../../domain/id.ts'
-import type { Page } from '../../store/operator-store.ts'
-import { cutPage } from '../../store/operators/pages.ts'
+import type { ListPage } from '../../store/operator-store.ts'
+import { cutPage } from '../../store/operators/list-pages.ts'
 import type { Management } from './operation.ts'
-import { done, type Result, refuse } from './result.ts'
+import { done, fail, type Result } from './result.ts'
 
 export const pageQuery = {
   cursor: Type.Optional(Type.String({ maxLength: 200, description: 'From `next` of the page before.' })),
@@ -43,7 +43,7 @@ export function readCursor<Id extends string>(
     ? cursors.open(JSON.stringify(filters), cursor.slice(prefix.length))
     : null
   if (id !== null) return done(id as Id)
-  return refuse(
+  return fail(
     'cursor_mismatch',
     'The cursor belongs to another list or other filters. Begin again without it.',
   )
@@ -71,14 +71,14 @@ export function cutList<Item extends { readonly id: string }>(
 export async function mergePages<Item extends { readonly id: Id }, Id extends string>(
   apps: readonly AppId[],
   limit: number,
-  read: (app: AppId) => Promise<Page<Item, Id>>,
-): Promise<Page<Item, Id>> {
-  const pages: Page<Item, Id>[] = []
+  read: (app: AppId) => Promise<ListPage<Item, Id>>,
+): Promise<ListPage<Item, Id>> {
+  const pages: ListPage<Item, Id>[] = []
   for (const app of apps) pages.push(await read(app))
   const items = pages.flatMap((page) => page.items).toSorted((a, b) => (a.id < b.id ? 1 : -1))
   return cutPage(
     items,
     pages.map(({ next }) => next),
     limit,
-  ) as Page<Item, Id>
+  ) as ListPage<Item, Id>
 }
