@@ -15,7 +15,15 @@ import { migrationSteps } from '../../src/store/shared/migrations.ts'
 import { postern } from '../support/cli.ts'
 import { databaseAt } from '../support/database.ts'
 import { listEmails, operator } from '../support/operator.ts'
-import { cutSessions, makeCluster, postgresUrl, runSql, schemaOf, startCluster } from '../support/postgres.ts'
+import {
+  cutSessions,
+  makeCluster,
+  postgresUrl,
+  runSql,
+  schemaOf,
+  startCluster,
+  startPostgres,
+} from '../support/postgres.ts'
 import { newRing, startTestService, validBody } from '../support/service.ts'
 import { atEnd, type Scope } from '../support/temporary.ts'
 import { eventually } from '../support/wait.ts'
@@ -51,6 +59,29 @@ test('several processes that start at once make one schema and one hash key', as
   assert.deepEqual(kinds(answers), { queued: 1, recipient_rate_limited: 4 })
   const steps = await runSql(url, `select version from "${schemaOf(url)}".migration`)
   assert.equal(steps.length, 1)
+})
+
+test('a server that would lose mail, and a database that would change texts or transactions, are refused', async (t) => {
+  const { url } = await startPostgres(t)
+  const refused = async (name: string, why: RegExp) =>
+    assert.rejects(openAt(t, url.replace(/postgres$/, name)), { name: 'StoreUnavailable', message: why })
+  await runSql(url, "create database ascii encoding SQL_ASCII locale 'C' template template0")
+  await refused('ascii', /encoding is SQL_ASCII; make it with UTF8/)
+  await runSql(url, 'create database strict')
+  await runSql(url, "alter database strict set default_transaction_isolation = 'serializable'")
+  await refused('strict', /must be "read committed"/)
+  for (const setting of ['fsync', 'full_page_writes']) {
+    await runSql(url, `alter system set ${setting} = off`)
+    await runSql(url, 'select pg_reload_conf()')
+    const isOff = async () =>
+      (await runSql<{ off: boolean }>(url, `select current_setting('${setting}') = 'off' as off`))[0]?.off
+    await eventually(isOff)
+    await refused('postgres', /would not be durable/)
+    await runSql(url, `alter system reset ${setting}`)
+    await runSql(url, 'select pg_reload_conf()')
+    await eventually(async () => !(await isOff()))
+  }
+  await openAt(t, url)
 })
 
 test('rows 5 and 6: a step that fails leaves nothing; a newer schema is refused and left as it is', async (t) => {

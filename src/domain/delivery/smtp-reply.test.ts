@@ -99,3 +99,8 @@ test('the cause of a refusal comes from its enhanced code', () => {
   assert.equal(findCause(noReply('no answer')), 'unknown')
   assert.equal(findCause(parseReply('550 no 5.1.1')), 'unknown')
 })
+
+test('of a long reply, only the beginning is read', () => {
+  const invisible = '\u200b'.repeat(5000)
+  assert.equal(parseReply(`550 no such user ${invisible} and more`).text, '550 no such user ')
+})
