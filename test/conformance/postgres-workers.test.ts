@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import pg from 'pg'
 import { openPostgresStore } from '../../src/store/postgres/postgres-store.ts'
-import { missingForMs } from '../../src/store/postgres/queue/missing-sessions.ts'
+import { missingForMs, sessionLockClass } from '../../src/store/postgres/queue/missing-sessions.ts'
 import type { Claim, Store } from '../../src/store/store.ts'
 import { databaseAt } from '../support/database.ts'
 import { lacking } from '../support/installed.ts'
@@ -43,7 +43,7 @@ const claimOnceDue = (store: Store, withinMs?: number) =>
     return claimed.claims.length > 0 ? claimed : null
   }, withinMs)
 
-test('the mail of a worker that closed its session is taken back, with a line in the record', async (t) => {
+test('the mail of a worker that closed its session is taken back, with a line in the record, whatever others lock', async (t) => {
   const url = await postgresUrl(t)
   const [one, other] = [await openWorker(t, url), await openWorker(t, url)]
   await one.enqueue(request(one, await newSender(one, 'a')))
@@ -51,6 +51,11 @@ test('the mail of a worker that closed its session is taken back, with a line in
   const [held] = claims
   assert.ok(held && areLeasesValid())
   assert.deepEqual((await other.claimDue(anything)).claims, [])
+  const stranger = new pg.Client({ connectionString: url.replace(/\?.*/, '') })
+  await stranger.connect()
+  atEnd(t, () => stranger.end())
+  const [id] = await sessionIds(url)
+  await stranger.query('select pg_advisory_lock($1, $2)', [sessionLockClass + 1, id])
   await one.close()
   const taken = await claimOnceDue(other)
   assert.equal(taken.claims[0]?.emailId, held.emailId)
