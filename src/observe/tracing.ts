@@ -182,6 +182,6 @@ export const describeReply = ({ relay, reply, stage, failed = false }: Replied):
   ...(relay !== null && { 'server.address': relay }),
   ...(reply?.code != null && { 'smtp.reply_code': reply.code }),
   ...(reply?.enhanced != null && { 'smtp.enhanced_code': reply.enhanced }),
-  ...(stage !== undefined && { 'smtp.stage': stage }),
+  'smtp.stage': stage,
   failed,
 })

@@ -117,6 +117,7 @@ test('an app’s life: create, show, list, update, disable, enable, delete', asy
   assert.equal((await posternJson<Row>(env, ['app', 'disable', 'blue-team'])).status, 'disabled')
   assert.equal((await posternJson<Row>(env, ['app', 'enable', app.id])).status, 'active')
   assert.equal((await posternJson<Row[]>(env, ['app', 'list'])).length, 1)
+  assert.match((await postern(env, ['app', 'list'])).out, /blue-team +active/)
   const shown = await postern(env, ['app', 'show', 'blue-team'])
   assert.match(shown.out, /^slug +blue-team$/m)
   assert.equal((await posternJson<Row>(env, ['app', 'delete', 'blue-team', '--yes'])).deleted, true)

@@ -173,6 +173,8 @@ test('one scrape tells of requests, attempts, ends, connections, claims, groups 
     ...(engine === 'sqlite' ? ['postern_store_disk_free_bytes'] : []),
   ])
     assert.ok(valueIn(metrics, series) > 0, series)
+  const attempts = valueIn(metrics, `postern_attempt_duration_seconds_sum{relay="${relay}"}`)
+  assert.ok(attempts < performance.now() / 1000, 'an attempt takes less than the process has run')
   assert.match(metrics, /^postern_build_info\{version="test",node_version="[\d.]+",engine="\w+"\} 1$/m)
 })
 

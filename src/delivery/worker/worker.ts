@@ -202,11 +202,12 @@ export class Worker {
       return { kind: 'deferred', reply, relay: null, ambiguous: false, waitMs: internalErrorWaitMs }
     })
     const endedAtMs = performance.now()
-    if (outcome.kind !== 'unattempted') this.#budget.noteAttempt(endedAtMs - begunAtMs)
+    const tookMs = endedAtMs - begunAtMs
+    if (outcome.kind !== 'unattempted') this.#budget.noteAttempt(tookMs)
     this.#claimed.markStoring(attempt)
     this.#startAttempts()
     if (this.#mayBeMore) this.#signal.notify()
-    await this.#outcomes.write({ attempt, outcome, endedAtMs, tookMs: endedAtMs - begunAtMs })
+    await this.#outcomes.write({ attempt, outcome, endedAtMs, tookMs })
     if (isEnd(outcome) && this.#outcomes.kept === 0) this.pace.noteEnd()
     this.#claimed.remove(attempt)
     if (this.#mode === 'yielding' && this.#claimed.all().length === 0) this.#endYielding()

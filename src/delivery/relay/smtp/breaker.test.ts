@@ -2,6 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Breaker } from './breaker.ts'
 
+const transient = { lasting: false, answered: false }
+
 function newBreaker() {
   const clock = { ms: 0 }
   return { clock, breaker: new Breaker({ connectionsMax: 8, now: () => clock.ms, random: () => 0.5 }) }
@@ -9,41 +11,56 @@ function newBreaker() {
 
 test('three failures in a row open it, a success in between does not let them add up', () => {
   const { breaker } = newBreaker()
-  breaker.failed(false)
-  breaker.failed(false)
   breaker.succeeded()
-  breaker.failed(false)
-  breaker.failed(false)
+  breaker.failed(transient)
+  breaker.failed(transient)
+  breaker.succeeded()
+  breaker.failed(transient)
+  breaker.failed(transient)
   assert.equal(breaker.capacity(), 8)
-  breaker.failed(false)
+  breaker.failed(transient)
+  assert.equal(breaker.capacity(), 0)
+})
+
+test('one failure without an answer opens it if nothing has passed for ten seconds', () => {
+  const { breaker, clock } = newBreaker()
+  breaker.succeeded()
+  clock.ms = 9999
+  breaker.failed(transient)
+  assert.equal(breaker.capacity(), 8)
+  breaker.succeeded()
+  clock.ms += 10_000
+  breaker.failed({ lasting: false, answered: true })
+  assert.equal(breaker.capacity(), 8)
+  breaker.failed(transient)
   assert.equal(breaker.capacity(), 0)
 })
 
 test('a refusal of our credentials opens it at once', () => {
   const { breaker } = newBreaker()
-  breaker.failed(true)
+  breaker.failed({ lasting: true, answered: true })
   assert.equal(breaker.capacity(), 0)
 })
 
-test('it holds 1 s, doubling to 30 s, and lets one probe through each time', () => {
+test('it holds 1 s, doubling to 10 s, and lets one probe through each time', () => {
   const { breaker, clock } = newBreaker()
-  breaker.failed(true)
-  for (const seconds of [1, 2, 4, 8, 16, 30, 30]) {
+  breaker.failed({ lasting: true, answered: true })
+  for (const seconds of [1, 2, 4, 8, 10, 10]) {
     assert.equal(breaker.probeInMs(), seconds * 1000)
     clock.ms += seconds * 1000 - 1
     assert.equal(breaker.capacity(), 0)
     clock.ms += 1
     assert.equal(breaker.capacity(), 1)
-    breaker.failed(false)
+    breaker.failed(transient)
   }
-  clock.ms += 30_000
+  clock.ms += 10_000
   breaker.succeeded()
   assert.equal(breaker.capacity(), 8)
 })
 
 test('failures that were under way when it opened do not lengthen the hold', () => {
   const { breaker } = newBreaker()
-  for (let i = 0; i < 8; i++) breaker.failed(false)
+  for (let i = 0; i < 8; i++) breaker.failed(transient)
   assert.equal(breaker.probeInMs(), 1000)
 })
 

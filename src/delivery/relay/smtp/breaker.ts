@@ -1,14 +1,16 @@
 /**
  * A circuit breaker for one relay, so that a relay which is down is not asked by every email. It
- * opens after three failures of the relay in a row, or after one that lasts (refused credentials, a
- * bad certificate). While it is open nothing passes for 1 s, doubling to 30 s, ±20 %; then one probe
+ * opens after three failures of the relay in a row; after one that lasts (refused credentials, a bad
+ * certificate); and after one of a relay that does not answer and has taken nothing for ten seconds,
+ * where two more could be long in coming. While it is open nothing passes for 1 s, doubling to 10 s, ±20 %; then one probe
  * passes, and its result closes the breaker or opens it again. The breaker also holds the number of
  * connections: halved when the relay asks to slow down, and raised again one by one.
  */
 
 const failuresToOpen = 3
 const pauseMinMs = 1_000
-const pauseMaxMs = 30_000
+const pauseMaxMs = 10_000
+const quietMs = 10_000
 const successesToGrow = 20
 
 export class Breaker {
@@ -18,6 +20,7 @@ export class Breaker {
   #connections: number
   #failures = 0
   #successes = 0
+  #succeededAtMs = Number.NEGATIVE_INFINITY
   /** 0 while the breaker is closed. */
   #pauseMs = 0
   #probeAtMs = 0
@@ -46,6 +49,7 @@ export class Breaker {
   }
 
   succeeded(): void {
+    this.#succeededAtMs = this.#now()
     this.#failures = 0
     this.#pauseMs = 0
     this.#successes += 1
@@ -53,10 +57,14 @@ export class Breaker {
       this.#connections += 1
   }
 
-  /** The relay as a whole failed. `lasting`: another attempt at once cannot succeed. */
-  failed(lasting: boolean): void {
+  /**
+   * The relay as a whole failed. `lasting`: another attempt at once cannot succeed. `answered`: it sent a
+   * reply.
+   */
+  failed({ lasting, answered }: { readonly lasting: boolean; readonly answered: boolean }): void {
     this.#failures += 1
-    if (!this.open && !lasting && this.#failures < failuresToOpen) return
+    const isSilent = !answered && this.#now() - this.#succeededAtMs >= quietMs
+    if (!this.open && !lasting && !isSilent && this.#failures < failuresToOpen) return
     if (this.probeInMs() > 0) return // it was in progress when the breaker opened
     this.#pauseMs = Math.min(Math.max(this.#pauseMs * 2, pauseMinMs), pauseMaxMs)
     this.#probeAtMs = this.#now() + this.#pauseMs * (0.8 + 0.4 * this.#random())

@@ -143,7 +143,7 @@ export class SmtpRelay implements Relay {
       return
     }
     if (slowDown) this.#breaker.slowDown()
-    if (scope === 'relay') this.#breaker.failed(lasting)
+    if (scope === 'relay') this.#breaker.failed({ lasting, answered })
     else if (answered) this.#breaker.succeeded() // the relay itself works
   }
 
