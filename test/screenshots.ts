@@ -91,7 +91,7 @@ async function fillHour(): Promise<void> {
   const rows = Array.from({ length: 58 }, (_, ago) => {
     const wave = Math.round(40 + 25 * Math.sin(ago / 6))
     const row = (event: 'accepted' | 'delivered' | 'deferred' | 'took:100' | 'took:250', count: number) => ({
-      ...{ app: null, minute: minute - 1 - ago, event, count },
+      ...{ app: null, span: 1 as const, minute: minute - 1 - ago, event, count },
     })
     const took = ago % 9 === 0 ? 'took:250' : 'took:100'
     return [
@@ -119,7 +119,7 @@ if (folder === undefined) {
   await useSession(context, at, signed)
   const page = await context.newPage()
   await page.goto(`${at}/apps/acme/links`)
-  await page.fill('#url', 'https://staging.acme.test/auth?token=any')
+  await page.fill('#test-url', 'https://staging.acme.test/auth?token=any')
   await page.click('#tester button')
   await page.waitForSelector('.verdict')
   await page

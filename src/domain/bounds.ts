@@ -28,6 +28,8 @@ export const passkeysMax = 20
 export const auditedPerDayMax = 1024 * 1024
 /** How long the counts behind charts are kept. */
 export const activityDays = 8
+/** How long the counts of an app by the minute are kept. */
+export const appMinutesKept = 120
 /** How long the audit is kept. */
 export const auditDays = 400
 /** How long a disabled app's mail is held before it is cancelled. */

@@ -9,12 +9,10 @@ export type Fingerprints = {
   readonly describeEmail: (id: EmailId) => Promise<string>
 }
 
-const hourMinutes = 60
-
 export const newFingerprints = ({ queue, store }: Pick<Management, 'queue' | 'store'>): Fingerprints => ({
   async describeService() {
     const to = Math.floor(store.now() / minuteMs) + 1
-    const range = { apps: null, from: to - hourMinutes, to, step: hourMinutes }
+    const range = { apps: null, from: to - 60, to, step: 60 } as const
     const { countedAt: _, ...counts } = await queue.get() // what the pages show, and mostly the same count
     const nodes = (await store.listNodes()).map(({ id, relays }) => ({ id, relays }))
     return JSON.stringify([to, counts, nodes, await store.readActivity(range)])

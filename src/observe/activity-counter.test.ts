@@ -34,7 +34,7 @@ const refused = (serial: number, appId: AppId | null = app): RequestAnswered => 
   tookMs: 1,
 })
 
-test('an event counts for the minute of the service and for the hour of its app', () => {
+test('an event counts for the minute of the service, and for the hour and minute of its app', () => {
   const clock = { ms: 5 * hour + 59 * 60_000 }
   const counter = new ActivityCounter(() => clock.ms)
   assert.ok(counter.isEmpty)
@@ -44,17 +44,21 @@ test('an event counts for the minute of the service and for the hour of its app'
   counter.observe(attempt({ kind: 'expired' }))
   counter.observe({ kind: 'leases_taken_back', lost: [{ emailId: 'em_1' as EmailId, count: 1 }] })
   assert.ok(!counter.isEmpty)
-  const rows = counter.takeCounts().map((row) => `${row.app} ${row.minute} ${row.event} ${row.count}`)
+  const rows = counter
+    .takeCounts()
+    .map((row) => `${row.app} ${row.span} ${row.minute} ${row.event} ${row.count}`)
   assert.deepEqual(rows.toSorted(), [
-    'app_1 300 delivered 2',
-    'app_1 300 reply:250 2.0.0 2',
-    'app_1 300 took:100 2',
-    'app_1 360 expired 1',
-    'null 359 delivered 2',
-    'null 359 reply:250 2.0.0 2',
-    'null 359 took:100 2',
-    'null 360 expired 1',
-    'null 360 lost 1',
+    'app_1 1 359 delivered 2',
+    'app_1 1 360 expired 1',
+    'app_1 60 300 delivered 2',
+    'app_1 60 300 reply:250 2.0.0 2',
+    'app_1 60 300 took:100 2',
+    'app_1 60 360 expired 1',
+    'null 1 359 delivered 2',
+    'null 1 359 reply:250 2.0.0 2',
+    'null 1 359 took:100 2',
+    'null 1 360 expired 1',
+    'null 1 360 lost 1',
   ])
   assert.deepEqual(counter.takeCounts(), [])
 })

@@ -21,8 +21,8 @@ type Counter = { -readonly [Name in keyof ActivityRow]: ActivityRow[Name] }
 
 export class ActivityCounter {
   readonly #nowMs: () => number
-  /** The current minute or hour of each app and event. */
-  #counts = new Map<AppId | null, Map<ActivityEvent, Counter>>()
+  /** The current counts by app, span and event. */
+  #counts = new Map<string, Counter>()
   /** Those that ended since the last call. */
   #earlier: Counter[] = []
   #refusals = new Map<AppId, RefusedRequest[]>()
@@ -60,7 +60,7 @@ export class ActivityCounter {
 
   /** The counts since the last call. */
   takeCounts(): ActivityRow[] {
-    const rows = [...this.#earlier, ...[...this.#counts.values()].flatMap((counts) => [...counts.values()])]
+    const rows = [...this.#earlier, ...this.#counts.values()]
     this.#counts = new Map()
     this.#earlier = []
     this.#replies.clear()
@@ -109,22 +109,23 @@ export class ActivityCounter {
     return `reply:${name}`
   }
 
-  /** For the service by the minute, and for the app by the hour. */
+  /** For the service by the minute, for the app by the hour and, except for details, by the minute. */
   #add(app: AppId | null, event: ActivityEvent, count = 1): void {
     const minute = Math.floor(this.#nowMs() / minuteMs)
-    this.#addTo(null, minute, event, count)
-    if (app !== null) this.#addTo(app, minute - (minute % minutesOfHour), event, count)
+    this.#addTo({ app: null, span: 1, minute, event, count })
+    if (app === null) return
+    this.#addTo({ app, span: 60, minute: minute - (minute % minutesOfHour), event, count })
+    if (!/^(took|reply):/.test(event)) this.#addTo({ app, span: 1, minute, event, count })
   }
 
-  #addTo(app: AppId | null, minute: number, event: ActivityEvent, count: number): void {
-    const counts = this.#counts.get(app) ?? new Map<ActivityEvent, Counter>()
-    this.#counts.set(app, counts)
-    const known = counts.get(event)
-    if (known?.minute === minute) {
-      known.count += count
+  #addTo(row: ActivityRow): void {
+    const name = `${row.app} ${row.span} ${row.event}`
+    const known = this.#counts.get(name)
+    if (known?.minute === row.minute) {
+      known.count += row.count
       return
     }
     if (known !== undefined) this.#earlier.push(known)
-    counts.set(event, { app, minute, event, count })
+    this.#counts.set(name, { ...row })
   }
 }

@@ -29,7 +29,7 @@ export class Recorder {
   readonly #deps: RecorderDeps
   readonly #counter: ActivityCounter
   /** The last change of each relay. */
-  readonly #changes = new Map<string, { readonly since: number; readonly reason: string }>()
+  readonly #changes = new Map<string, Pick<RelayState, 'since' | 'reason' | 'lastOutage'>>()
   #noteTimer: NodeJS.Timeout | undefined
   /** Set while a write is due. */
   #timer: NodeJS.Timeout | undefined
@@ -76,7 +76,13 @@ export class Recorder {
   }
 
   #noteChange({ relay, available, reason }: RelayChanged): void {
-    this.#changes.set(relay, { since: this.#deps.store.now(), reason: available ? '' : reason })
+    const since = this.#deps.store.now()
+    const before = this.#changes.get(relay)
+    const lastOutage =
+      available && before !== undefined
+        ? { from: before.since, until: since, reason: before.reason }
+        : (before?.lastOutage ?? null)
+    this.#changes.set(relay, { since, reason: available ? '' : reason, lastOutage })
     this.#noteNode()
   }
 
@@ -114,7 +120,7 @@ export class Recorder {
     return relays.map((relay) => ({
       name: relay.name,
       available: relay.isAvailable(),
-      ...(this.#changes.get(relay.name) ?? { since: node.startedAt, reason: '' }),
+      ...(this.#changes.get(relay.name) ?? { since: node.startedAt, reason: '', lastOutage: null }),
       connections: relay.connections(),
     }))
   }

@@ -93,7 +93,12 @@ export type KeyReplacement = {
 
 type QueueCount = { readonly app: AppId; readonly state: LiveState; readonly count: number }
 
-export type QueueGauge = { readonly depth: number; readonly oldestAcceptedAt: number | null }
+export type QueueGauge = {
+  readonly depth: number
+  readonly oldestAcceptedAt: number | null
+  /** When the first link of the queue expires. */
+  readonly firstExpiresAt: number | null
+}
 
 export type QueueSummary = QueueGauge & {
   readonly nextAttemptAt: number | null
@@ -121,8 +126,8 @@ export type ActivityQuery = {
   /** The first minute since 1970, and the one after the last. */
   readonly from: number
   readonly to: number
-  /** Counts are added up over this many minutes. */
-  readonly step: number
+  /** Counts are added up over this many minutes. Apps have those of one minute for `appMinutesKept`. */
+  readonly step: 1 | 60
 }
 
 export type UsageDay = { readonly day: string; readonly counts: Readonly<Record<string, number>> }
@@ -158,8 +163,13 @@ export type NewTokenRecord = Pick<TokenRecord, 'name' | 'role' | 'apps' | 'expir
 
 export type AuditQuery = {
   readonly app?: AppId
-  readonly action?: AuditAction
+  readonly actions?: readonly AuditAction[]
+  /** A part of the name, in any case. */
   readonly actor?: string
+  /** Made at this time or later. */
+  readonly since?: number
+  /** Made before this time. */
+  readonly until?: number
   readonly before?: AuditId
   readonly limit: number
 }
@@ -224,7 +234,9 @@ export interface OperatorStore {
   /** Adds to the counts; at most `stepMax` rows. */
   addActivity(rows: readonly ActivityRow[]): Promise<void>
   /** In the order of `minute`, which is that of the step's begin. */
-  readActivity(query: ActivityQuery): Promise<readonly Omit<ActivityRow, 'app'>[]>
+  readActivity(query: ActivityQuery): Promise<readonly Omit<ActivityRow, 'app' | 'span'>[]>
+  /** The counts of every app since a minute (since 1970), at most `appMinutesKept` ago. */
+  readAppActivity(from: number): Promise<readonly Pick<ActivityRow, 'app' | 'event' | 'count'>[]>
   /** Keeps the newest `refusalsMax` of each app. */
   addRefusals(refusals: readonly RefusedRequest[]): Promise<void>
   /** Newest first. */

@@ -1,6 +1,6 @@
 /** Conformance: the counts behind charts, refusals, processes, and the measures of the queue. */
 import assert from 'node:assert/strict'
-import { activityDays, scanMax, unreadableWaitMs } from '../../src/domain/bounds.ts'
+import { activityDays, appMinutesKept, scanMax, unreadableWaitMs } from '../../src/domain/bounds.ts'
 import { noReply } from '../../src/domain/delivery/smtp-reply.ts'
 import { minuteMs } from '../../src/domain/duration.ts'
 import { type AppId, type EmailId, idFloor, newId } from '../../src/domain/id.ts'
@@ -11,13 +11,17 @@ import type { Store } from '../../src/store/store.ts'
 import { operator } from '../support/operator.ts'
 import { claim, day, deferred, type It, newSender, request, type Sender, updateApp } from './subject.ts'
 
-const hour = 60
+const hour = 60 as const
 
 const minuteOf = (store: Store): number => Math.floor(store.now() / minuteMs)
 
-const row = (app: AppId | null, minute: number, event: ActivityEvent, count: number): ActivityRow => {
-  return { app, minute, event, count }
-}
+const row = (
+  app: AppId | null,
+  minute: number,
+  event: ActivityEvent,
+  count: number,
+  span: ActivityRow['span'] = app === null ? 1 : hour,
+): ActivityRow => ({ app, span, minute, event, count })
 
 export function activity(it: It): void {
   it('counts of several processes add up, for the service and for each app', async (_t, { store }) => {
@@ -45,12 +49,49 @@ export function activity(it: It): void {
     assert.deepEqual(await store.readActivity({ ...all, from: 601, to: 659, step: 1 }), [])
   })
 
+  it('what apps did lately is known by the minute, apart from their hours', async (_t, { store }) => {
+    const [a, b] = [newId('app', store.now()), newId('app', store.now())]
+    await store.addActivity([
+      row(null, 600, 'delivered', 7),
+      row(a, 600, 'delivered', 5),
+      ...[row(a, 600, 'delivered', 2, 1), row(a, 601, 'delivered', 3, 1), row(b, 601, 'expired', 4, 1)],
+    ])
+    const minutes = { apps: [a], from: 600, to: 660, step: 1 } as const
+    assert.deepEqual(await store.readActivity(minutes), [
+      { minute: 600, event: 'delivered', count: 2 },
+      { minute: 601, event: 'delivered', count: 3 },
+    ])
+    assert.deepEqual(await store.readActivity({ ...minutes, step: hour }), [
+      { minute: 600, event: 'delivered', count: 5 },
+    ])
+    assert.deepEqual(await store.readAppActivity(600), [
+      { app: a, event: 'delivered', count: 5 },
+      { app: b, event: 'expired', count: 4 },
+    ])
+    assert.deepEqual(await store.readAppActivity(602), [])
+  })
+
   it('counts are kept for eight days', async (_t, { store }) => {
     const [old, kept] = [minuteOf(store) - activityDays * 24 * hour - 1, minuteOf(store) - 24 * hour]
     await store.addActivity([row(null, old, 'delivered', 1), row(null, kept, 'delivered', 1)])
     await store.maintain()
     const rest = await store.readActivity({ apps: null, from: 0, to: minuteOf(store), step: 1 })
     assert.deepEqual(rest, [{ minute: kept, event: 'delivered', count: 1 }])
+  })
+
+  it('the minutes of an app are kept for two hours, its hours longer', async (_t, { store }) => {
+    const app = newId('app', store.now())
+    const [old, kept] = [minuteOf(store) - appMinutesKept - 1, minuteOf(store) - appMinutesKept]
+    await store.addActivity([
+      row(null, old, 'delivered', 1),
+      row(app, old, 'delivered', 1),
+      ...[row(app, old, 'delivered', 1, 1), row(app, kept, 'delivered', 1, 1)],
+    ])
+    await store.maintain()
+    const read = async (apps: AppId[] | null, step: 1 | 60) =>
+      (await store.readActivity({ apps, from: 0, to: minuteOf(store), step })).length
+    assert.deepEqual([await read(null, 1), await read([app], hour), await read([app], 1)], [1, 1, 1])
+    assert.deepEqual(await store.readAppActivity(0), [{ app, event: 'delivered', count: 1 }])
   })
 }
 
@@ -107,7 +148,15 @@ export function nodes(it: It): void {
     await store.noteNode(second)
     advance(day / 2)
     const connections = { connecting: 0, open: 1, busy: 0, allowed: 5, max: 5 }
-    const relay = { name: 'relay:25', available: false, since: 1, reason: 'ECONNREFUSED', connections }
+    const lastOutage = { from: 1, until: 2, reason: 'ETIMEDOUT' }
+    const relay = {
+      name: 'relay:25',
+      available: false,
+      since: 3,
+      reason: 'ECONNREFUSED',
+      connections,
+      lastOutage,
+    }
     await store.noteNode({ ...second, relays: [relay] })
     const [one, two] = await store.listNodes()
     assert.deepEqual([one?.machine, two?.relays], ['mail-1', [relay]])

@@ -43,7 +43,7 @@ export function management(it: It): void {
       ...['app.update', 'app.delete'],
     ]
     assert.deepEqual(await actions(store), expected)
-    const { items } = await store.listAudit({ limit: 9, action: 'app.update' })
+    const { items } = await store.listAudit({ limit: 9, actions: ['app.update'] })
     assert.deepEqual([items[1]?.before, items[1]?.after], [{ name: 'Acme' }, { name: 'New' }])
     assert.deepEqual(items[0]?.actor, operator)
     assert.deepEqual([items[0]?.app, items[0]?.target], [app.id, 'a'])
@@ -270,7 +270,7 @@ export function management(it: It): void {
     )
   })
 
-  it('the audit is read page by page, by app, action and actor', async (_t, { store }) => {
+  it('the audit is read page by page, by app, actions, actor and time', async (_t, { store, advance }) => {
     const { app } = await newSender(store, 'a')
     for (const name of ['One', 'Two', 'Three'])
       await updateApp(store, app.id, { settings: { ...app.settings, name } })
@@ -279,16 +279,34 @@ export function management(it: It): void {
       const { items, next } = await store.listAudit({ limit: 2, ...query })
       return [items.map(({ action, target }) => `${action} ${target}`), next !== null]
     }
-    assert.deepEqual(await names({ app: app.id, action: 'app.update' }), [
+    assert.deepEqual(await names({ app: app.id, actions: ['app.update'] }), [
       ['app.update a', 'app.update a'],
       true,
     ])
     assert.deepEqual(await names({ actor: 'nobody' }), [[], false])
+    assert.deepEqual(await names({ actions: [] }), [[], false])
+    assert.deepEqual(await names({ actions: ['app.create', 'key.revoke'] }), [
+      ['app.create b', 'app.create a'],
+      false,
+    ])
+    advance(day)
+    const later = store.now()
+    const actor = { ...operator, name: 'Zoë 100%_Ops' }
+    await store.updateApp(app.id, { status: 'disabled' }, actor)
+    for (const part of ['zoë', '100%_', 'OPS'])
+      assert.deepEqual(await names({ actor: part }), [['app.update a'], false], part)
+    assert.deepEqual(await names({ actor: '100__' }), [[], false], 'no character stands for others')
+    assert.deepEqual(await names({ since: later }), [['app.update a'], false])
+    assert.deepEqual(await names({ until: later, actions: ['app.update'] }), [
+      ['app.update a', 'app.update a'],
+      true,
+    ])
+    assert.deepEqual(await names({ since: later, until: later }), [[], false])
     const { next } = await store.listAudit({ limit: 2, app: app.id })
     const rest = await store.listAudit({ limit: 9, app: app.id, ...(next && { before: next }) })
     assert.deepEqual(
       rest.items.map(({ action }) => action),
-      ['app.update', 'key.create', 'app.create'],
+      ['app.update', 'app.update', 'key.create', 'app.create'],
     )
   })
 

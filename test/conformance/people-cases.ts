@@ -128,7 +128,7 @@ export function people(it: It): void {
     await store.addPasskey({ id: 'p1', person: ada.id, publicKey: 'k', counter: 0, name: 'laptop' }, operator)
     const disabled = await store.updatePerson(ada.id, { disabled: true }, operator)
     assert.ok(disabled?.disabledAt !== null)
-    const [entry] = (await store.listAudit({ limit: 1, action: 'person.update' })).items
+    const [entry] = (await store.listAudit({ limit: 1, actions: ['person.update'] })).items
     assert.deepEqual([entry?.before?.disabled, entry?.after?.disabled], [false, true])
     assert.equal(await store.findSession(wanted.hash), null)
     assert.equal(await store.signInByCode(open.hash, newSession()), null)

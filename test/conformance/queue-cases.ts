@@ -61,7 +61,7 @@ export function queue(it: It): void {
     const record = await store.findEmail(held.emailId)
     assert.equal(record?.state, 'delivered')
     assert.equal(record.trail.at(-1)?.reply?.text, '250 ok')
-    assert.deepEqual(await store.queueGauge(), { depth: 0, oldestAcceptedAt: null })
+    assert.deepEqual(await store.queueGauge(), { depth: 0, oldestAcceptedAt: null, firstExpiresAt: null })
   })
 
   it('a deferred email waits its time and keeps its attempts', async (_t, { store, advance }) => {

@@ -171,7 +171,7 @@ test('a second restore of the same backup gives nothing back either', async (t) 
   assert.equal(first.ended.apps.length, 2)
   await inStore(place, async (store) => {
     assert.ok((await store.findTokenByHash(all.tokens[0].hash))?.revokedAt)
-    const { items } = await store.listAudit({ limit: 100, action: 'token.revoke' })
+    const { items } = await store.listAudit({ limit: 100, actions: ['token.revoke'] })
     assert.equal(items.length, 1)
   })
 })

@@ -26,4 +26,6 @@ export type RelayState = {
   /** The reply or fault that made it unavailable; empty while it is available. */
   readonly reason: string
   readonly connections: RelayConnections
+  /** The last time that it was unavailable and came back; null if it never was. */
+  readonly lastOutage: { readonly from: number; readonly until: number; readonly reason: string } | null
 }

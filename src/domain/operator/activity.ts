@@ -1,7 +1,7 @@
 /**
- * The counts behind charts: events of each minute, for the whole service, and of each hour, for each app.
- * They are written every few seconds, so a process that dies loses its last ones; limits and usage do not
- * depend on them.
+ * The counts behind charts: events of each minute for the whole service, and of each hour for each app; for
+ * two hours, the ends and answers of each app by the minute, too. They are written every few seconds, so a
+ * process that dies loses its last ones; limits and usage do not depend on them.
  */
 import type { FailureReason } from '../delivery/states.ts'
 import type { AppId } from '../id.ts'
@@ -21,10 +21,12 @@ export type ActivityEvent =
   | `took:${string}`
   | `reply:${string}`
 
-/** `minute`: since 1970; the rows of an app begin at whole hours. */
+/** `minute`: since 1970; a span of 60 begins at a whole hour. */
 export type ActivityRow = {
   /** Null: the whole service. */
   readonly app: AppId | null
+  /** How many minutes it counts. */
+  readonly span: 1 | 60
   readonly minute: number
   readonly event: ActivityEvent
   readonly count: number

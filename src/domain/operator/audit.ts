@@ -50,6 +50,27 @@ export const auditActions = [
 ] as const
 export type AuditAction = (typeof auditActions)[number]
 
+/** The actions that people look for together. */
+export const auditGroups = {
+  settings: [
+    'app.create',
+    'app.update',
+    'app.delete',
+    'key.create',
+    'key.update',
+    'key.replace',
+    'key.revoke',
+  ],
+  emails: ['app.test_email', 'email.retry', 'email.retry_all', 'email.cancel'],
+  access: [
+    ...['token.create', 'token.revoke', 'person.create', 'person.update'],
+    ...['sign_in.code', 'passkey.add', 'passkey.remove'],
+  ],
+  sign_ins: ['session.create', 'session.end'],
+  searches: ['email.find', 'checks.run'],
+} as const satisfies Readonly<Record<string, readonly AuditAction[]>>
+export type AuditGroup = keyof typeof auditGroups
+
 type Values = Readonly<Record<string, unknown>>
 
 /** The contents of an audit entry. */

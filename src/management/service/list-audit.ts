@@ -1,12 +1,13 @@
 /** Lists the changes that operators made. */
 import { Type } from 'typebox'
 import type { AuditId } from '../../domain/id.ts'
-import { auditActions } from '../../domain/operator/audit.ts'
+import { type AuditAction, type AuditGroup, auditActions, auditGroups } from '../../domain/operator/audit.ts'
+import { parseTimestamp } from '../../domain/request/timestamp.ts'
 import { findTarget } from '../operation/find-target.ts'
 import { cursorAfter, mergePages, pageQuery, readCursor, readLimit } from '../operation/list-pages.ts'
 import { operation } from '../operation/operation.ts'
-import { done, fail } from '../operation/result.ts'
-import { appName, closed } from '../operation/schema.ts'
+import { done, fail, invalid } from '../operation/result.ts'
+import { appName, closed, timestamp } from '../operation/schema.ts'
 import { AuditResource, newPageSchema, presentAudit } from '../resources.ts'
 
 export const listAudit = operation({
@@ -19,19 +20,34 @@ export const listAudit = operation({
   query: closed({
     app: Type.Optional(appName()),
     actor: Type.Optional(
-      Type.String({ description: 'The name of the token, or `cli:` and the user, that made the change.' }),
+      Type.String({
+        minLength: 1,
+        maxLength: 100,
+        description:
+          'A part of the name that made the change, in any case: of a person, a token, or `cli:` and a user.',
+      }),
     ),
     action: Type.Optional(Type.Enum([...auditActions])),
+    group: Type.Optional(
+      Type.Enum(Object.keys(auditGroups) as AuditGroup[], { description: 'Actions that belong together.' }),
+    ),
+    since: timestamp('Made then or later.'),
+    until: timestamp('Made before then.'),
     ...pageQuery,
   }),
   answer: newPageSchema(AuditResource),
   errors: ['cursor_mismatch', 'not_found'],
   async run(context, { query }) {
     const { store, access } = context
-    const { app, actor, action } = query
-    const named = { list: 'audit', app, actor, action } as const
+    const { app, actor, action, group, since, until } = query
+    const named = { list: 'audit', app, actor, action, group, since, until } as const
     const cursor = readCursor<AuditId>(context, query, named)
     if (!cursor.ok) return cursor
+    const from = since === undefined ? null : parseTimestamp(since, 'since')
+    const to = until === undefined ? null : parseTimestamp(until, 'until')
+    const issues = [from, to].flatMap((time) => (time?.ok === false ? time.issues : []))
+    if (issues.length > 0) return invalid(issues)
+    const actions = chooseActions(action, group)
     const found = app === undefined ? null : await findTarget('app', context, { app })
     if (found?.ok === false) return found
     if (found === null && access.apps === null && access.role !== 'admin')
@@ -42,7 +58,9 @@ export const listAudit = operation({
     const wanted = {
       limit: readLimit(query),
       ...(actor !== undefined && { actor }),
-      ...(action !== undefined && { action }),
+      ...(actions !== null && { actions }),
+      ...(from?.ok && { since: from.value }),
+      ...(to?.ok && { until: to.value }),
       ...(cursor.value !== null && { before: cursor.value }),
     }
     const apps = found === null ? access.apps : [found.value.id]
@@ -53,3 +71,10 @@ export const listAudit = operation({
     return done({ items: page.items.map(presentAudit), next: cursorAfter(context, page.next, named) })
   },
 })
+
+/** Null: all of them. */
+function chooseActions(action?: AuditAction, group?: AuditGroup): readonly AuditAction[] | null {
+  if (group === undefined) return action === undefined ? null : [action]
+  const actions: readonly AuditAction[] = auditGroups[group]
+  return action === undefined ? actions : actions.filter((name) => name === action)
+}

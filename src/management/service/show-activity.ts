@@ -1,6 +1,6 @@
 /** Shows what happened lately, by minute or by hour. */
 import { Type } from 'typebox'
-import { activityDays } from '../../domain/bounds.ts'
+import { activityDays, appMinutesKept } from '../../domain/bounds.ts'
 import { minuteMs } from '../../domain/duration.ts'
 import type { AppId } from '../../domain/id.ts'
 import { recordEveryMs } from '../../domain/operator/activity.ts'
@@ -26,7 +26,7 @@ export const showActivity = operation({
   path: '/v1/activity',
   role: 'reader',
   target: 'none',
-  summary: `Counts requests, ends and replies, by minute for the service and by hour for apps; kept for ${activityDays} days. Those of the last ${recordEveryMs / 1000} seconds may be missing, and those that a process had not written when it died.`,
+  summary: `Counts requests, ends and replies, by minute or by hour; kept for ${activityDays} days, the minutes of an app for ${appMinutesKept / 60} hours. Those of the last ${recordEveryMs / 1000} seconds may be missing, and those that a process had not written when it died.`,
   query: closed({
     app: Type.Optional(appName()),
     step: Type.Optional(Type.Enum(['minute', 'hour'])),
@@ -45,11 +45,14 @@ export const showActivity = operation({
     const apps = await chooseApps(context, query.app)
     if (!apps.ok) return apps
     const step = query.step ?? (apps.value === null ? 'minute' : 'hour')
-    if (apps.value !== null && step === 'minute')
-      return invalid([stepIssue('The counts of an app are kept by the hour: use step=hour.')])
-    const range = readRange(query, step, context.store.now())
+    const now = context.store.now()
+    const range = readRange(query, step, now)
     if (!range.ok) return invalid(range.issues)
     const { from, to } = range.value
+    if (apps.value !== null && step === 'minute' && from < Math.floor(now / minuteMs) - appMinutesKept)
+      return invalid([
+        stepIssue(`The minutes of an app are kept for ${appMinutesKept / 60} hours: use step=hour.`),
+      ])
     const rows = await context.store.readActivity({ apps: apps.value, from, to, step: stepMinutes[step] })
     const byStep = [...Map.groupBy(rows, ({ minute }) => minute)].toSorted(([a], [b]) => a - b)
     return done({

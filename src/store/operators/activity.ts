@@ -16,12 +16,18 @@ import { lock, readAll, readOne, type Script, type ScriptContext } from './scrip
  * a circle.
  */
 function* addActivity({ dialect, prefix }: ScriptContext, rows: readonly ActivityRow[]): Script<void> {
-  const columns = { app_id: 'text', minute: 'bigint', event: 'text', count: 'bigint' } as const
+  const columns = {
+    app_id: 'text',
+    span: 'bigint',
+    minute: 'bigint',
+    event: 'text',
+    count: 'bigint',
+  } as const
   const objects = rows.map(({ app, ...row }) => ({ ...row, app_id: activityApp(app) }))
   yield {
-    text: `insert into ${prefix}activity as known (app_id, minute, event, count)
-      select app_id, minute, event, count from ${dialect.objects('$1', columns)} where true order by 1, 2, 3
-      on conflict (app_id, minute, event) do update set count = known.count + excluded.count`,
+    text: `insert into ${prefix}activity as known (app_id, span, minute, event, count)
+      select app_id, span, minute, event, count from ${dialect.objects('$1', columns)} where true order by 1, 2, 3, 4
+      on conflict (app_id, span, minute, event) do update set count = known.count + excluded.count`,
     values: [JSON.stringify(objects)],
   }
 }
@@ -29,15 +35,29 @@ function* addActivity({ dialect, prefix }: ScriptContext, rows: readonly Activit
 function* readActivity(
   { dialect, prefix }: ScriptContext,
   { apps, from, to, step }: ActivityQuery,
-): Script<Omit<ActivityRow, 'app'>[]> {
+): Script<Omit<ActivityRow, 'app' | 'span'>[]> {
   const statement = {
     text: `select minute - minute % $1 as minute, event, cast(sum(count) as bigint) as count from ${prefix}activity
-      where app_id ${dialect.isIn(dialect.elements('$2'))} and minute >= $3 and minute < $4
+      where app_id ${dialect.isIn(dialect.elements('$2'))} and span = $5 and minute >= $3 and minute < $4
       group by 1, 2 order by 1, 2`,
-    values: [step, JSON.stringify(apps ?? [activityApp(null)]), from, to],
+    values: [step, JSON.stringify(apps ?? [activityApp(null)]), from, to, apps === null ? 1 : step],
   }
   return yield* readAll(statement, (row) => ({
     minute: row.minute as number,
+    event: row.event as ActivityRow['event'],
+    count: row.count as number,
+  }))
+}
+
+/** The latest counts of every app, its minutes added up. */
+function* readAppActivity(
+  { prefix }: ScriptContext,
+  from: number,
+): Script<Pick<ActivityRow, 'app' | 'event' | 'count'>[]> {
+  const text = `select app_id, event, cast(sum(count) as bigint) as count from ${prefix}activity
+    where span = 1 and app_id <> '' and minute >= $1 group by 1, 2 order by 1, 2`
+  return yield* readAll({ text, values: [from] }, (row) => ({
+    app: row.app_id as AppId,
     event: row.event as ActivityRow['event'],
     count: row.count as number,
   }))
@@ -141,4 +161,4 @@ const toNodeRecord = (row: Row): NodeRecord => ({
 
 export const activityChanges = { addRefusals }
 export const activityNotes = { addActivity, noteNode, removeNode }
-export const activityReads = { readActivity, listRefusals, findRefusal, listNodes }
+export const activityReads = { readActivity, readAppActivity, listRefusals, findRefusal, listNodes }

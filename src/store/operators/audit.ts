@@ -1,6 +1,6 @@
 /** The audit: its entries, written in the transaction of the change that they record, and their list. */
 
-import { type AppId, type AuditId, newId, type TokenId } from '../../domain/id.ts'
+import { type AppId, type AuditId, idFloor, newId, type TokenId } from '../../domain/id.ts'
 import type { Action, Actor, AuditAction, AuditEntry } from '../../domain/operator/audit.ts'
 import type { AuditQuery, ListPage } from '../operator-store.ts'
 import type { Row } from '../shared/rows.ts'
@@ -26,15 +26,15 @@ export function* recordAction(
 
 function* listAudit(
   { prefix }: ScriptContext,
-  { app, action, actor, before, limit }: AuditQuery,
+  { app, actions, actor, since, until, before, limit }: AuditQuery,
 ): Script<ListPage<AuditEntry, AuditId>> {
   const scan: Scan = {
     table: `${prefix}audit`,
     id: 'audit_id',
     indexed: present({ app_id: app }),
-    filters: present({ action, actor_name: actor }),
-    before: before ?? null,
-    floor: null,
+    filters: present({ action: actions, actor_name: actor && { contains: actor } }),
+    before: before ?? (until === undefined ? null : idFloor('au', until)),
+    floor: since === undefined ? null : idFloor('au', since),
     limit: oneMore(limit),
   }
   const { rows, end } = yield* readStep(scan)

@@ -7,11 +7,27 @@ import { scanMax } from '../../domain/bounds.ts'
 import type { Row } from '../shared/rows.ts'
 import type { Script, Statement } from './script.ts'
 
-export type Filter = readonly [column: string, value: string | number]
+/** A list of values: one of them. `contains`: a part of the text, in any case. */
+export type Filter = readonly [
+  column: string,
+  value: string | number | readonly string[] | { readonly contains: string },
+]
 
 /** The filters that a query has. */
-export const present = (columns: Readonly<Record<string, string | undefined>>): Filter[] =>
-  Object.entries(columns).filter((filter): filter is [string, string] => filter[1] !== undefined)
+export const present = (columns: Readonly<Record<string, Filter[1] | undefined>>): Filter[] =>
+  Object.entries(columns).flatMap(([column, value]) =>
+    value === undefined ? [] : [[column, value] as const],
+  )
+
+type Bind = (value: string | number) => string
+
+function toCondition([column, value]: Filter, bind: Bind): string {
+  if (typeof value !== 'object') return `${column} = ${bind(value)}`
+  if (!('contains' in value))
+    return value.length === 0 ? 'false' : `${column} in (${value.map(bind).join(', ')})`
+  const part = value.contains.toLowerCase().replace(/[\\%_]/g, '\\$&')
+  return `lower(${column}) like ${bind(`%${part}%`)} escape '\\'`
+}
 
 /** One row more than a page tells whether there are more; no step reads more than `scanMax`. */
 export const oneMore = (limit: number): number => Math.min(limit + 1, scanMax)
@@ -37,8 +53,8 @@ export type Scan = {
 
 function conditions({ id, indexed, condition, before, floor }: Scan) {
   const values: (string | number)[] = []
-  const bind = (value: string | number): string => `$${values.push(value)}`
-  const terms = indexed.map(([column, value]) => `${column} = ${bind(value)}`)
+  const bind: Bind = (value) => `$${values.push(value)}`
+  const terms = indexed.map((filter) => toCondition(filter, bind))
   if (condition !== undefined) terms.push(condition)
   if (before !== null) terms.push(`${id} < ${bind(before)}`)
   if (floor !== null) terms.push(`${id} >= ${bind(floor)}`)
@@ -72,7 +88,7 @@ function rowsStatement(scan: Scan, end: string | null): Statement {
   if (filters.length === 0)
     return { text: `select * from ${table} ${where} order by ${id} desc limit ${bind(limit)}`, values }
   const step = `select * from ${table} ${where} order by ${id} desc limit ${readMax}`
-  const matching = filters.map(([column, value]) => `${column} = ${bind(value)}`).join(' and ')
+  const matching = filters.map((filter) => toCondition(filter, bind)).join(' and ')
   return {
     text: `select * from (${step}) step where ${matching} order by ${id} desc limit ${bind(limit)}`,
     values,

@@ -11,9 +11,14 @@ import type { Script, ScriptContext, Statement } from './script.ts'
 
 function* queueGauge({ prefix }: ScriptContext): Script<QueueGauge> {
   const text = `select (select cast(sum(count) as bigint) from ${prefix}queue_depth) as depth,
-    (select accepted_at from ${prefix}queue order by email_id limit 1) as oldest`
+    (select accepted_at from ${prefix}queue order by email_id limit 1) as oldest,
+    (select min(expires_at) from ${prefix}queue) as expiry`
   const [row] = yield { text, values: [] }
-  return { depth: Number(row?.depth), oldestAcceptedAt: (row?.oldest ?? null) as number | null }
+  return {
+    depth: Number(row?.depth),
+    oldestAcceptedAt: (row?.oldest ?? null) as number | null,
+    firstExpiresAt: (row?.expiry ?? null) as number | null,
+  }
 }
 
 function* queueSummary(context: ScriptContext): Script<QueueSummary> {

@@ -21,17 +21,30 @@ export function migrationSteps(folder: URL): Step[] {
 }
 
 /**
- * Throws `SchemaMismatch` if the database lacks a table of the steps: until a release, a step may change, and
- * a database made before that has its number all the same.
+ * Throws `SchemaMismatch` if the database lacks a column of the steps: until a release, a step may change,
+ * and a database made before that has its number all the same.
+ * @param present the columns of the database, as `table.column`
  */
-export function requireTables(steps: readonly Step[], present: ReadonlySet<string>): void {
-  const made = steps.flatMap(({ file }) => [...readFileSync(file, 'utf8').matchAll(/^create table (\w+)/gm)])
-  const missing = made.flatMap(([, table = '']) => (present.has(table) ? [] : [table]))
+export function requireColumns(steps: readonly Step[], present: ReadonlySet<string>): void {
+  const made = steps.flatMap(({ file }) => listColumns(readFileSync(file, 'utf8')))
+  const tables = new Set([...present].map(readTable))
+  const missing = made.filter((column) => !present.has(column))
+  const named = new Set(missing.map((column) => (tables.has(readTable(column)) ? column : readTable(column))))
   if (missing.length > 0)
     throw new SchemaMismatch(
-      `the database lacks ${missing.join(', ')}: it was made by a version of Postern that was never released. Go on with that version, or move the database away and begin with a new one`,
+      `the database lacks ${[...named].join(', ')}: it was made by a version of Postern that was never released. Go on with that version, or move the database away and begin with a new one`,
     )
 }
+
+const readTable = (column: string): string => column.slice(0, column.indexOf('.'))
+
+/** The columns of each table that a step creates; a line holds one. */
+const listColumns = (text: string): string[] =>
+  [...text.matchAll(/^create table (\w+) \(\n((?: {2}.*\n)*)/gm)].flatMap(([, table = '', lines = '']) =>
+    [...lines.matchAll(/^ {2}(?!primary|unique|foreign|check|constraint)(\w+) /gm)].map(
+      ([, column = '']) => `${table}.${column}`,
+    ),
+  )
 
 /** Whether opening a store may make and migrate its schema, make a missing one, or neither. */
 export type SchemaUse = 'migrate' | 'create' | 'open'

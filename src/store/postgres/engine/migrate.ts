@@ -4,7 +4,7 @@
  */
 import { readFileSync } from 'node:fs'
 import { type KeyRing, openHashKey } from '../../crypto/key-ring.ts'
-import { migrationSteps, requireTables, type SchemaUse, stepsToApply } from '../../shared/migrations.ts'
+import { migrationSteps, requireColumns, type SchemaUse, stepsToApply } from '../../shared/migrations.ts'
 import { StoreUnavailable } from '../../store.ts'
 import { claimFunctions } from '../queue/claim.ts'
 import { enqueueFunctions } from '../queue/enqueue.ts'
@@ -43,13 +43,13 @@ export async function makeSchema(
   const version = await lockedVersion(query, schema)
   const known = migrationSteps(folder)
   const steps = stepsToApply(known, version, options.schemaUse)
-  const tables = await query<{ name: string }>(
-    'select tablename as name from pg_tables where schemaname = $1',
+  const columns = await query<{ name: string }>(
+    `select table_name || '.' || column_name as name from information_schema.columns where table_schema = $1`,
     [options.schema],
   )
-  requireTables(
+  requireColumns(
     known.filter((step) => !steps.includes(step)),
-    new Set(tables.map(({ name }) => name)),
+    new Set(columns.map(({ name }) => name)),
   )
   if (steps.length > 0) {
     await query(`create schema if not exists ${schema}`)

@@ -113,15 +113,18 @@ create table audit (
 );
 create index audit_app on audit (app_id, audit_id);
 
--- The counts behind charts (domain/operator/activity.ts): of the service by minute (app_id empty), of each app by hour, for 8 days.
+-- The counts behind charts (domain/operator/activity.ts), for 8 days: of the service (app_id empty) by the minute,
+-- of each app by the hour, and for two hours by the minute.
 create table activity (
   app_id text collate "C" not null,
+  span smallint not null,                   -- minutes that it counts: 1 or 60
   minute bigint not null,                   -- since 1970
   event text not null,
   count bigint not null,
-  primary key (app_id, minute, event)
+  primary key (app_id, span, minute, event)
 );
 create index activity_minute on activity (minute);
+create index activity_recent on activity (minute) where span = 1 and app_id <> '';
 
 -- The newest refusals of each app, for 30 days at most.
 create table refusal (

@@ -7,6 +7,7 @@
 
 import {
   activityDays,
+  appMinutesKept,
   auditDays,
   heldDays,
   idempotencyMs,
@@ -76,11 +77,15 @@ async function deleteOldHistory({ clock, maintenance, schema }: PostgresContext)
 }
 
 async function deleteOldActivity({ clock, maintenance, schema }: PostgresContext): Promise<boolean> {
-  const text = `delete from ${schema}.activity where (app_id, minute, event) in (
-      select app_id, minute, event from ${schema}.activity where minute < $1 order by minute limit ${stepMax}
-      for update skip locked) returning 1`
-  const floor = Math.floor((clock.nowMs() - activityDays * dayMs) / minuteMs)
-  return (await maintenance.query(text, [floor], { deadlineMs })).length === stepMax
+  const minute = Math.floor(clock.nowMs() / minuteMs)
+  const isFull = async (condition: string, floor: number): Promise<boolean> => {
+    const text = `delete from ${schema}.activity where (app_id, span, minute, event) in (
+        select app_id, span, minute, event from ${schema}.activity where ${condition} order by minute limit ${stepMax}
+        for update skip locked) returning 1`
+    return (await maintenance.query(text, [floor], { deadlineMs })).length === stepMax
+  }
+  const isRecentFull = await isFull("span = 1 and app_id <> '' and minute < $1", minute - appMinutesKept)
+  return (await isFull('minute < $1', minute - (activityDays * dayMs) / minuteMs)) || isRecentFull
 }
 
 /** A table of keyed hashes: its key beside the app, and which rows are old. */

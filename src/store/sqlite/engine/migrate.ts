@@ -4,7 +4,7 @@
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { migrationSteps, requireTables, type SchemaUse, stepsToApply } from '../../shared/migrations.ts'
+import { migrationSteps, requireColumns, type SchemaUse, stepsToApply } from '../../shared/migrations.ts'
 import { StoreUnavailable } from '../../store.ts'
 import { backUpBeforeMigration } from '../files/backup.ts'
 import type { Connection } from './connection.ts'
@@ -49,9 +49,9 @@ export function migrate(
   const version = schemaVersion(connection)
   const known = migrationSteps(steps)
   const missing = stepsToApply(known, version, use)
-  requireTables(
+  requireColumns(
     known.filter((step) => !missing.includes(step)),
-    listTables(connection),
+    listColumns(connection),
   )
   if (missing.length === 0) return
   connection.connection.exec(
@@ -68,9 +68,15 @@ export function migrate(
   }
 }
 
-const listTables = (connection: Connection): ReadonlySet<string> => {
-  const rows = connection.sql("select name from sqlite_schema where type = 'table'").all()
-  return new Set(rows.map(({ name }) => name as string))
+const listColumns = (connection: Connection): ReadonlySet<string> => {
+  const text = `select made.name || '.' || info.name as name
+    from sqlite_schema made join pragma_table_info(made.name) info where made.type = 'table'`
+  return new Set(
+    connection
+      .sql(text)
+      .all()
+      .map(({ name }) => name as string),
+  )
 }
 
 const holdsApps = (connection: Connection): boolean =>

@@ -106,15 +106,18 @@ create table audit (
 ) strict, without rowid;
 create index audit_app on audit (app_id, audit_id);
 
--- The counts behind charts (domain/operator/activity.ts): of the service by minute (app_id empty), of each app by hour, for 8 days.
+-- The counts behind charts (domain/operator/activity.ts), for 8 days: of the service (app_id empty) by the minute,
+-- of each app by the hour, and for two hours by the minute.
 create table activity (
   app_id text not null,
+  span integer not null,                     -- minutes that it counts: 1 or 60
   minute integer not null,                   -- since 1970
   event text not null,
   count integer not null,
-  primary key (app_id, minute, event)
+  primary key (app_id, span, minute, event)
 ) strict, without rowid;
 create index activity_minute on activity (minute);
+create index activity_recent on activity (minute) where span = 1 and app_id <> '';
 
 -- The newest refusals of each app, for 30 days at most.
 create table refusal (

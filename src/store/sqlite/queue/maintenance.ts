@@ -6,6 +6,7 @@
 
 import {
   activityDays,
+  appMinutesKept,
   auditDays,
   heldDays,
   idempotencyMs,
@@ -58,12 +59,16 @@ function deleteOldHistory(tx: WriteTransaction): boolean {
 }
 
 function deleteOldActivity(tx: WriteTransaction): boolean {
-  const floor = Math.floor((tx.nowMs - activityDays * dayMs) / minuteMs)
-  const statement = tx.sql(
-    `delete from activity where (app_id, minute, event) in
-       (select app_id, minute, event from activity where minute < ? order by minute limit ?)`,
-  )
-  return statement.run(floor, stepMax).changes === stepMax
+  const minute = Math.floor(tx.nowMs / minuteMs)
+  const isFull = (condition: string, floor: number): boolean => {
+    const statement = tx.sql(
+      `delete from activity where (app_id, span, minute, event) in
+         (select app_id, span, minute, event from activity where ${condition} order by minute limit ?)`,
+    )
+    return statement.run(floor, stepMax).changes === stepMax
+  }
+  const isRecentFull = isFull("span = 1 and app_id <> '' and minute < ?", minute - appMinutesKept)
+  return isFull('minute < ?', minute - (activityDays * dayMs) / minuteMs) || isRecentFull
 }
 
 function deleteOldRecords(tx: WriteTransaction): void {
