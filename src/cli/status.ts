@@ -2,18 +2,28 @@
 
 import { type Command, Option } from 'commander'
 import { sumCounts } from '../domain/counts.ts'
-import { type AuditAction, auditActions } from '../domain/operator/audit.ts'
+import { type AuditAction, type AuditGroup, auditActions, auditGroups } from '../domain/operator/audit.ts'
 import type { ActivityCounts } from '../management/activity.ts'
 import { listAll } from '../management/operation/list-all.ts'
 import type { Answer } from '../management/operations.ts'
 import type { AuditResource } from '../management/resources.ts'
+import type { AttentionKind } from '../management/service/condition.ts'
 import type { StatusResource } from '../management/service/show-status.ts'
 import { type CliDeps, type CommandContext, withOperations } from './context.ts'
 import { parseLimit } from './email.ts'
 import { CommandFailed, formatMs, formatTime, formatTimeAndAge, print, record, table } from './output.ts'
 import { describeQueue } from './queue.ts'
+import { parsePastTime } from './time.ts'
 
-type AuditOptions = { app?: string; action?: AuditAction; actor?: string; limit: number }
+type AuditOptions = {
+  app?: string
+  action?: AuditAction
+  group?: AuditGroup
+  actor?: string
+  since?: string
+  until?: string
+  limit: number
+}
 
 export function addStatusCommands(program: Command, deps: CliDeps): void {
   program
@@ -33,7 +43,14 @@ export function addStatusCommands(program: Command, deps: CliDeps): void {
     .description('list the changes that operators made, newest first')
     .option('--app <app>', 'filter by app')
     .addOption(new Option('--action <action>', 'filter by action').choices(auditActions))
-    .option('--actor <name>', 'filter by who made the change')
+    .addOption(
+      new Option('--group <group>', 'filter by what belongs together').choices(Object.keys(auditGroups)),
+    )
+    .option('--actor <name>', 'filter by a part of the name that made the change')
+    .option('--since <time>', 'only changes made then or later (2h, 3d, 2027-01-31)', (text) =>
+      parsePastTime(text, '--since'),
+    )
+    .option('--until <time>', 'only changes made before then', (text) => parsePastTime(text, '--until'))
     .option('--limit <n>', 'maximum rows', parseLimit, 50)
     .action((options: AuditOptions) => withOperations(deps, (context) => audit(deps, context, options)))
   program
@@ -47,18 +64,46 @@ export function addStatusCommands(program: Command, deps: CliDeps): void {
     )
 }
 
-function describe({ attention, today, lastHour, apps, nodes, queue }: StatusResource): string {
-  const needed =
-    attention.length === 0
-      ? 'All well.'
-      : `Needs attention:\n${attention.map(({ message }) => `  - ${message}`).join('\n')}`
+/** The command that shows more of a condition. */
+const hints: Partial<Record<AttentionKind, (app: string) => string>> = {
+  no_worker: () => 'postern serve',
+  no_relay: () => 'postern doctor',
+  relay_down: () => 'postern doctor',
+  mail_late: () => 'postern queue',
+  links_expired: (app) => `postern email list --app ${app} --state expired`,
+  mail_failed: (app) => `postern email list --app ${app} --state failed`,
+  requests_refused: (app) => `postern refusal list ${app}`,
+  daily_limit_near: (app) => `postern app update ${app} --daily N`,
+  mail_held: (app) => `postern app enable ${app}`,
+  key_expires: (app) => `postern key list ${app}`,
+  setting_invalid: (app) => `postern app show ${app}`,
+}
+
+function describeCondition({ kind, message, apps, urgent }: StatusResource['attention'][number]): string {
+  const hint = hints[kind]?.(apps[0] ?? 'APP')
+  return `  ${urgent ? '!' : '-'} ${message}${hint === undefined ? '' : `\n    ${hint}`}`
+}
+
+function describeProblems({ attention, earlier }: Pick<StatusResource, 'attention' | 'earlier'>): string {
+  const now =
+    attention.length === 0 ? 'All well.' : `Needs attention:\n${attention.map(describeCondition).join('\n')}`
+  const lines = earlier.map(
+    ({ message, from, until }) => `  - ${formatTime(from)} to ${until.slice(11, 19)}Z: ${message}`,
+  )
+  return lines.length === 0 ? now : `${now}\n\nOver by now:\n${lines.join('\n')}`
+}
+
+function describe(status: StatusResource): string {
+  const { today, lastHour, apps, nodes, queue } = status
   const counts = record([
     ['today (UTC)', `${today.accepted} accepted, ${today.delivered} delivered, ${today.failed} failed`],
     ['', `${today.expired} expired before they were sent, ${today.refused} requests refused`],
     ['last hour', lastHour && describeHour(lastHour)],
     ['apps', apps],
   ])
-  return [needed, counts, describeNodes(nodes), describeQueue(queue)].filter(Boolean).join('\n\n')
+  return [describeProblems(status), counts, describeNodes(nodes), describeQueue(queue)]
+    .filter(Boolean)
+    .join('\n\n')
 }
 
 function describeHour(counts: ActivityCounts): string {
@@ -97,9 +142,8 @@ function describeNodes(nodes: StatusResource['nodes']): string {
 async function audit(
   deps: CliDeps,
   context: CommandContext,
-  { app, action, actor, limit }: AuditOptions,
+  { limit, ...query }: AuditOptions,
 ): Promise<void> {
-  const query = { ...(app && { app }), ...(action && { action }), ...(actor && { actor }) }
   const entries = await listAll(context.call, 'audit.list', { query }, limit)
   const { slugs } = await context.call('app.names', {})
   print(deps.output, entries, () => {

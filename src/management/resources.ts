@@ -188,6 +188,7 @@ export const NodeResource = closed({
       available: Type.Boolean(),
       since: time(),
       reason: Type.String({ description: 'Why it is not available; otherwise empty.' }),
+      lastOutage: orNull(closed({ from: time(), until: time(), reason: Type.String() })),
       connections: closed({
         connecting: Type.Integer(),
         open: Type.Integer(),
@@ -208,7 +209,11 @@ export const presentNode = (node: NodeRecord, nowMs: number): NodeResource => ({
   startedAt: iso(node.startedAt),
   seenAt: iso(node.seenAt),
   alive: nowMs - node.seenAt < nodeSilentMs,
-  relays: node.relays.map((relay) => ({ ...relay, since: iso(relay.since) })),
+  relays: node.relays.map(({ lastOutage, since, ...relay }) => ({
+    ...relay,
+    since: iso(since),
+    lastOutage: lastOutage && { ...lastOutage, from: iso(lastOutage.from), until: iso(lastOutage.until) },
+  })),
 })
 
 const tokenFields = {

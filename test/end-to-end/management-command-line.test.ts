@@ -186,7 +186,7 @@ test('status is a failure while something needs somebody, and says what', async 
   assert.equal(ill.code, 1)
   assert.match(
     ill.out,
-    /^Needs attention:\n {2}- The key soon of quiet expires in .*postern key replace key_/,
+    /^Needs attention:\n {2}- The key soon of quiet expires in 2\d h: replace it before\.\n {4}postern key list quiet\n/,
   )
 })
 
@@ -304,7 +304,7 @@ async function commandsFor(
     'app.names': ['audit'],
     'app.put': ['app', 'create', `New ${way}`, ...from],
     'app.show': ['app', 'show', 'acme'],
-    'app.change': ['app', 'update', 'acme', '--support', way],
+    'app.change': ['app', 'update', 'acme', '--support', `${way}@acme.test`],
     'app.delete': ['app', 'delete', `old-${way}`, '--yes'],
     'app.check_link': ['check-link', 'acme', 'https://app.acme.test/?token=x'],
     'app.preview': ['preview', 'acme', '--type', 'password_reset'],

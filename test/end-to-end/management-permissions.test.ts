@@ -120,7 +120,7 @@ const settings = { name: testSettings.name, from: testSettings.from }
 
 const bodies: Partial<Record<OperationName, (target: Target) => unknown>> = {
   'app.put': () => settings,
-  'app.change': () => ({ supportContact: 'help' }),
+  'app.change': () => ({ supportContact: 'help@acme.test' }),
   'app.check_link': () => ({ url: 'https://app.acme.test/?token=x' }),
   'app.preview': () => ({ type: 'magic_link' }),
   'app.test_email': () => ({ to: 'someone@example.com' }),

@@ -16,7 +16,14 @@ import { operator } from '../support/operator.ts'
 import { freePort } from '../support/postfix.ts'
 import { postgresUrl, schemaOf } from '../support/postgres.ts'
 import { promtool } from '../support/prometheus.ts'
-import { newRing, relayTo, startTestService, type TestService, validBody } from '../support/service.ts'
+import {
+  newRing,
+  newSender,
+  relayTo,
+  startTestService,
+  type TestService,
+  validBody,
+} from '../support/service.ts'
 import { silence, startScriptedServer, startSmtpServer } from '../support/smtp.ts'
 import { atEnd } from '../support/temporary.ts'
 import { eventually } from '../support/wait.ts'
@@ -235,7 +242,10 @@ test('the API and the status show refusals, counts, processes and relays; secret
   const { attention, nodes, lastHour } = shown.body
   assert.deepEqual([lastHour.accepted, lastHour.refused], [4, { url_not_allowed: 1 }])
   assert.match(nodes[0].relays[0].reason, /ECONNREFUSED/)
-  assert.match(attention[0].message, /^No relay is available, so no mail is sent\./)
+  assert.match(
+    attention[0].message,
+    /^No relay answers, so no mail is sent\. .*4 emails wait; the first link expires in 1[45] min\.$/,
+  )
   const activity = await ask(service, `GET /v1/activity?app=acme`, { token })
   assertDescribed('activity.show', activity)
   assert.deepEqual([activity.body.step, activity.body.total.accepted], ['hour', 4])
@@ -253,7 +263,9 @@ test('the status of the whole service says that most requests of the last minute
     (await ask(service, 'GET /v1/status', { token: await newManagementToken(service, 'reader', apps) })).body
   const kindsOf = ({ attention }: { attention: { kind: string }[] }) => attention.map(({ kind }) => kind)
   await eventually(async () => kindsOf(await statusFor(null)).includes('requests_refused'))
-  assert.ok(!kindsOf(await statusFor([service.app.id])).includes('requests_refused'))
+  const other = await newSender(service, 'other')
+  assert.ok(kindsOf(await statusFor([service.app.id])).includes('requests_refused'), 'its team sees it')
+  assert.ok(!kindsOf(await statusFor([other.app.id])).includes('requests_refused'), 'others do not')
   service.advance(11 * 60_000)
   assert.ok(!kindsOf(await statusFor(null)).includes('requests_refused'), 'ten minutes later it is over')
 })

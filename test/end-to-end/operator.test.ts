@@ -302,7 +302,10 @@ test('the doctor knows dev mode', onlyHere, async (t) => {
   assert.match(doctor.out, /configuration: dev mode, .*captured for the inbox/)
   dev.child.kill('SIGINT')
   assert.deepEqual(await dev.ended, [0, null])
-  assert.match(dev.output(), /stopped; the data stays in \/.*\/\.postern \(delete/)
+  assert.match(
+    dev.output(),
+    /stopped; the inbox is empty now, everything else stays in \/.*\/\.postern \(delete/,
+  )
 })
 
 test(

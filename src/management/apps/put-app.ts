@@ -2,6 +2,7 @@
 import { type App, parseSlug } from '../../domain/app/app.ts'
 import type { AppSettings } from '../../domain/app/settings.ts'
 import type { AppId } from '../../domain/id.ts'
+import type { Issue } from '../../domain/request/rejection.ts'
 import type { AppChange } from '../../store/operator-store.ts'
 import { type Context, operation } from '../operation/operation.ts'
 import { done, fail, invalid, type Result } from '../operation/result.ts'
@@ -24,14 +25,9 @@ export const putApp = operation({
   versioned: true,
   errors: ['slug_taken', 'version_mismatch', 'app_changing', 'changed_too_often'],
   async run(context, { params: { app: slug }, query, body, ifVersion, ifAbsent = false }) {
-    const valid = parseSlug(slug)
-    if (!valid.ok) return invalid(valid.issues)
-    if (body.slug !== undefined && body.slug !== slug) {
-      const message = `It must be "${slug}", as in the address, or left out. The slug of an app never changes.`
-      return invalid([{ field: 'slug', code: 'slug_differs', message }])
-    }
     const settings = parseSettings(body)
-    if (!settings.ok) return invalid(settings.issues)
+    const issues = [...checkSlug(slug, body.slug), ...(settings.ok ? [] : settings.issues)]
+    if (!settings.ok || issues.length > 0) return invalid(issues)
     const found = await context.store.findApp(slug)
     const wanted = {
       slug,
@@ -49,6 +45,14 @@ export const putApp = operation({
     })
   },
 })
+
+function checkSlug(slug: string, inBody: string | undefined): readonly Issue[] {
+  const valid = parseSlug(slug)
+  if (!valid.ok) return valid.issues
+  if (inBody === undefined || inBody === slug) return []
+  const message = `It must be "${slug}", as in the address, or left out. The slug of an app never changes.`
+  return [{ field: 'slug', code: 'slug_differs', message }]
+}
 
 type WantedApp = Pick<App, 'slug' | 'settings' | 'status'>
 

@@ -1,6 +1,7 @@
 /** Checks a value against a schema. Each fault is an issue that names its field. */
 import type { Static, TSchema } from 'typebox'
 import { Compile, type Validator } from 'typebox/compile'
+import { counted } from '../../domain/counts.ts'
 import { type Parsed, parsed } from '../../domain/parsed.ts'
 import type { Issue } from '../../domain/request/rejection.ts'
 
@@ -60,13 +61,14 @@ function describe(keyword: string, { type, limit, allowedValues, pattern }: Reco
   const messages: Readonly<Record<string, string>> = {
     type: `This must be ${type === 'array' ? 'a list' : type === 'integer' ? 'a whole number' : `of type ${type}`}.`,
     enum: Array.isArray(allowedValues) ? `This must be one of ${allowedValues.join(', ')}.` : '',
-    minLength: `This must have at least ${limit} characters.`,
-    maxLength: `This may have at most ${limit} characters.`,
+    minLength: `This must have at least ${counted(Number(limit), 'character')}.`,
+    maxLength: `This may have at most ${counted(Number(limit), 'character')}.`,
     minimum: `This must be at least ${limit}.`,
     maximum: `This may be at most ${limit}.`,
-    maxItems: `This may have at most ${limit} entries.`,
+    minItems: `This needs at least ${counted(Number(limit), 'entry', 'entries')}.`,
+    maxItems: `This may have at most ${counted(Number(limit), 'entry', 'entries')}.`,
     format: 'This must be a time with its zone, such as 2027-01-31T00:00:00Z.',
-    pattern: `This must match ${pattern}.`,
+    pattern: `This has not the form that the document of the API shows (${pattern}).`,
   }
   return messages[keyword] || 'This has another form than the document of the API says (/v1/openapi.json).'
 }

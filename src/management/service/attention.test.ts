@@ -2,19 +2,26 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { App } from '../../domain/app/app.ts'
 import { defaultSettings } from '../../domain/app/settings.ts'
+import { minuteMs } from '../../domain/duration.ts'
 import type { AppId } from '../../domain/id.ts'
+import type { ActivityEvent } from '../../domain/operator/activity.ts'
+import { presentCounts } from '../activity.ts'
 import type { NodeResource } from '../resources.ts'
 import { findAttention } from './attention.ts'
+import type { Situation } from './condition.ts'
+import { findEarlier, findOutageEnd } from './earlier.ts'
 
 const nowMs = Date.UTC(2026, 0, 1)
 const ago = (seconds: number) => new Date(nowMs - seconds * 1000).toISOString()
 
-const relay = (name: string, available: boolean): NodeResource['relays'][number] => ({
+type Relay = NodeResource['relays'][number]
+const relay = (name: string, available: boolean, lastOutage: Relay['lastOutage'] = null): Relay => ({
   name,
   available,
   since: ago(720),
   reason: available ? '' : 'ECONNREFUSED',
   connections: { connecting: 0, open: 0, busy: 0, allowed: 5, max: 5 },
+  lastOutage,
 })
 
 const node = (change: Partial<NodeResource> = {}): NodeResource => ({
@@ -29,21 +36,46 @@ const node = (change: Partial<NodeResource> = {}): NodeResource => ({
   ...change,
 })
 
-type Given = Partial<Pick<Parameters<typeof findAttention>[0], 'apps' | 'late' | 'nodes'>> & {
+const newApp = (slug: string, daily = 1000): App => ({
+  ...{ id: `app_${slug}` as AppId, slug, version: 1, status: 'active', createdAt: 0, updatedAt: 0 },
+  settings: {
+    ...{ ...defaultSettings, name: slug, from: { name: slug, address: 'auth@acme.test' } },
+    limits: { ...defaultSettings.limits, daily },
+  },
+})
+const [acme, globex, hooli] = [newApp('acme'), newApp('globex'), newApp('hooli')]
+
+type Counts = Readonly<Record<string, number>>
+const countOf = (counts: Counts) =>
+  presentCounts(Object.entries(counts).map(([event, count]) => ({ event: event as ActivityEvent, count })))
+
+type Given = Partial<Omit<Situation, 'lately' | 'byApp' | 'queue'>> & {
   readonly depth?: number
-  readonly accepted?: number
-  readonly refused?: Readonly<Record<string, number>>
+  readonly firstExpiresAt?: string
   readonly countedAgoS?: number
+  /** Those of the service; otherwise the sums of `byApp`. */
+  readonly counts?: Counts
+  readonly byApp?: Readonly<Record<string, Counts>>
 }
 
-function attentionTo({ depth = 0, accepted = 100, refused = {}, countedAgoS = 0, ...given }: Given) {
-  const counts = { queued: depth, sending: 0, deferred: 0 }
-  const queue = {
-    ...{ depth, max: 1000, oldestAcceptedAt: null, oldestAgeSeconds: 0, nextAttemptAt: null },
-    ...{ states: counts, apps: [], countedAt: ago(countedAgoS) },
-  }
-  const none = { apps: [], usage: new Map(), expiring: [], late: [], findings: [], nodes: [node()] }
-  return findAttention({ ...none, ...given, queue, answers: { accepted, refused }, expiredLately: 0, nowMs })
+function attentionTo({ depth = 0, firstExpiresAt, countedAgoS = 0, counts, byApp = {}, ...given }: Given) {
+  const all: Record<string, number> = {}
+  for (const [event, count] of Object.values(byApp).flatMap((own) => Object.entries(own)))
+    all[event] = (all[event] ?? 0) + count
+  const waiting = { queued: depth, sending: 0, deferred: 0 }
+  const apps = depth === 0 ? [] : [{ app: acme.id, slug: 'acme', held: false, ...waiting, ages: [] }]
+  return findAttention({
+    ...{ apps: [acme], usage: new Map(), expiring: [], late: [], findings: [], nodes: [node()], nowMs },
+    ...{ expired: new Map(), replies: new Map() },
+    lately: countOf(counts ?? all),
+    byApp: new Map(Object.entries(byApp).map(([slug, own]) => [`app_${slug}` as AppId, countOf(own)])),
+    ...given,
+    queue: {
+      ...{ depth, max: 1000, oldestAcceptedAt: null, oldestAgeSeconds: 0, nextAttemptAt: null },
+      firstExpiresAt: firstExpiresAt ?? null,
+      ...{ states: waiting, apps, countedAt: ago(countedAgoS) },
+    },
+  })
 }
 const kinds = (situation: Given) => attentionTo(situation).map(({ kind }) => kind)
 
@@ -52,39 +84,60 @@ test('processes and relays that are well need nothing', () => {
   assert.deepEqual(kinds({ nodes: [] }), [])
 })
 
-test('one relay of two warns, and says how mail goes; none left is the first condition', () => {
-  const down = [relay('r1', false), relay('r2', true)]
-  const [one] = attentionTo({ nodes: [node({ relays: down })] })
-  assert.equal(one?.kind, 'relay_down')
+test('one relay of two warns, and says how mail goes', () => {
+  const [one] = attentionTo({ nodes: [node({ relays: [relay('r1', false), relay('r2', true)] })] })
+  assert.deepEqual([one?.kind, one?.urgent], ['relay_down', false])
   assert.match(
-    one.message,
-    /r1, seen from mail-1, has not answered for 12 min: ECONNREFUSED\. Mail goes by the others/,
+    one?.message ?? '',
+    /^The relay r1 has not answered for 12 min: ECONNREFUSED\. Mail goes through the others\.$/,
   )
-  const relays = [relay('r1', false), relay('r2', false)]
-  assert.deepEqual(kinds({ nodes: [node({ relays })], refused: { queue_full: 3 } }), [
-    'no_relay',
-    'requests_turned_away',
-  ])
 })
 
-test('a relay that one worker alone cannot reach is down for that one', () => {
+test('without a relay there is one condition, which counts what waits and what is lost', () => {
+  const found = attentionTo({
+    nodes: [node({ relays: [relay('r1', false), relay('r2', false)] })],
+    depth: 149,
+    firstExpiresAt: new Date(nowMs + 4 * minuteMs).toISOString(),
+    late: [{ app: acme.id, since: nowMs - 60_000 }],
+    expired: new Map([[acme.id, 12]]),
+    apps: [acme, globex],
+  })
+  assert.deepEqual(
+    found.map(({ kind, urgent }) => [kind, urgent]),
+    [['no_relay', true]],
+  )
+  assert.match(
+    found[0]?.message ?? '',
+    /r1 has not answered for 12 min: ECONNREFUSED; r2 .*149 emails of 1 app wait; the first link expires in 4 min\. 12 links have expired already\.$/,
+  )
+})
+
+test('a relay that one process alone cannot reach is not down: others send', () => {
   const other = node({ machine: 'mail-2', relays: [relay('r1', false)] })
-  const [found] = attentionTo({ nodes: [node({ relays: [relay('r1', true)] }), other] })
-  assert.match(found?.message ?? '', /^The relay r1, seen from mail-2, has not answered/)
+  const [found, ...more] = attentionTo({ nodes: [node({ relays: [relay('r1', true)] }), other] })
+  assert.match(
+    found?.message ?? '',
+    /^The relay r1 \(seen from mail-2\) has not answered .*Other processes reach it, and send\.$/,
+  )
+  assert.deepEqual(more, [])
 })
 
 test('mail is late by the moment of its count, however long the count is kept', () => {
-  const app: App = {
-    ...{ id: 'app_x' as AppId, slug: 'acme', version: 1, status: 'active', createdAt: 0, updatedAt: 0 },
-    settings: { ...defaultSettings, name: 'Acme', from: { name: 'Acme', address: 'auth@acme.test' } },
-  }
   const since = (countedAgoS: number, waitedS: number) => {
-    const late = [{ app: app.id, since: nowMs - (countedAgoS + waitedS) * 1000 }]
-    return kinds({ apps: [app], late, countedAgoS })
+    const late = [{ app: acme.id, since: nowMs - (countedAgoS + waitedS) * 1000 }]
+    return kinds({ late, countedAgoS })
   }
   assert.deepEqual(since(50, 0.02), [], 'it was ready when it was counted, and has been sent since')
   assert.deepEqual(since(50, 31), ['mail_late'])
   assert.deepEqual(since(0, 31), ['mail_late'])
+})
+
+test('late mail of several apps is one condition', () => {
+  const apps = [acme, globex, hooli, newApp('umbrella')]
+  const late = apps.map(({ id }, n) => ({ app: id, since: nowMs - 40_000 - n * 60_000 }))
+  const [found, ...more] = attentionTo({ apps, late })
+  assert.match(found?.message ?? '', /^Mail of acme, globex, hooli and 1 more has waited for up to 3 min/)
+  assert.deepEqual([found?.apps, more], [['acme', 'globex', 'hooli', 'umbrella'], []])
 })
 
 test('a silent process needs attention for an hour', () => {
@@ -94,13 +147,79 @@ test('a silent process needs attention for an hour', () => {
 })
 
 test('a share of refused requests needs attention, a few do not', () => {
-  assert.deepEqual(kinds({ refused: { queue_unavailable: 1 } }), [])
-  assert.deepEqual(kinds({ refused: { queue_unavailable: 2 } }), ['requests_turned_away'])
-  assert.deepEqual(kinds({ accepted: 0, refused: { url_not_allowed: 19 } }), [])
-  assert.deepEqual(kinds({ accepted: 30, refused: { url_not_allowed: 25 } }), [])
-  const [found] = attentionTo({ accepted: 10, refused: { url_not_allowed: 15, invalid_key: 5 } })
-  assert.equal(found?.kind, 'requests_refused')
-  assert.match(found.message, /^20 of 30 requests were refused .* most of them as url_not_allowed/)
+  const service = (counts: Counts) => kinds({ counts })
+  assert.deepEqual(service({ accepted: 100, 'refused:queue_unavailable': 1 }), [])
+  assert.deepEqual(service({ accepted: 100, 'refused:queue_unavailable': 2 }), ['requests_turned_away'])
+  assert.deepEqual(service({ 'refused:url_not_allowed': 19 }), [])
+  assert.deepEqual(service({ accepted: 30, 'refused:url_not_allowed': 25 }), [])
+  const [found] = attentionTo({
+    counts: { accepted: 10, 'refused:url_not_allowed': 5, 'refused:invalid_key': 15 },
+  })
+  assert.match(found?.message ?? '', /^20 of 30 requests were refused .* most of them as invalid_key/)
+})
+
+test('the refusals of an app are its own, also beside many requests of others', () => {
+  const found = attentionTo({
+    apps: [acme, globex],
+    byApp: { acme: { accepted: 5000 }, globex: { accepted: 87, 'refused:recipient_rate_limited': 303 } },
+  })
+  assert.deepEqual(
+    found.map(({ apps, kind }) => [kind, apps]),
+    [['requests_refused', ['globex']]],
+  )
+  assert.match(found[0]?.message ?? '', /^303 of 390 requests of globex .* as recipient_rate_limited/)
+})
+
+test('failed mail needs attention by its share of the last minutes, or if nothing else is sent', () => {
+  const of = (counts: Counts) => kinds({ byApp: { acme: counts } })
+  assert.deepEqual(of({ delivered: 1000, 'failed:refused_by_relay': 40 }), [])
+  assert.deepEqual(of({ delivered: 100, 'failed:refused_by_relay': 9 }), [])
+  assert.deepEqual(of({ delivered: 100, 'failed:refused_by_relay': 10 }), ['mail_failed'])
+  assert.deepEqual(of({ 'failed:refused_by_relay': 2 }), [])
+  assert.deepEqual(of({ 'failed:refused_by_relay': 3 }), ['mail_failed'])
+})
+
+test('apps whose mail fails with one reply are one condition, which says the reply', () => {
+  const failing = { delivered: 6, 'failed:refused_by_relay': 54 } as const
+  const found = attentionTo({
+    apps: [acme, globex, hooli],
+    byApp: { acme: failing, globex: failing, hooli: failing },
+    replies: new Map([
+      [acme.id, '550 5.7.1 domain not verified'],
+      [globex.id, '550 5.7.1 domain not verified'],
+      [hooli.id, '554 spam'],
+    ]),
+  })
+  assert.deepEqual(
+    found.map(({ apps, urgent }) => [apps, urgent]),
+    [
+      [['acme', 'globex'], true],
+      [['hooli'], true],
+    ],
+  )
+  assert.match(
+    found[0]?.message ?? '',
+    /^108 of 120 emails of acme, globex failed .*“550 5\.7\.1 domain not verified”\.$/,
+  )
+})
+
+test('a link that expired is no alarm, several are', () => {
+  const of = (count: number, delivered: number) =>
+    attentionTo({ byApp: { acme: { delivered } }, expired: new Map([[acme.id, count]]) }).map(
+      ({ kind, urgent }) => [kind, urgent],
+    )
+  assert.deepEqual(of(1, 0), [['links_expired', false]])
+  assert.deepEqual(of(4, 0), [['links_expired', false]])
+  assert.deepEqual(of(5, 0), [['links_expired', true]])
+  assert.deepEqual(of(5, 95), [['links_expired', false]])
+})
+
+test('the daily limit warns at 80 %, and is urgent when it is used up', () => {
+  const of = (accepted: number) =>
+    attentionTo({ usage: new Map([[acme.id, { accepted }]]) }).map(({ kind, urgent }) => [kind, urgent])
+  assert.deepEqual(of(799), [])
+  assert.deepEqual(of(800), [['daily_limit_near', false]])
+  assert.deepEqual(of(1000), [['daily_limit_near', true]])
 })
 
 test('mail that waits without a worker needs attention, an empty queue does not', () => {
@@ -112,4 +231,41 @@ test('mail that waits without a worker needs attention, an empty queue does not'
     'no_worker',
     'process_silent',
   ])
+})
+
+test('what is over has its time: an outage, the links that it cost, mail that failed', () => {
+  const minute = nowMs / minuteMs
+  const outage = { from: ago(3600), until: ago(3000), reason: 'ECONNREFUSED' }
+  const nodes = [node({ relays: [relay('r1', true, outage)] })]
+  assert.equal(findOutageEnd(nodes), Date.parse(outage.until))
+  const earlier = findEarlier(
+    nodes,
+    [
+      { minute: minute - 100, event: 'failed:refused_by_relay', count: 30 },
+      { minute: minute - 58, event: 'expired', count: 2 },
+      { minute: minute - 51, event: 'expired', count: 3 },
+      { minute: minute - 5, event: 'expired', count: 9 },
+      { minute: minute - 5, event: 'failed:refused_by_relay', count: 50 },
+    ],
+    { nowMs, expiredFrom: minute - 10, failedFrom: minute - 10 },
+  )
+  assert.deepEqual(
+    earlier.map(({ kind, message, from, until }) => [kind, message, from, until]),
+    [
+      [
+        'relay_down',
+        'The relay r1 did not answer for 10 min: ECONNREFUSED',
+        Date.parse(outage.from),
+        Date.parse(outage.until),
+      ],
+      [
+        'links_expired',
+        '5 links expired before the email could be sent.',
+        (minute - 58) * minuteMs,
+        (minute - 50) * minuteMs,
+      ],
+      ['mail_failed', '30 of 30 emails failed.', (minute - 100) * minuteMs, (minute - 99) * minuteMs],
+    ],
+  )
+  assert.deepEqual(findEarlier([], [], { nowMs, expiredFrom: minute, failedFrom: minute }), [])
 })

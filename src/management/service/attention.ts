@@ -1,188 +1,206 @@
-/** Finds the conditions that need attention: pure, from the records of the store. */
-
+/**
+ * Finds what needs attention now, grouped by its cause: pure, from the records of the store. The messages
+ * name no commands and no pages: the command line and the console say where to look in their own words. The
+ * alerts of Prometheus have the same bounds.
+ */
 import { parseAllowedUrl, parseAppScheme } from '../../domain/app/allowed-url.ts'
 import type { App } from '../../domain/app/app.ts'
 import { heldDays } from '../../domain/bounds.ts'
 import { counted, sumCounts } from '../../domain/counts.ts'
 import { describeDuration } from '../../domain/duration.ts'
-import type { KeyRecord, UsageDay } from '../../store/operator-store.ts'
-import type { Finding } from '../../store/store.ts'
-import type { CountedQueue } from '../operation/operation.ts'
-import type { NodeResource } from '../resources.ts'
+import { judgeNodes } from './attention-nodes.ts'
+import {
+  type Attention,
+  type AttentionKind,
+  attentionKinds,
+  type Condition,
+  failedMin,
+  failedShare,
+  latelyMinutes,
+  type Situation,
+} from './condition.ts'
 import type { QueueResource } from './show-queue.ts'
 
-export const attentionKinds = [
-  'no_worker',
-  'no_relay',
-  'requests_turned_away',
-  'requests_refused',
-  'check_failed',
-  'relay_down',
-  'process_silent',
-  'mail_late',
-  'links_expired',
-  'mail_failed',
-  'queue_nearly_full',
-  'daily_limit_near',
-  'mail_held',
-  'key_expires',
-  'setting_invalid',
-] as const
-type Attention = {
-  readonly kind: (typeof attentionKinds)[number]
-  readonly message: string
-  /** The slug of the app that it concerns. */
-  readonly app?: string | undefined
-}
+/** With these, people cannot sign in, or soon cannot. */
+const urgentKinds: readonly AttentionKind[] = ['no_worker', 'no_relay', 'requests_turned_away', 'mail_late']
 
-type Situation = {
-  readonly apps: readonly App[]
-  /** The counts of the current day (UTC). */
-  readonly usage: ReadonlyMap<App['id'], UsageDay['counts']>
-  readonly expiring: readonly KeyRecord[]
-  readonly queue: QueueResource
-  readonly late: CountedQueue['late']
-  readonly findings: readonly Finding[]
-  readonly nodes: readonly NodeResource[]
-  /** The answers to requests in the last 10 minutes; null for an access to some apps. */
-  readonly answers: Answers | null
-  /** Emails that expired in the last hour; null for an access to some apps. */
-  readonly expiredLately: number | null
-  readonly nowMs: number
-}
-
-type Answers = { readonly accepted: number; readonly refused: Readonly<Record<string, number>> }
+const lately = `in the last ${latelyMinutes} minutes`
 
 const nearly = 0.8
-/** The alerts have the same shares. */
 const turnedAwayShare = 0.01
 const refusedShare = 0.5
 const refusedMin = 20
 const lateAfterMs = 30_000
-/** A few failures are typing errors of recipients; this share of all ends is a fault. */
-const failedShare = 0.05
-const failedMin = 20
+/** So many failures are a fault if nothing else is sent. */
+const failedAloneMin = 3
+/** One link that expired is often a slow receiver. */
+const expiredUrgentMin = 5
+/** Apps that a message names. */
+const namedMax = 3
 
 /** The most urgent first. */
-export function findAttention(
-  situation: Situation,
-): { kind: Attention['kind']; message: string; app: string | null }[] {
-  const { answers, apps, expiring, findings, nowMs, queue } = situation
+export function findAttention(situation: Situation): Attention[] {
+  const { findings, queue } = situation
   const nodes = judgeNodes(situation)
+  const isStopped = nodes.some(({ kind }) => kind === 'no_worker' || kind === 'no_relay')
   const failing = findings
-    .filter(({ check, ok }) => !ok && !(check === 'worker' && nodes.some(({ kind }) => kind === 'no_worker')))
-    .map(({ check, detail }): Attention => ({ kind: 'check_failed', message: `${check}: ${detail}` }))
-  const byApp = apps.flatMap((app) => judgeApp(app, situation))
-  const slugs = new Map(apps.map(({ id, slug }) => [id, slug]))
-  const keys = expiring.map(({ id, app, name, expiresAt }): Attention => {
-    const left = describeDuration((expiresAt ?? nowMs) - nowMs)
-    const message = `The key ${name ?? id} of ${slugs.get(app) ?? app} expires in ${left}; replace it: "postern key replace ${id}".`
-    return { kind: 'key_expires', message, app: slugs.get(app) }
-  })
-  const found = [...nodes, ...judgeAnswers(answers), ...failing, ...judgeQueue(queue), ...byApp, ...keys]
+    .filter(({ check, ok }) => !ok && !(check === 'worker' && isStopped))
+    .map(({ check, detail }): Condition => ({ kind: 'check_failed', message: `${check}: ${detail}` }))
+  const found = [
+    ...nodes,
+    ...judgeAnswers(situation),
+    // They follow from a stop, whose message counts them.
+    ...(isStopped ? [] : [...judgeLate(situation), ...judgeExpired(situation)]),
+    ...judgeFailed(situation),
+    ...failing,
+    ...judgeQueue(queue),
+    ...judgeSettings(situation),
+  ]
   return found
     .toSorted((a, b) => attentionKinds.indexOf(a.kind) - attentionKinds.indexOf(b.kind))
-    .map(({ app = null, ...condition }) => ({ ...condition, app }))
+    .map(({ apps = [], urgent, ...condition }) => ({
+      ...condition,
+      apps: [...apps],
+      urgent: urgent ?? urgentKinds.includes(condition.kind),
+    }))
 }
 
-function judgeAnswers(answers: Answers | null): Attention[] {
-  if (answers === null) return []
-  const { accepted, refused } = answers
+/** `a, b, c and 4 more`. */
+const nameAll = (slugs: readonly string[]): string => {
+  const [named, more] = [slugs.slice(0, namedMax).join(', '), slugs.length - namedMax]
+  return more > 0 ? `${named} and ${more} more` : named
+}
+
+function judgeAnswers({ apps, byApp, lately: counts }: Situation): Condition[] {
+  const { accepted, refused } = counts
   const { queue_full = 0, queue_unavailable = 0, ...faults } = refused
   const turnedAway = queue_full + queue_unavailable
-  const faulty = sumCounts(faults)
-  const all = accepted + turnedAway + faulty
-  const found: Attention[] = []
+  const all = accepted + turnedAway + sumCounts(faults)
+  const found: Condition[] = []
   if (turnedAway > turnedAwayShare * all)
     found.push({
       kind: 'requests_turned_away',
-      message: `${turnedAway} of ${all} requests were answered 503 in the last 10 minutes: the database did not answer, the queue was full, delivery was late, or a process was stopping. The log says which.`,
+      message: `${turnedAway} of ${all} requests were answered 503 ${lately}: the database did not answer, the queue was full, delivery was late, or a process was stopping. The log says which.`,
     })
-  if (faulty >= refusedMin && faulty > refusedShare * all) {
-    const [code] = Object.entries(faults).toSorted(([, a], [, b]) => b - a)[0] ?? []
-    found.push({
-      kind: 'requests_refused',
-      message: `${faulty} of ${all} requests were refused in the last 10 minutes, most of them as ${code}: "postern refusal list APP" shows those of an app, the log those by unknown keys.`,
-    })
+  const ofApps: Record<string, number> = {}
+  for (const { id, slug } of apps) {
+    const own = byApp.get(id)
+    if (own === undefined) continue
+    for (const [code, count] of Object.entries(own.refused)) ofApps[code] = (ofApps[code] ?? 0) + count
+    const message = describeRefused(own.refused, own.accepted, `requests of ${slug}`)
+    if (message !== null) found.push({ kind: 'requests_refused', message, apps: [slug] })
   }
+  // The rest named no app: a key that is unknown, or none.
+  const rest = Object.entries(faults).map(([code, count]) => [code, count - (ofApps[code] ?? 0)] as const)
+  const message = describeRefused(Object.fromEntries(rest), accepted, 'requests')
+  if (message !== null) found.push({ kind: 'requests_refused', message })
   return found
 }
 
-/** A process that has been silent for longer is not reported any more. */
-const silentMaxMs = 3_600_000
+function describeRefused(
+  refused: Readonly<Record<string, number>>,
+  accepted: number,
+  what: string,
+): string | null {
+  const { queue_full: _full, queue_unavailable: _unavailable, ...faults } = refused
+  const faulty = sumCounts(faults)
+  if (faulty < refusedMin || faulty <= refusedShare * (faulty + accepted)) return null
+  const [code] = Object.entries(faults).toSorted(([, a], [, b]) => b - a)[0] ?? []
+  return `${faulty} of ${faulty + accepted} ${what} were refused ${lately}, most of them as ${code}.`
+}
 
-function judgeNodes({ nodes, nowMs, queue }: Situation): Attention[] {
-  const alive = nodes.filter((node) => node.alive)
-  const silent = nodes.filter((node) => !node.alive && nowMs - Date.parse(node.seenAt) < silentMaxMs)
-  const workers = alive.filter(({ roles }) => roles.includes('worker'))
-  const found = silent.map(({ machine, roles, seenAt }): Attention => {
-    const since = describeDuration(nowMs - Date.parse(seenAt))
-    const message = `A process on ${machine} (${roles.join(', ')}) has been silent for ${since}: it died, hangs, or has lost the database. If it still runs there, end it; then start it again.`
-    return { kind: 'process_silent', message }
+/** By the moment of the count, which may be a minute old: mail that was ready may have been sent since. */
+function judgeLate({ apps, late, queue }: Situation): Condition[] {
+  const countedAt = Date.parse(queue.countedAt)
+  const delayed = apps.flatMap(({ id, slug }) => {
+    const lateMs = countedAt - (late.find(({ app }) => app === id)?.since ?? countedAt)
+    return lateMs > lateAfterMs ? [{ slug, lateMs }] : []
   })
-  if (nodes.length > 0 && workers.length === 0 && queue.depth > 0)
-    found.push({
-      kind: 'no_worker',
-      message: `No process sends, and ${counted(queue.depth, 'email waits', 'emails wait')}: start "postern serve" with the role worker.`,
-    })
-  return [...found, ...judgeRelays(workers, nowMs)]
+  if (delayed.length === 0) return []
+  const slugs = delayed.map(({ slug }) => slug)
+  const longest = describeDuration(Math.max(...delayed.map(({ lateMs }) => lateMs)))
+  const message = `Mail of ${nameAll(slugs)} has waited for up to ${longest} to be sent: more is accepted than is sent, or a relay is slow.`
+  return [{ kind: 'mail_late', message, apps: slugs }]
 }
 
-function judgeRelays(workers: readonly NodeResource[], nowMs: number): Attention[] {
-  const seen = workers.flatMap(({ machine, relays }) => relays.map((relay) => ({ ...relay, machine })))
-  const down = seen.filter(({ available }) => !available)
-  if (down.length === 0) return []
-  const describe = ({ name, machine, since, reason }: (typeof down)[number]) =>
-    `${name}, seen from ${machine}, has not answered for ${describeDuration(nowMs - Date.parse(since))}: ${reason}`
-  if (down.length === seen.length) {
-    const message = `No relay is available, so no mail is sent. ${down.map(describe).join('; ')}. "postern doctor" tries them.`
-    return [{ kind: 'no_relay', message }]
-  }
-  return down.map((relay) => ({
-    kind: 'relay_down',
-    message: `The relay ${describe(relay)}. Mail goes by the others. "postern doctor" tries them.`,
-  }))
+function judgeExpired({ apps, expired, lately: { delivered } }: Situation): Condition[] {
+  const slugs = apps.filter(({ id }) => (expired.get(id) ?? 0) > 0).map(({ slug }) => slug)
+  if (slugs.length === 0) return []
+  const count = sumCounts(Object.fromEntries(expired))
+  return [
+    {
+      kind: 'links_expired',
+      message: `${counted(count, 'link')} of ${nameAll(slugs)} expired before the email could be sent, ${lately}.`,
+      apps: slugs,
+      urgent: count >= expiredUrgentMin && count > failedShare * (count + delivered),
+    },
+  ]
 }
 
-function judgeQueue({ depth, max }: QueueResource): Attention[] {
+/** Apps whose mail fails with the same reply have one cause. */
+function judgeFailed({ apps, byApp, replies }: Situation): Condition[] {
+  const failing = apps.flatMap(({ id, slug }) => {
+    const { delivered = 0, failed: reasons = {} } = byApp.get(id) ?? {}
+    const failed = sumCounts(reasons)
+    const isFault =
+      (failed >= failedMin && failed > failedShare * (failed + delivered)) ||
+      (failed >= failedAloneMin && delivered === 0)
+    return isFault ? [{ slug, failed, ended: failed + delivered, reply: replies.get(id) ?? null }] : []
+  })
+  const byReply = Map.groupBy(failing, ({ reply }) => reply)
+  return [...byReply].map(([reply, group]): Condition => {
+    const slugs = group.map(({ slug }) => slug)
+    const sum = (name: 'failed' | 'ended') => group.reduce((all, app) => all + app[name], 0)
+    const said = reply === null ? '' : `; the last one: “${reply}”`
+    return {
+      kind: 'mail_failed',
+      message: `${sum('failed')} of ${sum('ended')} emails of ${nameAll(slugs)} failed ${lately}${said}.`,
+      apps: slugs,
+      urgent: sum('failed') > refusedShare * sum('ended'),
+    }
+  })
+}
+
+function judgeQueue({ depth, max }: QueueResource): Condition[] {
   if (depth < nearly * max) return []
-  const message = `The queue holds ${depth} of at most ${max} emails; at the maximum, requests are refused with 503.`
+  const message = `The queue holds ${depth} of at most ${max} emails; when it is full, requests are refused with 503.`
   return [{ kind: 'queue_nearly_full', message }]
 }
 
-function judgeApp(app: App, { expiredLately, late, queue, usage }: Situation): Attention[] {
-  const { slug, settings, id } = app
-  const { accepted = 0, delivered = 0, expired = 0, failed = 0 } = usage.get(id) ?? {}
-  const found: Attention[] = []
-  const add = (kind: Attention['kind'], message: string) => found.push({ kind, message, app: slug })
-  // By the moment of the count, which may be kept for a minute: what was ready then may have been sent since.
-  const countedAt = Date.parse(queue.countedAt)
-  const lateMs = countedAt - (late.find((delayed) => delayed.app === id)?.since ?? countedAt)
-  if (lateMs > lateAfterMs)
-    add(
-      'mail_late',
-      `Mail of ${slug} has waited for ${describeDuration(lateMs)} to be sent. If no line above says why: "postern doctor" tries the relays, and "postern queue" shows whether more arrives than is sent.`,
-    )
-  if (expired > 0 && expiredLately !== 0)
-    add(
-      'links_expired',
-      `${counted(expired, 'email')} of ${slug} not sent today, because the link expired first: "postern email list --app ${slug} --state expired" shows them.`,
-    )
-  if (failed >= failedMin && failed > failedShare * (delivered + failed))
-    add(
-      'mail_failed',
-      `${failed} of ${delivered + failed} emails of ${slug} failed today: "postern email list --app ${slug} --state failed" shows the relay's answers.`,
-    )
-  if (accepted >= nearly * settings.limits.daily)
+function judgeSettings({ apps, expiring, nowMs, queue, usage }: Situation): Condition[] {
+  const slugs = new Map(apps.map(({ id, slug }) => [id, slug]))
+  const keys = expiring.map(({ id, app, name, expiresAt }): Condition => {
+    const slug = slugs.get(app) ?? app
+    const left = describeDuration((expiresAt ?? nowMs) - nowMs)
+    return {
+      kind: 'key_expires',
+      message: `The key ${name ?? id} of ${slug} expires in ${left}: replace it before.`,
+      apps: [slug],
+    }
+  })
+  return [...apps.flatMap((app) => judgeApp(app, { queue, usage })), ...keys]
+}
+
+function judgeApp(
+  { id, settings, slug, status }: App,
+  { queue, usage }: Pick<Situation, 'queue' | 'usage'>,
+): Condition[] {
+  const found: Condition[] = []
+  const add = (kind: AttentionKind, message: string, urgent = false) =>
+    found.push({ kind, message, apps: [slug], urgent })
+  const { daily } = settings.limits
+  const accepted = usage.get(id)?.accepted ?? 0
+  if (accepted >= daily)
     add(
       'daily_limit_near',
-      accepted >= settings.limits.daily
-        ? `${slug} has sent all of its ${settings.limits.daily} emails of today: until midnight (UTC) its requests are refused, and its users get no mail. Raise its daily limit if that is wrong.`
-        : `${slug} has sent ${accepted} of its ${settings.limits.daily} emails of today (UTC).`,
+      `${slug} has used all of its ${daily} emails of today: until midnight (UTC) its requests are refused, and its users get no mail.`,
+      true,
     )
-  const waiting = queue.apps.find((waitingApp) => waitingApp.app === id)
+  else if (accepted >= nearly * daily)
+    add('daily_limit_near', `${slug} has used ${accepted} of its ${daily} emails of today (UTC).`)
+  const waiting = queue.apps.find(({ app }) => app === id)
   const held = (waiting?.queued ?? 0) + (waiting?.deferred ?? 0)
-  if (app.status === 'disabled' && held > 0)
+  if (status === 'disabled' && held > 0)
     add(
       'mail_held',
       `${slug} is disabled and holds ${counted(held, 'email')}; held mail is cancelled after ${heldDays} days.`,

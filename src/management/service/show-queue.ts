@@ -6,7 +6,7 @@ import { isInScope } from '../operation/access.ts'
 import { type Context, type CountedQueue, operation } from '../operation/operation.ts'
 import { done } from '../operation/result.ts'
 import { closed, orNull, time } from '../operation/schema.ts'
-import { iso } from '../resources.ts'
+import { iso, isoOrNull } from '../resources.ts'
 
 const counts = { queued: Type.Integer(), sending: Type.Integer(), deferred: Type.Integer() }
 
@@ -16,6 +16,7 @@ export const QueueResource = closed({
   oldestAcceptedAt: orNull(time()),
   oldestAgeSeconds: Type.Integer(),
   nextAttemptAt: orNull(time()),
+  firstExpiresAt: orNull(Type.String({ format: 'date-time', description: 'When the first link expires.' })),
   states: closed(counts),
   apps: Type.Array(
     closed({
@@ -60,14 +61,16 @@ export function presentQueue(
   const total = (name: keyof typeof counts) => apps.reduce((sum, app) => sum + app[name], 0)
   const states = { queued: total('queued'), sending: total('sending'), deferred: total('deferred') }
   // The oldest email and the next attempt are those of the whole service, which an app's team does not see.
-  const seen = access.apps === null ? counted : { oldestAcceptedAt: null, nextAttemptAt: null }
+  const seen =
+    access.apps === null ? counted : { oldestAcceptedAt: null, nextAttemptAt: null, firstExpiresAt: null }
   const oldest = seen.oldestAcceptedAt
   return {
     depth: access.apps === null ? counted.depth : states.queued + states.sending + states.deferred,
     max: queueMax,
     oldestAcceptedAt: oldest === null ? null : iso(oldest),
     oldestAgeSeconds: oldest === null ? 0 : Math.max(0, Math.floor((store.now() - oldest) / 1000)),
-    nextAttemptAt: seen.nextAttemptAt === null ? null : iso(seen.nextAttemptAt),
+    nextAttemptAt: isoOrNull(seen.nextAttemptAt),
+    firstExpiresAt: isoOrNull(seen.firstExpiresAt),
     states,
     apps,
     countedAt: iso(counted.countedAt),

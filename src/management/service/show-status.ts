@@ -1,26 +1,36 @@
 /** Shows what needs attention now, and how the service runs. */
 
 import { type Static, Type } from 'typebox'
+import { appMinutesKept } from '../../domain/bounds.ts'
 import { sumCounts } from '../../domain/counts.ts'
 import { dayMs, minuteMs } from '../../domain/duration.ts'
+import type { AppId } from '../../domain/id.ts'
 import { ActivityCounts, presentCounts } from '../activity.ts'
 import { isInScope } from '../operation/access.ts'
 import { type Context, operation } from '../operation/operation.ts'
 import { done } from '../operation/result.ts'
-import { closed, orNull } from '../operation/schema.ts'
-import { NodeResource, presentNode, presentUsage, type UsageResource } from '../resources.ts'
-import { attentionKinds, findAttention } from './attention.ts'
+import { closed, orNull, time } from '../operation/schema.ts'
+import { iso, NodeResource, presentNode, presentUsage, type UsageResource } from '../resources.ts'
+import { findAttention } from './attention.ts'
+import { attentionKinds, latelyMinutes } from './condition.ts'
+import { findEarlier, findOutageEnd } from './earlier.ts'
 import { presentQueue, QueueResource } from './show-queue.ts'
 
+const kind = () => Type.Enum([...attentionKinds])
 const StatusResource = closed({
   ok: Type.Boolean({ description: 'Nothing needs attention.' }),
   attention: Type.Array(
     closed({
-      kind: Type.Enum([...attentionKinds]),
-      message: Type.String({ description: 'The condition, and what to do.' }),
-      app: orNull(Type.String({ description: 'The slug of the app that it concerns.' })),
+      kind: kind(),
+      message: Type.String(),
+      apps: Type.Array(Type.String(), { description: 'The slugs of the apps that it concerns.' }),
+      urgent: Type.Boolean({ description: 'People cannot sign in, or soon cannot.' }),
     }),
+    { description: 'Conditions of now, the most urgent first.' },
   ),
+  earlier: Type.Array(closed({ kind: kind(), message: Type.String(), from: time(), until: time() }), {
+    description: `Conditions of the last ${appMinutesKept / 60} hours that are over, newest first.`,
+  }),
   today: closed({
     accepted: Type.Integer(),
     delivered: Type.Integer(),
@@ -57,48 +67,95 @@ export const showStatus = operation({
     )
     const counted = await context.queue.get()
     const queue = presentQueue(context, counted, apps)
-    const service = access.apps === null ? await readService(context) : null
-    const nodes = service?.nodes ?? []
+    const service = access.apps === null ? await readService(context) : { nodes: [], findings: [] }
+    const activity = await readActivity(context, service.nodes)
     const attention = findAttention({
-      apps,
-      usage,
-      expiring,
-      queue,
-      findings: service?.findings ?? [],
-      nodes,
-      answers: service?.lastMinutes ?? null,
-      expiredLately: service?.lastHour.expired ?? null,
+      ...{ apps, usage, expiring, queue, ...service, ...activity.now },
       late: counted.late,
       nowMs: now,
     })
-    const today = countToday(apps.map(({ id }) => presentUsage({ day: '', counts: usage.get(id) ?? {} })))
     return done({
       ok: attention.length === 0,
       attention,
-      today,
-      lastHour: service?.lastHour ?? null,
+      earlier: activity.earlier,
+      today: countToday(apps.map(({ id }) => presentUsage({ day: '', counts: usage.get(id) ?? {} }))),
+      lastHour: access.apps === null ? activity.lastHour : null,
       apps: apps.length,
-      nodes,
+      nodes: service.nodes,
       queue,
     })
   },
 })
 
-const hourMinutes = 60
-/** The answers to requests that may need attention. */
-const answersMinutes = 10
-
 /** The parts that only an access to the whole service sees. */
 async function readService({ store, findings }: Context) {
   const now = store.now()
-  const to = Math.floor(now / minuteMs) + 1
-  const rows = await store.readActivity({ apps: null, from: to - hourMinutes, to, step: 1 })
   return {
     findings: await findings.get(),
     nodes: (await store.listNodes()).map((node) => presentNode(node, now)),
-    lastHour: presentCounts(rows),
-    lastMinutes: presentCounts(rows.filter(({ minute }) => minute >= to - answersMinutes)),
   }
+}
+
+const hourMinutes = 60
+
+/** The latest counts of the mail that the access sees. */
+async function readActivity({ store, access }: Context, nodes: readonly NodeResource[]) {
+  const nowMs = store.now()
+  const to = Math.floor(nowMs / minuteMs) + 1
+  const begin = to - latelyMinutes
+  const minutes = await store.readActivity({
+    apps: access.apps && [...access.apps],
+    from: to - appMinutesKept + 1,
+    to,
+    step: 1,
+  })
+  const since = (minute: number) => minutes.filter((row) => row.minute >= minute)
+  const afterOutage = Math.max(begin, Math.floor(findOutageEnd(nodes) / minuteMs) + 1)
+  const countsSince = async (minute: number) =>
+    (await store.readAppActivity(minute)).filter(({ app }) => app !== null && isInScope(access, app))
+  const recent = await countsSince(begin)
+  const expired = since(afterOutage).some(({ event }) => event === 'expired')
+    ? (afterOutage === begin ? recent : await countsSince(afterOutage)).filter(
+        ({ event }) => event === 'expired',
+      )
+    : []
+  const byApp = new Map(
+    [...Map.groupBy(recent, ({ app }) => app as AppId)].map(([app, rows]) => [app, presentCounts(rows)]),
+  )
+  return {
+    now: {
+      lately: presentCounts(since(begin)),
+      byApp,
+      expired: new Map(expired.map(({ app, count }) => [app as AppId, count])),
+      replies: await readReplies(store, byApp),
+    },
+    lastHour: presentCounts(since(to - hourMinutes)),
+    earlier: findEarlier(nodes, minutes, { nowMs, expiredFrom: afterOutage, failedFrom: begin }).map(
+      ({ from, until, ...what }) => ({ ...what, from: iso(from), until: iso(until) }),
+    ),
+  }
+}
+
+/** Apps whose replies are read for one status. */
+const repliesMax = 5
+
+/** The newest reply of the apps of which most emails fail. */
+async function readReplies(
+  store: Context['store'],
+  byApp: ReadonlyMap<AppId, ActivityCounts>,
+): Promise<ReadonlyMap<AppId, string>> {
+  const failing = [...byApp]
+    .map(([app, { failed }]) => ({ app, failed: sumCounts(failed) }))
+    .filter(({ failed }) => failed > 0)
+    .toSorted((a, b) => b.failed - a.failed)
+    .slice(0, repliesMax)
+  const replies = new Map<AppId, string>()
+  for (const { app } of failing) {
+    const [email] = (await store.listEmails({ app, state: 'failed', limit: 1 })).items
+    const reply = email?.trail.findLast((attempt) => attempt.reply !== undefined)?.reply?.text
+    if (reply !== undefined) replies.set(app, reply)
+  }
+  return replies
 }
 
 function countToday(apps: readonly UsageResource[]): StatusResource['today'] {

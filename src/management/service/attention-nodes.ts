@@ -1,0 +1,66 @@
+/** Finds what is wrong with processes and relays: pure, from what the processes say of themselves. */
+import { counted } from '../../domain/counts.ts'
+import { describeDuration } from '../../domain/duration.ts'
+import type { NodeResource } from '../resources.ts'
+import type { Condition, Situation } from './condition.ts'
+
+/** A process that has been silent for longer is not reported any more. */
+const silentMaxMs = 3_600_000
+
+export function judgeNodes(situation: Situation): Condition[] {
+  const { nodes, nowMs, queue } = situation
+  const alive = nodes.filter((node) => node.alive)
+  const silent = nodes.filter((node) => !node.alive && nowMs - Date.parse(node.seenAt) < silentMaxMs)
+  const workers = alive.filter(({ roles }) => roles.includes('worker'))
+  const found = silent.map(({ machine, roles, seenAt }): Condition => {
+    const since = describeDuration(nowMs - Date.parse(seenAt))
+    const message = `The process on ${machine} (${roles.join(', ')}) has been silent for ${since}: it died, hangs, or cannot reach the database. If it still runs there, end it; then start it again.`
+    return { kind: 'process_silent', message }
+  })
+  if (nodes.length > 0 && workers.length === 0 && queue.depth > 0)
+    found.push({
+      kind: 'no_worker',
+      message: `No process sends mail: start one with the role worker. ${describeWaiting(situation)}`,
+    })
+  return [...found, ...judgeRelays(workers, situation)]
+}
+
+/** `149 emails of 5 apps wait; the first link expires in 4 min.` */
+function describeWaiting({ apps, expired, nowMs, queue }: Situation): string {
+  const { depth, firstExpiresAt } = queue
+  if (depth === 0) return 'No mail waits yet.'
+  const waiting = queue.apps.filter(({ queued, deferred }) => queued + deferred > 0).length
+  const whose = apps.length > 1 && waiting > 0 ? ` of ${counted(waiting, 'app')}` : ''
+  const leftMs = firstExpiresAt === null ? null : Date.parse(firstExpiresAt) - nowMs
+  const first =
+    leftMs === null || leftMs <= 0 ? '' : `; the first link expires in ${describeDuration(leftMs)}`
+  const lost = [...expired.values()].reduce((sum, count) => sum + count, 0)
+  const gone = lost === 0 ? '' : ` ${counted(lost, 'link has', 'links have')} expired already.`
+  return `${counted(depth, 'email')}${whose} ${depth === 1 ? 'waits' : 'wait'}${first}.${gone}`
+}
+
+type SeenRelay = NodeResource['relays'][number] & { readonly machine: string }
+
+function judgeRelays(workers: readonly NodeResource[], situation: Situation): Condition[] {
+  const seen: SeenRelay[] = workers.flatMap(({ machine, relays }) =>
+    relays.map((relay) => ({ ...relay, machine })),
+  )
+  const byName = Map.groupBy(seen, ({ name }) => name)
+  const down = [...byName].flatMap(([name, views]) => {
+    const failing = views.filter(({ available }) => !available)
+    return failing.length === 0 ? [] : [{ name, failing, isDown: failing.length === views.length }]
+  })
+  const describe = ({ name, failing }: (typeof down)[number]): string => {
+    const since = failing.map((view) => Date.parse(view.since)).sort()[0] ?? situation.nowMs
+    const from = workers.length > 1 ? ` (seen from ${failing.map(({ machine }) => machine).join(', ')})` : ''
+    return `${name}${from} has not answered for ${describeDuration(situation.nowMs - since)}: ${failing[0]?.reason ?? ''}`
+  }
+  if (down.length > 0 && down.length === byName.size && down.every(({ isDown }) => isDown)) {
+    const message = `No relay answers, so no mail is sent. ${down.map(describe).join('; ')}. ${describeWaiting(situation)}`
+    return [{ kind: 'no_relay', message }]
+  }
+  return down.map((relay) => ({
+    kind: 'relay_down',
+    message: `The relay ${describe(relay)}. ${relay.isDown ? 'Mail goes through the others.' : 'Other processes reach it, and send.'}`,
+  }))
+}

@@ -1,0 +1,71 @@
+/** The conditions that need attention, and the records in which they are found. */
+import type { App } from '../../domain/app/app.ts'
+import type { AppId } from '../../domain/id.ts'
+import type { KeyRecord, UsageDay } from '../../store/operator-store.ts'
+import type { Finding } from '../../store/store.ts'
+import type { ActivityCounts } from '../activity.ts'
+import type { CountedQueue } from '../operation/operation.ts'
+import type { NodeResource } from '../resources.ts'
+import type { QueueResource } from './show-queue.ts'
+
+/** The most urgent first. */
+export const attentionKinds = [
+  'no_worker',
+  'no_relay',
+  'requests_turned_away',
+  'mail_late',
+  'links_expired',
+  'mail_failed',
+  'requests_refused',
+  'check_failed',
+  'relay_down',
+  'process_silent',
+  'queue_nearly_full',
+  'daily_limit_near',
+  'mail_held',
+  'key_expires',
+  'setting_invalid',
+] as const
+export type AttentionKind = (typeof attentionKinds)[number]
+
+export type Condition = {
+  readonly kind: AttentionKind
+  readonly message: string
+  /** The slugs of the apps that it concerns; none for the whole service. */
+  readonly apps?: readonly string[]
+  readonly urgent?: boolean
+}
+
+export type Situation = {
+  readonly apps: readonly App[]
+  /** The counts of the current day (UTC). */
+  readonly usage: ReadonlyMap<AppId, UsageDay['counts']>
+  readonly expiring: readonly KeyRecord[]
+  readonly queue: QueueResource
+  readonly late: CountedQueue['late']
+  readonly findings: readonly Finding[]
+  readonly nodes: readonly NodeResource[]
+  /** The counts of the last `lateMinutes`, of everything that the access sees. */
+  readonly lately: ActivityCounts
+  /** The same of each app. */
+  readonly byApp: ReadonlyMap<AppId, ActivityCounts>
+  /** The links that expired in the last `lateMinutes` and after the last outage of a relay. */
+  readonly expired: ReadonlyMap<AppId, number>
+  /** The newest reply to an email of an app that failed. */
+  readonly replies: ReadonlyMap<AppId, string>
+  readonly nowMs: number
+}
+
+export type Attention = {
+  kind: AttentionKind
+  message: string
+  apps: string[]
+  urgent: boolean
+}
+
+/** Minutes: a condition that is older is over. */
+export const latelyMinutes = 10
+
+/** A few failures are typing errors of recipients; a share of all ends is a fault. */
+export const failedShare = 0.05
+export const failedMin = 10
