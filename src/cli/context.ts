@@ -22,6 +22,8 @@ export type RunningService = {
     readonly inbox?: string
     readonly console?: string
   }
+  /** Examples that pages of dev mode show. */
+  readonly hints: { curl: string | null }
   readonly store: Store
   readonly events: EventStream
   stop(options?: { drainMs?: number }): Promise<void>

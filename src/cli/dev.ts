@@ -51,7 +51,9 @@ async function dev(deps: CliDeps): Promise<void> {
   const stopped = deps.untilStopped()
   const service = await deps.startService(config)
   try {
-    deps.output.out(welcome(service, config, await demoKey(service.store)))
+    const curl = sampleRequest(service, await demoKey(service.store))
+    service.hints.curl = curl
+    deps.output.out(welcome(service, config, curl))
     service.events.subscribe((event) => {
       const line = describeEvent(event, service)
       if (line !== null) deps.output.out(`${new Date().toISOString().slice(11, 19)}  ${line}`)
@@ -60,7 +62,9 @@ async function dev(deps: CliDeps): Promise<void> {
   } finally {
     await service.stop()
   }
-  deps.output.err(`stopped; the data stays in ${resolve(dataFolder)} (delete that folder to begin again)`)
+  deps.output.err(
+    `stopped; the inbox is empty now, everything else stays in ${resolve(dataFolder)} (delete that folder to begin again)`,
+  )
 }
 
 /**
@@ -104,28 +108,30 @@ function describeEvent(event: PosternEvent, { urls }: RunningService): string | 
 /** The printed line works for as long as a terminal usually shows it. */
 const lifeMs = 7 * 86_400_000
 
-function describeSending({ urls }: RunningService, { roles }: Config): string {
+function describeSending(urls: RunningService['urls'], { roles }: Config): string {
   if (!roles.has('worker')) return 'POSTERN_ROLES leaves out the worker: emails stay in the queue.'
   if (urls.inbox === undefined) return 'POSTERN_SMTP_URL is set: emails are sent to their real recipients.'
   return 'Emails are captured for the inbox, and none is sent.'
 }
 
-function welcome(service: RunningService, config: Config, key: string): string {
-  const { urls, store } = service
+function sampleRequest({ store, urls }: RunningService, key: string): string {
   const body = {
     to: 'you@example.com',
     type: 'magic_link',
     url: 'https://app.example.com/auth?token=demo-1234',
     expiresAt: new Date(store.now() + lifeMs).toISOString().replace(/\.\d+Z$/, 'Z'),
   }
-  const post = `curl ${urls.api}/v1/email -H 'Authorization: Bearer ${key}' -H 'Content-Type: application/json' -w '\\n' -d ${quoteForShell(JSON.stringify(body))}`
+  return `curl ${urls.api}/v1/email -H 'Authorization: Bearer ${key}' -H 'Content-Type: application/json' -w '\\n' -d ${quoteForShell(JSON.stringify(body))}`
+}
+
+function welcome({ urls }: RunningService, config: Config, curl: string): string {
   const trial = `Send an email:
 
-${post}
+${curl}
 
-${urls.inbox === undefined ? '' : 'Then open the inbox, or send a test email from the page of an app in the console. '}`
+${urls.inbox === undefined ? '' : 'Then open the inbox. '}`
   return `
-Postern is ready in dev mode. ${describeSending(service, config)}
+Postern is ready in dev mode. ${describeSending(urls, config)}
 
   Console  ${urls.console ?? 'none: POSTERN_CONSOLE_LISTEN is off, or POSTERN_ROLES leaves console out'}
   Inbox    ${urls.inbox === undefined ? 'none' : `${urls.inbox}/inbox`}
@@ -133,6 +139,6 @@ Postern is ready in dev mode. ${describeSending(service, config)}
   Links    ${urls.links ?? 'none: POSTERN_ROLES leaves links out'}
   Ops      ${urls.ops}/livez, /readyz, /metrics
 
-${urls.api === undefined ? '' : trial}Stop with Ctrl-C; the data stays in ${dataFolder}.
+${urls.api === undefined ? '' : trial}Stop with Ctrl-C. The inbox is emptied then; everything else stays in ${dataFolder}.
 `
 }

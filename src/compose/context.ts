@@ -4,12 +4,17 @@ import type { EventStream } from '../observe/events.ts'
 import type { Metrics } from '../observe/metrics.ts'
 import type { Store } from '../store/store.ts'
 
+/** `curl`: a line that sends an email, with the key of the demo app. */
+export type Hints = { curl: string | null }
+
 export type ServiceContext = {
   readonly config: Config
   readonly store: Store
   readonly events: EventStream
   readonly metrics: Metrics
   readonly random: () => number
+  /** Examples that pages of dev mode show. */
+  readonly hints: Hints
   /** The version of Postern. */
   readonly version: string
   /** True from when all parts have started until the service is asked to stop. */

@@ -16,7 +16,7 @@ import { Recorder } from '../observe/recorder.ts'
 import type { OnGroup } from '../store/shared/grouped-calls.ts'
 import type { Store } from '../store/store.ts'
 import { close, listen } from '../web/http/listener.ts'
-import type { ServiceContext } from './context.ts'
+import type { Hints, ServiceContext } from './context.ts'
 import { composeDelivery } from './delivery.ts'
 import { openStore, type StoreOptions } from './store.ts'
 import { composeListeners, type ListenerName } from './web.ts'
@@ -37,6 +37,7 @@ type StopOptions = {
 export type Service = {
   /** The base URLs of the listeners. */
   readonly urls: { readonly ops: string } & Urls
+  readonly hints: Hints
   readonly store: Store
   readonly events: EventStream
   stop(options?: StopOptions): Promise<void>
@@ -67,6 +68,7 @@ export async function startService(config: Config, options: ServiceOptions): Pro
     events,
     metrics,
     random: options.random ?? Math.random,
+    hints: { curl: null },
     version: options.version,
     isReady: () => state.ready,
     isStopping: () => state.stopping,
@@ -92,7 +94,7 @@ export async function startService(config: Config, options: ServiceOptions): Pro
     await stop()
     throw error
   }
-  return { urls: urls as Service['urls'], store, events, stop }
+  return { urls: urls as Service['urls'], hints: context.hints, store, events, stop }
 }
 
 /**

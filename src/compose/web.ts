@@ -1,5 +1,7 @@
 /** The listeners. */
+
 import type { FastifyInstance } from 'fastify'
+import { isLoopback } from '../config/listeners.ts'
 import { AppPolicyCache } from '../intake/app-policy-cache.ts'
 import { sealLink } from '../store/crypto/sealed-link.ts'
 import { newApiListener } from '../web/api/api-listener.ts'
@@ -42,7 +44,7 @@ export function composeListeners(context: ServiceContext, delivery: Delivery | n
 }
 
 function composeConsole(
-  { config, events, store, version }: ServiceContext,
+  { config, events, hints, store, version }: ServiceContext,
   delivery: Delivery | null,
   consoleUrl: string,
 ): FastifyInstance {
@@ -58,9 +60,10 @@ function composeConsole(
     events,
     address: { url: consoleUrl, isLocal: consoleIsLocal },
     // Behind a proxy, the process does not know its public address.
-    apiUrl: isDev ? `http://127.0.0.1:${config.api.port}` : 'https://YOUR-POSTERN',
+    apiUrl:
+      isDev || isLoopback(config.api.host) ? `http://127.0.0.1:${config.api.port}` : 'https://YOUR-POSTERN',
     oidc,
-    inbox: captured === null ? null : { captured },
+    inbox: captured === null ? null : { captured, hints },
     isDev,
   })
 }

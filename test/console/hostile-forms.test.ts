@@ -147,58 +147,70 @@ test('no path makes a 500, whatever its parts hold', async () => {
 })
 
 const bad = {
-  'from-address': 'a@localhost',
-  'from-name': '\u0007',
+  senderAddress: 'a@localhost',
+  senderName: '\u0007',
   name: '',
   replyTo: 'nobody',
   envelopeFrom: '@',
+  recipientPerHour: '0',
+  daily: 'many',
+  keyPerMinute: '1.5',
 }
 
-/** Forms whose input is refused, each by every fault that it can have. */
-const refusedForms: readonly (readonly [string, Readonly<Record<string, string>>])[] = [
-  ['/apps/acme/settings', bad],
-  ['/apps/acme/settings', { daily: 'many', recipientPerHour: '', keyPerMinute: '0' }],
-  ['/apps/acme/settings', { daily: '1e30' }],
-  ['/apps/acme/links/add', { kind: 'allowedUrls', entry: 'staging.hr.initech.example' }],
-  ['/apps/acme/links/add', { kind: 'appSchemes', entry: 'javascript' }],
-  ['/apps/acme/links/add', { kind: 'allowedUrls', entry: `https://acme.test/${'x'.repeat(3000)}` }],
+/** Forms whose input is refused, each with the number of fields that have a fault. */
+const refusedForms: readonly (readonly [string, Readonly<Record<string, string>>, number])[] = [
+  ['/apps/acme/settings', bad, 8],
+  ['/apps/acme/settings', { daily: '1e30' }, 1],
+  ['/apps/acme/links/add', { kind: 'allowedUrls', entry: 'http://staging.acme.example' }, 1],
+  ['/apps/acme/links/add', { kind: 'appSchemes', entry: 'javascript' }, 1],
+  ['/apps/acme/links/add', { kind: 'allowedUrls', entry: `https://acme.test/${'x'.repeat(3000)}` }, 1],
   [
-    '/apps/acme/links/hosted',
-    { 'linkDestinations-magic_link': 'foo', fallbackUrl: 'http://x', hostedLinks: 'no' },
+    '/apps/acme/hosted-links',
+    { 'opens-magic_link': 'foo', 'opens-password_reset': 'bar', fallbackUrl: 'http://x' },
+    3,
   ],
-  ['/apps/acme/links/test', { url: 'x'.repeat(20_000) }],
+  ['/apps/acme/hosted-links', { hostedLinks: 'no' }, 1],
+  ['/apps/acme/links/test', { url: 'x'.repeat(20_000) }, 1],
   [
     '/apps/acme/look',
-    { logoUrl: 'http://x', accentColour: 'red', addressLine: 'x'.repeat(300), locale: 'xx' },
+    {
+      ...{ logoUrl: 'http://x', accentColour: 'red', addressLine: 'x'.repeat(300), locale: 'xx' },
+      supportContact: 'foo bar',
+    },
+    5,
   ],
-  ['/apps/acme/keys', { name: '\u0007' }],
-  ['/apps/acme/test-email', { to: 'nobody' }],
-  ['/new-app', { name: '\u0007', slug: '-', from: 'nobody', allowedUrls: 'nothing' }],
-  ['/new-app', { name: '\u0007', slug: 'fine', from: 'nobody', allowedUrls: 'nothing' }],
-  ['/settings/tokens', { name: 'cli:me' }],
-  ['/settings/tokens', { name: '' }],
-  ['/settings/people', { name: 'pe_x', role: 'admin' }],
+  ['/apps/acme/keys', { name: '\u0007' }, 1],
+  ['/apps/acme/keys', { name: 'x'.repeat(101) }, 1],
+  ['/apps/acme/test-email', { to: 'nobody' }, 1],
+  ['/apps/old-shop/delete', { slug: 'old' }, 1],
+  ['/new-app', { name: '\u0007', slug: '-', from: 'nobody', allowedUrls: 'nothing' }, 4],
+  ['/new-app', { name: 'Acme', slug: 'acme', from: 'a@acme.test', allowedUrls: 'https://acme.test' }, 1],
+  ['/settings/tokens', { name: 'cli:me', scope: 'apps' }, 1],
+  ['/settings/tokens', { name: '' }, 1],
+  ['/settings/people', { name: 'pe_x', role: 'admin' }, 1],
+  ['/settings/people', { name: 'Nobody', role: 'admin', scope: 'apps' }, 1],
 ]
 
-test('each fault of a refused form names a field of the form, which is marked', async () => {
+test('each fault of a refused form names its field, which is marked and keeps what was typed', async () => {
   const visitor = newVisitor(service, people.slice(0, 30))
-  for (const [path, fields] of refusedForms) {
+  for (const [path, fields, count] of refusedForms) {
     const answer = await visitor.post(path, fields)
     const text = await answer.text()
     const what = `${path} ${JSON.stringify(fields).slice(0, 80)}`
     assert.ok(answer.status >= 400 && answer.status < 500, `${what}: ${answer.status}`)
     const problem = /<div class="problem"[\s\S]*?<\/div>/.exec(text)?.[0] ?? ''
     const targets = [...problem.matchAll(/href="#([^"]*)"/g)].map(([, target = '']) => target)
-    assert.ok(targets.length > 0, `${what}: no fault has a field`)
+    assert.equal(new Set(targets).size, count, `${what}: ${problem}`)
     for (const target of targets) {
-      const [input = ''] =
-        new RegExp(`<(?:input|select)[^>]* id="${target}"[^>]*>|<(?:input|select) id="${target}"[^>]*>`).exec(
-          text,
-        ) ?? []
+      const [input = ''] = new RegExp(`<(?:input|select|fieldset)[^>]* id="${target}"[^>]*>`).exec(text) ?? []
       assert.notEqual(input, '', `${what}: there is no field "${target}"`)
       assert.match(input, /aria-invalid="true"/, `${what}: ${target}`)
       const [, by = ''] = /aria-describedby="([^"]*)"/.exec(input) ?? []
       for (const id of by.split(' ')) assert.ok(text.includes(`id="${id}"`), `${what}: ${id}`)
+      const [, name = '', shown = ''] = / name="([^"]*)"[^>]*? value="([^"]*)"/.exec(input) ?? []
+      const typed = (fields[name] ?? '').trim()
+      if (input.startsWith('<input') && typed.length < 1000) assert.equal(shown, typed, `${what}: ${name}`)
+      assert.doesNotMatch(problem, new RegExp(`>${name}</a>`), `${what}: fields are named by their labels`)
     }
     assert.doesNotMatch(problem, /type null/, what)
   }

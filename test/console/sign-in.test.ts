@@ -55,6 +55,7 @@ test('a passkey is added after signing in with a link, signs in from then on, an
   await page.click('text=Add a passkey')
   await page.waitForURL(/\/account\?done=passkey_added/)
   assert.match(String(await page.textContent('main')), /laptop/)
+  await page.click('.menu summary')
   await page.click('text=Sign out')
   await page.waitForURL(`${at}/sign-in`)
   await eventually(async () => {
@@ -66,7 +67,9 @@ test('a passkey is added after signing in with a link, signs in from then on, an
   const [session] = await service.store.listSessions()
   assert.equal(session?.method, 'passkey')
   await page.goto(`${at}/account`)
-  await page.click('text=Remove')
+  await page.click('text=Remove…')
+  assert.match(String(await page.textContent('#confirm')), /It is your last one/)
+  await page.getByRole('button', { name: 'Remove the passkey' }).click()
   await page.waitForURL(/done=passkey_removed/)
   await context.clearCookies()
   await page.goto(`${at}/sign-in`)

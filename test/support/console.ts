@@ -164,10 +164,15 @@ export async function consolePages({
   store,
 }: Awaited<ReturnType<typeof startBusyConsole>>): Promise<string[]> {
   const [refusal] = await store.listRefusals(app.id)
+  const person = await store.createPerson(
+    { name: `person ${serial++}`, role: 'reader', apps: [app.id] },
+    operator,
+  )
   const values: Record<string, string> = {
     app: 'acme',
     email: await find('later1@example.com'),
     request: refusal?.requestId ?? '',
+    person: typeof person === 'string' ? '' : person.id,
   }
   const pages = routes
     .filter(([line]) => line.startsWith('GET') && !line.endsWith('/look/email'))

@@ -37,6 +37,8 @@ export const newHands = (page: Page) => {
   }
   const type = async (name: string, text: string): Promise<void> => {
     await tabTo(name)
+    // A fault above the form has a link of the same name to the field.
+    if (await page.evaluate("document.activeElement.tagName === 'A'")) await page.keyboard.press('Enter')
     await page.keyboard.press('ControlOrMeta+a')
     await page.keyboard.type(text)
   }
@@ -68,5 +70,5 @@ const focusedIndex = `${controls}.indexOf(document.activeElement)`
 /** Visible controls that the keyboard must reach. */
 export const countControls = (page: Page): Promise<number> =>
   page.evaluate(
-    `${controls}.filter((each) => each.type !== 'hidden' && !each.disabled && each.checkVisibility({ visibilityProperty: true })).length`,
+    `${controls}.filter((each) => each.type !== 'hidden' && !each.disabled && !(each.type === 'radio' && !each.checked) && each.checkVisibility({ visibilityProperty: true })).length`,
   )

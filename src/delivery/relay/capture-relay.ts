@@ -6,6 +6,8 @@ export type CapturedEmail = MessageDetails & {
   readonly to: string
   readonly raw: Buffer
   readonly receivedAt: number
+  /** Whether its page was opened. */
+  readonly seen: boolean
 }
 
 export const capturedMax = 500
@@ -25,7 +27,7 @@ export class CaptureRelay implements Relay {
   async submit({ to, bytes, describe }: Message): Promise<Submission> {
     const email = describe()
     this.#emails.delete(email.id)
-    this.#emails.set(email.id, { ...email, to, raw: bytes, receivedAt: Date.now() })
+    this.#emails.set(email.id, { ...email, to, raw: bytes, receivedAt: Date.now(), seen: false })
     const [oldest] = this.#emails.keys()
     if (this.#emails.size > capturedMax && oldest !== undefined) this.#emails.delete(oldest)
     return { kind: 'accepted', reply: parseReply('250 captured (dev mode)') }
@@ -36,7 +38,20 @@ export class CaptureRelay implements Relay {
 
   find = (id: string): CapturedEmail | undefined => this.#emails.get(id)
 
-  close(): void {
+  markSeen(id: string): void {
+    const email = this.#emails.get(id)
+    if (email !== undefined) this.#emails.set(id, { ...email, seen: true }) // its place stays
+  }
+
+  delete(id: string): void {
+    this.#emails.delete(id)
+  }
+
+  deleteAll(): void {
     this.#emails.clear()
+  }
+
+  close(): void {
+    this.deleteAll()
   }
 }

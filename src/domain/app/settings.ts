@@ -120,7 +120,11 @@ function checkSender(settings: AppSettings): Issue[] {
   }
   checkText('name', settings.name, 100)
   checkText('from.name', settings.from.name, 100)
-  if (settings.supportContact !== undefined) checkText('supportContact', settings.supportContact, 200)
+  const { supportContact } = settings
+  if (supportContact !== undefined && !isSupportContact(supportContact)) {
+    const message = 'An email address, or an https page, of at most 200 characters.'
+    issues.push({ field: 'supportContact', code: 'malformed_contact', message })
+  }
   const addresses = {
     'from.address': settings.from.address,
     replyTo: settings.replyTo,
@@ -132,6 +136,9 @@ function checkSender(settings: AppSettings): Issue[] {
   }
   return issues
 }
+
+const isSupportContact = (text: string): boolean =>
+  text.length <= 200 && (parseEmailAddress(text, 'supportContact').ok || isHttpsUrl(text))
 
 const isHttpsUrl = (text: string): boolean =>
   /^https:\/\/[\x21-\x7e]{1,2000}$/.test(text) && URL.parse(text)?.username === ''

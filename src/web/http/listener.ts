@@ -48,7 +48,7 @@ export type ListenerOptions = {
   readonly emit: Emit
   /** Request line and headers; 16 KiB unless given. */
   readonly headerBytesMax?: number
-  readonly notFound?: (request: FastifyRequest, reply: FastifyReply) => FastifyReply
+  readonly notFound?: (request: FastifyRequest, reply: FastifyReply) => FastifyReply | Promise<FastifyReply>
   /** Answers errors that the listener expects; null for all others, which are bugs. */
   readonly onError?: (
     error: FastifyError,

@@ -12,18 +12,17 @@ import type { OperationError } from '../../management/operation/result.ts'
 import { SharedRead } from '../../management/shared-read.ts'
 import type { EventStream } from '../../observe/events.ts'
 import { StoreUnavailable } from '../../store/store.ts'
-import { html } from '../../templates/html.ts'
+import { type Html, html } from '../../templates/html.ts'
 import { newListener } from '../http/listener.ts'
 import { readBody } from '../http/read-body.ts'
 import { addManagementApi, type ManagementApiDeps, refuseOtherRoutes } from './api/routes.ts'
+import { problem } from './console/form.ts'
 import { addInbox, type InboxDeps } from './console/inbox/inbox.ts'
-import { newCard } from './console/layout.ts'
 import { Live } from './console/live.ts'
 import { addLive } from './console/live-route.ts'
 import { addRoutes } from './console/pages/routes.ts'
-import { problem } from './console/parts.ts'
-import { addAssets, sendPage } from './console/respond.ts'
-import { type PageDeps, PageFailed, toHttpStatus } from './console/visit.ts'
+import { addAssets } from './console/respond.ts'
+import { type PageDeps, PageFailed, sendErrorPage, toHttpStatus } from './console/visit.ts'
 import { newFormNonces } from './form-nonces.ts'
 import { OperatorRates } from './rates.ts'
 import { type ConsoleAddress, guardPages } from './sign-in/guard.ts'
@@ -49,7 +48,11 @@ const passkeysMs = 1000
 
 export function newConsoleListener(deps: ConsoleDeps): FastifyInstance {
   const { emit } = deps.events
-  const listener = newListener({ emit, notFound: answerNotFound })
+  const pageDeps = newPageDeps(deps)
+  const listener = newListener({
+    emit,
+    notFound: (request, reply) => answerNotFound(pageDeps, { request, reply }),
+  })
   listener.removeAllContentTypeParsers()
   listener.addContentTypeParser('*', (_request: unknown, stream: Readable) =>
     readBody(stream, operatorBodyBytesMax),
@@ -57,33 +60,38 @@ export function newConsoleListener(deps: ConsoleDeps): FastifyInstance {
   addManagementApi(listener, { management: deps.management, emit })
   // A context of its own, whose guard does not concern the management API: that takes tokens, which no
   // browser sends by itself.
-  listener.register(async (pages) => addPages(pages, deps))
+  listener.register(async (pages) => addPages(pages, deps, pageDeps))
   return listener
 }
 
-function addPages(pages: FastifyInstance, deps: ConsoleDeps): void {
-  const { address, apiUrl, events, inbox, isDev, management, oidc } = deps
+function newPageDeps({ address, apiUrl, events, inbox, isDev, management }: ConsoleDeps): PageDeps {
   const { consoleUrl, links, queueMax, store, version } = management
-  const readSession = isDev ? devSession : newSessionReader(store, address)
-  const pageDeps: PageDeps = {
+  return {
     newRunner: (access) => newLocalRunner(management, access),
     now: () => store.now(),
     forms: newFormNonces(store),
-    readSession,
+    readSession: isDev ? devSession : newSessionReader(store, address),
     isDev,
     live: new Live(newFingerprints(management), events),
     shell: { version, apiUrl, consoleUrl, queueMax, linksUrl: links.baseUrl, hasInbox: inbox !== null },
     rates: new OperatorRates(),
   }
+}
+
+function addPages(pages: FastifyInstance, deps: ConsoleDeps, pageDeps: PageDeps): void {
+  const { address, events, inbox, isDev, management, oidc } = deps
+  const { store } = management
   guardPages(pages, address)
-  pages.setErrorHandler((error: FastifyError, request, reply) => answerError(deps, error, { request, reply }))
+  pages.setErrorHandler((error: FastifyError, request, reply) =>
+    answerError(pageDeps, deps, { error, request, reply }),
+  )
   addAssets(pages)
   addRoutes(pages, pageDeps)
   addLive(pages, pageDeps)
   if (inbox !== null) addInbox(pages, inbox, pageDeps)
   if (!isDev)
     addSignIn(pages, {
-      ...{ store, address, readSession, rates: pageDeps.rates, emit: events.emit },
+      ...{ store, address, readSession: pageDeps.readSession, rates: pageDeps.rates, emit: events.emit },
       hasPasskeys: new SharedRead(
         async () => (await store.listPasskeys(null)).length > 0,
         () => passkeysMs,
@@ -92,45 +100,56 @@ function addPages(pages: FastifyInstance, deps: ConsoleDeps): void {
     })
 }
 
-/** Programs get JSON, and people a page. */
-function answerNotFound(request: FastifyRequest, reply: FastifyReply): FastifyReply {
+/** Programs get JSON, and people a page; an address of a page may end in a slash. */
+function answerNotFound(
+  pageDeps: PageDeps,
+  { request, reply }: Exchange,
+): FastifyReply | Promise<FastifyReply> {
   const wantsPage = /\btext\/html\b/.test(request.headers.accept ?? '') && !request.url.startsWith('/v1')
   if (!wantsPage) return refuseOtherRoutes(request, reply)
-  return sendPage(reply, 404, errorPage('Not found', 'There is nothing at this address.'))
+  const { pathname, search } = new URL(request.url, 'http://console')
+  const plain = pathname.replace(/\/$/, '')
+  if (request.method === 'GET' && plain !== pathname && plain !== '' && !plain.startsWith('//'))
+    return reply.redirect(`${plain}${search}`, 308)
+  const body = errorBody('There is nothing at this address.')
+  return sendErrorPage(pageDeps, request, { reply, page: { status: 404, title: 'Not found', body } })
 }
 
-const errorPage = (title: string, message: string) =>
-  newCard(title, html`<p class="lead">${message}</p><p><a class="button" href="/">To the overview</a></p>`)
+const errorBody = (message: string): Html =>
+  html`<p class="lead">${message}</p><p><a class="button" href="/">To the overview</a></p>`
 
 const titles: Partial<Record<OperationError['code'], string>> = {
   not_found: 'Not found',
   not_permitted: 'Not permitted',
   invalid_request: 'This cannot be done',
   cursor_mismatch: 'This list has changed',
+  too_many_requests: 'Slow down',
 }
 
 type Exchange = { readonly request: FastifyRequest; readonly reply: FastifyReply }
 
-function answerError(
+async function answerError(
+  pageDeps: PageDeps,
   { events }: ConsoleDeps,
-  error: FastifyError,
-  { request, reply }: Exchange,
-): FastifyReply {
+  { error, request, reply }: Exchange & { readonly error: FastifyError },
+): Promise<FastifyReply> {
   if (request.raw.destroyed && !request.raw.complete) return reply.hijack() // the client disconnected
+  const send = (status: number, title: string, body: Html) =>
+    sendErrorPage(pageDeps, request, { reply, page: { status, title, body } })
   if (error instanceof PageFailed) {
     const shown = error.error
     const body = html`${problem(shown)}<p><a class="button" href="/">To the overview</a></p>`
-    return sendPage(reply, toHttpStatus(shown), newCard(titles[shown.code] ?? 'This cannot be done', body))
+    return send(toHttpStatus(shown), titles[shown.code] ?? 'This cannot be done', body)
   }
   if (error instanceof StoreUnavailable) {
     events.emit({ kind: 'store_unavailable', requestId: request.id, error, work: 'page' })
     const message =
-      'Your change may or may not have been saved: look before you repeat it. For the cause, see the log and /readyz of the ops port, or run "postern doctor".'
-    return sendPage(reply, 503, errorPage('The store does not answer', message))
+      'Your change may or may not have been saved: check before you repeat it. The log and /readyz of the ops port name the cause.'
+    return send(503, 'The store does not answer', errorBody(message))
   }
   if ((error.statusCode ?? 500) < 500)
-    return sendPage(reply, 400, errorPage('Bad request', 'The request cannot be read.'))
+    return send(400, 'Bad request', errorBody('The request cannot be read.'))
   events.emit({ kind: 'bug', doing: 'drawing a page', error, requestId: request.id })
   const message = `Postern failed. Its log has the reason, under ${request.id}.`
-  return sendPage(reply, 500, errorPage('Postern failed', message))
+  return send(500, 'Postern failed', errorBody(message))
 }

@@ -2,9 +2,10 @@
  * A circuit breaker for one relay, so that a relay which is down is not asked by every email. It
  * opens after three failures of the relay in a row; after one that lasts (refused credentials, a bad
  * certificate); and after one of a relay that does not answer and has taken nothing for ten seconds,
- * where two more could be long in coming. While it is open nothing passes for 1 s, doubling to 10 s, ±20 %; then one probe
- * passes, and its result closes the breaker or opens it again. The breaker also holds the number of
- * connections: halved when the relay asks to slow down, and raised again one by one.
+ * where two more could be long in coming. While it is open nothing passes for 1 s, doubling to 10 s,
+ * ±20 %; then one probe passes, and its result closes the breaker or opens it again. The breaker also
+ * holds the number of connections: halved when the relay asks to slow down, and raised again one by
+ * one.
  */
 
 const failuresToOpen = 3

@@ -32,6 +32,10 @@ export const ranges = [
   newRange('7d', '7 days', 'hour', 24 * 7),
 ] as const
 
+/** The one that an address names; the last hour unless it names one. */
+export const chooseRange = (query: URLSearchParams): Range =>
+  ranges.find(({ name }) => name === query.get('range')) ?? ranges[0]
+
 /** One value for each step, also for those in which nothing happened. */
 function steps({ items }: Activity, { step, steps: length }: Range, now: number) {
   const stepMs = step === 'minute' ? minuteMs : hourMs
@@ -48,8 +52,11 @@ function steps({ items }: Activity, { step, steps: length }: Range, now: number)
   }
 }
 
+const days = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', timeZone: 'UTC' })
+
+/** `16 Nov`, or `14:05` where all of it is within a day. */
 const cutLabel = (iso: string, length: number): string =>
-  length > 60 ? `${iso.slice(5, 10)} ${iso.slice(11, 13)}h` : iso.slice(11, 16)
+  length > 60 ? `${days.format(new Date(iso))} ${iso.slice(11, 13)}:00` : iso.slice(11, 16)
 
 const endSeries = (values: (pick: (item: Item) => number) => number[]): Series[] => [
   { name: 'delivered', className: 'c-delivered', values: values((item) => item.delivered) },
@@ -60,13 +67,13 @@ const endSeries = (values: (pick: (item: Item) => number) => number[]): Series[]
 
 export function emailsChart(activity: Activity, range: Range, now: number): Html {
   const { columns, values } = steps(activity, range, now)
-  const title = `Outcomes, by ${range.step}`
+  const title = `Outcomes by ${range.step} (UTC)`
   return section(title, columnChart({ title, columns, series: endSeries(values), format: formatCount }))
 }
 
 export function activityCharts(activity: Activity, range: Range, now: number): Html {
   const { columns, values } = steps(activity, range, now)
-  const title = 'Delivery time, from acceptance to the relay’s 250'
+  const title = 'Time to relay'
   const series = [{ name: '95 % within', className: 'c-time', values: values(({ p95Ms }) => p95Ms ?? 0) }]
   return html`<div class="pair">${emailsChart(activity, range, now)}
 ${section(title, columnChart({ title, columns, series, format: took }))}</div>`

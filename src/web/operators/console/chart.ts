@@ -27,11 +27,14 @@ const columnWidth = 10
 const gap = 1.5
 const labelsMax = 4
 
-/** A round number at or above the value: 1, 2 or 5 times a power of ten. */
+const ceilings = [1, 1.2, 1.6, 2, 3, 4, 5, 6, 8, 10]
+
+/** A round number at or above the value, with a round half: the columns fill most of the plot. */
 function ceiling(value: number): number {
   if (value <= 1) return 1
+  if (value <= 10) return 2 * Math.ceil(value / 2)
   const power = 10 ** Math.floor(Math.log10(value))
-  return [1, 2, 5, 10].map((step) => step * power).find((step) => step >= value) ?? value
+  return ceilings.map((step) => step * power).find((step) => step >= value) ?? value
 }
 
 /** Columns, each with its series one above the other. */

@@ -14,6 +14,9 @@ const navigation = [
 ] as const
 export type NavName = (typeof navigation)[number][0]
 
+/** The mark, as in `browser/icon.svg`. */
+const logo = html`<svg class="logo" viewBox="0 0 32 32" aria-hidden="true"><rect width="32" height="32" rx="7"/><path d="M10 25V13a6 6 0 0 1 12 0v12"/><circle cx="18.5" cy="18.5" r="1.7"/></svg>`
+
 /** The properties of the process that every page shows. */
 export type Shell = {
   readonly version: string
@@ -47,26 +50,35 @@ export function newPage(shell: Shell, parts: PageParts): Html {
       return html`<li><a href="${address}"${current} data-go="${key}">${label}</a></li>`
     })
   const header = html`<header class="top">
-<a class="brand" href="/">Postern</a>
+<a class="brand" href="/">${logo} Postern</a>
 <nav aria-label="Main"><ul>${links}</ul></nav>
 <form class="find" method="post" action="/find" role="search">
-<label class="hidden" for="find">Find an email</label>
-<input id="find" name="q" type="search" autocomplete="off" spellcheck="false" placeholder="Address, em_…, req_… or key" maxlength="400">
-<button>Find</button></form>
+<label class="hidden" for="find">Search for an address, an email, a request, a key or an app</label>
+<input id="find" name="q" type="search" autocomplete="off" spellcheck="false" placeholder="Address, id, key or app" maxlength="400">
+<button>Search</button></form>
+${newAccountMenu(parts)}
 </header>`
   const shown = notice === null ? none : html`<p class="notice" role="status">${notice}</p>`
   const content = html`${header}<main id="main" tabindex="-1">${shown}${body}</main>${newFooter(shell, parts)}`
   return newDocument({ title, content, now, ...(live !== undefined && { live }) })
 }
 
+/** A menu that opens without a script. */
+const newAccountMenu = ({ person }: PageParts): Html =>
+  person === null
+    ? none
+    : html`<details class="menu"><summary><span class="initial" aria-hidden="true">${person.name.slice(0, 1).toUpperCase()}</span> <span class="name">${person.name}</span></summary>
+<div><p class="soft">${person.name}, ${person.role}</p><a href="/account">Your account</a>
+<form method="post" action="/sign-out"><button class="plain">Sign out</button></form></div></details>`
+
 const newFooter = ({ version }: Shell, { live, person }: PageParts): Html => {
-  const actor =
+  const mode =
     person === null
       ? html`<span>Dev mode: nobody signs in. Anyone who can reach this port is an admin.</span>`
-      : html`<span>Signed in as <a href="/account">${person.name}</a> (${person.role})</span>
-<form method="post" action="/sign-out"><button class="plain">Sign out</button></form>`
-  const state = live === undefined ? none : html`<span id="live" class="live" hidden>Live</span>`
-  return html`<footer>${actor}<span class="end">${state}<button class="plain" id="shortcuts" hidden>Keyboard shortcuts</button>
+      : none
+  const state =
+    live === undefined ? none : html`<span id="live" class="live" role="status" hidden>Live</span>`
+  return html`<footer>${mode}${state}<span class="end"><button class="plain" id="shortcuts" hidden>Keyboard shortcuts (?)</button>
 <span>Postern ${version}</span></span></footer>`
 }
 
@@ -104,7 +116,7 @@ ${content}
 export const newCard = (title: string, body: Html): Html =>
   newDocument({
     title,
-    content: html`<div class="card-page"><header class="brand">Postern</header>
+    content: html`<div class="card-page"><header class="brand">${logo} Postern</header>
 <main id="main" tabindex="-1"><h1>${title}</h1>
 ${body}</main></div>`,
   })

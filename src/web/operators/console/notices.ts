@@ -4,19 +4,21 @@
  */
 
 const notices = {
-  app_created: 'The app was created.',
+  app_created: 'The app was created. Create its first key now.',
   app_disabled: 'The app is disabled: its keys are refused, and its mail is held.',
   app_enabled: 'The app is active again.',
   app_deleted: 'The app was deleted. Mail that was left of it is being cancelled.',
   saved: 'Saved. It takes effect with the next request.',
+  link_removed: 'Removed. Such links are refused from now on.',
   key_revoked: 'The key was revoked. It is refused from now on.',
-  email_retried: 'The email is due now. A worker tries it when a relay is available.',
+  email_retried: 'The email is due now. It is sent as soon as a relay answers.',
   email_cancelled: 'The email was cancelled, and its content deleted.',
-  all_retried: 'All deferred emails are due now, except those that may have killed workers.',
+  all_retried: 'All deferred emails are due now, except those suspected of crashing a worker.',
   all_retried_more: 'Many emails are due now. Press “Retry all deferred…” again for the rest.',
   token_revoked: 'The token was revoked. It is refused from now on.',
-  person_changed: 'The person was changed, for the next request.',
+  person_changed: 'Saved. It takes effect with the next request.',
   session_ended: 'The session was ended.',
+  sessions_ended: 'All other sessions were ended.',
   passkey_added: 'The passkey was added. It signs you in from now on.',
   passkey_removed: 'The passkey was removed.',
 } as const

@@ -1,8 +1,8 @@
 /** Pieces that several pages are made of. */
 
+import { formatCount } from '../../../domain/counts.ts'
 import type { EmailState } from '../../../domain/delivery/states.ts'
 import { describeDuration } from '../../../domain/duration.ts'
-import type { OperationError } from '../../../management/operation/result.ts'
 import { type Html, html, none } from '../../../templates/html.ts'
 
 /** A time of an operation's answer, in UTC; the page's script adds the local time. */
@@ -22,9 +22,13 @@ export function shortTime(iso: string, now: number): Html {
 /** How long ago, or how far away; the exact time is its title. */
 export function age(iso: string | null, now: number, absent = 'never'): Html {
   if (iso === null) return html`<span class="soft">${absent}</span>`
-  const ms = Date.parse(iso) - now
-  const text = ms > 0 ? `in ${describeDuration(ms)}` : `${describeDuration(-ms)} ago`
-  return html`<time datetime="${iso}" data-age title="${utc(iso)}">${text}</time>`
+  return html`<time datetime="${iso}" data-age title="${utc(iso)}">${describeAge(Date.parse(iso) - now)}</time>`
+}
+
+/** The page's script counts on with the same words. */
+function describeAge(ms: number): string {
+  if (Math.abs(ms) < 1000) return 'just now'
+  return ms > 0 ? `in ${describeDuration(ms)}` : `${describeDuration(-ms)} ago`
 }
 
 /** Milliseconds: `84 ms`, `2.5 s`, `3 min`. */
@@ -38,26 +42,35 @@ export const took = (ms: number | null): string => {
 export const share = (part: number, whole: number): string =>
   whole === 0 ? '–' : `${((100 * part) / whole).toFixed(1)} %`
 
-type Tone = 'good' | 'wait' | 'bad' | 'off'
+/** `quiet`: as it should be, so it has no colour. */
+type Tone = 'quiet' | 'good' | 'wait' | 'bad' | 'off'
 
-const tones: Readonly<Record<EmailState, readonly [Tone, string]>> = {
-  queued: ['wait', '○'],
-  sending: ['wait', '◐'],
-  deferred: ['wait', '◐'],
-  delivered: ['good', '●'],
-  failed: ['bad', '✕'],
-  expired: ['bad', '✕'],
-  cancelled: ['off', '–'],
+const tones: Readonly<Record<EmailState, Tone>> = {
+  queued: 'wait',
+  sending: 'wait',
+  deferred: 'wait',
+  delivered: 'quiet',
+  failed: 'bad',
+  expired: 'bad',
+  cancelled: 'off',
 }
 
-/** A word with a sign and a colour, so that no state is shown by colour alone. */
-export const mark = (tone: Tone, sign: string, text: string): Html =>
-  html`<span class="mark ${tone}"><span aria-hidden="true">${sign}</span> ${text}</span>`
+/** How many emails were not delivered, and their share of all that ended: a large one stands out. */
+export const renderLost = (lost: number, ended: number): Html => {
+  if (lost === 0) return html`0`
+  const text = `${formatCount(lost)} (${share(lost, ended)})`
+  return lost > lostShare * ended ? html`<b class="bad">${text}</b>` : html`${text}`
+}
 
-export const stateMark = (state: EmailState): Html => mark(...tones[state], state)
+const lostShare = 0.05
+
+/** A word as a chip. The word tells what the colour does. */
+export const mark = (tone: Tone, text: string): Html => html`<span class="mark ${tone}">${text}</span>`
+
+export const stateMark = (state: EmailState, name: string = state): Html => mark(tones[state], name)
 
 export const statusMark = (status: 'active' | 'disabled'): Html =>
-  status === 'active' ? mark('good', '●', 'active') : mark('off', '○', 'disabled')
+  status === 'active' ? mark('quiet', 'active') : mark('off', 'disabled')
 
 export type Cell = Html | string | number
 
@@ -73,15 +86,22 @@ export function table(
 ): Html {
   if (rows.length === 0) return html`<p class="empty">${empty}</p>`
   const side = (column: number): Html => (numbers.includes(column) ? html` class="number"` : none)
-  const head = heads.map((text, column) => html`<th scope="col"${side(column)}>${text}</th>`)
+  const head = heads.map(
+    (text, column) =>
+      html`<th role="columnheader" scope="col"${side(column)}>${text || html`<span class="hidden">Actions</span>`}</th>`,
+  )
   const body = rows.map((cells) => {
     const [first = '', ...rest] = cells
-    const others = rest.map((cell, column) => html`<td${side(column + 1)}>${cell}</td>`)
-    return html`<tr><th scope="row"${side(0)}>${first}</th>${others}</tr>
+    const others = rest.map((cell, column) => {
+      const name = heads[column + 1]
+      return html`<td role="cell"${name === '' ? html` class="last"` : side(column + 1)}${name ? html` data-head="${name}"` : none}>${cell}</td>`
+    })
+    return html`<tr role="row"><th role="rowheader" scope="row"${side(0)}>${first}</th>${others}</tr>
 `
   })
-  return html`<div class="scroll" role="region" aria-label="${caption}" tabindex="0"><table><caption class="hidden">${caption}</caption>
-<thead><tr>${head}</tr></thead><tbody>${body}</tbody></table></div>`
+  // The roles stay when the style makes cards of the rows, on a phone.
+  return html`<div class="scroll" role="region" aria-label="${caption}" tabindex="0"><table role="table"><caption class="hidden">${caption}</caption>
+<thead role="rowgroup"><tr role="row">${head}</tr></thead><tbody role="rowgroup">${body}</tbody></table></div>`
 }
 
 /** A part of a page that is replaced when it changes (`live.ts`). */
@@ -122,96 +142,13 @@ export const hiddenFields = (fields: Readonly<Record<string, string>>): Html[] =
 export const linkButton = (address: string, label: string): Html =>
   html`<a class="button" href="${address}">${label}</a>`
 
-type FieldOptions = {
-  readonly label: string
-  /** The id, by which faults name the field; its name unless given. */
-  readonly id?: string
-  readonly value?: string
-  readonly hint?: Cell
-  readonly error?: OperationError | null
-  readonly attributes?: Html
-  readonly disabled?: boolean
-}
-
-/** The faults that an operation found in a field. */
-const listFaults = (error: OperationError | null | undefined, name: string) =>
-  (error?.issues ?? []).filter(({ field }) => field === name)
-
-const describeField = (name: string, error: OperationError | null | undefined, hint: Cell | undefined) => {
-  const faults = listFaults(error, name)
-  const ids = [hint === undefined ? '' : `${name}-hint`, faults.length === 0 ? '' : `${name}-fault`]
-  const by = ids.filter(Boolean).join(' ')
-  return {
-    attributes: html`${by === '' ? none : html` aria-describedby="${by}"`}${faults.length === 0 ? none : html` aria-invalid="true"`}`,
-    texts: html`${hint === undefined ? none : html`<span class="hint" id="${name}-hint">${hint}</span>`}${
-      faults.length === 0
-        ? none
-        : html`<span class="fault" id="${name}-fault">${faults.map(({ message }) => html`${message} `)}</span>`
-    }`,
-  }
-}
-
-/** A labelled input, with its hint and its faults. */
-export function field(name: string, options: FieldOptions): Html {
-  const { label, id = name, value = '', hint, error, attributes = none, disabled = false } = options
-  const about = describeField(id, error, hint)
-  return html`<div class="field"><label for="${id}">${label}</label>
-<input id="${id}" name="${name}" value="${value}"${about.attributes}${disabled ? html` disabled` : none} ${attributes}>${about.texts}</div>`
-}
-
-type Choice = readonly [value: string, label: string]
-
-export function select(
-  name: string,
-  choices: readonly Choice[],
-  { label, value = '', hint, error, disabled = false }: FieldOptions,
-): Html {
-  const about = describeField(name, error, hint)
-  const options = choices.map(
-    ([choice, text]) =>
-      html`<option value="${choice}"${choice === value ? html` selected` : none}>${text}</option>`,
-  )
-  return html`<div class="field"><label for="${name}">${label}</label>
-<select id="${name}" name="${name}"${about.attributes}${disabled ? html` disabled` : none}>${options}</select>
-${about.texts}</div>`
-}
-
-export const checkbox = (name: string, label: string, checked: boolean): Html =>
-  html`<div class="field check">
-<input type="checkbox" id="${name}" name="${name}" value="yes"${checked ? html` checked` : none}><label for="${name}">${label}</label>
-</div>`
-
-/**
- * An error in the names of a form's fields. `idOf` returns the id of the field for a fault of an operation.
- */
-export const inForm = (error: OperationError, idOf: (field: string) => string): OperationError => ({
-  ...error,
-  issues: (error.issues ?? []).map((issue) => ({ ...issue, field: idOf(issue.field) })),
-})
-
-/**
- * An error above a form: what is wrong, with a link to each field. Its faults name the fields of the form
- * (`inForm`).
- */
-export function problem(error: OperationError | null): Html {
-  if (error === null) return none
-  const { code, message, issues = [] } = error
-  const text = code === 'invalid_request' && issues.length > 0 ? 'Correct these fields:' : message
-  const lines = issues.map(
-    ({ field: name, message: why }) => html`<li><a href="#${name}">${name}</a>: ${why}</li>`,
-  )
-  return html`<div class="problem" role="alert">
-<p>${text}</p>
-${lines.length === 0 ? none : html`<ul>${lines}</ul>`}</div>`
-}
-
 /** Asks before something that cannot be undone. It is a part of the page, so it needs no script. */
 export const confirmation = (
   question: Cell,
   form: Html,
   cancel: string,
 ): Html => html`<section class="card confirm" id="confirm" aria-label="Please confirm"><p>${question}</p>
-<div class="actions">${form}<a class="button" href="${cancel}">Keep it as it is</a></div></section>`
+<div class="actions">${form}<a class="button" href="${cancel}">Cancel</a></div></section>`
 
 /** A part of a limit that is used up. */
 export const meter = (value: number, most: number, label: string): Html => {
@@ -223,12 +160,24 @@ export const meter = (value: number, most: number, label: string): Html => {
 export const newSecret = (title: string, text: Cell, secret: string, more: Html = none): Html =>
   html`<section class="card new-secret" role="status" aria-label="${title}"><h2>${title}</h2>
 <p>${text}</p>
-${copied(secret, 'it')}${more}</section>`
+<div class="secret">${copied(secret)}</div>${more}</section>`
 
-/** A value to copy, with a button where scripts run. */
-export const copied = (text: string, label: string): Html =>
-  html`<div class="copy"><code class="secret">${text}</code><button type="button" data-copy="${text}" hidden>Copy ${label}</button>
-</div>`
+/** A button that copies, where scripts run. */
+export const copyButton = (text: string, label: string): Html =>
+  html`<button type="button" class="small" data-copy="${text}" hidden>${label}</button>`
+
+/** A value to copy. */
+export const copied = (text: string, shown = text): Html =>
+  html`<span class="copy"><code title="${text}">${shown}</code>${copyButton(text, 'Copy')}</span>`
+
+const idEnd = 8
+
+/** An id by its type and its last characters, which tell it from others; another text as it is. */
+export const shorten = (id: string): string =>
+  /^[a-z]{2,4}_[0-9a-z]{26}$/.test(id) ? `${id.slice(0, id.indexOf('_') + 1)}…${id.slice(-idEnd)}` : id
+
+/** The same, and the whole id can be copied. */
+export const shortId = (id: string): Html => copied(id, shorten(id))
 
 export const tabs = (
   label: string,

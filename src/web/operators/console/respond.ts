@@ -53,6 +53,13 @@ export const sendFrame = (reply: FastifyReply, email: string): FastifyReply =>
     .header('content-type', 'text/html; charset=utf-8')
     .send(email.replace('<head>', '<head><base target="_blank">'))
 
+/** An email as a file. */
+export const sendRaw = (reply: FastifyReply, name: string, email: Buffer): FastifyReply =>
+  harden(reply, "default-src 'none'")
+    .header('content-type', 'message/rfc822')
+    .header('content-disposition', `attachment; filename="${name}"`)
+    .send(email)
+
 const types = { css: 'text/css', js: 'text/javascript', svg: 'image/svg+xml' } as const
 type Extension = keyof typeof types
 

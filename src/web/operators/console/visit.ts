@@ -2,19 +2,20 @@
  * One request for a page: who asks, with which form, and the operations that the page calls on their behalf.
  */
 
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { operatorBodyBytesMax } from '../../../domain/bounds.ts'
 import { isAtLeast, type Role } from '../../../domain/operator/management-token.ts'
 import type { Access } from '../../../management/operation/access.ts'
 import { errorStatus, type OperationError } from '../../../management/operation/result.ts'
 import type { Answer, CallInput, OperationName, OperationRunner } from '../../../management/operations.ts'
-import type { Html } from '../../../templates/html.ts'
+import { type Html, html } from '../../../templates/html.ts'
 import type { FormNonces } from '../form-nonces.ts'
 import type { OperatorRates } from '../rates.ts'
 import type { ReadSession, SignedIn } from '../sign-in/session.ts'
-import { type NavName, newPage, type Shell } from './layout.ts'
+import { type NavName, newCard, newPage, type Shell } from './layout.ts'
 import type { Live } from './live.ts'
 import { findNotice, type Notice } from './notices.ts'
+import { hiddenFields } from './parts.ts'
 import { sendFrame, sendPage } from './respond.ts'
 
 /** An error for which a page has no place: it is answered with a page of its own. */
@@ -130,6 +131,7 @@ export function addPage(
     url,
     handler: async (request, reply) => {
       const signedIn = await deps.readSession(request)
+      if (signedIn === null && request.method === 'POST') return sendSignedOut(request, reply)
       if (signedIn === null) return reply.redirect(signInAddress(request), 303)
       const { session } = signedIn
       const isSearch = line === 'POST /find'
@@ -140,17 +142,48 @@ export function addPage(
       if ('frame' in answer) return sendFrame(reply, answer.frame)
       if ('redirect' in answer) return reply.redirect(withNotice(answer.redirect, answer.notice), 303)
       const notice = findNotice(visit.query.get('done'))
-      const { access, now } = visit
-      const person = session && { name: access.actor.name, role: access.role }
-      const page = newPage(deps.shell, { ...answer, person, notice, now })
+      const page = newPage(deps.shell, { ...answer, ...describeFrame(deps, signedIn), notice })
       return sendPage(reply, answer.status ?? 200, page)
     },
   })
 }
 
-/** The page that was asked for comes after the sign-in; a form that was sent is lost. */
-const signInAddress = ({ method, url }: FastifyRequest): string =>
-  method === 'GET' && url !== '/' ? `/sign-in?to=${encodeURIComponent(url)}` : '/sign-in'
+/** The frame of a page names the person who looks at it. */
+const describeFrame = ({ now }: PageDeps, { access, session }: SignedIn) => ({
+  person: session && { name: access.actor.name, role: access.role },
+  now: now(),
+})
+
+type ErrorPage = { readonly status: number; readonly title: string; readonly body: Html }
+
+/** A page that says what is wrong: with the navigation for people who are signed in. */
+export async function sendErrorPage(
+  deps: PageDeps,
+  request: FastifyRequest,
+  { reply, page: { status, title, body } }: { readonly reply: FastifyReply; readonly page: ErrorPage },
+): Promise<FastifyReply> {
+  const signedIn = await deps.readSession(request, { notes: false }).catch(() => null)
+  if (signedIn === null) return sendPage(reply, status, newCard(title, body))
+  const whole = html`<h1>${title}</h1>${body}`
+  return sendPage(
+    reply,
+    status,
+    newPage(deps.shell, { title, body: whole, notice: null, ...describeFrame(deps, signedIn) }),
+  )
+}
+
+/** The page that was asked for comes after the sign-in. */
+const signInAddress = ({ url }: FastifyRequest): string =>
+  url === '/' ? '/sign-in' : `/sign-in?to=${encodeURIComponent(url)}`
+
+/** A form that comes after its session has ended is kept on the page that says so, and can be sent again. */
+function sendSignedOut(request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const fields = [...readForm(request)].flatMap(([name, value]) => hiddenFields({ [name]: value }))
+  const body = html`<p class="lead">Your session has ended, so nothing was saved. What you entered is still here.</p>
+<ol><li><a href="/sign-in" target="_blank">Sign in</a> in a new tab.</li><li>Come back to this page and send it again.</li></ol>
+<form method="post" action="${request.url}">${fields}<button class="main">Send again</button></form>`
+  return sendPage(reply, 401, newCard('You are signed out', body))
+}
 
 const withNotice = (address: string, notice: Notice | undefined): string =>
   notice === undefined ? address : `${address}${address.includes('?') ? '&' : '?'}done=${notice}`

@@ -35,7 +35,9 @@ function comesFromElsewhere(request: FastifyRequest, own: string): boolean {
   if (origin !== undefined && origin !== own) return true
   if (isReading(request))
     return site !== undefined && site !== 'same-origin' && site !== 'none' && purpose !== 'document'
-  return site === undefined ? origin === undefined : site !== 'same-origin'
+  // No browser sends a DELETE without its origin: this one comes from a program.
+  if (site === undefined) return origin === undefined && request.method !== 'DELETE'
+  return site !== 'same-origin'
 }
 
 export function guardPages(pages: FastifyInstance, address: ConsoleAddress): void {

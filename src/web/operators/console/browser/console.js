@@ -51,7 +51,7 @@ function showAges() {
   const now = drawn.serverMs + performance.now() - drawn.atMs
   for (const time of all('time[data-age]', HTMLTimeElement)) {
     const ms = Date.parse(time.dateTime) - now
-    const text = ms > 0 ? `in ${duration(ms)}` : `${duration(-ms)} ago`
+    const text = Math.abs(ms) < 1000 ? 'just now' : ms > 0 ? `in ${duration(ms)}` : `${duration(-ms)} ago`
     if (time.textContent !== text) time.textContent = text
   }
 }
@@ -63,9 +63,28 @@ const pollMs = 10_000
 /** What the server wrote last into each region, by its id. */
 const written = new Map(all('[data-region]', HTMLElement).map(({ id, innerHTML }) => [id, innerHTML]))
 
-/** A region is left alone while somebody works in it. @param {Element} region */
+/** A region is left alone while somebody works in it, and says so. @param {Element} region */
 const isBusy = (region) =>
-  region.contains(document.activeElement) || region.querySelector('details[open]') !== null
+  region.contains(document.activeElement) &&
+  document.activeElement?.matches('a, button, input, select, summary') === true
+
+/** @param {Element} region @param {boolean} paused */
+function showPaused(region, paused) {
+  const note = region.querySelector(':scope > .region-note')
+  if (!paused) note?.remove()
+  else if (note === null)
+    region.prepend(Object.assign(element('p', 'Paused while you work here.'), { className: 'region-note' }))
+}
+
+/** Opens what was open before the region was drawn again. @param {Element} region @param {Set<string>} open */
+function reopen(region, open) {
+  for (const details of region.querySelectorAll('details'))
+    if (open.has(details.querySelector('summary')?.textContent ?? '')) details.open = true
+}
+
+/** @param {Element} region */
+const listOpen = (region) =>
+  new Set([...region.querySelectorAll('details[open] > summary')].map(({ textContent }) => textContent ?? ''))
 
 /** Throws the text to show if the page cannot be fetched. */
 async function refresh() {
@@ -76,10 +95,14 @@ async function refresh() {
   drawn = { serverMs: Number(next.body.dataset.now), atMs: performance.now() }
   for (const region of all('[data-region]', HTMLElement)) {
     const fresh = next.getElementById(region.id)
-    if (fresh !== null && !isBusy(region) && fresh.innerHTML !== written.get(region.id)) {
-      written.set(region.id, fresh.innerHTML)
-      region.replaceChildren(...fresh.childNodes)
-    }
+    if (fresh === null || fresh.innerHTML === written.get(region.id)) continue
+    const paused = isBusy(region)
+    showPaused(region, paused)
+    if (paused) continue
+    const open = listOpen(region)
+    written.set(region.id, fresh.innerHTML)
+    region.replaceChildren(...fresh.childNodes)
+    reopen(region, open)
   }
   addActions()
   showTimes()
@@ -100,8 +123,10 @@ function startLive() {
     light.hidden = false
     light.classList.toggle('paused', !live)
     light.textContent = text
+    document.body.classList.toggle('stale', !live && text !== polled)
   }
-  const showState = () => show(isOpen ? 'Live' : 'Updates every 10 s', isOpen)
+  const polled = 'Updates every 10 s'
+  const showState = () => show(isOpen ? 'Live' : polled, isOpen)
   const update = () =>
     refresh().then(showState, (error) =>
       show(error instanceof TypeError ? 'Postern does not answer' : error.message, false),
@@ -178,6 +203,7 @@ function addActions() {
   }
 }
 
+document.documentElement.classList.add('script')
 for (const form of all('form[data-auto]', HTMLFormElement)) {
   form.addEventListener('change', () => form.requestSubmit())
 }
@@ -216,6 +242,14 @@ async function send(address, body = {}) {
   return document
 }
 
+/** Faults that browsers name in words of their own. @type {Record<string, string | undefined>} */
+const passkeyFaults = {
+  NotAllowedError: 'It was cancelled, or took too long. Try again.',
+  InvalidStateError: 'This device has a passkey for your account already.',
+  NotSupportedError: 'This browser or device has no passkeys.',
+  SecurityError: 'Passkeys need https, or an address that ends in .localhost.',
+}
+
 /** Runs a passkey ceremony, and says beside the button why it failed. @param {HTMLElement} place @param {() => Promise<{to: string}>} run */
 function onPress(place, run) {
   const button = place.querySelector('button')
@@ -226,7 +260,7 @@ function onPress(place, run) {
       location.assign((await run()).to)
     } catch (error) {
       const { name, message } = /** @type {Error} */ (error)
-      const text = name === 'NotAllowedError' ? 'The browser or you stopped it. Try again.' : message
+      const text = passkeyFaults[name] ?? message
       if (fault !== null) fault.textContent = text
     }
     button.disabled = false
@@ -255,6 +289,33 @@ if (newPasskey !== null) {
     return send('/account/passkeys', { name, response: credential.toJSON() })
   })
 }
+
+// The address that was searched for stays in this tab: pages know its hash alone.
+
+const pending = 'postern-search'
+all('.find', HTMLFormElement)[0]?.addEventListener('submit', () => {
+  const field = byId('find')
+  if (field instanceof HTMLInputElement) sessionStorage.setItem(pending, field.value.trim())
+})
+for (const place of all('[data-searched]', HTMLElement)) {
+  const name = `${pending} ${place.dataset.searched}`
+  const typed = sessionStorage.getItem(pending)
+  if (typed?.includes('@')) sessionStorage.setItem(name, typed)
+  sessionStorage.removeItem(pending)
+  place.textContent = sessionStorage.getItem(name) ?? place.textContent
+}
+
+// A menu closes when somebody clicks elsewhere, or presses Escape.
+
+/** @param {Event} event */
+function closeMenus(event) {
+  for (const menu of all('details.menu[open]', HTMLDetailsElement))
+    if (event.type === 'keydown' || !menu.contains(/** @type {Node} */ (event.target))) menu.open = false
+}
+document.addEventListener('click', closeMenus)
+document.addEventListener('keydown', (event) => {
+  if (event.key === 'Escape') closeMenus(event)
+})
 
 // Keyboard shortcuts. They can be turned off (WCAG 2.1.4), and everything works without them.
 
@@ -293,6 +354,13 @@ function onKey(event) {
   if (key === 'j') choose(1)
   if (key === 'k') choose(-1)
   if (key === '?') showShortcuts()
+  if (key === 'r') press('form[action$="/retry"] button, a[href*="confirm=retry"]')
+  if (key === 'c') press('main [data-copy]')
+}
+
+/** @param {string} selector */
+function press(selector) {
+  all(selector, HTMLElement)[0]?.click()
 }
 
 const help = () => [
@@ -302,6 +370,8 @@ const help = () => [
     `go to ${link.textContent}`,
   ]),
   ['j, k', 'next and previous row'],
+  ['r', 'retry the email, or the deferred emails'],
+  ['c', 'copy the id'],
   ['?', 'this help'],
 ]
 
@@ -329,6 +399,7 @@ function showShortcuts() {
   dialog.append(element('h2', 'Keyboard shortcuts'), list, label, close)
   document.body.append(dialog)
   dialog.showModal()
+  close.focus()
 }
 
 const shortcutsButton = byId('shortcuts')

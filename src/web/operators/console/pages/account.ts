@@ -1,18 +1,24 @@
 /** The account of the person who is signed in: what it may do, and its passkeys. */
-import { html, none } from '../../../../templates/html.ts'
-import { age, button, facts, field, section, table, time } from '../parts.ts'
+import { type Html, html, none } from '../../../../templates/html.ts'
+import { nameBrowser } from '../browser-name.ts'
+import { newForm } from '../form.ts'
+import { age, button, confirmation, facts, linkButton, section, table, time } from '../parts.ts'
 import { type PageAnswer, PageFailed, type Visit } from '../visit.ts'
 import { describeScope, readSlugs } from './app-names.ts'
 
+const passkeyForm = newForm('passkey', {
+  name: { label: 'Name of a new passkey', attributes: html`maxlength="60" autocomplete="off"` },
+})
+
 export async function showAccount(visit: Visit): Promise<PageAnswer> {
-  const { session } = visit
+  const { query, session } = visit
   const slugs = await readSlugs(visit)
   const { apps, expiresAt, name, passkeys, role } = await visit.get('whoami', {})
   const rows = (passkeys ?? []).map(({ id, name, createdAt, lastUsedAt }) => [
     html`<b>${name}</b>`,
     age(createdAt, visit.now),
     age(lastUsedAt, visit.now),
-    button('/account/passkeys/remove', 'Remove', { fields: { passkey: id } }),
+    linkButton(`/account?remove=${encodeURIComponent(id)}#confirm`, 'Remove…'),
   ])
   const about = facts([
     ['Name', name],
@@ -21,22 +27,28 @@ export async function showAccount(visit: Visit): Promise<PageAnswer> {
     ['Session until', expiresAt === null ? null : time(expiresAt)],
   ])
   const add = html`<form class="filters" id="new-passkey">
-${field('passkey-name', {
-  label: 'Name of a new passkey',
-  attributes: html`maxlength="60" placeholder="laptop"`,
-  value: 'this device',
-})}
+${passkeyForm.show({ name: nameBrowser(session?.agent ?? '') }).field('name')}
 <button type="button" class="main">Add a passkey</button>
 <p class="fault" role="alert"></p>
 </form>
 <noscript><p class="soft">Adding a passkey needs JavaScript, because browsers offer passkeys to scripts alone.</p>
 </noscript>`
-  const heads = ['passkey', 'added', 'last used', 'change']
-  const empty = 'No passkey yet: only links from the command line or an admin sign you in.'
+  const heads = ['Passkey', 'Added', 'Last used', '']
+  const empty =
+    'No passkey yet. Until you add one, you can sign in only with a link from the command line or from another admin.'
+  const removed = (passkeys ?? []).find(({ id }) => id === query.get('remove'))
   const body = html`<h1>Your account</h1>
+${removed === undefined ? none : renderRemoval(removed, (passkeys ?? []).length === 1)}
 ${section('You', about)}${session === null || session.person.oidc !== null ? none : section('Passkeys', html`${table('Passkeys', heads, rows, { empty })}${add}`)}`
   return { title: 'Your account', body }
 }
+
+const renderRemoval = ({ id, name }: { readonly id: string; readonly name: string }, isLast: boolean): Html =>
+  confirmation(
+    `Remove the passkey “${name}”?${isLast ? ' It is your last one: after you sign out, you need a link from another admin or from the command line to sign in again.' : ''}`,
+    button('/account/passkeys/remove', 'Remove the passkey', { fields: { passkey: id }, kind: 'danger' }),
+    '/account',
+  )
 
 export async function removeOwnPasskey(visit: Visit): Promise<PageAnswer> {
   const passkey = visit.form.get('passkey') ?? ''

@@ -9,16 +9,16 @@ import { listAll } from '../../../../management/operation/list-all.ts'
 import type { OperationError } from '../../../../management/operation/result.ts'
 import type { AppResource, KeyResource } from '../../../../management/resources.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
+import { newForm, readTexts } from '../form.ts'
 import {
   age,
   button,
   confirmation,
-  field,
+  linkButton,
   mark,
   newSecret,
-  problem,
   section,
-  select,
+  shortId,
   table,
   time,
 } from '../parts.ts'
@@ -32,21 +32,40 @@ type KeyPageState = {
   readonly made?: { readonly key: string; readonly name: string | null; readonly oldEnds?: string }
 }
 
+const expiries = [
+  ['', 'Never'],
+  ['30', 'In 30 days'],
+  ['90', 'In 90 days'],
+  ['365', 'In a year'],
+] as const
+
+const newKeyForm = newForm('key', {
+  name: {
+    label: 'Name of a new key',
+    faults: ['name_taken'],
+    attributes: html`required maxlength="100" placeholder="production" autocomplete="off"`,
+  },
+  expires: { label: 'Expires', choices: expiries, faults: ['expiresAt'] },
+})
+
 export const showKeys = async (visit: Visit): Promise<PageAnswer> => keysPage(visit, await findApp(visit), {})
 
 async function keysPage(visit: Visit, app: AppResource, { error, made }: KeyPageState): Promise<PageAnswer> {
+  const { now, query } = visit
+  const mayChange = visit.may('operator')
   const items = await listAll(visit.get, 'key.list', { params: { app: app.slug } })
-  const [ended, live] = [
-    items.filter((key) => hasEnded(key, visit.now)),
-    items.filter((key) => !hasEnded(key, visit.now)),
-  ]
-  const confirmed = live.find(
-    ({ id }) => id === visit.query.get('revoke') || id === visit.query.get('replace'),
-  )
+  const ended = items.filter((key) => hasEnded(key, now))
+  const live = items.filter((key) => !hasEnded(key, now)).toReversed()
+  const confirmed = live.find(({ id }) => id === query.get('revoke') || id === query.get('replace'))
+  const shown = newKeyForm.show(error === undefined ? {} : readTexts(visit.form), error)
+  const form = html`<form method="post" action="/apps/${app.slug}/keys" class="filters">${onceField()}
+${shown.field('name')}
+${shown.field('expires')}
+<button class="main">Create a key</button></form>`
   const body = html`${appHead(app, 'Keys')}
-${problem(error ?? null)}${made === undefined ? none : renderNewKey(made, app, visit)}
-${confirmed === undefined || !visit.may('operator') ? none : renderConfirmation(app, confirmed, visit)}
-${section('Keys', html`${keysTable(app, live, visit)}${visit.may('operator') ? newKeyForm(app, visit, error ?? null) : none}`)}
+${shown.problem}${made === undefined ? none : renderNewKey(made, app, visit)}
+${confirmed === undefined || !mayChange ? none : renderConfirmation(app, confirmed, visit)}
+${section('Keys', html`${keysTable(app, live, visit)}${mayChange ? form : none}`)}
 ${
   ended.length === 0
     ? none
@@ -58,46 +77,46 @@ ${keysTable(app, ended, visit)}</details>`
   return { title: `Keys of ${app.name}`, body, nav: 'apps', status }
 }
 
+/** The newest first: after a replacement, the new key stands above the old one. */
 function keysTable({ slug }: AppResource, keys: readonly KeyResource[], visit: Visit): Html {
   const { may, now } = visit
+  const change = (key: KeyResource): Html[] => {
+    if (!may('operator')) return []
+    if (hasEnded(key, now)) return [none]
+    const to = (what: 'replace' | 'revoke') => `/apps/${slug}/keys?${what}=${key.id}#confirm`
+    return [
+      html`<div class="actions">${linkButton(to('replace'), 'Replace…')}${linkButton(to('revoke'), 'Revoke…')}</div>`,
+    ]
+  }
   const rows = keys.map((key) => [
-    html`<b>${key.name ?? 'without a name'}</b><br><code class="soft">${key.id}</code>`,
-    renderKeyStatus(key, visit),
+    html`<b>${key.name ?? 'without a name'}</b><br>${shortId(key.id)}`,
+    renderKeyStatus(key, keys, now),
     html`${age(key.createdAt, now)}<br><span class="soft">by ${key.createdBy}</span>`,
-    html`${age(key.lastUsedAt, now)}<br><a href="/emails?key=${key.id}">its emails</a>`,
-    hasEnded(key, visit.now) || !may('operator')
-      ? none
-      : html`<div class="actions"><a class="button" href="/apps/${slug}/keys?replace=${key.id}#confirm">Replace…</a><a class="button" href="/apps/${slug}/keys?revoke=${key.id}#confirm">Revoke…</a></div>`,
+    html`${renderLastUse(key, now)}<br><a href="/emails?key=${key.id}">Its emails</a>`,
+    ...change(key),
   ])
-  const empty = 'No key yet. Each program that sends for this app has one of its own.'
-  return table('Keys', ['key', 'status', 'created', 'last used', 'change'], rows, { empty })
+  const empty = 'No key yet. Create one for each program that sends for this app.'
+  const heads = ['Key', 'Status', 'Created', 'Last used', ...(may('operator') ? [''] : [])]
+  return table('Keys', heads, rows, { empty })
 }
 
-function renderKeyStatus(key: KeyResource, visit: Visit): Html {
-  if (key.revokedAt !== null) return html`${mark('off', '–', 'revoked')} ${age(key.revokedAt, visit.now)}`
-  if (key.expiresAt === null) return mark('good', '●', 'active')
-  return hasEnded(key, visit.now)
-    ? html`${mark('off', '–', 'expired')} ${age(key.expiresAt, visit.now)}`
-    : html`${mark('wait', '◐', 'active until')} ${time(key.expiresAt)}`
+const unusedMs = 90 * dayMs
+
+function renderLastUse(key: KeyResource, now: number): Html {
+  const isUnused = now - Date.parse(key.lastUsedAt ?? key.createdAt) > unusedMs
+  return isUnused && !hasEnded(key, now)
+    ? html`${age(key.lastUsedAt, now)} <span class="mark wait">unused</span>`
+    : age(key.lastUsedAt, now)
 }
 
-const expiries = [
-  ['', 'never'],
-  ['30', 'in 30 days'],
-  ['90', 'in 90 days'],
-  ['365', 'in a year'],
-] as const
-
-function newKeyForm({ slug }: AppResource, { form }: Visit, error: OperationError | null): Html {
-  return html`<form method="post" action="/apps/${slug}/keys" class="filters">${onceField()}
-${field('name', {
-  label: 'Name of a new key',
-  value: form.get('name') ?? '',
-  attributes: html`required maxlength="100" placeholder="production"`,
-  error,
-})}
-${select('expires', expiries, { label: 'It expires', value: form.get('expires') ?? '' })}
-<button class="main">Create a key</button></form>`
+function renderKeyStatus(key: KeyResource, keys: readonly KeyResource[], now: number): Html {
+  if (key.revokedAt !== null) return html`${mark('off', 'revoked')} ${age(key.revokedAt, now)}`
+  if (key.expiresAt === null) return mark('quiet', 'active')
+  if (hasEnded(key, now)) return html`${mark('off', 'expired')} ${age(key.expiresAt, now)}`
+  const isReplaced = keys.some(
+    ({ name, createdAt }) => name !== null && name === key.name && createdAt > key.createdAt,
+  )
+  return html`${isReplaced ? mark('wait', 'replaced') : mark('quiet', 'active')} until ${time(key.expiresAt)}`
 }
 
 export async function createKey(visit: Visit): Promise<PageAnswer> {
@@ -140,15 +159,19 @@ POSTERN_DELIVERY_KEY=${key}`
 <p>The package <code>@postern/client</code> reads these variables. It has adapters for Better Auth, Auth.js, Convex, Supabase and own-auth.</p>
 <pre>${client}</pre>
 </details>`
-  return newSecret(`Copy the key ${name ?? ''} now`, text, key, examples)
+  return newSecret(`Copy the key${name === null ? '' : ` “${name}”`} now`, text, key, examples)
 }
 
 const graces = [
-  ['0', 'at once'],
-  ['3600', 'after 1 hour'],
-  ['86400', 'after 1 day'],
-  ['604800', 'after 7 days'],
+  ['0', 'At once'],
+  ['3600', 'After 1 hour'],
+  ['86400', 'After 1 day'],
+  ['604800', 'After 7 days'],
 ] as const
+
+const replaceForm = newForm('replace', {
+  grace: { label: 'The old key stops working', choices: graces, faults: ['graceSeconds'] },
+})
 
 function renderConfirmation(
   { slug }: AppResource,
@@ -169,11 +192,11 @@ function renderConfirmation(
     )
   }
   const form = html`<form method="post" action="${path}/${id}/replace" class="filters">${onceField()}
-${select('grace', graces, { label: 'The old key stops working', value: '86400' })}
+${replaceForm.show({ grace: '86400' }).field('grace')}
 <button class="main">Replace the key</button>
 </form>`
   return confirmation(
-    `Replace the key ${name ?? id}? ${used} A new key of the same name is created, and shown once.`,
+    `Replace the key ${name ?? id}? ${used} A new key with the same name is created and shown once.`,
     form,
     path,
   )

@@ -5,128 +5,72 @@ import {
   parseAllowedUrl,
   parseAppScheme,
 } from '../../../../domain/app/allowed-url.ts'
-import { hostedLinkModes } from '../../../../domain/app/hosted-link.ts'
 import type { OperationError } from '../../../../management/operation/result.ts'
 import type { Answer } from '../../../../management/operations.ts'
 import type { AppResource } from '../../../../management/resources.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
 import { emailTypeNames, readEmailType } from '../../email-type-names.ts'
-import { button, checkbox, field, hiddenFields, inForm, problem, section, select, table } from '../parts.ts'
+import { type Form, newForm, readTexts } from '../form.ts'
+import { button, confirmation, hiddenFields, linkButton, section, table } from '../parts.ts'
 import { type PageAnswer, toHttpStatus, type Visit } from '../visit.ts'
+import { allowButton } from './allow-button.ts'
 import { appHead, findApp } from './apps.ts'
-import { type Fields, optional, saveApp, showAgain, versionField } from './change.ts'
+import { saveApp } from './change.ts'
 
 type Check = Answer<'app.check_link'>
+type Kind = 'allowedUrls' | 'appSchemes'
 
-/** `tested`: the link of the form and its verdict, without its token. */
+/** `tested`: a link and its verdict. */
 type LinkPageState = {
-  readonly error?: OperationError | null
+  readonly error?: OperationError
   readonly tested?: { readonly link: string; readonly check: Check }
 }
 
-export const showLinks = async (visit: Visit): Promise<PageAnswer> =>
-  linksPage(visit, await findApp(visit), {})
+const entryAttributes = html`required maxlength="${entryCharactersMax}" spellcheck="false" autocapitalize="none" autocomplete="off"`
 
-function linksPage(
-  visit: Visit,
-  app: AppResource,
-  { error: refused = null, tested }: LinkPageState,
-): PageAnswer {
-  const mayChange = visit.may('operator')
-  const { fields, error } = showAgain(hostedFields(app), visit.form, refused && inForm(refused, fieldFor))
-  const body = html`${appHead(app, 'Links')}
-${problem(error)}
-${section(
-  'Allowed links',
-  html`<p class="soft">Emails of ${app.name} may carry these links, and no others.</p>
-${renderEntries(app, visit, { mayChange, error })}`,
-)}
-${section('Would this link be sent?', renderTester(app, visit, { tested, error }))}
-${mayChange ? section('Hosted links', hostedForm(app, visit, { fields, error })) : none}`
-  return {
-    title: `Links of ${app.name}`,
-    body,
-    nav: 'apps',
-    ...(error && { status: toHttpStatus(error) }),
-  }
+const addForms: Readonly<Record<Kind, Form<'entry'>>> = {
+  allowedUrls: newForm('add-link', {
+    entry: {
+      label: 'Allow another link',
+      faults: ['allowedUrls'],
+      attributes: html`${entryAttributes} placeholder="https://app.acme.example/auth/*"`,
+      hint: html`A whole site: <code>https://app.acme.example</code>. A part of it: <code>https://app.acme.example/auth/*</code>. Any subdomain: <code>https://*.acme.example</code>.`,
+    },
+  }),
+  appSchemes: newForm('add-scheme', {
+    entry: {
+      label: 'Allow the scheme of a mobile app',
+      faults: ['appSchemes'],
+      attributes: html`${entryAttributes} placeholder="acme://auth"`,
+      hint: html`<code>acme</code> allows all its links, <code>acme://auth</code> those that begin so.`,
+    },
+  }),
 }
 
-/** The id of the form's field for a field of the settings. */
-const fieldFor = (field: string): string =>
-  field === 'allowedUrls' || field === 'appSchemes' ? `add-${field}` : field.replace('.', '-')
+const testForm = newForm('test', {
+  type: { label: 'Email', choices: emailTypeNames },
+  url: {
+    label: 'Link',
+    attributes: html`required spellcheck="false" autocomplete="off" maxlength="10000" placeholder="https://app.acme.example/auth?token=any"`,
+    hint: 'Any text will do as the token; do not paste a real one.',
+  },
+})
 
-type Kind = 'allowedUrls' | 'appSchemes'
-
-function renderEntries(
-  app: AppResource,
-  { form }: Visit,
-  { mayChange, error }: { readonly mayChange: boolean; readonly error: OperationError | null },
-): Html {
-  const path = `/apps/${app.slug}/links`
-  const listRows = (kind: Kind) =>
-    app[kind].map((entry) => [
-      html`<code>${entry}</code>`,
-      mayChange ? button(`${path}/remove`, `Remove`, { fields: { kind, entry } }) : none,
-    ])
-  const heads = ['entry', 'change']
-  const add = (kind: Kind, label: string, placeholder: string, hint: string) =>
-    mayChange
-      ? html`<form method="post" action="${path}/add" class="filters">${hiddenFields({ kind })}
-${field('entry', {
-  id: `add-${kind}`,
-  label,
-  hint,
-  value: form.get('kind') === kind ? (form.get('entry') ?? '') : '',
-  attributes: html`required maxlength="${entryCharactersMax}" placeholder="${placeholder}" spellcheck="false" autocapitalize="none"`,
-  error,
-})}
-<button>Add</button></form>`
-      : none
-  return html`${table('Web links', heads, listRows('allowedUrls'), { empty: 'No web link is allowed yet.' })}
-${add('allowedUrls', 'Site, path or part of a site', 'https://app.acme.example/auth/*', 'An origin, one path, or a prefix that ends in /*. A host may begin with *. for one label.')}
-<h3>App schemes</h3>
-${table('App schemes', heads, listRows('appSchemes'), { empty: 'No scheme of a mobile app is allowed.' })}
-${add('appSchemes', 'Scheme of a mobile app', 'acme://auth', 'A scheme alone allows all its links.')}`
+/** A link in the address is tested at once. */
+export async function showLinks(visit: Visit): Promise<PageAnswer> {
+  const app = await findApp(visit)
+  const url = visit.query.get('url')
+  return url === null ? linksPage(visit, app, {}) : testPage(visit, app, url)
 }
 
-function renderTester(
-  { slug }: AppResource,
-  { form, query }: Visit,
-  { tested, error }: { readonly tested: LinkPageState['tested']; readonly error: OperationError | null },
-): Html {
-  const link = tested?.link ?? query.get('url') ?? ''
-  return html`<div id="tester"><form method="post" action="/apps/${slug}/links/test#tester" class="filters">
-${select('type', emailTypeNames, { label: 'Email', value: form.get('type') ?? 'magic_link' })}
-${field('url', {
-  label: 'Link',
-  value: link,
-  attributes: html`required spellcheck="false" autocomplete="off" maxlength="10000" placeholder="https://app.acme.example/auth?token=any"`,
-  hint: 'Any text will do as the token; do not paste a real one.',
-  error,
-})}
-<button class="main">Test</button></form>${tested === undefined ? none : renderVerdict(tested.check)}</div>`
-}
+export const testLink = async (visit: Visit): Promise<PageAnswer> =>
+  testPage(visit, await findApp(visit), visit.form.get('url') ?? '')
 
-function renderVerdict({ allowed, appStatus, entries, hosted, refusal }: Check): Html {
-  const rows = entries.map(({ entry, differs }) => [
-    html`<code>${entry === '--allow-localhost' ? 'links to localhost' : entry}</code>`,
-    differs === null
-      ? html`<span class="mark good">● fits</span>`
-      : html`<span class="mark bad">✕ the ${differs} differs</span>`,
-  ])
-  const compared = entries.length === 0 ? none : table('Compared with each entry', ['entry', 'result'], rows)
-  if (refusal !== null)
-    return html`<div class="verdict bad" role="status"><p><b>✕ Refused: ${refusal.code}</b></p><p>${refusal.message}</p>
-${refusal.issues.map(({ message }) => html`<p>${message}</p>`)}${compared}</div>`
-  if (!allowed)
-    return html`<div class="verdict bad" role="status">
-<p><b>✕ Refused: the app is ${appStatus}</b></p>
-<p>The link itself is allowed.</p>
-${compared}</div>`
-  const how = hosted
-    ? 'It is carried by a page of Postern (a hosted link), which opens it.'
-    : 'It stands in the email as it is.'
-  return html`<div class="verdict good" role="status"><p><b>● Allowed</b></p><p>${how}</p>${compared}</div>`
+async function testPage(visit: Visit, app: AppResource, url: string): Promise<PageAnswer> {
+  const body = { url, type: readEmailType(visit.form.get('type')) }
+  const check = await visit.call('app.check_link', { params: { app: app.slug }, body })
+  if (!check.ok) return linksPage(visit, app, { error: check.error })
+  return linksPage(visit, app, { tested: { link: withoutToken(url), check: check.value } })
 }
 
 /** The query may hold a token: it is not shown again. */
@@ -135,93 +79,157 @@ function withoutToken(link: string): string {
   return path === link ? link : `${path}?token=…`
 }
 
-export async function testLink(visit: Visit): Promise<PageAnswer> {
-  const app = await findApp(visit)
-  const url = visit.form.get('url') ?? ''
-  const body = { url, type: readEmailType(visit.form.get('type')) }
-  const check = await visit.call('app.check_link', { params: { app: app.slug }, body })
-  if (!check.ok) return linksPage(visit, app, { error: check.error })
-  return linksPage(visit, app, { tested: { link: withoutToken(url), check: check.value } })
+function linksPage(visit: Visit, app: AppResource, { error, tested }: LinkPageState): PageAnswer {
+  const mayChange = visit.may('operator')
+  const sent = visit.form.get('kind')
+  const errorOf = (form: string) => (form === (sent ?? 'test') ? (error ?? null) : null)
+  const tester = testForm.show(
+    { type: readEmailType(visit.form.get('type')), url: tested?.link ?? visit.form.get('url') ?? '' },
+    errorOf('test'),
+  )
+  const add = (kind: Kind) => {
+    const shown = addForms[kind].show(errorOf(kind) === null ? {} : readTexts(visit.form), errorOf(kind))
+    const form = html`<form method="post" action="/apps/${app.slug}/links/add" class="filters">${hiddenFields({ kind })}
+${shown.field('entry')}
+<button>Allow</button></form>`
+    return { problem: shown.problem, form: mayChange ? form : none }
+  }
+  const [links, schemes] = [add('allowedUrls'), add('appSchemes')]
+  const body = html`${appHead(app, 'Links')}
+${renderAllowed(app, visit)}${tester.problem}${links.problem}${schemes.problem}${renderRemoval(app, visit)}
+${section(
+  'Would this link be sent?',
+  html`<div id="tester"><form method="post" action="/apps/${app.slug}/links/test#tester" class="filters">
+${tester.field('url')}
+${tester.field('type')}
+<button class="main">Test</button></form>${tested === undefined ? none : renderVerdict(app, tested, mayChange)}</div>`,
+)}
+${section(
+  'Allowed links',
+  html`<p class="soft">Emails of ${app.name} may carry these links, and no others.</p>
+${renderEntries(app, { kind: 'allowedUrls', mayChange })}${links.form}`,
+)}
+${section('Mobile apps', html`${renderEntries(app, { kind: 'appSchemes', mayChange })}${schemes.form}`)}`
+  return {
+    title: `Links of ${app.name}`,
+    body,
+    nav: 'apps',
+    ...(error && { status: toHttpStatus(error) }),
+  }
 }
 
-const readKind = (visit: Visit): Kind =>
-  visit.form.get('kind') === 'appSchemes' ? 'appSchemes' : 'allowedUrls'
+const titles: Readonly<Record<Kind, readonly [title: string, empty: string]>> = {
+  allowedUrls: ['Allowed links', 'No link is allowed yet, so no email can be sent.'],
+  appSchemes: ['Schemes of mobile apps', 'No scheme of a mobile app is allowed.'],
+}
+
+function renderEntries(
+  app: AppResource,
+  { kind, mayChange }: { readonly kind: Kind; readonly mayChange: boolean },
+): Html {
+  const [title, empty] = titles[kind]
+  const rows = app[kind].map((entry) => [
+    html`<code>${entry}</code>`,
+    ...(mayChange
+      ? [
+          linkButton(
+            `/apps/${app.slug}/links?${new URLSearchParams({ kind, remove: entry })}#confirm`,
+            'Remove…',
+          ),
+        ]
+      : []),
+  ])
+  return table(title, mayChange ? ['Entry', ''] : ['Entry'], rows, { empty })
+}
+
+const readKind = (text: string | null): Kind => (text === 'appSchemes' ? 'appSchemes' : 'allowedUrls')
+
+function renderRemoval(app: AppResource, { may, query }: Visit): Html {
+  const kind = readKind(query.get('kind'))
+  const entry = app[kind].find((known) => known === query.get('remove'))
+  if (entry === undefined || !may('operator')) return none
+  return confirmation(
+    html`Remove <code>${entry}</code>? Requests with such links are refused from then on.`,
+    button(`/apps/${app.slug}/links/remove`, 'Remove it', { fields: { kind, entry }, kind: 'danger' }),
+    `/apps/${app.slug}/links`,
+  )
+}
+
+/** The entry that was just allowed, with a way back. An address cannot make one up. */
+function renderAllowed(app: AppResource, { may, query }: Visit): Html {
+  const kind = readKind(query.get('kind'))
+  const entry = app[kind].find((known) => known === query.get('allowed'))
+  if (entry === undefined || !may('operator')) return none
+  const undo = button(`/apps/${app.slug}/links/remove`, 'Undo', { fields: { kind, entry } })
+  return html`<div class="notice" role="status"><span><code>${entry}</code> is allowed, from the next request on.</span>${undo}</div>`
+}
+
+/** The entries that would allow a link: its page, and its whole site. */
+function suggestEntries(app: AppResource, link: string): string[] {
+  const [path = ''] = link.split(/[?#]/, 1)
+  const url = URL.parse(path)
+  const wanted = url === null ? [] : [`${url.origin}${url.pathname}`, url.origin]
+  const entries = wanted.flatMap((entry) => {
+    const result = parseAllowedUrl(entry)
+    return result.ok ? [result.value.text] : []
+  })
+  return [...new Set(entries)].filter((entry) => !app.allowedUrls.includes(entry))
+}
+
+function renderVerdict(
+  app: AppResource,
+  { link, check }: NonNullable<LinkPageState['tested']>,
+  mayChange: boolean,
+): Html {
+  const { allowed, appStatus, entries, hosted, refusal } = check
+  const rows = entries.map(({ entry, differs }) => [
+    html`<code>${entry === '--allow-localhost' ? 'links to localhost' : entry}</code>`,
+    differs === null
+      ? html`<span class="mark good">fits</span>`
+      : html`<span class="mark bad">the ${differs} differs</span>`,
+  ])
+  const compared = entries.length === 0 ? none : table('Compared with each entry', ['Entry', 'Result'], rows)
+  if (refusal !== null) {
+    const suggested = refusal.code === 'url_not_allowed' && mayChange ? suggestEntries(app, link) : []
+    return html`<div class="verdict bad" role="status"><p><b>✕ It would be refused.</b> ${refusal.message}</p>
+${refusal.issues.map(({ message }) => html`<p>${message}</p>`)}
+${suggested.length === 0 ? none : html`<div class="actions">${suggested.map((entry) => allowButton(app, entry))}</div>`}
+${compared}</div>`
+  }
+  if (!allowed)
+    return html`<div class="verdict bad" role="status">
+<p><b>✕ It would be refused: the app is ${appStatus}.</b> The link itself is allowed.</p>
+${compared}</div>`
+  const how = hosted
+    ? 'The email carries a link to a page of Postern (a hosted link), which opens it.'
+    : 'The email carries it unchanged.'
+  return html`<div class="verdict good" role="status"><p><b>✓ It would be sent.</b> ${how}</p>${compared}</div>`
+}
+
+/** People type a host alone; it means its https site. */
+const withScheme = (kind: Kind, entry: string): string =>
+  kind === 'allowedUrls' && /^[a-z0-9*-]{1,63}(?:\.[a-z0-9-]{1,63}){1,10}(?:[:/]|$)/i.test(entry)
+    ? `https://${entry}`
+    : entry
 
 /** The entries in their normal form, which people need not know. */
 export async function addLink(visit: Visit): Promise<PageAnswer> {
   const app = await findApp(visit)
-  const kind = readKind(visit)
-  const entries = [...app[kind], (visit.form.get('entry') ?? '').trim()]
+  const kind = readKind(visit.form.get('kind'))
   const parse = kind === 'allowedUrls' ? parseAllowedUrl : parseAppScheme
-  const error = await saveApp(visit, app, { [kind]: normalEntries(entries, parse) })
+  const entry = withScheme(kind, (visit.form.get('entry') ?? '').trim())
+  const read = parse(entry)
+  const error = await saveApp(visit, app, { [kind]: normalEntries([...app[kind], entry], parse) })
   if (error !== null) return linksPage(visit, app, { error })
-  return { redirect: `/apps/${app.slug}/links`, notice: 'saved' }
+  const allowed = read.ok ? read.value.text : entry
+  return { redirect: `/apps/${app.slug}/links?${new URLSearchParams({ kind, allowed })}` }
 }
 
 export async function removeLink(visit: Visit): Promise<PageAnswer> {
   const app = await findApp(visit)
-  const kind = readKind(visit)
+  const kind = readKind(visit.form.get('kind'))
   const entry = visit.form.get('entry')
   const error = await saveApp(visit, app, { [kind]: app[kind].filter((other) => other !== entry) })
   if (error !== null) return linksPage(visit, app, { error })
-  return { redirect: `/apps/${app.slug}/links`, notice: 'saved' }
-}
-
-const modes: Readonly<Record<(typeof hostedLinkModes)[number], string>> = {
-  off: 'off: every email carries its own link',
-  auto: 'auto: for links that open a mobile app, or with a destination below',
-  'app-schemes': 'app schemes: for links that open a mobile app',
-  always: 'always',
-}
-
-const hostedFields = (app: AppResource): Fields => ({
-  hostedLinks: app.hostedLinks,
-  ...Object.fromEntries(
-    emailTypeNames.map(([type]) => [`linkDestinations-${type}`, app.linkDestinations[type] ?? '']),
-  ),
-  fallbackUrl: app.fallbackUrl ?? '',
-})
-
-function hostedForm(
-  app: AppResource,
-  { form }: Visit,
-  { fields, error }: { readonly fields: Fields; readonly error: OperationError | null },
-): Html {
-  const destinations = emailTypeNames.map(([type, label]) =>
-    field(`linkDestinations-${type}`, {
-      label: `${label} opens`,
-      value: fields[`linkDestinations-${type}`] ?? '',
-      attributes: html`placeholder="the link itself" spellcheck="false"`,
-      error,
-    }),
-  )
-  const isSent = form.has('hostedLinks') && error?.code !== 'version_mismatch'
-  return html`<p class="soft">An email then carries a link to a page of Postern, whose button opens the app. It works in every mail program, and link scanners use up no token.</p>
-<form method="post" action="/apps/${app.slug}/links/hosted" class="stack">${versionField(app)}
-${select(
-  'hostedLinks',
-  hostedLinkModes.map((mode) => [mode, modes[mode]] as const),
-  { label: 'Use hosted links', value: fields.hostedLinks ?? '', error },
-)}
-${destinations}
-${field('fallbackUrl', { label: 'Page for devices without the app', value: fields.fallbackUrl ?? '', error })}
-${checkbox('allowLocalhost', 'Allow links to localhost and 127.0.0.1 (development)', isSent ? form.get('allowLocalhost') === 'yes' : app.allowLocalhost)}
-<div class="actions"><button class="main">Save</button></div></form>`
-}
-
-export async function saveHosted(visit: Visit): Promise<PageAnswer> {
-  const { form } = visit
-  const app = await findApp(visit)
-  const linkDestinations = Object.fromEntries(
-    emailTypeNames.map(([type]) => [type, optional(form.get(`linkDestinations-${type}`))]),
-  )
-  const body = {
-    hostedLinks: form.get('hostedLinks') ?? app.hostedLinks,
-    linkDestinations,
-    fallbackUrl: optional(form.get('fallbackUrl')),
-    allowLocalhost: form.get('allowLocalhost') === 'yes',
-  }
-  const error = await saveApp(visit, app, body)
-  if (error !== null) return linksPage(visit, await findApp(visit), { error })
-  return { redirect: `/apps/${app.slug}/links`, notice: 'saved' }
+  return { redirect: `/apps/${app.slug}/links`, notice: 'link_removed' }
 }

@@ -10,32 +10,65 @@ import { contrast, defaultAccent, textOn } from '../../../../templates/colour.ts
 import { type Html, html, none } from '../../../../templates/html.ts'
 import { locales } from '../../../../templates/locales/locales.ts'
 import { emailTypeNames, readEmailType } from '../../email-type-names.ts'
-import { field, inForm, problem, section, select, tabs } from '../parts.ts'
+import { type Fields, newForm } from '../form.ts'
+import { section, tabs } from '../parts.ts'
 import { type PageAnswer, PageFailed, toHttpStatus, type Visit } from '../visit.ts'
 import { appHead, findApp } from './apps.ts'
 import { optional, saveApp, showAgain, versionField } from './change.ts'
 
-const fieldNames = ['logoUrl', 'accentColour', 'addressLine', 'supportContact', 'locale'] as const
-type Fields = Readonly<Record<(typeof fieldNames)[number], string>>
+/** A preview names fields below `settings`. */
+const named = (field: string) => ({ faults: [field, `settings.${field}`] })
 
-function savedFields({ branding, supportContact = '', locale }: AppResource): Fields {
+const lookForm = newForm('look', {
+  logoUrl: {
+    label: 'Logo (https)',
+    ...named('branding.logoUrl'),
+    attributes: html`type="url" spellcheck="false" placeholder="https://acme.example/logo.png"`,
+    hint: 'At most 40 px high in the email.',
+  },
+  accentColour: {
+    label: 'Button colour',
+    ...named('branding.accentColour'),
+    attributes: html`spellcheck="false" placeholder="${defaultAccent}" maxlength="7"`,
+  },
+  addressLine: {
+    label: 'Footer line',
+    ...named('branding.addressLine'),
+    hint: 'For instance the company and its address.',
+  },
+  supportContact: {
+    label: 'Support contact',
+    ...named('supportContact'),
+    hint: 'An email address or an https page, for people who did not ask for the email.',
+  },
+  locale: {
+    label: 'Language',
+    ...named('locale'),
+    choices: Object.keys(locales).map((name) => [name, name] as const),
+  },
+})
+
+function savedTexts({ branding, supportContact = '', locale }: AppResource) {
   const { logoUrl = '', accentColour = '', addressLine = '' } = branding
   return { logoUrl, accentColour, addressLine, supportContact, locale }
 }
 
 /** The settings of the form; those of the app where the form says nothing. */
 const toFields = (app: AppResource, given: URLSearchParams): Fields =>
-  showAgain(savedFields(app), given, null).fields as Fields
+  showAgain(savedTexts(app), given, null).fields
 
-const toSettings = ({ logoUrl, accentColour, addressLine, supportContact, locale }: Fields) => ({
-  branding: {
-    logoUrl: optional(logoUrl),
-    accentColour: optional(accentColour),
-    addressLine: optional(addressLine),
-  },
-  supportContact: optional(supportContact),
-  locale,
-})
+function toSettings(fields: Fields) {
+  const text = (name: keyof ReturnType<typeof savedTexts>) => optional(fields[name] ?? null)
+  return {
+    branding: {
+      logoUrl: text('logoUrl'),
+      accentColour: text('accentColour'),
+      addressLine: text('addressLine'),
+    },
+    supportContact: text('supportContact'),
+    locale: fields.locale ?? '',
+  }
+}
 
 export const showLook = async (visit: Visit): Promise<PageAnswer> =>
   lookPage(visit, await findApp(visit), visit.query, null)
@@ -47,19 +80,19 @@ async function lookPage(
   refused: OperationError | null,
 ): Promise<PageAnswer> {
   const type = readEmailType(given.get('type'))
-  const shown = showAgain(savedFields(app), given, refused)
-  const fields = shown.fields as Fields
+  const { fields, error: notSaved } = showAgain(savedTexts(app), given, refused)
   const params = { app: app.slug }
   const rendered = await visit.call('app.preview', { params, body: { type, settings: toSettings(fields) } })
-  const error = shown.error ?? (rendered.ok ? null : inForm(rendered.error, fieldFor))
+  const error = notSaved ?? (rendered.ok ? null : rendered.error)
+  const shown = lookForm.show(fields, error)
   const search = (name: string) => new URLSearchParams({ type: name, ...fields }).toString()
   const entries = emailTypeNames.map(
     ([name, label]) => [label, `/apps/${app.slug}/look?${search(name)}`] as const,
   )
   const current = emailTypeNames.find(([name]) => name === type)?.[1] ?? ''
   const body = html`${appHead(app, 'Look')}
-${problem(error)}
-${section('Branding', renderForm(app, { fields, type, error, mayChange: visit.may('operator') }))}
+${shown.problem}
+${section('Branding', renderForm(app, shown, { fields, type, mayChange: visit.may('operator') }))}
 ${tabs('Emails', entries, current)}
 ${rendered.ok ? renderFrames(`/apps/${app.slug}/look/email?${search(type)}`, rendered.value) : none}`
   return {
@@ -70,38 +103,29 @@ ${rendered.ok ? renderFrames(`/apps/${app.slug}/look/email?${search(type)}`, ren
   }
 }
 
-/** The preview names fields below `settings`. */
-const fieldFor = (field: string): string => field.replace(/^settings\./, '').replace(/^branding\./, '')
+type FormParts = { readonly fields: Fields; readonly type: string; readonly mayChange: boolean }
 
-type FormParts = {
-  readonly fields: Fields
-  readonly type: string
-  readonly error: OperationError | null
-  readonly mayChange: boolean
-}
-
-function renderForm(app: AppResource, { fields, type, error, mayChange }: FormParts): Html {
+function renderForm(
+  app: AppResource,
+  { field }: ReturnType<typeof lookForm.show>,
+  { fields, type, mayChange }: FormParts,
+): Html {
   const path = `/apps/${app.slug}/look`
-  const colour = fields.accentColour === '' ? defaultAccent : fields.accentColour
-  const known = /^#[0-9a-f]{6}$/i.test(colour)
-  const ratio = known ? contrast(colour, textOn(colour)).toFixed(1) : ''
-  const hint = known ? `${colour} with its text: ${ratio} to 1` : 'As #rrggbb'
-  const languages = Object.keys(locales).map((name) => [name, name] as const)
+  const disabled = !mayChange
+  const colour = fields.accentColour || defaultAccent
+  const hint = /^#[0-9a-f]{6}$/i.test(colour)
+    ? `Contrast with its text ${contrast(colour, textOn(colour)).toFixed(1)}:1`
+    : 'Written as #rrggbb'
   const save = mayChange
-    ? html`<button class="main" formmethod="post" formaction="${path}">Save</button>`
-    : none
+    ? html`<div class="actions"><button>Preview</button><button class="main" formmethod="post" formaction="${path}">Save</button></div>`
+    : html`<p class="soft">An operator can change this.</p>`
   return html`<form method="get" action="${path}" class="columns" data-preview>${versionField(app)}<input type="hidden" name="type" value="${type}">
-${field('logoUrl', { label: 'Logo (https)', value: fields.logoUrl, error, hint: 'Shown at most 40 px high.' })}
-${field('accentColour', { label: 'Colour of the button', value: fields.accentColour, error, hint })}
-${field('addressLine', { label: 'Line below each email', value: fields.addressLine, error })}
-${field('supportContact', {
-  label: 'Support',
-  value: fields.supportContact,
-  error,
-  hint: 'An address or https page for people who did not ask for the email.',
-})}
-${select('locale', languages, { label: 'Language', value: fields.locale, error })}
-<div class="actions"><button>Preview</button>${save}</div></form>`
+${field('logoUrl', { disabled })}
+${field('accentColour', { hint, disabled })}
+${field('addressLine', { disabled })}
+${field('supportContact', { disabled })}
+${field('locale', { disabled })}
+${save}</form>`
 }
 
 const views = [
@@ -136,6 +160,6 @@ export async function showLookEmail(visit: Visit): Promise<PageAnswer> {
 export async function saveLook(visit: Visit): Promise<PageAnswer> {
   const app = await findApp(visit)
   const error = await saveApp(visit, app, toSettings(toFields(app, visit.form)))
-  if (error !== null) return lookPage(visit, await findApp(visit), visit.form, inForm(error, fieldFor))
+  if (error !== null) return lookPage(visit, await findApp(visit), visit.form, error)
   return { redirect: `/apps/${app.slug}/look?type=${readEmailType(visit.form.get('type'))}`, notice: 'saved' }
 }

@@ -1,57 +1,88 @@
 /** The settings of an app besides links and look: its name, sender and limits; disabling and deleting it. */
-
 import { heldDays } from '../../../../domain/bounds.ts'
 import { formatCount } from '../../../../domain/counts.ts'
 import type { OperationError } from '../../../../management/operation/result.ts'
 import type { AppResource, UsageResource } from '../../../../management/resources.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
-import { button, confirmation, facts, field, inForm, problem, section, time } from '../parts.ts'
+import { type Fields, newForm, problem, readTexts } from '../form.ts'
+import { button, confirmation, copied, facts, linkButton, section, time } from '../parts.ts'
 import { type PageAnswer, PageFailed, toHttpStatus, type Visit } from '../visit.ts'
 import { appHead, findApp } from './apps.ts'
-import { type Fields, optional, saveApp, showAgain, versionField } from './change.ts'
+import { optional, saveApp, showAgain, versionField } from './change.ts'
 
-export const showSettings = async (visit: Visit): Promise<PageAnswer> =>
-  settingsPage(visit, await findApp(visit), null)
+const address = html`type="email" spellcheck="false" autocomplete="off"`
+const number = html`inputmode="numeric" autocomplete="off"`
 
-async function settingsPage(
-  visit: Visit,
-  app: AppResource,
-  refused: OperationError | null,
-): Promise<PageAnswer> {
-  const { fields, error } = showAgain(toFields(app), visit.form, refused)
-  const { items: days } = await visit.get('app.usage', { params: { app: app.slug } })
-  const body = html`${appHead(app, 'Settings')}
-${problem(error)}${renderConfirmation(app, visit)}
-${section('Sender and limits', renderForm(app, visit, { fields, error, days }))}
-${section(
-  'Facts',
-  facts([
-    ['Slug', app.slug],
-    ['Id', html`<code>${app.id}</code>`],
-    ['Version', formatCount(app.version)],
-    ['Created', time(app.createdAt)],
-    ['Changed', html`${time(app.updatedAt)} <a href="/audit?app=${app.slug}">history</a>`],
-  ]),
-)}
-${visit.may('operator') ? section('Disable or delete', renderEnd(app, visit)) : none}`
-  return {
-    title: `Settings of ${app.name}`,
-    body,
-    nav: 'apps',
-    ...(error && { status: toHttpStatus(error) }),
-  }
+const settingsForm = newForm('settings', {
+  name: { label: 'Name', hint: 'In every email, and in the console.' },
+  senderName: { label: 'Sender name', faults: ['from.name'], hint: 'The name in the From line.' },
+  senderAddress: { label: 'Sender address', faults: ['from', 'from.address'], attributes: address },
+  replyTo: { label: 'Reply-To', attributes: address, hint: 'Empty: replies go to the sender address.' },
+  envelopeFrom: { label: 'Bounce address', attributes: address, hint: 'Empty: the sender address.' },
+  daily: { label: 'Emails a day (UTC)', faults: ['limits.daily'], attributes: number },
+  recipientPerHour: {
+    label: 'Emails an hour to one recipient',
+    faults: ['limits.recipientPerHour'],
+    attributes: number,
+  },
+  keyPerMinute: { label: 'Requests a minute per key', faults: ['limits.keyPerMinute'], attributes: number },
+})
+
+const deleteForm = newForm('delete', {
+  slug: {
+    label: 'Type the slug to confirm',
+    attributes: html`required autocomplete="off" autocapitalize="none"`,
+  },
+})
+
+type SettingsPageState = {
+  readonly error?: OperationError
+  /** An error of the form that deletes the app. */
+  readonly notDeleted?: OperationError
 }
 
 const toFields = ({ name, from, envelopeFrom, replyTo, limits }: AppResource) => ({
   name,
-  'from-name': from.name,
-  'from-address': from.address,
-  envelopeFrom: envelopeFrom ?? '',
+  senderName: from.name,
+  senderAddress: from.address,
   replyTo: replyTo ?? '',
+  envelopeFrom: envelopeFrom ?? '',
   daily: String(limits.daily),
   recipientPerHour: String(limits.recipientPerHour),
   keyPerMinute: String(limits.keyPerMinute),
 })
+
+export const showSettings = async (visit: Visit): Promise<PageAnswer> =>
+  settingsPage(visit, await findApp(visit), {})
+
+async function settingsPage(
+  visit: Visit,
+  app: AppResource,
+  { error: refused, notDeleted }: SettingsPageState,
+): Promise<PageAnswer> {
+  const { fields, error } = showAgain(toFields(app), visit.form, refused ?? null)
+  const { items: days } = await visit.get('app.usage', { params: { app: app.slug } })
+  const body = html`${appHead(app, 'Settings')}
+${renderForm(app, visit, { fields, error, days })}
+${section(
+  'About this app',
+  facts([
+    ['Slug', copied(app.slug)],
+    ['Id', copied(app.id)],
+    ['Created', time(app.createdAt)],
+    ['Changed', html`${time(app.updatedAt)} <a href="/audit?app=${app.slug}">History</a>`],
+    ['Version', formatCount(app.version)],
+  ]),
+)}
+${visit.may('operator') ? renderEnd(app, visit, notDeleted ?? null) : none}`
+  const shownError = error ?? notDeleted
+  return {
+    title: `Settings of ${app.name}`,
+    body,
+    nav: 'apps',
+    ...(shownError && { status: toHttpStatus(shownError) }),
+  }
+}
 
 type FormParts = {
   readonly fields: Fields
@@ -60,44 +91,29 @@ type FormParts = {
 }
 
 function renderForm(app: AppResource, { may }: Visit, { fields, error, days }: FormParts): Html {
-  const disabled = !may('admin')
-  const value = (name: keyof ReturnType<typeof toFields>) => fields[name] ?? ''
+  const forAdmins = { disabled: !may('admin') }
   const most = Math.max(0, ...days.map(({ accepted }) => accepted))
-  const note = disabled
-    ? html`<p class="soft">The sender and the limits protect other apps of the same relay: only the role admin changes them.</p>`
-    : none
-  const at = { error, disabled }
-  return html`${note}<form method="post" action="/apps/${app.slug}/settings" class="columns">${versionField(app)}
-${field('name', { label: 'Name', value: value('name'), ...at })}
-${field('from-name', { label: 'Sender name', value: value('from-name'), ...at })}
-${field('from-address', { label: 'Sender address', value: value('from-address'), ...at })}
-${field('envelopeFrom', {
-  label: 'Address for bounces',
-  value: value('envelopeFrom'),
-  hint: 'Empty: the sender address.',
-  ...at,
-})}
-${field('replyTo', { label: 'Answers go to', value: value('replyTo'), error, disabled: !may('operator') })}
-${field('daily', {
-  label: 'Emails a day (UTC)',
-  value: value('daily'),
-  hint: `Highest in 30 days: ${formatCount(most)}`,
-  attributes: html`inputmode="numeric"`,
-  ...at,
-})}
-${field('recipientPerHour', {
-  label: 'Emails an hour to one recipient',
-  value: value('recipientPerHour'),
-  attributes: html`inputmode="numeric"`,
-  ...at,
-})}
-${field('keyPerMinute', {
-  label: 'Requests a minute by one key',
-  value: value('keyPerMinute'),
-  attributes: html`inputmode="numeric"`,
-  ...at,
-})}
-${may('operator') ? html`<div class="actions"><button class="main">Save</button></div>` : none}</form>`
+  const { field, problem: faults } = settingsForm.show(fields, error)
+  const note = may('admin')
+    ? none
+    : html`<p class="soft">Only an admin changes the sender and the limits, because they protect the other apps of the same relay.</p>`
+  return html`${faults}<form method="post" action="/apps/${app.slug}/settings">${versionField(app)}
+${section(
+  'Name and sender',
+  html`${note}<div class="columns">${field('name', forAdmins)}${field('senderName', forAdmins)}
+${field('senderAddress', forAdmins)}</div>`,
+)}
+${section(
+  'Replies and bounces',
+  html`<div class="columns">${field('replyTo', { disabled: !may('operator') })}${field('envelopeFrom', forAdmins)}</div>`,
+)}
+${section(
+  'Limits',
+  html`<p class="soft">A request beyond a limit is refused with 429.</p><div class="columns">
+${field('daily', { ...forAdmins, hint: `Most in 30 days: ${formatCount(most)}` })}
+${field('recipientPerHour', forAdmins)}${field('keyPerMinute', forAdmins)}</div>`,
+)}
+${may('operator') ? html`<div class="actions save"><button class="main">Save</button></div>` : none}</form>`
 }
 
 export async function saveSettings(visit: Visit): Promise<PageAnswer> {
@@ -105,66 +121,80 @@ export async function saveSettings(visit: Visit): Promise<PageAnswer> {
   const app = await findApp(visit)
   const saved = toFields(app)
   const text = (name: keyof typeof saved) => form.get(name)?.trim() ?? saved[name]
-  const whole = (name: keyof AppResource['limits']) =>
-    Number(text(name).replaceAll(/[\s,]/g, '') || Number.NaN)
   const body = {
     name: text('name'),
-    from: { name: text('from-name'), address: text('from-address') },
+    from: { name: text('senderName'), address: text('senderAddress') },
     envelopeFrom: optional(text('envelopeFrom')),
     replyTo: optional(text('replyTo')),
     limits: {
-      daily: whole('daily'),
-      recipientPerHour: whole('recipientPerHour'),
-      keyPerMinute: whole('keyPerMinute'),
+      daily: readWhole(text('daily')),
+      recipientPerHour: readWhole(text('recipientPerHour')),
+      keyPerMinute: readWhole(text('keyPerMinute')),
     },
   }
   const error = await saveApp(visit, app, body)
-  if (error !== null) return settingsPage(visit, await findApp(visit), inForm(error, fieldFor))
+  if (error !== null) return settingsPage(visit, await findApp(visit), { error })
   return { redirect: `/apps/${app.slug}/settings`, notice: 'saved' }
 }
 
-/** The field of the form for a field of the settings. */
-const fieldFor = (field: string): string => field.replace(/^limits\./, '').replace('.', '-')
-
-function renderEnd({ slug, status }: AppResource, { may, seesAll }: Visit): Html {
-  const path = `/apps/${slug}/settings`
-  if (status === 'active')
-    return html`<p>Disabling an app refuses its keys at once and holds its mail, which is cancelled after ${heldDays} days.</p>
-<a class="button" href="${path}?confirm=disable#confirm">Disable…</a>`
-  const remove =
-    may('admin') && seesAll ? html`<a class="button" href="${path}?confirm=delete#confirm">Delete…</a>` : none
-  return html`<p>The app is disabled: its keys are refused and its mail is held.</p>
-<div class="actions">${button(`/apps/${slug}/status`, 'Enable', { fields: { status: 'active' }, kind: 'main' })}${remove}</div>`
+/** 0, which no limit may be, for what is no whole number: its fault is then found beside those of others. */
+function readWhole(text: string): number {
+  const value = Number(text.replaceAll(/[\s,]/g, ''))
+  return Number.isSafeInteger(value) ? value : 0
 }
 
-function renderConfirmation({ slug, status }: AppResource, { may, query, seesAll }: Visit): Html {
+function renderEnd(app: AppResource, visit: Visit, notDeleted: OperationError | null): Html {
+  const { slug, status } = app
+  const path = `/apps/${slug}/settings`
+  const asked = renderConfirmation(app, visit, notDeleted)
+  if (status === 'active')
+    return html`${asked}${section(
+      'Disable this app',
+      html`<p>Its keys are refused at once, and its mail is held, then cancelled after ${heldDays} days.</p>
+${linkButton(`${path}?confirm=disable#confirm`, 'Disable…')}`,
+    )}`
+  const mayDelete = visit.may('admin') && visit.seesAll
+  return html`${asked}${section(
+    'This app is disabled',
+    html`<p>Its keys are refused, and its mail is held.</p>
+<div class="actions">${button(`/apps/${slug}/status`, 'Enable', { fields: { status: 'active' }, kind: 'main' })}${
+      mayDelete ? linkButton(`${path}?confirm=delete#confirm`, 'Delete…') : none
+    }</div>`,
+  )}`
+}
+
+function renderConfirmation(
+  { slug, status }: AppResource,
+  visit: Visit,
+  notDeleted: OperationError | null,
+): Html {
+  const { may, query, seesAll } = visit
   const path = `/apps/${slug}/settings`
   const asked = query.get('confirm')
-  if (asked === 'disable' && status === 'active' && may('operator'))
+  if (asked === 'disable' && status === 'active')
     return confirmation(
       `Disable ${slug}? Its keys are refused at once, so its users get no sign-in mail.`,
       button(`/apps/${slug}/status`, 'Disable the app', { fields: { status: 'disabled' }, kind: 'danger' }),
       path,
     )
-  if (asked !== 'delete' || status === 'active' || !may('admin') || !seesAll) return none
+  const isDeleting = asked === 'delete' || notDeleted !== null
+  if (!isDeleting || status === 'active' || !may('admin') || !seesAll) return problem(notDeleted)
+  const { field, problem: faults } = deleteForm.show(notDeleted ? readTexts(visit.form) : {}, notDeleted)
   const form = html`<form method="post" action="/apps/${slug}/delete" class="filters">
-${field('slug', {
-  label: `Type ${slug} to confirm`,
-  attributes: html`required autocomplete="off" autocapitalize="none"`,
-})}
+${field('slug', { hint: slug })}
 <button class="danger">Delete the app</button></form>`
-  return confirmation(
-    `Delete ${slug} with its keys, and cancel its mail that waits? This cannot be undone.`,
+  return html`${faults}${confirmation(
+    `Delete ${slug} and its keys, and cancel its queued mail? This cannot be undone.`,
     form,
     path,
-  )
+  )}`
 }
 
 export async function setStatus(visit: Visit): Promise<PageAnswer> {
   const app = await findApp(visit)
   const status = visit.form.get('status') === 'active' ? 'active' : 'disabled'
   const error = await saveApp(visit, app, { status })
-  if (error !== null) return settingsPage(visit, app, error)
+  if (error !== null) return settingsPage(visit, app, { error })
   return {
     redirect: `/apps/${app.slug}/settings`,
     notice: status === 'active' ? 'app_enabled' : 'app_disabled',
@@ -174,11 +204,14 @@ export async function setStatus(visit: Visit): Promise<PageAnswer> {
 export async function deleteApp(visit: Visit): Promise<PageAnswer> {
   const app = await findApp(visit)
   if (visit.form.get('slug')?.trim() !== app.slug) {
-    const message = `The app was not deleted: "${app.slug}" must be typed to confirm it.`
-    return settingsPage(visit, app, { code: 'invalid_request', message })
+    const issues = [
+      { field: 'slug', code: 'not_confirmed', message: `Type ${app.slug}. The app was not deleted.` },
+    ]
+    const notDeleted = { code: 'invalid_request', message: 'The app was not deleted.', issues } as const
+    return settingsPage(visit, app, { notDeleted })
   }
   const deleted = await visit.call('app.delete', { params: { app: app.slug } })
   if (deleted.ok) return { redirect: '/apps', notice: 'app_deleted' }
   if (deleted.error.code === 'not_found') throw new PageFailed(deleted.error)
-  return settingsPage(visit, app, deleted.error)
+  return settingsPage(visit, app, { notDeleted: deleted.error })
 }

@@ -1,44 +1,58 @@
-/** The list of apps, and today's page of one: limits, what was refused, the last emails. */
-
+/** The list of apps, and the first page of one: how its mail goes, what was refused, the last emails. */
+import { parseAllowedUrl } from '../../../../domain/app/allowed-url.ts'
 import { formatCount, sumCounts } from '../../../../domain/counts.ts'
+import { hourMs, minuteMs } from '../../../../domain/duration.ts'
+import { refusalsMax } from '../../../../domain/request/refused-request.ts'
+import type { RefusalCode } from '../../../../domain/request/rejection.ts'
 import type { OperationError } from '../../../../management/operation/result.ts'
 import type { Answer } from '../../../../management/operations.ts'
 import type { AppResource } from '../../../../management/resources.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
 import { emailTypeNames, readEmailType } from '../../email-type-names.ts'
-import { emailsChart, type Range, ranges } from '../activity-charts.ts'
+import { chooseRange, emailsChart, ranges } from '../activity-charts.ts'
+import { newForm, readTexts } from '../form.ts'
 import {
   age,
-  field,
+  copied,
+  facts,
   linkButton,
   meter,
-  problem,
   region,
+  renderLost,
   section,
-  select,
-  share,
+  shortId,
   statusMark,
   table,
   tabs,
+  time,
 } from '../parts.ts'
 import { type PageAnswer, PageFailed, toHttpStatus, type Visit } from '../visit.ts'
+import { allowButton } from './allow-button.ts'
 import { renderEmails } from './emails.ts'
+import { renderProblems, renderStatus } from './problems.ts'
 
 export async function listApps(visit: Visit): Promise<PageAnswer> {
   const { items } = await visit.get('usage.list', {})
-  const rows = items.map(({ slug, name, status, accepted, delivered, failed, expired, refused }) => [
-    html`<a href="/apps/${slug}">${slug}</a>`,
-    name,
-    statusMark(status),
-    formatCount(accepted),
-    share(delivered, delivered + failed + expired),
-    formatCount(sumCounts(refused)),
-  ])
+  const { attention } = await visit.get('status.show', {})
+  const isTroubled = (slug: string) => attention.some(({ apps }) => apps.includes(slug))
+  const rows = items
+    .toSorted((a, b) => Number(isTroubled(b.slug)) - Number(isTroubled(a.slug)))
+    .map(({ slug, name, status, accepted, delivered, failed, expired, refused }) => [
+      html`<a href="/apps/${slug}"><b>${name}</b></a> <span class="soft">${slug}</span>`,
+      renderStatus(
+        status,
+        attention.filter(({ apps }) => apps.includes(slug)),
+      ),
+      formatCount(accepted),
+      formatCount(delivered),
+      renderLost(failed + expired, delivered + failed + expired),
+      formatCount(sumCounts(refused)),
+    ])
   const create = visit.may('admin') && visit.seesAll ? linkButton('/new-app', 'New app') : none
-  const heads = ['app', 'name', 'status', 'accepted today', 'delivered', 'refused']
+  const heads = ['App', 'Status', 'Accepted', 'Delivered', 'Failed', 'Refused']
   const empty = 'No apps yet. An app is one product that sends sign-in mail.'
   const body = html`<div class="title"><h1>Apps</h1>${create}</div>
-${region('apps', section('Today (UTC)', table('Apps', heads, rows, { numbers: [3, 4, 5], empty })))}`
+${region('apps', section('Today (UTC)', table('Apps', heads, rows, { numbers: [2, 3, 4, 5], empty })))}`
   return { title: 'Apps', body, nav: 'apps', live: 'service' }
 }
 
@@ -47,41 +61,89 @@ export async function findApp(visit: Visit): Promise<AppResource> {
   return visit.get('app.show', { params: { app: visit.params.app ?? '' } })
 }
 
-const appTabs = ['Today', 'Links', 'Look', 'Keys', 'Settings'] as const
+const appTabs = ['Overview', 'Links', 'Hosted links', 'Look', 'Keys', 'Settings'] as const
 type AppTab = (typeof appTabs)[number]
 
 /** The head of every page of an app. */
 export function appHead({ slug, name, status }: AppResource, current: AppTab): Html {
   const entries = appTabs.map(
-    (tab) => [tab, tab === 'Today' ? `/apps/${slug}` : `/apps/${slug}/${tab.toLowerCase()}`] as const,
+    (tab) =>
+      [
+        tab,
+        tab === 'Overview' ? `/apps/${slug}` : `/apps/${slug}/${tab.toLowerCase().replace(' ', '-')}`,
+      ] as const,
   )
   return html`<p class="crumbs"><a href="/apps">Apps</a> › ${slug}</p>
 <div class="title"><h1>${name}</h1>${statusMark(status)}</div>${tabs(`Pages of ${name}`, entries, current)}`
 }
 
 const lastEmails = 5
-const range: Range = ranges[1]
+
+const testForm = newForm('test-email', {
+  to: {
+    label: 'To',
+    attributes: html`required type="email" placeholder="you@example.com" autocomplete="email"`,
+    hint: 'It is queued like any other email of the app, but its link does not work.',
+  },
+  type: { label: 'Email', choices: emailTypeNames },
+})
 
 export const showApp = (visit: Visit): Promise<PageAnswer> => appPage(visit, null)
 
 async function appPage(visit: Visit, error: OperationError | null): Promise<PageAnswer> {
   const app = await findApp(visit)
   const params = { app: app.slug }
-  const { items: usage } = await visit.get('usage.list', {})
-  const today = usage.find(({ slug }) => slug === app.slug)
+  const range = chooseRange(visit.query)
+  const { attention } = await visit.get('status.show', {})
+  const today = (await visit.get('usage.list', {})).items.find(({ slug }) => slug === app.slug)
   const activity = await visit.get('activity.show', { query: { app: app.slug, ...range.query(visit.now) } })
   const refusals = (await visit.get('refusal.list', { params })).items
   const { items: emails } = await visit.get('email.list', { query: { app: app.slug, limit: lastEmails } })
-  const body = html`${appHead(app, 'Today')}
-<div class="pair">${region('limits', section('Limits', renderLimits(app, today)))}
-${visit.may('operator') ? section('Send a test email', testForm(app, visit, error)) : none}</div>
+  const shown = testForm.show({ type: 'magic_link', ...(error && readTexts(visit.form)) }, error)
+  const test = html`<form method="post" action="/apps/${app.slug}/test-email" class="stack">
+${shown.field('to')}
+${shown.field('type')}
+<div class="actions"><button class="main">Send</button></div></form>`
+  const own = attention.filter(({ apps, urgent }) => apps.includes(app.slug) || (apps.length === 0 && urgent))
+  const body = html`${appHead(app, 'Overview')}${shown.problem}
+${region('attention', renderProblems(own, `/apps/${app.slug}`))}
+${region('numbers', await renderLastHour(app, visit))}
+${tabs(
+  'Time of the chart',
+  ranges.map(({ name, label }) => [label, `/apps/${app.slug}?range=${name}`]),
+  range.label,
+)}
 ${region('chart', emailsChart(activity, range, visit.now))}
-${region('refused', section('Refused lately', refusalsTable(app, refusals, visit)))}
-${region('emails', section('Last emails', renderEmails(emails, visit, { withApp: false }), { note: html`<a href="/emails?app=${app.slug}">All emails</a>` }))}`
+${region('refused', section('Recent refusals', refusalsTable(app, refusals, visit)))}
+${region('emails', section('Last emails', renderEmails(emails, visit, { withApp: false }), { note: html`<a href="/emails?app=${app.slug}">All emails</a>` }))}
+<div class="pair">${region('limits', section('Limits', renderLimits(app, today)))}
+${visit.may('operator') ? section('Send a test email', test) : none}</div>`
   return {
     ...{ title: app.name, body, nav: 'apps', live: 'service' },
     ...(error && { status: toHttpStatus(error) }),
   }
+}
+
+/** The last hour, and the one before. */
+async function renderLastHour({ slug }: AppResource, { get, now }: Visit): Promise<Html> {
+  const from = new Date(now - 2 * hourMs + minuteMs).toISOString()
+  const { items } = await get('activity.show', { query: { app: slug, step: 'minute', from } })
+  const begin = now - hourMs
+  type Item = (typeof items)[number]
+  const tile = (label: string, pick: (item: Item) => number, address: string) => {
+    const sum = (isIn: (at: number) => boolean) =>
+      items.filter(({ at }) => isIn(Date.parse(at))).reduce((all, item) => all + pick(item), 0)
+    const [last, before] = [sum((at) => at > begin), sum((at) => at <= begin)]
+    return html`<a class="tile" href="${address}"><span class="label">${label}</span><b>${formatCount(last)}</b><span class="soft">${formatCount(before)} in the hour before</span></a>`
+  }
+  const emails = (state: string) => `/emails?app=${slug}&state=${state}&within=60`
+  return html`<div class="tiles">
+${tile('Delivered, last hour', (item) => item.delivered, emails('delivered'))}
+${tile('Failed', (item) => sumCounts(item.failed), emails('failed'))}
+${tile('Expired', (item) => item.expired, emails('expired'))}
+${tile('Deferred attempts', (item) => item.deferred, emails('deferred'))}
+${tile('Requests refused', (item) => sumCounts(item.refused), `/apps/${slug}#refused`)}
+</div>`
 }
 
 function renderLimits(
@@ -89,29 +151,18 @@ function renderLimits(
   today: Answer<'usage.list'>['items'][number] | undefined,
 ): Html {
   const accepted = today?.accepted ?? 0
-  const refused = today?.refused ?? {}
-  const of = (code: string) => formatCount(refused[code] ?? 0)
+  const describeRefused = (code: string) => {
+    const count = today?.refused[code] ?? 0
+    return count === 0 ? none : html` · <b>${formatCount(count)} refused today</b>`
+  }
   return html`<dl>
-<dt>Emails today (UTC)</dt>
-<dd>${formatCount(accepted)} of ${formatCount(limits.daily)} ${meter(accepted, limits.daily, 'Emails of today')} · ${of('daily_limit_reached')} refused</dd>
-<dt>To one recipient</dt>
-<dd>${formatCount(limits.recipientPerHour)} an hour · ${of('recipient_rate_limited')} refused today</dd>
-<dt>By one key</dt>
-<dd>${formatCount(limits.keyPerMinute)} requests a minute · ${of('key_rate_limited')} refused today</dd>
+<dt>Emails a day</dt>
+<dd>${formatCount(accepted)} of ${formatCount(limits.daily)} today (UTC) ${meter(accepted, limits.daily, 'Emails of today')}${describeRefused('daily_limit_reached')}</dd>
+<dt>Per recipient</dt>
+<dd>${formatCount(limits.recipientPerHour)} an hour${describeRefused('recipient_rate_limited')}</dd>
+<dt>Per key</dt>
+<dd>${formatCount(limits.keyPerMinute)} requests a minute${describeRefused('key_rate_limited')}</dd>
 </dl>`
-}
-
-function testForm({ slug }: AppResource, { form }: Visit, error: OperationError | null): Html {
-  return html`${problem(error)}<form method="post" action="/apps/${slug}/test-email" class="stack">
-${field('to', {
-  label: 'To',
-  value: form.get('to') ?? '',
-  attributes: html`required type="email" placeholder="you@example.com" autocomplete="email"`,
-  hint: 'It is queued like any email of the app, and its link leads nowhere.',
-  error,
-})}
-${select('type', emailTypeNames, { label: 'Email', value: form.get('type') ?? 'magic_link' })}
-<div class="actions"><button class="main">Send</button></div></form>`
 }
 
 export async function sendTestEmail(visit: Visit): Promise<PageAnswer> {
@@ -125,7 +176,10 @@ export async function sendTestEmail(visit: Visit): Promise<PageAnswer> {
 
 type Refused = Answer<'refusal.list'>['items']
 
-/** Refusals that are alike stand in one row. */
+const testAddress = (slug: string, origin: string): string =>
+  `/apps/${slug}/links?url=${encodeURIComponent(`${origin}/?token=any`)}#tester`
+
+/** Refusals that are alike share a row. */
 function refusalsTable({ slug }: AppResource, refusals: Refused, { now }: Visit): Html {
   const alike = Map.groupBy(refusals, ({ code, origin, key, issues }) =>
     [code, origin, key, ...issues].join(' '),
@@ -133,45 +187,76 @@ function refusalsTable({ slug }: AppResource, refusals: Refused, { now }: Visit)
   const rows = [...alike.values()].flatMap((group) => {
     const [newest] = group
     if (newest === undefined) return []
-    const { at, code, issues, key, origin, requestId, status } = newest
+    const { at, code, issues, key, origin, requestId } = newest
     const test =
       code === 'url_not_allowed' && origin !== null
-        ? html`<a href="/apps/${slug}/links?url=${encodeURIComponent(`${origin}/?token=any`)}#tester">Test it</a>`
+        ? html`<br><a href="${testAddress(slug, origin)}">Test this link</a>`
         : none
     return [
       [
-        age(at, now),
-        html`${status} ${code}${issues.length === 0 ? none : html`<br><span class="soft">${issues.join('; ')}</span>`}`,
-        html`${origin ?? '–'} ${test}`,
+        html`<a href="/refusals/${requestId}">${age(at, now)}</a>`,
+        html`${code}${issues.length === 0 ? none : html`<br><span class="soft">${issues.join('; ')}</span>`}`,
+        html`${origin ?? '–'}${test}`,
         formatCount(group.length),
-        html`<a href="/apps/${slug}/keys">${key.slice(-6)}</a>`,
-        html`<a href="/refusals/${requestId}">${requestId.slice(-8)}</a>`,
+        shortId(key),
       ],
     ]
   })
-  const heads = ['last', 'answer', 'origin of the link', 'times', 'key', 'request']
+  const heads = ['Last', 'Answer', 'Origin of the link', 'Times', 'Key']
   const empty =
-    'No request was refused lately. A library that hides errors shows nothing to its users: their refused requests appear here.'
-  return table('Refused requests', heads, rows, { numbers: [3], empty })
+    'No request was refused lately. Refused requests appear here, also when your auth library hides the error.'
+  const shown = table('Refused requests', heads, rows, { numbers: [3], empty })
+  return refusals.length < refusalsMax
+    ? shown
+    : html`${shown}<p class="soft">The newest ${refusalsMax} are kept; the limits below count all of today.</p>`
 }
 
 export async function showRefusal(visit: Visit): Promise<PageAnswer> {
   const refusal = await visit.get('refusal.show', { params: { request: visit.params.request ?? '' } })
   const app = await visit.get('app.show', { params: { app: refusal.app } })
+  const { code, issues, key, message, origin, requestId, status } = refusal
+  const title = titles[code as RefusalCode]
+  const isLink = code === 'url_not_allowed' && origin !== null
+  const isNew = isLink && !app.allowedUrls.includes(origin) && parseAllowedUrl(origin).ok
   const body = html`<p class="crumbs"><a href="/apps">Apps</a> › <a href="/apps/${app.slug}">${app.slug}</a> › refused request</p>
-<h1>${refusal.status} ${refusal.code}</h1>
-<p class="lead">${refusal.message}</p>
+<h1>${title}</h1>
+<p class="lead">${message}</p>
+${
+  isLink
+    ? html`<div class="actions">${isNew && visit.may('operator') ? allowButton(app, origin) : none}${linkButton(testAddress(app.slug, origin), 'Test this link')}</div>`
+    : none
+}
 ${section(
   'The request',
-  html`<dl><dt>Request</dt><dd><code>${refusal.requestId}</code></dd><dt>When</dt><dd>${age(refusal.at, visit.now)}</dd>
-<dt>App</dt>
-<dd><a href="/apps/${app.slug}">${app.name}</a></dd>
-<dt>Key</dt>
-<dd><a href="/apps/${app.slug}/keys">${refusal.key}</a></dd>
-${refusal.origin === null ? none : html`<dt>Origin of the link</dt><dd>${refusal.origin}</dd>`}
-${refusal.issues.length === 0 ? none : html`<dt>Issues</dt><dd>${refusal.issues.join('; ')}</dd>`}</dl>
-<p class="soft">The rest of the link and the recipient are not kept. The answer that the app got names what was wrong with the link.</p>`,
+  facts([
+    ['Answer', html`${status} <code>${code}</code>`],
+    [
+      'Faults',
+      issues.length === 0
+        ? null
+        : html`<ul>${issues.map((issue) => html`<li><code>${issue}</code></li>`)}</ul>`,
+    ],
+    ['Origin of the link', origin],
+    ['When', html`${age(refusal.at, visit.now)} <span class="soft">${time(refusal.at)}</span>`],
+    ['App', html`<a href="/apps/${app.slug}">${app.name}</a>`],
+    ['Key', html`${shortId(key)} <a href="/emails?key=${key}">Its emails</a>`],
+    ['Request', copied(requestId)],
+  ]),
 )}
-${refusal.code === 'url_not_allowed' ? linkButton(`/apps/${app.slug}/links?url=${encodeURIComponent(`${refusal.origin ?? ''}/?token=any`)}#tester`, 'Test links of this app') : none}`
-  return { title: refusal.code, body, nav: 'apps' }
+<p class="soft">Nothing else of the request is kept.</p>`
+  return { title, body, nav: 'apps' }
+}
+
+/** Refusals in words; the answer has the code. */
+const titles: Readonly<Record<RefusalCode, string>> = {
+  invalid_body: 'Request not valid',
+  invalid_url: 'Link not valid',
+  invalid_hosted_link_config: 'Hosted links not set up',
+  invalid_key: 'Key not valid',
+  url_not_allowed: 'Link not allowed',
+  key_rate_limited: 'Too many requests with one key',
+  recipient_rate_limited: 'Too many emails to one recipient',
+  daily_limit_reached: 'Daily limit reached',
+  queue_full: 'Queue full',
+  queue_unavailable: 'Queue unavailable',
 }

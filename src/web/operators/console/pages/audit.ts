@@ -1,81 +1,141 @@
-/** The audit: who changed what, by which way, with the values before and after. */
-
+/** The audit: who changed what and when, as sentences, with the values that differ. */
 import { auditDays } from '../../../../domain/bounds.ts'
-import { auditActions } from '../../../../domain/operator/audit.ts'
+import { dayMs } from '../../../../domain/duration.ts'
+import type { AuditGroup } from '../../../../domain/operator/audit.ts'
+import { listAll } from '../../../../management/operation/list-all.ts'
 import type { AuditResource } from '../../../../management/resources.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
-import { field, older, section, select, table, time } from '../parts.ts'
+import { newForm } from '../form.ts'
+import { older, section, tabs } from '../parts.ts'
 import { type PageAnswer, PageFailed, type Visit } from '../visit.ts'
-import { readSlugs } from './app-names.ts'
+import { readSlugs, type Slugs } from './app-names.ts'
+import { describeAction } from './audit-sentences.ts'
 
-const filterNames = ['app', 'actor', 'action'] as const
+const groups: readonly (readonly [group: AuditGroup | '', label: string])[] = [
+  ['', 'Everything'],
+  ['settings', 'Apps and keys'],
+  ['access', 'People and tokens'],
+  ['emails', 'Emails'],
+  ['sign_ins', 'Sign-ins'],
+  ['searches', 'Searches and checks'],
+]
+
+const filterForm = newForm('audit', {
+  app: { label: 'App' },
+  actor: { label: 'By', attributes: html`placeholder="a part of the name"` },
+  from: { label: 'From (UTC)', faults: ['since'], attributes: html`type="date"` },
+  to: { label: 'To (UTC)', faults: ['until'], attributes: html`type="date"` },
+})
+
+const filterNames = ['app', 'actor', 'from', 'to', 'group'] as const
+type Filters = Readonly<Partial<Record<(typeof filterNames)[number], string>>>
+
+function readFilters({ query }: Visit): Filters {
+  const given = filterNames.map((name) => [name, query.get(name)?.trim() ?? ''] as const)
+  return Object.fromEntries(given.filter(([, value]) => value !== ''))
+}
+
+/** The last day is a part of the time that is asked for. */
+const toQuery = ({ app, actor, from, to, group }: Filters) => ({
+  ...(app && { app }),
+  ...(actor && { actor }),
+  ...(group && { group: group as AuditGroup }),
+  ...(from && { since: toTime(from, 0) }),
+  ...(to && { until: toTime(to, dayMs) }),
+})
+
+/** The text itself if it is no date: the operation says what is wrong with it. */
+function toTime(date: string, afterMs: number): string {
+  const ms = /^\d{4}-\d\d-\d\d$/.test(date) ? Date.parse(date) : Number.NaN
+  return Number.isNaN(ms) ? date : new Date(ms + afterMs).toISOString()
+}
 
 export async function showAudit(visit: Visit): Promise<PageAnswer> {
-  const given = filterNames.map((name) => [name, visit.query.get(name)?.trim() ?? ''] as const)
-  const filters = Object.fromEntries(given.filter(([, value]) => value !== ''))
+  const filters = readFilters(visit)
   const cursor = visit.query.get('cursor')
-  const apps = await readSlugs(visit)
-  const slugs = [...apps.values()]
-  const list = await visit.call('audit.list', { query: { ...filters, ...(cursor !== null && { cursor }) } })
+  const slugs = await readSlugs(visit)
+  const known = new Map([...slugs, ...(await readPeople(visit))])
+  const query = { ...toQuery(filters), ...(cursor !== null && { cursor }) }
+  const list = await visit.call('audit.list', { query })
   const needsApp = !list.ok && list.error.code === 'not_permitted'
-  if (!list.ok && !needsApp) throw new PageFailed(list.error)
-  const items = list.ok ? list.value.items : []
-  const next =
-    list.ok && list.value.next !== null
-      ? `/audit?${new URLSearchParams({ ...filters, cursor: list.value.next })}`
-      : null
-  const note = html`<p class="lead">Choose an app: only the role admin reads the audit of the whole service.</p>`
+  if (!list.ok && !needsApp && list.error.code !== 'invalid_request') throw new PageFailed(list.error)
+  const { items, next } = list.ok ? list.value : { items: [], next: null }
+  const address = (more: Readonly<Record<string, string>>) =>
+    `/audit?${new URLSearchParams({ ...filters, ...more })}`
+  const { group = '', ...others } = filters
+  const entries = groups.map(([name, label]) => [label, address({ group: name })] as const)
+  const current = groups.find(([name]) => name === group)?.[1] ?? ''
+  const shown = filterForm.show(others, list.ok || needsApp ? null : list.error)
+  const note = html`<p class="lead">Choose an app: only an admin reads the audit of the whole service.</p>`
+  const end = `End of the list. Entries are kept for ${auditDays} days and cannot be changed.`
+  const rows = html`${renderDays(items, known)}${older(next === null ? null : address({ cursor: next }), end)}`
   const body = html`<h1>Audit</h1>
-<form method="get" action="/audit" class="filters" data-auto>
-${select('app', [['', 'all'], ...slugs.map((slug) => [slug, slug] as const)], {
-  label: 'App',
-  value: filters.app ?? '',
-})}
-${select('action', [['', 'all'], ...auditActions.map((action) => [action, action] as const)], {
-  label: 'Change',
-  value: filters.action ?? '',
-})}
-${field('actor', { label: 'By', value: filters.actor ?? '', attributes: html`placeholder="a name, or cli:root"` })}
-<button>Show</button></form>
-${needsApp ? note : section('Newest first', html`${renderEntries(items, apps)}${older(next, `This is the end. Entries are kept for ${auditDays} days, and cannot be changed.`)}`)}`
-  return { title: 'Audit', body, nav: 'audit' }
+${tabs('Kinds of change', entries, current)}
+${shown.problem}
+<form method="get" action="/audit" class="filters" data-auto><input type="hidden" name="group" value="${group}">
+${shown.field('app', { choices: [['', 'All'], ...[...slugs.values()].map((slug) => [slug, slug] as const)] })}
+${shown.field('actor')}
+${shown.field('from')}
+${shown.field('to')}
+<button data-auto>Show</button></form>
+${needsApp ? note : rows}`
+  return { title: 'Audit', body, nav: 'audit', ...(!list.ok && !needsApp && { status: 400 }) }
 }
 
-const names: Readonly<Record<AuditResource['actor']['kind'], string>> = {
-  local: 'on the server',
-  token: 'token',
-  person: 'person',
-  service: 'dev mode',
+/** The names of people by their ids, for those who may know them. */
+async function readPeople({ get, may, seesAll }: Visit): Promise<Slugs> {
+  const people = may('admin') && seesAll ? await listAll(get, 'person.list', {}) : []
+  return new Map(people.map(({ id, name }) => [id, name]))
 }
 
-function renderEntries(items: readonly AuditResource[], apps: ReadonlyMap<string, string>): Html {
-  const rows = items.map((entry) => [
-    time(entry.at),
-    html`${entry.actor.name}<br><span class="soft">${names[entry.actor.kind]}, ${entry.via}</span>`,
-    html`<b>${entry.action}</b><br><span class="soft">${describeTarget(entry, apps)}</span>`,
-    renderChange(entry),
-  ])
-  return table('Audit', ['when', 'who', 'change', 'from → to'], rows, { empty: 'No such change.' })
+function renderDays(items: readonly AuditResource[], names: Slugs): Html {
+  if (items.length === 0) return html`<p class="empty">No entry matches these filters.</p>`
+  const days = Map.groupBy(items, ({ at }) => at.slice(0, 10))
+  return html`${[...days].map(([day, entries]) =>
+    section(day, html`<ol class="entries">${entries.map((entry) => renderEntry(entry, names))}</ol>`),
+  )}`
 }
 
-const describeTarget = ({ app, target }: AuditResource, apps: ReadonlyMap<string, string>): string => {
-  const slug = app === null ? undefined : apps.get(app)
-  return slug === undefined || slug === target ? target : `${slug} · ${target}`
+const ways: Readonly<Record<AuditResource['via'], string>> = {
+  cli: 'on the command line',
+  api: 'by the API',
+  console: 'in the console',
+  service: 'in dev mode',
 }
 
-const toText = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value ?? null))
+function renderEntry(entry: AuditResource, names: Slugs): Html {
+  const { action, at, actor, via } = entry
+  return html`<li><time datetime="${at}">${at.slice(11, 19)}</time>
+<div><span><b title="${actor.id ?? ''}">${actor.name}</b> ${describeAction(entry, names)}</span> ${action === 'session.create' ? none : html`<span class="soft">${ways[via]}</span>`}
+${renderDifferences(entry)}</div></li>
+`
+}
 
-/** One line for each value that differs. */
-function renderChange({ before, after }: AuditResource): Html {
-  const fields = [...new Set([...Object.keys(before ?? {}), ...Object.keys(after ?? {})])]
-  if (fields.length === 0) return none
-  const lines = fields.map((name) => {
-    const from = before === null || !(name in before) ? none : html`<del>${toText(before[name])}</del> `
-    const to = after === null || !(name in after) ? none : html`<ins>${toText(after[name])}</ins>`
-    return html`<li>${name}: ${from}${to}</li>`
-  })
-  const list = html`<ul class="diff">${lines}</ul>`
-  return fields.length <= 4
-    ? list
-    : html`<details><summary>${fields.length} values</summary>${list}</details>`
+const linesMax = 4
+
+/** A line for each value that was taken away, and for each that came. */
+function renderDifferences({ before, after }: AuditResource): Html {
+  const lines = (values: AuditResource['before'], others: AuditResource['after'], sign: 'del' | 'ins') =>
+    Object.entries(values ?? {})
+      .filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(others?.[name]))
+      .flatMap(([name, value]) => flatten(name, value))
+      .map(([name, text]) => ({ name, text, sign }))
+  const all = [...lines(before, after, 'del'), ...lines(after, before, 'ins')]
+  if (all.length === 0) return none
+  const shown = html`<ul class="diff">${all.map(
+    ({ name, text, sign }) =>
+      html`<li><span class="soft">${name}</span> ${sign === 'del' ? html`<del>${text}</del>` : html`<ins>${text}</ins>`}</li>`,
+  )}</ul>`
+  return all.length <= linesMax
+    ? shown
+    : html`<details><summary>${all.length} values</summary>${shown}</details>`
+}
+
+/** Lists and objects, a line for each of their values; what is off or empty has none. */
+function flatten(name: string, value: unknown): [name: string, text: string][] {
+  if (Array.isArray(value)) return value.length === 0 ? [] : value.flatMap((entry) => flatten(name, entry))
+  if (typeof value === 'object' && value !== null)
+    return Object.entries(value).flatMap(([inner, entry]) => flatten(`${name}.${inner}`, entry))
+  const isNothing = value === null || value === undefined || value === '' || value === false
+  return isNothing ? [] : [[name, String(value)]]
 }

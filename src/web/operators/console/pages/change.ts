@@ -7,6 +7,7 @@ import { randomUUID } from 'node:crypto'
 import type { OperationError, Result } from '../../../../management/operation/result.ts'
 import type { AppResource } from '../../../../management/resources.ts'
 import type { Html } from '../../../../templates/html.ts'
+import type { Fields } from '../form.ts'
 import { hiddenFields } from '../parts.ts'
 import { PageFailed, type Visit } from '../visit.ts'
 
@@ -49,9 +50,6 @@ export async function makeOnce<T>(
   if (!made.ok) await forms.restore(once)
   return made
 }
-
-/** The texts of a form's fields, by name. */
-export type Fields = Readonly<Record<string, string>>
 
 /**
  * The fields of a form that was refused: as they were sent, or, if somebody else changed the app meanwhile,

@@ -5,30 +5,26 @@ import { formatCount } from '../../../../domain/counts.ts'
 import type { Answer } from '../../../../management/operations.ts'
 import type { NodeResource } from '../../../../management/resources.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
-import { age, mark, meter, region, section, table, took } from '../parts.ts'
+import { age, linkButton, mark, meter, region, section, table, took } from '../parts.ts'
 import type { PageAnswer, Visit } from '../visit.ts'
-import { renderAttention } from './overview.ts'
+import { renderEarlier, renderProblems } from './problems.ts'
 
 type Queue = Answer<'queue.show'>
 
 export async function showDelivery(visit: Visit): Promise<PageAnswer> {
-  const { attention, nodes, queue } = await visit.get('status.show', {})
-  const body = html`<h1>Delivery</h1>
-${region('attention', renderAttention({ attention }))}
-${region('queue', section('Waiting', renderQueue(queue, visit), { note: html`states and apps: counted ${age(queue.countedAt, visit.now)}` }))}
-${
-  visit.seesAll
-    ? html`${region('relays', section('Relays', renderRelays(nodes, visit)))}
-${region('processes', section('Processes', renderProcesses(nodes, visit)))}`
-    : none
-}`
+  const { attention, earlier, nodes, queue } = await visit.get('status.show', {})
+  const body = html`<div class="title"><h1>Delivery</h1>${visit.may('operator') && queue.states.deferred > 0 ? linkButton('/emails?confirm=retry#confirm', `Retry ${formatCount(queue.states.deferred)} deferred…`) : none}</div>
+${region('attention', html`${renderProblems(attention, '/delivery')}${renderEarlier(earlier, visit)}`)}
+${visit.seesAll ? region('relays', section('Relays', renderRelays(nodes, visit))) : none}
+${region('queue', section('Waiting', renderQueue(queue, visit), { note: html`counted ${age(queue.countedAt, visit.now)}` }))}
+${visit.seesAll ? region('processes', section('Processes', renderProcesses(nodes, visit))) : none}`
   return { title: 'Delivery', body, nav: 'delivery', live: 'service' }
 }
 
 const ageHeads = [...queueAgesMs.map((ms) => `under ${took(ms)}`), 'older']
 
 function renderQueue(
-  { apps, depth, max, nextAttemptAt, oldestAcceptedAt, states }: Queue,
+  { apps, depth, firstExpiresAt, max, nextAttemptAt, oldestAcceptedAt, states }: Queue,
   { now, seesAll }: Visit,
 ): Html {
   const total = html`<dl>
@@ -36,14 +32,15 @@ function renderQueue(
 <dd>${formatCount(depth)}${seesAll ? html` of at most ${formatCount(max)} ${meter(depth, max, 'Emails that wait')}` : none}</dd>
 <dt>States</dt>
 <dd>${formatCount(states.queued)} queued · ${formatCount(states.sending)} sending · ${formatCount(states.deferred)} deferred</dd>
+${firstExpiresAt === null ? none : html`<dt>First link expires</dt><dd>${age(firstExpiresAt, now)}</dd>`}
 ${oldestAcceptedAt === null ? none : html`<dt>Oldest</dt><dd>accepted ${age(oldestAcceptedAt, now)}</dd>`}
 ${nextAttemptAt === null ? none : html`<dt>Next attempt</dt><dd>${age(nextAttemptAt, now)}</dd>`}</dl>`
   const rows = apps.map(({ app, slug, held, queued, sending, deferred, ages }) => [
     slug === null ? html`<code>${app}</code> (deleted)` : html`<a href="/emails?app=${slug}">${slug}</a>`,
-    held ? mark('off', '○', 'held') : mark('good', '●', 'active'),
-    ...[queued, sending, deferred, ...ages].map(formatCount),
+    held ? mark('off', 'held') : mark('quiet', 'active'),
+    ...[queued, sending, deferred, ...ages].map((count) => (count === 0 ? '–' : formatCount(count))),
   ])
-  const heads = ['app', 'status', 'queued', 'sending', 'deferred', ...ageHeads]
+  const heads = ['App', 'Status', 'Queued', 'Sending', 'Deferred', ...ageHeads]
   const numbers = heads.map((_, index) => index).slice(2)
   return html`${total}${table('Emails that wait, by app and age', heads, rows, { numbers, empty: 'The queue is empty.' })}`
 }
@@ -52,28 +49,28 @@ function renderRelays(nodes: readonly NodeResource[], { now }: Visit): Html {
   const rows = nodes.flatMap(({ machine, alive, relays }) =>
     relays.map(({ name, available, since, reason, connections }) => [
       html`<b>${name === 'capture' ? 'the dev inbox' : name}</b>`,
-      alive ? renderRelayState(available) : mark('off', '–', 'not known'),
+      alive ? renderRelayState(available) : mark('off', 'unknown'),
       html`${age(since, now)}${reason === '' ? none : html`<br><span class="reply">${reason}</span>`}`,
-      `${connections.open} open, ${connections.busy} busy, of ${connections.allowed}`,
+      available ? `${connections.open} open, ${connections.busy} busy, at most ${connections.allowed}` : '–',
       machine,
     ]),
   )
-  const empty = 'No process sends: start "postern serve" with the role worker.'
-  return table('Relays', ['relay', 'state', 'since', 'connections', 'seen from'], rows, { empty })
+  const empty = 'No process with the role worker runs, so nothing is sent.'
+  return table('Relays', ['Relay', 'State', 'Since', 'Connections', 'Seen from'], rows, { empty })
 }
 
 const renderRelayState = (available: boolean): Html =>
-  available ? mark('good', '●', 'answers') : mark('bad', '✕', 'does not answer')
+  available ? mark('quiet', 'answers') : mark('bad', 'does not answer')
 
 function renderProcesses(nodes: readonly NodeResource[], { now }: Visit): Html {
   const rows = nodes.map(({ machine, version, roles, startedAt, seenAt, alive }) => [
     html`<b>${machine}</b>`,
-    alive ? mark('good', '●', 'alive') : mark('bad', '✕', 'silent'),
+    alive ? mark('quiet', 'running') : mark('bad', 'silent'),
     version,
     roles.join(', '),
     age(startedAt, now),
     age(seenAt, now),
   ])
   const empty = 'No process has described itself yet; each does within a few seconds.'
-  return table('Processes', ['machine', 'state', 'version', 'roles', 'started', 'last seen'], rows, { empty })
+  return table('Processes', ['Machine', 'State', 'Version', 'Roles', 'Started', 'Last seen'], rows, { empty })
 }

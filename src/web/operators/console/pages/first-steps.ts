@@ -6,7 +6,8 @@ import { normalEntries, parseAllowedUrl } from '../../../../domain/app/allowed-u
 import { slugFrom } from '../../../../domain/app/app.ts'
 import type { OperationError } from '../../../../management/operation/result.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
-import { button, field, inForm, mark, problem, section } from '../parts.ts'
+import { newForm, readTexts } from '../form.ts'
+import { button, mark, section } from '../parts.ts'
 import { type PageAnswer, toHttpStatus, type Visit } from '../visit.ts'
 
 export async function firstSteps(visit: Visit): Promise<PageAnswer> {
@@ -17,7 +18,7 @@ ${section(
   '2. App',
   html`<p>An app is one product that sends sign-in mail: its sender, the links that it may send, its limits.</p>${
     visit.may('admin') && visit.seesAll
-      ? newAppForm(visit, null)
+      ? renderNewApp(visit, null)
       : html`<p class="soft">An admin of the whole service makes the first app.</p>`
   }`,
 )}
@@ -26,43 +27,45 @@ ${section('3. Key and test email', html`<p>The next page creates a key, which is
 }
 
 function relayStep({ may, seesAll, shell }: Visit): Html {
-  if (shell.hasInbox)
-    return html`<p>${mark('good', '●', 'The dev inbox captures every email.')} None is sent.</p>`
+  if (shell.hasInbox) return html`<p>${mark('good', 'The dev inbox captures every email.')} None is sent.</p>`
   const check = may('operator') && seesAll ? button('/settings/checks', 'Check relays and database') : none
   return html`<p>Relays are set by <code>POSTERN_SMTP_URL</code>, where the service runs.</p>${check}`
 }
 
-function newAppForm({ form }: Visit, error: OperationError | null): Html {
-  const value = (name: string) => form.get(name) ?? ''
-  return html`${problem(error)}<form method="post" action="/new-app" class="stack">
-${field('name', {
-  label: 'Name',
-  value: value('name'),
-  hint: 'As people know it; it stands in every email.',
-  attributes: html`required maxlength="100" placeholder="Acme"`,
-  error,
-})}
-${field('slug', {
-  label: 'Slug',
-  value: value('slug'),
-  hint: 'For addresses and commands: small letters, digits and hyphens. It never changes. Left empty, it is made of the name.',
-  attributes: html`maxlength="40" placeholder="acme" autocapitalize="none"`,
-  error,
-})}
-${field('from', {
-  label: 'Sender address',
-  value: value('from'),
-  hint: 'An address that your relay may send for.',
-  attributes: html`required type="email" placeholder="auth@acme.example"`,
-  error,
-})}
-${field('allowedUrls', {
-  label: 'Allowed link',
-  value: value('allowedUrls'),
-  hint: 'The links that its emails may carry: a site (https://app.acme.example), or a part of it (https://app.acme.example/auth/*). More can be added later.',
-  attributes: html`required placeholder="https://app.acme.example/auth/*" spellcheck="false"`,
-  error,
-})}
+const newAppForm = newForm('new-app', {
+  name: {
+    label: 'Name',
+    faults: ['from.name'],
+    hint: 'The name that people know; every email shows it.',
+    attributes: html`required maxlength="100" placeholder="Acme" autocomplete="off"`,
+  },
+  from: {
+    label: 'Sender address',
+    faults: ['from.address'],
+    hint: 'An address that your relay may send for.',
+    attributes: html`required type="email" placeholder="auth@acme.example" autocomplete="off"`,
+  },
+  allowedUrls: {
+    label: 'Allowed link',
+    hint: 'A site (https://app.acme.example), or a part of it (https://app.acme.example/auth/*). You can add more later.',
+    attributes: html`required placeholder="https://app.acme.example/auth/*" spellcheck="false" autocomplete="off"`,
+  },
+  slug: {
+    label: 'Slug (optional)',
+    faults: ['slug_taken'],
+    hint: 'Names the app in addresses and commands, and never changes. Without one, it is made from the name.',
+    attributes: html`maxlength="40" placeholder="acme" autocapitalize="none" autocomplete="off"`,
+  },
+})
+
+/** The form for a new app, below what is wrong with it. */
+function renderNewApp({ form }: Visit, error: OperationError | null): Html {
+  const { field, problem } = newAppForm.show(readTexts(form), error)
+  return html`${problem}<form method="post" action="/new-app" class="stack">
+${field('name')}
+${field('from')}
+${field('allowedUrls')}
+${field('slug')}
 <div class="actions"><button class="main">Create the app</button></div></form>`
 }
 
@@ -72,13 +75,9 @@ export function newApp(visit: Visit): PageAnswer {
 
 function newAppPage(visit: Visit, error: OperationError | null): PageAnswer {
   const body = html`<h1>New app</h1>
-${section('An app is one product that sends sign-in mail', newAppForm(visit, error))}`
+${section('An app is one product that sends sign-in mail', renderNewApp(visit, error))}`
   return { title: 'New app', body, nav: 'apps', ...(error && { status: toHttpStatus(error) }) }
 }
-
-/** The name of the app is that of the sender, too. */
-const fieldFor = (field: string): string =>
-  field === 'from.name' ? 'name' : field === 'from.address' ? 'from' : field
 
 export async function createApp(visit: Visit): Promise<PageAnswer> {
   const { form } = visit
@@ -90,6 +89,6 @@ export async function createApp(visit: Visit): Promise<PageAnswer> {
     allowedUrls: normalEntries(text('allowedUrls') === '' ? [] : [text('allowedUrls')], parseAllowedUrl),
   }
   const made = await visit.call('app.put', { params: { app: slug }, body, ifAbsent: true })
-  if (!made.ok) return newAppPage(visit, inForm(made.error, fieldFor))
+  if (!made.ok) return newAppPage(visit, made.error)
   return { redirect: `/apps/${slug}/keys`, notice: 'app_created' }
 }

@@ -1,8 +1,8 @@
 /** The fields that give a permission: a name, a role and a scope. Tokens and people have them. */
 import { type Role, roles } from '../../../../domain/operator/management-token.ts'
 import type { OperationError } from '../../../../management/operation/result.ts'
-import { type Html, html } from '../../../../templates/html.ts'
-import { field, inForm, select } from '../parts.ts'
+import { type Html, html, none } from '../../../../templates/html.ts'
+import { checkbox } from '../form.ts'
 import type { Visit } from '../visit.ts'
 import type { Slugs } from './app-names.ts'
 
@@ -13,22 +13,40 @@ const roleTexts: Readonly<Record<Role, string>> = {
 }
 const roleChoices = roles.map((role) => [role, roleTexts[role]] as const)
 
-/** Name, role and scope, for tokens and people. */
-export function permissionFields({ form }: Visit, slugs: Slugs, refused: OperationError | null): Html {
-  const error = inPermissionForm(refused)
-  const apps = [
-    ['', 'the whole service'],
-    ...[...slugs.values()].map((slug) => [slug, slug] as const),
-  ] as const
-  return html`${field('name', { label: 'Name', value: form.get('name') ?? '', attributes: html`required maxlength="100"`, error })}
-${select('role', roleChoices, { label: 'Role', value: form.get('role') ?? 'reader', error })}
-${select('app', apps, { label: 'For', value: form.get('app') ?? '', error })}`
+export const permissionFields = {
+  name: {
+    label: 'Name',
+    attributes: html`required maxlength="100" autocomplete="off"`,
+    faults: ['name_taken'],
+  },
+  role: { label: 'Role', choices: roleChoices },
+  scope: { label: 'For', faults: ['apps'] },
+} as const
+
+/** The slugs of the apps; null for the whole service. */
+type Scope = readonly string[] | null
+
+/** The whole service, or some apps, whose names are shown once they are wanted: that needs no script. */
+export function scopeField(
+  formId: string,
+  slugs: Slugs,
+  { chosen, error }: { readonly chosen: Scope; readonly error: OperationError | null },
+): Html {
+  const [id, names] = [`${formId}-scope`, [...slugs.values()]]
+  const fault = (error?.issues ?? []).find(({ field }) => field.startsWith('apps'))
+  const choice = (value: 'all' | 'apps', label: string) =>
+    html`<div class="check"><input type="radio" id="${id}-${value}" name="scope" value="${value}"${
+      (value === 'all') === (chosen === null) ? html` checked` : none
+    }><label for="${id}-${value}">${label}</label></div>`
+  return html`<fieldset class="field scope" id="${id}"${fault === undefined ? none : html` aria-describedby="${id}-fault" aria-invalid="true" tabindex="-1"`}>
+<legend>For</legend>
+${choice('all', 'the whole service')}
+${names.length === 0 ? none : choice('apps', 'some apps')}
+<div class="apps">${names.map((slug) => checkbox('app', slug, chosen?.includes(slug) ?? false, slug))}</div>
+${fault === undefined ? none : html`<span class="fault" id="${id}-fault">${fault.message}</span>`}</fieldset>`
 }
 
-export const inPermissionForm = (error: OperationError | null): OperationError | null =>
-  error && inForm(error, (field) => (field.startsWith('apps') ? 'app' : field))
+export const readScope = ({ form }: Visit): Scope =>
+  form.get('scope') === 'apps' ? form.getAll('app') : null
 
-export const readPermission = ({ form }: Visit) => ({
-  role: roles.find((role) => role === form.get('role')) ?? 'reader',
-  ...(form.get('app') ? { apps: [form.get('app') ?? ''] } : {}),
-})
+export const readRole = ({ form }: Visit): Role | undefined => roles.find((role) => role === form.get('role'))

@@ -2,17 +2,21 @@
 import type { FastifyInstance } from 'fastify'
 import { addPage, type Handler, type PageDeps } from '../visit.ts'
 import { removeOwnPasskey, showAccount } from './account.ts'
+import { saveHosted, showHostedLinks } from './app-hosted-links.ts'
 import { createKey, replaceKey, revokeKey, showKeys } from './app-keys.ts'
-import { addLink, removeLink, saveHosted, showLinks, testLink } from './app-links.ts'
+import { addLink, removeLink, showLinks, testLink } from './app-links.ts'
 import { saveLook, showLook, showLookEmail } from './app-look.ts'
 import { deleteApp, saveSettings, setStatus, showSettings } from './app-settings.ts'
 import { listApps, sendTestEmail, showApp, showRefusal } from './apps.ts'
 import { showAudit } from './audit.ts'
 import { showDelivery } from './delivery.ts'
-import { cancelEmail, find, listEmails, retryAll, retryEmail, showEmail } from './emails.ts'
+import { cancelEmail, retryEmail, showEmail } from './email.ts'
+import { listEmails, retryAll } from './emails.ts'
+import { find } from './find.ts'
 import { createApp, newApp } from './first-steps.ts'
 import { overview } from './overview.ts'
-import { changePerson, invitePerson, linkPerson, showPeople } from './people.ts'
+import { invitePerson, showPeople } from './people.ts'
+import { changePerson, linkPerson, removePasskey, showPerson } from './person.ts'
 import { endSession, showSessions } from './sessions.ts'
 import { runChecks, showChecks } from './settings.ts'
 import { createToken, revokeToken, showTokens } from './tokens.ts'
@@ -31,7 +35,8 @@ export const routes: readonly (readonly [Line, Handler])[] = [
   ['POST /apps/:app/links/add', addLink],
   ['POST /apps/:app/links/remove', removeLink],
   ['POST /apps/:app/links/test', testLink],
-  ['POST /apps/:app/links/hosted', saveHosted],
+  ['GET /apps/:app/hosted-links', showHostedLinks],
+  ['POST /apps/:app/hosted-links', saveHosted],
   ['GET /apps/:app/look', showLook],
   ['POST /apps/:app/look', saveLook],
   ['GET /apps/:app/look/email', showLookEmail],
@@ -52,11 +57,14 @@ export const routes: readonly (readonly [Line, Handler])[] = [
   ['GET /delivery', showDelivery],
   ['GET /audit', showAudit],
   ['GET /settings', showChecks],
+  ['GET /settings/checks', showChecks],
   ['POST /settings/checks', runChecks],
   ['GET /settings/people', showPeople],
   ['POST /settings/people', invitePerson],
+  ['GET /settings/people/:person', showPerson],
   ['POST /settings/people/:person', changePerson],
   ['POST /settings/people/:person/link', linkPerson],
+  ['POST /settings/people/:person/passkeys/remove', removePasskey],
   ['GET /settings/tokens', showTokens],
   ['POST /settings/tokens', createToken],
   ['POST /settings/tokens/:token/revoke', revokeToken],

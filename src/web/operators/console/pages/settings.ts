@@ -5,7 +5,7 @@ import { formatCount } from '../../../../domain/counts.ts'
 import type { OperationError } from '../../../../management/operation/result.ts'
 import type { Answer } from '../../../../management/operations.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
-import { button, facts, mark, problem, section, table, tabs } from '../parts.ts'
+import { button, facts, mark, section, table, tabs } from '../parts.ts'
 import { type PageAnswer, toHttpStatus, type Visit } from '../visit.ts'
 
 const pages = [
@@ -23,7 +23,7 @@ export const settingsPage = (
   error: OperationError | null = null,
 ): PageAnswer => {
   const shown = pages.filter(([name]) => name === 'Checks' || (visit.may('admin') && visit.seesAll))
-  const whole = html`<h1>Settings</h1>${tabs('Settings', shown, tab)}${problem(error)}${body}`
+  const whole = html`<h1>Settings</h1>${tabs('Settings', shown, tab)}${body}`
   const status = error === null ? {} : { status: toHttpStatus(error) }
   return { title: tab, body: whole, nav: 'settings', ...status }
 }
@@ -52,13 +52,14 @@ ${button('/settings/checks', 'Run the checks', { kind: 'main' })}`
 }
 
 function renderFindings({ ok, findings }: Answer<'checks.run'>): Html {
-  const rows = findings.map((finding) => [
+  const failedFirst = findings.toSorted((a, b) => Number(a.ok) - Number(b.ok))
+  const rows = failedFirst.map((finding) => [
     html`<b>${finding.check}</b>`,
-    finding.ok ? mark('good', '●', 'passed') : mark('bad', '✕', 'failed'),
+    finding.ok ? mark('good', 'passed') : mark('bad', 'failed'),
     finding.detail,
   ])
   const title = ok ? 'All checks passed' : 'Some checks failed'
-  return section(title, table(title, ['check', 'result', 'detail'], rows))
+  return section(title, table(title, ['Check', 'Result', 'Detail'], rows))
 }
 
 export async function runChecks(visit: Visit): Promise<PageAnswer> {

@@ -1,0 +1,94 @@
+/** Hosted links of an app: which emails carry a link to a page of Postern, and what its button opens. */
+import { hostedLinkModes } from '../../../../domain/app/hosted-link.ts'
+import type { OperationError } from '../../../../management/operation/result.ts'
+import type { AppResource } from '../../../../management/resources.ts'
+import { html, none } from '../../../../templates/html.ts'
+import { emailTypeNames } from '../../email-type-names.ts'
+import { checkbox, type Fields, type FormField, newForm } from '../form.ts'
+import { section } from '../parts.ts'
+import { type PageAnswer, toHttpStatus, type Visit } from '../visit.ts'
+import { appHead, findApp } from './apps.ts'
+import { optional, saveApp, showAgain, versionField } from './change.ts'
+
+const modes: Readonly<Record<(typeof hostedLinkModes)[number], string>> = {
+  off: 'Never: every email carries its own link',
+  auto: 'For links that open a mobile app, and for those with a destination below',
+  'app-schemes': 'For links that open a mobile app',
+  always: 'Always',
+}
+
+const destinations: Readonly<Record<string, FormField>> = Object.fromEntries(
+  emailTypeNames.map(([type, label]) => [
+    `opens-${type}`,
+    {
+      label: `${label} opens`,
+      faults: [`linkDestinations.${type}`],
+      attributes: html`placeholder="the link itself" spellcheck="false" autocomplete="off"`,
+    },
+  ]),
+)
+
+const hostedForm = newForm<string>('hosted', {
+  hostedLinks: {
+    label: 'Use hosted links',
+    choices: hostedLinkModes.map((mode) => [mode, modes[mode]] as const),
+  },
+  ...destinations,
+  fallbackUrl: {
+    label: 'Page for devices without the app',
+    attributes: html`placeholder="https://acme.example/get" spellcheck="false"`,
+  },
+})
+
+const savedTexts = (app: AppResource): Fields => ({
+  hostedLinks: app.hostedLinks,
+  ...Object.fromEntries(emailTypeNames.map(([type]) => [`opens-${type}`, app.linkDestinations[type] ?? ''])),
+  fallbackUrl: app.fallbackUrl ?? '',
+})
+
+export const showHostedLinks = async (visit: Visit): Promise<PageAnswer> =>
+  hostedPage(visit, await findApp(visit), null)
+
+function hostedPage(visit: Visit, app: AppResource, refused: OperationError | null): PageAnswer {
+  const { form, may, shell } = visit
+  const disabled = !may('operator')
+  const { fields, error } = showAgain(savedTexts(app), form, refused)
+  const shown = hostedForm.show(fields, error)
+  const isSent = form.has('hostedLinks') && error?.code !== 'version_mismatch'
+  const localhost = isSent ? form.get('allowLocalhost') === 'yes' : app.allowLocalhost
+  const body = html`${appHead(app, 'Hosted links')}
+${shown.problem}
+${section(
+  'Hosted links',
+  html`<p class="soft">The email then carries a link to a page of Postern, whose button opens the app. That works in every mail program, and link scanners use up no token. ${shell.linksUrl === null ? 'Hosted links need POSTERN_LINKS_BASE_URL, which is not set: until then every email carries its own link.' : html`The pages are at ${shell.linksUrl}.`}</p>
+<form method="post" action="/apps/${app.slug}/hosted-links" class="stack">${versionField(app)}
+${shown.field('hostedLinks', { disabled })}
+${emailTypeNames.map(([type]) => shown.field(`opens-${type}`, { disabled }))}
+${shown.field('fallbackUrl', { disabled })}
+${disabled ? none : checkbox('allowLocalhost', 'Allow links to localhost and 127.0.0.1 (for development)', localhost)}
+${disabled ? html`<p class="soft">An operator can change this.</p>` : html`<div class="actions"><button class="main">Save</button></div>`}</form>`,
+)}`
+  return {
+    title: `Hosted links of ${app.name}`,
+    body,
+    nav: 'apps',
+    ...(error && { status: toHttpStatus(error) }),
+  }
+}
+
+export async function saveHosted(visit: Visit): Promise<PageAnswer> {
+  const { form } = visit
+  const app = await findApp(visit)
+  const linkDestinations = Object.fromEntries(
+    emailTypeNames.map(([type]) => [type, optional(form.get(`opens-${type}`))]),
+  )
+  const body = {
+    hostedLinks: form.get('hostedLinks') ?? app.hostedLinks,
+    linkDestinations,
+    fallbackUrl: optional(form.get('fallbackUrl')),
+    allowLocalhost: form.get('allowLocalhost') === 'yes',
+  }
+  const error = await saveApp(visit, app, body)
+  if (error !== null) return hostedPage(visit, await findApp(visit), error)
+  return { redirect: `/apps/${app.slug}/hosted-links`, notice: 'saved' }
+}

@@ -1,0 +1,58 @@
+/** Sentences for the entries of the audit, after the name of the person or program. */
+import type { AuditAction } from '../../../../domain/operator/audit.ts'
+import type { AuditResource } from '../../../../management/resources.ts'
+import { type Html, html } from '../../../../templates/html.ts'
+import { shorten } from '../parts.ts'
+import type { Slugs } from './app-names.ts'
+
+type Facts = { readonly app: Html; readonly target: Html; readonly name: Html; readonly entry: AuditResource }
+
+const email = ({ target }: AuditResource) => html`<a href="/emails/${target}">an email</a>`
+
+const sentences: Readonly<Record<AuditAction, (facts: Facts) => Html>> = {
+  'app.create': ({ app }) => html`created the app ${app}`,
+  'app.update': ({ app, entry: { after } }) =>
+    after?.status === undefined
+      ? html`changed the settings of ${app}`
+      : html`${after.status === 'active' ? 'enabled' : 'disabled'} ${app}`,
+  'app.delete': ({ target }) => html`deleted the app ${target}`,
+  'app.test_email': ({ app }) => html`sent a test email of ${app}`,
+  'key.create': ({ app, name }) => html`created the key ${name} of ${app}`,
+  'key.update': ({ app, name }) => html`changed the key ${name} of ${app}`,
+  'key.replace': ({ app, name }) => html`replaced the key ${name} of ${app}`,
+  'key.revoke': ({ app, name }) => html`revoked the key ${name} of ${app}`,
+  'email.find': () => html`searched for an address`,
+  'email.retry': ({ app, entry }) => html`retried ${email(entry)} of ${app}`,
+  'email.retry_all': ({ app, entry }) =>
+    entry.app === null ? html`retried all deferred emails` : html`retried all deferred emails of ${app}`,
+  'email.cancel': ({ app, entry }) => html`cancelled ${email(entry)} of ${app}`,
+  'token.create': ({ name }) => html`created the token ${name}`,
+  'token.revoke': ({ name }) => html`revoked the token ${name}`,
+  'person.create': ({ name }) => html`invited ${name}`,
+  'person.update': ({ name, entry: { after } }) =>
+    after?.disabled === undefined
+      ? html`changed what ${name} may do`
+      : html`${after.disabled === true ? 'disabled' : 'enabled'} ${name}`,
+  'sign_in.code': ({ name }) => html`made a sign-in link for ${name}`,
+  'session.create': () => html`signed in`,
+  'session.end': () => html`ended a session`,
+  'passkey.add': ({ name }) => html`added the passkey ${name}`,
+  'passkey.remove': ({ name }) => html`removed the passkey ${name}`,
+  'checks.run': () => html`ran the checks`,
+}
+
+/** @param names the apps and people by their ids */
+export function describeAction(entry: AuditResource, names: Slugs): Html {
+  const { action, after, app, before, target } = entry
+  const slug = app === null ? undefined : names.get(app)
+  const given = after?.name ?? before?.name ?? names.get(target)
+  return sentences[action]({
+    entry,
+    app: slug === undefined ? html`${target}` : html`<a href="/apps/${slug}">${slug}</a>`,
+    target: html`${target}`,
+    name:
+      typeof given === 'string'
+        ? html`<b>${given}</b>`
+        : html`<code title="${target}">${shorten(target)}</code>`,
+  })
+}

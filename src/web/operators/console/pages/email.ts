@@ -1,0 +1,127 @@
+/** One email with its attempts. Nothing shows what it says, or to whom it goes. */
+import { formatCount } from '../../../../domain/counts.ts'
+import type { OperationError } from '../../../../management/operation/result.ts'
+import type { Answer } from '../../../../management/operations.ts'
+import { type Html, html, none } from '../../../../templates/html.ts'
+import { nameEmailType } from '../../email-type-names.ts'
+import { problem } from '../form.ts'
+import { age, button, confirmation, copied, facts, region, section, shorten, time, took } from '../parts.ts'
+import { type PageAnswer, PageFailed, toHttpStatus, type Visit } from '../visit.ts'
+import { readSlugs } from './app-names.ts'
+import { nameOutcome, renderState } from './emails.ts'
+
+export const showEmail = (visit: Visit): Promise<PageAnswer> => emailPage(visit, null)
+
+async function emailPage(visit: Visit, error: OperationError | null): Promise<PageAnswer> {
+  const email = await visit.get('email.show', { params: { email: visit.params.email ?? '' } })
+  const slug = (await readSlugs(visit)).get(email.app) ?? null
+  const isLive = email.finishedAt === null
+  const body = html`<p class="crumbs"><a href="/emails">Emails</a> › ${shorten(email.id)}</p>
+<div class="title">
+<h1>${nameEmailType(email.type)}</h1>
+${region('state', html`${renderState(email.state, visit)}`)}${renderActions(email, visit)}
+</div>
+${problem(error)}${cancelConfirmation(email, visit)}
+${region('explanation', html`<p class="lead">${email.explanation}</p>${renderAdvice(email, slug)}`)}
+<div class="pair">${region('record', section('Record', renderRecord(email, slug, visit)))}
+${region('timeline', section('Attempts', renderTimeline(email, visit)))}</div>
+<p class="soft">${
+    visit.shell.hasInbox
+      ? 'In production, recipient, link and names are sealed, and no page can show them; here, the dev inbox does.'
+      : 'Recipient, link and names are sealed: no page can show them, and they are deleted when the email has ended.'
+  }</p>`
+  return {
+    ...{ title: email.id, body, nav: 'emails' },
+    ...(isLive && { live: `email:${email.id}` }),
+    ...(error && { status: toHttpStatus(error) }),
+  }
+}
+
+type Detail = Answer<'email.show'>
+
+/** Advice about an email that was not delivered. */
+function renderAdvice({ state, reason }: Detail, slug: string | null): Html {
+  if (state === 'failed' && reason === 'refused_by_relay')
+    return html`<p>Its content is gone, so it cannot be sent again. If the relay refuses the sender, correct that at the relay${slug === null ? none : html` or in the <a href="/apps/${slug}/settings">settings</a>`}; then the person asks the app for a new email.</p>`
+  if (state === 'failed' || state === 'expired')
+    return html`<p>Its content is gone, so it cannot be sent again: the person asks the app for a new email.</p>`
+  return none
+}
+
+function renderActions({ id, state }: Detail, { may, shell }: Visit): Html {
+  const inbox =
+    shell.hasInbox && state === 'delivered'
+      ? html`<a class="button" href="/inbox/${id}">Open in the inbox</a>`
+      : none
+  if (!may('operator')) return inbox
+  const retry = state === 'deferred' ? button(`/emails/${id}/retry`, 'Retry now', { kind: 'main' }) : none
+  const cancel =
+    state === 'deferred' || state === 'queued'
+      ? html`<a class="button" href="/emails/${id}?confirm=cancel#confirm">Cancel…</a>`
+      : none
+  return html`<div class="actions">${inbox}${retry}${cancel}</div>`
+}
+
+function cancelConfirmation({ id, finishedAt }: Detail, { may, query }: Visit): Html {
+  if (query.get('confirm') !== 'cancel' || finishedAt !== null || !may('operator')) return none
+  return confirmation(
+    'Cancel this email? It is not sent, and its content is deleted at once. This cannot be undone.',
+    button(`/emails/${id}/cancel`, 'Cancel the email', { kind: 'danger' }),
+    `/emails/${id}`,
+  )
+}
+
+const renderRecord = (email: Detail, slug: string | null, { now }: Visit): Html =>
+  facts([
+    ['Email', copied(email.id)],
+    ['App', slug === null ? 'deleted' : html`<a href="/apps/${slug}">${slug}</a>`],
+    [
+      'Key',
+      email.key === null
+        ? 'none: a test email'
+        : html`<a href="/emails?key=${email.key}" title="${email.key}">${shorten(email.key)}</a>`,
+    ],
+    ['Accepted', time(email.acceptedAt)],
+    ['Link expires', html`${time(email.expiresAt)} <span class="soft">(${age(email.expiresAt, now)})</span>`],
+    ['Attempts', formatCount(email.attempts)],
+    ['Lost leases', email.lostLeases === 0 ? null : formatCount(email.lostLeases)],
+    ['Ended', email.finishedAt === null ? null : time(email.finishedAt)],
+    ['Reason', email.reason?.replaceAll('_', ' ') ?? null],
+  ])
+
+/** The attempts and the end, with the time since acceptance; the whole time is its title. */
+function renderTimeline(
+  { acceptedAt, expiresAt, finishedAt, nextAttemptAt, state, trail }: Detail,
+  { now, shell }: Visit,
+): Html {
+  const after = (iso: string) =>
+    html`<time datetime="${iso}">+${took(Math.max(0, Date.parse(iso) - Date.parse(acceptedAt)))}</time>`
+  const attempts = trail.map(({ at, outcome, relay, reply, ambiguous }) => {
+    const name = outcome === 'lost' ? 'lease lost' : nameOutcome(outcome, shell.hasInbox)
+    return html`<li class="${outcome}">${after(at)} <b>${name}</b>${relay === undefined ? none : html` <span class="soft">by ${relay}</span>`}
+${reply === undefined ? none : html`<span class="reply">${reply}</span>`}${ambiguous ? html`<span class="soft">It may have arrived: the relay's answer is missing.</span>` : none}</li>`
+  })
+  const next =
+    nextAttemptAt === null
+      ? none
+      : html`<li class="next"><b>next attempt</b> ${age(nextAttemptAt, now)} <span class="soft">the link expires ${age(expiresAt, now)}</span></li>`
+  const end =
+    finishedAt === null || state === 'delivered' || state === 'failed'
+      ? none
+      : html`<li class="${state}">${after(finishedAt)} <b>${state}</b></li>`
+  return html`<ol class="timeline"><li>${time(acceptedAt)} <b>accepted</b></li>${attempts}${next}${end}</ol>`
+}
+
+/** Runs a change of an email; its page shows an error. */
+const changing =
+  (name: 'email.retry' | 'email.cancel', notice: 'email_retried' | 'email_cancelled') =>
+  async (visit: Visit): Promise<PageAnswer> => {
+    const email = visit.params.email ?? ''
+    const changed = await visit.call(name, { params: { email } })
+    if (changed.ok) return { redirect: `/emails/${email}`, notice }
+    if (changed.error.code === 'not_found') throw new PageFailed(changed.error)
+    return emailPage(visit, changed.error)
+  }
+
+export const retryEmail = changing('email.retry', 'email_retried')
+export const cancelEmail = changing('email.cancel', 'email_cancelled')

@@ -1,0 +1,74 @@
+/** The search of every page: a whole address, an id, a key that leaked, or an app. */
+import { parseDeliveryKey } from '../../../../domain/app/delivery-key.ts'
+import { html } from '../../../../templates/html.ts'
+import { type PageAnswer, PageFailed, type Visit } from '../visit.ts'
+import { readSlugs } from './app-names.ts'
+import { toAddress } from './emails.ts'
+
+/** No address, id, key or slug is longer. */
+const searchMax = 254
+
+/** The search of every page. An address is sent in the body alone, and the answer leads to its hash. */
+export async function find(visit: Visit): Promise<PageAnswer> {
+  const text = (visit.form.get('q') ?? '').trim()
+  if (text.length > searchMax) return notFoundPage(`Search for at most ${searchMax} characters.`)
+  if (text.includes('@')) return findRecipient(visit, text)
+  if (text.startsWith('em_')) return { redirect: `/emails/${encodeURIComponent(text)}` }
+  if (text.startsWith('req_')) return { redirect: `/refusals/${encodeURIComponent(text)}` }
+  if (parseDeliveryKey(text) !== null) return findPastedKey(visit, text)
+  if (text.startsWith('key_')) return { redirect: `/emails?key=${encodeURIComponent(text)}` }
+  const app = await visit.call('app.show', { params: { app: text } })
+  if (app.ok) return { redirect: `/apps/${app.value.slug}` }
+  const named = (await visit.get('usage.list', {})).items.filter(
+    ({ name, slug }) => text !== '' && `${name}\n${slug}`.toLowerCase().includes(text.toLowerCase()),
+  )
+  const [first, ...others] = named
+  if (first !== undefined && others.length === 0) return { redirect: `/apps/${first.slug}` }
+  if (first !== undefined) return severalPage(named)
+  const newest = await findByEnd(visit, text)
+  if (newest !== null) return { redirect: `/emails/${newest}` }
+  return notFoundPage(
+    text === ''
+      ? 'Type what to search for: a whole email address, an app, an email (em_…), a request (req_…) or a delivery key.'
+      : `Nothing matches “${text}”. Search for a whole email address, an app, an email (em_…), a request (req_…) or a delivery key.`,
+  )
+}
+
+const severalPage = (apps: readonly { readonly name: string; readonly slug: string }[]): PageAnswer => ({
+  title: 'Apps found',
+  nav: 'apps',
+  body: html`<h1>${apps.length} apps match</h1><ul>${apps.map(({ name, slug }) => html`<li><a href="/apps/${slug}">${name}</a> <span class="soft">${slug}</span></li>`)}</ul>`,
+})
+
+/** Pages shorten ids to their last characters; people type them as they see them. */
+async function findByEnd({ get }: Visit, text: string): Promise<string | null> {
+  const end = text.replace(/^[a-z]{2,4}_?…/, '')
+  if (!/^[0-9a-z]{6,26}$/.test(end)) return null
+  const { items } = await get('email.list', { query: { limit: 200 } })
+  return items.find(({ id }) => id.endsWith(end))?.id ?? null
+}
+
+/** A key that leaked: its emails, and the page about it. */
+async function findPastedKey(visit: Visit, key: string): Promise<PageAnswer> {
+  const found = await visit.call('key.find', { body: { key } })
+  if (!found.ok) return notFoundPage(found.error.message)
+  const { app, id } = found.value
+  const slug = (await readSlugs(visit)).get(app) ?? app
+  return { redirect: `/apps/${slug}/keys?revoke=${id}#confirm` }
+}
+
+async function findRecipient(visit: Visit, to: string): Promise<PageAnswer> {
+  const found = await visit.call('email.find', { body: { to, limit: 1 } })
+  if (found.ok) return { redirect: toAddress({ recipient: found.value.recipient }) }
+  if (found.error.code !== 'invalid_request') throw new PageFailed(found.error)
+  return notFoundPage(
+    'This is not a whole email address. Only a hash of each address is kept, so emails are found by the whole address alone.',
+  )
+}
+
+const notFoundPage = (message: string): PageAnswer => ({
+  title: 'Nothing found',
+  nav: 'emails',
+  status: 404,
+  body: html`<h1>Nothing found</h1><p class="lead">${message}</p>`,
+})

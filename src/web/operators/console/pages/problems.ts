@@ -1,0 +1,80 @@
+/** Conditions that need attention, with a way to each cause; and, quietly, those that are over. */
+import type { Answer } from '../../../../management/operations.ts'
+import { type Html, html, none } from '../../../../templates/html.ts'
+import { linkButton, mark, shortTime, statusMark } from '../parts.ts'
+import type { Visit } from '../visit.ts'
+
+type Status = Answer<'status.show'>
+type Condition = Status['attention'][number]
+type Place = readonly [address: string, label: string]
+
+const toEmails = (state: string, [app, ...others]: readonly string[]): string =>
+  `/emails?${new URLSearchParams({ ...(app && others.length === 0 && { app }), state })}`
+
+const delivery: Place = ['/delivery', 'Show delivery']
+
+/** Where a condition is looked into, by the slugs of the apps that it concerns. */
+const places: Readonly<Record<Condition['kind'], (apps: readonly string[]) => Place>> = {
+  no_worker: () => delivery,
+  no_relay: () => delivery,
+  relay_down: () => delivery,
+  process_silent: () => delivery,
+  mail_late: () => delivery,
+  queue_nearly_full: () => delivery,
+  requests_turned_away: () => delivery,
+  check_failed: () => ['/settings', 'Run the checks'],
+  requests_refused: ([app]) =>
+    app ? [`/apps/${app}#refused`, 'Show the requests'] : ['/apps', 'Show the apps'],
+  links_expired: (apps) => [toEmails('expired', apps), 'Show the emails'],
+  mail_failed: (apps) => [toEmails('failed', apps), 'Show the emails'],
+  daily_limit_near: ([app]) => [`/apps/${app}/settings#settings-daily`, 'Change the limit'],
+  mail_held: ([app]) => [`/apps/${app}/settings`, 'Enable the app'],
+  key_expires: ([app]) => [`/apps/${app}/keys`, 'Replace the key'],
+  setting_invalid: ([app]) => [`/apps/${app}/links`, 'Change the links'],
+}
+
+/** @param here the address of this page: no button leads to it */
+export function renderProblems(attention: readonly Condition[], here: string): Html {
+  if (attention.length === 0) return none
+  const items = attention.map(({ kind, message, apps, urgent }) => {
+    const [address, label] = places[kind](apps)
+    return html`<li class="${urgent ? 'urgent' : ''}"><span>${message}</span>${address === here ? none : linkButton(address, label)}</li>
+`
+  })
+  return html`<section class="attention" aria-label="Needs attention"><ul>${items}</ul></section>`
+}
+
+/** The status of an app in a list: what needs attention comes before whether it is active. */
+export function renderStatus(status: 'active' | 'disabled', conditions: readonly Condition[]): Html {
+  if (conditions.length === 0) return statusMark(status)
+  return mark(conditions.some(({ urgent }) => urgent) ? 'bad' : 'wait', 'needs attention')
+}
+
+/** Is everything fine now? In one line. */
+export function renderVerdict({ attention, lastHour, queue }: Status): Html {
+  const urgent = attention.filter((condition) => condition.urgent).length
+  const others = attention.length - urgent
+  const problems = `${attention.length} ${attention.length === 1 ? 'problem' : 'problems'} now`
+  const delivered = lastHour?.delivered ?? null
+  const waiting =
+    queue.depth === 0
+      ? 'no mail waits'
+      : `${queue.depth} ${queue.depth === 1 ? 'email waits' : 'emails wait'}`
+  const facts = delivered === null ? waiting : `${delivered} delivered in the last hour, ${waiting}`
+  const [tone, text] =
+    urgent > 0
+      ? (['bad', problems] as const)
+      : others > 0
+        ? (['wait', `Sending, with ${others} ${others === 1 ? 'thing' : 'things'} to look at`] as const)
+        : (['good', 'Sending normally'] as const)
+  return html`<div class="verdict-line ${tone}" role="status"><h1>${text}</h1><span class="soft">${facts}</span></div>`
+}
+
+export function renderEarlier(earlier: Status['earlier'], { now }: Visit): Html {
+  if (earlier.length === 0) return none
+  const items = earlier.map(
+    ({ message, from, until }) =>
+      html`<li>${shortTime(from, now)} – ${shortTime(until, now)} <span>${message}</span></li>`,
+  )
+  return html`<details class="earlier"><summary>Over by now: ${earlier.length}</summary><ul>${items}</ul></details>`
+}
