@@ -1,7 +1,6 @@
 /**
  * Finds what needs attention now, grouped by its cause: pure, from the records of the store. The messages
- * name no commands and no pages: the command line and the console say where to look in their own words. The
- * alerts of Prometheus have the same bounds.
+ * name no commands and no pages: the command line and the console say where to look in their own words.
  */
 import { parseAllowedUrl, parseAppScheme } from '../../domain/app/allowed-url.ts'
 import type { App } from '../../domain/app/app.ts'
