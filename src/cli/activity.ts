@@ -17,7 +17,7 @@ export function addActivityCommands(program: Command, deps: CliDeps): void {
   program
     .command('activity')
     .description('count requests, ends and replies of relays, by minute or hour')
-    .option('--app <app>', 'only this app, by the hour')
+    .option('--app <app>', 'only this app; its minutes are kept for two hours')
     .addOption(
       new Option('--step <step>', 'minute: the last hour; hour: the last 24').choices(['minute', 'hour']),
     )

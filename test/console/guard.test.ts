@@ -352,3 +352,19 @@ test('nobody takes the own role away, or disables the own person', async () => {
   }
   assert.equal((await visitor.get('/settings/people')).status, 200)
 })
+
+test('a reader is asked to confirm nothing, and gets no form for a new app', async () => {
+  const reader = newVisitor(service, await signIn(service, 'reader'))
+  const operator = newVisitor(service, await signIn(service, 'operator'))
+  for (const path of [
+    `/apps/acme/keys?revoke=${service.keyId}`,
+    `/apps/acme/keys?replace=${service.keyId}`,
+    '/apps/acme/links?kind=allowedUrls&remove=https://app.acme.test',
+    '/apps/acme/settings?confirm=disable',
+    '/emails?confirm=retry',
+  ]) {
+    assert.match(await (await operator.get(path)).text(), /id="confirm"/, path)
+    assert.doesNotMatch(await (await reader.get(path)).text(), /id="confirm"/, path)
+  }
+  assert.equal((await reader.get('/new-app')).status, 403)
+})

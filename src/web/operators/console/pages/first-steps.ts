@@ -8,7 +8,7 @@ import type { OperationError } from '../../../../management/operation/result.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
 import { newForm, readTexts } from '../form.ts'
 import { button, mark, section } from '../parts.ts'
-import { type PageAnswer, toHttpStatus, type Visit } from '../visit.ts'
+import { type PageAnswer, PageFailed, toHttpStatus, type Visit } from '../visit.ts'
 
 export async function firstSteps(visit: Visit): Promise<PageAnswer> {
   const body = html`<h1>Welcome to Postern</h1>
@@ -19,7 +19,7 @@ ${section(
   html`<p>An app is one product that sends sign-in mail: its sender, the links that it may send, its limits.</p>${
     visit.may('admin') && visit.seesAll
       ? renderNewApp(visit, null)
-      : html`<p class="soft">An admin of the whole service makes the first app.</p>`
+      : html`<p class="soft">An admin of the whole service creates the first app.</p>`
   }`,
 )}
 ${section('3. Key and test email', html`<p>The next page creates a key, which is shown once, with the lines to send an email with it; the app's page sends a test email.</p>`)}`
@@ -70,6 +70,8 @@ ${field('slug')}
 }
 
 export function newApp(visit: Visit): PageAnswer {
+  if (!visit.may('admin') || !visit.seesAll)
+    throw new PageFailed({ code: 'not_permitted', message: 'An admin of the whole service creates apps.' })
   return newAppPage(visit, null)
 }
 
