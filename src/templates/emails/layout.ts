@@ -33,7 +33,9 @@ a{text-decoration:underline}
 @media (max-width:480px){.card{padding:28px 20px!important}.column{padding:12px 8px!important}.button{width:100%!important}.button a{display:block!important}}
 @media (prefers-color-scheme:dark){
 .page,.column{background:${darkPage}!important}.card{background:${darkCard}!important;border-color:#343a43!important}
-.ink{color:#f1f3f5!important}.soft{color:#b4bcc8!important}.rule{border-color:#343a43!important}}
+.ink{color:#f1f3f5!important}.soft{color:#b4bcc8!important}.rule{border-color:#343a43!important}
+.plate{background:#fff!important;padding:6px 10px!important;border-radius:8px!important}}
+[data-ogsc] .plate{background:#fff!important;padding:6px 10px!important;border-radius:8px!important}
 [data-ogsc] .card{background:${darkCard}!important;border-color:#343a43!important}
 [data-ogsc] .ink{color:#f1f3f5!important}[data-ogsc] .soft{color:#b4bcc8!important}`
 
@@ -83,7 +85,8 @@ function appName(app: AppSettings): Html {
   const { logoUrl } = app.branding
   if (logoUrl === undefined) return name
   const image = 'display:block;max-height:40px;max-width:200px;border:0'
-  return html`<p style="margin:0 0 24px"><img src="${logoUrl}" alt="${app.name}" height="40" style="${image}"></p>`
+  // In dark mode a light plate is behind the logo: a dark one would vanish. Its text is styled as the name.
+  return html`<p class="ink" style="margin:0 0 24px;font:600 16px/1.4 ${font};color:#1b1f24"><img class="plate" src="${logoUrl}" alt="${app.name}" height="40" style="${image}"></p>`
 }
 
 function button({ app, letter, url }: Frame): Html {
@@ -104,12 +107,12 @@ function linkAndNotes({ letter, strings, url, host }: Frame): Html {
   const { expires, notes } = letter
   const opens = host === null ? html`` : html`<br>${strings.opens} <bdi dir="ltr">${host}</bdi>`
   const divider = 'margin:24px 0 20px;border:0;border-top:1px solid #e2e5ea'
-  const link = 'color:#4b5563;word-break:break-all;overflow-wrap:anywhere'
+  const link = 'font-size:12px;color:#5b6472;word-break:break-all;overflow-wrap:anywhere'
   return html`<p class="ink" style="${small('#1b1f24')}">${expires}${opens}</p>
-<p class="soft" style="${small('#4b5563')}">${strings.linkHint}<br>
-<a class="soft" dir="ltr" href="${url}" style="${link}">${url}</a></p>
 <hr class="rule" style="${divider}">
-${notes.map((note) => html`<p class="soft" style="${small('#4b5563')}">${note}</p>\n`)}`
+${notes.map((note) => html`<p class="soft" style="${small('#4b5563')}">${note}</p>\n`)}
+<p class="soft" style="${small('#4b5563')};margin-bottom:0">${strings.linkHint}<br>
+<a class="soft" dir="ltr" href="${url}" style="${link}">${url}</a></p>`
 }
 
 function footer({ app, strings }: Frame): Html {

@@ -82,6 +82,7 @@ export const en: Strings = {
     intro: 'Press the button to continue. Nothing happens until you do.',
     open: (app) => `Open ${app}`,
     leadsTo: 'The button leads to',
+    opensApp: (app) => `The button opens the ${app} app:`,
     appMissing: (app) =>
       `If nothing happens, the ${app} app is not installed on this device: open the email on the device that has it.`,
     fallback: 'Continue without the app',

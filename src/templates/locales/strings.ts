@@ -20,6 +20,8 @@ type HostedPageWords = {
   readonly intro: string
   open(app: string): string
   readonly leadsTo: string
+  /** Beside the scheme of a mobile app. */
+  opensApp(app: string): string
   appMissing(app: string): string
   readonly fallback: string
   readonly expiredHeading: string
@@ -57,10 +59,14 @@ const day = 24 * hour
 // An email that is sent seconds after its request should say 15 minutes, not 14.
 const graceMs = 5 * second
 
-/** A length of time in whole units: days from 2 days on, hours from 1 hour on, else minutes. */
+/**
+ * A length of time in whole units: days from 2 days on, hours from 2 hours on, else minutes: 95 minutes are
+ * not called an hour. An hour itself is one.
+ */
 export function wholeUnits(ms: number): { unit: 'minute' | 'hour' | 'day'; count: number } {
   const length = ms + graceMs
+  const minutes = Math.floor(length / minute)
   if (length >= 2 * day) return { unit: 'day', count: Math.floor(length / day) }
-  if (length >= hour) return { unit: 'hour', count: Math.floor(length / hour) }
-  return { unit: 'minute', count: Math.floor(length / minute) }
+  if (length >= 2 * hour || minutes === 60) return { unit: 'hour', count: Math.floor(length / hour) }
+  return { unit: 'minute', count: minutes }
 }

@@ -17,9 +17,10 @@ const writeStyle = (
 @media (prefers-color-scheme:dark){:root{--ink:#f1f3f5;--soft:#b4bcc8;--back:#111317;--card:#1c1f24;--line:#343a43}}
 *{box-sizing:border-box}
 body{margin:0;background:var(--back);color:var(--ink);font:16px/1.55 system-ui,-apple-system,'Segoe UI',Roboto,sans-serif}
-main{max-width:480px;margin:0 auto;padding:32px 16px}
+main{box-sizing:border-box;max-width:480px;min-height:100vh;margin:0 auto;padding:32px 16px 16vh;display:grid;align-content:center}
 section{background:var(--card);border:1px solid var(--line);border-radius:12px;padding:32px 24px}
 img{display:block;max-height:40px;max-width:200px;margin:0 0 24px}
+@media (prefers-color-scheme:dark){img{padding:6px 10px;border-radius:8px;background:#fff}}
 .name{font-weight:600;margin:0 0 24px}
 h1{font-size:24px;line-height:1.3;margin:0 0 16px;overflow-wrap:anywhere}
 p{margin:0 0 16px}
@@ -94,7 +95,7 @@ export function openPage(opening: Opening): HostedPage {
 <h1>${words.heading(app.name)}</h1>
 <p>${words.intro}</p>
 ${button}
-<p class="soft">${words.leadsTo} <bdi class="destination">${destinationName}</bdi></p>
+<p class="soft">${toApp ? words.opensApp(app.name) : words.leadsTo} <bdi class="destination">${destinationName}</bdi></p>
 ${toApp ? appMissing(app, strings) : html``}`
   const needs: Needs = {
     ...(logoUrl === undefined ? {} : { image: toSource(logoUrl) }),
@@ -134,10 +135,21 @@ function appMissing(app: AppSettings, { hostedPage: words }: Strings): Html {
 /** For an expired link. */
 export function expiredPage(language: Language, app: AppSettings): HostedPage {
   const words = language.strings.hostedPage
+  const { branding, fallbackUrl } = app
+  const back =
+    fallbackUrl === undefined
+      ? html``
+      : html`<a class="button" href="${fallbackUrl}" rel="noreferrer nofollow">${words.open(app.name)}</a>`
   const body = html`<p class="name">${app.name}</p>
 <h1>${words.expiredHeading}</h1>
-<p>${words.expiredAdvice(app.name)}</p>`
-  return page({ ...language, title: words.expiredHeading, body })
+<p>${words.expiredAdvice(app.name)}</p>
+${back}`
+  return page({
+    ...language,
+    title: words.expiredHeading,
+    body,
+    ...(branding.accentColour && { accent: branding.accentColour }),
+  })
 }
 
 /** For everything that is not a valid link: the same page for every reason. */

@@ -31,8 +31,8 @@ function checkEmail({ html: page, text, url }: Pick<CapturedEmail, 'html' | 'tex
     },
     {
       name: 'Logo in dark mode',
-      ok: images.length === 0 || /class="logo[^"]*plate/.test(page),
-      detail: 'A dark logo needs a light plate, or it vanishes on a dark background.',
+      ok: images.length === 0 || /<img\b[^>]*class="plate"/.test(page),
+      detail: 'A light plate is behind it, so that a dark logo does not vanish.',
     },
     {
       name: 'Link',
