@@ -192,8 +192,7 @@ if (unknown !== undefined) {
   process.exit(2)
 }
 try {
-  rmSync(out, { recursive: true, force: true })
-  mkdirSync(out)
+  mkdirSync(out, { recursive: true })
   build()
   let made: string | null = null
   const tree = () => (made ??= makeTree())

@@ -25,7 +25,7 @@ export function readSecretKeys(reader: Reader): KeyRing | null {
   if (content === null) return null
   const parsed = parseKeyRing(content)
   if ('ring' in parsed) return parsed.ring
-  fault(`${name}: ${parsed.fault}; make a key with "postern secret new"`)
+  fault(`${name}: ${parsed.fault}; ${sameRing}`)
   return null
 }
 

@@ -52,7 +52,7 @@ export function newDocument(version: string): ApiDocument {
   return {
     openapi: '3.1.0',
     info: { title, version, description },
-    servers: [{ url: 'http://127.0.0.1:4022' }],
+    servers: [{ url: '/', description: 'The console and this document are at the same address.' }],
     security: [{ token: [] }],
     paths,
     components: {
