@@ -121,7 +121,7 @@ function toNewEmail(context: JudgeContext, { request, link, hosted }: JudgeableR
   const carried =
     hosted === null
       ? { url: link.href }
-      : { url: hostedUrl(context, hosted, expiresAt), hosted: true as const }
+      : { url: hostedUrl(context, { type, destination: hosted.raw, expiresAt }), hosted: true as const }
   return {
     id: newId('em', context.nowMs),
     type,
@@ -142,7 +142,7 @@ function readNames(request: EmailRequest): { organisationName?: string; inviterN
   return inviterName === undefined ? { organisationName } : { organisationName, inviterName }
 }
 
-function hostedUrl({ policy, links }: JudgeContext, destination: AuthLink, expiresAt: number): string {
-  const sealed = links.seal(policy.id, { destination: destination.raw, expiresAt })
+function hostedUrl({ policy, links }: JudgeContext, target: LinkTarget): string {
+  const sealed = links.seal(policy.id, target)
   return `${links.baseUrl}/${policy.slug}/${sealed}`
 }

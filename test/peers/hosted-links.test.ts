@@ -51,7 +51,7 @@ test('in a browser: inbox, email, hosted page, button, and the app receives the 
   page.on('console', (message) => void (message.type() === 'error' && faults.push(message.text())))
   await page.waitForSelector('button')
   assert.equal(page.url(), email.url)
-  assert.match(String(await page.textContent('h1')), /Continue to Acme/)
+  assert.match(String(await page.textContent('h1')), /Sign in to Acme/)
   const wide = 'document.documentElement.scrollWidth > document.documentElement.clientWidth'
   assert.equal(await page.evaluate(wide), false)
   assert.deepEqual(appPage.seen, [], 'showing the page burnt nothing')

@@ -30,8 +30,12 @@ export type HostedLinkChoice =
   | { readonly kind: 'hosted'; readonly destination: AuthLink }
   | { readonly kind: 'misconfigured'; readonly issues: readonly Issue[] }
 
-/** The destination of a hosted link, which opens until `expiresAt` (milliseconds since 1970). */
-export type LinkTarget = { readonly destination: string; readonly expiresAt: number }
+/** The destination of an email's hosted link, which opens until `expiresAt` (milliseconds since 1970). */
+export type LinkTarget = {
+  readonly type: EmailType
+  readonly destination: string
+  readonly expiresAt: number
+}
 
 type Question = { link: AuthLink; type: EmailType; policy: HostedLinkPolicy; baseUrl: string | null }
 

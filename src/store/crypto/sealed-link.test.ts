@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import type { AppId } from '../../domain/id.ts'
+import { emailTypes } from '../../domain/request/email-request.ts'
 import { type KeyRing, newSecretKey, parseKeyRing } from './key-ring.ts'
 import { openLink, sealLink } from './sealed-link.ts'
 
@@ -13,6 +14,7 @@ const ringOf = (...ids: string[]): KeyRing => {
 const ring = ringOf('k20261120')
 const app = 'app_01m7x4pm530000dj4zwn0hsje3' as AppId
 const target = {
+  type: 'password_reset' as const,
   destination: `https://app.example.com/auth?token=${'x'.repeat(65)}`,
   expiresAt: 1_795_200_000_000,
 }
@@ -22,6 +24,11 @@ test('what was sealed opens, under the same app alone', () => {
   assert.deepEqual(openLink(ring, app, sealed), target)
   assert.equal(openLink(ring, 'app_other' as AppId, sealed), null)
   assert.equal(openLink(ringOf('k20261120'), app, sealed), null)
+})
+
+test('the type of the email comes back', () => {
+  for (const type of emailTypes)
+    assert.equal(openLink(ring, app, sealLink(ring, app, { ...target, type }))?.type, type)
 })
 
 test('a destination of 100 characters stays under 300', () => {

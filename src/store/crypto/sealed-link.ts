@@ -1,16 +1,18 @@
 /**
- * The sealed part of a hosted link: authenticated encryption of its destination and its expiry, bound to
- * one app, so that nobody can forge a link and nothing is stored. Each link has a key of its own,
- * derived from the ring's key, the app's id and a new salt.
+ * The sealed part of a hosted link: authenticated encryption of its destination, its expiry and the type of
+ * its email, bound to one app, so that nobody can forge a link and nothing is stored. Each link has a key of
+ * its own, derived from the ring's key, the app's id and a new salt.
  *
  *   text   = base64url(salt [12] sealed)
- *   sealed = as `seal` makes it, of: expiry in seconds since 1970 (base 36) "." destination
+ *   sealed = as `seal` makes it, of: type (its place in `emailTypes`) expiry in seconds since 1970 (base 36) "."
+ *            destination
  *
  * 100 characters of destination make some 210 of text.
  */
 import { randomBytes } from 'node:crypto'
 import type { LinkTarget } from '../../domain/app/hosted-link.ts'
 import type { AppId } from '../../domain/id.ts'
+import { emailTypes } from '../../domain/request/email-request.ts'
 import { type KeyRing, seal, unseal } from './key-ring.ts'
 
 const saltBytes = 12
@@ -21,7 +23,8 @@ const toContext = (appId: AppId, salt: Uint8Array): string =>
 /** The expiry is rounded down to the second, so that a page never outlives its link. */
 export function sealLink(ring: KeyRing, appId: AppId, target: LinkTarget): string {
   const salt = randomBytes(saltBytes)
-  const text = `${Math.floor(target.expiresAt / 1000).toString(36)}.${target.destination}`
+  const expiry = Math.floor(target.expiresAt / 1000).toString(36)
+  const text = `${emailTypes.indexOf(target.type)}${expiry}.${target.destination}`
   return Buffer.concat([salt, seal(ring, toContext(appId, salt), text)]).toString('base64url')
 }
 
@@ -32,7 +35,10 @@ export function openLink(ring: KeyRing, appId: AppId, sealed: string): LinkTarge
   try {
     const text = unseal(ring, toContext(appId, bytes.subarray(0, saltBytes)), bytes.subarray(saltBytes))
     const dot = text.indexOf('.')
-    return { destination: text.slice(dot + 1), expiresAt: Number.parseInt(text.slice(0, dot), 36) * 1000 }
+    const type = emailTypes[Number(text.slice(0, 1))]
+    if (type === undefined) return null
+    const expiresAt = Number.parseInt(text.slice(1, dot), 36) * 1000
+    return { type, destination: text.slice(dot + 1), expiresAt }
   } catch {
     return null
   }

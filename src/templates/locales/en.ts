@@ -1,4 +1,5 @@
 /** English. Dates are unambiguous for every reader of English: day, month by name, year. */
+import type { EmailType } from '../../domain/request/email-request.ts'
 import type { Paragraph } from '../emails/letter.ts'
 import { type Invitation, type Strings, wholeUnits } from './strings.ts'
 
@@ -24,6 +25,13 @@ function invitationParagraphs(app: string, { organisationName, inviterName }: In
     invitation,
     [`The names in quotation marks were typed by the person who sent this invitation, not by ${app}.`],
   ]
+}
+
+const hostedHeadings: Readonly<Record<EmailType, (app: string) => string>> = {
+  magic_link: (app) => `Sign in to ${app}`,
+  email_verification: () => 'Confirm your email address',
+  password_reset: () => 'Reset your password',
+  organisation_invite: () => 'Accept the invitation',
 }
 
 export const en: Strings = {
@@ -78,7 +86,7 @@ export const en: Strings = {
   },
   dateTime: (ms) => `${dates.format(ms)} UTC`,
   hostedPage: {
-    heading: (app) => `Continue to ${app}`,
+    heading: (type, app) => hostedHeadings[type](app),
     intro: 'Press the button to continue. Nothing happens until you do.',
     open: (app) => `Open ${app}`,
     leadsTo: 'The button leads to',

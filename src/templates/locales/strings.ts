@@ -2,6 +2,7 @@
  * The texts of one language: its direction, its words for the four emails and the hosted pages, and
  * how it writes durations and dates. Dates, plurals and numbers come from `Intl`.
  */
+import type { EmailType } from '../../domain/request/email-request.ts'
 import type { Expiry, Letter } from '../emails/letter.ts'
 
 type Words = Pick<Letter, 'subject' | 'preheader' | 'heading' | 'paragraphs' | 'button'> & {
@@ -16,7 +17,7 @@ export type Invitation = {
 
 /** The page that a hosted link leads to. */
 type HostedPageWords = {
-  heading(app: string): string
+  heading(type: EmailType, app: string): string
   readonly intro: string
   open(app: string): string
   readonly leadsTo: string

@@ -6,6 +6,7 @@
 import { createHash } from 'node:crypto'
 import type { AppSettings } from '../../domain/app/settings.ts'
 import type { AuthLink } from '../../domain/request/auth-link.ts'
+import type { EmailType } from '../../domain/request/email-request.ts'
 import { defaultAccent, textOn } from '../colour.ts'
 import { type Html, html, raw } from '../html.ts'
 import type { Language } from '../locales/locales.ts'
@@ -77,22 +78,25 @@ ${body}
 
 export type Opening = Language & {
   readonly app: AppSettings
+  /** The type of the email that carried the link. */
+  readonly type: EmailType
   readonly destination: AuthLink
   /** Shown so that people can recognise it: an origin, or an app's scheme. */
   readonly destinationName: string
 }
 
 export function openPage(opening: Opening): HostedPage {
-  const { app, destination, strings, destinationName } = opening
+  const { app, destination, strings, destinationName, type } = opening
   const words = strings.hostedPage
   const { logoUrl, accentColour } = app.branding
   const label = words.open(app.name)
+  const heading = words.heading(type, app.name)
   const toApp = destination.kind === 'app'
   const button = toApp
     ? html`<a class="button" href="${destination.href}">${label}</a>`
     : html`<form method="post"><button class="button" type="submit">${label}</button></form>`
   const body = html`${appName(app)}
-<h1>${words.heading(app.name)}</h1>
+<h1>${heading}</h1>
 <p>${words.intro}</p>
 ${button}
 <p class="soft">${toApp ? words.opensApp(app.name) : words.leadsTo} <bdi class="destination">${destinationName}</bdi></p>
@@ -103,7 +107,7 @@ ${toApp ? appMissing(app, strings) : html``}`
   }
   return page({
     ...opening,
-    title: words.heading(app.name),
+    title: heading,
     body,
     needs,
     ...(accentColour && { accent: accentColour }),

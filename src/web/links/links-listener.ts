@@ -11,6 +11,7 @@ import { appPolicy } from '../../domain/app/app-policy.ts'
 import type { AppId } from '../../domain/id.ts'
 import { LruMap } from '../../domain/lru-map.ts'
 import { type AuthLink, parseAuthLink } from '../../domain/request/auth-link.ts'
+import type { EmailType } from '../../domain/request/email-request.ts'
 import type { Emit } from '../../observe/events.ts'
 import type { KeyRing } from '../../store/crypto/key-ring.ts'
 import { openLink } from '../../store/crypto/sealed-link.ts'
@@ -38,7 +39,7 @@ const headerBytesMax = 64 * 1024
 
 type Params = { slug: string; sealed: string }
 type Opened =
-  | { readonly kind: 'open'; readonly app: App; readonly destination: AuthLink }
+  | { readonly kind: 'open'; readonly app: App; readonly type: EmailType; readonly destination: AuthLink }
   | { readonly kind: 'expired'; readonly app: App }
   | { readonly kind: 'unknown' }
 
@@ -111,7 +112,7 @@ class LinkOpener {
     const destination = parseAuthLink(target.destination, policy.schemes)
     if (!destination.ok || checkLinkAllowed(destination.value, policy) !== null) return { kind: 'unknown' }
     if (target.expiresAt <= store.now()) return { kind: 'expired', app }
-    return { kind: 'open', app, destination: destination.value }
+    return { kind: 'open', app, type: target.type, destination: destination.value }
   }
 }
 
@@ -123,12 +124,9 @@ function show(reply: FastifyReply, opened: Opened, emit: Emit): FastifyReply {
   const { settings } = opened.app
   const language = findLanguage(settings.locale)
   if (opened.kind === 'expired') return sendPage(reply, 410, expiredPage(language, settings))
-  const { destination } = opened
-  return sendPage(
-    reply,
-    200,
-    openPage({ ...language, app: settings, destination, destinationName: nameDestination(destination) }),
-  )
+  const { destination, type } = opened
+  const destinationName = nameDestination(destination)
+  return sendPage(reply, 200, openPage({ ...language, app: settings, type, destination, destinationName }))
 }
 
 function nameDestination({ kind, scheme, authority }: AuthLink): string {
