@@ -4,8 +4,8 @@
  * its own, derived from the ring's key, the app's id and a new salt.
  *
  *   text   = base64url(salt [12] sealed)
- *   sealed = as `seal` makes it, of: type (its place in `emailTypes`) expiry in seconds since 1970 (base 36) "."
- *            destination
+ *   sealed = as `seal` makes it, of: type expiry "." destination
+ *   type   = its place in `emailTypes`; expiry = seconds since 1970 (base 36)
  *
  * 100 characters of destination make some 210 of text.
  */
