@@ -5,6 +5,7 @@ import { existsSync } from 'node:fs'
 import type { Command } from 'commander'
 import { type Config, ConfigError, parseConfig } from '../config/parse-config.ts'
 import { devSecretKeysFile, isSet, type Mode } from '../config/reader.ts'
+import { describeUnknownSettings } from '../config/unknown-settings.ts'
 import { checkDatabase } from '../management/service/check-database.ts'
 import { checkRelay } from '../management/service/check-relay.ts'
 import { SchemaMissing } from '../store/shared/migrations.ts'
@@ -34,12 +35,14 @@ const examineRemote = (deps: CliDeps): Promise<Finding[]> =>
 async function examine(deps: CliDeps): Promise<Finding[]> {
   const versions = { check: 'versions', ok: true, detail: `postern ${deps.version}, Node ${process.version}` }
   const mode = chooseMode(deps)
+  const toFault = (detail: string): Finding => ({ check: 'configuration', ok: false, detail })
+  const unknown = describeUnknownSettings(deps.env).map(toFault)
   try {
     const config = parseConfig(deps.env, mode)
-    return [versions, describeConfig(config, mode), ...(await examineParts(deps, config))]
+    return [versions, describeConfig(config, mode), ...unknown, ...(await examineParts(deps, config))]
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error
-    return [versions, ...error.faults.map((detail) => ({ check: 'configuration', ok: false, detail }))]
+    return [versions, ...error.faults.map(toFault), ...unknown]
   }
 }
 

@@ -1,6 +1,7 @@
 /** `postern serve` and `postern migrate`: production. */
 import type { Command } from 'commander'
 import { parseConfig } from '../config/parse-config.ts'
+import { describeUnknownSettings } from '../config/unknown-settings.ts'
 import { type CliDeps, commandConfig, type RunningService } from './context.ts'
 import { print } from './output.ts'
 
@@ -24,6 +25,7 @@ export function addServeCommands(program: Command, deps: CliDeps): void {
 
 async function serve(deps: CliDeps): Promise<void> {
   const config = parseConfig(deps.env, 'serve')
+  for (const fault of describeUnknownSettings(deps.env)) deps.output.err(`postern: ${fault}`)
   const stopped = deps.untilStopped() // signals are caught from now on: parts accept and send before all have started
   const service = await deps.startService(config)
   try {

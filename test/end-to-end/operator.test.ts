@@ -278,6 +278,13 @@ test('a command that hangs ends at the first SIGTERM', onlyHere, async (t) => {
   assert.ok(signal === 'SIGTERM' || code === 128 + 15, 'by the signal; in a container, as a shell reports it')
 })
 
+test('the doctor fails for a misspelt setting', async (t) => {
+  const env = { ...(await serveEnvironment(t)), POSTERN_API_LISTNE: '127.0.0.1:1' }
+  const ran = await postern(env, ['doctor'])
+  assert.equal(ran.code, 1)
+  assert.match(ran.out, /^FAIL {2}configuration: POSTERN_API_LISTNE is not a setting.*POSTERN_API_LISTEN\?$/m)
+})
+
 test('the doctor knows dev mode', onlyHere, async (t) => {
   const cwd = temporaryFolder(t)
   const ports = Object.fromEntries(

@@ -1,0 +1,38 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { test } from 'node:test'
+import { describeUnknownSettings, settingNames } from './unknown-settings.ts'
+
+test('a misspelt setting is named, with the one that was meant', () => {
+  const meant = {
+    POSTERN_API_LISTNE: 'POSTERN_API_LISTEN',
+    POSTERN_SMTP_RATES: 'POSTERN_SMTP_RATE',
+    POSTERN_LOG_LEVL: 'POSTERN_LOG_LEVEL',
+    POSTERN_LINK_BASE_URL: 'POSTERN_LINKS_BASE_URL',
+    POSTERN_SMPT_URL: 'POSTERN_SMTP_URL',
+  }
+  for (const [name, wanted] of Object.entries(meant))
+    assert.deepEqual(describeUnknownSettings({ [name]: 'x' }), [
+      `${name} is not a setting, and is ignored: did you mean ${wanted}?`,
+    ])
+})
+
+test('settings, those that are empty, and those of Kubernetes are left alone', () => {
+  const known = Object.fromEntries(settingNames.map((name) => [name, 'x']))
+  const foreign = { POSTERN_PORT: 'tcp://10.0.0.1:4020', POSTERN_SERVICE_HOST: '10.0.0.1', PATH: '/bin' }
+  assert.deepEqual(describeUnknownSettings({ ...known, ...foreign, POSTERN_NONE: ' ' }), [])
+})
+
+test('every setting is in the documents', () => {
+  const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
+  const text = ['docs/configuration.md', 'client/README.md'].map(read).join()
+  assert.deepEqual(
+    settingNames.filter((name) => !text.includes(name)),
+    [],
+  )
+  const named = new Set(text.match(/\bPOSTERN_[A-Z_]+[A-Z]\b/g))
+  assert.deepEqual(
+    [...named].filter((name) => !settingNames.includes(name)),
+    [],
+  )
+})

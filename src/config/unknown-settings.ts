@@ -1,0 +1,52 @@
+/** Finds variables that look like settings of Postern and are none: a misspelt one would be ignored. */
+import { type Environment, isSet } from './reader.ts'
+
+export const settingNames = [
+  'POSTERN_API_LISTEN',
+  'POSTERN_CONSOLE_LISTEN',
+  'POSTERN_CONSOLE_PUBLIC',
+  'POSTERN_CONSOLE_URL',
+  'POSTERN_DATABASE_LISTEN_URL',
+  'POSTERN_DATABASE_URL',
+  'POSTERN_LINKS_BASE_URL',
+  'POSTERN_LINKS_LISTEN',
+  'POSTERN_LOG_LEVEL',
+  'POSTERN_OIDC_CLIENT_ID',
+  'POSTERN_OIDC_CLIENT_SECRET',
+  'POSTERN_OIDC_ISSUER',
+  'POSTERN_OIDC_ROLES',
+  'POSTERN_OPS_LISTEN',
+  'POSTERN_QUEUE_MAX',
+  'POSTERN_ROLES',
+  'POSTERN_SECRET_KEYS',
+  'POSTERN_SMTP_CONNECTIONS',
+  'POSTERN_SMTP_RATE',
+  'POSTERN_SMTP_URL',
+  'POSTERN_TOKEN_FILE',
+  'POSTERN_URL',
+  // Of the client, in the environment of an app on the same machine.
+  'POSTERN_BASE_URL',
+  'POSTERN_DELIVERY_KEY',
+]
+
+/** Kubernetes sets some for a service that is named postern; `POSTERN_TEST_` is for the tests. */
+const foreign = /^POSTERN_(?:SERVICE|PORT|TEST)(?:_|$)/
+
+/** A sentence for each. */
+export const describeUnknownSettings = (env: Environment): string[] =>
+  Object.keys(env)
+    .filter((name) => name.startsWith('POSTERN_') && isSet(env, name) && !foreign.test(name))
+    .filter((name) => !settingNames.includes(name))
+    .map((name) => `${name} is not a setting, and is ignored: did you mean ${findNearest(name)}?`)
+
+/** The name that shares the longest beginning and end. */
+const findNearest = (name: string): string =>
+  settingNames.toSorted((a, b) => countShared(b, name) - countShared(a, name))[0] ?? ''
+
+function countShared(a: string, b: string): number {
+  const shortest = Math.min(a.length, b.length)
+  let [begin, end] = [0, 0]
+  while (begin < shortest && a[begin] === b[begin]) begin++
+  while (end < shortest - begin && a.at(-1 - end) === b.at(-1 - end)) end++
+  return begin + end
+}
