@@ -30,7 +30,7 @@ function describe(app: string, { appStatus, hosted, refusal, entries }: Answer<'
     refusal === null
       ? `The allow-list of ${app} allows the link${hosted ? ', which goes through a page of Postern' : ''}.`
       : [
-          `${refusal.code}: ${refusal.message}`,
+          [`${refusal.code}: ${refusal.message}`, refusal.advice].filter(Boolean).join(' '),
           ...refusal.issues.map(({ code, message }) => `  ${code}: ${message}`),
         ].join('\n')
   const rows = entries.map(({ entry, differs }) => [

@@ -24,13 +24,13 @@ export const settingNames = [
   'POSTERN_SMTP_URL',
   'POSTERN_TOKEN_FILE',
   'POSTERN_URL',
-  // Of the client, in the environment of an app on the same machine.
-  'POSTERN_BASE_URL',
-  'POSTERN_DELIVERY_KEY',
 ]
 
-/** Kubernetes sets some for a service that is named postern; `POSTERN_TEST_` is for the tests. */
-const foreign = /^POSTERN_(?:SERVICE|PORT|TEST)(?:_|$)/
+/**
+ * Variables of others: Kubernetes sets some for a service that is named postern, the client of an app has
+ * two, and tests have theirs.
+ */
+const foreign = /^POSTERN_(?:(?:SERVICE|PORT|TEST)(?:_|$)|(?:BASE_URL|DELIVERY_KEY)$)/
 
 /** A sentence for each. */
 export const describeUnknownSettings = (env: Environment): string[] =>

@@ -100,12 +100,16 @@ export function judgeLink(
   const choice = chooseHostedLink({ link, type, policy, baseUrl })
   if (choice.kind === 'misconfigured') return { code: 'invalid_hosted_link_config', issues: choice.issues }
   const difference = checkLinkAllowed(link, policy)
-  if (difference !== null) return { code: 'url_not_allowed', message: notAllowed(difference, policy) }
+  if (difference !== null) return notAllowed(difference, policy)
   return { hosted: choice.kind === 'hosted' ? choice.destination : null }
 }
 
-const notAllowed = ({ compared, why, flag }: LinkDifference, { slug }: AppPolicy): string =>
-  `The link is not allowed for this app. ${compared} ${why} To allow it: postern app update ${slug} ${flag}`
+const notAllowed = ({ compared, differs, flag, why }: LinkDifference, { slug }: AppPolicy): Rejection => ({
+  code: 'url_not_allowed',
+  message: `The link is not allowed for this app. ${compared} ${why}`,
+  advice: `To allow it: postern app update ${slug} ${flag}`,
+  differs,
+})
 
 /** A malformed idempotency key is a fault of the request, never ignored. */
 function checkIdempotencyKey(key: string | undefined): Issue[] {

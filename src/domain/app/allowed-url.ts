@@ -151,12 +151,19 @@ export type LinkPolicy = {
  * Why a link is not allowed. `flag` is the option of `postern app update` that would allow it.
  * Long path segments are shortened in all three: some libraries put the token into the path.
  */
-export type LinkDifference = { readonly compared: string; readonly why: string; readonly flag: string }
+export type LinkDifference = {
+  readonly compared: string
+  readonly why: string
+  readonly flag: string
+  /** The part in which the nearest entry differs; null if no entry could match. */
+  readonly differs: ComparedEntry['differs']
+}
 
 /** Spec 2.3 rule 3. Null where the link is allowed. */
 export function checkLinkAllowed(link: AuthLink, policy: LinkPolicy): LinkDifference | null {
   const parts = entriesFor(link, policy).map((entry) => differingPart(entry, link))
   if (parts.includes(null)) return null
+  const differs = nearest.find((part) => parts.includes(part)) ?? null
   const local = isLocal(link)
   if (local && policy.allowLocalhost) return null
   const origin = link.authority === null ? `${link.scheme}:` : `${link.scheme}://${link.authority}`
@@ -164,15 +171,20 @@ export function checkLinkAllowed(link: AuthLink, policy: LinkPolicy): LinkDiffer
   const compared = `Compared ${origin} and the path ${path || '(none)'}:`
   if (parts.includes('path')) {
     const flag = path === link.path ? `${flagFor(link)} ${quoteForShell(`${origin}${path}`)}` : flagFor(link)
-    return { compared, why: 'the app allows this origin, but not this path.', flag }
+    return { compared, why: 'the app allows this origin, but not this path.', flag, differs }
   }
-  if (local) return { compared, why: 'the app allows no links to localhost.', flag: '--allow-localhost' }
+  const noLocal = { why: 'the app allows no links to localhost.', flag: '--allow-localhost' }
+  if (local) return { compared, ...noLocal, differs }
   return {
     compared,
+    differs,
     why: 'no allowed entry has this scheme, host and port.',
     flag: `${flagFor(link)} ${quoteForShell(link.authority === null ? link.scheme : origin)}`,
   }
 }
+
+/** An entry that differs in its path alone is nearer than one that differs in its host. */
+const nearest = ['path', 'port', 'host', 'scheme'] as const
 
 const flagFor = (link: AuthLink): string => (link.kind === 'web' ? '--allow-url' : '--app-scheme')
 

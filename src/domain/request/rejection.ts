@@ -38,8 +38,12 @@ export type Issue = { readonly field: string; readonly code: string; readonly me
 export type Rejection = {
   readonly code: RefusalCode
   readonly message?: string
+  /** The command that would allow the request: for those who read its answer. */
+  readonly advice?: string
   readonly issues?: readonly Issue[]
   readonly limit?: LimitHit
+  /** The part of the link that no entry of the allow-list has, for operators. */
+  readonly differs?: 'scheme' | 'host' | 'port' | 'path' | null
   /** The scheme, host and port of the link, for operators. */
   readonly origin?: string
 }

@@ -22,6 +22,7 @@ const LinkCheck = closed({
     closed({
       code: Type.String(),
       message: Type.String(),
+      advice: orNull(Type.String({ description: 'The command that would allow the link.' })),
       issues: Type.Array(closed({ code: Type.String(), message: Type.String() })),
     }),
   ),
@@ -65,10 +66,11 @@ function judge(app: App, { url, type, baseUrl }: { url: string; type: EmailType;
 
 type Entry = { entry: string; differs: string | null }
 
-function refusedBy({ code, message, issues = [] }: Rejection, entries: Entry[]) {
+function refusedBy({ advice, code, message, issues = [] }: Rejection, entries: Entry[]) {
   const refusal = {
     code,
     message: message ?? refusals[code].message,
+    advice: advice ?? null,
     issues: issues.map((issue) => ({ code: issue.code, message: issue.message })),
   }
   return { allowed: false, hosted: false, refusal, entries }

@@ -90,13 +90,14 @@ function toEvent(facts: RequestFacts, answer: AcceptAnswer): RequestAnswered {
     const code = answer.replayed ? 'replayed' : 'accepted'
     return { ...common, status: 202, code, emailId: answer.emailId }
   }
-  const { code, issues = [], origin = null } = answer.rejection
+  const { code, differs, issues = [], origin = null } = answer.rejection
   const faults = issues.map(({ field, code }) => `${field} ${code}`)
+  if (differs != null) faults.push(`url ${differs}_differs`)
   return { ...common, status: refusals[code].status, code, issues: faults, origin }
 }
 
 function refuse(deps: PostEmailDeps, reply: FastifyReply, rejection: Rejection): FastifyReply {
-  const { code, limit, issues } = rejection
+  const { advice, code, limit, issues } = rejection
   const { status, message } = refusals[code]
   if (code === 'invalid_key') {
     const tokenSent = /^bearer\b/i.test(reply.request.headers.authorization ?? '')
@@ -111,6 +112,7 @@ function refuse(deps: PostEmailDeps, reply: FastifyReply, rejection: Rejection):
     reply.header('ratelimit-policy', `"${policy}";q=${limit.quota};w=${limit.windowS}`)
     reply.header('ratelimit', `"${policy}";r=0;t=${seconds}`)
   }
-  const error = { code, message: rejection.message ?? message, requestId: reply.request.id }
+  const whole = [rejection.message ?? message, advice].filter(Boolean).join(' ')
+  const error = { code, message: whole, requestId: reply.request.id }
   return sendJson(reply, status, errorBody(issues === undefined ? error : { ...error, issues }))
 }
