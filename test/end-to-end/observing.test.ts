@@ -236,7 +236,7 @@ test('the API and the status show refusals, counts, processes and relays; secret
   )
   const shown = await eventually(async () => {
     const answer = await ask(service, 'GET /v1/status', { token })
-    const isDown = answer.body.nodes[0]?.relays[0]?.available === false
+    const isDown = answer.status === 200 && answer.body.nodes[0]?.relays[0]?.available === false
     return isDown && answer.body.lastHour.accepted === 4 ? answer : null
   })
   const { attention, nodes, lastHour } = shown.body

@@ -8,7 +8,7 @@ import { onlyHere, postern, posternJson, serveEnvironment, spawnPostern, startSe
 import { freePort } from '../support/postfix.ts'
 import { send, validBody } from '../support/service.ts'
 import { startScriptedServer, startSmtpServer } from '../support/smtp.ts'
-import { temporaryFolder } from '../support/temporary.ts'
+import { atEnd, type Scope, temporaryFolder } from '../support/temporary.ts'
 import { eventually } from '../support/wait.ts'
 
 type Row = Record<string, unknown> & { id: string }
@@ -240,11 +240,16 @@ test('an app without links cannot send a test email, and the answer says what to
 })
 
 /** Starts a command and resolves with how it ended. */
-function start(args: readonly string[], options: { cwd?: string; env?: Record<string, string> }) {
+function start(
+  scope: Scope,
+  args: readonly string[],
+  options: { cwd?: string; env?: Record<string, string> },
+) {
   const child = spawnPostern(args, {
     cwd: options.cwd,
     env: { PATH: process.env.PATH ?? '', ...options.env },
   })
+  atEnd(scope, () => child.kill('SIGKILL'))
   let output = ''
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (output += chunk))
   return {
@@ -260,7 +265,7 @@ test('dev mode that cannot make its key ends by itself, with the reason', onlyHe
   const ports = Object.fromEntries(
     ['API', 'OPS', 'CONSOLE'].map((name) => [`POSTERN_${name}_LISTEN`, '127.0.0.1:0']),
   )
-  const dev = start(['dev'], {
+  const dev = start(t, ['dev'], {
     cwd,
     env: { ...ports, POSTERN_LINKS_LISTEN: `127.0.0.1:${await freePort()}` },
   })
@@ -271,7 +276,7 @@ test('dev mode that cannot make its key ends by itself, with the reason', onlyHe
 test('a command that hangs ends at the first SIGTERM', onlyHere, async (t) => {
   const silent = await startScriptedServer(t, { greeting: () => {} })
   const hanging = { ...env, POSTERN_SMTP_URL: `smtp://127.0.0.1:${silent.port}` }
-  const doctor = start(['doctor'], { env: hanging })
+  const doctor = start(t, ['doctor'], { env: hanging })
   await eventually(() => silent.connections() > 0)
   doctor.child.kill('SIGTERM')
   const [code, signal] = await doctor.ended
@@ -290,7 +295,7 @@ test('the doctor knows dev mode', onlyHere, async (t) => {
   const ports = Object.fromEntries(
     ['API', 'OPS', 'CONSOLE'].map((name) => [`POSTERN_${name}_LISTEN`, '127.0.0.1:0']),
   )
-  const dev = start(['dev'], {
+  const dev = start(t, ['dev'], {
     cwd,
     env: { ...ports, POSTERN_LINKS_LISTEN: `127.0.0.1:${await freePort()}` },
   })
@@ -299,7 +304,7 @@ test('the doctor knows dev mode', onlyHere, async (t) => {
   const key = /Bearer (pst_\w+)/.exec(curl)?.[1]
   const refused = await send(url, JSON.stringify(validBody()), { authorization: `Bearer ${key}` })
   assert.equal(refused.status, 403)
-  await eventually(() => /\d\d:\d\d:\d\d {2}403 {2}url_not_allowed {2}req_\w+/.test(dev.output()))
+  await eventually(() => /\d\d:\d\d:\d\d {2}403 {2}url_not_allowed; url host_differs {2}req_\w+/.test(dev.output()))
   const body = validBody({ url: 'https://app.example.com/?token=canary-token', to: 'canary@example.com' })
   await send(url, JSON.stringify(body), { authorization: `Bearer ${key}` })
   await eventually(() => /202 {2}magic_link {2}http:\/\/127\.0\.0\.1:\d+\/inbox\/em_\w+/.test(dev.output()))
@@ -323,7 +328,7 @@ test(
       ['OPS', 'CONSOLE'].map((name) => [`POSTERN_${name}_LISTEN`, '127.0.0.1:0']),
     )
     const ready = async (roles: string) => {
-      const dev = start(['dev'], {
+      const dev = start(t, ['dev'], {
         cwd: temporaryFolder(t),
         env: { ...ports, POSTERN_API_LISTEN: '127.0.0.1:0', POSTERN_ROLES: roles },
       })
@@ -342,7 +347,7 @@ test(
 test('a service that is stopped while it starts ends in order', onlyHere, async (t) => {
   const relay = await startSmtpServer(t)
   const port = await freePort()
-  const serve = start(['serve'], {
+  const serve = start(t, ['serve'], {
     env: {
       ...(await serveEnvironment(t)),
       POSTERN_SMTP_URL: `smtp://127.0.0.1:${relay.port}`,
