@@ -304,7 +304,9 @@ test('the doctor knows dev mode', onlyHere, async (t) => {
   const key = /Bearer (pst_\w+)/.exec(curl)?.[1]
   const refused = await send(url, JSON.stringify(validBody()), { authorization: `Bearer ${key}` })
   assert.equal(refused.status, 403)
-  await eventually(() => /\d\d:\d\d:\d\d {2}403 {2}url_not_allowed; url host_differs {2}req_\w+/.test(dev.output()))
+  await eventually(() =>
+    /\d\d:\d\d:\d\d {2}403 {2}url_not_allowed; url host_differs {2}req_\w+/.test(dev.output()),
+  )
   const body = validBody({ url: 'https://app.example.com/?token=canary-token', to: 'canary@example.com' })
   await send(url, JSON.stringify(body), { authorization: `Bearer ${key}` })
   await eventually(() => /202 {2}magic_link {2}http:\/\/127\.0\.0\.1:\d+\/inbox\/em_\w+/.test(dev.output()))
