@@ -237,6 +237,17 @@ test('a person of an OpenID provider signs in, and gets the permission of the gr
   assert.match(page, /Continue with 127\.0\.0\.1/)
 })
 
+test('the name that a provider gives a person looks like no other actor', async (t) => {
+  const { people, start, user } = await startWithProvider(t)
+  user.groups = ['postern-admins']
+  user.name = 'cli:root\u200b'
+  assert.equal((await follow(start)).status, 200)
+  assert.deepEqual(
+    (await people()).map(({ name }) => name),
+    ['person cli:root'],
+  )
+})
+
 test('an answer with another state, code, issuer or nonce, or to another browser, is refused', async (t) => {
   const { service, start, user } = await startWithProvider(t)
   user.groups = ['postern-admins']

@@ -127,6 +127,8 @@ test('an app’s life: create, show, list, update, disable, enable, delete', asy
 })
 
 test('unsafe settings are refused when they are set, each with its reason', async () => {
+  const badSlug = await postern(env, ['app', 'create', 'Slug', '--slug', '-x', '--from', 'A <a@b.test>'])
+  assert.match(badSlug.err, /give a slug of a-z, 0-9 and inner hyphens with --slug/)
   const ran = await create(
     'Bad',
     ...from,
