@@ -17,12 +17,13 @@ const repliesMax = 40
 /** Faults of one request that are kept. */
 const issuesMax = 10
 
+type Spans = Readonly<Record<ActivityRow['span'], Map<ActivityEvent, Counter>>>
 type Counter = { -readonly [Name in keyof ActivityRow]: ActivityRow[Name] }
 
 export class ActivityCounter {
   readonly #nowMs: () => number
-  /** The current counts by app, span and event. */
-  #counts = new Map<string, Counter>()
+  /** The current minute and hour of each app and event. */
+  #counts = new Map<AppId | null, Spans>()
   /** Those that ended since the last call. */
   #earlier: Counter[] = []
   #refusals = new Map<AppId, RefusedRequest[]>()
@@ -60,7 +61,11 @@ export class ActivityCounter {
 
   /** The counts since the last call. */
   takeCounts(): ActivityRow[] {
-    const rows = [...this.#earlier, ...this.#counts.values()]
+    const current = [...this.#counts.values()].flatMap((spans) => [
+      ...spans[1].values(),
+      ...spans[60].values(),
+    ])
+    const rows = [...this.#earlier, ...current]
     this.#counts = new Map()
     this.#earlier = []
     this.#replies.clear()
@@ -112,20 +117,30 @@ export class ActivityCounter {
   /** For the service by the minute, for the app by the hour and, except for details, by the minute. */
   #add(app: AppId | null, event: ActivityEvent, count = 1): void {
     const minute = Math.floor(this.#nowMs() / minuteMs)
-    this.#addTo({ app: null, span: 1, minute, event, count })
+    this.#addTo(this.#find(null), { app: null, span: 1, minute, event, count })
     if (app === null) return
-    this.#addTo({ app, span: 60, minute: minute - (minute % minutesOfHour), event, count })
-    if (!/^(took|reply):/.test(event)) this.#addTo({ app, span: 1, minute, event, count })
+    const spans = this.#find(app)
+    this.#addTo(spans, { app, span: 60, minute: minute - (minute % minutesOfHour), event, count })
+    if (!event.startsWith('took:') && !event.startsWith('reply:'))
+      this.#addTo(spans, { app, span: 1, minute, event, count })
   }
 
-  #addTo(row: ActivityRow): void {
-    const name = `${row.app} ${row.span} ${row.event}`
-    const known = this.#counts.get(name)
+  #find(app: AppId | null): Spans {
+    const known = this.#counts.get(app)
+    if (known !== undefined) return known
+    const made: Spans = { 1: new Map(), 60: new Map() }
+    this.#counts.set(app, made)
+    return made
+  }
+
+  #addTo(spans: Spans, row: Counter): void {
+    const counts = spans[row.span]
+    const known = counts.get(row.event)
     if (known?.minute === row.minute) {
       known.count += row.count
       return
     }
     if (known !== undefined) this.#earlier.push(known)
-    this.#counts.set(name, { ...row })
+    counts.set(row.event, row)
   }
 }

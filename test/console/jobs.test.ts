@@ -142,7 +142,7 @@ for (const javaScriptEnabled of [true, false]) {
     await page.goto(`${at}/apps/blue-team/settings`)
     await hands.type('Emails a day (UTC)', 'many')
     await hands.press('Save')
-    assert.match(await text(page), /Nothing was saved\. Correct this/)
+    assert.match(await text(page), /Nothing was changed\. Correct this/)
     await page.goto(`${at}/apps/blue-team/settings`)
     await hands.type('Emails a day (UTC)', '1,234')
     await hands.press('Save')

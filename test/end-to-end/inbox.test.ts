@@ -91,6 +91,39 @@ test('row 43: a hostile name stays text in the inbox too', async () => {
   }
 })
 
+test('one of each kind is sent; emails are read, kept as files and deleted', async () => {
+  const own = await startTestService({ after })
+  const at = own.urls.inbox ?? ''
+  const post = (path: string) =>
+    fetch(`${at}${path}`, {
+      method: 'POST',
+      headers: { 'sec-fetch-site': 'same-origin', accept: 'text/html' },
+      redirect: 'manual',
+    })
+  const list = async () => (await (await fetch(`${at}/api/inbox`)).json()) as { id: string }[]
+  assert.equal((await post('/inbox/examples')).status, 303)
+  const captured = await eventually(async () => ((await list()).length === 4 ? list() : null))
+  const [one, two] = captured.map(({ id }) => id)
+  const unread = async () => (await (await fetch(`${at}/inbox`)).text()).match(/class="unread"/g)?.length
+  assert.equal(await unread(), 4)
+  assert.match(await (await fetch(`${at}/inbox/${one}?view=checks`)).text(), /Gmail clips/)
+  assert.equal(await unread(), 3)
+  const file = await fetch(`${at}/inbox/${one}/raw`)
+  assert.equal(file.headers.get('content-type'), 'message/rfc822')
+  assert.match(await file.text(), /^Message-ID: </m)
+  assert.equal((await post(`/inbox/${one}/delete`)).status, 303)
+  assert.equal((await fetch(`${at}/api/inbox/${two}`, { method: 'DELETE' })).status, 204)
+  assert.deepEqual(
+    (await list()).map(({ id }) => id).filter((id) => id === one || id === two),
+    [],
+  )
+  assert.equal((await list()).length, 2)
+  const foreign = { method: 'DELETE', headers: { origin: 'https://evil.test' } }
+  assert.equal((await fetch(`${at}/api/inbox`, foreign)).status, 403)
+  assert.equal((await fetch(`${at}/api/inbox`, { method: 'DELETE' })).status, 204)
+  assert.deepEqual(await list(), [])
+})
+
 test('the JSON for tests: the newest email to an address, in any case', async () => {
   await service.post(validBody({ to: 'json@example.com', type: 'password_reset' }))
   await service.post(validBody({ to: 'json@example.com' }))

@@ -13,8 +13,8 @@ import {
   type AttentionKind,
   attentionKinds,
   type Condition,
-  failedMin,
   failedShare,
+  isFailing,
   latelyMinutes,
   type Situation,
 } from './condition.ts'
@@ -30,8 +30,6 @@ const turnedAwayShare = 0.01
 const refusedShare = 0.5
 const refusedMin = 20
 const lateAfterMs = 30_000
-/** So many failures are a fault if nothing else is sent. */
-const failedAloneMin = 3
 /** One link that expired is often a slow receiver. */
 const expiredUrgentMin = 5
 /** Apps that a message names. */
@@ -139,12 +137,10 @@ function judgeExpired({ apps, expired, lately: { delivered } }: Situation): Cond
 /** Apps whose mail fails with the same reply have one cause. */
 function judgeFailed({ apps, byApp, replies }: Situation): Condition[] {
   const failing = apps.flatMap(({ id, slug }) => {
-    const { delivered = 0, failed: reasons = {} } = byApp.get(id) ?? {}
-    const failed = sumCounts(reasons)
-    const isFault =
-      (failed >= failedMin && failed > failedShare * (failed + delivered)) ||
-      (failed >= failedAloneMin && delivered === 0)
-    return isFault ? [{ slug, failed, ended: failed + delivered, reply: replies.get(id) ?? null }] : []
+    const counts = byApp.get(id)
+    if (counts === undefined || !isFailing(counts)) return []
+    const failed = sumCounts(counts.failed)
+    return [{ slug, failed, ended: failed + counts.delivered, reply: replies.get(id) ?? null }]
   })
   const byReply = Map.groupBy(failing, ({ reply }) => reply)
   return [...byReply].map(([reply, group]): Condition => {

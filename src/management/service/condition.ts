@@ -1,5 +1,6 @@
 /** The conditions that need attention, and the records in which they are found. */
 import type { App } from '../../domain/app/app.ts'
+import { sumCounts } from '../../domain/counts.ts'
 import type { AppId } from '../../domain/id.ts'
 import type { KeyRecord, UsageDay } from '../../store/operator-store.ts'
 import type { Finding } from '../../store/store.ts'
@@ -69,3 +70,14 @@ export const latelyMinutes = 10
 /** A few failures are typing errors of recipients; a share of all ends is a fault. */
 export const failedShare = 0.05
 export const failedMin = 10
+/** So many failures are a fault if nothing else is sent. */
+const failedAloneMin = 3
+
+export function isFailing({
+  delivered,
+  failed: reasons,
+}: Pick<ActivityCounts, 'delivered' | 'failed'>): boolean {
+  const failed = sumCounts(reasons)
+  const isLarge = failed >= failedMin && failed > failedShare * (failed + delivered)
+  return isLarge || (failed >= failedAloneMin && delivered === 0)
+}

@@ -12,7 +12,7 @@ import { done } from '../operation/result.ts'
 import { closed, orNull, time } from '../operation/schema.ts'
 import { iso, NodeResource, presentNode, presentUsage, type UsageResource } from '../resources.ts'
 import { findAttention } from './attention.ts'
-import { attentionKinds, latelyMinutes } from './condition.ts'
+import { attentionKinds, isFailing, latelyMinutes } from './condition.ts'
 import { findEarlier, findOutageEnd } from './earlier.ts'
 import { presentQueue, QueueResource } from './show-queue.ts'
 
@@ -139,18 +139,14 @@ async function readActivity({ store, access }: Context, nodes: readonly NodeReso
 /** Apps whose replies are read for one status. */
 const repliesMax = 5
 
-/** The newest reply of the apps of which most emails fail. */
+/** The newest reply of the apps whose mail fails. */
 async function readReplies(
   store: Context['store'],
   byApp: ReadonlyMap<AppId, ActivityCounts>,
 ): Promise<ReadonlyMap<AppId, string>> {
-  const failing = [...byApp]
-    .map(([app, { failed }]) => ({ app, failed: sumCounts(failed) }))
-    .filter(({ failed }) => failed > 0)
-    .toSorted((a, b) => b.failed - a.failed)
-    .slice(0, repliesMax)
+  const failing = [...byApp].filter(([, counts]) => isFailing(counts)).slice(0, repliesMax)
   const replies = new Map<AppId, string>()
-  for (const { app } of failing) {
+  for (const [app] of failing) {
     const [email] = (await store.listEmails({ app, state: 'failed', limit: 1 })).items
     const reply = email?.trail.findLast((attempt) => attempt.reply !== undefined)?.reply?.text
     if (reply !== undefined) replies.set(app, reply)

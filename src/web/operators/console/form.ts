@@ -91,7 +91,7 @@ function renderProblem<Name extends string>(
   { faults, fields }: ProblemParts<Name>,
 ): Html {
   const isOwn = code !== 'invalid_request' && !faults.some((fault) => fault.message === message)
-  const text = isOwn || faults.length === 0 ? message : 'Nothing was saved. Correct this:'
+  const text = isOwn || faults.length === 0 ? message : 'Nothing was changed. Correct this:'
   const lines = faults.map(({ name, message: why }) =>
     name === null
       ? html`<li>${why}</li>`

@@ -63,9 +63,10 @@ function addPages(pages: FastifyInstance, { captured, hints }: InboxDeps, pageDe
   })
 }
 
-/** One email of each type, from the app that the form names. */
-async function sendExamples({ form, get }: Visit): Promise<PageAnswer> {
-  const params = { app: form.get('app') ?? '' }
+/** One email of each type, from the first app. */
+async function sendExamples({ get }: Visit): Promise<PageAnswer> {
+  const { slugs } = await get('app.names', {})
+  const params = { app: Object.values(slugs)[0] ?? '' }
   for (const [type] of emailTypeNames)
     await get('app.test_email', { params, body: { to: 'you@example.com', type } })
   return { redirect: '/inbox' }

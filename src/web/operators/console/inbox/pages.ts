@@ -113,7 +113,7 @@ async function readRefusals(get: Visit['get']) {
 
 /** The place of an email, before one is open. */
 function renderEmpty({ curl, emails }: Mailbox): Html {
-  const send = html`<form method="post" action="/inbox/examples"><input type="hidden" name="app" value="demo"><button class="${emails.length === 0 ? 'main' : ''}">Send one of each kind</button></form>`
+  const send = html`<form method="post" action="/inbox/examples"><button class="${emails.length === 0 ? 'main' : ''}">Send one of each kind</button></form>`
   const line =
     curl === null
       ? none

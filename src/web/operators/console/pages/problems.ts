@@ -1,4 +1,5 @@
 /** Conditions that need attention, with a way to each cause; and, quietly, those that are over. */
+import { counted, formatCount } from '../../../../domain/counts.ts'
 import type { Answer } from '../../../../management/operations.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
 import { linkButton, mark, shortTime, statusMark } from '../parts.ts'
@@ -54,18 +55,15 @@ export function renderStatus(status: 'active' | 'disabled', conditions: readonly
 export function renderVerdict({ attention, lastHour, queue }: Status): Html {
   const urgent = attention.filter((condition) => condition.urgent).length
   const others = attention.length - urgent
-  const problems = `${attention.length} ${attention.length === 1 ? 'problem' : 'problems'} now`
   const delivered = lastHour?.delivered ?? null
-  const waiting =
-    queue.depth === 0
-      ? 'no mail waits'
-      : `${queue.depth} ${queue.depth === 1 ? 'email waits' : 'emails wait'}`
-  const facts = delivered === null ? waiting : `${delivered} delivered in the last hour, ${waiting}`
+  const waiting = queue.depth === 0 ? 'no mail waits' : counted(queue.depth, 'email waits', 'emails wait')
+  const facts =
+    delivered === null ? waiting : `${formatCount(delivered)} delivered in the last hour, ${waiting}`
   const [tone, text] =
     urgent > 0
-      ? (['bad', problems] as const)
+      ? (['bad', `${counted(attention.length, 'problem')} now`] as const)
       : others > 0
-        ? (['wait', `Sending, with ${others} ${others === 1 ? 'thing' : 'things'} to look at`] as const)
+        ? (['wait', `Sending, with ${counted(others, 'thing')} to look at`] as const)
         : (['good', 'Sending normally'] as const)
   return html`<div class="verdict-line ${tone}" role="status"><h1>${text}</h1><span class="soft">${facts}</span></div>`
 }
