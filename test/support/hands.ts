@@ -50,12 +50,13 @@ export const newHands = (page: Page) => {
   /** Every control that Tab reaches, in its order, until the focus comes back. */
   const tour = async (): Promise<number> => {
     const ids = new Set<string>()
-    let last = ''
+    let [first, last] = ['', '']
     for (let tabs = 0; tabs < 400; tabs++) {
       await page.keyboard.press('Tab')
       const id = String(await page.evaluate(focusedIndex))
       if (id === '-1') continue // past the end, or on the way into a frame or out of it
-      if (ids.has(id) && id !== last) break // inside a frame, the focus stays on the frame
+      if (id === first && id !== last) break // others may be seen again, on the way out of a frame
+      first ||= id
       ids.add(id)
       last = id
     }
