@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { isDeepStrictEqual } from 'node:util'
 import { type Command, Option } from 'commander'
+import { normalEntries, parseAllowedUrl, parseAppScheme } from '../domain/app/allowed-url.ts'
 import type { AppResource } from '../management/resources.ts'
 import type { AppBody } from '../management/settings-schema.ts'
 import { type CliDeps, type CommandContext, describeError, withOperations } from './context.ts'
@@ -65,11 +66,24 @@ async function readApps(file: string): Promise<WantedApp[]> {
   for (const [index, app] of apps.entries()) {
     const slug = (app as { slug?: unknown } | null)?.slug
     if (typeof slug !== 'string') throw new UsageError(`${file}: app ${index + 1} has no slug`)
-    if (slugs.has(slug)) throw new UsageError(`${file}: the slug "${slug}" stands there twice`)
+    if (slugs.has(slug)) throw new UsageError(`${file}: the slug "${slug}" appears twice`)
     slugs.add(slug)
   }
-  return apps
+  return apps.map(withNormalEntries)
 }
+
+/** Whatever is no list of texts stays, so that it is refused with its reason. */
+function withNormalEntries(app: WantedApp): WantedApp {
+  const { allowedUrls, appSchemes } = app
+  return {
+    ...app,
+    ...(isTexts(allowedUrls) && { allowedUrls: normalEntries(allowedUrls, parseAllowedUrl) }),
+    ...(isTexts(appSchemes) && { appSchemes: normalEntries(appSchemes, parseAppScheme) }),
+  }
+}
+
+const isTexts = (value: unknown): value is string[] =>
+  Array.isArray(value) && value.every((entry) => typeof entry === 'string')
 
 async function parseFile(file: string): Promise<unknown> {
   const { parse } = await import('yaml') // loaded by this command alone

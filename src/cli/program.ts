@@ -138,9 +138,6 @@ const sqliteDamaged = [11, 26]
 /** Advice for an error that a person can act on; null for a bug. */
 function hint(error: unknown): string | null {
   const { code, errcode, message, name } = error as Error & { code?: string; errcode?: number }
-  if (code === 'EADDRINUSE') {
-    return `${message}; something listens there already: another postern? POSTERN_API_LISTEN, POSTERN_LINKS_LISTEN, POSTERN_CONSOLE_LISTEN and POSTERN_OPS_LISTEN choose other addresses`
-  }
   if (storeErrors.includes(name)) return message
   if (['EACCES', 'EROFS', 'ENOSPC'].includes(code ?? '')) return message
   if (name === 'KeyMissing')

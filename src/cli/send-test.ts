@@ -29,27 +29,30 @@ function parseWait(text: string): number {
 
 async function sendTest(deps: CliDeps, call: Call, to: string, { app, wait }: Options): Promise<void> {
   const { email: id } = await call('app.test_email', { params: { app }, body: { to } })
-  const email = await untilTried(call, id, wait * 1000)
+  const email = await untilFinished(call, id, wait * 1000)
   const untried = !isTried(email)
   const hint = untried
     ? '\n"postern doctor" says whether a process sends, and whether the relays answer. The email waits in the queue.'
     : ''
   print(deps.output, email, () => `${id}: ${email.explanation}${hint}`)
   if (untried) throw new CommandFailed(`the test email was not tried within ${wait} s; see above`)
-  if (email.finishedAt !== null && email.state !== 'delivered')
-    throw new CommandFailed('the test email was not delivered; see above')
+  if (email.finishedAt === null)
+    throw new CommandFailed(
+      `the test email was not delivered within ${wait} s, and will be tried again; see above`,
+    )
+  if (email.state !== 'delivered') throw new CommandFailed('the test email was not delivered; see above')
 }
 
 /** An outcome without an attempt says nothing about the relay. */
 const isTried = ({ trail, finishedAt }: EmailDetail): boolean =>
   finishedAt !== null || trail.some(({ outcome }) => outcome !== 'unattempted')
 
-/** The email once an attempt was recorded, or as it is after the wait. */
-async function untilTried(call: Call, id: string, waitMs: number): Promise<EmailDetail> {
+/** The email once it has finished, or as it is after the wait. */
+async function untilFinished(call: Call, id: string, waitMs: number): Promise<EmailDetail> {
   const endMs = performance.now() + waitMs
   for (;;) {
     const email = await call('email.show', { params: { email: id } })
-    if (isTried(email) || performance.now() >= endMs) return email
+    if (email.finishedAt !== null || performance.now() >= endMs) return email
     await sleep(pollMs)
   }
 }

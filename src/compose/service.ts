@@ -6,7 +6,7 @@
 import { hostname } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
-import type { Config } from '../config/parse-config.ts'
+import { type Config, ConfigError } from '../config/parse-config.ts'
 import type { Relay } from '../delivery/relay/relay.ts'
 import { newId } from '../domain/id.ts'
 import { EventStream } from '../observe/events.ts'
@@ -19,7 +19,7 @@ import { close, listen } from '../web/http/listener.ts'
 import type { Hints, ServiceContext } from './context.ts'
 import { composeDelivery } from './delivery.ts'
 import { openStore, type StoreOptions } from './store.ts'
-import { composeListeners, type ListenerName } from './web.ts'
+import { composeListeners, type ListenerName, type ListenerPart } from './web.ts'
 
 export type ServiceOptions = StoreOptions & {
   readonly version: string
@@ -105,16 +105,30 @@ export async function startService(config: Config, options: ServiceOptions): Pro
 function listParts(context: ServiceContext, urls: { -readonly [Name in keyof Urls]: string }): Part[] {
   const delivery = context.config.roles.has('worker') ? composeDelivery(context) : null
   const [ops, ...others] = composeListeners(context, delivery).map(
-    ({ name, listener, address }): Part => ({
+    (part): Part => ({
       start: async () => {
-        urls[name] = await listen(listener, address)
-        if (name === 'console' && delivery?.captured) urls.inbox = urls[name]
+        const url = await listenAs(part)
+        urls[part.name] = url
+        if (part.name === 'console' && delivery?.captured) urls.inbox = url
       },
-      stop: (graceMs) => close(listener, graceMs),
+      stop: (graceMs) => close(part.listener, graceMs),
     }),
   )
   const recorder = composeRecorder(context, delivery?.relays ?? [])
   return [ops, recorder, delivery, together(others)].filter((part): part is Part => part != null)
+}
+
+/** @throws {ConfigError} when something else has the port */
+async function listenAs({ name, listener, address }: ListenerPart): Promise<string> {
+  try {
+    return await listen(listener, address)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error
+    const where = `${address.host}:${address.port}`
+    throw new ConfigError([
+      `${where} is in use, perhaps by another Postern; choose another port with POSTERN_${name.toUpperCase()}_LISTEN`,
+    ])
+  }
 }
 
 const composeRecorder = (

@@ -62,6 +62,10 @@ const cases: [Partial<EmailRecord>, string][] = [
     'The relay r:25 accepted it 0.3 s after it was queued.',
   ],
   [
+    { state: 'delivered', finishedAt: at + 300, trail: [{ at, outcome: 'delivered', relay: 'capture' }] },
+    'The dev inbox captured it 0.3 s after it was queued; nothing was sent.',
+  ],
+  [
     { state: 'expired', trail: [down] },
     'Not sent: the relay 127.0.0.1:2525 was unavailable (ESOCKET: connect ECONNREFUSED) until the link expired at 2026-11-21 22:26:46Z.',
   ],

@@ -2,6 +2,7 @@
 
 import { heldDays } from '../domain/bounds.ts'
 import type { AttemptRecord } from '../domain/delivery/outcome.ts'
+import { captureRelayName } from '../domain/delivery/relay-state.ts'
 import { type FailureCause, findCause } from '../domain/delivery/smtp-reply.ts'
 import { suspectAfter } from '../domain/delivery/states.ts'
 import { describeDuration } from '../domain/duration.ts'
@@ -37,7 +38,9 @@ function explainState(email: EmailRecord): string {
     case 'delivered': {
       const tookMs = (email.finishedAt ?? email.acceptedAt) - email.acceptedAt
       const took = tookMs < 10_000 ? `${(tookMs / 1000).toFixed(1)} s` : describeDuration(tookMs)
-      return `The relay ${last?.relay ?? ''} accepted it ${took} after it was queued.`
+      return last?.relay === captureRelayName
+        ? `The dev inbox captured it ${took} after it was queued; nothing was sent.`
+        : `The relay ${last?.relay ?? ''} accepted it ${took} after it was queued.`
     }
     case 'failed':
       return notDelivered(email, explainFailure(email, last))

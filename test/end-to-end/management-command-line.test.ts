@@ -121,7 +121,8 @@ test('apply: a plan first, then the changes; a second time nothing', async (t) =
     `- slug: applied
   name: Applied
   from: { name: Applied, address: auth@acme.test }
-  allowedUrls: [https://app.acme.test]
+  allowedUrls: [https://app.acme.test/, https://APP.acme.test]
+  appSchemes: [Acme]
 - slug: applied-too
   name: Too
   from: { name: Too, address: auth@acme.test }
@@ -136,6 +137,8 @@ test('apply: a plan first, then the changes; a second time nothing', async (t) =
   assert.equal((await postern(env, ['app', 'show', 'applied'])).code, 1)
   assert.match((await postern(env, ['apply', path, '--yes'])).out, /create applied\n[\s\S]*2 done/)
   assert.equal((await posternJson<Row>(env, ['app', 'show', 'applied-too'])).status, 'disabled')
+  const applied = await posternJson<Row>(env, ['app', 'show', 'applied'])
+  assert.deepEqual([applied.allowedUrls, applied.appSchemes], [['https://app.acme.test'], ['acme']])
   assert.equal((await postern(env, ['apply', path, '--yes'])).out, 'nothing to change\n')
   await postern(env, ['app', 'update', 'applied', '--daily', '7'])
   const back = await postern(env, ['apply', path, '--yes'])
@@ -158,7 +161,7 @@ test('apply: one fault, and nothing is changed', async (t) => {
     ['{', /cannot read/],
     ['{}', /must hold an app, or a list of apps/],
     ['- name: x', /app 1 has no slug/],
-    ['- slug: a\n- slug: a', /stands there twice/],
+    ['- slug: a\n- slug: a', /the slug "a" appears twice/],
   ] as const) {
     const wrong = await postern(env, ['apply', file(t, text)])
     assert.equal(wrong.code, 2, text)

@@ -189,6 +189,15 @@ test('a test email that the relay refuses is a failure', async (t) => {
   assert.match(ran.err, /the test email was not delivered/)
 })
 
+test('a test email that is deferred is a failure, and will be tried again', async (t) => {
+  const relay = await startScriptedServer(t, { rcpt: '451 4.7.1 greylisted' })
+  const server = await startServe(t, { POSTERN_SMTP_URL: `smtp://127.0.0.1:${relay.port}` })
+  const ran = await postern(server.env, ['send-test', 'you@example.com', '--app', 'acme', '--wait', '1'])
+  assert.equal(ran.code, 1)
+  assert.match(ran.out, /451 4\.7\.1 greylisted/)
+  assert.match(ran.err, /not delivered within 1 s, and will be tried again/)
+})
+
 test('a key is replaced without a pause, and all deferred mail is tried at once', async (t) => {
   const relay = await startScriptedServer(t, { rcpt: '451 4.7.1 greylisted' })
   const server = await startServe(t, { POSTERN_SMTP_URL: `smtp://127.0.0.1:${relay.port}` })

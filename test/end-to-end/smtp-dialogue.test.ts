@@ -173,6 +173,15 @@ test('quit says QUIT and closes', async (t) => {
   await eventually(() => server.transcript.includes('QUIT'))
 })
 
+test('TLS from the first byte at a port that greets in plain text: the failure says to use smtp', async (t) => {
+  const server = await startScriptedServer(t, {})
+  const address = { host: '127.0.0.1', port: server.port, tls: 'implicit', credentials: null } as const
+  const failure = await connect(address, AbortSignal.timeout(10_000))
+  assert.ok('reply' in failure)
+  assert.equal(failure.errorCode, 'ESOCKET')
+  assert.match(failure.reply.text, /^ESOCKET: the port answers in plain text; use the scheme smtp /)
+})
+
 test('nodemailer opens the connection and then has no part in it', async (t) => {
   const server = await startScriptedServer(t, { ehlo: pipelining })
   const address = { host: '127.0.0.1', port: server.port, tls: 'none', credentials: null } as const

@@ -1,4 +1,5 @@
 /** The relay of dev mode: keeps the newest messages in memory for the inbox, and sends nothing. */
+import { captureRelayName } from '../../domain/delivery/relay-state.ts'
 import { parseReply } from '../../domain/delivery/smtp-reply.ts'
 import type { Message, MessageDetails, Relay, Submission } from './relay.ts'
 
@@ -15,7 +16,7 @@ export const capturedMax = 500
 const submissionsMax = 10
 
 export class CaptureRelay implements Relay {
-  readonly name = 'capture'
+  readonly name = captureRelayName
   readonly #emails = new Map<string, CapturedEmail>()
 
   isAvailable = (): boolean => true

@@ -1,5 +1,8 @@
 /** A relay as one process sees it. */
 
+/** The relay of dev mode, which captures emails for the inbox. */
+export const captureRelayName = 'capture'
+
 type RelayConnections = {
   /** Being opened: a relay that does not greet keeps them here. */
   readonly connecting: number

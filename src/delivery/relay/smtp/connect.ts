@@ -73,8 +73,13 @@ type SmtpError = Error & { code?: string; response?: string }
 
 const timedOut: SmtpError = Object.assign(new Error('no session in time'), { code: 'ETIMEDOUT' })
 
+/** OpenSSL takes a greeting in plain text for a record of a wrong version. */
+const plainPort =
+  'the port answers in plain text; use the scheme smtp (STARTTLS, usually port 587) instead of smtps'
+
 function toFailure({ code, response, message }: SmtpError): SmtpFailure {
-  const reply = response === undefined ? noReply(`${code ?? 'ERROR'}: ${message}`) : parseReply(response)
+  const said = message.includes('wrong version number') ? plainPort : message
+  const reply = response === undefined ? noReply(`${code ?? 'ERROR'}: ${said}`) : parseReply(response)
   return { stage: 'connect', reply, errorCode: code ?? null }
 }
 

@@ -2,6 +2,7 @@
 
 import { queueAgesMs } from '../../../../domain/bounds.ts'
 import { formatCount } from '../../../../domain/counts.ts'
+import { captureRelayName } from '../../../../domain/delivery/relay-state.ts'
 import type { Answer } from '../../../../management/operations.ts'
 import type { NodeResource } from '../../../../management/resources.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
@@ -48,7 +49,7 @@ ${nextAttemptAt === null ? none : html`<dt>Next attempt</dt><dd>${age(nextAttemp
 function renderRelays(nodes: readonly NodeResource[], { now }: Visit): Html {
   const rows = nodes.flatMap(({ machine, alive, relays }) =>
     relays.map(({ name, available, since, reason, connections }) => [
-      html`<b>${name === 'capture' ? 'the dev inbox' : name}</b>`,
+      html`<b>${name === captureRelayName ? 'the dev inbox' : name}</b>`,
       alive ? renderRelayState(available) : mark('off', 'unknown'),
       html`${age(since, now)}${reason === '' ? none : html`<br><span class="reply">${reason}</span>`}`,
       available ? `${connections.open} open, ${connections.busy} busy, at most ${connections.allowed}` : '–',
