@@ -2,6 +2,7 @@
 import { formatCount, sumCounts } from '../../../domain/counts.ts'
 import { hourMs, minuteMs } from '../../../domain/duration.ts'
 import type { Answer } from '../../../management/operations.ts'
+import type { NodeResource } from '../../../management/resources.ts'
 import { type Html, html } from '../../../templates/html.ts'
 import { columnChart, type Series } from './chart.ts'
 import { section, took } from './parts.ts'
@@ -43,6 +44,9 @@ function steps({ items }: Activity, { step, steps: length }: Range, now: number)
   const byStep = new Map(items.map((item) => [Math.floor(Date.parse(item.at) / stepMs), item]))
   const indexes = Array.from({ length }, (_, index) => last - length + 1 + index)
   return {
+    stepMs,
+    /** When each step begins. */
+    starts: indexes.map((index) => index * stepMs),
     columns: indexes.map((index) => cutLabel(new Date(index * stepMs).toISOString(), length)),
     values: (pick: (item: Item) => number) =>
       indexes.map((index) => {
@@ -65,16 +69,43 @@ const endSeries = (values: (pick: (item: Item) => number) => number[]): Series[]
   { name: 'expired', className: 'c-expired', values: values((item) => item.expired) },
 ]
 
-export function emailsChart(activity: Activity, range: Range, now: number): Html {
-  const { columns, values } = steps(activity, range, now)
+type Outage = { readonly from: number; readonly until: number }
+
+/** The moment of the page, and the processes whose relays may have been down. */
+type Setting = { readonly now: number; readonly nodes: readonly NodeResource[] }
+
+/** When a relay was down, as far as the processes remember. */
+const findOutages = ({ nodes, now }: Setting): Outage[] =>
+  nodes.flatMap(({ relays }) =>
+    relays.flatMap(({ available, lastOutage, since }) => [
+      ...(lastOutage === null
+        ? []
+        : [{ from: Date.parse(lastOutage.from), until: Date.parse(lastOutage.until) }]),
+      ...(available ? [] : [{ from: Date.parse(since), until: now }]),
+    ]),
+  )
+
+export function emailsChart(activity: Activity, range: Range, setting: Setting): Html {
+  const { columns, starts, stepMs, values } = steps(activity, range, setting.now)
+  const outages = findOutages(setting)
+  const isDuring = (start: number) =>
+    outages.some(({ from, until }) => from < start + stepMs && until >= start)
+  const down = starts.flatMap((start, at) => (isDuring(start) ? [at] : []))
   const title = `Outcomes by ${range.step} (UTC)`
-  return section(title, columnChart({ title, columns, series: endSeries(values), format: formatCount }))
+  const shaded = { name: 'relay down', columns: down }
+  return section(
+    title,
+    columnChart({ title, columns, series: endSeries(values), format: formatCount, shaded }),
+  )
 }
 
-export function activityCharts(activity: Activity, range: Range, now: number): Html {
-  const { columns, values } = steps(activity, range, now)
+export function activityCharts(activity: Activity, range: Range, setting: Setting): Html {
+  const { columns, values } = steps(activity, range, setting.now)
   const title = 'Time to relay'
-  const series = [{ name: '95 % within', className: 'c-time', values: values(({ p95Ms }) => p95Ms ?? 0) }]
-  return html`<div class="pair">${emailsChart(activity, range, now)}
-${section(title, columnChart({ title, columns, series, format: took }))}</div>`
+  const series = [
+    { name: '95 % within', className: 'c-most', values: values(({ p95Ms }) => p95Ms ?? 0) },
+    { name: 'half within', className: 'c-time', values: values(({ p50Ms }) => p50Ms ?? 0) },
+  ]
+  return html`<div class="pair">${emailsChart(activity, range, setting)}
+${section(title, columnChart({ title, columns, series, format: took, layered: true }))}</div>`
 }

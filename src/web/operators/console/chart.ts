@@ -19,6 +19,10 @@ type Chart = {
   readonly columns: readonly string[]
   readonly series: readonly Series[]
   readonly format: (value: number) => string
+  /** Later series are drawn over earlier ones, not on top of them: each contains the next. */
+  readonly layered?: boolean
+  /** Shaded columns, behind the series. */
+  readonly shaded?: { readonly name: string; readonly columns: readonly number[] }
 }
 
 /** Units of the drawing. */
@@ -39,8 +43,11 @@ function ceiling(value: number): number {
 
 /** Columns, each with its series one above the other. */
 export function columnChart(chart: Chart): Html {
-  const { columns, format, series, title } = chart
-  const totals = columns.map((_, at) => series.reduce((sum, { values }) => sum + (values[at] ?? 0), 0))
+  const { columns, format, layered = false, series, shaded = { name: '', columns: [] }, title } = chart
+  const totals = columns.map((_, at) => {
+    const values = series.map((each) => each.values[at] ?? 0)
+    return layered ? Math.max(...values) : values.reduce((sum, value) => sum + value, 0)
+  })
   const top = ceiling(Math.max(0, ...totals))
   const width = columns.length * columnWidth
   const bars = columns.map((label, at) => renderStack(chart, { at, label, top }))
@@ -50,26 +57,31 @@ export function columnChart(chart: Chart): Html {
   )
   const every = Math.ceil(columns.length / labelsMax)
   const names = columns.filter((_, at) => at % every === 0).map((label) => html`<span>${label}</span>`)
-  const keys = series.map(
+  const shades = shaded.columns.map(
+    (at) =>
+      html`<rect class="outage" x="${at * columnWidth}" y="0" width="${columnWidth}" height="${height}"><title>${columns[at] ?? ''}: ${shaded.name}</title></rect>`,
+  )
+  const shadeKey = shades.length > 0 ? [{ name: shaded.name, className: 'outage' }] : []
+  const keys = [...series, ...shadeKey].map(
     ({ name, className }) =>
       html`<span class="key"><svg class="swatch" viewBox="0 0 10 10" aria-hidden="true"><rect class="${className}" width="10" height="10"/></svg>${name}</span>`,
   )
   return html`<figure class="chart"><div class="plot">
 <div class="ticks" aria-hidden="true"><span>${format(top)}</span><span>${top > 1 ? format(top / 2) : ''}</span><span>${format(0)}</span></div>
-<svg viewBox="0 0 ${width} ${height}" preserveAspectRatio="none" role="img" aria-label="${title}: ${summarise(chart)}">${lines}${bars}</svg>
+<svg viewBox="0 0 ${width} ${height}" preserveAspectRatio="none" role="img" aria-label="${title}: ${summarise(chart)}">${shades}${lines}${bars}</svg>
 <div class="names" aria-hidden="true">${names}</div></div>
 <figcaption>${keys}</figcaption>${renderTable(chart)}</figure>`
 }
 
 type Column = { readonly at: number; readonly label: string; readonly top: number }
 
-function renderStack({ format, series }: Chart, { at, label, top }: Column): Html {
+function renderStack({ format, layered = false, series }: Chart, { at, label, top }: Column): Html {
   let y = height
   const bars = series.map(({ name, className, values }) => {
     const value = values[at] ?? 0
     if (value === 0) return none
     const size = Math.max(1, (height * value) / top)
-    y -= size
+    y = (layered ? height : y) - size
     return html`<rect class="${className}" x="${at * columnWidth}" y="${round(y)}" width="${columnWidth - gap}" height="${round(size)}"><title>${label}: ${format(value)} ${name}</title></rect>`
   })
   return html`${bars}`

@@ -100,7 +100,7 @@ export function table(
 `
   })
   // The roles stay when the style makes cards of the rows, on a phone.
-  return html`<div class="scroll" role="region" aria-label="${caption}" tabindex="0"><table role="table"><caption class="hidden">${caption}</caption>
+  return html`<div class="scroll" role="region" aria-label="${caption}" tabindex="0"><table role="table"${heads.length > 2 ? html` class="cards"` : none}><caption class="hidden">${caption}</caption>
 <thead role="rowgroup"><tr role="row">${head}</tr></thead><tbody role="rowgroup">${body}</tbody></table></div>`
 }
 

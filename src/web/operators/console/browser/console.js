@@ -221,6 +221,26 @@ for (const form of all('form[data-preview]', HTMLFormElement)) {
   })
 }
 
+// Beside a colour, the browser's own way to choose one.
+for (const field of all('input[data-colour]', HTMLInputElement)) {
+  if (field.disabled) continue
+  const chooser = element('input', '')
+  chooser.type = 'color'
+  chooser.setAttribute('aria-label', 'Choose a colour')
+  const show = () => {
+    chooser.value = /^#[0-9a-f]{6}$/i.test(field.value) ? field.value : field.placeholder
+  }
+  chooser.addEventListener('input', () => {
+    field.value = chooser.value
+    field.dispatchEvent(new Event('input', { bubbles: true }))
+  })
+  field.addEventListener('input', show)
+  show()
+  const pair = Object.assign(element('span', ''), { className: 'colour' })
+  field.replaceWith(pair)
+  pair.append(field, chooser)
+}
+
 // Signing in.
 
 const code = byId('code')

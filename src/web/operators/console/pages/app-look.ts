@@ -29,7 +29,7 @@ const lookForm = newForm('look', {
   accentColour: {
     label: 'Button colour',
     ...named('branding.accentColour'),
-    attributes: html`spellcheck="false" placeholder="${defaultAccent}" maxlength="7"`,
+    attributes: html`spellcheck="false" placeholder="${defaultAccent}" maxlength="7" data-colour`,
   },
   addressLine: {
     label: 'Footer line',

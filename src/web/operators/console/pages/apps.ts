@@ -94,7 +94,7 @@ async function appPage(visit: Visit, error: OperationError | null): Promise<Page
   const app = await findApp(visit)
   const params = { app: app.slug }
   const range = chooseRange(visit.query)
-  const { attention } = await visit.get('status.show', {})
+  const { attention, nodes } = await visit.get('status.show', {})
   const today = (await visit.get('usage.list', {})).items.find(({ slug }) => slug === app.slug)
   const activity = await visit.get('activity.show', { query: { app: app.slug, ...range.query(visit.now) } })
   const refusals = (await visit.get('refusal.list', { params })).items
@@ -113,7 +113,7 @@ ${tabs(
   ranges.map(({ name, label }) => [label, `/apps/${app.slug}?range=${name}`]),
   range.label,
 )}
-${region('chart', emailsChart(activity, range, visit.now))}
+${region('chart', emailsChart(activity, range, { nodes, now: visit.now }))}
 ${region('refused', section('Recent refusals', refusalsTable(app, refusals, visit)))}
 ${region('emails', section('Last emails', renderEmails(emails, visit, { withApp: false }), { note: html`<a href="/emails?app=${app.slug}">All emails</a>` }))}
 <div class="pair">${region('limits', section('Limits', renderLimits(app, today)))}

@@ -34,7 +34,7 @@ ${tabs(
   ranges.map(({ name, label }) => [label, `/?range=${name}`]),
   range.label,
 )}
-${region('charts', activityCharts(activity, range, visit.now))}
+${region('charts', activityCharts(activity, range, { nodes: status.nodes, now: visit.now }))}
 ${region('answers', renderAnswers(activity.total))}`
 }
 

@@ -1,0 +1,52 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Answer } from '../../../management/operations.ts'
+import type { NodeResource } from '../../../management/resources.ts'
+import type { Html } from '../../../templates/html.ts'
+import { activityCharts, chooseRange, emailsChart } from './activity-charts.ts'
+
+type Activity = Answer<'activity.show'>
+type RelayResource = NodeResource['relays'][number]
+
+const now = Date.parse('2026-11-22T12:59:30Z')
+const at = (time: string) => `2026-11-22T${time}.000Z`
+const counts: Omit<Activity['items'][number], 'at'> = {
+  ...{ accepted: 0, replayed: 0, delivered: 0, deferred: 0, expired: 0, cancelled: 0, lostLeases: 0 },
+  ...{ refused: {}, failed: {}, replies: {}, p50Ms: null, p95Ms: null },
+}
+const activity = (items: Activity['items']) => ({ items }) as Activity
+const node = (relay: Partial<RelayResource>) =>
+  ({ relays: [{ available: true, since: at('09:00:00'), lastOutage: null, ...relay }] }) as NodeResource
+const hour = chooseRange(new URLSearchParams())
+const shadedAt = (page: Html) =>
+  [...page.text.matchAll(/<rect class="outage"[^>]*><title>([^<]*)<\/title>/g)].map((match) => match[1])
+
+test('the minutes of an outage are shaded: its first, its last, and those until now while it lasts', () => {
+  const over = node({ lastOutage: { from: at('12:10:50'), until: at('12:12:00'), reason: 'x' } })
+  assert.deepEqual(shadedAt(emailsChart(activity([]), hour, { now, nodes: [over] })), [
+    '12:10: relay down',
+    '12:11: relay down',
+    '12:12: relay down',
+  ])
+  const lasting = node({ available: false, since: at('12:58:00') })
+  assert.deepEqual(shadedAt(emailsChart(activity([]), hour, { now, nodes: [node({}), lasting] })), [
+    '12:58: relay down',
+    '12:59: relay down',
+  ])
+  assert.deepEqual(shadedAt(emailsChart(activity([]), hour, { now, nodes: [node({})] })), [])
+})
+
+test('half of the times stand in front of 95 %, from the same line, below a scale that fits the larger', () => {
+  const item = { ...counts, at: at('12:59:00'), p50Ms: 100, p95Ms: 400 }
+  const page = activityCharts(activity([item]), hour, { now, nodes: [] }).text
+  const drawn = [
+    ...page.matchAll(/class="(c-most|c-time)" x="590" y="([\d.]+)" width="[\d.]+" height="([\d.]+)"/g),
+  ]
+  assert.deepEqual(
+    drawn.map(([, name, y, height]) => [name, Number(y), Number(height)]),
+    [
+      ['c-most', 0, 100],
+      ['c-time', 75, 25],
+    ],
+  )
+})
