@@ -189,7 +189,10 @@ test('pages: a cursor belongs to its filters', async () => {
   }
   for (const name of ['one', 'two'])
     await ask(service, `POST /v1/apps/${sender.app.slug}/keys`, { token: admin(), body: { name } })
-  const keys = await ask(service, `GET /v1/apps/${sender.app.slug}/keys?limit=1`, { token: admin() })
+  const ofApp = `GET /v1/apps/${sender.app.slug}/keys`
+  const keys = await ask(service, `${ofApp}?limit=1`, { token: admin() })
+  const others = await ask(service, `${ofApp}?cursor=${keys.body.next}`, { token: admin() })
+  assert.deepEqual([keys.body.items.length, others.body.items.length, others.body.next], [1, 2, null])
   const ofOther = await ask(service, `GET /v1/apps/acme/keys?limit=1&cursor=${keys.body.next}`, {
     token: admin(),
   })

@@ -58,6 +58,17 @@ test('deleting an app asks; without a terminal it needs --yes, and nothing is lo
   assert.equal((await postern(env, ['app', 'delete', 'precious', '--yes'])).code, 0)
 })
 
+test('on a terminal, an app is deleted once its slug is typed, and nothing else will do', {
+  skip: process.env.POSTERN_TEST_COMMAND !== undefined && 'skipped: no terminal for another program',
+}, async () => {
+  await postern(env, ['app', 'create', 'Typed', ...from])
+  const wrong = await postern(env, ['app', 'delete', 'typed'], { answer: 'yes' })
+  assert.deepEqual([wrong.code, wrong.err], [1, 'postern: nothing was deleted\n'])
+  assert.equal((await postern(env, ['app', 'show', 'typed'])).code, 0)
+  assert.equal((await postern(env, ['app', 'delete', 'typed'], { answer: ' typed' })).code, 0)
+  assert.equal((await postern(env, ['app', 'show', 'typed'])).code, 1)
+})
+
 test('an update without a setting is wrong usage', async () => {
   await postern(env, ['app', 'create', 'Idle', ...from])
   const { code, err } = await postern(env, ['app', 'update', 'idle'])

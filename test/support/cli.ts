@@ -101,6 +101,8 @@ type RunOptions = {
   readonly cwd?: string | undefined
   /** The standard input. */
   readonly input?: string
+  /** Typed when the command asks; without it there is no terminal. */
+  readonly answer?: string
 }
 
 /**
@@ -110,15 +112,20 @@ type RunOptions = {
 export async function postern(
   env: Variables,
   args: readonly string[],
-  { cwd, input = '' }: RunOptions = {},
+  { cwd, input = '', answer }: RunOptions = {},
 ): Promise<Ran> {
   const remote = viaApi && isOperation(env, args) ? await remoteOf(env) : env
   const variables = { ...quiet, ...remote }
   const isHere = cwd === undefined && process.env.POSTERN_TEST_COMMAND === undefined
-  return isHere ? runHere(variables, args, input) : runProcess(variables, args, { cwd, input })
+  return isHere ? runHere(variables, args, input, answer) : runProcess(variables, args, { cwd, input })
 }
 
-async function runHere(env: Variables, args: readonly string[], input: string): Promise<Ran> {
+async function runHere(
+  env: Variables,
+  args: readonly string[],
+  input: string,
+  answer: string | null = null,
+): Promise<Ran> {
   let [out, err] = ['', '']
   const code = await runCli(args, env, {
     ...parts,
@@ -128,7 +135,7 @@ async function runHere(env: Variables, args: readonly string[], input: string): 
     err: (text) => {
       err += `${text}\n`
     },
-    ask: async () => null,
+    ask: async () => answer,
     readInput: async (charactersMax) => input.slice(0, charactersMax),
     untilStopped: () => Promise.reject(new Error('start a process for it: spawnServe')),
   })

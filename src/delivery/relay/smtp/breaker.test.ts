@@ -74,3 +74,11 @@ test('asked to slow down it halves its connections, and gets them back one by on
   for (let i = 0; i < 1000; i++) breaker.succeeded()
   assert.equal(breaker.capacity(), 8)
 })
+
+test('a probe that fails opens it again at once, whatever the fault, and however few failures there were', () => {
+  const { breaker, clock } = newBreaker()
+  breaker.failed({ lasting: true, answered: true })
+  clock.ms += 1000
+  breaker.failed({ lasting: false, answered: true })
+  assert.equal(breaker.probeInMs(), 2000)
+})
