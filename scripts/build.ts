@@ -38,7 +38,7 @@ export function build(): void {
     'README.md',
     'LICENSE',
     'CHANGELOG.md',
-    ...globSync('{bin/*.js,src/**/*.{sql,css,js,svg},docs/*.{md,yaml}}', { cwd: root }),
+    ...globSync('{bin/*.js,src/**/*.{sql,css,js,svg,json},docs/*.{md,yaml}}', { cwd: root }),
   ]
   for (const file of copied) {
     mkdirSync(join(dist, dirname(file)), { recursive: true })

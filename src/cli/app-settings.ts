@@ -3,7 +3,6 @@ import { type Command, Option } from 'commander'
 import { type HostedLinkMode, hostedLinkModes } from '../domain/app/hosted-link.ts'
 import { defaultLimits } from '../domain/app/limit.ts'
 import type { AppSettings } from '../domain/app/settings.ts'
-import { locales } from '../templates/locales/locales.ts'
 import { UsageError } from './output.ts'
 import type { SettingsChange } from './settings-change.ts'
 
@@ -62,7 +61,10 @@ export function addSettingOptions(command: Command): Command {
     .option('--logo-url <url>', 'https URL of the logo')
     .option('--accent-colour <#rrggbb>', 'colour of the button')
     .option('--address-line <text>', 'line below each email')
-    .option('--locale <language>', `language of the emails: ${Object.keys(locales).join(', ')}`)
+    .option(
+      '--locale <language>',
+      'language of the emails, such as de or pt-BR; "postern languages" lists them',
+    )
     .optionsGroup('Limits:')
     .option('--key-per-minute <n>', `requests per key and minute (default: ${keyPerMinute})`, parseWhole)
     .option(

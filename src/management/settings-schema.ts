@@ -8,7 +8,7 @@ import { hostedLinkModes } from '../domain/app/hosted-link.ts'
 import { type AppSettings, defaultSettings, parseAppSettings } from '../domain/app/settings.ts'
 import { type Parsed, parsed, refused } from '../domain/parsed.ts'
 import { emailTypes } from '../domain/request/email-request.ts'
-import { locales } from '../templates/locales/locales.ts'
+import { languageTags } from '../templates/locales/locales.ts'
 import { appStatus, closed } from './operation/schema.ts'
 
 const text = (...examples: string[]) => Type.String({ examples })
@@ -41,7 +41,7 @@ export const settingsFields = {
   linkDestinations: closed(destinations),
   fallbackUrl: Type.Optional(text('https://acme.test/get')),
   branding: closed(branding),
-  locale: text(...Object.keys(locales)),
+  locale: text('en', 'de'),
   limits: closed(limits),
 }
 
@@ -111,7 +111,7 @@ const isObject = (value: unknown): value is Record<string, unknown> =>
 export function parseSettings(body: AppBody): Parsed<AppSettings> {
   const given = { ...body, limits: { ...defaultSettings.limits, ...body.limits } } as Partial<AppSettings>
   const settings = { ...defaultSettings, ...given } as AppSettings
-  const result = parseAppSettings(settings, Object.keys(locales))
+  const result = parseAppSettings(settings, languageTags)
   if (!result.ok) return result
   const odd = (['allowedUrls', 'appSchemes'] as const).find(
     (field) => JSON.stringify(settings[field]) !== JSON.stringify(result.value[field]),

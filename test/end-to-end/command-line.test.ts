@@ -155,7 +155,7 @@ test('unsafe settings are refused when they are set, each with its reason', asyn
     /https URL/,
     /#rrggbb/,
     /limits\.daily/,
-    /Known locales: en/,
+    /Choose one of .*en/,
   ])
     assert.match(ran.err, reason)
   assert.equal((await create('Dup', ...from, '--slug', 'dup')).code, 0)

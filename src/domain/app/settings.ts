@@ -57,7 +57,7 @@ export function parseAppSettings(settings: AppSettings, locales: readonly string
   const appSchemes = settings.appSchemes.flatMap((text) => keep(parseAppScheme(text)))
   issues.push(...checkSender(settings), ...checkBranding(settings.branding), ...checkLimits(settings.limits))
   if (!locales.includes(settings.locale)) {
-    issues.push({ field: 'locale', code: 'unknown_locale', message: `Known locales: ${locales.join(', ')}.` })
+    issues.push({ field: 'locale', code: 'unknown_locale', message: `Choose one of ${locales.join(', ')}.` })
   }
   const schemes = new Set(appSchemes.map((entry) => entry.scheme))
   const { allowLocalhost } = settings

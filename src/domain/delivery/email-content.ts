@@ -8,6 +8,8 @@ export type EmailContent = {
   readonly inviterName?: string
   /** `url` is a hosted link: the email then names the host that it opens. */
   readonly hosted?: true
+  /** The tag of the language that the request asked for; absent for the app's own. */
+  readonly locale?: string
   /** The domain of the Message-ID, fixed when the email is accepted. */
   readonly messageIdDomain: string
 }

@@ -23,7 +23,13 @@ const page = '#f3f4f6'
 const card = '#ffffff'
 const darkPage = '#111317'
 const darkCard = '#1c1f24'
-const font = "-apple-system,BlinkMacSystemFont,'Segoe UI',Roboto,Helvetica,Arial,sans-serif"
+
+/** Without families of their own, Word sets Chinese, Japanese and Korean in a serif face. */
+const writeFont = (size: string, { strings }: Frame): string =>
+  `font:${size} -apple-system,BlinkMacSystemFont,'Segoe UI',Roboto,${strings.fonts}Helvetica,Arial,sans-serif`
+
+/** Mail clients do not know `start`. */
+const findStart = ({ direction }: Strings): string => (direction === 'rtl' ? 'right' : 'left')
 
 // Outlook.com sets [data-ogsc] on a page in its own dark mode.
 const style = `
@@ -44,10 +50,12 @@ a{text-decoration:underline}
 const padding = raw(`\n${'&nbsp;&zwnj;'.repeat(15)}`.repeat(4))
 
 export function renderHtml(frame: Frame): string {
-  const { letter, app, strings } = frame
-  const ink = `margin:0 0 16px;font:400 16px/1.55 ${font};color:#1b1f24`
+  const { letter, strings } = frame
+  const { direction } = strings
+  const start = findStart(strings)
+  const ink = `margin:0 0 16px;${writeFont('400 16px/1.55', frame)};color:#1b1f24`
   return html`<!doctype html>
-<html lang="${frame.language}" dir="${strings.direction}">
+<html lang="${frame.language}" dir="${direction}">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width,initial-scale=1">
@@ -58,14 +66,15 @@ export function renderHtml(frame: Frame): string {
 <style>${raw(style)}</style>
 </head>
 <body class="page" bgcolor="${page}" style="margin:0;padding:0;background:${page}">
+<div lang="${frame.language}" dir="${direction}" style="direction:${direction};text-align:${start}">
 <div style="display:none;max-height:0;overflow:hidden;mso-hide:all">${letter.preheader}${padding}</div>
 <table role="presentation" width="100%" cellpadding="0" cellspacing="0" border="0">
 <tr><td class="column" align="center" style="padding:32px 16px;background:${page}">
 <table role="presentation" width="100%" cellpadding="0" cellspacing="0" border="0" style="max-width:520px">
-<tr><td class="card" style="padding:40px;background:${card};border:1px solid #e2e5ea;border-radius:12px">
-${appName(app)}
-<h1 class="ink" style="margin:0 0 16px;font:700 24px/1.3 ${font};color:#1b1f24">${letter.heading}</h1>
-${letter.paragraphs.map((paragraph) => html`<p class="ink" style="${ink}">${paragraphHtml(paragraph)}</p>\n`)}
+<tr><td class="card" align="${start}" style="word-break:break-word;overflow-wrap:anywhere;text-align:${start};padding:40px;background:${card};border:1px solid #e2e5ea;border-radius:12px">
+${appName(frame)}
+<h1 class="ink" style="margin:0 0 16px;${writeFont('700 24px/1.3', frame)};color:#1b1f24">${letter.heading}</h1>
+${letter.paragraphs.map((paragraph) => html`<p class="ink" style="${ink}">${quoteNames(paragraph, strings)}</p>\n`)}
 ${button(frame)}
 ${linkAndNotes(frame)}
 </td></tr>
@@ -73,68 +82,73 @@ ${footer(frame)}
 </table>
 </td></tr>
 </table>
+</div>
 </body>
 </html>
 `.text
 }
 
-const small = (colour: string) => `margin:0 0 12px;font:400 14px/1.55 ${font};color:${colour}`
-
-function appName(app: AppSettings): Html {
-  const name = html`<p class="ink" style="margin:0 0 24px;font:600 16px/1.4 ${font};color:#1b1f24">${app.name}</p>`
+function appName(frame: Frame): Html {
+  const { app } = frame
+  const style = `margin:0 0 24px;${writeFont('600 16px/1.4', frame)};color:#1b1f24`
+  const name = html`<p class="ink" style="${style}">${app.name}</p>`
   const { logoUrl } = app.branding
   if (logoUrl === undefined) return name
   const image = 'display:block;max-height:40px;max-width:200px;border:0'
   // In dark mode a light plate is behind the logo: a dark one would vanish. Its text is styled as the name.
-  return html`<p class="ink" style="margin:0 0 24px;font:600 16px/1.4 ${font};color:#1b1f24"><img class="plate" src="${logoUrl}" alt="${app.name}" height="40" style="${image}"></p>`
+  return html`<p class="ink" style="${style}"><img class="plate" src="${logoUrl}" alt="${app.name}" height="40" style="${image}"></p>`
 }
 
-function button({ app, letter, url }: Frame): Html {
+function button(frame: Frame): Html {
+  const { app, letter, url } = frame
   const accent = app.branding.accentColour ?? defaultAccent
   const ink = textOn(accent)
   const faint = contrast(accent, card) < 1.5 || contrast(accent, darkCard) < 1.5
   const border = faint ? '#8a929e' : accent
   // Outlook pads the cell and ignores the link's padding; every other client does the opposite.
   const cell = `border-radius:8px;background:${accent};border:1px solid ${border};mso-padding-alt:14px 28px`
-  const link = `display:inline-block;padding:14px 28px;font:600 16px/1.25 ${font};color:${ink};text-decoration:none;border-radius:8px;text-align:center`
+  const link = `display:inline-block;padding:14px 28px;${writeFont('600 16px/1.25', frame)};color:${ink};text-decoration:none;border-radius:8px;text-align:center`
   return html`<table role="presentation" class="button" cellpadding="0" cellspacing="0" border="0" style="margin:28px 0">
 <tr><td align="center" bgcolor="${accent}" style="${cell}">
 <a href="${url}" style="${link}">${letter.button}</a>
 </td></tr></table>`
 }
 
-function linkAndNotes({ letter, strings, url, host }: Frame): Html {
+function linkAndNotes(frame: Frame): Html {
+  const { letter, strings, url, host } = frame
   const { expires, notes } = letter
-  const opens = host === null ? html`` : html`<br>${strings.opens} <bdi dir="ltr">${host}</bdi>`
+  const small = (colour: string) => `margin:0 0 12px;${writeFont('400 14px/1.55', frame)};color:${colour}`
+  const opens = host === null ? html`` : html`<br>${strings.opens} ${host}`
   const divider = 'margin:24px 0 20px;border:0;border-top:1px solid #e2e5ea'
-  const link = 'font-size:12px;color:#5b6472;word-break:break-all;overflow-wrap:anywhere'
+  const link = `${writeFont('400 12px/1.55', frame)};color:#5b6472;word-break:break-all;overflow-wrap:anywhere`
   return html`<p class="ink" style="${small('#1b1f24')}">${expires}${opens}</p>
 <hr class="rule" style="${divider}">
 ${notes.map((note) => html`<p class="soft" style="${small('#4b5563')}">${note}</p>\n`)}
-<p class="soft" style="${small('#4b5563')};margin-bottom:0">${strings.linkHint}<br>
-<a class="soft" dir="ltr" href="${url}" style="${link}">${url}</a></p>`
+<p class="soft" style="${small('#4b5563')};margin-bottom:0">${strings.linkHint}</p>
+<p class="soft" dir="ltr" style="margin:0;direction:ltr;text-align:${findStart(strings)}"><a class="soft" href="${url}" style="${link}">${url}</a></p>`
 }
 
-function footer({ app, strings }: Frame): Html {
+function footer(frame: Frame): Html {
+  const { app, strings } = frame
   const lines = [
     ...(app.supportContact === undefined ? [] : [strings.support(app.supportContact)]),
     ...(app.branding.addressLine === undefined ? [] : [app.branding.addressLine]),
   ]
   if (lines.length === 0) return html``
-  const line = `margin:0 0 4px;font:400 13px/1.5 ${font};color:#5b6472`
+  const line = `margin:0 0 4px;${writeFont('400 13px/1.5', frame)};color:#5b6472`
   return html`<tr><td align="center" style="padding:20px 16px 0">
 ${lines.map((text) => html`<p class="soft" style="${line}">${text}</p>\n`)}</td></tr>`
 }
 
-const paragraphHtml = (paragraph: Paragraph): Html[] =>
-  paragraph.map((piece) =>
-    typeof piece === 'string' ? html`${piece}` : html`\u201c<bdi>${unlinkable(piece.name)}</bdi>\u201d`,
-  )
-
-// U+2068 and U+2069 isolate the direction of a name, as <bdi> does in HTML.
-const paragraphText = (paragraph: Paragraph): string =>
+/**
+ * U+2068 and U+2069 isolate the direction of a name. `<bdi>` does so too, but Gmail, Outlook and Yahoo remove
+ * it.
+ */
+const quoteNames = (paragraph: Paragraph, { quotes }: Strings): string =>
   paragraph
-    .map((piece) => (typeof piece === 'string' ? piece : `"\u2068${unlinkable(piece.name)}\u2069"`))
+    .map((piece) =>
+      typeof piece === 'string' ? piece : quotes.join(`\u2068${unlinkable(piece.name)}\u2069`),
+    )
     .join('')
 
 export function renderText({ letter, strings, app, url, host }: Frame): string {
@@ -142,8 +156,8 @@ export function renderText({ letter, strings, app, url, host }: Frame): string {
   const support = app.supportContact === undefined ? [] : [strings.support(app.supportContact)]
   const lines = [
     letter.heading,
-    ...letter.paragraphs.map(paragraphText),
-    `${letter.button}:\n${url}`,
+    ...letter.paragraphs.map((paragraph) => quoteNames(paragraph, strings)),
+    `${letter.button}\n${url}`,
     host === null ? expires : `${expires}\n${strings.opens} ${host}`,
     ...notes,
     ...support,

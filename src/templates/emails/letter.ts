@@ -27,17 +27,17 @@ export type Expiry = { readonly duration: string; readonly dateTime: string }
  * each character by which mail clients recognise an address, a domain or a telephone number.
  */
 export function unlinkable(name: string): string {
-  const broken = name.replace(/[.@:/]/g, (character) => `${character}\u2060`)
-  return hasTelephoneNumber(name) ? broken.replace(/\d/g, (digit) => `${digit}\u2060`) : broken
+  const broken = name.replace(/[.@:/。．｡＠]/g, (character) => `${character}\u2060`)
+  return hasTelephoneNumber(name) ? broken.replace(/\p{Nd}/gu, (digit) => `${digit}\u2060`) : broken
 }
 
-const hasTelephoneNumber = (name: string): boolean => (name.match(/\d/g) ?? []).length >= 5
+const hasTelephoneNumber = (name: string): boolean => (name.match(/\p{Nd}/gu) ?? []).length >= 5
 
 const subjectNameMax = 40
 
 /** Whether a typed name may stand in a subject: short, plain, no domain and no telephone number. */
 export const isPlainName = (name: string): boolean =>
   name.length <= subjectNameMax &&
-  /^[\p{L}\p{M}\p{N} .,'&-]+$/u.test(name) &&
+  /^[\p{L}\p{M}\p{N} .,'’・&-]+$/u.test(name) &&
   !/[\p{L}\p{N}]\.[\p{L}\p{N}]{2,}/u.test(name) &&
   !hasTelephoneNumber(name)

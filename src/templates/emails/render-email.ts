@@ -7,13 +7,9 @@ import type { AppSettings } from '../../domain/app/settings.ts'
 import type { EmailContent } from '../../domain/delivery/email-content.ts'
 import type { EmailType } from '../../domain/request/email-request.ts'
 import { findLanguage } from '../locales/locales.ts'
-import { emailVerification } from './email-verification.ts'
 import { renderHtml, renderText } from './layout.ts'
-import type { Expiry, Letter } from './letter.ts'
-import type { LetterContext } from './letter-context.ts'
-import { magicLink } from './magic-link.ts'
-import { organisationInvite } from './organisation-invite.ts'
-import { passwordReset } from './password-reset.ts'
+import type { Expiry } from './letter.ts'
+import { writeLetter } from './write-letter.ts'
 
 export type TemplateInput = {
   readonly app: AppSettings
@@ -41,7 +37,7 @@ export function makeLinkTexts({
   expiresAt,
   lifeLeftMs,
 }: Omit<TemplateInput, 'type'>): LinkTexts {
-  const { strings } = findLanguage(app.locale)
+  const { strings } = findLanguage(content.locale ?? app.locale)
   return {
     url: content.url,
     host: content.hosted === true ? new URL(content.url).host : null,
@@ -52,29 +48,14 @@ export function makeLinkTexts({
 
 /** The input of an email apart from its link: its app, its type, and the names of an invitation. */
 export type LetterInput = Pick<TemplateInput, 'app' | 'type'> & {
-  readonly content: Pick<EmailContent, 'organisationName' | 'inviterName'>
+  readonly content: Pick<EmailContent, 'organisationName' | 'inviterName' | 'locale'>
 }
 
 /** Renders with texts that are given, or with marks in their places. */
 export function renderWith(texts: LinkTexts, input: LetterInput): Rendered {
-  const { app } = input
-  const { strings, language } = findLanguage(app.locale)
-  const letter = writeLetter(input, { strings, app, expiry: texts })
+  const { app, content, type } = input
+  const { strings, language } = findLanguage(content.locale ?? app.locale)
+  const letter = writeLetter(strings, { type, app: app.name, content, expiry: texts })
   const frame = { letter, strings, app, language, url: texts.url, host: texts.host }
   return { subject: letter.subject, html: renderHtml(frame), text: renderText(frame) }
-}
-
-function writeLetter(input: LetterInput, context: LetterContext): Letter {
-  switch (input.type) {
-    case 'magic_link':
-      return magicLink(context)
-    case 'email_verification':
-      return emailVerification(context)
-    case 'password_reset':
-      return passwordReset(context)
-    case 'organisation_invite':
-      return organisationInvite(context, input.content)
-    default:
-      return input.type satisfies never
-  }
 }

@@ -1,17 +1,19 @@
 /**
- * The texts of one language: its direction, its words for the four emails and the hosted pages, and
- * how it writes durations and dates. Dates, plurals and numbers come from `Intl`.
+ * The texts of one language, made from its file: placeholders are filled in one pass, so that a name that
+ * contains `{app}` stays text, and dates, numbers and plurals come from `Intl`.
  */
 import type { EmailType } from '../../domain/request/email-request.ts'
-import type { Expiry, Letter } from '../emails/letter.ts'
+import type { Expiry, Letter, Paragraph } from '../emails/letter.ts'
+import type { LanguageFile } from './language-files.ts'
 
 type Words = Pick<Letter, 'subject' | 'preheader' | 'heading' | 'paragraphs' | 'button'> & {
   readonly ignore: string
 }
 
-export type Invitation = {
+type Invitation = {
   readonly organisationName: string
   readonly inviterName?: string
+  /** Whether the name may stand in the subject. */
   readonly plain: boolean
 }
 
@@ -33,23 +35,135 @@ type HostedPageWords = {
   readonly unknownAdvice: string
 }
 
-export type Strings = {
-  readonly direction: 'ltr' | 'rtl'
-  magicLink(app: string): Words
-  emailVerification(app: string): Words
-  passwordReset(app: string): Words
-  organisationInvite(app: string, invitation: Invitation): Words
+export type Strings = Pick<LanguageFile['language'], 'direction' | 'quotes'> & {
+  /** Font families that come before Helvetica, each with a comma behind it; empty for most languages. */
+  readonly fonts: string
+  words(type: Exclude<EmailType, 'organisation_invite'>, app: string): Words
+  invitation(app: string, invitation: Invitation): Words
   expires(expiry: Expiry): string
   readonly linkHint: string
   /** Before the host of a hosted link. */
   readonly opens: string
   readonly keepPrivate: string
   support(contact: string): string
-  /** Rounded down to the largest unit that fits. */
+  /** Rounded down to the largest unit that fits, as the sentence of `expires` wants it. */
   duration(ms: number): string
   /** In UTC. */
   dateTime(ms: number): string
   readonly hostedPage: HostedPageWords
+}
+
+const fileKeys = {
+  magic_link: 'magicLink',
+  email_verification: 'emailVerification',
+  password_reset: 'passwordReset',
+  organisation_invite: 'organisationInvite',
+} as const
+
+type Values = Readonly<Record<string, string>>
+
+const fill = (text: string, values: Values): string =>
+  text.replace(/\{(\w+)\}/g, (_, name: string) => values[name] ?? '')
+
+const rightToLeft =
+  /[\p{Script=Hebrew}\p{Script=Arabic}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}\p{Script=Adlam}]/u
+
+/** @param tag the language's tag (BCP 47) */
+export function makeStrings(tag: string, file: LanguageFile): Strings {
+  const { direction, quotes, fonts } = file.language
+  /** The name of an app, isolated where its direction may differ from the text's (UAX 9). */
+  const isolate = (name: string): string =>
+    direction === 'rtl' || rightToLeft.test(name) ? `\u2068${name}\u2069` : name
+  const ofApp = (text: string) => (app: string) => fill(text, { app: isolate(app) })
+  const { hostedPage: page, organisationInvite: invite } = file
+  const words = (type: EmailType, app: string): Words => {
+    const { subject, preheader, heading, text, button, ignore } = file[fileKeys[type]]
+    return {
+      subject: fill(subject, { app }), // an invisible character shows as a box in some lists of mail
+      preheader: ofApp(preheader)(app),
+      heading: ofApp(heading)(app),
+      paragraphs: [[ofApp(text)(app)]],
+      button: ofApp(button)(app),
+      ignore: ofApp(ignore)(app),
+    }
+  }
+  return {
+    direction,
+    quotes,
+    fonts: fonts === undefined ? '' : `${fonts},`,
+    words,
+    invitation: (app, { organisationName, inviterName, plain }) => ({
+      ...words('organisation_invite', app),
+      subject: plain
+        ? fill(invite.subject, { app, organisation: quotes.join(organisationName) })
+        : fill(invite.subjectWithoutName, { app }),
+      paragraphs: [
+        inviterName === undefined
+          ? splitNames(invite.text, { app: isolate(app) }, { organisation: organisationName })
+          : splitNames(
+              invite.textWithInviter,
+              { app: isolate(app) },
+              { organisation: organisationName, inviter: inviterName },
+            ),
+        [ofApp(invite.typedNames)(app)],
+      ],
+    }),
+    expires: ({ duration, dateTime }) => fill(file.expires, { in: duration, duration, dateTime }),
+    linkHint: file.linkHint,
+    opens: file.opens,
+    keepPrivate: file.keepPrivate,
+    support: (contact) => fill(file.support, { contact }),
+    ...makeFormats(tag, file),
+    hostedPage: {
+      ...page,
+      heading: (type, app) => ofApp(file[fileKeys[type]].heading)(app),
+      open: ofApp(page.open),
+      opensApp: ofApp(page.opensApp),
+      appMissing: ofApp(page.appMissing),
+      expiredAdvice: ofApp(page.expiredAdvice),
+    },
+  }
+}
+
+/** Names that people typed become pieces of their own. */
+const splitNames = (text: string, values: Values, names: Values): Paragraph =>
+  text
+    .split(/(\{\w+\})/)
+    .filter((piece) => piece !== '')
+    .map((piece) => {
+      const name = names[piece.slice(1, -1)]
+      return name === undefined || !piece.startsWith('{') ? fill(piece, values) : { name }
+    })
+
+/** Made once for a language: making a formatter costs far more than using it. */
+function makeFormats(
+  tag: string,
+  { expires, language: { formats = tag }, lessThanMinute }: LanguageFile,
+): Pick<Strings, 'duration' | 'dateTime'> {
+  const dates = new Intl.DateTimeFormat(formats, {
+    day: 'numeric',
+    month: 'short',
+    year: 'numeric',
+    hour: '2-digit',
+    minute: '2-digit',
+    hourCycle: 'h23',
+    timeZone: 'UTC',
+    timeZoneName: 'short',
+  })
+  const fromNow = new Intl.RelativeTimeFormat(formats, { numeric: 'always' })
+  const newLength = (unit: Unit) =>
+    new Intl.NumberFormat(formats, { style: 'unit', unit, unitDisplay: 'long' })
+  const lengths = { minute: newLength('minute'), hour: newLength('hour'), day: newLength('day') }
+  // "in 15 Minuten" is another case than "15 Minuten" in many languages, so a file says which one it wants.
+  const isFromNow = expires.includes('{in}')
+  return {
+    duration: (ms) => {
+      const { unit, count } = wholeUnits(ms)
+      if (count === 0) return lessThanMinute
+      return isFromNow ? fromNow.format(count, unit) : lengths[unit].format(count)
+    },
+    dateTime: (ms) => dates.format(ms),
+  }
 }
 
 const second = 1000
@@ -60,11 +174,13 @@ const day = 24 * hour
 // An email that is sent seconds after its request should say 15 minutes, not 14.
 const graceMs = 5 * second
 
+type Unit = 'minute' | 'hour' | 'day'
+
 /**
  * A length of time in whole units: days from 2 days on, hours from 2 hours on, else minutes: 95 minutes are
  * not called an hour. An hour itself is one.
  */
-export function wholeUnits(ms: number): { unit: 'minute' | 'hour' | 'day'; count: number } {
+function wholeUnits(ms: number): { unit: Unit; count: number } {
   const length = ms + graceMs
   const minutes = Math.floor(length / minute)
   if (length >= 2 * day) return { unit: 'day', count: Math.floor(length / day) }

@@ -8,7 +8,7 @@ import type { OperationError } from '../../../../management/operation/result.ts'
 import type { AppResource } from '../../../../management/resources.ts'
 import { contrast, defaultAccent, textOn } from '../../../../templates/colour.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
-import { locales } from '../../../../templates/locales/locales.ts'
+import { languageTags, nameLanguage } from '../../../../templates/locales/locales.ts'
 import { emailTypeNames, readEmailType } from '../../email-type-names.ts'
 import { type Fields, newForm } from '../form.ts'
 import { section, tabs } from '../parts.ts'
@@ -44,7 +44,7 @@ const lookForm = newForm('look', {
   locale: {
     label: 'Language',
     ...named('locale'),
-    choices: Object.keys(locales).map((name) => [name, name] as const),
+    choices: languageTags.map((tag) => [tag, nameLanguage(tag)] as const),
   },
 })
 

@@ -1,0 +1,75 @@
+/**
+ * The languages of this folder, one file of data each. Nothing else in `templates` reads files, and these are
+ * the program's own text.
+ */
+import { readdirSync, readFileSync } from 'node:fs'
+
+type LetterTexts = {
+  readonly subject: string
+  /** Shown by mail clients beside the subject. */
+  readonly preheader: string
+  readonly heading: string
+  readonly text: string
+  readonly button: string
+  /** For a reader who did not ask for the email. */
+  readonly ignore: string
+  /** Above a one-time code. */
+  readonly codeText: string
+}
+
+/** A file of this folder. Its texts hold placeholders such as `{app}`. */
+export type LanguageFile = {
+  readonly language: {
+    readonly direction: 'ltr' | 'rtl'
+    readonly quotes: readonly [opening: string, closing: string]
+    /** Font families that come before Helvetica, separated by commas. */
+    readonly fonts?: string
+    /** The tag by which `Intl` formats dates and durations, if another. */
+    readonly formats?: string
+    /** Other tags that this language serves, such as `yue` for Chinese in traditional characters. */
+    readonly serves?: readonly string[]
+    /** For translators: the form of address, terms and traps. */
+    readonly conventions: string
+    /** The native speakers who have read the whole file: a name, and the date. */
+    readonly readBy: readonly string[]
+  }
+  readonly magicLink: LetterTexts & { readonly textWithCode: string }
+  readonly emailVerification: LetterTexts
+  readonly passwordReset: LetterTexts
+  readonly organisationInvite: Omit<LetterTexts, 'codeText'> &
+    Readonly<Record<'subjectWithoutName' | 'textWithInviter' | 'typedNames', string>>
+  /** To the address that an account has: somebody asked to use another one. */
+  readonly addressChange: LetterTexts
+  /** A code alone, before a change in an account. */
+  readonly identity: Omit<LetterTexts, 'text' | 'button'>
+  readonly code: Readonly<Record<'beside' | 'expires' | 'expiresWithLink' | 'neverAsk', string>>
+  readonly hostedPage: Readonly<
+    Record<
+      | 'intro'
+      | 'open'
+      | 'leadsTo'
+      | 'opensApp'
+      | 'appMissing'
+      | 'fallback'
+      | 'expiredHeading'
+      | 'expiredAdvice'
+      | 'unavailableHeading'
+      | 'unavailableAdvice'
+      | 'unknownHeading'
+      | 'unknownAdvice',
+      string
+    >
+  >
+} & Readonly<Record<'expires' | 'lessThanMinute' | 'linkHint' | 'opens' | 'keepPrivate' | 'support', string>>
+
+const folder = new URL('./', import.meta.url)
+const ending = '.json'
+
+/** The tags of all languages (BCP 47), which are the names of their files. */
+export const languageTags: readonly string[] = readdirSync(folder)
+  .filter((name) => name.endsWith(ending))
+  .map((name) => name.slice(0, -ending.length))
+  .sort()
+
+export const readLanguageFile = (tag: string): LanguageFile =>
+  JSON.parse(readFileSync(new URL(`${tag}${ending}`, folder), 'utf8')) as LanguageFile
