@@ -16,15 +16,17 @@ type ActivityOptions = { app?: string; step?: 'minute' | 'hour'; since?: string;
 export function addActivityCommands(program: Command, deps: CliDeps): void {
   program
     .command('activity')
-    .description('count requests, ends and replies of relays, by minute or hour')
+    .description('count requests, outcomes and relay replies, by minute or hour')
     .option('--app <app>', 'only this app; its minutes are kept for two hours')
     .addOption(
       new Option('--step <step>', 'minute: the last hour; hour: the last 24').choices(['minute', 'hour']),
     )
-    .option('--since <time>', 'begin then: 10m (ago), 2h, 3d, 2027-01-31 or an ISO 8601 timestamp', (text) =>
-      parsePastTime(text, '--since'),
+    .option(
+      '--since <time>',
+      'start of the period: 10m (ago), 2h, 3d, 2027-01-31 or an ISO 8601 timestamp',
+      (text) => parsePastTime(text, '--since'),
     )
-    .option('--until <time>', 'end then; now unless given', (text) => parsePastTime(text, '--until'))
+    .option('--until <time>', 'end of the period (default: now)', (text) => parsePastTime(text, '--until'))
     .action(({ app, step, since, until }: ActivityOptions) =>
       withOperations(deps, async ({ call }) => {
         const query = {
@@ -86,7 +88,7 @@ function describeActivity({ from, items, step, to, total }: Answer<'activity.sho
 async function list(deps: CliDeps, { call }: CommandContext, app: string): Promise<void> {
   const { items } = await call('refusal.list', { params: { app } })
   print(deps.output, items, () => {
-    if (items.length === 0) return `no request of ${app} was refused in the last 30 days`
+    if (items.length === 0) return `no refused requests from ${app} in the last 30 days`
     const rows = items.map(({ at, status, code, issues, origin, key, requestId }) => [
       formatTime(at),
       status,

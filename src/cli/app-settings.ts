@@ -51,25 +51,25 @@ export function addSettingOptions(command: Command): Command {
     .option('--allow-localhost', 'allow links to localhost and 127.0.0.1 (development)')
     .addOption(new Option('--no-allow-localhost', 'disallow links to localhost again'))
     .addOption(
-      new Option('--hosted-links <mode>', 'emails that carry a link to a page of Postern').choices(
+      new Option('--hosted-links <mode>', 'which emails link to a Postern page instead').choices(
         hostedLinkModes,
       ),
     )
-    .option('--link-destination <type=url>', 'what that page opens for a type of email (repeatable)', collect)
+    .option('--link-destination <type=url>', 'what that page opens, by email type (repeatable)', collect)
     .option('--fallback-url <url>', 'https page for devices without the app')
     .optionsGroup('Look:')
     .option('--logo-url <url>', 'https URL of the logo')
     .option('--accent-colour <#rrggbb>', 'colour of the button')
-    .option('--address-line <text>', 'line below each email')
+    .option('--address-line <text>', 'footer line of each email')
     .option(
       '--locale <language>',
       'language of the emails, such as de or pt-BR; "postern languages" lists them',
     )
     .optionsGroup('Limits:')
-    .option('--key-per-minute <n>', `requests per key and minute (default: ${keyPerMinute})`, parseWhole)
+    .option('--key-per-minute <n>', `requests per key per minute (default: ${keyPerMinute})`, parseWhole)
     .option(
       '--recipient-per-hour <n>',
-      `emails per recipient and hour (default: ${recipientPerHour})`,
+      `emails per recipient per hour (default: ${recipientPerHour})`,
       parseWhole,
     )
     .option('--daily <n>', `emails per day in UTC (default: ${daily})`, parseWhole)

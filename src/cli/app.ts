@@ -145,7 +145,7 @@ async function update(
     })
     if (result.ok || result.error.code !== 'version_mismatch') return show(deps, unwrapSettings(result))
   }
-  throw new CommandFailed(`the app "${name}" is being changed by others; try again`)
+  throw new CommandFailed(`others keep changing the app "${name}"; try again`)
 }
 
 function unwrapSettings(result: Result<AppResource>): AppResource {
@@ -183,7 +183,7 @@ async function confirmDelete({ ask }: CliDeps, slug: string, queued: number): Pr
     `This deletes the app "${slug}" and its keys, and cancels ${queued} queued emails. It cannot be undone.\nType ${slug} to delete it: `,
   )
   if (answer === null)
-    throw new CommandFailed(`nothing was deleted: to delete "${slug}" without a question, add --yes`)
+    throw new CommandFailed(`nothing was deleted: add --yes to delete "${slug}" without confirmation`)
   if (answer.trim() !== slug) throw new CommandFailed('nothing was deleted')
 }
 

@@ -9,8 +9,8 @@ import { type CliDeps, type CommandContext, describeError, withOperations } from
 import { CommandFailed, print, UsageError } from './output.ts'
 
 const form = `
-The file is YAML or JSON: an app as "postern app show --json" prints it, or a list of them ("postern app list --json"). Needs the role admin. Settings that it leaves out get
-their defaults. Apps that it does not name stay as they are.
+The file is YAML or JSON: an app as "postern app show --json" prints it, or a list of them ("postern app list --json"). Needs the role admin. Settings left out of it get
+their defaults. Apps left out of it stay as they are.
 
 Example:
   postern apply apps.yaml --dry-run`
@@ -131,7 +131,7 @@ async function confirm({ ask }: CliDeps, plan: string, count: number): Promise<v
     `${plan}\n\nChange ${count === 1 ? 'this app' : `these ${count} apps`}? Type yes: `,
   )
   if (answer === null)
-    throw new CommandFailed(`nothing was changed: to go on without a question, add --yes\n\n${plan}`)
+    throw new CommandFailed(`nothing was changed: add --yes to skip the confirmation\n\n${plan}`)
   if (answer.trim() !== 'yes') throw new CommandFailed('nothing was changed')
 }
 

@@ -15,7 +15,7 @@ export function addBackupCommands(program: Command, deps: CliDeps): void {
     .action((file: string) => backup(deps, file))
   program
     .command('restore <file>')
-    .description('replace the SQLite database by a backup; the service must be stopped')
+    .description('replace the SQLite database with a backup; the service must be stopped')
     .option('--cancel-queued', 'cancel the emails that were queued when the backup was made')
     .addHelpText('after', restoreHelp)
     .action((file: string, { cancelQueued = false }: { cancelQueued?: boolean }) =>
@@ -33,24 +33,24 @@ export function addBackupCommands(program: Command, deps: CliDeps): void {
 }
 
 const backupHelp = `
-The file holds every email that was accepted before the command began. It appears when it is whole, and never
-replaces another one. With the Debian package, name a file below /var/lib/postern, or redirect "-".
+The file holds every email that was accepted before the command began. It appears once it is complete, and
+never replaces another file. With the Debian package, name a file below /var/lib/postern, or redirect "-".
 
 Example:
   postern backup /var/lib/postern/backup.db`
 
 const restoreHelp = `
-The backup is checked first, and needs the key ring (POSTERN_SECRET_KEYS) that it was made with. The database that
-is there is kept under another name. Mail that was queued in the backup is sent again, unless its link has expired. Keys, tokens
-and people that have been revoked or disabled since the backup stay so; sessions, invitations and sign-in links end.
+The backup is checked first, and needs the key ring (POSTERN_SECRET_KEYS) that it was made with. The current
+database is kept under another name. Mail that was queued in the backup is sent again, unless its link has expired. Keys, tokens
+and people revoked or disabled since the backup stay that way; sessions, invitations and sign-in links end.
 FILE is read by the service's user; "-" is standard input.
 
 Example:
   systemctl stop postern && postern restore /var/lib/postern/backup.db && systemctl start postern`
 
 const copyHelp = `
-POSTERN_DATABASE_URL is the SQLite database; change it when the copy is made. The target must have no schema of
-Postern yet. Apps keep their keys. The file of the old database gets another name.
+POSTERN_DATABASE_URL is the SQLite database; change it after the copy. The target must have no Postern schema
+yet. Apps keep their keys. The old database file is renamed.
 
 Example:
   systemctl stop postern && postern copy --to file:/var/lib/postern/target-url`
@@ -73,12 +73,12 @@ async function restore(deps: CliDeps, file: string, cancelQueued: boolean): Prom
       `restored ${describe(file === '-' ? 'the backup' : file, facts)}`,
       previous === null
         ? ''
-        : `The database that was here is ${previous} now. Delete it when you no longer need it.`,
+        : `The previous database is now ${previous}. Delete it when you no longer need it.`,
       describeAccess(facts),
       describeQueued(facts, cancelQueued),
       missingKeyIds.length === 0
         ? ''
-        : `POSTERN_SECRET_KEYS lacks ${describeKeys(missingKeyIds)}: mail that it sealed waits for it until its link expires.`,
+        : `POSTERN_SECRET_KEYS lacks ${describeKeys(missingKeyIds)}: mail sealed with a missing key waits for that key until its link expires.`,
       'Next: start the service.',
     ]
     return lines.filter((line) => line !== '').join('\n')
@@ -117,18 +117,18 @@ function listNames(access: Access): string {
 
 function describeAccess({ ended, works }: Restored): string {
   if (ended === null)
-    return `The database that was here could not say what has ended since the backup, so all of this works again. Revoke or disable what must not:\n${listNames(works)}`
+    return `The previous database could not show what was revoked or disabled since the backup, so all of this works again. Revoke or disable anything that should not:\n${listNames(works)}`
   const none = Object.values(ended).every((names) => names.length === 0)
   return none
-    ? 'No key, token, person, passkey or app of the backup had lost access since.'
-    : `This had ended, was reduced or was removed since the backup, and was so again in what was restored (apps are disabled):\n${listNames(ended)}`
+    ? 'No key, token, person, passkey or app in the backup has lost access since.'
+    : `Since the backup, this access was ended, reduced or removed; the restored database keeps it that way (apps are disabled):\n${listNames(ended)}`
 }
 
 function describeQueued({ queued, expired }: Restored, cancelled: boolean): string {
   if (queued === 0) return ''
-  if (cancelled) return `Cancelled: ${count(queued, 'email')} from the queue of the backup.`
-  const again = `The service will send ${count(queued - expired, 'email')} from the queue of the backup, a second time if sent since.`
-  const late = expired === 0 ? '' : ` The links of ${expired} more have expired: these are not sent.`
+  if (cancelled) return `Cancelled ${count(queued, 'email')} queued in the backup.`
+  const again = `The service will send ${count(queued - expired, 'email')} queued in the backup, again if already sent since.`
+  const late = expired === 0 ? '' : ` Another ${expired} will not be sent: the link has expired.`
   return `${again}${late} To send none, restore again with --cancel-queued before you start it.`
 }
 
@@ -141,7 +141,7 @@ async function copy(deps: CliDeps, to: string): Promise<void> {
       `copied ${count(app, 'app')}, ${count(delivery_key, 'delivery key')}, ${count(queue, 'queued email')} and ${count(history, 'record')}`,
       'Rate limits of recipients and keys start full, and sessions, invitations and sign-in links are not copied.',
       'Next: set POSTERN_DATABASE_URL to the new database, with the same POSTERN_SECRET_KEYS, then: postern serve.',
-      `The old database is ${previous} now. A service that sent from it would send its queued mail again.`,
+      `The old database is now ${previous}. Start no service on it: it would send the queued mail again.`,
     ].join('\n'),
   )
 }
@@ -154,7 +154,7 @@ function parseTarget(to: string): PostgresAddress {
   if (parsed.engine !== 'postgres') throw new UsageError('--to must be a postgres:// URL')
   if (file === undefined && parsed.password !== '') {
     throw new UsageError(
-      '--to: a password on the command line can be seen by others; write the URL into a file that only this user can read, and give --to file:PATH',
+      '--to: other users can see a password on the command line; put the URL in a file that only this user can read, and use --to file:PATH',
     )
   }
   return parsed
@@ -164,6 +164,6 @@ function readText(file: string): string {
   try {
     return readFileSync(file, 'utf8').trim()
   } catch (error) {
-    throw new CommandFailed(`cannot read the file of --to: ${(error as Error).message}`)
+    throw new CommandFailed(`cannot read the --to file: ${(error as Error).message}`)
   }
 }

@@ -10,7 +10,7 @@ type Options = { type: EmailType }
 export function addCheckLinkCommand(program: Command, deps: CliDeps): void {
   program
     .command('check-link <app> <url>')
-    .description('say whether a link would be sent for an app, and if not, why')
+    .description('check whether a link would be sent for an app, and if not, why')
     .addOption(new Option('--type <type>', 'the type of the email').choices(emailTypes).default('magic_link'))
     .addHelpText(
       'after',
@@ -28,17 +28,16 @@ export function addCheckLinkCommand(program: Command, deps: CliDeps): void {
 function describe(app: string, { appStatus, hosted, refusal, entries }: Answer<'app.check_link'>): string {
   const verdict =
     refusal === null
-      ? `The allow-list of ${app} allows the link${hosted ? ', which goes through a page of Postern' : ''}.`
+      ? `The allow-list of ${app} allows the link${hosted ? ', which goes through a Postern page' : ''}.`
       : [
           [`${refusal.code}: ${refusal.message}`, refusal.advice].filter(Boolean).join(' '),
           ...refusal.issues.map(({ code, message }) => `  ${code}: ${message}`),
         ].join('\n')
   const rows = entries.map(({ entry, differs }) => [
     entry,
-    differs === null ? 'allows it' : `another ${differs}`,
+    differs === null ? 'matches' : `different ${differs}`,
   ])
-  const compared = rows.length === 0 ? [] : [table(['entry', 'the link'], rows)]
-  const disabled =
-    appStatus === 'active' ? [] : [`The app is ${appStatus}: none of its requests is accepted.`]
+  const compared = rows.length === 0 ? [] : [table(['entry', 'result'], rows)]
+  const disabled = appStatus === 'active' ? [] : [`The app is ${appStatus}: all its requests are refused.`]
   return [verdict, ...compared, ...disabled].join('\n\n')
 }

@@ -63,9 +63,7 @@ export function commandConfig(deps: CliDeps): Config {
     throw new UsageError('this command works on this machine only; leave out --url, and unset POSTERN_URL')
   const config = parseConfig(deps.env, 'command')
   if (!isSet(deps.env, 'POSTERN_DATABASE_URL')) {
-    deps.output.err(
-      `postern: POSTERN_DATABASE_URL is not set; using the database of dev mode, ${devDatabaseUrl}`,
-    )
+    deps.output.err(`postern: POSTERN_DATABASE_URL is not set; using the dev database, ${devDatabaseUrl}`)
   }
   return config
 }
@@ -130,6 +128,6 @@ export function describeError(
 ): string {
   const hint = code === 'not_found' ? params.map((name) => lists[name]).find(Boolean) : undefined
   const lines = issues.map((issue) => `\n  ${issue.field}: ${issue.message}`)
-  const text = code === 'invalid_request' ? 'these values are refused:' : message
+  const text = code === 'invalid_request' ? 'invalid values:' : message
   return `${text}${lines.join('')}${hint === undefined ? '' : ` ${hint}`}`
 }

@@ -63,7 +63,7 @@ async function dev(deps: CliDeps): Promise<void> {
     await service.stop()
   }
   deps.output.err(
-    `stopped; the inbox is empty now, everything else stays in ${resolve(dataFolder)} (delete that folder to begin again)`,
+    `stopped; the inbox is now empty, everything else is kept in ${resolve(dataFolder)} (delete that folder to start over)`,
   )
 }
 
@@ -111,7 +111,7 @@ const lifeMs = 7 * 86_400_000
 function describeSending(urls: RunningService['urls'], { roles }: Config): string {
   if (!roles.has('worker')) return 'POSTERN_ROLES leaves out the worker: emails stay in the queue.'
   if (urls.inbox === undefined) return 'POSTERN_SMTP_URL is set: emails are sent to their real recipients.'
-  return 'Emails are captured for the inbox, and none is sent.'
+  return 'The inbox captures emails; nothing is sent.'
 }
 
 function sampleRequest({ store, urls }: RunningService, key: string): string {
@@ -139,6 +139,6 @@ Postern is ready in dev mode. ${describeSending(urls, config)}
   Links    ${urls.links ?? 'none: POSTERN_ROLES leaves links out'}
   Ops      ${urls.ops}/livez, /readyz, /metrics
 
-${urls.api === undefined ? '' : trial}Stop with Ctrl-C. The inbox is emptied then; everything else stays in ${dataFolder}.
+${urls.api === undefined ? '' : trial}Stop with Ctrl-C. That empties the inbox; everything else stays in ${dataFolder}.
 `
 }

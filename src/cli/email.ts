@@ -33,7 +33,7 @@ export function addEmailCommands(program: Command, deps: CliDeps): void {
     .addOption(new Option('--type <type>', 'filter by type').choices(emailTypes))
     .option(
       '--since <date>',
-      'accepted then or later: 10m (ago), 2h, 3d, 2027-01-31 or an ISO 8601 timestamp',
+      'accepted since: 10m (ago), 2h, 3d, 2027-01-31 or an ISO 8601 timestamp',
       (text) => parsePastTime(text, '--since'),
     )
     .option('--limit <n>', 'maximum rows', parseLimit, 50)
@@ -45,7 +45,7 @@ export function addEmailCommands(program: Command, deps: CliDeps): void {
     .action((id: string) => withOperations(deps, (context) => show(deps, context, id)))
   email
     .command('retry [email]')
-    .description('make a deferred email due now, or with --all every one')
+    .description('retry a deferred email now, or all of them with --all')
     .option('--all', 'every deferred email')
     .option('--app <app>', 'with --all: only the emails of this app')
     .addHelpText('after', '\nExample:\n  postern email retry --all --app acme')
@@ -115,12 +115,14 @@ async function find(
 function describeNone({ app, state, to }: ListOptions): string {
   const filters = [to && ` for ${to}`, app && ` from ${app}`].filter(Boolean).join('')
   const none = `no emails${state ? ` in the state ${state}` : ' accepted'}${filters} in the last 30 days`
-  return `${none}; requests that were refused are listed by "postern refusal list ${app ?? 'APP'}"`
+  return `${none}; "postern refusal list ${app ?? 'APP'}" lists refused requests`
 }
 
 async function show(deps: CliDeps, { call }: CommandContext, id: string): Promise<void> {
   const email = await call('email.show', { params: { email: id } })
-  print(deps.output, email, () => `${email.explanation}\n\n${describe(email)}`)
+  const isWaiting = email.state === 'queued' || email.state === 'deferred'
+  const hint = isWaiting ? '\n"postern status" says whether mail is being sent.' : ''
+  print(deps.output, email, () => `${email.explanation}${hint}\n\n${describe(email)}`)
 }
 
 function describe(email: EmailDetail): string {

@@ -54,6 +54,6 @@ function readEnvFile(file: string): Environment {
   try {
     return parseEnv(readFileSync(file, 'utf8'))
   } catch (error) {
-    throw new UsageError(`cannot read the file of --env-file: ${(error as Error).message}`)
+    throw new UsageError(`cannot read the --env-file: ${(error as Error).message}`)
   }
 }

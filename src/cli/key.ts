@@ -19,7 +19,7 @@ export function addKeyCommands(program: Command, deps: CliDeps): void {
     .command('create <app>')
     .description('create a key; it is shown once')
     .option('--name <name>', 'where the key is used, e.g. production')
-    .option('--expires <date>', 'end of the key: 2027-01-31 or an ISO 8601 timestamp', parseExpires)
+    .option('--expires <date>', 'when the key expires: 2027-01-31 or an ISO 8601 timestamp', parseExpires)
     .action((app: string, options: Omit<CreateOptions, 'app'>) =>
       withOperations(deps, (context) => create(deps, context, { app, ...options })),
     )
@@ -35,14 +35,14 @@ export function addKeyCommands(program: Command, deps: CliDeps): void {
     )
   key
     .command('find')
-    .description('show the record of a key that leaked; the key is read from the standard input')
+    .description('show the record of a leaked key, read from standard input')
     .addHelpText('after', '\nExample:\n  grep -o "pst_[0-9A-Za-z]*" app.log | head -1 | postern key find')
     .action(() => withOperations(deps, (context) => find(deps, context)))
   key
     .command('update <key>')
-    .description('change the name or the end of a key')
+    .description("change a key's name or expiry")
     .option('--name <name>', 'where the key is used, e.g. production')
-    .option('--expires <date>', "end of the key; '' removes it", (text) =>
+    .option('--expires <date>', "when the key expires; '' for never", (text) =>
       text === '' ? '' : parseExpires(text),
     )
     .action((id: string, options: ChangeOptions) =>
@@ -50,13 +50,17 @@ export function addKeyCommands(program: Command, deps: CliDeps): void {
     )
   key
     .command('replace <key>')
-    .description('make a new key of the same app and name; the old one keeps working for a while')
+    .description('create a new key with the same app and name; the old one keeps working for a while')
     .addOption(
       new Option('--grace <time>', 'how long the old key keeps working: 0, 30m, 24h or 7d')
         .argParser(parseGrace)
         .default(dayMs, '24h'),
     )
-    .option('--expires <date>', 'end of the new key (default: none, whatever the old one has)', parseExpires)
+    .option(
+      '--expires <date>',
+      'when the new key expires (default: never, even if the old one does)',
+      parseExpires,
+    )
     .addHelpText('after', '\nExample:\n  postern key replace key_… --grace 1h')
     .action((id: string, options: ReplaceOptions) =>
       withOperations(deps, (context) => replace(deps, context, id, options)),
@@ -124,7 +128,7 @@ async function change(
     ...(name !== undefined && { name }),
     ...(expires !== undefined && { expiresAt: expires || null }),
   }
-  if (Object.keys(body).length === 0) throw new UsageError('name what to change: --name or --expires')
+  if (Object.keys(body).length === 0) throw new UsageError('nothing to change: give --name or --expires')
   show(deps, await call('key.change', { params: { key: id }, body }))
 }
 

@@ -26,7 +26,7 @@ export function addPersonCommands(program: Command, deps: CliDeps): void {
   const person = program.command('person').description('invite people to the console, list and change them')
   person
     .command('invite <name>')
-    .description('let a person sign in to the console, by a link that is shown once')
+    .description('let a person sign in to the console with a link that is shown once')
     .addOption(roleOption().makeOptionMandatory())
     .option('--app <app>', 'only for this app (repeatable; default: the whole service)', collect)
     .addHelpText('after', inviteExample)
@@ -38,7 +38,7 @@ export function addPersonCommands(program: Command, deps: CliDeps): void {
     )
   person
     .command('link <person>')
-    .description('make another link by which a person signs in, once')
+    .description('create another link that signs a person in once')
     .action((name: string) =>
       withOperations(deps, async ({ call }) =>
         printLink(deps, await call('person.link', { params: { person: name }, body: {} })),
@@ -59,7 +59,7 @@ function addChangeCommands(person: Command, deps: CliDeps): void {
     .addOption(roleOption())
     .option('--app <app>', 'only for this app (repeatable)', collect)
     .option('--all-apps', 'for the whole service')
-    .option('--disable', 'end all sessions and links of the person, and let none begin')
+    .option('--disable', "end all of the person's sessions and links, and allow no new ones")
     .option('--enable', 'let the person sign in again')
     .action((name: string, options: ChangeOptions) =>
       withOperations(deps, async ({ call }) => {
@@ -74,11 +74,15 @@ function addChangeCommands(person: Command, deps: CliDeps): void {
     )
   person
     .command('made <person>')
-    .description('list the tokens and keys that a person made and that still work')
+    .description('list the tokens and keys a person created that still work')
     .action((name: string) =>
       withOperations(deps, async ({ call }) => {
         const made = await call('person.made', { params: { person: name } })
-        print(deps.output, made, () => describeMade(made).trim() || `${name} made nothing that still works`)
+        print(
+          deps.output,
+          made,
+          () => describeMade(made).trim() || `${name} created nothing that still works`,
+        )
       }),
     )
   person
@@ -118,7 +122,7 @@ function describeMade({ tokens, keys }: Answer<'person.made'>): string {
     ...tokens.map(({ id, name }) => [`token ${name}`, `postern token revoke ${id}`]),
     ...keys.map(({ id, name, app }) => [`key ${name ?? id} of ${app}`, `postern key revoke ${id}`]),
   ]
-  return `\n\nThis still works; a command ends it:\n${table(['made', 'command'], rows)}`
+  return `\n\nThese still work; revoke them with:\n${table(['made', 'command'], rows)}`
 }
 
 function printLink(deps: CliDeps, made: Answer<'person.invite'>): void {
@@ -131,14 +135,14 @@ function printLink(deps: CliDeps, made: Answer<'person.invite'>): void {
 
 const describeWays = ({ passkeys, provider }: PersonResource): string => {
   if (provider !== null) return new URL(provider).host
-  return passkeys.length === 0 ? 'links' : counted(passkeys.length, 'passkey')
+  return passkeys.length === 0 ? 'one-time links' : counted(passkeys.length, 'passkey')
 }
 
 async function listPeople(deps: CliDeps, context: CommandContext): Promise<void> {
   const people = await listAll(context.call, 'person.list', {})
   print(deps.output, people, () => {
     if (people.length === 0)
-      return 'nobody yet; "postern console login" lets you in, "postern person invite" others'
+      return 'nobody yet; "postern console login" signs you in, "postern person invite" invites others'
     const rows = people.map((person) => [
       person.id,
       person.name,
@@ -148,7 +152,7 @@ async function listPeople(deps: CliDeps, context: CommandContext): Promise<void>
       person.disabledAt === null ? 'active' : `disabled ${formatTime(person.disabledAt)}`,
       formatTimeAndAge(person.lastSeenAt) ?? 'never',
     ])
-    return table(['id', 'name', 'role', 'apps', 'signs in by', 'status', 'last seen'], rows)
+    return table(['id', 'name', 'role', 'apps', 'signs in with', 'status', 'last seen'], rows)
   })
 }
 
@@ -156,7 +160,7 @@ function addSessionCommands(program: Command, deps: CliDeps): void {
   const session = program.command('session').description('list and end sessions of the console')
   session
     .command('list')
-    .description('list the sessions that have not ended')
+    .description('list the active sessions')
     .action(() =>
       withOperations(deps, async (context) => {
         const sessions = await listAll(context.call, 'session.list', {})
@@ -171,7 +175,7 @@ function addSessionCommands(program: Command, deps: CliDeps): void {
     )
   session
     .command('end <session>')
-    .description('end a session by its id, for its next request')
+    .description('end a session by its id; takes effect for its next request')
     .action((id: string) =>
       withOperations(deps, async ({ call }) => {
         const ended = await call('session.end', { params: { session: id } })
@@ -181,7 +185,7 @@ function addSessionCommands(program: Command, deps: CliDeps): void {
 }
 
 const loginExample = `
-The person is made if there is none of this name. Nobody needs a password: the user who can run this command can open the database anyway.
+The person is created if the name is new. No password is needed: a user who can run this command can open the database anyway.
 
 Examples:
   postern console login

@@ -70,7 +70,7 @@ function newProgram(deps: CliDeps): Command {
     .version(`postern ${deps.version}`, '--version', 'print the version')
     .option('--json', 'print exactly one JSON document')
     .option('--env-file <file>', 'read the configuration from a file of NAME=value lines')
-    .option('--url <url>', 'run the command by the management API there (or POSTERN_URL)')
+    .option('--url <url>', 'run the command through the management API at this URL (or POSTERN_URL)')
     .option('--token-file <file>', 'file with the management token for --url (or POSTERN_TOKEN_FILE)')
     .helpCommand(false)
     .addHelpText('after', examples)

@@ -20,7 +20,7 @@ export function addQueueCommands(program: Command, deps: CliDeps): void {
   program
     .command('usage [app]')
     .description(
-      'count accepted, refused, delivered and failed emails: of an app by day, or of each app today',
+      'count accepted, refused, delivered and failed emails: for one app by day, or for each app today',
     )
     .action((app: string | undefined) =>
       withOperations(deps, (context) =>
@@ -30,7 +30,7 @@ export function addQueueCommands(program: Command, deps: CliDeps): void {
 }
 
 const waiting =
-  'Each email waits until it is sent, its link expires, or 48 hours are over. "postern doctor" checks the relays, and whether a process sends.'
+  'Each email waits until it is sent, its link expires, or 48 hours have passed. "postern doctor" checks the relays, and whether a process is sending.'
 
 export function describeQueue({
   depth,

@@ -52,7 +52,7 @@ function parseBase(url: string): string {
     )
   if (parsed.protocol === 'http:' && !isLoopback(parsed.hostname))
     throw new UsageError(
-      '--url must be https, except on this machine: the token would cross the network readable',
+      '--url must be https, except on this machine: the token would cross the network unencrypted',
     )
   return `${parsed.origin}${parsed.pathname.replace(/(?:\/v1)?\/*$/, '')}`
 }
@@ -121,11 +121,11 @@ async function send(url: string, { deadlineMs, ...init }: Request): Promise<Resp
     const { cause, message, name } = error as Error
     if (name === 'TimeoutError')
       throw new CommandFailed(
-        `${new URL(url).origin} takes connections but has not answered within ${deadlineMs / 1000} s: the process hangs, or its database does`,
+        `${new URL(url).origin} accepts connections but did not answer within ${deadlineMs / 1000} s: the process or its database hangs`,
       )
     const reason = cause instanceof Error ? cause.message : message
     throw new CommandFailed(
-      `${new URL(url).origin} does not answer (${reason}): is POSTERN_URL right, and does "postern serve" with the role console run there?`,
+      `${new URL(url).origin} does not answer (${reason}): is POSTERN_URL right, and is "postern serve" running there with the console role?`,
     )
   }
 }
@@ -136,7 +136,7 @@ async function readAnswer<T>(base: string, response: Response): Promise<Result<T
   const error = answer?.error as { code: ErrorCode; message: string } | undefined
   if (error?.message.includes('POST /v1/email') && response.status === 404)
     throw new CommandFailed(
-      `${base} is the public API; --url wants the address of POSTERN_CONSOLE_LISTEN (port 4022 unless set)`,
+      `${base} is the public API; set --url to the POSTERN_CONSOLE_LISTEN address (port 4022 by default)`,
     )
   if (error === undefined)
     throw new CommandFailed(

@@ -12,7 +12,7 @@ type Options = { readonly app: string; readonly wait: number }
 export function addSendTestCommand(program: Command, deps: CliDeps): void {
   program
     .command('send-test <address>')
-    .description('send one test email, and wait for what becomes of it')
+    .description('send one test email and wait for the result')
     .requiredOption('--app <app>', 'the app that sends it')
     .addOption(new Option('--wait <seconds>', 'how long to wait').argParser(parseWait).default(10))
     .addHelpText('after', '\nExample:\n  postern send-test you@example.com --app acme')
@@ -32,7 +32,7 @@ async function sendTest(deps: CliDeps, call: Call, to: string, { app, wait }: Op
   const email = await untilFinished(call, id, wait * 1000)
   const untried = !isTried(email)
   const hint = untried
-    ? '\n"postern doctor" says whether a process sends, and whether the relays answer. The email waits in the queue.'
+    ? '\nThe email stays queued. "postern doctor" says whether a process is sending and whether the relays answer.'
     : ''
   print(deps.output, email, () => `${id}: ${email.explanation}${hint}`)
   if (untried) throw new CommandFailed(`the test email was not tried within ${wait} s; see above`)

@@ -15,7 +15,7 @@ export function addServeCommands(program: Command, deps: CliDeps): void {
     .action(() => serve(deps))
   program
     .command('migrate')
-    .description('make the database, or bring it up to date (serve does so too)')
+    .description('create the database, or bring it up to date (serve does this too)')
     .action(async () => {
       const store = await deps.openStore(commandConfig(deps), 'migrate')
       await store.close()
@@ -24,8 +24,8 @@ export function addServeCommands(program: Command, deps: CliDeps): void {
 }
 
 async function serve(deps: CliDeps): Promise<void> {
-  const config = parseConfig(deps.env, 'serve')
   for (const fault of describeUnknownSettings(deps.env)) deps.output.err(`postern: ${fault}`)
+  const config = parseConfig(deps.env, 'serve')
   const stopped = deps.untilStopped() // signals are caught from now on: parts accept and send before all have started
   const service = await deps.startService(config)
   try {

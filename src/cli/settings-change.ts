@@ -56,7 +56,7 @@ function mergeable(before: unknown, after: unknown): unknown {
 function firstAbsent(entries: readonly string[], removed: readonly string[] = []): string | null {
   const absent = removed.find((entry) => !entries.includes(entry))
   if (absent === undefined) return null
-  return `"${absent}" is not among ${entries.join(', ') || 'the entries: there are none'}`
+  return `"${absent}" is not in the list: ${entries.join(', ') || 'it is empty'}`
 }
 
 function applyChange(base: AppSettings, change: SettingsChange): AppSettings {

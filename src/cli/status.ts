@@ -29,7 +29,7 @@ export function addStatusCommands(program: Command, deps: CliDeps): void {
   program
     .command('status')
     .description(
-      'show what needs attention, the counts of today and of the last hour, the processes with their relays, and the queue; exit code 1 if something needs attention',
+      'show what needs attention, counts for today and the last hour, the processes with their relays, and the queue; exit code 1 if something needs attention',
     )
     .action(() =>
       withOperations(deps, async ({ call }) => {
@@ -43,10 +43,8 @@ export function addStatusCommands(program: Command, deps: CliDeps): void {
     .description('list the changes that operators made, newest first')
     .option('--app <app>', 'filter by app')
     .addOption(new Option('--action <action>', 'filter by action').choices(auditActions))
-    .addOption(
-      new Option('--group <group>', 'filter by what belongs together').choices(Object.keys(auditGroups)),
-    )
-    .option('--actor <name>', 'filter by a part of the name that made the change')
+    .addOption(new Option('--group <group>', 'filter by kind of action').choices(Object.keys(auditGroups)))
+    .option('--actor <name>', 'filter by part of the name of the person or program')
     .option('--since <time>', 'only changes made then or later (2h, 3d, 2027-01-31)', (text) =>
       parsePastTime(text, '--since'),
     )
@@ -72,7 +70,7 @@ const hints: Partial<Record<AttentionKind, (app: string) => string>> = {
   mail_late: () => 'postern queue',
   links_expired: (app) => `postern email list --app ${app} --state expired`,
   mail_failed: (app) => `postern email list --app ${app} --state failed`,
-  requests_refused: (app) => `postern refusal list ${app}`,
+  requests_refused: (app) => (app === 'APP' ? 'postern key list APP' : `postern refusal list ${app}`),
   daily_limit_near: (app) => `postern app update ${app} --daily N`,
   mail_held: (app) => `postern app enable ${app}`,
   key_expires: (app) => `postern key list ${app}`,
@@ -90,7 +88,7 @@ function describeProblems({ attention, earlier }: Pick<StatusResource, 'attentio
   const lines = earlier.map(
     ({ message, from, until }) => `  - ${formatTime(from)} to ${until.slice(11, 19)}Z: ${message}`,
   )
-  return lines.length === 0 ? now : `${now}\n\nOver by now:\n${lines.join('\n')}`
+  return lines.length === 0 ? now : `${now}\n\nEarlier problems:\n${lines.join('\n')}`
 }
 
 function describe(status: StatusResource): string {
@@ -121,7 +119,7 @@ function describeNodes(nodes: StatusResource['nodes']): string {
     version,
     roles.join(' '),
     formatTimeAndAge(startedAt),
-    alive ? 'running' : `silent since ${formatTime(seenAt)}`,
+    alive ? 'running' : `not reporting since ${formatTime(seenAt)}`,
   ])
   const relays = nodes
     .filter(({ alive }) => alive)
@@ -129,7 +127,7 @@ function describeNodes(nodes: StatusResource['nodes']): string {
       relays.map(({ name, available, connections: { busy, connecting, open, max }, reason, since }) => [
         name,
         machine,
-        available ? 'available' : `down since ${formatTime(since)}: ${reason}`,
+        available ? 'available' : `unavailable since ${formatTime(since)}: ${reason}`,
         `${open} of ${max}, ${busy} busy${connecting > 0 ? `, ${connecting} connecting` : ''}`,
       ]),
     )

@@ -28,7 +28,7 @@ export function addTokenCommands(program: Command, deps: CliDeps): void {
     .description('create a token; it is shown once, alone on standard output')
     .addOption(new Option('--role <role>', 'what it may do').choices(roles).makeOptionMandatory())
     .option('--app <app>', 'only for this app (repeatable; default: the whole service)', collect)
-    .option('--expires <date>', 'end of the token (default: in 90 days)', (text) =>
+    .option('--expires <date>', 'when the token expires (default: in 90 days)', (text) =>
       parseTime(text, '--expires'),
     )
     .addHelpText('after', createExample)

@@ -33,7 +33,7 @@ export function parseDatabaseUrl(text: string): DatabaseAddress | { readonly fau
         'name a host, or several with commas: host1:5432,host2:5432; in a password write @ : / ? # as %40 %3A %2F %3F %23',
     }
   if (!['read-write', 'primary'].includes(query.get('target_session_attrs') ?? 'read-write'))
-    return { fault: 'target_session_attrs: only a writable server serves; leave it out' }
+    return { fault: 'target_session_attrs: Postern always uses a writable server; leave it out' }
   const schema = query.get('schema') ?? 'postern'
   if (!/^[a-z_][a-z0-9_]{0,54}$/.test(schema))
     return { fault: 'schema: 1 to 55 of a-z, 0-9 and _, not beginning with a digit' }

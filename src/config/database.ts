@@ -20,7 +20,7 @@ export function readDatabase(reader: Reader): DatabaseConfig {
   if (listenUrl === '') return { database, databaseSession: null }
   const listen = parse(reader, listenName, listenUrl)
   if (database.engine !== 'postgres' || listen.engine !== 'postgres') {
-    fault(`${listenName}: both it and ${name} must be postgres:// URLs`)
+    fault(`${listenName} and ${name} must both be postgres:// URLs`)
     return { database, databaseSession: null }
   }
   return { database, databaseSession: { ...listen, schema: database.schema } }

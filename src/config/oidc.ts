@@ -20,7 +20,7 @@ export function readOidc(reader: Reader): OidcSettings | null {
   const url = URL.parse(issuer)
   const isLocal = url?.protocol === 'http:' && /^(localhost|127\.0\.0\.1)$/.test(url.hostname)
   if (url === null || !(url.protocol === 'https:' || isLocal) || url.search !== '')
-    fault(`${names.issuer} must be the https address of the provider, as its documents name the issuer`)
+    fault(`${names.issuer} must be the https address that the provider documents as its issuer`)
   const clientId = required(names.clientId, 'the id that the provider gave to Postern')
   const given = required(names.clientSecret, 'the secret that the provider gave to Postern, or file:PATH')
   const rules = required(names.roles, 'such as "claim=groups postern-admins=admin acme-team=operator:acme"')
@@ -31,7 +31,7 @@ function readSecret({ fault }: Reader, given: string): string {
   const file = /^file:(.+)$/.exec(given)?.[1]
   if (file === undefined) return given
   try {
-    if (unsafeFile(file)) fault(`${names.clientSecret}: others may read ${file}; run chmod 600 on it`)
+    if (unsafeFile(file)) fault(`${names.clientSecret}: other users can read ${file}; run chmod 600 on it`)
     return readFileSync(file, 'utf8').trim()
   } catch {
     fault(`${names.clientSecret}: cannot read ${file}`)

@@ -36,7 +36,7 @@ export class ConfigError extends Error {
   override name = 'ConfigError'
   readonly faults: readonly string[]
   constructor(faults: readonly string[]) {
-    const count = faults.length === 1 ? 'a fault' : `${faults.length} faults`
+    const count = faults.length === 1 ? 'an error' : `${faults.length} errors`
     super(`the configuration has ${count}:\n${faults.map((fault) => `  - ${fault}`).join('\n')}`)
     this.faults = faults
   }

@@ -48,7 +48,7 @@ function readSecretFile(file: string, fault: Reader['fault']): string | null {
   } catch {
     fault(
       file === devSecretKeysFile
-        ? `${name} is missing, and there is no ${file}: "postern dev" makes one. A command also runs with POSTERN_DATABASE_URL and ${name}, or with --url by a service elsewhere`
+        ? `${name} is missing, and there is no ${file}: "postern dev" creates one. Otherwise set POSTERN_DATABASE_URL and ${name}, or use --url to run the command on a service elsewhere`
         : `${name}: cannot read ${file}: ${sameRing}`,
     )
     return null

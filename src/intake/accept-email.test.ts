@@ -78,7 +78,7 @@ test('only valid requests wait while mail is delayed; one that waited in vain is
   seen.mayWait = false
   const late = await post(key)
   assert.deepEqual([codeOf(late), seen.asked.length], ['queue_unavailable', before.asked + 1])
-  assert.ok('rejection' in late && /late with its mail/.test(late.rejection.message ?? ''))
+  assert.ok('rejection' in late && /behind with its mail/.test(late.rejection.message ?? ''))
   seen.mayWait = undefined
   assert.equal(codeOf(await post(key)), 'queued')
 })

@@ -80,7 +80,7 @@ const unavailable = (error: Error): AcceptAnswer => ({
 
 const lateAnswer: AcceptAnswer = {
   caller: null,
-  rejection: { code: 'queue_unavailable', message: 'This server is late with its mail; try again.' },
+  rejection: { code: 'queue_unavailable', message: 'This server is behind with its mail; try again.' },
 }
 
 const keyMessages = {
@@ -92,7 +92,8 @@ const keyMessages = {
 const idempotencyKeyReused: Issue = {
   field: 'Idempotency-Key',
   code: 'idempotency_key_reused',
-  message: 'This Idempotency-Key was used with another body within 24 hours; use a new one for a new email.',
+  message:
+    'This Idempotency-Key was used with another body in the last 24 hours; use a new one for a new email.',
 }
 
 function answerTo(

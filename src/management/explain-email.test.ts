@@ -33,29 +33,23 @@ const busy: AttemptRecord = { at, outcome: 'deferred', relay: 'r:25', reply: par
 const refused: AttemptRecord = { at, outcome: 'failed', relay: 'r:25', reply: parseReply('552 5.2.2 full') }
 
 const cases: [Partial<EmailRecord>, string][] = [
-  [
-    {},
-    'It waits: no worker has taken it yet, or no relay is available. If no "postern serve" with the role worker runs, it waits for the next one.',
-  ],
+  [{}, 'It is waiting: no worker has taken it yet, or no relay is available.'],
   [
     { trail: [{ at, outcome: 'lost' }] },
-    'It waits: no worker has taken it yet, or no relay is available. If no "postern serve" with the role worker runs, it waits for the next one. It may have arrived: an attempt ended without an answer.',
+    'It is waiting: no worker has taken it yet, or no relay is available. It may have arrived: an attempt got no answer.',
   ],
   [
     { state: 'failed', reason: 'retries_exhausted', trail: [{ at, outcome: 'failed' }] },
     'Not sent: no attempt succeeded within 48 hours.',
   ],
-  [
-    { state: 'sending', attempts: 2 },
-    'A worker is sending it (attempt 2). If no "postern serve" with the role worker runs, it waits for the next one.',
-  ],
+  [{ state: 'sending', attempts: 2 }, 'A worker is sending it (attempt 2).'],
   [
     { state: 'deferred', nextAttemptAt: at + 5000, trail: [busy] },
     'The last attempt was deferred by the relay r:25: 451 4.3.0 busy. The next attempt is at 2026-11-21 22:26:45Z.',
   ],
   [
     { state: 'deferred', nextAttemptAt: at, trail: [{ ...busy, ambiguous: true }] },
-    'The last attempt was deferred by the relay r:25: 451 4.3.0 busy. The next attempt is at 2026-11-21 22:26:40Z. It may have arrived: an attempt ended without an answer.',
+    'The last attempt was deferred by the relay r:25: 451 4.3.0 busy. The next attempt is at 2026-11-21 22:26:40Z. It may have arrived: an attempt got no answer.',
   ],
   [
     { state: 'delivered', finishedAt: at + 300, trail: [{ at, outcome: 'delivered', relay: 'r:25' }] },
@@ -84,7 +78,7 @@ const cases: [Partial<EmailRecord>, string][] = [
   ],
   [
     { state: 'deferred', nextAttemptAt: at + 5000, lostLeases: 3, trail: [{ at, outcome: 'lost' }] },
-    'The next attempt is at 2026-11-21 22:26:45Z. It may have arrived: an attempt ended without an answer. It has lost 3 leases: each time its worker died, hung, or lost its connection to the database. If it kills its workers, cancel it with "postern email cancel em_x".',
+    'The next attempt is at 2026-11-21 22:26:45Z. It may have arrived: an attempt got no answer. It has lost 3 leases: each time its worker died, hung, or lost its connection to the database. If it kills its workers, cancel it with "postern email cancel em_x".',
   ],
   [
     {
@@ -97,11 +91,11 @@ const cases: [Partial<EmailRecord>, string][] = [
   ],
   [
     { state: 'expired', trail: [{ at, outcome: 'lost' }] },
-    'Not confirmed: every worker that tried it died or lost its lease until the link expired at 2026-11-21 22:26:46Z. It may have arrived: an attempt ended without an answer.',
+    'Not confirmed: every worker that tried it died or lost its lease until the link expired at 2026-11-21 22:26:46Z. It may have arrived: an attempt got no answer.',
   ],
   [
     { state: 'expired', trail: [{ ...busy, ambiguous: true }, busy] },
-    'Not confirmed: the relay r:25 deferred it (451 4.3.0 busy) until the link expired at 2026-11-21 22:26:46Z. It may have arrived: an attempt ended without an answer.',
+    'Not confirmed: the relay r:25 deferred it (451 4.3.0 busy) until the link expired at 2026-11-21 22:26:46Z. It may have arrived: an attempt got no answer.',
   ],
   [
     { state: 'expired', trail: [{ at, outcome: 'deferred', reply: noReply('internal error') }] },
@@ -121,7 +115,7 @@ for (const [change, expected] of cases) {
 
 test('mail of a disabled app is held, whatever its next attempt; a finished one is explained as usual', () => {
   const held =
-    'It is held: the app acme is disabled. It is sent if the app is enabled before the link expires at '
+    'It is held: the app acme is disabled. It will be sent if the app is enabled before the link expires at '
   for (const state of ['queued', 'deferred'] as const)
     assert.ok(explainEmail({ ...email, state }, 'acme').startsWith(held))
   const cancelled = { ...email, state: 'cancelled', reason: 'app_inactive' } as const

@@ -22,7 +22,7 @@ export function explainEmail(email: EmailRecord, disabledApp: string | null = nu
 }
 
 const explainHeld = (email: EmailRecord, app: string): string =>
-  `It is held: the app ${app} is disabled. It is sent if the app is enabled before the link expires at ${time(email.expiresAt)}; after ${heldDays} days it is cancelled.${doubt(email)}`
+  `It is held: the app ${app} is disabled. It will be sent if the app is enabled before the link expires at ${time(email.expiresAt)}; after ${heldDays} days it is cancelled.${doubt(email)}`
 
 function explainState(email: EmailRecord): string {
   const last = email.trail.findLast((attempt) => attempt.outcome !== 'lost')
@@ -30,7 +30,7 @@ function explainState(email: EmailRecord): string {
     case 'queued':
       return `${waits}${last === undefined ? '' : ` ${describe(last)}`}${doubt(email)}`
     case 'sending':
-      return `A worker is sending it (attempt ${email.attempts}). ${needsService}${doubt(email)}`
+      return `A worker is sending it (attempt ${email.attempts}).${doubt(email)}`
     case 'deferred': {
       const next = `The next attempt is at ${time(email.nextAttemptAt)}.`
       return `${last === undefined ? '' : `${describe(last)} `}${next}${doubt(email)}`
@@ -60,13 +60,12 @@ function explainState(email: EmailRecord): string {
   }
 }
 
-const needsService = 'If no "postern serve" with the role worker runs, it waits for the next one.'
-const waits = `It waits: no worker has taken it yet, or no relay is available. ${needsService}`
+const waits = 'It is waiting: no worker has taken it yet, or no relay is available.'
 
 /** A sentence if an attempt ended without an answer of the relay, so that the email may have arrived. */
 const doubt = ({ trail }: EmailRecord): string =>
   trail.some(({ ambiguous, outcome }) => ambiguous === true || outcome === 'lost')
-    ? ' It may have arrived: an attempt ended without an answer.'
+    ? ' It may have arrived: an attempt got no answer.'
     : ''
 
 /** "Not sent" is said only if no attempt can have arrived. */

@@ -71,29 +71,29 @@ const lines: {
       ? { level: 'warn', text: 'the relay is available again', fields: { relay } }
       : {
           level: 'error',
-          text: 'the relay is unavailable; mail waits until it answers, its link expires, or 48 hours are over',
+          text: 'the relay is unavailable; mail waits until it answers, its link expires, or 48 hours have passed',
           fields: { relay, reason },
         },
   delivery_late_changed: ({ kind, late }) => ({
     level: 'warn',
     text: late
       ? 'delivery is late: requests wait, and some are answered 503, because more mail arrives than this process can deliver'
-      : 'delivery is in time again',
+      : 'delivery is on time again',
     fields: {},
     kind: `${kind} ${late}`,
   }),
   standby_changed: ({ standby }) => ({
     level: 'warn',
     text: standby
-      ? 'another process sends the mail of this database; this one takes over when that one has ended'
+      ? 'another process sends the mail of this database; this one takes over when that one stops'
       : 'took over sending: the previous process has ended or released the worker lock',
     fields: {},
   }),
   session_changed: ({ available }) => ({
     level: 'warn',
     text: available
-      ? 'this worker has its session with the database again'
-      : 'this worker has no session with the database: while this lasts, its mail waits for up to 60 s if it dies. "postern doctor" says why',
+      ? 'this worker has its database session back'
+      : 'this worker has no database session: if it dies meanwhile, its mail waits up to 60 s. "postern doctor" says why',
     fields: {},
   }),
   store_unavailable: ({ kind, work, requestId, error }) => ({
@@ -170,7 +170,7 @@ const attemptTexts = {
   delivered: 'an email was delivered',
   deferred: 'an email was deferred',
   failed: 'an email failed',
-  expired: 'the link of an email expired',
+  expired: "an email's link expired",
   unattempted: 'an email was not tried',
 }
 

@@ -85,7 +85,7 @@ test('a backup is restored: its apps, keys and queued mail are back, and the dat
   assert.equal(found.length, 1)
   assert.equal(await depth(database), 3)
   assert.deepEqual(await queueOne(database, 'more@example.com').then(({ kind }) => kind), 'queued')
-  const aside = /database that was here is (\S+) now/.exec(ran.out)?.[1] ?? ''
+  const aside = /previous database is now (\S+)\./.exec(ran.out)?.[1] ?? ''
   assert.equal(await depth({ ...database, path: aside }), 4)
 })
 
@@ -137,7 +137,7 @@ const wrongs: Record<string, { error: RegExp; make: (database: Database, t: Test
   },
   'a copied database with its WAL': {
     error:
-      /backup\.db-wal stands beside .* Make a backup of it first: POSTERN_DATABASE_URL=sqlite:\S+ postern backup/,
+      /backup\.db-wal is next to .* Make a backup of it first: POSTERN_DATABASE_URL=sqlite:\S+ postern backup/,
     make: ({ backup }) => {
       writeFileSync(`${backup}-wal`, 'anything')
       return { file: backup }
@@ -245,7 +245,7 @@ for (const suffix of ['-wal', '-journal']) {
     assert.equal(ran.code, 1)
     assert.match(
       ran.err,
-      /is left of a database that was deleted or moved, and may hold mail: stop what still/,
+      /is left over from a database that was deleted or moved, and may hold mail: stop any process/,
     )
     assert.ok(!existsSync(path))
     rmSync(path + suffix)
@@ -323,7 +323,7 @@ test('mail that a removed key of the ring sealed is named', async (t) => {
     database.backup,
   ])
   assert.equal(ran.code, 0, ran.err)
-  assert.match(ran.out, /POSTERN_SECRET_KEYS lacks the key "test": mail that it sealed waits/)
+  assert.match(ran.out, /POSTERN_SECRET_KEYS lacks the key "test": mail sealed with a missing key waits/)
 })
 
 /** The steps of this program and one more. */
@@ -387,7 +387,7 @@ test('a symbolic link to a copied database does not hide its WAL', async (t) => 
   symlinkSync(database.backup, link)
   writeFileSync(`${database.backup}-wal`, 'anything')
   const ran = await postern(database.env, ['restore', link])
-  assert.match(ran.err, /backup\.db-wal stands beside/)
+  assert.match(ran.err, /backup\.db-wal is next to/)
 })
 
 test('a copy before a migration that was killed does not stop the next start', async (t) => {

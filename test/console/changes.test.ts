@@ -51,11 +51,11 @@ for (const [page, changes, others, saved] of [
     const refused = await second.post(action, { ...stale, ...others })
     assert.equal(refused.status, 412)
     const html = await refused.text()
-    assert.match(html, /Somebody else changed the app meanwhile, and nothing was saved/)
+    assert.match(html, /Somebody else changed the app in the meantime, so nothing was saved/)
     assert.ok(html.includes(`value="${saved}"`), 'the form shows what the colleague saved')
     const [name = '', value = ''] = Object.entries(others)[0] ?? []
     assert.match(html, new RegExp(`name="${name}"[^>]* aria-invalid="true"`))
-    assert.ok(html.includes(`You sent “${value}”`), 'and what was sent')
+    assert.ok(html.includes(`You entered “${value}”`), 'and what was sent')
     // Saving the form as it now stands.
     const inputs = [...html.matchAll(/<input id="[\w-]+" name="([\w-]+)"[^>]*? value="([^"]*)"/g)]
     const again = Object.fromEntries(inputs.map(([, field = '', text = '']) => [field, text]))
@@ -87,7 +87,7 @@ test('a reload of the answer with a replaced key makes no other key', async () =
   assert.equal((await first.post(path, form)).status, 201)
   const reloaded = await first.post(path, form)
   assert.equal(reloaded.status, 400)
-  assert.match(await reloaded.text(), /This form was sent before/)
+  assert.match(await reloaded.text(), /This form was already sent/)
   assert.equal((await store.listKeys(sender.app.id)).length, 2)
   const anew = formOf(await (await first.get(`/apps/reloaded/keys?replace=${sender.keyId}`)).text(), path)
   assert.equal(
@@ -240,7 +240,7 @@ test('the delivery page says why a relay does not answer, and of one that answer
   const visitor = newVisitor(own, await signIn(own))
   for (let n = 0; n < 4; n++) await own.post(validBody({ to: `a${n}@example.com` }))
   const page = async (of: typeof visitor) => (await of.get('/delivery')).text()
-  await eventually(async () => (await page(visitor)).includes('does not answer'))
+  await eventually(async () => (await page(visitor)).includes('unavailable'))
   assert.match(await page(visitor), /class="reply">[^<]*ECONNREFUSED/)
   const answering = await page(newVisitor(service, await signIn(service)))
   assert.match(answering, /127\.0\.0\.1:\d+<\/b>/)

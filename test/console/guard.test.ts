@@ -348,7 +348,7 @@ test('nobody takes the own role away, or disables the own person', async () => {
   for (const fields of [{ role: 'reader' }, { disabled: 'yes' }]) {
     const answer = await visitor.post(`/settings/people/${signed.person}`, fields)
     assert.equal(answer.status, 409)
-    assert.match(await answer.text(), /Nobody changes the own role/)
+    assert.match(await answer.text(), /You cannot change your own role/)
   }
   assert.equal((await visitor.get('/settings/people')).status, 200)
 })

@@ -226,7 +226,7 @@ test('a person of an OpenID provider signs in, and gets the permission of the gr
     user.groups = none
     const refused = await follow(start)
     assert.equal(refused.status, 403)
-    assert.match(refused.text, /None of your groups may use this console/)
+    assert.match(refused.text, /None of your groups has access to this console/)
   }
   user.groups = ['postern-admins']
   const [person] = await store.listPeople()
@@ -272,7 +272,7 @@ test('an answer with another state, code, issuer or nonce, or to another browser
     if (pathname.endsWith('/callback'))
       for (const key of cookies.keys()) if (key.endsWith('postern-oidc')) cookies.delete(key)
   }
-  await refused({ cookies, change: forget }, /begun in another browser/)
+  await refused({ cookies, change: forget }, /started in another browser/)
 })
 
 test('a forged ID token is refused: another audience, issuer, key, or one that has expired', async (t) => {

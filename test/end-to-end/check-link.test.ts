@@ -6,8 +6,8 @@ import { send, validBody } from '../support/service.ts'
 
 const links: [what: string, url: string][] = [
   ['an allowed one', 'https://app.acme.test/auth/verify?token=any'],
-  ['another path', 'https://app.acme.test/other?token=any'],
-  ['another host', 'https://elsewhere.test/auth/verify?token=any'],
+  ['different path', 'https://app.acme.test/other?token=any'],
+  ['different host', 'https://elsewhere.test/auth/verify?token=any'],
   ['more than a token', 'https://app.acme.test/auth/verify?token=any&next=/home'],
   ['an app scheme', 'acme://auth/magic?token=any'],
   ['an unknown scheme', 'other://auth/magic?token=any'],
@@ -60,14 +60,14 @@ test('for people: each entry with the part that differs, and what to do', async 
   const ran = await postern(env, ['check-link', 'acme', url])
   assert.equal(ran.code, 1)
   assert.match(ran.out, /^url_not_allowed: .* To allow it: postern app update acme --allow-url/)
-  assert.match(ran.out, /^https:\/\/app\.acme\.test +another host$/m)
-  assert.match(ran.out, /^https:\/\/www\.acme\.test\/auth\/\* +another path$/m)
+  assert.match(ran.out, /^https:\/\/app\.acme\.test +different host$/m)
+  assert.match(ran.out, /^https:\/\/www\.acme\.test\/auth\/\* +different path$/m)
   assert.doesNotMatch(ran.out + ran.err, /a-real-token/)
   const fine = await postern(env, ['check-link', 'acme', 'https://app.acme.test/any?token=x'])
   assert.equal(fine.code, 0)
   assert.match(
     fine.out,
-    /^The allow-list of acme allows the link\.[\s\S]*^https:\/\/app\.acme\.test +allows it$/m,
+    /^The allow-list of acme allows the link\.[\s\S]*^https:\/\/app\.acme\.test +matches$/m,
   )
   await posternJson(env, [
     'app',
@@ -79,7 +79,7 @@ test('for people: each entry with the part that differs, and what to do', async 
   ])
   const local = await postern(env, ['check-link', 'acme', 'http://localhost:5173/?token=x'])
   assert.match(local.out, /^http:\/\/localhost:3000 +another port$/m)
-  assert.match(local.out, /^--allow-localhost +allows it$/m)
+  assert.match(local.out, /^--allow-localhost +matches$/m)
   await posternJson(env, ['app', 'disable', 'acme'])
   assert.equal((await postern(env, ['check-link', 'acme', 'https://app.acme.test/any?token=x'])).code, 1)
   const disabled = await postern(env, ['check-link', 'acme', url, '--type', 'wrong'])

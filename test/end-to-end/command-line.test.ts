@@ -164,7 +164,7 @@ test('unsafe settings are refused when they are set, each with its reason', asyn
   assert.match(taken.err, /taken/)
   assert.match(
     (await postern(env, ['app', 'update', 'dup', '--remove-allow-url', 'https://x.test'])).err,
-    /not among/,
+    /is not in the list/,
   )
 })
 
@@ -286,7 +286,7 @@ test('an operator’s night: an email that was not delivered, found, retried, an
   })
   const finished = await postern(server.env, ['email', 'retry', one])
   assert.equal(finished.code, 1)
-  assert.match(finished.err, /has ended, and its content is deleted/)
+  assert.match(finished.err, /is finished, and its content is deleted/)
   const [usage] = await posternJson<Row[]>(server.env, ['usage', 'acme'])
   assert.deepEqual([usage?.accepted, usage?.delivered, usage?.cancelled], [2, 1, 1])
   assert.match((await postern(server.env, ['email', 'show', one])).out, /451 4\.3\.0 mailbox busy/)

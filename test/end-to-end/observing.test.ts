@@ -244,7 +244,7 @@ test('the API and the status show refusals, counts, processes and relays; secret
   assert.match(nodes[0].relays[0].reason, /ECONNREFUSED/)
   assert.match(
     attention[0].message,
-    /^No relay answers, so no mail is sent\. .*4 emails wait; the first link expires in 1[45] min\.$/,
+    /^No relay answers, so no mail is sent\. .*4 emails are waiting; the first link expires in 1[45] min\. Sending resumes by itself/,
   )
   const activity = await ask(service, `GET /v1/activity?app=acme`, { token })
   assertDescribed('activity.show', activity)

@@ -129,7 +129,7 @@ test('a command on the default database says so', onlyHere, async (t) => {
   mkdirSync(join(folder, 'data'))
   const own = { POSTERN_SECRET_KEYS: env.POSTERN_SECRET_KEYS ?? '' }
   const fallback = await postern(own, ['app', 'list'], { cwd: folder })
-  assert.match(fallback.err, /POSTERN_DATABASE_URL is not set; using the database of dev mode/)
+  assert.match(fallback.err, /POSTERN_DATABASE_URL is not set; using the dev database/)
 })
 
 test('an empty list says what is missing, and where refusals are listed', async () => {
@@ -177,7 +177,7 @@ test('a test email goes through the running service, without a key', async (t) =
   )
   const wrong = await postern(server.env, ['send-test', 'nobody', '--app', 'acme'])
   assert.equal(wrong.code, 1)
-  assert.match(wrong.err, /these values are refused:\n {2}to: Give one address/)
+  assert.match(wrong.err, /invalid values:\n {2}to: Give one address/)
 })
 
 test('a test email that was not tried is a failure', async (t) => {
@@ -186,7 +186,7 @@ test('a test email that was not tried is a failure', async (t) => {
     postern(server.env, ['send-test', 'you@example.com', '--app', 'acme', '--wait', wait])
   const ran = await sendTest('1')
   assert.equal(ran.code, 1)
-  assert.match(ran.out, /"postern doctor" says whether a process sends/)
+  assert.match(ran.out, /"postern doctor" says whether a process is sending/)
   assert.match(ran.err, /was not tried within 1 s/)
   for (const wait of ['0', '601', '1.5', 'soon']) assert.equal((await sendTest(wait)).code, 2, wait)
 })
@@ -338,7 +338,7 @@ test('the doctor knows dev mode', onlyHere, async (t) => {
   assert.deepEqual(await dev.ended, [0, null])
   assert.match(
     dev.output(),
-    /stopped; the inbox is empty now, everything else stays in \/.*\/\.postern \(delete/,
+    /stopped; the inbox is now empty, everything else is kept in \/.*\/\.postern \(delete/,
   )
 })
 

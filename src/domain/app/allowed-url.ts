@@ -74,14 +74,14 @@ export function parseAllowedUrl(text: string): Parsed<AllowedUrl> {
   const pathFault = checkPath(path, { prefix, normal: url.pathname })
   if (pathFault !== null) return refuse('malformed_path', pathFault)
   if (wildcard && !mayTakeWildcard(url.hostname)) {
-    const message = 'a wildcard must stand below a domain of your own, not on a public suffix.'
+    const message = 'a wildcard must be under a domain of your own, not a public suffix.'
     return refuse('wildcard_too_wide', message)
   }
   return parsed(webEntry(url, { path: path === '/' && !prefix ? '' : path, wildcard, prefix }))
 }
 
 function checkPath(path: string, { prefix, normal }: { prefix: boolean; normal: string }): string | null {
-  if (prefix && !path.endsWith('/')) return 'a prefix ends in /*, on a segment boundary.'
+  if (prefix && !path.endsWith('/')) return 'a prefix must end in /*, on a segment boundary.'
   if (normal === (path || '/') && !foldable.test(path)) return null
   return 'write the path plainly, without dot segments, double slashes, or encoded dots, slashes and percent signs.'
 }

@@ -88,7 +88,7 @@ export function checkDestination(
   set: string,
   policy: LinkPolicy & { schemes: ReadonlySet<string> },
 ): string | null {
-  if (/[?#]/.test(set)) return 'a destination has no query and no fragment; the token is added to it.'
+  if (/[?#]/.test(set)) return 'a destination must have no query or fragment; the token is added to it.'
   const parsed = parseAuthLink(`${set}?token=x`, policy.schemes)
   if (!parsed.ok) return parsed.issues[0]?.message ?? 'it is not a link.'
   const difference = checkLinkAllowed(parsed.value, policy)

@@ -111,7 +111,7 @@ test('a refusal says which limit it is, how long to wait, and what sets it', () 
     /10 an hour.*6 min.*--recipient-per-hour/,
   )
   assert.match(explainLimit('key_rate_limited', hit(100)), /10 a minute.*1 s.*--key-per-minute/)
-  assert.match(explainLimit('daily_limit_reached', hit(7_200_000)), /10 emails of today.*2 h.*--daily/)
+  assert.match(explainLimit('daily_limit_reached', hit(7_200_000)), /10 emails for today.*2 h.*--daily/)
   assert.deepEqual(
     Object.entries(limitRefusals).map(([code, { policy, windowS }]) => [code, policy, windowS]),
     [

@@ -54,7 +54,7 @@ export function explainLimit(refusal: LimitRefusal, { quota, retryAfterMs }: Lim
   const rules: Record<LimitRefusal, string> = {
     key_rate_limited: `Too many requests with this delivery key: at most ${quota} a minute.`,
     recipient_rate_limited: `Too many emails to this recipient or mailbox (any +tag): at most ${quota} an hour.`,
-    daily_limit_reached: `This app has sent all of its ${quota} emails of today (UTC).`,
+    daily_limit_reached: `This app has used all of its ${quota} emails for today (UTC).`,
   }
   return `${rules[refusal]} Try again in ${wait}. An operator raises the limit with: postern app update APP ${limitRefusals[refusal].flag} N`
 }

@@ -95,7 +95,7 @@ function readWeb(raw: string, scheme: string, authority: string | undefined): Pa
   if (authority?.includes('@')) return refuse('userinfo', 'Leave out user name and password before the host.')
   const host = webAuthority.exec(authority ?? '')?.[1]?.toLowerCase()
   if (host === undefined)
-    return refuse('malformed_host', 'After the scheme come two slashes, a host and perhaps a port.')
+    return refuse('malformed_host', 'After the scheme, write two slashes, a host and optionally a port.')
   if (scheme === 'http' && host !== 'localhost' && host !== '127.0.0.1') {
     return refuse('scheme_not_allowed', 'Use https; http is for the hosts localhost and 127.0.0.1 only.')
   }
@@ -116,7 +116,7 @@ function readApp(
   appSchemes: ReadonlySet<string>,
 ): Parsed<LinkLocation> {
   if (!appSchemes.has(scheme)) {
-    const message = 'The scheme must be https, or an app scheme that is configured for the app.'
+    const message = "The scheme must be https, or one of the app's allowed schemes."
     return { ok: false, issues: [issue('scheme_not_allowed', message)] }
   }
   const authority = parts.authority ?? null
@@ -141,7 +141,7 @@ const escapeLoose = (raw: string): string =>
 
 // Spec 2.3 rule 2: exactly one parameter, named `token`, with a value.
 function checkQuery(query: string | undefined): Issue[] {
-  if (query === undefined) return [issue('query_missing', 'Carry the token in the query: ?token=…')]
+  if (query === undefined) return [issue('query_missing', 'Put the token in the query: ?token=…')]
   if (query === 'token=' || query === 'token')
     return [issue('token_empty', 'The parameter token has no value.')]
   const value = /^token=([^&;]+)$/.exec(query)?.[1]

@@ -193,7 +193,7 @@ function parseName(
   if (unsafeInName(normal)) {
     return refuse(
       'forbidden_character',
-      'A name holds no control characters, line breaks, text direction controls or "://".',
+      'A name must not contain control characters, line breaks, text direction controls or "://".',
     )
   }
   return parsed(normal.trim())

@@ -55,14 +55,14 @@ export const changeApp = operation({
       if (changed !== null && changed !== 'stale') return done(presentApp(changed))
       app = await store.findApp(found.id)
     }
-    return fail('app_changing', 'The app is being changed or deleted by others; look at it and try again.')
+    return fail('app_changing', 'Others are changing or deleting the app; check it and try again.')
   },
 })
 
 export const changedTooOften = ({ slug }: App) =>
   fail(
     'changed_too_often',
-    `Changes of the settings of ${slug} have filled the audit, which keeps each of them for long: this one was not made. Try again when 24 hours have passed since the first; keys and the status can still be changed.`,
+    `Changes to the settings of ${slug} have filled the audit, which keeps each one for a long time: this one was not made. Try again 24 hours after the first one; keys and the status can still be changed.`,
   )
 
 /** @param app the app as it is now; null if there is none */
@@ -70,6 +70,6 @@ export const staleVersion = (app: App | null) =>
   fail(
     'version_mismatch',
     app === null
-      ? 'There is no app of this slug, so it has no version. Leave If-Match out to create it.'
+      ? 'There is no app with this slug, so it has no version. Leave If-Match out to create it.'
       : `The app has been changed: its version is ${app.version}. Read it again before you change it.`,
   )

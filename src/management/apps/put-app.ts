@@ -50,7 +50,7 @@ function checkSlug(slug: string, inBody: string | undefined): readonly Issue[] {
   const valid = parseSlug(slug)
   if (!valid.ok) return valid.issues
   if (inBody === undefined || inBody === slug) return []
-  const message = `It must be "${slug}", as in the address, or left out. The slug of an app never changes.`
+  const message = `It must be "${slug}", as in the address, or left out. An app's slug never changes.`
   return [{ field: 'slug', code: 'slug_differs', message }]
 }
 
@@ -84,7 +84,7 @@ async function replace(
 }
 
 const appChanging = () =>
-  fail('app_changing', 'The app was created or deleted by another request at this moment; repeat this one.')
+  fail('app_changing', 'Another request just created or deleted the app; repeat this one.')
 
 const noId = `app_${'0'.repeat(26)}` as AppId
 

@@ -78,7 +78,7 @@ function explainResult(app: App, result: Exclude<EnqueueResult, { kind: 'queued'
     case 'invalid_key':
       return isDisabled(app)
     case 'judge_again':
-      return fail('app_changing', `The app ${app.slug} was changed at this moment; try again.`)
+      return fail('app_changing', `The app ${app.slug} was just changed; try again.`)
     case 'queue_full':
       return explain({ code: 'queue_full' })
     case 'key_rate_limited':

@@ -42,10 +42,10 @@ export const cancelEmail = operation({
 type Refused = Exclude<EmailChange, 'done' | 'not_found'>
 
 const reasons: Record<Refused, [ErrorCode, string]> = {
-  finished: ['email_finished', 'it has ended, and its content is deleted; ask the app to send a new email'],
+  finished: ['email_finished', 'it is finished, and its content is deleted; ask the app to send a new email'],
   sending: [
     'email_sending',
-    'a worker is sending it. Try again in a minute; if no "postern serve" runs, start one: it takes the email back',
+    'a worker is sending it. Try again in a minute; if no "postern serve" is running, start one: it takes the email back',
   ],
   not_deferred: ['email_not_deferred', 'it is not deferred; it waits for a worker already'],
 }

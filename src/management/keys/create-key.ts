@@ -38,11 +38,11 @@ export const createKey = operation({
 export const tooManyKeys = () =>
   fail(
     'too_many_keys',
-    `The app has ${formatCount(keysMax)} keys that work: revoke those that are not used, or replace one at once.`,
+    `The app has ${formatCount(keysMax)} working keys: revoke unused ones, or replace one with no grace period.`,
   )
 
 export const keyNameTaken = (name: string) =>
   fail(
     'name_taken',
-    `The app has a key named "${name}" that still works: choose another name, or replace or revoke that key.`,
+    `The app already has a working key named "${name}": choose another name, or replace or revoke that key.`,
   )

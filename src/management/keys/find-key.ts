@@ -20,6 +20,6 @@ export const findKey = operation({
     const hash = parseDeliveryKey(body.key)
     const key = hash === null ? null : await store.findKeyByHash(hash)
     if (key !== null && isInScope(access, key.app)) return done(presentKey(key))
-    return fail('not_found', 'This is not a delivery key of an app that you see.')
+    return fail('not_found', 'No app that you can see has this delivery key.')
   },
 })

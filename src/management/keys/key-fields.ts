@@ -14,7 +14,7 @@ export const expiryField = () =>
 /** A name that people see in lists: not blank, without control characters. */
 export function parseName(name: string): Parsed<string> {
   if (name.trim() === name && !hasControls(name)) return parsed(name)
-  const message = '1 to 100 characters, without control characters and without spaces around them.'
+  const message = '1 to 100 characters, without control characters or leading or trailing spaces.'
   return refused({ field: 'name', code: 'malformed_text', message })
 }
 
@@ -22,5 +22,9 @@ export function parseName(name: string): Parsed<string> {
 export function parseExpiry(text: string, { now }: Pick<Store, 'now'>): Parsed<number> {
   const at = parseTimestamp(text, 'expiresAt')
   if (!at.ok || at.value > now()) return at
-  return refused({ field: 'expiresAt', code: 'in_the_past', message: 'This time is over; give a later one.' })
+  return refused({
+    field: 'expiresAt',
+    code: 'in_the_past',
+    message: 'This time has passed; give a later one.',
+  })
 }

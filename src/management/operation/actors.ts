@@ -16,7 +16,7 @@ export const forAdmins = { role: 'admin', target: 'none', wholeService: true } a
 /** The name of a token or a person. */
 export function parseActorName(name: string): Parsed<string> {
   if (!isReservedName(name)) return parseName(name)
-  const message = 'A name must begin neither with "cli:" nor with "pe_".'
+  const message = 'A name must not begin with "cli:" or "pe_".'
   return refused({ field: 'name', code: 'reserved', message })
 }
 
@@ -27,7 +27,7 @@ export function parseActorName(name: string): Parsed<string> {
  */
 export function refuseOldSession({ access, store }: Context): Result<never> | null {
   if (access.signedInAt === null || store.now() - access.signedInAt <= freshMs) return null
-  const message = 'Sign out and in again first: access is given within an hour of signing in.'
+  const message = 'Sign out and in again first: access can be given only within an hour of signing in.'
   return fail('sign_in_again', message)
 }
 

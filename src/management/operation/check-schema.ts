@@ -68,7 +68,7 @@ function describe(keyword: string, { type, limit, allowedValues, pattern }: Reco
     minItems: `This needs at least ${counted(Number(limit), 'entry', 'entries')}.`,
     maxItems: `This may have at most ${counted(Number(limit), 'entry', 'entries')}.`,
     format: 'This must be a time with its zone, such as 2027-01-31T00:00:00Z.',
-    pattern: `This has not the form that the document of the API shows (${pattern}).`,
+    pattern: `This does not match the pattern in the API document (${pattern}).`,
   }
-  return messages[keyword] || 'This has another form than the document of the API says (/v1/openapi.json).'
+  return messages[keyword] || 'This does not match the API document (/v1/openapi.json).'
 }

@@ -9,19 +9,19 @@ import { done, fail, type Result } from './result.ts'
 
 export const appNotFound = (name: string) => fail('not_found', `There is no app "${name}".`)
 export const keyNotFound = (id: string) =>
-  fail('not_found', `There is no key "${id}"; a key is named by its id (key_…).`)
+  fail('not_found', `There is no key "${id}"; give the id of a key (key_…).`)
 const emailNotFound = (id: string) =>
   fail(
     'not_found',
     id.startsWith('req_')
-      ? `"${id}" is a request: if it was refused, "postern refusal show ${id}" says why; if it was accepted, the line of the service's log with this id names its email.`
+      ? `"${id}" is a request: if it was refused, "postern refusal show ${id}" says why; if it was accepted, the line with this id in the service's log names its email.`
       : `There is no email "${id}"; records are kept for 30 days.`,
   )
 
 const refusalNotFound = (id: string) =>
   fail(
     'not_found',
-    `There is no refusal "${id}". The newest ${refusalsMax} of each app are kept, and appear within ${recordEveryMs / 1000} seconds; those by an unknown key, and errors with the status 500, are in the service's log alone.`,
+    `There is no refusal "${id}". The newest ${refusalsMax} of each app are kept, and appear within ${recordEveryMs / 1000} seconds; those for an unknown key, and 500 errors, are only in the service's log.`,
   )
 
 type Params = Readonly<Record<string, string>>

@@ -69,7 +69,7 @@ export const invitePerson = operation({
     if (person === 'name_taken')
       return fail(
         'name_taken',
-        `There is a person named "${name}": choose another name, or make a new link for that person.`,
+        `There is already a person named "${name}": choose another name, or make a new link for that person.`,
       )
     return newLink(context, person, minutes)
   },
@@ -90,10 +90,7 @@ export const linkPerson = operation({
     const person = await context.store.findPerson(params.person)
     if (person === null) return personNotFound(params.person)
     if (person.id === context.access.actor.id)
-      return fail(
-        'own_access',
-        'Nobody makes a link for the own person: add a passkey to the account instead.',
-      )
+      return fail('own_access', 'You cannot make a link for yourself: add a passkey to your account instead.')
     return newLink(context, person, minutes)
   },
 })
@@ -123,7 +120,7 @@ export const changePerson = operation({
     if (person.id === access.actor.id)
       return fail(
         'own_access',
-        'Nobody changes the own role, apps or status: another admin can, or "postern person update" on the server.',
+        'You cannot change your own role, apps or status: another admin can, or "postern person update" on the server.',
       )
     const scope = await findScope(context, apps)
     if (!scope.ok) return scope
@@ -159,7 +156,7 @@ async function newLink({ store, access, consoleUrl }: Context, person: PersonRec
   if (person.oidc !== null)
     return fail(
       'person_disabled',
-      `${person.name} signs in by ${new URL(person.oidc.issuer).host}, which alone decides what ${person.name} may do.`,
+      `${person.name} signs in through ${new URL(person.oidc.issuer).host}, which alone decides what they may do.`,
     )
   const code = newSignInCode()
   const expiresAt = store.now() + minutes * minuteMs
@@ -182,4 +179,4 @@ const noConsole = (): Result<never> =>
   fail('no_console', 'There is no console to sign in to: POSTERN_CONSOLE_LISTEN is off.')
 
 export const personNotFound = (name: string) =>
-  fail('not_found', `There is no person "${name}"; a person is named by the name or the id (pe_…).`)
+  fail('not_found', `There is no person "${name}"; give the name or id (pe_…) of a person.`)

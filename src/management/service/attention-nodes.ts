@@ -7,20 +7,28 @@ import type { Condition, Situation } from './condition.ts'
 /** A process that has been silent for longer is not reported any more. */
 const silentMaxMs = 3_600_000
 
+/** An access for some apps learns that nothing is sent, and nothing of processes and relays by name. */
 export function judgeNodes(situation: Situation): Condition[] {
-  const { nodes, nowMs, queue } = situation
+  const { apps, nodes, nowMs, queue, seesAll } = situation
   const alive = nodes.filter((node) => node.alive)
-  const silent = nodes.filter((node) => !node.alive && nowMs - Date.parse(node.seenAt) < silentMaxMs)
+  const silent = nodes.filter(
+    (node) => seesAll && !node.alive && nowMs - Date.parse(node.seenAt) < silentMaxMs,
+  )
   const workers = alive.filter(({ roles }) => roles.includes('worker'))
   const found = silent.map(({ machine, roles, seenAt }): Condition => {
     const since = describeDuration(nowMs - Date.parse(seenAt))
-    const message = `The process on ${machine} (${roles.join(', ')}) has been silent for ${since}: it died, hangs, or cannot reach the database. If it still runs there, end it; then start it again.`
+    const message = `The process on ${machine} (${roles.join(', ')}) has not reported for ${since}: it died, hangs, or cannot reach the database. If it is still running, kill it; then start it again.`
     return { kind: 'process_silent', message }
   })
-  if (nodes.length > 0 && workers.length === 0 && queue.depth > 0)
+  if (apps.length > 0 && alive.length === 0)
     found.push({
       kind: 'no_worker',
-      message: `No process sends mail: start one with the role worker. ${describeWaiting(situation)}`,
+      message: `No process of this service is running, so requests are not answered and no mail is sent.${queue.depth === 0 ? '' : ` ${describeWaiting(situation)}`}`,
+    })
+  else if (workers.length === 0 && queue.depth > 0)
+    found.push({
+      kind: 'no_worker',
+      message: `No process is sending mail${seesAll ? ': start one with the worker role' : ''}. ${describeWaiting(situation)}`,
     })
   return [...found, ...judgeRelays(workers, situation)]
 }
@@ -28,15 +36,15 @@ export function judgeNodes(situation: Situation): Condition[] {
 /** `149 emails of 5 apps wait; the first link expires in 4 min.` */
 function describeWaiting({ apps, expired, nowMs, queue }: Situation): string {
   const { depth, firstExpiresAt } = queue
-  if (depth === 0) return 'No mail waits yet.'
+  if (depth === 0) return 'No mail is waiting yet.'
   const waiting = queue.apps.filter(({ queued, deferred }) => queued + deferred > 0).length
-  const whose = apps.length > 1 && waiting > 0 ? ` of ${counted(waiting, 'app')}` : ''
+  const whose = apps.length > 1 && waiting > 0 ? ` from ${counted(waiting, 'app')}` : ''
   const leftMs = firstExpiresAt === null ? null : Date.parse(firstExpiresAt) - nowMs
   const first =
     leftMs === null || leftMs <= 0 ? '' : `; the first link expires in ${describeDuration(leftMs)}`
   const lost = [...expired.values()].reduce((sum, count) => sum + count, 0)
   const gone = lost === 0 ? '' : ` ${counted(lost, 'link has', 'links have')} expired already.`
-  return `${counted(depth, 'email')}${whose} ${depth === 1 ? 'waits' : 'wait'}${first}.${gone}`
+  return `${counted(depth, 'email')}${whose} ${depth === 1 ? 'is' : 'are'} waiting${first}.${gone}`
 }
 
 type SeenRelay = NodeResource['relays'][number] & { readonly machine: string }
@@ -56,11 +64,13 @@ function judgeRelays(workers: readonly NodeResource[], situation: Situation): Co
     return `${name}${from} has not answered for ${describeDuration(situation.nowMs - since)}: ${failing[0]?.reason ?? ''}`
   }
   if (down.length > 0 && down.length === byName.size && down.every(({ isDown }) => isDown)) {
-    const message = `No relay answers, so no mail is sent. ${down.map(describe).join('; ')}. ${describeWaiting(situation)}`
+    const which = situation.seesAll ? ` ${down.map(describe).join('; ')}.` : ''
+    const message = `No relay answers, so no mail is sent.${which} ${describeWaiting(situation)} Sending resumes by itself once a relay answers.`
     return [{ kind: 'no_relay', message }]
   }
+  if (!situation.seesAll) return []
   return down.map((relay) => ({
     kind: 'relay_down',
-    message: `The relay ${describe(relay)}. ${relay.isDown ? 'Mail goes through the others.' : 'Other processes reach it, and send.'}`,
+    message: `The relay ${describe(relay)}. ${relay.isDown ? 'Mail goes through the others.' : 'Other processes can reach it, and are sending.'}`,
   }))
 }

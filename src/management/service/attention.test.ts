@@ -66,7 +66,7 @@ function attentionTo({ depth = 0, firstExpiresAt, countedAgoS = 0, counts, byApp
   const apps = depth === 0 ? [] : [{ app: acme.id, slug: 'acme', held: false, ...waiting, ages: [] }]
   return findAttention({
     ...{ apps: [acme], usage: new Map(), expiring: [], late: [], findings: [], nodes: [node()], nowMs },
-    ...{ expired: new Map(), replies: new Map() },
+    ...{ expired: new Map(), replies: new Map(), seesAll: true },
     lately: countOf(counts ?? all),
     byApp: new Map(Object.entries(byApp).map(([slug, own]) => [`app_${slug}` as AppId, countOf(own)])),
     ...given,
@@ -81,7 +81,6 @@ const kinds = (situation: Given) => attentionTo(situation).map(({ kind }) => kin
 
 test('processes and relays that are well need nothing', () => {
   assert.deepEqual(kinds({}), [])
-  assert.deepEqual(kinds({ nodes: [] }), [])
 })
 
 test('one relay of two warns, and says how mail goes', () => {
@@ -108,8 +107,26 @@ test('without a relay there is one condition, which counts what waits and what i
   )
   assert.match(
     found[0]?.message ?? '',
-    /r1 has not answered for 12 min: ECONNREFUSED; r2 .*149 emails of 1 app wait; the first link expires in 4 min\. 12 links have expired already\.$/,
+    /r1 has not answered for 12 min: ECONNREFUSED; r2 .*149 emails from 1 app are waiting; the first link expires in 4 min\. 12 links have expired already\. Sending resumes by itself/,
   )
+})
+
+test('an access for some apps learns that nothing is sent, and no name of a relay or a machine', () => {
+  const down = node({ relays: [relay('r1', false)] })
+  const [found, ...more] = attentionTo({ seesAll: false, nodes: [down], depth: 3 })
+  assert.deepEqual(found?.kind, 'no_relay')
+  assert.doesNotMatch(found?.message ?? '', /r1|ECONNREFUSED|mail-1/)
+  assert.match(found?.message ?? '', /3 emails are waiting/)
+  assert.deepEqual(more, [])
+  const partly = node({ relays: [relay('r1', false), relay('r2', true)] })
+  const silent = node({ id: 'node_2', alive: false, seenAt: ago(60) })
+  assert.deepEqual(kinds({ seesAll: false, nodes: [partly, silent] }), [])
+})
+
+test('requests of a disabled app are refused on purpose', () => {
+  const byApp = { acme: { 'refused:invalid_key': 300 } }
+  assert.deepEqual(kinds({ byApp }), ['requests_refused'])
+  assert.deepEqual(kinds({ byApp, apps: [{ ...acme, status: 'disabled' }] }), [])
 })
 
 test('a relay that one process alone cannot reach is not down: others send', () => {
@@ -117,7 +134,7 @@ test('a relay that one process alone cannot reach is not down: others send', () 
   const [found, ...more] = attentionTo({ nodes: [node({ relays: [relay('r1', true)] }), other] })
   assert.match(
     found?.message ?? '',
-    /^The relay r1 \(seen from mail-2\) has not answered .*Other processes reach it, and send\.$/,
+    /^The relay r1 \(seen from mail-2\) has not answered .*Other processes can reach it, and are sending\.$/,
   )
   assert.deepEqual(more, [])
 })
@@ -136,7 +153,7 @@ test('late mail of several apps is one condition', () => {
   const apps = [acme, globex, hooli, newApp('umbrella')]
   const late = apps.map(({ id }, n) => ({ app: id, since: nowMs - 40_000 - n * 60_000 }))
   const [found, ...more] = attentionTo({ apps, late })
-  assert.match(found?.message ?? '', /^Mail of acme, globex, hooli and 1 more has waited for up to 3 min/)
+  assert.match(found?.message ?? '', /^Mail from acme, globex, hooli and 1 more has waited up to 3 min/)
   assert.deepEqual([found?.apps, more], [['acme', 'globex', 'hooli', 'umbrella'], []])
 })
 
@@ -155,7 +172,7 @@ test('a share of refused requests needs attention, a few do not', () => {
   const [found] = attentionTo({
     counts: { accepted: 10, 'refused:url_not_allowed': 5, 'refused:invalid_key': 15 },
   })
-  assert.match(found?.message ?? '', /^20 of 30 requests were refused .* most of them as invalid_key/)
+  assert.match(found?.message ?? '', /^20 of 30 requests were refused .* mostly as invalid_key/)
 })
 
 test('the refusals of an app are its own, also beside many requests of others', () => {
@@ -167,7 +184,7 @@ test('the refusals of an app are its own, also beside many requests of others', 
     found.map(({ apps, kind }) => [kind, apps]),
     [['requests_refused', ['globex']]],
   )
-  assert.match(found[0]?.message ?? '', /^303 of 390 requests of globex .* as recipient_rate_limited/)
+  assert.match(found[0]?.message ?? '', /^303 of 390 requests from globex .* as recipient_rate_limited/)
 })
 
 test('failed mail needs attention by its share of the last minutes, or if nothing else is sent', () => {
@@ -199,7 +216,7 @@ test('apps whose mail fails with one reply are one condition, which says the rep
   )
   assert.match(
     found[0]?.message ?? '',
-    /^108 of 120 emails of acme, globex failed .*“550 5\.7\.1 domain not verified”\.$/,
+    /^108 of 120 emails from acme, globex failed .*“550 5\.7\.1 domain not verified”\.$/,
   )
 })
 
@@ -226,7 +243,13 @@ test('mail that waits without a worker needs attention, an empty queue does not'
   const api = node({ roles: ['api'], relays: [] })
   assert.deepEqual(kinds({ nodes: [api], depth: 3 }), ['no_worker'])
   assert.deepEqual(kinds({ nodes: [api] }), [])
-  assert.deepEqual(kinds({ nodes: [], depth: 3 }), [], 'no process has described itself yet')
+  const [none, ...more] = attentionTo({ nodes: [] })
+  assert.match(
+    none?.message ?? '',
+    /^No process of this service is running, so requests are not answered and no mail is sent\.$/,
+  )
+  assert.deepEqual(more, [])
+  assert.deepEqual(kinds({ nodes: [], apps: [] }), [], 'a database that was just made')
   assert.deepEqual(kinds({ nodes: [node({ alive: false, seenAt: ago(60) })], depth: 3 }), [
     'no_worker',
     'process_silent',

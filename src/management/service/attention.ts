@@ -80,11 +80,12 @@ function judgeAnswers({ apps, byApp, lately: counts }: Situation): Condition[] {
       message: `${turnedAway} of ${all} requests were answered 503 ${lately}: the database did not answer, the queue was full, delivery was late, or a process was stopping. The log says which.`,
     })
   const ofApps: Record<string, number> = {}
-  for (const { id, slug } of apps) {
+  for (const { id, slug, status } of apps) {
     const own = byApp.get(id)
     if (own === undefined) continue
     for (const [code, count] of Object.entries(own.refused)) ofApps[code] = (ofApps[code] ?? 0) + count
-    const message = describeRefused(own.refused, own.accepted, `requests of ${slug}`)
+    if (status === 'disabled') continue // its requests are refused on purpose
+    const message = describeRefused(own.refused, own.accepted, `requests from ${slug}`)
     if (message !== null) found.push({ kind: 'requests_refused', message, apps: [slug] })
   }
   // The rest named no app: a key that is unknown, or none.
@@ -103,7 +104,7 @@ function describeRefused(
   const faulty = sumCounts(faults)
   if (faulty < refusedMin || faulty <= refusedShare * (faulty + accepted)) return null
   const [code] = Object.entries(faults).toSorted(([, a], [, b]) => b - a)[0] ?? []
-  return `${faulty} of ${faulty + accepted} ${what} were refused ${lately}, most of them as ${code}.`
+  return `${faulty} of ${faulty + accepted} ${what} were refused ${lately}, mostly as ${code}.`
 }
 
 /** By the moment of the count, which may be a minute old: mail that was ready may have been sent since. */
@@ -116,7 +117,7 @@ function judgeLate({ apps, late, queue }: Situation): Condition[] {
   if (delayed.length === 0) return []
   const slugs = delayed.map(({ slug }) => slug)
   const longest = describeDuration(Math.max(...delayed.map(({ lateMs }) => lateMs)))
-  const message = `Mail of ${nameAll(slugs)} has waited for up to ${longest} to be sent: more is accepted than is sent, or a relay is slow.`
+  const message = `Mail from ${nameAll(slugs)} has waited up to ${longest}: it is accepted faster than it is sent, or a relay is slow.`
   return [{ kind: 'mail_late', message, apps: slugs }]
 }
 
@@ -127,7 +128,7 @@ function judgeExpired({ apps, expired, lately: { delivered } }: Situation): Cond
   return [
     {
       kind: 'links_expired',
-      message: `${counted(count, 'link')} of ${nameAll(slugs)} expired before the email could be sent, ${lately}.`,
+      message: `${counted(count, 'link')} from ${nameAll(slugs)} expired ${lately}, before the email could be sent.`,
       apps: slugs,
       urgent: count >= expiredUrgentMin && count > failedShare * (count + delivered),
     },
@@ -146,10 +147,10 @@ function judgeFailed({ apps, byApp, replies }: Situation): Condition[] {
   return [...byReply].map(([reply, group]): Condition => {
     const slugs = group.map(({ slug }) => slug)
     const sum = (name: 'failed' | 'ended') => group.reduce((all, app) => all + app[name], 0)
-    const said = reply === null ? '' : `; the last one: “${reply}”`
+    const said = reply === null ? '' : `; last reply: “${reply}”`
     return {
       kind: 'mail_failed',
-      message: `${sum('failed')} of ${sum('ended')} emails of ${nameAll(slugs)} failed ${lately}${said}.`,
+      message: `${sum('failed')} of ${sum('ended')} emails from ${nameAll(slugs)} failed ${lately}${said}.`,
       apps: slugs,
       urgent: sum('failed') > refusedShare * sum('ended'),
     }
@@ -169,7 +170,7 @@ function judgeSettings({ apps, expiring, nowMs, queue, usage }: Situation): Cond
     const left = describeDuration((expiresAt ?? nowMs) - nowMs)
     return {
       kind: 'key_expires',
-      message: `The key ${name ?? id} of ${slug} expires in ${left}: replace it before.`,
+      message: `The key ${name ?? id} of ${slug} expires in ${left}: replace it before then.`,
       apps: [slug],
     }
   })
@@ -188,11 +189,11 @@ function judgeApp(
   if (accepted >= daily)
     add(
       'daily_limit_near',
-      `${slug} has used all of its ${daily} emails of today: until midnight (UTC) its requests are refused, and its users get no mail.`,
+      `${slug} has used all of its ${daily} emails for today: until midnight (UTC) its requests are refused, and its users get no mail.`,
       true,
     )
   else if (accepted >= nearly * daily)
-    add('daily_limit_near', `${slug} has used ${accepted} of its ${daily} emails of today (UTC).`)
+    add('daily_limit_near', `${slug} has used ${accepted} of its ${daily} emails for today (UTC).`)
   const waiting = queue.apps.find(({ app }) => app === id)
   const held = (waiting?.queued ?? 0) + (waiting?.deferred ?? 0)
   if (status === 'disabled' && held > 0)

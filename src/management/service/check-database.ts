@@ -8,7 +8,7 @@ export async function checkDatabase(
   const { depth } = await store.queueGauge()
   const apps = (await store.listApps()).length
   return [
-    { check: 'database', ok: true, detail: `opens, durable; ${depth} emails wait or are being sent` },
+    { check: 'database', ok: true, detail: `opens, durable; ${depth} emails waiting or being sent` },
     ...(await examine()),
     { check: 'apps', ok: true, detail: apps === 0 ? 'none yet; "postern app create" makes one' : `${apps}` },
   ]

@@ -13,7 +13,7 @@ export async function checkRelays(
   if (addresses.length > 0) return Promise.all(addresses.map(checkRelay))
   const detail = captures
     ? 'the dev inbox captures every email'
-    : 'none was asked, because this process knows none: give it the POSTERN_SMTP_URL of the processes that send, or run "postern doctor" where they run'
+    : 'not checked, because this process knows none: give it the POSTERN_SMTP_URL of the processes that send, or run "postern doctor" where they run'
   return [{ check: 'relays', ok: captures, detail }]
 }
 
@@ -26,6 +26,6 @@ export async function checkRelay(address: RelayAddress): Promise<Finding> {
   }
   session.quit()
   const how = address.tls === 'none' ? 'without TLS (loopback)' : 'over verified TLS'
-  const login = address.credentials === null ? '' : ' and takes the credentials'
+  const login = address.credentials === null ? '' : ' and accepts the credentials'
   return { check, ok: true, detail: `answers ${how}${login}` }
 }

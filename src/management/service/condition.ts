@@ -38,6 +38,8 @@ export type Condition = {
 }
 
 export type Situation = {
+  /** Whether the access is for the whole service: others do not see its processes and relays. */
+  readonly seesAll: boolean
   readonly apps: readonly App[]
   /** The counts of the current day (UTC). */
   readonly usage: ReadonlyMap<AppId, UsageDay['counts']>

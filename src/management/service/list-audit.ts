@@ -51,10 +51,7 @@ export const listAudit = operation({
     const found = app === undefined ? null : await findTarget('app', context, { app })
     if (found?.ok === false) return found
     if (found === null && access.apps === null && access.role !== 'admin')
-      return fail(
-        'not_permitted',
-        'Only the role admin may read the audit of the whole service; name an app.',
-      )
+      return fail('not_permitted', 'Only an admin may read the audit for the whole service; name an app.')
     const wanted = {
       limit: readLimit(query),
       ...(actor !== undefined && { actor }),

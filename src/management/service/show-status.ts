@@ -67,10 +67,12 @@ export const showStatus = operation({
     )
     const counted = await context.queue.get()
     const queue = presentQueue(context, counted, apps)
-    const service = access.apps === null ? await readService(context) : { nodes: [], findings: [] }
-    const activity = await readActivity(context, service.nodes)
+    const seesAll = access.apps === null
+    const nodes = (await store.listNodes()).map((node) => presentNode(node, now))
+    const activity = await readActivity(context, nodes)
     const attention = findAttention({
-      ...{ apps, usage, expiring, queue, ...service, ...activity.now },
+      ...{ seesAll, apps, usage, expiring, queue, nodes, ...activity.now },
+      findings: seesAll ? await context.findings.get() : [],
       late: counted.late,
       nowMs: now,
     })
@@ -79,22 +81,13 @@ export const showStatus = operation({
       attention,
       earlier: activity.earlier,
       today: countToday(apps.map(({ id }) => presentUsage({ day: '', counts: usage.get(id) ?? {} }))),
-      lastHour: access.apps === null ? activity.lastHour : null,
+      lastHour: seesAll ? activity.lastHour : null,
       apps: apps.length,
-      nodes: service.nodes,
+      nodes: seesAll ? nodes : [],
       queue,
     })
   },
 })
-
-/** The parts that only an access to the whole service sees. */
-async function readService({ store, findings }: Context) {
-  const now = store.now()
-  return {
-    findings: await findings.get(),
-    nodes: (await store.listNodes()).map((node) => presentNode(node, now)),
-  }
-}
 
 const hourMinutes = 60
 
@@ -130,9 +123,12 @@ async function readActivity({ store, access }: Context, nodes: readonly NodeReso
       replies: await readReplies(store, byApp),
     },
     lastHour: presentCounts(since(to - hourMinutes)),
-    earlier: findEarlier(nodes, minutes, { nowMs, expiredFrom: afterOutage, failedFrom: begin }).map(
-      ({ from, until, ...what }) => ({ ...what, from: iso(from), until: iso(until) }),
-    ),
+    // Outages name relays.
+    earlier: findEarlier(access.apps === null ? nodes : [], minutes, {
+      nowMs,
+      expiredFrom: afterOutage,
+      failedFrom: begin,
+    }).map(({ from, until, ...what }) => ({ ...what, from: iso(from), until: iso(until) })),
   }
 }
 

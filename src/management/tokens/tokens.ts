@@ -58,7 +58,7 @@ export const createToken = operation({
     const wanted = { hash: hashToken(token), name, role, apps: scope.value, expiresAt: end }
     const record = await store.createToken(wanted, access.actor)
     if (record === 'name_taken')
-      return fail('name_taken', `There is a token named "${name}" that still works: revoke it first.`)
+      return fail('name_taken', `There is already a working token named "${name}": revoke it first.`)
     return done({ ...presentToken(record), token }, { created: true })
   },
 })
@@ -89,7 +89,7 @@ export const revokeToken = operation({
   async run({ store, access }, { params: { token } }) {
     const record = await store.revokeToken(token as TokenId, access.actor)
     if (record === null)
-      return fail('not_found', `There is no token "${token}"; a token is named by its id (tok_…).`)
+      return fail('not_found', `There is no token "${token}"; give the id of a token (tok_…).`)
     return done(presentToken(record))
   },
 })

@@ -32,7 +32,7 @@ export function requireColumns(steps: readonly Step[], present: ReadonlySet<stri
   const named = new Set(missing.map((column) => (tables.has(readTable(column)) ? column : readTable(column))))
   if (missing.length > 0)
     throw new SchemaMismatch(
-      `the database lacks ${[...named].join(', ')}: it was made by a version of Postern that was never released. Go on with that version, or move the database away and begin with a new one`,
+      `the database lacks ${[...named].join(', ')}: it was made by a version of Postern that was never released. Keep using that version, or move the database away and start with a new one`,
     )
 }
 

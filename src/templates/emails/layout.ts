@@ -40,8 +40,8 @@ a{text-decoration:underline}
 @media (prefers-color-scheme:dark){
 .page,.column{background:${darkPage}!important}.card{background:${darkCard}!important;border-color:#343a43!important}
 .ink{color:#f1f3f5!important}.soft{color:#b4bcc8!important}.rule{border-color:#343a43!important}
-.plate{background:#fff!important;padding:6px 10px!important;border-radius:8px!important}}
-[data-ogsc] .plate{background:#fff!important;padding:6px 10px!important;border-radius:8px!important}
+.plate{background:#fff!important;color:#1b1f24!important;padding:6px 10px!important;border-radius:8px!important}}
+[data-ogsc] .plate{background:#fff!important;color:#1b1f24!important;padding:6px 10px!important;border-radius:8px!important}
 [data-ogsc] .card{background:${darkCard}!important;border-color:#343a43!important}
 [data-ogsc] .ink{color:#f1f3f5!important}[data-ogsc] .soft{color:#b4bcc8!important}`
 

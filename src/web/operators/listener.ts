@@ -16,7 +16,7 @@ import { type Html, html } from '../../templates/html.ts'
 import { newListener } from '../http/listener.ts'
 import { readBody } from '../http/read-body.ts'
 import { addManagementApi, type ManagementApiDeps, refuseOtherRoutes } from './api/routes.ts'
-import { problem } from './console/form.ts'
+import { withoutIssues } from './console/form.ts'
 import { addInbox, type InboxDeps } from './console/inbox/inbox.ts'
 import { Live } from './console/live.ts'
 import { addLive } from './console/live-route.ts'
@@ -111,17 +111,29 @@ function answerNotFound(
   const plain = pathname.replace(/\/$/, '')
   if (request.method === 'GET' && plain !== pathname && plain !== '' && !plain.startsWith('//'))
     return reply.redirect(`${plain}${search}`, 308)
-  const body = errorBody('There is nothing at this address.')
+  const body = errorBody('There is nothing at this address.', request.url)
   return sendErrorPage(pageDeps, request, { reply, page: { status: 404, title: 'Not found', body } })
 }
 
-const errorBody = (message: string): Html =>
-  html`<p class="lead">${message}</p><p><a class="button" href="/">To the overview</a></p>`
+/** The page to go on with, by where the address led. */
+const lists: readonly (readonly [beginning: string, address: string, label: string])[] = [
+  ['/apps', '/apps', 'All apps'],
+  ['/emails', '/emails', 'All emails'],
+  ['/refusals', '/apps', 'All apps'],
+  ['/audit', '/audit', 'The whole audit'],
+  ['/settings', '/settings', 'Settings'],
+]
+
+function errorBody(message: string, path = '/', lines: readonly string[] = []): Html {
+  const [, address, label] = lists.find(([beginning]) => path.startsWith(beginning)) ?? ['', '/', 'Overview']
+  const listed = lines.length === 0 ? html`` : html`<ul>${lines.map((line) => html`<li>${line}</li>`)}</ul>`
+  return html`<p class="lead">${message}</p>${listed}<p><a class="button" href="${address}">${label}</a></p>`
+}
 
 const titles: Partial<Record<OperationError['code'], string>> = {
   not_found: 'Not found',
   not_permitted: 'Not permitted',
-  invalid_request: 'This cannot be done',
+  invalid_request: 'This filter is not known',
   cursor_mismatch: 'This list has changed',
   too_many_requests: 'Slow down',
 }
@@ -138,7 +150,8 @@ async function answerError(
     sendErrorPage(pageDeps, request, { reply, page: { status, title, body } })
   if (error instanceof PageFailed) {
     const shown = error.error
-    const body = html`${problem(shown)}<p><a class="button" href="/">To the overview</a></p>`
+    const lines = (shown.issues ?? []).map(({ field, message }) => `${field}: ${message}`)
+    const body = errorBody(withoutIssues(shown.message), request.url, lines)
     return send(toHttpStatus(shown), titles[shown.code] ?? 'This cannot be done', body)
   }
   if (error instanceof StoreUnavailable) {
@@ -150,6 +163,6 @@ async function answerError(
   if ((error.statusCode ?? 500) < 500)
     return send(400, 'Bad request', errorBody('The request cannot be read.'))
   events.emit({ kind: 'bug', doing: 'drawing a page', error, requestId: request.id })
-  const message = `Postern failed. Its log has the reason, under ${request.id}.`
+  const message = `The reason is in its log, under ${request.id}.`
   return send(500, 'Postern failed', errorBody(message))
 }

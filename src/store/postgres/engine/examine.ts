@@ -33,7 +33,7 @@ function replication(row: Row): Finding {
   return { check, ok: connected > 0, detail: `${connected} synchronous standbys are connected` }
 }
 
-const missingRights = (row: Row): string => `this role may not look: grant pg_read_all_stats to ${row.role}`
+const missingRights = (row: Row): string => `this role cannot check: grant pg_read_all_stats to ${row.role}`
 
 function oldestTransaction(row: Row): Finding {
   const check = 'oldest transaction'

@@ -29,7 +29,7 @@ export async function importRows(
     const copied = await connection.transaction(async (query) => {
       if ((await makeSchema(query, { schema, schemaUse: 'migrate' })) > 0) {
         throw new StoreUnavailable(
-          `the target has the schema "${schema}" already, of a copy that was made before or of another Postern: name an empty database, or another schema (?schema=)`,
+          `the target already has the schema "${schema}", from an earlier copy or another Postern: name an empty database, or another schema (?schema=)`,
         )
       }
       await query("set local synchronous_commit = 'on'")

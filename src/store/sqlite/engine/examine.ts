@@ -20,10 +20,10 @@ export function examineWorker(
   try {
     if (lock.tryTake() === 'not_held') {
       const lateMs = Math.max(0, ...late.map(({ since }) => nowMs - since))
-      const hint = `, but mail has waited for ${describeDuration(lateMs)}. It tries a relay that was down again within 36 s. If the relays answer and no mail moves for longer, it hangs: kill it, and start it again`
-      return { check, ok: true, detail: `a process sends${lateMs > hangsAfterMs ? hint : ''}` }
+      const hint = `, but mail has waited for ${describeDuration(lateMs)}. It retries a relay that was down within 36 s. If the relays answer and no mail moves for longer than that, it hangs: kill it and start it again`
+      return { check, ok: true, detail: `a process is sending${lateMs > hangsAfterMs ? hint : ''}` }
     }
-    const none = 'no process sends: "postern serve" with the role worker does'
+    const none = 'no process is sending: run "postern serve" with the worker role'
     return depth === 0
       ? { check, ok: true, detail: none }
       : { check, ok: false, detail: `${none}; ${depth} emails wait` }

@@ -87,14 +87,14 @@ function requireBackup(path: string, given: string): void {
   const companion = ['-wal', '-journal'].find((suffix) => existsSync(file + suffix))
   if (companion === undefined) return
   throw new BackupRefused(
-    `${file}${companion} stands beside ${file}: this is a copied database, not a backup, and its newest mail is in the second file. Make a backup of it first: POSTERN_DATABASE_URL=sqlite:${file} postern backup NEW-FILE`,
+    `${file}${companion} is next to ${file}: this is a copied database, not a backup, and its newest mail is in the second file. Make a backup of it first: POSTERN_DATABASE_URL=sqlite:${file} postern backup NEW-FILE`,
   )
 }
 
 function resolveBackup(file: string): string {
   try {
     accessSync(file, constants.R_OK)
-    if (!statSync(file).isFile()) throw new Error(`${file} is no file`)
+    if (!statSync(file).isFile()) throw new Error(`${file} is not a file`)
     return realpathSync(file)
   } catch (error) {
     throw new BackupRefused(`cannot read the backup: ${(error as Error).message}`, { cause: error })
@@ -183,7 +183,7 @@ function replaceDatabase(
   const left = ['-wal', '-journal'].find((suffix) => (statSync(path + suffix, absent)?.size ?? 0) > 0)
   if ((statSync(path, absent)?.size ?? 0) === 0 && left !== undefined) {
     throw new BackupRefused(
-      `${path}${left} is left of a database that was deleted or moved, and may hold mail: stop what still runs on it, then put its database back, or move this file away`,
+      `${path}${left} is left over from a database that was deleted or moved, and may hold mail: stop any process still using it, then put its database back, or move this file away`,
     )
   }
   if (!existsSync(path)) {

@@ -16,7 +16,7 @@ export function readInput(operation: AnyOperation, request: FastifyRequest): Res
     return invalidHeader('If-Match', 'Send one version in quotes, as an ETag has it, such as "7".')
   const none = request.headers['if-none-match']
   if (operation.creates && none !== undefined && none !== '*')
-    return invalidHeader('If-None-Match', 'Only * is supported: create the app, and replace none.')
+    return invalidHeader('If-None-Match', 'Only * is supported: create the app, never replace one.')
   return done({
     query: readQuery(operation.query, request.query as Record<string, unknown>),
     body: body.value,
@@ -70,6 +70,6 @@ function readBody(operation: AnyOperation, { body, headers }: FastifyRequest): R
   try {
     return done(JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes)))
   } catch {
-    return refused('not_json', 'The body is no JSON in UTF-8.')
+    return refused('not_json', 'The body is not JSON in UTF-8.')
   }
 }

@@ -99,6 +99,11 @@ export function emailsChart(activity: Activity, range: Range, setting: Setting):
   )
 }
 
+/** Lengths of time whose half is as round as they are, in milliseconds. */
+const lengths = [10, 20, 40, 100, 200, 400, 1000, 2000, 4000, 10_000, 20_000, 60_000].concat(
+  [2, 4, 10, 20, 60].map((minutes) => minutes * minuteMs),
+)
+
 export function activityCharts(activity: Activity, range: Range, setting: Setting): Html {
   const { columns, values } = steps(activity, range, setting.now)
   const title = 'Time to relay'
@@ -107,5 +112,5 @@ export function activityCharts(activity: Activity, range: Range, setting: Settin
     { name: 'half within', className: 'c-time', values: values(({ p50Ms }) => p50Ms ?? 0) },
   ]
   return html`<div class="pair">${emailsChart(activity, range, setting)}
-${section(title, columnChart({ title, columns, series, format: took, layered: true }))}</div>`
+${section(title, columnChart({ title, columns, series, format: took, layered: true, tops: lengths }))}</div>`
 }

@@ -19,6 +19,8 @@ type Chart = {
   readonly columns: readonly string[]
   readonly series: readonly Series[]
   readonly format: (value: number) => string
+  /** The values that the top line may have, rising; round numbers unless given. */
+  readonly tops?: readonly number[]
   /** Later series are drawn over earlier ones, not on top of them: each contains the next. */
   readonly layered?: boolean
   /** Shaded columns, behind the series. */
@@ -48,7 +50,8 @@ export function columnChart(chart: Chart): Html {
     const values = series.map((each) => each.values[at] ?? 0)
     return layered ? Math.max(...values) : values.reduce((sum, value) => sum + value, 0)
   })
-  const top = ceiling(Math.max(0, ...totals))
+  const most = Math.max(0, ...totals)
+  const top = chart.tops?.find((value) => value >= most) ?? ceiling(most)
   const width = columns.length * columnWidth
   const bars = columns.map((label, at) => renderStack(chart, { at, label, top }))
   const lines = [0.5, 50, 99.5].map(
@@ -99,7 +102,7 @@ function renderTable({ title, columns, series, format }: Chart): Html {
     .map(({ label, values }) => [label, ...values.map(format)])
   const shown = table(title, ['time (UTC)', ...series.map(({ name }) => name)], rows, {
     numbers: series.map((_, index) => index + 1),
-    empty: 'Nothing happened in this time.',
+    empty: 'Nothing in this period.',
   })
   return html`<details><summary>As a table</summary>${shown}</details>`
 }

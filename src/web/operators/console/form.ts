@@ -100,12 +100,15 @@ function renderProblem<Name extends string>(
   return problemBox(text, lines)
 }
 
+/** Pages list the issues themselves, below the message. */
+export const withoutIssues = (message: string): string => message.replace(/; see issues\.$/, '.')
+
 /** An error that is not about the fields of a form. */
 export const problem = (error: OperationError | null): Html =>
   error === null
     ? none
     : problemBox(
-        error.message,
+        withoutIssues(error.message),
         (error.issues ?? []).map(({ message }) => html`<li>${message}</li>`),
       )
 

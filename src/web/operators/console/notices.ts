@@ -7,9 +7,9 @@ const notices = {
   app_created: 'The app was created. Create its first key now.',
   app_disabled: 'The app is disabled: its keys are refused, and its mail is held.',
   app_enabled: 'The app is active again.',
-  app_deleted: 'The app was deleted. Mail that was left of it is being cancelled.',
+  app_deleted: 'The app was deleted. Its remaining mail is being cancelled.',
   saved: 'Saved. It takes effect with the next request.',
-  link_removed: 'Removed. Such links are refused from now on.',
+  link_removed: 'Removed. Matching links are refused from now on.',
   key_revoked: 'The key was revoked. It is refused from now on.',
   email_retried: 'The email is due now. It is sent as soon as a relay answers.',
   email_cancelled: 'The email was cancelled, and its content deleted.',
@@ -19,7 +19,7 @@ const notices = {
   person_changed: 'Saved. It takes effect with the next request.',
   session_ended: 'The session was ended.',
   sessions_ended: 'All other sessions were ended.',
-  passkey_added: 'The passkey was added. It signs you in from now on.',
+  passkey_added: 'The passkey was added. You can now sign in with it.',
   passkey_removed: 'The passkey was removed.',
 } as const
 

@@ -48,7 +48,7 @@ export function guardPages(pages: FastifyInstance, address: ConsoleAddress): voi
     const names = address.isLocal ? `${address.url}, or a name of this machine` : address.url
     return sendError(reply, 403, {
       code: 'foreign_origin',
-      message: `The console answers its own pages alone, under ${names} (POSTERN_CONSOLE_URL).`,
+      message: `The console accepts requests only from its own pages, at ${names} (POSTERN_CONSOLE_URL).`,
     })
   })
 }

@@ -134,17 +134,21 @@ async function comeBack(
   const flow = readFlow(request, origin)
   setCookie(reply, origin, { name: nameCookie(origin), value: '', maxAgeS: 0 })
   if (flow === null)
-    return refuse(deps, exchange, 'This sign-in took too long, or was begun in another browser. Begin again.')
+    return refuse(
+      deps,
+      exchange,
+      'This sign-in took too long or was started in another browser. Start again.',
+    )
   const claims = await readClaims(discover, new URL(request.url, origin), flow)
   if (claims === null)
-    return refuse(deps, exchange, 'The answer of the OpenID provider could not be verified. Begin again.')
+    return refuse(deps, exchange, "The OpenID provider's answer could not be verified. Start again.")
   const groups = readGroups(claims[settings.claim])
   const permission = await findPermission(deps.store, settings.groups, groups)
   if (permission === null)
     return refuse(
       deps,
       exchange,
-      `None of your groups may use this console. The claim "${settings.claim}" names: ${groups.join(', ') || 'none'}.`,
+      `None of your groups has access to this console. The claim "${settings.claim}" lists: ${groups.join(', ') || 'none'}.`,
     )
   const { secret, ...session } = newSessionFor(request)
   const oidc = { issuer: settings.issuer, subject: claims.sub }
@@ -220,6 +224,6 @@ function chooseName(claims: Claims): string {
 function refuse({ emit }: SessionDeps, { request, reply }: Exchange, message: string): FastifyReply {
   emit({ kind: 'console_sign_in', method: 'oidc', result: 'refused', requestId: request.id })
   const body = html`<p class="problem" role="alert">${message}</p>
-<p><a class="button" href="/sign-in">Back to the sign-in</a></p>`
+<p><a class="button" href="/sign-in">Back to sign-in</a></p>`
   return sendPage(reply, 403, newCard('Not signed in', body))
 }

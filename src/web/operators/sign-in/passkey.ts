@@ -112,7 +112,7 @@ async function verifySignature(
   }
 }
 
-const signInAgain = 'Sign out and in again first: a passkey is added within an hour of signing in.'
+const signInAgain = 'Sign out and in again first: passkeys can be added only within an hour of signing in.'
 
 type Fresh = { readonly access: Access; readonly session: SessionRecord }
 
@@ -166,12 +166,12 @@ function addRegistration(pages: FastifyInstance, deps: SessionDeps): void {
     if (name === '' || hasControls(name)) return refused(reply, 'Give the passkey a name.')
     const credential = sent?.response && (await verifyCredential(deps, request, sent.response))
     if (credential == null)
-      return refused(reply, 'The answer of the authenticator could not be verified, or came too late.')
+      return refused(reply, "The authenticator's answer could not be verified or came too late.")
     const passkey = { ...credential, name, person: fresh.session.person.id }
     if (!(await store.addPasskey(passkey, fresh.access.actor)))
       return refused(
         reply,
-        `This passkey is known already, you have ${passkeysMax} passkeys, or you sign in by an OpenID provider.`,
+        `This passkey is already registered, you have ${passkeysMax} passkeys, or you sign in through an OpenID provider.`,
       )
     return sendDocument(reply, { to: '/account?done=passkey_added' })
   })

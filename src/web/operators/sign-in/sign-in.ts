@@ -71,7 +71,7 @@ export function addSignIn(pages: FastifyInstance, deps: SignInDeps): void {
     if (session === null) {
       if (!mayTryUnknown()) return sendTooMany(reply)
       deps.emit({ kind: 'console_sign_in', method: 'code', result: 'refused', requestId: request.id })
-      const problem = html`<p class="problem" role="alert" id="code-fault">This code is unknown, used or expired. Make a new one.</p>`
+      const problem = html`<p class="problem" role="alert" id="code-fault">This code is unknown, used or expired. Get a new one.</p>`
       return sendPage(reply, 403, await signInPage(deps, request, problem))
     }
     beginSession(deps, { request, reply }, { secret: session.secret, method: 'code' })
@@ -119,7 +119,7 @@ async function signInPage(deps: SignInDeps, request: FastifyRequest, problem: Ht
 <input type="hidden" name="to" value="${to}">
 <div class="field"><label for="code">One-time code</label>
 <input id="code" name="code" required autocomplete="off" spellcheck="false" autocapitalize="none" maxlength="100" placeholder="psl_…" aria-describedby="code-hint">
-<span class="hint" id="code-hint">On the server, <code>postern console login</code> prints a link with one. An invitation has one too.</span></div>
+<span class="hint" id="code-hint">It is in the link that <code>postern console login</code> prints on the server, or in your invitation.</span></div>
 <button class="wide${hasPasskeys || oidc !== null ? '' : ' main'}">Sign in</button>
 </form>`,
   )

@@ -205,7 +205,14 @@ function addActions() {
 
 document.documentElement.classList.add('script')
 for (const form of all('form[data-auto]', HTMLFormElement)) {
-  form.addEventListener('change', () => form.requestSubmit())
+  let timer = 0
+  form.addEventListener('change', ({ target }) => {
+    clearTimeout(timer)
+    if (!(target instanceof HTMLInputElement) || target.type !== 'date') return form.requestSubmit()
+    // A year that is typed changes with each of its digits.
+    if (target.value === '' || target.value >= '2000')
+      timer = window.setTimeout(() => form.requestSubmit(), 700)
+  })
 }
 
 for (const form of all('form[data-preview]', HTMLFormElement)) {
@@ -241,6 +248,10 @@ for (const field of all('input[data-colour]', HTMLInputElement)) {
   pair.append(field, chooser)
 }
 
+// On a phone, the tab of this page may be beside the screen.
+for (const tab of all('nav [aria-current]', HTMLElement))
+  tab.scrollIntoView({ block: 'nearest', inline: 'center' })
+
 // Signing in.
 
 const code = byId('code')
@@ -264,9 +275,9 @@ async function send(address, body = {}) {
 
 /** Faults that browsers name in words of their own. @type {Record<string, string | undefined>} */
 const passkeyFaults = {
-  NotAllowedError: 'It was cancelled, or took too long. Try again.',
-  InvalidStateError: 'This device has a passkey for your account already.',
-  NotSupportedError: 'This browser or device has no passkeys.',
+  NotAllowedError: 'Cancelled or timed out. Try again.',
+  InvalidStateError: 'This device already has a passkey for your account.',
+  NotSupportedError: 'This browser or device does not support passkeys.',
   SecurityError: 'Passkeys need https, or an address that ends in .localhost.',
 }
 

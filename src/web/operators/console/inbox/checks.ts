@@ -32,14 +32,14 @@ function checkEmail({ html: page, text, url }: Pick<CapturedEmail, 'html' | 'tex
     {
       name: 'Logo in dark mode',
       ok: images.length === 0 || /<img\b[^>]*class="plate"/.test(page),
-      detail: 'A light plate is behind it, so that a dark logo does not vanish.',
+      detail: 'A light background keeps a dark logo visible.',
     },
     {
       name: 'Link',
       ok: !isLocal,
       detail: isLocal
-        ? 'It leads to this machine, so it works nowhere else.'
-        : 'It leads to the app. Whether the page exists is not tried: that would use up the token.',
+        ? 'It points to this machine, so it works only here.'
+        : 'It points to the app. The page is not opened: that would use up the token.',
     },
   ]
 }
@@ -47,7 +47,7 @@ function checkEmail({ html: page, text, url }: Pick<CapturedEmail, 'html' | 'tex
 export function renderChecks(email: CapturedEmail): Html {
   const rows = checkEmail(email).map(({ name, ok, detail }) => [
     name,
-    ok ? mark('good', 'good') : mark('wait', 'look at it'),
+    ok ? mark('good', 'good') : mark('wait', 'check this'),
     detail,
   ])
   return section('Checks', table('Checks of this email', ['Check', 'Result', 'Detail'], rows))

@@ -55,7 +55,7 @@ ${region('list', await renderList(visit, mailbox, q))}</div>`
   const body = html`<div class="title"><h1>Inbox</h1>${clear}</div>
 ${asked}
 <div class="mailbox ${email === null ? '' : 'open'}">${list}<div class="mail">${open}</div></div>
-<p class="soft">Emails that this dev server captured; none was sent. The newest ${capturedMax} are kept until it stops.</p>`
+<p class="soft">This dev server captured these emails and sent none. It keeps the newest ${capturedMax} until it stops.</p>`
   return { title: email?.subject ?? 'Inbox', body, nav: 'inbox', live: 'inbox' }
 }
 
@@ -117,7 +117,7 @@ function renderEmpty({ curl, emails }: Mailbox): Html {
   const line =
     curl === null
       ? none
-      : html`<p>Or send one yourself:</p><pre>${curl}</pre>${copyButton(curl, 'Copy the line')}`
+      : html`<p>Or send one yourself:</p><pre>${curl}</pre>${copyButton(curl, 'Copy the command')}`
   return emails.length === 0
     ? html`<div class="card"><h2>No email yet</h2><p>Emails appear here as soon as they are captured.</p>${send}${line}</div>`
     : html`<div class="card"><p class="soft">Choose an email to read it.</p>${send}</div>`

@@ -23,7 +23,7 @@ export async function showAccount(visit: Visit): Promise<PageAnswer> {
   const about = facts([
     ['Name', name],
     ['Role', role],
-    ['For', describeScope(apps, slugs)],
+    ['Access to', describeScope(apps, slugs)],
     ['Session until', expiresAt === null ? null : time(expiresAt)],
   ])
   const add = html`<form class="filters" id="new-passkey">
@@ -31,7 +31,7 @@ ${passkeyForm.show({ name: nameBrowser(session?.agent ?? '') }).field('name')}
 <button type="button" class="main">Add a passkey</button>
 <p class="fault" role="alert"></p>
 </form>
-<noscript><p class="soft">Adding a passkey needs JavaScript, because browsers offer passkeys to scripts alone.</p>
+<noscript><p class="soft">Adding a passkey needs JavaScript, because browsers offer passkeys only to scripts.</p>
 </noscript>`
   const heads = ['Passkey', 'Added', 'Last used', '']
   const empty =

@@ -70,7 +70,7 @@ ${
   ended.length === 0
     ? none
     : html`<details>
-<summary>Keys that have ended (${ended.length})</summary>
+<summary>Revoked and expired keys (${ended.length})</summary>
 ${keysTable(app, ended, visit)}</details>`
 }`
   const status = error === undefined ? (made === undefined ? 200 : 201) : toHttpStatus(error)
@@ -89,10 +89,10 @@ function keysTable({ slug }: AppResource, keys: readonly KeyResource[], visit: V
     ]
   }
   const rows = keys.map((key) => [
-    html`<b>${key.name ?? 'without a name'}</b><br>${shortId(key.id)}`,
+    html`<b>${key.name ?? 'unnamed'}</b><br>${shortId(key.id)}`,
     renderKeyStatus(key, keys, now),
     html`${age(key.createdAt, now)}<br><span class="soft">by ${key.createdBy}</span>`,
-    html`${renderLastUse(key, now)}<br><a href="/emails?key=${key.id}">Its emails</a>`,
+    html`${renderLastUse(key, now)}<br><a href="/emails?key=${key.id}">Show its emails</a>`,
     ...change(key),
   ])
   const empty = 'No key yet. Create one for each program that sends for this app.'
@@ -152,7 +152,7 @@ function renderNewKey(
   const client = `POSTERN_BASE_URL=${shell.apiUrl}
 POSTERN_DELIVERY_KEY=${key}`
   const ends = oldEnds === undefined ? none : html` The old key works until ${time(oldEnds)}.`
-  const text = html`It is shown this once; only its hash is kept.${ends}`
+  const text = html`It is shown only this once; only its hash is kept.${ends}`
   const examples = html`<details><summary>Send an email with curl</summary><pre>${curl}</pre></details>
 <details>
 <summary>Send emails from an app</summary>

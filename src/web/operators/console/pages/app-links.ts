@@ -39,10 +39,10 @@ const addForms: Readonly<Record<Kind, Form<'entry'>>> = {
   }),
   appSchemes: newForm('add-scheme', {
     entry: {
-      label: 'Allow the scheme of a mobile app',
+      label: 'Allow a mobile app scheme',
       faults: ['appSchemes'],
       attributes: html`${entryAttributes} placeholder="acme://auth"`,
-      hint: html`<code>acme</code> allows all its links, <code>acme://auth</code> those that begin so.`,
+      hint: html`<code>acme</code> allows every link with that scheme, <code>acme://auth</code> only those under it.`,
     },
   }),
 }
@@ -106,7 +106,7 @@ ${tester.field('type')}
 )}
 ${section(
   'Allowed links',
-  html`<p class="soft">Emails of ${app.name} may carry these links, and no others.</p>
+  html`<p class="soft">Emails from ${app.name} may contain only these links.</p>
 ${renderEntries(app, { kind: 'allowedUrls', mayChange })}${links.form}`,
 )}
 ${section('Mobile apps', html`${renderEntries(app, { kind: 'appSchemes', mayChange })}${schemes.form}`)}`
@@ -120,7 +120,7 @@ ${section('Mobile apps', html`${renderEntries(app, { kind: 'appSchemes', mayChan
 
 const titles: Readonly<Record<Kind, readonly [title: string, empty: string]>> = {
   allowedUrls: ['Allowed links', 'No link is allowed yet, so no email can be sent.'],
-  appSchemes: ['Schemes of mobile apps', 'No scheme of a mobile app is allowed.'],
+  appSchemes: ['Mobile app schemes', 'No mobile app scheme is allowed.'],
 }
 
 function renderEntries(
@@ -149,7 +149,7 @@ function renderRemoval(app: AppResource, { may, query }: Visit): Html {
   const entry = app[kind].find((known) => known === query.get('remove'))
   if (entry === undefined || !may('operator')) return none
   return confirmation(
-    html`Remove <code>${entry}</code>? Requests with such links are refused from then on.`,
+    html`Remove <code>${entry}</code>? From then on, requests with matching links are refused.`,
     button(`/apps/${app.slug}/links/remove`, 'Remove it', { fields: { kind, entry }, kind: 'danger' }),
     `/apps/${app.slug}/links`,
   )
@@ -161,7 +161,7 @@ function renderAllowed(app: AppResource, { may, query }: Visit): Html {
   const entry = app[kind].find((known) => known === query.get('allowed'))
   if (entry === undefined || !may('operator')) return none
   const undo = button(`/apps/${app.slug}/links/remove`, 'Undo', { fields: { kind, entry } })
-  return html`<div class="notice" role="status"><span><code>${entry}</code> is allowed, from the next request on.</span>${undo}</div>`
+  return html`<div class="notice" role="status"><span><code>${entry}</code> is allowed, starting with the next request.</span>${undo}</div>`
 }
 
 /** The entries that would allow a link: its page, and its whole site. */
@@ -185,8 +185,8 @@ function renderVerdict(
   const rows = entries.map(({ entry, differs }) => [
     html`<code>${entry === '--allow-localhost' ? 'links to localhost' : entry}</code>`,
     differs === null
-      ? html`<span class="mark good">fits</span>`
-      : html`<span class="mark bad">the ${differs} differs</span>`,
+      ? html`<span class="mark good">matches</span>`
+      : html`<span class="mark bad">different ${differs}</span>`,
   ])
   const compared = entries.length === 0 ? none : table('Compared with each entry', ['Entry', 'Result'], rows)
   if (refusal !== null) {
@@ -201,7 +201,7 @@ ${compared}</div>`
 <p><b>✕ It would be refused: the app is ${appStatus}.</b> The link itself is allowed.</p>
 ${compared}</div>`
   const how = hosted
-    ? 'The email carries a link to a page of Postern (a hosted link), which opens it.'
+    ? 'The email links to a Postern page (a hosted link), which opens it.'
     : 'The email carries it unchanged.'
   return html`<div class="verdict good" role="status"><p><b>✓ It would be sent.</b> ${how}</p>${compared}</div>`
 }

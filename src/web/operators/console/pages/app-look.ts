@@ -34,7 +34,7 @@ const lookForm = newForm('look', {
   addressLine: {
     label: 'Footer line',
     ...named('branding.addressLine'),
-    hint: 'For instance the company and its address.',
+    hint: 'For example, the company and its address.',
   },
   supportContact: {
     label: 'Support contact',

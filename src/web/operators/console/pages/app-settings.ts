@@ -14,18 +14,18 @@ const address = html`type="email" spellcheck="false" autocomplete="off"`
 const number = html`inputmode="numeric" autocomplete="off"`
 
 const settingsForm = newForm('settings', {
-  name: { label: 'Name', hint: 'In every email, and in the console.' },
+  name: { label: 'Name', hint: 'Shown in every email and in the console.' },
   senderName: { label: 'Sender name', faults: ['from.name'], hint: 'The name in the From line.' },
   senderAddress: { label: 'Sender address', faults: ['from', 'from.address'], attributes: address },
-  replyTo: { label: 'Reply-To', attributes: address, hint: 'Empty: replies go to the sender address.' },
-  envelopeFrom: { label: 'Bounce address', attributes: address, hint: 'Empty: the sender address.' },
+  replyTo: { label: 'Reply-To', attributes: address, hint: 'Defaults to the sender address.' },
+  envelopeFrom: { label: 'Bounce address', attributes: address, hint: 'Defaults to the sender address.' },
   daily: { label: 'Emails a day (UTC)', faults: ['limits.daily'], attributes: number },
   recipientPerHour: {
-    label: 'Emails an hour to one recipient',
+    label: 'Emails per recipient per hour',
     faults: ['limits.recipientPerHour'],
     attributes: number,
   },
-  keyPerMinute: { label: 'Requests a minute per key', faults: ['limits.keyPerMinute'], attributes: number },
+  keyPerMinute: { label: 'Requests per key per minute', faults: ['limits.keyPerMinute'], attributes: number },
 })
 
 const deleteForm = newForm('delete', {
@@ -96,7 +96,7 @@ function renderForm(app: AppResource, { may }: Visit, { fields, error, days }: F
   const { field, problem: faults } = settingsForm.show(fields, error)
   const note = may('admin')
     ? none
-    : html`<p class="soft">Only an admin changes the sender and the limits, because they protect the other apps of the same relay.</p>`
+    : html`<p class="soft">Only admins can change the sender and the limits: they protect the other apps that use the same relay.</p>`
   return html`${faults}<form method="post" action="/apps/${app.slug}/settings">${versionField(app)}
 ${section(
   'Name and sender',
@@ -109,8 +109,8 @@ ${section(
 )}
 ${section(
   'Limits',
-  html`<p class="soft">A request beyond a limit is refused with 429.</p><div class="columns">
-${field('daily', { ...forAdmins, hint: `Most in 30 days: ${formatCount(most)}` })}
+  html`<p class="soft">Requests over a limit are refused with 429.</p><div class="columns">
+${field('daily', { ...forAdmins, hint: `Busiest of the last 30 days: ${formatCount(most)}` })}
 ${field('recipientPerHour', forAdmins)}${field('keyPerMinute', forAdmins)}</div>`,
 )}
 ${may('operator') ? html`<div class="actions save"><button class="main">Save</button></div>` : none}</form>`

@@ -10,7 +10,7 @@ import type { AppResource } from '../../../../management/resources.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
 import { emailTypeNames, readEmailType } from '../../email-type-names.ts'
 import { chooseRange, emailsChart, ranges } from '../activity-charts.ts'
-import { newForm, readTexts } from '../form.ts'
+import { newForm, readTexts, withoutIssues } from '../form.ts'
 import {
   age,
   copied,
@@ -65,7 +65,11 @@ const appTabs = ['Overview', 'Links', 'Hosted links', 'Look', 'Keys', 'Settings'
 type AppTab = (typeof appTabs)[number]
 
 /** The head of every page of an app. */
-export function appHead({ slug, name, status }: AppResource, current: AppTab): Html {
+export function appHead(
+  { slug, name, status }: AppResource,
+  current: AppTab,
+  mark = statusMark(status),
+): Html {
   const entries = appTabs.map(
     (tab) =>
       [
@@ -74,7 +78,7 @@ export function appHead({ slug, name, status }: AppResource, current: AppTab): H
       ] as const,
   )
   return html`<p class="crumbs"><a href="/apps">Apps</a> › ${slug}</p>
-<div class="title"><h1>${name}</h1>${statusMark(status)}</div>${tabs(`Pages of ${name}`, entries, current)}`
+<div class="title"><h1>${name}</h1>${mark}</div>${tabs(`Pages of ${name}`, entries, current)}`
 }
 
 const lastEmails = 5
@@ -83,7 +87,7 @@ const testForm = newForm('test-email', {
   to: {
     label: 'To',
     attributes: html`required type="email" placeholder="you@example.com" autocomplete="email"`,
-    hint: 'It is queued like any other email of the app, but its link does not work.',
+    hint: 'Queued like any other email from the app, but its link does not work.',
   },
   type: { label: 'Email', choices: emailTypeNames },
 })
@@ -104,8 +108,9 @@ async function appPage(visit: Visit, error: OperationError | null): Promise<Page
 ${shown.field('to')}
 ${shown.field('type')}
 <div class="actions"><button class="main">Send</button></div></form>`
-  const own = attention.filter(({ apps, urgent }) => apps.includes(app.slug) || (apps.length === 0 && urgent))
-  const body = html`${appHead(app, 'Overview')}${shown.problem}
+  const ofApp = attention.filter(({ apps }) => apps.includes(app.slug))
+  const own = attention.filter((each) => ofApp.includes(each) || (each.apps.length === 0 && each.urgent))
+  const body = html`${appHead(app, 'Overview', renderStatus(app.status, ofApp))}${shown.problem}
 ${region('attention', renderProblems(own, `/apps/${app.slug}`))}
 ${region('numbers', await renderLastHour(app, visit))}
 ${tabs(
@@ -180,7 +185,8 @@ const testAddress = (slug: string, origin: string): string =>
   `/apps/${slug}/links?url=${encodeURIComponent(`${origin}/?token=any`)}#tester`
 
 /** Refusals that are alike share a row. */
-function refusalsTable({ slug }: AppResource, refusals: Refused, { now }: Visit): Html {
+function refusalsTable({ slug }: AppResource, refusals: Refused, { may, now }: Visit): Html {
+  const mayChange = may('operator')
   const alike = Map.groupBy(refusals, ({ code, origin, key, issues }) =>
     [code, origin, key, ...issues].join(' '),
   )
@@ -198,17 +204,18 @@ function refusalsTable({ slug }: AppResource, refusals: Refused, { now }: Visit)
         html`${code}${issues.length === 0 ? none : html`<br><span class="soft">${issues.join('; ')}</span>`}`,
         html`${origin ?? '–'}${test}`,
         formatCount(group.length),
-        shortId(key),
+        mayChange
+          ? html`<a href="/apps/${slug}/keys?revoke=${key}#confirm">${shortId(key)}: revoke…</a>`
+          : shortId(key),
       ],
     ]
   })
-  const heads = ['Last', 'Answer', 'Origin of the link', 'Times', 'Key']
-  const empty =
-    'No request was refused lately. Refused requests appear here, also when your auth library hides the error.'
+  const heads = ['Last', 'Answer', 'Link origin', 'Count', 'Key']
+  const empty = 'No recent refusals. Refused requests appear here even if your auth library hides the error.'
   const shown = table('Refused requests', heads, rows, { numbers: [3], empty })
   return refusals.length < refusalsMax
     ? shown
-    : html`${shown}<p class="soft">The newest ${refusalsMax} are kept; the limits below count all of today.</p>`
+    : html`${shown}<p class="soft">Only the newest ${refusalsMax} are kept.</p>`
 }
 
 export async function showRefusal(visit: Visit): Promise<PageAnswer> {
@@ -220,7 +227,7 @@ export async function showRefusal(visit: Visit): Promise<PageAnswer> {
   const isNew = isLink && !app.allowedUrls.includes(origin) && parseAllowedUrl(origin).ok
   const body = html`<p class="crumbs"><a href="/apps">Apps</a> › <a href="/apps/${app.slug}">${app.slug}</a> › refused request</p>
 <h1>${title}</h1>
-<p class="lead">${message}</p>
+<p class="lead">${withoutIssues(message)}</p>
 ${
   isLink
     ? html`<div class="actions">${isNew && visit.may('operator') ? allowButton(app, origin) : none}${linkButton(testAddress(app.slug, origin), 'Test this link')}</div>`
@@ -231,28 +238,28 @@ ${section(
   facts([
     ['Answer', html`${status} <code>${code}</code>`],
     [
-      'Faults',
+      'Issues',
       issues.length === 0
         ? null
         : html`<ul>${issues.map((issue) => html`<li><code>${issue}</code></li>`)}</ul>`,
     ],
-    ['Origin of the link', origin],
+    ['Link origin', origin],
     ['When', html`${age(refusal.at, visit.now)} <span class="soft">${time(refusal.at)}</span>`],
     ['App', html`<a href="/apps/${app.slug}">${app.name}</a>`],
     ['Key', html`${shortId(key)} <a href="/emails?key=${key}">Its emails</a>`],
     ['Request', copied(requestId)],
   ]),
 )}
-<p class="soft">Nothing else of the request is kept.</p>`
+<p class="soft">Nothing else about the request is kept.</p>`
   return { title, body, nav: 'apps' }
 }
 
 /** Refusals in words; the answer has the code. */
 const titles: Readonly<Record<RefusalCode, string>> = {
-  invalid_body: 'Request not valid',
-  invalid_url: 'Link not valid',
+  invalid_body: 'Invalid request',
+  invalid_url: 'Invalid link',
   invalid_hosted_link_config: 'Hosted links not set up',
-  invalid_key: 'Key not valid',
+  invalid_key: 'Invalid key',
   url_not_allowed: 'Link not allowed',
   key_rate_limited: 'Too many requests with one key',
   recipient_rate_limited: 'Too many emails to one recipient',

@@ -16,7 +16,7 @@ const sentences: Readonly<Record<AuditAction, (facts: Facts) => Html>> = {
       ? html`changed the settings of ${app}`
       : html`${after.status === 'active' ? 'enabled' : 'disabled'} ${app}`,
   'app.delete': ({ target }) => html`deleted the app ${target}`,
-  'app.test_email': ({ app }) => html`sent a test email of ${app}`,
+  'app.test_email': ({ app }) => html`sent a test email from ${app}`,
   'key.create': ({ app, name }) => html`created the key ${name} of ${app}`,
   'key.update': ({ app, name }) => html`changed the key ${name} of ${app}`,
   'key.replace': ({ app, name }) => html`replaced the key ${name} of ${app}`,
@@ -31,7 +31,7 @@ const sentences: Readonly<Record<AuditAction, (facts: Facts) => Html>> = {
   'person.create': ({ name }) => html`invited ${name}`,
   'person.update': ({ name, entry: { after } }) =>
     after?.disabled === undefined
-      ? html`changed what ${name} may do`
+      ? html`changed the access of ${name}`
       : html`${after.disabled === true ? 'disabled' : 'enabled'} ${name}`,
   'sign_in.code': ({ name }) => html`made a sign-in link for ${name}`,
   'session.create': () => html`signed in`,

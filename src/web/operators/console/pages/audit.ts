@@ -66,7 +66,7 @@ export async function showAudit(visit: Visit): Promise<PageAnswer> {
   const entries = groups.map(([name, label]) => [label, address({ group: name })] as const)
   const current = groups.find(([name]) => name === group)?.[1] ?? ''
   const shown = filterForm.show(others, list.ok || needsApp ? null : list.error)
-  const note = html`<p class="lead">Choose an app: only an admin reads the audit of the whole service.</p>`
+  const note = html`<p class="lead">Choose an app: only admins can read the audit for the whole service.</p>`
   const end = `End of the list. Entries are kept for ${auditDays} days and cannot be changed.`
   const rows = html`${renderDays(items, known)}${older(next === null ? null : address({ cursor: next }), end)}`
   const body = html`<h1>Audit</h1>
@@ -98,7 +98,7 @@ function renderDays(items: readonly AuditResource[], names: Slugs): Html {
 
 const ways: Readonly<Record<AuditResource['via'], string>> = {
   cli: 'on the command line',
-  api: 'by the API',
+  api: 'through the API',
   console: 'in the console',
   service: 'in dev mode',
 }

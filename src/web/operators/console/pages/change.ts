@@ -32,7 +32,7 @@ export const onceField = (): Html[] => hiddenFields({ once: randomUUID() })
 const sentAgain: OperationError = {
   code: 'invalid_request',
   message:
-    'This form was sent before, and what it made was shown then. Nothing was changed now; for another one, begin again.',
+    'This form was already sent, and its result was shown then. Nothing was changed now; open the form again to create another.',
 }
 
 /**
@@ -67,9 +67,9 @@ export function showAgain(
     .map(([field, text]) => ({
       field,
       code: 'changed_meanwhile',
-      message: text === '' ? 'You sent it empty.' : `You sent “${text}”.`,
+      message: text === '' ? 'You left it empty.' : `You entered “${text}”.`,
     }))
   const message =
-    'Somebody else changed the app meanwhile, and nothing was saved. The form shows the app as it is now; make your change again.'
+    'Somebody else changed the app in the meantime, so nothing was saved. The form now shows their version; enter your changes again.'
   return { fields: saved, error: { ...error, message, issues } }
 }

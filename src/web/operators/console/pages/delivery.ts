@@ -30,7 +30,7 @@ function renderQueue(
 ): Html {
   const total = html`<dl>
 <dt>Emails</dt>
-<dd>${formatCount(depth)}${seesAll ? html` of at most ${formatCount(max)} ${meter(depth, max, 'Emails that wait')}` : none}</dd>
+<dd>${formatCount(depth)}${seesAll ? html` of at most ${formatCount(max)} ${meter(depth, max, 'Waiting emails')}` : none}</dd>
 <dt>States</dt>
 <dd>${formatCount(states.queued)} queued · ${formatCount(states.sending)} sending · ${formatCount(states.deferred)} deferred</dd>
 ${firstExpiresAt === null ? none : html`<dt>First link expires</dt><dd>${age(firstExpiresAt, now)}</dd>`}
@@ -43,7 +43,7 @@ ${nextAttemptAt === null ? none : html`<dt>Next attempt</dt><dd>${age(nextAttemp
   ])
   const heads = ['App', 'Status', 'Queued', 'Sending', 'Deferred', ...ageHeads]
   const numbers = heads.map((_, index) => index).slice(2)
-  return html`${total}${table('Emails that wait, by app and age', heads, rows, { numbers, empty: 'The queue is empty.' })}`
+  return html`${total}${table('Waiting emails by app and age', heads, rows, { numbers, empty: 'The queue is empty.' })}`
 }
 
 function renderRelays(nodes: readonly NodeResource[], { now }: Visit): Html {
@@ -56,22 +56,22 @@ function renderRelays(nodes: readonly NodeResource[], { now }: Visit): Html {
       machine,
     ]),
   )
-  const empty = 'No process with the role worker runs, so nothing is sent.'
+  const empty = 'No process with the worker role is running, so nothing is sent.'
   return table('Relays', ['Relay', 'State', 'Since', 'Connections', 'Seen from'], rows, { empty })
 }
 
 const renderRelayState = (available: boolean): Html =>
-  available ? mark('quiet', 'answers') : mark('bad', 'does not answer')
+  available ? mark('quiet', 'available') : mark('bad', 'unavailable')
 
 function renderProcesses(nodes: readonly NodeResource[], { now }: Visit): Html {
   const rows = nodes.map(({ machine, version, roles, startedAt, seenAt, alive }) => [
     html`<b>${machine}</b>`,
-    alive ? mark('quiet', 'running') : mark('bad', 'silent'),
+    alive ? mark('quiet', 'running') : mark('bad', 'not reporting'),
     version,
     roles.join(', '),
     age(startedAt, now),
     age(seenAt, now),
   ])
-  const empty = 'No process has described itself yet; each does within a few seconds.'
+  const empty = 'No process has reported yet; each does within a few seconds.'
   return table('Processes', ['Machine', 'State', 'Version', 'Roles', 'Started', 'Last seen'], rows, { empty })
 }

@@ -9,6 +9,7 @@ import { age, button, confirmation, copied, facts, region, section, shorten, tim
 import { type PageAnswer, PageFailed, toHttpStatus, type Visit } from '../visit.ts'
 import { readSlugs } from './app-names.ts'
 import { nameOutcome, renderState } from './emails.ts'
+import { renderStop } from './problems.ts'
 
 export const showEmail = (visit: Visit): Promise<PageAnswer> => emailPage(visit, null)
 
@@ -22,13 +23,13 @@ async function emailPage(visit: Visit, error: OperationError | null): Promise<Pa
 ${region('state', html`${renderState(email.state, visit)}`)}${renderActions(email, visit)}
 </div>
 ${problem(error)}${cancelConfirmation(email, visit)}
-${region('explanation', html`<p class="lead">${email.explanation}</p>${renderAdvice(email, slug)}`)}
+${region('explanation', html`<p class="lead">${email.explanation}</p>${isWaiting(email) ? await renderStop(visit) : none}${renderAdvice(email, slug)}`)}
 <div class="pair">${region('record', section('Record', renderRecord(email, slug, visit)))}
 ${region('timeline', section('Attempts', renderTimeline(email, visit)))}</div>
 <p class="soft">${
     visit.shell.hasInbox
-      ? 'In production, recipient, link and names are sealed, and no page can show them; here, the dev inbox does.'
-      : 'Recipient, link and names are sealed: no page can show them, and they are deleted when the email has ended.'
+      ? 'In production, the recipient, link and names are sealed and no page can show them; here, the dev inbox does.'
+      : 'The recipient, link and names are sealed: no page can show them, and they are deleted once the email is finished.'
   }</p>`
   return {
     ...{ title: email.id, body, nav: 'emails' },
@@ -39,33 +40,35 @@ ${region('timeline', section('Attempts', renderTimeline(email, visit)))}</div>
 
 type Detail = Answer<'email.show'>
 
+const isWaiting = ({ state }: Detail): boolean => state === 'queued' || state === 'deferred'
+
 /** Advice about an email that was not delivered. */
 function renderAdvice({ state, reason }: Detail, slug: string | null): Html {
   if (state === 'failed' && reason === 'refused_by_relay')
-    return html`<p>Its content is gone, so it cannot be sent again. If the relay refuses the sender, correct that at the relay${slug === null ? none : html` or in the <a href="/apps/${slug}/settings">settings</a>`}; then the person asks the app for a new email.</p>`
+    return html`<p>Its content is gone, so it cannot be sent again. If the relay refuses the sender, fix that at the relay${slug === null ? none : html` or in the <a href="/apps/${slug}/settings">settings</a>`}; then the person must ask the app for a new email.</p>`
   if (state === 'failed' || state === 'expired')
-    return html`<p>Its content is gone, so it cannot be sent again: the person asks the app for a new email.</p>`
+    return html`<p>Its content is gone, so it cannot be sent again: the person must ask the app for a new one.</p>`
   return none
 }
 
-function renderActions({ id, state }: Detail, { may, shell }: Visit): Html {
+function renderActions(email: Detail, { may, shell }: Visit): Html {
+  const { id, state } = email
   const inbox =
     shell.hasInbox && state === 'delivered'
       ? html`<a class="button" href="/inbox/${id}">Open in the inbox</a>`
       : none
   if (!may('operator')) return inbox
   const retry = state === 'deferred' ? button(`/emails/${id}/retry`, 'Retry now', { kind: 'main' }) : none
-  const cancel =
-    state === 'deferred' || state === 'queued'
-      ? html`<a class="button" href="/emails/${id}?confirm=cancel#confirm">Cancel…</a>`
-      : none
+  const cancel = isWaiting(email)
+    ? html`<a class="button" href="/emails/${id}?confirm=cancel#confirm">Cancel…</a>`
+    : none
   return html`<div class="actions">${inbox}${retry}${cancel}</div>`
 }
 
 function cancelConfirmation({ id, finishedAt }: Detail, { may, query }: Visit): Html {
   if (query.get('confirm') !== 'cancel' || finishedAt !== null || !may('operator')) return none
   return confirmation(
-    'Cancel this email? It is not sent, and its content is deleted at once. This cannot be undone.',
+    'Cancel this email? It will not be sent, and its content is deleted immediately. This cannot be undone.',
     button(`/emails/${id}/cancel`, 'Cancel the email', { kind: 'danger' }),
     `/emails/${id}`,
   )
@@ -85,7 +88,7 @@ const renderRecord = (email: Detail, slug: string | null, { now }: Visit): Html 
     ['Link expires', html`${time(email.expiresAt)} <span class="soft">(${age(email.expiresAt, now)})</span>`],
     ['Attempts', formatCount(email.attempts)],
     ['Lost leases', email.lostLeases === 0 ? null : formatCount(email.lostLeases)],
-    ['Ended', email.finishedAt === null ? null : time(email.finishedAt)],
+    ['Finished', email.finishedAt === null ? null : time(email.finishedAt)],
     ['Reason', email.reason?.replaceAll('_', ' ') ?? null],
   ])
 
@@ -99,7 +102,7 @@ function renderTimeline(
   const attempts = trail.map(({ at, outcome, relay, reply, ambiguous }) => {
     const name = outcome === 'lost' ? 'lease lost' : nameOutcome(outcome, shell.hasInbox)
     return html`<li class="${outcome}">${after(at)} <b>${name}</b>${relay === undefined ? none : html` <span class="soft">by ${relay}</span>`}
-${reply === undefined ? none : html`<span class="reply">${reply}</span>`}${ambiguous ? html`<span class="soft">It may have arrived: the relay's answer is missing.</span>` : none}</li>`
+${reply === undefined ? none : html`<span class="reply">${reply}</span>`}${ambiguous ? html`<span class="soft">It may have arrived: the relay did not confirm it.</span>` : none}</li>`
   })
   const next =
     nextAttemptAt === null

@@ -24,6 +24,7 @@ import {
 } from '../parts.ts'
 import type { PageAnswer, Visit } from '../visit.ts'
 import { readSlugs, type Slugs } from './app-names.ts'
+import { renderStop } from './problems.ts'
 
 type Filters = Readonly<Record<string, string>>
 
@@ -72,10 +73,11 @@ export async function listEmails(visit: Visit): Promise<PageAnswer> {
   const rows = isUnknown
     ? await renderUnknown(visit)
     : renderEmails(list.items, visit, { withApp: true, slugs })
-  const end = `End of the list. Records are kept for ${keepDays} days; the content of an email is deleted when it has ended.`
+  const end = `End of the list. Records are kept for ${keepDays} days; an email's content is deleted once it is finished.`
   const [newest] = list.items
   const body = html`<div class="title"><h1>Emails</h1>${filters.recipient === undefined ? retryAllButton(visit, whole) : none}</div>
 ${retryAllConfirmation(visit, whole)}
+${region('stop', await renderStop(visit))}
 ${renderNotes(whole)}
 ${filters.recipient !== undefined && newest !== undefined ? renderNewest(newest, visit) : none}
 ${filters.recipient === undefined ? renderFilters(whole, slugs) : none}
@@ -110,16 +112,26 @@ async function renderUnknown({ get, now }: Visit): Promise<Html> {
         slug,
       })),
     )
-  const newest = all.toSorted((a, b) => (a.at < b.at ? 1 : -1)).slice(0, refusalsShown)
-  const rows = newest.map(({ at, slug, code, origin, requestId }) => [
-    html`<a href="/refusals/${requestId}">${age(at, now)}</a>`,
-    slug,
-    code,
-    origin ?? '–',
-  ])
+  const newest = all.toSorted((a, b) => (a.at < b.at ? 1 : -1))
+  const alike = Map.groupBy(newest, ({ slug, code, origin }) => [slug, code, origin].join(' '))
+  const rows = [...alike.values()]
+    .slice(0, refusalsShown)
+    .flatMap(([first, ...others]) =>
+      first === undefined
+        ? []
+        : [
+            [
+              html`<a href="/refusals/${first.requestId}">${age(first.at, now)}</a>`,
+              first.slug,
+              first.code,
+              first.origin ?? '–',
+              formatCount(1 + others.length),
+            ],
+          ],
+    )
   return html`<p class="lead">No email to this address was accepted in the last ${keepDays} days.</p>
-<p>Check the spelling. If the address is right, its request was refused or never reached Postern. A refused request keeps no address, so these are the newest refusals of today:</p>
-${table('Newest refusals', ['When', 'App', 'Answer', 'Origin of the link'], rows, { empty: 'No request was refused lately: this one never reached Postern.' })}`
+<p>Check the spelling. If the address is right, the request was refused or never reached Postern. Refused requests keep no address, so here are today's newest refusals:</p>
+${table('Newest refusals', ['Last', 'App', 'Answer', 'Link origin', 'Count'], rows, { numbers: [4], empty: 'No recent refusals: this request never reached Postern.' })}`
 }
 
 function renderFilters(filters: Filters, slugs: Slugs): Html {
@@ -155,9 +167,9 @@ const retryAllButton = ({ may }: Visit, { app, state = 'deferred' }: Filters): H
 
 function retryAllConfirmation({ may, query, seesAll }: Visit, { app }: Filters): Html {
   if (query.get('confirm') !== 'retry' || !may('operator')) return none
-  const whose = app !== undefined ? `of ${app}` : seesAll ? 'of all apps' : 'of all your apps'
+  const whose = app !== undefined ? `from ${app}` : seesAll ? 'from all apps' : 'from all your apps'
   return confirmation(
-    `Try every deferred email ${whose} now? Do this once the relay is back. Emails suspected of crashing a worker are skipped, and failed emails cannot be retried.`,
+    `Retry every deferred email ${whose} now? Do this once the relay is back. Emails suspected of crashing a worker are skipped, and failed emails cannot be retried.`,
     button('/emails/retry', 'Retry all now', { kind: 'main', fields: app === undefined ? {} : { app } }),
     toAddress(app === undefined ? {} : { app }),
   )
@@ -176,10 +188,11 @@ function renderNote(
   { acceptedAt, finishedAt, lastReply, nextAttemptAt, reason, state }: EmailResource,
   now: number,
 ): Html {
-  const next = nextAttemptAt === null ? none : html`next attempt ${age(nextAttemptAt, now)} `
+  const next = nextAttemptAt === null ? none : html`next attempt ${age(nextAttemptAt, now)}`
   if (state === 'delivered' && finishedAt !== null)
     return html`after ${took(Date.parse(finishedAt) - Date.parse(acceptedAt))}`
-  if (lastReply !== null) return html`${next}<span class="reply">${lastReply}</span>`
+  if (lastReply !== null)
+    return html`${next}${nextAttemptAt === null ? '' : ' · '}<span class="reply">${lastReply}</span>`
   if (reason !== null) return html`${reason.replaceAll('_', ' ')}`
   return state === 'expired' ? html`no attempt was possible` : next
 }
@@ -199,7 +212,7 @@ export function renderEmails(
     formatCount(email.attempts),
   ])
   const heads = ['Accepted', 'State', 'Result', ...(withApp ? ['App'] : []), 'Type', 'Attempts']
-  return table('Emails', heads, rows, { numbers: [heads.length - 1], empty: 'No such emails.' })
+  return table('Emails', heads, rows, { numbers: [heads.length - 1], empty: 'No email matches.' })
 }
 
 /** In dev mode nothing is delivered. */

@@ -11,7 +11,7 @@ const searchMax = 254
 /** The search of every page. An address is sent in the body alone, and the answer leads to its hash. */
 export async function find(visit: Visit): Promise<PageAnswer> {
   const text = (visit.form.get('q') ?? '').trim()
-  if (text.length > searchMax) return notFoundPage(`Search for at most ${searchMax} characters.`)
+  if (text.length > searchMax) return notFoundPage(`A search may have at most ${searchMax} characters.`)
   if (text.includes('@')) return findRecipient(visit, text)
   if (text.startsWith('em_')) return { redirect: `/emails/${encodeURIComponent(text)}` }
   if (text.startsWith('req_')) return { redirect: `/refusals/${encodeURIComponent(text)}` }
@@ -29,8 +29,8 @@ export async function find(visit: Visit): Promise<PageAnswer> {
   if (newest !== null) return { redirect: `/emails/${newest}` }
   return notFoundPage(
     text === ''
-      ? 'Type what to search for: a whole email address, an app, an email (em_…), a request (req_…) or a delivery key.'
-      : `Nothing matches “${text}”. Search for a whole email address, an app, an email (em_…), a request (req_…) or a delivery key.`,
+      ? 'Search for a full email address, an app, an email (em_…), a request (req_…) or a delivery key.'
+      : `Nothing matches “${text}”. Search for a full email address, an app, an email (em_…), a request (req_…) or a delivery key.`,
   )
 }
 
@@ -62,7 +62,7 @@ async function findRecipient(visit: Visit, to: string): Promise<PageAnswer> {
   if (found.ok) return { redirect: toAddress({ recipient: found.value.recipient }) }
   if (found.error.code !== 'invalid_request') throw new PageFailed(found.error)
   return notFoundPage(
-    'This is not a whole email address. Only a hash of each address is kept, so emails are found by the whole address alone.',
+    'This is not a full email address. Only a hash of each address is kept, so emails can be found only by the full address.',
   )
 }
 

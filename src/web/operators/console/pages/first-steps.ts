@@ -12,37 +12,38 @@ import { type PageAnswer, PageFailed, toHttpStatus, type Visit } from '../visit.
 
 export async function firstSteps(visit: Visit): Promise<PageAnswer> {
   const body = html`<h1>Welcome to Postern</h1>
-<p class="lead">Three steps lead to the first email: a relay that answers, an app, and its key.</p>
+<p class="lead">Three steps to your first email: a relay that answers, an app, and its key.</p>
 ${section('1. Relay', relayStep(visit))}
 ${section(
   '2. App',
-  html`<p>An app is one product that sends sign-in mail: its sender, the links that it may send, its limits.</p>${
+  html`<p>An app is one product that sends sign-in mail, with its sender, allow-list and limits.</p>${
     visit.may('admin') && visit.seesAll
       ? renderNewApp(visit, null)
-      : html`<p class="soft">An admin of the whole service creates the first app.</p>`
+      : html`<p class="soft">Only an admin of the whole service can create the first app.</p>`
   }`,
 )}
-${section('3. Key and test email', html`<p>The next page creates a key, which is shown once, with the lines to send an email with it; the app's page sends a test email.</p>`)}`
+${section('3. Key and test email', html`<p>The next page creates a key, shown once, with a command that sends an email; the app's page sends a test email.</p>`)}`
   return { title: 'Welcome', body, nav: 'overview' }
 }
 
 function relayStep({ may, seesAll, shell }: Visit): Html {
-  if (shell.hasInbox) return html`<p>${mark('good', 'The dev inbox captures every email.')} None is sent.</p>`
+  if (shell.hasInbox)
+    return html`<p>${mark('good', 'The dev inbox captures every email.')} Nothing is sent.</p>`
   const check = may('operator') && seesAll ? button('/settings/checks', 'Check relays and database') : none
-  return html`<p>Relays are set by <code>POSTERN_SMTP_URL</code>, where the service runs.</p>${check}`
+  return html`<p>Set relays with <code>POSTERN_SMTP_URL</code> where the service runs.</p>${check}`
 }
 
 const newAppForm = newForm('new-app', {
   name: {
     label: 'Name',
     faults: ['from.name'],
-    hint: 'The name that people know; every email shows it.',
+    hint: 'The name your users know; shown in every email.',
     attributes: html`required maxlength="100" placeholder="Acme" autocomplete="off"`,
   },
   from: {
     label: 'Sender address',
     faults: ['from.address'],
-    hint: 'An address that your relay may send for.',
+    hint: 'An address your relay may send from.',
     attributes: html`required type="email" placeholder="auth@acme.example" autocomplete="off"`,
   },
   allowedUrls: {
@@ -53,7 +54,7 @@ const newAppForm = newForm('new-app', {
   slug: {
     label: 'Slug (optional)',
     faults: ['slug_taken'],
-    hint: 'Names the app in addresses and commands, and never changes. Without one, it is made from the name.',
+    hint: 'Identifies the app in addresses and commands; never changes. If empty, it is made from the name.',
     attributes: html`maxlength="40" placeholder="acme" autocapitalize="none" autocomplete="off"`,
   },
 })
@@ -71,7 +72,10 @@ ${field('slug')}
 
 export function newApp(visit: Visit): PageAnswer {
   if (!visit.may('admin') || !visit.seesAll)
-    throw new PageFailed({ code: 'not_permitted', message: 'An admin of the whole service creates apps.' })
+    throw new PageFailed({
+      code: 'not_permitted',
+      message: 'Only an admin of the whole service can create apps.',
+    })
   return newAppPage(visit, null)
 }
 

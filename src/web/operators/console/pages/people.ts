@@ -63,7 +63,7 @@ function describeWays({ passkeys, provider }: PersonResource): string {
 export const renderInvitation = ({ name, link, linkExpiresAt }: Answer<'person.invite'>): Html =>
   newSecret(
     `Give this link to ${name}`,
-    `${isLocalLink(link) ? 'It works only on this machine, or through a forwarded port, until POSTERN_CONSOLE_URL gives the console an address for others. ' : ''}It signs ${name} in once, before ${linkExpiresAt.slice(0, 16).replace('T', ' ')} UTC, and is shown this once. Once ${name} has added a passkey, no further link is needed.`,
+    `${isLocalLink(link) ? 'It works only on this machine or through a forwarded port, until POSTERN_CONSOLE_URL is an address that others can reach. ' : ''}It signs ${name} in once, before ${linkExpiresAt.slice(0, 16).replace('T', ' ')} UTC, and is shown only this once. After adding a passkey, ${name} needs no further link.`,
     link,
   )
 

@@ -7,7 +7,7 @@ import type { Visit } from '../visit.ts'
 import type { Slugs } from './app-names.ts'
 
 const roleTexts: Readonly<Record<Role, string>> = {
-  reader: 'reader: looks, changes nothing',
+  reader: 'reader: read only',
   operator: 'operator: keys, emails, links, branding',
   admin: 'admin: everything',
 }
@@ -20,7 +20,7 @@ export const permissionFields = {
     faults: ['name_taken'],
   },
   role: { label: 'Role', choices: roleChoices },
-  scope: { label: 'For', faults: ['apps'] },
+  scope: { label: 'Access to', faults: ['apps'] },
 } as const
 
 /** The slugs of the apps; null for the whole service. */
@@ -39,7 +39,7 @@ export function scopeField(
       (value === 'all') === (chosen === null) ? html` checked` : none
     }><label for="${id}-${value}">${label}</label></div>`
   return html`<fieldset class="field scope" id="${id}"${fault === undefined ? none : html` aria-describedby="${id}-fault" aria-invalid="true" tabindex="-1"`}>
-<legend>For</legend>
+<legend>Access to</legend>
 ${choice('all', 'the whole service')}
 ${names.length === 0 ? none : choice('apps', 'some apps')}
 <div class="apps">${names.map((slug) => checkbox('app', slug, chosen?.includes(slug) ?? false, slug))}</div>

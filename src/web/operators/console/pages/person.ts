@@ -41,7 +41,7 @@ ${scopeField(accessForm.id, slugs, { chosen: error && visit.form.has('scope') ? 
   const body = html`<p class="crumbs"><a href="/settings/people">People</a> › ${person.name}</p>
 <div class="title"><h2>${person.name}</h2>${personMark(person)}</div>
 ${shown.problem}${invited === undefined ? none : renderInvitation(invited)}${await renderConfirmation(person, visit)}
-${isOwn ? html`<p class="soft">This is you. Another admin changes your role and apps; <a href="/account">your account</a> has your passkeys.</p>` : section('Role and apps', access)}
+${isOwn ? html`<p class="soft">This is you. Only another admin can change your role and apps; your passkeys are in <a href="/account">your account</a>.</p>` : section('Role and apps', access)}
 ${section('Signing in', renderSignIn(person, visit, { isOwn }))}
 ${isOwn ? none : section(person.disabledAt === null ? 'Disable' : 'Enable', renderEnd(person))}`
   return settingsPage(visit, 'People', body, error)
@@ -61,7 +61,7 @@ function renderSignIn(person: PersonResource, { now }: Visit, { isOwn }: { reado
     age(passkey.lastUsedAt, now),
     linkButton(`${toAddress(person)}?remove=${encodeURIComponent(passkey.id)}#confirm`, 'Remove…'),
   ])
-  const link = html`<p class="soft">A new link signs ${name} in once, for instance after a passkey was lost.</p>
+  const link = html`<p class="soft">A new link signs ${name} in once, for example if a passkey is lost.</p>
 <form method="post" action="${toAddress(person)}/link">${onceField()}<button>New link</button></form>`
   return html`${about}${table('Passkeys', ['Passkey', 'Added', 'Last used', ''], rows, { empty: 'No passkey yet.' })}
 ${person.disabledAt === null ? link : none}`
@@ -78,7 +78,7 @@ async function renderConfirmation(person: PersonResource, { get, query }: Visit)
   const passkey = person.passkeys.find(({ id }) => id === query.get('remove'))
   if (passkey !== undefined)
     return confirmation(
-      `Remove the passkey “${passkey.name}” of ${person.name}?`,
+      `Remove ${person.name}'s passkey “${passkey.name}”?`,
       button(`${toAddress(person)}/passkeys/remove`, 'Remove the passkey', {
         fields: { passkey: passkey.id },
         kind: 'danger',
@@ -92,7 +92,7 @@ async function renderConfirmation(person: PersonResource, { get, query }: Visit)
     ...keys.map(({ id, name }) =>
       checkbox(
         `revoke-${id}`,
-        `Revoke the delivery key ${name ?? id}: no program can send with it any more`,
+        `Revoke the delivery key ${name ?? id}: programs can no longer send with it`,
         false,
       ),
     ),
@@ -102,7 +102,7 @@ ${hiddenFields({ disabled: 'yes' })}
 ${made.length === 0 ? none : html`<p>${person.name} created these, and they keep working unless you revoke them:</p>${made}`}
 <button class="danger">Disable ${person.name}</button></form>`
   return confirmation(
-    `Disable ${person.name}? All sessions and links of ${person.name} end at once.`,
+    `Disable ${person.name}? All of their sessions and links stop working immediately.`,
     form,
     toAddress(person),
   )

@@ -45,18 +45,32 @@ export function renderProblems(attention: readonly Condition[], here: string): H
   return html`<section class="attention" aria-label="Needs attention"><ul>${items}</ul></section>`
 }
 
-/** The status of an app in a list: what needs attention comes before whether it is active. */
+/** The status of an app: if it is active, whether it needs attention. */
 export function renderStatus(status: 'active' | 'disabled', conditions: readonly Condition[]): Html {
-  if (conditions.length === 0) return statusMark(status)
+  if (conditions.length === 0 || status === 'disabled') return statusMark(status)
   return mark(conditions.some(({ urgent }) => urgent) ? 'bad' : 'wait', 'needs attention')
 }
+
+/** Above mail that waits: why nothing is sent now. */
+export async function renderStop({ get }: Visit): Promise<Html> {
+  const { attention } = await get('status.show', {})
+  return renderProblems(
+    attention.filter(({ kind }) => kind === 'no_worker' || kind === 'no_relay'),
+    '',
+  )
+}
+
+/** All that waits. The states are counted together, a little later than the depth. */
+export const countWaiting = ({ deferred, queued, sending }: Status['queue']['states']): number =>
+  deferred + queued + sending
 
 /** Is everything fine now? In one line. */
 export function renderVerdict({ attention, lastHour, queue }: Status): Html {
   const urgent = attention.filter((condition) => condition.urgent).length
   const others = attention.length - urgent
   const delivered = lastHour?.delivered ?? null
-  const waiting = queue.depth === 0 ? 'no mail waits' : counted(queue.depth, 'email waits', 'emails wait')
+  const count = countWaiting(queue.states)
+  const waiting = count === 0 ? 'no mail waiting' : counted(count, 'email waiting', 'emails waiting')
   const facts =
     delivered === null ? waiting : `${formatCount(delivered)} delivered in the last hour, ${waiting}`
   const [tone, text] =
@@ -74,5 +88,5 @@ export function renderEarlier(earlier: Status['earlier'], { now }: Visit): Html 
     ({ message, from, until }) =>
       html`<li>${shortTime(from, now)} – ${shortTime(until, now)} <span>${message}</span></li>`,
   )
-  return html`<details class="earlier"><summary>Over by now: ${earlier.length}</summary><ul>${items}</ul></details>`
+  return html`<details class="earlier"><summary>Earlier problems: ${earlier.length}</summary><ul>${items}</ul></details>`
 }

@@ -45,7 +45,7 @@ function renderConfirmation(sessions: readonly SessionResource[], asked: string 
   if (asked === 'others') return ask('End every session but this one?', 'End all others', 'others')
   const found = sessions.find(({ id }) => id === asked)
   if (found === undefined) return none
-  return ask(`End the session of ${found.name} in ${nameBrowser(found.agent)}?`, 'End the session', found.id)
+  return ask(`End ${found.name}'s session in ${nameBrowser(found.agent)}?`, 'End the session', found.id)
 }
 
 export async function endSession(visit: Visit): Promise<PageAnswer> {

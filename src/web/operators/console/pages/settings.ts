@@ -34,15 +34,15 @@ async function checksPage(visit: Visit, checks: Answer<'checks.run'> | null): Pr
   const { consoleUrl, linksUrl, queueMax, version } = visit.shell
   const mayRun = visit.may('operator') && visit.seesAll
   const run = mayRun
-    ? html`<p>Asks the database, the disk, the worker and each relay. It sends no email, and takes up to 30 seconds.</p>
+    ? html`<p>Checks the database, the disk, the worker and each relay. Sends no email; takes up to 30 seconds.</p>
 ${button('/settings/checks', 'Run the checks', { kind: 'main' })}`
-    : html`<p class="soft">An operator of the whole service runs the checks.</p>`
+    : html`<p class="soft">Only an operator of the whole service can run the checks.</p>`
   const about = facts([
     ['Version', version],
-    ['Address of the console', consoleUrl],
-    ['Address of hosted links', linksUrl ?? 'none (POSTERN_LINKS_BASE_URL)'],
+    ['Console address', consoleUrl],
+    ['Hosted links address', linksUrl ?? 'none (POSTERN_LINKS_BASE_URL)'],
     ['Queue', `at most ${formatCount(queueMax)} emails (POSTERN_QUEUE_MAX)`],
-    ['Kept', `records of emails, counts and refusals ${keepDays} days, the audit ${auditDays} days`],
+    ['Retention', `email records, counts and refusals ${keepDays} days, the audit ${auditDays} days`],
   ])
   return settingsPage(
     visit,

@@ -21,7 +21,7 @@ const usualLife = '90'
 
 const newTokenForm = newForm('token', {
   ...permissionFields,
-  days: { label: 'It works for', choices: lives, faults: ['expiresAt'] },
+  days: { label: 'Valid for', choices: lives, faults: ['expiresAt'] },
 })
 
 export const showTokens = (visit: Visit): Promise<PageAnswer> => tokensPage(visit, {})
@@ -50,7 +50,7 @@ async function tokensPage(
       ]
     },
   )
-  const heads = ['Token', 'Role', 'Works', 'Created', 'Last used', '']
+  const heads = ['Token', 'Role', 'Status', 'Created', 'Last used', '']
   const empty =
     'No token yet. A token lets a program, or a command on another machine, call the management API.'
   // After a token was made, the form is for another one.
@@ -70,7 +70,7 @@ ${shown.field('days')}
     visit,
     'Tokens',
     html`${shown.problem}
-${made === undefined ? none : newSecret(`Copy the token “${made.name}” now`, html`It is shown this once; only its hash is kept. It works until ${time(made.expiresAt)}.`, made.token)}
+${made === undefined ? none : newSecret(`Copy the token “${made.name}” now`, html`It is shown only this once; only its hash is kept. It works until ${time(made.expiresAt)}.`, made.token)}
 ${
   revoked === undefined
     ? none
@@ -80,7 +80,7 @@ ${
         '/settings/tokens',
       )
 }
-${section('Tokens of the management API', table('Tokens', heads, rows, { empty }))}
+${section('Management API tokens', table('Tokens', heads, rows, { empty }))}
 ${section('New token', form)}`,
     error,
   )

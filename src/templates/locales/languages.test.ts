@@ -1,0 +1,117 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { type LanguageFile, languageTags, readLanguageFile } from './language-files.ts'
+
+type Texts = ReadonlyMap<string, string>
+
+/** The texts of a file by their place, such as `magicLink.subject`. */
+function listTexts(file: LanguageFile): Texts {
+  const collect = (value: object, place: string): [string, string][] =>
+    Object.entries(value).flatMap(([name, inner]) =>
+      typeof inner === 'string' ? [[place + name, inner]] : collect(inner, `${place}${name}.`),
+    )
+  const { language: _, ...texts } = file
+  return new Map(collect(texts, ''))
+}
+
+const files = new Map(languageTags.map((tag) => [tag, readLanguageFile(tag)]))
+const english = listTexts(readLanguageFile('en'))
+const translations = [...files].filter(([tag]) => tag !== 'en')
+
+const listPlaceholders = (text: string): string[] => (text.match(/\{\w*\}/g) ?? []).sort()
+
+test('there are 26 languages, and each has an owner of its script', () => {
+  assert.equal(languageTags.length, 26)
+  for (const tag of languageTags) assert.equal(new Intl.Locale(tag).toString(), tag)
+})
+
+test('every language has every text of English with its placeholders, and no other', () => {
+  for (const [tag, file] of translations) {
+    const texts = listTexts(file)
+    assert.deepEqual([...texts.keys()].sort(), [...english.keys()].sort(), tag)
+    // `{in}` is "in 15 minutes" and `{duration}` "15 minutes": a language takes the one that it needs.
+    const isFromNow = file.expires.includes('{in}')
+    for (const [place, text] of english) {
+      const wanted = listPlaceholders(text).map((name) =>
+        name === '{in}' && !isFromNow ? '{duration}' : name,
+      )
+      assert.deepEqual(listPlaceholders(texts.get(place) ?? ''), wanted.sort(), `${tag} ${place}`)
+    }
+  }
+})
+
+test('a text is plain: no markup, no direction control, no straight quotation mark, no two spaces', () => {
+  for (const [tag, file] of files)
+    for (const [place, text] of listTexts(file)) {
+      assert.doesNotMatch(text, /[<>&"'`\\]|\s\s|^\s|\s$/u, `${tag} ${place}`)
+      assert.doesNotMatch(text, /[\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069]/u, `${tag} ${place}`)
+      assert.equal(text, text.normalize('NFC'), `${tag} ${place}`)
+      assert.doesNotMatch(text.replaceAll(/\{\w+\}/g, ''), /[{}]/, `${tag} ${place}`)
+    }
+})
+
+test('no English is left, and nobody forgot a text', () => {
+  for (const [tag, file] of translations)
+    for (const [place, text] of listTexts(file)) {
+      assert.doesNotMatch(text, /\b(the|your|you|this|with)\b/i, `${tag} ${place}`)
+      assert.notEqual(text, english.get(place), `${tag} ${place}`)
+    }
+})
+
+test('French has a space that does not break before its double punctuation', () => {
+  for (const [place, text] of listTexts(readLanguageFile('fr')))
+    assert.doesNotMatch(text, /[^\u00a0\u202f][:;?!]/u, place)
+})
+
+/** How wide a text is where letters have one width: a character of East Asia takes two columns. */
+const countColumns = (text: string): number =>
+  [...text].reduce(
+    (sum, letter) =>
+      sum +
+      (/[\u1100-\u115f\u2e80-\u9fff\uac00-\ud7a3\uf900-\ufaff\uff00-\uff60]/u.test(letter)
+        ? 2
+        : /\p{M}/u.test(letter)
+          ? 0
+          : 1),
+    0,
+  )
+
+test('subjects, buttons and preheaders fit where they are shown', () => {
+  const bounds = [
+    [/subject/, 1, 60],
+    [/button$|hostedPage\.(open|fallback)$/, 1, 34],
+    [/^(magicLink|emailVerification|passwordReset|organisationInvite|addressChange)\.button$/, 1, 26],
+    [/preheader/, 20, 95],
+  ] as const
+  for (const [tag, file] of files)
+    for (const [place, text] of listTexts(file))
+      for (const [which, least, most] of bounds) {
+        if (!which.test(place)) continue
+        const columns = countColumns(text.replace('{app}', 'Acme').replace('{organisation}', '“Acme”'))
+        assert.ok(columns >= least && columns <= most, `${tag} ${place}: ${columns} columns: ${text}`)
+      }
+})
+
+test('a text that is read from right to left begins with a letter that says so', () => {
+  const scripts: Readonly<Record<string, RegExp>> = {
+    ar: /^\p{Script=Arabic}/u,
+    fa: /^\p{Script=Arabic}/u,
+    he: /^\p{Script=Hebrew}/u,
+  }
+  for (const [tag, file] of files)
+    for (const [place, text] of listTexts(file)) {
+      const script = scripts[tag]
+      assert.equal(file.language.direction, script === undefined ? 'ltr' : 'rtl', tag)
+      if (script !== undefined && !/textWithInviter/.test(place))
+        assert.match(text, script, `${tag} ${place}`)
+    }
+})
+
+test('a code is announced by a colon, and nothing stands behind the contact but a stop', () => {
+  for (const [tag, file] of files) {
+    for (const [place, text] of listTexts(file))
+      if (/codeText$|code\.beside$/.test(place)) assert.match(text, /[:：]$/u, `${tag} ${place}`)
+    // A program that makes links of addresses takes what follows into them.
+    assert.match(file.support, /(^|\s)\{contact\}( \S.*|\.)?$/u, tag)
+  }
+})
