@@ -78,7 +78,7 @@ test('for people: each entry with the part that differs, and what to do', async 
     '--allow-localhost',
   ])
   const local = await postern(env, ['check-link', 'acme', 'http://localhost:5173/?token=x'])
-  assert.match(local.out, /^http:\/\/localhost:3000 +another port$/m)
+  assert.match(local.out, /^http:\/\/localhost:3000 +different port$/m)
   assert.match(local.out, /^--allow-localhost +matches$/m)
   await posternJson(env, ['app', 'disable', 'acme'])
   assert.equal((await postern(env, ['check-link', 'acme', 'https://app.acme.test/any?token=x'])).code, 1)
@@ -86,5 +86,5 @@ test('for people: each entry with the part that differs, and what to do', async 
   assert.equal(disabled.code, 2)
   assert.match(disabled.err, /Allowed choices are magic_link/)
   const { out } = await postern(env, ['check-link', 'acme', url])
-  assert.match(out, /The app is disabled: none of its requests is accepted/)
+  assert.match(out, /The app is disabled: all its requests are refused/)
 })
