@@ -31,7 +31,7 @@ const mayImport: Record<string, string[]> = {
   cli: ['config', 'management', 'templates', 'observe', 'store'],
   web: ['management', 'intake', 'delivery', 'templates', 'observe', 'store'],
   management: ['intake', 'delivery', 'templates', 'observe', 'store'],
-  intake: ['observe', 'store'],
+  intake: ['templates', 'observe', 'store'],
   delivery: ['templates', 'observe', 'store'],
   observe: ['store'],
   templates: [],

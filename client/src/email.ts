@@ -13,6 +13,11 @@ type Common = {
   readonly url: string | URL
   /** When the link expires. Text: ISO 8601 with time and zone. */
   readonly expiresAt: Date | string
+  /**
+   * The reader's language: a tag such as `pt-BR`, or a list of them in the form of Accept-Language. Never a
+   * fault: without one that Postern has, the email is in the app's own language.
+   */
+  readonly locale?: string | null | undefined
 }
 
 /** One authentication email to one recipient. */

@@ -68,7 +68,7 @@ function newPost(
       'Give an idempotencyKey of 1 to 255 visible ASCII characters.',
     )
   }
-  const { to, type, expiresAt } = email
+  const { to, type, expiresAt, locale } = email
   if (expiresAt instanceof Date && Number.isNaN(expiresAt.getTime())) {
     throw invalid('expiresAt', 'invalid_date', 'expiresAt is a Date without a time.')
   }
@@ -78,7 +78,7 @@ function newPost(
       ? { organisationName: email.organisationName, inviterName: email.inviterName }
       : {}
   return {
-    body: JSON.stringify({ to, type, url, expiresAt, ...names }),
+    body: JSON.stringify({ to, type, url, expiresAt, locale, ...names }),
     idempotencyKey,
     redact: newRedactor([settings.deliveryKey, url, ...readTokens(url), to].map(String)),
   }

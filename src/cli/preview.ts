@@ -4,17 +4,26 @@ import { type EmailType, emailTypes } from '../domain/request/email-request.ts'
 import { type CliDeps, withOperations } from './context.ts'
 import { print } from './output.ts'
 
+type Options = { readonly type: EmailType; readonly html?: boolean; readonly locale?: string }
+
 export function addPreviewCommand(program: Command, deps: CliDeps): void {
   program
     .command('preview <app>')
     .description('print one of the emails of an app, with sample content')
     .addOption(new Option('--type <type>', 'the type of the email').choices(emailTypes).default('magic_link'))
+    .option('--locale <language>', 'as in a request, such as de or "ca, es;q=0.9"')
     .option('--html', 'the HTML, for a file to open in a browser')
     .addHelpText('after', '\nExample:\n  postern preview acme --html > preview.html')
-    .action((app: string, { type, html: asHtml }: { type: EmailType; html?: boolean }) =>
+    .action((app: string, { type, html: asHtml, locale }: Options) =>
       withOperations(deps, async ({ call }) => {
-        const email = await call('app.preview', { params: { app }, body: { type } })
-        print(deps.output, email, () => (asHtml ? email.html : `Subject: ${email.subject}\n\n${email.text}`))
+        const email = await call('app.preview', {
+          params: { app },
+          body: { type, ...(locale && { locale }) },
+        })
+        const { html, language, subject, text } = email
+        print(deps.output, email, () =>
+          asHtml ? html : `Language: ${language}\nSubject: ${subject}\n\n${text}`,
+        )
       }),
     )
 }

@@ -13,6 +13,7 @@ import { addDoctorCommand } from './doctor.ts'
 import { addEmailCommands } from './email.ts'
 import { readGlobalOptions } from './global-options.ts'
 import { addKeyCommands } from './key.ts'
+import { addLanguagesCommand } from './languages.ts'
 import { CommandFailed, type Output, UsageError } from './output.ts'
 import { addConsoleCommands, addPersonCommands } from './person.ts'
 import { addPreviewCommand } from './preview.ts'
@@ -83,6 +84,7 @@ function newProgram(deps: CliDeps): Command {
   addApplyCommand(program, deps)
   addKeyCommands(program, deps)
   addCheckLinkCommand(program, deps)
+  addLanguagesCommand(program, deps)
   addPreviewCommand(program, deps)
   addSendTestCommand(program, deps)
   addEmailCommands(program, deps)

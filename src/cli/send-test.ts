@@ -7,13 +7,14 @@ import { CommandFailed, print, UsageError } from './output.ts'
 
 const pollMs = 250
 
-type Options = { readonly app: string; readonly wait: number }
+type Options = { readonly app: string; readonly wait: number; readonly locale?: string }
 
 export function addSendTestCommand(program: Command, deps: CliDeps): void {
   program
     .command('send-test <address>')
     .description('send one test email and wait for the result')
     .requiredOption('--app <app>', 'the app that sends it')
+    .option('--locale <language>', 'the language of the email, as in a request')
     .addOption(new Option('--wait <seconds>', 'how long to wait').argParser(parseWait).default(10))
     .addHelpText('after', '\nExample:\n  postern send-test you@example.com --app acme')
     .action((to: string, options: Options) =>
@@ -27,8 +28,16 @@ function parseWait(text: string): number {
   throw new UsageError('--wait is a whole number of seconds from 1 to 600')
 }
 
-async function sendTest(deps: CliDeps, call: Call, to: string, { app, wait }: Options): Promise<void> {
-  const { email: id } = await call('app.test_email', { params: { app }, body: { to } })
+async function sendTest(
+  deps: CliDeps,
+  call: Call,
+  to: string,
+  { app, locale, wait }: Options,
+): Promise<void> {
+  const { email: id } = await call('app.test_email', {
+    params: { app },
+    body: { to, ...(locale && { locale }) },
+  })
   const email = await untilFinished(call, id, wait * 1000)
   const untried = !isTried(email)
   const hint = untried

@@ -11,7 +11,13 @@ import type { Issue, Rejection } from '../domain/request/rejection.ts'
 import { noTrace, type Trace } from '../observe/tracing.ts'
 import { type Caller, type EnqueueResult, type Store, StoreUnavailable } from '../store/store.ts'
 import type { AppPolicyCache } from './app-policy-cache.ts'
-import { type IncomingRequest, judgeRequest, type LinkHost } from './judge-request.ts'
+import {
+  type AskedLanguage,
+  type IncomingRequest,
+  type Judgement,
+  judgeRequest,
+  type LinkHost,
+} from './judge-request.ts'
 
 export type AcceptDeps = {
   readonly store: Pick<Store, 'enqueue' | 'now'>
@@ -25,7 +31,8 @@ export type AcceptDeps = {
 
 /** `caller` is null if the key is unknown or the store did not answer; `error` is why it did not. */
 export type AcceptAnswer = { readonly caller: Caller | null } & (
-  | { readonly emailId: EmailId; readonly replayed: boolean }
+  | { readonly emailId: EmailId; readonly replayed: false; readonly language: AskedLanguage | null }
+  | { readonly emailId: EmailId; readonly replayed: true }
   | { readonly rejection: Rejection; readonly error?: Error }
 )
 
@@ -62,7 +69,7 @@ export async function acceptEmail(
       // A key that has ended is forgotten: its requests are refused without being judged, and are no longer
       // traced.
       if (result.kind === 'invalid_key') deps.policies.delete(key.hash)
-      if (result.kind !== 'judge_again') return answerTo(deps, result, judgement?.rejection ?? null)
+      if (result.kind !== 'judge_again') return answerTo(deps, result, judgement)
       deps.policies.set(key.hash, appPolicy(result.app))
     }
     return unavailable(new Error('the settings of the app changed several times while a request was judged'))
@@ -99,15 +106,16 @@ const idempotencyKeyReused: Issue = {
 function answerTo(
   deps: AcceptDeps,
   result: Exclude<EnqueueResult, { kind: 'judge_again' }>,
-  rejection: Rejection | null,
+  judgement: Judgement | null,
 ): AcceptAnswer {
+  const { rejection = null, language = null } = judgement ?? {}
   if (result.kind === 'invalid_key') return { caller: null, rejection: { code: 'invalid_key' } }
   const { appId, keyId } = result
   const caller = { appId, keyId }
   switch (result.kind) {
     case 'queued':
       deps.onQueued()
-      return { caller, emailId: result.emailId, replayed: false }
+      return { caller, emailId: result.emailId, replayed: false, language }
     case 'replayed':
       return { caller, emailId: result.emailId, replayed: true }
     case 'idempotency_key_reused': {

@@ -18,6 +18,7 @@ import {
 } from '../domain/request/email-request.ts'
 import type { Issue, Rejection } from '../domain/request/rejection.ts'
 import type { Judged, NewEmail } from '../store/store.ts'
+import { chooseLanguage } from '../templates/locales/choose-language.ts'
 
 /** A request as the HTTP layer received it. */
 export type IncomingRequest = {
@@ -32,8 +33,16 @@ export type LinkHost = {
   readonly seal: (appId: AppId, target: LinkTarget) => string
 }
 
+/** The language of an email whose request asks for some. `isKnown`: one of those; otherwise the app's own. */
+export type AskedLanguage = { readonly tag: string; readonly isKnown: boolean }
+
 /** `rejection` is the answer if the store refuses the request by this judgement. */
-export type Judgement = { readonly judged: Judged; readonly rejection: Rejection | null }
+export type Judgement = {
+  readonly judged: Judged
+  readonly rejection: Rejection | null
+  /** Null if the request asks for no language. */
+  readonly language: AskedLanguage | null
+}
 
 export type JudgeContext = {
   readonly policy: AppPolicy
@@ -50,9 +59,14 @@ export function judgeRequest(request: IncomingRequest, context: JudgeContext): J
       ? null
       : { key: request.idempotencyKey, bodyDigest: digestBody(request.body) }
   const result = judgeBody(request.body, keyIssues, context)
-  return 'email' in result
-    ? { judged: { version, verdict: { admit: result.email }, idempotency }, rejection: null }
-    : { judged: { version, verdict: { refuse: result.code }, idempotency }, rejection: result }
+  if (!('email' in result))
+    return {
+      judged: { version, verdict: { refuse: result.code }, idempotency },
+      rejection: result,
+      language: null,
+    }
+  const { email, language = null } = result
+  return { judged: { version, verdict: { admit: email }, idempotency }, rejection: null, language }
 }
 
 const digestBody = ({ bytes }: ReceivedBody): string => hash('sha256', bytes ?? 'too large', 'base64url')
@@ -61,7 +75,7 @@ function judgeBody(
   received: ReceivedBody,
   keyIssues: readonly Issue[],
   context: JudgeContext,
-): { email: NewEmail } | Rejection {
+): JudgedEmail | Rejection {
   const { policy, nowMs } = context
   const body = parseEmailRequest(received, nowMs)
   const refuse = (rejection: Rejection): Rejection => {
@@ -78,14 +92,20 @@ function judgeBody(
   return 'code' in judged ? refuse(judged) : judged
 }
 
+type JudgedEmail = { readonly email: NewEmail; readonly language?: AskedLanguage }
+
 /** Judges the link of a well-formed request, and makes the email. */
-export function judgeEmail(request: EmailRequest, context: JudgeContext): { email: NewEmail } | Rejection {
+export function judgeEmail(request: EmailRequest, context: JudgeContext): JudgedEmail | Rejection {
   const { policy, links } = context
   const link = parseAuthLink(request.url, policy.schemes)
   if (!link.ok) return { code: 'invalid_url', issues: link.issues }
   const judged = judgeLink(link.value, request.type, { policy, baseUrl: links.baseUrl })
   if ('code' in judged) return judged
-  return { email: toNewEmail(context, { request, link: link.value, ...judged }) }
+  const asked = request.locale === undefined ? undefined : chooseLanguage(request.locale)
+  return {
+    email: toNewEmail(context, { request, link: link.value, ...judged, ...(asked && { locale: asked }) }),
+    ...(asked !== undefined && { language: { tag: asked ?? policy.locale, isKnown: asked !== null } }),
+  }
 }
 
 /**
@@ -118,14 +138,18 @@ function checkIdempotencyKey(key: string | undefined): Issue[] {
   return [{ field: 'Idempotency-Key', code: 'malformed_idempotency_key', message }]
 }
 
-type JudgeableRequest = { request: EmailRequest; link: AuthLink; hosted: AuthLink | null }
+type JudgeableRequest = { request: EmailRequest; link: AuthLink; hosted: AuthLink | null; locale?: string }
 
-function toNewEmail(context: JudgeContext, { request, link, hosted }: JudgeableRequest): NewEmail {
+function toNewEmail(context: JudgeContext, { request, link, hosted, locale }: JudgeableRequest): NewEmail {
   const { to, type, expiresAt } = request
+  const language = locale === undefined ? {} : { locale }
   const carried =
     hosted === null
       ? { url: link.href }
-      : { url: hostedUrl(context, { type, destination: hosted.raw, expiresAt }), hosted: true as const }
+      : {
+          url: hostedUrl(context, { type, destination: hosted.raw, expiresAt, ...language }),
+          hosted: true as const,
+        }
   return {
     id: newId('em', context.nowMs),
     type,
@@ -135,6 +159,7 @@ function toNewEmail(context: JudgeContext, { request, link, hosted }: JudgeableR
       to,
       ...carried,
       ...readNames(request),
+      ...language,
       messageIdDomain: readDomain(context.policy.fromAddress),
     },
   }

@@ -56,6 +56,11 @@ const newRequestCounters = ({ counter, histogram }: Makers) => ({
     shortBuckets,
     'status',
   ),
+  languages: counter(
+    'postern_emails_language_total',
+    'Accepted emails by the language that the request asked for; unknown if Postern has none of those, none without one',
+    'language',
+  ),
   linkViews: counter(
     'postern_hosted_link_views_total',
     'Hosted links that were opened, whose button was pressed, that had expired, or that are unknown',
@@ -124,7 +129,8 @@ const newStoreCounters = ({ counter, histogram }: Makers) => ({
 
 const failedWork = ['request', 'link', 'operation', 'page', 'delivery']
 
-function startRequests({ requests, requestSeconds, linkViews, signIns }: Instruments): void {
+function startRequests({ languages, requests, requestSeconds, linkViews, signIns }: Instruments): void {
+  for (const language of ['none', 'unknown']) languages.inc({ language }, 0)
   for (const code of ['accepted', 'replayed']) requests.inc({ status: 202, code }, 0)
   for (const [code, { status }] of Object.entries(refusals)) requests.inc({ status, code }, 0)
   for (const status of new Set([202, ...Object.values(refusals).map((refusal) => refusal.status)]))
@@ -155,6 +161,7 @@ function count(all: Instruments, event: PosternEvent): void {
     case 'request_answered':
       all.requests.inc({ status: event.status, code: event.code })
       all.requestSeconds.observe({ status: event.status }, event.tookMs / 1000)
+      if (event.code === 'accepted') all.languages.inc({ language: event.language })
       return
     case 'attempt_recorded':
       countAttempt(all, event)

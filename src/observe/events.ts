@@ -21,11 +21,14 @@ type Answered = {
   /** Time from the complete body to the answer. */
   readonly tookMs: number
 }
-type RequestAccepted = Answered & {
-  readonly status: 202
-  readonly code: 'accepted' | 'replayed'
-  readonly emailId: EmailId
-}
+type RequestAccepted = Answered & { readonly status: 202; readonly emailId: EmailId } & (
+    | {
+        readonly code: 'accepted'
+        /** The tag that the request asked for; `unknown` for what is none of ours, `none` without one. */
+        readonly language: string
+      }
+    | { readonly code: 'replayed' }
+  )
 export type RequestRefused = Answered & {
   readonly status: Exclude<(typeof refusals)[RefusalCode]['status'], 202>
   readonly code: RefusalCode

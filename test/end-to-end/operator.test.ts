@@ -386,3 +386,22 @@ test('a service that is stopped while it starts ends in order', onlyHere, async 
   serve.child.kill('SIGTERM')
   assert.deepEqual(await serve.ended, [0, null], serve.output())
 })
+
+test('languages are listed and looked up, and previews and test emails are in the one that is asked for', async (t) => {
+  const listed = await posternJson<{ tag: string; direction: string }[]>(env, ['languages'])
+  assert.deepEqual(listed.find(({ tag }) => tag === 'ar')?.direction, 'rtl')
+  assert.equal((await postern(env, ['languages', 'ca, es;q=0.9'])).out, 'es\n')
+  const none = await postern(env, ['languages', 'tlh'])
+  assert.deepEqual(
+    [none.code, none.err],
+    [1, 'postern: none of these: the email is in the language of its app\n'],
+  )
+  const relay = await startSmtpServer(t)
+  const server = await startServe(t, { POSTERN_SMTP_URL: `smtp://127.0.0.1:${relay.port}` })
+  const preview = await postern(server.env, ['preview', 'acme', '--locale', 'de-AT'])
+  assert.match(preview.out, /^Language: de\nSubject: Anmeldung bei /)
+  assert.match((await postern(server.env, ['preview', 'acme', '--locale', 'tlh'])).out, /^Language: en\n/)
+  const sent = await postern(server.env, ['send-test', 'you@example.com', '--app', 'acme', '--locale', 'sv'])
+  assert.equal(sent.code, 0, sent.err)
+  assert.match(relay.received[0]?.raw ?? '', /^Content-Language: sv\r$/m)
+})

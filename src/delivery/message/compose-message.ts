@@ -19,12 +19,12 @@ export type MessageInput = {
   readonly lifeLeftMs: number
 }
 
-/** At most this many forms are kept, of about 10 KiB each. */
-const formsMax = 500
+/** At most this many forms are kept, of 11 to 17 KiB each. */
+const formsMax = 1000
 
 /**
- * Composes messages, most of them from forms: one for each app, version of its settings, type and kind of
- * link.
+ * Composes messages, most of them from forms: one for each app, version of its settings, type, kind of link
+ * and language.
  */
 export class MessageComposer {
   readonly #forms = new LruMap<string, MessageForm>(formsMax)
@@ -38,19 +38,25 @@ export class MessageComposer {
 
   #composeForm({ claim, app }: MessageInput): MessageForm {
     const hosted = claim.content.hosted === true
-    const name = `${app.id} ${app.version} ${claim.type} ${hosted}`
+    const { locale = app.settings.locale } = claim.content
+    const name = `${app.id} ${app.version} ${claim.type} ${hosted} ${locale}`
     let form = this.#forms.get(name)
     if (form === undefined) {
-      form = composeForm(app, claim.type, hosted)
+      form = composeForm(app, { type: claim.type, hosted, locale })
       this.#forms.set(name, form)
     }
     return form
   }
 }
 
-function composeForm({ settings, slug }: MessageInput['app'], type: EmailType, hosted: boolean): MessageForm {
+type FormKind = { readonly type: EmailType; readonly hosted: boolean; readonly locale: string }
+
+function composeForm(
+  { settings, slug }: MessageInput['app'],
+  { type, hosted, locale }: FormKind,
+): MessageForm {
   const texts = { ...gaps, host: hosted ? gaps.host : null }
-  const rendered = renderWith(texts, { app: settings, type, content: {} })
+  const rendered = renderWith(texts, { app: settings, type, content: { locale } })
   return new MessageForm(composeLines({ ...gaps, settings, slug, type, rendered }))
 }
 
@@ -102,6 +108,7 @@ function composeLines({
     `Date: ${date}`,
     `Message-ID: <${id}@${messageIdDomain}>`,
     'MIME-Version: 1.0',
+    `Content-Language: ${rendered.language}`, // RFC 3282
     'Auto-Submitted: auto-generated', // RFC 3834
     'X-Auto-Response-Suppress: All',
     `Feedback-ID: ${type}:${slug}:auth:postern`,

@@ -61,10 +61,10 @@ export class MessageForm {
         fixed += encodeLine(line)
         continue
       }
-      this.#segments.push(fixed, { ...how, texts: text.split(gapMarks), gaps: found })
+      this.#segments.push(copy(fixed), { ...how, texts: text.split(gapMarks).map(copy), gaps: found })
       fixed = ''
     }
-    this.#segments.push(fixed)
+    this.#segments.push(copy(fixed))
   }
 
   /** The message. Null if a line of a 7bit part would not be plain: that part needs another encoding. */
@@ -86,6 +86,9 @@ export class MessageForm {
     return Buffer.from(message)
   }
 }
+
+/** A text by itself: one that was joined or cut keeps the whole texts that it came from in memory. */
+const copy = (text: string): string => Buffer.from(text).toString()
 
 const filled = (line: LineWithGaps, texts: GapTexts): string =>
   line.gaps.reduce((all, gap, index) => all + texts[gap] + (line.texts[index + 1] ?? ''), line.texts[0] ?? '')

@@ -7,7 +7,11 @@ import type { HostedLinkPolicy } from './hosted-link.ts'
 
 /** The settings that judge a request, parsed once per version of the app. */
 export type AppPolicy = HostedLinkPolicy &
-  Pick<App, 'id' | 'version'> & { readonly fromAddress: EmailAddress }
+  Pick<App, 'id' | 'version'> & {
+    readonly fromAddress: EmailAddress
+    /** The app's own language. */
+    readonly locale: string
+  }
 
 /**
  * The policy of settings that were checked when they were set. An entry that no longer follows the
@@ -33,5 +37,6 @@ export function appPolicy({
     appSchemes,
     schemes: new Set(appSchemes.map((entry) => entry.scheme)),
     fromAddress: settings.from.address as EmailAddress,
+    locale: settings.locale,
   }
 }

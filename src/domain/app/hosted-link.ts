@@ -35,6 +35,8 @@ export type LinkTarget = {
   readonly type: EmailType
   readonly destination: string
   readonly expiresAt: number
+  /** The tag of the email's language; absent for the app's own. */
+  readonly locale?: string
 }
 
 type Question = { link: AuthLink; type: EmailType; policy: HostedLinkPolicy; baseUrl: string | null }

@@ -18,7 +18,13 @@ export const emailTypes = [
 ] as const
 export type EmailType = (typeof emailTypes)[number]
 
-type Common = { readonly to: EmailAddress; readonly url: string; readonly expiresAt: number }
+type Common = {
+  readonly to: EmailAddress
+  readonly url: string
+  readonly expiresAt: number
+  /** The languages that are asked for, as they were written; empty if that is no text. Never a fault. */
+  readonly locale?: string
+}
 
 /** A body that follows the rules. `expiresAt` in milliseconds since 1970 UTC. */
 export type EmailRequest =
@@ -79,10 +85,15 @@ export function parseEmailRequest(body: ReceivedBody, nowMs: number): ParsedBody
   ) {
     return { url, request: { ok: false, issues } }
   }
-  if (type !== 'organisation_invite') return { url, request: parsed({ to, type, url, expiresAt }) }
+  const common = { to, url, expiresAt, ...readLocale(own('locale')) }
+  if (type !== 'organisation_invite') return { url, request: parsed({ ...common, type }) }
   const names = { organisationName: organisationName ?? '', ...(inviterName ? { inviterName } : {}) }
-  return { url, request: parsed({ to, type, url, expiresAt, ...names }) }
+  return { url, request: parsed({ ...common, type, ...names }) }
 }
+
+/** An email in another language is better than none: whatever this is, the request is accepted. */
+const readLocale = (value: unknown): { locale?: string } =>
+  value === undefined ? {} : { locale: typeof value === 'string' ? value : '' }
 
 const bodyIssue = (code: string, message: string): Parsed<never> => ({
   ok: false,

@@ -4,11 +4,13 @@ import type { App } from '../../domain/app/app.ts'
 import type { AppSettings } from '../../domain/app/settings.ts'
 import { emailTypes } from '../../domain/request/email-request.ts'
 import { renderEmail } from '../../templates/emails/render-email.ts'
+import { chooseLanguage } from '../../templates/locales/choose-language.ts'
 import { checkSchema } from '../operation/check-schema.ts'
 import { operation } from '../operation/operation.ts'
 import { done, invalid, type Result } from '../operation/result.ts'
 import { closed } from '../operation/schema.ts'
 import { AppBody, AppPatch, mergePatch, parseSettings } from '../settings-schema.ts'
+import { askedLocale } from './asked-locale.ts'
 import { sampleAddress, sampleLifeMs, sampleUrl } from './sample-link.ts'
 
 export const previewEmail = operation({
@@ -17,26 +19,38 @@ export const previewEmail = operation({
   role: 'reader',
   target: 'app',
   summary: 'Renders an email of the app with sample content. Sends and stores nothing.',
-  body: closed({ type: Type.Enum([...emailTypes]), settings: Type.Optional(AppPatch) }),
-  answer: closed({ subject: Type.String(), html: Type.String(), text: Type.String() }),
-  run({ store }, { body: { type, settings: patch } }, app) {
+  body: closed({
+    type: Type.Enum([...emailTypes]),
+    settings: Type.Optional(AppPatch),
+    locale: Type.Optional(askedLocale),
+  }),
+  answer: closed({
+    subject: Type.String(),
+    html: Type.String(),
+    text: Type.String(),
+    language: Type.String({ description: 'The tag of its language.' }),
+  }),
+  run({ store }, { body: { type, settings: patch, locale } }, app) {
     const settings = patch === undefined ? done(app.settings) : patched(app, patch)
     if (!settings.ok) return settings
+    const chosen = locale === undefined ? null : chooseLanguage(locale)
     const content = {
+      ...(chosen !== null && { locale: chosen }),
       to: sampleAddress,
       url: sampleUrl({ ...app, settings: settings.value }) ?? 'https://example.com/auth?token=sample',
       organisationName: 'Example Organisation',
       inviterName: 'Sam Example',
       messageIdDomain: 'example.com',
     }
-    const rendered = renderEmail({
-      app: settings.value,
-      type,
-      content,
-      expiresAt: store.now() + sampleLifeMs,
-      lifeLeftMs: sampleLifeMs,
-    })
-    return done({ subject: rendered.subject, html: rendered.html, text: rendered.text })
+    return done(
+      renderEmail({
+        app: settings.value,
+        type,
+        content,
+        expiresAt: store.now() + sampleLifeMs,
+        lifeLeftMs: sampleLifeMs,
+      }),
+    )
   },
 })
 

@@ -11,6 +11,7 @@ import type { EnqueueResult } from '../../store/store.ts'
 import { type Context, operation } from '../operation/operation.ts'
 import { done, fail, invalid, type Result } from '../operation/result.ts'
 import { closed } from '../operation/schema.ts'
+import { askedLocale } from './asked-locale.ts'
 import { sampleLifeMs, sampleUrl } from './sample-link.ts'
 
 export const sendTestEmail = operation({
@@ -23,14 +24,15 @@ export const sendTestEmail = operation({
   body: closed({
     to: Type.String({ examples: ['you@example.com'] }),
     type: Type.Optional(Type.Enum([...emailTypes])),
+    locale: Type.Optional(askedLocale),
   }),
   answer: closed({ email: Type.String() }),
   errors: ['test_email_refused', 'app_changing'],
-  async run(context, { body: { to, type = 'magic_link' } }, app) {
+  async run(context, { body: { to, type = 'magic_link', locale } }, app) {
     const address = parseEmailAddress(to, 'to')
     if (!address.ok) return invalid(address.issues)
     if (app.status !== 'active') return isDisabled(app)
-    const request = testRequest(app, { to: address.value, type, nowMs: context.store.now() })
+    const request = testRequest(app, { to: address.value, type, nowMs: context.store.now(), locale })
     if (request === null)
       return fail(
         'test_email_refused',
@@ -43,13 +45,18 @@ export const sendTestEmail = operation({
 const isDisabled = ({ slug }: App) =>
   fail('test_email_refused', `The app ${slug} is disabled: enable it first.`)
 
-type TestEmail = { readonly to: EmailAddress; readonly type: EmailType; readonly nowMs: number }
+type TestEmail = {
+  readonly to: EmailAddress
+  readonly type: EmailType
+  readonly nowMs: number
+  readonly locale: string | undefined
+}
 
 /** Null if the app allows no links. */
-function testRequest(app: App, { to, type, nowMs }: TestEmail): EmailRequest | null {
+function testRequest(app: App, { to, type, nowMs, locale }: TestEmail): EmailRequest | null {
   const url = sampleUrl(app)
   if (url === null) return null
-  const common = { to, url, expiresAt: nowMs + sampleLifeMs }
+  const common = { to, url, expiresAt: nowMs + sampleLifeMs, ...(locale !== undefined && { locale }) }
   return type === 'organisation_invite'
     ? { ...common, type, organisationName: app.settings.name }
     : { ...common, type }

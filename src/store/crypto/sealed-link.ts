@@ -1,11 +1,11 @@
 /**
- * The sealed part of a hosted link: authenticated encryption of its destination, its expiry and the type of
- * its email, bound to one app, so that nobody can forge a link and nothing is stored. Each link has a key of
- * its own, derived from the ring's key, the app's id and a new salt.
+ * The sealed part of a hosted link: authenticated encryption of its destination, its expiry, and the type
+ * and language of its email, bound to one app, so that nobody can forge a link and nothing is stored. Each
+ * link has a key of its own, derived from the ring's key, the app's id and a new salt.
  *
  *   text   = base64url(salt [12] sealed)
- *   sealed = as `seal` makes it, of: type expiry "." destination
- *   type   = its place in `emailTypes`; expiry = seconds since 1970 (base 36)
+ *   sealed = as `seal` makes it, of: type expiry ["," language] "." destination
+ *   type   = its place in `emailTypes`; expiry = seconds since 1970 (base 36); language = its tag
  *
  * 100 characters of destination make some 210 of text.
  */
@@ -23,8 +23,10 @@ const toContext = (appId: AppId, salt: Uint8Array): string =>
 /** The expiry is rounded down to the second, so that a page never outlives its link. */
 export function sealLink(ring: KeyRing, appId: AppId, target: LinkTarget): string {
   const salt = randomBytes(saltBytes)
-  const expiry = Math.floor(target.expiresAt / 1000).toString(36)
-  const text = `${emailTypes.indexOf(target.type)}${expiry}.${target.destination}`
+  const { destination, expiresAt, locale, type } = target
+  const expiry = Math.floor(expiresAt / 1000).toString(36)
+  const language = locale === undefined ? '' : `,${locale}`
+  const text = `${emailTypes.indexOf(type)}${expiry}${language}.${destination}`
   return Buffer.concat([salt, seal(ring, toContext(appId, salt), text)]).toString('base64url')
 }
 
@@ -37,8 +39,9 @@ export function openLink(ring: KeyRing, appId: AppId, sealed: string): LinkTarge
     const dot = text.indexOf('.')
     const type = emailTypes[Number(text.slice(0, 1))]
     if (type === undefined) return null
-    const expiresAt = Number.parseInt(text.slice(1, dot), 36) * 1000
-    return { type, destination: text.slice(dot + 1), expiresAt }
+    const [expiry = '', locale] = text.slice(1, dot).split(',')
+    const expiresAt = Number.parseInt(expiry, 36) * 1000
+    return { type, destination: text.slice(dot + 1), expiresAt, ...(locale !== undefined && { locale }) }
   } catch {
     return null
   }

@@ -27,7 +27,13 @@ export type LinkTexts = Expiry & {
   readonly host: string | null
 }
 
-export type Rendered = { readonly subject: string; readonly html: string; readonly text: string }
+export type Rendered = {
+  readonly subject: string
+  readonly html: string
+  readonly text: string
+  /** The tag of its language. */
+  readonly language: string
+}
 
 export const renderEmail = (input: TemplateInput): Rendered => renderWith(makeLinkTexts(input), input)
 
@@ -57,5 +63,5 @@ export function renderWith(texts: LinkTexts, input: LetterInput): Rendered {
   const { strings, language } = findLanguage(content.locale ?? app.locale)
   const letter = writeLetter(strings, { type, app: app.name, content, expiry: texts })
   const frame = { letter, strings, app, language, url: texts.url, host: texts.host }
-  return { subject: letter.subject, html: renderHtml(frame), text: renderText(frame) }
+  return { subject: letter.subject, html: renderHtml(frame), text: renderText(frame), language }
 }

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { type LanguageFile, languageTags, readLanguageFile } from './language-files.ts'
 
@@ -114,4 +115,21 @@ test('a code is announced by a colon, and nothing stands behind the contact but 
     // A program that makes links of addresses takes what follows into them.
     assert.match(file.support, /(^|\s)\{contact\}( \S.*|\.)?$/u, tag)
   }
+})
+
+test('the documents list the languages, and who has read each', () => {
+  const document = readFileSync(new URL('../../../docs/languages.md', import.meta.url), 'utf8')
+  const listed = [...document.matchAll(/^\| `([\w-]+)` *\| .*? *\| (ltr|rtl) *\| (.*?) *\|$/gm)]
+  assert.deepEqual(
+    listed.map(([, tag, direction, readBy]) => [tag, direction, readBy]),
+    [...files].map(
+      ([
+        tag,
+        {
+          language: { direction, readBy },
+        },
+      ]) => [tag, direction, readBy.join(', ') || 'nobody yet'],
+    ),
+  )
+  assert.ok(document.includes(`in ${languageTags.length} languages`))
 })

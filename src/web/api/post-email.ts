@@ -47,6 +47,7 @@ export async function postEmail(
   if ('rejection' in answer) return refuse(deps, reply, answer.rejection)
   reply.header('email-id', answer.emailId)
   if (answer.replayed) reply.header('idempotent-replayed', 'true')
+  else if (answer.language !== null) reply.header('email-language', answer.language.tag)
   return sendJson(reply, 202, '{"ok":true}')
 }
 
@@ -87,8 +88,11 @@ function toEvent(facts: RequestFacts, answer: AcceptAnswer): RequestAnswered {
     keyId: answer.caller?.keyId ?? null,
   } as const
   if (!('rejection' in answer)) {
-    const code = answer.replayed ? 'replayed' : 'accepted'
-    return { ...common, status: 202, code, emailId: answer.emailId }
+    const { emailId } = answer
+    if (answer.replayed) return { ...common, status: 202, code: 'replayed', emailId }
+    const { language } = answer
+    const asked = language === null ? 'none' : language.isKnown ? language.tag : 'unknown'
+    return { ...common, status: 202, code: 'accepted', emailId, language: asked }
   }
   const { code, differs, issues = [], origin = null } = answer.rejection
   const faults = issues.map(({ field, code }) => `${field} ${code}`)

@@ -16,7 +16,8 @@ import type { Emit } from '../../observe/events.ts'
 import type { KeyRing } from '../../store/crypto/key-ring.ts'
 import { openLink } from '../../store/crypto/sealed-link.ts'
 import { type Store, StoreUnavailable } from '../../store/store.ts'
-import { findLanguage } from '../../templates/locales/locales.ts'
+import { chooseLanguage } from '../../templates/locales/choose-language.ts'
+import { findLanguage, type Language } from '../../templates/locales/locales.ts'
 import {
   expiredPage,
   type HostedPage,
@@ -39,15 +40,21 @@ const headerBytesMax = 64 * 1024
 
 type Params = { slug: string; sealed: string }
 type Opened =
-  | { readonly kind: 'open'; readonly app: App; readonly type: EmailType; readonly destination: AuthLink }
-  | { readonly kind: 'expired'; readonly app: App }
+  | {
+      readonly kind: 'open'
+      readonly app: App
+      readonly locale: string
+      readonly type: EmailType
+      readonly destination: AuthLink
+    }
+  | { readonly kind: 'expired'; readonly app: App; readonly locale: string }
   | { readonly kind: 'unknown' }
 
 export function newLinksListener(deps: LinksDeps): FastifyInstance {
   const opener = new LinkOpener(deps)
   const listener = newListener({
     emit: deps.emit,
-    notFound: (_request, reply) => sendPage(reply, 404, unknownPage(findLanguage('en'))),
+    notFound: (request, reply) => sendPage(reply, 404, unknownPage(findReaderLanguage(request))),
     headerBytesMax,
     onError: (error, request, reply) =>
       error instanceof StoreUnavailable ? answerUnavailable(deps, error, { request, reply }) : null,
@@ -63,11 +70,13 @@ export function newLinksListener(deps: LinksDeps): FastifyInstance {
     listener.route<{ Params: Params }>({
       method: ['GET', 'HEAD'],
       url,
-      handler: async (request, reply) => show(reply, await opener.open(request.params), deps.emit),
+      handler: async (request, reply) =>
+        show({ request, reply }, await opener.open(request.params), deps.emit),
     })
     listener.post<{ Params: Params }>(url, async (request, reply) => {
       const opened = await opener.open(request.params)
-      if (opened.kind !== 'open' || opened.destination.kind !== 'web') return show(reply, opened, deps.emit)
+      if (opened.kind !== 'open' || opened.destination.kind !== 'web')
+        return show({ request, reply }, opened, deps.emit)
       deps.emit({ kind: 'link_viewed', result: 'pressed' })
       const { href } = opened.destination
       return protect(reply, "default-src 'none'").code(303).header('location', href).send()
@@ -80,7 +89,7 @@ type Exchange = { request: FastifyRequest; reply: FastifyReply }
 
 function answerUnavailable({ emit }: LinksDeps, error: Error, { request, reply }: Exchange): FastifyReply {
   emit({ kind: 'store_unavailable', requestId: request.id, error, work: 'link' })
-  return sendPage(reply.header('retry-after', '5'), 503, unavailablePage(findLanguage('en')))
+  return sendPage(reply.header('retry-after', '5'), 503, unavailablePage(findReaderLanguage(request)))
 }
 
 const slugMs = 5000
@@ -111,18 +120,23 @@ class LinkOpener {
     const policy = appPolicy(app)
     const destination = parseAuthLink(target.destination, policy.schemes)
     if (!destination.ok || checkLinkAllowed(destination.value, policy) !== null) return { kind: 'unknown' }
-    if (target.expiresAt <= store.now()) return { kind: 'expired', app }
-    return { kind: 'open', app, type: target.type, destination: destination.value }
+    const { expiresAt, locale = app.settings.locale, type } = target
+    if (expiresAt <= store.now()) return { kind: 'expired', app, locale }
+    return { kind: 'open', app, locale, type, destination: destination.value }
   }
 }
 
 const noApp = '' as AppId
 
-function show(reply: FastifyReply, opened: Opened, emit: Emit): FastifyReply {
+/** Where no app is known, and with it no email: the language of the browser. */
+const findReaderLanguage = ({ headers }: FastifyRequest): Language =>
+  findLanguage(chooseLanguage(headers['accept-language'] ?? '') ?? 'en')
+
+function show({ request, reply }: Exchange, opened: Opened, emit: Emit): FastifyReply {
   emit({ kind: 'link_viewed', result: opened.kind === 'open' ? 'opened' : opened.kind })
-  if (opened.kind === 'unknown') return sendPage(reply, 404, unknownPage(findLanguage('en')))
+  if (opened.kind === 'unknown') return sendPage(reply, 404, unknownPage(findReaderLanguage(request)))
   const { settings } = opened.app
-  const language = findLanguage(settings.locale)
+  const language = findLanguage(opened.locale)
   if (opened.kind === 'expired') return sendPage(reply, 410, expiredPage(language, settings))
   const { destination, type } = opened
   const destinationName = nameDestination(destination)

@@ -1,0 +1,83 @@
+/**
+ * Chooses one of our languages for a reader who asks for some: a tag (BCP 47), or a list of them in the form
+ * of Accept-Language (RFC 9110, section 12.5.4). The look-up is that of RFC 4647, section 3.4, by language
+ * and script: nobody gets letters that they cannot read.
+ */
+import { LruMap } from '../../domain/lru-map.ts'
+import { languageTags, readLanguageFile } from './language-files.ts'
+
+/** Characters of what is asked for. */
+export const askedMax = 500
+const rangesMax = 10
+
+/** Answers to texts that came lately. */
+const chosen = new LruMap<string, { readonly tag: string | null }>(1000)
+
+/** The tag of one of our languages; null if none fits, or if the text asks for nothing that can be read. */
+export function chooseLanguage(asked: string): string | null {
+  if (asked.length > askedMax) return null
+  const known = chosen.get(asked)
+  if (known !== undefined) return known.tag
+  const tag = lookUp(asked)
+  chosen.set(asked, { tag })
+  return tag
+}
+
+function lookUp(asked: string): string | null {
+  table ??= newTable()
+  for (const range of parseRanges(asked)) {
+    for (const key of toKeys(range)) {
+      const tag = table.get(key)
+      if (tag !== undefined) return tag
+    }
+  }
+  return null
+}
+
+/** From `language-Script-Region` and `language-Script` to our tags. */
+let table: ReadonlyMap<string, string> | undefined
+
+function newTable(): ReadonlyMap<string, string> {
+  const found = new Map<string, string>()
+  for (const tag of languageTags) {
+    const [exact = '', general = ''] = toKeys(tag)
+    found.set(exact, tag)
+    // The file of the likeliest region answers for the bare language.
+    if (!found.has(general) || toKeys(general)[0] === exact) found.set(general, tag)
+  }
+  for (const tag of languageTags)
+    for (const other of readLanguageFile(tag).language.serves ?? [])
+      for (const key of toKeys(other)) found.set(key, found.get(key) ?? tag)
+  return found
+}
+
+/** None for a text that is no tag. */
+function toKeys(tag: string): string[] {
+  try {
+    const { language, region, script } = new Intl.Locale(tag).maximize()
+    return [`${language}-${script}-${region}`, `${language}-${script}`]
+  } catch {
+    return []
+  }
+}
+
+/** The tags of a list, the most wanted first. */
+function parseRanges(asked: string): string[] {
+  return asked
+    .split(',', rangesMax)
+    .map((range) => {
+      const [tag = '', weight = ''] = range.split(';')
+      const given = /^ *q=([01](?:\.\d{0,3})?) *$/i.exec(weight)?.[1]
+      return { tag: toTag(tag), weight: given === undefined ? 1 : Number(given) }
+    })
+    .filter(({ tag, weight }) => weight > 0 && tag !== '' && tag !== '*' && !/^und\b/i.test(tag))
+    .sort((a, b) => b.weight - a.weight)
+    .map(({ tag }) => tag)
+}
+
+/** Databases hold names of POSIX too: `de_DE.UTF-8`. */
+const toTag = (text: string): string =>
+  text
+    .trim()
+    .replace(/[.@].*$/, '')
+    .replaceAll('_', '-')

@@ -1,0 +1,122 @@
+/** Languages from the request to the email and its page. */
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import fc from 'fast-check'
+import { composeMessage } from '../../src/delivery/message/compose-message.ts'
+import type { EmailAddress } from '../../src/domain/request/email-address.ts'
+import { languageTags } from '../../src/templates/locales/language-files.ts'
+import { findLanguage } from '../../src/templates/locales/locales.ts'
+import { linksBaseUrl, startHostedLinks } from '../support/hosted-links.ts'
+import { validBody } from '../support/service.ts'
+
+const { service, receive, visit, local, newApp } = await startHostedLinks({ after })
+const post = (body: Record<string, unknown>) =>
+  service.post(validBody({ to: `ask${serial++}@example.com`, ...body }, service.store.now()), {
+    authorization: `Bearer ${service.key}`,
+  })
+let serial = 0
+
+const heading = (tag: string) => findLanguage(tag).strings.words('magic_link', 'Acme').heading
+
+test('an email, its headers and its page are in the language that the request asks for', async () => {
+  for (const [locale, tag] of [
+    ['zh-TW', 'zh-Hant'],
+    ['ca, es;q=0.9', 'es'],
+    ['ar-EG', 'ar'],
+    ['de_AT.UTF-8', 'de'],
+  ] as const) {
+    const email = await receive({ locale })
+    assert.match(email.html, new RegExp(`<html lang="${tag}" dir="${tag === 'ar' ? 'rtl' : 'ltr'}"`))
+    assert.ok(email.text.startsWith(heading(tag)), email.text)
+    const answer = await visit(email.url)
+    const page = await answer.text()
+    assert.match(page, new RegExp(`<html lang="${tag}"`))
+    assert.ok(page.includes(`<h1>${heading(tag)}</h1>`))
+  }
+})
+
+test('without a language, or with none of ours, the email is in that of its app', async () => {
+  const { key } = await newApp('swedish', { locale: 'sv' })
+  for (const [locale, tag] of [
+    [undefined, 'sv'],
+    [null, 'sv'],
+    ['tlh', 'sv'],
+    ['ja', 'ja'],
+  ] as const) {
+    const email = await receive({ locale }, key)
+    assert.match(email.html, new RegExp(`<html lang="${tag}"`))
+    assert.match(await (await visit(email.url)).text(), new RegExp(`<html lang="${tag}"`))
+  }
+})
+
+test('the answer names the language if the request asks for one, and a repeated one does not', async () => {
+  const language = async (locale: unknown) => (await post({ locale })).headers.get('email-language')
+  assert.deepEqual([await language('pt'), await language('tlh'), await language(5)], ['pt-BR', 'en', 'en'])
+  assert.deepEqual([await language(undefined), await language(null)], [null, null])
+  const body = validBody({ to: 'again@example.com', locale: 'de' }, service.store.now())
+  const headers = { authorization: `Bearer ${service.key}`, 'idempotency-key': 'one' }
+  assert.equal((await service.post(body, headers)).headers.get('email-language'), 'de')
+  const replay = await service.post(body, headers)
+  assert.deepEqual([replay.status, replay.headers.get('email-language')], [202, null])
+  const other = await service.post({ ...body, locale: 'fr' }, headers)
+  assert.equal(other.status, 400)
+  assert.match(JSON.stringify(other.body), /idempotency_key_reused/)
+})
+
+test('a value of any kind is accepted, and appears in no log and no metric', async () => {
+  const mark = 'marked-language'
+  for (const locale of [
+    0,
+    true,
+    [],
+    [mark],
+    {},
+    { [mark]: mark },
+    mark,
+    `${mark},de`,
+    mark.repeat(100),
+    '<script>',
+  ])
+    assert.equal((await post({ locale })).status, 202, JSON.stringify(locale))
+  const metrics = await (await fetch(`${service.urls.ops}/metrics`)).text()
+  assert.ok(!(service.log.join('') + metrics).includes(mark))
+  assert.match(metrics, /postern_emails_language_total\{language="unknown"\} [1-9]/)
+  assert.match(metrics, /postern_emails_language_total\{language="de"\} [1-9]/)
+  assert.match(metrics, /postern_emails_language_total\{language="none"\} [1-9]/)
+})
+
+test('where no app is known, the page is in the language of the browser', async () => {
+  const page = async (path: string) =>
+    (
+      await fetch(local(`${linksBaseUrl}${path}`), { headers: { 'accept-language': 'uk-UA, en;q=0.5' } })
+    ).text()
+  for (const path of ['/nobody/nothing', '/acme/forged', '/none'])
+    assert.match(await page(path), /<html lang="uk" dir="ltr"/, path)
+})
+
+const app = { ...service.app, settings: { ...service.app.settings, name: 'Acme' } }
+const compose = (locale: string, lifeLeftMs: number) =>
+  composeMessage({
+    claim: {
+      ...{ emailId: 'em_x', type: 'magic_link', acceptedAt: 0, expiresAt: lifeLeftMs },
+      content: {
+        to: 'a@b.test' as EmailAddress,
+        url: 'https://a.test/?token=x',
+        messageIdDomain: 'b.test',
+        locale,
+      },
+    } as Parameters<typeof composeMessage>[0]['claim'],
+    app,
+    lifeLeftMs,
+  })
+
+test('a message of any length of life is written in each language, and says which', () => {
+  const tags = fc.constantFrom(...languageTags)
+  fc.assert(
+    fc.property(tags, fc.integer({ min: 0, max: 400 * 86_400_000 }), (tag, lifeLeftMs) => {
+      const message = compose(tag, lifeLeftMs).toString()
+      assert.match(message, new RegExp(`\r\nContent-Language: ${tag}\r\n`))
+      assert.doesNotMatch(message, /undefined|NaN|\{\w+\}/)
+    }),
+  )
+})
