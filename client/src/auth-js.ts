@@ -7,7 +7,10 @@ import { type Background, dispatch } from './background.ts'
 import { answerConfirm } from './confirm-page.ts'
 import type { Sender } from './email.ts'
 import { checkPage, joinToken, linkTo, splitToken } from './link.ts'
+import { type FindLocale, findLocale } from './locale.ts'
 import { PosternError } from './postern-error.ts'
+
+export { fromBrowser } from './locale.ts'
 
 export type PosternProviderOptions = Background & {
   readonly postern: Sender
@@ -19,6 +22,11 @@ export type PosternProviderOptions = Background & {
   readonly name?: string | undefined
   /** Lifetime of a link in seconds. Default 24 hours. */
   readonly maxAge?: number | undefined
+  /**
+   * The reader's language, for instance `({ request }) => fromBrowser(request)`. Without it, emails are in the app's own
+   * language.
+   */
+  readonly locale?: FindLocale<[email: VerificationRequest]>
 }
 
 type VerificationRequest = {
@@ -26,15 +34,19 @@ type VerificationRequest = {
   readonly url: string
   readonly expires: Date
   readonly token: string
+  /** The request by which somebody signs in. */
+  readonly request?: Request | undefined
 }
 
 /** The provider, for `providers: [posternProvider({ postern, confirmUrl })]`. */
 export function posternProvider(options: PosternProviderOptions) {
-  const { postern, confirmUrl, id = 'postern', name = 'Email', maxAge = 24 * 60 * 60 } = options
+  const { postern, confirmUrl, id = 'postern', name = 'Email', maxAge = 24 * 60 * 60, locale } = options
   checkPage('confirmUrl', confirmUrl)
-  async function send({ identifier, url, expires, token }: VerificationRequest): Promise<void> {
+  async function send(given: VerificationRequest): Promise<void> {
+    const { identifier, url, expires, token } = given
+    const language = await findLocale(locale, given)
     const link = linkTo(confirmUrl, joinToken(token, wayBack(url, confirmUrl)))
-    const email = { to: identifier, type: 'magic_link', url: link, expiresAt: expires } as const
+    const email = { to: identifier, type: 'magic_link', url: link, expiresAt: expires, ...language } as const
     await dispatch(postern.send(email), options)
   }
   return {

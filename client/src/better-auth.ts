@@ -20,7 +20,10 @@ import {
 } from './better-auth-link.ts'
 import type { Email, EmailType, Sender } from './email.ts'
 import { checkPages, joinToken, linkTo } from './link.ts'
+import { type FindLocale, findLocale } from './locale.ts'
 import { PosternError } from './postern-error.ts'
+
+export { fromBrowser } from './locale.ts'
 
 export type BetterAuthEmailOptions = Background & {
   readonly postern: Sender
@@ -34,11 +37,31 @@ export type BetterAuthEmailOptions = Background & {
    * redirect.
    */
   readonly confirm?: boolean | undefined
+  /**
+   * The reader's language, for instance `({ user }, request) => user?.locale ?? fromBrowser(request)`. `request` is that of the recipient:
+   * there is none for an invitation. Without it, emails are in the app's own language.
+   */
+  readonly locale?: FindLocale<[email: LocalisedEmail, request: Request | undefined]>
+}
+
+/** The parts of an email that may say its reader's language. */
+export type LocalisedEmail = {
+  readonly type: EmailType
+  readonly email: string
+  // biome-ignore lint/suspicious/noExplicitAny: apps add fields of their own
+  readonly user?: Readonly<Record<string, any>>
+  // biome-ignore lint/suspicious/noExplicitAny: apps put what they like into it
+  readonly metadata?: any
 }
 
 type LinkEmail = { readonly user: { readonly email: string }; readonly url: string; readonly token: string }
 
-type MagicLinkEmail = { readonly email: string; readonly url: string; readonly token: string }
+type MagicLinkEmail = {
+  readonly email: string
+  readonly url: string
+  readonly token: string
+  readonly metadata?: unknown
+}
 
 type InvitationEmail = {
   readonly id: string
@@ -63,7 +86,10 @@ type AuthOptions = {
   readonly plugins?: readonly { readonly id: string; readonly options?: unknown }[] | undefined
 }
 
-type CallbackContext = { readonly context: { readonly options: AuthOptions } }
+type CallbackContext = {
+  readonly context: { readonly options: AuthOptions }
+  readonly request?: Request | undefined
+}
 
 /**
  * The plugin and the callbacks. The plugin supplies `sendVerificationEmail` and `sendResetPassword`
@@ -88,25 +114,35 @@ export function betterAuthEmail(options: BetterAuthEmailOptions) {
     return linkToPage(base, type, joinToken(token, rest))
   }
 
-  const send = (email: Email): Promise<void> => dispatch(postern.send(email), options)
+  async function send(email: Email, about: Partial<LocalisedEmail> = {}, request?: Request): Promise<void> {
+    const language = await findLocale(
+      options.locale,
+      { ...about, type: email.type, email: email.to },
+      request,
+    )
+    return dispatch(postern.send({ ...email, ...language }), options)
+  }
 
   async function sendMagicLink(given: MagicLinkEmail, context?: CallbackContext): Promise<void> {
     const url = chooseLink('magic_link', given)
     const plugins = (context?.context.options ?? authOptions()).plugins ?? []
     const expiresAt = inSeconds(magicLinkExpiresIn(plugins))
-    await send({ to: given.email, type: 'magic_link', url, expiresAt })
+    const { email, metadata } = given
+    await send({ to: email, type: 'magic_link', url, expiresAt }, { metadata }, context?.request)
   }
 
-  async function sendVerificationEmail(given: LinkEmail): Promise<void> {
+  async function sendVerificationEmail(given: LinkEmail, request?: Request): Promise<void> {
     const url = chooseLink('email_verification', given)
     const expiresAt = readVerificationToken(given.token)
-    await send({ to: given.user.email, type: 'email_verification', url, expiresAt })
+    const { user } = given
+    await send({ to: user.email, type: 'email_verification', url, expiresAt }, { user }, request)
   }
 
-  async function sendResetPassword(given: LinkEmail): Promise<void> {
+  async function sendResetPassword(given: LinkEmail, request?: Request): Promise<void> {
     const url = chooseLink('password_reset', given)
     const expiresAt = inSeconds(authOptions().emailAndPassword?.resetPasswordTokenExpiresIn || 3600)
-    await send({ to: given.user.email, type: 'password_reset', url, expiresAt })
+    const { user } = given
+    await send({ to: user.email, type: 'password_reset', url, expiresAt }, { user }, request)
   }
 
   const sendInvitationEmail = async (given: InvitationEmail): Promise<void> =>
@@ -127,7 +163,7 @@ export function betterAuthEmail(options: BetterAuthEmailOptions) {
   return { plugin, sendMagicLink, sendVerificationEmail, sendResetPassword, sendInvitationEmail }
 }
 
-type LinkSender = (given: LinkEmail) => Promise<void>
+type LinkSender = (given: LinkEmail, request?: Request) => Promise<void>
 
 /**
  * The callbacks for the features that the app uses. Better Auth keeps the app's own callbacks. No

@@ -6,6 +6,7 @@
  */
 import type { EmailType, Sender } from './email.ts'
 import { checkPage, linkTo } from './link.ts'
+import { type FindLocale, findLocale } from './locale.ts'
 import { PosternError } from './postern-error.ts'
 
 export type PosternEmailOptions = {
@@ -21,13 +22,18 @@ export type PosternEmailOptions = {
   readonly id?: string | undefined
   /** Lifetime of a link in seconds. Default one hour. */
   readonly maxAge?: number | undefined
+  /**
+   * The reader's language, for instance from your tables by `ctx`. Without it, emails are in the app's own
+   * language.
+   */
+  readonly locale?: FindLocale<[email: VerificationRequest, ctx: unknown]>
 }
 
 type VerificationRequest = { readonly identifier: string; readonly token: string; readonly expires: Date }
 
 /** The provider, for `convexAuth({ providers: [posternEmail({ postern, page })] })`. */
 export function posternEmail(options: PosternEmailOptions) {
-  const { postern, page, type = 'magic_link', id = 'postern', maxAge = 60 * 60 } = options
+  const { postern, page, type = 'magic_link', id = 'postern', maxAge = 60 * 60, locale } = options
   checkPage('page', page)
   return {
     id,
@@ -37,8 +43,10 @@ export function posternEmail(options: PosternEmailOptions) {
     // A magic link's 32 characters suffice without the address. A password is set for the given address,
     // and not every release of Convex Auth checks that the code was sent there.
     ...(type === 'magic_link' ? {} : { authorize }),
-    async sendVerificationRequest({ identifier, token, expires }: VerificationRequest): Promise<void> {
-      await postern.send({ to: identifier, type, url: linkTo(page, token), expiresAt: expires })
+    async sendVerificationRequest(given: VerificationRequest, ctx?: unknown): Promise<void> {
+      const { identifier, token, expires } = given
+      const language = await findLocale(locale, given, ctx)
+      await postern.send({ to: identifier, type, url: linkTo(page, token), expiresAt: expires, ...language })
     },
   }
 }

@@ -5,6 +5,7 @@
 import { type Background, dispatch } from './background.ts'
 import type { Email, EmailType, Sender } from './email.ts'
 import { joinToken, linkTo, otherParameters } from './link.ts'
+import { type FindLocale, findLocale } from './locale.ts'
 import { PosternError } from './postern-error.ts'
 
 export { splitToken } from './link.ts'
@@ -26,6 +27,11 @@ export type OwnAuthEmailOptions = Background & {
   readonly organisationName?: string | ((message: OwnAuthMessage) => MaybePromise<string>) | undefined
   readonly inviterName?: ((message: OwnAuthMessage) => MaybePromise<string | undefined>) | undefined
   /**
+   * The reader's language, for instance looked up by `to`. Without it, emails are in the app's own
+   * language.
+   */
+  readonly locale?: FindLocale<[message: OwnAuthMessage]>
+  /**
    * The link's other parameters: `drop` (default) omits them; `in-token` puts them into the token,
    * for `splitToken`.
    */
@@ -45,7 +51,8 @@ export function ownAuthEmail(options: OwnAuthEmailOptions) {
 
   async function readEmail(message: OwnAuthMessage): Promise<Email> {
     const { to, type, expiresAt } = message
-    const common = { to, url: chooseLink(message, parameters), expiresAt }
+    const language = await findLocale(options.locale, message)
+    const common = { to, url: chooseLink(message, parameters), expiresAt, ...language }
     if (!types.includes(type)) {
       throw new PosternError(
         'unsupported_email',

@@ -8,6 +8,7 @@
 import { report, tell } from './background.ts'
 import type { EmailType, Sender } from './email.ts'
 import { checkPages, joinToken, linkTo } from './link.ts'
+import { type FindLocale, findLocale } from './locale.ts'
 import { PosternError } from './postern-error.ts'
 import { verifyWebhook } from './standard-webhook.ts'
 
@@ -15,6 +16,12 @@ export { splitToken } from './link.ts'
 
 /** The actions whose email has a link; also the `type` that `verifyOtp` expects. */
 export type SupabaseAction = 'signup' | 'magiclink' | 'recovery' | 'invite' | 'email_change'
+
+/** A user as the hook has it. */
+export type SupabaseUser = {
+  // biome-ignore lint/suspicious/noExplicitAny: apps put what they like into it
+  readonly user_metadata?: Readonly<Record<string, any>>
+} & Readonly<Record<string, unknown>>
 
 export type SendEmailHookOptions = {
   readonly postern: Sender
@@ -34,6 +41,11 @@ export type SendEmailHookOptions = {
    * the query `redirect_to=…`.
    */
   readonly redirectTo?: 'drop' | 'in-token' | undefined
+  /**
+   * The reader's language, for instance `(user) => user.user_metadata?.locale`. Without it, emails are in the app's own
+   * language.
+   */
+  readonly locale?: FindLocale<[user: SupabaseUser]>
   /** Called with every failure. Default: `console.error`. */
   readonly onError?: ((error: unknown) => unknown) | undefined
 }
@@ -73,6 +85,7 @@ type HookLink = {
   readonly to: string
   readonly token: string
   readonly redirectTo: string
+  readonly user: SupabaseUser
 }
 
 /**
@@ -84,7 +97,7 @@ const secureChange =
 
 /** The link of a call. */
 function readLink(body: string): HookLink {
-  const { user, data } = readHook(body)
+  const { user, data, whole } = readHook(body)
   const action = data('email_action_type')
   if (!isAction(action)) {
     const message = `Postern has no type for the email "${/^\w+$/.test(action) ? action : '?'}": it carries a code or no link. Send it by other means.`
@@ -97,7 +110,7 @@ function readLink(body: string): HookLink {
   const to = (isChange && changed) || user('email')
   const token = (isChange && hashNew) || hash
   if (!to || !token) throw malformed('it lacks the address or token_hash')
-  return { action, to, token, redirectTo: data('redirect_to') }
+  return { action, to, token, redirectTo: data('redirect_to'), user: whole }
 }
 
 const malformed = (why: string) =>
@@ -106,7 +119,7 @@ const malformed = (why: string) =>
 type TextField = (name: string) => string
 
 /** Readers of the text fields of `user` and `email_data`; '' if a field is missing. */
-function readHook(body: string): { user: TextField; data: TextField } {
+function readHook(body: string): { user: TextField; data: TextField; whole: SupabaseUser } {
   let hook: unknown
   try {
     hook = JSON.parse(body)
@@ -121,7 +134,8 @@ function readHook(body: string): { user: TextField; data: TextField } {
       const text = readField(readField(hook, part), name)
       return typeof text === 'string' ? text : ''
     }
-  return { user: textIn('user'), data: textIn('email_data') }
+  const whole = (readField(hook, 'user') ?? {}) as SupabaseUser
+  return { user: textIn('user'), data: textIn('email_data'), whole }
 }
 
 const isAction = (action: string): action is SupabaseAction => Object.hasOwn(typeByAction, action)
@@ -133,7 +147,8 @@ async function queue(options: SendEmailHookOptions, hook: HookLink): Promise<voi
   if (page === undefined) throw new PosternError('invalid_config', `Set pages.${action}.`)
   const rest = redirectTo === 'drop' ? '' : `redirect_to=${encodeURIComponent(hook.redirectTo)}`
   const expiresAt = new Date(Date.now() + otpExpiresIn * 1000)
-  const link = { to, url: linkTo(page, joinToken(token, rest)), expiresAt }
+  const language = await findLocale(options.locale, hook.user)
+  const link = { to, url: linkTo(page, joinToken(token, rest)), expiresAt, ...language }
   const type = typeByAction[action]
   const idempotencyKey = await digest(`${action} ${to} ${token}`)
   try {

@@ -14,6 +14,7 @@ export type CapturedEmail = {
   readonly expiresAt: string
   readonly organisationName?: string
   readonly inviterName?: string | null
+  readonly locale?: string | null
 }
 
 /** An answer other than 202. */

@@ -248,3 +248,17 @@ test('a wrong signature is 401; another body or a missing setting is an error: n
   assert.deepEqual(captured.emails, [])
   assert.throws(() => hook({ pages: { signup: '/relative' } }), /pages\.signup must be an absolute address/)
 })
+
+test('the language is what a function finds in the user of the hook', async () => {
+  const captured = new CapturingPostern()
+  const hook = sendEmailHook({ ...options, postern: captured, locale: (user) => user.user_metadata?.locale })
+  for (const [n, user_metadata] of [{ locale: 'pt-BR' }, {}, undefined].entries()) {
+    const body = JSON.parse(bodyOf('magiclink', `ana${n}@example.com`))
+    const call = JSON.stringify({ ...body, user: { ...body.user, user_metadata } })
+    assert.equal((await hook(signed(call))).status, 200)
+  }
+  assert.deepEqual(
+    captured.emails.map(({ locale }) => locale),
+    ['pt-BR', undefined, undefined],
+  )
+})
