@@ -23,8 +23,8 @@ export type PosternProviderOptions = Background & {
   /** Lifetime of a link in seconds. Default 24 hours. */
   readonly maxAge?: number | undefined
   /**
-   * The reader's language, for instance `({ request }) => fromBrowser(request)`. Without it, emails are in the app's own
-   * language.
+   * The reader's language, for instance `({ request }) => fromBrowser(request)`. Without it, emails are in
+   * the app's own language.
    */
   readonly locale?: FindLocale<[email: VerificationRequest]>
 }

@@ -38,8 +38,9 @@ export type BetterAuthEmailOptions = Background & {
    */
   readonly confirm?: boolean | undefined
   /**
-   * The reader's language, for instance `({ user }, request) => user?.locale ?? fromBrowser(request)`. `request` is that of the recipient:
-   * there is none for an invitation. Without it, emails are in the app's own language.
+   * The reader's language, for instance `({ user }, request) => user?.locale ?? fromBrowser(request)`.
+   * `request` is that of the recipient: there is none for an invitation. Without the option, emails are in
+   * the app's own language.
    */
   readonly locale?: FindLocale<[email: LocalisedEmail, request: Request | undefined]>
 }
@@ -97,7 +98,7 @@ type CallbackContext = {
  * `magicLink({ sendMagicLink })`, `organization({ sendInvitationEmail })`.
  */
 export function betterAuthEmail(options: BetterAuthEmailOptions) {
-  const { postern, pages = {}, confirm = true } = options
+  const { pages = {}, confirm = true } = options
   checkPages('pages', pages)
   let auth: AuthOptions | undefined
   /** Better Auth's options; `init` receives them when Better Auth starts. */
@@ -114,14 +115,7 @@ export function betterAuthEmail(options: BetterAuthEmailOptions) {
     return linkToPage(base, type, joinToken(token, rest))
   }
 
-  async function send(email: Email, about: Partial<LocalisedEmail> = {}, request?: Request): Promise<void> {
-    const language = await findLocale(
-      options.locale,
-      { ...about, type: email.type, email: email.to },
-      request,
-    )
-    return dispatch(postern.send({ ...email, ...language }), options)
-  }
+  const send = newSend(options)
 
   async function sendMagicLink(given: MagicLinkEmail, context?: CallbackContext): Promise<void> {
     const url = chooseLink('magic_link', given)
@@ -162,6 +156,20 @@ export function betterAuthEmail(options: BetterAuthEmailOptions) {
 
   return { plugin, sendMagicLink, sendVerificationEmail, sendResetPassword, sendInvitationEmail }
 }
+
+type Send = (email: Email, about?: Partial<LocalisedEmail>, request?: Request) => Promise<void>
+
+/** Sends an email in its reader's language. */
+const newSend =
+  (options: BetterAuthEmailOptions): Send =>
+  async (email, about = {}, request) => {
+    const language = await findLocale(
+      options.locale,
+      { ...about, type: email.type, email: email.to },
+      request,
+    )
+    return dispatch(options.postern.send({ ...email, ...language }), options)
+  }
 
 type LinkSender = (given: LinkEmail, request?: Request) => Promise<void>
 

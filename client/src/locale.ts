@@ -1,7 +1,7 @@
 /** The reader's language, as an app's function tells an adapter. */
 
 /** A tag such as `pt-BR`, a list in the form of Accept-Language, or nothing. */
-export type Locale = string | null | undefined
+type Locale = string | null | undefined
 
 type MaybePromise<T> = T | Promise<T>
 

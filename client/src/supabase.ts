@@ -42,8 +42,8 @@ export type SendEmailHookOptions = {
    */
   readonly redirectTo?: 'drop' | 'in-token' | undefined
   /**
-   * The reader's language, for instance `(user) => user.user_metadata?.locale`. Without it, emails are in the app's own
-   * language.
+   * The reader's language, for instance `(user) => user.user_metadata?.locale`. Without it, emails are in
+   * the app's own language.
    */
   readonly locale?: FindLocale<[user: SupabaseUser]>
   /** Called with every failure. Default: `console.error`. */
