@@ -1,4 +1,4 @@
-/** Every language as a browser lays it out: emails and hosted pages, narrow and wide, and inside mail clients. */
+/** Every language as a browser lays it out: emails and hosted pages, narrow and wide, in mail clients too. */
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import type { Page } from 'playwright-core'
