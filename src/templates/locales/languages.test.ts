@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
+import { emailTypes } from '../../domain/request/email-request.ts'
+import { writeLetter } from '../emails/write-letter.ts'
 import { type LanguageFile, languageTags, readLanguageFile } from './language-files.ts'
+import { makeStrings } from './strings.ts'
 
 type Texts = ReadonlyMap<string, string>
 
@@ -132,4 +135,40 @@ test('the documents list the languages, and who has read each', () => {
     ),
   )
   assert.ok(document.includes(`in ${languageTags.length} languages`))
+})
+
+/** A language whose texts are the names of their places. */
+function newMarkedFile(): LanguageFile {
+  const mark = (value: object, place: string): object =>
+    Object.fromEntries(
+      Object.entries(value).map(([name, inner]) => [
+        name,
+        typeof inner === 'string' ? `[${place}${name}]` : mark(inner, `${place}${name}.`),
+      ]),
+    )
+  const { language, ...texts } = readLanguageFile('en')
+  return { ...mark(texts, ''), language } as LanguageFile
+}
+
+test('every text is used, but for those of emails that are not sent yet', () => {
+  const strings = makeStrings('en', newMarkedFile())
+  const expiry = { duration: strings.duration(0), dateTime: '' }
+  const written = emailTypes.flatMap((type) =>
+    ['Blue Team', 'evil.com'].flatMap((organisationName) =>
+      [undefined, 'Zoë'].map((inviterName) => {
+        const content = { organisationName, ...(inviterName && { inviterName }) }
+        return writeLetter(strings, { type, app: 'Acme', content, expiry })
+      }),
+    ),
+  )
+  const { hostedPage: page, linkHint, opens } = strings
+  const pages = [page, page.open(''), page.opensApp(''), page.appMissing(''), page.expiredAdvice('')]
+  const all = JSON.stringify([written, pages, linkHint, opens, strings.support(''), expiry])
+  const unused = [...english.keys()].filter((place) => !all.includes(`[${place}]`))
+  const later = /^(addressChange|identity|code)\.|\.(codeText|textWithCode)$/
+  assert.deepEqual(
+    unused.filter((place) => !later.test(place)),
+    [],
+  )
+  assert.ok(unused.length > 15)
 })
