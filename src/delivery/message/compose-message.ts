@@ -27,24 +27,25 @@ const formsMax = 1000
  * and language.
  */
 export class MessageComposer {
-  readonly #forms = new LruMap<string, MessageForm>(formsMax)
+  /** A name that was met once has no form yet. */
+  readonly #forms = new LruMap<string, MessageForm | 'met once'>(formsMax)
 
   compose(input: MessageInput): Buffer {
     const { claim } = input
     // The names of an invitation appear in its subject, and in words that depend on them.
     if (claim.type === 'organisation_invite') return composeMessage(input)
-    return this.#composeForm(input).fill(makeGapTexts(input)) ?? composeMessage(input)
+    return this.#findForm(input)?.fill(makeGapTexts(input)) ?? composeMessage(input)
   }
 
-  #composeForm({ claim, app }: MessageInput): MessageForm {
+  /** A form costs several messages, so it is made when its second one comes. */
+  #findForm({ claim, app }: MessageInput): MessageForm | null {
     const hosted = claim.content.hosted === true
     const { locale = app.settings.locale } = claim.content
     const name = `${app.id} ${app.version} ${claim.type} ${hosted} ${locale}`
-    let form = this.#forms.get(name)
-    if (form === undefined) {
-      form = composeForm(app, { type: claim.type, hosted, locale })
-      this.#forms.set(name, form)
-    }
+    const known = this.#forms.get(name)
+    if (known instanceof MessageForm) return known
+    const form = known === undefined ? null : composeForm(app, { type: claim.type, hosted, locale })
+    this.#forms.set(name, form ?? 'met once')
     return form
   }
 }
