@@ -78,11 +78,20 @@ export type Cell = Html | string | number
  * A table in a region that scrolls on a narrow screen. `caption` names it; `numbers` are the columns aligned
  * right.
  */
+type TableOptions = {
+  /** The columns of numbers. */
+  readonly numbers?: readonly number[]
+  /** Stands in the place of a table without rows. */
+  readonly empty?: Cell
+  /** For the style alone. */
+  readonly name?: string
+}
+
 export function table(
   caption: string,
   heads: readonly string[],
   rows: readonly (readonly Cell[])[],
-  { numbers = [], empty = 'Nothing here.' }: { numbers?: readonly number[]; empty?: Cell } = {},
+  { numbers = [], empty = 'Nothing here.', name = '' }: TableOptions = {},
 ): Html {
   if (rows.length === 0) return html`<p class="empty">${empty}</p>`
   const side = (column: number): Html => (numbers.includes(column) ? html` class="number"` : none)
@@ -93,14 +102,15 @@ export function table(
   const body = rows.map((cells) => {
     const [first = '', ...rest] = cells
     const others = rest.map((cell, column) => {
-      const name = heads[column + 1]
-      return html`<td role="cell"${name === '' ? html` class="last"` : side(column + 1)}${name ? html` data-head="${name}"` : none}>${cell}</td>`
+      const label = heads[column + 1]
+      const isNothing = cell === '–' || cell === '0'
+      return html`<td role="cell"${label === '' ? html` class="last"` : side(column + 1)}${label ? html` data-head="${label}"` : none}${isNothing ? html` data-nothing` : none}>${cell}</td>`
     })
     return html`<tr role="row"><th role="rowheader" scope="row"${side(0)}>${first}</th>${others}</tr>
 `
   })
   // The roles stay when the style makes cards of the rows, on a phone.
-  return html`<div class="scroll" role="region" aria-label="${caption}" tabindex="0"><table role="table"${heads.length > 2 ? html` class="cards"` : none}><caption class="hidden">${caption}</caption>
+  return html`<div class="scroll" role="region" aria-label="${caption}" tabindex="0"><table role="table"${heads.length > 2 ? html` class="cards ${name}"` : none}><caption class="hidden">${caption}</caption>
 <thead role="rowgroup"><tr role="row">${head}</tr></thead><tbody role="rowgroup">${body}</tbody></table></div>`
 }
 

@@ -212,7 +212,11 @@ export function renderEmails(
     formatCount(email.attempts),
   ])
   const heads = ['Accepted', 'State', 'Result', ...(withApp ? ['App'] : []), 'Type', 'Attempts']
-  return table('Emails', heads, rows, { numbers: [heads.length - 1], empty: 'No email matches.' })
+  return table('Emails', heads, rows, {
+    name: 'emails',
+    numbers: [heads.length - 1],
+    empty: 'No email matches.',
+  })
 }
 
 /** In dev mode nothing is delivered. */
