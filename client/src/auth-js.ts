@@ -40,14 +40,14 @@ type VerificationRequest = {
 
 /** The provider, for `providers: [posternProvider({ postern, confirmUrl })]`. */
 export function posternProvider(options: PosternProviderOptions) {
-  const { postern, confirmUrl, id = 'postern', name = 'Email', maxAge = 24 * 60 * 60, locale } = options
+  const { postern, confirmUrl, id = 'postern', name = 'Email', maxAge = 24 * 60 * 60 } = options
   checkPage('confirmUrl', confirmUrl)
   async function send(given: VerificationRequest): Promise<void> {
     const { identifier, url, expires, token } = given
-    const language = await findLocale(locale, given)
     const link = linkTo(confirmUrl, joinToken(token, wayBack(url, confirmUrl)))
-    const email = { to: identifier, type: 'magic_link', url: link, expiresAt: expires, ...language } as const
-    await dispatch(postern.send(email), options)
+    const email = { to: identifier, type: 'magic_link', url: link, expiresAt: expires } as const
+    const sending = findLocale(options, given).then((language) => postern.send({ ...email, ...language }))
+    await dispatch(sending, options)
   }
   return {
     id,

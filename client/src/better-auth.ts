@@ -159,16 +159,15 @@ export function betterAuthEmail(options: BetterAuthEmailOptions) {
 
 type Send = (email: Email, about?: Partial<LocalisedEmail>, request?: Request) => Promise<void>
 
-/** Sends an email in its reader's language. */
+/** Sends an email in its reader's language, whose look-up shows in the answer's time no more than the send. */
 const newSend =
   (options: BetterAuthEmailOptions): Send =>
-  async (email, about = {}, request) => {
-    const language = await findLocale(
-      options.locale,
-      { ...about, type: email.type, email: email.to },
-      request,
+  (email, about = {}, request) => {
+    const question = { ...about, type: email.type, email: email.to }
+    const sending = findLocale(options, question, request).then((language) =>
+      options.postern.send({ ...email, ...language }),
     )
-    return dispatch(options.postern.send({ ...email, ...language }), options)
+    return dispatch(sending, options)
   }
 
 type LinkSender = (given: LinkEmail, request?: Request) => Promise<void>

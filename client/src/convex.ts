@@ -33,7 +33,7 @@ type VerificationRequest = { readonly identifier: string; readonly token: string
 
 /** The provider, for `convexAuth({ providers: [posternEmail({ postern, page })] })`. */
 export function posternEmail(options: PosternEmailOptions) {
-  const { postern, page, type = 'magic_link', id = 'postern', maxAge = 60 * 60, locale } = options
+  const { postern, page, type = 'magic_link', id = 'postern', maxAge = 60 * 60 } = options
   checkPage('page', page)
   return {
     id,
@@ -45,7 +45,7 @@ export function posternEmail(options: PosternEmailOptions) {
     ...(type === 'magic_link' ? {} : { authorize }),
     async sendVerificationRequest(given: VerificationRequest, ctx?: unknown): Promise<void> {
       const { identifier, token, expires } = given
-      const language = await findLocale(locale, given, ctx)
+      const language = await findLocale(options, given, ctx)
       await postern.send({ to: identifier, type, url: linkTo(page, token), expiresAt: expires, ...language })
     },
   }

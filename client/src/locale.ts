@@ -1,4 +1,5 @@
 /** The reader's language, as an app's function tells an adapter. */
+import { tell } from './background.ts'
 
 /** A tag such as `pt-BR`, a list in the form of Accept-Language, or nothing. */
 type Locale = string | null | undefined
@@ -12,16 +13,38 @@ export type FindLocale<Args extends unknown[]> = ((...args: Args) => MaybePromis
 export const fromBrowser = (request: { readonly headers: Headers } | null | undefined): string | undefined =>
   request?.headers.get('accept-language') ?? undefined
 
-/** The field of an email. A language that cannot be found keeps no email from being sent. */
+/** As the service reads it; a longer text would be refused as a part of a body that is too large. */
+const charactersMax = 500
+const waitMs = 2000
+
+type Options<Args extends unknown[]> = {
+  readonly locale?: FindLocale<Args>
+  readonly onError?: ((error: unknown) => unknown) | undefined
+}
+
+/**
+ * The field of an email. A language that cannot be found, or not in two seconds, keeps no email from being
+ * sent.
+ */
 export async function findLocale<Args extends unknown[]>(
-  find: FindLocale<Args>,
+  { locale: find, onError }: Options<Args>,
   ...args: Args
 ): Promise<{ locale?: string }> {
+  if (find === undefined) return {}
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error('the function "locale" took over two seconds')), waitMs)
+  })
   try {
-    const locale = await find?.(...args)
-    return locale ? { locale } : {}
+    const locale: unknown = await Promise.race([find(...args), late])
+    return typeof locale === 'string' && locale !== '' && locale.length <= charactersMax ? { locale } : {}
   } catch (error) {
-    console.error('Postern: the language of an email was not found, so it is in that of the app.', error)
+    await tell(onError ?? reportLocale, error)
     return {}
+  } finally {
+    clearTimeout(timer)
   }
 }
+
+const reportLocale = (error: unknown): void =>
+  console.error("Postern: the language of an email was not found, so it is in the app's own.", error)

@@ -51,7 +51,7 @@ export function ownAuthEmail(options: OwnAuthEmailOptions) {
 
   async function readEmail(message: OwnAuthMessage): Promise<Email> {
     const { to, type, expiresAt } = message
-    const language = await findLocale(options.locale, message)
+    const language = await findLocale(options, message)
     const common = { to, url: chooseLink(message, parameters), expiresAt, ...language }
     if (!types.includes(type)) {
       throw new PosternError(
@@ -70,7 +70,10 @@ export function ownAuthEmail(options: OwnAuthEmailOptions) {
 
   return {
     async send(message: OwnAuthMessage): Promise<void> {
-      await dispatch(postern.send(await readEmail(message)), options)
+      await dispatch(
+        readEmail(message).then((email) => postern.send(email)),
+        options,
+      )
     },
   }
 }

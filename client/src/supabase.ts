@@ -147,7 +147,7 @@ async function queue(options: SendEmailHookOptions, hook: HookLink): Promise<voi
   if (page === undefined) throw new PosternError('invalid_config', `Set pages.${action}.`)
   const rest = redirectTo === 'drop' ? '' : `redirect_to=${encodeURIComponent(hook.redirectTo)}`
   const expiresAt = new Date(Date.now() + otpExpiresIn * 1000)
-  const language = await findLocale(options.locale, hook.user)
+  const language = await findLocale(options, hook.user)
   const link = { to, url: linkTo(page, joinToken(token, rest)), expiresAt, ...language }
   const type = typeByAction[action]
   const idempotencyKey = await digest(`${action} ${to} ${token}`)

@@ -83,3 +83,36 @@ test('Better Auth: the user and the browser of the recipient, never that of an i
   })
   assert.deepEqual(locales(postern), ['sv', 'de-AT, en;q=0.5', 'organisation_invite'])
 })
+
+test('a language that takes too long, is too long or is no text keeps no email from being sent, and no answer waiting', async () => {
+  const message = {
+    to: 'ana@example.com',
+    type: 'magic_link',
+    token: 't',
+    url: `${page}?token=t`,
+    expiresAt: expires,
+  }
+  const failures: unknown[] = []
+  const postern = new CapturingPostern()
+  for (const locale of [
+    () => 'x'.repeat(501),
+    () => 5n as unknown as string,
+    () => ({}) as unknown as string,
+  ])
+    await ownAuthEmail({ postern, locale }).send(message)
+  assert.deepEqual(locales(postern), [undefined, undefined, undefined])
+  mock.timers.enable({ apis: ['setTimeout'] })
+  const waiting: Promise<unknown>[] = []
+  const slow = {
+    postern,
+    locale: () => new Promise<string>(() => {}),
+    onError: (error: unknown) => failures.push(error),
+  }
+  // It returns before the language is known: the time of the answer says nothing of the account.
+  await ownAuthEmail({ ...slow, waitUntil: (sending) => void waiting.push(sending) }).send(message)
+  mock.timers.tick(2000)
+  mock.timers.reset()
+  await Promise.all(waiting)
+  assert.equal(locales(postern).length, 4)
+  assert.match(String(failures), /took over two seconds/)
+})

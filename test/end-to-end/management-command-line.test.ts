@@ -178,7 +178,7 @@ test('status is a failure while something needs somebody, and says what', async 
     assert.equal(stopped.code, 1)
     assert.match(
       stopped.out,
-      /^Needs attention:\n {2}! No process of this service is running.*\n {4}postern serve\n/,
+      /^Needs attention:\n {2}! No process of this service has reported lately.*\n {4}postern serve\n/,
     )
   }
   const relay = await startSmtpServer(t)

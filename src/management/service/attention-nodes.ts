@@ -23,7 +23,7 @@ export function judgeNodes(situation: Situation): Condition[] {
   if (apps.length > 0 && alive.length === 0)
     found.push({
       kind: 'no_worker',
-      message: `No process of this service is running, so requests are not answered and no mail is sent.${queue.depth === 0 ? '' : ` ${describeWaiting(situation)}`}`,
+      message: `No process of this service has reported lately: requests may not be answered, and mail may not be sent.${queue.depth === 0 ? '' : ` ${describeWaiting(situation)}`}`,
     })
   else if (workers.length === 0 && queue.depth > 0)
     found.push({
@@ -33,7 +33,7 @@ export function judgeNodes(situation: Situation): Condition[] {
   return [...found, ...judgeRelays(workers, situation)]
 }
 
-/** `149 emails of 5 apps wait; the first link expires in 4 min.` */
+/** `149 emails from 5 apps are waiting; the first link expires in 4 min.` */
 function describeWaiting({ apps, expired, nowMs, queue }: Situation): string {
   const { depth, firstExpiresAt } = queue
   if (depth === 0) return 'No mail is waiting yet.'

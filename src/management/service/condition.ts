@@ -48,11 +48,11 @@ export type Situation = {
   readonly late: CountedQueue['late']
   readonly findings: readonly Finding[]
   readonly nodes: readonly NodeResource[]
-  /** The counts of the last `lateMinutes`, of everything that the access sees. */
+  /** The counts of the last `latelyMinutes`, of everything that the access sees. */
   readonly lately: ActivityCounts
   /** The same of each app. */
   readonly byApp: ReadonlyMap<AppId, ActivityCounts>
-  /** The links that expired in the last `lateMinutes` and after the last outage of a relay. */
+  /** The links that expired in the last `latelyMinutes` and after the last outage of a relay. */
   readonly expired: ReadonlyMap<AppId, number>
   /** The newest reply to an email of an app that failed. */
   readonly replies: ReadonlyMap<AppId, string>

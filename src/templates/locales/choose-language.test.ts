@@ -80,6 +80,7 @@ const wanted: readonly (readonly [asked: string, tag: string])[] = [
     ['fr;q=0, de', 'de'],
     ['sk, cs;q=0.5', 'cs'],
     ['en;q=0.1, de;q=0.2', 'de'],
+    ['de;\tq=0.1, fr', 'fr'],
   ],
   ...[
     ['de;q=0.5, fr;q=0.5', 'de'],

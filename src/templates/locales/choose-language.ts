@@ -67,7 +67,7 @@ function parseRanges(asked: string): string[] {
     .split(',', rangesMax)
     .map((range) => {
       const [tag = '', weight = ''] = range.split(';')
-      const given = /^ *q=([01](?:\.\d{0,3})?) *$/i.exec(weight)?.[1]
+      const given = /^[ \t]*q=([01](?:\.\d{0,3})?)[ \t]*$/i.exec(weight)?.[1]
       return { tag: toTag(tag), weight: given === undefined ? 1 : Number(given) }
     })
     .filter(({ tag, weight }) => weight > 0 && tag !== '' && tag !== '*' && !/^und\b/i.test(tag))

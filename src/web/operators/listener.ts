@@ -133,7 +133,7 @@ function errorBody(message: string, path = '/', lines: readonly string[] = []): 
 const titles: Partial<Record<OperationError['code'], string>> = {
   not_found: 'Not found',
   not_permitted: 'Not permitted',
-  invalid_request: 'This filter is not known',
+  invalid_request: 'Invalid request',
   cursor_mismatch: 'This list has changed',
   too_many_requests: 'Slow down',
 }

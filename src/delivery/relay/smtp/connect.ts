@@ -57,7 +57,7 @@ export async function connect(
     if (credentials !== null) await step(connection, (done) => connection.login({ ...credentials }, done))
   } catch (error) {
     connection.close()
-    return toFailure(signal.aborted ? timedOut : (error as SmtpError))
+    return toFailure(signal.aborted ? timedOut : (error as SmtpError), address.tls)
   } finally {
     signal.removeEventListener('abort', giveUp)
   }
@@ -77,8 +77,8 @@ const timedOut: SmtpError = Object.assign(new Error('no session in time'), { cod
 const plainPort =
   'the port answers in plain text; use the scheme smtp (STARTTLS, usually port 587) instead of smtps'
 
-function toFailure({ code, response, message }: SmtpError): SmtpFailure {
-  const said = message.includes('wrong version number') ? plainPort : message
+function toFailure({ code, response, message }: SmtpError, tls?: RelayAddress['tls']): SmtpFailure {
+  const said = tls === 'implicit' && message.includes('wrong version number') ? plainPort : message
   const reply = response === undefined ? noReply(`${code ?? 'ERROR'}: ${said}`) : parseReply(response)
   return { stage: 'connect', reply, errorCode: code ?? null }
 }

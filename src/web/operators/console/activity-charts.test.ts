@@ -16,7 +16,10 @@ const counts: Omit<Activity['items'][number], 'at'> = {
 }
 const activity = (items: Activity['items']) => ({ items }) as Activity
 const node = (relay: Partial<RelayResource>) =>
-  ({ relays: [{ available: true, since: at('09:00:00'), lastOutage: null, ...relay }] }) as NodeResource
+  ({
+    ...{ alive: true, seenAt: at('12:59:20') },
+    relays: [{ available: true, since: at('09:00:00'), lastOutage: null, ...relay }],
+  }) as NodeResource
 const hour = chooseRange(new URLSearchParams())
 const shadedAt = (page: Html) =>
   [...page.text.matchAll(/<rect class="outage"[^>]*><title>([^<]*)<\/title>/g)].map((match) => match[1])
@@ -33,6 +36,8 @@ test('the minutes of an outage are shaded: its first, its last, and those until 
     '12:58: relay down',
     '12:59: relay down',
   ])
+  const dead = { ...node({ available: false, since: at('12:20:00') }), alive: false, seenAt: at('12:20:30') }
+  assert.deepEqual(shadedAt(emailsChart(activity([]), hour, { now, nodes: [dead] })), ['12:20: relay down'])
   assert.deepEqual(shadedAt(emailsChart(activity([]), hour, { now, nodes: [node({})] })), [])
 })
 

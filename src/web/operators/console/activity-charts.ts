@@ -76,12 +76,12 @@ type Setting = { readonly now: number; readonly nodes: readonly NodeResource[] }
 
 /** When a relay was down, as far as the processes remember. */
 const findOutages = ({ nodes, now }: Setting): Outage[] =>
-  nodes.flatMap(({ relays }) =>
+  nodes.flatMap(({ alive, relays, seenAt }) =>
     relays.flatMap(({ available, lastOutage, since }) => [
       ...(lastOutage === null
         ? []
         : [{ from: Date.parse(lastOutage.from), until: Date.parse(lastOutage.until) }]),
-      ...(available ? [] : [{ from: Date.parse(since), until: now }]),
+      ...(available ? [] : [{ from: Date.parse(since), until: alive ? now : Date.parse(seenAt) }]),
     ]),
   )
 

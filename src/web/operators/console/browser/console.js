@@ -210,7 +210,7 @@ for (const form of all('form[data-auto]', HTMLFormElement)) {
     clearTimeout(timer)
     if (!(target instanceof HTMLInputElement) || target.type !== 'date') return form.requestSubmit()
     // A year that is typed changes with each of its digits.
-    if (target.value === '' || target.value >= '2000')
+    if (!target.validity.badInput && (target.value === '' || target.value >= '2000'))
       timer = window.setTimeout(() => form.requestSubmit(), 700)
   })
 }
@@ -249,8 +249,12 @@ for (const field of all('input[data-colour]', HTMLInputElement)) {
 }
 
 // On a phone, the tab of this page may be beside the screen.
-for (const tab of all('nav [aria-current]', HTMLElement))
-  tab.scrollIntoView({ block: 'nearest', inline: 'center' })
+for (const tab of all('.top nav [aria-current], .tabs [aria-current]', HTMLElement)) {
+  const list = tab.closest('.top nav, .tabs ul')
+  if (list === null) continue
+  const [own, around] = [tab.getBoundingClientRect(), list.getBoundingClientRect()]
+  list.scrollLeft += own.left - around.left - (around.width - own.width) / 2
+}
 
 // Signing in.
 

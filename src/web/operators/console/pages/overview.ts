@@ -6,7 +6,7 @@ import { activityCharts, chooseRange, type Range, ranges } from '../activity-cha
 import { meter, region, renderLost, section, share, table, tabs, took } from '../parts.ts'
 import type { PageAnswer, Visit } from '../visit.ts'
 import { firstSteps } from './first-steps.ts'
-import { countWaiting, renderEarlier, renderProblems, renderStatus, renderVerdict } from './problems.ts'
+import { renderEarlier, renderProblems, renderStatus, renderVerdict } from './problems.ts'
 
 type Status = Answer<'status.show'>
 
@@ -39,8 +39,9 @@ ${region('answers', renderAnswers(activity.total))}`
 }
 
 function renderNumbers({ lastHour, queue, today }: Status, { isDev }: Visit): Html {
-  const { states } = queue
-  const waiting = countWaiting(states)
+  const { depth, states } = queue
+  // The states are counted once a minute in a deep queue.
+  const areCurrent = sumCounts(states) === depth
   const failed = lastHour === null ? today.failed : sumCounts(lastHour.failed)
   const { delivered, expired } = lastHour ?? today
   const since = lastHour === null ? 'today' : 'last hour'
@@ -56,7 +57,7 @@ function renderNumbers({ lastHour, queue, today }: Status, { isDev }: Visit): Ht
           '/delivery',
         )
   return html`<div class="tiles">
-${tile('Waiting', formatCount(waiting), waiting === 0 ? 'nothing' : describeStates(states), '/delivery')}
+${tile('Waiting', formatCount(depth), depth === 0 ? 'nothing' : areCurrent ? describeStates(states) : '', '/delivery')}
 ${tile(`${isDev ? 'Captured' : 'Delivered'}, ${since}`, formatCount(delivered), lastHour === null || delivered < 60 ? '' : `${formatCount(Math.round(delivered / 60))} a minute`, `/emails?state=delivered${within}`)}
 ${took95}
 ${tile(`Failed, ${since}`, formatCount(failed), ended === 0 ? '' : `${share(failed, ended)} of all that ended`, `/emails?state=failed${within}`)}

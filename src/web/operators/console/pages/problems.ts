@@ -60,17 +60,13 @@ export async function renderStop({ get }: Visit): Promise<Html> {
   )
 }
 
-/** All that waits. The states are counted together, a little later than the depth. */
-export const countWaiting = ({ deferred, queued, sending }: Status['queue']['states']): number =>
-  deferred + queued + sending
-
 /** Is everything fine now? In one line. */
 export function renderVerdict({ attention, lastHour, queue }: Status): Html {
   const urgent = attention.filter((condition) => condition.urgent).length
   const others = attention.length - urgent
   const delivered = lastHour?.delivered ?? null
-  const count = countWaiting(queue.states)
-  const waiting = count === 0 ? 'no mail waiting' : counted(count, 'email waiting', 'emails waiting')
+  const { depth } = queue
+  const waiting = depth === 0 ? 'no mail waiting' : counted(depth, 'email waiting', 'emails waiting')
   const facts =
     delivered === null ? waiting : `${formatCount(delivered)} delivered in the last hour, ${waiting}`
   const [tone, text] =
