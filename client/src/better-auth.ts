@@ -159,7 +159,7 @@ export function betterAuthEmail(options: BetterAuthEmailOptions) {
 
 type Send = (email: Email, about?: Partial<LocalisedEmail>, request?: Request) => Promise<void>
 
-/** Sends an email in its reader's language, whose look-up shows in the answer's time no more than the send. */
+/** Sends an email in its reader's language. The look-up delays the answer no more than the send. */
 const newSend =
   (options: BetterAuthEmailOptions): Send =>
   (email, about = {}, request) => {

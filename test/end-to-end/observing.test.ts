@@ -246,6 +246,10 @@ test('the API and the status show refusals, counts, processes and relays; secret
     attention[0].message,
     /^No relay answers, so no mail is sent\. .*4 emails are waiting; the first link expires in 1[45] min\. Sending resumes by itself/,
   )
+  const ofApp = await newManagementToken(service, 'reader', [service.app.id])
+  const theirs = await ask(service, 'GET /v1/status', { token: ofApp })
+  assert.deepEqual([theirs.body.attention[0].kind, theirs.body.nodes], ['no_relay', []])
+  assert.doesNotMatch(theirs.text, /127\.0\.0\.1|ECONNREFUSED/, 'people of an app learn no name of a relay')
   const activity = await ask(service, `GET /v1/activity?app=acme`, { token })
   assertDescribed('activity.show', activity)
   assert.deepEqual([activity.body.step, activity.body.total.accepted], ['hour', 4])
