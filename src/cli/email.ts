@@ -1,7 +1,7 @@
 /** `postern email …`: what became of single emails, and what an operator can do with one. */
 
 import { type Command, Option } from 'commander'
-import { type EmailState, emailStates } from '../domain/delivery/states.ts'
+import { type EmailState, emailStates, isWaiting } from '../domain/delivery/states.ts'
 import { type EmailType, emailTypes } from '../domain/request/email-request.ts'
 import { listAll } from '../management/operation/list-all.ts'
 import type { Answer } from '../management/operations.ts'
@@ -120,8 +120,7 @@ function describeNone({ app, state, to }: ListOptions): string {
 
 async function show(deps: CliDeps, { call }: CommandContext, id: string): Promise<void> {
   const email = await call('email.show', { params: { email: id } })
-  const isWaiting = email.state === 'queued' || email.state === 'deferred'
-  const hint = isWaiting ? '\n"postern status" says whether mail is being sent.' : ''
+  const hint = isWaiting(email) ? '\n"postern status" says whether mail is being sent.' : ''
   print(deps.output, email, () => `${email.explanation}${hint}\n\n${describe(email)}`)
 }
 

@@ -4,15 +4,14 @@ import { heldDays } from '../domain/bounds.ts'
 import type { AttemptRecord } from '../domain/delivery/outcome.ts'
 import { captureRelayName } from '../domain/delivery/relay-state.ts'
 import { type FailureCause, findCause } from '../domain/delivery/smtp-reply.ts'
-import { suspectAfter } from '../domain/delivery/states.ts'
+import { isWaiting, suspectAfter } from '../domain/delivery/states.ts'
 import { describeDuration } from '../domain/duration.ts'
 import type { EmailRecord } from '../store/operator-store.ts'
 
 /** @param disabledApp the slug of its app, if that is disabled */
 export function explainEmail(email: EmailRecord, disabledApp: string | null = null): string {
-  const isWaiting = email.state === 'queued' || email.state === 'deferred'
   const explanation =
-    disabledApp !== null && isWaiting ? explainHeld(email, disabledApp) : explainState(email)
+    disabledApp !== null && isWaiting(email) ? explainHeld(email, disabledApp) : explainState(email)
   const { id, lostLeases } = email
   if (lostLeases < suspectAfter) return explanation
   const isLive = email.finishedAt === null

@@ -16,6 +16,10 @@ export type LiveState = (typeof liveStates)[number]
 export type FinalState = (typeof finalStates)[number]
 export type EmailState = LiveState | FinalState
 
+/** Whether no worker has the email now. */
+export const isWaiting = ({ state }: { readonly state: EmailState }): boolean =>
+  state === 'queued' || state === 'deferred'
+
 /** The counts of an app's usage besides refusals: emails accepted, and those that ended. */
 export const usageEvents = ['accepted', ...finalStates] as const
 

@@ -15,6 +15,7 @@ import {
   type Condition,
   failedShare,
   isFailing,
+  isStop,
   latelyMinutes,
   type Situation,
 } from './condition.ts'
@@ -39,7 +40,7 @@ const namedMax = 3
 export function findAttention(situation: Situation): Attention[] {
   const { findings, queue } = situation
   const nodes = judgeNodes(situation)
-  const isStopped = nodes.some(({ kind }) => kind === 'no_worker' || kind === 'no_relay')
+  const isStopped = nodes.some(isStop)
   const failing = findings
     .filter(({ check, ok }) => !ok && !(check === 'worker' && isStopped))
     .map(({ check, detail }): Condition => ({ kind: 'check_failed', message: `${check}: ${detail}` }))

@@ -29,6 +29,10 @@ export const attentionKinds = [
 ] as const
 export type AttentionKind = (typeof attentionKinds)[number]
 
+/** Whether nothing is sent while a condition lasts. */
+export const isStop = ({ kind }: { readonly kind: AttentionKind }): boolean =>
+  kind === 'no_worker' || kind === 'no_relay'
+
 export type Condition = {
   readonly kind: AttentionKind
   readonly message: string

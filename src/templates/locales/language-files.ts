@@ -65,10 +65,17 @@ export type LanguageFile = {
 const folder = new URL('./', import.meta.url)
 const ending = '.json'
 
-/** The tags of all languages (BCP 47), which are the names of their files. */
+/** Whether Node can write the dates and durations of a language; a system's own Node may lack some. */
+const hasFormats = (tag: string): boolean => Intl.DateTimeFormat.supportedLocalesOf(tag).length > 0
+
+/**
+ * The tags of all languages (BCP 47), which are the names of their files. Those that this Node cannot format
+ * are left out: half a translation would be worse than another language.
+ */
 export const languageTags: readonly string[] = readdirSync(folder)
   .filter((name) => name.endsWith(ending))
   .map((name) => name.slice(0, -ending.length))
+  .filter(hasFormats)
   .sort()
 
 export const readLanguageFile = (tag: string): LanguageFile =>

@@ -10,9 +10,6 @@ export type Language = { readonly strings: Strings; readonly language: string }
 const english = 'en'
 const languages = new Map<string, Language>()
 
-/** Whether Node has the dates and durations of a language; a system's own Node may lack them. */
-const hasFormats = (tag: string): boolean => Intl.DateTimeFormat.supportedLocalesOf(tag).length > 0
-
 const ownNames = new Map<string, string>()
 
 /** A language in its own words and in English: `Deutsch · German`. */
@@ -23,14 +20,11 @@ export function nameLanguage(tag: string): string {
   return known
 }
 
-/**
- * English as a whole if the tag is none of ours, or if Node lacks its formats: half a translation would be
- * worse.
- */
+/** English if the tag is none of ours. */
 export function findLanguage(tag: string): Language {
   const known = languages.get(tag)
   if (known !== undefined) return known
-  if (tag !== english && !(languageTags.includes(tag) && hasFormats(tag))) return findLanguage(english)
+  if (tag !== english && !languageTags.includes(tag)) return findLanguage(english)
   const language = { language: tag, strings: makeStrings(tag, readLanguageFile(tag)) }
   languages.set(tag, language)
   return language

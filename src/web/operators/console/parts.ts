@@ -74,19 +74,16 @@ export const statusMark = (status: 'active' | 'disabled'): Html =>
 
 export type Cell = Html | string | number
 
-/**
- * A table in a region that scrolls on a narrow screen. `caption` names it; `numbers` are the columns aligned
- * right.
- */
 type TableOptions = {
-  /** The columns of numbers. */
+  /** The columns of numbers, which are aligned right. */
   readonly numbers?: readonly number[]
-  /** Stands in the place of a table without rows. */
+  /** Shown instead of a table without rows. */
   readonly empty?: Cell
   /** For the style alone. */
   readonly name?: string
 }
 
+/** A table in a region that scrolls on a narrow screen. `caption` names it. */
 export function table(
   caption: string,
   heads: readonly string[],
@@ -103,14 +100,14 @@ export function table(
     const [first = '', ...rest] = cells
     const others = rest.map((cell, column) => {
       const label = heads[column + 1]
-      const isNothing = cell === '–' || cell === '0'
+      const isNothing = cell === '–' || String(cell) === '0'
       return html`<td role="cell"${label === '' ? html` class="last"` : side(column + 1)}${label ? html` data-head="${label}"` : none}${isNothing ? html` data-nothing` : none}>${cell}</td>`
     })
     return html`<tr role="row"><th role="rowheader" scope="row"${side(0)}>${first}</th>${others}</tr>
 `
   })
   // The roles stay when the style makes cards of the rows, on a phone.
-  return html`<div class="scroll" role="region" aria-label="${caption}" tabindex="0"><table role="table"${heads.length > 2 ? html` class="cards ${name}"` : none}><caption class="hidden">${caption}</caption>
+  return html`<div class="scroll" role="region" aria-label="${caption}" tabindex="0"><table role="table"${heads.length > 2 ? html` class="${`cards ${name}`.trim()}"` : none}><caption class="hidden">${caption}</caption>
 <thead role="rowgroup"><tr role="row">${head}</tr></thead><tbody role="rowgroup">${body}</tbody></table></div>`
 }
 

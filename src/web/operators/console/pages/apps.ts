@@ -110,7 +110,7 @@ ${shown.field('type')}
 <div class="actions"><button class="main">Send</button></div></form>`
   const ofApp = attention.filter(({ apps }) => apps.includes(app.slug))
   const own = attention.filter((each) => ofApp.includes(each) || (each.apps.length === 0 && each.urgent))
-  const body = html`${appHead(app, 'Overview', renderStatus(app.status, ofApp))}${shown.problem}
+  const body = html`${appHead(app, 'Overview', html`${region('app-status', renderStatus(app.status, ofApp))}`)}${shown.problem}
 ${region('attention', renderProblems(own, `/apps/${app.slug}`))}
 ${region('numbers', await renderLastHour(app, visit))}
 ${tabs(

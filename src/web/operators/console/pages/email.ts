@@ -1,5 +1,6 @@
 /** One email with its attempts. Nothing shows what it says, or to whom it goes. */
 import { formatCount } from '../../../../domain/counts.ts'
+import { isWaiting } from '../../../../domain/delivery/states.ts'
 import type { OperationError } from '../../../../management/operation/result.ts'
 import type { Answer } from '../../../../management/operations.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
@@ -39,8 +40,6 @@ ${region('timeline', section('Attempts', renderTimeline(email, visit)))}</div>
 }
 
 type Detail = Answer<'email.show'>
-
-const isWaiting = ({ state }: Detail): boolean => state === 'queued' || state === 'deferred'
 
 /** Advice about an email that was not delivered. */
 function renderAdvice({ state, reason }: Detail, slug: string | null): Html {

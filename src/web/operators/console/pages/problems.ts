@@ -1,6 +1,7 @@
 /** Conditions that need attention, with a way to each cause; and, quietly, those that are over. */
 import { counted, formatCount } from '../../../../domain/counts.ts'
 import type { Answer } from '../../../../management/operations.ts'
+import { isStop } from '../../../../management/service/condition.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
 import { linkButton, mark, shortTime, statusMark } from '../parts.ts'
 import type { Visit } from '../visit.ts'
@@ -54,10 +55,7 @@ export function renderStatus(status: 'active' | 'disabled', conditions: readonly
 /** Above mail that waits: why nothing is sent now. */
 export async function renderStop({ get }: Visit): Promise<Html> {
   const { attention } = await get('status.show', {})
-  return renderProblems(
-    attention.filter(({ kind }) => kind === 'no_worker' || kind === 'no_relay'),
-    '',
-  )
+  return renderProblems(attention.filter(isStop), '')
 }
 
 /** Is everything fine now? In one line. */
