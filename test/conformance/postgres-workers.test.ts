@@ -125,6 +125,18 @@ test('after the sessions of all workers were cut, they have time to record what 
   assert.equal(await one.recordOutcome(held, delivered), true)
 })
 
+test('a connection that the server closed while nothing was asked of it fails no request', async (t) => {
+  const url = await postgresUrl(t)
+  const store = await openWorker(t, url)
+  const sender = await newSender(store, 'a')
+  await store.enqueue(request(store, sender))
+  const sessions = `from pg_stat_activity where pid <> pg_backend_pid() and query like '%"${schemaOf(url)}"%'`
+  const cut = await runSql(url, `select pg_terminate_backend(pid) ${sessions}`)
+  assert.ok(cut.length > 0)
+  await eventually(async () => (await runSql(url, `select pid ${sessions}`)).length === 0)
+  assert.equal((await store.enqueue(request(store, sender))).kind, 'queued')
+})
+
 for (const [what, statement, fail] of [
   ['an outcome', 'record_', (store: Store, claim: Claim) => store.recordOutcome(claim, delivered)],
   ['a renewal', 'lease_until', (store: Store, claim: Claim) => store.renewLeases([claim])],

@@ -1,6 +1,5 @@
 /** Conformance: claims, outcomes, leases, fairness, sealing and maintenance. */
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import type { DeliveryOutcome } from '../../src/domain/delivery/outcome.ts'
 import { noReply } from '../../src/domain/delivery/smtp-reply.ts'
 import { lostLeaseWaitMs, suspectAfter } from '../../src/domain/delivery/states.ts'
@@ -8,20 +7,8 @@ import { newId } from '../../src/domain/id.ts'
 import type { EmailAddress } from '../../src/domain/request/email-address.ts'
 import { leaseMs, type Store } from '../../src/store/store.ts'
 import { deleteApp, listEmails, operator } from '../support/operator.ts'
-import { newRing } from '../support/service.ts'
 import { atEnd } from '../support/temporary.ts'
-import {
-  claim,
-  day,
-  deferred,
-  delivered,
-  type Engine,
-  type It,
-  kinds,
-  newSender,
-  request,
-  testRing,
-} from './subject.ts'
+import { claim, day, deferred, delivered, type It, kinds, newSender, request } from './subject.ts'
 
 export function queue(it: It): void {
   it('row 2: what was queued is claimed once, with its content, oldest first', async (_t, { store }) => {
@@ -439,45 +426,5 @@ export function fairness(it: It): void {
     while ((await store.maintain()).more);
     assert.equal((await store.findEmail(others[0]?.emailId ?? waits.emailId))?.state, 'cancelled')
     assert.equal((await store.queueGauge()).depth, 0)
-  })
-}
-
-export function privacy(it: It, engine: Engine): void {
-  it('rotation: older keys of the ring open what they sealed, and limits go on', async (t, {
-    store,
-    reopen,
-  }) => {
-    const sender = await newSender(store, 'a', { recipientPerHour: 1 })
-    await store.enqueue(request(store, sender, { to: 'ada@x.org' }))
-    await assert.rejects(reopen({ ring: newRing('stranger') }), { name: 'KeyMissing' })
-    const rotated = await reopen({ ring: [...newRing('new'), ...testRing(store)] })
-    atEnd(t, () => rotated.close())
-    assert.equal(
-      (await rotated.enqueue(request(store, sender, { to: 'ada@x.org' }))).kind,
-      'recipient_rate_limited',
-    )
-    assert.equal((await claim(rotated))[0]?.content.to, 'ada@x.org')
-  })
-
-  test(`${engine.name}: an email whose key has left the ring waits for it, the others flow`, async (t) => {
-    const [old, fresh] = [newRing('old'), newRing('new')]
-    const { store, reopen, advance } = await engine.open(t, { ring: old })
-    const sender = await newSender(store, 'a')
-    const held = await store.enqueue(request(store, sender))
-    const rotated = await reopen({ ring: [...fresh, ...old] })
-    await rotated.enqueue(request(rotated, sender, { to: 'bob@x.org' }))
-    await rotated.close()
-    const without = await reopen({ ring: fresh })
-    atEnd(t, () => without.close())
-    assert.deepEqual(
-      (await claim(without)).map((found) => found.content.to),
-      ['bob@x.org'],
-    )
-    const record = held.kind === 'queued' ? await without.findEmail(held.emailId) : null
-    assert.equal(record?.state, 'deferred')
-    assert.match(record.trail.at(-1)?.reply?.text ?? '', /key ring lacks the key "old"/)
-    await without.close() // on SQLite it has the worker lock
-    advance(300_000)
-    assert.equal((await claim(store))[0]?.attempt, 1, 'readable again once the key is back')
   })
 }

@@ -78,6 +78,7 @@ test('a backup is restored: its apps, keys and queued mail are back, and the dat
   await queueOne(database, 'after@example.com')
   const ran = await postern(database.env, ['restore', database.backup])
   assert.equal(ran.code, 0, ran.err)
+  assert.ok(ran.out.startsWith(`restored ${database.backup}: `), ran.out)
   assert.match(ran.out, /schema 1, 1 app, 3 emails queued\n/)
   assert.match(ran.out, /will send 3 emails/)
   assert.equal(mode(database.path), 0o600)

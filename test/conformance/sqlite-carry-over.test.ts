@@ -230,6 +230,25 @@ test('without the database that it was made from, a restore lists what works aga
   }
 })
 
+test('a line for each kind of access, with twenty names at most', async (t) => {
+  for (const [keys, expected] of [
+    [20, /^ {2}delivery keys: key 0 .*, key 19 \(\w+\)$/m],
+    [21, /^ {2}delivery keys: key 0 .*, key 19 \(\w+\), and 1 more \(--json lists them\)$/m],
+  ] as const) {
+    const place = newPlace(t)
+    const app = await inStore(place, async (store) => (await newSender(store, 'acme')).app.id)
+    await inStore(place, async (store) => {
+      const [unnamed] = await store.listKeys(app)
+      if (unnamed !== undefined) await store.revokeKey(unnamed.id, operator)
+      for (let n = 0; n < keys; n++) await newKeyFor(store, app, `key ${n}`)
+    })
+    await postern(place.env, ['backup', place.backup])
+    const { out } = await postern(newPlace(t, place.ring).env, ['restore', place.backup])
+    assert.match(out, expected)
+    assert.doesNotMatch(out, /tokens:|people:|passkeys:/)
+  }
+})
+
 async function anotherDatabase(t: Scope, ring: KeyRing): Promise<Place> {
   const place = newPlace(t, ring)
   await inStore(place, (store) => newSender(store, 'other'))

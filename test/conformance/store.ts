@@ -5,12 +5,13 @@
 import { test } from 'node:test'
 import { activity, nodes, queueMeasures, refusals } from './activity-cases.ts'
 import { groups, idempotency, keysAndApps, limits } from './intake-cases.ts'
+import { keyRings } from './key-ring-cases.ts'
 import { maintenance } from './maintenance-cases.ts'
 import { management } from './management-cases.ts'
 import { model } from './model-cases.ts'
 import { endedByTheStore, operators } from './operator-cases.ts'
 import { people } from './people-cases.ts'
-import { fairness, leases, privacy, queue } from './queue-cases.ts'
+import { fairness, leases, queue } from './queue-cases.ts'
 import type { Engine, It } from './subject.ts'
 
 /** Registers all cases for one engine. */
@@ -24,7 +25,7 @@ export function describeStore(engine: Engine): void {
   queue(it)
   leases(it)
   fairness(it)
-  privacy(it, engine)
+  keyRings(it, engine)
   maintenance(it)
   operators(it)
   endedByTheStore(it)

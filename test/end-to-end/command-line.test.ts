@@ -418,6 +418,7 @@ test('two processes start on a fresh database at once', onlyHere, async (t) => {
     runs.map((ran) => [ran.code, ran.err]),
     runs.map(() => [0, '']),
   )
+  assert.deepEqual(await posternJson(own, ['migrate']), { migrated: true })
   const store = await openStore(parseConfig(own, 'command'), { onFatal: assert.fail })
   await store.close()
 })

@@ -162,7 +162,9 @@ export async function consolePages({
   find,
   keyId,
   store,
-}: Awaited<ReturnType<typeof startBusyConsole>>): Promise<string[]> {
+}: Pick<Awaited<ReturnType<typeof startBusyConsole>>, 'app' | 'find' | 'keyId' | 'store'>): Promise<
+  string[]
+> {
   const [refusal] = await store.listRefusals(app.id)
   const person = await store.createPerson(
     { name: `person ${serial++}`, role: 'reader', apps: [app.id] },

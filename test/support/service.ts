@@ -32,6 +32,8 @@ export type TestOptions = Partial<
   settings?: Partial<AppSettings>
   roles?: Config['roles']
   consolePort?: number
+  /** The store's clock at the start, in milliseconds since 1970 UTC. */
+  nowMs?: number
 }
 
 export type Answer = {
@@ -98,6 +100,7 @@ export const validBody = (
 export async function startTestService(scope: Scope, options: TestOptions = {}): Promise<TestService> {
   const config = await testConfig(scope, options)
   const clock = newClockOffset()
+  if (options.nowMs !== undefined) moveClock(clock, options.nowMs - Date.now())
   const log: string[] = []
   const sink = pino({ level: 'debug', base: null }, { write: (line: string) => void log.push(line) })
   const onFatal = (error: Error) => {

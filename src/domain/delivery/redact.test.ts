@@ -30,6 +30,7 @@ const replies: readonly (readonly [string, string])[] = [
   ['554 found LIVE-TOKEN-4711== in it', '554 found <token> in it'],
   ['554-cut LIVE-TOK\r\n554 EN-4711 twice', '554-cut <link> 554 EN-4711 twice'],
   ['554 host app.acme.test is listed', '554 host app.acme.test is listed'],
+  ['554 see ://other.test/path of it', '554 see <link> of it'],
   ['550 5.1.1 mailbox unavailable', '550 5.1.1 mailbox unavailable'],
 ]
 

@@ -124,7 +124,7 @@ function sharesWith(run: string, link: readonly string[]): boolean {
 /** One word of a line, without what looks like a link, a token or an address. */
 function withoutShapes(word: string): string {
   const colon = word.indexOf('://')
-  if (colon > 0) return `${word.slice(0, schemeBegin(word, colon))}<link>`
+  if (colon >= 0) return `${word.slice(0, schemeBegin(word, colon))}<link>`
   const token = word.toLowerCase().indexOf('token=')
   if (token >= 0) return `${word.slice(0, token)}<token>`
   if (!word.includes('@')) return word

@@ -131,6 +131,20 @@ test('unlinkable takes nothing away', () => {
   )
 })
 
+test('contrast is what WCAG 2.2 says', () => {
+  const pairs = [
+    ['#000000', '#ffffff', 21],
+    ['#777777', '#ffffff', 4.48],
+    ['#1d4ed8', '#ffffff', 6.7],
+    ['#ff0000', '#00ff00', 2.91],
+    ['#0a0a0a', '#000000', 1.06],
+  ] as const
+  for (const [one, other, ratio] of pairs) {
+    assert.ok(Math.abs(contrast(one, other) - ratio) < 0.01, `${one} ${other}: ${contrast(one, other)}`)
+    assert.equal(contrast(one, other), contrast(other, one))
+  }
+})
+
 test('the button text reads on any accent', () => {
   const colours = fc
     .integer({ min: 0, max: 0xffffff })

@@ -100,7 +100,6 @@ export class Connection {
       if (code?.startsWith('01')) this.#warning = message ?? 'no text'
     })
     client.on('error', () => this.#drop(client))
-    client.on('end', () => this.#drop(client))
     this.#link = link
     try {
       await within(onOpen?.(client) ?? Promise.resolve(), endMs)

@@ -218,7 +218,8 @@ function chooseName(claims: Claims): string {
   const name =
     given.find((text): text is string => typeof text === 'string' && text.trim() !== '') ?? 'person'
   const clean = name.replace(/\p{C}/gu, '').trim().slice(0, nameMax)
-  return isReservedName(clean) || clean === '' ? `person ${clean}` : clean
+  if (clean === '') return 'person'
+  return isReservedName(clean) ? `person ${clean}` : clean
 }
 
 function refuse({ emit }: SessionDeps, { request, reply }: Exchange, message: string): FastifyReply {

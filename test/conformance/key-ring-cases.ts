@@ -1,0 +1,66 @@
+/** Conformance: keys of the ring, and the mail that they seal. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { newRing } from '../support/service.ts'
+import { atEnd } from '../support/temporary.ts'
+import { claim, type Engine, type It, newSender, request, testRing } from './subject.ts'
+
+export function keyRings(it: It, engine: Engine): void {
+  it('rotation: older keys of the ring open what they sealed, and limits go on', async (t, {
+    store,
+    reopen,
+  }) => {
+    const sender = await newSender(store, 'a', { recipientPerHour: 1 })
+    await store.enqueue(request(store, sender, { to: 'ada@x.org' }))
+    await assert.rejects(reopen({ ring: newRing('stranger') }), { name: 'KeyMissing' })
+    const rotated = await reopen({ ring: [...newRing('new'), ...testRing(store)] })
+    atEnd(t, () => rotated.close())
+    assert.equal(
+      (await rotated.enqueue(request(store, sender, { to: 'ada@x.org' }))).kind,
+      'recipient_rate_limited',
+    )
+    assert.equal((await claim(rotated))[0]?.content.to, 'ada@x.org')
+  })
+
+  test(`${engine.name}: an email whose key has left the ring waits for it, the others flow`, async (t) => {
+    const [old, fresh] = [newRing('old'), newRing('new')]
+    const { store, reopen, advance } = await engine.open(t, { ring: old })
+    const sender = await newSender(store, 'a')
+    const held = await store.enqueue(request(store, sender))
+    const rotated = await reopen({ ring: [...fresh, ...old] })
+    await rotated.enqueue(request(rotated, sender, { to: 'bob@x.org' }))
+    await rotated.close()
+    const without = await reopen({ ring: fresh })
+    atEnd(t, () => without.close())
+    assert.deepEqual(
+      (await claim(without)).map((found) => found.content.to),
+      ['bob@x.org'],
+    )
+    const record = held.kind === 'queued' ? await without.findEmail(held.emailId) : null
+    assert.equal(record?.state, 'deferred')
+    assert.match(record.trail.at(-1)?.reply?.text ?? '', /key ring lacks the key "old"/)
+    await without.close() // on SQLite it has the worker lock
+    advance(300_000)
+    assert.equal((await claim(store))[0]?.attempt, 1, 'readable again once the key is back')
+  })
+
+  test(`${engine.name}: an email that its key does not open fails, and the claim says so`, async (t) => {
+    const [old, fresh] = [newRing('old'), newRing('new')]
+    const { store, reopen } = await engine.open(t, { ring: old })
+    const sender = await newSender(store, 'a')
+    const held = await store.enqueue(request(store, sender))
+    await (await reopen({ ring: [...fresh, ...old] })).close()
+    const other = await reopen({ ring: [...fresh, ...newRing('old')] })
+    atEnd(t, () => other.close())
+    await other.enqueue(request(other, sender, { to: 'bob@x.org' }))
+    const { claims, ended } = await other.claimDue({ max: 10, perApp: 10, leases: [] })
+    assert.deepEqual(
+      claims.map(({ content }) => content.to),
+      ['bob@x.org'],
+    )
+    assert.ok(held.kind === 'queued')
+    assert.deepEqual(ended, [
+      { emailId: held.emailId, appId: sender.app.id, state: 'failed', reason: 'unreadable' },
+    ])
+  })
+}
