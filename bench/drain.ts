@@ -57,14 +57,24 @@ export async function run(scope: Scope): Promise<void> {
   report('drain', tables, measured)
 }
 
+type DrainOptions = {
+  readonly processes?: number
+  readonly keys?: readonly string[]
+  readonly locales?: readonly string[]
+}
+
 /**
  * Queues `emails`, starts `processes` workers, and returns the emails per second over the last `counted`.
  * Throws if an email was not delivered.
  */
-export async function drainRound(bed: Bed, relay: string, processes = 1): Promise<number> {
+export async function drainRound(
+  bed: Bed,
+  relay: string,
+  { processes = 1, keys = bed.keys, locales = [] }: DrainOptions = {},
+): Promise<number> {
   const ends: (() => unknown)[] = []
   const scope = { after: (end: () => unknown) => void ends.push(end) }
-  await fill(bed, emails)
+  await fill(bed, emails, { keys, locales })
   const env = { POSTERN_ROLES: 'worker', POSTERN_SMTP_URL: relay }
   const workers = await Promise.all(Array.from({ length: processes }, () => startPostern(scope, bed, env)))
   const perSecond = await useStore(bed, (store) => drained(store))

@@ -40,7 +40,7 @@ export async function run(scope: Scope): Promise<void> {
       const bed = await makeBed(scope, subject)
       const place = { sink, load }
       const quiet = await serve(bed, relay, { ...place, serial: serials.first })
-      await fill(bed, flood, bed.keys.slice(0, 1))
+      await fill(bed, flood, { keys: bed.keys.slice(0, 1) })
       const flooded = await serve(bed, relay, { ...place, serial: serials.first + 2 * serials.step })
       if (flooded.left === 0) throw new Error('the flood ended before the other app did')
       const p99 = [quiet, flooded].map(({ latencies }) => percentile(latencies, 0.99))

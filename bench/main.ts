@@ -6,6 +6,7 @@ type Suite = { readonly run: (scope: Scope) => Promise<void> }
 const suites: Record<string, () => Promise<Suite>> = {
   accept: () => import('./accept.ts'),
   drain: () => import('./drain.ts'),
+  languages: () => import('./languages.ts'),
   latency: () => import('./latency.ts'),
   capacity: () => import('./capacity.ts'),
   backlog: () => import('./backlog.ts'),

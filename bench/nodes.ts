@@ -45,7 +45,7 @@ export async function run(scope: Scope): Promise<void> {
   const draining = counts.map(
     (processes): Contender => ({
       name: `${processes} worker`,
-      round: () => drainRound(drainBed, `smtp://127.0.0.1:${sink.port}?connections=20`, processes),
+      round: () => drainRound(drainBed, `smtp://127.0.0.1:${sink.port}?connections=20`, { processes }),
     }),
   )
   const tables: Record<string, Table> = {}

@@ -160,10 +160,14 @@ export async function useStore<T>(
   }
 }
 
-/** Queues `emails`, for all apps or for one. */
-export const fill = (bed: Bed, emails: number, keys: readonly string[] = bed.keys): Promise<void> =>
+/** Queues `emails`, for all apps or for one, in these languages in turn. */
+export const fill = (
+  bed: Bed,
+  emails: number,
+  { keys = bed.keys, locales = [] }: { keys?: readonly string[]; locales?: readonly string[] } = {},
+): Promise<void> =>
   useStore(bed, (store, { enqueueMany, sendersOf }) =>
-    enqueueMany(store, sendersOf({ keys }), { emails, clients: 256 }),
+    enqueueMany(store, sendersOf({ keys }), { emails, clients: 256, locales }),
   )
 
 /** The value of one metric of a service. */

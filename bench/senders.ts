@@ -35,12 +35,14 @@ export const sendersOf = ({ keys }: { readonly keys: readonly string[] }): Bench
 const recipients = 1_000_000
 let serial = 0
 
-function nextRequest(store: Store, { keyHash }: BenchSender): EnqueueRequest {
+function nextRequest(store: Store, { keyHash }: BenchSender, locales: readonly string[]): EnqueueRequest {
   const n = serial++
+  const locale = locales[n % locales.length]
   const content = {
     to: `queued${n % recipients}@example.com` as EmailAddress,
     url: `https://app.acme.test/auth/magic?token=${newDeliveryKey().slice(4)}`,
     messageIdDomain: 'acme.test',
+    ...(locale !== undefined && { locale }),
   }
   return {
     keyHash,
@@ -60,21 +62,25 @@ function nextRequest(store: Store, { keyHash }: BenchSender): EnqueueRequest {
   }
 }
 
-async function enqueueNext(store: Store, senders: readonly BenchSender[]): Promise<void> {
+async function enqueueNext(
+  store: Store,
+  senders: readonly BenchSender[],
+  locales: readonly string[],
+): Promise<void> {
   const sender = senders[serial % senders.length]
   if (sender === undefined) throw new Error('no senders')
-  const result = await store.enqueue(nextRequest(store, sender))
+  const result = await store.enqueue(nextRequest(store, sender, locales))
   if (result.kind !== 'queued') throw new Error(`answered ${result.kind}`)
 }
 
 export async function enqueueMany(
   store: Store,
   senders: readonly BenchSender[],
-  { emails, clients }: { emails: number; clients: number },
+  { emails, clients, locales = [] }: { emails: number; clients: number; locales?: readonly string[] },
 ): Promise<void> {
   let left = emails
   const client = async () => {
-    while (left-- > 0) await enqueueNext(store, senders)
+    while (left-- > 0) await enqueueNext(store, senders, locales)
   }
   await Promise.all(Array.from({ length: clients }, client))
 }

@@ -2,7 +2,7 @@
 
 import { keepDays } from '../../../../domain/bounds.ts'
 import { formatCount, sumCounts } from '../../../../domain/counts.ts'
-import { emailStates } from '../../../../domain/delivery/states.ts'
+import { emailStates, isWaiting } from '../../../../domain/delivery/states.ts'
 import { minuteMs } from '../../../../domain/duration.ts'
 import type { EmailResource } from '../../../../management/resources.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
@@ -77,7 +77,7 @@ export async function listEmails(visit: Visit): Promise<PageAnswer> {
   const [newest] = list.items
   const body = html`<div class="title"><h1>Emails</h1>${filters.recipient === undefined ? retryAllButton(visit, whole) : none}</div>
 ${retryAllConfirmation(visit, whole)}
-${region('stop', await renderStop(visit))}
+${region('stop', list.items.some(isWaiting) ? await renderStop(visit) : none)}
 ${renderNotes(whole)}
 ${filters.recipient !== undefined && newest !== undefined ? renderNewest(newest, visit) : none}
 ${filters.recipient === undefined ? renderFilters(whole, slugs) : none}
