@@ -1,5 +1,5 @@
 /**
- * What languages cost: accepting and draining with no `locale`, with one, and with all of them in turn; and
+ * The cost of languages: accepting and draining with no `locale`, with one, and with all of them in turn; and
  * the memory of the message forms of 100 apps in all of them.
  */
 import { setFlagsFromString } from 'node:v8'
