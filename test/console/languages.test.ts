@@ -11,6 +11,8 @@ import { findLanguage, languageTags } from '../../src/templates/locales/locales.
 import { expiredPage, openPage, unavailablePage, unknownPage } from '../../src/templates/pages/hosted-page.ts'
 import { openBrowser } from '../support/browser.ts'
 import { chromium, lacking } from '../support/installed.ts'
+import { startTestService } from '../support/service.ts'
+import { eventually } from '../support/wait.ts'
 
 const skip = lacking({ chromium })
 const browser = skip === false ? await openBrowser({ after }) : null
@@ -115,4 +117,44 @@ test('an email keeps its direction inside a mail client that is written the othe
     assert.deepEqual([...new Set(styles)], [`${direction} ${start}`], tag)
   }
   await page.close()
+})
+
+test('a preview and a test email are in the language that is chosen, and else in the app’s', async (t) => {
+  const service = await startTestService(t, { settings: { locale: 'de' } })
+  const at = service.urls.console ?? ''
+  const preview = async (chosen: string) =>
+    /<html lang="([^"]+)" dir="([^"]+)">/
+      .exec(await (await fetch(`${at}/apps/acme/look/email?type=magic_link&in=${chosen}`)).text())
+      ?.slice(1)
+  assert.deepEqual(await preview('ar'), ['ar', 'rtl'])
+  assert.deepEqual(await preview(''), ['de', 'ltr'])
+  assert.deepEqual(await preview('xx'), ['de', 'ltr'])
+  const saved = await fetch(`${at}/apps/acme/look`, {
+    method: 'POST',
+    headers: { 'sec-fetch-site': 'same-origin' },
+    body: new URLSearchParams({ locale: 'fr', type: 'password_reset', in: 'ja' }),
+    redirect: 'manual',
+  })
+  assert.match(saved.headers.get('location') ?? '', /type=password_reset&in=ja/)
+  assert.equal(
+    (await service.store.findApp('acme'))?.settings.locale,
+    'fr',
+    'the language of a preview is not saved',
+  )
+  for (const [to, locale, language] of [
+    ['ar@example.com', 'ar', 'ar'],
+    ['app@example.com', '', 'fr'],
+  ]) {
+    await fetch(`${at}/apps/acme/test-email`, {
+      method: 'POST',
+      headers: { 'sec-fetch-site': 'same-origin' },
+      body: new URLSearchParams({ to: to ?? '', type: 'magic_link', locale: locale ?? '' }),
+    })
+    const latest = `${service.urls.inbox}/api/inbox/latest?to=${to}`
+    const found = await eventually(async () => {
+      const answer = await fetch(latest)
+      return answer.ok ? ((await answer.json()) as { language: string }) : null
+    })
+    assert.equal(found.language, language)
+  }
 })

@@ -12,11 +12,13 @@ import type { ActivityEvent } from '../../src/domain/operator/activity.ts'
 import type { Actor } from '../../src/domain/operator/audit.ts'
 import { hashToken, newToken } from '../../src/domain/operator/management-token.ts'
 import type { NodeRecord } from '../../src/domain/operator/node.ts'
+import type { EmailAddress } from '../../src/domain/request/email-address.ts'
+import type { EmailType } from '../../src/domain/request/email-request.ts'
 import type { RefusalCode } from '../../src/domain/request/rejection.ts'
 import { moveClock } from '../../src/store/shared/clock.ts'
 import type { Store } from '../../src/store/store.ts'
 import { operator } from './operator.ts'
-import { newSender, send, startTestService, testSettings, validBody } from './service.ts'
+import { newSender, startTestService, testSettings } from './service.ts'
 import type { Scope } from './temporary.ts'
 
 export const worldBegin = Date.UTC(2030, 4, 15, 9, 0, 20)
@@ -54,10 +56,30 @@ async function work(store: Store): Promise<void> {
   }
 }
 
+type Queued = {
+  readonly key: string
+  /** Of the app's settings. */
+  readonly version: number
+  readonly to: string
+  readonly type: EmailType
+  readonly lifeMs: number
+}
+
+/** Not by a request: the counts of those are written seconds later. */
+async function queueEmail(store: Store, { key, version, to, type, lifeMs }: Queued): Promise<void> {
+  const url = 'https://app.acme.test/auth?token=abc'
+  const content = { to: to as EmailAddress, url, messageIdDomain: 'acme.test' }
+  const expiresAt = store.now() + lifeMs
+  const admit = { id: newId('em', store.now()), type, expiresAt, traceparent: null, content }
+  const judged = { version, verdict: { admit }, idempotency: null }
+  const { kind } = await store.enqueue({ keyHash: hashDeliveryKey(key), judged })
+  if (kind !== 'queued') throw new Error(kind)
+}
+
 export async function startWorld(scope: Scope) {
   const service = await startTestService(scope, {
     isDev: false,
-    roles: new Set(['api', 'console']),
+    roles: new Set(['console']),
     linksBaseUrl: 'https://links.acme.test',
     settings: { supportContact: 'help@acme.test', branding: { addressLine: 'Acme Ltd, 1 Harbour Road' } },
     nowMs: worldBegin,
@@ -65,8 +87,6 @@ export async function startWorld(scope: Scope) {
   const { store } = service
   /** Sets the clock: so many minutes since the begin. */
   const at = (minutes: number) => moveClock(service.clock, worldBegin + minutes * minuteMs - store.now())
-  const post = (key: string, body: Record<string, unknown>) =>
-    send(service.apiUrl, JSON.stringify(validBody(body, store.now())), { authorization: `Bearer ${key}` })
 
   at(1)
   const shop = await newSender(service, 'shop', {
@@ -82,10 +102,12 @@ export async function startWorld(scope: Scope) {
   at(2)
   for (const [n, name] of ['ada', 'nobody', 'later1', 'unsure1', 'late', 'gone'].entries()) {
     const to = `${name}@example.com`
-    const life = name === 'late' && { expiresAt: new Date(store.now() + 2 * minuteMs).toISOString() }
-    await post(service.key, { to, ...(n % 2 === 1 && { type: 'password_reset' }), ...life })
+    const type = n % 2 === 1 ? 'password_reset' : 'magic_link'
+    const lifeMs = (name === 'late' ? 2 : 15) * minuteMs
+    await queueEmail(store, { key: service.key, version: 2, to, type, lifeMs })
   }
-  await post(shop.key, { to: 'bob@example.com', url: 'https://shop.acme.test/auth/x?token=y' })
+  const toShop = { to: 'bob@example.com', type: 'magic_link', lifeMs: 15 * minuteMs } as const
+  await queueEmail(store, { key: shop.key, version: 1, ...toShop })
   at(4.4)
   const find = async (to: string) => {
     const recipient = store.recipientName(to as Parameters<typeof store.recipientName>[0])

@@ -11,6 +11,7 @@ const english = 'en'
 const languages = new Map<string, Language>()
 
 const ownNames = new Map<string, string>()
+const readers = new Map<string, readonly string[]>()
 
 /** A language in its own words and in English: `Deutsch · German`. */
 export function nameLanguage(tag: string): string {
@@ -18,6 +19,13 @@ export function nameLanguage(tag: string): string {
   const known = ownNames.get(tag) ?? [...new Set([name(tag), name(english)])].join(' · ')
   ownNames.set(tag, known)
   return known
+}
+
+/** The native speakers who have read a language. */
+export function readBy(tag: string): readonly string[] {
+  const names = readers.get(tag) ?? readLanguageFile(tag).language.readBy
+  readers.set(tag, names)
+  return names
 }
 
 /** English if the tag is none of ours. */

@@ -162,7 +162,7 @@ function makeFormats(
       if (count === 0) return lessThanMinute
       return isFromNow ? fromNow.format(count, unit) : lengths[unit].format(count)
     },
-    dateTime: (ms) => dates.format(ms),
+    dateTime: (ms) => dates.format(ms).replace('[UTC]', 'UTC'), // zh-Hant has brackets, which look like a gap
   }
 }
 

@@ -2,6 +2,7 @@
 import { type CapturedEmail, capturedMax } from '../../../../delivery/relay/capture-relay.ts'
 import type { Answer } from '../../../../management/operations.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
+import { nameLanguage } from '../../../../templates/locales/locales.ts'
 import { nameEmailType } from '../../email-type-names.ts'
 import { newForm } from '../form.ts'
 import { age, button, confirmation, copyButton, facts, linkButton, region, tabs, time } from '../parts.ts'
@@ -140,6 +141,7 @@ ${linkButton(`/emails/${email.id}`, 'Open record')}${button(`/inbox/${email.id}/
 <p><a class="link" href="${email.url}" target="_blank" rel="noreferrer">${email.url}</a> ${copyButton(email.url, 'Copy the link')}</p>
 <details><summary>Details</summary>${facts([
     ['App', html`${email.app}, ${nameEmailType(email.type)}`],
+    ['Language', nameLanguage(email.language)],
     [
       'Expires',
       html`${time(iso(email.expiresAt))} <span class="soft">(${age(iso(email.expiresAt), visit.now)})</span>`,

@@ -16,6 +16,7 @@ export const presentEmail = (email: CapturedEmail) => ({
   from: email.sender,
   url: email.url,
   expiresAt: new Date(email.expiresAt).toISOString(),
+  language: email.language,
   html: email.html,
   text: email.text,
 })

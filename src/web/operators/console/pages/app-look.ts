@@ -8,10 +8,11 @@ import type { OperationError } from '../../../../management/operation/result.ts'
 import type { AppResource } from '../../../../management/resources.ts'
 import { contrast, defaultAccent, textOn } from '../../../../templates/colour.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
-import { languageTags, nameLanguage } from '../../../../templates/locales/locales.ts'
+import { languageTags, nameLanguage, readBy } from '../../../../templates/locales/locales.ts'
 import { emailTypeNames, readEmailType } from '../../email-type-names.ts'
 import { type Fields, newForm } from '../form.ts'
-import { section, tabs } from '../parts.ts'
+import { languageChoices, languageOrApp, readLanguage } from '../language-choices.ts'
+import { section, table, tabs } from '../parts.ts'
 import { type PageAnswer, PageFailed, toHttpStatus, type Visit } from '../visit.ts'
 import { appHead, findApp } from './apps.ts'
 import { optional, saveApp, showAgain, versionField } from './change.ts'
@@ -44,14 +45,19 @@ const lookForm = newForm('look', {
   locale: {
     label: 'Language',
     ...named('locale'),
-    choices: languageTags.map((tag) => [tag, nameLanguage(tag)] as const),
+    choices: languageChoices,
+    hint: 'For requests that name no language Postern has.',
   },
+  in: { label: 'Preview in', choices: languageOrApp, hint: 'Not saved.' },
 })
 
 function savedTexts({ branding, supportContact = '', locale }: AppResource) {
   const { logoUrl = '', accentColour = '', addressLine = '' } = branding
   return { logoUrl, accentColour, addressLine, supportContact, locale }
 }
+
+/** The language of the preview, which is no setting. */
+const toPreviewed = (given: URLSearchParams) => ({ in: readLanguage(given.get('in')) ?? '' })
 
 /** The settings of the form; those of the app where the form says nothing. */
 const toFields = (app: AppResource, given: URLSearchParams): Fields =>
@@ -80,27 +86,48 @@ async function lookPage(
   refused: OperationError | null,
 ): Promise<PageAnswer> {
   const type = readEmailType(given.get('type'))
-  const { fields, error: notSaved } = showAgain(savedTexts(app), given, refused)
-  const params = { app: app.slug }
-  const rendered = await visit.call('app.preview', { params, body: { type, settings: toSettings(fields) } })
+  const { fields: settings, error: notSaved } = showAgain(savedTexts(app), given, refused)
+  const fields = { ...settings, ...toPreviewed(given) }
+  const rendered = await visit.call('app.preview', {
+    params: { app: app.slug },
+    body: newPreview(type, fields),
+  })
   const error = notSaved ?? (rendered.ok ? null : rendered.error)
   const shown = lookForm.show(fields, error)
-  const search = (name: string) => new URLSearchParams({ type: name, ...fields }).toString()
-  const entries = emailTypeNames.map(
-    ([name, label]) => [label, `/apps/${app.slug}/look?${search(name)}`] as const,
-  )
+  const search = (name: string, more: Fields = {}) =>
+    new URLSearchParams({ type: name, ...fields, ...more }).toString()
+  const path = `/apps/${app.slug}/look`
+  const entries = emailTypeNames.map(([name, label]) => [label, `${path}?${search(name)}`] as const)
   const current = emailTypeNames.find(([name]) => name === type)?.[1] ?? ''
   const body = html`${appHead(app, 'Look')}
 ${shown.problem}
 ${section('Branding', renderForm(app, shown, { fields, type, mayChange: visit.may('operator') }))}
 ${tabs('Emails', entries, current)}
-${rendered.ok ? renderFrames(`/apps/${app.slug}/look/email?${search(type)}`, rendered.value) : none}`
+${rendered.ok ? renderFrames(`${path}/email?${search(type)}`, rendered.value) : none}
+${renderLanguages(app, (tag) => `${path}?${search(type, { in: tag })}`)}`
   return {
     title: `Look of ${app.name}`,
     body,
     nav: 'apps',
     ...(error && { status: toHttpStatus(error) }),
   }
+}
+
+/** The body of a preview: the email and the settings, as they are in the form. */
+const newPreview = (type: ReturnType<typeof readEmailType>, fields: Fields) => {
+  const locale = readLanguage(fields.in ?? null)
+  return { type, settings: toSettings(fields), ...(locale !== undefined && { locale }) }
+}
+
+function renderLanguages({ locale }: AppResource, toAddress: (tag: string) => string): Html {
+  const rows = languageTags.map((tag) => [
+    html`<a href="${toAddress(tag)}" lang="${tag}">${nameLanguage(tag)}</a> <span class="soft">${tag}${tag === locale ? ", the app's" : ''}</span>`,
+    readBy(tag).join(', ') || 'nobody yet',
+  ])
+  const heads = ['Preview in', 'Read by native speakers']
+  return html`<details class="card"><summary>All ${languageTags.length} languages</summary>
+<p class="soft">A request asks for one with <code>locale</code>. Correct or add one: docs/languages.md.</p>
+${table('Languages', heads, rows, { empty: '' })}</details>`
 }
 
 type FormParts = { readonly fields: Fields; readonly type: string; readonly mayChange: boolean }
@@ -125,6 +152,7 @@ ${field('accentColour', { hint, disabled })}
 ${field('addressLine', { disabled })}
 ${field('supportContact', { disabled })}
 ${field('locale', { disabled })}
+${field('in')}
 ${save}</form>`
 }
 
@@ -148,10 +176,8 @@ function renderFrames(address: string, { subject, text }: { subject: string; tex
 /** An email alone, for a frame. */
 export async function showLookEmail(visit: Visit): Promise<PageAnswer> {
   const app = await findApp(visit)
-  const body = {
-    type: readEmailType(visit.query.get('type')),
-    settings: toSettings(toFields(app, visit.query)),
-  }
+  const fields = { ...toFields(app, visit.query), ...toPreviewed(visit.query) }
+  const body = newPreview(readEmailType(visit.query.get('type')), fields)
   const rendered = await visit.call('app.preview', { params: { app: app.slug }, body })
   if (!rendered.ok) throw new PageFailed(rendered.error)
   return { frame: rendered.value.html }
@@ -161,5 +187,9 @@ export async function saveLook(visit: Visit): Promise<PageAnswer> {
   const app = await findApp(visit)
   const error = await saveApp(visit, app, toSettings(toFields(app, visit.form)))
   if (error !== null) return lookPage(visit, await findApp(visit), visit.form, error)
-  return { redirect: `/apps/${app.slug}/look?type=${readEmailType(visit.form.get('type'))}`, notice: 'saved' }
+  const shown = new URLSearchParams({
+    type: readEmailType(visit.form.get('type')),
+    ...toPreviewed(visit.form),
+  })
+  return { redirect: `/apps/${app.slug}/look?${shown}`, notice: 'saved' }
 }

@@ -11,6 +11,7 @@ import { type Html, html, none } from '../../../../templates/html.ts'
 import { emailTypeNames, readEmailType } from '../../email-type-names.ts'
 import { chooseRange, emailsChart, ranges } from '../activity-charts.ts'
 import { newForm, readTexts, withoutIssues } from '../form.ts'
+import { languageOrApp, readLanguage } from '../language-choices.ts'
 import {
   age,
   copied,
@@ -90,6 +91,7 @@ const testForm = newForm('test-email', {
     hint: 'Queued like any other email from the app, but its link does not work.',
   },
   type: { label: 'Email', choices: emailTypeNames },
+  locale: { label: 'Language', choices: languageOrApp },
 })
 
 export const showApp = (visit: Visit): Promise<PageAnswer> => appPage(visit, null)
@@ -107,6 +109,7 @@ async function appPage(visit: Visit, error: OperationError | null): Promise<Page
   const test = html`<form method="post" action="/apps/${app.slug}/test-email" class="stack">
 ${shown.field('to')}
 ${shown.field('type')}
+${shown.field('locale')}
 <div class="actions"><button class="main">Send</button></div></form>`
   const ofApp = attention.filter(({ apps }) => apps.includes(app.slug))
   const own = attention.filter((each) => ofApp.includes(each) || (each.apps.length === 0 && each.urgent))
@@ -172,7 +175,9 @@ function renderLimits(
 
 export async function sendTestEmail(visit: Visit): Promise<PageAnswer> {
   const { form, params } = visit
-  const body = { to: form.get('to') ?? '', type: readEmailType(form.get('type')) }
+  const locale = readLanguage(form.get('locale'))
+  const type = readEmailType(form.get('type'))
+  const body = { to: form.get('to') ?? '', type, ...(locale !== undefined && { locale }) }
   const sent = await visit.call('app.test_email', { params: { app: params.app ?? '' }, body })
   if (!sent.ok && sent.error.code === 'not_found') throw new PageFailed(sent.error)
   if (!sent.ok) return appPage(visit, sent.error)
