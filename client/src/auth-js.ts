@@ -8,6 +8,7 @@ import { answerConfirm } from './confirm-page.ts'
 import type { Sender } from './email.ts'
 import { checkPage, joinToken, linkTo, splitToken } from './link.ts'
 import { type FindLocale, findLocale } from './locale.ts'
+import { takeLanguage, withLanguage, wordsOf } from './page-language.ts'
 import { PosternError } from './postern-error.ts'
 
 export { fromBrowser } from './locale.ts'
@@ -44,9 +45,12 @@ export function posternProvider(options: PosternProviderOptions) {
   checkPage('confirmUrl', confirmUrl)
   async function send(given: VerificationRequest): Promise<void> {
     const { identifier, url, expires, token } = given
-    const link = linkTo(confirmUrl, joinToken(token, wayBack(url, confirmUrl)))
-    const email = { to: identifier, type: 'magic_link', url: link, expiresAt: expires } as const
-    const sending = findLocale(options, given).then((language) => postern.send({ ...email, ...language }))
+    const rest = wayBack(url, confirmUrl)
+    const email = { to: identifier, type: 'magic_link', expiresAt: expires } as const
+    const sending = findLocale(options, given).then(({ locale }) => {
+      const link = linkTo(confirmUrl, joinToken(token, withLanguage(rest, locale)))
+      return postern.send({ ...email, url: link, ...(locale !== undefined && { locale }) })
+    })
     await dispatch(sending, options)
   }
   return {
@@ -80,13 +84,14 @@ function wayBack(link: string, confirmUrl: string): string {
  */
 export function confirm(request: Request): Response {
   const joined = new URL(request.url).searchParams.get('token') ?? ''
-  return answerConfirm(request, { title: 'Sign in', button: 'Sign in' }, wayOn(splitToken(joined)))
+  const parts = splitToken(joined)
+  if (!parts?.token) return answerConfirm(request, null)
+  const { language, rest } = takeLanguage(parts.rest)
+  if (!callbackPath.test(rest)) return answerConfirm(request, null)
+  const { signIn } = wordsOf(language)
+  const goOn = `${rest}&token=${encodeURIComponent(parts.token)}`
+  return answerConfirm(request, { language, title: signIn, button: signIn, goOn })
 }
 
 // Only an Auth.js callback on this origin, so that a forged link cannot lead anywhere else.
 const callbackPath = /^(?:\/[\w.-]+)*\/callback\/[\w.-]+\?/
-
-function wayOn(parts: { token: string; rest: string } | null): string | null {
-  if (!parts?.token || !callbackPath.test(parts.rest)) return null
-  return `${parts.rest}&token=${encodeURIComponent(parts.token)}`
-}

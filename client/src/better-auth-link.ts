@@ -4,13 +4,14 @@
  */
 import { answerConfirm } from './confirm-page.ts'
 import { fromBase64Url, linkTo, otherParameters, splitToken } from './link.ts'
+import { takeLanguage, wordsOf } from './page-language.ts'
 import { PosternError } from './postern-error.ts'
 
-/** The types that the plugin answers: Better Auth's route, and the texts of the page. */
+/** Better Auth's routes of the types that the plugin answers. */
 const routes = {
-  magic_link: { path: '/magic-link/verify', title: 'Sign in', button: 'Sign in' },
-  email_verification: { path: '/verify-email', title: 'Verify your email address', button: 'Verify' },
-  password_reset: { path: '/reset-password', title: 'Choose a new password', button: 'Continue' },
+  magic_link: '/magic-link/verify',
+  email_verification: '/verify-email',
+  password_reset: '/reset-password',
 } as const
 
 export type RoutedType = keyof typeof routes
@@ -20,7 +21,7 @@ export const linkToPage = (base: string, type: RoutedType, joined: string): stri
 
 /** Splits Better Auth's link into its base and its other parameters. */
 export function takeApart(type: RoutedType, url: string, token: string): { base: string; rest: string } {
-  const path = type === 'password_reset' ? `${routes[type].path}/${token}` : routes[type].path
+  const path = type === 'password_reset' ? `${routes[type]}/${token}` : routes[type]
   const [address = '', query = ''] = (url ?? '').split('?')
   if (!address.endsWith(path)) {
     const message = `This is not Better Auth's ${type} email. Postern has no type for other emails, such as one-time codes, deleted accounts and confirmations of a change of address: send them by other means.`
@@ -59,23 +60,28 @@ export function answerPage(request: Request, confirm: boolean, appName: string |
   const url = new URL(request.url)
   const [, type = '', slash = ''] = /\/postern\/(\w+)(\/?)$/.exec(url.pathname) ?? []
   if (!Object.hasOwn(routes, type)) return null
-  const { path, title, button } = routes[type as RoutedType]
   const parts = splitToken(url.searchParams.get('token') ?? '')
-  const goOn = parts?.token
-    ? `${slash === '' ? '' : '../'}..${wayOn(type as RoutedType, path, parts.token, parts.rest)}`
-    : null
+  if (!parts?.token) return answerConfirm(request, null)
+  const { language, rest } = takeLanguage(parts.rest)
+  const goOn = `${slash === '' ? '' : '../'}..${wayOn(type as RoutedType, parts.token, rest)}`
   // A reset token is used up by the new password, not by the link: no button.
-  if (goOn !== null && (!confirm || type === 'password_reset')) {
+  if (!confirm || type === 'password_reset') {
     return new Response(null, { status: 303, headers: { location: goOn, 'cache-control': 'no-store' } })
   }
-  return answerConfirm(
-    request,
-    { title: appName && type === 'magic_link' ? `${title} to ${appName}` : title, button },
-    goOn,
-  )
+  const words = wordsOf(language)
+  const { confirmAddress, signIn, signInTo } = words
+  const texts =
+    type === 'email_verification'
+      ? { title: confirmAddress, button: words.confirm }
+      : { title: appName ? signInTo.replace('{app}', () => isolate(appName)) : signIn, button: signIn }
+  return answerConfirm(request, { language, goOn, ...texts })
 }
 
-function wayOn(type: RoutedType, path: string, token: string, rest: string): string {
+/** A name in a text of another direction keeps its own (Unicode's FSI and PDI). */
+const isolate = (name: string): string => `\u2068${name}\u2069`
+
+function wayOn(type: RoutedType, token: string, rest: string): string {
+  const path = routes[type]
   const encoded = encodeURIComponent(token)
   if (type === 'password_reset') return `${path}/${encoded}?${rest}`
   return `${path}?token=${encoded}${rest === '' ? '' : `&${rest}`}`

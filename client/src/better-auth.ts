@@ -21,6 +21,7 @@ import {
 import type { Email, EmailType, Sender } from './email.ts'
 import { checkPages, joinToken, linkTo } from './link.ts'
 import { type FindLocale, findLocale } from './locale.ts'
+import { withLanguage } from './page-language.ts'
 import { PosternError } from './postern-error.ts'
 
 export { fromBrowser } from './locale.ts'
@@ -107,40 +108,34 @@ export function betterAuthEmail(options: BetterAuthEmailOptions) {
     throw new PosternError('invalid_config', 'Add the plugin to Better Auth: plugins: [email.plugin].')
   }
 
-  function chooseLink(type: RoutedType, { url, token }: { url: string; token: string }): string {
-    const { base, rest } = takeApart(type, url, token)
-    const page = pages[type]
-    if (page !== undefined) return linkTo(page, token)
-    authOptions()
-    return linkToPage(base, type, joinToken(token, rest))
-  }
-
   const send = newSend(options)
+  const sendLink = newLinkSender(options, { send, authOptions })
 
   async function sendMagicLink(given: MagicLinkEmail, context?: CallbackContext): Promise<void> {
-    const url = chooseLink('magic_link', given)
-    const plugins = (context?.context.options ?? authOptions()).plugins ?? []
-    const expiresAt = inSeconds(magicLinkExpiresIn(plugins))
     const { email, metadata } = given
-    await send({ to: email, type: 'magic_link', url, expiresAt }, { metadata }, context?.request)
+    const expiresAt = () => {
+      const plugins = (context?.context.options ?? authOptions()).plugins ?? []
+      return inSeconds(magicLinkExpiresIn(plugins))
+    }
+    await sendLink({ type: 'magic_link', email, metadata }, { given, expiresAt }, context?.request)
   }
 
   async function sendVerificationEmail(given: LinkEmail, request?: Request): Promise<void> {
-    const url = chooseLink('email_verification', given)
-    const expiresAt = readVerificationToken(given.token)
-    const { user } = given
-    await send({ to: user.email, type: 'email_verification', url, expiresAt }, { user }, request)
+    const { user, token } = given
+    const expiresAt = () => readVerificationToken(token)
+    await sendLink({ type: 'email_verification', email: user.email, user }, { given, expiresAt }, request)
   }
 
   async function sendResetPassword(given: LinkEmail, request?: Request): Promise<void> {
-    const url = chooseLink('password_reset', given)
-    const expiresAt = inSeconds(authOptions().emailAndPassword?.resetPasswordTokenExpiresIn || 3600)
     const { user } = given
-    await send({ to: user.email, type: 'password_reset', url, expiresAt }, { user }, request)
+    const expiresAt = () => inSeconds(authOptions().emailAndPassword?.resetPasswordTokenExpiresIn || 3600)
+    await sendLink({ type: 'password_reset', email: user.email, user }, { given, expiresAt }, request)
   }
 
-  const sendInvitationEmail = async (given: InvitationEmail): Promise<void> =>
-    send(readInvitation(given, pages.organisation_invite))
+  async function sendInvitationEmail(given: InvitationEmail): Promise<void> {
+    const email = readInvitation(given, pages.organisation_invite)
+    await send(() => email, { type: email.type, email: email.to })
+  }
 
   const plugin = {
     id: 'postern' as const,
@@ -157,18 +152,46 @@ export function betterAuthEmail(options: BetterAuthEmailOptions) {
   return { plugin, sendMagicLink, sendVerificationEmail, sendResetPassword, sendInvitationEmail }
 }
 
-type Send = (email: Email, about?: Partial<LocalisedEmail>, request?: Request) => Promise<void>
+type Send = (
+  makeEmail: (locale: string | undefined) => Email,
+  about: LocalisedEmail,
+  request?: Request,
+) => Promise<void>
 
 /** Sends an email in its reader's language. The look-up delays the answer no more than the send. */
 const newSend =
   (options: BetterAuthEmailOptions): Send =>
-  (email, about = {}, request) => {
-    const question = { ...about, type: email.type, email: email.to }
-    const sending = findLocale(options, question, request).then((language) =>
-      options.postern.send({ ...email, ...language }),
+  (makeEmail, about, request) => {
+    const sending = findLocale(options, about, request).then(({ locale }) =>
+      options.postern.send({ ...makeEmail(locale), ...(locale !== undefined && { locale }) }),
     )
     return dispatch(sending, options)
   }
+
+/** Sends an email whose link leads to a page of the app or of the plugin, which is in the same language. */
+function newLinkSender(
+  { pages = {} }: BetterAuthEmailOptions,
+  { send, authOptions }: { send: Send; authOptions: () => AuthOptions },
+) {
+  function chooseLink(type: RoutedType, { url, token }: { url: string; token: string }) {
+    const { base, rest } = takeApart(type, url, token)
+    const page = pages[type]
+    if (page !== undefined) return () => linkTo(page, token)
+    authOptions()
+    return (locale?: string) => linkToPage(base, type, joinToken(token, withLanguage(rest, locale)))
+  }
+
+  return async function sendLink(
+    about: LocalisedEmail & { readonly type: RoutedType },
+    { given, expiresAt }: { given: { url: string; token: string }; expiresAt: () => Date },
+    request?: Request,
+  ): Promise<void> {
+    const { type, email: to } = about
+    const toLink = chooseLink(type, given)
+    const common = { to, type, expiresAt: expiresAt() }
+    await send((locale) => ({ ...common, url: toLink(locale) }), about, request)
+  }
+}
 
 type LinkSender = (given: LinkEmail, request?: Request) => Promise<void>
 

@@ -5,27 +5,35 @@
  * Origin would be `null`, which frameworks refuse.
  */
 
-export type ConfirmTexts = {
+import { choosePageLanguage, type PageLanguage, wordsOf } from './page-language.ts'
+
+/** A page that asks for a press of its button. */
+export type ConfirmPage = {
+  readonly language: PageLanguage
   readonly title: string
   readonly button: string
+  /** The target of the button, relative or absolute. */
+  readonly goOn: string
 }
 
 /**
  * Answers GET and HEAD with the page, POST with a redirect.
- * @param goOn the target of the redirect, relative or absolute; null if the link is damaged
+ * @param asked null if the link is damaged
  */
-export function answerConfirm(request: Request, texts: ConfirmTexts, goOn: string | null): Response {
+export function answerConfirm(request: Request, asked: ConfirmPage | null): Response {
   if (!['GET', 'HEAD', 'POST'].includes(request.method)) {
     return new Response(null, { status: 405, headers: { allow: 'GET, HEAD, POST' } })
   }
-  if (goOn === null) {
-    const text = 'This link is incomplete. Open it again from the email, or ask for a new one.'
-    return page(400, { title: 'Incomplete link', body: `<p>${text}</p>` })
+  if (asked === null) {
+    const language = choosePageLanguage(request.headers.get('accept-language')) ?? 'en'
+    const { damaged, damagedAdvice } = wordsOf(language)
+    return page(400, { language, title: damaged, body: `<p>${escapeHtml(damagedAdvice)}</p>` })
   }
+  const { button, goOn, language, title } = asked
   if (request.method === 'POST')
     return new Response(null, { status: 303, headers: { ...headers, location: goOn } })
-  const { title, button } = texts
-  return page(200, { title, body: `<form method="post"><button>${escapeHtml(button)}</button></form>` })
+  const body = `<form method="post"><button>${escapeHtml(button)}</button></form>`
+  return page(200, { language, title, body })
 }
 
 // No `form-action`: browsers apply it to redirects too, and those may lead to any origin.
@@ -46,9 +54,11 @@ p{margin:0}
 button{width:100%;padding:14px 20px;border:0;border-radius:8px;font:inherit;font-weight:600;background:light-dark(#1b1f24,#f1f3f5);color:light-dark(#fff,#1b1f24);cursor:pointer}
 button:focus-visible{outline:3px solid #60a5fa;outline-offset:3px}`
 
-function page(status: number, { title, body }: { title: string; body: string }): Response {
+type Page = Pick<ConfirmPage, 'language' | 'title'> & { readonly body: string }
+
+function page(status: number, { language, title, body }: Page): Response {
   const text = `<!doctype html>
-<html lang="en">
+<html lang="${language}" dir="${wordsOf(language).direction}">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width,initial-scale=1">

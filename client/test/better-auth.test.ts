@@ -234,7 +234,7 @@ test('what the set-up lacks is named', async () => {
 test('the page: inert, private, in the app’s name; damaged links and other methods go nowhere', async () => {
   const page = await app.call(`${base}/postern/magic_link?token=abc`)
   const text = await page.text()
-  assert.match(text, /<h1>Sign in to Acme &#60;b&#62;<\/h1>/)
+  assert.match(text, /<h1>Sign in to \u2068Acme &#60;b&#62;\u2069<\/h1>/)
   assert.doesNotMatch(text, /abc|href|<script/)
   assert.equal(page.headers.get('cache-control'), 'no-store')
   assert.equal(page.headers.get('referrer-policy'), 'strict-origin')

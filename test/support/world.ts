@@ -58,7 +58,7 @@ async function work(store: Store): Promise<void> {
 
 type Queued = {
   readonly key: string
-  /** Of the app's settings. */
+  /** The version of the app's settings. */
   readonly version: number
   readonly to: string
   readonly type: EmailType
