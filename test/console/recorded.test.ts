@@ -29,14 +29,20 @@ function settle(text: string): string {
     names.set(found, name)
     return name
   }
-  return text
-    .replace(/(app|key|em|pe|tok|req|rc|ses|node|au)_[-\w]{8,}/g, nameAgain)
-    .replace(/(app|key|em|pe|tok|req|rc|ses|node|au)_…\w+/g, '$1_…')
-    .replace(/[0-9a-f]{8}-[0-9a-f-]{27}/g, 'nonce')
-    .replace(new RegExp(`\\b${RegExp.escape(hostname())}\\b`, 'g'), 'this-machine')
-    .replace(/(\d\d:\d\d):\d\d(\.\d+)?/g, '$1:SS')
-    .replace(/just now|\d+ s ago/g, 'SS s ago')
-    .replace(/(in )?\d{3,} d( ago)?/g, 'AGE') // counted from today
+  return (
+    text
+      .replace(/(app|key|em|pe|tok|req|rc|ses|node|au)_[-\w]{8,}/g, nameAgain)
+      .replace(/(app|key|em|pe|tok|req|rc|ses|node|au)_…\w+/g, '$1_…')
+      .replace(/[0-9a-f]{8}-[0-9a-f-]{27}/g, 'nonce')
+      .replace(new RegExp(`\\b${RegExp.escape(hostname())}\\b`, 'g'), 'this-machine')
+      .replace(/(\d\d:\d\d):\d\d(\.\d+)?/g, '$1:SS')
+      .replace(/just now|\d+ s ago/g, 'SS s ago')
+      .replace(/(in )?\d{3,} d( ago)?/g, 'AGE') // counted from today
+      // Another language is no change of a page.
+      .replace(/<ar> .*/g, 'LANGUAGES')
+      .replace(/All \d+ languages/, 'All languages')
+      .replace(/^\|.*&in=\w.*\n/gm, '')
+  )
 }
 
 /** The first page whole, and of the others what is their own. */
