@@ -246,6 +246,6 @@ export const pageWords = {
     confirmAddress: '驗證您的電子郵件地址',
     confirm: '驗證地址',
     damaged: '這個連結無效',
-    damagedAdvice: '連結可能沒有複製完整。請從郵件中重新開啟，或重新取得郵件。',
+    damagedAdvice: '連結可能沒有複製完整。請從郵件中重新開啟，或要求重新寄送郵件。',
   },
 } as const
