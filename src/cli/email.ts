@@ -121,13 +121,15 @@ function describeNone({ app, state, to }: ListOptions): string {
 async function show(deps: CliDeps, { call }: CommandContext, id: string): Promise<void> {
   const email = await call('email.show', { params: { email: id } })
   const hint = isWaiting(email) ? '\n"postern status" says whether mail is being sent.' : ''
-  print(deps.output, email, () => `${email.explanation}${hint}\n\n${describe(email)}`)
+  const { slugs } = await call('app.names', {})
+  const app = slugs[email.app] ?? email.app
+  print(deps.output, email, () => `${email.explanation}${hint}\n\n${describe(email, app)}`)
 }
 
-function describe(email: EmailDetail): string {
+function describe(email: EmailDetail, app: string): string {
   const summary = record([
     ['id', email.id],
-    ['app', email.app],
+    ['app', app],
     ['key', email.key ?? 'none: a test email'],
     ['type', email.type],
     ['state', email.state],
@@ -167,7 +169,8 @@ async function retry(
   print(
     deps.output,
     { retried },
-    () => `${retried} deferred ${retried === 1 ? 'email is' : 'emails are'} due now`,
+    () =>
+      `${retried} deferred ${retried === 1 ? 'email is' : 'emails are'} due now; mail that is queued needs no retry`,
   )
 }
 

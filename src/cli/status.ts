@@ -1,7 +1,7 @@
 /** `postern status`, `postern audit` and `postern whoami`. */
 
 import { type Command, Option } from 'commander'
-import { sumCounts } from '../domain/counts.ts'
+import { counted, sumCounts } from '../domain/counts.ts'
 import { type AuditAction, type AuditGroup, auditActions, auditGroups } from '../domain/operator/audit.ts'
 import type { ActivityCounts } from '../management/activity.ts'
 import { listAll } from '../management/operation/list-all.ts'
@@ -95,7 +95,10 @@ function describe(status: StatusResource): string {
   const { today, lastHour, apps, nodes, queue } = status
   const counts = record([
     ['today (UTC)', `${today.accepted} accepted, ${today.delivered} delivered, ${today.failed} failed`],
-    ['', `${today.expired} expired before they were sent, ${today.refused} requests refused`],
+    [
+      '',
+      `${counted(today.expired, 'link')} expired before the email was sent, ${counted(today.refused, 'request')} refused`,
+    ],
     ['last hour', lastHour && describeHour(lastHour)],
     ['apps', apps],
   ])

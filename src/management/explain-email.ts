@@ -12,11 +12,11 @@ import type { EmailRecord } from '../store/operator-store.ts'
 export function explainEmail(email: EmailRecord, disabledApp: string | null = null): string {
   const explanation =
     disabledApp !== null && isWaiting(email) ? explainHeld(email, disabledApp) : explainState(email)
-  const { id, lostLeases } = email
+  const { lostLeases } = email
   if (lostLeases < suspectAfter) return explanation
   const isLive = email.finishedAt === null
   const why = 'each time its worker died, hung, or lost its connection to the database'
-  const advice = `. If it kills its workers, cancel it with "postern email cancel ${id}"`
+  const advice = '. If it kills its workers, cancel it'
   return `${explanation} It has lost ${lostLeases} leases: ${why}${isLive ? advice : ''}.`
 }
 

@@ -45,7 +45,7 @@ const reasons: Record<Refused, [ErrorCode, string]> = {
   finished: ['email_finished', 'it is finished, and its content is deleted; ask the app to send a new email'],
   sending: [
     'email_sending',
-    'a worker is sending it. Try again in a minute; if no "postern serve" is running, start one: it takes the email back',
+    'a worker is sending it. Try again in a minute; if no process is sending, start one: it takes the email back',
   ],
   not_deferred: ['email_not_deferred', 'it is not deferred; it waits for a worker already'],
 }

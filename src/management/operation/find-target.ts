@@ -14,7 +14,7 @@ const emailNotFound = (id: string) =>
   fail(
     'not_found',
     id.startsWith('req_')
-      ? `"${id}" is a request: if it was refused, "postern refusal show ${id}" says why; if it was accepted, the line with this id in the service's log names its email.`
+      ? `"${id}" is a request, not an email: if it was refused, its refusal says why; if it was accepted, the line with this id in the service's log names its email.`
       : `There is no email "${id}"; records are kept for 30 days.`,
   )
 

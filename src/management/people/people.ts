@@ -120,7 +120,7 @@ export const changePerson = operation({
     if (person.id === access.actor.id)
       return fail(
         'own_access',
-        'You cannot change your own role, apps or status: another admin can, or "postern person update" on the server.',
+        'You cannot change your own role, apps or status: another admin can, or the command line on the server.',
       )
     const scope = await findScope(context, apps)
     if (!scope.ok) return scope

@@ -10,6 +10,6 @@ export async function checkDatabase(
   return [
     { check: 'database', ok: true, detail: `opens, durable; ${depth} emails waiting or being sent` },
     ...(await examine()),
-    { check: 'apps', ok: true, detail: apps === 0 ? 'none yet; "postern app create" makes one' : `${apps}` },
+    { check: 'apps', ok: true, detail: apps === 0 ? 'none yet: create one' : `${apps}` },
   ]
 }

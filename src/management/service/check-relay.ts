@@ -13,7 +13,7 @@ export async function checkRelays(
   if (addresses.length > 0) return Promise.all(addresses.map(checkRelay))
   const detail = captures
     ? 'the dev inbox captures every email'
-    : 'not checked, because this process knows none: give it the POSTERN_SMTP_URL of the processes that send, or run "postern doctor" where they run'
+    : 'not checked, because this process knows none: give it the POSTERN_SMTP_URL of the processes that send, or run the checks where they run'
   return [{ check: 'relays', ok: captures, detail }]
 }
 

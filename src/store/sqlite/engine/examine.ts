@@ -23,7 +23,7 @@ export function examineWorker(
       const hint = `, but mail has waited for ${describeDuration(lateMs)}. It retries a relay that was down within 36 s. If the relays answer and no mail moves for longer than that, it hangs: kill it and start it again`
       return { check, ok: true, detail: `a process is sending${lateMs > hangsAfterMs ? hint : ''}` }
     }
-    const none = 'no process is sending: run "postern serve" with the worker role'
+    const none = 'no process is sending: start one with the worker role'
     return depth === 0
       ? { check, ok: true, detail: none }
       : { check, ok: false, detail: `${none}; ${depth} emails wait` }
