@@ -161,6 +161,14 @@ export function people(it: It): void {
     assert.equal(await store.removePasskey(ada.id, 'p1', operator), true)
     assert.equal(await store.findPasskey('p1'), null)
     assert.equal(await store.signInByPasskey('p1', 8, newSession()), null)
+    const { items } = await store.listAudit({ limit: 9, actions: ['passkey.add', 'passkey.remove'] })
+    assert.deepEqual(
+      items.map(({ action, target, before, after }) => [action, target, before, after]),
+      [
+        ['passkey.remove', ada.id, { name: 'laptop' }, null],
+        ['passkey.add', ada.id, null, { name: 'laptop' }],
+      ],
+    )
   })
 
   it('a nonce is kept once, and taken once', async (_t, { store, advance }) => {
