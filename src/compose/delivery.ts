@@ -2,8 +2,9 @@
 import type { RelayConfig } from '../config/relays.ts'
 import { startMaintenance } from '../delivery/maintenance.ts'
 import { CaptureRelay } from '../delivery/relay/capture-relay.ts'
+import { GatedRelay, type GateOptions } from '../delivery/relay/gated-relay.ts'
 import type { Relay } from '../delivery/relay/relay.ts'
-import { SmtpRelay } from '../delivery/relay/smtp/smtp-relay.ts'
+import { SessionPool } from '../delivery/relay/smtp/session-pool.ts'
 import type { Pace } from '../delivery/worker/pace.ts'
 import { Worker } from '../delivery/worker/worker.ts'
 import type { ServiceContext } from './context.ts'
@@ -23,8 +24,9 @@ export type Delivery = {
 export function composeDelivery(context: ServiceContext): Delivery {
   const { config, events, metrics, random, store } = context
   const captured = config.relays.length === 0 ? new CaptureRelay() : null
+  const onChange: GateOptions['onChange'] = (change) => events.emit({ kind: 'relay_changed', ...change })
   const relays: readonly Relay[] =
-    captured === null ? config.relays.map((relay) => newSmtpRelay(context, relay)) : [captured]
+    captured === null ? config.relays.map((relay) => newRelay(relay, { random, onChange })) : [captured]
   for (const relay of relays) metrics.addRelay(relay)
   const worker = new Worker({ store, relays, random, emit: events.emit })
   const wake = () => worker.wake()
@@ -46,10 +48,8 @@ export function composeDelivery(context: ServiceContext): Delivery {
   }
 }
 
-function newSmtpRelay({ events, random }: ServiceContext, config: RelayConfig): SmtpRelay {
-  return new SmtpRelay({
-    ...config,
-    random,
-    onChange: (change) => events.emit({ kind: 'relay_changed', ...change }),
-  })
-}
+/** A relay, and its gate. */
+export const newRelay = (
+  { address, ...bounds }: RelayConfig,
+  options: Pick<GateOptions, 'random' | 'onChange'>,
+): Relay => new GatedRelay(new SessionPool(address), { ...bounds, ...options })

@@ -2,12 +2,11 @@
 import assert from 'node:assert/strict'
 import type { Socket } from 'node:net'
 import { test } from 'node:test'
-import { SmtpRelay } from '../../src/delivery/relay/smtp/smtp-relay.ts'
 import { Worker } from '../../src/delivery/worker/worker.ts'
 import { noReply } from '../../src/domain/delivery/smtp-reply.ts'
 import type { PosternEvent } from '../../src/observe/events.ts'
 import { type Lease, StoreUnavailable } from '../../src/store/store.ts'
-import { relayTo, startTestService, validBody } from '../support/service.ts'
+import { newTestRelay, relayTo, startTestService, validBody } from '../support/service.ts'
 import { startScriptedServer } from '../support/smtp.ts'
 import { atEnd } from '../support/temporary.ts'
 import { eventually } from '../support/wait.ts'
@@ -17,7 +16,7 @@ test('after the store has said that a lease is lost, the message is not handed o
   const server = await startScriptedServer(t, { data: (socket) => void waiting.push(socket) })
   const service = await startTestService(t, { roles: new Set(['api'] as const) })
   const { store } = service
-  const relay = new SmtpRelay({ ...relayTo(server.port), random: Math.random, onChange: () => {} })
+  const relay = newTestRelay(relayTo(server.port))
   const events: PosternEvent[] = []
   const renewals: number[] = []
   const leased: Lease[] = []
@@ -76,7 +75,7 @@ test('an outcome that could not be written is written again, although suspects w
       },
       renewLeases: store.renewLeases,
     },
-    relays: [new SmtpRelay({ ...relayTo(server.port), random: Math.random, onChange: () => {} })],
+    relays: [newTestRelay(relayTo(server.port))],
     random: Math.random,
     emit: () => {},
   })
@@ -106,7 +105,7 @@ test('after a claim failed, nothing is sent until a write succeeds', async (t) =
       recordOutcome: (lease, outcome) => write(() => store.recordOutcome(lease, outcome)),
       renewLeases: (leases) => write(() => store.renewLeases(leases)),
     },
-    relays: [new SmtpRelay({ ...options, random: Math.random, onChange: () => {} })],
+    relays: [newTestRelay(options)],
     random: Math.random,
     emit: () => {},
     renewEveryMs: 20,

@@ -2,9 +2,15 @@
 import assert from 'node:assert/strict'
 import type { Socket } from 'node:net'
 import { test } from 'node:test'
-import { SmtpRelay } from '../../src/delivery/relay/smtp/smtp-relay.ts'
 import type { EmailId } from '../../src/domain/id.ts'
-import { newSender, relayTo, startTestService, type TestService, validBody } from '../support/service.ts'
+import {
+  newSender,
+  newTestRelay,
+  relayTo,
+  startTestService,
+  type TestService,
+  validBody,
+} from '../support/service.ts'
 import { drop, startScriptedServer, startSmtpServer, testMessage } from '../support/smtp.ts'
 import { atEnd } from '../support/temporary.ts'
 import { eventually } from '../support/wait.ts'
@@ -155,7 +161,7 @@ test('a relay that is unavailable is probed once at a time, also while an old se
     if (connection === 0) return { dot: () => {} }
     return connection < 4 ? { greeting: drop } : { greeting: '421 4.3.2 busy' }
   })
-  const relay = new SmtpRelay({ ...relayTo(server.port), random: Math.random, onChange: () => {} })
+  const relay = newTestRelay(relayTo(server.port))
   atEnd(t, () => relay.close())
   const clearance = { deadlineMs: performance.now() + 60_000, isLeaseValid: () => true }
   const submit = () => relay.submit(testMessage(), clearance)

@@ -1,9 +1,11 @@
 /** A whole service for a test, with its own real database and real listeners on free ports. */
 import { randomBytes } from 'node:crypto'
 import { pino } from 'pino'
+import { newRelay } from '../../src/compose/delivery.ts'
 import { type Service, startService } from '../../src/compose/service.ts'
 import type { Config } from '../../src/config/parse-config.ts'
 import type { RelayConfig } from '../../src/config/relays.ts'
+import type { Relay } from '../../src/delivery/relay/relay.ts'
 import type { App } from '../../src/domain/app/app.ts'
 import { hashDeliveryKey, newDeliveryKey } from '../../src/domain/app/delivery-key.ts'
 import { type AppSettings, defaultSettings } from '../../src/domain/app/settings.ts'
@@ -84,6 +86,10 @@ export const relayTo = (port: number, more: Partial<RelayConfig['address']> = {}
   connectionsMax: 5,
   rate: null,
 })
+
+/** A relay by itself, which tells nobody of its changes. */
+export const newTestRelay = (config: RelayConfig): Relay =>
+  newRelay(config, { random: Math.random, onChange: () => {} })
 
 /** A body that is accepted. */
 export const validBody = (

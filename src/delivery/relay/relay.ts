@@ -49,6 +49,8 @@ export type Submission =
   /** The worker is stopping or has lost its lease, and nothing was handed over. */
   | { readonly kind: 'stopped'; readonly why: string }
 
+export const workerStopped: Submission = { kind: 'stopped', why: 'the worker stopped' }
+
 /** It is not available while its breaker is open: it then takes single probes only. */
 export interface Relay extends MeasuredRelay {
   /** Maximum concurrent submissions, including those already running. */

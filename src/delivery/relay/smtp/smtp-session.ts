@@ -15,15 +15,13 @@ import {
   type SmtpReply,
   type SmtpStage,
 } from '../../../domain/delivery/smtp-reply.ts'
-import type { Clearance, Message, Submission } from '../relay.ts'
+import { type Clearance, type Message, type Submission, workerStopped } from '../relay.ts'
 import { commandMs, connect, type RelayAddress, type RelayConnection } from './connect.ts'
 import { ReplyReader } from './reply-reader.ts'
 
 const finalDotMs = 600_000
 /** Hard limit for one submission, for servers that keep a socket alive with a byte now and then. */
 const submissionMs = 900_000
-
-export const workerStopped: Submission = { kind: 'stopped', why: 'the worker stopped' }
 
 export const failed = (failure: SmtpFailure): Submission => ({
   kind: 'failed',

@@ -94,8 +94,7 @@ async function lookPage(
   })
   const error = notSaved ?? (rendered.ok ? null : rendered.error)
   const shown = lookForm.show(fields, error)
-  const search = (name: string, more: Fields = {}) =>
-    new URLSearchParams({ type: name, ...fields, ...more }).toString()
+  const search = (name: string) => new URLSearchParams({ type: name, ...fields }).toString()
   const path = `/apps/${app.slug}/look`
   const entries = emailTypeNames.map(([name, label]) => [label, `${path}?${search(name)}`] as const)
   const current = emailTypeNames.find(([name]) => name === type)?.[1] ?? ''
@@ -104,7 +103,7 @@ ${shown.problem}
 ${section('Branding', renderForm(app, shown, { fields, type, mayChange: visit.may('operator') }))}
 ${tabs('Emails', entries, current)}
 ${rendered.ok ? renderFrames(`${path}/email?${search(type)}`, rendered.value) : none}
-${renderLanguages(app, (tag) => `${path}?${search(type, { in: tag })}`)}`
+${renderLanguages(app, type)}`
   return {
     title: `Look of ${app.name}`,
     body,
@@ -119,9 +118,9 @@ const newPreview = (type: ReturnType<typeof readEmailType>, fields: Fields) => {
   return { type, settings: toSettings(fields), ...(locale !== undefined && { locale }) }
 }
 
-function renderLanguages({ locale }: AppResource, toAddress: (tag: string) => string): Html {
+function renderLanguages({ locale, slug }: AppResource, type: string): Html {
   const rows = languageTags.map((tag) => [
-    html`<a href="${toAddress(tag)}" lang="${tag}">${nameLanguage(tag)}</a> <span class="soft">${tag}${tag === locale ? ", the app's" : ''}</span>`,
+    html`<a href="/apps/${slug}/look?type=${type}&in=${tag}" lang="${tag}">${nameLanguage(tag)}</a> <span class="soft">${tag}${tag === locale ? ", the app's" : ''}</span>`,
     readBy(tag).join(', ') || 'nobody yet',
   ])
   const heads = ['Preview in', 'Read by native speakers']

@@ -1,0 +1,114 @@
+/**
+ * A relay: a client that speaks its protocol, behind a gate that bounds messages in progress and a second,
+ * and holds the breaker.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { FailureClass } from '../../domain/delivery/smtp-reply.ts'
+import { Breaker } from './breaker.ts'
+import { type Clearance, type Message, type Relay, type Submission, workerStopped } from './relay.ts'
+
+/** Speaks the protocol of one relay. */
+export type RelayClient = {
+  readonly name: string
+  /** @param isProbe the relay is not available: a probe that hangs would delay one email */
+  send(message: Message, clearance: Clearance, options: { readonly isProbe: boolean }): Promise<Submission>
+  connections(): { readonly connecting: number; readonly open: number; readonly busy: number }
+  /** Aborts what is in progress and ends the connections. */
+  close(): void
+}
+
+export type GateOptions = {
+  readonly connectionsMax: number
+  /** Messages a second; null for no bound. */
+  readonly rate: number | null
+  readonly random: () => number
+  /** The relay became unavailable, or available again. */
+  readonly onChange: (change: { relay: string; available: boolean; reason: string }) => void
+}
+
+export class GatedRelay implements Relay {
+  readonly name: string
+  readonly #client: RelayClient
+  readonly #options: GateOptions
+  readonly #breaker: Breaker
+  readonly #stopped = new AbortController()
+  #inProgress = 0
+  #nextSendMs = 0
+
+  constructor(client: RelayClient, options: GateOptions) {
+    this.name = client.name
+    this.#client = client
+    this.#options = options
+    const now = () => performance.now()
+    this.#breaker = new Breaker({ connectionsMax: options.connectionsMax, now, random: options.random })
+  }
+
+  isAvailable = (): boolean => !this.#breaker.open
+  capacity = (): number => this.#breaker.capacity()
+  free = (): number => this.#breaker.capacity() - this.#inProgress
+  probeInMs = (): number => this.#breaker.probeInMs()
+  connections = () => ({
+    ...this.#client.connections(),
+    allowed: this.#breaker.capacity(),
+    max: this.#options.connectionsMax,
+  })
+
+  async submit(message: Message, clearance: Clearance): Promise<Submission> {
+    this.#inProgress += 1
+    try {
+      return this.#note(await this.#send(message, clearance))
+    } finally {
+      this.#inProgress -= 1
+    }
+  }
+
+  async #send(message: Message, clearance: Clearance): Promise<Submission> {
+    const inTime = await this.#waitForRate(clearance.deadlineMs)
+    if (this.#stopped.signal.aborted) return workerStopped
+    if (!inTime) return { kind: 'expired' }
+    return this.#client.send(message, clearance, { isProbe: this.#breaker.open })
+  }
+
+  /** Waits until the rate allows this message. False if that is after the deadline. */
+  async #waitForRate(deadlineMs: number): Promise<boolean> {
+    const { rate } = this.#options
+    if (rate === null) return true
+    const now = performance.now()
+    const sendMs = Math.max(this.#nextSendMs, now)
+    this.#nextSendMs = sendMs + 1000 / rate
+    const waitMs = Math.ceil(Math.min(sendMs, deadlineMs) - now)
+    if (waitMs > 0) await sleep(waitMs, undefined, { signal: this.#stopped.signal }).catch(() => {})
+    return sendMs < deadlineMs
+  }
+
+  #note(submission: Submission): Submission {
+    const wasOpen = this.#breaker.open
+    if (submission.kind === 'accepted') this.#breaker.succeeded()
+    if (submission.kind === 'failed') {
+      this.#noteFailure(submission.failureClass, submission.failure.reply.code !== null)
+    }
+    const { open } = this.#breaker
+    if (open !== wasOpen) {
+      const reason = submission.kind === 'failed' ? submission.failure.reply.text : ''
+      this.#options.onChange({ relay: this.name, available: !open, reason })
+    }
+    return submission
+  }
+
+  #noteFailure({ scope, lasting, slowDown }: FailureClass, answered: boolean): void {
+    const { open } = this.#client.connections()
+    // A relay that refuses one connection and serves others has reached its limit of connections.
+    if (!this.#breaker.open && scope === 'relay' && answered && !lasting && open > 0) {
+      this.#breaker.limitTo(open)
+      return
+    }
+    if (slowDown) this.#breaker.slowDown()
+    if (scope === 'relay') this.#breaker.failed({ lasting, answered })
+    else if (answered) this.#breaker.succeeded() // the relay itself works
+  }
+
+  close(): void {
+    this.#stopped.abort()
+    this.#client.close()
+  }
+}

@@ -1,0 +1,117 @@
+/** The SMTP sessions with one relay: they stay open between messages. */
+import type { RelayClient } from '../gated-relay.ts'
+import { type Clearance, type Message, type Submission, workerStopped } from '../relay.ts'
+import type { RelayAddress } from './connect.ts'
+import { failed, SmtpSession } from './smtp-session.ts'
+
+const messagesPerSession = 1000
+const idleMs = 20_000
+/** For connecting, greeting, TLS and AUTH together. */
+const openMs = 60_000
+/** A probe that hangs delays one email, so it gets less time. */
+const probeOpenMs = 5_000
+
+export class SessionPool implements RelayClient {
+  readonly name: string
+  readonly #address: RelayAddress
+  readonly #idle: SmtpSession[] = []
+  readonly #idleTimers = new Map<SmtpSession, NodeJS.Timeout>()
+  readonly #stopped = new AbortController()
+  readonly #busy = new Set<SmtpSession>()
+  #connecting = 0
+
+  constructor(address: RelayAddress) {
+    this.#address = address
+    this.name = `${address.host}:${address.port}`
+  }
+
+  connections = () => ({
+    connecting: this.#connecting,
+    open: this.#busy.size + this.#idle.length,
+    busy: this.#busy.size,
+  })
+
+  async send(
+    message: Message,
+    clearance: Clearance,
+    { isProbe }: { readonly isProbe: boolean },
+  ): Promise<Submission> {
+    const reused = this.#takeIdle()
+    if (reused !== undefined) {
+      const submission = await this.#sendOver(reused, message, clearance)
+      if (!wasStale(submission)) return submission
+    }
+    const session = await this.#open(clearance.deadlineMs, isProbe ? probeOpenMs : openMs)
+    return session instanceof SmtpSession ? this.#sendOver(session, message, clearance) : session
+  }
+
+  /** A new session, or why there is none. */
+  async #open(deadlineMs: number, withinMs: number): Promise<SmtpSession | Submission> {
+    const lifeLeftMs = Math.floor(deadlineMs - performance.now())
+    if (this.#stopped.signal.aborted) return workerStopped
+    if (lifeLeftMs <= 0) return { kind: 'expired' }
+    const budgetMs = Math.min(withinMs, lifeLeftMs)
+    const signal = AbortSignal.any([this.#stopped.signal, AbortSignal.timeout(budgetMs)])
+    this.#connecting += 1
+    const session = await SmtpSession.open(this.#address, signal).finally(() => {
+      this.#connecting -= 1
+    })
+    if (this.#stopped.signal.aborted) {
+      if (session instanceof SmtpSession) session.close()
+      return workerStopped
+    }
+    if (session instanceof SmtpSession) {
+      session.onEnd(() => this.#drop(session))
+      return session
+    }
+    return budgetMs === lifeLeftMs && signal.aborted ? { kind: 'expired' } : failed(session)
+  }
+
+  async #sendOver(session: SmtpSession, message: Message, clearance: Clearance): Promise<Submission> {
+    this.#busy.add(session)
+    const submission = await session.submit(message, clearance)
+    this.#busy.delete(session)
+    this.#giveBack(session)
+    return submission
+  }
+
+  #takeIdle(): SmtpSession | undefined {
+    const session = this.#idle.pop()
+    if (session !== undefined) clearTimeout(this.#idleTimers.get(session))
+    return session
+  }
+
+  #giveBack(session: SmtpSession): void {
+    if (session.closed) return
+    if (session.messages >= messagesPerSession || this.#stopped.signal.aborted) session.quit()
+    else {
+      this.#idle.push(session)
+      const retire = setTimeout(() => this.#retire(session), idleMs)
+      this.#idleTimers.set(session, retire)
+    }
+  }
+
+  #retire(session: SmtpSession): void {
+    this.#drop(session)
+    session.quit()
+  }
+
+  #drop(session: SmtpSession): void {
+    const index = this.#idle.indexOf(session)
+    if (index >= 0) this.#idle.splice(index, 1)
+    clearTimeout(this.#idleTimers.get(session))
+    this.#idleTimers.delete(session)
+  }
+
+  close(): void {
+    this.#stopped.abort()
+    for (const session of [...this.#busy]) session.stop()
+    for (const session of [...this.#idle]) this.#retire(session)
+  }
+}
+
+/** The server ended an idle session before it read this message: nothing was attempted. */
+const wasStale = (submission: Submission): boolean =>
+  submission.kind === 'failed' &&
+  submission.failure.stage === 'envelope' &&
+  submission.failure.reply.code === null
