@@ -5,8 +5,8 @@
  */
 import type { App } from '../domain/app/app.ts'
 import type { DeliveryOutcome } from '../domain/delivery/outcome.ts'
+import { noReply, type Reply } from '../domain/delivery/reply.ts'
 import { nextAttemptMs, retryForMs } from '../domain/delivery/retry-schedule.ts'
-import { noReply, type SmtpReply } from '../domain/delivery/smtp-reply.ts'
 import { type Moment, sinceMs } from '../domain/moment.ts'
 import type { EmailAddress } from '../domain/request/email-address.ts'
 import {
@@ -77,7 +77,7 @@ async function attemptDelivery(deps: DeliverDeps, attempt: Attempt, trace: Trace
     return { kind: 'unattempted', relay: null, reply: noReply('the lease was lost'), waitMs: 0 }
   const message = trace.run('render', () => prepare(deps.composer, attempt, deadlineMs))
   const clearance = { deadlineMs, isLeaseValid: () => isLeaseValid(attempt) }
-  let last: { relay: string | null; reply: SmtpReply } = {
+  let last: { relay: string | null; reply: Reply } = {
     relay: null,
     reply: noReply('no relay is available'),
   }
@@ -99,7 +99,7 @@ function describeSubmission({ name }: Relay, submission: Submission): SpanResult
     case 'accepted':
       return describeReply({ relay: name, reply: submission.reply })
     case 'failed':
-      return describeReply({ relay: name, ...submission.failure, failed: true })
+      return describeReply({ relay: name, ...submission, failed: true })
     default:
       return describeReply({ relay: name, failed: true })
   }
@@ -126,7 +126,7 @@ function prepare(composer: MessageComposer, { claim, app }: Attempt, deadlineMs:
   }
 }
 
-const exhausted = (relay: string | null, reply: SmtpReply): DeliveryOutcome => ({
+const exhausted = (relay: string | null, reply: Reply): DeliveryOutcome => ({
   kind: 'failed',
   reason: 'retries_exhausted',
   relay,
@@ -145,8 +145,7 @@ function toOutcome(deps: DeliverDeps, { attempt, relay, submission }: SubmittedA
     case 'accepted':
       return { kind: 'delivered', relay: name, reply: submission.reply }
     case 'failed': {
-      const { failure, failureClass } = submission
-      const { reply } = failure
+      const { failureClass, reply } = submission
       if (failureClass.scope === 'relay') return { kind: 'unattempted', relay: name, reply, waitMs: 0 }
       if (failureClass.permanent) return { kind: 'failed', reason: 'refused_by_relay', relay: name, reply }
       return defer(deps, attempt, { relay: name, reply, ambiguous: failureClass.ambiguous })
@@ -156,7 +155,7 @@ function toOutcome(deps: DeliverDeps, { attempt, relay, submission }: SubmittedA
   }
 }
 
-type TransientFailure = { relay: string; reply: SmtpReply; ambiguous: boolean }
+type TransientFailure = { relay: string; reply: Reply; ambiguous: boolean }
 
 function defer(
   deps: DeliverDeps,

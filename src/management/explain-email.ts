@@ -3,7 +3,7 @@
 import { heldDays } from '../domain/bounds.ts'
 import type { AttemptRecord } from '../domain/delivery/outcome.ts'
 import { captureRelayName } from '../domain/delivery/relay-state.ts'
-import { type FailureCause, findCause } from '../domain/delivery/smtp-reply.ts'
+import { type FailureCause, findCause } from '../domain/delivery/reply.ts'
 import { isWaiting, suspectAfter } from '../domain/delivery/states.ts'
 import { describeDuration } from '../domain/duration.ts'
 import type { EmailRecord } from '../store/operator-store.ts'

@@ -1,6 +1,6 @@
 /** Counts events for charts, and keeps refusals, until they are written to the store. */
 
-import type { SmtpReply } from '../domain/delivery/smtp-reply.ts'
+import type { Reply } from '../domain/delivery/reply.ts'
 import type { FailureReason } from '../domain/delivery/states.ts'
 import { minuteMs } from '../domain/duration.ts'
 import type { AppId } from '../domain/id.ts'
@@ -107,7 +107,7 @@ export class ActivityCounter {
     if ('reply' in outcome) this.#add(appId, this.#replyEvent(outcome.reply))
   }
 
-  #replyEvent({ code, enhanced }: SmtpReply): ActivityEvent {
+  #replyEvent({ code, enhanced }: Reply): ActivityEvent {
     const name = code === null ? 'none' : [code, enhanced].filter((part) => part !== null).join(' ')
     if (!this.#replies.has(name) && this.#replies.size >= repliesMax) return 'reply:other'
     this.#replies.add(name)

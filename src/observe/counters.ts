@@ -4,7 +4,7 @@
  */
 import { Counter, Histogram, type Registry } from 'prom-client'
 import type { DeliveryOutcome } from '../domain/delivery/outcome.ts'
-import { failureCauses, findCause } from '../domain/delivery/smtp-reply.ts'
+import { failureCauses, findCause } from '../domain/delivery/reply.ts'
 import { endReasons, failureReasons, finalStates } from '../domain/delivery/states.ts'
 import { signInMethods } from '../domain/operator/sign-in.ts'
 import { refusals } from '../domain/request/rejection.ts'

@@ -20,7 +20,7 @@ import {
   trace,
 } from '@opentelemetry/api'
 import type { DeliveryOutcome } from '../domain/delivery/outcome.ts'
-import type { SmtpReply, SmtpStage } from '../domain/delivery/smtp-reply.ts'
+import type { Reply, Stage } from '../domain/delivery/reply.ts'
 import type { Claim } from '../store/store.ts'
 import type { RequestAnswered } from './events.ts'
 
@@ -173,8 +173,8 @@ export function describeOutcome(outcome: DeliveryOutcome): SpanResult {
 
 type Replied = {
   readonly relay: string | null
-  readonly reply?: SmtpReply
-  readonly stage?: SmtpStage
+  readonly reply?: Reply
+  readonly stage?: Stage
   readonly failed?: boolean
 }
 

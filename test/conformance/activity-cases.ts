@@ -1,7 +1,7 @@
 /** Conformance: the counts behind charts, refusals, processes, and the measures of the queue. */
 import assert from 'node:assert/strict'
 import { activityDays, appMinutesKept, scanMax, unreadableWaitMs } from '../../src/domain/bounds.ts'
-import { noReply } from '../../src/domain/delivery/smtp-reply.ts'
+import { noReply } from '../../src/domain/delivery/reply.ts'
 import { minuteMs } from '../../src/domain/duration.ts'
 import { type AppId, type EmailId, idFloor, newId } from '../../src/domain/id.ts'
 import type { ActivityEvent, ActivityRow } from '../../src/domain/operator/activity.ts'

@@ -1,7 +1,7 @@
 /** Conformance: claims, outcomes, leases, fairness, sealing and maintenance. */
 import assert from 'node:assert/strict'
 import type { DeliveryOutcome } from '../../src/domain/delivery/outcome.ts'
-import { noReply } from '../../src/domain/delivery/smtp-reply.ts'
+import { noReply } from '../../src/domain/delivery/reply.ts'
 import { lostLeaseWaitMs, suspectAfter } from '../../src/domain/delivery/states.ts'
 import { newId } from '../../src/domain/id.ts'
 import type { EmailAddress } from '../../src/domain/request/email-address.ts'

@@ -48,8 +48,8 @@ for (const [name, ehlo] of [
       const { server, session } = await converse(t, { ehlo, [step]: refusal })
       const submission = await session.submit(testMessage(), clearance())
       assert.equal(submission.kind, 'failed')
-      assert.equal(submission.failure.reply.text, refusal)
-      assert.equal(submission.failure.stage, 'envelope')
+      assert.equal(submission.reply.text, refusal)
+      assert.equal(submission.stage, 'envelope')
       assert.equal(session.closed, true)
       assert.deepEqual(server.messages, [])
     })
@@ -87,14 +87,14 @@ test('MAIL, RCPT and DATA leave in one segment where the relay offers PIPELINING
 test('an extra reply to EHLO ends the session, not the process', async (t) => {
   const { session } = await converse(t, { ehlo: '250 scripted\r\n250 scripted' })
   const submission = await session.submit(testMessage(), clearance())
-  assert.ok(submission.kind === 'failed' && submission.failure.reply.code === null)
+  assert.ok(submission.kind === 'failed' && submission.reply.code === null)
 })
 
 for (const ehlo of [pipelining, '250 scripted'])
   test(`what is no reply behind the reply to MAIL ends the submission, ${ehlo === pipelining ? 'with' : 'without'} PIPELINING`, async (t) => {
     const { server, session } = await converse(t, { ehlo, mail: '250 2.1.0 ok\r\nhello' })
     const submission = await session.submit(testMessage(), clearance())
-    assert.ok(submission.kind === 'failed' && submission.failure.stage === 'envelope')
+    assert.ok(submission.kind === 'failed' && submission.stage === 'envelope')
     assert.deepEqual(server.messages, [])
   })
 
@@ -116,7 +116,7 @@ test('a second reply behind the one to the message ends the session, and the nex
   const { server, session } = await converse(t, { dot: '250 2.0.0 taken\r\n421 4.3.2 good night' })
   assert.equal((await session.submit(testMessage(), clearance())).kind, 'accepted')
   const submission = await session.submit(testMessage(), clearance())
-  assert.ok(submission.kind === 'failed' && submission.failure.reply.code === null)
+  assert.ok(submission.kind === 'failed' && submission.reply.code === null)
   assert.equal(server.messages.length, 1)
 })
 

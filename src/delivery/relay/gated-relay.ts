@@ -3,7 +3,7 @@
  * and holds the breaker.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { FailureClass } from '../../domain/delivery/smtp-reply.ts'
+import type { FailureClass } from '../../domain/delivery/reply.ts'
 import { Breaker } from './breaker.ts'
 import { type Clearance, type Message, type Relay, type Submission, workerStopped } from './relay.ts'
 
@@ -85,11 +85,11 @@ export class GatedRelay implements Relay {
     const wasOpen = this.#breaker.open
     if (submission.kind === 'accepted') this.#breaker.succeeded()
     if (submission.kind === 'failed') {
-      this.#noteFailure(submission.failureClass, submission.failure.reply.code !== null)
+      this.#noteFailure(submission.failureClass, submission.reply.code !== null)
     }
     const { open } = this.#breaker
     if (open !== wasOpen) {
-      const reason = submission.kind === 'failed' ? submission.failure.reply.text : ''
+      const reason = submission.kind === 'failed' ? submission.reply.text : ''
       this.#options.onChange({ relay: this.name, available: !open, reason })
     }
     return submission

@@ -4,7 +4,7 @@
  */
 import type { EmailContent } from '../../domain/delivery/email-content.ts'
 import type { MeasuredRelay } from '../../domain/delivery/relay-state.ts'
-import type { FailureClass, SmtpFailure, SmtpReply } from '../../domain/delivery/smtp-reply.ts'
+import type { FailureClass, Reply, Stage } from '../../domain/delivery/reply.ts'
 import type { EmailId } from '../../domain/id.ts'
 import type { EmailAddress } from '../../domain/request/email-address.ts'
 import type { EmailType } from '../../domain/request/email-request.ts'
@@ -42,9 +42,14 @@ export type Clearance = {
 
 /** The result of submitting a message to a relay. */
 export type Submission =
-  | { readonly kind: 'accepted'; readonly reply: SmtpReply }
-  | { readonly kind: 'failed'; readonly failure: SmtpFailure; readonly failureClass: FailureClass }
-  /** The link expired before the final dot. */
+  | { readonly kind: 'accepted'; readonly reply: Reply }
+  | {
+      readonly kind: 'failed'
+      readonly reply: Reply
+      readonly stage: Stage
+      readonly failureClass: FailureClass
+    }
+  /** The link expired before the message was handed over. */
   | { readonly kind: 'expired' }
   /** The worker is stopping or has lost its lease, and nothing was handed over. */
   | { readonly kind: 'stopped'; readonly why: string }

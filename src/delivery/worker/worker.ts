@@ -12,7 +12,7 @@
  */
 import type { App } from '../../domain/app/app.ts'
 import type { DeliveryOutcome } from '../../domain/delivery/outcome.ts'
-import { noReply } from '../../domain/delivery/smtp-reply.ts'
+import { noReply } from '../../domain/delivery/reply.ts'
 import type { Emit } from '../../observe/events.ts'
 import { momentNow } from '../../store/shared/clock.ts'
 import type { Claim, Claimed, Store } from '../../store/store.ts'

@@ -1,5 +1,5 @@
 /** The outcome of one delivery attempt, and the line that it leaves in the email's record. */
-import type { SmtpReply } from './smtp-reply.ts'
+import type { Reply } from './reply.ts'
 import type { FailureReason } from './states.ts'
 
 /**
@@ -8,10 +8,10 @@ import type { FailureReason } from './states.ts'
  * no relay was involved.
  */
 export type DeliveryOutcome =
-  | { readonly kind: 'delivered'; readonly reply: SmtpReply; readonly relay: string }
+  | { readonly kind: 'delivered'; readonly reply: Reply; readonly relay: string }
   | {
       readonly kind: 'deferred'
-      readonly reply: SmtpReply
+      readonly reply: Reply
       readonly relay: string | null
       /** The connection was lost after the final dot: the relay may have taken the message. */
       readonly ambiguous: boolean
@@ -19,14 +19,14 @@ export type DeliveryOutcome =
     }
   | {
       readonly kind: 'failed'
-      readonly reply: SmtpReply
+      readonly reply: Reply
       readonly relay: string | null
       readonly reason: FailureReason
     }
   | { readonly kind: 'expired' }
   | {
       readonly kind: 'unattempted'
-      readonly reply: SmtpReply
+      readonly reply: Reply
       readonly relay: string | null
       readonly waitMs: number
     }
@@ -38,6 +38,6 @@ export type AttemptRecord = {
   readonly at: number
   readonly outcome: DeliveryOutcome['kind'] | 'lost'
   readonly relay?: string
-  readonly reply?: SmtpReply
+  readonly reply?: Reply
   readonly ambiguous?: boolean
 }

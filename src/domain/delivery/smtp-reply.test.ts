@@ -1,23 +1,24 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { classifyFailure, findCause, noReply, parseReply, type SmtpStage } from './smtp-reply.ts'
+import { findCause, noReply, type Stage } from './reply.ts'
+import { classifyFailure, parseReply } from './smtp-reply.ts'
 
-const classOf = (stage: SmtpStage, text: string | null, errorCode: string | null = null) => {
+const classOf = (stage: Stage, text: string | null, errorCode: string | null = null) => {
   const reply = text === null ? noReply('socket closed') : parseReply(text)
   const { permanent, scope, lasting, slowDown, ambiguous } = classifyFailure({ stage, reply, errorCode })
   const flags = [lasting && 'lasting', slowDown && 'slow', ambiguous && 'ambiguous']
   return [permanent ? 'permanent' : 'transient', scope, ...flags].filter(Boolean).join(' ')
 }
 
-const cases: [SmtpStage, string | null, string][] = [
+const cases: [Stage, string | null, string][] = [
   ['envelope', '550 5.1.1 no such user', 'permanent message'],
   ['envelope', '550 no such user', 'permanent message'],
-  ['final-dot', '554 5.7.1 spam', 'permanent message'],
-  ['final-dot', '552 5.3.4 too big', 'permanent message'],
+  ['handed-over', '554 5.7.1 spam', 'permanent message'],
+  ['handed-over', '552 5.3.4 too big', 'permanent message'],
   ['envelope', '450 4.2.0 greylisted', 'transient message'],
   ['envelope', '450 4.7.1 greylisted', 'transient message slow'],
   ['envelope', '451 4.3.0 later', 'transient message'],
-  ['final-dot', '452 4.5.3 too many', 'transient message slow'],
+  ['handed-over', '452 4.5.3 too many', 'transient message slow'],
   ['envelope', '421 4.3.2 closing', 'transient message slow'],
   ['connect', '421 too many connections', 'transient relay slow'],
   ['connect', '454 4.7.0 TLS not available', 'transient relay slow'],
@@ -34,7 +35,7 @@ const cases: [SmtpStage, string | null, string][] = [
   ['envelope', '538 5.7.11 encryption', 'transient relay lasting'],
   ['connect', null, 'transient relay'],
   ['envelope', null, 'transient message'],
-  ['final-dot', null, 'transient message ambiguous'],
+  ['handed-over', null, 'transient message ambiguous'],
   ['envelope', 'gibberish', 'transient message'],
   ['envelope', '999 what', 'transient message'],
   ['envelope', '250 ok', 'transient message'],

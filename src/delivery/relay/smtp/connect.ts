@@ -11,7 +11,8 @@
  */
 import type { Socket } from 'node:net'
 import SMTPConnection from 'nodemailer/lib/smtp-connection'
-import { noReply, parseReply, type SmtpFailure } from '../../../domain/delivery/smtp-reply.ts'
+import { noReply } from '../../../domain/delivery/reply.ts'
+import { parseReply, type SmtpFailure } from '../../../domain/delivery/smtp-reply.ts'
 
 export type RelayAddress = {
   readonly host: string

@@ -7,14 +7,8 @@
  * reports of failures return the headers only (RFC 3461): a whole message in a bounce would carry the
  * live link.
  */
-import {
-  classifyFailure,
-  noReply,
-  parseReply,
-  type SmtpFailure,
-  type SmtpReply,
-  type SmtpStage,
-} from '../../../domain/delivery/smtp-reply.ts'
+import { noReply, type Reply, type Stage } from '../../../domain/delivery/reply.ts'
+import { classifyFailure, parseReply, type SmtpFailure } from '../../../domain/delivery/smtp-reply.ts'
 import { type Clearance, type Message, type Submission, workerStopped } from '../relay.ts'
 import { commandMs, connect, type RelayAddress, type RelayConnection } from './connect.ts'
 import { ReplyReader } from './reply-reader.ts'
@@ -25,7 +19,8 @@ const submissionMs = 900_000
 
 export const failed = (failure: SmtpFailure): Submission => ({
   kind: 'failed',
-  failure,
+  reply: failure.reply,
+  stage: failure.stage,
   failureClass: classifyFailure(failure),
 })
 
@@ -35,7 +30,7 @@ export class SmtpSession {
   /** Replies that nothing has waited for yet. */
   readonly #replies: string[] = []
   #waiting: PromiseWithResolvers<string> | null = null
-  #stage: SmtpStage = 'envelope'
+  #stage: Stage = 'envelope'
   /** The result of the submission that is ended from outside, in place of a failure. */
   #interruption: Submission | null = null
   #onEnd: () => void = () => {}
@@ -99,7 +94,7 @@ export class SmtpSession {
     if (performance.now() >= deadlineMs) return { kind: 'expired' }
     if (!isLeaseValid()) return { kind: 'stopped', why: 'the lease was lost before the message was sent' }
     this.#requireSilence() // a reply too many would be taken for the one to the message
-    this.#stage = 'final-dot'
+    this.#stage = 'handed-over'
     socket.setTimeout(finalDotMs)
     socket.cork()
     socket.write(stuffDots(message.bytes))
@@ -112,7 +107,7 @@ export class SmtpSession {
       : this.#failed(parseReply(reply, message.content))
   }
 
-  #failed(reply: SmtpReply): Submission {
+  #failed(reply: Reply): Submission {
     return failed({ stage: this.#stage, reply, errorCode: null })
   }
 
@@ -145,14 +140,14 @@ export class SmtpSession {
   }
 
   #expire(): void {
-    if (this.#stage === 'final-dot') return
+    if (this.#stage === 'handed-over') return
     this.#interruption = { kind: 'expired' }
     this.#lose('the link expired')
   }
 
   /** Ends a submission in progress: it is given back before the final dot, and ambiguous after it. */
   stop(): void {
-    if (this.#stage !== 'final-dot') this.#interruption = workerStopped
+    if (this.#stage !== 'handed-over') this.#interruption = workerStopped
     this.#lose('the worker stopped')
   }
 

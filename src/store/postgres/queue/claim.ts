@@ -1,7 +1,7 @@
 /** Claiming due mail, in one round trip (`functions/claim.sql`). */
 import type { App } from '../../../domain/app/app.ts'
 import { unreadableWaitMs } from '../../../domain/bounds.ts'
-import { noReply } from '../../../domain/delivery/smtp-reply.ts'
+import { noReply } from '../../../domain/delivery/reply.ts'
 import { type EndedEmail, type LostLease, suspectAfter } from '../../../domain/delivery/states.ts'
 import type { AppId, EmailId } from '../../../domain/id.ts'
 import { openContent } from '../../crypto/sealed-content.ts'

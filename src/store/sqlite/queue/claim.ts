@@ -7,7 +7,7 @@
 import type { App } from '../../../domain/app/app.ts'
 import { appsPerClaim, stepMax, unreadableWaitMs, waitMaxMs } from '../../../domain/bounds.ts'
 import type { AttemptRecord } from '../../../domain/delivery/outcome.ts'
-import { noReply } from '../../../domain/delivery/smtp-reply.ts'
+import { noReply } from '../../../domain/delivery/reply.ts'
 import {
   type EndedEmail,
   type LostLease,
