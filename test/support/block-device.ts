@@ -27,14 +27,24 @@ export function makeDisk(scope: Scope): Disk {
   run('truncate', '--size=512M', image)
   run('mkfs.xfs', '-q', image)
   mkdirSync(folder)
-  const mount = () => run('mount', '-o', 'loop', image, folder)
+  let device = ''
+  // A container that starts meanwhile keeps a mount of its own, and with it a device that was cut. So each
+  // mount has a new device, beside another one with the same identity.
+  const mount = () => {
+    device = run('losetup', '--find', '--show', image).toString().trim()
+    run('mount', '-o', 'nouuid', device, folder)
+  }
+  const unmount = (...options: string[]) => {
+    run('umount', ...options, folder)
+    run('losetup', '--detach', device)
+  }
   mount()
-  atEnd(scope, () => run('umount', '--lazy', folder))
+  atEnd(scope, () => unmount('--lazy'))
   return {
     folder,
     cut: () => run('xfs_io', '-x', '-c', 'shutdown', folder),
     restore: () => {
-      run('umount', folder)
+      unmount()
       mount()
     },
   }
