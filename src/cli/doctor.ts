@@ -61,7 +61,7 @@ function describeConfig(config: Config, mode: Mode): Finding {
 }
 
 async function examineParts(deps: CliDeps, config: Config): Promise<Finding[]> {
-  const relays = Promise.all(config.relays.map(({ address }) => checkRelay(address)))
+  const relays = Promise.all(config.relays.map(checkRelay))
   return [...(await examineStore(deps, config)), ...(await relays)]
 }
 

@@ -3,6 +3,7 @@ import type { RelayConfig } from '../config/relays.ts'
 import { startMaintenance } from '../delivery/maintenance.ts'
 import { CaptureRelay } from '../delivery/relay/capture-relay.ts'
 import { GatedRelay, type GateOptions } from '../delivery/relay/gated-relay.ts'
+import { ApiClient } from '../delivery/relay/http/api-client.ts'
 import type { Relay } from '../delivery/relay/relay.ts'
 import { SessionPool } from '../delivery/relay/smtp/session-pool.ts'
 import type { Pace } from '../delivery/worker/pace.ts'
@@ -49,7 +50,13 @@ export function composeDelivery(context: ServiceContext): Delivery {
 }
 
 /** A relay, and its gate. */
-export const newRelay = (
-  { address, ...bounds }: RelayConfig,
+export function newRelay(
+  { name, address, ...bounds }: RelayConfig,
   options: Pick<GateOptions, 'random' | 'onChange'>,
-): Relay => new GatedRelay(new SessionPool(address), { ...bounds, ...options })
+): Relay {
+  const client =
+    address.protocol === 'smtp'
+      ? new SessionPool(name, address)
+      : new ApiClient(name, address, bounds.connectionsMax)
+  return new GatedRelay(client, { ...bounds, ...options })
+}

@@ -44,10 +44,7 @@ export const composeManagement = (
   cursors: newCursors(ring),
   links: { baseUrl: linksBaseUrl, seal: (appId, target) => sealLink(ring, appId, target) },
   relays: new SharedRead(
-    () => {
-      const addresses = relays.map(({ address }) => address)
-      return checkRelays(addresses, { captures: isDev && roles.has('worker') })
-    },
+    () => checkRelays(relays, { captures: isDev && roles.has('worker') }),
     () => findingsMs,
   ),
 })

@@ -19,6 +19,10 @@ export type ListenersConfig = {
 
 export const isLoopback = (host: string): boolean => /^(localhost|127(?:\.\d+){3}|\[?::1\]?)$/.test(host)
 
+/** https, or http on this machine. */
+export const isSafeUrl = ({ protocol, hostname }: URL): boolean =>
+  protocol === 'https:' || (protocol === 'http:' && isLoopback(hostname))
+
 export function readListeners(reader: Reader): ListenersConfig {
   const links = readAddress(reader, 'POSTERN_LINKS_LISTEN', '127.0.0.1:4021')
   const address = readConsole(reader)

@@ -1,9 +1,8 @@
 /** The OpenID provider by which people sign in to the console, and what their groups may do. */
-import { readFileSync } from 'node:fs'
 import { roles } from '../domain/operator/management-token.ts'
 import type { OidcSettings } from '../web/operators/sign-in/oidc.ts'
 import type { Reader } from './reader.ts'
-import { unsafeFile } from './secrets.ts'
+import { readGivenSecret } from './secrets.ts'
 
 const names = {
   issuer: 'POSTERN_OIDC_ISSUER',
@@ -24,18 +23,11 @@ export function readOidc(reader: Reader): OidcSettings | null {
   const clientId = required(names.clientId, 'the id that the provider gave to Postern')
   const given = required(names.clientSecret, 'the secret that the provider gave to Postern, or file:PATH')
   const rules = required(names.roles, 'such as "claim=groups postern-admins=admin acme-team=operator:acme"')
-  return { issuer, clientId, clientSecret: readSecret(reader, given), ...readRoles(reader, rules) }
-}
-
-function readSecret({ fault }: Reader, given: string): string {
-  const file = /^file:(.+)$/.exec(given)?.[1]
-  if (file === undefined) return given
-  try {
-    if (unsafeFile(file)) fault(`${names.clientSecret}: other users can read ${file}; run chmod 600 on it`)
-    return readFileSync(file, 'utf8').trim()
-  } catch {
-    fault(`${names.clientSecret}: cannot read ${file}`)
-    return ''
+  return {
+    issuer,
+    clientId,
+    clientSecret: readGivenSecret(given, names.clientSecret, fault),
+    ...readRoles(reader, rules),
   }
 }
 

@@ -24,6 +24,7 @@ test('a complete configuration is read', () => {
   const config = parseConfig(complete, 'serve')
   assert.deepEqual(config.database, { engine: 'sqlite', path: '/var/lib/postern/postern.db' })
   assert.deepEqual(config.relays[0]?.address, {
+    protocol: 'smtp',
     host: 'mail.example.com',
     port: 587,
     tls: 'starttls',
@@ -96,7 +97,8 @@ const passwords: [string, string][] = [
 for (const [written, meant] of passwords) {
   test(`the SMTP password ${written} is read as ${meant}`, () => {
     const env = { ...complete, POSTERN_SMTP_URL: `smtp://user:${written}@smtp.example.com:587` }
-    assert.equal(parseConfig(env, 'serve').relays[0]?.address.credentials?.pass, meant)
+    const address = parseConfig(env, 'serve').relays[0]?.address
+    assert.deepEqual(address?.protocol === 'smtp' && address.credentials, { user: 'user', pass: meant })
   })
 }
 
@@ -106,10 +108,10 @@ test('every fault is listed, also several of one relay and those beside a mistyp
   const expected = [
     /wroker/,
     /relay 1: unknown option "conections"/,
-    /cannot read the file named by ca/,
-    /rate is a whole number/,
     /tls is starttls or none/,
     /both user and password/,
+    /cannot read the file named by ca/,
+    /rate is a whole number/,
     /POSTERN_QUEUE_MAX/,
   ]
   assert.equal(found.length, expected.length, found.join('\n'))
@@ -135,10 +137,15 @@ test('several relays, each with its own bounds', () => {
     'serve',
   )
   assert.deepEqual(
-    relays.map(({ address, connectionsMax, rate }) => [address.port, address.tls, connectionsMax, rate]),
+    relays.map(({ name, connectionsMax, rate, takesReserved }) => [
+      name,
+      connectionsMax,
+      rate,
+      takesReserved,
+    ]),
     [
-      [465, 'implicit', 20, 14],
-      [2525, 'none', 7, null],
+      ['a.test:465', 20, 14, false],
+      ['localhost:2525', 7, null, true],
     ],
   )
 })

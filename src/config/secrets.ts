@@ -35,7 +35,28 @@ const sameRing =
 /** Any access by others, and writing by the group. Orchestrators mount secrets as 0440. */
 export const unsafeModes = 0o027
 
-export const unsafeFile = (file: string): boolean => (statSync(file).mode & unsafeModes) !== 0
+const unsafeFile = (file: string): boolean => (statSync(file).mode & unsafeModes) !== 0
+
+/**
+ * A secret that is given as itself or as `file:PATH`, whose text is trimmed. Empty after a fault.
+ * @param name what the fault is about
+ */
+export function readGivenSecret(given: string, name: string, fault: Reader['fault']): string {
+  const file = /^file:(.+)$/.exec(given)?.[1]
+  if (file === undefined) {
+    if (given === '') fault(`${name} is empty`)
+    return given
+  }
+  try {
+    if (unsafeFile(file)) fault(`${name}: other users can read ${file}; run chmod 600 on it`)
+    const text = readFileSync(file, 'utf8').trim()
+    if (text === '') fault(`${name}: ${file} is empty`)
+    return text
+  } catch {
+    fault(`${name}: cannot read ${file}`)
+    return ''
+  }
+}
 
 function readSecretFile(file: string, fault: Reader['fault']): string | null {
   try {

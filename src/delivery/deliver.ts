@@ -6,6 +6,7 @@
 import type { App } from '../domain/app/app.ts'
 import type { DeliveryOutcome } from '../domain/delivery/outcome.ts'
 import { noReply, type Reply } from '../domain/delivery/reply.ts'
+import { isReservedDomain } from '../domain/delivery/reserved-domain.ts'
 import { nextAttemptMs, retryForMs } from '../domain/delivery/retry-schedule.ts'
 import { type Moment, sinceMs } from '../domain/moment.ts'
 import type { EmailAddress } from '../domain/request/email-address.ts'
@@ -19,8 +20,8 @@ import {
 import { momentNow } from '../store/shared/clock.ts'
 import { type Claim, leaseMs } from '../store/store.ts'
 import { renderEmail } from '../templates/emails/render-email.ts'
-import type { MessageComposer } from './message/compose-message.ts'
-import type { Message, Relay, Submission } from './relay/relay.ts'
+import { listMarks, type MessageComposer } from './message/compose-message.ts'
+import type { Message, MessageDetails, Relay, Submission } from './relay/relay.ts'
 
 export type DeliverDeps = {
   /** In the order in which they are tried. */
@@ -81,7 +82,11 @@ async function attemptDelivery(deps: DeliverDeps, attempt: Attempt, trace: Trace
     relay: null,
     reply: noReply('no relay is available'),
   }
-  for (const relay of deps.relays) {
+  const relays = isReservedDomain(message.to)
+    ? deps.relays.filter((relay) => relay.takesReserved)
+    : deps.relays
+  if (relays.length === 0) return { kind: 'cancelled', reason: 'reserved_domain' }
+  for (const relay of relays) {
     if (relay.free() <= 0) continue
     const submit = () => relay.submit(message, clearance)
     const submission = await trace.wait('submit', submit, (result) => describeSubmission(relay, result))
@@ -89,7 +94,7 @@ async function attemptDelivery(deps: DeliverDeps, attempt: Attempt, trace: Trace
     if (outcome.kind !== 'unattempted' || submission.kind === 'stopped') return outcome
     last = outcome
   }
-  const probeInMs = Math.min(...deps.relays.map((relay) => relay.probeInMs()))
+  const probeInMs = Math.min(...relays.map((relay) => relay.probeInMs()))
   const waitMs = Math.max(unavailableWaitMs, Math.ceil(probeInMs))
   return { kind: 'unattempted', relay: last.relay, reply: last.reply, waitMs }
 }
@@ -114,15 +119,24 @@ function prepare(composer: MessageComposer, { claim, app }: Attempt, deadlineMs:
     id: claim.emailId,
     content: claim.content,
     bytes: composer.compose({ claim, app, lifeLeftMs }),
-    describe: () => ({
-      ...renderEmail({ ...claim, app: settings, lifeLeftMs }),
-      id: claim.emailId,
-      app: settings.name,
-      sender: `${settings.from.name} <${settings.from.address}>`,
-      type: claim.type,
-      url: claim.content.url,
-      expiresAt: claim.expiresAt,
-    }),
+    describe: () => describeMessage({ claim, app }, lifeLeftMs),
+  }
+}
+
+function describeMessage({ claim, app }: Pick<Attempt, 'claim' | 'app'>, lifeLeftMs: number): MessageDetails {
+  const { settings, slug } = app
+  const { emailId: id, type } = claim
+  const rendered = renderEmail({ ...claim, app: settings, lifeLeftMs })
+  return {
+    ...rendered,
+    id,
+    app: settings.name,
+    from: settings.from,
+    replyTo: settings.replyTo ?? null,
+    headers: listMarks({ id, type, slug, language: rendered.language }),
+    type,
+    url: claim.content.url,
+    expiresAt: claim.expiresAt,
   }
 }
 

@@ -2,6 +2,7 @@
 
 import { heldDays } from '../domain/bounds.ts'
 import type { AttemptRecord } from '../domain/delivery/outcome.ts'
+import { withAdvice } from '../domain/delivery/relay-advice.ts'
 import { captureRelayName } from '../domain/delivery/relay-state.ts'
 import { type FailureCause, findCause } from '../domain/delivery/reply.ts'
 import { isWaiting, suspectAfter } from '../domain/delivery/states.ts'
@@ -48,15 +49,17 @@ function explainState(email: EmailRecord): string {
       return notDelivered(email, `${why} until the link expired at ${time(email.expiresAt)}.`)
     }
     case 'cancelled':
-      return notDelivered(
-        email,
-        email.reason === 'by_operator'
-          ? 'an operator cancelled it.'
-          : 'its app was deleted, or disabled for 7 days.',
-      )
+      return notDelivered(email, explainCancelling(email.reason))
     default:
       return email.state satisfies never
   }
+}
+
+function explainCancelling(reason: EmailRecord['reason']): string {
+  if (reason === 'by_operator') return 'an operator cancelled it.'
+  if (reason === 'reserved_domain')
+    return 'the domain of its recipient is reserved for tests and documentation (RFC 2606), so it would only bounce. A relay gets such mail if its URL says reserved=send.'
+  return 'its app was deleted, or disabled for 7 days.'
 }
 
 const waits = 'It is waiting: no worker has taken it yet, or no relay is available.'
@@ -79,9 +82,9 @@ function describe(attempt: AttemptRecord): string {
   if (outcome === 'unattempted')
     return relay === undefined
       ? `It was not tried: ${text}.`
-      : `It was not tried: the relay ${relay} was unavailable (${text}).`
+      : `It was not tried: the relay ${relay} was unavailable (${withAdvice(text)}).`
   if (relay === undefined) return `The last attempt failed inside Postern: ${text}.`
-  return `The last attempt was deferred by the relay ${relay}: ${text}.`
+  return `The last attempt was deferred by the relay ${relay}: ${withAdvice(text)}.`
 }
 
 function explainExpiry({ trail }: EmailRecord, last: AttemptRecord | undefined): string {
@@ -92,7 +95,7 @@ function explainExpiry({ trail }: EmailRecord, last: AttemptRecord | undefined):
   if (outcome === 'unattempted')
     return relay === undefined
       ? `no attempt was possible (${text})`
-      : `the relay ${relay} was unavailable (${text})`
+      : `the relay ${relay} was unavailable (${withAdvice(text)})`
   return relay === undefined
     ? `the last attempt failed inside Postern (${text})`
     : `the relay ${relay} deferred it (${text})`
@@ -111,7 +114,7 @@ function explainFailure({ reason }: EmailRecord, last: AttemptRecord | undefined
   switch (reason) {
     case 'refused_by_relay': {
       const cause = last?.reply === undefined ? causes.unknown : causes[findCause(last.reply)]
-      return `the relay ${last?.relay ?? ''} refused it: ${cause} (${text}).`
+      return `the relay ${last?.relay ?? ''} refused it: ${cause} (${withAdvice(text)}).`
     }
     case 'retries_exhausted':
       return last?.relay === undefined

@@ -147,7 +147,7 @@ function startDelivery({ ended }: Instruments): void {
 
 /** `relay` is empty when none was used; such an attempt never ends as `delivered`. */
 function startAttempts({ attempts, attemptSeconds, ambiguous }: Instruments, relay: string): void {
-  for (const outcome of [relay === '' ? 'expired' : 'delivered', 'unattempted'])
+  for (const outcome of relay === '' ? ['expired', 'cancelled', 'unattempted'] : ['delivered', 'unattempted'])
     attempts.inc({ outcome, relay, cause: '' }, 0)
   for (const outcome of ['deferred', 'failed'])
     for (const cause of failureCauses) attempts.inc({ outcome, relay, cause }, 0)
@@ -206,7 +206,7 @@ function countAttempt(all: Instruments, { outcome, sinceAcceptedMs, tookMs }: At
   if (outcome.kind === 'deferred' && outcome.ambiguous) all.ambiguous.inc({ relay })
   if (outcome.kind === 'delivered') all.latency.observe(Math.max(0, sinceAcceptedMs) / 1000)
   if (outcome.kind === 'deferred' || outcome.kind === 'unattempted') return
-  all.ended.inc({ state: outcome.kind, reason: outcome.kind === 'failed' ? outcome.reason : '' })
+  all.ended.inc({ state: outcome.kind, reason: 'reason' in outcome ? outcome.reason : '' })
 }
 
 const causeLabel = (outcome: DeliveryOutcome): string =>

@@ -171,6 +171,7 @@ const attemptTexts = {
   deferred: 'an email was deferred',
   failed: 'an email failed',
   expired: "an email's link expired",
+  cancelled: 'an email was cancelled',
   unattempted: 'an email was not tried',
 }
 

@@ -15,7 +15,7 @@ import type { EmailId } from '../../src/domain/id.ts'
 import type { Claim } from '../../src/store/store.ts'
 import { listEmails, operator } from '../support/operator.ts'
 import { freePort } from '../support/postfix.ts'
-import { relayTo, startTestService, type TestService, validBody } from '../support/service.ts'
+import { relayTo, smtpTo, startTestService, type TestService, validBody } from '../support/service.ts'
 import {
   drop,
   type Script,
@@ -317,8 +317,7 @@ async function startAgain(t: Scope, service: TestService) {
 
 test('row 30: a lease that lapsed before the 354: nothing is handed over, and the attempt is given back', async (t) => {
   const server = await startScriptedServer(t, {})
-  const { address } = relayTo(server.port)
-  const session = await SmtpSession.open(address, AbortSignal.timeout(10_000))
+  const session = await SmtpSession.open(smtpTo(server.port), AbortSignal.timeout(10_000))
   assert.ok(session instanceof SmtpSession)
   atEnd(t, () => session.close())
   const deadlineMs = performance.now() + 60_000
@@ -352,7 +351,7 @@ test('after the machine was suspended, nothing is handed over by a lease or for 
         socket.write('354 go on\r\n')
       },
     })
-    const session = await SmtpSession.open(relayTo(server.port).address, AbortSignal.timeout(10_000))
+    const session = await SmtpSession.open(smtpTo(server.port), AbortSignal.timeout(10_000))
     assert.ok(session instanceof SmtpSession)
     atEnd(t, () => session.close())
     const monotonicMs = performance.now()

@@ -5,6 +5,7 @@ import { type TestContext, test } from 'node:test'
 import { connect } from '../../src/delivery/relay/smtp/connect.ts'
 import { SmtpSession } from '../../src/delivery/relay/smtp/smtp-session.ts'
 import type { EmailAddress } from '../../src/domain/request/email-address.ts'
+import { smtpTo } from '../support/service.ts'
 import { type Script, startScriptedServer, startSmtpServer, testMessage } from '../support/smtp.ts'
 import { atEnd } from '../support/temporary.ts'
 import { eventually } from '../support/wait.ts'
@@ -13,8 +14,7 @@ const pipelining = '250-scripted\r\n250 PIPELINING'
 const clearance = () => ({ deadlineMs: performance.now() + 60_000, isLeaseValid: () => true })
 
 async function openTo(t: TestContext, port: number): Promise<SmtpSession> {
-  const address = { host: '127.0.0.1', port, tls: 'none', credentials: null } as const
-  const session = await SmtpSession.open(address, AbortSignal.timeout(10_000))
+  const session = await SmtpSession.open(smtpTo(port), AbortSignal.timeout(10_000))
   assert.ok(session instanceof SmtpSession)
   atEnd(t, () => session.close())
   return session
@@ -175,8 +175,7 @@ test('quit says QUIT and closes', async (t) => {
 
 test('TLS from the first byte at a port that greets in plain text: the failure says to use smtp', async (t) => {
   const server = await startScriptedServer(t, {})
-  const address = { host: '127.0.0.1', port: server.port, tls: 'implicit', credentials: null } as const
-  const failure = await connect(address, AbortSignal.timeout(10_000))
+  const failure = await connect(smtpTo(server.port, { tls: 'implicit' }), AbortSignal.timeout(10_000))
   assert.ok('reply' in failure)
   assert.equal(failure.errorCode, 'ESOCKET')
   assert.match(failure.reply.text, /^ESOCKET: the port answers in plain text; use the scheme smtp /)
@@ -184,8 +183,7 @@ test('TLS from the first byte at a port that greets in plain text: the failure s
 
 test('nodemailer opens the connection and then has no part in it', async (t) => {
   const server = await startScriptedServer(t, { ehlo: pipelining })
-  const address = { host: '127.0.0.1', port: server.port, tls: 'none', credentials: null } as const
-  const connection = await connect(address, AbortSignal.timeout(10_000))
+  const connection = await connect(smtpTo(server.port), AbortSignal.timeout(10_000))
   assert.ok('socket' in connection)
   const { socket, extensions } = connection
   atEnd(t, () => socket.destroy())

@@ -6,6 +6,7 @@ import { type Service, startService } from '../../src/compose/service.ts'
 import type { Config } from '../../src/config/parse-config.ts'
 import type { RelayConfig } from '../../src/config/relays.ts'
 import type { Relay } from '../../src/delivery/relay/relay.ts'
+import type { SmtpAddress } from '../../src/delivery/relay/smtp/connect.ts'
 import type { App } from '../../src/domain/app/app.ts'
 import { hashDeliveryKey, newDeliveryKey } from '../../src/domain/app/delivery-key.ts'
 import { type AppSettings, defaultSettings } from '../../src/domain/app/settings.ts'
@@ -81,10 +82,21 @@ export async function testConfig(scope: Scope, options: TestOptions = {}): Promi
   }
 }
 
-export const relayTo = (port: number, more: Partial<RelayConfig['address']> = {}): RelayConfig => ({
-  address: { host: '127.0.0.1', port, tls: 'none', credentials: null, ...more },
+export const smtpTo = (port: number, more: Partial<SmtpAddress> = {}): SmtpAddress => ({
+  protocol: 'smtp',
+  host: '127.0.0.1',
+  port,
+  tls: 'none',
+  credentials: null,
+  ...more,
+})
+
+export const relayTo = (port: number, more: Partial<SmtpAddress> = {}): RelayConfig => ({
+  name: `127.0.0.1:${port}`,
+  address: smtpTo(port, more),
   connectionsMax: 5,
   rate: null,
+  takesReserved: true,
 })
 
 /** A relay by itself, which tells nobody of its changes. */

@@ -109,11 +109,7 @@ function composeLines({
     `Date: ${date}`,
     `Message-ID: <${id}@${messageIdDomain}>`,
     'MIME-Version: 1.0',
-    `Content-Language: ${rendered.language}`, // RFC 3282
-    'Auto-Submitted: auto-generated', // RFC 3834
-    'X-Auto-Response-Suppress: All',
-    `Feedback-ID: ${type}:${slug}:auth:postern`,
-    `X-Entity-Ref-ID: ${id}`, // so that Gmail neither threads resends nor hides the repeated button
+    ...listMarks({ id, type, slug, language: rendered.language }).map(([name, value]) => `${name}: ${value}`),
     `Content-Type: multipart/alternative; boundary="${boundary}"`,
     '',
   ]
@@ -126,6 +122,17 @@ function composeLines({
     header(`--${boundary}--`),
   ]
 }
+
+type Marks = Pick<MessageTexts, 'id' | 'type' | 'slug'> & { readonly language: string }
+
+/** The headers that tell mail systems what kind of message this is. */
+export const listMarks = ({ id, type, slug, language }: Marks): [name: string, value: string][] => [
+  ['Content-Language', language], // RFC 3282
+  ['Auto-Submitted', 'auto-generated'], // RFC 3834
+  ['X-Auto-Response-Suppress', 'All'],
+  ['Feedback-ID', `${type}:${slug}:auth:postern`],
+  ['X-Entity-Ref-ID', id], // so that Gmail neither threads resends nor hides the repeated button
+]
 
 const header = (text: string): Line => ({ text, encoding: 'header' })
 

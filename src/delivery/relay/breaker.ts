@@ -14,6 +14,12 @@ const pauseMaxMs = 10_000
 const quietMs = 10_000
 const successesToGrow = 20
 
+type RelayFailure = {
+  readonly lasting: boolean
+  readonly answered: boolean
+  readonly retryAfterMs?: number | null
+}
+
 export class Breaker {
   readonly #connectionsMax: number
   readonly #now: () => number
@@ -60,15 +66,24 @@ export class Breaker {
 
   /**
    * The relay as a whole failed. `lasting`: another attempt at once cannot succeed. `answered`: it sent a
-   * reply.
+   * reply. `retryAfterMs`: it asks to be left alone for so long.
    */
-  failed({ lasting, answered }: { readonly lasting: boolean; readonly answered: boolean }): void {
+  failed({ lasting, answered, retryAfterMs = null }: RelayFailure): void {
     this.#failures += 1
+    if (retryAfterMs !== null) {
+      this.#pause(Math.max(retryAfterMs, pauseMinMs), 1)
+      return
+    }
     const isSilent = !answered && this.#now() - this.#succeededAtMs >= quietMs
     if (!this.open && !lasting && !isSilent && this.#failures < failuresToOpen) return
     if (this.probeInMs() > 0) return // it was in progress when the breaker opened
-    this.#pauseMs = Math.min(Math.max(this.#pauseMs * 2, pauseMinMs), pauseMaxMs)
-    this.#probeAtMs = this.#now() + this.#pauseMs * (0.8 + 0.4 * this.#random())
+    const pauseMs = Math.min(Math.max(this.#pauseMs * 2, pauseMinMs), pauseMaxMs)
+    this.#pause(pauseMs, 0.8 + 0.4 * this.#random())
+  }
+
+  #pause(pauseMs: number, share: number): void {
+    this.#pauseMs = pauseMs
+    this.#probeAtMs = Math.max(this.#probeAtMs, this.#now() + pauseMs * share)
   }
 
   /** The relay asks for fewer connections. */

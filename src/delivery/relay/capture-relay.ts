@@ -17,6 +17,7 @@ const submissionsMax = 10
 
 export class CaptureRelay implements Relay {
   readonly name = captureRelayName
+  readonly takesReserved = true
   readonly #emails = new Map<string, CapturedEmail>()
 
   isAvailable = (): boolean => true

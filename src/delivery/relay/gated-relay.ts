@@ -19,6 +19,7 @@ export type RelayClient = {
 
 export type GateOptions = {
   readonly connectionsMax: number
+  readonly takesReserved: boolean
   /** Messages a second; null for no bound. */
   readonly rate: number | null
   readonly random: () => number
@@ -28,6 +29,7 @@ export type GateOptions = {
 
 export class GatedRelay implements Relay {
   readonly name: string
+  readonly takesReserved: boolean
   readonly #client: RelayClient
   readonly #options: GateOptions
   readonly #breaker: Breaker
@@ -37,6 +39,7 @@ export class GatedRelay implements Relay {
 
   constructor(client: RelayClient, options: GateOptions) {
     this.name = client.name
+    this.takesReserved = options.takesReserved
     this.#client = client
     this.#options = options
     const now = () => performance.now()
@@ -95,15 +98,22 @@ export class GatedRelay implements Relay {
     return submission
   }
 
-  #noteFailure({ scope, lasting, slowDown }: FailureClass, answered: boolean): void {
+  #noteFailure({ scope, lasting, retryAfterMs, slowDown }: FailureClass, answered: boolean): void {
     const { open } = this.#client.connections()
     // A relay that refuses one connection and serves others has reached its limit of connections.
-    if (!this.#breaker.open && scope === 'relay' && answered && !lasting && open > 0) {
+    if (
+      !this.#breaker.open &&
+      scope === 'relay' &&
+      answered &&
+      !lasting &&
+      retryAfterMs === null &&
+      open > 0
+    ) {
       this.#breaker.limitTo(open)
       return
     }
     if (slowDown) this.#breaker.slowDown()
-    if (scope === 'relay') this.#breaker.failed({ lasting, answered })
+    if (scope === 'relay') this.#breaker.failed({ lasting, answered, retryAfterMs })
     else if (answered) this.#breaker.succeeded() // the relay itself works
   }
 

@@ -1,5 +1,5 @@
 /**
- * The contract of a relay: a smarthost, or the dev inbox. A relay bounds its own connections
+ * The contract of a relay: an SMTP server, a mail API, or the dev inbox. A relay bounds its own connections
  * and rate, and says how many messages it can take now.
  */
 import type { EmailContent } from '../../domain/delivery/email-content.ts'
@@ -22,11 +22,14 @@ export type Message = {
   readonly describe: () => MessageDetails
 }
 
-/** The email behind a message, for the dev inbox. */
+/** The email behind a message, for the dev inbox and for relays that compose messages themselves. */
 export type MessageDetails = Rendered & {
   readonly id: EmailId
   readonly app: string
-  readonly sender: string
+  readonly from: { readonly name: string; readonly address: string }
+  readonly replyTo: string | null
+  /** Those that no other field holds. */
+  readonly headers: readonly (readonly [name: string, value: string])[]
   readonly type: EmailType
   readonly url: string
   readonly expiresAt: number
@@ -58,6 +61,8 @@ export const workerStopped: Submission = { kind: 'stopped', why: 'the worker sto
 
 /** It is not available while its breaker is open: it then takes single probes only. */
 export interface Relay extends MeasuredRelay {
+  /** Whether it gets mail for reserved domains (`isReservedDomain`). */
+  readonly takesReserved: boolean
   /** Maximum concurrent submissions, including those already running. */
   capacity(): number
   /** How many more submissions may begin now. */

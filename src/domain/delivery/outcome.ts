@@ -24,6 +24,7 @@ export type DeliveryOutcome =
       readonly reason: FailureReason
     }
   | { readonly kind: 'expired' }
+  | { readonly kind: 'cancelled'; readonly reason: 'reserved_domain' }
   | {
       readonly kind: 'unattempted'
       readonly reply: Reply

@@ -27,6 +27,12 @@ export function redact(line: string, email: EmailContent | null): string {
   return own.replace(/\S+/g, withoutShapes)
 }
 
+/** A text without the secrets that a server was sent, should it repeat them. */
+export const hideSecrets = (text: string, secrets: readonly string[]): string =>
+  secrets
+    .filter((secret) => secret !== '')
+    .reduce((shown, secret) => shown.replaceAll(secret, '<secret>'), text)
+
 type Word = readonly [word: string, mark: string]
 
 function withoutWords(line: string, email: EmailContent): string {

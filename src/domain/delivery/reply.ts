@@ -1,5 +1,5 @@
 /**
- * The reply of a relay, whatever protocol it speaks, and the meaning of a failure for the email and the relay.
+ * The reply of a relay, whatever protocol it speaks, and what a failure means for the email and the relay.
  */
 
 import type { EmailContent } from './email-content.ts'
@@ -34,6 +34,8 @@ export type FailureClass = {
   readonly lasting: boolean
   /** The relay asks for fewer connections. */
   readonly slowDown: boolean
+  /** The relay asks to be left alone for so long; null if it does not say. */
+  readonly retryAfterMs: number | null
   /** No answer came after the message was handed over: the relay may have taken it. */
   readonly ambiguous: boolean
 }

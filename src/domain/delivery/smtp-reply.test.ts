@@ -5,7 +5,10 @@ import { classifyFailure, parseReply } from './smtp-reply.ts'
 
 const classOf = (stage: Stage, text: string | null, errorCode: string | null = null) => {
   const reply = text === null ? noReply('socket closed') : parseReply(text)
-  const { permanent, scope, lasting, slowDown, ambiguous } = classifyFailure({ stage, reply, errorCode })
+  const { permanent, scope, lasting, slowDown, ambiguous } = classifyFailure(
+    { stage, reply, errorCode },
+    'mx.acme.test',
+  )
   const flags = [lasting && 'lasting', slowDown && 'slow', ambiguous && 'ambiguous']
   return [permanent ? 'permanent' : 'transient', scope, ...flags].filter(Boolean).join(' ')
 }
@@ -53,7 +56,7 @@ test('without a reply, a fault of TLS or login is lasting only while connecting'
   }
   assert.equal(classOf('connect', null, 'ESOCKET'), 'transient relay')
   const reply = noReply('self-signed Certificate')
-  assert.equal(classifyFailure({ stage: 'connect', reply, errorCode: 'ESOCKET' }).lasting, true)
+  assert.equal(classifyFailure({ stage: 'connect', reply, errorCode: 'ESOCKET' }, 'mx').lasting, true)
 })
 
 test('codes are read from replies of one and of many lines', () => {
@@ -104,4 +107,24 @@ test('the cause of a refusal comes from its enhanced code', () => {
 test('of a long reply, only the beginning is read', () => {
   const invisible = '\u200b'.repeat(5000)
   assert.equal(parseReply(`550 no such user ${invisible} and more`).text, '550 no such user ')
+})
+
+test('refusals of our account are the relay’s at the hosts that send them, and the email’s elsewhere', () => {
+  const refusals: [host: string, reply: string][] = [
+    ['smtp.gmail.com', '550 5.4.5 Daily user sending limit exceeded'],
+    ['smtp-relay.gmail.com', '550 5.7.1 Daily SMTP relay limit exceeded for customer'],
+    ['smtp.office365.com', '554 5.2.0 STOREDRV.Submission.Exception:SubmissionQuotaExceededException'],
+    ['smtp.office365.com', '550 5.7.705 Access denied, tenant has exceeded threshold'],
+  ]
+  for (const [host, text] of refusals) {
+    const failure = { stage: 'handed-over', reply: parseReply(text), errorCode: null } as const
+    const own = classifyFailure(failure, host)
+    assert.deepEqual([own.scope, own.lasting, own.permanent], ['relay', true, false], text)
+    const other = classifyFailure(failure, 'mx.acme.com')
+    assert.deepEqual([other.scope, other.lasting, other.permanent], ['message', false, true], text)
+  }
+  const google = { stage: 'envelope', reply: parseReply('550 5.4.5 x'), errorCode: null } as const
+  assert.equal(classifyFailure(google, 'smtp.office365.com').scope, 'message')
+  const user = { stage: 'envelope', reply: parseReply('550 5.1.1 no such user'), errorCode: null } as const
+  assert.equal(classifyFailure(user, 'smtp.gmail.com').scope, 'message')
 })

@@ -20,28 +20,61 @@ export function parseReply(raw: string, email: EmailContent | null = null): Repl
   return { code, enhanced: match?.[2] ?? null, text: redactReply(raw, email) }
 }
 
-/** Why a submission failed. `errorCode` is the SMTP client's own code, such as ETLS or EAUTH. */
+/** Why a submission failed. */
 export type SmtpFailure = {
   readonly stage: Stage
   readonly reply: Reply
+  /** The SMTP client's own code, such as ETLS or EAUTH. */
   readonly errorCode: string | null
+  /** Said by the server of the access tokens. */
+  readonly retryAfterMs?: number | null
 }
 
 // The relay refuses our credentials, or our right to use it.
 const refusesClient = new Set([530, 534, 535, 538])
 
-export function classifyFailure({ stage, reply, errorCode }: SmtpFailure): FailureClass {
+type AccountRefusal = { readonly codes: readonly string[]; readonly words: readonly string[] }
+
+const google: AccountRefusal = { codes: ['5.4.5'], words: ['Daily SMTP relay limit', 'Daily user sending'] }
+const microsoft: AccountRefusal = {
+  codes: ['5.7.705', '5.7.708'],
+  words: ['SubmissionQuotaExceeded', 'QuotaExceededException'],
+}
+
+/**
+ * Refusals that are about our account and not about the email, so that another relay can send it. By host:
+ * no other relay is believed, since a receiver's words pass through it.
+ */
+const accountRefusals: Readonly<Record<string, AccountRefusal>> = {
+  'smtp.gmail.com': google,
+  'smtp-relay.gmail.com': google,
+  'smtp.office365.com': microsoft,
+}
+
+function refusesAccount({ code, enhanced, text }: Reply, host: string): boolean {
+  const refusal = accountRefusals[host]
+  if (code === null || refusal === undefined) return false
+  return refusal.codes.includes(enhanced ?? '') || refusal.words.some((words) => text.includes(words))
+}
+
+/** @param host the relay's name in its URL, in small letters */
+export function classifyFailure(
+  { stage, reply, errorCode, retryAfterMs = null }: SmtpFailure,
+  host: string,
+): FailureClass {
   const { code, enhanced, text } = reply
-  const isRelayFault = stage === 'connect' || (code !== null && refusesClient.has(code))
+  const isRelayFault =
+    stage === 'connect' || (code !== null && refusesClient.has(code)) || refusesAccount(reply, host)
   const refused = code !== null && code >= 500 && code <= 599 && code !== 503
   const tlsOrLogin =
     code === null && (errorCode === 'ETLS' || errorCode === 'EAUTH' || /certificate/i.test(text))
   return {
     permanent: refused && !isRelayFault,
     scope: isRelayFault ? 'relay' : 'message',
-    lasting: isRelayFault && (refused || tlsOrLogin),
+    lasting: isRelayFault && (refused || tlsOrLogin || refusesAccount(reply, host)),
     slowDown:
       code === 421 || (!refused && enhanced !== null && (/^4\.7\./.test(enhanced) || enhanced === '4.5.3')),
+    retryAfterMs,
     ambiguous: code === null && stage === 'handed-over',
   }
 }

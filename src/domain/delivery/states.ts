@@ -27,7 +27,7 @@ export const usageEvents = ['accepted', ...finalStates] as const
 export const failureReasons = ['refused_by_relay', 'retries_exhausted', 'unreadable'] as const
 export type FailureReason = (typeof failureReasons)[number]
 /** The same, and why an email has the state `cancelled`. */
-export const endReasons = [...failureReasons, 'by_operator', 'app_inactive'] as const
+export const endReasons = [...failureReasons, 'by_operator', 'app_inactive', 'reserved_domain'] as const
 export type EndReason = (typeof endReasons)[number]
 
 /** An email that the store or an operator ended, without an outcome of a worker. */

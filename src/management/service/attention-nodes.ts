@@ -1,5 +1,6 @@
 /** Finds what is wrong with processes and relays: pure, from what the processes say of themselves. */
 import { counted } from '../../domain/counts.ts'
+import { withAdvice } from '../../domain/delivery/relay-advice.ts'
 import { describeDuration } from '../../domain/duration.ts'
 import type { NodeResource } from '../resources.ts'
 import type { Condition, Situation } from './condition.ts'
@@ -61,7 +62,7 @@ function judgeRelays(workers: readonly NodeResource[], situation: Situation): Co
   const describe = ({ name, failing }: (typeof down)[number]): string => {
     const since = failing.map((view) => Date.parse(view.since)).sort()[0] ?? situation.nowMs
     const from = workers.length > 1 ? ` (seen from ${failing.map(({ machine }) => machine).join(', ')})` : ''
-    return `${name}${from} has not answered for ${describeDuration(situation.nowMs - since)}: ${failing[0]?.reason ?? ''}`
+    return `${name}${from} has not answered for ${describeDuration(situation.nowMs - since)}: ${withAdvice(failing[0]?.reason ?? '')}`
   }
   if (down.length > 0 && down.length === byName.size && down.every(({ isDown }) => isDown)) {
     const which = situation.seesAll ? ` ${down.map(describe).join('; ')}.` : ''

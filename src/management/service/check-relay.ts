@@ -1,31 +1,68 @@
 /** Checks that a relay answers and takes the credentials. Sends no email. */
-import type { RelayAddress } from '../../delivery/relay/smtp/connect.ts'
+import { ApiClient } from '../../delivery/relay/http/api-client.ts'
+import type { ApiAddress } from '../../delivery/relay/http/mail-api.ts'
+import { TokenFault } from '../../delivery/relay/oauth/token-source.ts'
+import type { RelayAddress } from '../../delivery/relay/relay-address.ts'
+import { newTokens, type SmtpAddress } from '../../delivery/relay/smtp/connect.ts'
 import { SmtpSession } from '../../delivery/relay/smtp/smtp-session.ts'
+import { withAdvice } from '../../domain/delivery/relay-advice.ts'
+import { noReply } from '../../domain/delivery/reply.ts'
+import { describeDuration } from '../../domain/duration.ts'
 import type { Finding } from '../../store/store.ts'
 
 const relayMs = 30_000
 
+export type CheckedRelay = { readonly name: string; readonly address: RelayAddress }
+
 /** `captures`: emails go to the dev inbox instead of a relay. */
 export async function checkRelays(
-  addresses: readonly RelayAddress[],
+  relays: readonly CheckedRelay[],
   { captures }: { readonly captures: boolean },
 ): Promise<Finding[]> {
-  if (addresses.length > 0) return Promise.all(addresses.map(checkRelay))
+  if (relays.length > 0) return Promise.all(relays.map(checkRelay))
   const detail = captures
     ? 'the dev inbox captures every email'
     : 'not checked, because this process knows none: give it the POSTERN_SMTP_URL of the processes that send, or run the checks where they run'
   return [{ check: 'relays', ok: captures, detail }]
 }
 
-export async function checkRelay(address: RelayAddress): Promise<Finding> {
-  const check = `relay ${address.host}:${address.port}`
-  const session = await SmtpSession.open(address, AbortSignal.timeout(relayMs))
-  if (!(session instanceof SmtpSession)) {
-    const detail = `${session.reply.text}. Nothing is sent through this relay until that is fixed; emails wait until their links expire, 48 hours at most`
-    return { check, ok: false, detail }
-  }
+export async function checkRelay({ name, address }: CheckedRelay): Promise<Finding> {
+  const { ok, text } = await (address.protocol === 'smtp' ? checkServer(address) : checkApi(name, address))
+  const consequence =
+    'Nothing is sent through this relay until that is fixed; emails wait until their links expire, 48 hours at most'
+  return { check: `relay ${name}`, ok, detail: ok ? text : `${withAdvice(text)}. ${consequence}` }
+}
+
+type Checked = { readonly ok: boolean; readonly text: string }
+
+async function checkServer(address: SmtpAddress): Promise<Checked> {
+  const tokens = newTokens(address)
+  const session = await SmtpSession.open(address, AbortSignal.timeout(relayMs), tokens)
+  if (!(session instanceof SmtpSession)) return { ok: false, text: session.reply.text }
   session.quit()
   const how = address.tls === 'none' ? 'without TLS (loopback)' : 'over verified TLS'
-  const login = address.credentials === null ? '' : ' and accepts the credentials'
-  return { check, ok: true, detail: `answers ${how}${login}` }
+  const login =
+    address.credentials === null
+      ? ''
+      : tokens === null
+        ? ' and accepts the credentials'
+        : ` and accepts the token${describeLife(tokens.leftMs)}`
+  return { ok: true, text: `answers ${how}${login}` }
 }
+
+async function checkApi(name: string, address: ApiAddress): Promise<Checked> {
+  const client = new ApiClient(name, address, 1)
+  try {
+    const { ok, text } = await client.check()
+    if (!ok) return { ok, text }
+    return { ok, text: `answers and accepts the credentials${describeLife(client.tokenLeftMs)}` }
+  } catch (error) {
+    if (!(error instanceof TokenFault)) throw error
+    return { ok: false, text: noReply(error.message).text }
+  } finally {
+    client.close()
+  }
+}
+
+const describeLife = (leftMs: number | null): string =>
+  leftMs === null ? '' : ` (valid for ${describeDuration(leftMs)})`

@@ -16,7 +16,8 @@ export function toEnding(outcome: DeliveryOutcome): Ending {
     case 'expired':
       return { final: outcome.kind, reason: null }
     case 'failed':
-      return { final: 'failed', reason: outcome.reason }
+    case 'cancelled':
+      return { final: outcome.kind, reason: outcome.reason }
     case 'deferred':
       return { final: null, waitMs: Math.ceil(outcome.waitMs), givenBack: false }
     case 'unattempted':
@@ -31,7 +32,7 @@ const storable = (text: string): string => text.replaceAll('\0', '').toWellForme
 
 /** The line of an outcome in the email's record, without its time; null for an outcome that leaves none. */
 export function attemptRecord(outcome: DeliveryOutcome): Omit<AttemptRecord, 'at'> | null {
-  if (outcome.kind === 'expired') return null
+  if (outcome.kind === 'expired' || outcome.kind === 'cancelled') return null
   const { kind, relay, reply } = outcome
   return {
     outcome: kind,

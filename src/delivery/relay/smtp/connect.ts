@@ -13,16 +13,30 @@ import type { Socket } from 'node:net'
 import SMTPConnection from 'nodemailer/lib/smtp-connection'
 import { noReply } from '../../../domain/delivery/reply.ts'
 import { parseReply, type SmtpFailure } from '../../../domain/delivery/smtp-reply.ts'
+import { newGrant, type OAuthClient } from '../oauth/grants.ts'
+import { type AccessToken, TokenFault, TokenSource } from '../oauth/token-source.ts'
+import { withoutToken, xoauth2 } from './xoauth2.ts'
 
-export type RelayAddress = {
+export type SmtpAddress = {
+  readonly protocol: 'smtp'
   readonly host: string
   readonly port: number
   /** TLS from the first byte (port 465) or by STARTTLS; `none` is for loopback only. */
   readonly tls: 'implicit' | 'starttls' | 'none'
-  readonly credentials: { readonly user: string; readonly pass: string } | null
+  readonly credentials: Credentials | null
   /** Certificate authorities in PEM, in place of those that Node trusts. */
   readonly ca?: string
 }
+
+type Credentials = { readonly user: string } & (
+  | { readonly pass: string }
+  /** The user is the mailbox for which a token is asked. */
+  | { readonly oauth: OAuthClient }
+)
+
+/** The tokens by which a relay's account proves itself; null if it needs none. */
+export const newTokens = ({ credentials }: SmtpAddress): TokenSource | null =>
+  credentials !== null && 'oauth' in credentials ? new TokenSource(newGrant(credentials.oauth)) : null
 
 /** An authenticated connection, and the service extensions that the relay offers on it. */
 export type RelayConnection = {
@@ -41,10 +55,45 @@ const connectMs = 30_000
 const greetingMs = 30_000
 export const commandMs = 60_000
 
-/** Connects and authenticates. Returns the failure if it could not, or not before `signal`. */
+/**
+ * Connects and authenticates. Returns the failure if it could not, or not before `signal`. A token that is
+ * refused may have been taken back before its end, so one that is not fresh is replaced once.
+ */
 export async function connect(
-  address: RelayAddress,
+  address: SmtpAddress,
   signal: AbortSignal,
+  tokens: TokenSource | null = newTokens(address),
+): Promise<RelayConnection | SmtpFailure> {
+  if (tokens === null) return connectOnce(address, signal, null)
+  for (let isLast = false; ; isLast = true) {
+    const token = await getToken(tokens, signal)
+    if ('stage' in token) return token
+    const connected = await connectOnce(address, signal, token.text)
+    if (!('stage' in connected) || !isRefusedLogin(connected)) return connected
+    tokens.forget(token.text)
+    if (isLast || !token.isKept) return connected
+  }
+}
+
+const isRefusedLogin = ({ errorCode, reply }: SmtpFailure): boolean =>
+  errorCode === 'EAUTH' && reply.code !== null && reply.code >= 500
+
+/** A token, or why there is none: then nothing was asked of the relay. */
+async function getToken(tokens: TokenSource, signal: AbortSignal): Promise<AccessToken | SmtpFailure> {
+  try {
+    return await tokens.get(signal)
+  } catch (error) {
+    if (!(error instanceof TokenFault)) throw error
+    const { lasting, message, retryAfterMs } = error
+    const errorCode = lasting ? 'EAUTH' : 'ETOKEN'
+    return { stage: 'connect', reply: noReply(message), errorCode, retryAfterMs }
+  }
+}
+
+async function connectOnce(
+  address: SmtpAddress,
+  signal: AbortSignal,
+  token: string | null,
 ): Promise<RelayConnection | SmtpFailure> {
   const connection = newConnection(address)
   // An error may come at any time, also after the socket was taken over, and without a listener it is thrown.
@@ -54,11 +103,15 @@ export async function connect(
   try {
     await step(connection, (done) => connection.connect(done))
     const { credentials } = address
-    // A copy: nodemailer writes into the object.
-    if (credentials !== null) await step(connection, (done) => connection.login({ ...credentials }, done))
+    if (credentials !== null)
+      await step(connection, (done) => connection.login(toLogin(credentials, token), done))
   } catch (error) {
     connection.close()
-    return toFailure(signal.aborted ? timedOut : (error as SmtpError), address.tls)
+    const fault = signal.aborted ? timedOut : (error as SmtpError)
+    return toFailure(
+      token === null ? fault : withoutToken(fault, address.credentials?.user ?? '', token),
+      address.tls,
+    )
   } finally {
     signal.removeEventListener('abort', giveUp)
   }
@@ -70,6 +123,13 @@ export async function connect(
   }
 }
 
+/** A new object: nodemailer writes into it. */
+const toLogin = (credentials: Credentials, token: string | null): SMTPConnection.AuthenticationType =>
+  'pass' in credentials
+    ? { user: credentials.user, pass: credentials.pass }
+    : // Without the property `oauth2`, nodemailer would choose another method.
+      { user: credentials.user, pass: token ?? '', method: 'XOAUTH2', oauth2: {} as never }
+
 type SmtpError = Error & { code?: string; response?: string }
 
 const timedOut: SmtpError = Object.assign(new Error('no session in time'), { code: 'ETIMEDOUT' })
@@ -78,13 +138,13 @@ const timedOut: SmtpError = Object.assign(new Error('no session in time'), { cod
 const plainPort =
   'the port answers in plain text; use the scheme smtp (STARTTLS, usually port 587) instead of smtps'
 
-function toFailure({ code, response, message }: SmtpError, tls?: RelayAddress['tls']): SmtpFailure {
+function toFailure({ code, response, message }: SmtpError, tls?: SmtpAddress['tls']): SmtpFailure {
   const said = tls === 'implicit' && message.includes('wrong version number') ? plainPort : message
   const reply = response === undefined ? noReply(`${code ?? 'ERROR'}: ${said}`) : parseReply(response)
   return { stage: 'connect', reply, errorCode: code ?? null }
 }
 
-const newConnection = (address: RelayAddress): SMTPConnection =>
+const newConnection = (address: SmtpAddress): SMTPConnection =>
   new SMTPConnection({
     host: address.host,
     port: address.port,
@@ -95,6 +155,7 @@ const newConnection = (address: RelayAddress): SMTPConnection =>
     greetingTimeout: greetingMs,
     socketTimeout: commandMs,
     socketCloseTimeout: 0,
+    customAuth: { XOAUTH2: xoauth2 },
     tls: { minVersion: 'TLSv1.2', ...(address.ca === undefined ? {} : { ca: address.ca }) },
     logger: false,
   })

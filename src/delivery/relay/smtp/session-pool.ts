@@ -1,7 +1,8 @@
 /** The SMTP sessions with one relay: they stay open between messages. */
 import type { RelayClient } from '../gated-relay.ts'
+import type { TokenSource } from '../oauth/token-source.ts'
 import { type Clearance, type Message, type Submission, workerStopped } from '../relay.ts'
-import type { RelayAddress } from './connect.ts'
+import { newTokens, type SmtpAddress } from './connect.ts'
 import { failed, SmtpSession } from './smtp-session.ts'
 
 const messagesPerSession = 1000
@@ -13,16 +14,18 @@ const probeOpenMs = 5_000
 
 export class SessionPool implements RelayClient {
   readonly name: string
-  readonly #address: RelayAddress
+  readonly #address: SmtpAddress
+  readonly #tokens: TokenSource | null
   readonly #idle: SmtpSession[] = []
   readonly #idleTimers = new Map<SmtpSession, NodeJS.Timeout>()
   readonly #stopped = new AbortController()
   readonly #busy = new Set<SmtpSession>()
   #connecting = 0
 
-  constructor(address: RelayAddress) {
+  constructor(name: string, address: SmtpAddress) {
+    this.name = name
     this.#address = address
-    this.name = `${address.host}:${address.port}`
+    this.#tokens = newTokens(address)
   }
 
   connections = () => ({
@@ -53,7 +56,7 @@ export class SessionPool implements RelayClient {
     const budgetMs = Math.min(withinMs, lifeLeftMs)
     const signal = AbortSignal.any([this.#stopped.signal, AbortSignal.timeout(budgetMs)])
     this.#connecting += 1
-    const session = await SmtpSession.open(this.#address, signal).finally(() => {
+    const session = await SmtpSession.open(this.#address, signal, this.#tokens).finally(() => {
       this.#connecting -= 1
     })
     if (this.#stopped.signal.aborted) {
@@ -64,7 +67,9 @@ export class SessionPool implements RelayClient {
       session.onEnd(() => this.#drop(session))
       return session
     }
-    return budgetMs === lifeLeftMs && signal.aborted ? { kind: 'expired' } : failed(session)
+    return budgetMs === lifeLeftMs && signal.aborted
+      ? { kind: 'expired' }
+      : failed(session, this.#address.host)
   }
 
   async #sendOver(session: SmtpSession, message: Message, clearance: Clearance): Promise<Submission> {

@@ -9,23 +9,26 @@
  */
 import { noReply, type Reply, type Stage } from '../../../domain/delivery/reply.ts'
 import { classifyFailure, parseReply, type SmtpFailure } from '../../../domain/delivery/smtp-reply.ts'
+import type { TokenSource } from '../oauth/token-source.ts'
 import { type Clearance, type Message, type Submission, workerStopped } from '../relay.ts'
-import { commandMs, connect, type RelayAddress, type RelayConnection } from './connect.ts'
+import { commandMs, connect, type RelayConnection, type SmtpAddress } from './connect.ts'
 import { ReplyReader } from './reply-reader.ts'
 
 const finalDotMs = 600_000
 /** Hard limit for one submission, for servers that keep a socket alive with a byte now and then. */
 const submissionMs = 900_000
 
-export const failed = (failure: SmtpFailure): Submission => ({
+/** @param host the relay's name in its URL */
+export const failed = (failure: SmtpFailure, host: string): Submission => ({
   kind: 'failed',
   reply: failure.reply,
   stage: failure.stage,
-  failureClass: classifyFailure(failure),
+  failureClass: classifyFailure(failure, host),
 })
 
 export class SmtpSession {
   readonly #connection: RelayConnection
+  readonly #host: string
   readonly #reader = new ReplyReader()
   /** Replies that nothing has waited for yet. */
   readonly #replies: string[] = []
@@ -39,8 +42,9 @@ export class SmtpSession {
   messages = 0
   closed = false
 
-  private constructor(connection: RelayConnection) {
+  private constructor(connection: RelayConnection, host: string) {
     this.#connection = connection
+    this.#host = host
     const { socket } = connection
     socket.setTimeout(commandMs)
     socket.on('data', (chunk: Buffer) => this.#read(chunk))
@@ -51,9 +55,13 @@ export class SmtpSession {
   }
 
   /** Connects and authenticates. Returns the failure if it could not, or not before `signal`. */
-  static async open(address: RelayAddress, signal: AbortSignal): Promise<SmtpSession | SmtpFailure> {
-    const connection = await connect(address, signal)
-    return 'stage' in connection ? connection : new SmtpSession(connection)
+  static async open(
+    address: SmtpAddress,
+    signal: AbortSignal,
+    tokens?: TokenSource | null,
+  ): Promise<SmtpSession | SmtpFailure> {
+    const connection = await connect(address, signal, tokens)
+    return 'stage' in connection ? connection : new SmtpSession(connection, address.host)
   }
 
   /**
@@ -108,7 +116,7 @@ export class SmtpSession {
   }
 
   #failed(reply: Reply): Submission {
-    return failed({ stage: this.#stage, reply, errorCode: null })
+    return failed({ stage: this.#stage, reply, errorCode: null }, this.#host)
   }
 
   #nextReply(): Promise<string> {

@@ -8,6 +8,7 @@ import { newForm } from '../form.ts'
 import { age, button, confirmation, copyButton, facts, linkButton, region, tabs, time } from '../parts.ts'
 import type { PageAnswer, Visit } from '../visit.ts'
 import { renderChecks } from './checks.ts'
+import { formatSender } from './present.ts'
 
 const views = [
   ['email', 'Email'],
@@ -137,7 +138,7 @@ async function renderEmail(email: CapturedEmail, visit: Visit): Promise<Html> {
   return html`<p class="back"><a href="/inbox">‹ All emails</a></p>
 <div class="card"><div class="title"><h2>${email.subject}</h2><div class="actions">
 ${linkButton(`/emails/${email.id}`, 'Open record')}${button(`/inbox/${email.id}/delete`, 'Delete')}</div></div>
-<p>To <b>${email.to}</b> <span class="soft">from ${email.sender}</span></p>
+<p>To <b>${email.to}</b> <span class="soft">from ${formatSender(email)}</span></p>
 <p><a class="link" href="${email.url}" target="_blank" rel="noreferrer">${email.url}</a> ${copyButton(email.url, 'Copy the link')}</p>
 <details><summary>Details</summary>${facts([
     ['App', html`${email.app}, ${nameEmailType(email.type)}`],

@@ -1,0 +1,205 @@
+/**
+ * A relay that is a mail API: asks for a token, posts the message when the connection is ready and the link
+ * and the lease still hold, and reads what the answer means.
+ */
+import type { Agent } from 'node:http'
+import {
+  classifyAnswer,
+  type HttpAnswer,
+  judgeStatus,
+  toAcceptance,
+  toReply,
+  unanswered,
+} from '../../../domain/delivery/http-answer.ts'
+import { type FailureClass, noReply } from '../../../domain/delivery/reply.ts'
+import type { RelayClient } from '../gated-relay.ts'
+import { newGrant } from '../oauth/grants.ts'
+import { type AccessToken, TokenFault, TokenSource } from '../oauth/token-source.ts'
+import { type Clearance, type Message, type Submission, workerStopped } from '../relay.ts'
+import type { ApiAddress, ApiRequest, MailApi, Signing } from './mail-api.ts'
+import { type Exchange, newAgent, post } from './post.ts'
+import { newMailApi } from './providers.ts'
+
+/** For the token, connecting and TLS together. */
+const openMs = 60_000
+/** A probe that hangs delays one email, so it gets less time. */
+const probeOpenMs = 5_000
+const checkMs = 20_000
+/** Servers close unused connections after five seconds and more. A repeated request is no risk to some. */
+const idleMs = { usual: 4_000, idempotent: 20_000 }
+
+const none: AccessToken = { text: '', isKept: false }
+
+export class ApiClient implements RelayClient {
+  readonly name: string
+  readonly #api: MailApi
+  readonly #endpoint: URL
+  readonly #agent: Agent
+  readonly #tokens: TokenSource | null
+  readonly #stopped = new AbortController()
+  #connecting = 0
+  #busy = 0
+
+  constructor(name: string, { account, ca, endpoint }: ApiAddress, connectionsMax: number) {
+    this.name = name
+    this.#endpoint = new URL(endpoint)
+    this.#api = newMailApi(account, this.#endpoint.host)
+    this.#agent = newAgent(this.#endpoint, {
+      connectionsMax,
+      idleMs: this.#api.isIdempotent ? idleMs.idempotent : idleMs.usual,
+      ...(ca !== undefined && { ca }),
+    })
+    this.#tokens = 'oauth' in account ? new TokenSource(newGrant(account.oauth)) : null
+  }
+
+  connections = () => {
+    const open = [...Object.values(this.#agent.sockets), ...Object.values(this.#agent.freeSockets)]
+    const count = open.reduce((sum, sockets = []) => sum + sockets.length, 0)
+    return { connecting: this.#connecting, open: Math.max(count - this.#connecting, 0), busy: this.#busy }
+  }
+
+  /** How long the access token stays valid; null without one. */
+  get tokenLeftMs(): number | null {
+    return this.#tokens?.leftMs ?? null
+  }
+
+  async send(
+    message: Message,
+    clearance: Clearance,
+    { isProbe }: { readonly isProbe: boolean },
+  ): Promise<Submission> {
+    if (this.#stopped.signal.aborted) return workerStopped
+    const lifeLeftMs = Math.floor(clearance.deadlineMs - performance.now())
+    if (lifeLeftMs <= 0) return { kind: 'expired' }
+    const budgetMs = Math.min(isProbe ? probeOpenMs : openMs, lifeLeftMs)
+    const connecting = AbortSignal.timeout(budgetMs)
+    const newRequest = (signing: Signing) => this.#api.newRequest(message, signing)
+    const mayHandOver = () => performance.now() < clearance.deadlineMs && clearance.isLeaseValid()
+    const isOver = () =>
+      performance.now() >= clearance.deadlineMs || (budgetMs === lifeLeftMs && connecting.aborted)
+    try {
+      const exchange = await this.#ask(newRequest, { connecting, mayHandOver })
+      if (exchange.kind !== 'lost' || !this.#api.isIdempotent) return this.#read(exchange, message, isOver)
+      // The same bytes again: the provider knows whether it took them.
+      const again = await this.#ask(newRequest, { connecting: AbortSignal.timeout(budgetMs), mayHandOver })
+      return this.#read(again.kind === 'answered' ? again : exchange, message, isOver)
+    } catch (error) {
+      if (!(error instanceof TokenFault)) throw error
+      if (this.#stopped.signal.aborted) return workerStopped
+      return isOver() ? { kind: 'expired' } : failedForToken(error)
+    }
+  }
+
+  /** Posts a message that is no message. Throws `TokenFault`. */
+  async check(): Promise<{ readonly ok: boolean; readonly text: string }> {
+    const connecting = AbortSignal.timeout(checkMs)
+    const exchange = await this.#ask((signing) => this.#api.newProbe(signing), {
+      connecting,
+      mayHandOver: () => true,
+    })
+    if (exchange.kind !== 'answered') return { ok: false, text: 'why' in exchange ? exchange.why : '' }
+    const { answer } = exchange
+    const kind = this.#judge(answer)
+    const isProven = kind === 'refused' && answer.status !== 403
+    return { ok: isProven, text: this.#toReply(answer, null).text }
+  }
+
+  /**
+   * One exchange; a second one with a new token if the server does not take a kept one.
+   * @throws {TokenFault} if there is no token
+   */
+  async #ask(
+    newRequest: (signing: Signing) => ApiRequest,
+    { connecting, mayHandOver }: { connecting: AbortSignal; mayHandOver: () => boolean },
+  ): Promise<Exchange> {
+    for (let isLast = false; ; isLast = true) {
+      const token = (await this.#tokens?.get(connecting)) ?? none
+      const { path, headers, body } = newRequest({ token: token.text, nowMs: Date.now() })
+      const url = new URL(path, this.#endpoint)
+      const exchange = await this.#post({ url, headers, body }, { connecting, mayHandOver })
+      const isRefused = exchange.kind === 'answered' && exchange.answer.status === 401
+      if (isRefused) this.#tokens?.forget(token.text)
+      if (!isRefused || !token.isKept || isLast) return exchange
+    }
+  }
+
+  async #post(
+    posting: Parameters<typeof post>[1],
+    options: { connecting: AbortSignal; mayHandOver: () => boolean },
+  ): Promise<Exchange> {
+    this.#connecting += 1
+    let isConnecting = true
+    const connected = () => {
+      if (!isConnecting) return
+      isConnecting = false
+      this.#connecting -= 1
+    }
+    this.#busy += 1
+    const mayHandOver = () => {
+      connected()
+      return options.mayHandOver()
+    }
+    const stopped = this.#stopped.signal
+    const exchange = await post(this.#agent, posting, { ...options, stopped, mayHandOver })
+    connected()
+    this.#busy -= 1
+    return exchange
+  }
+
+  #read(exchange: Exchange, { content }: Message, isOver: () => boolean): Submission {
+    switch (exchange.kind) {
+      case 'withheld':
+        return isOver() ? { kind: 'expired' } : leaseLost
+      case 'unconnected':
+        if (this.#stopped.signal.aborted) return workerStopped
+        return isOver() ? { kind: 'expired' } : failedToConnect(exchange)
+      case 'lost':
+        return failed(noReply(exchange.why), 'handed-over', unanswered)
+      case 'answered': {
+        const { answer } = exchange
+        const id = this.#api.readAcceptance(answer)
+        if (id !== null) return { kind: 'accepted', reply: toAcceptance(answer.status, id) }
+        const failureClass = classifyAnswer(this.#judge(answer), answer, Date.now())
+        return failed(this.#toReply(answer, content), 'handed-over', failureClass)
+      }
+      default:
+        return exchange satisfies never
+    }
+  }
+
+  #judge(answer: HttpAnswer) {
+    const { code } = this.#api.readError(answer)
+    return this.#api.kinds[code] ?? judgeStatus(answer.status)
+  }
+
+  #toReply(answer: HttpAnswer, content: Message['content'] | null) {
+    const error = this.#api.readError(answer)
+    return toReply(answer, { error, content, secrets: this.#api.secrets, nowMs: Date.now() })
+  }
+
+  close(): void {
+    this.#stopped.abort()
+    this.#agent.destroy()
+  }
+}
+
+const leaseLost: Submission = { kind: 'stopped', why: 'the lease was lost before the message was sent' }
+
+const failed = (
+  reply: ReturnType<typeof noReply>,
+  stage: 'connect' | 'handed-over',
+  failureClass: FailureClass,
+): Submission => ({ kind: 'failed', reply, stage, failureClass })
+
+const ofRelay = {
+  permanent: false,
+  scope: 'relay',
+  slowDown: false,
+  ambiguous: false,
+} as const
+
+const failedForToken = ({ lasting, message, retryAfterMs }: TokenFault): Submission =>
+  failed(noReply(message), 'connect', { ...ofRelay, lasting, retryAfterMs })
+
+const failedToConnect = ({ isCertificate, why }: Extract<Exchange, { kind: 'unconnected' }>): Submission =>
+  failed(noReply(why), 'connect', { ...ofRelay, lasting: isCertificate, retryAfterMs: null })

@@ -1,0 +1,68 @@
+/** The description of a mail API: how to prove who asks, what to post, and how to read the answer. */
+import type { ApiError, FailureKind, HttpAnswer } from '../../../domain/delivery/http-answer.ts'
+import type { OAuthClient } from '../oauth/grants.ts'
+import type { Message } from '../relay.ts'
+
+/** The account by which a relay's API is used. */
+export type ApiAccount =
+  /** The mailbox sends; the URL's user and host. */
+  | { readonly provider: 'graph' | 'gmail'; readonly mailbox: string; readonly oauth: OAuthClient }
+  | {
+      readonly provider: 'ses'
+      readonly region: string
+      readonly keyId: string
+      readonly secret: string
+      readonly configurationSet: string | null
+    }
+  | { readonly provider: 'resend'; readonly key: string }
+  | { readonly provider: 'postmark'; readonly token: string; readonly stream: string }
+
+export type ApiAddress = {
+  readonly protocol: 'https'
+  readonly account: ApiAccount
+  /** The origin of the API: https, or http on loopback. */
+  readonly endpoint: string
+  /** Certificate authorities in PEM, in place of those that Node trusts. */
+  readonly ca?: string
+}
+
+export type ApiRequest = {
+  readonly path: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: Buffer
+}
+
+export type Signing = {
+  /** The access token; empty for an API without OAuth. */
+  readonly token: string
+  readonly nowMs: number
+}
+
+export type MailApi = {
+  /** A repeated request with the same key sends no second email. */
+  readonly isIdempotent: boolean
+  /** Taken out of answers before they are recorded. */
+  readonly secrets: readonly string[]
+  newRequest(message: Message, signing: Signing): ApiRequest
+  /** A request that is refused as invalid if name, credentials and permission are right. It sends nothing. */
+  newProbe(signing: Signing): ApiRequest
+  /** The provider's id for an accepted email, maybe empty; null if the answer does not accept it. */
+  readAcceptance(answer: HttpAnswer): string | null
+  readError(answer: HttpAnswer): ApiError
+  /** The meaning of codes whose status would say something else. */
+  readonly kinds: Readonly<Record<string, FailureKind>>
+}
+
+export const toJson = (value: unknown): Buffer => Buffer.from(JSON.stringify(value))
+
+export const json = { 'content-type': 'application/json' }
+
+/** A part of an answer, as text; empty if it is not there. */
+export function readText(value: unknown, ...path: readonly string[]): string {
+  let part = value
+  for (const name of path) {
+    if (typeof part !== 'object' || part === null) return ''
+    part = (part as Readonly<Record<string, unknown>>)[name]
+  }
+  return typeof part === 'string' || typeof part === 'number' ? String(part) : ''
+}

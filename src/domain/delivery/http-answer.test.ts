@@ -1,0 +1,101 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { describeClockDifference } from './clock-difference.ts'
+import { classifyAnswer, judgeStatus, toAcceptance, toReply, unanswered } from './http-answer.ts'
+import { readRetryAfter } from './retry-after.ts'
+
+const nowMs = Date.parse('2026-11-24T12:00:00Z')
+
+test('a status says whose failure it is', () => {
+  const expected: [number, string][] = [
+    [200, 'unclear'],
+    [299, 'unclear'],
+    [302, 'account'],
+    [400, 'refused'],
+    [401, 'account'],
+    [403, 'account'],
+    [404, 'account'],
+    [413, 'refused'],
+    [422, 'refused'],
+    [429, 'wait'],
+    [500, 'deferred'],
+    [502, 'unclear'],
+    [503, 'wait'],
+    [504, 'unclear'],
+    [507, 'deferred'],
+  ]
+  for (const [status, kind] of expected) assert.equal(judgeStatus(status), kind, String(status))
+})
+
+test('each kind of failure is another class', () => {
+  const answer = { status: 429, headers: { 'retry-after': '7' }, json: null }
+  const flags = (kind: Parameters<typeof classifyAnswer>[0]) => {
+    const { permanent, scope, lasting, slowDown, retryAfterMs, ambiguous } = classifyAnswer(
+      kind,
+      answer,
+      nowMs,
+    )
+    return [
+      scope,
+      ...Object.entries({ permanent, lasting, slowDown, ambiguous })
+        .filter(([, on]) => on)
+        .map(([name]) => name),
+      retryAfterMs,
+    ]
+  }
+  assert.deepEqual(flags('account'), ['relay', 'lasting', null])
+  assert.deepEqual(flags('wait'), ['relay', 'slowDown', 7000])
+  assert.deepEqual(flags('refused'), ['message', 'permanent', null])
+  assert.deepEqual(flags('deferred'), ['message', null])
+  assert.deepEqual(flags('unclear'), ['message', 'ambiguous', null])
+  assert.equal(unanswered.ambiguous, true)
+  assert.equal(classifyAnswer('wait', { ...answer, headers: {} }, nowMs).retryAfterMs, 1000)
+})
+
+test('Retry-After: seconds or a date, five minutes at most', () => {
+  const expected: [string | null, number | null][] = [
+    [null, null],
+    ['', null],
+    ['soon', null],
+    ['0', 0],
+    [' 30 ', 30_000],
+    ['301', 300_000],
+    ['9999999999', null],
+    ['Tue, 24 Nov 2026 12:00:45 GMT', 45_000],
+    ['Tue, 24 Nov 2026 11:00:00 GMT', 0],
+    ['Wed, 25 Nov 2026 12:00:00 GMT', 300_000],
+  ]
+  for (const [header, waitMs] of expected) assert.equal(readRetryAfter(header, nowMs), waitMs, String(header))
+})
+
+test('a clock that differs by more than a minute is named, with the direction', () => {
+  const at = (offsetMs: number) => new Date(nowMs - offsetMs).toUTCString()
+  assert.equal(describeClockDifference(null, nowMs), '')
+  assert.equal(describeClockDifference('nonsense', nowMs), '')
+  assert.equal(describeClockDifference(at(60_000), nowMs), '')
+  assert.equal(describeClockDifference(at(61 * 60_000), nowMs), '; the clock of this machine is 61 min ahead')
+  assert.equal(describeClockDifference(at(-120_000), nowMs), '; the clock of this machine is 2 min behind')
+})
+
+test('a reply holds status, code and text, and nothing that is secret', () => {
+  const content = {
+    to: 'ada@acme.com',
+    url: 'https://acme.com/?token=abcdefghij',
+    messageIdDomain: 'a',
+  } as never
+  const answer = { status: 403, headers: { date: new Date(nowMs - 3_600_000).toUTCString() }, json: null }
+  const error = { code: 'Denied', text: 'key-123 may not send abcdefghij to ada@acme.com' }
+  const reply = toReply(answer, { error, content, secrets: ['key-123', ''], nowMs })
+  assert.equal(reply.code, 403)
+  assert.equal(
+    reply.text,
+    '403 Denied: <secret> may not send <token> to <address>; the clock of this machine is 60 min ahead',
+  )
+  const bare = { status: 500, headers: {}, json: null }
+  assert.equal(
+    toReply(bare, { error: { code: '', text: '' }, content: null, secrets: [], nowMs }).text,
+    '500',
+  )
+  assert.equal(toAcceptance(202, '').text, '202 accepted')
+  assert.equal(toAcceptance(200, 'a'.repeat(200)).text, `200 accepted, id ${'a'.repeat(100)}`)
+})

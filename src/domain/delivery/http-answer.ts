@@ -1,0 +1,89 @@
+/**
+ * The failure policy of mail APIs. The status decides, unless a provider's code says more. Where the two
+ * readings cost differently, the relay is blamed: that costs time, and blaming the email loses it.
+ */
+import { describeClockDifference } from './clock-difference.ts'
+import type { EmailContent } from './email-content.ts'
+import { hideSecrets } from './redact.ts'
+import { type FailureClass, type Reply, redactReply } from './reply.ts'
+import { readRetryAfter } from './retry-after.ts'
+
+/** The answer of a mail API, bounded. */
+export type HttpAnswer = {
+  readonly status: number
+  /** By name, in small letters. */
+  readonly headers: Readonly<Record<string, string | undefined>>
+  /** Null if the body is not JSON, or too long. */
+  readonly json: unknown
+}
+
+/** The error that a provider describes in an answer. */
+export type ApiError = { readonly code: string; readonly text: string }
+
+/**
+ * `account`: credentials, permissions or a quota; nothing is sent until an operator acts. `wait`: the relay
+ * asks for time. `refused`: this email, for good. `deferred`: this email, for now. `unclear`: the relay may
+ * have taken the email.
+ */
+export type FailureKind = 'account' | 'wait' | 'refused' | 'deferred' | 'unclear'
+
+export function judgeStatus(status: number): FailureKind {
+  if (status < 300 || status === 502 || status === 504) return 'unclear'
+  if (status < 400 || status === 401 || status === 403 || status === 404) return 'account'
+  if (status === 429 || status === 503) return 'wait'
+  return status < 500 ? 'refused' : 'deferred'
+}
+
+const ofEmail = {
+  permanent: false,
+  scope: 'message',
+  lasting: false,
+  slowDown: false,
+  retryAfterMs: null,
+  ambiguous: false,
+} as const
+
+const classes: Readonly<Record<FailureKind, FailureClass>> = {
+  account: { ...ofEmail, scope: 'relay', lasting: true },
+  wait: { ...ofEmail, scope: 'relay', slowDown: true },
+  refused: { ...ofEmail, permanent: true },
+  deferred: ofEmail,
+  unclear: { ...ofEmail, ambiguous: true },
+}
+
+/** For a relay that asks for time without saying how much. */
+const usualWaitMs = 1000
+
+export function classifyAnswer(kind: FailureKind, { headers }: HttpAnswer, nowMs: number): FailureClass {
+  const retryAfterMs = kind === 'wait' ? (readRetryAfter(headers['retry-after'], nowMs) ?? usualWaitMs) : null
+  return { ...classes[kind], retryAfterMs }
+}
+
+/** For a message that was handed over and got no answer. */
+export const unanswered: FailureClass = classes.unclear
+
+type Replying = {
+  readonly error: ApiError
+  readonly content: EmailContent | null
+  readonly secrets: readonly string[]
+  readonly nowMs: number
+}
+
+/** The record of a refusal: `422 validation_error: …`. */
+export function toReply(
+  { status, headers }: HttpAnswer,
+  { error, content, secrets, nowMs }: Replying,
+): Reply {
+  const { code, text } = error
+  const clock = status === 401 || status === 403 ? describeClockDifference(headers.date ?? null, nowMs) : ''
+  const said = [code, hideSecrets(text, secrets)].filter((part) => part !== '').join(': ')
+  return { code: status, enhanced: null, text: redactReply(`${status} ${said}${clock}`.trim(), content) }
+}
+
+const idMax = 100
+
+/** The record of an accepted email; `id` is the provider's, empty if it gave none. */
+export function toAcceptance(status: number, id: string): Reply {
+  const named = id === '' ? '' : `, id ${id.slice(0, idMax)}`
+  return { code: status, enhanced: null, text: redactReply(`${status} accepted${named}`, null) }
+}

@@ -1,0 +1,439 @@
+/** Relays that are mail APIs: what each is sent, what its answers mean, and servers that misbehave. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import PostalMime from 'postal-mime'
+import { ServerClient } from 'postmark'
+import { Resend } from 'resend'
+import type { RelayConfig } from '../../src/config/relays.ts'
+import type { ApiAccount } from '../../src/delivery/relay/http/mail-api.ts'
+import type { Submission } from '../../src/delivery/relay/relay.ts'
+import type { EmailId } from '../../src/domain/id.ts'
+import { checkRelay } from '../../src/management/service/check-relay.ts'
+import { type Answering, type Asked, localCa, sendJson, startApiServer } from '../support/api-server.ts'
+import { newTestRelay, relayTo, startTestService, type TestService, validBody } from '../support/service.ts'
+import { startSmtpServer, testMessage } from '../support/smtp.ts'
+import { atEnd, type Scope } from '../support/temporary.ts'
+import { eventually } from '../support/wait.ts'
+
+const oauth = (tokenUrl: string) => ({
+  ...{ tokenUrl, clientId: 'c', scope: null },
+  grant: { kind: 'secret', secret: 'the-client-secret' } as const,
+})
+
+type Provider = ApiAccount['provider']
+const accounts: { readonly [name in Provider]: (tokenUrl: string) => ApiAccount } = {
+  graph: (url) => ({ provider: 'graph', mailbox: 'no-reply@acme.test', oauth: oauth(url) }),
+  gmail: (url) => ({ provider: 'gmail', mailbox: 'no-reply@acme.test', oauth: oauth(url) }),
+  ses: () => ({
+    ...{ provider: 'ses', region: 'eu-west-1', keyId: 'AKID', secret: 'the-secret-key' },
+    configurationSet: 'main',
+  }),
+  resend: () => ({ provider: 'resend', key: 're_secret_key' }),
+  postmark: () => ({ provider: 'postmark', token: 'postmark-token', stream: 'outbound' }),
+}
+const providers = Object.keys(accounts) as Provider[]
+
+const accepting: { readonly [name in Provider]: (response: Parameters<Answering>[1]) => void } = {
+  graph: (response) => void response.writeHead(202).end(),
+  gmail: (response) => sendJson(response, 200, { id: 'g1' }),
+  ses: (response) => sendJson(response, 200, { MessageId: 's1' }),
+  resend: (response) => sendJson(response, 200, { id: 'r1' }),
+  postmark: (response) => sendJson(response, 200, { ErrorCode: 0, MessageID: 'p1' }),
+}
+
+/** A relay at a server of the test; tokens are `token-1`, `token-2` …. */
+async function startApi(t: Scope, provider: Provider, answering: Answering, { tls = false } = {}) {
+  const tokens = await startApiServer(t, (_asked, response, count) =>
+    sendJson(response, 200, { access_token: `token-${count}`, token_type: 'bearer', expires_in: 3600 }),
+  )
+  const server = await startApiServer(t, answering, { tls })
+  const config: RelayConfig = {
+    name: provider,
+    address: {
+      protocol: 'https',
+      account: accounts[provider](tokens.url),
+      endpoint: server.url,
+      ...(tls && { ca: localCa }),
+    },
+    connectionsMax: 5,
+    rate: null,
+    takesReserved: true,
+  }
+  return { ...server, server, tokens, config }
+}
+
+async function post(service: TestService, change: Record<string, unknown> = {}): Promise<EmailId> {
+  const answer = await service.post(validBody(change, service.store.now()))
+  assert.equal(answer.status, 202)
+  return answer.headers.get('email-id') as EmailId
+}
+
+const reaches = (service: TestService, id: EmailId, state: string) =>
+  eventually(async () => {
+    const record = await service.store.findEmail(id)
+    return record?.state === state ? record : null
+  })
+
+/** The message in a request, as its reader sees it. */
+async function readMessage(provider: Provider, { body }: Asked) {
+  const parse = async (raw: string | Buffer) => {
+    const { html, subject, text, headers, from } = await PostalMime.parse(raw)
+    const named = (name: string) => headers.find(({ key }) => key === name)?.value
+    return { html, subject, text, ref: named('x-entity-ref-id'), from: from?.address }
+  }
+  const json = () => JSON.parse(Buffer.from(body, 'latin1').toString('utf8'))
+  switch (provider) {
+    case 'graph':
+      return parse(Buffer.from(body, 'base64'))
+    case 'gmail':
+      return parse(Buffer.from(body, 'latin1'))
+    case 'ses':
+      return parse(Buffer.from(json().Content.Raw.Data, 'base64'))
+    case 'resend': {
+      const { html, subject, text, headers, from } = json()
+      return { html, subject, text, ref: headers['X-Entity-Ref-ID'], from: /<(.*)>/.exec(from)?.[1] }
+    }
+    default: {
+      const { HtmlBody, Subject, TextBody, Headers, From } = json()
+      const ref = Headers.find(({ Name }: { Name: string }) => Name === 'X-Entity-Ref-ID')?.Value
+      return { html: HtmlBody, subject: Subject, text: TextBody, ref, from: /<(.*)>/.exec(From)?.[1] }
+    }
+  }
+}
+
+const lines = (text: string | undefined) => text?.replaceAll('\r\n', '\n').trimEnd()
+
+for (const provider of providers)
+  test(`${provider}: an email is accepted, and its reader sees what one by SMTP shows`, async (t) => {
+    const { asked, config, tokens } = await startApi(t, provider, (_asked, response) =>
+      accepting[provider](response),
+    )
+    const service = await startTestService(t, { relays: [config], settings: { replyTo: 'help@acme.test' } })
+    const id = await post(service)
+    const record = await reaches(service, id, 'delivered')
+    assert.match(record.trail[0]?.reply?.text ?? '', /^20[02] accepted/)
+    assert.equal(record.trail[0]?.relay, provider)
+    const [request] = asked
+    assert.ok(request)
+    const read = await readMessage(provider, request)
+    const byServer = await startSmtpServer(t)
+    const other = await startTestService(t, { relays: [relayTo(byServer.port)] })
+    await post(other)
+    const message = await PostalMime.parse((await byServer.first()).raw)
+    assert.equal(read.subject, message.subject)
+    assert.equal(lines(read.text), lines(message.text))
+    assert.equal(lines(read.html), lines(message.html))
+    assert.deepEqual([read.ref, read.from], [id, 'auth@acme.test'])
+    if (provider === 'graph' || provider === 'gmail') {
+      assert.equal(request.headers.authorization, 'Bearer token-1')
+      assert.equal(tokens.asked.length, 1)
+    }
+  })
+
+test('Resend and Postmark are asked as their own libraries ask', async (t) => {
+  const server = await startApiServer(t, ({ path }, response) =>
+    accepting[path === '/emails' ? 'resend' : 'postmark'](response),
+  )
+  const details = {
+    ...{ subject: 'Sign in', html: '<p>x</p>', text: 'x', language: 'en', id: 'em_x' as EmailId },
+    ...{ app: 'Acme', type: 'magic_link', url: 'https://acme.test/?token=x', expiresAt: 0 },
+    from: { name: 'Acme "A"', address: 'auth@acme.test' },
+    replyTo: 'help@acme.test',
+    headers: [['X-Entity-Ref-ID', 'em_x']],
+  } as const
+  for (const provider of ['resend', 'postmark'] as const) {
+    const address = { protocol: 'https', account: accounts[provider](''), endpoint: server.url } as const
+    const relay = newTestRelay({ ...relayTo(0), address })
+    atEnd(t, () => relay.close())
+    const message = testMessage({ describe: () => ({ ...details }) as never })
+    const clearance = { deadlineMs: performance.now() + 60_000, isLeaseValid: () => true }
+    assert.equal((await relay.submit(message, clearance)).kind, 'accepted')
+  }
+  const from = '"Acme \\"A\\"" <auth@acme.test>'
+  const shared = { subject: details.subject, html: details.html, text: details.text }
+  const resend = new Resend('re_secret_key', { baseUrl: server.url })
+  await resend.emails.send(
+    {
+      ...{ from, to: ['ada@example.com'], replyTo: 'help@acme.test', ...shared },
+      headers: Object.fromEntries(details.headers),
+    },
+    { idempotencyKey: 'em_x' },
+  )
+  const postmark = new ServerClient('postmark-token', {
+    requestHost: `localhost:${server.port}`,
+    useHttps: false,
+  })
+  await postmark.sendEmail({
+    ...{ From: from, To: 'ada@example.com', ReplyTo: 'help@acme.test' },
+    ...{ Subject: details.subject, HtmlBody: details.html, TextBody: details.text },
+    Headers: details.headers.map(([Name, Value]) => ({ Name, Value })),
+    ...{
+      Metadata: { email: 'em_x' },
+      MessageStream: 'outbound',
+      TrackOpens: false,
+      TrackLinks: 'None' as never,
+    },
+  })
+  const proof = ['authorization', 'idempotency-key', 'x-postmark-server-token']
+  const comparable = ({ body, headers, method, path }: Asked) => ({
+    ...{ method, path, body: JSON.parse(body) },
+    proof: proof.map((name) => headers[name]),
+  })
+  const [ownResend, ownPostmark, itsResend, itsPostmark] = server.asked.map(comparable)
+  assert.deepEqual(ownResend, itsResend)
+  assert.deepEqual(ownPostmark, itsPostmark)
+})
+
+/** Submits one message, and closes the relay. */
+async function submit(config: RelayConfig, lifeMs = 60_000): Promise<Submission> {
+  const relay = newTestRelay(config)
+  const message = testMessage({
+    describe: () =>
+      ({
+        subject: 's',
+        html: 'h',
+        text: 't',
+        headers: [],
+        replyTo: null,
+        from: { name: 'A', address: 'a@b.c' },
+      }) as never,
+  })
+  const clearance = { deadlineMs: performance.now() + lifeMs, isLeaseValid: () => true }
+  return relay.submit(message, clearance).finally(() => relay.close())
+}
+
+const describe = (submission: Submission): string => {
+  if (submission.kind !== 'failed') return submission.kind
+  const { ambiguous, lasting, permanent, retryAfterMs, scope } = submission.failureClass
+  const flags = [
+    lasting && 'lasting',
+    permanent && 'permanent',
+    ambiguous && 'ambiguous',
+    retryAfterMs !== null && `wait ${retryAfterMs}`,
+  ]
+  return [scope, ...flags.filter(Boolean)].join(' ')
+}
+
+const error =
+  (status: number, body: unknown, headers = {}): Answering =>
+  (_asked, response) =>
+    sendJson(response, status, body, headers)
+const graphError = (code: string) => ({ error: { code, message: 'no' } })
+const gmailError = (reason: string) => ({ error: { errors: [{ reason }], message: 'no' } })
+
+const meanings: [provider: Provider, name: string, answering: Answering, meaning: string][] = [
+  ['graph', 'no permission', error(403, graphError('ErrorAccessDenied')), 'relay lasting'],
+  ['graph', 'no mailbox', error(404, graphError('ErrorInvalidUser')), 'relay lasting'],
+  ['graph', 'not its sender', error(403, graphError('ErrorSendAsDenied')), 'message permanent'],
+  ['graph', 'bad message', error(400, graphError('ErrorMimeContentInvalid')), 'message permanent'],
+  [
+    'graph',
+    'throttled',
+    error(429, graphError('TooManyRequests'), { 'retry-after': '9' }),
+    'relay wait 9000',
+  ],
+  ['graph', 'busy', error(503, {}), 'relay wait 1000'],
+  ['gmail', 'rate', error(403, gmailError('rateLimitExceeded'), { 'retry-after': '2' }), 'relay wait 2000'],
+  ['gmail', 'daily limit', error(403, gmailError('dailyLimitExceeded')), 'relay lasting'],
+  ['gmail', 'not enabled', error(400, gmailError('failedPrecondition')), 'relay lasting'],
+  ['gmail', 'bad message', error(400, gmailError('invalidArgument')), 'message permanent'],
+  [
+    'ses',
+    'signature',
+    error(403, { message: 'no' }, { 'x-amzn-errortype': 'SignatureDoesNotMatch:x' }),
+    'relay lasting',
+  ],
+  [
+    'ses',
+    'paused',
+    error(400, { message: 'no' }, { 'x-amzn-errortype': 'SendingPausedException' }),
+    'relay lasting',
+  ],
+  [
+    'ses',
+    'too fast',
+    error(429, { message: 'no' }, { 'x-amzn-errortype': 'TooManyRequestsException' }),
+    'relay wait 1000',
+  ],
+  ['ses', 'rejected', error(400, { __type: 'x#MessageRejected', message: 'no' }), 'message permanent'],
+  ['resend', 'key', error(401, { name: 'invalid_api_key', message: 'no' }), 'relay lasting'],
+  ['resend', 'quota', error(429, { name: 'daily_quota_exceeded', message: 'no' }), 'relay lasting'],
+  [
+    'resend',
+    'rate',
+    error(429, { name: 'rate_limit_exceeded', message: 'no' }, { 'retry-after': '1' }),
+    'relay wait 1000',
+  ],
+  ['resend', 'domain', error(403, { name: 'validation_error', message: 'no' }), 'message permanent'],
+  ['resend', 'at work', error(409, { name: 'concurrent_idempotent_requests', message: 'no' }), 'message'],
+  ['resend', 'sent before', error(409, { name: 'invalid_idempotent_request', message: 'no' }), 'accepted'],
+  ['postmark', 'token', error(401, { ErrorCode: 10, Message: 'no' }), 'relay lasting'],
+  ['postmark', 'credit', error(422, { ErrorCode: 405, Message: 'no' }), 'relay lasting'],
+  ['postmark', 'recipient', error(422, { ErrorCode: 300, Message: 'no' }), 'message permanent'],
+  ['postmark', 'inactive', error(422, { ErrorCode: 406, Message: 'no' }), 'message permanent'],
+  ['postmark', 'its fault', error(500, { ErrorCode: 0, Message: 'no' }), 'message'],
+]
+for (const [provider, name, answering, meaning] of meanings)
+  test(`${provider}, ${name}: ${meaning}`, async (t) => {
+    const { config } = await startApi(t, provider, answering)
+    assert.equal(describe(await submit(config)), meaning)
+  })
+
+const hostile: [name: string, answering: Answering, meaning: string][] = [
+  ['HTML behind 200', (_, r) => void r.writeHead(200).end('<html>'), 'message ambiguous'],
+  ['a reset after the message', (_, r) => void r.destroy(), 'message ambiguous'],
+  [
+    'a cut answer',
+    (_, r) => void r.writeHead(200, { 'content-length': '90' }).write('{"id"', () => r.destroy()),
+    'message ambiguous',
+  ],
+  ['a gigabyte behind 200', (_, r) => flood(r, 200), 'message ambiguous'],
+  ['a gigabyte behind 422', (_, r) => flood(r, 422), 'message permanent'],
+  ['a redirect', (_, r) => void r.writeHead(307, { location: 'http://127.0.0.1:1/' }).end(), 'relay lasting'],
+  ['a bad gateway', (_, r) => void r.writeHead(502).end('<html>'), 'message ambiguous'],
+  [
+    'a huge head',
+    (_, r) => void r.writeHead(200, { 'x-long': 'x'.repeat(100_000) }).end('{}'),
+    'message ambiguous',
+  ],
+]
+
+function flood(response: Parameters<Answering>[1], status: number): void {
+  response.writeHead(status)
+  const write = () => {
+    while (!response.destroyed && response.write(Buffer.alloc(65_536))) {}
+  }
+  response.on('drain', write).on('error', () => {})
+  write()
+}
+
+for (const [name, answering, meaning] of hostile)
+  test(`a server that answers with ${name}: ${meaning}`, async (t) => {
+    const { asked, config } = await startApi(t, 'postmark', answering, { tls: true })
+    assert.equal(describe(await submit(config)), meaning)
+    assert.equal(asked.length, 1)
+  })
+
+test('a certificate that is not trusted, and a server that is not there: nothing is handed over', async (t) => {
+  const { asked, close, config } = await startApi(t, 'postmark', () => {}, { tls: true })
+  assert.ok(config.address.protocol === 'https')
+  const { ca: _ca, ...untrusting } = config.address
+  assert.equal(describe(await submit({ ...config, address: untrusting })), 'relay lasting')
+  close()
+  assert.equal(describe(await submit(config)), 'relay')
+  assert.equal(asked.length, 0)
+})
+
+test('a link that expires while the connection is opened: the server gets no byte of the request', async (t) => {
+  const received: number[] = []
+  const { createServer } = await import('node:net')
+  const silent = createServer(
+    (socket) => void socket.on('data', (data) => received.push(data.length)).on('error', () => {}),
+  )
+  await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve))
+  atEnd(t, () => silent.close())
+  const { port } = silent.address() as { port: number }
+  const address = {
+    protocol: 'https',
+    account: accounts.resend(''),
+    endpoint: `https://localhost:${port}`,
+    ca: localCa,
+  } as const
+  assert.deepEqual(await submit({ ...relayTo(0), address }, 300), { kind: 'expired' })
+  const handshakes = received.length
+  assert.ok(handshakes <= 1, 'TLS greeted, and nothing else was sent')
+})
+
+test('a lease that is lost while the connection is opened: nothing is handed over', async (t) => {
+  const { asked, config } = await startApi(t, 'resend', (_asked, response) => accepting.resend(response))
+  const relay = newTestRelay(config)
+  atEnd(t, () => relay.close())
+  const clearance = { deadlineMs: performance.now() + 60_000, isLeaseValid: () => false }
+  const message = testMessage({ describe: () => ({ headers: [], from: { name: '', address: '' } }) as never })
+  assert.equal((await relay.submit(message, clearance)).kind, 'stopped')
+  assert.equal(asked.length, 0)
+})
+
+test('Resend is asked again at once with the same bytes when no answer came, and sends one email', async (t) => {
+  const sent = new Map<string, string>()
+  const { asked, config } = await startApi(t, 'resend', ({ body, headers }, response, count) => {
+    const key = String(headers['idempotency-key'])
+    if (sent.has(key) && sent.get(key) !== body)
+      return sendJson(response, 409, { name: 'invalid_idempotent_request', message: 'other' })
+    sent.set(key, body)
+    if (count === 1) return void response.destroy()
+    sendJson(response, 200, { id: 'r1' })
+  })
+  assert.equal(describe(await submit(config)), 'accepted')
+  assert.equal(asked.length, 2)
+  assert.equal(asked[0]?.body, asked[1]?.body)
+  assert.equal(sent.size, 1)
+})
+
+test('a token that is refused is replaced once; a second refusal is the relay’s', async (t) => {
+  const { asked, config, tokens } = await startApi(t, 'graph', ({ headers }, response) => {
+    if (headers.authorization === 'Bearer token-2') accepting.graph(response)
+    else sendJson(response, 401, graphError('InvalidAuthenticationToken'))
+  })
+  const relay = newTestRelay(config)
+  atEnd(t, () => relay.close())
+  const clearance = () => ({ deadlineMs: performance.now() + 60_000, isLeaseValid: () => true })
+  assert.equal(describe(await relay.submit(testMessage(), clearance())), 'relay lasting')
+  assert.equal(describe(await relay.submit(testMessage(), clearance())), 'accepted')
+  assert.deepEqual([asked.length, tokens.asked.length], [2, 2])
+})
+
+test('a relay that asks for time is left alone for so long, and the next one gets the email at once', async (t) => {
+  const { asked, config } = await startApi(
+    t,
+    'resend',
+    error(429, { name: 'rate_limit_exceeded' }, { 'retry-after': '200' }),
+  )
+  const second = await startSmtpServer(t)
+  const service = await startTestService(t, { relays: [config, relayTo(second.port)] })
+  for (const to of ['a@example.com', 'b@example.com']) {
+    const { attempts, trail } = await reaches(service, await post(service, { to }), 'delivered')
+    assert.deepEqual([attempts, trail.length], [1, 1])
+  }
+  assert.equal(asked.length, 1)
+  assert.equal(second.received.length, 2)
+})
+
+test('mail for a reserved domain goes to no relay that did not ask for it, and is cancelled in words', async (t) => {
+  const { asked, config } = await startApi(t, 'resend', (_asked, response) => accepting.resend(response))
+  const service = await startTestService(t, { relays: [{ ...config, takesReserved: false }] })
+  const reserved = await reaches(service, await post(service), 'cancelled')
+  assert.equal(reserved.reason, 'reserved_domain')
+  await reaches(service, await post(service, { to: 'ada@acme.dev' }), 'delivered')
+  assert.equal(asked.length, 1)
+  const local = await startSmtpServer(t)
+  const both = await startTestService(t, {
+    relays: [{ ...config, takesReserved: false }, relayTo(local.port)],
+  })
+  await reaches(both, await post(both), 'delivered')
+  assert.deepEqual([asked.length, local.received.length], [1, 1])
+})
+
+const refusals: { readonly [name in Provider]: Answering } = {
+  graph: error(400, graphError('ErrorInvalidRequest')),
+  gmail: error(400, gmailError('invalidArgument')),
+  ses: error(400, { message: 'no' }, { 'x-amzn-errortype': 'MessageRejected' }),
+  resend: error(422, { name: 'missing_required_field', message: 'no' }),
+  postmark: error(422, { ErrorCode: 300, Message: 'no' }),
+}
+for (const provider of providers)
+  test(`the check of ${provider} sends nothing, and tells a good account from a bad one`, async (t) => {
+    const good = await startApi(t, provider, refusals[provider])
+    const { ok, detail } = await checkRelay(good.config)
+    assert.equal(ok, true, detail)
+    assert.match(detail, /accepts the credentials/)
+    const { account } = good.config.address as Extract<RelayConfig['address'], { protocol: 'https' }>
+    const [own] = ['key', 'token', 'secret'].flatMap((name) => Reflect.get(account, name) ?? [])
+    const said = { name: 'invalid_api_key', ErrorCode: 10, Message: own, message: own }
+    const bad = await startApi(t, provider, error(401, said))
+    const refused = await checkRelay(bad.config)
+    assert.equal(refused.ok, false)
+    assert.match(refused.detail, /^401.*Nothing is sent through this relay/)
+    if (own !== undefined) assert.ok(!refused.detail.includes(own), refused.detail)
+    for (const { body } of good.asked) assert.doesNotMatch(body, /acme/)
+  })
