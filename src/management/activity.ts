@@ -7,13 +7,15 @@ const named = (description: string) => Type.Record(Type.String(), Type.Integer()
 const tookWithin = (share: string) =>
   orNull(
     Type.Integer({
-      description: `Milliseconds from acceptance to the 250 of the relay, within which ${share} of the emails came; rounded up. Null without emails, or if it is over an hour.`,
+      description: `Milliseconds from acceptance to the relay's 250 within which ${share} of the emails were delivered; rounded up. Null if there were no emails, or if it is over an hour.`,
     }),
   )
 
 const counts = {
   accepted: Type.Integer(),
-  replayed: Type.Integer({ description: 'Answered 202 by their idempotency key, without another email.' }),
+  replayed: Type.Integer({
+    description: 'Answered 202 because of their idempotency key, without a second email.',
+  }),
   refused: named('Refused requests, by code.'),
   delivered: Type.Integer(),
   deferred: Type.Integer({ description: 'Attempts that a relay deferred.' }),
@@ -21,7 +23,7 @@ const counts = {
   expired: Type.Integer(),
   cancelled: Type.Integer(),
   lostLeases: Type.Integer(),
-  replies: named('Replies of relays, by code.'),
+  replies: named('Replies of the relays, by code.'),
   p50Ms: tookWithin('half'),
   p95Ms: tookWithin('95 %'),
 }

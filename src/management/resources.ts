@@ -162,7 +162,7 @@ export const RefusalResource = closed({
   status: Type.Integer(),
   code: Type.String(),
   message: Type.String(),
-  issues: Type.Array(Type.String(), { description: 'Each fault, as its field and its code.' }),
+  issues: Type.Array(Type.String(), { description: 'Each fault: its field and its code.' }),
   origin: orNull(Type.String({ description: 'Scheme, host and port of the link; its path is not kept.' })),
 })
 export type RefusalResource = Static<typeof RefusalResource>
@@ -187,13 +187,13 @@ export const NodeResource = closed({
       name: Type.String(),
       available: Type.Boolean(),
       since: time(),
-      reason: Type.String({ description: 'Why it is not available; otherwise empty.' }),
+      reason: Type.String({ description: 'Why it is not available; empty if it is.' }),
       lastOutage: orNull(closed({ from: time(), until: time(), reason: Type.String() })),
       connections: closed({
         connecting: Type.Integer(),
         open: Type.Integer(),
         busy: Type.Integer(),
-        allowed: Type.Integer({ description: 'How many may be open now.' }),
+        allowed: Type.Integer({ description: 'How many connections may be open now.' }),
         max: Type.Integer(),
       }),
     }),

@@ -71,7 +71,7 @@ export const AppBody = closed({
   ...optional(defaulted),
   limits: Type.Optional(closed(optional(limits))),
   status: Type.Optional(status),
-  slug: Type.Optional(Type.String({ description: 'If it is given, it must be that of the path.' })),
+  slug: Type.Optional(Type.String({ description: 'If given, it must match the slug in the path.' })),
   ...readOnly,
 })
 export type AppBody = Static<typeof AppBody>

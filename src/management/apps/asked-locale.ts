@@ -5,6 +5,6 @@ import { askedMax } from '../../templates/locales/choose-language.ts'
 export const askedLocale = Type.String({
   maxLength: askedMax,
   description:
-    'A tag (BCP 47), or a list in the form of Accept-Language. Without one that Postern has, it is the language of the app.',
+    "A tag (BCP 47) or an Accept-Language list. If Postern has none of the languages, the app's language is used.",
   examples: ['pt-BR'],
 })

@@ -11,7 +11,7 @@ import { AppBody, AppPatch, mergePatch, parseSettings } from '../settings-schema
 
 export const dryRunQuery = {
   dryRun: Type.Optional(
-    Type.Boolean({ description: 'Checks everything, answers the app as it would be, and changes nothing.' }),
+    Type.Boolean({ description: 'Checks everything, returns the app as it would be, and changes nothing.' }),
   ),
 }
 

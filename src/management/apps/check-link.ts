@@ -17,7 +17,7 @@ const LinkCheck = closed({
   /** False also for an app that is disabled. */
   allowed: Type.Boolean({ description: 'Whether an email with this link would be accepted.' }),
   appStatus: appStatus(),
-  hosted: Type.Boolean({ description: 'Whether the email would carry the link through a page of Postern.' }),
+  hosted: Type.Boolean({ description: 'Whether the email would link to a Postern page instead.' }),
   refusal: orNull(
     closed({
       code: Type.String(),
@@ -29,7 +29,7 @@ const LinkCheck = closed({
   entries: Type.Array(
     closed({
       entry: Type.String(),
-      differs: orNull(Type.String({ description: 'The part of the link that differs; null: none does.' })),
+      differs: orNull(Type.String({ description: 'The part of the link that differs; null if none does.' })),
     }),
   ),
 })
@@ -40,7 +40,7 @@ export const checkLink = operation({
   role: 'reader',
   target: 'app',
   summary:
-    'Tells whether a link would be sent for the app, and if not, why. Sends, counts and stores nothing.',
+    'Checks whether a link would be sent for the app, and if not, why. Sends, counts and stores nothing.',
   body: closed({
     url: Type.String({
       maxLength: 10_000,

@@ -18,14 +18,13 @@ export const deleteApp = operation({
   role: 'admin',
   target: 'app',
   wholeService: true,
-  summary:
-    'Deletes an app that is disabled, with its keys, and cancels its queued mail. It cannot be undone.',
+  summary: 'Deletes a disabled app and its keys, and cancels its queued mail. This cannot be undone.',
   answer: closed({
     id: Type.String(),
     slug: Type.String(),
-    cancelled: Type.Integer({ description: 'Emails that were cancelled.' }),
+    cancelled: Type.Integer({ description: 'The number of cancelled emails.' }),
     complete: Type.Boolean({
-      description: 'False if more mail is still to be cancelled: the service goes on with it.',
+      description: 'False if more mail is still to be cancelled; the service continues with it.',
     }),
   }),
   errors: ['app_active'],

@@ -28,7 +28,7 @@ export const previewEmail = operation({
     subject: Type.String(),
     html: Type.String(),
     text: Type.String(),
-    language: Type.String({ description: 'The tag of its language.' }),
+    language: Type.String({ description: 'The tag of the language it is written in.' }),
   }),
   run({ store }, { body: { type, settings: patch, locale } }, app) {
     const settings = patch === undefined ? done(app.settings) : patched(app, patch)

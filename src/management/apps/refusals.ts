@@ -10,7 +10,7 @@ export const listRefusals = operation({
   path: '/v1/apps/{app}/refusals',
   role: 'reader',
   target: 'app',
-  summary: `Lists the newest ${refusalsMax} requests of an app that were refused, newest first. They appear within ${recordEveryMs / 1000} seconds.`,
+  summary: `Lists the newest ${refusalsMax} refused requests of an app, newest first. They appear within ${recordEveryMs / 1000} seconds.`,
   answer: newPageSchema(RefusalResource),
   run: async ({ store }, _input, { id }) =>
     done({ items: (await store.listRefusals(id)).map(presentRefusal), next: null }),
@@ -21,7 +21,7 @@ export const showRefusal = operation({
   path: '/v1/refusals/{request}',
   role: 'reader',
   target: 'refusal',
-  summary: 'Shows a request that was refused, by the `requestId` of its answer.',
+  summary: 'Shows a refused request by the `requestId` of its answer.',
   answer: RefusalResource,
   run: (_context, _input, refusal) => done(presentRefusal(refusal)),
 })

@@ -20,7 +20,7 @@ export const sendTestEmail = operation({
   role: 'operator',
   target: 'app',
   summary:
-    'Sends a real email with a link that leads nowhere. The limits of the app apply; all its test emails share the limit of one key.',
+    "Sends a real email whose link does not work. The app's limits apply; all its test emails share the limit of one key.",
   body: closed({
     to: Type.String({ examples: ['you@example.com'] }),
     type: Type.Optional(Type.Enum([...emailTypes])),

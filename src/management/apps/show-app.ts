@@ -8,7 +8,7 @@ export const showApp = operation({
   path: '/v1/apps/{app}',
   role: 'reader',
   target: 'app',
-  summary: 'Shows an app, by its slug or id.',
+  summary: 'Shows an app by its slug or id.',
   answer: AppResource,
   versioned: true,
   run: (_context, _input, app) => done(presentApp(app)),

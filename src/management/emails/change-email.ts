@@ -47,7 +47,7 @@ const reasons: Record<Refused, [ErrorCode, string]> = {
     'email_sending',
     'a worker is sending it. Try again in a minute; if no process is sending, start one: it takes the email back',
   ],
-  not_deferred: ['email_not_deferred', 'it is not deferred; it waits for a worker already'],
+  not_deferred: ['email_not_deferred', 'it is not deferred; it is already waiting for a worker'],
 }
 
 async function answer(context: Context, id: string, change: EmailChange): Promise<Result<EmailResource>> {
@@ -67,7 +67,7 @@ export const retryAll = operation({
   role: 'operator',
   target: 'none',
   summary:
-    'Makes every deferred email due now, of one app or of all, except those that may have killed workers.',
+    'Makes every deferred email of one app or of all apps due now, except those that may have killed workers.',
   body: closed({ app: Type.Optional(appName()) }),
   answer: closed({
     retried: Type.Integer(),

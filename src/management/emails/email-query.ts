@@ -14,10 +14,10 @@ import { type EmailResource, presentEmail } from '../resources.ts'
 
 export const emailFilters = {
   app: Type.Optional(appName()),
-  key: Type.Optional(Type.String({ description: 'The id of the delivery key that sent it.' })),
+  key: Type.Optional(Type.String({ description: 'The id of the delivery key it was sent with.' })),
   state: Type.Optional(Type.Enum([...emailStates])),
   type: Type.Optional(Type.Enum([...emailTypes])),
-  since: timestamp('Accepted then or later.'),
+  since: timestamp('Only emails accepted at this time or later.'),
   ...pageQuery,
 }
 

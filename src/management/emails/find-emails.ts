@@ -13,7 +13,7 @@ export const findEmails = operation({
   role: 'reader',
   target: 'none',
   summary:
-    'Finds the emails to an address, newest first. `recipient` is what GET /v1/emails takes for further pages.',
+    "Finds the emails to an address, newest first. Pass the answer's `recipient` to GET /v1/emails for further pages.",
   body: closed({ ...emailFilters, to: Type.String({ examples: ['ada@example.com'] }) }),
   answer: closed({ recipient: Type.String(), ...newPageSchema(EmailResource).properties }),
   errors: ['cursor_mismatch', 'not_found'],

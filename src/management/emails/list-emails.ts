@@ -11,13 +11,14 @@ export const listEmails = operation({
   role: 'reader',
   target: 'none',
   summary:
-    'Lists emails, newest first. A page may hold fewer items than `limit`, also none, and yet have a `next`.',
+    'Lists emails, newest first. A page may hold fewer items than `limit`, or none, and still have a `next`.',
   query: closed({
     ...emailFilters,
     recipient: Type.Optional(
       Type.String({
         pattern: `^${recipientPrefix}[\\w-]{1,100}$`,
-        description: 'The `recipient` that POST /v1/emails/find answers; an address never stands in a URL.',
+        description:
+          'The `recipient` from the answer of POST /v1/emails/find; an address never appears in a URL.',
         examples: [`${recipientPrefix}x`],
       }),
     ),

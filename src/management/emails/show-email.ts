@@ -9,7 +9,7 @@ export const showEmail = operation({
   path: '/v1/emails/{email}',
   role: 'reader',
   target: 'email',
-  summary: 'Shows what became of one email, and each attempt. Its content is never shown.',
+  summary: 'Shows what happened to one email, with each attempt. Its content is never shown.',
   answer: EmailDetail,
   async run({ store }, _input, email) {
     const app = await store.findApp(email.app)

@@ -15,7 +15,7 @@ export const createKey = operation({
   path: '/v1/apps/{app}/keys',
   role: 'operator',
   target: 'app',
-  summary: 'Makes a delivery key, which stands in this answer and nowhere else.',
+  summary: 'Creates a delivery key. Only this answer contains the key itself.',
   body: closed({ name: Type.Optional(orNull(nameField())), expiresAt: Type.Optional(expiryField()) }),
   answer: NewKeyResource,
   creates: true,

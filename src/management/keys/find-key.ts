@@ -12,8 +12,8 @@ export const findKey = operation({
   path: '/v1/keys/find',
   role: 'reader',
   target: 'none',
-  summary: 'Finds the record of a delivery key by the key itself, for instance one that leaked.',
-  body: closed({ key: Type.String({ maxLength: 200, description: 'The whole key: `pst_…`.' }) }),
+  summary: 'Finds the record of a delivery key by the key itself, for example after a leak.',
+  body: closed({ key: Type.String({ maxLength: 200, description: 'The complete key: `pst_…`.' }) }),
   answer: KeyResource,
   errors: ['not_found'],
   async run({ store, access }, { body }) {

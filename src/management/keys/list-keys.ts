@@ -10,7 +10,7 @@ export const listKeys = operation({
   path: '/v1/apps/{app}/keys',
   role: 'reader',
   target: 'app',
-  summary: 'Lists the delivery keys of an app, oldest first, also those that have ended.',
+  summary: 'Lists the delivery keys of an app, oldest first, including revoked and expired ones.',
   query: closed(pageQuery),
   answer: newPageSchema(KeyResource),
   errors: ['cursor_mismatch'],

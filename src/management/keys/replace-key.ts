@@ -20,10 +20,10 @@ export const replaceKey = operation({
   path: '/v1/keys/{key}/replace',
   role: 'operator',
   target: 'key',
-  summary: 'Makes a new key of the same app and name; the old one goes on working for `graceSeconds`.',
+  summary: 'Creates a new key with the same app and name; the old one keeps working for `graceSeconds`.',
   body: closed({
     graceSeconds: Type.Optional(
-      Type.Integer({ minimum: 0, maximum: graceMax, description: 'A day unless given.' }),
+      Type.Integer({ minimum: 0, maximum: graceMax, description: 'Default: a day.' }),
     ),
     expiresAt: Type.Optional(expiryField()),
   }),

@@ -9,7 +9,8 @@ export const revokeKey = operation({
   path: '/v1/keys/{key}',
   role: 'operator',
   target: 'key',
-  summary: 'Revokes a delivery key, for the next request. Its record stays. Repeating it changes nothing.',
+  summary:
+    'Revokes a delivery key; takes effect for the next request. Its record is kept. Repeating it changes nothing.',
   answer: KeyResource,
   async run({ store, access }, _input, { id }) {
     const record = await store.revokeKey(id, access.actor)

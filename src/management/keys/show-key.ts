@@ -8,7 +8,7 @@ export const showKey = operation({
   path: '/v1/keys/{key}',
   role: 'reader',
   target: 'key',
-  summary: 'Shows the record of a delivery key. The key itself is nowhere kept.',
+  summary: 'Shows the record of a delivery key. The key itself is not stored.',
   answer: KeyResource,
   run: (_context, _input, key) => done(presentKey(key)),
 })

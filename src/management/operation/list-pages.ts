@@ -10,9 +10,13 @@ import type { Management } from './operation.ts'
 import { done, fail, type Result } from './result.ts'
 
 export const pageQuery = {
-  cursor: Type.Optional(Type.String({ maxLength: 200, description: 'From `next` of the page before.' })),
+  cursor: Type.Optional(Type.String({ maxLength: 200, description: 'The `next` of the previous page.' })),
   limit: Type.Optional(
-    Type.Integer({ minimum: 1, maximum: 200, description: 'The most items of a page; 50 unless given.' }),
+    Type.Integer({
+      minimum: 1,
+      maximum: 200,
+      description: 'The maximum number of items in a page (default: 50).',
+    }),
   ),
 }
 
@@ -45,7 +49,7 @@ export function readCursor<Id extends string>(
   if (id !== null) return done(id as Id)
   return fail(
     'cursor_mismatch',
-    'The cursor belongs to another list or other filters. Begin again without it.',
+    'The cursor belongs to another list or other filters. Start again without it.',
   )
 }
 

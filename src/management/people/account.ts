@@ -17,17 +17,17 @@ export const whoami = operation({
   path: '/v1/whoami',
   role: 'reader',
   target: 'none',
-  summary: 'Shows who asks, and what they may do.',
+  summary: 'Shows who is making the request, and what they may do.',
   answer: closed({
     name: Type.String(),
     role: Type.Enum([...roles]),
     apps: orNull(
       Type.Array(Type.String(), {
-        description: 'The ids of the apps that it is for; null: the whole service.',
+        description: 'The ids of the apps it is limited to; null for the whole service.',
       }),
     ),
     expiresAt: orNull(Type.String({ format: 'date-time' })),
-    passkeys: orNull(Type.Array(PasskeyResource, { description: 'Null unless a person asks.' })),
+    passkeys: orNull(Type.Array(PasskeyResource, { description: 'Null unless a person makes the request.' })),
     version: Type.String({ description: 'The version of Postern.' }),
   }),
   async run({ access, store, version }) {
@@ -49,7 +49,7 @@ export const removeOwnPasskey = operation({
   path: '/v1/account/passkeys/{passkey}',
   role: 'reader',
   target: 'none',
-  summary: 'Removes a passkey of the person who asks. Sessions that it began go on.',
+  summary: 'Removes one of your own passkeys. Sessions started with it continue.',
   answer: closed({ passkeys: Type.Array(PasskeyResource) }),
   errors: ['not_found'],
   async run({ store, access: { actor } }, { params: { passkey } }) {

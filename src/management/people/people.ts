@@ -22,7 +22,7 @@ const minutesField = () =>
     Type.Integer({
       minimum: 1,
       maximum: minutesMax,
-      description: `How long the link can be used; ${minutesMax / 60} hours unless given.`,
+      description: `How long the link can be used (default: ${minutesMax / 60} hours).`,
     }),
   )
 
@@ -30,7 +30,7 @@ export const listPeople = operation({
   ...forAdmins,
   method: 'GET',
   path: '/v1/people',
-  summary: 'Lists the people who may sign in to the console, oldest first, also those who are disabled.',
+  summary: 'Lists the people who may sign in to the console, oldest first, including disabled people.',
   query: closed(pageQuery),
   answer: newPageSchema(PersonResource),
   errors: ['cursor_mismatch'],
@@ -46,11 +46,11 @@ export const invitePerson = operation({
   ...forAdmins,
   method: 'POST',
   path: '/v1/people',
-  summary: 'Lets a person sign in to the console, by a link that stands in this answer and nowhere else.',
+  summary: 'Lets a person sign in to the console with a link. Only this answer contains the link.',
   body: closed({
     name: Type.String({ minLength: 1, maxLength: 100, examples: ['Ada'] }),
     role: Type.Enum([...roles]),
-    apps: Type.Optional(scopeField('The apps of the person, by slug or id; without it, the whole service.')),
+    apps: Type.Optional(scopeField("The person's apps, by slug or id (default: the whole service).")),
     minutes: minutesField(),
   }),
   answer: InvitedResource,
@@ -79,7 +79,7 @@ export const linkPerson = operation({
   ...forAdmins,
   method: 'POST',
   path: '/v1/people/{person}/link',
-  summary: 'Makes another link by which a person signs in, once.',
+  summary: 'Creates another link that signs a person in once.',
   body: closed({ minutes: minutesField() }),
   answer: InvitedResource,
   creates: true,
@@ -100,12 +100,10 @@ export const changePerson = operation({
   method: 'PATCH',
   path: '/v1/people/{person}',
   summary:
-    'Changes what a person may do, for the next request, or disables the person, which ends all sessions and links.',
+    'Changes what a person may do, or disables the person, which ends all their sessions and links. Takes effect for the next request.',
   body: closed({
     role: Type.Optional(Type.Enum([...roles])),
-    apps: Type.Optional(
-      orNull(scopeField('The apps of the person, by slug or id; null: the whole service.')),
-    ),
+    apps: Type.Optional(orNull(scopeField("The person's apps, by slug or id; null for the whole service."))),
     disabled: Type.Optional(Type.Boolean()),
   }),
   answer: PersonResource,
@@ -139,7 +137,7 @@ export const removePasskey = operation({
   ...forAdmins,
   method: 'DELETE',
   path: '/v1/people/{person}/passkeys/{passkey}',
-  summary: 'Removes a passkey of a person. Sessions that it began go on.',
+  summary: "Removes a person's passkey. Sessions started with it continue.",
   answer: PersonResource,
   errors: ['not_found'],
   async run({ store, access }, { params }) {
@@ -156,7 +154,7 @@ async function newLink({ store, access, consoleUrl }: Context, person: PersonRec
   if (person.oidc !== null)
     return fail(
       'person_disabled',
-      `${person.name} signs in through ${new URL(person.oidc.issuer).host}, which alone decides what they may do.`,
+      `${person.name} signs in through ${new URL(person.oidc.issuer).host}, and only that provider decides what they may do.`,
     )
   const code = newSignInCode()
   const expiresAt = store.now() + minutes * minuteMs

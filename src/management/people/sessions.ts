@@ -12,7 +12,7 @@ export const listSessions = operation({
   ...forAdmins,
   method: 'GET',
   path: '/v1/sessions',
-  summary: 'Lists the sessions of the console that have not ended, oldest first.',
+  summary: 'Lists the active sessions of the console, oldest first.',
   query: closed(pageQuery),
   answer: newPageSchema(SessionResource),
   errors: ['cursor_mismatch'],
@@ -27,7 +27,7 @@ export const endSession = operation({
   ...forAdmins,
   method: 'DELETE',
   path: '/v1/sessions/{session}',
-  summary: 'Ends a session of the console, for its next request.',
+  summary: 'Ends a session of the console; takes effect for its next request.',
   answer: SessionResource,
   errors: ['not_found'],
   async run({ store, access }, { params: { session: id } }) {

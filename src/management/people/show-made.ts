@@ -14,7 +14,7 @@ export const showMade = operation({
   target: 'none',
   wholeService: true,
   summary:
-    'Shows the management tokens and delivery keys that a person made and that still work. They go on when the person is disabled.',
+    'Shows the management tokens and delivery keys that a person created and that still work. They keep working when the person is disabled.',
   answer: closed({ tokens: Type.Array(TokenResource), keys: Type.Array(KeyResource) }),
   errors: ['not_found'],
   async run({ store }, { params }) {

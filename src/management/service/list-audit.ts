@@ -16,7 +16,7 @@ export const listAudit = operation({
   role: 'reader',
   target: 'none',
   summary:
-    'Lists the changes that operators made, newest first, for 400 days. For the whole service it needs an admin.',
+    'Lists the changes that operators made in the last 400 days, newest first. Only an admin can list those of the whole service.',
   query: closed({
     app: Type.Optional(appName()),
     actor: Type.Optional(
@@ -24,15 +24,15 @@ export const listAudit = operation({
         minLength: 1,
         maxLength: 100,
         description:
-          'A part of the name that made the change, in any case: of a person, a token, or `cli:` and a user.',
+          'Part of the name of the person or token that made the change, or of `cli:` and a user name; ignores case.',
       }),
     ),
     action: Type.Optional(Type.Enum([...auditActions])),
     group: Type.Optional(
-      Type.Enum(Object.keys(auditGroups) as AuditGroup[], { description: 'Actions that belong together.' }),
+      Type.Enum(Object.keys(auditGroups) as AuditGroup[], { description: 'A group of related actions.' }),
     ),
-    since: timestamp('Made then or later.'),
-    until: timestamp('Made before then.'),
+    since: timestamp('Only changes made at this time or later.'),
+    until: timestamp('Only changes made before this time.'),
     ...pageQuery,
   }),
   answer: newPageSchema(AuditResource),

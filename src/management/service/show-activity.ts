@@ -26,12 +26,12 @@ export const showActivity = operation({
   path: '/v1/activity',
   role: 'reader',
   target: 'none',
-  summary: `Counts requests, ends and replies, by minute or by hour; kept for ${activityDays} days, the minutes of an app for ${appMinutesKept / 60} hours. Those of the last ${recordEveryMs / 1000} seconds may be missing, and those that a process had not written when it died.`,
+  summary: `Counts requests, outcomes and relay replies, by minute or by hour; kept for ${activityDays} days, the minutes of an app for ${appMinutesKept / 60} hours. Those of the last ${recordEveryMs / 1000} seconds may be missing, and those that a process had not written when it died.`,
   query: closed({
     app: Type.Optional(appName()),
     step: Type.Optional(Type.Enum(['minute', 'hour'])),
-    from: timestamp('The last hour unless given; with the step hour, the last 24 hours.'),
-    to: timestamp('Now unless given.'),
+    from: timestamp('Default: an hour before `to`; with the step hour, 24 hours before it.'),
+    to: timestamp('Default: now.'),
   }),
   answer: closed({
     step: Type.Enum(['minute', 'hour']),

@@ -12,7 +12,7 @@ const counts = { queued: Type.Integer(), sending: Type.Integer(), deferred: Type
 
 export const QueueResource = closed({
   depth: Type.Integer(),
-  max: Type.Integer({ description: 'Requests are refused with 503 when the queue is this deep.' }),
+  max: Type.Integer({ description: 'The queue depth at which requests are refused with 503.' }),
   oldestAcceptedAt: orNull(time()),
   oldestAgeSeconds: Type.Integer(),
   nextAttemptAt: orNull(time()),
@@ -32,7 +32,7 @@ export const QueueResource = closed({
   countedAt: Type.String({
     format: 'date-time',
     description:
-      'When states and apps were counted: a count of a deep queue is kept for up to a minute. For the whole service, depth and oldest email are those of now.',
+      'When states and apps were counted; the count of a deep queue is cached for up to a minute. For the whole service, the depth and the oldest email are always current.',
   }),
 })
 export type QueueResource = Static<typeof QueueResource>
@@ -42,7 +42,7 @@ export const showQueue = operation({
   path: '/v1/queue',
   role: 'reader',
   target: 'none',
-  summary: 'Counts the mail that waits. A token for some apps sees their mail alone.',
+  summary: 'Counts the queued mail. A token that is limited to some apps sees only their mail.',
   answer: QueueResource,
   run: async (context) =>
     done(presentQueue(context, await context.queue.get(), await context.store.listApps())),

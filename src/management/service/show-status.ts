@@ -18,15 +18,15 @@ import { presentQueue, QueueResource } from './show-queue.ts'
 
 const kind = () => Type.Enum([...attentionKinds])
 const StatusResource = closed({
-  ok: Type.Boolean({ description: 'Nothing needs attention.' }),
+  ok: Type.Boolean({ description: 'True if nothing needs attention.' }),
   attention: Type.Array(
     closed({
       kind: kind(),
       message: Type.String(),
-      apps: Type.Array(Type.String(), { description: 'The slugs of the apps that it concerns.' }),
-      urgent: Type.Boolean({ description: 'People cannot sign in, or soon cannot.' }),
+      apps: Type.Array(Type.String(), { description: 'The slugs of the apps concerned.' }),
+      urgent: Type.Boolean({ description: 'True if people cannot sign in, or soon cannot.' }),
     }),
-    { description: 'Conditions of now, the most urgent first.' },
+    { description: 'Current conditions, the most urgent first.' },
   ),
   earlier: Type.Array(closed({ kind: kind(), message: Type.String(), from: time(), until: time() }), {
     description: `Conditions of the last ${appMinutesKept / 60} hours that are over, newest first.`,
@@ -41,7 +41,7 @@ const StatusResource = closed({
   lastHour: orNull(ActivityCounts),
   apps: Type.Integer(),
   nodes: Type.Array(NodeResource, {
-    description: 'The processes of the service; none for a token for some apps.',
+    description: 'The processes of the service; empty for a token that is limited to some apps.',
   }),
   queue: QueueResource,
 })
@@ -55,7 +55,7 @@ export const showStatus = operation({
   role: 'reader',
   target: 'none',
   summary:
-    'Shows what needs attention now, the counts of today (UTC) and of the last hour, the processes with their relays, and the queue.',
+    'Shows what needs attention now, the counts of today (UTC) and the last hour, the processes with their relays, and the queue.',
   answer: StatusResource,
   async run(context) {
     const { store, access } = context

@@ -13,7 +13,7 @@ export const showUsage = operation({
   path: '/v1/apps/{app}/usage',
   role: 'reader',
   target: 'app',
-  summary: 'Counts the emails and refusals of an app, by day (UTC), newest first, for 30 days.',
+  summary: 'Counts the emails and refusals of an app by day (UTC) for the last 30 days, newest first.',
   answer: newPageSchema(UsageResource),
   run: async ({ store }, _input, { id }) =>
     done({ items: (await store.usage(id)).map(presentUsage), next: null }),

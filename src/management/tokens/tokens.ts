@@ -24,15 +24,17 @@ export const createToken = operation({
   role: 'admin',
   target: 'none',
   wholeService: true,
-  summary: 'Makes a management token, which stands in this answer and nowhere else.',
+  summary: 'Creates a management token. Only this answer contains the token itself.',
   body: closed({
     name: Type.String({ minLength: 1, maxLength: 100, examples: ['deployments'] }),
     role: Type.Enum([...roles]),
-    apps: Type.Optional(scopeField('The apps that it is for, by slug or id; without it, the whole service.')),
+    apps: Type.Optional(
+      scopeField('The apps that the token may act on, by slug or id (default: the whole service).'),
+    ),
     expiresAt: Type.Optional(
       Type.String({
         format: 'date-time',
-        description: `At most ${daysMax} days from now; ${usualDays} days unless given.`,
+        description: `At most ${daysMax} days from now (default: ${usualDays} days).`,
         examples: ['2027-01-31T00:00:00Z'],
       }),
     ),
@@ -69,7 +71,7 @@ export const listTokens = operation({
   role: 'admin',
   target: 'none',
   wholeService: true,
-  summary: 'Lists the management tokens, oldest first, also those that have ended.',
+  summary: 'Lists the management tokens, oldest first, including revoked and expired ones.',
   query: closed(pageQuery),
   answer: newPageSchema(TokenResource),
   errors: ['cursor_mismatch'],
@@ -83,7 +85,7 @@ export const revokeToken = operation({
   role: 'admin',
   target: 'none',
   wholeService: true,
-  summary: 'Revokes a management token, for the next request. Repeating it changes nothing.',
+  summary: 'Revokes a management token; takes effect for the next request. Repeating it changes nothing.',
   answer: TokenResource,
   errors: ['not_found'],
   async run({ store, access }, { params: { token } }) {

@@ -29,9 +29,9 @@ type ApiDocument = Json & {
 
 const title = 'Postern management API'
 const description = [
-  'The operations of an operator: apps, keys, emails, the queue, tokens and the audit.',
+  'The operations for operators: apps, keys, emails, the queue, tokens and the audit.',
   'Send a management token with each request. PUT and PATCH may be repeated, and so may DELETE (an app that is gone answers 404).',
-  'Clients must ignore fields of answers that they do not know.',
+  'Clients must ignore unknown fields in answers.',
 ].join(' ')
 
 /** Refusals that every operation may answer with. */
@@ -52,7 +52,7 @@ export function newDocument(version: string): ApiDocument {
   return {
     openapi: '3.1.0',
     info: { title, version, description },
-    servers: [{ url: '/', description: 'The console and this document are at the same address.' }],
+    servers: [{ url: '/', description: 'The address that serves this document, and the console.' }],
     security: [{ token: [] }],
     paths,
     components: {
@@ -170,8 +170,11 @@ function headerParameters(name: OperationName): Json[] {
     description: text,
     schema: { type: 'string' },
   })
-  const match = header('If-Match', 'The ETag of the version to change; another version answers 412.')
-  return creates ? [match, header('If-None-Match', '`*`: create the app, and replace none.')] : [match]
+  const match = header(
+    'If-Match',
+    'The ETag of the version to change; if the app has another version, the answer is 412.',
+  )
+  return creates ? [match, header('If-None-Match', '`*`: only create the app, never replace one.')] : [match]
 }
 
 function successes(name: OperationName, creates: boolean): Responses {

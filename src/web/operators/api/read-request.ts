@@ -13,10 +13,10 @@ export function readInput(operation: AnyOperation, request: FastifyRequest): Res
   if (!body.ok) return body
   const ifVersion = readVersion(request.headers['if-match'])
   if (ifVersion === 'malformed')
-    return invalidHeader('If-Match', 'Send one version in quotes, as an ETag has it, such as "7".')
+    return invalidHeader('If-Match', 'Send one version in quotes, in the form of an ETag, such as "7".')
   const none = request.headers['if-none-match']
   if (operation.creates && none !== undefined && none !== '*')
-    return invalidHeader('If-None-Match', 'Only * is supported: create the app, never replace one.')
+    return invalidHeader('If-None-Match', 'Only * is supported, to create an app without replacing one.')
   return done({
     query: readQuery(operation.query, request.query as Record<string, unknown>),
     body: body.value,
