@@ -76,7 +76,7 @@ function addCreateCommand(group: Command, deps: CliDeps): void {
 function addUpdateCommand(group: Command, deps: CliDeps): void {
   const command = group
     .command('update <app>')
-    .description('change settings; those not named stay, and an empty value removes an optional one')
+    .description('change only the settings you name; an empty value removes an optional one')
     .optionsGroup('Name:')
     .option('--name <name>', 'name shown in the app’s email')
     .option('--from <sender>', 'From address of the app’s email')

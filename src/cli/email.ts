@@ -22,7 +22,7 @@ type ListOptions = {
 }
 
 export function addEmailCommands(program: Command, deps: CliDeps): void {
-  const email = program.command('email').description('find out what became of an email')
+  const email = program.command('email').description('find out what happened to an email')
   email
     .command('list')
     .description('list emails, newest first')
@@ -41,7 +41,7 @@ export function addEmailCommands(program: Command, deps: CliDeps): void {
     .action((options: ListOptions) => withOperations(deps, (context) => list(deps, context, options)))
   email
     .command('show <email>')
-    .description('show one email, what became of it, and its attempts')
+    .description('show one email, what happened to it, and its attempts')
     .action((id: string) => withOperations(deps, (context) => show(deps, context, id)))
   email
     .command('retry [email]')

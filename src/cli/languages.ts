@@ -6,7 +6,9 @@ import { CommandFailed, print, table } from './output.ts'
 export function addLanguagesCommand(program: Command, deps: CliDeps): void {
   program
     .command('languages [locale]')
-    .description('list the languages of the emails; with the locale of a request, print the one it gets')
+    .description(
+      'list the languages of the emails; given the locale of a request, print the language chosen for it',
+    )
     .addHelpText('after', "\nExample:\n  postern languages 'ca, es;q=0.9'")
     .action((locale: string | undefined) => (locale === undefined ? list(deps) : choose(deps, locale)))
 }
@@ -35,6 +37,6 @@ async function list({ output }: CliDeps): Promise<void> {
 async function choose({ output }: CliDeps, locale: string): Promise<void> {
   const { chooseLanguage } = await import('../templates/locales/choose-language.ts')
   const tag = chooseLanguage(locale)
-  if (tag === null) throw new CommandFailed('none of these: the email is in the language of its app')
+  if (tag === null) throw new CommandFailed('none of these: the email is in the language of the app')
   print(output, { tag }, () => tag)
 }

@@ -87,7 +87,7 @@ function addChangeCommands(person: Command, deps: CliDeps): void {
     )
   person
     .command('remove-passkey <person> <passkey>')
-    .description('remove a passkey of a person, by its id ("postern person list --json" shows them)')
+    .description('remove a person’s passkey by its id ("postern person list --json" shows them)')
     .action((name: string, passkey: string) =>
       withOperations(deps, async ({ call }) => {
         const changed = await call('person.remove_passkey', { params: { person: name, passkey } })

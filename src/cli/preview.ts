@@ -9,10 +9,10 @@ type Options = { readonly type: EmailType; readonly html?: boolean; readonly loc
 export function addPreviewCommand(program: Command, deps: CliDeps): void {
   program
     .command('preview <app>')
-    .description('print one of the emails of an app, with sample content')
+    .description('print one of an app’s emails, with sample content')
     .addOption(new Option('--type <type>', 'the type of the email').choices(emailTypes).default('magic_link'))
     .option('--locale <language>', 'as in a request, such as de or "ca, es;q=0.9"')
-    .option('--html', 'the HTML, for a file to open in a browser')
+    .option('--html', 'print the HTML, for example into a file to open in a browser')
     .addHelpText('after', '\nExample:\n  postern preview acme --html > preview.html')
     .action((app: string, { type, html: asHtml, locale }: Options) =>
       withOperations(deps, async ({ call }) => {

@@ -33,7 +33,7 @@ To begin:
   postern status                  see what needs attention
   postern console login           open the console in a browser
   postern doctor                  check a configuration before "postern serve"
-  postern email list --to ADDRESS find out what became of an email`
+  postern email list --to ADDRESS find out what happened to an email`
 
 /** The process in which a command runs. */
 export type CommandHost = Omit<CliDeps, 'env' | 'output'> & Omit<Output, 'json'>

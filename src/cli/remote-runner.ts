@@ -68,9 +68,7 @@ function readToken(file: string): string {
   if (kind === 'other')
     throw new UsageError(`${file} holds a delivery key; commands need a management token (psa_…)`)
   if (kind !== 'secret')
-    throw new UsageError(
-      `${file} does not hold a management token alone: psa_ and 49 characters, and nothing else`,
-    )
+    throw new UsageError(`${file} must contain only a management token: psa_ and 49 characters`)
   if ((mode & unsafeModes) !== 0)
     throw new UsageError(`others may read ${file}, or its group may write it: run chmod 600 on it`)
   return token

@@ -62,7 +62,7 @@ function readConsole(reader: Reader): ListenAddress | null {
   const isDevOpen = reader.mode === 'dev' && !isLoopback(address.host)
   if (isDevOpen && reader.text('POSTERN_CONSOLE_PUBLIC', '') !== 'yes') {
     reader.fault(
-      `${name}: in dev mode nobody signs in to the console, and its inbox shows live links, so it listens on loopback only; in a container, set POSTERN_CONSOLE_PUBLIC=yes and publish its port on 127.0.0.1 alone`,
+      `${name}: in dev mode nobody signs in to the console, and its inbox shows live links, so it listens on loopback only; in a container, set POSTERN_CONSOLE_PUBLIC=yes and publish its port on 127.0.0.1 only`,
     )
   }
   return address
@@ -85,7 +85,7 @@ function readConsoleUrl(
   const isLocal = url !== null && (isLoopback(url.hostname) || url.hostname.endsWith('.localhost'))
   if (url === null || url.origin !== given || !(url.protocol === 'https:' || isLocal))
     fault(
-      'POSTERN_CONSOLE_URL must be an https origin, such as https://postern.example.com (http for a name of this machine alone)',
+      'POSTERN_CONSOLE_URL must be an https origin, such as https://postern.example.com (http only for a name of this machine)',
     )
   return { consoleUrl: given, consoleIsLocal: isLoopback(address.host) }
 }

@@ -222,7 +222,7 @@ test('--url that cannot be used is refused in words, and no token goes anywhere 
   for (const [text, mode, reason] of [
     ['', 0o600, /is empty/],
     [newDeliveryKey(), 0o600, /holds a delivery key/],
-    [`Authorization: Bearer ${newToken()}`, 0o600, /does not hold a management token alone/],
+    [`Authorization: Bearer ${newToken()}`, 0o600, /must contain only a management token/],
     [newToken(), 0o644, /others may read .*chmod 600/],
   ] as const) {
     const path = join(temporaryFolder(t), 'wrong')

@@ -397,7 +397,7 @@ test('languages are listed and looked up, and previews and test emails are in th
   const none = await postern(env, ['languages', 'tlh'])
   assert.deepEqual(
     [none.code, none.err],
-    [1, 'postern: none of these: the email is in the language of its app\n'],
+    [1, 'postern: none of these: the email is in the language of the app\n'],
   )
   const relay = await startSmtpServer(t)
   const server = await startServe(t, { POSTERN_SMTP_URL: `smtp://127.0.0.1:${relay.port}` })

@@ -26,7 +26,7 @@ export function addInbox(pages: FastifyInstance, deps: InboxDeps, pageDeps: Page
   addApi(pages, deps)
 }
 
-const message = `There is no such email here: the inbox keeps the newest ${capturedMax}, until dev mode stops.`
+const message = `This email is not in the inbox, which keeps the newest ${capturedMax} until dev mode stops.`
 const answerNotFound = (reply: FastifyReply): FastifyReply =>
   sendError(reply, 404, { code: 'no_such_email', message })
 

@@ -57,7 +57,7 @@ ${region('list', await renderList(visit, mailbox, q))}</div>`
   const body = html`<div class="title"><h1>Inbox</h1>${clear}</div>
 ${asked}
 <div class="mailbox ${email === null ? '' : 'open'}">${list}<div class="mail">${open}</div></div>
-<p class="soft">This dev server captured these emails and sent none. It keeps the newest ${capturedMax} until it stops.</p>`
+<p class="soft">These emails were captured, not sent. The inbox keeps the newest ${capturedMax} until dev mode stops.</p>`
   return { title: email?.subject ?? 'Inbox', body, nav: 'inbox', live: 'inbox' }
 }
 

@@ -11,7 +11,7 @@ import { appHead, findApp } from './apps.ts'
 import { optional, saveApp, showAgain, versionField } from './change.ts'
 
 const modes: Readonly<Record<(typeof hostedLinkModes)[number], string>> = {
-  off: 'Never: every email carries its own link',
+  off: 'Never: every email contains its own link',
   auto: 'For links that open a mobile app, once this service has hosted links',
   'app-schemes': 'For links that open a mobile app; refused while this service has no hosted links',
   always: 'Always; refused while this service has no hosted links',
@@ -60,7 +60,7 @@ function hostedPage(visit: Visit, app: AppResource, refused: OperationError | nu
 ${shown.problem}
 ${section(
   'Hosted links',
-  html`<p class="soft">The email then links to a Postern page, whose button opens the app. That works in every mail program, and link scanners cannot use up the token. ${shell.linksUrl === null ? 'Hosted links need POSTERN_LINKS_BASE_URL, which is not set.' : html`The pages are at ${shell.linksUrl}.`}</p>
+  html`<p class="soft">The email links to a Postern page instead, and the button there opens the app. This works in every mail program, and link scanners cannot use up the token. ${shell.linksUrl === null ? 'Hosted links need POSTERN_LINKS_BASE_URL, which is not set.' : html`The pages are at ${shell.linksUrl}.`}</p>
 <form method="post" action="/apps/${app.slug}/hosted-links" class="stack">${versionField(app)}
 ${shown.field('hostedLinks', { disabled })}
 ${emailTypeNames.map(([type]) => shown.field(`opens-${type}`, { disabled }))}

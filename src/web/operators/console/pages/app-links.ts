@@ -202,7 +202,7 @@ ${compared}</div>`
 ${compared}</div>`
   const how = hosted
     ? 'The email links to a Postern page (a hosted link), which opens it.'
-    : 'The email carries it unchanged.'
+    : 'The email contains it unchanged.'
   return html`<div class="verdict good" role="status"><p><b>✓ It would be sent.</b> ${how}</p>${compared}</div>`
 }
 

@@ -46,7 +46,7 @@ const lookForm = newForm('look', {
     label: 'Language',
     ...named('locale'),
     choices: languageChoices,
-    hint: 'For requests that name no language Postern has.',
+    hint: 'Used when a request names no language that Postern has.',
   },
   in: { label: 'Preview in', choices: languageOrApp, hint: 'Not saved.' },
 })
@@ -125,7 +125,7 @@ function renderLanguages({ locale, slug }: AppResource, type: string): Html {
   ])
   const heads = ['Preview in', 'Read by native speakers']
   return html`<details class="card"><summary>All ${languageTags.length} languages</summary>
-<p class="soft">A request asks for one with <code>locale</code>. Correct or add one: docs/languages.md.</p>
+<p class="soft">A request chooses a language with <code>locale</code>. To correct or add one, see docs/languages.md.</p>
 ${table('Languages', heads, rows, { empty: '' })}</details>`
 }
 

@@ -165,7 +165,7 @@ function renderLimits(
   }
   return html`<dl>
 <dt>Emails a day</dt>
-<dd>${formatCount(accepted)} of ${formatCount(limits.daily)} today (UTC) ${meter(accepted, limits.daily, 'Emails of today')}${describeRefused('daily_limit_reached')}</dd>
+<dd>${formatCount(accepted)} of ${formatCount(limits.daily)} today (UTC) ${meter(accepted, limits.daily, 'Emails today')}${describeRefused('daily_limit_reached')}</dd>
 <dt>Per recipient</dt>
 <dd>${formatCount(limits.recipientPerHour)} an hour${describeRefused('recipient_rate_limited')}</dd>
 <dt>Per key</dt>

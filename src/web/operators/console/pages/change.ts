@@ -32,7 +32,7 @@ export const onceField = (): Html[] => hiddenFields({ once: randomUUID() })
 const sentAgain: OperationError = {
   code: 'invalid_request',
   message:
-    'This form was already sent, and its result was shown then. Nothing was changed now; open the form again to create another.',
+    'This form was already submitted, and its result was shown then. Nothing was changed this time; open the form again to create another.',
 }
 
 /**

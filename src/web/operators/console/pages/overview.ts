@@ -60,7 +60,7 @@ function renderNumbers({ lastHour, queue, today }: Status, { isDev }: Visit): Ht
 ${tile('Waiting', formatCount(depth), depth === 0 ? 'nothing' : areCurrent ? describeStates(states) : '', '/delivery')}
 ${tile(`${isDev ? 'Captured' : 'Delivered'}, ${since}`, formatCount(delivered), lastHour === null || delivered < 60 ? '' : `${formatCount(Math.round(delivered / 60))} a minute`, `/emails?state=delivered${within}`)}
 ${took95}
-${tile(`Failed, ${since}`, formatCount(failed), ended === 0 ? '' : `${share(failed, ended)} of all that ended`, `/emails?state=failed${within}`)}
+${tile(`Failed, ${since}`, formatCount(failed), ended === 0 ? '' : `${share(failed, ended)} of finished emails`, `/emails?state=failed${within}`)}
 ${tile(`Expired, ${since}`, formatCount(expired), 'before they could be sent', `/emails?state=expired${within}`)}
 </div>`
 }
