@@ -112,6 +112,14 @@ test('a reply too many, which would be taken for the one to the message, ends th
   assert.deepEqual(server.messages, [])
 })
 
+for (const ehlo of [pipelining, '250 scripted'])
+  test(`a reply too many behind the one to DATA is not taken for the one to the message, ${ehlo === pipelining ? 'with' : 'without'} PIPELINING`, async (t) => {
+    const { server, session } = await converse(t, { ehlo, data: '354 go on\r\n250 2.0.0 taken' })
+    const submission = await session.submit(testMessage(), clearance())
+    assert.ok(submission.kind === 'failed' && submission.stage === 'envelope')
+    assert.deepEqual(server.messages, [])
+  })
+
 test('a second reply behind the one to the message ends the session, and the next message goes nowhere', async (t) => {
   const { server, session } = await converse(t, { dot: '250 2.0.0 taken\r\n421 4.3.2 good night' })
   assert.equal((await session.submit(testMessage(), clearance())).kind, 'accepted')
