@@ -115,6 +115,7 @@ test('the command that is shown beside a new key runs nothing of an allowed link
   assert.ok(!existsSync(join(folder, 'made')))
   const body = JSON.parse(sent.trimEnd().split('\n').at(-1) ?? '')
   assert.ok(body.url.startsWith(entry), 'and curl gets the link as it is')
+  assert.ok(Date.parse(body.expiresAt) > store.now(), 'and a link that has not expired')
 })
 
 test('an hour after signing in, a session makes no access that outlives it, and still takes access away', async () => {
