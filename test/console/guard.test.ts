@@ -11,7 +11,7 @@ import { newSignInCode, sessionIdleMs } from '../../src/domain/operator/sign-in.
 import { routes } from '../../src/web/operators/console/pages/routes.ts'
 import { cookieOf, newCode, newVisitor, signIn, signInMany, startBusyConsole } from '../support/console.ts'
 import { operator } from '../support/operator.ts'
-import { startTestService } from '../support/service.ts'
+import { newSender, startTestService, testSettings } from '../support/service.ts'
 import { eventually } from '../support/wait.ts'
 
 const service = await startBusyConsole({ after })
@@ -211,6 +211,16 @@ test('a session ends: by signing out, by an admin, when its person is disabled, 
   assert.equal((await newVisitor(other, idle).get('/')).status, 303)
 })
 
+test('all other sessions can be ended where there is another one', async (t) => {
+  const other = await startTestService(t, { isDev: false, roles: new Set(['console', 'api']) })
+  const visitor = newVisitor(other, await signIn(other))
+  const offersIt = async () =>
+    (await (await visitor.get('/settings/sessions')).text()).includes('End all others')
+  assert.equal(await offersIt(), false)
+  await signIn(other)
+  assert.equal(await offersIt(), true)
+})
+
 test('a member of one app sees nothing of others: they are answered like apps that do not exist', async () => {
   const member = newVisitor(service, await signIn(service, 'operator', [service.app.id]))
   const foreign = await service.find('dan@example.com')
@@ -342,6 +352,19 @@ test('a key that leaked is found by itself, in its own scope alone', async () =>
   assert.equal((await whole.post('/find', { q: newDeliveryKey() })).status, 404)
 })
 
+test('a search by a part of a name leads to the only app that has it, and lists several', async () => {
+  const visitor = newVisitor(service, await signIn(service, 'reader'))
+  await newSender(service, 'lamps-north', { ...testSettings, name: 'Lamps North' })
+  await newSender(service, 'lamps-south', { ...testSettings, name: 'Lamps South' })
+  const one = await visitor.post('/find', { q: 'lamps s' })
+  assert.equal(one.headers.get('location'), '/apps/lamps-south')
+  const several = await visitor.post('/find', { q: 'lamps' })
+  assert.equal(several.status, 200)
+  const text = await several.text()
+  assert.match(text, /2 apps match/)
+  for (const slug of ['lamps-north', 'lamps-south']) assert.ok(text.includes(`href="/apps/${slug}"`), slug)
+})
+
 test('nobody takes the own role away, or disables the own person', async () => {
   const signed = await signIn(service)
   const visitor = newVisitor(service, signed)
@@ -366,5 +389,17 @@ test('a reader is asked to confirm nothing, and gets no form for a new app', asy
     assert.match(await (await operator.get(path)).text(), /id="confirm"/, path)
     assert.doesNotMatch(await (await reader.get(path)).text(), /id="confirm"/, path)
   }
+  const allowed = '/apps/acme/links?kind=allowedUrls&allowed=https://app.acme.test'
+  assert.match(await (await operator.get(allowed)).text(), />Undo</)
+  assert.doesNotMatch(await (await reader.get(allowed)).text(), />Undo</)
   assert.equal((await reader.get('/new-app')).status, 403)
+})
+
+test('while the store does not answer, a page says so and its log line says why', async (t) => {
+  const dev = await startTestService(t, { roles: new Set(['console']) })
+  await dev.store.close()
+  const answer = await newVisitor(dev, null).get('/')
+  assert.equal(answer.status, 503)
+  assert.match(await answer.text(), /Your change may or may not have been saved/)
+  assert.ok(dev.log.some((line) => line.includes('the store failed when asked for a page of the console')))
 })
