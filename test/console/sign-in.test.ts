@@ -194,6 +194,19 @@ test('an attestation with certificates is refused before the library looks at it
   }
 })
 
+test('a passkey has a name that can be seen', async (t) => {
+  const service = await startTestService(t, { isDev: false, roles })
+  const headers = { cookie: cookieOf(await signIn(service)), 'content-type': 'application/json' }
+  for (const name of [undefined, '', '  ', 'a\0b']) {
+    const answer = await fetch(`${service.urls.console}/account/passkeys`, {
+      method: 'POST',
+      headers: { ...headers, 'sec-fetch-site': 'same-origin' },
+      body: JSON.stringify({ name }),
+    })
+    assert.match(await answer.text(), /Give the passkey a name/, JSON.stringify(name))
+  }
+})
+
 test('a passkey is added soon after signing in alone', async (t) => {
   const service = await startTestService(t, { isDev: false, roles })
   const visitor = newVisitor(service, await signIn(service))
