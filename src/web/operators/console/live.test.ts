@@ -8,6 +8,7 @@ import { newId } from '../../../domain/id.ts'
 import { newFingerprints } from '../../../management/fingerprints.ts'
 import { newQueueCounts } from '../../../management/queue-counts.ts'
 import { EventStream } from '../../../observe/events.ts'
+import { html } from '../../../templates/html.ts'
 import { Live } from './live.ts'
 
 /**
@@ -26,7 +27,10 @@ async function openStream(t: TestContext, isSignedIn: () => Promise<boolean> = a
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
-  t.after(() => server.close())
+  t.after(() => {
+    server.close()
+    server.closeAllConnections()
+  })
   t.mock.timers.enable({ apis: ['setTimeout'] })
   const answer = await fetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
   const ended = [{ emailId, appId: app.id, state: 'cancelled', reason: null }] as const
@@ -59,4 +63,27 @@ test('a stream ends with its session', async (t) => {
   t.mock.timers.tick(20_000)
   assert.equal(await answer.text(), 'retry: 3000\n\n')
   t.mock.timers.reset()
+})
+
+test('a stream that is asked for after the end of all ends at once', async (t) => {
+  const { live, answer } = await openStream(t)
+  live.streams.close()
+  assert.equal(await answer.text(), 'retry: 3000\n\n')
+  const late = await fetch(answer.url)
+  assert.equal(live.streams.areOpen, false)
+  assert.equal(await late.text(), 'retry: 3000\n\n')
+  t.mock.timers.reset()
+})
+
+test('a part that all see alike is drawn once for those who watch, and for each while nobody does', async (t) => {
+  const { live, answer } = await openStream(t)
+  let drawings = 0
+  const draw = async () => html`${++drawings}`
+  const [one, two] = [await live.share('x', draw), await live.share('x', draw)]
+  assert.deepEqual([one?.text, two?.text], ['1', '1'])
+  live.streams.close()
+  const [three, four] = [await live.share('x', draw), await live.share('x', draw)]
+  assert.deepEqual([three?.text, four?.text], ['2', '3'])
+  t.mock.timers.reset()
+  await answer.text()
 })
