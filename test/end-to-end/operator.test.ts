@@ -41,6 +41,8 @@ test('a mistyped command is refused, with the one that was meant', onlyHere, asy
 test('after each command the next one is named', async () => {
   const created = await postern(env, ['app', 'create', 'Next', ...from])
   assert.match(created.out, /^Next: postern app update next --allow-url .*\n {6}postern key create next$/m)
+  const local = await postern(env, ['app', 'create', 'Local', ...from, '--allow-localhost'])
+  assert.match(local.out, /^Next: postern key create local$/m, 'it has links already')
   const key = await postern(env, ['key', 'create', 'next'])
   assert.match(key.out, /^pst_\w+\n/)
   assert.match(
@@ -140,6 +142,9 @@ test('an empty list says what is missing, and where refusals are listed', async 
   )
   const request = await postern(env, ['email', 'show', 'req_x'])
   assert.match(request.err, /"req_x" is a request, not an email: if it was refused, its refusal says why/)
+  const refusal = await postern(env, ['refusal', 'show', 'req_x'])
+  assert.match(refusal.err, /There is no refusal "req_x"\. .* appear within 5 seconds;/)
+  assert.equal((await postern(env, ['queue'])).out, 'the queue is empty\n')
 })
 
 test('an email that was not sent is explained in one sentence', async (t) => {
