@@ -5,7 +5,8 @@ import { test } from 'node:test'
 import pg from 'pg'
 import { openStore } from '../../src/compose/store.ts'
 import { defaultLimits } from '../../src/domain/app/limit.ts'
-import type { AppId, EmailId } from '../../src/domain/id.ts'
+import { minuteMs } from '../../src/domain/duration.ts'
+import { type AppId, type EmailId, newId } from '../../src/domain/id.ts'
 import type { PosternEvent } from '../../src/observe/events.ts'
 import { newListener } from '../../src/web/http/listener.ts'
 import { deferred } from '../conformance/subject.ts'
@@ -273,6 +274,29 @@ test('the status of the whole service says that most requests of the last minute
   assert.ok(!kindsOf(await statusFor([other.app.id])).includes('requests_refused'), 'others do not')
   service.advance(11 * 60_000)
   assert.ok(!kindsOf(await statusFor(null)).includes('requests_refused'), 'ten minutes later it is over')
+})
+
+test('links that expired while a relay was down are left out of the status as soon as it is back', async (t) => {
+  const minute = 30_000_000
+  const roles = new Set(['console'] as const)
+  const service = await startTestService(t, { roles, nowMs: minute * minuteMs + 10_000 })
+  const { app, store } = service
+  const other = await newSender(service, 'other')
+  const expired = (id: AppId, at: number, count: number) =>
+    [null, id].map((of) => ({ app: of, span: 1, minute: at, event: 'expired', count }) as const)
+  await store.addActivity([...expired(app.id, minute - 6, 3), ...expired(other.app.id, minute - 2, 2)])
+  const statusOf = async (until: number) => {
+    const lastOutage = { from: (minute - 9) * minuteMs, until: until * minuteMs, reason: 'ECONNREFUSED' }
+    const connections = { connecting: 0, open: 0, busy: 0, allowed: 5, max: 5 }
+    const relay = { name: 'r1', available: true, since: 0, reason: '', connections, lastOutage }
+    const node = { id: newId('node', 0), machine: 'mail-1', version: '1', roles: ['worker'], startedAt: 0 }
+    await store.noteNode({ ...node, relays: [relay] })
+    const { body } = await ask(service, 'GET /v1/status', { token: await newManagementToken(service) })
+    const found: { kind: string; apps: string[] }[] = body.attention
+    return found.filter(({ kind }) => kind === 'links_expired').map(({ apps }) => apps.toSorted())
+  }
+  assert.deepEqual(await statusOf(minute - 8), [['acme', 'other']])
+  assert.deepEqual(await statusOf(minute - 4), [['other']])
 })
 
 test('a process that stops is no longer listed, and what it counted last is written', async (t) => {
