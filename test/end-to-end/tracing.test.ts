@@ -13,7 +13,10 @@ import {
 } from '@opentelemetry/sdk-trace'
 import { pino } from 'pino'
 import { startService } from '../../src/compose/service.ts'
+import { AppPolicyCache } from '../../src/intake/app-policy-cache.ts'
 import { moveClock, newClockOffset } from '../../src/store/shared/clock.ts'
+import { postEmail } from '../../src/web/api/post-email.ts'
+import { newListener } from '../../src/web/http/listener.ts'
 import { testDatabase } from '../support/database.ts'
 import { ask, newManagementToken } from '../support/management.ts'
 import { operator } from '../support/operator.ts'
@@ -146,6 +149,32 @@ test('a failed email and a store that does not answer mark their spans as errors
   assert.equal((await service.post(validBody(), header(unavailable))).status, 503)
   const [request] = named(spansOf(unavailable.traceId), 'POST /v1/email')
   assert.equal(request?.status.code, SpanStatusCode.ERROR)
+})
+
+test('a bug in the answer to a request marks its span as an error', async (t) => {
+  const { store, key } = await startTestService(t, { roles: new Set(['api'] as const) })
+  const listener = newListener({ emit: () => {} })
+  const broken = () => {
+    throw new Error('broken')
+  }
+  const deps = {
+    store: { now: broken, enqueue: store.enqueue },
+    policies: new AppPolicyCache(),
+    links: { baseUrl: null, seal: broken },
+    waitIfLate: () => undefined,
+    onQueued: () => {},
+    isStopping: () => false,
+    emit: () => {},
+    random: Math.random,
+  }
+  listener.post('/v1/email', (asked, reply) => postEmail(deps, asked, reply))
+  exporter.reset()
+  const headers = { host: 'x', authorization: `Bearer ${key}` }
+  assert.equal((await listener.inject({ method: 'POST', url: '/v1/email', headers })).statusCode, 500)
+  assert.deepEqual(
+    exporter.getFinishedSpans().map(({ name, status }) => [name, status.code]),
+    [['POST /v1/email', SpanStatusCode.ERROR]],
+  )
 })
 
 test('a client whose key is not known decides nothing about traces', async (t) => {
