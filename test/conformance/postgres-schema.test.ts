@@ -216,12 +216,31 @@ test('an app is deleted after the requests under way for it, so that none of its
   const underWay = new pg.Client({ connectionString: url.replace(/\?.*/, '') })
   await underWay.connect()
   atEnd(t, () => underWay.end())
-  await underWay.query(`begin; select from "${schema}".app_lock where app_id = '${app.id}' for update`)
+  const lock = `select from "${schema}".app_lock where app_id = '${app.id}' for update`
+  await underWay.query('begin')
+  assert.equal((await underWay.query(lock)).rowCount, 1)
   const deletion = store.deleteApp(app.id, operator)
   const waiting = `select 1 from pg_stat_activity where wait_event_type = 'Lock' and query like '%"${schema}".app_lock%'`
   await eventually(async () => (await runSql(url, waiting)).length === 1)
   await underWay.query('rollback')
   assert.equal(await deletion, 'deleted')
+})
+
+test('a request that waits behind one that hangs is given up after the time of a request', async (t) => {
+  const url = await postgresUrl(t)
+  const store = await openAt(t, url)
+  const sender = await newSender(store, 'a')
+  await store.enqueue(request(store, sender))
+  const schema = schemaOf(url)
+  const holding = new pg.Client({ connectionString: url.replace(/\?.*/, '') })
+  await holding.connect()
+  atEnd(t, () => holding.end())
+  await holding.query(`begin; select from "${schema}".app_lock where app_id = '${sender.app.id}' for update`)
+  const hangs = assert.rejects(store.enqueue(request(store, sender)), { name: 'StoreUnavailable' })
+  const waiting = `select 1 from pg_stat_activity where wait_event_type = 'Lock' and query like '%"${schema}".%'`
+  await eventually(async () => (await runSql(url, waiting)).length === 1)
+  await assert.rejects(store.enqueue(request(store, sender)), { message: /^no answer within \d/ })
+  await hangs
 })
 
 test('a key that an operator is changing holds up no request, and one made meanwhile leaves with its app', async (t) => {
