@@ -84,6 +84,18 @@ test('a worker whose session was cut knows at once that its leases are lost', as
   )
 })
 
+test('a worker goes on to confirm its session', async (t) => {
+  const url = await postgresUrl(t)
+  await openWorker(t, url)
+  const text = `select query_start::text as at from pg_stat_activity
+    where query = 'select ''postern_${schemaOf(url)}'' as worker'`
+  const confirmations = new Set<string>()
+  await eventually(async () => {
+    for (const { at } of await runSql<{ at: string }>(url, text)) confirmations.add(at)
+    return confirmations.size >= 10 // with growing pauses, as after a failure, this takes most of a minute
+  })
+})
+
 test('a URL whose hosts are one server gives one session', async (t) => {
   const url = await postgresUrl(t)
   const { port } = new URL(url)
