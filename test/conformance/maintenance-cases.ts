@@ -25,6 +25,13 @@ export function maintenance(it: It): void {
     assert.ok(steps < 50, `${steps} steps`)
   })
 
+  it('a scan that has ended does not begin again at once', async (_t, { store, advance }) => {
+    await store.enqueue(request(store, await newSender(store, 'a'), { idem: 'k' }))
+    while ((await store.maintain()).more);
+    advance(9 * 60_000)
+    assert.equal((await store.maintain()).more, false)
+  })
+
   it('records go after thirty days', async (_t, { store, advance }) => {
     const sender = await newSender(store, 'a')
     const result = await store.enqueue(request(store, sender))
