@@ -36,7 +36,7 @@ export async function postEmail(
   const traceId = readTraceId(trace.traceparent)
   const event = toEvent({ requestId: request.id, traceId, tookMs: performance.now() - begunAtMs }, answer)
   trace.end(() => describeAnswer(event))
-  if ('error' in answer && answer.error !== undefined)
+  if ('error' in answer)
     deps.emit({
       kind: 'store_unavailable',
       requestId: request.id,

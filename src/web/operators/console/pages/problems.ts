@@ -61,7 +61,6 @@ export async function renderStop({ get }: Visit): Promise<Html> {
 /** Is everything fine now? In one line. */
 export function renderVerdict({ attention, lastHour, queue }: Status): Html {
   const urgent = attention.filter((condition) => condition.urgent).length
-  const others = attention.length - urgent
   const delivered = lastHour?.delivered ?? null
   const { depth } = queue
   const waiting = depth === 0 ? 'no mail waiting' : counted(depth, 'email waiting', 'emails waiting')
@@ -70,8 +69,8 @@ export function renderVerdict({ attention, lastHour, queue }: Status): Html {
   const [tone, text] =
     urgent > 0
       ? (['bad', `${counted(attention.length, 'problem')} now`] as const)
-      : others > 0
-        ? (['wait', `Sending, with ${counted(others, 'thing')} to look at`] as const)
+      : attention.length > 0
+        ? (['wait', `Sending, with ${counted(attention.length, 'thing')} to look at`] as const)
         : (['good', 'Sending normally'] as const)
   return html`<div class="verdict-line ${tone}" role="status"><h1>${text}</h1><span class="soft">${facts}</span></div>`
 }
