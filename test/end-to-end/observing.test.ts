@@ -178,6 +178,9 @@ test('one scrape tells of requests, attempts, ends, connections, claims, groups 
     'postern_claimed_emails_sum',
     'postern_store_group_seconds_sum',
     'postern_store_group_calls_sum',
+    'process_resident_memory_bytes',
+    'process_cpu_seconds_total',
+    'nodejs_eventloop_lag_p99_seconds',
     ...(engine === 'sqlite' ? ['postern_store_disk_free_bytes'] : []),
   ])
     assert.ok(valueIn(metrics, series) > 0, series)
