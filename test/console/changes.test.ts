@@ -87,7 +87,7 @@ test('a reload of the answer with a replaced key makes no other key', async () =
   assert.equal((await first.post(path, form)).status, 201)
   const reloaded = await first.post(path, form)
   assert.equal(reloaded.status, 400)
-  assert.match(await reloaded.text(), /This form was already sent/)
+  assert.match(await reloaded.text(), /This form was already submitted/)
   assert.equal((await store.listKeys(sender.app.id)).length, 2)
   const anew = formOf(await (await first.get(`/apps/reloaded/keys?replace=${sender.keyId}`)).text(), path)
   assert.equal(

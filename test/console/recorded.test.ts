@@ -37,7 +37,7 @@ function settle(text: string): string {
       .replace(new RegExp(`\\b${RegExp.escape(hostname())}\\b`, 'g'), 'this-machine')
       .replace(/(\d\d:\d\d):\d\d(\.\d+)?/g, '$1:SS')
       .replace(/just now|\d+ s ago/g, 'SS s ago')
-      .replace(/(in )?\d{3,} d( ago)?/g, 'AGE') // counted from today
+      .replace(/(in )?\d{3,} d\b( ago)?/g, 'AGE') // counted from today
       // Another language is no change of a page.
       .replace(/<ar> .*/g, 'LANGUAGES')
       .replace(/All \d+ languages/, 'All languages')

@@ -44,7 +44,7 @@ const ofSmtp: readonly Advice[] = [
   [/\b5\.7\.30\b/, 'Microsoft has turned passwords off for SMTP: use oauth=microsoft, or graph:'],
   [/\b(5\.7\.60|5\.2\.252)\b|SendAsDenied/, 'the sender’s address is not the mailbox and no alias of it'],
   [/\b5\.7\.9\b/, 'Google wants an app password (2-step verification), or oauth=google'],
-  [/\b535 5\.7\.8\b/, 'user or password is wrong; Google wants an app password'],
+  [/\b535 5\.7\.8\b/, 'user or password is wrong; at Google, use an app password'],
   [
     /\b5\.4\.5\b|Daily (SMTP relay|user sending)/,
     'the daily limit of the account is used up: Google lifts it within 24 hours',
