@@ -7,6 +7,8 @@ export const waitMaxMs = 72 * minuteMs
 export const unreadableWaitMs = 5 * minuteMs
 /** The last use of a key or a token is recorded at most this often. */
 export const lastUseEveryMs = 60_000
+/** A replaced key is in use if a request came with it as recently as this. */
+export const keyInUseMs = hourMs
 /** Rows that one step of a claim or of maintenance changes, so that no transaction is long. */
 export const stepMax = 500
 /** Apps that take turns in one claim. */

@@ -12,8 +12,8 @@ const units: readonly (readonly [ms: number, name: string])[] = [
   [1000, 's'],
 ]
 
-/** In the largest unit of which there are at least two. `round` is `floor` for ages and `ceil` for waits. */
-export function describeDuration(ms: number, round: 'floor' | 'ceil' = 'floor'): string {
+/** In the largest unit of which there are at least two. `round` is `ceil` for waits. */
+export function describeDuration(ms: number, round: 'round' | 'ceil' = 'round'): string {
   const [size, name] = units.find(([unit]) => ms >= 2 * unit) ?? [1000, 's']
   return `${Math.max(0, Math[round](ms / size))} ${name}`
 }

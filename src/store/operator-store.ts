@@ -74,6 +74,9 @@ export type KeyRecord = {
   readonly replaces: KeyId | null
 }
 
+/** A key that is about to expire. `isReplaced`: a newer key has taken its place, but requests still use it. */
+export type ExpiringKey = KeyRecord & { readonly isReplaced: boolean }
+
 export type NewKeyRecord = {
   readonly app: AppId
   readonly hash: KeyHash
@@ -198,8 +201,11 @@ export interface OperatorStore {
   findKey(id: KeyId): Promise<KeyRecord | null>
   findKeyByHash(hash: KeyHash): Promise<KeyRecord | null>
   listKeys(app: AppId): Promise<readonly KeyRecord[]>
-  /** The keys of all apps that expire from now to `until`, and are neither revoked nor replaced. */
-  listExpiringKeys(until: number): Promise<readonly KeyRecord[]>
+  /**
+   * The keys of all apps that expire from now to `until` and are not revoked. A replaced key expires on
+   * purpose: it is listed only while requests come with it.
+   */
+  listExpiringKeys(until: number): Promise<readonly ExpiringKey[]>
   /** The keys of all apps that an actor of this name made and that work. */
   listKeysMadeBy(name: string): Promise<readonly KeyRecord[]>
   /** Null if there is no such key; `ended` if it is revoked or has expired. */

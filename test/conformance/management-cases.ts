@@ -174,6 +174,27 @@ export function management(it: It): void {
     assert.deepEqual(await expiring(), [])
   })
 
+  it('a replaced key is listed as long as requests come with it', async (_t, { store, advance }) => {
+    const old = await newSender(store, 'a')
+    const [hour, next] = [3_600_000, { ...keyOf(null), oldExpiresAt: store.now() + day }]
+    const made = await store.replaceKey(old.keyId, next, operator)
+    assert.ok(made !== null && typeof made === 'object')
+    const expiring = async () =>
+      (await store.listExpiringKeys(store.now() + 7 * day)).map(({ id, isReplaced }) => [id, isReplaced])
+    const queue = async (sender: typeof old) =>
+      assert.equal((await store.enqueue(request(store, sender))).kind, 'queued')
+    advance(1000)
+    assert.deepEqual(await expiring(), [], 'it has not been used since')
+    await queue(old)
+    assert.deepEqual(await expiring(), [[old.keyId, true]])
+    advance(2 * hour)
+    assert.deepEqual(await expiring(), [[old.keyId, true]], 'nobody uses the new one')
+    await queue({ ...old, keyHash: next.hash, keyId: made.id })
+    assert.deepEqual(await expiring(), [], 'the new one is in use, the old one is not')
+    await queue(old)
+    assert.deepEqual(await expiring(), [[old.keyId, true]], 'both are in use')
+  })
+
   it('tokens are found by their hash, have names of their own, and can be revoked', async (_t, {
     store,
     advance,

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import type { App } from '../../domain/app/app.ts'
 import { defaultSettings } from '../../domain/app/settings.ts'
 import { minuteMs } from '../../domain/duration.ts'
-import type { AppId } from '../../domain/id.ts'
+import type { AppId, KeyId } from '../../domain/id.ts'
 import type { ActivityEvent } from '../../domain/operator/activity.ts'
 import { presentCounts } from '../activity.ts'
 import type { NodeResource } from '../resources.ts'
@@ -153,7 +153,7 @@ test('late mail of several apps is one condition', () => {
   const apps = [acme, globex, hooli, newApp('umbrella')]
   const late = apps.map(({ id }, n) => ({ app: id, since: nowMs - 40_000 - n * 60_000 }))
   const [found, ...more] = attentionTo({ apps, late })
-  assert.match(found?.message ?? '', /^Mail from acme, globex, hooli and 1 more has waited up to 3 min/)
+  assert.match(found?.message ?? '', /^Mail from acme, globex, hooli and 1 more has waited up to 4 min/)
   assert.deepEqual([found?.apps, more], [['acme', 'globex', 'hooli', 'umbrella'], []])
 })
 
@@ -185,6 +185,28 @@ test('the refusals of an app are its own, also beside many requests of others', 
     [['requests_refused', ['globex']]],
   )
   assert.match(found[0]?.message ?? '', /^303 of 390 requests from globex .* as recipient_rate_limited/)
+})
+
+test('a flood of requests over a limit needs attention, however much else is accepted', () => {
+  const of = (count: number, code: string) =>
+    attentionTo({ byApp: { acme: { accepted: 5000, [`refused:${code}`]: count } } }).map(({ kind }) => kind)
+  assert.deepEqual(of(20, 'recipient_rate_limited'), ['requests_refused'])
+  assert.deepEqual(of(20, 'key_rate_limited'), ['requests_refused'])
+  assert.deepEqual(of(19, 'recipient_rate_limited'), [])
+  assert.deepEqual(of(20, 'url_not_allowed'), [])
+})
+
+test('a key that was replaced and is still in use says so', () => {
+  const key = {
+    ...{ id: 'key_1' as KeyId, app: acme.id, name: 'web', createdAt: 0, createdBy: 'ann', replaces: null },
+    ...{ expiresAt: nowMs + 23 * 3_600_000, revokedAt: null, lastUsedAt: nowMs - 180_000 },
+  }
+  const of = (isReplaced: boolean) => attentionTo({ expiring: [{ ...key, isReplaced }] })[0]?.message
+  assert.match(
+    of(true) ?? '',
+    /^The old key web of acme was replaced, but is still in use \(3 min ago\)\. .* in 23 h/,
+  )
+  assert.match(of(false) ?? '', /^The key web of acme expires in 23 h: replace it/)
 })
 
 test('failed mail needs attention by its share of the last minutes, or if nothing else is sent', () => {
@@ -261,34 +283,56 @@ test('what is over has its time: an outage, the links that it cost, mail that fa
   const outage = { from: ago(3600), until: ago(3000), reason: 'ECONNREFUSED' }
   const nodes = [node({ relays: [relay('r1', true, outage)] })]
   assert.equal(findOutageEnd(nodes), Date.parse(outage.until))
-  const earlier = findEarlier(
+  const earlier = findEarlier({
+    nowMs,
     nodes,
-    [
-      { minute: minute - 100, event: 'failed:refused_by_relay', count: 30 },
+    minutes: [
+      { minute: minute - 80, event: 'expired', count: 7 },
       { minute: minute - 58, event: 'expired', count: 2 },
       { minute: minute - 51, event: 'expired', count: 3 },
-      { minute: minute - 5, event: 'expired', count: 9 },
-      { minute: minute - 5, event: 'failed:refused_by_relay', count: 50 },
     ],
-    { nowMs, expiredFrom: minute - 10, failedFrom: minute - 10 },
-  )
+    expired: ['acme', 'globex'],
+    failed: [
+      {
+        slugs: ['hooli'],
+        reply: '554 spam',
+        minutes: [
+          { minute: minute - 100, event: 'failed:refused_by_relay', count: 30 },
+          { minute: minute - 95, event: 'delivered', count: 10 },
+        ],
+      },
+    ],
+  })
   assert.deepEqual(
-    earlier.map(({ kind, message, from, until }) => [kind, message, from, until]),
+    earlier.map(({ apps, kind, message, from, until }) => [kind, message, apps, from, until]),
     [
       [
         'relay_down',
-        'The relay r1 did not answer for 10 min: ECONNREFUSED',
+        'The relay r1 did not answer for 10 min: ECONNREFUSED. 5 links expired meanwhile.',
+        [],
         Date.parse(outage.from),
         Date.parse(outage.until),
       ],
       [
         'links_expired',
-        '5 links expired before the email could be sent.',
-        (minute - 58) * minuteMs,
-        (minute - 50) * minuteMs,
+        '7 links from acme, globex expired before the email could be sent.',
+        ['acme', 'globex'],
+        (minute - 80) * minuteMs,
+        (minute - 79) * minuteMs,
       ],
-      ['mail_failed', '30 of 30 emails failed.', (minute - 100) * minuteMs, (minute - 99) * minuteMs],
+      [
+        'mail_failed',
+        '30 of 40 emails from hooli failed; last reply: “554 spam”.',
+        ['hooli'],
+        (minute - 100) * minuteMs,
+        (minute - 99) * minuteMs,
+      ],
     ],
   )
-  assert.deepEqual(findEarlier([], [], { nowMs, expiredFrom: minute, failedFrom: minute }), [])
+  const nothing = { nowMs, nodes: [], minutes: [], expired: [], failed: [] }
+  assert.deepEqual(findEarlier(nothing), [])
+  assert.deepEqual(
+    findEarlier({ ...nothing, nodes }).map(({ message }) => message),
+    ['The relay r1 did not answer for 10 min: ECONNREFUSED. No link expired meanwhile.'],
+  )
 })

@@ -5,7 +5,7 @@
 import { parseAllowedUrl, parseAppScheme } from '../../domain/app/allowed-url.ts'
 import type { App } from '../../domain/app/app.ts'
 import { heldDays } from '../../domain/bounds.ts'
-import { counted, sumCounts } from '../../domain/counts.ts'
+import { counted, formatCount, sumCounts } from '../../domain/counts.ts'
 import { describeDuration } from '../../domain/duration.ts'
 import { judgeNodes } from './attention-nodes.ts'
 import {
@@ -13,10 +13,12 @@ import {
   type AttentionKind,
   attentionKinds,
   type Condition,
+  describeFailed,
   failedShare,
   isFailing,
   isStop,
   latelyMinutes,
+  nameAll,
   type Situation,
 } from './condition.ts'
 import type { QueueResource } from './show-queue.ts'
@@ -33,9 +35,6 @@ const refusedMin = 20
 const lateAfterMs = 30_000
 /** One link that expired is often a slow receiver. */
 const expiredUrgentMin = 5
-/** Apps that a message names. */
-const namedMax = 3
-
 /** The most urgent first. */
 export function findAttention(situation: Situation): Attention[] {
   const { findings, queue } = situation
@@ -61,12 +60,6 @@ export function findAttention(situation: Situation): Attention[] {
       apps: [...apps],
       urgent: urgent ?? urgentKinds.includes(condition.kind),
     }))
-}
-
-/** `a, b, c and 4 more`. */
-const nameAll = (slugs: readonly string[]): string => {
-  const [named, more] = [slugs.slice(0, namedMax).join(', '), slugs.length - namedMax]
-  return more > 0 ? `${named} and ${more} more` : named
 }
 
 function judgeAnswers({ apps, byApp, lately: counts }: Situation): Condition[] {
@@ -103,9 +96,12 @@ function describeRefused(
 ): string | null {
   const { queue_full: _full, queue_unavailable: _unavailable, ...faults } = refused
   const faulty = sumCounts(faults)
-  if (faulty < refusedMin || faulty <= refusedShare * (faulty + accepted)) return null
+  // Somebody is flooding a recipient, or a program is in a loop, even if most other requests are accepted.
+  const limited = (faults.recipient_rate_limited ?? 0) + (faults.key_rate_limited ?? 0)
+  if (faulty < refusedMin || (limited < refusedMin && faulty <= refusedShare * (faulty + accepted)))
+    return null
   const [code] = Object.entries(faults).toSorted(([, a], [, b]) => b - a)[0] ?? []
-  return `${faulty} of ${faulty + accepted} ${what} were refused ${lately}, mostly as ${code}.`
+  return `${formatCount(faulty)} of ${formatCount(faulty + accepted)} ${what} were refused ${lately}, mostly as ${code}.`
 }
 
 /** By the moment of the count, which may be a minute old: mail that was ready may have been sent since. */
@@ -141,19 +137,19 @@ function judgeFailed({ apps, byApp, replies }: Situation): Condition[] {
   const failing = apps.flatMap(({ id, slug }) => {
     const counts = byApp.get(id)
     if (counts === undefined || !isFailing(counts)) return []
-    const failed = sumCounts(counts.failed)
-    return [{ slug, failed, ended: failed + counts.delivered, reply: replies.get(id) ?? null }]
+    return [{ slug, counts, reply: replies.get(id) ?? null }]
   })
   const byReply = Map.groupBy(failing, ({ reply }) => reply)
   return [...byReply].map(([reply, group]): Condition => {
     const slugs = group.map(({ slug }) => slug)
-    const sum = (name: 'failed' | 'ended') => group.reduce((all, app) => all + app[name], 0)
-    const said = reply === null ? '' : `; last reply: “${reply}”`
+    const counts = group.map((app) => app.counts)
+    const failed = counts.reduce((sum, own) => sum + sumCounts(own.failed), 0)
+    const delivered = counts.reduce((sum, own) => sum + own.delivered, 0)
     return {
       kind: 'mail_failed',
-      message: `${sum('failed')} of ${sum('ended')} emails from ${nameAll(slugs)} failed ${lately}${said}.`,
+      message: describeFailed(slugs, counts, { when: ` ${lately}`, reply }),
       apps: slugs,
-      urgent: sum('failed') > refusedShare * sum('ended'),
+      urgent: failed > refusedShare * (failed + delivered),
     }
   })
 }
@@ -166,14 +162,14 @@ function judgeQueue({ depth, max }: QueueResource): Condition[] {
 
 function judgeSettings({ apps, expiring, nowMs, queue, usage }: Situation): Condition[] {
   const slugs = new Map(apps.map(({ id, slug }) => [id, slug]))
-  const keys = expiring.map(({ id, app, name, expiresAt }): Condition => {
+  const keys = expiring.map(({ id, app, name, expiresAt, isReplaced, lastUsedAt }): Condition => {
     const slug = slugs.get(app) ?? app
     const left = describeDuration((expiresAt ?? nowMs) - nowMs)
-    return {
-      kind: 'key_expires',
-      message: `The key ${name ?? id} of ${slug} expires in ${left}: replace it before then.`,
-      apps: [slug],
-    }
+    const used = describeDuration(nowMs - (lastUsedAt ?? nowMs))
+    const message = isReplaced
+      ? `The old key ${name ?? id} of ${slug} was replaced, but is still in use (${used} ago). It stops working in ${left}: deploy the new key before then.`
+      : `The key ${name ?? id} of ${slug} expires in ${left}: replace it before then.`
+    return { kind: 'key_expires', message, apps: [slug] }
   })
   return [...apps.flatMap((app) => judgeApp(app, { queue, usage })), ...keys]
 }

@@ -1,8 +1,8 @@
-/** The conditions that need attention, and the records in which they are found. */
+/** The conditions that need attention, the records in which they are found, and the words they share. */
 import type { App } from '../../domain/app/app.ts'
-import { sumCounts } from '../../domain/counts.ts'
+import { formatCount, sumCounts } from '../../domain/counts.ts'
 import type { AppId } from '../../domain/id.ts'
-import type { KeyRecord, UsageDay } from '../../store/operator-store.ts'
+import type { ExpiringKey, UsageDay } from '../../store/operator-store.ts'
 import type { Finding } from '../../store/store.ts'
 import type { ActivityCounts } from '../activity.ts'
 import type { CountedQueue } from '../operation/operation.ts'
@@ -47,7 +47,7 @@ export type Situation = {
   readonly apps: readonly App[]
   /** The counts of the current day (UTC). */
   readonly usage: ReadonlyMap<AppId, UsageDay['counts']>
-  readonly expiring: readonly KeyRecord[]
+  readonly expiring: readonly ExpiringKey[]
   readonly queue: QueueResource
   readonly late: CountedQueue['late']
   readonly findings: readonly Finding[]
@@ -75,15 +75,35 @@ export const latelyMinutes = 10
 
 /** A few failures are typing errors of recipients; a share of all ends is a fault. */
 export const failedShare = 0.05
-export const failedMin = 10
+const failedMin = 10
 /** So many failures are a fault if nothing else is sent. */
 const failedAloneMin = 3
 
-export function isFailing({
-  delivered,
-  failed: reasons,
-}: Pick<ActivityCounts, 'delivered' | 'failed'>): boolean {
+export function isFailing({ delivered, failed: reasons }: Ends): boolean {
   const failed = sumCounts(reasons)
   const isLarge = failed >= failedMin && failed > failedShare * (failed + delivered)
   return isLarge || (failed >= failedAloneMin && delivered === 0)
+}
+
+/** Apps that a message names. */
+const namedMax = 3
+
+/** `a, b, c and 4 more`. */
+export const nameAll = (slugs: readonly string[]): string => {
+  const [named, more] = [slugs.slice(0, namedMax).join(', '), slugs.length - namedMax]
+  return more > 0 ? `${named} and ${more} more` : named
+}
+
+export type Ends = Pick<ActivityCounts, 'delivered' | 'failed'>
+
+/** @param when `` or ` in the last 10 minutes`. `reply`: the newest reply of a relay. */
+export function describeFailed(
+  slugs: readonly string[],
+  counts: readonly Ends[],
+  { when = '', reply }: { readonly when?: string; readonly reply: string | null },
+): string {
+  const failed = counts.reduce((sum, { failed: reasons }) => sum + sumCounts(reasons), 0)
+  const ended = counts.reduce((sum, { delivered }) => sum + delivered, failed)
+  const said = reply === null ? '' : `; last reply: “${reply}”`
+  return `${formatCount(failed)} of ${formatCount(ended)} emails from ${nameAll(slugs)} failed${when}${said}.`
 }

@@ -5,11 +5,13 @@ import { describeDuration, minuteMs } from '../../domain/duration.ts'
 import type { ActivityRow } from '../../domain/operator/activity.ts'
 import { presentCounts } from '../activity.ts'
 import type { NodeResource } from '../resources.ts'
-import { type AttentionKind, failedMin, failedShare } from './condition.ts'
+import { type AttentionKind, describeFailed, nameAll } from './condition.ts'
 
 export type Earlier = {
   readonly kind: AttentionKind
   readonly message: string
+  /** The slugs of the apps that it concerned; none for the whole service. */
+  readonly apps: readonly string[]
   /** Milliseconds since 1970. */
   readonly from: number
   readonly until: number
@@ -26,60 +28,74 @@ export const findOutageEnd = (nodes: readonly NodeResource[]): number =>
     ),
   )
 
-type Bounds = {
-  readonly nowMs: number
-  /** The first minute whose expired links are judged as now; `failedFrom`: whose failures are. */
-  readonly expiredFrom: number
-  readonly failedFrom: number
+/** Apps whose mail failed with one reply. */
+export type FailedApps = {
+  readonly slugs: readonly string[]
+  readonly reply: string | null
+  readonly minutes: Minutes
 }
 
-/**
- * Newest first.
- * @param minutes the counts of the last `appMinutesKept`
- */
-export const findEarlier = (
-  nodes: readonly NodeResource[],
-  minutes: Minutes,
-  bounds: Bounds,
-): readonly Earlier[] =>
-  [
-    ...findOutages(nodes, bounds.nowMs),
-    ...findExpired(minutes.filter(({ minute }) => minute < bounds.expiredFrom)),
-    ...findFailed(minutes.filter(({ minute }) => minute < bounds.failedFrom)),
-  ].toSorted((a, b) => b.until - a.until)
+export type Past = {
+  readonly nowMs: number
+  readonly nodes: readonly NodeResource[]
+  /** The counts of the last `appMinutesKept` whose expired links are not judged as now. */
+  readonly minutes: Minutes
+  /** The slugs of the apps whose links expired in these minutes. */
+  readonly expired: readonly string[]
+  readonly failed: readonly FailedApps[]
+}
+
+/** Newest first. */
+export function findEarlier(past: Past): readonly Earlier[] {
+  const outages = findOutages(past)
+  const expiredRows = past.minutes.filter(({ event }) => event === 'expired')
+  const elsewhere = expiredRows.filter((row) => !outages.some((outage) => isDuring(row, outage)))
+  const found = [...outages, ...findExpired(elsewhere, past.expired), ...past.failed.flatMap(describeGroup)]
+  return found.toSorted((a, b) => b.until - a.until)
+}
+
+type Span = Pick<Earlier, 'from' | 'until'>
+
+/** Its mail may have waited for a minute more. */
+const isDuring = ({ minute }: Minutes[number], { from, until }: Span): boolean =>
+  (minute + 1) * minuteMs > from && (minute - 1) * minuteMs <= until
 
 /** An outage that several processes saw alike is one. */
-function findOutages(nodes: readonly NodeResource[], nowMs: number): Earlier[] {
+function findOutages({ nodes, nowMs, minutes }: Past): Earlier[] {
   const outages = nodes.flatMap(({ relays }) =>
     relays.flatMap(({ lastOutage, name }): Earlier[] => {
       if (lastOutage === null) return []
-      const [from, until] = [Date.parse(lastOutage.from), Date.parse(lastOutage.until)]
-      if (until < nowMs - appMinutesKept * minuteMs) return []
-      const message = `The relay ${name} did not answer for ${describeDuration(until - from)}: ${lastOutage.reason}`
-      return [{ kind: 'relay_down', message, from, until }]
+      const span = { from: Date.parse(lastOutage.from), until: Date.parse(lastOutage.until) }
+      if (span.until < nowMs - appMinutesKept * minuteMs) return []
+      const lost = sumRows(minutes.filter((row) => row.event === 'expired' && isDuring(row, span)))
+      const lasted = describeDuration(span.until - span.from)
+      const reason = lastOutage.reason.replace(/\.$/, '')
+      const cost = lost === 0 ? 'No link' : counted(lost, 'link')
+      const message = `The relay ${name} did not answer for ${lasted}: ${reason}. ${cost} expired meanwhile.`
+      return [{ kind: 'relay_down', message, apps: [], ...span }]
     }),
   )
   return [...new Map(outages.map((outage) => [outage.message, outage])).values()]
 }
 
-function findExpired(minutes: Minutes): Earlier[] {
-  const rows = minutes.filter(({ event }) => event === 'expired')
-  const message = `${counted(sumRows(rows), 'link')} expired before the email could be sent.`
-  return rows.length === 0 ? [] : [{ kind: 'links_expired', message, ...readSpan(rows) }]
+function findExpired(rows: Minutes, apps: readonly string[]): Earlier[] {
+  if (rows.length === 0) return []
+  const whose = apps.length === 0 ? '' : ` from ${nameAll(apps)}`
+  const message = `${counted(sumRows(rows), 'link')}${whose} expired before the email could be sent.`
+  return [{ kind: 'links_expired', message, apps, ...findSpan(rows) }]
 }
 
-function findFailed(minutes: Minutes): Earlier[] {
+function describeGroup({ slugs, reply, minutes }: FailedApps): Earlier[] {
   const rows = minutes.filter(({ event }) => event.startsWith('failed:'))
-  const failed = sumRows(rows)
-  const ended = failed + presentCounts(minutes).delivered
-  if (failed < failedMin || failed <= failedShare * ended) return []
-  return [{ kind: 'mail_failed', message: `${failed} of ${ended} emails failed.`, ...readSpan(rows) }]
+  if (rows.length === 0) return []
+  const message = describeFailed(slugs, [presentCounts(minutes)], { reply })
+  return [{ kind: 'mail_failed', message, apps: slugs, ...findSpan(rows) }]
 }
 
 const sumRows = (rows: Minutes): number => rows.reduce((sum, { count }) => sum + count, 0)
 
 /** From the begin of the first minute to the end of the last one. */
-const readSpan = (rows: Minutes): Pick<Earlier, 'from' | 'until'> => ({
+const findSpan = (rows: Minutes): Span => ({
   from: Math.min(...rows.map(({ minute }) => minute)) * minuteMs,
   until: Math.max(...rows.map(({ minute }) => minute + 1)) * minuteMs,
 })

@@ -1,10 +1,10 @@
 /** Delivery keys: changes, which take effect for the next request in every process, and reads. */
 import type { KeyHash } from '../../domain/app/delivery-key.ts'
 import { hasEnded } from '../../domain/bearer.ts'
-import { keysMax } from '../../domain/bounds.ts'
+import { keyInUseMs, keysMax } from '../../domain/bounds.ts'
 import { type AppId, type KeyId, newId } from '../../domain/id.ts'
 import { type Action, type Actor, type AuditAction, differences } from '../../domain/operator/audit.ts'
-import type { KeyChange, KeyRecord, KeyReplacement, NewKeyRecord } from '../operator-store.ts'
+import type { ExpiringKey, KeyChange, KeyRecord, KeyReplacement, NewKeyRecord } from '../operator-store.ts'
 import type { Row } from '../shared/rows.ts'
 import { lockApp } from './apps.ts'
 import { recordAction } from './audit.ts'
@@ -161,12 +161,18 @@ function* listKeys({ prefix }: ScriptContext, app: AppId): Script<KeyRecord[]> {
   return yield* readAll({ text, values: [app] }, toKeyRecord)
 }
 
-function* listExpiringKeys({ nowMs, prefix }: ScriptContext, until: number): Script<KeyRecord[]> {
-  const text = `select * from ${prefix}delivery_key old
-    where revoked_at is null and expires_at between $1 and $2 and not exists (
-      select 1 from ${prefix}delivery_key new where new.app_id = old.app_id and new.replaces = old.key_id)
-    order by key_id`
-  return yield* readAll({ text, values: [nowMs, until] }, toKeyRecord)
+function* listExpiringKeys({ nowMs, prefix }: ScriptContext, until: number): Script<ExpiringKey[]> {
+  const text = `select old.*, new.key_id as replaced_by from ${prefix}delivery_key old
+    left join ${prefix}delivery_key new on new.key_id = (
+      select max(key_id) from ${prefix}delivery_key next where next.app_id = old.app_id and next.replaces = old.key_id)
+    where old.revoked_at is null and old.expires_at between $1 and $2 and (
+      new.key_id is null
+      or old.last_used_at > new.created_at and (old.last_used_at > $3 or new.last_used_at is null))
+    order by old.key_id`
+  return yield* readAll({ text, values: [nowMs, until, nowMs - keyInUseMs] }, (row) => ({
+    ...toKeyRecord(row),
+    isReplaced: row.replaced_by !== null,
+  }))
 }
 
 function* listKeysMadeBy({ nowMs, prefix }: ScriptContext, name: string): Script<KeyRecord[]> {

@@ -62,7 +62,16 @@ export const renderLost = (lost: number, ended: number): Html => {
   return lost > lostShare * ended ? html`<b class="bad">${text}</b>` : html`${text}`
 }
 
+/** How many requests were refused: a large share stands out. */
+export const renderRefused = (refused: number, accepted: number): Html => {
+  const text = formatCount(refused)
+  return refused >= refusedMin && refused > lostShare * (refused + accepted)
+    ? html`<b class="bad">${text}</b>`
+    : html`${text}`
+}
+
 const lostShare = 0.05
+const refusedMin = 20
 
 /** A word as a chip. The word tells what the colour does. */
 export const mark = (tone: Tone, text: string): Html => html`<span class="mark ${tone}">${text}</span>`

@@ -30,7 +30,7 @@ const units = /** @type {const} */ ([
 /** @param {number} ms */
 function duration(ms) {
   const [size, name] = units.find(([unit]) => ms >= 2 * unit) ?? [1000, 's']
-  return `${Math.max(0, Math.floor(ms / size))} ${name}`
+  return `${Math.max(0, Math.round(ms / size))} ${name}`
 }
 
 // The server's clock decides; this machine's may be wrong.

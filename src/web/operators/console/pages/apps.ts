@@ -20,6 +20,7 @@ import {
   meter,
   region,
   renderLost,
+  renderRefused,
   section,
   shortId,
   statusMark,
@@ -30,15 +31,13 @@ import {
 import { type PageAnswer, PageFailed, toHttpStatus, type Visit } from '../visit.ts'
 import { allowButton } from './allow-button.ts'
 import { renderEmails } from './emails.ts'
-import { renderProblems, renderStatus } from './problems.ts'
+import { renderProblems, renderStatus, sortApps } from './problems.ts'
 
 export async function listApps(visit: Visit): Promise<PageAnswer> {
   const { items } = await visit.get('usage.list', {})
   const { attention } = await visit.get('status.show', {})
-  const isTroubled = (slug: string) => attention.some(({ apps }) => apps.includes(slug))
-  const rows = items
-    .toSorted((a, b) => Number(isTroubled(b.slug)) - Number(isTroubled(a.slug)))
-    .map(({ slug, name, status, accepted, delivered, failed, expired, refused }) => [
+  const rows = sortApps(items, attention).map(
+    ({ slug, name, status, accepted, delivered, failed, expired, refused }) => [
       html`<a href="/apps/${slug}"><b>${name}</b></a> <span class="soft">${slug}</span>`,
       renderStatus(
         status,
@@ -47,8 +46,9 @@ export async function listApps(visit: Visit): Promise<PageAnswer> {
       formatCount(accepted),
       formatCount(delivered),
       renderLost(failed + expired, delivered + failed + expired),
-      formatCount(sumCounts(refused)),
-    ])
+      renderRefused(sumCounts(refused), accepted),
+    ],
+  )
   const create = visit.may('admin') && visit.seesAll ? linkButton('/new-app', 'New app') : none
   const heads = ['App', 'Status', 'Accepted', 'Delivered', 'Failed', 'Refused']
   const empty = 'No apps yet. An app is one product that sends sign-in mail.'

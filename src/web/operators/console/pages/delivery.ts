@@ -15,7 +15,7 @@ type Queue = Answer<'queue.show'>
 export async function showDelivery(visit: Visit): Promise<PageAnswer> {
   const { attention, earlier, nodes, queue } = await visit.get('status.show', {})
   const body = html`<div class="title"><h1>Delivery</h1>${visit.may('operator') && queue.states.deferred > 0 ? linkButton('/emails?confirm=retry#confirm', `Retry ${formatCount(queue.states.deferred)} deferred…`) : none}</div>
-${region('attention', html`${renderProblems(attention, '/delivery')}${renderEarlier(earlier, visit)}`)}
+${region('attention', html`${renderProblems(attention, '/delivery')}${renderEarlier(earlier, visit, '/delivery')}`)}
 ${visit.seesAll ? region('relays', section('Relays', renderRelays(nodes, visit))) : none}
 ${region('queue', section('Waiting', renderQueue(queue, visit), { note: html`counted ${age(queue.countedAt, visit.now)}` }))}
 ${visit.seesAll ? region('processes', section('Processes', renderProcesses(nodes, visit))) : none}`

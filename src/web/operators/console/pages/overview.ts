@@ -3,10 +3,10 @@ import { formatCount, sumCounts } from '../../../../domain/counts.ts'
 import type { Answer } from '../../../../management/operations.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
 import { activityCharts, chooseRange, type Range, ranges } from '../activity-charts.ts'
-import { meter, region, renderLost, section, share, table, tabs, took } from '../parts.ts'
+import { meter, region, renderLost, renderRefused, section, share, table, tabs, took } from '../parts.ts'
 import type { PageAnswer, Visit } from '../visit.ts'
 import { firstSteps } from './first-steps.ts'
-import { renderEarlier, renderProblems, renderStatus, renderVerdict } from './problems.ts'
+import { renderEarlier, renderProblems, renderStatus, renderVerdict, sortApps } from './problems.ts'
 
 type Status = Answer<'status.show'>
 
@@ -26,7 +26,7 @@ async function drawOverview(visit: Visit, range: Range): Promise<Html | null> {
   if (status.apps === 0) return null
   const activity = await visit.get('activity.show', { query: range.query(visit.now) })
   const usage = await visit.get('usage.list', {})
-  return html`${region('attention', html`${renderVerdict(status)}${renderProblems(status.attention, '/')}${renderEarlier(status.earlier, visit)}`)}
+  return html`${region('attention', html`${renderVerdict(status)}${renderProblems(status.attention, '/')}${renderEarlier(status.earlier, visit, '/')}`)}
 ${region('apps', section('Apps, today (UTC)', renderApps(usage, status)))}
 ${region('numbers', renderNumbers(status, visit))}
 ${tabs(
@@ -96,12 +96,9 @@ ${section('Relays', table('Outcomes and replies of relays', ['Outcome or reply',
 </div>`
 }
 
-/** Apps in trouble first, then those that send most. */
 function renderApps({ items }: Answer<'usage.list'>, { attention }: Status): Html {
-  const problems = (slug: string) => attention.filter(({ apps }) => apps.includes(slug)).length
-  const rows = items
-    .toSorted((a, b) => problems(b.slug) - problems(a.slug) || b.accepted - a.accepted)
-    .map(({ slug, name, status, accepted, delivered, failed, expired, refused, dailyLimit }) => [
+  const rows = sortApps(items, attention).map(
+    ({ slug, name, status, accepted, delivered, failed, expired, refused, dailyLimit }) => [
       html`<a href="/apps/${slug}"><b>${name}</b></a> <span class="soft">${slug}</span>`,
       renderStatus(
         status,
@@ -109,9 +106,10 @@ function renderApps({ items }: Answer<'usage.list'>, { attention }: Status): Htm
       ),
       formatCount(delivered),
       renderLost(failed + expired, failed + expired + delivered),
-      formatCount(sumCounts(refused)),
+      renderRefused(sumCounts(refused), accepted),
       html`${meter(accepted, dailyLimit, `${accepted} of ${dailyLimit} emails`)} ${share(accepted, dailyLimit)}`,
-    ])
+    ],
+  )
   return table('Apps', ['App', 'Status', 'Delivered', 'Failed', 'Refused', 'Daily limit'], rows, {
     numbers: [2, 3, 4],
   })

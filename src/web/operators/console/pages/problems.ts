@@ -10,13 +10,13 @@ type Status = Answer<'status.show'>
 type Condition = Status['attention'][number]
 type Place = readonly [address: string, label: string]
 
-const toEmails = (state: string, [app, ...others]: readonly string[]): string =>
-  `/emails?${new URLSearchParams({ ...(app && others.length === 0 && { app }), state })}`
+const toEmails = (state: string, [app, ...others]: readonly string[], within: string): string =>
+  `/emails?${new URLSearchParams({ ...(app && others.length === 0 && { app }), state, within })}`
 
 const delivery: Place = ['/delivery', 'Show delivery']
 
-/** Where a condition is looked into, by the slugs of the apps that it concerns. */
-const places: Readonly<Record<Condition['kind'], (apps: readonly string[]) => Place>> = {
+/** Where a condition is looked into, by the slugs of its apps; `within`: the emails' last minutes. */
+const places: Readonly<Record<Condition['kind'], (apps: readonly string[], within: string) => Place>> = {
   no_worker: () => delivery,
   no_relay: () => delivery,
   relay_down: () => delivery,
@@ -27,8 +27,8 @@ const places: Readonly<Record<Condition['kind'], (apps: readonly string[]) => Pl
   check_failed: () => ['/settings', 'Run the checks'],
   requests_refused: ([app]) =>
     app ? [`/apps/${app}#refused`, 'Show the requests'] : ['/apps', 'Show the apps'],
-  links_expired: (apps) => [toEmails('expired', apps), 'Show the emails'],
-  mail_failed: (apps) => [toEmails('failed', apps), 'Show the emails'],
+  links_expired: (apps, within) => [toEmails('expired', apps, within), 'Show the emails'],
+  mail_failed: (apps, within) => [toEmails('failed', apps, within), 'Show the emails'],
   daily_limit_near: ([app]) => [`/apps/${app}/settings#settings-daily`, 'Change the limit'],
   mail_held: ([app]) => [`/apps/${app}/settings`, 'Enable the app'],
   key_expires: ([app]) => [`/apps/${app}/keys`, 'Replace the key'],
@@ -39,7 +39,7 @@ const places: Readonly<Record<Condition['kind'], (apps: readonly string[]) => Pl
 export function renderProblems(attention: readonly Condition[], here: string): Html {
   if (attention.length === 0) return none
   const items = attention.map(({ kind, message, apps, urgent }) => {
-    const [address, label] = places[kind](apps)
+    const [address, label] = places[kind](apps, '60')
     return html`<li class="${urgent ? 'urgent' : ''}"><span>${message}</span>${address === here ? none : linkButton(address, label)}</li>
 `
   })
@@ -75,11 +75,22 @@ export function renderVerdict({ attention, lastHour, queue }: Status): Html {
   return html`<div class="verdict-line ${tone}" role="status"><h1>${text}</h1><span class="soft">${facts}</span></div>`
 }
 
-export function renderEarlier(earlier: Status['earlier'], { now }: Visit): Html {
+/** @param here the address of this page: no link leads to it */
+export function renderEarlier(earlier: Status['earlier'], { now }: Visit, here: string): Html {
   if (earlier.length === 0) return none
-  const items = earlier.map(
-    ({ message, from, until }) =>
-      html`<li>${shortTime(from, now)} – ${shortTime(until, now)} <span>${message}</span></li>`,
-  )
+  const items = earlier.map(({ apps, from, kind, message, until }) => {
+    const [address, label] = places[kind](apps, '1440')
+    const link = address === here ? none : html` <a href="${address}">${label}</a>`
+    return html`<li>${shortTime(from, now)} – ${shortTime(until, now)} <span>${message}</span>${link}</li>`
+  })
   return html`<details class="earlier"><summary>Earlier problems: ${earlier.length}</summary><ul>${items}</ul></details>`
+}
+
+type Usage = Answer<'usage.list'>['items'][number]
+
+/** Apps that need attention first, the urgent ones before the others; then those that send most. */
+export function sortApps(items: readonly Usage[], attention: readonly Condition[]): readonly Usage[] {
+  const rank = ({ slug }: Usage) =>
+    Math.max(0, ...attention.filter(({ apps }) => apps.includes(slug)).map(({ urgent }) => (urgent ? 2 : 1)))
+  return items.toSorted((a, b) => rank(b) - rank(a) || b.accepted - a.accepted)
 }
