@@ -2,7 +2,7 @@
  * The output of commands: with `--json` exactly one JSON document, otherwise text for people. Errors go
  * to standard error and say what is wrong and what to do.
  */
-import { describeDuration } from '../domain/duration.ts'
+import { describeDuration, describeShortTime } from '../domain/duration.ts'
 
 /** The command was refused or failed. Its text is for the person who gave it. Exit code 1. */
 export class CommandFailed extends Error {
@@ -66,5 +66,4 @@ export function formatTimeAndAge(time: string | null, nowMs = Date.now()): strin
 }
 
 /** Milliseconds for people: `84 ms`, `2.5 s`. */
-export const formatMs = (ms: number | null): string | null =>
-  ms === null ? null : ms < 1000 ? `${ms} ms` : `${ms / 1000} s`
+export const formatMs = (ms: number | null): string | null => (ms === null ? null : describeShortTime(ms))

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { describeDuration } from './duration.ts'
+import { describeDuration, describeShortTime } from './duration.ts'
 
 test('a duration is written in the largest unit of which there are two', () => {
   const second = 1000
@@ -24,4 +24,9 @@ test('a duration is written in the largest unit of which there are two', () => {
 test('a wait is rounded up', () => {
   assert.equal(describeDuration(1, 'ceil'), '1 s')
   assert.equal(describeDuration(360_001, 'ceil'), '7 min')
+})
+
+test('a short time keeps its milliseconds and tenths of a second', () => {
+  const texts = [0, 84.4, 999, 1000, 2533, 9949, 10_400, 30_000, 180_000].map(describeShortTime)
+  assert.deepEqual(texts, ['0 ms', '84 ms', '999 ms', '1 s', '2.5 s', '9.9 s', '10 s', '30 s', '3 min'])
 })

@@ -17,3 +17,10 @@ export function describeDuration(ms: number, round: 'round' | 'ceil' = 'round'):
   const [size, name] = units.find(([unit]) => ms >= 2 * unit) ?? [1000, 's']
   return `${Math.max(0, Math[round](ms / size))} ${name}`
 }
+
+/** A short time with its milliseconds or tenths of a second: `84 ms`, `2.5 s`, `45 s`, `3 min`. */
+export function describeShortTime(ms: number): string {
+  if (ms < 1000) return `${Math.round(ms)} ms`
+  if (ms < 10_000) return `${Math.round(ms / 100) / 10} s`
+  return describeDuration(ms)
+}

@@ -6,7 +6,7 @@ import { withAdvice } from '../domain/delivery/relay-advice.ts'
 import { captureRelayName } from '../domain/delivery/relay-state.ts'
 import { type FailureCause, findCause } from '../domain/delivery/reply.ts'
 import { isWaiting, suspectAfter } from '../domain/delivery/states.ts'
-import { describeDuration } from '../domain/duration.ts'
+import { describeShortTime } from '../domain/duration.ts'
 import type { EmailRecord } from '../store/operator-store.ts'
 
 /** @param disabledApp the slug of its app, if that is disabled */
@@ -37,7 +37,7 @@ function explainState(email: EmailRecord): string {
     }
     case 'delivered': {
       const tookMs = (email.finishedAt ?? email.acceptedAt) - email.acceptedAt
-      const took = tookMs < 10_000 ? `${(tookMs / 1000).toFixed(1)} s` : describeDuration(tookMs)
+      const took = describeShortTime(tookMs)
       return last?.relay === captureRelayName
         ? `The dev inbox captured it ${took} after it was queued; nothing was sent.`
         : `The relay ${last?.relay ?? ''} accepted it ${took} after it was queued.`

@@ -74,7 +74,7 @@ export type KeyRecord = {
   readonly replaces: KeyId | null
 }
 
-/** A key that is about to expire. `isReplaced`: a newer key has taken its place, but requests still use it. */
+/** A key that is about to expire. `isReplaced`: a newer key has taken its place. */
 export type ExpiringKey = KeyRecord & { readonly isReplaced: boolean }
 
 export type NewKeyRecord = {

@@ -261,10 +261,76 @@ test('a session keeps at most 200 characters of what the browser calls itself', 
 test('the audit shows up to four values of a change at once, and folds more', async () => {
   const visitor = newVisitor(service, await signIn(service))
   const app = await newSender(service, `audited${Date.now()}`)
+  const { limits } = app.app.settings
+  await store.updateApp(
+    app.app.id,
+    { settings: { ...app.app.settings, limits: { ...limits, daily: 7 } } },
+    operator,
+  )
   await store.updateApp(app.app.id, { status: 'disabled' }, operator)
   const text = await (await visitor.get(`/audit?app=${app.app.slug}`)).text()
   const entryOf = (done: string) => text.split('<li><time').find((entry) => entry.includes(done)) ?? ''
   assert.match(entryOf('created the app'), /<details><summary>\d+ values/)
-  assert.doesNotMatch(entryOf('disabled <a'), /<details>/)
-  assert.match(entryOf('disabled <a'), /<del>active<\/del>[\s\S]*<ins>disabled<\/ins>/)
+  assert.doesNotMatch(entryOf('disabled <a'), /<details>|<ul/, 'the sentence says it')
+  const changed = entryOf('changed the settings')
+  assert.match(changed, /Emails a day<\/span> <del>[\d,]+<\/del> → <ins>7<\/ins>/)
+  assert.doesNotMatch(changed, /per hour|per minute/, 'values that stay are not listed')
+})
+
+test('a daily limit that today has used up already is saved when it is sent again', async () => {
+  const sender = await newSender(service, 'limited', testSettings)
+  for (const to of ['a@example.com', 'b@example.com'])
+    assert.equal(
+      (await service.post(validBody({ to }, store.now()), { authorization: `Bearer ${sender.key}` })).status,
+      202,
+    )
+  const path = '/apps/limited/settings'
+  const dailyOf = async () => (await store.findApp('limited'))?.settings.limits.daily
+  const form = formOf(await (await first.get(path)).text(), path)
+  const refused = await first.post(path, { ...form, daily: '2' })
+  assert.equal(refused.status, 400)
+  const html = await refused.text()
+  assert.match(html, /2 emails were accepted today, so with this limit every request is refused/)
+  assert.equal(await dailyOf(), testSettings.limits.daily)
+  const again = formOf(html, path)
+  assert.equal(again.confirmed, '2')
+  assert.equal(
+    (await first.post(path, { ...again, daily: '1' })).status,
+    400,
+    'another limit is asked for anew',
+  )
+  assert.equal((await first.post(path, { ...again, daily: '2' })).status, 303)
+  assert.equal(await dailyOf(), 2)
+  const fresh = formOf(await (await first.get(path)).text(), path)
+  assert.equal((await first.post(path, { ...fresh, daily: '3' })).status, 303, 'a limit that is not used up')
+})
+
+test('links to localhost are allowed and refused on the page of links', async () => {
+  await newSender(service, 'local', testSettings)
+  const allows = async () => (await store.findApp('local'))?.settings.allowLocalhost
+  assert.match(await (await first.get('/apps/local/links')).text(), /127\.0\.0\.1 are <b>refused<\/b>/)
+  assert.equal((await first.post('/apps/local/links/localhost', { allow: 'yes' })).status, 303)
+  assert.equal(await allows(), true)
+  const path = '/apps/local/hosted-links'
+  const saved = formOf(await (await first.get(path)).text(), path)
+  assert.equal((await first.post(path, { ...saved, hostedLinks: 'off' })).status, 303)
+  assert.equal(await allows(), true, 'the form of hosted links leaves it alone')
+  assert.equal((await first.post('/apps/local/links/localhost', { allow: 'no' })).status, 303)
+  assert.equal(await allows(), false)
+})
+
+test('the search finds a person by a part of the name, for admins of the whole service alone', async () => {
+  const person = await store.createPerson({ name: 'Zoe Quill', role: 'reader', apps: [] }, operator)
+  assert.ok(person !== 'name_taken')
+  const admin = await first.post('/find', { q: 'quill' })
+  assert.equal(admin.headers.get('location'), `/settings/people/${person.id}`)
+  const limited = newVisitor(service, await signIn(service, 'admin', [service.app.id]))
+  assert.equal((await limited.post('/find', { q: 'quill' })).status, 404)
+})
+
+test('a page that is not there names likely causes', async () => {
+  const ask = async (path: string) => (await first.get(path, { accept: 'text/html' })).text()
+  assert.match(await ask('/emails/em_00000000000000000000000000'), /kept for \d+ days/)
+  assert.match(await ask('/refusals/req_none'), /newest 100 refused requests of each app/)
+  assert.match(await ask('/nothing/here'), /mistyped or old/)
 })

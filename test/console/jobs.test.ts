@@ -187,15 +187,13 @@ for (const javaScriptEnabled of [true, false]) {
     await hands.press('Cancel the email')
     assert.match(await text(page), /an operator cancelled it/)
     await page.goto(`${at}/emails`)
-    assert.equal(await page.getByRole('link', { name: 'Retry all deferred…' }).count(), 1)
-    await hands.press('Retry all deferred…')
+    await hands.press(
+      (await page.getByRole('link', { name: /^Retry [\d,]+ deferred…$/ }).textContent()) ?? '',
+    )
     await hands.press('Retry all now')
     assert.match(await text(page), /All deferred emails are due now/)
     await page.goto(`${at}/audit?group=emails`)
-    assert.match(
-      await text(page),
-      /cancelled an email of acme in the console\s+state deferred\s*state cancelled/,
-    )
+    assert.match(await text(page), /cancelled an email of acme in the console/)
     await page.goto(
       `${at}/refusals/${(await service.store.listRefusals(service.app.id)).find(({ code }) => code === 'url_not_allowed')?.requestId}`,
     )
@@ -203,7 +201,7 @@ for (const javaScriptEnabled of [true, false]) {
     await hands.press('Test this link')
     assert.match(await text(page), /It would be refused.*different host/s)
     await hands.press('Allow https://staging.acme.test')
-    assert.match(await text(page), /https:\/\/staging\.acme\.test is allowed/)
+    assert.match(await text(page), /https:\/\/staging\.acme\.test is allowed.*It would be sent/s)
     await hands.press('Undo')
     assert.deepEqual((await service.store.findApp('acme'))?.settings.allowedUrls, ['https://app.acme.test'])
   })

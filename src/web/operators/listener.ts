@@ -5,7 +5,8 @@
 
 import type { Readable } from 'node:stream'
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { operatorBodyBytesMax } from '../../domain/bounds.ts'
+import { keepDays, operatorBodyBytesMax } from '../../domain/bounds.ts'
+import { refusalsMax } from '../../domain/request/refused-request.ts'
 import { newFingerprints } from '../../management/fingerprints.ts'
 import { newLocalRunner } from '../../management/operation/perform.ts'
 import type { OperationError } from '../../management/operation/result.ts'
@@ -111,21 +112,40 @@ function answerNotFound(
   const plain = pathname.replace(/\/$/, '')
   if (request.method === 'GET' && plain !== pathname && plain !== '' && !plain.startsWith('//'))
     return reply.redirect(`${plain}${search}`, 308)
-  const body = errorBody('There is nothing at this address.', request.url)
+  const body = notFoundBody('There is nothing at this address.', request.url)
   return sendErrorPage(pageDeps, request, { reply, page: { status: 404, title: 'Not found', body } })
 }
 
 /** The page to go on with, by where the address led. */
-const lists: readonly (readonly [beginning: string, address: string, label: string])[] = [
-  ['/apps', '/apps', 'All apps'],
-  ['/emails', '/emails', 'All emails'],
-  ['/refusals', '/apps', 'All apps'],
+const lists: readonly (readonly [beginning: string, address: string, label: string, cause?: string])[] = [
+  ['/apps', '/apps', 'All apps', 'The app may have been deleted, or you may not have access to it.'],
+  [
+    '/emails',
+    '/emails',
+    'All emails',
+    `Records of emails are kept for ${keepDays} days. If the id was shortened or mistyped, search for the recipient's address instead.`,
+  ],
+  [
+    '/refusals',
+    '/apps',
+    'All apps',
+    `Only the newest ${refusalsMax} refused requests of each app are kept, for ${keepDays} days at most.`,
+  ],
   ['/audit', '/audit', 'The whole audit'],
   ['/settings', '/settings', 'Settings'],
 ]
 
+const findList = (path: string) =>
+  lists.find(([beginning]) => path.startsWith(beginning)) ?? ['', '/', 'Overview']
+
+/** Likely causes, for an address where there is nothing. */
+const notFoundBody = (message: string, path: string): Html => {
+  const [, , , cause = 'The address may be mistyped or old.'] = findList(path)
+  return errorBody(message, path, [cause, 'The search at the top finds apps, emails and requests.'])
+}
+
 function errorBody(message: string, path = '/', lines: readonly string[] = []): Html {
-  const [, address, label] = lists.find(([beginning]) => path.startsWith(beginning)) ?? ['', '/', 'Overview']
+  const [, address, label] = findList(path)
   const listed = lines.length === 0 ? html`` : html`<ul>${lines.map((line) => html`<li>${line}</li>`)}</ul>`
   return html`<p class="lead">${message}</p>${listed}<p><a class="button" href="${address}">${label}</a></p>`
 }
@@ -151,7 +171,9 @@ async function answerError(
   if (error instanceof PageFailed) {
     const shown = error.error
     const lines = (shown.issues ?? []).map(({ field, message }) => `${field}: ${message}`)
-    const body = errorBody(withoutIssues(shown.message), request.url, lines)
+    const message = withoutIssues(shown.message)
+    const body =
+      shown.code === 'not_found' ? notFoundBody(message, request.url) : errorBody(message, request.url, lines)
     return send(toHttpStatus(shown), titles[shown.code] ?? 'This cannot be done', body)
   }
   if (error instanceof StoreUnavailable) {

@@ -14,7 +14,7 @@ const notices = {
   email_retried: 'The email is due now. It is sent as soon as a relay answers.',
   email_cancelled: 'The email was cancelled, and its content deleted.',
   all_retried: 'All deferred emails are due now, except those suspected of crashing a worker.',
-  all_retried_more: 'Many emails are due now. Press “Retry all deferred…” again for the rest.',
+  all_retried_more: 'Many emails are due now. Press “Retry … deferred…” again for the rest.',
   token_revoked: 'The token was revoked. It is refused from now on.',
   person_changed: 'Saved. It takes effect with the next request.',
   session_ended: 'The session was ended.',

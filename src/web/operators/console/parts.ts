@@ -2,7 +2,7 @@
 
 import { formatCount } from '../../../domain/counts.ts'
 import type { EmailState } from '../../../domain/delivery/states.ts'
-import { describeDuration } from '../../../domain/duration.ts'
+import { describeDuration, describeShortTime } from '../../../domain/duration.ts'
 import { type Html, html, none } from '../../../templates/html.ts'
 
 /** A time of an operation's answer, in UTC; the page's script adds the local time. */
@@ -31,12 +31,7 @@ function describeAge(ms: number): string {
   return ms > 0 ? `in ${describeDuration(ms)}` : `${describeDuration(-ms)} ago`
 }
 
-/** Milliseconds: `84 ms`, `2.5 s`, `3 min`. */
-export const took = (ms: number | null): string => {
-  if (ms === null) return '–'
-  if (ms < 1000) return `${ms} ms`
-  return ms < 120_000 ? `${ms / 1000} s` : describeDuration(ms)
-}
+export const took = (ms: number | null): string => (ms === null ? '–' : describeShortTime(ms))
 
 /** A share of a whole, in per cent. */
 export const share = (part: number, whole: number): string =>

@@ -108,6 +108,18 @@ async function refresh() {
   showTimes()
 }
 
+/** Where nobody can miss it. @param {string} text empty for none */
+function showStale(text) {
+  const bar = byId('stale')
+  if (text === '') bar?.remove()
+  else if (bar !== null) bar.textContent = text
+  else {
+    const made = Object.assign(element('p', text), { id: 'stale', className: 'stale-bar' })
+    made.setAttribute('role', 'alert')
+    byId('main')?.before(made)
+  }
+}
+
 function startLive() {
   const topic = document.body.dataset.live
   const light = byId('live')
@@ -123,7 +135,9 @@ function startLive() {
     light.hidden = false
     light.classList.toggle('paused', !live)
     light.textContent = text
-    document.body.classList.toggle('stale', !live && text !== polled)
+    const isStale = !live && text !== polled
+    document.body.classList.toggle('stale', isStale)
+    showStale(isStale ? `${text}. This page is not up to date.` : '')
   }
   const polled = 'Updates every 10 s'
   const showState = () => show(isOpen ? 'Live' : polled, isOpen)
@@ -248,22 +262,18 @@ for (const field of all('input[data-colour]', HTMLInputElement)) {
   pair.append(field, chooser)
 }
 
-// On a phone, the tab of this page may be beside the screen.
-for (const tab of all('.top nav [aria-current], .tabs [aria-current]', HTMLElement)) {
-  const list = tab.closest('.top nav, .tabs ul')
-  if (list === null) continue
-  const [own, around] = [tab.getBoundingClientRect(), list.getBoundingClientRect()]
-  list.scrollLeft += own.left - around.left - (around.width - own.width) / 2
-}
-
 // Signing in.
 
-const code = byId('code')
-if (code instanceof HTMLInputElement && location.hash.startsWith('#psl_')) {
+/** Also for a link that opens where the page of the sign-in is open already. */
+function readCode() {
+  const code = byId('code')
+  if (!(code instanceof HTMLInputElement) || !location.hash.startsWith('#psl_')) return
   code.value = location.hash.slice(1)
   history.replaceState(null, '', location.pathname + location.search) // the code leaves the history
   code.form?.querySelector('button')?.focus()
 }
+readCode()
+window.addEventListener('hashchange', readCode)
 
 /** @param {string} address @param {unknown} [body] */
 async function send(address, body = {}) {

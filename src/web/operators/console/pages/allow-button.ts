@@ -3,8 +3,9 @@ import type { AppResource } from '../../../../management/resources.ts'
 import type { Html } from '../../../../templates/html.ts'
 import { button } from '../parts.ts'
 
-export const allowButton = ({ slug }: AppResource, entry: string): Html =>
+/** @param tested the link of the tester, which is tested again */
+export const allowButton = ({ slug }: AppResource, entry: string, tested?: string): Html =>
   button(`/apps/${slug}/links/add`, `Allow ${entry}`, {
-    fields: { kind: 'allowedUrls', entry },
+    fields: { kind: 'allowedUrls', entry, ...(tested !== undefined && { url: tested }) },
     kind: 'main',
   })

@@ -2,20 +2,33 @@
 import { hostedLinkModes } from '../../../../domain/app/hosted-link.ts'
 import type { OperationError } from '../../../../management/operation/result.ts'
 import type { AppResource } from '../../../../management/resources.ts'
-import { html, none } from '../../../../templates/html.ts'
+import { html } from '../../../../templates/html.ts'
 import { emailTypeNames } from '../../email-type-names.ts'
-import { checkbox, type Fields, type FormField, newForm } from '../form.ts'
+import { type Fields, type FormField, newForm } from '../form.ts'
 import { section } from '../parts.ts'
 import { type PageAnswer, toHttpStatus, type Visit } from '../visit.ts'
 import { appHead, findApp } from './apps.ts'
 import { optional, saveApp, showAgain, versionField } from './change.ts'
 
-const modes: Readonly<Record<(typeof hostedLinkModes)[number], string>> = {
+type Modes = Readonly<Record<(typeof hostedLinkModes)[number], string>>
+
+const modes: Modes = {
   off: 'Never: every email contains its own link',
-  auto: 'For links that open a mobile app, once this service has hosted links',
-  'app-schemes': 'For links that open a mobile app; refused while this service has no hosted links',
-  always: 'Always; refused while this service has no hosted links',
+  auto: 'For links that open a mobile app',
+  'app-schemes':
+    'For links that open a mobile app, even if hosted links are not set up (they are refused then)',
+  always: 'Always, even if hosted links are not set up (requests are refused then)',
 }
+
+/** Without `POSTERN_LINKS_BASE_URL`. */
+const modesNotSetUp: Modes = {
+  off: 'Never: every email contains its own link',
+  auto: 'For links that open a mobile app, once hosted links are set up',
+  'app-schemes': 'For links that open a mobile app: these requests are refused now',
+  always: 'Always: every request is refused now',
+}
+
+const nameModes = (names: Modes) => hostedLinkModes.map((mode) => [mode, names[mode]] as const)
 
 const destinations: Readonly<Record<string, FormField>> = Object.fromEntries(
   emailTypeNames.map(([type, label]) => [
@@ -31,7 +44,7 @@ const destinations: Readonly<Record<string, FormField>> = Object.fromEntries(
 const hostedForm = newForm<string>('hosted', {
   hostedLinks: {
     label: 'Use hosted links',
-    choices: hostedLinkModes.map((mode) => [mode, modes[mode]] as const),
+    choices: nameModes(modes),
   },
   ...destinations,
   fallbackUrl: {
@@ -54,18 +67,15 @@ function hostedPage(visit: Visit, app: AppResource, refused: OperationError | nu
   const disabled = !may('operator')
   const { fields, error } = showAgain(savedTexts(app), form, refused)
   const shown = hostedForm.show(fields, error)
-  const isSent = form.has('hostedLinks') && error?.code !== 'version_mismatch'
-  const localhost = isSent ? form.get('allowLocalhost') === 'yes' : app.allowLocalhost
   const body = html`${appHead(app, 'Hosted links')}
 ${shown.problem}
 ${section(
   'Hosted links',
   html`<p class="soft">The email links to a Postern page instead, and the button there opens the app. This works in every mail program, and link scanners cannot use up the token. ${shell.linksUrl === null ? 'Hosted links need POSTERN_LINKS_BASE_URL, which is not set.' : html`The pages are at ${shell.linksUrl}.`}</p>
 <form method="post" action="/apps/${app.slug}/hosted-links" class="stack">${versionField(app)}
-${shown.field('hostedLinks', { disabled })}
+${shown.field('hostedLinks', { disabled, ...(shell.linksUrl === null && { choices: nameModes(modesNotSetUp) }) })}
 ${emailTypeNames.map(([type]) => shown.field(`opens-${type}`, { disabled }))}
 ${shown.field('fallbackUrl', { disabled })}
-${disabled ? none : checkbox('allowLocalhost', 'Allow links to localhost and 127.0.0.1 (for development)', localhost)}
 ${disabled ? html`<p class="soft">An operator can change this.</p>` : html`<div class="actions"><button class="main">Save</button></div>`}</form>`,
 )}`
   return {
@@ -86,7 +96,6 @@ export async function saveHosted(visit: Visit): Promise<PageAnswer> {
     hostedLinks: form.get('hostedLinks') ?? app.hostedLinks,
     linkDestinations,
     fallbackUrl: optional(form.get('fallbackUrl')),
-    allowLocalhost: form.get('allowLocalhost') === 'yes',
   }
   const error = await saveApp(visit, app, body)
   if (error !== null) return hostedPage(visit, await findApp(visit), error)

@@ -10,7 +10,7 @@ import type { Answer } from '../../../../management/operations.ts'
 import type { AppResource } from '../../../../management/resources.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
 import { emailTypeNames, readEmailType } from '../../email-type-names.ts'
-import { type Form, newForm, readTexts } from '../form.ts'
+import { type Form, newForm, readTexts, withoutIssues } from '../form.ts'
 import { button, confirmation, hiddenFields, linkButton, section, table } from '../parts.ts'
 import { type PageAnswer, toHttpStatus, type Visit } from '../visit.ts'
 import { allowButton } from './allow-button.ts'
@@ -73,10 +73,10 @@ async function testPage(visit: Visit, app: AppResource, url: string): Promise<Pa
   return linksPage(visit, app, { tested: { link: withoutToken(url), check: check.value } })
 }
 
-/** The query may hold a token: it is not shown again. */
+/** The query may hold a token: it is not shown again. The link can be tested again as it is. */
 function withoutToken(link: string): string {
   const [path = ''] = link.split(/[?#]/, 1)
-  return path === link ? link : `${path}?token=…`
+  return path === link ? link : `${path}?token=any`
 }
 
 function linksPage(visit: Visit, app: AppResource, { error, tested }: LinkPageState): PageAnswer {
@@ -109,7 +109,8 @@ ${section(
   html`<p class="soft">Emails from ${app.name} may contain only these links.</p>
 ${renderEntries(app, { kind: 'allowedUrls', mayChange })}${links.form}`,
 )}
-${section('Mobile apps', html`${renderEntries(app, { kind: 'appSchemes', mayChange })}${schemes.form}`)}`
+${section('Mobile apps', html`${renderEntries(app, { kind: 'appSchemes', mayChange })}${schemes.form}`)}
+${section('Development', renderLocalhost(app, mayChange))}`
   return {
     title: `Links of ${app.name}`,
     body,
@@ -140,6 +141,20 @@ function renderEntries(
       : []),
   ])
   return table(title, mayChange ? ['Entry', ''] : ['Entry'], rows, { empty })
+}
+
+function renderLocalhost({ allowLocalhost, slug }: AppResource, mayChange: boolean): Html {
+  const state = html`<p>Links to localhost and 127.0.0.1 are <b>${allowLocalhost ? 'allowed' : 'refused'}</b>. Allow them only for an app in development.</p>`
+  const [label, wanted] = allowLocalhost ? ['Refuse them', 'no'] : ['Allow them', 'yes']
+  const path = `/apps/${slug}/links/localhost`
+  return html`${state}${mayChange ? button(path, label, { fields: { allow: wanted } }) : none}`
+}
+
+export async function setLocalhost(visit: Visit): Promise<PageAnswer> {
+  const app = await findApp(visit)
+  const error = await saveApp(visit, app, { allowLocalhost: visit.form.get('allow') === 'yes' })
+  if (error !== null) return linksPage(visit, app, { error })
+  return { redirect: `/apps/${app.slug}/links`, notice: 'saved' }
 }
 
 const readKind = (text: string | null): Kind => (text === 'appSchemes' ? 'appSchemes' : 'allowedUrls')
@@ -191,9 +206,9 @@ function renderVerdict(
   const compared = entries.length === 0 ? none : table('Compared with each entry', ['Entry', 'Result'], rows)
   if (refusal !== null) {
     const suggested = refusal.code === 'url_not_allowed' && mayChange ? suggestEntries(app, link) : []
-    return html`<div class="verdict bad" role="status"><p><b>✕ It would be refused.</b> ${refusal.message}</p>
+    return html`<div class="verdict bad" role="status"><p><b>✕ It would be refused.</b> ${withoutIssues(refusal.message)}</p>
 ${refusal.issues.map(({ message }) => html`<p>${message}</p>`)}
-${suggested.length === 0 ? none : html`<div class="actions">${suggested.map((entry) => allowButton(app, entry))}</div>`}
+${suggested.length === 0 ? none : html`<div class="actions">${suggested.map((entry) => allowButton(app, entry, link))}</div>`}
 ${compared}</div>`
   }
   if (!allowed)
@@ -222,7 +237,9 @@ export async function addLink(visit: Visit): Promise<PageAnswer> {
   const error = await saveApp(visit, app, { [kind]: normalEntries([...app[kind], entry], parse) })
   if (error !== null) return linksPage(visit, app, { error })
   const allowed = read.ok ? read.value.text : entry
-  return { redirect: `/apps/${app.slug}/links?${new URLSearchParams({ kind, allowed })}` }
+  const url = visit.form.get('url')
+  const shown = new URLSearchParams({ kind, allowed, ...(url !== null && { url }) })
+  return { redirect: `/apps/${app.slug}/links?${shown}` }
 }
 
 export async function removeLink(visit: Visit): Promise<PageAnswer> {

@@ -12,7 +12,7 @@ import { languageTags, nameLanguage, readBy } from '../../../../templates/locale
 import { emailTypeNames, readEmailType } from '../../email-type-names.ts'
 import { type Fields, newForm } from '../form.ts'
 import { languageChoices, languageOrApp, readLanguage } from '../language-choices.ts'
-import { section, table, tabs } from '../parts.ts'
+import { hiddenFields, section, table, tabs } from '../parts.ts'
 import { type PageAnswer, PageFailed, toHttpStatus, type Visit } from '../visit.ts'
 import { appHead, findApp } from './apps.ts'
 import { optional, saveApp, showAgain, versionField } from './change.ts'
@@ -103,6 +103,7 @@ ${shown.problem}
 ${section('Branding', renderForm(app, shown, { fields, type, mayChange: visit.may('operator') }))}
 ${tabs('Emails', entries, current)}
 ${rendered.ok ? renderFrames(`${path}/email?${search(type)}`, rendered.value) : none}
+${visit.may('operator') ? section('Send this email to yourself', renderSend(app, type, fields)) : none}
 ${renderLanguages(app, type)}`
   return {
     title: `Look of ${app.name}`,
@@ -116,6 +117,21 @@ ${renderLanguages(app, type)}`
 const newPreview = (type: ReturnType<typeof readEmailType>, fields: Fields) => {
   const locale = readLanguage(fields.in ?? null)
   return { type, settings: toSettings(fields), ...(locale !== undefined && { locale }) }
+}
+
+const sendForm = newForm('send', {
+  to: {
+    label: 'To',
+    attributes: html`required type="email" placeholder="you@example.com" autocomplete="email"`,
+    hint: 'With the settings as they are saved; its link does not work.',
+  },
+})
+
+/** Goes to the form of the app's own page, with the type and language that are shown here. */
+function renderSend({ slug }: AppResource, type: string, fields: Fields): Html {
+  return html`<form method="post" action="/apps/${slug}/test-email" class="filters">${hiddenFields({ type, locale: fields.in ?? '' })}
+${sendForm.show({}).field('to')}
+<button>Send</button></form>`
 }
 
 function renderLanguages({ locale, slug }: AppResource, type: string): Html {
@@ -156,10 +172,10 @@ ${save}</form>`
 }
 
 const views = [
-  ['Desktop, light', 'desktop light'],
-  ['Desktop, dark', 'desktop dark'],
   ['Phone, light', 'phone light'],
   ['Phone, dark', 'phone dark'],
+  ['Desktop, light', 'desktop light'],
+  ['Desktop, dark', 'desktop dark'],
 ] as const
 
 function renderFrames(address: string, { subject, text }: { subject: string; text: string }): Html {

@@ -5,7 +5,7 @@ import type { OperationError } from '../../../../management/operation/result.ts'
 import type { AppResource, UsageResource } from '../../../../management/resources.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
 import { type Fields, newForm, problem, readTexts } from '../form.ts'
-import { button, confirmation, copied, facts, linkButton, section, time } from '../parts.ts'
+import { button, confirmation, copied, facts, hiddenFields, linkButton, section, time } from '../parts.ts'
 import { type PageAnswer, PageFailed, toHttpStatus, type Visit } from '../visit.ts'
 import { appHead, findApp } from './apps.ts'
 import { optional, saveApp, showAgain, versionField } from './change.ts'
@@ -90,7 +90,27 @@ type FormParts = {
   readonly days: readonly UsageResource[]
 }
 
-function renderForm(app: AppResource, { may }: Visit, { fields, error, days }: FormParts): Html {
+const countToday = (days: readonly UsageResource[], now: number): number =>
+  days.find(({ day }) => day === new Date(now).toISOString().slice(0, 10))?.accepted ?? 0
+
+/** A limit below what was accepted today refuses everything until midnight, so it is asked for twice. */
+async function checkDaily(visit: Visit, app: AppResource, daily: number): Promise<OperationError | null> {
+  if (daily === 0 || daily >= app.limits.daily || visit.form.get('confirmed') === String(daily)) return null
+  const { items } = await visit.get('app.usage', { params: { app: app.slug } })
+  const today = countToday(items, visit.now)
+  if (daily > today) return null
+  const message = `${formatCount(today)} emails were accepted today, so with this limit every request is refused until midnight (UTC). Save again if you mean it.`
+  return {
+    code: 'invalid_request',
+    message: 'Nothing was saved yet.',
+    issues: [{ field: 'daily', code: 'used_up', message }],
+  }
+}
+
+function renderForm(app: AppResource, visit: Visit, { fields, error, days }: FormParts): Html {
+  const { may } = visit
+  const isUsedUp = error?.issues?.some(({ code }) => code === 'used_up') ?? false
+  const confirmed = isUsedUp ? (fields.daily ?? '') : null
   const forAdmins = { disabled: !may('admin') }
   const most = Math.max(0, ...days.map(({ accepted }) => accepted))
   const { field, problem: faults } = settingsForm.show(fields, error)
@@ -110,7 +130,7 @@ ${section(
 ${section(
   'Limits',
   html`<p class="soft">Requests over a limit are refused with 429.</p><div class="columns">
-${field('daily', { ...forAdmins, hint: `Busiest of the last 30 days: ${formatCount(most)}` })}
+${field('daily', { ...forAdmins, hint: `Today so far: ${formatCount(countToday(days, visit.now))}. Busiest of the last 30 days: ${formatCount(most)}.` })}${confirmed === null ? none : hiddenFields({ confirmed })}
 ${field('recipientPerHour', forAdmins)}${field('keyPerMinute', forAdmins)}</div>`,
 )}
 ${may('operator') ? html`<div class="actions save"><button class="main">Save</button></div>` : none}</form>`
@@ -132,7 +152,7 @@ export async function saveSettings(visit: Visit): Promise<PageAnswer> {
       keyPerMinute: readWhole(text('keyPerMinute')),
     },
   }
-  const error = await saveApp(visit, app, body)
+  const error = (await checkDaily(visit, app, body.limits.daily)) ?? (await saveApp(visit, app, body))
   if (error !== null) return settingsPage(visit, await findApp(visit), { error })
   return { redirect: `/apps/${app.slug}/settings`, notice: 'saved' }
 }
@@ -173,7 +193,7 @@ function renderConfirmation(
   const asked = query.get('confirm')
   if (asked === 'disable' && status === 'active')
     return confirmation(
-      `Disable ${slug}? Its keys are refused at once, so its users get no sign-in mail.`,
+      `Disable ${slug}? Its keys are refused at once, so its users get no sign-in mail. Waiting mail is held, and cancelled after ${heldDays} days unless the app is enabled again.`,
       button(`/apps/${slug}/status`, 'Disable the app', { fields: { status: 'disabled' }, kind: 'danger' }),
       path,
     )

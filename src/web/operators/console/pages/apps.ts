@@ -3,7 +3,6 @@ import { parseAllowedUrl } from '../../../../domain/app/allowed-url.ts'
 import { formatCount, sumCounts } from '../../../../domain/counts.ts'
 import { hourMs, minuteMs } from '../../../../domain/duration.ts'
 import { refusalsMax } from '../../../../domain/request/refused-request.ts'
-import type { RefusalCode } from '../../../../domain/request/rejection.ts'
 import type { OperationError } from '../../../../management/operation/result.ts'
 import type { Answer } from '../../../../management/operations.ts'
 import type { AppResource } from '../../../../management/resources.ts'
@@ -28,6 +27,7 @@ import {
   tabs,
   time,
 } from '../parts.ts'
+import { nameRefusal, renderRefusalName } from '../refusal-titles.ts'
 import { type PageAnswer, PageFailed, toHttpStatus, type Visit } from '../visit.ts'
 import { allowButton } from './allow-button.ts'
 import { renderEmails } from './emails.ts'
@@ -66,11 +66,7 @@ const appTabs = ['Overview', 'Links', 'Hosted links', 'Look', 'Keys', 'Settings'
 type AppTab = (typeof appTabs)[number]
 
 /** The head of every page of an app. */
-export function appHead(
-  { slug, name, status }: AppResource,
-  current: AppTab,
-  mark = statusMark(status),
-): Html {
+export function appHead({ slug, name, status }: AppResource, current: AppTab): Html {
   const entries = appTabs.map(
     (tab) =>
       [
@@ -79,7 +75,7 @@ export function appHead(
       ] as const,
   )
   return html`<p class="crumbs"><a href="/apps">Apps</a> › ${slug}</p>
-<div class="title"><h1>${name}</h1>${mark}</div>${tabs(`Pages of ${name}`, entries, current)}`
+<div class="title"><h1>${name}</h1>${statusMark(status)}</div>${tabs(`Pages of ${name}`, entries, current)}`
 }
 
 const lastEmails = 5
@@ -113,7 +109,7 @@ ${shown.field('locale')}
 <div class="actions"><button class="main">Send</button></div></form>`
   const ofApp = attention.filter(({ apps }) => apps.includes(app.slug))
   const own = attention.filter((each) => ofApp.includes(each) || (each.apps.length === 0 && each.urgent))
-  const body = html`${appHead(app, 'Overview', html`${region('app-status', renderStatus(app.status, ofApp))}`)}${shown.problem}
+  const body = html`${appHead(app, 'Overview')}${shown.problem}
 ${region('attention', renderProblems(own, `/apps/${app.slug}`))}
 ${region('numbers', await renderLastHour(app, visit))}
 ${tabs(
@@ -149,7 +145,7 @@ async function renderLastHour({ slug }: AppResource, { get, now }: Visit): Promi
 ${tile('Delivered, last hour', (item) => item.delivered, emails('delivered'))}
 ${tile('Failed', (item) => sumCounts(item.failed), emails('failed'))}
 ${tile('Expired', (item) => item.expired, emails('expired'))}
-${tile('Deferred attempts', (item) => item.deferred, emails('deferred'))}
+${tile('Deferred attempts', (item) => item.deferred, `/emails?app=${slug}&state=deferred`)}
 ${tile('Requests refused', (item) => sumCounts(item.refused), `/apps/${slug}#refused`)}
 </div>`
 }
@@ -206,12 +202,10 @@ function refusalsTable({ slug }: AppResource, refusals: Refused, { may, now }: V
     return [
       [
         html`<a href="/refusals/${requestId}">${age(at, now)}</a>`,
-        html`${code}${issues.length === 0 ? none : html`<br><span class="soft">${issues.join('; ')}</span>`}`,
+        html`${renderRefusalName(code)}${issues.length === 0 ? none : html`<br><span class="soft">${issues.join('; ')}</span>`}`,
         html`${origin ?? '–'}${test}`,
         formatCount(group.length),
-        mayChange
-          ? html`<a href="/apps/${slug}/keys?revoke=${key}#confirm">${shortId(key)}: revoke…</a>`
-          : shortId(key),
+        html`${shortId(key)}${mayChange ? html` <a href="/apps/${slug}/keys?revoke=${key}#confirm">Revoke…</a>` : none}`,
       ],
     ]
   })
@@ -223,21 +217,30 @@ function refusalsTable({ slug }: AppResource, refusals: Refused, { may, now }: V
     : html`${shown}<p class="soft">Only the newest ${refusalsMax} are kept.</p>`
 }
 
+/** The fields of the settings whose limits refuse requests. */
+const limitFields: Readonly<Record<string, string>> = {
+  daily_limit_reached: 'daily',
+  recipient_rate_limited: 'recipientPerHour',
+  key_rate_limited: 'keyPerMinute',
+}
+
 export async function showRefusal(visit: Visit): Promise<PageAnswer> {
   const refusal = await visit.get('refusal.show', { params: { request: visit.params.request ?? '' } })
   const app = await visit.get('app.show', { params: { app: refusal.app } })
   const { code, issues, key, message, origin, requestId, status } = refusal
-  const title = titles[code as RefusalCode]
+  const title = nameRefusal(code)
+  const limit = limitFields[code]
   const isLink = code === 'url_not_allowed' && origin !== null
   const isNew = isLink && !app.allowedUrls.includes(origin) && parseAllowedUrl(origin).ok
   const body = html`<p class="crumbs"><a href="/apps">Apps</a> › <a href="/apps/${app.slug}">${app.slug}</a> › refused request</p>
 <h1>${title}</h1>
 <p class="lead">${withoutIssues(message)}</p>
-${
-  isLink
-    ? html`<div class="actions">${isNew && visit.may('operator') ? allowButton(app, origin) : none}${linkButton(testAddress(app.slug, origin), 'Test this link')}</div>`
-    : none
-}
+<p>No email was sent. The app got this answer, and may have asked its user to try again.</p>
+<div class="actions after">${
+    isLink
+      ? html`${isNew && visit.may('operator') ? allowButton(app, origin) : none}${linkButton(testAddress(app.slug, origin), 'Test this link')}`
+      : none
+  }${limit === undefined ? none : linkButton(`/apps/${app.slug}/settings#settings-${limit}`, 'Show the limit')}</div>
 ${section(
   'The request',
   facts([
@@ -257,18 +260,4 @@ ${section(
 )}
 <p class="soft">Nothing else about the request is kept.</p>`
   return { title, body, nav: 'apps' }
-}
-
-/** Refusals in words; the answer has the code. */
-const titles: Readonly<Record<RefusalCode, string>> = {
-  invalid_body: 'Invalid request',
-  invalid_url: 'Invalid link',
-  invalid_hosted_link_config: 'Hosted links not set up',
-  invalid_key: 'Invalid key',
-  url_not_allowed: 'Link not allowed',
-  key_rate_limited: 'Too many requests with one key',
-  recipient_rate_limited: 'Too many emails to one recipient',
-  daily_limit_reached: 'Daily limit reached',
-  queue_full: 'Queue full',
-  queue_unavailable: 'Queue unavailable',
 }

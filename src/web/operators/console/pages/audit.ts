@@ -9,6 +9,7 @@ import { newForm } from '../form.ts'
 import { older, section, tabs } from '../parts.ts'
 import { type PageAnswer, PageFailed, type Visit } from '../visit.ts'
 import { readSlugs, type Slugs } from './app-names.ts'
+import { renderChanges } from './audit-changes.ts'
 import { describeAction } from './audit-sentences.ts'
 
 const groups: readonly (readonly [group: AuditGroup | '', label: string])[] = [
@@ -60,15 +61,17 @@ export async function showAudit(visit: Visit): Promise<PageAnswer> {
   const needsApp = !list.ok && list.error.code === 'not_permitted'
   if (!list.ok && !needsApp && list.error.code !== 'invalid_request') throw new PageFailed(list.error)
   const { items, next } = list.ok ? list.value : { items: [], next: null }
-  const address = (more: Readonly<Record<string, string>>) =>
-    `/audit?${new URLSearchParams({ ...filters, ...more })}`
+  const address = (more: Readonly<Record<string, string>>) => {
+    const given = Object.entries({ ...filters, ...more }).filter(([, value]) => value !== '')
+    return given.length === 0 ? '/audit' : `/audit?${new URLSearchParams(given)}`
+  }
   const { group = '', ...others } = filters
   const entries = groups.map(([name, label]) => [label, address({ group: name })] as const)
   const current = groups.find(([name]) => name === group)?.[1] ?? ''
   const shown = filterForm.show(others, list.ok || needsApp ? null : list.error)
   const note = html`<p class="lead">Choose an app: only admins can read the audit for the whole service.</p>`
   const end = `End of the list. Entries are kept for ${auditDays} days and cannot be changed.`
-  const rows = html`${renderDays(items, known)}${older(next === null ? null : address({ cursor: next }), end)}`
+  const rows = html`${renderDays(items, known, visit.now)}${older(next === null ? null : address({ cursor: next }), end)}`
   const body = html`<h1>Audit</h1>
 ${tabs('Kinds of change', entries, current)}
 ${shown.problem}
@@ -78,8 +81,30 @@ ${shown.field('actor')}
 ${shown.field('from')}
 ${shown.field('to')}
 <button data-auto>Show</button></form>
+${renderPresets(others, address, visit.now)}
 ${needsApp ? note : rows}`
   return { title: 'Audit', body, nav: 'audit', ...(!list.ok && !needsApp && { status: 400 }) }
+}
+
+/** Links to the days that are asked for most. */
+function renderPresets(
+  { from = '', to = '' }: Filters,
+  address: (more: Readonly<Record<string, string>>) => string,
+  now: number,
+): Html {
+  const [today, yesterday] = [toDay(now), toDay(now - dayMs)]
+  const presets = [
+    ['Today', today, today],
+    ['Yesterday', yesterday, yesterday],
+    ['Last 7 days', toDay(now - 6 * dayMs), today],
+    ['Any time', '', ''],
+  ] as const
+  const links = presets.map(([label, first, last]) =>
+    first === from && last === to
+      ? html`<b>${label}</b> `
+      : html`<a href="${address({ from: first, to: last })}">${label}</a> `,
+  )
+  return html`<p class="presets">${links}</p>`
 }
 
 /** The names of people by their ids, for those who may know them. */
@@ -88,11 +113,21 @@ async function readPeople({ get, may, seesAll }: Visit): Promise<Slugs> {
   return new Map(people.map(({ id, name }) => [id, name]))
 }
 
-function renderDays(items: readonly AuditResource[], names: Slugs): Html {
+const toDay = (ms: number): string => new Date(ms).toISOString().slice(0, 10)
+
+function renderDays(items: readonly AuditResource[], names: Slugs, now: number): Html {
   if (items.length === 0) return html`<p class="empty">No entry matches these filters.</p>`
+  const recent = new Map([
+    [toDay(now), 'Today'],
+    [toDay(now - dayMs), 'Yesterday'],
+  ])
   const days = Map.groupBy(items, ({ at }) => at.slice(0, 10))
   return html`${[...days].map(([day, entries]) =>
-    section(day, html`<ol class="entries">${entries.map((entry) => renderEntry(entry, names))}</ol>`),
+    section(
+      recent.get(day) ?? day,
+      html`<ol class="entries">${entries.map((entry) => renderEntry(entry, names))}</ol>`,
+      { note: recent.has(day) ? `${day} (UTC)` : 'UTC' },
+    ),
   )}`
 }
 
@@ -107,35 +142,6 @@ function renderEntry(entry: AuditResource, names: Slugs): Html {
   const { action, at, actor, via } = entry
   return html`<li><time datetime="${at}">${at.slice(11, 19)}</time>
 <div><span><b title="${actor.id ?? ''}">${actor.name}</b> ${describeAction(entry, names)}</span> ${action === 'session.create' ? none : html`<span class="soft">${ways[via]}</span>`}
-${renderDifferences(entry)}</div></li>
+${renderChanges(entry, names)}</div></li>
 `
-}
-
-const linesMax = 4
-
-/** A line for each value that was taken away, and for each that came. */
-function renderDifferences({ before, after }: AuditResource): Html {
-  const lines = (values: AuditResource['before'], others: AuditResource['after'], sign: 'del' | 'ins') =>
-    Object.entries(values ?? {})
-      .filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(others?.[name]))
-      .flatMap(([name, value]) => flatten(name, value))
-      .map(([name, text]) => ({ name, text, sign }))
-  const all = [...lines(before, after, 'del'), ...lines(after, before, 'ins')]
-  if (all.length === 0) return none
-  const shown = html`<ul class="diff">${all.map(
-    ({ name, text, sign }) =>
-      html`<li><span class="soft">${name}</span> ${sign === 'del' ? html`<del>${text}</del>` : html`<ins>${text}</ins>`}</li>`,
-  )}</ul>`
-  return all.length <= linesMax
-    ? shown
-    : html`<details><summary>${all.length} values</summary>${shown}</details>`
-}
-
-/** Lists and objects, a line for each of their values; what is off or empty has none. */
-function flatten(name: string, value: unknown): [name: string, text: string][] {
-  if (Array.isArray(value)) return value.length === 0 ? [] : value.flatMap((entry) => flatten(name, entry))
-  if (typeof value === 'object' && value !== null)
-    return Object.entries(value).flatMap(([inner, entry]) => flatten(`${name}.${inner}`, entry))
-  const isNothing = value === null || value === undefined || value === '' || value === false
-  return isNothing ? [] : [[name, String(value)]]
 }

@@ -52,13 +52,17 @@ function renderRelays(nodes: readonly NodeResource[], { now }: Visit): Html {
       html`<b>${name === captureRelayName ? 'the dev inbox' : name}</b>`,
       alive ? renderRelayState(available) : mark('off', 'unknown'),
       html`${age(since, now)}${reason === '' ? none : html`<br><span class="reply">${reason}</span>`}`,
-      available ? `${connections.open} open, ${connections.busy} busy, at most ${connections.allowed}` : '–',
+      available ? describeConnections(connections) : '–',
       machine,
     ]),
   )
   const empty = 'No process with the worker role is running, so nothing is sent.'
   return table('Relays', ['Relay', 'State', 'Since', 'Connections', 'Seen from'], rows, { empty })
 }
+
+/** A relay that asked to slow down gets fewer connections for a while. */
+const describeConnections = ({ allowed, busy, max, open }: NodeResource['relays'][number]['connections']) =>
+  `${open} open, ${busy} busy, at most ${allowed}${allowed < max ? ` of ${max} for now, after the relay asked to slow down` : ''}`
 
 const renderRelayState = (available: boolean): Html =>
   available ? mark('quiet', 'available') : mark('bad', 'unavailable')

@@ -2,6 +2,7 @@
 
 import { keepDays } from '../../../../domain/bounds.ts'
 import { formatCount, sumCounts } from '../../../../domain/counts.ts'
+import { withAdvice } from '../../../../domain/delivery/relay-advice.ts'
 import { emailStates, isWaiting } from '../../../../domain/delivery/states.ts'
 import { minuteMs } from '../../../../domain/duration.ts'
 import type { EmailResource } from '../../../../management/resources.ts'
@@ -22,6 +23,7 @@ import {
   table,
   took,
 } from '../parts.ts'
+import { nameRefusal } from '../refusal-titles.ts'
 import type { PageAnswer, Visit } from '../visit.ts'
 import { readSlugs, type Slugs } from './app-names.ts'
 import { renderStop } from './problems.ts'
@@ -75,13 +77,14 @@ export async function listEmails(visit: Visit): Promise<PageAnswer> {
     : renderEmails(list.items, visit, { withApp: true, slugs })
   const end = `End of the list. Records are kept for ${keepDays} days; an email's content is deleted once it is finished.`
   const [newest] = list.items
-  const body = html`<div class="title"><h1>Emails</h1>${filters.recipient === undefined ? retryAllButton(visit, whole) : none}</div>
+  const body = html`<div class="title"><h1>Emails</h1>${filters.recipient === undefined ? await renderRetryAll(visit, whole) : none}</div>
 ${retryAllConfirmation(visit, whole)}
 ${region('stop', list.items.some(isWaiting) ? await renderStop(visit) : none)}
 ${renderNotes(whole)}
 ${filters.recipient !== undefined && newest !== undefined ? renderNewest(newest, visit) : none}
 ${filters.recipient === undefined ? renderFilters(whole, slugs) : none}
-${section(cursor === null ? 'Newest first' : 'Newest first, continued', html`${cursor === null ? region('list', rows) : rows}${older(next, end)}`)}`
+${renderReplies(list.items)}
+${section(cursor === null ? 'Newest first' : 'Newest first, continued', html`${cursor === null ? region('list', rows) : rows}${list.items.length === 0 && next === null ? none : older(next, end)}`)}`
   return { title: 'Emails', body, nav: 'emails', ...(cursor === null && { live: 'service' }) }
 }
 
@@ -123,7 +126,7 @@ async function renderUnknown({ get, now }: Visit): Promise<Html> {
             [
               html`<a href="/refusals/${first.requestId}">${age(first.at, now)}</a>`,
               first.slug,
-              first.code,
+              nameRefusal(first.code),
               first.origin ?? '–',
               formatCount(1 + others.length),
             ],
@@ -160,10 +163,35 @@ function renderNotes({ recipient, key, ...others }: Filters): Html {
   return html`${chips}`
 }
 
-const retryAllButton = ({ may }: Visit, { app, state = 'deferred' }: Filters): Html =>
-  may('operator') && state === 'deferred'
-    ? html`<a class="button" href="${toAddress({ ...(app && { app }), confirm: 'retry' })}#confirm">Retry all deferred…</a>`
-    : none
+async function renderRetryAll({ get, may }: Visit, { app, state = 'deferred' }: Filters): Promise<Html> {
+  if (!may('operator') || state !== 'deferred') return none
+  const { apps, states } = await get('queue.show', {})
+  const count = app === undefined ? states.deferred : (apps.find(({ slug }) => slug === app)?.deferred ?? 0)
+  return count === 0
+    ? none
+    : linkButton(
+        `${toAddress({ ...(app && { app }), confirm: 'retry' })}#confirm`,
+        `Retry ${formatCount(count)} deferred…`,
+      )
+}
+
+const repliesMax = 3
+
+/** The replies that several emails of a list have in common, with advice where there is some. */
+function renderReplies(emails: readonly EmailResource[]): Html {
+  const refused = emails.filter(({ lastReply, state }) => state !== 'delivered' && lastReply !== null)
+  const groups = [...Map.groupBy(refused, ({ lastReply }) => lastReply ?? '')]
+    .filter(([, group]) => group.length > 1)
+    .toSorted(([, a], [, b]) => b.length - a.length)
+    .slice(0, repliesMax)
+  if (groups.length === 0) return none
+  const items = groups.map(
+    ([reply, group]) =>
+      html`<li><b>${formatCount(group.length)}</b> × <span class="reply">${withAdvice(reply)}</span></li>`,
+  )
+  return html`<section class="card" aria-label="Replies in common"><p class="soft">The same reply to several emails of this page:</p>
+<ul class="replies">${items}</ul></section>`
+}
 
 function retryAllConfirmation({ may, query, seesAll }: Visit, { app }: Filters): Html {
   if (query.get('confirm') !== 'retry' || !may('operator')) return none

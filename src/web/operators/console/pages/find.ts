@@ -1,5 +1,6 @@
 /** The search of every page: a whole address, an id, a key that leaked, or an app. */
 import { parseDeliveryKey } from '../../../../domain/app/delivery-key.ts'
+import { listAll } from '../../../../management/operation/list-all.ts'
 import { html } from '../../../../templates/html.ts'
 import { type PageAnswer, PageFailed, type Visit } from '../visit.ts'
 import { readSlugs } from './app-names.ts'
@@ -25,12 +26,14 @@ export async function find(visit: Visit): Promise<PageAnswer> {
   const [first, ...others] = named
   if (first !== undefined && others.length === 0) return { redirect: `/apps/${first.slug}` }
   if (first !== undefined) return severalPage(named)
+  const person = await findPerson(visit, text)
+  if (person !== null) return { redirect: `/settings/people/${person}` }
   const newest = await findByEnd(visit, text)
   if (newest !== null) return { redirect: `/emails/${newest}` }
   return notFoundPage(
     text === ''
-      ? 'Search for a full email address, an app, an email (em_…), a request (req_…) or a delivery key.'
-      : `Nothing matches “${text}”. Search for a full email address, an app, an email (em_…), a request (req_…) or a delivery key.`,
+      ? 'Search for a full email address, an app, a person, an email (em_…), a request (req_…) or a delivery key.'
+      : `Nothing matches “${text}”. Search for a full email address, an app, a person, an email (em_…), a request (req_…) or a delivery key.`,
   )
 }
 
@@ -39,6 +42,13 @@ const severalPage = (apps: readonly { readonly name: string; readonly slug: stri
   nav: 'apps',
   body: html`<h1>${apps.length} apps match</h1><ul>${apps.map(({ name, slug }) => html`<li><a href="/apps/${slug}">${name}</a> <span class="soft">${slug}</span></li>`)}</ul>`,
 })
+
+/** A person by a part of the name, for those who may see people. */
+async function findPerson({ get, may, seesAll }: Visit, text: string): Promise<string | null> {
+  if (text === '' || !may('admin') || !seesAll) return null
+  const people = await listAll(get, 'person.list', {})
+  return people.find(({ name }) => name.toLowerCase().includes(text.toLowerCase()))?.id ?? null
+}
 
 /** Pages shorten ids to their last characters; people type them as they see them. */
 async function findByEnd({ get }: Visit, text: string): Promise<string | null> {

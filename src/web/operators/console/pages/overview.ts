@@ -3,7 +3,19 @@ import { formatCount, sumCounts } from '../../../../domain/counts.ts'
 import type { Answer } from '../../../../management/operations.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
 import { activityCharts, chooseRange, type Range, ranges } from '../activity-charts.ts'
-import { meter, region, renderLost, renderRefused, section, share, table, tabs, took } from '../parts.ts'
+import {
+  type Cell,
+  meter,
+  region,
+  renderLost,
+  renderRefused,
+  section,
+  share,
+  table,
+  tabs,
+  took,
+} from '../parts.ts'
+import { renderRefusalName } from '../refusal-titles.ts'
 import type { PageAnswer, Visit } from '../visit.ts'
 import { firstSteps } from './first-steps.ts'
 import { renderEarlier, renderProblems, renderStatus, renderVerdict, sortApps } from './problems.ts'
@@ -80,7 +92,9 @@ function renderAnswers({ accepted, deferred, delivered, failed, refused, replaye
   const answers = [
     ['accepted', accepted] as const,
     ...(replayed > 0 ? [['replayed (idempotency key)', replayed] as const] : []),
-    ...Object.entries(refused).toSorted(([, a], [, b]) => b - a),
+    ...Object.entries(refused)
+      .toSorted(([, a], [, b]) => b - a)
+      .map(([code, count]) => [renderRefusalName(code), count] as const),
   ]
   const outcomes = [
     ['delivered', delivered] as const,
@@ -88,7 +102,7 @@ function renderAnswers({ accepted, deferred, delivered, failed, refused, replaye
     ...Object.entries(failed).map(([reason, count]) => [`failed: ${reason}`, count] as const),
     ...Object.entries(replies).map(([reply, count]) => [reply, count] as const),
   ]
-  const rows = (entries: readonly (readonly [string, number])[]) =>
+  const rows = (entries: readonly (readonly [Cell, number])[]) =>
     entries.filter(([, count]) => count > 0).map(([name, count]) => [name, formatCount(count)])
   const options = { numbers: [1], empty: 'Nothing in this period.' }
   return html`<div class="pair">${section('API responses', table('API responses', ['Response', 'Requests'], rows(answers), options))}

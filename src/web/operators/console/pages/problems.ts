@@ -29,10 +29,10 @@ const places: Readonly<Record<Condition['kind'], (apps: readonly string[], withi
     app ? [`/apps/${app}#refused`, 'Show the requests'] : ['/apps', 'Show the apps'],
   links_expired: (apps, within) => [toEmails('expired', apps, within), 'Show the emails'],
   mail_failed: (apps, within) => [toEmails('failed', apps, within), 'Show the emails'],
-  daily_limit_near: ([app]) => [`/apps/${app}/settings#settings-daily`, 'Change the limit'],
-  mail_held: ([app]) => [`/apps/${app}/settings`, 'Enable the app'],
-  key_expires: ([app]) => [`/apps/${app}/keys`, 'Replace the key'],
-  setting_invalid: ([app]) => [`/apps/${app}/links`, 'Change the links'],
+  daily_limit_near: ([app]) => [`/apps/${app}/settings#settings-daily`, 'Show the limit'],
+  mail_held: ([app]) => [`/apps/${app}/settings`, 'Show the app'],
+  key_expires: ([app]) => [`/apps/${app}/keys`, 'Show the keys'],
+  setting_invalid: ([app]) => [`/apps/${app}/links`, 'Show the links'],
 }
 
 /** @param here the address of this page: no button leads to it */

@@ -4,7 +4,7 @@ import { addPage, type Handler, type PageDeps } from '../visit.ts'
 import { removeOwnPasskey, showAccount } from './account.ts'
 import { saveHosted, showHostedLinks } from './app-hosted-links.ts'
 import { createKey, replaceKey, revokeKey, showKeys } from './app-keys.ts'
-import { addLink, removeLink, showLinks, testLink } from './app-links.ts'
+import { addLink, removeLink, setLocalhost, showLinks, testLink } from './app-links.ts'
 import { saveLook, showLook, showLookEmail } from './app-look.ts'
 import { deleteApp, saveSettings, setStatus, showSettings } from './app-settings.ts'
 import { listApps, sendTestEmail, showApp, showRefusal } from './apps.ts'
@@ -35,6 +35,7 @@ export const routes: readonly (readonly [Line, Handler])[] = [
   ['POST /apps/:app/links/add', addLink],
   ['POST /apps/:app/links/remove', removeLink],
   ['POST /apps/:app/links/test', testLink],
+  ['POST /apps/:app/links/localhost', setLocalhost],
   ['GET /apps/:app/hosted-links', showHostedLinks],
   ['POST /apps/:app/hosted-links', saveHosted],
   ['GET /apps/:app/look', showLook],

@@ -1,0 +1,115 @@
+/** The values that an entry of the audit changed: a line for each, with its old and new value. */
+import { formatCount } from '../../../../domain/counts.ts'
+import type { AuditResource } from '../../../../management/resources.ts'
+import { type Html, html, none } from '../../../../templates/html.ts'
+import { languageTags, nameLanguage } from '../../../../templates/locales/locales.ts'
+import { nameEmailType } from '../../email-type-names.ts'
+import { shorten, time } from '../parts.ts'
+import type { Slugs } from './app-names.ts'
+
+const linesMax = 4
+
+/** @param names the apps and people by their ids */
+export function renderChanges(entry: AuditResource, names: Slugs): Html {
+  const lines = findChanges(entry).map(
+    ({ path, before, after }) =>
+      html`<li><span class="soft">${nameField(path)}</span> ${renderChange(
+        before === null ? null : renderValue(path, before, names),
+        after === null ? null : renderValue(path, after, names),
+      )}</li>`,
+  )
+  if (lines.length === 0) return none
+  const list = html`<ul class="diff">${lines}</ul>`
+  return lines.length <= linesMax
+    ? list
+    : html`<details><summary>${lines.length} values</summary>${list}</details>`
+}
+
+const renderChange = (before: Html | null, after: Html | null): Html =>
+  before !== null && after !== null
+    ? html`<del>${before}</del> → <ins>${after}</ins>`
+    : html`${before === null ? none : html`<del class="gone">${before}</del>`}${after === null ? none : html`<ins class="new">${after}</ins>`}`
+
+type Value = string | number | boolean
+type Change = { readonly path: string; readonly before: Value | null; readonly after: Value | null }
+
+/** The sentence of the entry says these. */
+const stated = new Set(['status', 'disabled', 'revoked', 'state', 'person'])
+
+/** Values that are the same on both sides are left out, also within an object. */
+function findChanges({ before, after }: AuditResource): Change[] {
+  const [old, next] = [flatten('', before), flatten('', after)]
+  const paths = [...new Set([...old.keys(), ...next.keys()])].filter(
+    (path) => !stated.has(path) && !(path === 'name' && before === null),
+  )
+  return paths.flatMap((path): Change[] => {
+    const [gone = [], came = []] = [old.get(path), next.get(path)]
+    const [removed, added] = [
+      gone.filter((value) => !came.includes(value)),
+      came.filter((value) => !gone.includes(value)),
+    ]
+    const [was, is] = [removed[0], added[0]]
+    if (was !== undefined && is !== undefined && removed.length + added.length === 2)
+      return [{ path, before: was, after: is }]
+    return [
+      ...removed.map((value) => ({ path, before: value, after: null })),
+      ...added.map((value) => ({ path, before: null, after: value })),
+    ]
+  })
+}
+
+/** The values by their paths (`limits.daily`); a list has several, and what is empty or off has none. */
+function flatten(path: string, value: unknown): Map<string, Value[]> {
+  if (value === null || value === undefined || value === '' || value === false) return new Map()
+  if (Array.isArray(value)) return value.length === 0 ? new Map() : new Map([[path, value.map(String)]])
+  if (typeof value !== 'object') return new Map([[path, [value as Value]]])
+  return new Map(
+    Object.entries(value).flatMap(([name, inner]) => [
+      ...flatten(path === '' ? name : `${path}.${name}`, inner),
+    ]),
+  )
+}
+
+/** The labels of the forms. */
+const labels: Readonly<Record<string, string>> = {
+  name: 'Name',
+  'from.name': 'Sender name',
+  'from.address': 'Sender address',
+  replyTo: 'Reply-To',
+  envelopeFrom: 'Bounce address',
+  'limits.daily': 'Emails a day',
+  'limits.recipientPerHour': 'Emails per recipient per hour',
+  'limits.keyPerMinute': 'Requests per key per minute',
+  allowedUrls: 'Allowed links',
+  appSchemes: 'Mobile app schemes',
+  allowLocalhost: 'Links to localhost',
+  hostedLinks: 'Hosted links',
+  fallbackUrl: 'Page for devices without the app',
+  locale: 'Language',
+  'branding.logoUrl': 'Logo',
+  'branding.accentColour': 'Button colour',
+  'branding.addressLine': 'Footer line',
+  'branding.supportContact': 'Support contact',
+  role: 'Role',
+  apps: 'Apps',
+  expiresAt: 'Expires',
+  replacedBy: 'Replaced by',
+  method: 'With',
+  count: 'Emails',
+  ended: 'Sessions ended',
+}
+
+function nameField(path: string): string {
+  const type = /^linkDestinations\.(.+)$/.exec(path)?.[1]
+  return type === undefined ? (labels[path] ?? path) : `${nameEmailType(type)} opens`
+}
+
+function renderValue(path: string, value: Value, names: Slugs): Html {
+  if (value === true) return html`yes`
+  if (typeof value === 'number') return html`${formatCount(value)}`
+  const text = String(value)
+  const tag = path === 'locale' ? languageTags.find((known) => known === text) : undefined
+  if (tag !== undefined) return html`${nameLanguage(tag)}`
+  if (path === 'expiresAt') return time(text)
+  return html`${names.get(text) ?? shorten(text)}`
+}

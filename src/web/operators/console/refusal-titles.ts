@@ -1,0 +1,25 @@
+/** Refusals of requests in words; the answer to the app has the code. */
+import type { RefusalCode } from '../../../domain/request/rejection.ts'
+import { type Html, html } from '../../../templates/html.ts'
+
+const titles: Readonly<Record<RefusalCode, string>> = {
+  invalid_body: 'Invalid request',
+  invalid_url: 'Invalid link',
+  invalid_hosted_link_config: 'Hosted links not set up',
+  invalid_key: 'Invalid key',
+  url_not_allowed: 'Link not allowed',
+  key_rate_limited: 'Too many requests with one key',
+  recipient_rate_limited: 'Too many emails to one recipient',
+  daily_limit_reached: 'Daily limit reached',
+  queue_full: 'Queue full',
+  queue_unavailable: 'Queue unavailable',
+}
+
+export const nameRefusal = (code: string): string =>
+  Object.hasOwn(titles, code) ? titles[code as RefusalCode] : code
+
+/** The words, and the code below them. */
+export const renderRefusalName = (code: string): Html =>
+  Object.hasOwn(titles, code)
+    ? html`${titles[code as RefusalCode]} <code class="soft">${code}</code>`
+    : html`${code}`
