@@ -54,7 +54,7 @@ const tones: Readonly<Record<EmailState, Tone>> = {
 export const renderLost = (lost: number, ended: number): Html => {
   if (lost === 0) return html`0`
   const text = `${formatCount(lost)} (${share(lost, ended)})`
-  return lost > lostShare * ended ? html`<b class="bad">${text}</b>` : html`${text}`
+  return lost >= lostMin && lost > lostShare * ended ? html`<b class="bad">${text}</b>` : html`${text}`
 }
 
 /** How many requests were refused: a large share stands out. */
@@ -66,6 +66,7 @@ export const renderRefused = (refused: number, accepted: number): Html => {
 }
 
 const lostShare = 0.05
+const lostMin = 3
 const refusedMin = 20
 
 /** A word as a chip. The word tells what the colour does. */

@@ -11,13 +11,15 @@ const linesMax = 4
 
 /** @param names the apps and people by their ids */
 export function renderChanges(entry: AuditResource, names: Slugs): Html {
-  const lines = findChanges(entry).map(
-    ({ path, before, after }) =>
-      html`<li><span class="soft">${nameField(path)}</span> ${renderChange(
-        before === null ? null : renderValue(path, before, names),
-        after === null ? null : renderValue(path, after, names),
-      )}</li>`,
-  )
+  const changes = findChanges(entry)
+  // Of something new there is nothing to compare.
+  const isNew = entry.before === null
+  const lines = changes.map(({ path, before, after }) => {
+    const [old, next] = [before, after].map((value) =>
+      value === null ? null : renderValue(path, value, names),
+    )
+    return html`<li><span class="soft">${nameField(path)}</span> ${isNew ? (next ?? none) : renderChange(old ?? null, next ?? null)}</li>`
+  })
   if (lines.length === 0) return none
   const list = html`<ul class="diff">${lines}</ul>`
   return lines.length <= linesMax
@@ -34,7 +36,7 @@ type Value = string | number | boolean
 type Change = { readonly path: string; readonly before: Value | null; readonly after: Value | null }
 
 /** The sentence of the entry says these. */
-const stated = new Set(['status', 'disabled', 'revoked', 'state', 'person'])
+const stated = new Set(['status', 'disabled', 'revoked', 'state', 'person', 'method'])
 
 /** Values that are the same on both sides are left out, also within an object. */
 function findChanges({ before, after }: AuditResource): Change[] {
@@ -94,7 +96,6 @@ const labels: Readonly<Record<string, string>> = {
   apps: 'Apps',
   expiresAt: 'Expires',
   replacedBy: 'Replaced by',
-  method: 'With',
   count: 'Emails',
   ended: 'Sessions ended',
 }
