@@ -12,7 +12,7 @@ const linesMax = 4
 /** @param names the apps and people by their ids */
 export function renderChanges(entry: AuditResource, names: Slugs): Html {
   const changes = findChanges(entry)
-  // Of something new there is nothing to compare.
+  // There is nothing to compare with what is new.
   const isNew = entry.before === null
   const lines = changes.map(({ path, before, after }) => {
     const [old, next] = [before, after].map((value) =>
