@@ -5,23 +5,15 @@
  * it at once: they skip each other's rows, and share the position of a scan.
  */
 
-import {
-  activityDays,
-  appMinutesKept,
-  auditDays,
-  heldDays,
-  idempotencyMs,
-  keepDays,
-  scanEveryMs,
-  scanMax,
-  stepMax,
-} from '../../../domain/bounds.ts'
+import { heldDays, idempotencyMs, scanEveryMs, scanMax, stepMax } from '../../../domain/bounds.ts'
 import { type EndedEmail, suspectAfter } from '../../../domain/delivery/states.ts'
-import { dayMs, minuteMs } from '../../../domain/duration.ts'
-import { type AppId, idFloor } from '../../../domain/id.ts'
+import { dayMs } from '../../../domain/duration.ts'
+import type { AppId } from '../../../domain/id.ts'
+import { deleteOldActivity, deleteOldHistory, deleteOldRecords } from '../../operators/retention.ts'
 import type { Maintained } from '../../store.ts'
 import type { Query } from '../engine/connection.ts'
 import type { PostgresContext } from '../engine/context.ts'
+import { runIn } from '../engine/run-script.ts'
 import { cancelDeletedAppMail, cancelQueued } from './cancel-app-mail.ts'
 import { clockMs } from './functions.ts'
 import { type ChosenRow, finishChosen, toEnded } from './outcome.ts'
@@ -29,13 +21,14 @@ import { type ChosenRow, finishChosen, toEnded } from './outcome.ts'
 const deadlineMs = 30_000
 
 export async function maintain(context: PostgresContext): Promise<Maintained> {
+  const query: Query = (text, values = []) => context.maintenance.query(text, values, { deadlineMs })
   const expired = await expire(context)
   const cancelled = await cancelMailOfInactiveApps(context)
   const more = [
     expired.length === stepMax,
     cancelled.length > 0,
-    await deleteOldHistory(context),
-    await deleteOldActivity(context),
+    await runIn(context, query, deleteOldHistory),
+    await runIn(context, query, deleteOldActivity),
     await scanStep(context, rateBuckets),
     await scanStep(context, requestKeys),
   ]
@@ -68,26 +61,6 @@ async function cancelMailOfInactiveApps(context: PostgresContext): Promise<Ended
   return cancelled
 }
 
-async function deleteOldHistory({ clock, maintenance, schema }: PostgresContext): Promise<boolean> {
-  const text = `delete from ${schema}.history where email_id in (
-      select email_id from ${schema}.history where email_id < $1 order by email_id limit ${stepMax} for update skip locked
-    ) returning 1`
-  const floor = idFloor('em', clock.nowMs() - keepDays * dayMs)
-  return (await maintenance.query(text, [floor], { deadlineMs })).length === stepMax
-}
-
-async function deleteOldActivity({ clock, maintenance, schema }: PostgresContext): Promise<boolean> {
-  const minute = Math.floor(clock.nowMs() / minuteMs)
-  const isFull = async (condition: string, floor: number): Promise<boolean> => {
-    const text = `delete from ${schema}.activity where (app_id, span, minute, event) in (
-        select app_id, span, minute, event from ${schema}.activity where ${condition} order by minute limit ${stepMax}
-        for update skip locked) returning 1`
-    return (await maintenance.query(text, [floor], { deadlineMs })).length === stepMax
-  }
-  const isRecentFull = await isFull("span = 1 and app_id <> '' and minute < $1", minute - appMinutesKept)
-  return (await isFull('minute < $1', minute - (activityDays * dayMs) / minuteMs)) || isRecentFull
-}
-
 /** A table of keyed hashes: its key beside the app, and which rows are old. */
 type ScannedTable = { readonly table: string; readonly key: string; readonly isOld: string }
 
@@ -105,19 +78,15 @@ const requestKeys: ScannedTable = {
 type Scan = { after_app: string; after_key: string; begun_at: number; ended: boolean }
 
 /** One step of the scan of a table. A scan begins every ten minutes. */
-function scanStep({ clock, maintenance, schema }: PostgresContext, scanned: ScannedTable): Promise<boolean> {
+function scanStep(context: PostgresContext, scanned: ScannedTable): Promise<boolean> {
+  const { clock, maintenance, schema } = context
   return maintenance.transaction(async (query) => {
     const [scan] = await query<Scan>(`select * from ${schema}.scan where name = $1 for update skip locked`, [
       scanned.table,
     ])
     if (scan === undefined) return false // another process makes this step
     if (scan.ended && Math.abs(clock.nowMs() - scan.begun_at) < scanEveryMs) return false
-    if (scan.ended && scanned === rateBuckets) {
-      await deleteOldCounts(query, schema, clock.nowMs())
-      await deleteOldRefusals(query, schema, clock.nowMs())
-      await deleteOldAudit(query, schema, clock.nowMs())
-      await deleteEndedKeys(query, schema, clock.nowMs())
-    }
+    if (scan.ended && scanned === rateBuckets) await runIn(context, query, deleteOldRecords)
     const after = scan.ended ? ['', ''] : [scan.after_app, scan.after_key]
     const begunAt = scan.ended ? clock.nowMs() : scan.begun_at
     const values = [...after, scanMax, clock.offsetMs]
@@ -140,18 +109,3 @@ const deleteOldRows = (schema: string, { table, key, isOld }: ScannedTable): str
       delete from ${schema}.${table} t using old where t.app_id = old.app_id and t.${key} = old.${key}
     )
     select app_id, ${key} as key from step order by app_id desc, ${key} desc limit 1`
-
-const deleteOldCounts = (query: Query, schema: string, nowMs: number) =>
-  query(`delete from ${schema}.usage_day where day < $1`, [Math.floor(nowMs / dayMs) - keepDays])
-
-const deleteOldRefusals = (query: Query, schema: string, nowMs: number) =>
-  query(`delete from ${schema}.refusal where request_id < $1`, [idFloor('req', nowMs - keepDays * dayMs)])
-
-const deleteOldAudit = (query: Query, schema: string, nowMs: number) =>
-  query(`delete from ${schema}.audit where audit_id < $1`, [idFloor('au', nowMs - auditDays * dayMs)])
-
-/** Keys that have ended are kept as long as records name them. */
-const deleteEndedKeys = (query: Query, schema: string, nowMs: number) =>
-  query(`delete from ${schema}.delivery_key where revoked_at < $1 or expires_at < $1`, [
-    nowMs - keepDays * dayMs,
-  ])

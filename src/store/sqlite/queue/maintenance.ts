@@ -4,21 +4,13 @@
  * their journal, and old idempotency keys are deleted by scans of their tables, one step at a time.
  */
 
-import {
-  activityDays,
-  appMinutesKept,
-  auditDays,
-  heldDays,
-  idempotencyMs,
-  keepDays,
-  scanEveryMs,
-  scanMax,
-  stepMax,
-} from '../../../domain/bounds.ts'
+import { heldDays, idempotencyMs, scanEveryMs, scanMax, stepMax } from '../../../domain/bounds.ts'
 import type { EndedEmail } from '../../../domain/delivery/states.ts'
-import { dayMs, minuteMs } from '../../../domain/duration.ts'
-import { type AppId, idFloor } from '../../../domain/id.ts'
+import { dayMs } from '../../../domain/duration.ts'
+import type { AppId } from '../../../domain/id.ts'
+import { deleteOldActivity, deleteOldHistory, deleteOldRecords } from '../../operators/retention.ts'
 import type { Maintained } from '../../store.ts'
+import { runOn } from '../engine/run-script.ts'
 import type { WriteTransaction } from '../engine/threads/write-transaction.ts'
 import { cancelDeletedAppMail, cancelQueued } from './cancel-app-mail.ts'
 import { expire } from './claim.ts'
@@ -29,8 +21,8 @@ export function maintain(tx: WriteTransaction): Maintained {
   const more = [
     expired.length === stepMax,
     cancelled.length > 0,
-    deleteOldHistory(tx),
-    deleteOldActivity(tx),
+    runOn(tx, deleteOldHistory),
+    runOn(tx, deleteOldActivity),
     scanOldRows(tx),
   ]
   return { more: more.includes(true), ended: [...expired, ...cancelled] }
@@ -47,43 +39,6 @@ function cancelMailOfInactiveApps(tx: WriteTransaction): EndedEmail[] {
   return inactive.flatMap(({ app_id, status }) =>
     status === 'deleted' ? cancelDeletedAppMail(tx, app_id as AppId) : cancelQueued(tx, app_id as AppId),
   )
-}
-
-function deleteOldHistory(tx: WriteTransaction): boolean {
-  const floor = idFloor('em', tx.nowMs - keepDays * dayMs)
-  const statement = tx.sql(
-    `delete from history where email_id in
-       (select email_id from history where email_id < ? order by email_id limit ?)`,
-  )
-  return statement.run(floor, stepMax).changes === stepMax
-}
-
-function deleteOldActivity(tx: WriteTransaction): boolean {
-  const minute = Math.floor(tx.nowMs / minuteMs)
-  const isFull = (condition: string, floor: number): boolean => {
-    const statement = tx.sql(
-      `delete from activity where (app_id, span, minute, event) in
-         (select app_id, span, minute, event from activity where ${condition} order by minute limit ?)`,
-    )
-    return statement.run(floor, stepMax).changes === stepMax
-  }
-  const isRecentFull = isFull("span = 1 and app_id <> '' and minute < ?", minute - appMinutesKept)
-  return isFull('minute < ?', minute - (activityDays * dayMs) / minuteMs) || isRecentFull
-}
-
-function deleteOldRecords(tx: WriteTransaction): void {
-  tx.sql('delete from usage_day where day < ?').run(tx.day - keepDays)
-  tx.sql('delete from refusal where request_id < ?').run(idFloor('req', tx.nowMs - keepDays * dayMs))
-  tx.sql('delete from audit where audit_id < ?').run(idFloor('au', tx.nowMs - auditDays * dayMs))
-}
-
-/** Keys that have ended are kept as long as records name them. */
-function deleteEndedKeys(tx: WriteTransaction): void {
-  const floor = tx.nowMs - keepDays * dayMs
-  const { changes } = tx
-    .sql('delete from delivery_key where revoked_at < ? or expires_at < ?')
-    .run(floor, floor)
-  if (changes > 0) tx.clearCaches()
 }
 
 type Scan = {
@@ -116,8 +71,7 @@ function scanOldRows(tx: WriteTransaction): boolean {
   if (cursors.scans === null) {
     if (Math.abs(tx.nowMs - cursors.scanBegunAt) < scanEveryMs) return false
     cursors.scanBegunAt = tx.nowMs
-    deleteOldRecords(tx)
-    deleteEndedKeys(tx)
+    if (runOn(tx, deleteOldRecords)) tx.clearCaches()
     cursors.scans = scans.map(({ first }) => first)
   }
   const next = scans.map((scan, n) => scanStep(tx, scan, cursors.scans?.[n] ?? null))
