@@ -45,6 +45,14 @@ export const settingsFields = {
   limits: closed(limits),
 }
 
+/** Settings that decide in whose name mail is sent, and how much: an app's own team may not change them. */
+export const adminFields = [
+  'name',
+  'from',
+  'envelopeFrom',
+  'limits',
+] as const satisfies readonly (keyof AppSettings)[]
+
 const status = appStatus()
 
 /**

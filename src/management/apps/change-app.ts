@@ -7,16 +7,13 @@ import { operation } from '../operation/operation.ts'
 import { done, fail, invalid } from '../operation/result.ts'
 import { closed } from '../operation/schema.ts'
 import { AppResource, presentApp } from '../resources.ts'
-import { AppBody, AppPatch, mergePatch, parseSettings } from '../settings-schema.ts'
+import { AppBody, AppPatch, adminFields, mergePatch, parseSettings } from '../settings-schema.ts'
 
 export const dryRunQuery = {
   dryRun: Type.Optional(
     Type.Boolean({ description: 'Checks everything, returns the app as it would be, and changes nothing.' }),
   ),
 }
-
-/** Settings that decide in whose name mail is sent, and how much: an app's own team may not change them. */
-const adminFields = ['name', 'from', 'envelopeFrom', 'limits'] as const
 
 /** When another change comes between reading and writing, this one is applied to the new settings. */
 const triesMax = 10
@@ -26,8 +23,7 @@ export const changeApp = operation({
   path: '/v1/apps/{app}',
   role: 'operator',
   target: 'app',
-  summary:
-    'Changes some settings of an app, or its status (RFC 7396). `name`, `from`, `envelopeFrom` and `limits` need an admin.',
+  summary: `Changes some settings of an app, or its status (RFC 7396). These need an admin: ${adminFields.map((name) => `\`${name}\``).join(', ')}.`,
   query: closed(dryRunQuery),
   body: AppPatch,
   answer: AppResource,
