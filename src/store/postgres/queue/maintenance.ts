@@ -6,10 +6,11 @@
  */
 
 import { heldDays, idempotencyMs, scanEveryMs, scanMax, stepMax } from '../../../domain/bounds.ts'
-import { type EndedEmail, suspectAfter } from '../../../domain/delivery/states.ts'
+import type { EndedEmail } from '../../../domain/delivery/states.ts'
 import { dayMs } from '../../../domain/duration.ts'
 import type { AppId } from '../../../domain/id.ts'
 import { deleteOldActivity, deleteOldHistory, deleteOldRecords } from '../../operators/retention.ts'
+import { queueParts } from '../../shared/queue-parts.ts'
 import type { Maintained } from '../../store.ts'
 import type { Query } from '../engine/connection.ts'
 import type { PostgresContext } from '../engine/context.ts'
@@ -50,8 +51,8 @@ async function cancelMailOfInactiveApps(context: PostgresContext): Promise<Ended
   const { clock, maintenance, schema } = context
   const text = `select app_id, status from ${schema}.app a
     where status = 'deleted' or (status = 'disabled' and status_at <= ${clockMs('$1')} - ${heldDays * dayMs}
-      and (exists (select from ${schema}.queue q where q.state = 'queued' and q.lost_leases < ${suspectAfter} and q.app_id = a.app_id)
-        or exists (select from ${schema}.queue q where q.state = 'queued' and q.lost_leases >= ${suspectAfter} and q.app_id = a.app_id)))`
+      and (exists (select from ${schema}.queue where ${queueParts.ready} and app_id = a.app_id)
+        or exists (select from ${schema}.queue where ${queueParts.suspect} and app_id = a.app_id)))`
   const inactive = await maintenance.query<{ app_id: AppId; status: string }>(text, [clock.offsetMs], {
     deadlineMs,
   })

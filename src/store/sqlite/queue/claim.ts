@@ -8,21 +8,14 @@ import type { App } from '../../../domain/app/app.ts'
 import { appsPerClaim, stepMax, unreadableWaitMs, waitMaxMs } from '../../../domain/bounds.ts'
 import type { AttemptRecord } from '../../../domain/delivery/outcome.ts'
 import { noReply } from '../../../domain/delivery/reply.ts'
-import {
-  type EndedEmail,
-  type LostLease,
-  lostLeaseWaitMs,
-  suspectAfter,
-} from '../../../domain/delivery/states.ts'
+import { type EndedEmail, type LostLease, lostLeaseWaitMs } from '../../../domain/delivery/states.ts'
 import type { AppId, EmailId } from '../../../domain/id.ts'
 import { openContent } from '../../crypto/sealed-content.ts'
+import { queueParts } from '../../shared/queue-parts.ts'
 import { toClaim } from '../../shared/rows.ts'
 import { type Claim, type Claimed, type ClaimRequest, leaseMs, mayTakeSuspect } from '../../store.ts'
 import type { WriteTransaction } from '../engine/threads/write-transaction.ts'
 import { appendTrail, finish, type QueueRow, recordOutcome } from './outcome.ts'
-
-const isReady = `state = 'queued' and lost_leases < ${suspectAfter}`
-const isSuspect = `state = 'queued' and lost_leases >= ${suspectAfter}`
 
 /** `allVoid`: this process has just taken the worker lock, so every process that held a lease is dead. */
 export type ClaimCall = { readonly request: ClaimRequest; readonly allVoid: boolean }
@@ -109,7 +102,7 @@ function findSuspect(tx: WriteTransaction): EmailId | null {
   const row = tx
     .sql(
       `select email_id from queue join app using (app_id)
-       where ${isSuspect} and app.status = 'active' order by email_id limit 1`,
+       where ${queueParts.suspect} and app.status = 'active' order by email_id limit 1`,
     )
     .get()
   return row === undefined ? null : (row.email_id as EmailId)
@@ -143,7 +136,7 @@ function pickInTurns(tx: WriteTransaction, { max, perApp, leases }: ClaimRequest
 const readyIds = (tx: WriteTransaction, step: { appId: AppId; after: string; limit: number }): EmailId[] =>
   tx
     .sql(
-      `select email_id from queue where ${isReady} and app_id = ? and email_id > ? order by email_id limit ?`,
+      `select email_id from queue where ${queueParts.ready} and app_id = ? and email_id > ? order by email_id limit ?`,
     )
     .all(step.appId, step.after, step.limit)
     .map((row) => row.email_id as EmailId)
@@ -155,7 +148,9 @@ function appsWithReadyMail(tx: WriteTransaction): AppId[] {
   let wrapped = start === ''
   let from = start
   while (found.length < appsPerClaim) {
-    const row = tx.sql(`select min(app_id) as app_id from queue where ${isReady} and app_id > ?`).get(from)
+    const row = tx
+      .sql(`select min(app_id) as app_id from queue where ${queueParts.ready} and app_id > ?`)
+      .get(from)
     const next = (row?.app_id ?? null) as AppId | null
     if (next === null && wrapped) break
     if (next === null) {
