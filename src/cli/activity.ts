@@ -1,7 +1,7 @@
 /** `postern activity` and `postern refusal …`: what happened lately, and which requests were refused. */
 
 import { type Command, Option } from 'commander'
-import { activityDays } from '../domain/bounds.ts'
+import { activityDays, appMinutesKept, keepDays } from '../domain/bounds.ts'
 import { sumCounts } from '../domain/counts.ts'
 import { refusalsMax } from '../domain/request/refused-request.ts'
 import type { ActivityCounts } from '../management/activity.ts'
@@ -17,7 +17,7 @@ export function addActivityCommands(program: Command, deps: CliDeps): void {
   program
     .command('activity')
     .description('count requests, outcomes and relay replies, by minute or hour')
-    .option('--app <app>', 'only this app; its minutes are kept for two hours')
+    .option('--app <app>', `only this app; its minutes are kept for ${appMinutesKept / 60} hours`)
     .addOption(
       new Option('--step <step>', 'minute: the last hour; hour: the last 24').choices(['minute', 'hour']),
     )
@@ -88,7 +88,7 @@ function describeActivity({ from, items, step, to, total }: Answer<'activity.sho
 async function list(deps: CliDeps, { call }: CommandContext, app: string): Promise<void> {
   const { items } = await call('refusal.list', { params: { app } })
   print(deps.output, items, () => {
-    if (items.length === 0) return `no refused requests from ${app} in the last 30 days`
+    if (items.length === 0) return `no refused requests from ${app} in the last ${keepDays} days`
     const rows = items.map(({ at, status, code, issues, origin, key, requestId }) => [
       formatTime(at),
       status,

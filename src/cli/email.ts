@@ -1,6 +1,7 @@
 /** `postern email …`: what became of single emails, and what an operator can do with one. */
 
 import { type Command, Option } from 'commander'
+import { keepDays } from '../domain/bounds.ts'
 import { type EmailState, emailStates, isWaiting } from '../domain/delivery/states.ts'
 import { type EmailType, emailTypes } from '../domain/request/email-request.ts'
 import { listAll } from '../management/operation/list-all.ts'
@@ -114,7 +115,7 @@ async function find(
 /** An email that was refused leaves no record: say where refusals are listed. */
 function describeNone({ app, state, to }: ListOptions): string {
   const filters = [to && ` for ${to}`, app && ` from ${app}`].filter(Boolean).join('')
-  const none = `no emails${state ? ` in the state ${state}` : ' accepted'}${filters} in the last 30 days`
+  const none = `no emails${state ? ` in the state ${state}` : ' accepted'}${filters} in the last ${keepDays} days`
   return `${none}; "postern refusal list ${app ?? 'APP'}" lists refused requests`
 }
 

@@ -1,6 +1,7 @@
 /** `postern queue` and `postern usage`: how much waits, and how much was sent. */
 
 import type { Command } from 'commander'
+import { keepDays, retryForHours } from '../domain/bounds.ts'
 import { sumCounts } from '../domain/counts.ts'
 import { usageEvents } from '../domain/delivery/states.ts'
 import type { QueueResource } from '../management/service/show-queue.ts'
@@ -29,8 +30,7 @@ export function addQueueCommands(program: Command, deps: CliDeps): void {
     )
 }
 
-const waiting =
-  'Each email waits until it is sent, its link expires, or 48 hours have passed. "postern doctor" checks the relays, and whether a process is sending.'
+const waiting = `Each email waits until it is sent, its link expires, or ${retryForHours} hours have passed. "postern doctor" checks the relays, and whether a process is sending.`
 
 export function describeQueue({
   depth,
@@ -73,7 +73,7 @@ async function usageToday(deps: CliDeps, { call }: CommandContext): Promise<void
 async function usage(deps: CliDeps, { call }: CommandContext, app: string): Promise<void> {
   const { items: days } = await call('app.usage', { params: { app } })
   print(deps.output, days, () => {
-    if (days.length === 0) return `no request for ${app} in the last 30 days`
+    if (days.length === 0) return `no request for ${app} in the last ${keepDays} days`
     const refusals = [...new Set(days.flatMap(({ refused }) => Object.keys(refused)))].sort()
     return table(
       ['day', ...usageEvents, ...refusals],

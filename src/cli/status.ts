@@ -1,6 +1,7 @@
 /** `postern status`, `postern audit` and `postern whoami`. */
 
 import { type Command, Option } from 'commander'
+import { auditDays } from '../domain/bounds.ts'
 import { counted, sumCounts } from '../domain/counts.ts'
 import { type AuditAction, type AuditGroup, auditActions, auditGroups } from '../domain/operator/audit.ts'
 import type { ActivityCounts } from '../management/activity.ts'
@@ -148,7 +149,7 @@ async function audit(
   const entries = await listAll(context.call, 'audit.list', { query }, limit)
   const { slugs } = await context.call('app.names', {})
   print(deps.output, entries, () => {
-    if (entries.length === 0) return 'no changes; they are kept for 400 days'
+    if (entries.length === 0) return `no changes; they are kept for ${auditDays} days`
     const rows = entries.map((entry) => [
       formatTime(entry.at),
       entry.actor.name,

@@ -4,10 +4,11 @@
  * back if the lease is lost or the attempt was not made.
  */
 import type { App } from '../domain/app/app.ts'
+import { retryForHours, retryForMs } from '../domain/bounds.ts'
 import type { DeliveryOutcome } from '../domain/delivery/outcome.ts'
 import { noReply, type Reply } from '../domain/delivery/reply.ts'
 import { isReservedDomain } from '../domain/delivery/reserved-domain.ts'
-import { nextAttemptMs, retryForMs } from '../domain/delivery/retry-schedule.ts'
+import { nextAttemptMs } from '../domain/delivery/retry-schedule.ts'
 import { type Moment, sinceMs } from '../domain/moment.ts'
 import type { EmailAddress } from '../domain/request/email-address.ts'
 import {
@@ -73,7 +74,7 @@ async function attemptDelivery(deps: DeliverDeps, attempt: Attempt, trace: Trace
   const { claim } = attempt
   const deadlineMs = attempt.claimedAt.monotonicMs + claim.lifeLeftMs
   if (performance.now() >= deadlineMs) return { kind: 'expired' }
-  if (claim.ageMs >= retryForMs) return exhausted(null, noReply('48 hours have passed'))
+  if (claim.ageMs >= retryForMs) return exhausted(null, noReply(`${retryForHours} hours have passed`))
   if (!isLeaseValid(attempt))
     return { kind: 'unattempted', relay: null, reply: noReply('the lease was lost'), waitMs: 0 }
   const message = trace.run('render', () => prepare(deps.composer, attempt, deadlineMs))

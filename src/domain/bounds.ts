@@ -3,6 +3,9 @@ import { hourMs, minuteMs } from './duration.ts'
 
 /** The longest wait between two attempts: an hour and a fifth (`retry-schedule.ts`). */
 export const waitMaxMs = 72 * minuteMs
+/** An email that has been in the queue for this long fails with `retries_exhausted`. */
+export const retryForHours = 48
+export const retryForMs = retryForHours * hourMs
 /** Mail whose sealing key is missing from the ring is claimed again after this long. */
 export const unreadableWaitMs = 5 * minuteMs
 /** The last use of a key or a token is recorded at most this often. */
@@ -16,7 +19,8 @@ export const appsPerClaim = 32
 /** Attempts kept in a record: a relay that is down for days must not grow a row without bound. */
 export const trailMax = 60
 /** How long an idempotency key is remembered. */
-export const idempotencyMs = 24 * 60 * minuteMs
+export const idempotencyHours = 24
+export const idempotencyMs = idempotencyHours * hourMs
 /** How long records and counts are kept. */
 export const keepDays = 30
 /**

@@ -6,6 +6,7 @@
 import { appPolicy } from '../domain/app/app-policy.ts'
 import { type KeyHash, parseAuthorization } from '../domain/app/delivery-key.ts'
 import { explainLimit } from '../domain/app/limit.ts'
+import { idempotencyHours } from '../domain/bounds.ts'
 import type { EmailId } from '../domain/id.ts'
 import type { Issue, Rejection } from '../domain/request/rejection.ts'
 import { noTrace, type Trace } from '../observe/tracing.ts'
@@ -99,8 +100,7 @@ const keyMessages = {
 const idempotencyKeyReused: Issue = {
   field: 'Idempotency-Key',
   code: 'idempotency_key_reused',
-  message:
-    'This Idempotency-Key was used with another body in the last 24 hours; use a new one for a new email.',
+  message: `This Idempotency-Key was used with another body in the last ${idempotencyHours} hours; use a new one for a new email.`,
 }
 
 function answerTo(

@@ -1,6 +1,6 @@
 /** Explains the state of an email in a sentence or two, for an operator. */
 
-import { heldDays } from '../domain/bounds.ts'
+import { heldDays, retryForHours } from '../domain/bounds.ts'
 import type { AttemptRecord } from '../domain/delivery/outcome.ts'
 import { withAdvice } from '../domain/delivery/relay-advice.ts'
 import { captureRelayName } from '../domain/delivery/relay-state.ts'
@@ -59,7 +59,7 @@ function explainCancelling(reason: EmailRecord['reason']): string {
   if (reason === 'by_operator') return 'an operator cancelled it.'
   if (reason === 'reserved_domain')
     return 'the domain of its recipient is reserved for tests and documentation (RFC 2606), so it would only bounce. A relay gets such mail if its URL says reserved=send.'
-  return 'its app was deleted, or disabled for 7 days.'
+  return `its app was deleted, or disabled for ${heldDays} days.`
 }
 
 const waits = 'It is waiting: no worker has taken it yet, or no relay is available.'
@@ -118,8 +118,8 @@ function explainFailure({ reason }: EmailRecord, last: AttemptRecord | undefined
     }
     case 'retries_exhausted':
       return last?.relay === undefined
-        ? 'no attempt succeeded within 48 hours.'
-        : `no attempt succeeded within 48 hours. The last one: ${text}.`
+        ? `no attempt succeeded within ${retryForHours} hours.`
+        : `no attempt succeeded within ${retryForHours} hours. The last one: ${text}.`
     case 'unreadable':
       return 'its stored content is damaged.'
     default:

@@ -3,6 +3,7 @@
  * bounded: of one kind, 20 lines a second are written, and the next line says how many were left out.
  */
 import { type Logger, pino } from 'pino'
+import { retryForHours } from '../domain/bounds.ts'
 import { type EndedEmail, suspectAfter } from '../domain/delivery/states.ts'
 import type {
   AttemptRecorded,
@@ -71,7 +72,7 @@ const lines: {
       ? { level: 'warn', text: 'the relay is available again', fields: { relay } }
       : {
           level: 'error',
-          text: 'the relay is unavailable; mail waits until it answers, its link expires, or 48 hours have passed',
+          text: `the relay is unavailable; mail waits until it answers, its link expires, or ${retryForHours} hours have passed`,
           fields: { relay, reason },
         },
   delivery_late_changed: ({ kind, late }) => ({

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { nextAttemptMs, retryDelayMs, retryForMs } from './retry-schedule.ts'
+import { retryForMs } from '../bounds.ts'
+import { nextAttemptMs, retryDelayMs } from './retry-schedule.ts'
 
 const day = 86_400_000
 

@@ -2,17 +2,14 @@
  * When the next attempt is made: after 5 s, 15 s, 45 s, 2 min, 5 min, then every 10 min for two hours,
  * then hourly. Each wait is spread by ±20 %, so that a backlog does not retry all at once, and is at
  * most half of the time that the link has left: a link of five minutes gets several attempts. After
- * 48 h there is no further attempt.
+ * `retryForMs` there is no further attempt.
  */
+import { retryForMs } from '../bounds.ts'
+import { hourMs, minuteMs } from '../duration.ts'
 
 const second = 1000
-const minute = 60 * second
-const hour = 60 * minute
-const steps = [5 * second, 15 * second, 45 * second, 2 * minute, 5 * minute]
+const steps = [5 * second, 15 * second, 45 * second, 2 * minuteMs, 5 * minuteMs]
 const tenMinuteSteps = 12
-
-/** An email that has been in the queue for this long fails with `retries_exhausted`. */
-export const retryForMs = 48 * hour
 
 const waitMinMs = 2 * second
 
@@ -20,12 +17,12 @@ const waitMinMs = 2 * second
 export function retryDelayMs(attempts: number): number {
   const step = steps[attempts - 1]
   if (step !== undefined) return step
-  return attempts <= steps.length + tenMinuteSteps ? 10 * minute : hour
+  return attempts <= steps.length + tenMinuteSteps ? 10 * minuteMs : hourMs
 }
 
 /**
  * Milliseconds from now to the next attempt, at the latest when the link expires. Null if that would be later
- * than 48 h after acceptance. `random` is in [0, 1).
+ * than `retryForMs` after acceptance. `random` is in [0, 1).
  */
 export function nextAttemptMs(email: {
   attempts: number

@@ -1,5 +1,6 @@
 /** Finds the target of an operation. A target outside the scope is answered like one that does not exist. */
 
+import { keepDays } from '../../domain/bounds.ts'
 import type { EmailId, KeyId } from '../../domain/id.ts'
 import { recordEveryMs } from '../../domain/operator/activity.ts'
 import { refusalsMax } from '../../domain/request/refused-request.ts'
@@ -15,7 +16,7 @@ const emailNotFound = (id: string) =>
     'not_found',
     id.startsWith('req_')
       ? `"${id}" is a request, not an email: if it was refused, its refusal says why; if it was accepted, the line with this id in the service's log names its email.`
-      : `There is no email "${id}"; records are kept for 30 days.`,
+      : `There is no email "${id}"; records are kept for ${keepDays} days.`,
   )
 
 const refusalNotFound = (id: string) =>

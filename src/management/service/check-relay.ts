@@ -5,6 +5,7 @@ import { TokenFault } from '../../delivery/relay/oauth/token-source.ts'
 import type { RelayAddress } from '../../delivery/relay/relay-address.ts'
 import { newTokens, type SmtpAddress } from '../../delivery/relay/smtp/connect.ts'
 import { SmtpSession } from '../../delivery/relay/smtp/smtp-session.ts'
+import { retryForHours } from '../../domain/bounds.ts'
 import { withAdvice } from '../../domain/delivery/relay-advice.ts'
 import { noReply } from '../../domain/delivery/reply.ts'
 import { describeDuration } from '../../domain/duration.ts'
@@ -28,8 +29,7 @@ export async function checkRelays(
 
 export async function checkRelay({ name, address }: CheckedRelay): Promise<Finding> {
   const { ok, text } = await (address.protocol === 'smtp' ? checkServer(address) : checkApi(name, address))
-  const consequence =
-    'Nothing is sent through this relay until that is fixed; emails wait until their links expire, 48 hours at most'
+  const consequence = `Nothing is sent through this relay until that is fixed; emails wait until their links expire, ${retryForHours} hours at most`
   return { check: `relay ${name}`, ok, detail: ok ? text : `${withAdvice(text)}. ${consequence}` }
 }
 

@@ -1,5 +1,6 @@
 /** Lists the changes that operators made. */
 import { Type } from 'typebox'
+import { auditDays } from '../../domain/bounds.ts'
 import type { AuditId } from '../../domain/id.ts'
 import { type AuditAction, type AuditGroup, auditActions, auditGroups } from '../../domain/operator/audit.ts'
 import { parseTimestamp } from '../../domain/request/timestamp.ts'
@@ -15,8 +16,7 @@ export const listAudit = operation({
   path: '/v1/audit',
   role: 'reader',
   target: 'none',
-  summary:
-    'Lists the changes that operators made in the last 400 days, newest first. Only an admin can list those of the whole service.',
+  summary: `Lists the changes that operators made in the last ${auditDays} days, newest first. Only an admin can list those of the whole service.`,
   query: closed({
     app: Type.Optional(appName()),
     actor: Type.Optional(

@@ -30,7 +30,9 @@ export const showActivity = operation({
   query: closed({
     app: Type.Optional(appName()),
     step: Type.Optional(Type.Enum(['minute', 'hour'])),
-    from: timestamp('Default: an hour before `to`; with the step hour, 24 hours before it.'),
+    from: timestamp(
+      `Default: an hour before \`to\`; with the step hour, ${usualSteps.hour} hours before it.`,
+    ),
     to: timestamp('Default: now.'),
   }),
   answer: closed({

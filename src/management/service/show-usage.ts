@@ -1,6 +1,7 @@
 /** Counts emails and refusals: those of an app by day, and those of each app today. */
 
 import { Type } from 'typebox'
+import { keepDays } from '../../domain/bounds.ts'
 import { dayMs } from '../../domain/duration.ts'
 import { isInScope } from '../operation/access.ts'
 import { operation } from '../operation/operation.ts'
@@ -13,7 +14,7 @@ export const showUsage = operation({
   path: '/v1/apps/{app}/usage',
   role: 'reader',
   target: 'app',
-  summary: 'Counts the emails and refusals of an app by day (UTC) for the last 30 days, newest first.',
+  summary: `Counts the emails and refusals of an app by day (UTC) for the last ${keepDays} days, newest first.`,
   answer: newPageSchema(UsageResource),
   run: async ({ store }, _input, { id }) =>
     done({ items: (await store.usage(id)).map(presentUsage), next: null }),
