@@ -1,6 +1,6 @@
 /**
- * One moment on both clocks of a machine. The monotonic clock stands still while the machine is suspended,
- * and the wall clock can be set, so what must not happen too late is measured by the one that says more.
+ * One moment on both clocks of a machine. The monotonic clock stops while the machine is suspended, and the
+ * wall clock can be set, so a deadline is measured by the clock on which more time has passed.
  */
 export type Moment = { readonly monotonicMs: number; readonly wallMs: number }
 

@@ -64,7 +64,7 @@ export type RelayChanged = {
   readonly reason: string
 }
 
-/** Workers died or stood still with these emails, which are sent again. */
+/** The workers that held these emails died or stopped renewing their leases; the emails are sent again. */
 export type LeasesTakenBack = { readonly kind: 'leases_taken_back'; readonly lost: readonly LostLease[] }
 
 /**

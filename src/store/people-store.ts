@@ -1,7 +1,6 @@
 /**
  * The part of a store that serves the console: people, their sign-in codes, passkeys and sessions. The rules
- * of
- * `store.ts` and `operator-store.ts` hold. Times are milliseconds since 1970.
+ * of `store.ts` and `operator-store.ts` hold. Times are milliseconds since 1970.
  */
 
 import type { AppId, PersonId, SessionId } from '../domain/id.ts'

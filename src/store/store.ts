@@ -16,7 +16,7 @@ import type { RefusalCode } from '../domain/request/rejection.ts'
 import type { OperatorStore, QueueGauge } from './operator-store.ts'
 import type { PeopleStore } from './people-store.ts'
 
-/** The store is down, slow, full or read-only. Answered with 503 in one place. */
+/** The store is down, slow, full or read-only. Each listener answers it with 503. */
 export class StoreUnavailable extends Error {
   override name = 'StoreUnavailable'
 }

@@ -8,8 +8,8 @@ import * as quotedPrintable from 'nodemailer/lib/qp'
 import { escapeHtml } from '../../templates/html.ts'
 
 /**
- * Stand in the place of texts that differ between emails: controls, which no setting and no request may
- * contain.
+ * Placeholders for the texts that differ between emails: control characters, which no setting and no request
+ * may contain.
  */
 export const gaps = {
   id: '\x01',

@@ -18,7 +18,7 @@ const busyMin = 0.85
 const sampleMs = 50
 /** The process counts as late for this long after each claim that says so. */
 const lateForMs = 250
-/** Requests wait once mail has been late for this long: a start or a stall is soon made good without that. */
+/** Requests wait only once this has lasted: delivery recovers from a start or a short stall by itself. */
 const lastingMs = 1000
 const admittedPerEnd = 7 / 8
 /** Emails that ended while no request waited count for this many requests at most. */

@@ -1,13 +1,13 @@
 /**
  * Takes out of a relay's reply what records and logs must not hold: the recipient, names and link of the
  * email that it answers, also in part or without scheme and host, and everything that looks like an address,
- * a link or a token. A relay that wants to tell can still encode them: it has read the whole message.
+ * a link or a token. A relay that means to leak them still can, in an encoded form: it has read the message.
  */
 import type { EmailContent } from './email-content.ts'
 
-/** A shorter word would stand in every sentence. */
+/** Shorter words occur in ordinary sentences, so they stay. */
 const wordMin = 3
-/** Local parts that stand in many replies by themselves: these are taken out of whole addresses alone. */
+/** Local parts that are ordinary words of replies: they are taken out only as part of a whole address. */
 const ordinaryWords = new Set(
   'account address admin domain host info mail mailbox message policy postmaster recipient relay root sender server service spam support test user'.split(
     ' ',
@@ -64,9 +64,8 @@ const readToken = (url: string): string => {
 }
 
 /**
- * Parts of the link's path and query, as they are and decoded. Its host is not secret, and plain words in
- * small letters, such as
- * `authentication`, say nothing: diagnoses need them.
+ * Parts of the link's path and query, as they are and decoded. Its host is not secret. Plain words in small
+ * letters, such as `authentication`, are not either, and diagnoses need them.
  */
 function secretParts(url: string): string[] {
   const begin = url.indexOf('://')

@@ -17,8 +17,7 @@ export const listEmails = operation({
     recipient: Type.Optional(
       Type.String({
         pattern: `^${recipientPrefix}[\\w-]{1,100}$`,
-        description:
-          'The `recipient` from the answer of POST /v1/emails/find; an address never appears in a URL.',
+        description: 'The `recipient` that POST /v1/emails/find answered. Addresses are never sent in a URL.',
         examples: [`${recipientPrefix}x`],
       }),
     ),

@@ -24,7 +24,7 @@ export const changes = {
 
 /**
  * Changes whose statements need no transaction around them. All processes count in the same rows: one that
- * stood still between a statement and its commit would make the others wait.
+ * stalled between a statement and its commit would make the others wait.
  */
 export const notes = { ...activityNotes, ...tokenNotes }
 

@@ -11,16 +11,16 @@ import type { OperationError } from '../../management/operation/result.ts'
 
 /** 600 a minute, of which 30 at once. */
 const requests: Limit = { quota: 30, windowUs: 3e6 }
-/** Searches by address are what a stolen token or session would be used for. */
+/** Lower for searches by address, because a stolen token or session would be used for them. */
 const searches: Limit = { quota: 60, windowUs: 60e6 }
 const bucketsMax = 10_000
-/** A client over its rate that goes on asking is answered this late. */
+/** The error for a request over the rate is sent after this time. */
 const refusedAfterMs = 1000
 
 export class OperatorRates {
   readonly #arrivals = new LruMap<string, number>(bucketsMax)
 
-  /** Charges one request; null if it may be answered. An error comes late. */
+  /** Charges one request. Returns null if it may be answered, else an error, after `refusedAfterMs`. */
   async charge(operator: string, { isSearch = false } = {}): Promise<OperationError | null> {
     const error =
       this.#chargeOne(operator, requests) ??
@@ -42,7 +42,7 @@ export class OperatorRates {
   }
 }
 
-/** As much of a request as tells its client. */
+/** The parts of a request that identify its client. */
 type RateRequest = {
   readonly headers: IncomingHttpHeaders
   readonly socket: { readonly remoteAddress?: string | undefined }
@@ -66,7 +66,7 @@ const addressMax = 60
 
 /**
  * The client of a request, by its address. If the connection comes from this machine or a private network, a
- * proxy may stand in front: then it is the last address of `X-Forwarded-For`, which the nearest proxy has
+ * proxy may be in front: then it is the last address of `X-Forwarded-For`, which the nearest proxy has
  * added. An IPv6 network of 64 bits is one client.
  */
 function identifyClient({ headers, socket }: RateRequest): string {
