@@ -128,8 +128,8 @@ function describeQueued({ queued, expired }: Restored, cancelled: boolean): stri
   if (queued === 0) return ''
   if (cancelled) return `Cancelled ${count(queued, 'email')} queued in the backup.`
   const again = `The service will send ${count(queued - expired, 'email')} queued in the backup, again if already sent since.`
-  const late = expired === 0 ? '' : ` Another ${expired} will not be sent: the link has expired.`
-  return `${again}${late} To send none, restore again with --cancel-queued before you start it.`
+  const expiredNote = expired === 0 ? '' : ` Another ${expired} will not be sent: the link has expired.`
+  return `${again}${expiredNote} To send none, restore again with --cancel-queued before you start it.`
 }
 
 async function copy(deps: CliDeps, to: string): Promise<void> {

@@ -6,15 +6,15 @@ import { GatedRelay, type GateOptions } from '../delivery/relay/gated-relay.ts'
 import { ApiClient } from '../delivery/relay/http/api-client.ts'
 import type { Relay } from '../delivery/relay/relay.ts'
 import { SessionPool } from '../delivery/relay/smtp/session-pool.ts'
-import type { Pace } from '../delivery/worker/pace.ts'
+import type { Backpressure } from '../delivery/worker/backpressure.ts'
 import { Worker } from '../delivery/worker/worker.ts'
 import type { ServiceContext } from './context.ts'
 
 export type Delivery = {
   /** Mail was queued. */
   readonly wake: () => void
-  /** For requests: see `Pace.admit`. */
-  readonly waitIfLate: Pace['admit']
+  /** For requests: see `Backpressure`. */
+  readonly waitForTurn: Backpressure['waitForTurn']
   readonly relays: readonly Relay[]
   /** In dev mode, the relay behind the inbox. */
   readonly captured: CaptureRelay | null
@@ -34,7 +34,7 @@ export function composeDelivery(context: ServiceContext): Delivery {
   let stopMaintenance = () => {}
   return {
     wake,
-    waitIfLate: worker.pace.admit,
+    waitForTurn: worker.backpressure.waitForTurn,
     captured,
     relays,
     start: () => {

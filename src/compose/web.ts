@@ -81,6 +81,6 @@ function composeApi(context: ServiceContext, delivery: Delivery | null): Fastify
       seal: (appId, target) => sealLink(config.ring, appId, target),
     },
     onQueued: () => delivery?.wake(),
-    waitIfLate: (key) => delivery?.waitIfLate(key),
+    waitForTurn: (key) => delivery?.waitForTurn(key),
   })
 }

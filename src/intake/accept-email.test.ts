@@ -23,7 +23,7 @@ function newIntake(enqueue = store.enqueue) {
     },
     policies: new AppPolicyCache(),
     links: { baseUrl: null, seal: () => assert.fail('no hosted links') },
-    waitIfLate: () => {
+    waitForTurn: () => {
       seen.waits++
       return seen.mayWait === undefined ? undefined : Promise.resolve(seen.mayWait)
     },

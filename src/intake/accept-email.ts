@@ -25,7 +25,7 @@ export type AcceptDeps = {
   readonly policies: AppPolicyCache
   readonly links: LinkHost
   /** Waits while this process delays its own mail. False if the request must be refused instead. */
-  readonly waitIfLate: (key: KeyHash) => Promise<boolean> | undefined
+  readonly waitForTurn: (key: KeyHash) => Promise<boolean> | undefined
   /** Mail was committed: wake a worker. */
   readonly onQueued: () => void
 }
@@ -64,7 +64,7 @@ export async function acceptEmail(
         policy === undefined ? null : trace.run('judge', () => judgeRequest(request, { ...context, policy }))
       // Invalid requests skip backpressure: they are refused without queueing mail.
       const isValid = judgement !== null && 'admit' in judgement.judged.verdict
-      if (isValid && (await deps.waitIfLate(key.hash)) === false) return lateAnswer
+      if (isValid && (await deps.waitForTurn(key.hash)) === false) return overloadedAnswer
       const asked = { keyHash: key.hash, judged: judgement?.judged ?? null }
       const result = await trace.wait('enqueue', () => deps.store.enqueue(asked))
       // A key that has ended is forgotten: its requests are refused without being judged, and are no longer
@@ -86,7 +86,7 @@ const unavailable = (error: Error): AcceptAnswer => ({
   error,
 })
 
-const lateAnswer: AcceptAnswer = {
+const overloadedAnswer: AcceptAnswer = {
   caller: null,
   rejection: { code: 'queue_unavailable', message: 'This server is behind with its mail; try again.' },
 }

@@ -114,8 +114,8 @@ export type PosternEvent =
       readonly error: Error
       readonly work: 'request' | 'link' | 'operation' | 'page'
     }
-  /** Requests wait because this process delays its own mail, or they no longer do. */
-  | { readonly kind: 'delivery_late_changed'; readonly late: boolean }
+  /** Backpressure: requests wait because this process delays its own mail, or they no longer do. */
+  | { readonly kind: 'backpressure_changed'; readonly active: boolean }
   | LeasesTakenBack
   /** Another process sends for this SQLite database, or this one has taken over. */
   | { readonly kind: 'standby_changed'; readonly standby: boolean }

@@ -43,7 +43,7 @@ export function logEvents(log: Logger, nowMs = () => performance.now()): (event:
   return (event) => {
     for (const { level, text, fields, kind } of writeLines(event)) {
       if (!log.isLevelEnabled(level)) continue
-      const leftOut = kind === undefined ? 0 : limiter.admit(kind)
+      const leftOut = kind === undefined ? 0 : limiter.take(kind)
       if (leftOut === null) continue
       const written = typeof fields === 'function' ? fields() : fields
       log[level](leftOut === 0 ? written : { ...written, leftOut }, text)
@@ -75,13 +75,13 @@ const lines: {
           text: `the relay is unavailable; mail waits until it answers, its link expires, or ${retryForHours} hours have passed`,
           fields: { relay, reason },
         },
-  delivery_late_changed: ({ kind, late }) => ({
+  backpressure_changed: ({ kind, active }) => ({
     level: 'warn',
-    text: late
-      ? 'delivery is late: requests wait, and some are answered 503, because more mail arrives than this process can deliver'
-      : 'delivery is on time again',
+    text: active
+      ? 'backpressure: requests wait, and some are answered 503, because more mail arrives than this process can deliver'
+      : 'backpressure has ended: requests no longer wait',
     fields: {},
-    kind: `${kind} ${late}`,
+    kind: `${kind} ${active}`,
   }),
   standby_changed: ({ standby }) => ({
     level: 'warn',
@@ -257,7 +257,7 @@ class LineLimiter {
   }
 
   /** Null if the line is left out; otherwise how many were left out since the last one. */
-  admit(kind: string): number | null {
+  take(kind: string): number | null {
     const now = this.#nowMs()
     const window = this.#windows.get(kind)
     if (window === undefined || now - window.startedAtMs >= 1000) {

@@ -161,7 +161,7 @@ test('a bug in the answer to a request marks its span as an error', async (t) =>
     store: { now: broken, enqueue: store.enqueue },
     policies: new AppPolicyCache(),
     links: { baseUrl: null, seal: broken },
-    waitIfLate: () => undefined,
+    waitForTurn: () => undefined,
     onQueued: () => {},
     isStopping: () => false,
     emit: () => {},

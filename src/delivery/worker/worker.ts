@@ -18,10 +18,10 @@ import { momentNow } from '../../store/shared/clock.ts'
 import type { Claim, Claimed, Store } from '../../store/store.ts'
 import { type Attempt, type DeliverDeps, deliver } from '../deliver.ts'
 import { MessageComposer } from '../message/compose-message.ts'
+import { Backpressure } from './backpressure.ts'
 import { aloneMs, ClaimBudget, connectionsPerApp, countCapacity } from './claim-budget.ts'
 import { ClaimedEmails, isSameLease } from './claimed-emails.ts'
 import { OutcomeWriter } from './outcome-writer.ts'
-import { Pace } from './pace.ts'
 import { Signal } from './signal.ts'
 
 export type WorkerDeps = Omit<DeliverDeps, 'composer'> & {
@@ -47,7 +47,7 @@ const internalErrorWaitMs = 60_000
 export class Worker {
   readonly #deps: WorkerDeps & DeliverDeps
   /** Requests ask it whether they may go on. */
-  readonly pace: Pace
+  readonly backpressure: Backpressure
   readonly #signal = new Signal()
   readonly #claimed = new ClaimedEmails<Attempt>()
   readonly #budget = new ClaimBudget(this.#claimed)
@@ -70,7 +70,9 @@ export class Worker {
 
   constructor(deps: WorkerDeps) {
     this.#deps = { ...deps, composer: new MessageComposer() }
-    this.pace = new Pace({ onChange: (late) => deps.emit({ kind: 'delivery_late_changed', late }) })
+    this.backpressure = new Backpressure({
+      onChange: (active) => deps.emit({ kind: 'backpressure_changed', active }),
+    })
     this.#outcomes = new OutcomeWriter({ ...deps, onFailure: () => this.#setMode('blocked') })
   }
 
@@ -161,7 +163,7 @@ export class Worker {
   #notePace(claims: readonly Claim[]): void {
     const waitedMs = Math.max(0, ...claims.map(({ attempt, ageMs }) => (attempt === 1 ? ageMs : 0)))
     const usable = connectionsPerApp(this.#capacity())
-    this.pace.noteClaim(waitedMs, Math.max(0, 1 - this.#claimed.sending / usable))
+    this.backpressure.noteClaim(waitedMs, Math.max(0, 1 - this.#claimed.sending / usable))
   }
 
   #yield(): void {
@@ -208,7 +210,7 @@ export class Worker {
     this.#startAttempts()
     if (this.#mayBeMore) this.#signal.notify()
     await this.#outcomes.write({ attempt, outcome, endedAtMs, tookMs })
-    if (isEnd(outcome) && this.#outcomes.kept === 0) this.pace.noteEnd()
+    if (isEnd(outcome) && this.#outcomes.kept === 0) this.backpressure.noteEnd()
     this.#claimed.remove(attempt)
     if (this.#mode === 'yielding' && this.#claimed.all().length === 0) this.#endYielding()
     this.#startAttempts()

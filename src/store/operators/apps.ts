@@ -93,7 +93,7 @@ export function* lockApp(context: ScriptContext, id: AppId): Script<App | null> 
 }
 
 /**
- * The lock of requests is taken first, so that mail which a request in progress admits is there to be
+ * The lock of requests is taken first, so that mail which a request in progress queues is there to be
  * cancelled.
  */
 function* deleteApp(context: ScriptContext, id: AppId, actor: Actor): Script<'deleted' | 'active' | null> {

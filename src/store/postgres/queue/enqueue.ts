@@ -170,7 +170,7 @@ function toGroup(context: PostgresContext, lane: Lane, calls: readonly EnqueueCa
     const idempotency = request.judged?.idempotency ?? null
     return {
       ...base,
-      ...admissionColumns(context, appId, {
+      ...verdictColumns(context, appId, {
         judged: request.judged,
         bucketOf: (name) => buckets.of(name, app),
       }),
@@ -184,7 +184,7 @@ function toGroup(context: PostgresContext, lane: Lane, calls: readonly EnqueueCa
   return { context, lane, apps, keys, keyBuckets, buckets, requestKeys, rows }
 }
 
-const notAdmitted = {
+const noEmail = {
   refusal: null,
   recipientBucket: null,
   mailboxBucket: null,
@@ -196,16 +196,12 @@ const notAdmitted = {
   sealed: noBytes,
 }
 
-type Admission = { judged: Judged | null; bucketOf: (name: string) => number }
+type Verdict = { judged: Judged | null; bucketOf: (name: string) => number }
 
 /** The columns that depend on the verdict. */
-function admissionColumns(
-  { keyedHash, ring }: PostgresContext,
-  appId: AppId,
-  { judged, bucketOf }: Admission,
-) {
-  if (judged === null) return notAdmitted
-  if ('refuse' in judged.verdict) return { ...notAdmitted, refusal: judged.verdict.refuse }
+function verdictColumns({ keyedHash, ring }: PostgresContext, appId: AppId, { judged, bucketOf }: Verdict) {
+  if (judged === null) return noEmail
+  if ('refuse' in judged.verdict) return { ...noEmail, refusal: judged.verdict.refuse }
   const { id, type, expiresAt, content, traceparent } = judged.verdict.admit
   const names = recipientNames(keyedHash, appId, content.to)
   return {

@@ -31,8 +31,8 @@ export type OutcomeCall = { readonly lease: Lease; readonly outcome: DeliveryOut
 type Input = { context: PostgresContext; calls: readonly OutcomeCall[]; endings: readonly Ending[] }
 
 /**
- * The advisory lock in `record.sql` and `claim.sql` admits one transaction of a kind at a time
- * for one process. Otherwise each call that timed out while its commit waited for a lost standby would
+ * By the advisory lock in `record.sql` and `claim.sql`, one process runs one transaction of a kind at a
+ * time. Otherwise each call that timed out while its commit waited for a lost standby would
  * leave one more backend waiting on the server.
  */
 const record = calledFunction<Input>(

@@ -43,13 +43,16 @@ export function enqueue(tx: WriteTransaction, request: EnqueueRequest): EnqueueR
     tx.count(app.id, judged.verdict.refuse)
     return { kind: 'refused', ...caller }
   }
-  return admit(tx, { app, caller, email: judged.verdict.admit, idempotency: judged.idempotency })
+  return queueWithinLimits(tx, { app, caller, email: judged.verdict.admit, idempotency: judged.idempotency })
 }
 
 type Idempotency = Judged['idempotency']
-type Admission = { app: App; caller: Caller; email: NewEmail; idempotency: Idempotency }
+type ValidRequest = { app: App; caller: Caller; email: NewEmail; idempotency: Idempotency }
 
-function admit(tx: WriteTransaction, { app, caller, email, idempotency }: Admission): EnqueueResult {
+function queueWithinLimits(
+  tx: WriteTransaction,
+  { app, caller, email, idempotency }: ValidRequest,
+): EnqueueResult {
   if (tx.depth >= tx.writer.queueMax) {
     tx.count(app.id, 'queue_full')
     return { kind: 'queue_full', ...caller }

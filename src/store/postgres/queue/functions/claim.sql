@@ -11,7 +11,7 @@ language plpgsql {{settings}} as $$
 #variable_conflict use_column
 declare
   now_ms bigint := {{clockMs}};
-  expired text[] := '{}'; late text[]; turns text[]; suspect text; picked text[]; last_app text;
+  expired text[] := '{}'; picked_expired text[]; turns text[]; suspect text; picked text[]; last_app text;
   lost_now text[]; lost_counts_now int[];
 begin
   {{commitDurably}}
@@ -38,13 +38,13 @@ begin
   end if;
   select q.app_id into last_app from queue q where q.email_id = picked[cardinality(picked)];
   -- Expired mail that maintenance has not reached is picked too, so that the turns go on; it ends here.
-  late := array(select email_id from queue where email_id = any(picked) and expires_at <= now_ms);
+  picked_expired := array(select email_id from queue where email_id = any(picked) and expires_at <= now_ms);
   return query select leased.*, false, null::text[], null::text[], null::text[], null::int[], null::int[]
-    from {{lease}}(now_ms, p_session, picked, late) leased;
+    from {{lease}}(now_ms, p_session, picked, picked_expired) leased;
   app_id := coalesce(last_app, p_after);
   suspects := suspect is not null and not p_take_suspect;
   select array_agg(q.email_id), array_agg(q.app_id) into ended, ended_apps
-    from queue q where q.email_id = any(expired || late);
+    from queue q where q.email_id = any(expired || picked_expired);
   lost := lost_now;
   lost_counts := lost_counts_now;
   if p_maintain then missing := {{missing_sessions}}(p_session); end if;

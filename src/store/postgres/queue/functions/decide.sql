@@ -7,13 +7,13 @@ create function decide(
   p_version bigint[], p_recipient_bucket int[], p_mailbox_bucket int[], p_request_key int[], p_body_hash text[],
   p_email_id text[], inout arrivals bigint[], inout known_emails text[], inout known_bodies text[],
   out kinds text[], out email_ids text[], out quotas bigint[], out waits_us bigint[],
-  out charged boolean[], out remembered boolean[], out admitted int)
+  out charged boolean[], out remembered boolean[], out queued int)
 language plpgsql {{settings}} as $$
 declare
   key int; app int; bucket int; mailbox int; request_key int; quota bigint; step_us bigint; next_us bigint;
   mailbox_step_us bigint; mailbox_next_us bigint; wait_us bigint;
 begin
-  admitted := 0;
+  queued := 0;
   charged := array_fill(false, array[cardinality(arrivals)]);
   remembered := array_fill(false, array[cardinality(known_emails)]);
   for i in 1 .. cardinality(p_key) loop
@@ -35,7 +35,7 @@ begin
     end if;
     bucket := p_recipient_bucket[i]; mailbox := p_mailbox_bucket[i];
     if bucket is null then kinds[i] := 'refused'; continue; end if;
-    if p_free_places <= admitted then kinds[i] := 'queue_full'; continue; end if;
+    if p_free_places <= queued then kinds[i] := 'queue_full'; continue; end if;
 
     quota := p_recipient_quotas[app]; step_us := ({{recipientWindowUs}} + quota - 1) / quota;
     next_us := {{next_arrival}}(arrivals[bucket], step_us, quota, p_now_us);
@@ -50,7 +50,7 @@ begin
       kinds[i] := 'daily_limit_reached'; quotas[i] := p_daily_quotas[app]; waits_us[i] := {{dayUs}} - p_now_us % {{dayUs}}; continue;
     end if;
 
-    kinds[i] := 'queued'; email_ids[i] := p_email_id[i]; admitted := admitted + 1;
+    kinds[i] := 'queued'; email_ids[i] := p_email_id[i]; queued := queued + 1;
     arrivals[bucket] := next_us; charged[bucket] := true;
     arrivals[mailbox] := mailbox_next_us; charged[mailbox] := true;
     accepted_today[app] := accepted_today[app] + 1;

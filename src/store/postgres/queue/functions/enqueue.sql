@@ -49,14 +49,14 @@ begin
     p_key_app => p_key_app, p_key_bucket => p_key_bucket, p_buckets => p_buckets, p_bucket_app => p_bucket_app,
     p_key => p_key, p_refusal => p_refusal, p_kinds => decided.kinds, p_arrivals => decided.arrivals,
     p_charged => decided.charged, p_new => new_buckets);
-  if decided.admitted > 0 then
+  if decided.queued > 0 then
     perform {{write_emails}}(p_now_ms => now_ms, p_apps => p_apps, p_keys => p_keys, p_key_app => p_key_app,
       p_key => p_key, p_kinds => decided.kinds, p_email_id => p_email_id, p_type => p_type,
       p_expires_at => p_expires_at, p_recipient => p_recipient, p_traceparent => p_traceparent,
       p_sealed_from => p_sealed_from, p_sealed_length => p_sealed_length, p_sealed => p_sealed,
       p_request_keys => p_request_keys, p_request_key_app => p_request_key_app,
       p_bodies => decided.known_bodies, p_emails => decided.known_emails, p_remembered => decided.remembered);
-    update queue_depth set count = count + decided.admitted where slot = p_slot;
+    update queue_depth set count = count + decided.queued where slot = p_slot;
   end if;
   return query select * from unnest(decided.kinds, decided.email_ids, decided.quotas, decided.waits_us);
 end

@@ -1,5 +1,5 @@
--- Leases the picked emails, except the late ones, and returns them with their content and their app.
-create function lease(p_now_ms bigint, p_session int, p_picked text[], p_late text[])
+-- Leases the picked emails, except the expired ones, and returns them with their content and their app.
+create function lease(p_now_ms bigint, p_session int, p_picked text[], p_expired text[])
 returns table (email_id text, fence bigint, app_id text, type text, attempts int, lost_leases int,
   accepted_at bigint, expires_at bigint, now_ms bigint, traceparent text, sealed bytea,
   slug text, version bigint, status text, created_at bigint, settings json)
@@ -10,7 +10,7 @@ begin
       update queue q set state = 'sending', attempts = q.attempts + 1, fence = q.fence + 1,
         session_id = p_session, lease_until = p_now_ms + {{leaseMs}}, due_at = p_now_ms + {{leaseMs}}
       from unnest(p_picked) with ordinality p(id, n)
-      where q.email_id = p.id and q.email_id = any(p_picked) and q.email_id <> all(p_late) returning q.*, p.n
+      where q.email_id = p.id and q.email_id = any(p_picked) and q.email_id <> all(p_expired) returning q.*, p.n
     )
     select l.email_id, l.fence, l.app_id, l.type, l.attempts, l.lost_leases, l.accepted_at, l.expires_at, p_now_ms, l.traceparent, l.sealed,
       a.slug, a.version, a.status, a.created_at, a.settings

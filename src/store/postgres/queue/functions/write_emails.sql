@@ -1,4 +1,4 @@
--- Queues the admitted emails of a group and remembers their idempotency keys.
+-- Writes the emails of a group that are queued, and remembers their idempotency keys.
 create function write_emails(
   p_now_ms bigint, p_apps text[], p_keys text[], p_key_app int[], p_key int[], p_kinds text[],
   p_email_id text[], p_type text[], p_expires_at bigint[], p_recipient text[], p_traceparent text[],

@@ -10,40 +10,40 @@ import { performance } from 'node:perf_hooks'
 import type { KeyHash } from '../../domain/app/delivery-key.ts'
 import { enqueueDeadlineMs } from '../../domain/bounds.ts'
 
-/** Mail that is claimed for the first time is late if it has waited this long. */
-const lateMs = 200
+/** Mail is delayed if it has waited this long when it is claimed for the first time. */
+const delayedMs = 200
 const idleMin = 0.25
 const busyMin = 0.85
 /** Event loop time is measured over at least this long. */
 const sampleMs = 50
-/** The process counts as late for this long after each claim that says so. */
-const lateForMs = 250
+/** The process counts as delaying its mail for this long after each claim that shows it. */
+const delayingForMs = 250
 /** Requests wait only once this has lasted: delivery recovers from a start or a short stall by itself. */
 const lastingMs = 1000
-const admittedPerEnd = 7 / 8
+const releasedPerEnd = 7 / 8
 /** Emails that ended while no request waited count for this many requests at most. */
 const creditMax = 64
 
-type PaceOptions = {
+type BackpressureOptions = {
   /** Called when requests begin to wait, and when they no longer do. */
-  readonly onChange?: (late: boolean) => void
+  readonly onChange?: (active: boolean) => void
   readonly now?: () => number
   /** The share of its time that the event loop was busy since the last call, 0 to 1. */
   readonly utilization?: () => number
 }
 
-type Waiting = { readonly resolve: (admitted: boolean) => void; readonly timer: NodeJS.Timeout }
+type Waiting = { readonly resolve: (released: boolean) => void; readonly timer: NodeJS.Timeout }
 
-export class Pace {
+export class Backpressure {
   /** By delivery key, the one served longest ago first. */
   readonly #waiting = new Map<KeyHash, Set<Waiting>>()
   #credit = 0
-  #lateSinceMs = 0
-  #lateUntilMs = 0
-  #release: NodeJS.Timeout | undefined
+  #delayingSinceMs = 0
+  #delayingUntilMs = 0
+  #endCheck: NodeJS.Timeout | undefined
   #sampledAtMs: number
   #isBusy = false
-  readonly #onChange: (late: boolean) => void
+  readonly #onChange: (active: boolean) => void
   readonly #now: () => number
   readonly #utilization: () => number
 
@@ -51,7 +51,7 @@ export class Pace {
     onChange = () => {},
     now = () => performance.now(),
     utilization = newUtilization(),
-  }: PaceOptions = {}) {
+  }: BackpressureOptions = {}) {
     this.#onChange = onChange
     this.#now = now
     this.#utilization = utilization
@@ -65,24 +65,24 @@ export class Pace {
    */
   noteClaim(waitedMs: number, idleShare: number): void {
     this.#sample()
-    const isLate = waitedMs >= lateMs && (idleShare >= idleMin || this.#isBusy)
-    if (!isLate) return
-    if (!this.#isLate()) this.#lateSinceMs = this.#now()
-    this.#lateUntilMs = this.#now() + lateForMs
+    const isDelayed = waitedMs >= delayedMs && (idleShare >= idleMin || this.#isBusy)
+    if (!isDelayed) return
+    if (!this.#isDelaying()) this.#delayingSinceMs = this.#now()
+    this.#delayingUntilMs = this.#now() + delayingForMs
   }
 
   /** An email has left the queue. */
   noteEnd(): void {
-    this.#credit = Math.min(this.#credit + admittedPerEnd, creditMax)
-    this.#admitSome()
+    this.#credit = Math.min(this.#credit + releasedPerEnd, creditMax)
+    this.#releaseSome()
   }
 
   /**
    * Undefined if a request may go to the store at once, else a promise for when it may: keys take turns. It
    * resolves to false after `enqueueDeadlineMs`.
    */
-  admit = (key: KeyHash): Promise<boolean> | undefined => {
-    if (!this.#isLate() || this.#now() - this.#lateSinceMs < lastingMs) return undefined
+  waitForTurn = (key: KeyHash): Promise<boolean> | undefined => {
+    if (!this.#isDelaying() || this.#now() - this.#delayingSinceMs < lastingMs) return undefined
     const { promise, resolve } = Promise.withResolvers<boolean>()
     const giveUp = () => {
       this.#remove(key, waiting)
@@ -91,34 +91,34 @@ export class Pace {
     const waiting = { resolve, timer: setTimeout(giveUp, enqueueDeadlineMs) }
     const ofKey = this.#waiting.get(key) ?? new Set()
     this.#waiting.set(key, ofKey.add(waiting))
-    this.#admitSome()
-    if (this.#release === undefined) {
+    this.#releaseSome()
+    if (this.#endCheck === undefined) {
       this.#onChange(true)
       this.#awaitEnd()
     }
     return promise
   }
 
-  #isLate = (): boolean => this.#now() < this.#lateUntilMs
+  #isDelaying = (): boolean => this.#now() < this.#delayingUntilMs
 
-  #admitSome(): void {
+  #releaseSome(): void {
     while (this.#credit >= 1 && this.#waiting.size > 0) {
       this.#credit -= 1
-      this.#admitNext()
+      this.#releaseNext()
     }
   }
 
-  /** Looks four times a second whether mail is in time again, and then admits all. */
+  /** Looks four times a second whether mail is still delayed; if it is not, all requests go on. */
   #awaitEnd(): void {
-    this.#release = setTimeout(() => {
-      if (this.#isLate()) return this.#awaitEnd()
-      this.#release = undefined
-      while (this.#waiting.size > 0) this.#admitNext()
+    this.#endCheck = setTimeout(() => {
+      if (this.#isDelaying()) return this.#awaitEnd()
+      this.#endCheck = undefined
+      while (this.#waiting.size > 0) this.#releaseNext()
       this.#onChange(false)
-    }, lateForMs).unref()
+    }, delayingForMs).unref()
   }
 
-  #admitNext(): void {
+  #releaseNext(): void {
     for (const [key, ofKey] of this.#waiting) {
       this.#waiting.delete(key)
       for (const waiting of ofKey) {
