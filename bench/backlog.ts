@@ -64,7 +64,7 @@ export async function run(scope: Scope): Promise<void> {
 }
 
 async function measureStore(store: Store, senders: readonly BenchSender[], queued: number) {
-  const { depth } = await store.queueGauge()
+  const { depth } = await store.readQueueGauge()
   await enqueueMany(store, senders, { emails: Math.max(0, queued - depth), clients: 256 })
   const claimMs = await measureClaims(store)
   const times: number[] = []

@@ -88,10 +88,10 @@ export async function drainRound(
 }
 
 /** Emails per second that leave the queue, from when `counted` are left until it is empty. */
-async function drained(store: Pick<Store, 'queueGauge'>): Promise<number> {
+async function drained(store: Pick<Store, 'readQueueGauge'>): Promise<number> {
   let began: { depth: number; atMs: number } | null = null
   for (;;) {
-    const { depth } = await store.queueGauge() // asked beside the processes, so that they do nothing but send
+    const { depth } = await store.readQueueGauge() // asked beside the processes, so that they do nothing but send
     const atMs = performance.now()
     if (began === null && depth <= counted) began = { depth, atMs }
     if (began !== null && depth === 0) return (began.depth * 1000) / (atMs - began.atMs)

@@ -38,7 +38,7 @@ async function received(to: string): Promise<number> {
 }
 
 /** Waits for an empty queue: the inbox is then complete. */
-const drained = () => eventually(async () => (await service.store.queueGauge()).depth === 0)
+const drained = () => eventually(async () => (await service.store.readQueueGauge()).depth === 0)
 
 async function clientBehind(t: { after(end: () => unknown): void }, next: () => Fault) {
   const server = await startFaultyServer(t, service.urls.api ?? '', next)

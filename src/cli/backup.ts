@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
 import { parseDatabaseUrl } from '../config/database-url.ts'
 import type { PostgresAddress } from '../store/database-address.ts'
-import type { Access, DatabaseFacts, Restored } from '../store/database-facts.ts'
+import type { AccessNames, DatabaseFacts, Restored } from '../store/database-facts.ts'
 import { type CliDeps, commandConfig } from './context.ts'
 import { CommandFailed, print, UsageError } from './output.ts'
 
@@ -98,7 +98,7 @@ const describeKeys = (ids: readonly string[]): string =>
 const namesMax = 20
 
 /** The names of one kind of access, a line each kind. */
-function listNames(access: Access): string {
+function listNames(access: AccessNames): string {
   const kinds = [
     ['delivery keys', access.keys],
     ['management tokens', access.tokens],

@@ -25,7 +25,7 @@ export function addQueueCommands(program: Command, deps: CliDeps): void {
     )
     .action((app: string | undefined) =>
       withOperations(deps, (context) =>
-        app === undefined ? usageToday(deps, context) : usage(deps, context, app),
+        app === undefined ? showUsageToday(deps, context) : showUsage(deps, context, app),
       ),
     )
 }
@@ -56,7 +56,7 @@ export function describeQueue({
   return `${totals}\n\n${table(['app', 'queued', 'sending', 'deferred', 'note'], rows)}\n\n${waiting}`
 }
 
-async function usageToday(deps: CliDeps, { call }: CommandContext): Promise<void> {
+async function showUsageToday(deps: CliDeps, { call }: CommandContext): Promise<void> {
   const today = await call('usage.list', {})
   print(deps.output, today, () => {
     if (today.items.length === 0) return 'no app yet'
@@ -70,7 +70,7 @@ async function usageToday(deps: CliDeps, { call }: CommandContext): Promise<void
   })
 }
 
-async function usage(deps: CliDeps, { call }: CommandContext, app: string): Promise<void> {
+async function showUsage(deps: CliDeps, { call }: CommandContext, app: string): Promise<void> {
   const { items: days } = await call('app.usage', { params: { app } })
   print(deps.output, days, () => {
     if (days.length === 0) return `no request for ${app} in the last ${keepDays} days`

@@ -115,7 +115,7 @@ function listParts(context: ServiceContext, urls: { -readonly [Name in keyof Url
     }),
   )
   const recorder = composeRecorder(context, delivery?.relays ?? [])
-  return [ops, recorder, delivery, together(others)].filter((part): part is Part => part != null)
+  return [ops, recorder, delivery, groupParts(others)].filter((part): part is Part => part != null)
 }
 
 /** @throws {ConfigError} when something else has the port */
@@ -149,7 +149,7 @@ const composeRecorder = (
   })
 
 /** One part of several that start one after another and stop at once. */
-function together(parts: readonly Part[]): Part {
+function groupParts(parts: readonly Part[]): Part {
   return {
     start: async () => {
       for (const part of parts) await part.start()

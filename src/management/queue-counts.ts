@@ -15,9 +15,9 @@ export const keepCountsMs = (tookMs: number): number =>
 
 /** The counts of states and apps are kept; depth and oldest email are those of now. */
 export function newQueueCounts(
-  store: Pick<Store, 'now' | 'queueGauge' | 'queueSummary'>,
+  store: Pick<Store, 'now' | 'readQueueGauge' | 'summariseQueue'>,
 ): Management['queue'] {
-  const count = async () => ({ countedAt: store.now(), ...(await store.queueSummary()) })
+  const count = async () => ({ countedAt: store.now(), ...(await store.summariseQueue()) })
   const counts = new SharedRead(count, keepCountsMs)
-  return { get: async () => ({ ...(await counts.get()), ...(await store.queueGauge()) }) }
+  return { get: async () => ({ ...(await counts.get()), ...(await store.readQueueGauge()) }) }
 }

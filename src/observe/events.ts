@@ -77,7 +77,7 @@ export type OperationAnswered = {
   readonly operation: string
   readonly actor: string | null
   readonly status: number
-  /** The code of a refusal; null if there was none. */
+  /** The code of the error; null if there was none. */
   readonly code: string | null
 }
 

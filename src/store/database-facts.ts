@@ -13,7 +13,7 @@ export type DatabaseFacts = {
 }
 
 /** Everything that gives access to Postern, by names for people. */
-export type Access = {
+export type AccessNames = {
   readonly keys: readonly string[]
   readonly tokens: readonly string[]
   readonly people: readonly string[]
@@ -26,9 +26,9 @@ export type Restored = DatabaseFacts & {
    * Access that had ended in the database that was there, and does not work in the restored one either; null
    * if that database could not be asked: it was not there, was damaged or older, or was another one.
    */
-  readonly ended: Access | null
+  readonly ended: AccessNames | null
   /** Access that works in the restored database. */
-  readonly works: Access
+  readonly works: AccessNames
   /** The new name of the database that was there before; null if there was none. */
   readonly previous: string | null
   /** Ids of keys that the ring lacks and that sealed queued emails. */

@@ -49,7 +49,7 @@ export type EmailQuery = {
   readonly key?: KeyId
   readonly type?: EmailType
   readonly state?: EmailState
-  /** The name that `recipientName` returns. */
+  /** The name that `nameRecipient` returns. */
   readonly recipient?: string
   /** Accepted at this time or later, by the time that the id holds. */
   readonly since?: number
@@ -221,7 +221,7 @@ export interface OperatorStore {
   findEmail(id: EmailId): Promise<EmailRecord | null>
   listEmails(query: EmailQuery): Promise<ListPage<EmailRecord, EmailId>>
   /** The name by which records know a recipient: a keyed hash of the address. */
-  recipientName(to: EmailAddress): string
+  nameRecipient(to: EmailAddress): string
   retryEmail(id: EmailId, actor: Actor): Promise<EmailChange>
   cancelEmail(id: EmailId, actor: Actor): Promise<EmailChange>
   /**
@@ -231,11 +231,11 @@ export interface OperatorStore {
    */
   retryDeferred(apps: readonly AppId[] | null, after: EmailId | null, actor: Actor | null): Promise<RetryStep>
 
-  queueSummary(): Promise<QueueSummary>
+  summariseQueue(): Promise<QueueSummary>
   measureQueue(): Promise<QueueMeasures>
-  usage(app: AppId): Promise<readonly UsageDay[]>
+  readUsage(app: AppId): Promise<readonly UsageDay[]>
   /** The counts of the current day (UTC) of every app. */
-  usageToday(): Promise<ReadonlyMap<AppId, UsageDay['counts']>>
+  readUsageToday(): Promise<ReadonlyMap<AppId, UsageDay['counts']>>
 
   /** Adds to the counts; at most `stepMax` rows. */
   addActivity(rows: readonly ActivityRow[]): Promise<void>

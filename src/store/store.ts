@@ -138,7 +138,7 @@ export interface Store extends OperatorStore, PeopleStore {
   openWorkerSession(onQueued: () => void): void
 
   /** Depth and oldest acceptance: cheap at any depth, for metrics and readiness. */
-  queueGauge(): Promise<QueueGauge>
+  readQueueGauge(): Promise<QueueGauge>
   /**
    * For pages that anyone can open: rejects with `StoreUnavailable` when many such look-ups
    * wait, and never delays the other methods.

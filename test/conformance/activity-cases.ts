@@ -224,7 +224,7 @@ export function queueMeasures(it: It): void {
     await enqueue(a)
     advance(2 * minuteMs)
     for (let n = 0; n < 3; n++) await enqueue(a)
-    const { counts, ages } = await store.queueSummary()
+    const { counts, ages } = await store.summariseQueue()
     const appOf = new Map([
       [a.app.id, 'a'],
       [b.app.id, 'b'],
@@ -251,7 +251,7 @@ export function queueMeasures(it: It): void {
     const sender = await newSender(store, 'a')
     const lateSince = async () => {
       const { late } = await store.measureQueue()
-      assert.deepEqual((await store.queueSummary()).late, late)
+      assert.deepEqual((await store.summariseQueue()).late, late)
       assert.ok(late.every(({ app }) => app === sender.app.id))
       return late.map(({ since }) => since)
     }

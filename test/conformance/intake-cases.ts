@@ -25,7 +25,7 @@ export function keysAndApps(it: It): void {
     const unknown = { ...request(store, sender), keyHash: hashDeliveryKey(newDeliveryKey()) }
     assert.equal((await store.enqueue(unknown)).kind, 'invalid_key')
     assert.equal((await store.enqueue(request(store, sender))).kind, 'queued')
-    assert.equal((await store.queueGauge()).depth, 1)
+    assert.equal((await store.readQueueGauge()).depth, 1)
   })
 
   it('judged by settings that are not the current ones: judge again, nothing charged', async (_t, {
@@ -278,7 +278,7 @@ export function limits(it: It): void {
     await store.enqueue(request(store, sender, { to: 'ada@x.org' }))
     await store.enqueue(refusal(sender))
     for (const held of await claim(store)) await store.recordOutcome(held, delivered)
-    const [today] = await store.usage(sender.app.id)
+    const [today] = await store.readUsage(sender.app.id)
     assert.equal(today?.day, new Date(store.now()).toISOString().slice(0, 10))
     assert.deepEqual(
       { ...today?.counts },
@@ -297,7 +297,7 @@ export function groups(it: It): void {
       settled.map(({ status }) => status),
       ['fulfilled', 'fulfilled', 'rejected', 'fulfilled'],
     )
-    assert.equal((await store.queueGauge()).depth, 3)
+    assert.equal((await store.readQueueGauge()).depth, 3)
     assert.equal((await claim(store)).length, 3)
   })
 
@@ -323,7 +323,7 @@ export function idempotency(it: It): void {
       'idempotency_key_reused',
     )
     assert.equal((await store.enqueue(request(store, two, { idem: 'k' }))).kind, 'queued')
-    assert.equal((await store.queueGauge()).depth, 2)
+    assert.equal((await store.readQueueGauge()).depth, 2)
   })
 
   it('row 16: racing copies queue one email', async (t, { store, reopen }) => {
@@ -336,7 +336,7 @@ export function idempotency(it: It): void {
       ),
     )
     assert.deepEqual(kinds(results), { queued: 1, replayed: 29 })
-    assert.equal((await store.queueGauge()).depth, 1)
+    assert.equal((await store.readQueueGauge()).depth, 1)
   })
 
   it(

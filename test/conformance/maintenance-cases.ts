@@ -10,7 +10,7 @@ export function maintenance(it: It): void {
     )
     advance(1000)
     while ((await store.maintain()).more);
-    assert.equal((await store.queueGauge()).depth, 0)
+    assert.equal((await store.readQueueGauge()).depth, 0)
   })
 
   it('maintenance of many rows ends', async (_t, { store, advance }) => {

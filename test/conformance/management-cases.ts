@@ -243,7 +243,7 @@ export function management(it: It): void {
     assert.deepEqual([page.items.length, page.next], [2, null], 'the mail of others is not read')
     const bounded = await store.listEmails({ key: rare.keyId, limit: 9 })
     assert.ok(bounded.items.length === 0 && bounded.next !== null, 'a step reads a bounded number of rows')
-    const recipient = store.recipientName('rare@x.org' as EmailAddress)
+    const recipient = store.nameRecipient('rare@x.org' as EmailAddress)
     assert.equal((await listEmails(store, { recipient, limit: 9 })).length, 2)
     assert.equal((await listEmails(store, { key: rare.keyId, type: 'magic_link', limit: 9 })).length, 2)
     assert.equal((await listEmails(store, { key: rare.keyId, type: 'password_reset', limit: 9 })).length, 0)
@@ -334,9 +334,9 @@ export function management(it: It): void {
   it('the counts of today are known for every app', async (_t, { store, advance }) => {
     const [one, two] = [await newSender(store, 'a'), await newSender(store, 'b')]
     for (const sender of [one, one, two]) await store.enqueue(request(store, sender))
-    assert.equal((await store.usageToday()).get(one.app.id)?.accepted, 2)
-    assert.equal((await store.usageToday()).get(two.app.id)?.accepted, 1)
+    assert.equal((await store.readUsageToday()).get(one.app.id)?.accepted, 2)
+    assert.equal((await store.readUsageToday()).get(two.app.id)?.accepted, 1)
     advance(day)
-    assert.equal((await store.usageToday()).get(one.app.id), undefined)
+    assert.equal((await store.readUsageToday()).get(one.app.id), undefined)
   })
 }

@@ -44,10 +44,10 @@ export function operators(it: It): void {
     await store.enqueue(request(store, sender, { lifeMs: 30 * day }))
     await store.updateApp(sender.app.id, { status: 'disabled' }, operator)
     assert.deepEqual(await store.cancelDeletedAppMail(sender.app.id), [])
-    assert.equal((await store.queueGauge()).depth, 1)
+    assert.equal((await store.readQueueGauge()).depth, 1)
     advance(7 * day)
     assert.equal((await store.cancelDeletedAppMail(sender.app.id)).length, 1)
-    assert.equal((await store.queueGauge()).depth, 0)
+    assert.equal((await store.readQueueGauge()).depth, 0)
   })
 
   it('a key is replaced: the new one works at once, the old one until its grace is over', async (_t, {
@@ -162,7 +162,7 @@ export function operators(it: It): void {
     const sending = { app: one.app.id, state: 'sending' } as const
     assert.equal((await states(sending)).length, 2)
     assert.equal(
-      (await states({ ...sending, recipient: store.recipientName('bob@x.org' as EmailAddress) })).length,
+      (await states({ ...sending, recipient: store.nameRecipient('bob@x.org' as EmailAddress) })).length,
       1,
     )
     assert.equal((await states({ ...sending, type: 'password_reset' })).length, 0)

@@ -72,7 +72,7 @@ test('no statement takes a second core from the mail', async (t) => {
   assert.ok(address.engine === 'postgres')
   const store = await openPostgresStore({ address, ring: newRing(), queueMax: 1_000_000 })
   await queueMany(store, await newSender(store, 'acme'), 3)
-  await store.queueSummary()
+  await store.summariseQueue()
   await store.measureQueue()
   await store.listEmails({ limit: 10 })
   await store.close()

@@ -311,7 +311,7 @@ test('any number of page views delays neither readiness nor a key that was not s
   await newSender(store, 'a')
   const unlock = await lockApps(t, url)
   const views = Promise.allSettled(Array.from({ length: 5000 }, (_, n) => store.findAppBySlug(`x${n}`)))
-  assert.equal((await store.queueGauge()).depth, 0)
+  assert.equal((await store.readQueueGauge()).depth, 0)
   const unknown = hashDeliveryKey(newDeliveryKey())
   assert.equal((await store.enqueue({ keyHash: unknown, judged: null })).kind, 'invalid_key')
   await unlock()

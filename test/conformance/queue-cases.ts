@@ -48,7 +48,7 @@ export function queue(it: It): void {
     const record = await store.findEmail(held.emailId)
     assert.equal(record?.state, 'delivered')
     assert.equal(record.trail.at(-1)?.reply?.text, '250 ok')
-    assert.deepEqual(await store.queueGauge(), { depth: 0, oldestAcceptedAt: null, firstExpiresAt: null })
+    assert.deepEqual(await store.readQueueGauge(), { depth: 0, oldestAcceptedAt: null, firstExpiresAt: null })
   })
 
   it('a deferred email waits its time and keeps its attempts', async (_t, { store, advance }) => {
@@ -103,7 +103,7 @@ export function queue(it: It): void {
     assert.deepEqual(await claim(store), [])
     assert.equal((await store.findEmail(held.emailId))?.state, 'expired')
     assert.equal(second.kind === 'queued' && (await store.findEmail(second.emailId))?.state, 'expired')
-    assert.equal((await store.queueGauge()).depth, 0)
+    assert.equal((await store.readQueueGauge()).depth, 0)
   })
 
   it('retry makes a deferred email due, cancel ends one, and neither touches the rest', async (_t, {
@@ -153,14 +153,14 @@ export function queue(it: It): void {
       (await listEmails(store, { limit: 50, ...query })).map((email) => email.state)
     assert.deepEqual(await list({}), ['queued', 'queued', 'delivered'])
     assert.deepEqual(await list({ limit: 1 }), ['queued'])
-    assert.deepEqual(await list({ recipient: store.recipientName('ADA@x.org' as EmailAddress) }), [
+    assert.deepEqual(await list({ recipient: store.nameRecipient('ADA@x.org' as EmailAddress) }), [
       'queued',
       'delivered',
     ])
     assert.deepEqual(await list({ app: two.app.id }), ['queued'])
     assert.deepEqual(await list({ state: 'delivered' }), ['delivered'])
     assert.deepEqual(await list({ state: 'failed' }), [])
-    const summary = await store.queueSummary()
+    const summary = await store.summariseQueue()
     assert.equal(summary.depth, 2)
     assert.equal(summary.counts.length, 2)
   })
@@ -375,7 +375,7 @@ export function fairness(it: It): void {
     advance(7 * day - 1000)
     while ((await store.maintain()).more);
     assert.deepEqual(await claim(store), [])
-    assert.equal((await store.queueGauge()).depth, 1)
+    assert.equal((await store.readQueueGauge()).depth, 1)
     advance(2000)
     while ((await store.maintain()).more);
     assert.equal(result.kind === 'queued' && (await store.findEmail(result.emailId))?.state, 'cancelled')
@@ -398,7 +398,7 @@ export function fairness(it: It): void {
     const sender = await newSender(store, 'a')
     await store.enqueue(request(store, sender))
     assert.deepEqual(await store.cancelDeletedAppMail(sender.app.id), [])
-    assert.equal((await store.queueGauge()).depth, 1)
+    assert.equal((await store.readQueueGauge()).depth, 1)
   })
 
   it('row 34: mail of a revoked key is still sent', async (_t, { store }) => {
@@ -418,13 +418,13 @@ export function fairness(it: It): void {
     await store.recordOutcome(waits, deferred(3_600_000))
     await deleteApp(store, sender.app.id)
     while ((await store.maintain()).more);
-    assert.equal((await store.queueGauge()).depth, 3)
+    assert.equal((await store.readQueueGauge()).depth, 3)
     assert.equal((await store.findEmail(waits.emailId))?.state, 'cancelled', 'deferred mail is cancelled too')
     assert.equal(await store.recordOutcome(arrives, delivered), true, 'the relay has it')
     assert.equal((await store.findEmail(arrives.emailId))?.state, 'delivered')
     for (const held of others) await store.recordOutcome(held, deferred(3_600_000))
     while ((await store.maintain()).more);
     assert.equal((await store.findEmail(others[0]?.emailId ?? waits.emailId))?.state, 'cancelled')
-    assert.equal((await store.queueGauge()).depth, 0)
+    assert.equal((await store.readQueueGauge()).depth, 0)
   })
 }

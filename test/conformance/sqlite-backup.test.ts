@@ -67,7 +67,7 @@ const queueOne = (database: Database & { sender: Sender }, to: string) =>
   withStore(database, (store) => store.enqueue(request(store, database.sender, { to })))
 
 const depth = (database: Database): Promise<number> =>
-  withStore(database, async (store) => (await store.queueSummary()).depth)
+  withStore(database, async (store) => (await store.summariseQueue()).depth)
 
 const mode = (file: string): number => statSync(file).mode & 0o777
 const digest = (file: string): string => createHash('sha256').update(readFileSync(file)).digest('hex')

@@ -8,7 +8,7 @@ import { test } from 'node:test'
 import { hashDeliveryKey, newDeliveryKey } from '../../src/domain/app/delivery-key.ts'
 import { hashToken, newToken } from '../../src/domain/operator/management-token.ts'
 import { formatKeyRing, type KeyRing } from '../../src/store/crypto/key-ring.ts'
-import type { Access } from '../../src/store/database-facts.ts'
+import type { AccessNames } from '../../src/store/database-facts.ts'
 import type { PersonRecord } from '../../src/store/people-store.ts'
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts'
 import type { Store } from '../../src/store/store.ts'
@@ -145,7 +145,7 @@ test('the way back from a restore keeps what was made after the backup', async (
     person: await newPerson(store, 'Cy', 'admin'),
     app: await newSender(store, 'new'),
   }))
-  const restored = await posternJson<{ previous: string; ended: Access }>(place.env, [
+  const restored = await posternJson<{ previous: string; ended: AccessNames }>(place.env, [
     'restore',
     place.backup,
   ])
@@ -165,7 +165,7 @@ test('a second restore of the same backup gives nothing back either', async (t) 
   const all = await inStore(place, makeAll)
   await postern(place.env, ['backup', place.backup])
   await inStore(place, (store) => endSome(store, all))
-  const restore = () => posternJson<{ ended: Access }>(place.env, ['restore', place.backup])
+  const restore = () => posternJson<{ ended: AccessNames }>(place.env, ['restore', place.backup])
   const [first, second] = [await restore(), await restore()]
   assert.deepEqual(second.ended, first.ended)
   assert.equal(first.ended.apps.length, 2)
@@ -192,7 +192,7 @@ test('the way back from a restore keeps what was given after the backup', async 
     await store.updateApp(all.paused.app.id, { status: 'active' }, operator)
   })
   const { previous } = await posternJson<{ previous: string }>(place.env, ['restore', place.backup])
-  const { ended } = await posternJson<{ ended: Access }>(place.env, ['restore', previous])
+  const { ended } = await posternJson<{ ended: AccessNames }>(place.env, ['restore', previous])
   assert.deepEqual(ended, { keys: [], tokens: [], people: [], passkeys: [], apps: [] })
   await inStore(place, async (store) => {
     assert.equal((await store.findPerson(all.ana.id))?.role, 'admin')
@@ -222,7 +222,7 @@ test('without the database that it was made from, a restore lists what works aga
     assert.match(ran.out, /so all of this works again/)
     for (const name of ['leaked', 'stolen', 'Mallory', 'laptop of Ben', 'gone'])
       assert.ok(ran.out.includes(name), `${name} in ${ran.out}`)
-    const json = await posternJson<{ ended: Access | null; works: Access }>(other.env, [
+    const json = await posternJson<{ ended: AccessNames | null; works: AccessNames }>(other.env, [
       'restore',
       place.backup,
     ])

@@ -198,7 +198,7 @@ test('row 29: while the file is locked, no more is sent than may wait for its ou
   state.open = true
   lock.connection.exec('rollback')
   lock.close()
-  await eventually(async () => (await sending.store.queueGauge()).depth === 0)
+  await eventually(async () => (await sending.store.readQueueGauge()).depth === 0)
   assert.equal(state.begun, 200)
 })
 
@@ -208,7 +208,7 @@ const openAt = (path: string, more: Partial<SqliteOptions> = {}) =>
 test('a list does not run on the event loop', async (t) => {
   const store = await openAt(join(temporaryFolder(t), 'postern.db'))
   atEnd(t, () => store.close())
-  for (const read of [() => store.listEmails({ limit: 9 }), store.queueSummary, store.listApps]) {
+  for (const read of [() => store.listEmails({ limit: 9 }), store.summariseQueue, store.listApps]) {
     // An answer from the thread is a message, and no message is taken between two microtasks.
     let answered = false
     const answer = read().then(() => {
@@ -223,7 +223,7 @@ test('a list does not run on the event loop', async (t) => {
 test('reads of a closed store are StoreUnavailable, on the event loop and in the thread', async (t) => {
   const store = await openAt(join(temporaryFolder(t), 'postern.db'))
   await store.close()
-  for (const read of [store.queueGauge(), store.findApp('a'), store.listApps(), store.queueSummary()])
+  for (const read of [store.readQueueGauge(), store.findApp('a'), store.listApps(), store.summariseQueue()])
     await assert.rejects(read, { name: 'StoreUnavailable', message: 'the store is closed' })
 })
 

@@ -120,7 +120,7 @@ test('a list of the emails of one app reads no mail of others', async (t) => {
 
 test('the counts of today are found by their day', async (t) => {
   const connection = await openRecording(t)
-  performRead(targetOf(connection), { name: 'usageToday', args: [] })
+  performRead(targetOf(connection), { name: 'readUsageToday', args: [] })
   assert.deepEqual(connection.scans(), [])
 })
 

@@ -69,7 +69,7 @@ for (const role of ['admin', 'reader'] as const)
     const visitor = newVisitor(world, people)
     const { store } = world
     const [known, unknown] = ['later1@example.com', 'stranger@example.com'].map((to) =>
-      store.recipientName(to as EmailAddress),
+      store.nameRecipient(to as EmailAddress),
     )
     const pages = [
       ...(await consolePages(world)),

@@ -191,7 +191,7 @@ test('row 46: no key, token, recipient or link reaches the log, whatever happens
   await service.post(validBody({ ...canary, type: 'canary-type' }))
   await service.post(JSON.stringify(validBody(canary)).slice(0, -5))
   await service.post(validBody(canary), { authorization: `Bearer ${newDeliveryKey()}` })
-  await eventually(async () => (await service.store.queueGauge()).depth === 0)
+  await eventually(async () => (await service.store.readQueueGauge()).depth === 0)
   await eventually(() => service.log.some((line) => line.includes('delivered')))
   const log = service.log.join('\n')
   assert.doesNotMatch(log, /canary/)

@@ -83,7 +83,7 @@ test('an outcome that could not be written is written again, although suspects w
     assert.equal((await service.post(validBody({ to }))).status, 202)
   worker.start()
   atEnd(t, () => worker.stop(0))
-  await eventually(async () => (await store.queueGauge()).depth === 0)
+  await eventually(async () => (await store.readQueueGauge()).depth === 0)
   assert.equal(server.messages.length, 3, 'each was sent once')
 })
 
@@ -122,5 +122,5 @@ test('after a claim failed, nothing is sent until a write succeeds', async (t) =
   await eventually(() => asked > before + 3) // it tried to write, and began no other email
   assert.equal(server.messages.length, 1)
   isDown = false
-  await eventually(async () => (await store.queueGauge()).depth === 0)
+  await eventually(async () => (await store.readQueueGauge()).depth === 0)
 })

@@ -70,7 +70,7 @@ test('emails that expire while the relay is down are counted and logged, each on
   const expiresAt = new Date(service.store.now() + 60_000).toISOString()
   for (let n = 0; n < 5; n++) await service.post(validBody({ to: `r${n}@example.com`, expiresAt }))
   service.advance(60_000)
-  await eventually(async () => (await service.store.queueGauge()).depth === 0)
+  await eventually(async () => (await service.store.readQueueGauge()).depth === 0)
   const expired = 'postern_emails_finished_total{state="expired",reason=""}'
   await eventually(async () => valueIn(await scrape(service), expired) === 5)
   const logged = lines(service).filter(({ state, outcome }) => state === 'expired' || outcome === 'expired')

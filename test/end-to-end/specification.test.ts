@@ -255,7 +255,7 @@ test('4: every other path is 404, another method 405 with Allow', async () => {
 test('4: a 202 means queued, whether or not it can be delivered yet', async (t) => {
   const unworked = await startTestService(t, { roles: new Set(['api'] as const) })
   assert.equal((await unworked.post()).status, 202)
-  assert.equal((await unworked.store.queueGauge()).depth, 1)
+  assert.equal((await unworked.store.readQueueGauge()).depth, 1)
 })
 
 // 5

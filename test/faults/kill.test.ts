@@ -100,7 +100,7 @@ test('row 28: killed after the 250, before it is recorded: at most one duplicate
   await spawnServe(t, server.env)
   const store = await openStore(parseConfig(server.env, 'command'), { onFatal: assert.fail })
   atEnd(t, () => store.close())
-  await eventually(async () => (await store.queueGauge()).depth === 0, 120_000)
+  await eventually(async () => (await store.readQueueGauge()).depth === 0, 120_000)
   const ids = relay.messages.map((message) => /^Message-ID: (\S+)/im.exec(message)?.[1])
   assert.equal(ids.length, 2)
   assert.equal(ids[0], ids[1])

@@ -71,7 +71,7 @@ test(`three API processes and three workers, workers killed: ${emails} emails de
   const store = await openFor(t, first.env)
   await assertAllDelivered(t, { store, received, acknowledged: load.acknowledged })
   const [app] = await store.listApps()
-  assert.equal((await store.usage(app?.id ?? assert.fail()))[0]?.counts.accepted, emails)
+  assert.equal((await store.readUsage(app?.id ?? assert.fail()))[0]?.counts.accepted, emails)
 })
 
 test('the recipient limit is exact across three processes', async (t) => {

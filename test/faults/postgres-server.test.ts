@@ -268,7 +268,7 @@ test('deleting an app while its outcomes are recorded: neither waits for the oth
   }
   await eventually(async () => {
     await store.maintain()
-    return (await store.queueGauge()).depth === 0
+    return (await store.readQueueGauge()).depth === 0
   })
 })
 
@@ -326,7 +326,7 @@ test('one process holds at most the connections that the operations page names',
   }
   const lookups = Array.from({ length: 20 }, () => [store.listApps(), store.findAppBySlug('s0')])
   await Promise.all(lookups.flat())
-  await eventually(async () => (await store.queueGauge()).depth === 0)
+  await eventually(async () => (await store.readQueueGauge()).depth === 0)
   const count = "select count(*)::int as n from pg_stat_activity where application_name = 'postern'"
   // Maintenance opens the last one. One more is open only while the process starts.
   await eventually(async () => (await runSql<{ n: number }>(server.url, count))[0]?.n === 12)

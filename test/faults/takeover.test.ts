@@ -43,7 +43,7 @@ for (const [engine, { databaseUrl, workers }] of Object.entries(fleets)) {
     t.diagnostic(`${held} held; waits: ${waitsMs.map(Math.round).join(', ')} ms`)
     assert.ok(held >= options.kills)
     assert.ok(Math.max(...waitsMs) < leaseMs / 3, 'long before a lease lapses')
-    await eventually(async () => (await store.queueGauge()).depth === 0)
+    await eventually(async () => (await store.readQueueGauge()).depth === 0)
     const failed = await listEmails(store, { state: 'failed', limit: 10 })
     assert.deepEqual(failed, [])
     reportCounts(t, { tried: options.kills, lost: 0, duplicated: 0 })

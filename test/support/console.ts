@@ -150,7 +150,7 @@ export async function startBusyConsole(scope: Scope, options: TestOptions = {}) 
   await store.updateApp(old.app.id, { status: 'disabled' }, operator)
   await eventually(async () => (await store.listRefusals(service.app.id)).length === 2)
   const find = async (to: string) => {
-    const recipient = store.recipientName(to as Parameters<typeof store.recipientName>[0])
+    const recipient = store.nameRecipient(to as Parameters<typeof store.nameRecipient>[0])
     return (await store.listEmails({ recipient, limit: 1 })).items[0]?.id ?? ''
   }
   return { ...service, relay, shop, find }

@@ -89,7 +89,7 @@ export async function assertAllDelivered(
   { store, received, acknowledged, tried = 1 }: Account,
 ): Promise<void> {
   // An email that was claimed at many kills waits up to five minutes between two attempts.
-  await eventually(async () => (await store.queueGauge()).depth === 0, 900_000)
+  await eventually(async () => (await store.readQueueGauge()).depth === 0, 900_000)
   const copies = new Map<string, number>()
   for (const { raw } of received) {
     const id = /^X-Entity-Ref-ID: (\S+)/m.exec(raw)?.[1] ?? ''

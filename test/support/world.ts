@@ -110,7 +110,7 @@ export async function startWorld(scope: Scope) {
   await queueEmail(store, { key: shop.key, version: 1, ...toShop })
   at(4.4)
   const find = async (to: string) => {
-    const recipient = store.recipientName(to as Parameters<typeof store.recipientName>[0])
+    const recipient = store.nameRecipient(to as Parameters<typeof store.nameRecipient>[0])
     return (await store.listEmails({ recipient, limit: 1 })).items[0]?.id as EmailId
   }
   await store.cancelEmail(await find('gone@example.com'), ada)

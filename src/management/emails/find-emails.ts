@@ -21,7 +21,7 @@ export const findEmails = operation({
     const address = parseEmailAddress(to, 'to')
     if (!address.ok) return invalid(address.issues)
     const { store, access } = context
-    const recipient = store.recipientName(address.value)
+    const recipient = store.nameRecipient(address.value)
     const page = await listPage(context, { ...filters, recipient })
     if (!page.ok) return page
     const target = `${recipientPrefix}${recipient}`

@@ -97,7 +97,7 @@ type Definition<
   readonly creates: boolean
   /** The answer is an app: it has an `ETag`, and the request may have `If-Match`. */
   readonly versioned: boolean
-  /** Refusals besides those that every operation has. */
+  /** Errors besides those that every operation has. */
   readonly errors: readonly ErrorCode[]
   /** A method, so that each operation also is an `AnyOperation`; `perform` has checked what it passes. */
   run(

@@ -2,10 +2,10 @@
 import type { Finding, Store } from '../../store/store.ts'
 
 export async function checkDatabase(
-  store: Pick<Store, 'queueGauge' | 'listApps'>,
+  store: Pick<Store, 'readQueueGauge' | 'listApps'>,
   examine: () => Promise<readonly Finding[]>,
 ): Promise<Finding[]> {
-  const { depth } = await store.queueGauge()
+  const { depth } = await store.readQueueGauge()
   const apps = (await store.listApps()).length
   return [
     { check: 'database', ok: true, detail: `opens, durable; ${depth} emails waiting or being sent` },

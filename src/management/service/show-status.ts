@@ -68,7 +68,7 @@ export const showStatus = operation({
     const { store, access } = context
     const now = store.now()
     const apps = (await store.listApps()).filter(({ id }) => isInScope(access, id))
-    const usage = await store.usageToday()
+    const usage = await store.readUsageToday()
     const expiring = (await store.listExpiringKeys(now + keyWarningMs)).filter(({ app }) =>
       isInScope(access, app),
     )

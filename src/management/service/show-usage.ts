@@ -17,7 +17,7 @@ export const showUsage = operation({
   summary: `Counts the emails and refusals of an app by day (UTC) for the last ${keepDays} days, newest first.`,
   answer: newPageSchema(UsageResource),
   run: async ({ store }, _input, { id }) =>
-    done({ items: (await store.usage(id)).map(presentUsage), next: null }),
+    done({ items: (await store.readUsage(id)).map(presentUsage), next: null }),
 })
 
 const { day: _, ...counts } = UsageResource.properties
@@ -44,7 +44,7 @@ export const listUsage = operation({
   }),
   async run({ store, access }) {
     const today = Math.floor(store.now() / dayMs)
-    const usage = await store.usageToday()
+    const usage = await store.readUsageToday()
     const apps = (await store.listApps()).filter(({ id }) => isInScope(access, id))
     const items = apps.map(({ id, slug, status, settings }) => {
       const { day: _day, ...counted } = presentUsage({ day: '', counts: usage.get(id) ?? {} })

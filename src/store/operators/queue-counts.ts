@@ -9,7 +9,7 @@ import { queueParts } from '../shared/queue-parts.ts'
 import type { Row } from '../shared/rows.ts'
 import type { Script, ScriptContext, Statement } from './script.ts'
 
-function* queueGauge({ prefix }: ScriptContext): Script<QueueGauge> {
+function* readQueueGauge({ prefix }: ScriptContext): Script<QueueGauge> {
   const text = `select (select cast(sum(count) as bigint) from ${prefix}queue_depth) as depth,
     (select accepted_at from ${prefix}queue order by email_id limit 1) as oldest,
     (select min(expires_at) from ${prefix}queue) as expiry`
@@ -21,7 +21,7 @@ function* queueGauge({ prefix }: ScriptContext): Script<QueueGauge> {
   }
 }
 
-function* queueSummary(context: ScriptContext): Script<QueueSummary> {
+function* summariseQueue(context: ScriptContext): Script<QueueSummary> {
   const { prefix } = context
   const counts = yield countStatement(context)
   const [next] = yield {
@@ -29,7 +29,7 @@ function* queueSummary(context: ScriptContext): Script<QueueSummary> {
     values: [],
   }
   return {
-    ...(yield* queueGauge(context)),
+    ...(yield* readQueueGauge(context)),
     nextAttemptAt: (next?.due_at ?? null) as number | null,
     ...toQueueCounts(counts),
     late: yield* findLate(context),
@@ -38,12 +38,12 @@ function* queueSummary(context: ScriptContext): Script<QueueSummary> {
 
 /** Everything of `QueueMeasures` but the disk. */
 function* measureQueue(context: ScriptContext): Script<Omit<QueueMeasures, 'diskFreeBytes'>> {
-  const gauge = yield* queueGauge(context)
+  const gauge = yield* readQueueGauge(context)
   const [row] = yield { text: measureText(context.prefix), values: [] }
   return { ...gauge, states: toStates(row, gauge.depth), late: yield* findLate(context) }
 }
 
-function* usage({ prefix }: ScriptContext, app: AppId): Script<UsageDay[]> {
+function* readUsage({ prefix }: ScriptContext, app: AppId): Script<UsageDay[]> {
   const rows = yield {
     text: `select day, event, cast(sum(count) as bigint) as count from ${prefix}usage_day
       where app_id = $1 group by day, event order by day desc, event`,
@@ -61,7 +61,7 @@ function* usage({ prefix }: ScriptContext, app: AppId): Script<UsageDay[]> {
   }))
 }
 
-function* usageToday({ nowMs, prefix }: ScriptContext): Script<ReadonlyMap<AppId, UsageDay['counts']>> {
+function* readUsageToday({ nowMs, prefix }: ScriptContext): Script<ReadonlyMap<AppId, UsageDay['counts']>> {
   const rows = yield {
     text: `select app_id, event, cast(sum(count) as bigint) as count from ${prefix}usage_day
       where day = $1 group by app_id, event`,
@@ -188,4 +188,4 @@ function toStates(row: Row | undefined, depth: number): QueueMeasures['states'] 
   }
 }
 
-export const queueReads = { queueGauge, queueSummary, measureQueue, usage, usageToday }
+export const queueReads = { readQueueGauge, summariseQueue, measureQueue, readUsage, readUsageToday }

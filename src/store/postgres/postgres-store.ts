@@ -8,7 +8,7 @@
 import { enqueueDeadlineMs } from '../../domain/bounds.ts'
 import { type KeyRing, makeKeyedHash } from '../crypto/key-ring.ts'
 import type { PostgresAddress } from '../database-address.ts'
-import { recipientName } from '../shared/bucket-names.ts'
+import { nameRecipient } from '../shared/bucket-names.ts'
 import { type ClockOffset, newClockOffset } from '../shared/clock.ts'
 import { GroupedCalls, type OnGroup, type Settled } from '../shared/grouped-calls.ts'
 import { callFunction, toMethods } from '../shared/methods.ts'
@@ -97,7 +97,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
       session = openSession(onQueued)
     },
     examine: async () => [...(await examine(context)), await examineSession(openSession)],
-    recipientName: (to) => recipientName(context.keyedHash, to),
+    nameRecipient: (to) => nameRecipient(context.keyedHash, to),
     now: () => clock.nowMs(),
     close: async () => {
       clearInterval(clockTimer)

@@ -22,12 +22,12 @@ export type RecipientNames = {
 /** Characters of base64url: 66 bits, which is enough among the addresses of one mailbox. */
 const suffixLength = 11
 
-export function recipientNames(keyedHash: KeyedHash, appId: AppId, to: EmailAddress): RecipientNames {
-  const recipient = recipientName(keyedHash, to)
+export function nameRecipientBuckets(keyedHash: KeyedHash, appId: AppId, to: EmailAddress): RecipientNames {
+  const recipient = nameRecipient(keyedHash, to)
   const mailbox = keyedHash('mailbox', appId, foldMailbox(to))
   return { recipient, mailbox, address: mailbox + recipient.slice(0, suffixLength) }
 }
 
 /** The name of a recipient in `queue` and `history`. */
-export const recipientName = (keyedHash: KeyedHash, to: EmailAddress): string =>
+export const nameRecipient = (keyedHash: KeyedHash, to: EmailAddress): string =>
   keyedHash('recipient', limitAddress(to))

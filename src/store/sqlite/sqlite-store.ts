@@ -8,7 +8,7 @@ import { statSync } from 'node:fs'
 import { enqueueDeadlineMs } from '../../domain/bounds.ts'
 import { type KeyRing, makeKeyedHash, openHashKey } from '../crypto/key-ring.ts'
 import { changes, notes } from '../operators/scripts.ts'
-import { recipientName } from '../shared/bucket-names.ts'
+import { nameRecipient } from '../shared/bucket-names.ts'
 import { type ClockOffset, newClockOffset, readClock } from '../shared/clock.ts'
 import type { OnGroup } from '../shared/grouped-calls.ts'
 import { toMethods } from '../shared/methods.ts'
@@ -40,7 +40,7 @@ export type SqliteOptions = {
 /** Short enough for the event loop; all other reads take longer the more data there is. */
 const shortReads: ReadonlySet<ReadName> = new Set([
   ...(['findApp', 'findAppBySlug', 'findKey', 'findKeyByHash', 'findTokenByHash'] as const),
-  ...(['findSession', 'isSignInCode', 'findPasskey', 'findEmail', 'queueGauge'] as const),
+  ...(['findSession', 'isSignInCode', 'findPasskey', 'findEmail', 'readQueueGauge'] as const),
 ])
 
 /** Opens the database. For a service the writer thread starts now, for a command with the first call. */
@@ -74,7 +74,7 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
     ...toMethods({ ...queueFunctions, ...changes, ...notes }, (name, args) => writer.call({ name, args })),
     ...readMethods,
     measureQueue: async () => ({ ...(await readMethods.measureQueue()), diskFreeBytes: freeBytes(path) }),
-    recipientName: (to) => recipientName(keyedHash, to),
+    nameRecipient: (to) => nameRecipient(keyedHash, to),
     examine: async () => [
       examineDisk(path),
       examineWorker(path, await readMethods.measureQueue(), readClock(clock)),

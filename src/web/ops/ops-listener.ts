@@ -10,7 +10,7 @@ import { newListener, sendError, sendJson } from '../http/listener.ts'
 
 export type OpsDeps = {
   readonly metrics: Metrics
-  readonly store: Pick<Store, 'queueGauge'>
+  readonly store: Pick<Store, 'readQueueGauge'>
   readonly isReady: () => boolean
   readonly emit: Emit
 }
@@ -22,7 +22,7 @@ export function newOpsListener(deps: OpsDeps): FastifyInstance {
     if (!deps.isReady())
       return sendError(reply, 503, { code: 'not_ready', message: 'This process is starting or stopping.' })
     try {
-      await deps.store.queueGauge()
+      await deps.store.readQueueGauge()
       return sendJson(reply, 200, '{"ok":true}')
     } catch {
       return sendError(reply, 503, { code: 'store_unavailable', message: 'The store does not answer.' })

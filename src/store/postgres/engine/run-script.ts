@@ -44,7 +44,7 @@ function choosePool(
   switch (name) {
     case 'findAppBySlug':
       return { pool: pages, deadlineMs: shortDeadlineMs }
-    case 'queueGauge':
+    case 'readQueueGauge':
       return { pool: lookups, deadlineMs: shortDeadlineMs }
     case 'isSignInCode':
     case 'findPasskey':

@@ -2,7 +2,7 @@
 import { limitRefusals } from '../../../domain/app/limit.ts'
 import type { AppId, EmailId } from '../../../domain/id.ts'
 import { sealContent } from '../../crypto/sealed-content.ts'
-import { callerBucket, recipientNames } from '../../shared/bucket-names.ts'
+import { callerBucket, nameRecipientBuckets } from '../../shared/bucket-names.ts'
 import type { Caller, EnqueueRequest, EnqueueResult, Judged } from '../../store.ts'
 import type { Lane, PostgresContext } from '../engine/context.ts'
 import { calledFunction, sqlFunction } from './functions.ts'
@@ -203,7 +203,7 @@ function verdictColumns({ keyedHash, ring }: PostgresContext, appId: AppId, { ju
   if (judged === null) return noEmail
   if ('refuse' in judged.verdict) return { ...noEmail, refusal: judged.verdict.refuse }
   const { id, type, expiresAt, content, traceparent } = judged.verdict.admit
-  const names = recipientNames(keyedHash, appId, content.to)
+  const names = nameRecipientBuckets(keyedHash, appId, content.to)
   return {
     refusal: null,
     recipientBucket: bucketOf(names.address),

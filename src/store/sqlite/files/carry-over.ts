@@ -8,7 +8,7 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { isAtLeast, type Role } from '../../../domain/operator/management-token.ts'
 import { type KeyRing, openHashKey } from '../../crypto/key-ring.ts'
-import type { Access } from '../../database-facts.ts'
+import type { AccessNames } from '../../database-facts.ts'
 
 type Row = Readonly<Record<string, string | number | null>>
 type Rows = ReadonlyMap<string, Row>
@@ -68,10 +68,10 @@ function newerAudit(old: DatabaseSync, copy: DatabaseSync): Row[] {
 }
 
 /** Carries over into the copy of a backup, in one transaction. Returns what no longer works in the copy. */
-export function carryOver(later: Later, copy: DatabaseSync, nowMs: number): Access {
+export function carryOver(later: Later, copy: DatabaseSync, nowMs: number): AccessNames {
   copy.exec('begin')
   const changed = new Set(later.audit.flatMap(({ target, app_id }) => [String(target), String(app_id)]))
-  const carried: Access = {
+  const carried: AccessNames = {
     keys: endSecrets(copy, later, { table: 'delivery_key', changed, nowMs }),
     tokens: endSecrets(copy, later, { table: 'token', changed, nowMs }),
     people: reducePeople(copy, later, changed),
@@ -188,7 +188,7 @@ function disableApps(
 }
 
 /** Everything in a backup that gives access: it works again when the backup is in place. */
-export function listAccess(copy: DatabaseSync, nowMs: number): Access {
+export function listAccess(copy: DatabaseSync, nowMs: number): AccessNames {
   const live = (table: string, id: string): string[] =>
     readRows(copy, `select ${id}, name, revoked_at, expires_at from ${table} order by ${id}`)
       .filter((row) => isLive(row, nowMs))

@@ -24,7 +24,7 @@ export type ClaimResult = Pick<Claimed, 'claims' | 'apps' | 'suspects' | 'lost' 
 export function claimDue(tx: WriteTransaction, { request, allVoid }: ClaimCall): ClaimResult {
   keepLeases(tx, request.leases)
   const expired = expire(tx)
-  const lost = takeBack(tx, allVoid ? allLeased(tx) : lapsed(tx))
+  const lost = takeBack(tx, allVoid ? findLeased(tx) : findLapsed(tx))
   queueDeferred(tx)
   const suspect = findSuspect(tx)
   const ids = suspect !== null && mayTrySuspect(tx, request) ? [suspect] : pickInTurns(tx, request)
@@ -66,11 +66,11 @@ export function expire(tx: WriteTransaction): EndedEmail[] {
   return rows.map((row) => finish(tx, row, { state: 'expired', reason: null, record: null }))
 }
 
-const allLeased = (tx: WriteTransaction) =>
+const findLeased = (tx: WriteTransaction) =>
   tx.sql("select * from queue where state = 'sending'").all() as QueueRow[]
 
 // A `lease_until` further ahead than we ever set one dates from before the clock was set back: it has lapsed.
-const lapsed = (tx: WriteTransaction) =>
+const findLapsed = (tx: WriteTransaction) =>
   tx
     .sql("select * from queue where state = 'sending' and (lease_until <= ? or lease_until > ?) limit ?")
     .all(tx.nowMs, tx.nowMs + 2 * leaseMs, stepMax) as QueueRow[]

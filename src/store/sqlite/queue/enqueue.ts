@@ -20,7 +20,7 @@ import { idempotencyMs, lastUseEveryMs } from '../../../domain/bounds.ts'
 import { dayMs } from '../../../domain/duration.ts'
 import type { AppId, EmailId, KeyId } from '../../../domain/id.ts'
 import { sealContent } from '../../crypto/sealed-content.ts'
-import { type RecipientNames, recipientNames } from '../../shared/bucket-names.ts'
+import { nameRecipientBuckets, type RecipientNames } from '../../shared/bucket-names.ts'
 import type { Caller, EnqueueRequest, EnqueueResult, Judged, NewEmail } from '../../store.ts'
 import type { CachedKey, WriteTransaction } from '../engine/threads/write-transaction.ts'
 import { type Bucket, findCallerBucket, findRecipientBuckets } from './buckets.ts'
@@ -59,7 +59,7 @@ function queueWithinLimits(
   }
   const { limits } = app.settings
   const dayFull = tx.acceptedToday(app.id) >= limits.daily
-  const names = recipientNames(tx.writer.keyedHash, app.id, email.content.to)
+  const names = nameRecipientBuckets(tx.writer.keyedHash, app.id, email.content.to)
   const recipientHit = charge(tx, readRecipientLimits(app, names), !dayFull)
   if (recipientHit !== null) return refuseLimit(tx, caller, 'recipient_rate_limited', recipientHit)
   if (dayFull) {

@@ -34,7 +34,7 @@ const description = [
   'Clients must ignore unknown fields in answers.',
 ].join(' ')
 
-/** Refusals that every operation may answer with. */
+/** Errors that every operation may answer with. */
 const common: readonly ErrorCode[] = [
   'invalid_request',
   'invalid_token',
@@ -59,7 +59,7 @@ export function newDocument(version: string): ApiDocument {
       securitySchemes: { token: { type: 'http', scheme: 'bearer', description: 'psa_ and 49 characters' } },
       schemas: {
         Error: errorSchema,
-        ...Object.fromEntries(named.map(([name, schema]) => [name, openly(schema)])),
+        ...Object.fromEntries(named.map(([name, schema]) => [name, openSchema(schema)])),
       },
     },
   }
@@ -134,14 +134,14 @@ function plain(schema: TSchema): unknown {
 }
 
 /** The schema of an answer: shared schemas by reference, and open for fields that a later version adds. */
-function referring(schema: unknown): unknown {
+function referToNamed(schema: unknown): unknown {
   const text = JSON.stringify(schema)
   const known = named.find(([, candidate]) => JSON.stringify(candidate) === text)
-  return known === undefined ? openly(schema, referring) : { $ref: `#/components/schemas/${known[0]}` }
+  return known === undefined ? openSchema(schema, referToNamed) : { $ref: `#/components/schemas/${known[0]}` }
 }
 
 /** The schema without `additionalProperties: false`, its parts mapped by `map`. */
-function openly(schema: unknown, map: (part: unknown) => unknown = openly): unknown {
+function openSchema(schema: unknown, map: (part: unknown) => unknown = openSchema): unknown {
   if (typeof schema !== 'object' || schema === null) return schema
   if (Array.isArray(schema)) return schema.map((part) => map(part))
   const entries = Object.entries(schema).filter(
@@ -180,15 +180,15 @@ function headerParameters(name: OperationName): Json[] {
 function successes(name: OperationName, creates: boolean): Responses {
   const { answer, method, versioned } = findOperation(name)
   const headers = versioned && { headers: { ETag: { schema: { type: 'string' } } } }
-  const done = { description: 'Done.', ...headers, content: json(referring(plain(answer))) }
+  const done = { description: 'Done.', ...headers, content: json(referToNamed(plain(answer))) }
   if (!creates) return { 200: done }
   const made = { ...done, description: 'Made.' }
   return method === 'PUT' ? { 200: done, 201: made } : { 201: made }
 }
 
 function failures(name: OperationName): Responses {
-  const { errors: refusals, target } = findOperation(name)
-  const codes = [...common, ...(target === 'none' ? [] : (['not_found'] as const)), ...refusals]
+  const { errors, target } = findOperation(name)
+  const codes = [...common, ...(target === 'none' ? [] : (['not_found'] as const)), ...errors]
   const statuses = [...new Set(codes.map((code) => errorStatus[code]))].sort()
   const answers = statuses.map((status) => {
     const names = [...new Set(codes.filter((code) => errorStatus[code] === status))]
