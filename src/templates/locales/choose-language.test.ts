@@ -91,14 +91,20 @@ const wanted: readonly (readonly [asked: string, tag: string])[] = [
   ],
 ] as [string, string][]
 
+/** A language that is added later answers for its own tag, which these lists give to another or to none. */
+const toLater = (asked: string): string | undefined => {
+  const [first = ''] = asked.split(/[,;]/)
+  return wanted.some(([, tag]) => tag === first) ? undefined : languageTags.find((tag) => tag === first)
+}
+
 test('a reader gets the language that is asked for, in letters that belong to it', () => {
-  for (const [asked, tag] of wanted) assert.equal(chooseLanguage(asked), tag, asked)
-  for (const asked of none) assert.equal(chooseLanguage(asked), null, asked)
+  for (const [asked, tag] of wanted) assert.equal(chooseLanguage(asked), toLater(asked) ?? tag, asked)
+  for (const asked of none) assert.equal(chooseLanguage(asked), toLater(asked) ?? null, asked)
   for (const tag of languageTags) assert.equal(chooseLanguage(tag), tag)
 })
 
 test('of a list the first ten are looked up, and nothing of a longer text', () => {
-  const others = (count: number) => Array.from({ length: count }, () => 'sk').join(',')
+  const others = (count: number) => Array.from({ length: count }, () => 'tlh').join(',')
   assert.equal(chooseLanguage(`${others(9)},de`), 'de')
   assert.equal(chooseLanguage(`${others(10)},de`), null)
   assert.equal(chooseLanguage(`de${' '.repeat(askedMax - 2)}`), 'de')
