@@ -1,11 +1,15 @@
 /**
  * `npm run screenshots`: the pictures of the documents (docs/images/). `-- FOLDER` writes every page and
- * email instead, at three widths, light and dark, for people to look at.
+ * email instead, at three widths, light and dark, and a sheet of each language, for people to look at.
  */
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { emailTypes } from '../src/domain/request/email-request.ts'
+import { escapeHtml } from '../src/templates/html.ts'
+import { languageTags } from '../src/templates/locales/locales.ts'
 import { openBrowser } from './support/browser.ts'
 import { consoleAt, consolePages, signIn, startBusyConsole, useSession } from './support/console.ts'
+import { renderPages, renderSample } from './support/language-samples.ts'
 import { startTestService, validBody } from './support/service.ts'
 import type { Scope } from './support/temporary.ts'
 import { eventually } from './support/wait.ts'
@@ -104,6 +108,28 @@ async function fillHour(): Promise<void> {
   await busy.store.addActivity(rows.flat())
 }
 
+/** The emails of a language and its pages on one picture, each as wide as a telephone. */
+async function shootLanguages(folder: string): Promise<void> {
+  for (const colorScheme of ['light', 'dark'] as const) {
+    const page = await browser.newPage({ colorScheme, viewport: { width: 2050, height: 1800 } })
+    for (const tag of languageTags) {
+      const emails = emailTypes.map((type) =>
+        renderSample(tag, type, { app: 'Acme', organisationName: 'Blue Team' }),
+      )
+      const [first = '', ...others] = renderPages(tag, 'Acme')
+      const frame = (document: string, height: number) =>
+        `<iframe srcdoc="${escapeHtml(document)}" style="border:0;width:390px;height:${height}px"></iframe>`
+      const columns = [...emails.map(({ html }) => frame(html, 1100)), frame(first, 700)]
+      const rest = others.slice(3).map((document) => frame(document, 620))
+      await page.setContent(
+        `<body style="margin:8px;display:flex;flex-wrap:wrap;gap:8px">${[...columns, ...rest].join('')}`,
+      )
+      await page.screenshot({ path: join(folder, `language-${tag}-${colorScheme}.png`) })
+    }
+    await page.close()
+  }
+}
+
 if (folder === undefined) {
   mkdirSync(images, { recursive: true })
   await shootPair(`${images}/inbox.png`)
@@ -145,5 +171,6 @@ if (folder === undefined) {
       }
     }
   }
+  await shootLanguages(folder)
 }
 for (const end of ends.reverse()) await end()

@@ -2,91 +2,109 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import type { Page } from 'playwright-core'
-import { type AppSettings, defaultSettings } from '../../src/domain/app/settings.ts'
-import { parseAuthLink } from '../../src/domain/request/auth-link.ts'
-import type { EmailAddress } from '../../src/domain/request/email-address.ts'
-import { type EmailType, emailTypes } from '../../src/domain/request/email-request.ts'
-import { renderEmail } from '../../src/templates/emails/render-email.ts'
+import { emailTypes } from '../../src/domain/request/email-request.ts'
 import { findLanguage, languageTags } from '../../src/templates/locales/locales.ts'
-import { expiredPage, openPage, unavailablePage, unknownPage } from '../../src/templates/pages/hosted-page.ts'
 import { openBrowser } from '../support/browser.ts'
 import { chromium, lacking } from '../support/installed.ts'
+import { longName, renderPages, renderSample, sampleNames } from '../support/language-samples.ts'
 import { startTestService } from '../support/service.ts'
 import { eventually } from '../support/wait.ts'
 
 const skip = lacking({ chromium })
 const browser = skip === false ? await openBrowser({ after }) : null
-const longName = 'Donaudampfschifffahrtsgesellschaft'
 
-const newApp = (name: string): AppSettings => ({
-  ...defaultSettings,
-  name,
-  from: { name, address: 'auth@acme.test' },
-  supportContact: 'help@acme.test',
-  fallbackUrl: 'https://acme.test/get',
-})
+/** Shows a document at each width, light and dark, and says of each what is wrong with it. */
+async function assertFaultless(page: Page, html: string, { direction, what }: Shown): Promise<void> {
+  await page.setContent(html)
+  for (const colorScheme of ['light', 'dark'] as const) {
+    await page.emulateMedia({ colorScheme })
+    for (const width of widths) {
+      await page.setViewportSize({ width, height: 900 })
+      const faults = await page.evaluate(findFaults, direction)
+      assert.deepEqual(faults, [], `${what}, ${colorScheme}, ${width} px`)
+    }
+  }
+}
 
-const render = (locale: string, type: EmailType, name: string) =>
-  renderEmail({
-    app: newApp(name),
-    type,
-    content: {
-      ...{ to: 'ana@example.com' as EmailAddress, messageIdDomain: 'acme.test', locale },
-      url: `https://app.acme.test/auth?token=${'aB3-'.repeat(40)}`,
-      ...{ organisationName: longName, inviterName: 'דנה كريم 山田' },
-    },
-    expiresAt: Date.UTC(2026, 10, 20, 17, 5),
-    lifeLeftMs: 900_000,
-  }).html
-
-/** Elements that reach beyond the window, or hold more than they show. */
-const findOverflow = (page: Page) =>
-  page.evaluate(() => {
-    const wide = document.documentElement.scrollWidth > window.innerWidth ? ['the page'] : []
-    const outside = [...document.querySelectorAll('h1, p, a, button, td, section')].filter((element) => {
-      const { left, right, width } = element.getBoundingClientRect()
-      return width > 0 && (left < -0.5 || right > window.innerWidth + 0.5)
-    })
-    return [...wide, ...outside.map((element) => `${element.tagName}: ${element.textContent?.slice(0, 40)}`)]
-  })
-
+type Shown = { readonly direction: string; readonly what: string }
 const widths = [320, 390, 1280]
-const names = ['Acme', longName, 'عيادة', 'さくら銀行']
 
-test('no email is wider than its window, whatever the language, the name and the width', {
-  skip,
-}, async () => {
+/** Runs in the browser: what reaches beyond its place, is cut off, cannot be read or runs the wrong way. */
+function findFaults(direction: string): string[] {
+  const faults: string[] = []
+  if (document.documentElement.scrollWidth > window.innerWidth) faults.push('the page is too wide')
+  const readColour = (colour: string): number[] => (colour.match(/[\d.]+/g) ?? []).map(Number)
+  const measureLight = (colour: string): number => {
+    const [red = 0, green = 0, blue = 0] = readColour(colour).map((part) => {
+      const share = part / 255
+      return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4
+    })
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+  }
+  const findBackground = (element: Element): string => {
+    const { backgroundColor } = getComputedStyle(element)
+    const isOpaque = readColour(backgroundColor)[3] !== 0
+    return isOpaque || element.parentElement === null
+      ? backgroundColor
+      : findBackground(element.parentElement)
+  }
+  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT)
+  for (let node = texts.nextNode(); node !== null; node = texts.nextNode()) {
+    const element = node.parentElement
+    const range = document.createRange()
+    range.selectNodeContents(node)
+    const lines = [...range.getClientRects()].filter(({ width }) => width > 0)
+    if (element === null || lines.length === 0 || node.nodeValue?.trim() === '') continue
+    const fault = (what: string) => faults.push(`${what}: ${node.nodeValue?.trim().slice(0, 40)}`)
+    const block = element.closest('h1, p, td, button, .button, section') ?? element
+    const place = block.getBoundingClientRect()
+    for (const { left, right } of lines) {
+      if (left < -0.5 || right > window.innerWidth + 0.5) fault('outside the window')
+      if (left < place.left - 1 || right > place.right + 1) fault('spilled')
+    }
+    for (let around: Element | null = element; around !== null; around = around.parentElement) {
+      const { clientHeight, clientWidth, scrollHeight, scrollWidth } = around
+      if (clientWidth > 0 && scrollWidth > clientWidth + 1) fault('cut off')
+      if (getComputedStyle(around).overflowY === 'hidden' && scrollHeight > clientHeight + 1) fault('cut off')
+    }
+    const style = getComputedStyle(element)
+    const [darker = 0, lighter = 0] = [style.color, findBackground(element)]
+      .map(measureLight)
+      .sort((one, other) => one - other)
+    if ((lighter + 0.05) / (darker + 0.05) < 4.5) fault('hard to read')
+    const isOurs = element.closest('[dir=ltr] a, .destination') === null
+    if (isOurs && style.direction !== direction) fault('wrong direction')
+    const { textAlign } = getComputedStyle(block)
+    const isStart = textAlign === 'start' || textAlign === (direction === 'rtl' ? 'right' : 'left')
+    if (element.closest('.card h1, .card p, section h1, section p') !== null && !isStart) fault(textAlign)
+  }
+  return faults
+}
+
+test('no email overflows, is cut off, is hard to read or runs the wrong way', { skip }, async () => {
   assert.ok(browser)
   const page = await browser.newPage()
-  for (const tag of languageTags)
+  for (const [l, tag] of languageTags.entries()) {
+    const { direction } = findLanguage(tag).strings
     for (const [n, type] of emailTypes.entries()) {
       // Each type with another name; all names and types meet over the languages.
-      const name = names[(n + languageTags.indexOf(tag)) % names.length] ?? ''
-      await page.setContent(render(tag, type, name))
-      for (const width of widths) {
-        await page.setViewportSize({ width, height: 900 })
-        assert.deepEqual(await findOverflow(page), [], `${tag} ${type} ${name} ${width}`)
-      }
+      const app = sampleNames[(n + l) % sampleNames.length] ?? ''
+      const { html } = renderSample(tag, type, { app })
+      await assertFaultless(page, html, { direction, what: `${tag} ${type} ${app}` })
     }
+  }
   await page.close()
 })
 
-test('no hosted page is wider than its window', { skip }, async () => {
+test('no hosted page overflows, is cut off, is hard to read or runs the wrong way', { skip }, async () => {
   assert.ok(browser)
-  const page = await browser.newPage({ viewport: { width: 320, height: 800 } })
-  const destination = parseAuthLink('acme://auth/verify?token=x', new Set(['acme']))
-  assert.ok(destination.ok)
-  for (const tag of languageTags) {
-    const language = findLanguage(tag)
-    const app = newApp(longName)
-    const opening = { ...language, app, destination: destination.value, destinationName: 'acme:' }
-    for (const { body } of [
-      ...emailTypes.map((type) => openPage({ ...opening, type })),
-      ...[expiredPage(language, app), unknownPage(language), unavailablePage(language)],
-    ]) {
-      await page.setContent(body)
-      assert.deepEqual(await findOverflow(page), [], tag)
-    }
+  const page = await browser.newPage()
+  for (const [l, tag] of languageTags.entries()) {
+    const { direction } = findLanguage(tag).strings
+    for (const [n, html] of renderPages(tag, longName).entries())
+      await assertFaultless(page, html, { direction, what: `${tag}, page ${n}` })
+    const short = renderPages(tag, sampleNames[l % sampleNames.length] ?? '')
+    await assertFaultless(page, short[0] ?? '', { direction, what: tag })
   }
   await page.close()
 })
@@ -97,25 +115,41 @@ const embed = (email: string, direction: string): string => {
   return `<!doctype html><html dir="${direction}"><meta charset="utf-8"><div${body?.[1]}>${body?.[2]?.replace(/<\/?bdi[^>]*>/g, '')}</div></html>`
 }
 
-test('an email keeps its direction inside a mail client that is written the other way', {
+/** Runs in the browser: directions and alignments, and where the last stop of each paragraph is. */
+function describeParagraphs(): string[] {
+  return [...document.querySelectorAll('h1, .card p:not([dir])')].map((element) => {
+    const { direction, textAlign } = getComputedStyle(element)
+    const last = document.createTreeWalker(element, NodeFilter.SHOW_TEXT).lastChild()
+    const text = last?.nodeValue ?? ''
+    if (last === null || !/[.。：:]$/.test(text)) return `${direction} ${textAlign}`
+    const range = document.createRange()
+    range.selectNodeContents(element)
+    const letters = [...range.getClientRects()]
+    range.setStart(last, text.length - 1)
+    range.setEnd(last, text.length)
+    const stop = range.getBoundingClientRect()
+    const line = letters.filter(({ bottom, top }) => bottom > stop.top + 4 && top < stop.bottom - 4)
+    const isLeft = stop.left <= Math.min(...line.map(({ left }) => left)) + 1
+    return `${direction} ${textAlign}, stop ${isLeft ? 'left' : 'right'}`
+  })
+}
+
+test('an email keeps its direction, and the place of its stops, inside a mail client of either direction', {
   skip,
 }, async () => {
   assert.ok(browser)
   const page = await browser.newPage({ viewport: { width: 600, height: 900 } })
-  for (const tag of languageTags) {
-    const { direction } = findLanguage(tag).strings
-    await page.setContent(
-      embed(render(tag, 'organisation_invite', 'Acme'), direction === 'rtl' ? 'ltr' : 'rtl'),
-    )
-    const styles = await page.evaluate(() =>
-      [...document.querySelectorAll('h1, .card p:not([dir])')].map((element) => {
-        const { direction, textAlign } = getComputedStyle(element)
-        return `${direction} ${textAlign}`
-      }),
-    )
-    const start = direction === 'rtl' ? 'right' : 'left'
-    assert.deepEqual([...new Set(styles)], [`${direction} ${start}`], tag)
-  }
+  for (const tag of languageTags)
+    for (const type of emailTypes)
+      for (const around of ['ltr', 'rtl']) {
+        const { direction } = findLanguage(tag).strings
+        const { html } = renderSample(tag, type, { app: 'Acme' })
+        await page.setContent(embed(html, around))
+        const [start, end] = direction === 'rtl' ? ['right', 'left'] : ['left', 'right']
+        const found = new Set(await page.evaluate(describeParagraphs))
+        const wanted = [`${direction} ${start}`, `${direction} ${start}, stop ${end}`]
+        assert.deepEqual([...found].sort(), wanted, `${tag} ${type} in ${around}`)
+      }
   await page.close()
 })
 

@@ -1,0 +1,53 @@
+/** Every email and every hosted page in a language, with texts that are hard to lay out. */
+import { type AppSettings, defaultSettings } from '../../src/domain/app/settings.ts'
+import { parseAuthLink } from '../../src/domain/request/auth-link.ts'
+import type { EmailAddress } from '../../src/domain/request/email-address.ts'
+import { type EmailType, emailTypes } from '../../src/domain/request/email-request.ts'
+import { type Rendered, renderEmail } from '../../src/templates/emails/render-email.ts'
+import { findLanguage } from '../../src/templates/locales/locales.ts'
+import { expiredPage, openPage, unavailablePage, unknownPage } from '../../src/templates/pages/hosted-page.ts'
+
+export const longName = 'Donaudampfschifffahrtsgesellschaft'
+/** Names of apps and of people: short, long, and in scripts of either direction. */
+export const sampleNames = ['Acme', longName, 'عيادة', 'さくら銀行'] as const
+
+const newApp = (name: string): AppSettings => ({
+  ...defaultSettings,
+  name,
+  from: { name, address: 'auth@acme.test' },
+  supportContact: 'help@acme.test',
+  fallbackUrl: 'https://acme.test/get',
+})
+
+export const renderSample = (
+  locale: string,
+  type: EmailType,
+  { app, organisationName = longName }: { app: string; organisationName?: string },
+): Rendered =>
+  renderEmail({
+    app: newApp(app),
+    type,
+    content: {
+      ...{ to: 'ana@example.com' as EmailAddress, messageIdDomain: 'acme.test', locale },
+      ...{ url: `https://links.acme.test/auth?token=${'aB3-'.repeat(40)}`, hosted: true },
+      ...{ organisationName, inviterName: 'דנה كريم 山田' },
+    },
+    expiresAt: Date.UTC(2026, 10, 20, 17, 5),
+    lifeLeftMs: 900_000,
+  })
+
+/** The pages for a link to a mobile app and for one to a website, and those for links that do not open. */
+export function renderPages(locale: string, name: string): string[] {
+  const language = findLanguage(locale)
+  const app = newApp(name)
+  const open = (type: EmailType, url: string, destinationName: string) => {
+    const destination = parseAuthLink(url, new Set(['acme']))
+    if (!destination.ok) throw new Error(url)
+    return openPage({ ...language, app, type, destination: destination.value, destinationName })
+  }
+  return [
+    ...emailTypes.map((type) => open(type, 'acme://auth/verify?token=x', 'acme:')),
+    open('magic_link', 'https://app.acme.test/auth?token=x', 'https://app.acme.test'),
+    ...[expiredPage(language, app), unknownPage(language), unavailablePage(language)],
+  ].map(({ body }) => body)
+}
