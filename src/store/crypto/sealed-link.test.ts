@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import type { AppId } from '../../domain/id.ts'
 import { emailTypes } from '../../domain/request/email-request.ts'
-import { type KeyRing, newSecretKey, parseKeyRing } from './key-ring.ts'
+import { type KeyRing, newSecretKey, parseKeyRing, seal } from './key-ring.ts'
 import { openLink, sealLink } from './sealed-link.ts'
 
 const ringOf = (...ids: string[]): KeyRing => {
@@ -31,6 +32,20 @@ test('the type of the email comes back', () => {
     assert.equal(openLink(ring, app, sealLink(ring, app, { ...target, type }))?.type, type)
 })
 
+test('the language of the email comes back, and a link without one opens', () => {
+  for (const locale of ['de', 'pt-BR', 'zh-Hant']) {
+    const sealed = sealLink(ring, app, { ...target, locale })
+    assert.deepEqual(openLink(ring, app, sealed), { ...target, locale })
+    assert.ok(sealed.length <= sealLink(ring, app, target).length + 12, locale)
+  }
+  const { destination, expiresAt } = target
+  // As an earlier version sealed it.
+  const [salt, text] = [randomBytes(12), `2${(expiresAt / 1000).toString(36)}.${destination}`]
+  const context = `hosted link ${app} ${salt.toString('base64url')}`
+  const old = Buffer.concat([salt, seal(ring, context, text)]).toString('base64url')
+  assert.deepEqual(openLink(ring, app, old), target)
+})
+
 test('a destination of 100 characters stays under 300', () => {
   assert.equal(target.destination.length, 100)
   assert.ok(sealLink(ring, app, target).length < 260, 'room for a base URL and a slug')
@@ -53,7 +68,7 @@ test('rotation: an older key of the ring opens, one that has left it closes', ()
 })
 
 test('row 47: 100,000 mutations of a sealed link open nothing', () => {
-  const sealed = sealLink(ring, app, target)
+  const sealed = sealLink(ring, app, { ...target, locale: 'de' })
   const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
   const position = fc.nat(sealed.length - 1)
   const mutation = fc.oneof(
