@@ -1,13 +1,20 @@
 /** Languages from the request to the email and its page. */
 import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { cpSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { after, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import fc from 'fast-check'
 import { composeMessage } from '../../src/delivery/message/compose-message.ts'
 import type { EmailAddress } from '../../src/domain/request/email-address.ts'
-import { languageTags } from '../../src/templates/locales/language-files.ts'
+import { languageTags, readLanguageFile } from '../../src/templates/locales/language-files.ts'
 import { findLanguage } from '../../src/templates/locales/locales.ts'
+import { serveEnvironment } from '../support/cli.ts'
 import { linksBaseUrl, startHostedLinks } from '../support/hosted-links.ts'
 import { startTestService, validBody } from '../support/service.ts'
+import { temporaryFolder } from '../support/temporary.ts'
 
 const { service, receive, visit, local, newApp } = await startHostedLinks({ after })
 const post = (body: Record<string, unknown>) =>
@@ -172,4 +179,45 @@ test('a message of any length of life is written in each language, and says whic
       assert.doesNotMatch(message, /undefined|NaN|\{\w+\}/)
     }),
   )
+})
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const run = promisify(execFile)
+
+test('another language is one file: it is listed, looked up, a setting of an app, and written', async (t) => {
+  const folder = temporaryFolder(t)
+  for (const part of ['bin', 'src', 'package.json'])
+    cpSync(join(root, part), join(folder, part), { recursive: true })
+  symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'))
+  const tag = ['mt', 'cy', 'ga'].find((other) => !languageTags.includes(other)) ?? ''
+  const file = readLanguageFile('en')
+  const added = { ...file, magicLink: { ...file.magicLink, subject: `Into {app}, in ${tag}` } }
+  writeFileSync(join(folder, 'src/templates/locales', `${tag}.json`), JSON.stringify(added))
+  const env = { PATH: process.env.PATH, ...(await serveEnvironment(t)) }
+  const postern = async (...args: string[]) =>
+    (await run(process.execPath, [join(folder, 'bin/postern.js'), ...args], { env, cwd: folder })).stdout
+  const listed = JSON.parse(await postern('languages', '--json')) as { tag: string }[]
+  assert.deepEqual(listed.map((language) => language.tag).sort(), [...languageTags, tag].sort())
+  assert.equal(await postern('languages', `xx, ${tag}-001;q=0.5, de;q=0.1`), `${tag}\n`)
+  await postern('app', 'create', 'Acme', '--from', 'Acme <auth@acme.test>', '--locale', tag)
+  for (const asked of [[], ['--locale', `${tag}, de`]])
+    assert.match(
+      await postern('preview', 'acme', ...asked),
+      new RegExp(`^Language: ${tag}\nSubject: Into Acme, in ${tag}\n`),
+    )
+})
+
+test('the command line reads no language before a command needs one, so help is as fast as without', async (t) => {
+  const hooks = join(temporaryFolder(t), 'hooks.mjs')
+  writeFileSync(
+    hooks,
+    `import { registerHooks } from 'node:module'
+registerHooks({ load: (url, context, next) => (console.error(url), next(url, context)) })`,
+  )
+  const read = async (...args: string[]) =>
+    (await run(process.execPath, ['--import', hooks, join(root, 'bin/postern.js'), ...args])).stderr
+  const help = await read('--help')
+  assert.match(help, /src\/cli\/program\.ts/)
+  assert.doesNotMatch(help, /\/templates\//)
+  assert.match(await read('languages', 'de'), /templates\/locales\/choose-language\.ts/)
 })
