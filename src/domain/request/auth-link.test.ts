@@ -44,6 +44,17 @@ test('all faults are listed, not the first', () => {
   )
 })
 
+test('the fault of a link with one parameter of another name says what to do', () => {
+  const advise = (query: string) => {
+    const link = parseAuthLink(`https://app.example.com/auth?${query}`, schemes)
+    assert.ok(!link.ok)
+    return link.issues[0]?.message ?? ''
+  }
+  assert.match(advise('code=secret'), /a page of your own that takes token/)
+  assert.match(advise('token=secret&next=/home'), /Put other values into the path/)
+  for (const query of ['code=secret', 'token=secret&next=/home']) assert.doesNotMatch(advise(query), /secret/)
+})
+
 // The same rules, written independently of the parser, for links that it accepts, as `URL` reads them.
 function assertKeepsRules(raw: string, href: string): void {
   assert.match(raw, /^[\x21-\x7e]{1,8192}$/)

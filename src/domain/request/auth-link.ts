@@ -145,19 +145,19 @@ function checkQuery(query: string | undefined): Issue[] {
   if (query === 'token=' || query === 'token')
     return [issue('token_empty', 'The parameter token has no value.')]
   const value = /^token=([^&;]+)$/.exec(query)?.[1]
-  if (value === undefined) {
-    return [
-      issue(
-        'query_not_exactly_token',
-        'The query must hold exactly one parameter, named token: ?token=… Put other values into the path, or store them with the token.',
-      ),
-    ]
-  }
+  if (value === undefined) return [issue('query_not_exactly_token', explainQuery(query))]
   const decoded = decodeToken(value)
   if (decoded === null) return [issue('token_undecodable', 'The token is not percent-encoded UTF-8.')]
   if (decoded.trim() === '') return [issue('token_empty', 'The token is blank.')]
   if (/\p{Cc}/u.test(decoded)) return [issue('token_with_controls', 'The token holds control characters.')]
   return []
+}
+
+function explainQuery(query: string): string {
+  const rule = 'The query must hold exactly one parameter, named token: ?token=…'
+  return /[&;]/.test(query)
+    ? `${rule} Put other values into the path, or store them with the token.`
+    : `${rule} If your library uses another name, send the address of a page of your own that takes token and redirects.`
 }
 
 function decodeToken(value: string): string | null {

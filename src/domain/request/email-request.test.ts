@@ -111,6 +111,42 @@ test('every fault is listed', () => {
   assert.deepEqual(found, new Set(expected))
 })
 
+test('a refusal names the right field; a misnamed field alone is no fault', () => {
+  const { expiresAt, ...others } = valid
+  for (const name of ['expires_at', 'ExpiresAt', 'expiresat', 'EXPIRES-AT', 'expiresIn'])
+    assert.deepEqual(codes({ ...others, [name]: expiresAt }), [
+      'expiresAt required',
+      'expiresAt misnamed_field',
+    ])
+  const request = parse({ ...others, expires_at: expiresAt, idempotency_key: 'secret', Locale: 'de' })
+  assert.ok(!request.ok)
+  assert.deepEqual(
+    request.issues.slice(1).map(({ message }) => message),
+    [
+      'The field "expires_at" is unknown and ignored: write "expiresAt".',
+      'The field "idempotency_key" is unknown and ignored: send the header Idempotency-Key.',
+      'The field "Locale" is unknown and ignored: write "locale".',
+    ],
+  )
+  assert.deepEqual(codes({ ...invitation, organisationName: undefined, organizationName: 'Acme' }), [
+    'organisationName required',
+    'organisationName misnamed_field',
+  ])
+  const many = Object.fromEntries(Array.from({ length: 30 }, (_, n) => [`to${'_'.repeat(n + 1)}`, 'x']))
+  assert.deepEqual(codes({ ...valid, to: 'x', ...many, [`to${'_'.repeat(39)}`]: 'x' }), [
+    'to not_an_address',
+    'to misnamed_field',
+  ])
+  assert.deepEqual(codes({ ...valid, to: 'x', [`to${'_'.repeat(39)}`]: 'x' }), ['to not_an_address'])
+  assert.deepEqual(codes({ ...valid, idempotency_key: 'x', TO: 'y' }), [])
+})
+
+test('the fault of a number for expiresAt shows the form of a time', () => {
+  const request = parse({ ...valid, expiresAt: 1_795_000_000 })
+  assert.ok(!request.ok)
+  assert.match(request.issues[0]?.message ?? '', /JSON string: an ISO 8601 date and time with its zone/)
+})
+
 test('a link must expire in the future', () => {
   assert.deepEqual(codes({ ...valid, expiresAt: '2026-11-20T17:00:00Z' }), ['expiresAt in_the_past'])
   assert.deepEqual(codes({ ...valid, expiresAt: '2026-11-20T17:00:00.001Z' }), [])

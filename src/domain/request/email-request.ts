@@ -76,6 +76,7 @@ export function parseEmailRequest(body: ReceivedBody, nowMs: number): ParsedBody
   const organisationName = keep(parseName('organisationName', own, invites))
   const inviterName = keep(parseName('inviterName', own, invites))
   if (invites && organisationName === '') issues.push(missing('organisationName'))
+  if (issues.length > 0) issues.push(...findMisnamed(fields.value))
   if (
     issues.length > 0 ||
     to === undefined ||
@@ -149,8 +150,38 @@ const missing = (field: string): Issue => ({
 const wrongType = (field: string): Issue => ({
   field,
   code: 'not_a_string',
-  message: `${field} must be a JSON string.`,
+  message:
+    field === 'expiresAt'
+      ? 'expiresAt must be a JSON string: an ISO 8601 date and time with its zone, such as "2026-11-20T17:05:00Z".'
+      : `${field} must be a JSON string.`,
 })
+
+const fieldNames = ['to', 'type', 'url', 'expiresAt', 'locale', ...Object.entries(aliases).flat()]
+const foldName = (name: string): string => name.toLowerCase().replace(/[_-]/g, '')
+const rightNames: ReadonlyMap<string, string> = new Map([
+  ...fieldNames.map((name): [string, string] => [foldName(name), name]),
+  ['organizationname', 'organisationName'],
+  ['expiresin', 'expiresAt'],
+  ['idempotencykey', 'Idempotency-Key'],
+])
+const misnamedMax = 40
+
+/**
+ * Fields that differ from a known name in case, `_` or `-`, one for each known name. They are ignored like
+ * any unknown field, so they are no fault by themselves; they explain why a request is refused.
+ */
+function findMisnamed(fields: Fields): Issue[] {
+  const found = new Map<string, Issue>()
+  for (const name of Object.keys(fields)) {
+    if (name.length > misnamedMax || fieldNames.includes(name)) continue
+    const field = rightNames.get(foldName(name))
+    if (field === undefined) continue
+    const advice = field === 'Idempotency-Key' ? `send the header ${field}` : `write "${field}"`
+    const message = `The field "${name}" is unknown and ignored: ${advice}.`
+    found.set(field, { field, code: 'misnamed_field', message })
+  }
+  return [...found.values()]
+}
 
 function requiredText(field: string, value: unknown): Parsed<string> {
   if (value === undefined || value === '') return { ok: false, issues: [missing(field)] }
