@@ -56,7 +56,7 @@ const wrong: [string, RegExp][] = [
   ['postgres://u:secret@h/d?sslmode=prefer', /verify-full/],
   ['postgres://u:secret@h/d?schema=My-Mail', /schema/],
   ['postgres://u:secret@h/d?pool=9', /unknown option/],
-  ['postgres://u:s@secret@h/d', /password write @/],
+  ['postgres://u:s@secret@h/d', /user, password or key write @/],
   ['postgres://u:s/e?secret@h/d', /unknown option|sqlite:/],
   ['postgres://u:secret@h/d?target_session_attrs=any', /writable/],
 ]

@@ -8,7 +8,7 @@
  * the default for every host except loopback and socket folders.
  */
 import type { DatabaseAddress, DatabaseHost, PostgresAddress } from '../store/database-address.ts'
-import { decodePercent } from './reader.ts'
+import { decodePercent, urlEscapes } from './reader.ts'
 
 const options = ['host', 'schema', 'sslmode', 'sslrootcert', 'target_session_attrs']
 const local = /^(localhost|127(?:\.\d+){3}|::1|\/.*)$/
@@ -19,7 +19,9 @@ export function parseDatabaseUrl(text: string): DatabaseAddress | { readonly fau
   if (path !== undefined) return { engine: 'sqlite', path }
   const match = /^postgres(?:ql)?:\/\/(?:([^@/?]*)@)?([^/?]*)\/([^/?]+)(?:\?(.*))?$/.exec(text)
   if (match === null)
-    return { fault: 'write sqlite:/var/lib/postern/postern.db or postgres://user:password@host/database' }
+    return {
+      fault: `write sqlite:/var/lib/postern/postern.db or postgres://user:password@host/database; ${urlEscapes}`,
+    }
   const [, credentials = '', authority = '', database = '', search = ''] = match
   const query = new URLSearchParams(search)
   if ([...query.keys()].some((name) => !options.includes(name)))
@@ -29,8 +31,7 @@ export function parseDatabaseUrl(text: string): DatabaseAddress | { readonly fau
   const hosts = parseHosts(authority === '' ? (query.get('host') ?? '') : authority)
   if (hosts === null)
     return {
-      fault:
-        'name a host, or several with commas: host1:5432,host2:5432; in a password write @ : / ? # as %40 %3A %2F %3F %23',
+      fault: `name a host, or several with commas: host1:5432,host2:5432; ${urlEscapes}`,
     }
   if (!['read-write', 'primary'].includes(query.get('target_session_attrs') ?? 'read-write'))
     return { fault: 'target_session_attrs: Postern always uses a writable server; leave it out' }

@@ -42,6 +42,10 @@ export function readWhole({ fault, text }: Reader, name: string, fallback: numbe
   return Number(value)
 }
 
+/** How to write a user, password or key in a URL; docs/configuration.md has the same list. */
+export const urlEscapes =
+  'in a user, password or key write @ : / ? # % & , and a space as %40 %3A %2F %3F %23 %25 %26 %2C %20'
+
 /** Percent signs decoded; a text that is not percent-encoded is taken as it is. */
 export function decodePercent(text: string): string {
   try {

@@ -5,6 +5,8 @@ import { chmodSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { temporaryFolder } from '../../test/support/temporary.ts'
+import { parseDatabaseUrl } from './database-url.ts'
+import { urlEscapes } from './reader.ts'
 import { parseRelayUrl } from './relay-url.ts'
 
 const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
@@ -140,6 +142,29 @@ test('another token server: its URL, with a refresh token too', () => {
 })
 
 const guid = '8a6c1a52-0d0c-4a1e-9d5e-3f0d4b6c7e11'
+test('the characters that faults name are the ones to escape, and no others', () => {
+  const [, named = '', codes = ''] = /write (.+) and a space as (.+) %20$/.exec(urlEscapes) ?? []
+  const escaped = [...named.split(' '), ' ']
+  assert.deepEqual(
+    escaped.map((character) => encodeURIComponent(character)),
+    [...codes.split(' '), '%20'],
+  )
+  for (let code = 0x20; code < 0x7f; code++) {
+    const character = String.fromCharCode(code)
+    const written = escaped.includes(character) ? encodeURIComponent(character) : character
+    const text = `a${written}b`
+    const { address } = read(`smtp://${text}:${text}@mx.acme.com`)
+    const expected = `a${character}b`
+    assert.deepEqual(address.protocol === 'smtp' && address.credentials, { user: expected, pass: expected })
+    const api = read(`resend://${text}@api.resend.com`).address
+    assert.ok(api.protocol === 'https' && api.account.provider === 'resend')
+    assert.equal(api.account.key, expected)
+    const database = parseDatabaseUrl(`postgres://${text}:${text}@host/postern`)
+    assert.ok('password' in database)
+    assert.deepEqual([database.user, database.password], [expected, expected])
+  }
+})
+
 const wrong: [url: string, fault: RegExp][] = [
   [`${mailbox}?oauth=microsoft&tenant=t&client=c&secret=${guid}`, /Secret ID; copy the Value/],
   [`${mailbox}?oauth=microsoft&client=c&secret=s`, /needs tenant/],
@@ -162,7 +187,7 @@ const wrong: [url: string, fault: RegExp][] = [
   ['graph://a@acme.com?tenant=t&client=c&secret=s&endpoint=https://g.test/v1', /endpoint is an https origin/],
   ['ses://AK@eu-west-1', /ses:\/\/KEYID:SECRET@eu-west-1/],
   ['ses://AK:s@example.com', /ses:\/\/KEYID:SECRET@eu-west-1/],
-  ['ses://AK:s/x@eu-west-1', /ses:\/\/KEYID:SECRET@eu-west-1; in a password/],
+  ['ses://AK:s/x@eu-west-1', /ses:\/\/KEYID:SECRET@eu-west-1; in a user, password or key/],
   ['resend://re_1@evil.example', /resend:\/\/KEY@api.resend.com/],
   ['postmark://a:b@api.postmarkapp.com', /the key is the user/],
   ['imap://a:b@mx.acme.com', /write smtp:/],

@@ -7,7 +7,7 @@ import type { ApiAccount } from '../delivery/relay/http/mail-api.ts'
 import type { RelayAddress } from '../delivery/relay/relay-address.ts'
 import type { SmtpAddress } from '../delivery/relay/smtp/connect.ts'
 import { isLoopback, isSafeUrl } from './listeners.ts'
-import { decodePercent } from './reader.ts'
+import { decodePercent, urlEscapes } from './reader.ts'
 import { oauthOptions, type RelayUrl, readOAuth } from './relay-oauth.ts'
 import { readGivenSecret } from './secrets.ts'
 
@@ -91,8 +91,7 @@ export function parseRelayUrl(entry: string): { relay: ParsedRelay | null; fault
   const isWhole = url !== null && /^\/?$/.test(url.pathname) && url.hash === '' && url.hostname !== ''
   if (scheme === null || !isWhole) {
     const shown = scheme?.example ?? example
-    const escapes = 'in a password write @ : / ? # % as %40 %3A %2F %3F %23 %25'
-    return { relay: null, faults: [`write ${shown}; ${escapes}`] }
+    return { relay: null, faults: [`write ${shown}; ${urlEscapes}`] }
   }
   const faults: string[] = []
   const fault = (text: string) => void faults.push(text)
