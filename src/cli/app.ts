@@ -3,6 +3,7 @@
 import type { Command } from 'commander'
 import { type AppStatus, parseSlug, slugFrom } from '../domain/app/app.ts'
 import { defaultSettings } from '../domain/app/settings.ts'
+import { counted } from '../domain/counts.ts'
 import { listAll } from '../management/operation/list-all.ts'
 import type { Result } from '../management/operation/result.ts'
 import type { AppResource } from '../management/resources.ts'
@@ -167,7 +168,7 @@ async function remove(
   print(
     deps.output,
     { id, slug, deleted: true, cancelled, complete },
-    () => `deleted ${slug} (${id}); ${cancelled} queued emails cancelled${rest}`,
+    () => `deleted ${slug} (${id}); ${counted(cancelled, 'queued email')} cancelled${rest}`,
   )
 }
 
@@ -180,7 +181,7 @@ async function countQueued(call: Call, id: string): Promise<number> {
 
 async function confirmDelete({ ask }: CliDeps, slug: string, queued: number): Promise<void> {
   const answer = await ask(
-    `This deletes the app "${slug}" and its keys, and cancels ${queued} queued emails. It cannot be undone.\nType ${slug} to delete it: `,
+    `This deletes the app "${slug}" and its keys, and cancels ${counted(queued, 'queued email')}. It cannot be undone.\nType ${slug} to delete it: `,
   )
   if (answer === null)
     throw new CommandFailed(`nothing was deleted: add --yes to delete "${slug}" without confirmation`)
@@ -221,9 +222,9 @@ function describe(app: AppResource): string {
     ['accent colour', branding.accentColour],
     ['address line', branding.addressLine],
     ['locale', app.locale],
-    ['limits', `${limits.keyPerMinute} requests a minute per key`],
-    ['', `${limits.recipientPerHour} emails an hour per recipient`],
-    ['', `${limits.daily} emails a day`],
+    ['limits', `${counted(limits.keyPerMinute, 'request')} a minute per key`],
+    ['', `${counted(limits.recipientPerHour, 'email')} an hour per recipient`],
+    ['', `${counted(limits.daily, 'email')} a day`],
     ['version', app.version],
     ['created', formatTime(app.createdAt)],
     ['updated', app.version === 1 ? null : formatTime(app.updatedAt)],

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
 import { parseDatabaseUrl } from '../config/database-url.ts'
+import { counted, describeBytes } from '../domain/counts.ts'
 import type { PostgresAddress } from '../store/database-address.ts'
 import type { AccessNames, DatabaseFacts, Restored } from '../store/database-facts.ts'
 import { type CliDeps, commandConfig } from './context.ts'
@@ -86,11 +87,8 @@ async function restore(deps: CliDeps, file: string, cancelQueued: boolean): Prom
 }
 
 function describe(file: string, { bytes, schema, apps, queued }: DatabaseFacts): string {
-  const size = `${(bytes / 1024 / 1024).toFixed(1)} MiB`
-  return `${file}: ${size}, schema ${schema}, ${count(apps, 'app')}, ${count(queued, 'email')} queued`
+  return `${file}: ${describeBytes(bytes)}, schema ${schema}, ${counted(apps, 'app')}, ${counted(queued, 'email')} queued`
 }
-
-const count = (n: number, noun: string): string => `${n} ${noun}${n === 1 ? '' : 's'}`
 
 const describeKeys = (ids: readonly string[]): string =>
   `the ${ids.length === 1 ? 'key' : 'keys'} ${ids.map((id) => `"${id}"`).join(', ')}`
@@ -126,8 +124,8 @@ function describeAccess({ ended, works }: Restored): string {
 
 function describeQueued({ queued, expired }: Restored, cancelled: boolean): string {
   if (queued === 0) return ''
-  if (cancelled) return `Cancelled ${count(queued, 'email')} queued in the backup.`
-  const again = `The service will send ${count(queued - expired, 'email')} queued in the backup, again if already sent since.`
+  if (cancelled) return `Cancelled ${counted(queued, 'email')} queued in the backup.`
+  const again = `The service will send ${counted(queued - expired, 'email')} queued in the backup, again if already sent since.`
   const expiredNote = expired === 0 ? '' : ` Another ${expired} will not be sent: the link has expired.`
   return `${again}${expiredNote} To send none, restore again with --cancel-queued before you start it.`
 }
@@ -138,7 +136,7 @@ async function copy(deps: CliDeps, to: string): Promise<void> {
   const { app, delivery_key, queue, history } = copied
   print(deps.output, { copied, previous }, () =>
     [
-      `copied ${count(app, 'app')}, ${count(delivery_key, 'delivery key')}, ${count(queue, 'queued email')} and ${count(history, 'record')}`,
+      `copied ${counted(app, 'app')}, ${counted(delivery_key, 'delivery key')}, ${counted(queue, 'queued email')} and ${counted(history, 'record')}`,
       'Rate limits of recipients and keys start full, and sessions, invitations and sign-in links are not copied.',
       'Next: set POSTERN_DATABASE_URL to the new database, with the same POSTERN_SECRET_KEYS, then: postern serve.',
       `The old database is now ${previous}. Start no service on it: it would send the queued mail again.`,

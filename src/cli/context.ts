@@ -62,11 +62,12 @@ export function commandConfig(deps: CliDeps): Config {
   if (isRemote(deps))
     throw new UsageError('this command works on this machine only; leave out --url, and unset POSTERN_URL')
   const config = parseConfig(deps.env, 'command')
-  if (!isSet(deps.env, 'POSTERN_DATABASE_URL')) {
+  if (usesDevDatabase(deps))
     deps.output.err(`postern: POSTERN_DATABASE_URL is not set; using the dev database, ${devDatabaseUrl}`)
-  }
   return config
 }
+
+const usesDevDatabase = ({ env }: CliDeps): boolean => !isSet(env, 'POSTERN_DATABASE_URL')
 
 /** The process whose management API a command calls; null if it works on the database itself. */
 function findRemote({ env }: CliDeps): RemoteAddress | null {
@@ -98,18 +99,23 @@ export async function withOperations<T>(
   const config = commandConfig(deps)
   const store = await deps.openStore(config, schemaUse)
   try {
-    return await run(newContext(await deps.operate(config, store)))
+    const place = usesDevDatabase(deps) ? devPlace : ''
+    return await run(newContext(await deps.operate(config, store), place))
   } finally {
     await store.close()
   }
 }
 
-const newContext = (runner: OperationRunner): CommandContext => ({
+const devPlace = ' This is the dev database; "--env-file FILE" names the settings of a service.'
+
+/** @param place said where something was not found */
+const newContext = (runner: OperationRunner, place = ''): CommandContext => ({
   runner,
   call: async (name, input) => {
     const result = await runner.call(name, input)
     if (result.ok) return result.value
-    throw new CommandFailed(describeError(result.error, Object.keys(input.params ?? {})))
+    const where = result.error.code === 'not_found' ? place : ''
+    throw new CommandFailed(`${describeError(result.error, Object.keys(input.params ?? {}))}${where}`)
   },
 })
 

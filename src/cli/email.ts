@@ -2,6 +2,7 @@
 
 import { type Command, Option } from 'commander'
 import { keepDays } from '../domain/bounds.ts'
+import { counted } from '../domain/counts.ts'
 import { type EmailState, emailStates, isWaiting } from '../domain/delivery/states.ts'
 import { type EmailType, emailTypes } from '../domain/request/email-request.ts'
 import { listAll } from '../management/operation/list-all.ts'
@@ -171,7 +172,7 @@ async function retry(
     deps.output,
     { retried },
     () =>
-      `${retried} deferred ${retried === 1 ? 'email is' : 'emails are'} due now; mail that is queued needs no retry`,
+      `${counted(retried, 'deferred email is', 'deferred emails are')} due now; mail that is queued needs no retry`,
   )
 }
 

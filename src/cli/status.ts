@@ -110,9 +110,9 @@ function describe(status: StatusResource): string {
 
 function describeHour(counts: ActivityCounts): string {
   const { accepted, delivered, deferred, expired, failed, p50Ms, p95Ms } = counts
-  const ends = `${accepted} accepted, ${delivered} delivered, ${sumCounts(failed)} failed, ${expired} expired, ${deferred} attempts deferred`
+  const ends = `${accepted} accepted (test emails not counted), ${delivered} delivered, ${sumCounts(failed)} failed, ${expired} expired, ${counted(deferred, 'attempt')} deferred`
   if (p50Ms === null || p95Ms === null) return ends
-  return `${ends}; half of the delivered emails took at most ${formatMs(p50Ms)}, 95 % at most ${formatMs(p95Ms)}`
+  return `${ends}; half of the delivered emails took at most ${formatMs(p50Ms)}, 95 % at most ${formatMs(p95Ms)} (rounded up)`
 }
 
 /** The processes, and below them each relay as each worker sees it. */

@@ -1,4 +1,4 @@
-/** Sums of counts, and counts in words. */
+/** Sums of counts, and counts and sizes in words. */
 
 export const sumCounts = (counts: Readonly<Record<string, number>>): number =>
   Object.values(counts).reduce((all, count) => all + count, 0)
@@ -11,3 +11,11 @@ export const formatCount = (value: number): string => formatter.format(value)
 /** `1 email`, `2 emails`. */
 export const counted = (value: number, one: string, many = `${one}s`): string =>
   `${formatCount(value)} ${value === 1 ? one : many}`
+
+const mebibyte = 1024 * 1024
+
+/** `0.3 MiB`, `75.1 GiB`. */
+export const describeBytes = (bytes: number): string =>
+  bytes < 1024 * mebibyte
+    ? `${(bytes / mebibyte).toFixed(1)} MiB`
+    : `${(bytes / 1024 / mebibyte).toFixed(1)} GiB`

@@ -132,6 +132,11 @@ test('a command on the default database says so', onlyHere, async (t) => {
   const own = { POSTERN_SECRET_KEYS: env.POSTERN_SECRET_KEYS ?? '' }
   const fallback = await postern(own, ['app', 'list'], { cwd: folder })
   assert.match(fallback.err, /POSTERN_DATABASE_URL is not set; using the dev database/)
+  mkdirSync(join(folder, '.postern'))
+  assert.equal((await postern(own, ['migrate'], { cwd: folder })).code, 0)
+  const missing = await postern(own, ['app', 'show', 'acme'], { cwd: folder })
+  assert.match(missing.err, /There is no app "acme"\..* This is the dev database; "--env-file FILE" names/)
+  assert.doesNotMatch((await postern(env, ['app', 'show', 'acme-2'])).err, /dev database/)
 })
 
 test('an empty list says what is missing, and where refusals are listed', async () => {

@@ -1,4 +1,5 @@
 /** Checks the database and the machine that it runs on. */
+import { counted } from '../../domain/counts.ts'
 import type { Finding, Store } from '../../store/store.ts'
 
 export async function checkDatabase(
@@ -8,7 +9,11 @@ export async function checkDatabase(
   const { depth } = await store.readQueueGauge()
   const apps = (await store.listApps()).length
   return [
-    { check: 'database', ok: true, detail: `opens, durable; ${depth} emails waiting or being sent` },
+    {
+      check: 'database',
+      ok: true,
+      detail: `opens, durable; ${counted(depth, 'email')} waiting or being sent`,
+    },
     ...(await examine()),
     { check: 'apps', ok: true, detail: apps === 0 ? 'none yet: create one' : `${apps}` },
   ]

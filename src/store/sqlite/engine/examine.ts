@@ -1,6 +1,7 @@
 /** Findings of the doctor on SQLite: the disk, and whether a process sends. */
 import { statfsSync } from 'node:fs'
 import { dirname } from 'node:path'
+import { describeBytes } from '../../../domain/counts.ts'
 import { describeDuration } from '../../../domain/duration.ts'
 import type { QueueMeasures } from '../../operator-store.ts'
 import type { Finding } from '../../store.ts'
@@ -43,6 +44,6 @@ export function freeBytes(path: string): number {
 
 export function examineDisk(path: string): Finding {
   const free = freeBytes(path)
-  const detail = `${Math.floor(free / 1024 / 1024)} MiB free on the database's disk`
+  const detail = `${describeBytes(free)} free on the database's disk`
   return { check: 'disk', ok: free >= diskBytesMin, detail }
 }
