@@ -7,6 +7,7 @@ import { cpSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { newDocument } from '../src/web/operators/api/openapi.ts'
+import { dropDeadLinks } from './drop-dead-links.ts'
 
 export const root = fileURLToPath(new URL('..', import.meta.url))
 export const dist = join(root, 'dist')
@@ -44,6 +45,7 @@ export function build(): void {
     mkdirSync(join(dist, dirname(file)), { recursive: true })
     cpSync(join(root, file), join(dist, file))
   }
+  dropDeadLinks(dist)
   const write = (file: string, content: object) =>
     writeFileSync(join(dist, file), `${JSON.stringify(content, null, 2)}\n`)
   write('package.json', packageManifest())

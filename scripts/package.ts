@@ -20,6 +20,7 @@ import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { build, dist, readManifest, root } from './build.ts'
+import { dropDeadLinks } from './drop-dead-links.ts'
 
 const out = join(root, 'out')
 const { version, description } = readManifest()
@@ -100,6 +101,8 @@ function makeDeb(tree: string): string {
   rmSync(join(deb, 'usr/lib/postern/systemd'), { recursive: true })
   rmSync(join(deb, 'usr/lib/postern/docs'), { recursive: true })
   place(join(dist, 'docs'), 'usr/share/doc/postern')
+  for (const file of ['README.md', 'CHANGELOG.md']) place(join(dist, file), `usr/share/doc/postern/${file}`)
+  dropDeadLinks(join(deb, 'usr/share/doc/postern'), { flat: true })
   place(join(packaging, 'debian/postern'), 'usr/bin/postern')
   place(join(packaging, 'debian/postern.env'), 'etc/postern/postern.env')
   for (const unit of ['postern.service', 'postern-backup.service', 'postern-backup.timer'])

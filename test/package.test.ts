@@ -4,11 +4,12 @@
  */
 import assert from 'node:assert/strict'
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { cpSync, existsSync, globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { after, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { publint } from 'publint'
+import { dropDeadLinks } from '../scripts/drop-dead-links.ts'
 import { newDocument } from '../src/web/operators/api/openapi.ts'
 import { commandsOf } from './support/document.ts'
 import { findNode20 } from './support/node20.ts'
@@ -32,7 +33,7 @@ mkdirSync(app)
 writeFileSync(join(app, 'package.json'), '{"name":"an-app","private":true}')
 execFileSync('git', ['init', '--quiet'], { cwd: app })
 writeFileSync(join(app, '.gitignore'), 'node_modules/\n')
-const [install = '', dev = ''] = commandsOf('docs/install.md', 'npm')[0]?.trim().split('\n') ?? []
+const [, install = '', dev = ''] = commandsOf('docs/install.md', 'npm')[0]?.trim().split('\n') ?? []
 npm(['install', '--save-dev', '--prefer-offline', '--no-audit', '--no-fund', tarball], app)
 execFileSync('git', ['add', '--all'], { cwd: app })
 
@@ -50,6 +51,27 @@ test('it holds built code, migrations and documents, and nothing else', () => {
     files.filter((file) => /\.test\.|\.ts$/.test(file)),
     [],
   )
+})
+
+test('its documents link to files that it holds', () => {
+  const dist = join(root, 'dist')
+  const readLinks = (folder: string) =>
+    globSync('{,docs/}*.md', { cwd: folder }).flatMap((file) =>
+      Array.from(
+        readFileSync(join(folder, file), 'utf8').matchAll(/\]\(([^)#]+)[^)]*\)/g),
+        ([, target = '']) => join(dirname(file), target),
+      ).filter((target) => !target.includes(':')),
+    )
+  const missing = (folder: string) => readLinks(folder).filter((file) => !existsSync(join(folder, file)))
+  assert.ok(readLinks(dist).length > 50)
+  assert.deepEqual(missing(dist), [])
+  const flat = join(folder, 'flat')
+  for (const part of ['docs', 'README.md', 'CHANGELOG.md'])
+    cpSync(join(dist, part), part === 'docs' ? flat : join(flat, part), { recursive: true })
+  assert.notDeepEqual(missing(flat), [])
+  dropDeadLinks(flat, { flat: true })
+  assert.deepEqual(missing(flat), [])
+  assert.ok(readLinks(flat).length > 50)
 })
 
 test('it brings the document of the management API', () => {
