@@ -426,7 +426,11 @@ for (const provider of providers)
     const good = await startApi(t, provider, refusals[provider])
     const { ok, detail } = await checkRelay(good.config)
     assert.equal(ok, true, detail)
-    assert.match(detail, /accepts the credentials/)
+    const hasToken = provider === 'graph' || provider === 'gmail'
+    assert.match(
+      detail,
+      hasToken ? /takes the token \(client c…, 60 min left\)$/ : /accepts the credentials$/,
+    )
     const { account } = good.config.address as Extract<RelayConfig['address'], { protocol: 'https' }>
     const [own] = ['key', 'token', 'secret'].flatMap((name) => Reflect.get(account, name) ?? [])
     const said = { name: 'invalid_api_key', ErrorCode: 10, Message: own, message: own }

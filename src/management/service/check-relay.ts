@@ -1,6 +1,7 @@
 /** Checks that a relay answers and takes the credentials. Sends no email. */
 import { ApiClient } from '../../delivery/relay/http/api-client.ts'
 import type { ApiAddress } from '../../delivery/relay/http/mail-api.ts'
+import type { OAuthClient } from '../../delivery/relay/oauth/grants.ts'
 import { TokenFault } from '../../delivery/relay/oauth/token-source.ts'
 import type { RelayAddress } from '../../delivery/relay/relay-address.ts'
 import { newTokens, type SmtpAddress } from '../../delivery/relay/smtp/connect.ts'
@@ -41,12 +42,8 @@ async function checkServer(address: SmtpAddress): Promise<Checked> {
   if (!(session instanceof SmtpSession)) return { ok: false, text: session.reply.text }
   session.quit()
   const how = address.tls === 'none' ? 'without TLS (loopback)' : 'over verified TLS'
-  const login =
-    address.credentials === null
-      ? ''
-      : tokens === null
-        ? ' and accepts the credentials'
-        : ` and accepts the token${describeLife(tokens.leftMs)}`
+  const { credentials } = address
+  const login = credentials === null ? '' : ` and ${describeProof(credentials, tokens?.leftMs ?? 0)}`
   return { ok: true, text: `answers ${how}${login}` }
 }
 
@@ -55,7 +52,7 @@ async function checkApi(name: string, address: ApiAddress): Promise<Checked> {
   try {
     const { ok, text } = await client.check()
     if (!ok) return { ok, text }
-    return { ok, text: `answers and accepts the credentials${describeLife(client.tokenLeftMs)}` }
+    return { ok, text: `answers and ${describeProof(address.account, client.tokenLeftMs ?? 0)}` }
   } catch (error) {
     if (!(error instanceof TokenFault)) throw error
     return { ok: false, text: noReply(error.message).text }
@@ -64,5 +61,12 @@ async function checkApi(name: string, address: ApiAddress): Promise<Checked> {
   }
 }
 
-const describeLife = (leftMs: number | null): string =>
-  leftMs === null ? '' : ` (valid for ${describeDuration(leftMs)})`
+/** Enough to recognise the id of an application. */
+const clientShownMax = 4
+
+/** @param leftMs how long its token stays valid */
+const describeProof = (account: object | { readonly oauth: OAuthClient }, leftMs: number): string => {
+  if (!('oauth' in account)) return 'accepts the credentials'
+  const { clientId } = account.oauth
+  return `takes the token (client ${clientId.slice(0, clientShownMax)}…, ${describeDuration(leftMs)} left)`
+}
