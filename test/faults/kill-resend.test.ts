@@ -119,7 +119,7 @@ test(`${kills} kills with ${each} emails each at a relay that knows repeated req
     if (Math.floor(kill / ways.length) % 2 === 1)
       assert.equal((await postern(server.env, ['app', 'update', 'acme', '--name', `Acme ${kill}`])).code, 0)
     Object.assign(current, await spawnServe(t, server.env))
-    await eventually(async () => (await store.queueGauge()).depth === 0)
+    await eventually(async () => (await store.readQueueGauge()).depth === 0)
   }
   const lost = ids.size - new Set(state.sent.filter((id) => ids.has(id))).size
   const duplicated = state.sent.length - new Set(state.sent).size

@@ -50,7 +50,7 @@ const skip = lacking({ unshare: '/usr/bin/unshare', openssl: '/usr/bin/openssl' 
 for (const [host, state] of [
   ['smtp.gmail.com', 'delivered'],
   ['smtp.acme.dev', 'failed'],
-])
+] as const)
   test(`550 5.4.5 from ${host}, with a second relay: the email is ${state}`, { skip }, async (t) => {
     const isAccount = state === 'delivered'
     const limited = await startLimited(t)

@@ -1,4 +1,4 @@
-/** Directions in both parts of an email and in its subject, in every language and with names of any script. */
+/** Directions in both parts of an email and in its subject: every language, names of any script. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { renderSample, sampleNames } from '../../../test/support/language-samples.ts'
