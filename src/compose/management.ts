@@ -4,6 +4,7 @@ import { localAccess } from '../management/operation/access.ts'
 import type { Management } from '../management/operation/operation.ts'
 import { newLocalRunner } from '../management/operation/perform.ts'
 import type { OperationRunner } from '../management/operations.ts'
+import { newPastCounts } from '../management/past-counts.ts'
 import { newQueueCounts } from '../management/queue-counts.ts'
 import { checkRelays } from '../management/service/check-relay.ts'
 import { SharedRead } from '../management/shared-read.ts'
@@ -37,6 +38,7 @@ export const composeManagement = (
   queueMax,
   consoleUrl,
   queue: newQueueCounts(store),
+  past: newPastCounts(store),
   findings: new SharedRead(
     () => store.examine(),
     () => findingsMs,

@@ -12,6 +12,8 @@ export const unreadableWaitMs = 5 * minuteMs
 export const lastUseEveryMs = 60_000
 /** A replaced key is in use if a request came with it as recently as this. */
 export const keyInUseMs = hourMs
+/** Minutes: what needs attention is judged by these; a condition that is older is over. */
+export const latelyMinutes = 10
 /** Rows that one step of a claim or of maintenance changes, so that no transaction is long. */
 export const stepMax = 500
 /** Apps that take turns in one claim. */

@@ -54,11 +54,11 @@ const cases: [Partial<EmailRecord>, string][] = [
   ],
   [
     { state: 'delivered', finishedAt: at + 300, trail: [{ at, outcome: 'delivered', relay: 'r:25' }] },
-    'The relay r:25 accepted it 0.3 s after it was queued.',
+    'The relay r:25 accepted it 300 ms after it was queued.',
   ],
   [
     { state: 'delivered', finishedAt: at + 300, trail: [{ at, outcome: 'delivered', relay: 'capture' }] },
-    'The dev inbox captured it 0.3 s after it was queued; nothing was sent.',
+    'The dev inbox captured it 300 ms after it was queued; nothing was sent.',
   ],
   [
     { state: 'expired', trail: [down] },
@@ -88,7 +88,7 @@ const cases: [Partial<EmailRecord>, string][] = [
       lostLeases: 2,
       trail: [{ at, outcome: 'delivered', relay: 'relay:25' }],
     },
-    'The relay relay:25 accepted it 2.0 s after it was queued. It has lost 2 leases: each time its worker died, hung, or lost its connection to the database.',
+    'The relay relay:25 accepted it 2 s after it was queued. It has lost 2 leases: each time its worker died, hung, or lost its connection to the database.',
   ],
   [
     { state: 'expired', trail: [{ at, outcome: 'lost' }] },

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { SharedRead } from './shared-read.ts'
+import { keepCountsMs, SharedRead } from './shared-read.ts'
 
 /** A value that takes a time to read, and a clock that stands still otherwise. */
 function newValue(tookMs: number, keepMs: (tookMs: number) => number) {
@@ -44,4 +44,8 @@ test('a read that fails is not kept', async () => {
   await assert.rejects(value.get(), /no answer/)
   fails = false
   assert.equal(await value.get(), 'read')
+})
+
+test('a count is kept for ten times as long as it took, a costly one for 200 times, but not longer than a minute', () => {
+  assert.deepEqual([1, 20, 21, 299, 5000].map(keepCountsMs), [10, 200, 4200, 59_800, 60_000])
 })

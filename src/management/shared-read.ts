@@ -1,4 +1,5 @@
 /** One read of a value, shared by concurrent callers: it is read once at a time, and kept for a while. */
+import { minuteMs } from '../domain/duration.ts'
 
 export class SharedRead<T> {
   readonly #read: () => Promise<T>
@@ -30,3 +31,12 @@ export class SharedRead<T> {
     return value
   }
 }
+
+const costlyMs = 20
+
+/**
+ * Counting costs more the deeper the queue is, and the more apps send. A costly count is kept so long that it
+ * delays fewer than one request for an email in a hundred, but no longer than a minute.
+ */
+export const keepCountsMs = (tookMs: number): number =>
+  Math.min(minuteMs, tookMs > costlyMs ? 200 * tookMs : 10 * tookMs)

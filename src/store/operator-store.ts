@@ -241,8 +241,8 @@ export interface OperatorStore {
   addActivity(rows: readonly ActivityRow[]): Promise<void>
   /** In the order of `minute`, which is that of the step's begin. */
   readActivity(query: ActivityQuery): Promise<readonly Omit<ActivityRow, 'app' | 'span'>[]>
-  /** The counts of every app since a minute (since 1970), at most `appMinutesKept` ago. */
-  readAppActivity(from: number): Promise<readonly Pick<ActivityRow, 'app' | 'event' | 'count'>[]>
+  /** The counts of every app from a minute (since 1970), at most `appMinutesKept` ago, to before another. */
+  readAppActivity(from: number, to: number): Promise<readonly Pick<ActivityRow, 'app' | 'event' | 'count'>[]>
   /** Keeps the newest `refusalsMax` of each app. */
   addRefusals(refusals: readonly RefusedRequest[]): Promise<void>
   /** Newest first. */

@@ -7,6 +7,7 @@ import { openStore } from '../../src/compose/store.ts'
 import { defaultLimits } from '../../src/domain/app/limit.ts'
 import { minuteMs } from '../../src/domain/duration.ts'
 import { type AppId, type EmailId, newId } from '../../src/domain/id.ts'
+import type { ActivityEvent } from '../../src/domain/operator/activity.ts'
 import type { PosternEvent } from '../../src/observe/events.ts'
 import { newListener } from '../../src/web/http/listener.ts'
 import { deferred } from '../conformance/subject.ts'
@@ -300,6 +301,41 @@ test('links that expired while a relay was down are left out of the status as so
   }
   assert.deepEqual(await statusOf(minute - 8), [['acme', 'other']])
   assert.deepEqual(await statusOf(minute - 4), [['other']])
+})
+
+test('what was wrong before is listed with its apps and replies, and not while it goes on', async (t) => {
+  const minute = 30_000_000
+  const roles = new Set(['console'] as const)
+  const service = await startTestService(t, { roles, nowMs: minute * minuteMs + 10_000 })
+  const { app, store } = service
+  const [other, third] = [await newSender(service, 'other'), await newSender(service, 'third')]
+  const count = (id: AppId, at: number, event: ActivityEvent, sum: number) =>
+    [null, id].map((of) => ({ app: of, span: 1, minute: at, event, count: sum }) as const)
+  await store.addActivity([
+    ...count(app.id, minute - 40, 'failed:refused_by_relay', 30),
+    ...count(app.id, minute - 39, 'delivered', 10),
+    ...count(app.id, minute - 1, 'failed:refused_by_relay', 1),
+    ...count(other.app.id, minute - 30, 'failed:refused_by_relay', 20),
+    ...count(other.app.id, minute - 1, 'failed:refused_by_relay', 20),
+    ...count(third.app.id, minute - 20, 'expired', 2),
+    ...count(third.app.id, minute - 2, 'expired', 1),
+  ])
+  const earlierFor = async (apps: readonly AppId[] | null) => {
+    const token = await newManagementToken(service, 'reader', apps)
+    const { earlier } = (await ask(service, 'GET /v1/status', { token })).body
+    return earlier.map(
+      ({ apps: slugs, message, until }: { apps: string[]; message: string; until: string }) => [
+        slugs,
+        message,
+        minute - Date.parse(until) / minuteMs,
+      ],
+    )
+  }
+  const expired = [['third'], '2 links from third expired before the email could be sent.', 19]
+  const failed = [['acme'], '30 of 40 emails from acme failed.', 39]
+  assert.deepEqual(await earlierFor(null), [expired, failed], 'the mail of other goes on failing')
+  assert.deepEqual(await earlierFor([third.app.id]), [expired])
+  assert.deepEqual(await earlierFor([other.app.id]), [])
 })
 
 test('a process that stops is no longer listed, and what it counted last is written', async (t) => {

@@ -11,6 +11,7 @@ import type { LinkHost } from '../../intake/judge-request.ts'
 import type { Emit } from '../../observe/events.ts'
 import type { EmailRecord, KeyRecord, QueueSummary } from '../../store/operator-store.ts'
 import type { Finding, Store } from '../../store/store.ts'
+import type { PastCounts } from '../past-counts.ts'
 import type { SharedRead } from '../shared-read.ts'
 import type { Access } from './access.ts'
 import type { ErrorCode, Result } from './result.ts'
@@ -30,6 +31,8 @@ export type Management = {
     readonly open: (list: string, sealed: string) => string | null
   }
   readonly queue: { readonly get: () => Promise<CountedQueue> }
+  /** The counts of the last two hours that are not judged as now. */
+  readonly past: SharedRead<PastCounts>
   /** The checks of the database and the machine, for the status. */
   readonly findings: SharedRead<readonly Finding[]>
   readonly queueMax: number

@@ -4,7 +4,7 @@
  */
 import { parseAllowedUrl, parseAppScheme } from '../../domain/app/allowed-url.ts'
 import type { App } from '../../domain/app/app.ts'
-import { heldDays } from '../../domain/bounds.ts'
+import { heldDays, latelyMinutes } from '../../domain/bounds.ts'
 import { counted, formatCount, sumCounts } from '../../domain/counts.ts'
 import { describeDuration } from '../../domain/duration.ts'
 import { judgeNodes } from './attention-nodes.ts'
@@ -17,7 +17,6 @@ import {
   failedShare,
   isFailing,
   isStop,
-  latelyMinutes,
   nameAll,
   type Situation,
 } from './condition.ts'

@@ -70,9 +70,6 @@ export type Attention = {
   urgent: boolean
 }
 
-/** Minutes: a condition that is older is over. */
-export const latelyMinutes = 10
-
 /** A few failures are typing errors of recipients; a share of all ends is a fault. */
 export const failedShare = 0.05
 const failedMin = 10
@@ -94,7 +91,7 @@ export const nameAll = (slugs: readonly string[]): string => {
   return more > 0 ? `${named} and ${more} more` : named
 }
 
-export type Ends = Pick<ActivityCounts, 'delivered' | 'failed'>
+type Ends = Pick<ActivityCounts, 'delivered' | 'failed'>
 
 /** @param when `` or ` in the last 10 minutes`. `reply`: the newest reply of a relay. */
 export function describeFailed(

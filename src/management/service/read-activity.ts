@@ -1,70 +1,37 @@
 /** Reads the counts of the last two hours: what is judged as now, and what was wrong before. */
 import type { App } from '../../domain/app/app.ts'
-import { appMinutesKept } from '../../domain/bounds.ts'
+import { appMinutesKept, latelyMinutes } from '../../domain/bounds.ts'
 import { minuteMs } from '../../domain/duration.ts'
 import type { AppId } from '../../domain/id.ts'
-import type { ActivityRow } from '../../domain/operator/activity.ts'
+import type { Store } from '../../store/store.ts'
 import { type ActivityCounts, presentCounts } from '../activity.ts'
 import { isInScope } from '../operation/access.ts'
 import type { Context } from '../operation/operation.ts'
+import type { AppRows, PastCounts } from '../past-counts.ts'
 import { iso, type NodeResource } from '../resources.ts'
-import { type Ends, isFailing, latelyMinutes } from './condition.ts'
-import { type FailedApps, findEarlier, findOutageEnd } from './earlier.ts'
-
-const hourMinutes = 60
+import { isFailing } from './condition.ts'
+import { type Earlier, type FailedApps, findEarlier, findOutageEnd } from './earlier.ts'
 
 /** The latest counts of the mail that the access sees, and what was wrong before. */
 export async function readActivity(context: Context, nodes: readonly NodeResource[], apps: readonly App[]) {
   const { store, access } = context
-  const nowMs = store.now()
-  const to = Math.floor(nowMs / minuteMs) + 1
+  const to = Math.floor(store.now() / minuteMs) + 1
   const begin = to - latelyMinutes
-  const first = to - appMinutesKept + 1
-  const minutes = await store.readActivity({
-    apps: access.apps && [...access.apps],
-    from: first,
-    to,
-    step: 1,
-  })
+  const query = { apps: access.apps && [...access.apps], from: to - appMinutesKept + 1, to, step: 1 } as const
+  const minutes = await store.readActivity(query)
   const since = (minute: number) => minutes.filter((row) => row.minute >= minute)
   const afterOutage = Math.max(begin, Math.floor(findOutageEnd(nodes) / minuteMs) + 1)
-  const countsSince = async (minute: number) =>
-    (await store.readAppActivity(minute)).filter(({ app }) => app !== null && isInScope(access, app))
-  const recent = await countsSince(begin)
-  const expiredSince = async (minute: number) => {
-    if (!since(minute).some(({ event }) => event === 'expired')) return new Map<AppId, number>()
-    const rows = minute === begin ? recent : await countsSince(minute)
-    const expired = rows.filter(({ event }) => event === 'expired')
-    return new Map(expired.map(({ app, count }) => [app as AppId, count]))
-  }
-  const expired = await expiredSince(afterOutage)
-  const byApp = countByApp(recent)
-  // Most of the time nothing failed before, and one read less will do.
-  const hadFailures = minutes.some((row) => row.minute < begin && row.event.startsWith('failed:'))
-  const failed = hadFailures
-    ? await readFailed(store, {
-        apps,
-        first,
-        begin,
-        whole: countByApp(await countsSince(first)),
-        recent: byApp,
-      })
-    : []
-  const everExpired = await expiredSince(first)
-  const earlier = findEarlier({
-    nowMs,
-    // Outages name relays.
-    nodes: access.apps === null ? nodes : [],
-    minutes: minutes.filter(({ minute }) => minute < afterOutage),
-    expired: apps
-      .filter(({ id }) => (everExpired.get(id) ?? 0) > (expired.get(id) ?? 0))
-      .map(({ slug }) => slug),
-    failed,
-  })
+  const read = async (from: number) => countByApp(await store.readAppActivity(from, to), context)
+  const byApp = await read(begin)
+  const hasExpired = since(afterOutage).some(({ event }) => event === 'expired')
+  const expired = hasExpired
+    ? countExpired(afterOutage === begin ? byApp : await read(afterOutage))
+    : new Map()
+  const now: Now = { apps, nodes, minutes, afterOutage, byApp, expired }
   return {
     now: { lately: presentCounts(since(begin)), byApp, expired, replies: await readReplies(store, byApp) },
     lastHour: presentCounts(since(to - hourMinutes)),
-    earlier: earlier.map(({ apps: slugs, from, until, ...what }) => ({
+    earlier: (await readEarlier(context, now)).map(({ apps: slugs, from, until, ...what }) => ({
       ...what,
       apps: [...slugs],
       from: iso(from),
@@ -73,35 +40,63 @@ export async function readActivity(context: Context, nodes: readonly NodeResourc
   }
 }
 
+const hourMinutes = 60
+
 type CountsByApp = ReadonlyMap<AppId, ActivityCounts>
 
-const countByApp = (rows: readonly Pick<ActivityRow, 'app' | 'event' | 'count'>[]): CountsByApp =>
-  new Map([...Map.groupBy(rows, ({ app }) => app as AppId)].map(([app, own]) => [app, presentCounts(own)]))
-
-type Window = {
-  readonly apps: readonly App[]
-  /** Minutes since 1970: the first that is read, and the first that is judged as now. */
-  readonly first: number
-  readonly begin: number
-  /** The counts since each of them. */
-  readonly whole: CountsByApp
-  readonly recent: CountsByApp
+/** For the apps that an access sees. */
+const countByApp = (rows: AppRows, { access }: Pick<Context, 'access'>): CountsByApp => {
+  const seen = rows.filter(({ app }) => app !== null && isInScope(access, app))
+  const groups = Map.groupBy(seen, ({ app }) => app as AppId)
+  return new Map([...groups].map(([app, own]) => [app, presentCounts(own)]))
 }
 
-/** The apps whose mail failed before and does not fail now, grouped by the newest reply. */
+const countExpired = (counts: CountsByApp): Map<AppId, number> =>
+  new Map([...counts].flatMap(([app, { expired }]) => (expired === 0 ? [] : [[app, expired] as const])))
+
+type Now = {
+  readonly apps: readonly App[]
+  readonly nodes: readonly NodeResource[]
+  /** The counts of the access in all minutes that are kept. */
+  readonly minutes: Awaited<ReturnType<Store['readActivity']>>
+  /** The first minute whose expired links are judged as now. */
+  readonly afterOutage: number
+  readonly byApp: CountsByApp
+  readonly expired: ReadonlyMap<AppId, number>
+}
+
+async function readEarlier(
+  context: Context,
+  { apps, nodes, minutes, afterOutage, byApp, expired }: Now,
+): Promise<readonly Earlier[]> {
+  const { access, past, store } = context
+  const before = minutes.filter(({ minute }) => minute < afterOutage)
+  // Mostly nothing was wrong, and the counts of the apps need not be read.
+  const wasWrong = before.some(({ event }) => event === 'expired' || event.startsWith('failed:'))
+  const counts = wasWrong ? await past.get() : { from: 0, to: 0, rows: [] }
+  const pastByApp = countByApp(counts.rows, context)
+  const hadExpired = ({ id }: App) =>
+    (pastByApp.get(id)?.expired ?? 0) + (byApp.get(id)?.expired ?? 0) > (expired.get(id) ?? 0)
+  const failed = [...pastByApp].filter(([app, own]) => {
+    const now = byApp.get(app)
+    return isFailing(own) && (now === undefined || !isFailing(now))
+  })
+  return findEarlier({
+    nowMs: store.now(),
+    // Outages name relays.
+    nodes: access.apps === null ? nodes : [],
+    minutes: before,
+    expired: apps.filter(hadExpired).map(({ slug }) => slug),
+    failed: await readFailed(store, apps, { failing: new Map(failed), counts }),
+  })
+}
+
+/** The apps whose mail failed before, grouped by the newest reply. */
 async function readFailed(
   store: Context['store'],
-  { apps, first, begin, whole, recent }: Window,
+  apps: readonly App[],
+  { failing, counts: { from, to } }: { readonly failing: CountsByApp; readonly counts: PastCounts },
 ): Promise<FailedApps[]> {
-  const before = [...whole].flatMap(([app, { delivered, failed }]): [AppId, Ends][] => {
-    const now = recent.get(app)
-    if (now === undefined) return [[app, { delivered, failed }]]
-    const left = Object.entries(failed).map(([reason, count]) => [reason, count - (now.failed[reason] ?? 0)])
-    return isFailing(now)
-      ? []
-      : [[app, { delivered: delivered - now.delivered, failed: Object.fromEntries(left) }]]
-  })
-  const failing = new Map(before.filter(([, ends]) => isFailing(ends)))
   const replies = await readReplies(store, failing)
   const groups = Map.groupBy(
     apps.filter(({ id }) => failing.has(id)),
@@ -111,7 +106,7 @@ async function readFailed(
     [...groups].map(async ([reply, group]) => ({
       slugs: group.map(({ slug }) => slug),
       reply,
-      minutes: await store.readActivity({ apps: group.map(({ id }) => id), from: first, to: begin, step: 1 }),
+      minutes: await store.readActivity({ apps: group.map(({ id }) => id), from, to, step: 1 }),
     })),
   )
 }
@@ -120,10 +115,7 @@ async function readFailed(
 const repliesMax = 5
 
 /** The newest reply of the apps whose mail fails. */
-async function readReplies(
-  store: Context['store'],
-  byApp: ReadonlyMap<AppId, Ends>,
-): Promise<ReadonlyMap<AppId, string>> {
+async function readReplies(store: Context['store'], byApp: CountsByApp): Promise<ReadonlyMap<AppId, string>> {
   const failing = [...byApp].filter(([, counts]) => isFailing(counts)).slice(0, repliesMax)
   const replies = new Map<AppId, string>()
   for (const [app] of failing) {

@@ -49,14 +49,15 @@ function* readActivity(
   }))
 }
 
-/** The latest counts of every app, its minutes added up. */
+/** The counts of every app, its minutes added up. */
 function* readAppActivity(
   { prefix }: ScriptContext,
   from: number,
+  to: number,
 ): Script<Pick<ActivityRow, 'app' | 'event' | 'count'>[]> {
   const text = `select app_id, event, cast(sum(count) as bigint) as count from ${prefix}activity
-    where span = 1 and app_id <> '' and minute >= $1 group by 1, 2 order by 1, 2`
-  return yield* readAll({ text, values: [from] }, (row) => ({
+    where span = 1 and app_id <> '' and minute >= $1 and minute < $2 group by 1, 2 order by 1, 2`
+  return yield* readAll({ text, values: [from, to] }, (row) => ({
     app: row.app_id as AppId,
     event: row.event as ActivityRow['event'],
     count: row.count as number,
