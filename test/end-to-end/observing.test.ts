@@ -316,7 +316,7 @@ test('what was wrong before is listed with its apps and replies, and not while i
     ...count(app.id, minute - 39, 'delivered', 10),
     ...count(app.id, minute - 1, 'failed:refused_by_relay', 1),
     ...count(other.app.id, minute - 30, 'failed:refused_by_relay', 20),
-    ...count(other.app.id, minute - 1, 'failed:refused_by_relay', 20),
+    ...count(other.app.id, minute - 3, 'failed:refused_by_relay', 20),
     ...count(third.app.id, minute - 20, 'expired', 2),
     ...count(third.app.id, minute - 2, 'expired', 1),
   ])
