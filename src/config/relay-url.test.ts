@@ -6,8 +6,9 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { temporaryFolder } from '../../test/support/temporary.ts'
 import { parseDatabaseUrl } from './database-url.ts'
-import { urlEscapes } from './reader.ts'
+import { newReader, urlEscapes } from './reader.ts'
 import { parseRelayUrl } from './relay-url.ts'
+import { readRelays } from './relays.ts'
 
 const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
 const pem = privateKey.export({ format: 'pem', type: 'pkcs8' }) as string
@@ -142,23 +143,29 @@ test('another token server: its URL, with a refresh token too', () => {
 })
 
 const guid = '8a6c1a52-0d0c-4a1e-9d5e-3f0d4b6c7e11'
-test('the characters that faults name are the ones to escape, and no others', () => {
+test('what is written as faults advise is read as it is, with every character', () => {
   const [, named = '', codes = ''] = /write (.+) and a space as (.+) %20$/.exec(urlEscapes) ?? []
   const escaped = [...named.split(' '), ' ']
-  assert.deepEqual(
-    escaped.map((character) => encodeURIComponent(character)),
-    [...codes.split(' '), '%20'],
-  )
+  assert.deepEqual(escaped.map(encodeURIComponent), [...codes.split(' '), '%20'])
+  const readOne = (url: string) => {
+    const faults: string[] = []
+    const [relay] = readRelays(newReader({ POSTERN_SMTP_URL: url }, 'serve', faults), { sends: true })
+    assert.deepEqual(faults, [])
+    return relay?.address
+  }
   for (let code = 0x20; code < 0x7f; code++) {
     const character = String.fromCharCode(code)
-    const written = escaped.includes(character) ? encodeURIComponent(character) : character
-    const text = `a${written}b`
-    const { address } = read(`smtp://${text}:${text}@mx.acme.com`)
-    const expected = `a${character}b`
-    assert.deepEqual(address.protocol === 'smtp' && address.credentials, { user: expected, pass: expected })
-    const api = read(`resend://${text}@api.resend.com`).address
-    assert.ok(api.protocol === 'https' && api.account.provider === 'resend')
+    const expected = `a${character}41b`
+    const text = escaped.includes(character) ? `a${encodeURIComponent(character)}41b` : expected
+    const smtp = readOne(`smtp://${text}:${text}@mx.acme.com`)
+    assert.deepEqual(smtp?.protocol === 'smtp' && smtp.credentials, { user: expected, pass: expected })
+    const api = readOne(`resend://${text}@api.resend.com`)
+    assert.ok(api?.protocol === 'https' && api.account.provider === 'resend')
     assert.equal(api.account.key, expected)
+    const microsoft = readOne(`${mailbox}?oauth=microsoft&tenant=acme.com&client=${text}&secret=s`)
+    assert.ok(microsoft?.protocol === 'smtp' && microsoft.credentials !== null)
+    assert.ok('oauth' in microsoft.credentials)
+    assert.equal(microsoft.credentials.oauth.clientId, expected)
     const database = parseDatabaseUrl(`postgres://${text}:${text}@host/postern`)
     assert.ok('password' in database)
     assert.deepEqual([database.user, database.password], [expected, expected])
