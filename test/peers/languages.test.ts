@@ -30,26 +30,40 @@ const compose = (locale: string, type: EmailType): string =>
     .toString('latin1')
     .replaceAll('\r\n', '\n')
 
-test('no language scores more than 1.0 above English', {
-  skip: lacking({ spamassassin: '/usr/bin/spamassassin' }),
-}, (t) => {
-  const asked = languageTags.flatMap((tag) => emailTypes.map((type) => ({ tag, type })))
-  const mailbox = asked
-    .map(({ tag, type }) => `From a@b Thu Nov 20 17:00:00 2026\n${compose(tag, type)}\n`)
-    .join('')
+type Verdict = { readonly score: number; readonly rules: string }
+
+/** One process for all of them: it takes longer to start than to judge. */
+function judge(messages: readonly string[]): Verdict[] {
+  const mailbox = messages.map((message) => `From a@b Thu Nov 20 17:00:00 2026\n${message}\n`).join('')
   const report = execFileSync('/usr/bin/spamassassin', ['-L', '-t', '--mbox'], {
     input: Buffer.from(mailbox, 'latin1'),
     encoding: 'latin1',
     maxBuffer: 64 * 1024 * 1024,
   })
-  const found = [
-    ...report.matchAll(/^X-Spam-Status: .*?score=(-?[\d.]+)[\s\S]*?tests=([\s\S]*?) autolearn/gm),
-  ]
-  assert.equal(found.length, asked.length)
-  const scores = found.map(([, score, rules], n) => ({ ...asked[n], score: Number(score), rules }))
-  const english = Math.max(...scores.filter(({ tag }) => tag === 'en').map(({ score }) => score))
-  for (const { tag, type, score, rules = '' } of scores) {
-    if (score > 0) t.diagnostic(`${tag} ${type}: ${score} (${rules.replace(/\s+/g, '')})`)
-    assert.ok(score <= english + 1, `${tag} ${type}: ${score}, English ${english} (${rules})`)
+  const found = report.matchAll(/^X-Spam-Status: .*?score=(-?[\d.]+)[\s\S]*?tests=([\s\S]*?) autolearn/gm)
+  const verdicts = [...found].map(([, score, rules = '']) => ({ score: Number(score), rules }))
+  assert.equal(verdicts.length, messages.length)
+  return verdicts
+}
+
+test('no language scores more than 1.0 above English', {
+  skip: lacking({ spamassassin: '/usr/bin/spamassassin' }),
+}, (t) => {
+  const asked = languageTags.flatMap((tag) =>
+    emailTypes.map((type) => ({ tag, type, message: compose(tag, type) })),
+  )
+  const scores = judge(asked.map(({ message }) => message)).map((verdict, n) => ({ ...asked[n], ...verdict }))
+  const english = Math.min(...scores.filter(({ tag }) => tag === 'en').map(({ score }) => score))
+  for (const { tag, type, message = '', score } of scores) {
+    if (score <= english) continue
+    // In a long mailbox, a rule that counts letters (MIXED_ES, 1.0) hits a few messages, English too, that it
+    // does not hit by themselves; other ones each time.
+    const [alone] = judge([message])
+    assert.ok(alone)
+    if (alone.score > english) t.diagnostic(`${tag} ${type}: ${alone.score} (${alone.rules})`)
+    assert.ok(
+      alone.score <= english + 1,
+      `${tag} ${type}: ${alone.score}, English ${english} (${alone.rules})`,
+    )
   }
 })
