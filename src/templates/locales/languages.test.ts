@@ -45,13 +45,15 @@ test('every language has every text of English with its placeholders, and no oth
 })
 
 test('a text is plain: no markup, no direction control, no straight quotation mark, no two spaces', () => {
-  for (const [tag, file] of files)
+  for (const [tag, file] of files) {
+    assert.doesNotMatch(file.language.quotes.join(''), /[<>&"'`\\]/, tag)
     for (const [place, text] of listTexts(file)) {
       assert.doesNotMatch(text, /[<>&"'`\\]|\s\s|^\s|\s$/u, `${tag} ${place}`)
       assert.doesNotMatch(text, /[\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069]/u, `${tag} ${place}`)
       assert.equal(text, text.normalize('NFC'), `${tag} ${place}`)
       assert.doesNotMatch(text.replaceAll(/\{\w+\}/g, ''), /[{}]/, `${tag} ${place}`)
     }
+  }
 })
 
 test('no English is left, and nobody forgot a text', () => {

@@ -92,6 +92,7 @@ export function openPage(opening: Opening): HostedPage {
   const label = words.open(app.name)
   const heading = words.heading(type, app.name)
   const toApp = destination.kind === 'app'
+  const leadsTo = toApp ? words.opensApp(app.name) : words.leadsTo
   const button = toApp
     ? html`<a class="button" href="${destination.href}">${label}</a>`
     : html`<form method="post"><button class="button" type="submit">${label}</button></form>`
@@ -99,7 +100,7 @@ export function openPage(opening: Opening): HostedPage {
 <h1>${heading}</h1>
 <p>${words.intro}</p>
 ${button}
-<p class="soft">${toApp ? words.opensApp(app.name) : words.leadsTo} <bdi class="destination">${destinationName}</bdi></p>
+<p class="soft">${addSpace(leadsTo)}<bdi class="destination">${destinationName}</bdi></p>
 ${toApp ? appMissing(app, strings) : html``}`
   const needs: Needs = {
     ...(logoUrl === undefined ? {} : { image: toSource(logoUrl) }),
@@ -132,9 +133,12 @@ function appMissing(app: AppSettings, { hostedPage: words }: Strings): Html {
   const fallback =
     fallbackUrl === undefined
       ? html``
-      : html` <a href="${fallbackUrl}" rel="noreferrer nofollow">${words.fallback}</a>`
-  return html`<p class="soft">${words.appMissing(app.name)}${fallback}</p>`
+      : html`<a href="${fallbackUrl}" rel="noreferrer nofollow">${words.fallback}</a>`
+  return html`<p class="soft">${addSpace(words.appMissing(app.name))}${fallback}</p>`
 }
+
+/** Punctuation as wide as a Chinese character has its space inside. */
+const addSpace = (text: string): string => (/[\u3000-\u303f\uff00-\uff60]$/.test(text) ? text : `${text} `)
 
 /** For an expired link. */
 export function expiredPage(language: Language, app: AppSettings): HostedPage {
