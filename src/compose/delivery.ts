@@ -4,7 +4,9 @@ import { startMaintenance } from '../delivery/maintenance.ts'
 import { CaptureRelay } from '../delivery/relay/capture-relay.ts'
 import { GatedRelay, type GateOptions } from '../delivery/relay/gated-relay.ts'
 import { ApiClient } from '../delivery/relay/http/api-client.ts'
+import { readCertificateExpiry } from '../delivery/relay/oauth/grants.ts'
 import type { Relay } from '../delivery/relay/relay.ts'
+import { findOAuth } from '../delivery/relay/relay-address.ts'
 import { SessionPool } from '../delivery/relay/smtp/session-pool.ts'
 import type { Backpressure } from '../delivery/worker/backpressure.ts'
 import { Worker } from '../delivery/worker/worker.ts'
@@ -58,5 +60,7 @@ export function newRelay(
     address.protocol === 'smtp'
       ? new SessionPool(name, address)
       : new ApiClient(name, address, bounds.connectionsMax)
-  return new GatedRelay(client, { ...bounds, ...options })
+  const oauth = findOAuth(address)
+  const certificateExpiresAt = oauth === null ? null : readCertificateExpiry(oauth)
+  return new GatedRelay(client, { ...bounds, ...options, certificateExpiresAt })
 }

@@ -185,6 +185,7 @@ export const NodeResource = closed({
   relays: Type.Array(
     closed({
       name: Type.String(),
+      certificateExpiresAt: orNull(time()),
       available: Type.Boolean(),
       since: time(),
       reason: Type.String({ description: 'Why it is not available; empty if it is.' }),
@@ -209,8 +210,9 @@ export const presentNode = (node: NodeRecord, nowMs: number): NodeResource => ({
   startedAt: iso(node.startedAt),
   seenAt: iso(node.seenAt),
   alive: nowMs - node.seenAt < nodeSilentMs,
-  relays: node.relays.map(({ lastOutage, since, ...relay }) => ({
+  relays: node.relays.map(({ certificateExpiresAt, lastOutage, since, ...relay }) => ({
     ...relay,
+    certificateExpiresAt: isoOrNull(certificateExpiresAt),
     since: iso(since),
     lastOutage: lastOutage && { ...lastOutage, from: iso(lastOutage.from), until: iso(lastOutage.until) },
   })),

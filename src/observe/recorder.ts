@@ -119,6 +119,7 @@ export class Recorder {
     const { node, relays } = this.#deps
     return relays.map((relay) => ({
       name: relay.name,
+      certificateExpiresAt: relay.certificateExpiresAt,
       available: relay.isAvailable(),
       ...(this.#changes.get(relay.name) ?? { since: node.startedAt, reason: '', lastOutage: null }),
       connections: relay.connections(),

@@ -152,6 +152,7 @@ export function nodes(it: It): void {
     const lastOutage = { from: 1, until: 2, reason: 'ETIMEDOUT' }
     const relay = {
       name: 'relay:25',
+      certificateExpiresAt: 4,
       available: false,
       since: 3,
       reason: 'ECONNREFUSED',

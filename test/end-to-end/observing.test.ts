@@ -292,7 +292,8 @@ test('links that expired while a relay was down are left out of the status as so
   const statusOf = async (until: number) => {
     const lastOutage = { from: (minute - 9) * minuteMs, until: until * minuteMs, reason: 'ECONNREFUSED' }
     const connections = { connecting: 0, open: 0, busy: 0, allowed: 5, max: 5 }
-    const relay = { name: 'r1', available: true, since: 0, reason: '', connections, lastOutage }
+    const state = { available: true, since: 0, reason: '', connections, lastOutage }
+    const relay = { name: 'r1', certificateExpiresAt: null, ...state }
     const node = { id: newId('node', 0), machine: 'mail-1', version: '1', roles: ['worker'], startedAt: 0 }
     await store.noteNode({ ...node, relays: [relay] })
     const { body } = await ask(service, 'GET /v1/status', { token: await newManagementToken(service) })

@@ -1,13 +1,17 @@
 /** Relays that take access tokens: every grant at a real OAuth server, and servers that refuse. */
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { test } from 'node:test'
 import { newGrant, type OAuthClient } from '../../src/delivery/relay/oauth/grants.ts'
 import { TokenFault } from '../../src/delivery/relay/oauth/token-source.ts'
 import type { EmailId } from '../../src/domain/id.ts'
 import { type Answering, sendJson, startApiServer } from '../support/api-server.ts'
+import { ask, newManagementToken } from '../support/management.ts'
 import { relayTo, startTestService, type TestService, validBody } from '../support/service.ts'
 import { startScriptedServer, startSmtpServer } from '../support/smtp.ts'
-import type { Scope } from '../support/temporary.ts'
+import { type Scope, temporaryFolder } from '../support/temporary.ts'
 import { applicationKey, secret, serviceAccount, startTokenServer } from '../support/token-server.ts'
 import { eventually } from '../support/wait.ts'
 
@@ -268,6 +272,34 @@ test('a token that is not of this world lives a day at most', async (t) => {
     sendJson(response, 200, { access_token: 'x', token_type: 'bearer', expires_in: 1e12 }),
   )
   assert.equal((await newGrant(bySecret(url))()).expiresInSeconds, 86_400)
+})
+
+test('a certificate that expires in nine days needs attention', async (t) => {
+  const file = join(temporaryFolder(t), 'both.pem')
+  const newCertificate = [
+    'req',
+    '-x509',
+    '-newkey',
+    'rsa:2048',
+    '-nodes',
+    '-subj',
+    '/CN=postern',
+    '-days',
+    '9',
+  ]
+  execFileSync('openssl', [...newCertificate, '-keyout', file, '-out', `${file}.cert`], { stdio: 'ignore' })
+  const [key, certificate] = [file, `${file}.cert`].map((name) => readFileSync(name, 'utf8'))
+  const grant = { kind: 'key', key: key ?? '', certificate: certificate ?? '' } as const
+  const oauth = { ...bySecret('http://127.0.0.1:1/token'), grant }
+  const service = await startTestService(t, {
+    relays: [relayTo(1, { credentials: { user: mailbox, oauth } })],
+  })
+  const token = await newManagementToken(service)
+  await eventually(async () => (await service.store.listNodes()).length > 0)
+  const { body } = await ask(service, 'GET /v1/status', { token })
+  const [{ kind, message, urgent }] = body.attention
+  assert.match(message, /^The certificate for the tokens of the relay 127\.0\.0\.1:1 expires in 9 d: /)
+  assert.deepEqual([kind, urgent], ['check_failed', false])
 })
 
 test('a relay that does not offer XOAUTH2 gets no token', async (t) => {

@@ -182,6 +182,7 @@ async function addPeople(store: Store, app: AppId): Promise<void> {
 function worker(machine: string, store: Store): Omit<NodeRecord, 'seenAt'> {
   const [startedAt, since] = [store.now() - 60 * minuteMs, store.now() - 4 * minuteMs]
   const idle = { connecting: 0, open: 0, busy: 0, allowed: 5, max: 5 }
+  const certificateExpiresAt = null
   const lastOutage = {
     from: since - 20 * minuteMs,
     until: since - 15 * minuteMs,
@@ -195,8 +196,8 @@ function worker(machine: string, store: Store): Omit<NodeRecord, 'seenAt'> {
   return {
     ...{ id: newId('node', startedAt), machine, version: '0.1.0', roles: ['api', 'worker'], startedAt },
     relays: [
-      { ...main, connections: { ...idle, open: 3, busy: 2 } },
-      { ...spare, connections: { ...idle, connecting: 1, allowed: 1 } },
+      { ...main, certificateExpiresAt, connections: { ...idle, open: 3, busy: 2 } },
+      { ...spare, certificateExpiresAt, connections: { ...idle, connecting: 1, allowed: 1 } },
     ],
   }
 }

@@ -18,6 +18,7 @@ const submissionsMax = 10
 export class CaptureRelay implements Relay {
   readonly name = captureRelayName
   readonly takesReserved = true
+  readonly certificateExpiresAt = null
   readonly #emails = new Map<string, CapturedEmail>()
 
   isAvailable = (): boolean => true

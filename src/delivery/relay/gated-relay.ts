@@ -20,6 +20,7 @@ export type RelayClient = {
 export type GateOptions = {
   readonly connectionsMax: number
   readonly takesReserved: boolean
+  readonly certificateExpiresAt: number | null
   /** Messages a second; null for no bound. */
   readonly rate: number | null
   readonly random: () => number
@@ -30,6 +31,7 @@ export type GateOptions = {
 export class GatedRelay implements Relay {
   readonly name: string
   readonly takesReserved: boolean
+  readonly certificateExpiresAt: number | null
   readonly #client: RelayClient
   readonly #options: GateOptions
   readonly #breaker: Breaker
@@ -40,6 +42,7 @@ export class GatedRelay implements Relay {
   constructor(client: RelayClient, options: GateOptions) {
     this.name = client.name
     this.takesReserved = options.takesReserved
+    this.certificateExpiresAt = options.certificateExpiresAt
     this.#client = client
     this.#options = options
     const now = () => performance.now()

@@ -17,12 +17,13 @@ type RelayConnections = {
 export type MeasuredRelay = {
   /** `host:port`. */
   readonly name: string
+  /** When the certificate expires that gets its tokens, in milliseconds since 1970; null without one. */
+  readonly certificateExpiresAt: number | null
   isAvailable(): boolean
   connections(): RelayConnections
 }
 
-export type RelayState = {
-  readonly name: string
+export type RelayState = Pick<MeasuredRelay, 'name' | 'certificateExpiresAt'> & {
   readonly available: boolean
   /** Since when, in milliseconds since 1970. */
   readonly since: number

@@ -1,9 +1,12 @@
 /** Finds what is wrong with processes and relays: pure, from what the processes say of themselves. */
 import { counted } from '../../domain/counts.ts'
 import { withAdvice } from '../../domain/delivery/relay-advice.ts'
-import { describeDuration } from '../../domain/duration.ts'
+import { dayMs, describeDuration } from '../../domain/duration.ts'
 import type { NodeResource } from '../resources.ts'
 import type { Condition, Situation } from './condition.ts'
+
+/** A new certificate must be uploaded to the provider, often by somebody else. */
+const certificateWarningMs = 30 * dayMs
 
 /** A process that has been silent for longer is not reported any more. */
 const silentMaxMs = 3_600_000
@@ -31,7 +34,8 @@ export function judgeNodes(situation: Situation): Condition[] {
       kind: 'no_worker',
       message: `No process is sending mail${seesAll ? ': start one with the worker role' : ''}. ${describeWaiting(situation)}`,
     })
-  return [...found, ...judgeRelays(workers, situation)]
+  const certificates = seesAll ? judgeCertificates(workers, nowMs) : []
+  return [...found, ...judgeRelays(workers, situation), ...certificates]
 }
 
 /** `149 emails from 5 apps are waiting; the first link expires in 4 min.` */
@@ -74,4 +78,18 @@ function judgeRelays(workers: readonly NodeResource[], situation: Situation): Co
     kind: 'relay_down',
     message: `The relay ${describe(relay)}. ${relay.isDown ? 'Mail goes through the others.' : 'Other processes can reach it, and are sending.'}`,
   }))
+}
+
+function judgeCertificates(workers: readonly NodeResource[], nowMs: number): Condition[] {
+  const relays = workers.flatMap(({ relays }) => relays)
+  const expiries = relays.flatMap(({ certificateExpiresAt, name }) => {
+    const leftMs = Date.parse(certificateExpiresAt ?? '') - nowMs
+    return leftMs < certificateWarningMs ? [{ name, leftMs }] : []
+  })
+  return [...Map.groupBy(expiries, ({ name }) => name)].map(([name, found]) => {
+    const leftMs = Math.min(...found.map((one) => one.leftMs))
+    const when = leftMs > 0 ? `expires in ${describeDuration(leftMs)}` : 'has expired'
+    const message = `The certificate for the tokens of the relay ${name} ${when}: upload a new one to the application, then change \`key\` and restart. Without it, nothing is sent through this relay.`
+    return { kind: 'check_failed', message }
+  })
 }

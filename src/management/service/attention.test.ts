@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { App } from '../../domain/app/app.ts'
 import { defaultSettings } from '../../domain/app/settings.ts'
-import { minuteMs } from '../../domain/duration.ts'
+import { dayMs, minuteMs } from '../../domain/duration.ts'
 import type { AppId, KeyId } from '../../domain/id.ts'
 import type { ActivityEvent } from '../../domain/operator/activity.ts'
 import { presentCounts } from '../activity.ts'
@@ -17,6 +17,7 @@ const ago = (seconds: number) => new Date(nowMs - seconds * 1000).toISOString()
 type Relay = NodeResource['relays'][number]
 const relay = (name: string, available: boolean, lastOutage: Relay['lastOutage'] = null): Relay => ({
   name,
+  certificateExpiresAt: null,
   available,
   since: ago(720),
   reason: available ? '' : 'ECONNREFUSED',
@@ -109,6 +110,22 @@ test('without a relay there is one condition, which counts what waits and what i
     found[0]?.message ?? '',
     /r1 has not answered for 12 min: ECONNREFUSED; r2 .*149 emails from 1 app are waiting; the first link expires in 4 min\. 12 links have expired already\. Sending resumes by itself/,
   )
+})
+
+test('a certificate that gets a relay’s tokens needs attention from 30 days before it expires, once', () => {
+  const expiring = (days: number): NodeResource =>
+    node({
+      relays: [
+        { ...relay('r1', true), certificateExpiresAt: new Date(nowMs + days * dayMs).toISOString() },
+        relay('r2', true),
+      ],
+    })
+  assert.deepEqual(kinds({ nodes: [expiring(30), expiring(31)] }), [])
+  assert.deepEqual(kinds({ nodes: [expiring(29)], seesAll: false }), [])
+  const [found, ...more] = attentionTo({ nodes: [expiring(12), expiring(29)] })
+  assert.deepEqual([found?.kind, found?.urgent, more], ['check_failed', false, []])
+  assert.match(found?.message ?? '', /^The certificate .* of the relay r1 expires in 12 d: upload a new one/)
+  assert.match(attentionTo({ nodes: [expiring(-1)] })[0]?.message ?? '', /r1 has expired: upload/)
 })
 
 test('an access for some apps learns that nothing is sent, and no name of a relay or a machine', () => {

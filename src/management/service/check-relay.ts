@@ -1,9 +1,8 @@
 /** Checks that a relay answers and takes the credentials. Sends no email. */
 import { ApiClient } from '../../delivery/relay/http/api-client.ts'
 import type { ApiAddress } from '../../delivery/relay/http/mail-api.ts'
-import type { OAuthClient } from '../../delivery/relay/oauth/grants.ts'
 import { TokenFault } from '../../delivery/relay/oauth/token-source.ts'
-import type { RelayAddress } from '../../delivery/relay/relay-address.ts'
+import { findOAuth, type RelayAddress } from '../../delivery/relay/relay-address.ts'
 import { newTokens, type SmtpAddress } from '../../delivery/relay/smtp/connect.ts'
 import { SmtpSession } from '../../delivery/relay/smtp/smtp-session.ts'
 import { retryForHours } from '../../domain/bounds.ts'
@@ -42,8 +41,7 @@ async function checkServer(address: SmtpAddress): Promise<Checked> {
   if (!(session instanceof SmtpSession)) return { ok: false, text: session.reply.text }
   session.quit()
   const how = address.tls === 'none' ? 'without TLS (loopback)' : 'over verified TLS'
-  const { credentials } = address
-  const login = credentials === null ? '' : ` and ${describeProof(credentials, tokens?.leftMs ?? 0)}`
+  const login = address.credentials === null ? '' : ` and ${describeProof(address, tokens?.leftMs ?? 0)}`
   return { ok: true, text: `answers ${how}${login}` }
 }
 
@@ -52,7 +50,7 @@ async function checkApi(name: string, address: ApiAddress): Promise<Checked> {
   try {
     const { ok, text } = await client.check()
     if (!ok) return { ok, text }
-    return { ok, text: `answers and ${describeProof(address.account, client.tokenLeftMs ?? 0)}` }
+    return { ok, text: `answers and ${describeProof(address, client.tokenLeftMs ?? 0)}` }
   } catch (error) {
     if (!(error instanceof TokenFault)) throw error
     return { ok: false, text: noReply(error.message).text }
@@ -65,8 +63,8 @@ async function checkApi(name: string, address: ApiAddress): Promise<Checked> {
 const clientShownMax = 4
 
 /** @param leftMs how long its token stays valid */
-const describeProof = (account: object | { readonly oauth: OAuthClient }, leftMs: number): string => {
-  if (!('oauth' in account)) return 'accepts the credentials'
-  const { clientId } = account.oauth
-  return `takes the token (client ${clientId.slice(0, clientShownMax)}…, ${describeDuration(leftMs)} left)`
+const describeProof = (address: RelayAddress, leftMs: number): string => {
+  const oauth = findOAuth(address)
+  if (oauth === null) return 'accepts the credentials'
+  return `takes the token (client ${oauth.clientId.slice(0, clientShownMax)}…, ${describeDuration(leftMs)} left)`
 }

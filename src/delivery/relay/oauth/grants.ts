@@ -29,6 +29,12 @@ export type OAuthClient = {
   readonly grant: Grant
 }
 
+/** When the certificate of a client expires, in milliseconds since 1970; null without one. */
+export const readCertificateExpiry = ({ grant }: OAuthClient): number | null =>
+  grant.kind === 'key' && grant.certificate !== null
+    ? Date.parse(new X509Certificate(grant.certificate).validTo)
+    : null
+
 /** Servers need not say how long a token lives (RFC 6749 §5.1). */
 const usualSeconds = 3600
 /** A token is asked for anew once a day, whatever its server says. */
