@@ -1,7 +1,7 @@
 /** Relays that are mail APIs: what each is sent, what its answers mean, and servers that misbehave. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import PostalMime from 'postal-mime'
+import PostalMime, { addressParser } from 'postal-mime'
 import { ServerClient } from 'postmark'
 import { Resend } from 'resend'
 import type { RelayConfig } from '../../src/config/relays.ts'
@@ -74,29 +74,62 @@ const reaches = (service: TestService, id: EmailId, state: string) =>
     return record?.state === state ? record : null
   })
 
+/** The headers that every message has. All others are ours. */
+const usualHeaders =
+  /^(from|to|reply-to|subject|date|message-id|mime-version|content-(type|transfer-encoding))$/
+
+const toRead = (mail: {
+  from: unknown
+  to: unknown
+  replyTo: unknown
+  subject: string | undefined
+  text: string | undefined
+  html: string | undefined
+  headers: readonly (readonly [name: string, value: string])[]
+}) => ({
+  ...mail,
+  text: lines(mail.text),
+  html: lines(mail.html),
+  headers: mail.headers
+    .map(([name, value]) => [name.toLowerCase(), value])
+    .filter(([name = '']) => !usualHeaders.test(name))
+    .toSorted(),
+})
+
+async function readRaw(raw: string | Buffer) {
+  const { headers, ...mail } = await PostalMime.parse(raw)
+  const { from, to, replyTo, subject, text, html } = mail
+  return toRead({
+    ...{ from, to, replyTo, subject, text, html },
+    headers: headers.map(({ key, value }) => [key, value] as const),
+  })
+}
+
 /** The message in a request, as its reader sees it. */
 async function readMessage(provider: Provider, { body }: Asked) {
-  const parse = async (raw: string | Buffer) => {
-    const { html, subject, text, headers, from } = await PostalMime.parse(raw)
-    const named = (name: string) => headers.find(({ key }) => key === name)?.value
-    return { html, subject, text, ref: named('x-entity-ref-id'), from: from?.address }
-  }
   const json = () => JSON.parse(Buffer.from(body, 'latin1').toString('utf8'))
   switch (provider) {
     case 'graph':
-      return parse(Buffer.from(body, 'base64'))
+      return readRaw(Buffer.from(body, 'base64'))
     case 'gmail':
-      return parse(Buffer.from(body, 'latin1'))
+      return readRaw(Buffer.from(body, 'latin1'))
     case 'ses':
-      return parse(Buffer.from(json().Content.Raw.Data, 'base64'))
+      return readRaw(Buffer.from(json().Content.Raw.Data, 'base64'))
     case 'resend': {
-      const { html, subject, text, headers, from } = json()
-      return { html, subject, text, ref: headers['X-Entity-Ref-ID'], from: /<(.*)>/.exec(from)?.[1] }
+      const { from, headers, html, reply_to, subject, text, to } = json()
+      const [addresses, replyTo] = [addressParser(to.join()), addressParser(reply_to)]
+      return toRead({
+        ...{ from: addressParser(from)[0], to: addresses, replyTo, subject, text, html },
+        headers: Object.entries<string>(headers),
+      })
     }
     default: {
-      const { HtmlBody, Subject, TextBody, Headers, From } = json()
-      const ref = Headers.find(({ Name }: { Name: string }) => Name === 'X-Entity-Ref-ID')?.Value
-      return { html: HtmlBody, subject: Subject, text: TextBody, ref, from: /<(.*)>/.exec(From)?.[1] }
+      const { From, Headers, HtmlBody, ReplyTo, Subject, TextBody, To } = json()
+      const [from, to, replyTo] = [addressParser(From)[0], addressParser(To), addressParser(ReplyTo)]
+      return toRead({
+        ...{ from, to, replyTo, subject: Subject, text: TextBody, html: HtmlBody },
+        headers: Headers.map(({ Name, Value }: { Name: string; Value: string }) => [Name, Value]),
+      })
     }
   }
 }
@@ -108,22 +141,27 @@ for (const provider of providers)
     const { asked, config, tokens } = await startApi(t, provider, (_asked, response) =>
       accepting[provider](response),
     )
-    const service = await startTestService(t, { relays: [config], settings: { replyTo: 'help@acme.test' } })
+    const settings = {
+      from: { name: 'Ärzte, "Söhne" & Co.', address: 'auth@acme.test' },
+      replyTo: 'help@acme.test',
+    }
+    const service = await startTestService(t, { relays: [config], settings })
     const id = await post(service)
     const record = await reaches(service, id, 'delivered')
     assert.match(record.trail[0]?.reply?.text ?? '', /^20[02] accepted/)
     assert.equal(record.trail[0]?.relay, provider)
     const [request] = asked
     assert.ok(request)
-    const read = await readMessage(provider, request)
     const byServer = await startSmtpServer(t)
-    const other = await startTestService(t, { relays: [relayTo(byServer.port)] })
-    await post(other)
-    const message = await PostalMime.parse((await byServer.first()).raw)
-    assert.equal(read.subject, message.subject)
-    assert.equal(lines(read.text), lines(message.text))
-    assert.equal(lines(read.html), lines(message.html))
-    assert.deepEqual([read.ref, read.from], [id, 'auth@acme.test'])
+    const other = await startTestService(t, { relays: [relayTo(byServer.port)], settings })
+    const otherId = await post(other)
+    const expected = await readRaw((await byServer.first()).raw.replaceAll(otherId, id))
+    assert.deepEqual(await readMessage(provider, request), expected)
+    assert.deepEqual(
+      expected.headers.map(([name]) => name),
+      ['auto-submitted', 'content-language', 'feedback-id', 'x-auto-response-suppress', 'x-entity-ref-id'],
+    )
+    assert.deepEqual(expected.from, { ...settings.from })
     if (provider === 'graph' || provider === 'gmail') {
       assert.equal(request.headers.authorization, 'Bearer token-1')
       assert.equal(tokens.asked.length, 1)
