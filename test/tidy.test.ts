@@ -68,7 +68,7 @@ test('the listeners know nothing of each other; the console calls operations, an
     'src/web/links/': /^src\/web\/(http|links)\//,
     'src/web/ops/': /^src\/web\/(http|ops)\//,
     'src/web/operators/': /^src\/web\/(http|operators)\//,
-    'src/web/operators/api/': /^src\/web\/(http|operators\/(api|rates))/,
+    'src/web/operators/api/': /^src\/web\/(http|operators\/(api|rates|last-uses))/,
     'src/web/operators/sign-in/': /^src\/web\/(http|operators\/(?!api|listener))/,
     'src/web/operators/console/': /^src\/web\/(http|operators\/(?!api|listener))/,
   }

@@ -4,6 +4,7 @@ import type { Command } from 'commander'
 import { type AppStatus, parseSlug, slugFrom } from '../domain/app/app.ts'
 import { defaultSettings } from '../domain/app/settings.ts'
 import { counted } from '../domain/counts.ts'
+import { updateApp } from '../management/apps/update-app.ts'
 import { listAll } from '../management/operation/list-all.ts'
 import type { Result } from '../management/operation/result.ts'
 import type { AppResource } from '../management/resources.ts'
@@ -126,27 +127,14 @@ async function create(
   print(deps.output, app, () => `${describe(app)}\n\nNext: ${allow}postern key create ${app.slug}`)
 }
 
-/** When another change comes between reading and writing, this one is applied to the new settings. */
-const triesMax = 10
-
 async function update(
   deps: CliDeps,
-  { call, runner }: CommandContext,
+  { runner }: CommandContext,
   { app: name, options }: { app: string; options: SettingOptions },
 ): Promise<void> {
   if (Object.keys(options).length === 0)
     throw new UsageError('name at least one setting to change; --help lists them')
-  for (let tries = 0; tries < triesMax; tries++) {
-    const app = await call('app.show', { params: { app: name } })
-    const body = toPatch(app, toChange(options))
-    const result = await runner.call('app.change', {
-      params: { app: app.id },
-      body,
-      ifVersion: app.version,
-    })
-    if (result.ok || result.error.code !== 'version_mismatch') return show(deps, unwrapSettings(result))
-  }
-  throw new CommandFailed(`others keep changing the app "${name}"; try again`)
+  show(deps, unwrapSettings(await updateApp(runner, name, (app) => toPatch(app, toChange(options)))))
 }
 
 function unwrapSettings(result: Result<AppResource>): AppResource {

@@ -1,5 +1,6 @@
 /** The operations of the management API and of the command line. */
 import type { Config } from '../config/parse-config.ts'
+import type { LinkHost } from '../intake/judge-request.ts'
 import { localAccess } from '../management/operation/access.ts'
 import type { Management } from '../management/operation/operation.ts'
 import { newLocalRunner } from '../management/operation/perform.ts'
@@ -27,26 +28,35 @@ type Parts = {
 export const composeRunner = (config: Config, parts: Parts & { readonly user: string }): OperationRunner =>
   newLocalRunner(composeManagement(config, parts), localAccess(parts.user))
 
-export const composeManagement = (
-  { consoleUrl, isDev, linksBaseUrl, queueMax, relays, ring, roles }: Config,
-  { store, version, onQueued = () => {}, emit = () => {} }: Parts,
-): Management => ({
-  store,
-  version,
-  onQueued,
-  emit,
-  queueMax,
-  consoleUrl,
-  queue: newQueueCounts(store),
-  past: newPastCounts(store),
-  findings: new SharedRead(
-    () => store.examine(),
-    () => findingsMs,
-  ),
-  cursors: newCursors(ring),
-  links: { baseUrl: linksBaseUrl, seal: (appId, target) => sealLink(ring, appId, target) },
-  relays: new SharedRead(
-    () => checkRelays(relays, { captures: isDev && roles.has('worker') }),
-    () => findingsMs,
-  ),
+/** The hosted links that emails carry. */
+export const composeLinks = ({ linksBaseUrl, ring }: Config): LinkHost => ({
+  baseUrl: linksBaseUrl,
+  seal: (appId, target) => sealLink(ring, appId, target),
 })
+
+export function composeManagement(
+  config: Config,
+  { store, version, onQueued = () => {}, emit = () => {} }: Parts,
+): Management {
+  const { consoleUrl, isDev, queueMax, relays, ring, roles } = config
+  return {
+    store,
+    version,
+    onQueued,
+    emit,
+    queueMax,
+    consoleUrl,
+    queue: newQueueCounts(store),
+    past: newPastCounts(store),
+    findings: new SharedRead(
+      () => store.examine(),
+      () => findingsMs,
+    ),
+    cursors: newCursors(ring),
+    links: composeLinks(config),
+    relays: new SharedRead(
+      () => checkRelays(relays, { captures: isDev && roles.has('worker') }),
+      () => findingsMs,
+    ),
+  }
+}

@@ -3,7 +3,6 @@
 import type { FastifyInstance } from 'fastify'
 import { isLoopback } from '../config/listeners.ts'
 import { AppPolicyCache } from '../intake/app-policy-cache.ts'
-import { sealLink } from '../store/crypto/sealed-link.ts'
 import { newApiListener } from '../web/api/api-listener.ts'
 import type { ListenAddress } from '../web/http/listener.ts'
 import { newLinksListener } from '../web/links/links-listener.ts'
@@ -11,7 +10,7 @@ import { newConsoleListener } from '../web/operators/listener.ts'
 import { newOpsListener } from '../web/ops/ops-listener.ts'
 import type { ServiceContext } from './context.ts'
 import type { Delivery } from './delivery.ts'
-import { composeManagement } from './management.ts'
+import { composeLinks, composeManagement } from './management.ts'
 
 export type ListenerName = 'ops' | 'api' | 'links' | 'console'
 export type ListenerPart = {
@@ -76,10 +75,7 @@ function composeApi(context: ServiceContext, delivery: Delivery | null): Fastify
     isStopping,
     emit: events.emit,
     policies: new AppPolicyCache(),
-    links: {
-      baseUrl: config.linksBaseUrl,
-      seal: (appId, target) => sealLink(config.ring, appId, target),
-    },
+    links: composeLinks(config),
     onQueued: () => delivery?.wake(),
     waitForTurn: (key) => delivery?.waitForTurn(key),
   })

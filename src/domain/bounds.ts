@@ -32,6 +32,8 @@ export const keepDays = 30
 export const keysMax = 1000
 /** Passkeys of a person. */
 export const passkeysMax = 20
+/** How often a change of an app is tried again when other changes come between reading and writing. */
+export const appChangeTriesMax = 10
 /** Characters that changes of one app's settings may add to the audit in a day. */
 export const auditedPerDayMax = 1024 * 1024
 /** How long the counts behind charts are kept. */

@@ -6,7 +6,7 @@
 import { hash } from 'node:crypto'
 import { checkLinkAllowed, type LinkDifference } from '../domain/app/allowed-url.ts'
 import type { AppPolicy } from '../domain/app/app-policy.ts'
-import { chooseHostedLink, type LinkTarget } from '../domain/app/hosted-link.ts'
+import { chooseHostedLink, formatHostedPath, type LinkTarget } from '../domain/app/hosted-link.ts'
 import { type AppId, newId } from '../domain/id.ts'
 import { type AuthLink, parseAuthLink, readOrigin } from '../domain/request/auth-link.ts'
 import { readDomain } from '../domain/request/email-address.ts'
@@ -173,5 +173,5 @@ function readNames(request: EmailRequest): { organisationName?: string; inviterN
 
 function hostedUrl({ policy, links }: JudgeContext, target: LinkTarget): string {
   const sealed = links.seal(policy.id, target)
-  return `${links.baseUrl}/${policy.slug}/${sealed}`
+  return `${links.baseUrl}${formatHostedPath(policy.slug, sealed)}`
 }

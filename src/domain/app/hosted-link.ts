@@ -39,6 +39,18 @@ export type LinkTarget = {
   readonly locale?: string
 }
 
+/** The path of a hosted link below the base URL. */
+export const formatHostedPath = (slug: string, sealed: string): string => `/${slug}/${sealed}`
+
+/** The destination of a hosted link by the settings that its app has now; null if they do not allow it. */
+export function findDestination(
+  { destination }: LinkTarget,
+  policy: LinkPolicy & { readonly schemes: ReadonlySet<string> },
+): AuthLink | null {
+  const link = parseAuthLink(destination, policy.schemes)
+  return link.ok && checkLinkAllowed(link.value, policy) === null ? link.value : null
+}
+
 type Question = { link: AuthLink; type: EmailType; policy: HostedLinkPolicy; baseUrl: string | null }
 
 /** Pure. Depends only on the settings, the email type and the link. */

@@ -37,6 +37,7 @@ export const sessionMaxMs = 7 * dayMs
 
 /** For this long after signing in, a session may make an access that outlives it. */
 export const freshMs = hourMs
+export const isFreshSignIn = (signedInAt: number, nowMs: number): boolean => nowMs - signedInAt <= freshMs
 
 export const signInMethods = ['code', 'passkey', 'oidc'] as const
 export type SignInMethod = (typeof signInMethods)[number]

@@ -1,6 +1,7 @@
 /** Changes some settings of an app, or its status. */
 import { Type } from 'typebox'
 import type { App } from '../../domain/app/app.ts'
+import { appChangeTriesMax } from '../../domain/bounds.ts'
 import { isAtLeast } from '../../domain/operator/management-token.ts'
 import { checkSchema } from '../operation/check-schema.ts'
 import { operation } from '../operation/operation.ts'
@@ -15,9 +16,6 @@ export const dryRunQuery = {
   ),
 }
 
-/** When another change comes between reading and writing, this one is applied to the new settings. */
-const triesMax = 10
-
 export const changeApp = operation({
   method: 'PATCH',
   path: '/v1/apps/{app}',
@@ -30,8 +28,9 @@ export const changeApp = operation({
   versioned: true,
   errors: ['version_mismatch', 'app_changing', 'changed_too_often'],
   async run({ store, access }, { query, body, ifVersion }, found) {
+    // When another change comes between reading and writing, this one is applied to the new settings.
     let app: App | null = found
-    for (let tries = 0; tries < triesMax && app !== null; tries++) {
+    for (let tries = 0; tries < appChangeTriesMax && app !== null; tries++) {
       if (ifVersion !== undefined && ifVersion !== app.version) return staleVersion(app)
       const { settings: before, status: statusBefore } = app
       const merged = checkSchema(AppBody, mergePatch({ ...before, status: statusBefore }, body))

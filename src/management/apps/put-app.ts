@@ -73,11 +73,9 @@ async function create(
 async function replace(
   { store, access }: Context,
   found: App,
-  { settings, status, ifVersion }: AppChange,
+  change: AppChange,
 ): Promise<Result<AppResource>> {
-  const change = { ...(settings && { settings }), ...(status && { status }) }
-  const condition = ifVersion === undefined ? {} : { ifVersion }
-  const app = await store.updateApp(found.id, { ...change, ...condition }, access.actor)
+  const app = await store.updateApp(found.id, change, access.actor)
   if (app === 'stale') return staleVersion(await store.findApp(found.id))
   if (app === 'too_often') return changedTooOften(found)
   return app === null ? appChanging() : done(presentApp(app))

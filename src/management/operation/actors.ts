@@ -3,7 +3,7 @@
 import { Type } from 'typebox'
 import type { AppId } from '../../domain/id.ts'
 import { isReservedName } from '../../domain/operator/audit.ts'
-import { freshMs } from '../../domain/operator/sign-in.ts'
+import { isFreshSignIn } from '../../domain/operator/sign-in.ts'
 import { type Parsed, refused } from '../../domain/parsed.ts'
 import { parseName } from '../keys/key-fields.ts'
 import { findTarget } from './find-target.ts'
@@ -26,7 +26,7 @@ export function parseActorName(name: string): Parsed<string> {
  * more.
  */
 export function refuseOldSession({ access, store }: Context): Result<never> | null {
-  if (access.signedInAt === null || store.now() - access.signedInAt <= freshMs) return null
+  if (access.signedInAt === null || isFreshSignIn(access.signedInAt, store.now())) return null
   const message = 'Sign out and in again first: access can be given only within an hour of signing in.'
   return fail('sign_in_again', message)
 }

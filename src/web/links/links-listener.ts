@@ -5,12 +5,12 @@
  */
 import type { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { checkLinkAllowed } from '../../domain/app/allowed-url.ts'
 import type { App } from '../../domain/app/app.ts'
 import { appPolicy } from '../../domain/app/app-policy.ts'
+import { findDestination, formatHostedPath } from '../../domain/app/hosted-link.ts'
 import type { AppId } from '../../domain/id.ts'
 import { LruMap } from '../../domain/lru-map.ts'
-import { type AuthLink, parseAuthLink } from '../../domain/request/auth-link.ts'
+import type { AuthLink } from '../../domain/request/auth-link.ts'
 import type { EmailType } from '../../domain/request/email-request.ts'
 import type { Emit } from '../../observe/events.ts'
 import type { KeyRing } from '../../store/crypto/key-ring.ts'
@@ -66,7 +66,7 @@ export function newLinksListener(deps: LinksDeps): FastifyInstance {
   const basePath = new URL(deps.baseUrl).pathname.replace(/\/+$/, '')
   // A proxy may pass the path of the base URL on, or strip it.
   for (const prefix of new Set([basePath, ''])) {
-    const url = `${prefix}/:slug/:sealed`
+    const url = prefix + formatHostedPath(':slug', ':sealed')
     listener.route<{ Params: Params }>({
       method: ['GET', 'HEAD'],
       url,
@@ -101,7 +101,7 @@ const slugsMax = 10_000
  */
 class LinkOpener {
   readonly #deps: LinksDeps
-  readonly #slugs = new LruMap<string, { readonly appId: AppId | null; readonly untilMs: number }>(slugsMax)
+  readonly #slugs = new LruMap<string, { readonly appId: AppId; readonly untilMs: number }>(slugsMax)
 
   constructor(deps: LinksDeps) {
     this.#deps = deps
@@ -110,19 +110,20 @@ class LinkOpener {
   async open({ slug, sealed }: Params): Promise<Opened> {
     const { ring, store } = this.#deps
     const known = this.#slugs.get(slug)
-    const fresh = known !== undefined && known.untilMs > performance.now()
-    if (fresh && openLink(ring, known.appId ?? noApp, sealed) === null) return { kind: 'unknown' }
+    const isFresh = known !== undefined && known.untilMs > performance.now()
+    const expected = isFresh ? openLink(ring, known.appId, sealed) : null
+    if (isFresh && expected === null) return { kind: 'unknown' }
     const app = await store.findAppBySlug(slug)
-    this.#slugs.set(slug, { appId: app?.id ?? null, untilMs: performance.now() + slugMs })
+    const appId = app?.id ?? noApp
+    this.#slugs.set(slug, { appId, untilMs: performance.now() + slugMs })
     // An unknown slug costs the same work as a forged link.
-    const target = openLink(ring, app?.id ?? noApp, sealed)
+    const target = expected !== null && known?.appId === appId ? expected : openLink(ring, appId, sealed)
     if (app === null || app.status !== 'active' || target === null) return { kind: 'unknown' }
-    const policy = appPolicy(app)
-    const destination = parseAuthLink(target.destination, policy.schemes)
-    if (!destination.ok || checkLinkAllowed(destination.value, policy) !== null) return { kind: 'unknown' }
+    const destination = findDestination(target, appPolicy(app))
+    if (destination === null) return { kind: 'unknown' }
     const { expiresAt, locale = app.settings.locale, type } = target
     if (expiresAt <= store.now()) return { kind: 'expired', app, locale }
-    return { kind: 'open', app, locale, type, destination: destination.value }
+    return { kind: 'open', app, locale, type, destination }
   }
 }
 

@@ -6,6 +6,7 @@
  * older one. Nothing is given back.
  */
 import type { DatabaseSync } from 'node:sqlite'
+import { hasEnded } from '../../../domain/bearer.ts'
 import { isAtLeast, type Role } from '../../../domain/operator/management-token.ts'
 import { type KeyRing, openHashKey } from '../../crypto/key-ring.ts'
 import type { AccessNames } from '../../database-facts.ts'
@@ -99,7 +100,7 @@ type Secrets = {
 }
 
 const isLive = ({ revoked_at, expires_at }: Row, nowMs: number): boolean =>
-  revoked_at === null && (expires_at === null || Number(expires_at) > nowMs)
+  !hasEnded({ revokedAt: revoked_at ?? null, expiresAt: expires_at ?? null }, nowMs)
 
 function endSecrets(copy: DatabaseSync, old: Later, { table, changed, nowMs }: Secrets): string[] {
   const columns = secretColumns[table]

@@ -9,7 +9,7 @@ import type { AuthenticationResponseJSON, RegistrationResponseJSON } from '@simp
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { passkeysMax } from '../../../domain/bounds.ts'
 import { hasControls } from '../../../domain/controls.ts'
-import { freshMs } from '../../../domain/operator/sign-in.ts'
+import { isFreshSignIn } from '../../../domain/operator/sign-in.ts'
 import type { Access } from '../../../management/operation/access.ts'
 import type { PasskeyRecord, SessionRecord } from '../../../store/people-store.ts'
 import { sendError, sendJson } from '../../http/listener.ts'
@@ -129,7 +129,7 @@ async function readFreshSession(
   const session = signedIn?.session ?? null
   const limited = session && (await rates.charge(session.person.id))
   if (limited !== null) sendError(reply, 429, limited)
-  else if (session === null || store.now() - session.createdAt > freshMs) refused(reply, signInAgain)
+  else if (session === null || !isFreshSignIn(session.createdAt, store.now())) refused(reply, signInAgain)
   else if (signedIn !== null) return { access: signedIn.access, session }
   return null
 }

@@ -3,13 +3,12 @@
  * each request.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { lastUseEveryMs } from '../../../domain/bounds.ts'
 import type { SessionId } from '../../../domain/id.ts'
-import { LruMap } from '../../../domain/lru-map.ts'
 import { isSessionAlive, parseSessionSecret, sessionMaxMs } from '../../../domain/operator/sign-in.ts'
 import type { Access } from '../../../management/operation/access.ts'
 import type { SessionRecord } from '../../../store/people-store.ts'
 import type { Store } from '../../../store/store.ts'
+import { LastUses } from '../last-uses.ts'
 import { type ConsoleAddress, findOrigin } from './guard.ts'
 
 /** `session` is null in dev mode, where everybody who reaches the console may do everything. */
@@ -61,17 +60,8 @@ const devAccess = (requestId: string): Access => ({
 /** In dev mode nobody signs in. It listens on loopback, unless `POSTERN_CONSOLE_PUBLIC` is `yes`. */
 export const devSession: ReadSession = async ({ id }) => ({ access: devAccess(id), session: null })
 
-const notedMax = 10_000
-
 export function newSessionReader(store: Store, address: ConsoleAddress): ReadSession {
-  const notedMs = new LruMap<SessionId, number>(notedMax)
-  /** Best effort: a request does not wait for it, and does not fail with it. */
-  const noteUse = ({ id, seenAt }: SessionRecord): void => {
-    const now = store.now()
-    if (now - Math.max(seenAt, notedMs.get(id) ?? 0) < lastUseEveryMs) return
-    notedMs.set(id, now)
-    void store.noteSessionUse(id).catch(() => {})
-  }
+  const uses = new LastUses<SessionId>({ note: (id) => store.noteSessionUse(id), now: () => store.now() })
   return async (request, { notes } = { notes: true }) => {
     const origin = findOrigin(address, request.headers.host)
     const secret = origin === null ? null : readCookie(request, cookieName(origin))
@@ -79,7 +69,7 @@ export function newSessionReader(store: Store, address: ConsoleAddress): ReadSes
     const session = hash === null ? null : await store.findSession(hash)
     if (session === null || session.person.disabledAt !== null || !isSessionAlive(session, store.now()))
       return null
-    if (notes) noteUse(session)
+    if (notes) uses.note(session.id, session.seenAt)
     return { access: toAccess(session, request.id), session }
   }
 }
