@@ -14,6 +14,11 @@ import { parsePastTime } from './time.ts'
 type ActivityOptions = { app?: string; step?: 'minute' | 'hour'; since?: string; until?: string }
 
 export function addActivityCommands(program: Command, deps: CliDeps): void {
+  addActivityCommand(program, deps)
+  addRefusalCommands(program, deps)
+}
+
+function addActivityCommand(program: Command, deps: CliDeps): void {
   program
     .command('activity')
     .description('count requests, outcomes and relay replies, by minute or hour')
@@ -39,6 +44,9 @@ export function addActivityCommands(program: Command, deps: CliDeps): void {
         print(deps.output, activity, () => describeActivity(activity))
       }),
     )
+}
+
+function addRefusalCommands(program: Command, deps: CliDeps): void {
   const refusal = program.command('refusal').description('find out why requests were refused')
   refusal
     .command('list <app>')

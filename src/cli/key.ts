@@ -15,6 +15,12 @@ type ChangeOptions = { name?: string; expires?: string }
 
 export function addKeyCommands(program: Command, deps: CliDeps): void {
   const key = program.command('key').description('create, list, replace and revoke delivery keys')
+  addCreateCommand(key, deps)
+  addReadCommands(key, deps)
+  addChangeCommands(key, deps)
+}
+
+function addCreateCommand(key: Command, deps: CliDeps): void {
   key
     .command('create <app>')
     .description('create a key; it is shown once')
@@ -23,6 +29,9 @@ export function addKeyCommands(program: Command, deps: CliDeps): void {
     .action((app: string, options: Omit<CreateOptions, 'app'>) =>
       withOperations(deps, (context) => create(deps, context, { app, ...options })),
     )
+}
+
+function addReadCommands(key: Command, deps: CliDeps): void {
   key
     .command('list <app>')
     .description('list the keys of an app')
@@ -38,6 +47,9 @@ export function addKeyCommands(program: Command, deps: CliDeps): void {
     .description('show the record of a leaked key, read from standard input')
     .addHelpText('after', '\nExample:\n  grep -o "pst_[0-9A-Za-z]*" app.log | head -1 | postern key find')
     .action(() => withOperations(deps, (context) => find(deps, context)))
+}
+
+function addChangeCommands(key: Command, deps: CliDeps): void {
   key
     .command('update <key>')
     .description("change a key's name or expiry")

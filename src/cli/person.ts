@@ -62,29 +62,12 @@ function addChangeCommands(person: Command, deps: CliDeps): void {
     .option('--disable', "end all of the person's sessions and links, and allow no new ones")
     .option('--enable', 'let the person sign in again')
     .action((name: string, options: ChangeOptions) =>
-      withOperations(deps, async ({ call }) => {
-        const changed = await call('person.change', { params: { person: name }, body: toBody(options) })
-        const made = options.disable ? await call('person.made', { params: { person: name } }) : null
-        print(
-          deps.output,
-          changed,
-          () => `${describePerson(changed)}${made === null ? '' : describeMade(made)}`,
-        )
-      }),
+      withOperations(deps, (context) => change(deps, context, name, options)),
     )
   person
     .command('made <person>')
     .description('list the tokens and keys a person created that still work')
-    .action((name: string) =>
-      withOperations(deps, async ({ call }) => {
-        const made = await call('person.made', { params: { person: name } })
-        print(
-          deps.output,
-          made,
-          () => describeMade(made).trim() || `${name} created nothing that still works`,
-        )
-      }),
-    )
+    .action((name: string) => withOperations(deps, (context) => listMade(deps, context, name)))
   person
     .command('remove-passkey <person> <passkey>')
     .description('remove a person’s passkey by its id ("postern person list --json" shows them)')
@@ -94,6 +77,22 @@ function addChangeCommands(person: Command, deps: CliDeps): void {
         print(deps.output, changed, () => `removed; ${describePerson(changed)}`)
       }),
     )
+}
+
+async function change(
+  deps: CliDeps,
+  { call }: CommandContext,
+  name: string,
+  options: ChangeOptions,
+): Promise<void> {
+  const changed = await call('person.change', { params: { person: name }, body: toBody(options) })
+  const made = options.disable ? await call('person.made', { params: { person: name } }) : null
+  print(deps.output, changed, () => `${describePerson(changed)}${made === null ? '' : describeMade(made)}`)
+}
+
+async function listMade(deps: CliDeps, { call }: CommandContext, name: string): Promise<void> {
+  const made = await call('person.made', { params: { person: name } })
+  print(deps.output, made, () => describeMade(made).trim() || `${name} created nothing that still works`)
 }
 
 function toBody({ role, app, allApps, disable, enable }: ChangeOptions) {

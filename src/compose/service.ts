@@ -11,7 +11,7 @@ import type { Relay } from '../delivery/relay/relay.ts'
 import { newId } from '../domain/id.ts'
 import { EventStream } from '../observe/events.ts'
 import { logEvents, newLog } from '../observe/log.ts'
-import { newMetrics } from '../observe/metrics.ts'
+import { type Metrics, newMetrics } from '../observe/metrics.ts'
 import { Recorder } from '../observe/recorder.ts'
 import type { OnGroup } from '../store/shared/grouped-calls.ts'
 import type { Store } from '../store/store.ts'
@@ -56,12 +56,7 @@ export async function startService(config: Config, options: ServiceOptions): Pro
   const onGroup: OnGroup = (group) => events.emit({ kind: 'group_written', ...group })
   const store = await openStore(config, { ...options, onGroup })
   const state = { ready: false, stopping: false }
-  const { engine } = config.database
-  const metrics = newMetrics({ store, engine, queueMax: config.queueMax, version: options.version })
-  // One machine needs no name; lines of several are read together.
-  const base = engine === 'postgres' ? { machine: hostname() } : null
-  events.subscribe(logEvents(options.log ?? newLog(config.logLevel, base)))
-  events.subscribe(metrics.observe)
+  const metrics = subscribeObservers(config, options, { events, store })
   const context: ServiceContext = {
     config,
     store,
@@ -95,6 +90,21 @@ export async function startService(config: Config, options: ServiceOptions): Pro
     throw error
   }
   return { urls: urls as Service['urls'], hints: context.hints, store, events, stop }
+}
+
+/** Log and metrics see every event from here on. */
+function subscribeObservers(
+  { database, logLevel, queueMax }: Config,
+  { log, version }: ServiceOptions,
+  { events, store }: { readonly events: EventStream; readonly store: Store },
+): Metrics {
+  const { engine } = database
+  const metrics = newMetrics({ store, engine, queueMax, version })
+  // One machine needs no name; lines of several are read together.
+  const base = engine === 'postgres' ? { machine: hostname() } : null
+  events.subscribe(logEvents(log ?? newLog(logLevel, base)))
+  events.subscribe(metrics.observe)
+  return metrics
 }
 
 /**

@@ -136,45 +136,56 @@ async function readFreshSession(
 
 /** For people who are signed in: the page of the account adds a passkey. */
 function addRegistration(pages: FastifyInstance, deps: SessionDeps): void {
-  const { store } = deps
-  pages.post('/account/passkeys/options', async (request, reply) => {
-    const fresh = await readFreshSession(deps, request, reply)
-    if (fresh === null) return reply
-    const { generateRegistrationOptions } = await load()
-    const { id, name } = fresh.session.person
-    const options = await generateRegistrationOptions({
-      rpName: 'Postern',
-      rpID: new URL(ownOrigin(deps, request)).hostname,
-      userName: name,
-      userDisplayName: name,
-      userID: new Uint8Array(Buffer.from(id)),
-      attestationType: 'none',
-      excludeCredentials: (await store.listPasskeys(id)).map((passkey) => ({ id: passkey.id })),
-      authenticatorSelection: { residentKey: 'required', userVerification: 'required' },
-      supportedAlgorithmIDs: algorithms,
+  const addRoute = (path: string, answer: typeof sendRegistrationOptions) =>
+    pages.post(path, async (request, reply) => {
+      const fresh = await readFreshSession(deps, request, reply)
+      return fresh === null ? reply : answer(deps, { ...fresh, request, reply })
     })
-    await keep(deps, options.challenge)
-    return sendDocument(reply, options)
+  addRoute('/account/passkeys/options', sendRegistrationOptions)
+  addRoute('/account/passkeys', addPasskey)
+}
+
+type FreshExchange = Fresh & { readonly request: FastifyRequest; readonly reply: FastifyReply }
+
+async function sendRegistrationOptions(
+  deps: SessionDeps,
+  { session, request, reply }: FreshExchange,
+): Promise<FastifyReply> {
+  const { generateRegistrationOptions } = await load()
+  const { id, name } = session.person
+  const options = await generateRegistrationOptions({
+    rpName: 'Postern',
+    rpID: new URL(ownOrigin(deps, request)).hostname,
+    userName: name,
+    userDisplayName: name,
+    userID: new Uint8Array(Buffer.from(id)),
+    attestationType: 'none',
+    excludeCredentials: (await deps.store.listPasskeys(id)).map((passkey) => ({ id: passkey.id })),
+    authenticatorSelection: { residentKey: 'required', userVerification: 'required' },
+    supportedAlgorithmIDs: algorithms,
   })
-  pages.post('/account/passkeys', async (request, reply) => {
-    const fresh = await readFreshSession(deps, request, reply)
-    if (fresh === null) return reply
-    const sent = readDocument<{ name?: unknown; response?: RegistrationResponseJSON }>(request)
-    const name = String(sent?.name ?? '')
-      .trim()
-      .slice(0, nameMax)
-    if (name === '' || hasControls(name)) return refused(reply, 'Give the passkey a name.')
-    const credential = sent?.response && (await verifyCredential(deps, request, sent.response))
-    if (credential == null)
-      return refused(reply, "The authenticator's answer could not be verified or came too late.")
-    const passkey = { ...credential, name, person: fresh.session.person.id }
-    if (!(await store.addPasskey(passkey, fresh.access.actor)))
-      return refused(
-        reply,
-        `This passkey is already registered, you have ${passkeysMax} passkeys, or you sign in through an OpenID provider.`,
-      )
-    return sendDocument(reply, { to: '/account?done=passkey_added' })
-  })
+  await keep(deps, options.challenge)
+  return sendDocument(reply, options)
+}
+
+async function addPasskey(
+  deps: SessionDeps,
+  { access, session, request, reply }: FreshExchange,
+): Promise<FastifyReply> {
+  const sent = readDocument<{ name?: unknown; response?: RegistrationResponseJSON }>(request)
+  const name = String(sent?.name ?? '')
+    .trim()
+    .slice(0, nameMax)
+  if (name === '' || hasControls(name)) return refused(reply, 'Give the passkey a name.')
+  const credential = sent?.response && (await verifyCredential(deps, request, sent.response))
+  if (credential == null)
+    return refused(reply, "The authenticator's answer could not be verified or came too late.")
+  if (!(await deps.store.addPasskey({ ...credential, name, person: session.person.id }, access.actor)))
+    return refused(
+      reply,
+      `This passkey is already registered, you have ${passkeysMax} passkeys, or you sign in through an OpenID provider.`,
+    )
+  return sendDocument(reply, { to: '/account?done=passkey_added' })
 }
 
 /**
