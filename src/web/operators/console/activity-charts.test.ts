@@ -55,3 +55,8 @@ test('half of the times stand in front of 95 %, from the same line, below a scal
     ],
   )
 })
+
+test('without a time there is no chart of times', () => {
+  const item = { ...counts, at: at('12:59:00'), delivered: 3 }
+  assert.doesNotMatch(activityCharts(activity([item]), hour, { now, nodes: [] }).text, /Time to relay/)
+})

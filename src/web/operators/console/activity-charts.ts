@@ -105,8 +105,8 @@ const lengths = [10, 20, 40, 100, 200, 400, 1000, 2000, 4000, 10_000, 20_000, 60
 )
 
 export function activityCharts(activity: Activity, range: Range, setting: Setting): Html {
-  // Times are counted for the whole service alone.
-  if (activity.total.p95Ms === null) return emailsChart(activity, range, setting)
+  // Times are counted only for the whole service.
+  if (activity.items.every(({ p95Ms }) => p95Ms === null)) return emailsChart(activity, range, setting)
   const { columns, values } = steps(activity, range, setting.now)
   const title = 'Time to relay'
   const series = [

@@ -1,7 +1,8 @@
 /** Settings of the service: checks, people, tokens and sessions. */
 
-import { auditDays, keepDays } from '../../../../domain/bounds.ts'
+import { activityDays, auditDays, keepDays } from '../../../../domain/bounds.ts'
 import { formatCount } from '../../../../domain/counts.ts'
+import { refusalsMax } from '../../../../domain/request/refused-request.ts'
 import type { OperationError } from '../../../../management/operation/result.ts'
 import type { Answer } from '../../../../management/operations.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
@@ -42,7 +43,10 @@ ${button('/settings/checks', 'Run the checks', { kind: 'main' })}`
     ['Console address', consoleUrl],
     ['Hosted links address', linksUrl ?? 'none (POSTERN_LINKS_BASE_URL)'],
     ['Queue', `at most ${formatCount(queueMax)} emails (POSTERN_QUEUE_MAX)`],
-    ['Retention', `email records, counts and refusals ${keepDays} days, the audit ${auditDays} days`],
+    [
+      'Retention',
+      `email records and daily counts ${keepDays} days, charts ${activityDays} days, the newest ${refusalsMax} refusals of each app for at most ${keepDays} days, the audit ${auditDays} days`,
+    ],
   ])
   return settingsPage(
     visit,
