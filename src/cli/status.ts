@@ -70,6 +70,7 @@ const hints: Partial<Record<AttentionKind, (app: string) => string>> = {
   relay_down: () => 'postern doctor',
   mail_late: () => 'postern queue',
   links_expired: (app) => `postern email list --app ${app} --state expired`,
+  mail_deferred: (app) => `postern email list --app ${app} --state deferred`,
   mail_failed: (app) => `postern email list --app ${app} --state failed`,
   requests_refused: (app) => (app === 'APP' ? 'postern key list APP' : `postern refusal list ${app}`),
   daily_limit_near: (app) => `postern app update ${app} --daily N`,

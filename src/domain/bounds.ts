@@ -14,6 +14,8 @@ export const lastUseEveryMs = 60_000
 export const keyInUseMs = hourMs
 /** Minutes: what needs attention is judged by these; a condition that is older is over. */
 export const latelyMinutes = 10
+/** Minutes without a trouble after which it is over. */
+export const overMinutes = 3
 /** Rows that one step of a claim or of maintenance changes, so that no transaction is long. */
 export const stepMax = 500
 /** Apps that take turns in one claim. */

@@ -272,7 +272,7 @@ test('the audit shows up to four values of a change at once, and folds more', as
   const entryOf = (done: string) => text.split('<li><time').find((entry) => entry.includes(done)) ?? ''
   assert.match(entryOf('created the app'), /<details><summary>\d+ values/)
   assert.doesNotMatch(entryOf('disabled <a'), /<details>|<ul/, 'the sentence says it')
-  const changed = entryOf('changed the settings')
+  const changed = entryOf('changed Emails a day of')
   assert.match(changed, /Emails a day<\/span> <del>[\d,]+<\/del> → <ins>7<\/ins>/)
   assert.doesNotMatch(changed, /per hour|per minute/, 'values that stay are not listed')
 })
@@ -333,4 +333,49 @@ test('a page that is not there names likely causes', async () => {
   assert.match(await ask('/emails/em_00000000000000000000000000'), /kept for \d+ days/)
   assert.match(await ask('/refusals/req_none'), /newest 100 refused requests of each app/)
   assert.match(await ask('/nothing/here'), /mistyped or old/)
+})
+
+test('an entry that was allowed already is not undone', async () => {
+  await newSender(service, 'known', { ...testSettings, allowedUrls: ['https://known.example'] })
+  const again = await first.post('/apps/known/links/add', { kind: 'allowedUrls', entry: 'known.example' })
+  const address = again.headers.get('location') ?? ''
+  const page = await (await first.get(address)).text()
+  assert.match(page, /This entry was allowed already/)
+  assert.doesNotMatch(page, />Undo</)
+  const added = await first.post('/apps/known/links/add', { kind: 'allowedUrls', entry: 'new.example' })
+  assert.match(await (await first.get(added.headers.get('location') ?? '')).text(), />Undo</)
+})
+
+test('an app is made with a bare host, as links are allowed', async () => {
+  const form = { name: 'Bare', from: 'auth@bare.example', allowedUrls: 'app.bare.example', slug: '' }
+  assert.equal((await first.post('/new-app', form)).status, 303)
+  assert.deepEqual((await store.findApp('bare'))?.settings.allowedUrls, ['https://app.bare.example'])
+})
+
+test('the search finds an email by its id as pages shorten it', async () => {
+  const id = await service.find('later1@example.com')
+  for (const text of [`em_…${id.slice(-8)}`, `em_${id.slice(-8)}`, id.slice(-8), id])
+    assert.equal((await first.post('/find', { q: text })).headers.get('location'), `/emails/${id}`, text)
+  assert.match(await (await first.post('/find', { q: 'em_zzzzzzzz' })).text(), /newest 200 emails/)
+})
+
+test('a setting that is invalid while it is typed leaves the preview as it was saved', async () => {
+  const frame = async (query: string) =>
+    (await first.get(`/apps/acme/look/email?type=magic_link&${query}`)).text()
+  assert.equal(await frame('logoUrl=http%3A%2F%2Fplain.example%2Flogo.png'), await frame(''))
+  assert.match(await frame('logoUrl=https%3A%2F%2Fcdn.example%2Flogo.png'), /cdn\.example/)
+})
+
+test('an address whose limit is used up says so above its emails', async () => {
+  const limits = { ...testSettings.limits, recipientPerHour: 2 }
+  const sender = await newSender(service, 'flooded', { ...testSettings, limits })
+  const headers = { authorization: `Bearer ${sender.key}` }
+  const page = async () => {
+    const found = await first.post('/find', { q: 'eve@example.com' })
+    return (await first.get(found.headers.get('location') ?? '')).text()
+  }
+  await service.post(validBody({ to: 'eve@example.com' }, store.now()), headers)
+  assert.doesNotMatch(await page(), /is used up/)
+  await service.post(validBody({ to: 'eve@example.com' }, store.now()), headers)
+  assert.match(await page(), /flooded’s limit of 2 emails an hour to this address is used up/)
 })

@@ -8,7 +8,7 @@ import type { ActivityEvent } from '../../domain/operator/activity.ts'
 import { presentCounts } from '../activity.ts'
 import type { NodeResource } from '../resources.ts'
 import { findAttention } from './attention.ts'
-import type { Situation } from './condition.ts'
+import type { Replies, Situation } from './condition.ts'
 import { findEarlier, findOutageEnd } from './earlier.ts'
 
 const nowMs = Date.UTC(2026, 0, 1)
@@ -50,7 +50,10 @@ type Counts = Readonly<Record<string, number>>
 const countOf = (counts: Counts) =>
   presentCounts(Object.entries(counts).map(([event, count]) => ({ event: event as ActivityEvent, count })))
 
-type Given = Partial<Omit<Situation, 'lately' | 'byApp' | 'queue'>> & {
+type Given = Partial<Omit<Situation, 'lately' | 'byApp' | 'last' | 'queue' | 'replies'>> & {
+  readonly replies?: Partial<Replies>
+  /** Those of the last minutes of each app; those of `byApp` unless given. */
+  readonly last?: Readonly<Record<string, Counts>>
   readonly depth?: number
   readonly firstExpiresAt?: string
   readonly countedAgoS?: number
@@ -59,7 +62,20 @@ type Given = Partial<Omit<Situation, 'lately' | 'byApp' | 'queue'>> & {
   readonly byApp?: Readonly<Record<string, Counts>>
 }
 
-function attentionTo({ depth = 0, firstExpiresAt, countedAgoS = 0, counts, byApp = {}, ...given }: Given) {
+const countsOf = (counts: Readonly<Record<string, Counts>>) =>
+  new Map(Object.entries(counts).map(([slug, own]) => [`app_${slug}` as AppId, countOf(own)]))
+
+function attentionTo(situation: Given) {
+  const {
+    depth = 0,
+    firstExpiresAt,
+    countedAgoS = 0,
+    counts,
+    byApp = {},
+    last = byApp,
+    replies,
+    ...given
+  } = situation
   const all: Record<string, number> = {}
   for (const [event, count] of Object.values(byApp).flatMap((own) => Object.entries(own)))
     all[event] = (all[event] ?? 0) + count
@@ -67,9 +83,9 @@ function attentionTo({ depth = 0, firstExpiresAt, countedAgoS = 0, counts, byApp
   const apps = depth === 0 ? [] : [{ app: acme.id, slug: 'acme', held: false, ...waiting, ages: [] }]
   return findAttention({
     ...{ apps: [acme], usage: new Map(), expiring: [], late: [], findings: [], nodes: [node()], nowMs },
-    ...{ expired: new Map(), replies: new Map(), seesAll: true },
+    ...{ expired: new Map(), seesAll: true, last: countsOf(last), byApp: countsOf(byApp) },
+    replies: { mail_failed: new Map(), mail_deferred: new Map(), ...replies },
     lately: countOf(counts ?? all),
-    byApp: new Map(Object.entries(byApp).map(([slug, own]) => [`app_${slug}` as AppId, countOf(own)])),
     ...given,
     queue: {
       ...{ depth, max: 1000, oldestAcceptedAt: null, oldestAgeSeconds: 0, nextAttemptAt: null },
@@ -213,6 +229,53 @@ test('a flood of requests over a limit needs attention, however much else is acc
   assert.deepEqual(of(20, 'url_not_allowed'), [])
 })
 
+test('mail that a relay defers needs attention by its share of the attempts, and says the reply', () => {
+  const replies = { mail_deferred: new Map([[acme.id, '451 4.7.1 later']]) }
+  const of = (counts: Counts) =>
+    attentionTo({ byApp: { acme: counts }, replies }).map(({ kind, urgent }) => [kind, urgent])
+  assert.deepEqual(of({ deferred: 19 }), [])
+  assert.deepEqual(of({ deferred: 20 }), [['mail_deferred', true]])
+  assert.deepEqual(of({ deferred: 20, delivered: 20 }), [])
+  assert.deepEqual(of({ deferred: 21, delivered: 20 }), [['mail_deferred', false]])
+  assert.equal(
+    attentionTo({ byApp: { acme: { deferred: 200, delivered: 1 } }, replies })[0]?.message,
+    'The relay deferred 200 of 201 attempts to send mail from acme in the last 10 minutes; last reply: “451 4.7.1 later”.',
+  )
+})
+
+test('a trouble is over after minutes without it: mail that goes again, no refused request', () => {
+  const of = (event: string, last: Counts | null) =>
+    kinds({
+      byApp: { acme: { delivered: 5, [event]: 50 } },
+      last: last === null ? {} : { acme: last },
+    })
+  for (const [event, kind] of [
+    ['failed:refused_by_relay', 'mail_failed'],
+    ['deferred', 'mail_deferred'],
+  ] as const) {
+    assert.deepEqual(of(event, null), [kind], 'nothing was sent since')
+    assert.deepEqual(of(event, { accepted: 3 }), [kind])
+    assert.deepEqual(of(event, { delivered: 1, [event]: 1 }), [kind])
+    assert.deepEqual(of(event, { delivered: 1 }), [])
+  }
+  assert.deepEqual(of('refused:invalid_url', { 'refused:invalid_url': 1 }), ['requests_refused'])
+  assert.deepEqual(of('refused:invalid_url', { accepted: 1 }), [])
+  assert.deepEqual(of('refused:invalid_url', null), [])
+})
+
+test('after an outage, mail that waits is what the outage left', () => {
+  const late = [{ app: acme.id, since: nowMs - 90_000 }]
+  const of = (endedS: number) => {
+    const outage = { from: ago(endedS + 120), until: ago(endedS), reason: 'ECONNREFUSED' }
+    const nodes = [node({ relays: [relay('r1', true, outage)] })]
+    return attentionTo({ late, nodes, depth: 559 }).map(({ message, urgent }) => [message, urgent])
+  }
+  assert.deepEqual(of(20), [
+    ['The relay answers again; Postern is sending the 559 emails that wait, for up to 90 s.', false],
+  ])
+  assert.match(String(of(301)[0]), /accepted faster than it is sent.*true$/)
+})
+
 test('a key that was replaced and is still in use says so', () => {
   const key = {
     ...{ id: 'key_1' as KeyId, app: acme.id, name: 'web', createdAt: 0, createdBy: 'ann', replaces: null },
@@ -240,11 +303,13 @@ test('apps whose mail fails with one reply are one condition, which says the rep
   const found = attentionTo({
     apps: [acme, globex, hooli],
     byApp: { acme: failing, globex: failing, hooli: failing },
-    replies: new Map([
-      [acme.id, '550 5.7.1 domain not verified'],
-      [globex.id, '550 5.7.1 domain not verified'],
-      [hooli.id, '554 spam'],
-    ]),
+    replies: {
+      mail_failed: new Map([
+        [acme.id, '550 5.7.1 domain not verified'],
+        [globex.id, '550 5.7.1 domain not verified'],
+        [hooli.id, '554 spam'],
+      ]),
+    },
   })
   assert.deepEqual(
     found.map(({ apps, urgent }) => [apps, urgent]),
@@ -255,7 +320,7 @@ test('apps whose mail fails with one reply are one condition, which says the rep
   )
   assert.match(
     found[0]?.message ?? '',
-    /^108 of 120 emails from acme, globex failed .*“550 5\.7\.1 domain not verified”\.$/,
+    /^108 of 120 emails from acme, globex failed .*“550 5\.7\.1 domain not verified” \(verify the sender’s domain at the provider\)\.$/,
   )
 })
 
@@ -309,8 +374,9 @@ test('what is over has its time: an outage, the links that it cost, mail that fa
       { minute: minute - 51, event: 'expired', count: 3 },
     ],
     expired: ['acme', 'globex'],
-    failed: [
+    troubles: [
       {
+        kind: 'mail_failed',
         slugs: ['hooli'],
         reply: '554 spam',
         minutes: [
@@ -346,7 +412,7 @@ test('what is over has its time: an outage, the links that it cost, mail that fa
       ],
     ],
   )
-  const nothing = { nowMs, nodes: [], minutes: [], expired: [], failed: [] }
+  const nothing = { nowMs, nodes: [], minutes: [], expired: [], troubles: [] }
   assert.deepEqual(findEarlier(nothing), [])
   assert.deepEqual(
     findEarlier({ ...nothing, nodes }).map(({ message }) => message),

@@ -5,22 +5,23 @@
 import { parseAllowedUrl, parseAppScheme } from '../../domain/app/allowed-url.ts'
 import type { App } from '../../domain/app/app.ts'
 import { heldDays, latelyMinutes } from '../../domain/bounds.ts'
-import { counted, formatCount, sumCounts } from '../../domain/counts.ts'
-import { describeDuration } from '../../domain/duration.ts'
+import { counted, sumCounts } from '../../domain/counts.ts'
+import { describeDuration, minuteMs } from '../../domain/duration.ts'
+import type { ActivityCounts } from '../activity.ts'
 import { judgeNodes } from './attention-nodes.ts'
 import {
   type Attention,
   type AttentionKind,
   attentionKinds,
   type Condition,
-  describeFailed,
   failedShare,
-  isFailing,
   isStop,
   nameAll,
   type Situation,
 } from './condition.ts'
+import { findOutageEnd } from './earlier.ts'
 import type { QueueResource } from './show-queue.ts'
+import { addCounts, goesOn, troubleKinds, troubles } from './trouble.ts'
 
 /** With these, people cannot sign in, or soon cannot. */
 const urgentKinds: readonly AttentionKind[] = ['no_worker', 'no_relay', 'requests_turned_away', 'mail_late']
@@ -29,11 +30,13 @@ const lately = `in the last ${latelyMinutes} minutes`
 
 const nearly = 0.8
 const turnedAwayShare = 0.01
-const refusedShare = 0.5
-const refusedMin = 20
 const lateAfterMs = 30_000
+/** After an outage, mail that waits is what the outage left. */
+const recoveryMs = 5 * minuteMs
 /** One link that expired is often a slow receiver. */
 const expiredUrgentMin = 5
+type Refused = ActivityCounts['refused']
+
 /** The most urgent first. */
 export function findAttention(situation: Situation): Attention[] {
   const { findings, queue } = situation
@@ -47,21 +50,25 @@ export function findAttention(situation: Situation): Attention[] {
     ...judgeAnswers(situation),
     // They follow from a stop, whose message counts them.
     ...(isStopped ? [] : [...judgeLate(situation), ...judgeExpired(situation)]),
-    ...judgeFailed(situation),
+    ...judgeTroubles(situation),
     ...failing,
     ...judgeQueue(queue),
     ...judgeSettings(situation),
   ]
   return found
-    .toSorted((a, b) => attentionKinds.indexOf(a.kind) - attentionKinds.indexOf(b.kind))
     .map(({ apps = [], urgent, ...condition }) => ({
       ...condition,
       apps: [...apps],
       urgent: urgent ?? urgentKinds.includes(condition.kind),
     }))
+    .toSorted(
+      (a, b) =>
+        Number(b.urgent) - Number(a.urgent) ||
+        attentionKinds.indexOf(a.kind) - attentionKinds.indexOf(b.kind),
+    )
 }
 
-function judgeAnswers({ apps, byApp, lately: counts }: Situation): Condition[] {
+function judgeAnswers({ byApp, lately: counts }: Situation): Condition[] {
   const { accepted, refused } = counts
   const { queue_full = 0, queue_unavailable = 0, ...faults } = refused
   const turnedAway = queue_full + queue_unavailable
@@ -72,39 +79,28 @@ function judgeAnswers({ apps, byApp, lately: counts }: Situation): Condition[] {
       kind: 'requests_turned_away',
       message: `${turnedAway} of ${all} requests were answered 503 ${lately}: the database did not answer, the queue was full, delivery was late, or a process was stopping. The log says which.`,
     })
-  const ofApps: Record<string, number> = {}
-  for (const { id, slug, status } of apps) {
-    const own = byApp.get(id)
-    if (own === undefined) continue
-    for (const [code, count] of Object.entries(own.refused)) ofApps[code] = (ofApps[code] ?? 0) + count
-    if (status === 'disabled') continue // its requests are refused on purpose
-    const message = describeRefused(own.refused, own.accepted, `requests from ${slug}`)
-    if (message !== null) found.push({ kind: 'requests_refused', message, apps: [slug] })
-  }
-  // The rest named no app: a key that is unknown, or none.
-  const rest = Object.entries(faults).map(([code, count]) => [code, count - (ofApps[code] ?? 0)] as const)
-  const message = describeRefused(Object.fromEntries(rest), accepted, 'requests')
-  if (message !== null) found.push({ kind: 'requests_refused', message })
+  // Requests of no app: their key is unknown, or they have none.
+  const rest = subtract(faults, [...byApp.values()])
+  const unnamed = { ...counts, refused: rest }
+  const { describe, isIn } = troubles.requests_refused
+  if (isIn(unnamed))
+    found.push({
+      kind: 'requests_refused',
+      message: describe([], unnamed, { when: ` ${lately}`, reply: null }),
+    })
   return found
 }
 
-function describeRefused(
-  refused: Readonly<Record<string, number>>,
-  accepted: number,
-  what: string,
-): string | null {
-  const { queue_full: _full, queue_unavailable: _unavailable, ...faults } = refused
-  const faulty = sumCounts(faults)
-  // Somebody is flooding a recipient, or a program is in a loop, even if most other requests are accepted.
-  const limited = (faults.recipient_rate_limited ?? 0) + (faults.key_rate_limited ?? 0)
-  if (faulty < refusedMin || (limited < refusedMin && faulty <= refusedShare * (faulty + accepted)))
-    return null
-  const [code] = Object.entries(faults).toSorted(([, a], [, b]) => b - a)[0] ?? []
-  return `${formatCount(faulty)} of ${formatCount(faulty + accepted)} ${what} were refused ${lately}, mostly as ${code}.`
+/** The refusals that are of none of these. */
+function subtract(all: Refused, parts: readonly ActivityCounts[]): Refused {
+  const left: Record<string, number> = { ...all }
+  for (const { refused } of parts)
+    for (const [code, count] of Object.entries(refused)) if (left[code] !== undefined) left[code] -= count
+  return left
 }
 
 /** By the moment of the count, which may be a minute old: mail that was ready may have been sent since. */
-function judgeLate({ apps, late, queue }: Situation): Condition[] {
+function judgeLate({ apps, late, nodes, nowMs, queue }: Situation): Condition[] {
   const countedAt = Date.parse(queue.countedAt)
   const delayed = apps.flatMap(({ id, slug }) => {
     const lateMs = countedAt - (late.find(({ app }) => app === id)?.since ?? countedAt)
@@ -113,6 +109,11 @@ function judgeLate({ apps, late, queue }: Situation): Condition[] {
   if (delayed.length === 0) return []
   const slugs = delayed.map(({ slug }) => slug)
   const longest = describeDuration(Math.max(...delayed.map(({ lateMs }) => lateMs)))
+  if (nowMs - findOutageEnd(nodes) < recoveryMs) {
+    const waiting = counted(queue.depth, 'email that waits', 'emails that wait')
+    const message = `The relay answers again; Postern is sending the ${waiting}, for up to ${longest}.`
+    return [{ kind: 'mail_late', message, apps: slugs, urgent: false }]
+  }
   const message = `Mail from ${nameAll(slugs)} has waited up to ${longest}: it is accepted faster than it is sent, or a relay is slow.`
   return [{ kind: 'mail_late', message, apps: slugs }]
 }
@@ -131,25 +132,31 @@ function judgeExpired({ apps, expired, lately: { delivered } }: Situation): Cond
   ]
 }
 
-/** Apps whose mail fails with the same reply have one cause. */
-function judgeFailed({ apps, byApp, replies }: Situation): Condition[] {
-  const failing = apps.flatMap(({ id, slug }) => {
-    const counts = byApp.get(id)
-    if (counts === undefined || !isFailing(counts)) return []
-    return [{ slug, counts, reply: replies.get(id) ?? null }]
-  })
-  const byReply = Map.groupBy(failing, ({ reply }) => reply)
-  return [...byReply].map(([reply, group]): Condition => {
-    const slugs = group.map(({ slug }) => slug)
-    const counts = group.map((app) => app.counts)
-    const failed = counts.reduce((sum, own) => sum + sumCounts(own.failed), 0)
-    const delivered = counts.reduce((sum, own) => sum + own.delivered, 0)
-    return {
-      kind: 'mail_failed',
-      message: describeFailed(slugs, counts, { when: ` ${lately}`, reply }),
-      apps: slugs,
-      urgent: failed > refusedShare * (failed + delivered),
-    }
+/** Apps with the same reply have one cause; refused requests have each their own. */
+function judgeTroubles(situation: Situation): Condition[] {
+  const { apps, byApp, last, replies } = situation
+  return troubleKinds.flatMap((kind) => {
+    const { describe, isUrgent } = troubles[kind]
+    const found = apps.flatMap(({ id, slug, status }) => {
+      const counts = byApp.get(id)
+      if (counts === undefined || !goesOn(kind, counts, last.get(id))) return []
+      // The requests of a disabled app are refused on purpose.
+      if (kind === 'requests_refused')
+        return status === 'disabled' ? [] : [{ slug, counts, cause: slug, reply: null }]
+      const reply = replies[kind].get(id) ?? null
+      return [{ slug, counts, cause: reply, reply }]
+    })
+    return [...Map.groupBy(found, ({ cause }) => cause).values()].map((group): Condition => {
+      const slugs = group.map(({ slug }) => slug)
+      const counts = addCounts(group.map((app) => app.counts))
+      const reply = group[0]?.reply ?? null
+      return {
+        kind,
+        message: describe(slugs, counts, { when: ` ${lately}`, reply }),
+        apps: slugs,
+        urgent: isUrgent(counts),
+      }
+    })
   })
 }
 

@@ -1,6 +1,5 @@
 /** The conditions that need attention, the records in which they are found, and the words they share. */
 import type { App } from '../../domain/app/app.ts'
-import { formatCount, sumCounts } from '../../domain/counts.ts'
 import type { AppId } from '../../domain/id.ts'
 import type { ExpiringKey, UsageDay } from '../../store/operator-store.ts'
 import type { Finding } from '../../store/store.ts'
@@ -17,6 +16,7 @@ export const attentionKinds = [
   'mail_late',
   'links_expired',
   'mail_failed',
+  'mail_deferred',
   'requests_refused',
   'check_failed',
   'relay_down',
@@ -41,6 +41,8 @@ export type Condition = {
   readonly urgent?: boolean
 }
 
+export type Replies = Readonly<Record<'mail_failed' | 'mail_deferred', ReadonlyMap<AppId, string>>>
+
 export type Situation = {
   /** Whether the access is for the whole service: others do not see its processes and relays. */
   readonly seesAll: boolean
@@ -58,8 +60,10 @@ export type Situation = {
   readonly byApp: ReadonlyMap<AppId, ActivityCounts>
   /** The links that expired in the last `latelyMinutes` and after the last outage of a relay. */
   readonly expired: ReadonlyMap<AppId, number>
-  /** The newest reply to an email of an app that failed. */
-  readonly replies: ReadonlyMap<AppId, string>
+  /** The same of the last `overMinutes`: a trouble that is not in them is over. */
+  readonly last: ReadonlyMap<AppId, ActivityCounts>
+  /** The newest reply to mail of an app that fails or is deferred. */
+  readonly replies: Replies
   readonly nowMs: number
 }
 
@@ -70,17 +74,8 @@ export type Attention = {
   urgent: boolean
 }
 
-/** A few failures are typing errors of recipients; a share of all ends is a fault. */
+/** Failed or expired emails: a larger share of all that ended is a fault. */
 export const failedShare = 0.05
-const failedMin = 10
-/** So many failures are a fault if nothing else is sent. */
-const failedAloneMin = 3
-
-export function isFailing({ delivered, failed: reasons }: Ends): boolean {
-  const failed = sumCounts(reasons)
-  const isLarge = failed >= failedMin && failed > failedShare * (failed + delivered)
-  return isLarge || (failed >= failedAloneMin && delivered === 0)
-}
 
 /** Apps that a message names. */
 const namedMax = 3
@@ -89,18 +84,4 @@ const namedMax = 3
 export const nameAll = (slugs: readonly string[]): string => {
   const [named, more] = [slugs.slice(0, namedMax).join(', '), slugs.length - namedMax]
   return more > 0 ? `${named} and ${more} more` : named
-}
-
-type Ends = Pick<ActivityCounts, 'delivered' | 'failed'>
-
-/** @param when `` or ` in the last 10 minutes`. `reply`: the newest reply of a relay. */
-export function describeFailed(
-  slugs: readonly string[],
-  counts: readonly Ends[],
-  { when = '', reply }: { readonly when?: string; readonly reply: string | null },
-): string {
-  const failed = counts.reduce((sum, { failed: reasons }) => sum + sumCounts(reasons), 0)
-  const ended = counts.reduce((sum, { delivered }) => sum + delivered, failed)
-  const said = reply === null ? '' : `; last reply: “${reply}”`
-  return `${formatCount(failed)} of ${formatCount(ended)} emails from ${nameAll(slugs)} failed${when}${said}.`
 }

@@ -5,7 +5,8 @@ import { describeDuration, minuteMs } from '../../domain/duration.ts'
 import type { ActivityRow } from '../../domain/operator/activity.ts'
 import { presentCounts } from '../activity.ts'
 import type { NodeResource } from '../resources.ts'
-import { type AttentionKind, describeFailed, nameAll } from './condition.ts'
+import { type AttentionKind, nameAll } from './condition.ts'
+import { type TroubleKind, troubles } from './trouble.ts'
 
 export type Earlier = {
   readonly kind: AttentionKind
@@ -28,8 +29,9 @@ export const findOutageEnd = (nodes: readonly NodeResource[]): number =>
     ),
   )
 
-/** Apps whose mail failed with one reply. */
-export type FailedApps = {
+/** Apps with a trouble of one cause. */
+export type PastTrouble = {
+  readonly kind: TroubleKind
   readonly slugs: readonly string[]
   readonly reply: string | null
   readonly minutes: Minutes
@@ -42,7 +44,7 @@ export type Past = {
   readonly minutes: Minutes
   /** The slugs of the apps whose links expired in these minutes. */
   readonly expired: readonly string[]
-  readonly failed: readonly FailedApps[]
+  readonly troubles: readonly PastTrouble[]
 }
 
 /** Newest first. */
@@ -50,7 +52,7 @@ export function findEarlier(past: Past): readonly Earlier[] {
   const outages = findOutages(past)
   const expiredRows = past.minutes.filter(({ event }) => event === 'expired')
   const elsewhere = expiredRows.filter((row) => !outages.some((outage) => isDuring(row, outage)))
-  const found = [...outages, ...findExpired(elsewhere, past.expired), ...past.failed.flatMap(describeGroup)]
+  const found = [...outages, ...findExpired(elsewhere, past.expired), ...past.troubles.flatMap(describePast)]
   return found.toSorted((a, b) => b.until - a.until)
 }
 
@@ -85,11 +87,11 @@ function findExpired(rows: Minutes, apps: readonly string[]): Earlier[] {
   return [{ kind: 'links_expired', message, apps, ...findSpan(rows) }]
 }
 
-function describeGroup({ slugs, reply, minutes }: FailedApps): Earlier[] {
-  const rows = minutes.filter(({ event }) => event.startsWith('failed:'))
+function describePast({ kind, slugs, reply, minutes }: PastTrouble): Earlier[] {
+  const rows = minutes.filter(({ event }) => troubles[kind].isOf(event))
   if (rows.length === 0) return []
-  const message = describeFailed(slugs, [presentCounts(minutes)], { reply })
-  return [{ kind: 'mail_failed', message, apps: slugs, ...findSpan(rows) }]
+  const message = troubles[kind].describe(slugs, presentCounts(minutes), { when: '', reply })
+  return [{ kind, message, apps: slugs, ...findSpan(rows) }]
 }
 
 const sumRows = (rows: Minutes): number => rows.reduce((sum, { count }) => sum + count, 0)

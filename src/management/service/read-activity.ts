@@ -1,6 +1,6 @@
 /** Reads the counts of the last two hours: what is judged as now, and what was wrong before. */
 import type { App } from '../../domain/app/app.ts'
-import { appMinutesKept, latelyMinutes } from '../../domain/bounds.ts'
+import { appMinutesKept, latelyMinutes, overMinutes } from '../../domain/bounds.ts'
 import { minuteMs } from '../../domain/duration.ts'
 import type { AppId } from '../../domain/id.ts'
 import type { Store } from '../../store/store.ts'
@@ -9,8 +9,9 @@ import { isInScope } from '../operation/access.ts'
 import type { Context } from '../operation/operation.ts'
 import type { AppRows, PastCounts } from '../past-counts.ts'
 import { iso, type NodeResource } from '../resources.ts'
-import { isFailing } from './condition.ts'
-import { type Earlier, type FailedApps, findEarlier, findOutageEnd } from './earlier.ts'
+import type { Replies } from './condition.ts'
+import { type Earlier, findEarlier, findOutageEnd, type PastTrouble } from './earlier.ts'
+import { goesOn, type TroubleKind, troubleKinds, troubles } from './trouble.ts'
 
 /** The latest counts of the mail that the access sees, and what was wrong before. */
 export async function readActivity(context: Context, nodes: readonly NodeResource[], apps: readonly App[]) {
@@ -27,9 +28,16 @@ export async function readActivity(context: Context, nodes: readonly NodeResourc
   const expired = hasExpired
     ? countExpired(afterOutage === begin ? byApp : await read(afterOutage))
     : new Map()
-  const now: Now = { apps, nodes, minutes, afterOutage, byApp, expired }
+  const last = await read(to - overMinutes)
+  const now: Now = { apps, nodes, minutes, afterOutage, byApp, last, expired }
   return {
-    now: { lately: presentCounts(since(begin)), byApp, expired, replies: await readReplies(store, byApp) },
+    now: {
+      lately: presentCounts(since(begin)),
+      byApp,
+      last,
+      expired,
+      replies: await readReplies(store, now),
+    },
     lastHour: presentCounts(since(to - hourMinutes)),
     earlier: (await readEarlier(context, now)).map(({ apps: slugs, from, until, ...what }) => ({
       ...what,
@@ -62,66 +70,95 @@ type Now = {
   /** The first minute whose expired links are judged as now. */
   readonly afterOutage: number
   readonly byApp: CountsByApp
+  readonly last: CountsByApp
   readonly expired: ReadonlyMap<AppId, number>
 }
 
-async function readEarlier(
-  context: Context,
-  { apps, nodes, minutes, afterOutage, byApp, expired }: Now,
-): Promise<readonly Earlier[]> {
+/** Whether a trouble of an app is judged as now. */
+const isNow = (kind: TroubleKind, app: AppId, { byApp, last }: Pick<Now, 'byApp' | 'last'>): boolean => {
+  const counts = byApp.get(app)
+  return counts !== undefined && goesOn(kind, counts, last.get(app))
+}
+
+async function readEarlier(context: Context, now: Now): Promise<readonly Earlier[]> {
   const { access, past, store } = context
+  const { apps, nodes, minutes, afterOutage, last, expired } = now
   const before = minutes.filter(({ minute }) => minute < afterOutage)
   // Mostly nothing was wrong, and the counts of the apps need not be read.
-  const wasWrong = before.some(({ event }) => event === 'expired' || event.startsWith('failed:'))
+  const wasWrong = minutes.some(
+    ({ event }) => event === 'expired' || troubleKinds.some((kind) => troubles[kind].isOf(event)),
+  )
   const counts = wasWrong ? await past.get() : { from: 0, to: 0, rows: [] }
   const pastByApp = countByApp(counts.rows, context)
   const hadExpired = ({ id }: App) =>
-    (pastByApp.get(id)?.expired ?? 0) + (byApp.get(id)?.expired ?? 0) > (expired.get(id) ?? 0)
-  const failed = [...pastByApp].filter(([app, own]) => {
-    const now = byApp.get(app)
-    return isFailing(own) && (now === undefined || !isFailing(now))
-  })
+    (pastByApp.get(id)?.expired ?? 0) + (last.get(id)?.expired ?? 0) > (expired.get(id) ?? 0)
   return findEarlier({
     nowMs: store.now(),
     // Outages name relays.
     nodes: access.apps === null ? nodes : [],
     minutes: before,
     expired: apps.filter(hadExpired).map(({ slug }) => slug),
-    failed: await readFailed(store, apps, { failing: new Map(failed), counts }),
+    troubles: await readPast(store, { now, pastByApp, counts }),
   })
 }
 
-/** The apps whose mail failed before, grouped by the newest reply. */
-async function readFailed(
+/** Causes of one kind that are listed. */
+const pastMax = 10
+
+type PastParts = { readonly now: Now; readonly pastByApp: CountsByApp; readonly counts: PastCounts }
+
+/** The troubles that are over: of mail, grouped by the newest reply; of requests, by their app. */
+async function readPast(
   store: Context['store'],
-  apps: readonly App[],
-  { failing, counts: { from, to } }: { readonly failing: CountsByApp; readonly counts: PastCounts },
-): Promise<FailedApps[]> {
-  const replies = await readReplies(store, failing)
-  const groups = Map.groupBy(
-    apps.filter(({ id }) => failing.has(id)),
-    ({ id }) => replies.get(id) ?? null,
-  )
-  return Promise.all(
-    [...groups].map(async ([reply, group]) => ({
-      slugs: group.map(({ slug }) => slug),
-      reply,
-      minutes: await store.readActivity({ apps: group.map(({ id }) => id), from, to, step: 1 }),
-    })),
-  )
+  { now, pastByApp, counts: { from, to } }: PastParts,
+): Promise<PastTrouble[]> {
+  const found: PastTrouble[] = []
+  for (const kind of troubleKinds) {
+    const troubled = now.apps.filter(({ id }) => {
+      const counts = pastByApp.get(id)
+      return counts !== undefined && troubles[kind].isIn(counts) && !isNow(kind, id, now)
+    })
+    const replies = await readRepliesTo(kind, store, troubled)
+    const groups = Map.groupBy(troubled, ({ id }) =>
+      kind === 'requests_refused' ? id : (replies.get(id) ?? null),
+    )
+    for (const group of [...groups.values()].slice(0, pastMax))
+      found.push({
+        kind,
+        slugs: group.map(({ slug }) => slug),
+        reply: replies.get(group[0]?.id as AppId) ?? null,
+        minutes: await store.readActivity({ apps: group.map(({ id }) => id), from, to, step: 1 }),
+      })
+  }
+  return found
+}
+
+async function readReplies(store: Context['store'], now: Now): Promise<Replies> {
+  const read = (kind: 'mail_failed' | 'mail_deferred') =>
+    readRepliesTo(
+      kind,
+      store,
+      now.apps.filter(({ id }) => isNow(kind, id, now)),
+    )
+  return { mail_failed: await read('mail_failed'), mail_deferred: await read('mail_deferred') }
 }
 
 /** Apps whose replies are read for one status. */
 const repliesMax = 5
 
-/** The newest reply of the apps whose mail fails. */
-async function readReplies(store: Context['store'], byApp: CountsByApp): Promise<ReadonlyMap<AppId, string>> {
-  const failing = [...byApp].filter(([, counts]) => isFailing(counts)).slice(0, repliesMax)
+/** The newest reply to mail of these apps that failed or was deferred. */
+async function readRepliesTo(
+  kind: TroubleKind,
+  store: Context['store'],
+  apps: readonly App[],
+): Promise<ReadonlyMap<AppId, string>> {
   const replies = new Map<AppId, string>()
-  for (const [app] of failing) {
-    const [email] = (await store.listEmails({ app, state: 'failed', limit: 1 })).items
+  if (kind === 'requests_refused') return replies
+  const state = kind === 'mail_failed' ? 'failed' : 'deferred'
+  for (const { id } of apps.slice(0, repliesMax)) {
+    const [email] = (await store.listEmails({ app: id, state, limit: 1 })).items
     const reply = email?.trail.findLast((attempt) => attempt.reply !== undefined)?.reply?.text
-    if (reply !== undefined) replies.set(app, reply)
+    if (reply !== undefined) replies.set(id, reply)
   }
   return replies
 }

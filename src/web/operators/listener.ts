@@ -118,12 +118,12 @@ function answerNotFound(
 
 /** The page to go on with, by where the address led. */
 const lists: readonly (readonly [beginning: string, address: string, label: string, cause?: string])[] = [
-  ['/apps', '/apps', 'All apps', 'The app may have been deleted, or you may not have access to it.'],
+  ['/apps', '/apps', 'All apps', 'It may have been deleted, or you may not have access to it.'],
   [
     '/emails',
     '/emails',
     'All emails',
-    `Records of emails are kept for ${keepDays} days. If the id was shortened or mistyped, search for the recipient's address instead.`,
+    'If the id was shortened or mistyped, search for the address of the recipient instead.',
   ],
   [
     '/refusals',

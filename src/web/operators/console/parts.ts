@@ -105,7 +105,7 @@ export function table(
     const [first = '', ...rest] = cells
     const others = rest.map((cell, column) => {
       const label = heads[column + 1]
-      const isNothing = cell === '–' || String(cell) === '0'
+      const isNothing = ['–', '0'].includes(typeof cell === 'object' ? cell.text : String(cell))
       return html`<td role="cell"${label === '' ? html` class="last"` : side(column + 1)}${label ? html` data-head="${label}"` : none}${isNothing ? html` data-nothing` : none}>${cell}</td>`
     })
     return html`<tr role="row"><th role="rowheader" scope="row"${side(0)}>${first}</th>${others}</tr>
@@ -160,7 +160,7 @@ export const confirmation = (
   form: Html,
   cancel: string,
 ): Html => html`<section class="card confirm" id="confirm" aria-label="Please confirm"><p>${question}</p>
-<div class="actions">${form}<a class="button" href="${cancel}">Cancel</a></div></section>`
+<div class="actions">${form}<a class="button" href="${cancel}">Go back</a></div></section>`
 
 /** A part of a limit that is used up. */
 export const meter = (value: number, most: number, label: string): Html => {

@@ -93,6 +93,7 @@ async function refresh() {
   if (!answer.ok) throw new Error(`Not updated since ${new Date().toISOString().slice(11, 19)}Z`)
   const next = parse(await answer.text())
   drawn = { serverMs: Number(next.body.dataset.now), atMs: performance.now() }
+  document.title = next.title
   for (const region of all('[data-region]', HTMLElement)) {
     const fresh = next.getElementById(region.id)
     if (fresh === null || fresh.innerHTML === written.get(region.id)) continue

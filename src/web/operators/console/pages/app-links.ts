@@ -13,7 +13,7 @@ import { emailTypeNames, readEmailType } from '../../email-type-names.ts'
 import { type Form, newForm, readTexts, withoutIssues } from '../form.ts'
 import { button, confirmation, hiddenFields, linkButton, section, table } from '../parts.ts'
 import { type PageAnswer, toHttpStatus, type Visit } from '../visit.ts'
-import { allowButton } from './allow-button.ts'
+import { allowButton, withScheme } from './allow-entry.ts'
 import { appHead, findApp } from './apps.ts'
 import { saveApp } from './change.ts'
 
@@ -221,25 +221,23 @@ ${compared}</div>`
   return html`<div class="verdict good" role="status"><p><b>✓ It would be sent.</b> ${how}</p>${compared}</div>`
 }
 
-/** People type a host alone; it means its https site. */
-const withScheme = (kind: Kind, entry: string): string =>
-  kind === 'allowedUrls' && /^[a-z0-9*-]{1,63}(?:\.[a-z0-9-]{1,63}){1,10}(?:[:/]|$)/i.test(entry)
-    ? `https://${entry}`
-    : entry
-
 /** The entries in their normal form, which people need not know. */
 export async function addLink(visit: Visit): Promise<PageAnswer> {
   const app = await findApp(visit)
   const kind = readKind(visit.form.get('kind'))
   const parse = kind === 'allowedUrls' ? parseAllowedUrl : parseAppScheme
-  const entry = withScheme(kind, (visit.form.get('entry') ?? '').trim())
+  const text = (visit.form.get('entry') ?? '').trim()
+  const entry = kind === 'allowedUrls' ? withScheme(text) : text
   const read = parse(entry)
   const error = await saveApp(visit, app, { [kind]: normalEntries([...app[kind], entry], parse) })
   if (error !== null) return linksPage(visit, app, { error })
   const allowed = read.ok ? read.value.text : entry
   const url = visit.form.get('url')
-  const shown = new URLSearchParams({ kind, allowed, ...(url !== null && { url }) })
-  return { redirect: `/apps/${app.slug}/links?${shown}` }
+  const tested = url === null ? {} : { url }
+  // To undo it would take away what was there before.
+  if (app[kind].includes(allowed))
+    return { redirect: `/apps/${app.slug}/links?${new URLSearchParams(tested)}`, notice: 'link_known' }
+  return { redirect: `/apps/${app.slug}/links?${new URLSearchParams({ kind, allowed, ...tested })}` }
 }
 
 export async function removeLink(visit: Visit): Promise<PageAnswer> {

@@ -13,7 +13,7 @@ import { emailTypeNames, readEmailType } from '../../email-type-names.ts'
 import { type Fields, newForm } from '../form.ts'
 import { languageChoices, languageOrApp, readLanguage } from '../language-choices.ts'
 import { hiddenFields, section, table, tabs } from '../parts.ts'
-import { type PageAnswer, PageFailed, toHttpStatus, type Visit } from '../visit.ts'
+import { type PageAnswer, toHttpStatus, type Visit } from '../visit.ts'
 import { appHead, findApp } from './apps.ts'
 import { optional, saveApp, showAgain, versionField } from './change.ts'
 
@@ -193,9 +193,12 @@ export async function showLookEmail(visit: Visit): Promise<PageAnswer> {
   const app = await findApp(visit)
   const fields = { ...toFields(app, visit.query), ...toPreviewed(visit.query) }
   const body = newPreview(readEmailType(visit.query.get('type')), fields)
-  const rendered = await visit.call('app.preview', { params: { app: app.slug }, body })
-  if (!rendered.ok) throw new PageFailed(rendered.error)
-  return { frame: rendered.value.html }
+  const params = { app: app.slug }
+  const rendered = await visit.call('app.preview', { params, body })
+  if (rendered.ok) return { frame: rendered.value.html }
+  // While somebody types, a setting may be invalid: the frame shows those that are saved.
+  const { html: saved } = await visit.get('app.preview', { params, body: { type: body.type } })
+  return { frame: saved }
 }
 
 export async function saveLook(visit: Visit): Promise<PageAnswer> {

@@ -29,9 +29,9 @@ import {
 } from '../parts.ts'
 import { nameRefusal, renderRefusalName } from '../refusal-titles.ts'
 import { type PageAnswer, PageFailed, toHttpStatus, type Visit } from '../visit.ts'
-import { allowButton } from './allow-button.ts'
+import { allowButton } from './allow-entry.ts'
 import { renderEmails } from './emails.ts'
-import { renderProblems, renderStatus, sortApps } from './problems.ts'
+import { countWaiting, renderProblems, renderStatus, sortApps } from './problems.ts'
 
 export async function listApps(visit: Visit): Promise<PageAnswer> {
   const { items } = await visit.get('usage.list', {})
@@ -75,7 +75,7 @@ export function appHead({ slug, name, status }: AppResource, current: AppTab): H
       ] as const,
   )
   return html`<p class="crumbs"><a href="/apps">Apps</a> › ${slug}</p>
-<div class="title"><h1>${name}</h1>${statusMark(status)}</div>${tabs(`Pages of ${name}`, entries, current)}`
+<div class="title"><h1>${name}</h1>${status === 'active' ? none : statusMark(status)}</div>${tabs(`Pages of ${name}`, entries, current)}`
 }
 
 const lastEmails = 5
@@ -96,7 +96,7 @@ async function appPage(visit: Visit, error: OperationError | null): Promise<Page
   const app = await findApp(visit)
   const params = { app: app.slug }
   const range = chooseRange(visit.query)
-  const { attention, nodes } = await visit.get('status.show', {})
+  const { attention, nodes, queue } = await visit.get('status.show', {})
   const today = (await visit.get('usage.list', {})).items.find(({ slug }) => slug === app.slug)
   const activity = await visit.get('activity.show', { query: { app: app.slug, ...range.query(visit.now) } })
   const refusals = (await visit.get('refusal.list', { params })).items
@@ -111,7 +111,7 @@ ${shown.field('locale')}
   const own = attention.filter((each) => ofApp.includes(each) || (each.apps.length === 0 && each.urgent))
   const body = html`${appHead(app, 'Overview')}${shown.problem}
 ${region('attention', renderProblems(own, `/apps/${app.slug}`))}
-${region('numbers', await renderLastHour(app, visit))}
+${region('numbers', await renderLastHour(app, visit, queue))}
 ${tabs(
   'Time of the chart',
   ranges.map(({ name, label }) => [label, `/apps/${app.slug}?range=${name}`]),
@@ -128,8 +128,12 @@ ${visit.may('operator') ? section('Send a test email', test) : none}</div>`
   }
 }
 
-/** The last hour, and the one before. */
-async function renderLastHour({ slug }: AppResource, { get, now }: Visit): Promise<Html> {
+/** How much waits; the last hour, and the one before. */
+async function renderLastHour(
+  { slug }: AppResource,
+  { get, now }: Visit,
+  queue: Answer<'queue.show'>,
+): Promise<Html> {
   const from = new Date(now - 2 * hourMs + minuteMs).toISOString()
   const { items } = await get('activity.show', { query: { app: slug, step: 'minute', from } })
   const begin = now - hourMs
@@ -142,6 +146,7 @@ async function renderLastHour({ slug }: AppResource, { get, now }: Visit): Promi
   }
   const emails = (state: string) => `/emails?app=${slug}&state=${state}&within=60`
   return html`<div class="tiles">
+<a class="tile" href="/delivery"><span class="label">Waiting</span><b>${formatCount(countWaiting(queue, slug))}</b><span class="soft">now</span></a>
 ${tile('Delivered, last hour', (item) => item.delivered, emails('delivered'))}
 ${tile('Failed', (item) => sumCounts(item.failed), emails('failed'))}
 ${tile('Expired', (item) => item.expired, emails('expired'))}
@@ -188,6 +193,7 @@ const testAddress = (slug: string, origin: string): string =>
 /** Refusals that are alike share a row. */
 function refusalsTable({ slug }: AppResource, refusals: Refused, { may, now }: Visit): Html {
   const mayChange = may('operator')
+  const isCut = refusals.length >= refusalsMax
   const alike = Map.groupBy(refusals, ({ code, origin, key, issues }) =>
     [code, origin, key, ...issues].join(' '),
   )
@@ -204,7 +210,7 @@ function refusalsTable({ slug }: AppResource, refusals: Refused, { may, now }: V
         html`<a href="/refusals/${requestId}">${age(at, now)}</a>`,
         html`${renderRefusalName(code)}${issues.length === 0 ? none : html`<br><span class="soft">${issues.join('; ')}</span>`}`,
         html`${origin ?? '–'}${test}`,
-        formatCount(group.length),
+        `${formatCount(group.length)}${isCut ? '+' : ''}`,
         html`${shortId(key)}${mayChange ? html` <a href="/apps/${slug}/keys?revoke=${key}#confirm">Revoke…</a>` : none}`,
       ],
     ]

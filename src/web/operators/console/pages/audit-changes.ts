@@ -39,7 +39,7 @@ type Change = { readonly path: string; readonly before: Value | null; readonly a
 const stated = new Set(['status', 'disabled', 'revoked', 'state', 'person', 'method'])
 
 /** Values that are the same on both sides are left out, also within an object. */
-function findChanges({ before, after }: AuditResource): Change[] {
+export function findChanges({ before, after }: AuditResource): Change[] {
   const [old, next] = [flatten('', before), flatten('', after)]
   const paths = [...new Set([...old.keys(), ...next.keys()])].filter(
     (path) => !stated.has(path) && !(path === 'name' && before === null),
@@ -91,7 +91,7 @@ const labels: Readonly<Record<string, string>> = {
   'branding.logoUrl': 'Logo',
   'branding.accentColour': 'Button colour',
   'branding.addressLine': 'Footer line',
-  'branding.supportContact': 'Support contact',
+  supportContact: 'Support contact',
   role: 'Role',
   apps: 'Apps',
   expiresAt: 'Expires',
@@ -100,7 +100,7 @@ const labels: Readonly<Record<string, string>> = {
   ended: 'Sessions ended',
 }
 
-function nameField(path: string): string {
+export function nameField(path: string): string {
   const type = /^linkDestinations\.(.+)$/.exec(path)?.[1]
   return type === undefined ? (labels[path] ?? path) : `${nameEmailType(type)} opens`
 }

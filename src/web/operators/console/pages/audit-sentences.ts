@@ -4,6 +4,7 @@ import type { AuditResource } from '../../../../management/resources.ts'
 import { type Html, html } from '../../../../templates/html.ts'
 import { shorten } from '../parts.ts'
 import type { Slugs } from './app-names.ts'
+import { findChanges, nameField } from './audit-changes.ts'
 
 type Facts = { readonly app: Html; readonly target: Html; readonly name: Html; readonly entry: AuditResource }
 
@@ -16,12 +17,20 @@ const ways: Readonly<Record<string, string>> = {
   oidc: ' through the identity provider',
 }
 
+const namedMax = 2
+
+/** The settings that were changed: by name if they are few. */
+function nameChanged(entry: AuditResource): string {
+  const names = [...new Set(findChanges(entry).map(({ path }) => nameField(path)))]
+  return names.length === 0 || names.length > namedMax ? 'the settings' : names.join(' and ')
+}
+
 const sentences: Readonly<Record<AuditAction, (facts: Facts) => Html>> = {
   'app.create': ({ app }) => html`created the app ${app}`,
-  'app.update': ({ app, entry: { after } }) =>
-    after?.status === undefined
-      ? html`changed the settings of ${app}`
-      : html`${after.status === 'active' ? 'enabled' : 'disabled'} ${app}`,
+  'app.update': ({ app, entry }) =>
+    entry.after?.status === undefined
+      ? html`changed ${nameChanged(entry)} of ${app}`
+      : html`${entry.after.status === 'active' ? 'enabled' : 'disabled'} ${app}`,
   'app.delete': ({ target }) => html`deleted the app ${target}`,
   'app.test_email': ({ app }) => html`sent a test email from ${app}`,
   'key.create': ({ app, name }) => html`created the key ${name} of ${app}`,
@@ -57,9 +66,19 @@ export function describeAction(entry: AuditResource, names: Slugs): Html {
     entry,
     app: slug === undefined ? html`${target}` : html`<a href="/apps/${slug}">${slug}</a>`,
     target: html`${target}`,
-    name:
+    name: linkTo(
+      target,
+      slug,
       typeof given === 'string'
         ? html`<b>${given}</b>`
         : html`<code title="${target}">${shorten(target)}</code>`,
+    ),
   })
+}
+
+/** Keys and people have a page. */
+function linkTo(target: string, slug: string | undefined, name: Html): Html {
+  if (target.startsWith('key_') && slug !== undefined) return html`<a href="/apps/${slug}/keys">${name}</a>`
+  if (target.startsWith('pe_')) return html`<a href="/settings/people/${target}">${name}</a>`
+  return name
 }

@@ -2,9 +2,9 @@
 
 import { keepDays } from '../../../../domain/bounds.ts'
 import { formatCount, sumCounts } from '../../../../domain/counts.ts'
-import { withAdvice } from '../../../../domain/delivery/relay-advice.ts'
+import { adviseOn } from '../../../../domain/delivery/relay-advice.ts'
 import { emailStates, isWaiting } from '../../../../domain/delivery/states.ts'
-import { minuteMs } from '../../../../domain/duration.ts'
+import { hourMs, minuteMs } from '../../../../domain/duration.ts'
 import type { EmailResource } from '../../../../management/resources.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
 import { emailTypeNames, nameEmailType } from '../../email-type-names.ts'
@@ -81,7 +81,7 @@ export async function listEmails(visit: Visit): Promise<PageAnswer> {
 ${retryAllConfirmation(visit, whole)}
 ${region('stop', list.items.some(isWaiting) ? await renderStop(visit) : none)}
 ${renderNotes(whole)}
-${filters.recipient !== undefined && newest !== undefined ? renderNewest(newest, visit) : none}
+${filters.recipient !== undefined && newest !== undefined ? html`${renderNewest(newest, visit)}${await renderRecipientLimit(list.items, visit, slugs)}` : none}
 ${filters.recipient === undefined ? renderFilters(whole, slugs) : none}
 ${renderReplies(list.items)}
 ${section(cursor === null ? 'Newest first' : 'Newest first, continued', html`${cursor === null ? region('list', rows) : rows}${list.items.length === 0 && next === null ? none : older(next, end)}`)}`
@@ -98,10 +98,30 @@ function toSince(within: string | undefined, now: number): string | null {
 const renderNewest = ({ id, state, acceptedAt }: EmailResource, visit: Visit): Html =>
   html`<p class="lead">The newest email to this address was accepted ${age(acceptedAt, visit.now)}: ${renderState(state, visit)}. ${linkButton(`/emails/${id}`, 'Open the email')}</p>`
 
+/** The apps whose limit to this address is used up: their newer requests are refused, and not listed. */
+async function renderRecipientLimit(
+  emails: readonly EmailResource[],
+  { get, now }: Visit,
+  slugs: Slugs,
+): Promise<Html> {
+  const recent = emails.filter(({ acceptedAt, key }) => key !== null && Date.parse(acceptedAt) > now - hourMs)
+  const notes = []
+  for (const [app, group] of Map.groupBy(recent, (email) => email.app)) {
+    const slug = slugs.get(app)
+    if (slug === undefined) continue
+    const { limits } = await get('app.show', { params: { app: slug } })
+    if (group.length >= limits.recipientPerHour)
+      notes.push(
+        html`<p><b>${slug}’s limit of ${formatCount(limits.recipientPerHour)} emails an hour to this address is used up.</b> Newer requests may have been refused: see its <a href="/apps/${slug}#refused">recent refusals</a>.</p>`,
+      )
+  }
+  return html`${notes}`
+}
+
 const refusalsShown = 20
 
 /** An address to which no email was accepted: the request was refused, or never came. */
-async function renderUnknown({ get, now }: Visit): Promise<Html> {
+async function renderUnknown({ get, now, seesAll }: Visit): Promise<Html> {
   const { items } = await get('usage.list', {})
   const refusing = items
     .filter(({ refused }) => sumCounts(refused) > 0)
@@ -132,9 +152,10 @@ async function renderUnknown({ get, now }: Visit): Promise<Html> {
             ],
           ],
     )
-  return html`<p class="lead">No email to this address was accepted in the last ${keepDays} days.</p>
+  const whose = seesAll ? '' : ' by the apps that you can see'
+  return html`<p class="lead">No email to this address was accepted${whose} in the last ${keepDays} days.</p>
 <p>Check the spelling. If the address is right, the request was refused or never reached Postern. Refused requests keep no address, so here are today's newest refusals:</p>
-${table('Newest refusals', ['Last', 'App', 'Answer', 'Link origin', 'Count'], rows, { numbers: [4], empty: 'No recent refusals: this request never reached Postern.' })}`
+${table('Newest refusals', ['Last', 'App', 'Answer', 'Link origin', 'Count'], rows, { numbers: [4], empty: 'No recent refusals. The request did not reach Postern, or its key is unknown: the log then has it.' })}`
 }
 
 function renderFilters(filters: Filters, slugs: Slugs): Html {
@@ -185,10 +206,10 @@ function renderReplies(emails: readonly EmailResource[]): Html {
     .toSorted(([, a], [, b]) => b.length - a.length)
     .slice(0, repliesMax)
   if (groups.length === 0) return none
-  const items = groups.map(
-    ([reply, group]) =>
-      html`<li><b>${formatCount(group.length)}</b> × <span class="reply">${withAdvice(reply)}</span></li>`,
-  )
+  const items = groups.map(([reply, group]) => {
+    const advice = adviseOn(reply)
+    return html`<li><b>${formatCount(group.length)}</b> × <code>${reply}</code>${advice === null ? none : html` <span class="soft">${advice}</span>`}</li>`
+  })
   return html`<section class="card" aria-label="Replies in common"><p class="soft">The same reply to several emails of this page:</p>
 <ul class="replies">${items}</ul></section>`
 }

@@ -14,7 +14,7 @@ export async function find(visit: Visit): Promise<PageAnswer> {
   const text = (visit.form.get('q') ?? '').trim()
   if (text.length > searchMax) return notFoundPage(`A search may have at most ${searchMax} characters.`)
   if (text.includes('@')) return findRecipient(visit, text)
-  if (text.startsWith('em_')) return { redirect: `/emails/${encodeURIComponent(text)}` }
+  if (/^em_[0-9a-z]{26}$/.test(text)) return { redirect: `/emails/${encodeURIComponent(text)}` }
   if (text.startsWith('req_')) return { redirect: `/refusals/${encodeURIComponent(text)}` }
   if (parseDeliveryKey(text) !== null) return findPastedKey(visit, text)
   if (text.startsWith('key_')) return { redirect: `/emails?key=${encodeURIComponent(text)}` }
@@ -33,7 +33,7 @@ export async function find(visit: Visit): Promise<PageAnswer> {
   return notFoundPage(
     text === ''
       ? 'Search for a full email address, an app, a person, an email (em_…), a request (req_…) or a delivery key.'
-      : `Nothing matches “${text}”. Search for a full email address, an app, a person, an email (em_…), a request (req_…) or a delivery key.`,
+      : `Nothing matches “${text}”. The end of an id is found only among the newest ${newestMax} emails. Search for a full email address, an app, a person, an email (em_…), a request (req_…) or a delivery key.`,
   )
 }
 
@@ -50,11 +50,14 @@ async function findPerson({ get, may, seesAll }: Visit, text: string): Promise<s
   return people.find(({ name }) => name.toLowerCase().includes(text.toLowerCase()))?.id ?? null
 }
 
+/** Emails among which the end of an id is looked for. */
+const newestMax = 200
+
 /** Pages shorten ids to their last characters; people type them as they see them. */
 async function findByEnd({ get }: Visit, text: string): Promise<string | null> {
-  const end = text.replace(/^[a-z]{2,4}_?…/, '')
+  const end = text.replace(/^[a-z]{2,4}_…?/, '')
   if (!/^[0-9a-z]{6,26}$/.test(end)) return null
-  const { items } = await get('email.list', { query: { limit: 200 } })
+  const { items } = await get('email.list', { query: { limit: newestMax } })
   return items.find(({ id }) => id.endsWith(end))?.id ?? null
 }
 

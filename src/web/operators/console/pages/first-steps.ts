@@ -9,6 +9,7 @@ import { type Html, html, none } from '../../../../templates/html.ts'
 import { newForm, readTexts } from '../form.ts'
 import { button, mark, section } from '../parts.ts'
 import { type PageAnswer, PageFailed, toHttpStatus, type Visit } from '../visit.ts'
+import { withScheme } from './allow-entry.ts'
 
 export async function firstSteps(visit: Visit): Promise<PageAnswer> {
   const body = html`<h1>Welcome to Postern</h1>
@@ -92,7 +93,10 @@ export async function createApp(visit: Visit): Promise<PageAnswer> {
   const body = {
     name: text('name'),
     from: { name: text('name'), address: text('from') },
-    allowedUrls: normalEntries(text('allowedUrls') === '' ? [] : [text('allowedUrls')], parseAllowedUrl),
+    allowedUrls: normalEntries(
+      text('allowedUrls') === '' ? [] : [withScheme(text('allowedUrls'))],
+      parseAllowedUrl,
+    ),
   }
   const made = await visit.call('app.put', { params: { app: slug }, body, ifAbsent: true })
   if (!made.ok) return newAppPage(visit, made.error)

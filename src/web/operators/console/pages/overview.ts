@@ -18,7 +18,14 @@ import {
 import { renderRefusalName } from '../refusal-titles.ts'
 import type { PageAnswer, Visit } from '../visit.ts'
 import { firstSteps } from './first-steps.ts'
-import { renderEarlier, renderProblems, renderStatus, renderVerdict, sortApps } from './problems.ts'
+import {
+  countWaiting,
+  renderEarlier,
+  renderProblems,
+  renderStatus,
+  renderVerdict,
+  sortApps,
+} from './problems.ts'
 
 type Status = Answer<'status.show'>
 
@@ -29,7 +36,9 @@ export async function overview(visit: Visit): Promise<PageAnswer> {
   // It does not depend on the role, so all people of the whole service share it.
   const body = seesAll ? await live.share(`overview ${range.name}`, draw) : await draw()
   if (body === null) return firstSteps(visit)
-  return { title: 'Overview', body, nav: 'overview', live: 'service' }
+  const { attention } = await visit.get('status.show', {})
+  const title = attention.length === 0 ? 'Overview' : `(${attention.length}) Overview`
+  return { title, body, nav: 'overview', live: 'service' }
 }
 
 /** Null without an app. */
@@ -110,7 +119,7 @@ ${section('Relays', table('Outcomes and replies of relays', ['Outcome or reply',
 </div>`
 }
 
-function renderApps({ items }: Answer<'usage.list'>, { attention }: Status): Html {
+function renderApps({ items }: Answer<'usage.list'>, { attention, queue }: Status): Html {
   const rows = sortApps(items, attention).map(
     ({ slug, name, status, accepted, delivered, failed, expired, refused, dailyLimit }) => [
       html`<a href="/apps/${slug}"><b>${name}</b></a> <span class="soft">${slug}</span>`,
@@ -118,13 +127,14 @@ function renderApps({ items }: Answer<'usage.list'>, { attention }: Status): Htm
         status,
         attention.filter(({ apps }) => apps.includes(slug)),
       ),
+      formatCount(countWaiting(queue, slug)),
       formatCount(delivered),
       renderLost(failed + expired, failed + expired + delivered),
       renderRefused(sumCounts(refused), accepted),
       html`${meter(accepted, dailyLimit, `${accepted} of ${dailyLimit} emails`)} ${share(accepted, dailyLimit)}`,
     ],
   )
-  return table('Apps', ['App', 'Status', 'Delivered', 'Failed', 'Refused', 'Daily limit'], rows, {
-    numbers: [2, 3, 4],
+  return table('Apps', ['App', 'Status', 'Waiting', 'Delivered', 'Failed', 'Refused', 'Daily limit'], rows, {
+    numbers: [2, 3, 4, 5],
   })
 }

@@ -28,6 +28,7 @@ const places: Readonly<Record<Condition['kind'], (apps: readonly string[], withi
   requests_refused: ([app]) =>
     app ? [`/apps/${app}#refused`, 'Show the requests'] : ['/apps', 'Show the apps'],
   links_expired: (apps, within) => [toEmails('expired', apps, within), 'Show the emails'],
+  mail_deferred: (apps) => [toEmails('deferred', apps, '1440'), 'Show the emails'],
   mail_failed: (apps, within) => [toEmails('failed', apps, within), 'Show the emails'],
   daily_limit_near: ([app]) => [`/apps/${app}/settings#settings-daily`, 'Show the limit'],
   mail_held: ([app]) => [`/apps/${app}/settings`, 'Show the app'],
@@ -58,20 +59,34 @@ export async function renderStop({ get }: Visit): Promise<Html> {
   return renderProblems(attention.filter(isStop), '')
 }
 
+/** The worst condition in a few words, if it is urgent. */
+const verdicts: Readonly<Partial<Record<Condition['kind'], string>>> = {
+  no_worker: 'No mail is being sent',
+  no_relay: 'No mail is being sent',
+  requests_turned_away: 'Requests are turned away',
+  mail_late: 'Mail is delayed',
+  links_expired: 'Links expire before their email is sent',
+  mail_failed: 'Mail fails',
+  mail_deferred: 'The relay defers mail',
+  daily_limit_near: 'A daily limit is used up',
+}
+
 /** Is everything fine now? In one line. */
 export function renderVerdict({ attention, lastHour, queue }: Status): Html {
-  const urgent = attention.filter((condition) => condition.urgent).length
+  const [worst] = attention
+  const others = attention.length - 1
   const delivered = lastHour?.delivered ?? null
   const { depth } = queue
   const waiting = depth === 0 ? 'no mail waiting' : counted(depth, 'email waiting', 'emails waiting')
   const facts =
     delivered === null ? waiting : `${formatCount(delivered)} delivered in the last hour, ${waiting}`
+  const more = others > 0 ? `, and ${counted(others, 'other thing')} to look at` : ''
   const [tone, text] =
-    urgent > 0
-      ? (['bad', `${counted(attention.length, 'problem')} now`] as const)
-      : attention.length > 0
-        ? (['wait', `Sending, with ${counted(attention.length, 'thing')} to look at`] as const)
-        : (['good', 'Sending normally'] as const)
+    worst === undefined
+      ? (['good', 'Sending normally'] as const)
+      : worst.urgent
+        ? (['bad', `${verdicts[worst.kind] ?? 'Something is wrong'}${more}`] as const)
+        : (['wait', `Sending, with ${counted(attention.length, 'thing')} to look at`] as const)
   return html`<div class="verdict-line ${tone}" role="status"><h1>${text}</h1><span class="soft">${facts}</span></div>`
 }
 
@@ -93,4 +108,10 @@ export function sortApps(items: readonly Usage[], attention: readonly Condition[
   const rank = ({ slug }: Usage) =>
     Math.max(0, ...attention.filter(({ apps }) => apps.includes(slug)).map(({ urgent }) => (urgent ? 2 : 1)))
   return items.toSorted((a, b) => rank(b) - rank(a) || b.accepted - a.accepted)
+}
+
+/** How many emails of an app wait. */
+export function countWaiting({ apps }: Status['queue'], slug: string): number {
+  const { queued = 0, sending = 0, deferred = 0 } = apps.find((app) => app.slug === slug) ?? {}
+  return queued + sending + deferred
 }

@@ -1,4 +1,4 @@
-/** Beside a link that was refused: a button that allows it, and leads to the links of its app. */
+/** An entry of an allow-list: how people type it, and the button that allows it. */
 import type { AppResource } from '../../../../management/resources.ts'
 import type { Html } from '../../../../templates/html.ts'
 import { button } from '../parts.ts'
@@ -9,3 +9,7 @@ export const allowButton = ({ slug }: AppResource, entry: string, tested?: strin
     fields: { kind: 'allowedUrls', entry, ...(tested !== undefined && { url: tested }) },
     kind: 'main',
   })
+
+/** People type a host alone; it means its https site. */
+export const withScheme = (entry: string): string =>
+  /^[a-z0-9*-]{1,63}(?:\.[a-z0-9-]{1,63}){1,10}(?:[:/]|$)/i.test(entry) ? `https://${entry}` : entry
