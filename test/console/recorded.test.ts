@@ -43,6 +43,9 @@ function settle(text: string): string {
       .replace(/<ar> .*/g, 'LANGUAGES')
       .replace(/All \d+ languages/, 'All languages')
       .replace(/^\|.*&in=\w.*\n/gm, '')
+      .replace(/^(tag|[a-z]{2,3}(-\w+)?) .* (direction|ltr|rtl) .*\n/gm, (row) =>
+        /^(tag|en) /.test(row) ? row.replace(/ {2,}/g, '  ') : '',
+      )
   )
 }
 
