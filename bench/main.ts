@@ -15,6 +15,7 @@ const suites: Record<string, () => Promise<Suite>> = {
   hostile: () => import('./hostile.ts'),
   fairness: () => import('./fairness.ts'),
   nodes: () => import('./nodes.ts'),
+  relays: () => import('./relays.ts'),
   profile: () => import('./profile.ts'),
   peers: () => import('./peers.ts'),
 }
@@ -31,6 +32,7 @@ const usual = [
   'hostile',
   'fairness',
   'nodes',
+  'relays',
 ]
 
 const names = process.argv.slice(2)

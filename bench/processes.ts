@@ -17,8 +17,8 @@ import type { LoopResult } from './loop.ts'
 import { makeSenders } from './senders.ts'
 import type { SinkOrder, SinkReport } from './sink.ts'
 
-function start(scope: Scope, file: URL): ChildProcess {
-  const child = fork(file, {
+function start(scope: Scope, file: URL, args: readonly string[] = []): ChildProcess {
+  const child = fork(file, args, {
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   })
   atEnd(scope, () => child.kill('SIGKILL'))
@@ -62,9 +62,11 @@ export type Sink = {
   readonly report: (delayMs?: number) => Promise<SinkReport>
 }
 
-/** An SMTP server that takes all mail. */
-export async function startSink(scope: Scope): Promise<Sink> {
-  const child = start(scope, new URL('./sink.ts', import.meta.url))
+/** A server that takes all mail; `https` is a mail API. */
+export async function startSink(scope: Scope, kind: 'smtp' | 'smtps' | 'https' = 'smtp'): Promise<Sink> {
+  const file =
+    kind === 'https' ? new URL('./https-sink.ts', import.meta.url) : new URL('./sink.ts', import.meta.url)
+  const child = start(scope, file, [kind])
   const [port] = (await once(child, 'message')) as [number]
   const report = async (delayMs = 0) => {
     child.send({ delayMs } satisfies SinkOrder)

@@ -1,8 +1,11 @@
 /**
  * An SMTP server that takes every email and keeps none, as a process of its own, so that only the sender
- * is measured. It records when it answered 250 for each numbered recipient (`person7@…`).
+ * is measured. It records when it answered 250 for each numbered recipient (`person7@…`). With the argument
+ * `smtps` it speaks TLS.
  */
+import { readFileSync } from 'node:fs'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
+import tls from 'node:tls'
 import { monotonicMs } from './loop.ts'
 
 /** The delay before each final 250 from now on. Answered with the mail taken since the last order. */
@@ -57,7 +60,11 @@ function serve(socket: Socket): void {
   })
 }
 
-const server = createServer(serve)
+const read = (name: string) => readFileSync(new URL(`../test/support/tls/${name}`, import.meta.url))
+const server =
+  process.argv[2] === 'smtps'
+    ? tls.createServer({ cert: read('localhost.cert.pem'), key: read('localhost.key.pem') }, serve)
+    : createServer(serve)
 server.listen(0, '127.0.0.1', () => process.send?.((server.address() as AddressInfo).port))
 
 process.on('message', ({ delayMs }: SinkOrder) => {
