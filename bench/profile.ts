@@ -116,11 +116,9 @@ function threadRows(
     const name = owner(id)
     spent.set(name, (spent.get(name) ?? 0) + deltaUs / emails)
   }
-  const thread = [...frames.values()].some(({ url }) =>
-    url.endsWith('/sqlite/engine/threads/checkpointer.ts'),
-  )
+  const thread = [...frames.values()].some(({ url }) => url.endsWith('/sqlite/threads/checkpointer.ts'))
     ? 'checkpointer'
-    : [...frames.values()].some(({ url }) => url.endsWith('/sqlite/engine/threads/write-transaction.ts'))
+    : [...frames.values()].some(({ url }) => url.endsWith('/sqlite/queue/write-transaction.ts'))
       ? 'writer'
       : 'main'
   return [...spent]

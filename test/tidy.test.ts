@@ -78,6 +78,24 @@ test('the listeners know nothing of each other; the console calls operations, an
         assert.match(imported, allowed, `${file} imports ${imported}`)
 })
 
+test('in an engine of the store, the parts import downward only', () => {
+  const parts: Record<string, string> = {
+    'sqlite/engine': 'engine',
+    'sqlite/queue': 'engine|queue',
+    'sqlite/files': 'engine|files',
+    'sqlite/threads': 'engine|queue|threads',
+    'postgres/engine': 'engine',
+    'postgres/queue': 'engine|queue',
+    'postgres/schema': 'engine|queue|schema',
+  }
+  for (const file of sources.filter((name) => /^src\/store\/(sqlite|postgres)\/.*\//.test(name))) {
+    const [, , engine = '', part = ''] = file.split('/')
+    const allowed = parts[`${engine}/${part}`] ?? assert.fail(`${file} is in no part of its engine`)
+    for (const imported of importsOf(file).filter((name) => name.startsWith(`src/store/${engine}/`)))
+      assert.match(imported, new RegExp(`^src/store/${engine}/(${allowed})/`), `${file} imports ${imported}`)
+  }
+})
+
 /** The files of the repository that a file imports. */
 function importsOf(file: string): string[] {
   const paths = read(file).matchAll(/(?:from|import) '(\.[^']+)'|import\('(\.[^']+)'\)/g)

@@ -3,6 +3,7 @@ import { type Command, Option } from 'commander'
 import { type HostedLinkMode, hostedLinkModes } from '../domain/app/hosted-link.ts'
 import { defaultLimits } from '../domain/app/limit.ts'
 import type { AppSettings } from '../domain/app/settings.ts'
+import { collect } from './options.ts'
 import { UsageError } from './output.ts'
 import type { SettingsChange } from './settings-change.ts'
 
@@ -29,9 +30,6 @@ export type SettingOptions = {
   recipientPerHour?: number
   daily?: number
 }
-
-/** For options that may be repeated. */
-export const collect = (value: string, all: string[] = []) => [...all, value]
 
 function parseWhole(value: string): number {
   if (!/^\d{1,10}$/.test(value)) throw new UsageError(`"${value}" is not a whole number`)

@@ -47,7 +47,7 @@ export type CliDeps = {
   /** Copies to a new database on PostgreSQL. */
   readonly copy: (config: Config, target: PostgresAddress) => Promise<CopyReport>
   /** Runs operations on an open store. */
-  readonly operate: (config: Config, store: Store) => Promise<OperationRunner>
+  readonly newRunner: (config: Config, store: Store) => Promise<OperationRunner>
   readonly startService: (config: Config) => Promise<RunningService>
   /** Resolves at the first SIGINT or SIGTERM; a second one ends the process at once. */
   readonly untilStopped: () => Promise<void>
@@ -100,7 +100,7 @@ export async function withOperations<T>(
   const store = await deps.openStore(config, schemaUse)
   try {
     const place = usesDevDatabase(deps) ? devPlace : ''
-    return await run(newContext(await deps.operate(config, store), place))
+    return await run(newContext(await deps.newRunner(config, store), place))
   } finally {
     await store.close()
   }

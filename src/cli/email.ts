@@ -9,6 +9,7 @@ import { listAll } from '../management/operation/list-all.ts'
 import type { Answer } from '../management/operations.ts'
 import type { EmailDetail, EmailResource } from '../management/resources.ts'
 import { type CliDeps, type CommandContext, withOperations } from './context.ts'
+import { parseLimit } from './options.ts'
 import { formatTime, formatTimeAndAge, print, record, table, UsageError } from './output.ts'
 import { parsePastTime } from './time.ts'
 
@@ -62,13 +63,6 @@ export function addEmailCommands(program: Command, deps: CliDeps): void {
         printState(deps, await call('email.cancel', { params: { email: id } })),
       ),
     )
-}
-
-export function parseLimit(value: string): number {
-  const limit = Number(value)
-  if (!Number.isInteger(limit) || limit < 1 || limit > 10_000)
-    throw new UsageError('--limit is a whole number from 1 to 10000')
-  return limit
 }
 
 async function list(deps: CliDeps, context: CommandContext, options: ListOptions): Promise<void> {

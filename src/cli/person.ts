@@ -8,8 +8,8 @@ import { signInCodeMs } from '../domain/operator/sign-in.ts'
 import { listAll } from '../management/operation/list-all.ts'
 import type { Answer } from '../management/operations.ts'
 import type { PersonResource } from '../management/people/people-resources.ts'
-import { collect } from './app-settings.ts'
 import { type CliDeps, type CommandContext, isRemote, withOperations } from './context.ts'
+import { collect } from './options.ts'
 import { formatTime, formatTimeAndAge, print, table, UsageError } from './output.ts'
 
 const roleOption = () => new Option('--role <role>', 'what the person may do').choices(roles)

@@ -27,7 +27,7 @@ export const composeCommands = ({ version, user, onFatal }: CommandProcess) => (
     (await databaseFiles()).restoreDatabase(config, file, options),
   copy: async (config: Config, target: PostgresAddress) =>
     (await databaseFiles()).copyDatabase(config, target),
-  operate: async (config: Config, store: Store) => {
+  newRunner: async (config: Config, store: Store) => {
     const { composeRunner } = await import('./management.ts')
     return composeRunner(config, { store, version, user })
   },

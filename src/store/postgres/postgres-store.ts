@@ -17,7 +17,6 @@ import type { Finding, Store } from '../store.ts'
 import { Connection } from './engine/connection.ts'
 import { closeContext, DatabaseClock, newContext, type PostgresContext } from './engine/context.ts'
 import { examine } from './engine/examine.ts'
-import { prepare } from './engine/migrate.ts'
 import { scriptMethods } from './engine/run-script.ts'
 import { cancelDeletedAppMail } from './queue/cancel-app-mail.ts'
 import { cancelEmail, retryDeferred, retryEmail } from './queue/change-email.ts'
@@ -30,6 +29,7 @@ import { MissingSessions } from './queue/missing-sessions.ts'
 import { type OutcomeCall, recordOutcomes, renewLeases } from './queue/outcome.ts'
 import { QueueNotifier } from './queue/queue-notifier.ts'
 import { WorkerSession } from './queue/worker-session.ts'
+import { prepare } from './schema/migrate.ts'
 
 export type PostgresOptions = {
   readonly address: PostgresAddress

@@ -16,12 +16,12 @@ import type { SchemaUse } from '../shared/migrations.ts'
 import { type EnqueueResult, type Store, StoreUnavailable } from '../store.ts'
 import { Connection, faultKind } from './engine/connection.ts'
 import { examineDisk, examineWorker, freeBytes } from './engine/examine.ts'
-import { migrate, requireFile } from './engine/migrate.ts'
-import { allReads, performRead, type ReadName } from './engine/reads.ts'
 import type { ScriptTarget } from './engine/run-script.ts'
-import { type Call, queueFunctions } from './engine/threads/calls.ts'
-import { ReaderThread, WriterThread } from './engine/threads/threads.ts'
-import { LockedClaims } from './queue/locked-claims.ts'
+import { migrate, requireFile } from './files/migrate.ts'
+import { type Call, queueFunctions } from './threads/calls.ts'
+import { LockedClaims } from './threads/locked-claims.ts'
+import { allReads, performRead, type ReadName } from './threads/reads.ts'
+import { ReaderThread, WriterThread } from './threads/threads.ts'
 
 export type SqliteOptions = {
   readonly path: string

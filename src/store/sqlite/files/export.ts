@@ -2,8 +2,8 @@
 import { existsSync, realpathSync, renameSync } from 'node:fs'
 import type { DatabaseSync } from 'node:sqlite'
 import { type CopiedRows, type CopiedTable, copiedTables, copyStepMax } from '../../shared/table-copy.ts'
-import { requireCurrentSchema } from '../engine/migrate.ts'
 import { BackupRefused, openExclusive, syncFolder, withWorkerLock } from './database-file.ts'
+import { requireCurrentSchema } from './migrate.ts'
 
 // SQLite's idempotency keys and counts lack columns. Rate-limit buckets do not name their app, so they stay
 // behind.

@@ -21,7 +21,6 @@ import { dayMs } from '../../../domain/duration.ts'
 import { type KeyRing, openHashKey } from '../../crypto/key-ring.ts'
 import type { Restored } from '../../database-facts.ts'
 import { isDamaged } from '../engine/connection.ts'
-import { requireKnownSchema } from '../engine/migrate.ts'
 import { carryOver, listAccess, readLater } from './carry-over.ts'
 import {
   BackupRefused,
@@ -34,6 +33,7 @@ import {
   syncToDisk,
   withWorkerLock,
 } from './database-file.ts'
+import { requireKnownSchema } from './migrate.ts'
 
 export type RestoreOptions = {
   /** The place of the database. */

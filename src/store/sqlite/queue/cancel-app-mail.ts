@@ -5,8 +5,8 @@ import type { EndedEmail } from '../../../domain/delivery/states.ts'
 import { dayMs } from '../../../domain/duration.ts'
 import type { AppId } from '../../../domain/id.ts'
 import { queueParts } from '../../shared/queue-parts.ts'
-import type { WriteTransaction } from '../engine/threads/write-transaction.ts'
 import { finish, type QueueRow } from './outcome.ts'
+import type { WriteTransaction } from './write-transaction.ts'
 
 /** One step for an app that is deleted, or has been disabled for `heldDays`; nothing for every other app. */
 export function cancelDeletedAppMail(tx: WriteTransaction, id: AppId): EndedEmail[] {

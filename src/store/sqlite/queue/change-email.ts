@@ -8,8 +8,8 @@ import type { EmailChange, RetryStep } from '../../operator-store.ts'
 import { recordAction } from '../../operators/audit.ts'
 import { allRetried, emailChanged } from '../../operators/emails.ts'
 import { runOn } from '../engine/run-script.ts'
-import type { WriteTransaction } from '../engine/threads/write-transaction.ts'
 import { finish, type QueueRow } from './outcome.ts'
+import type { WriteTransaction } from './write-transaction.ts'
 
 export function retryEmail(tx: WriteTransaction, id: EmailId, actor: Actor): EmailChange {
   const row = findQueued(tx, id)

@@ -14,8 +14,8 @@ import { openContent } from '../../crypto/sealed-content.ts'
 import { queueParts } from '../../shared/queue-parts.ts'
 import { toClaim } from '../../shared/rows.ts'
 import { type Claim, type Claimed, type ClaimRequest, leaseMs, mayTakeSuspect } from '../../store.ts'
-import type { WriteTransaction } from '../engine/threads/write-transaction.ts'
 import { appendTrail, finish, type QueueRow, recordOutcome } from './outcome.ts'
+import type { WriteTransaction } from './write-transaction.ts'
 
 /** `allVoid`: this process has just taken the worker lock, so every process that held a lease is dead. */
 export type ClaimCall = { readonly request: ClaimRequest; readonly allVoid: boolean }

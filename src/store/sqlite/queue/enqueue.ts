@@ -22,8 +22,8 @@ import type { AppId, EmailId, KeyId } from '../../../domain/id.ts'
 import { sealContent } from '../../crypto/sealed-content.ts'
 import { nameRecipientBuckets, type RecipientNames } from '../../shared/bucket-names.ts'
 import type { Caller, EnqueueRequest, EnqueueResult, Judged, NewEmail } from '../../store.ts'
-import type { CachedKey, WriteTransaction } from '../engine/threads/write-transaction.ts'
 import { type Bucket, findCallerBucket, findRecipientBuckets } from './buckets.ts'
+import type { CachedKey, WriteTransaction } from './write-transaction.ts'
 
 export function enqueue(tx: WriteTransaction, request: EnqueueRequest): EnqueueResult {
   const { judged } = request

@@ -11,9 +11,9 @@ import type { AppId } from '../../../domain/id.ts'
 import { deleteOldActivity, deleteOldHistory, deleteOldRecords } from '../../operators/retention.ts'
 import type { Maintained } from '../../store.ts'
 import { runOn } from '../engine/run-script.ts'
-import type { WriteTransaction } from '../engine/threads/write-transaction.ts'
 import { cancelDeletedAppMail, cancelQueued } from './cancel-app-mail.ts'
 import { expire } from './claim.ts'
+import type { WriteTransaction } from './write-transaction.ts'
 
 export function maintain(tx: WriteTransaction): Maintained {
   const expired = expire(tx)

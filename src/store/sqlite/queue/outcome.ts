@@ -10,7 +10,7 @@ import type { AppId } from '../../../domain/id.ts'
 import { attemptRecord, toEnding } from '../../shared/endings.ts'
 import type { ClaimRow } from '../../shared/rows.ts'
 import { type Lease, leaseMs } from '../../store.ts'
-import type { WriteTransaction } from '../engine/threads/write-transaction.ts'
+import type { WriteTransaction } from './write-transaction.ts'
 
 export type QueueRow = ClaimRow & {
   readonly key_id: string | null

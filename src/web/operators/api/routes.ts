@@ -51,7 +51,7 @@ async function answer(
     const access = await authenticator.authenticate(request.headers.authorization, request.id)
     if (!access.ok) return access
     actor = access.value.actor.name
-    return runFor(management, rates, { name, request, access: access.value })
+    return runOperation(management, rates, { name, request, access: access.value })
   }
   const result = await run().catch((error) => {
     if (!(error instanceof StoreUnavailable)) throw error
@@ -83,7 +83,7 @@ type OperationCall = {
   readonly access: Access
 }
 
-async function runFor(
+async function runOperation(
   management: Management,
   rates: OperatorRates,
   { name, request, access }: OperationCall,

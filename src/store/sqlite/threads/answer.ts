@@ -1,7 +1,7 @@
 /** A thread's answer to one call, and how the store reads it. */
-import type { Settled } from '../../../shared/grouped-calls.ts'
-import { StoreUnavailable } from '../../../store.ts'
-import { type FaultKind, faultKind } from '../connection.ts'
+import type { Settled } from '../../shared/grouped-calls.ts'
+import { StoreUnavailable } from '../../store.ts'
+import { type FaultKind, faultKind } from '../engine/connection.ts'
 
 export type Answer = { readonly value: unknown } | { readonly fault: FaultKind; readonly error: Error }
 

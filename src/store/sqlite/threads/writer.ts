@@ -8,13 +8,13 @@
  * restart from what is on disk.
  */
 import { parentPort, workerData } from 'node:worker_threads'
-import { type KeyRing, makeKeyedHash } from '../../../crypto/key-ring.ts'
-import { type ClockOffset, readClock } from '../../../shared/clock.ts'
-import { Connection, faultKind } from '../connection.ts'
+import { type KeyRing, makeKeyedHash } from '../../crypto/key-ring.ts'
+import { type ClockOffset, readClock } from '../../shared/clock.ts'
+import { Connection, faultKind } from '../engine/connection.ts'
+import { newWriter, type Writer, WriteTransaction } from '../queue/write-transaction.ts'
 import { type Answer, faultAnswer } from './answer.ts'
 import { type Call, runCall } from './calls.ts'
 import type { LastStep } from './checkpointer.ts'
-import { newWriter, type Writer, WriteTransaction } from './write-transaction.ts'
 
 export type WriterData = {
   readonly path: string

@@ -3,14 +3,14 @@
  * are changed in memory and written once, however many requests of the group use them.
  */
 
-import type { App } from '../../../../domain/app/app.ts'
-import type { KeyHash } from '../../../../domain/app/delivery-key.ts'
-import { dayMs } from '../../../../domain/duration.ts'
-import type { AppId, KeyId } from '../../../../domain/id.ts'
-import type { KeyedHash, KeyRing } from '../../../crypto/key-ring.ts'
-import { toApp } from '../../../shared/rows.ts'
-import { type Bucket, Buckets, type Journaled } from '../../queue/buckets.ts'
-import type { Connection } from '../connection.ts'
+import type { App } from '../../../domain/app/app.ts'
+import type { KeyHash } from '../../../domain/app/delivery-key.ts'
+import { dayMs } from '../../../domain/duration.ts'
+import type { AppId, KeyId } from '../../../domain/id.ts'
+import type { KeyedHash, KeyRing } from '../../crypto/key-ring.ts'
+import { toApp } from '../../shared/rows.ts'
+import type { Connection } from '../engine/connection.ts'
+import { type Bucket, Buckets, type Journaled } from './buckets.ts'
 
 export type CachedKey = {
   readonly keyId: KeyId

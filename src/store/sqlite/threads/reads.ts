@@ -3,8 +3,8 @@
  * delay it.
  */
 import { bindScript, reads, snapshotReads } from '../../operators/scripts.ts'
-import { runOn, type ScriptTarget } from './run-script.ts'
-import type { Call } from './threads/calls.ts'
+import { runOn, type ScriptTarget } from '../engine/run-script.ts'
+import type { Call } from './calls.ts'
 
 export const allReads = { ...reads, ...snapshotReads }
 export type ReadName = keyof typeof allReads

@@ -2,18 +2,18 @@
  * The functions of the writer thread, by name. Each runs inside a write transaction that it shares
  * with the other calls of its group.
  */
-import { appChanges } from '../../../operators/apps.ts'
-import { keyChanges } from '../../../operators/keys.ts'
-import { bindScript, changes, notes } from '../../../operators/scripts.ts'
-import { callFunction } from '../../../shared/methods.ts'
-import { cancelDeletedAppMail } from '../../queue/cancel-app-mail.ts'
-import { cancelEmail, retryDeferred, retryEmail } from '../../queue/change-email.ts'
-import { claimDue } from '../../queue/claim.ts'
-import { enqueue } from '../../queue/enqueue.ts'
-import { maintain } from '../../queue/maintenance.ts'
-import { recordOutcome, renewLeases } from '../../queue/outcome.ts'
-import { runOn } from '../run-script.ts'
-import type { WriteTransaction } from './write-transaction.ts'
+import { appChanges } from '../../operators/apps.ts'
+import { keyChanges } from '../../operators/keys.ts'
+import { bindScript, changes, notes } from '../../operators/scripts.ts'
+import { callFunction } from '../../shared/methods.ts'
+import { runOn } from '../engine/run-script.ts'
+import { cancelDeletedAppMail } from '../queue/cancel-app-mail.ts'
+import { cancelEmail, retryDeferred, retryEmail } from '../queue/change-email.ts'
+import { claimDue } from '../queue/claim.ts'
+import { enqueue } from '../queue/enqueue.ts'
+import { maintain } from '../queue/maintenance.ts'
+import { recordOutcome, renewLeases } from '../queue/outcome.ts'
+import type { WriteTransaction } from '../queue/write-transaction.ts'
 
 /** The functions of the queue that are methods of the store as they are. */
 export const queueFunctions = {

@@ -1,8 +1,8 @@
 /** Claims of the process that has the worker lock. The first one takes back what a dead process held. */
 import type { Claimed, ClaimRequest } from '../../store.ts'
-import type { WriterThread } from '../engine/threads/threads.ts'
 import { WorkerLock } from '../engine/worker-lock.ts'
-import type { ClaimCall, ClaimResult } from './claim.ts'
+import type { ClaimCall, ClaimResult } from '../queue/claim.ts'
+import type { WriterThread } from './threads.ts'
 
 const standingBy: Claimed = {
   claims: [],

@@ -6,7 +6,7 @@
  * its next commit then starts the WAL over.
  */
 import { parentPort, workerData } from 'node:worker_threads'
-import { Connection } from '../connection.ts'
+import { Connection } from '../engine/connection.ts'
 
 const everyMs = 250
 /** Pages of 4 KiB: a WAL of 32 MiB. */

@@ -7,7 +7,7 @@ import {
   copiedTables,
 } from '../../shared/table-copy.ts'
 import { StoreUnavailable } from '../../store.ts'
-import { Connection, type Query } from './connection.ts'
+import { Connection, type Query } from '../engine/connection.ts'
 import { makeSchema } from './migrate.ts'
 
 /** The whole copy is one transaction. */

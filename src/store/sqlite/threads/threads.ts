@@ -1,13 +1,13 @@
 /** The store's side of its threads. Each starts with its first call at the latest, and is asked to close. */
 import { extname } from 'node:path'
 import { Worker } from 'node:worker_threads'
-import { GroupedCalls, type OnGroup, type Settled } from '../../../shared/grouped-calls.ts'
-import { StoreUnavailable } from '../../../store.ts'
-import type { ReadName } from '../reads.ts'
+import { GroupedCalls, type OnGroup, type Settled } from '../../shared/grouped-calls.ts'
+import { StoreUnavailable } from '../../store.ts'
 import { type Answer, settle } from './answer.ts'
 import type { Call } from './calls.ts'
 import type { CheckpointerData } from './checkpointer.ts'
 import type { FromReader, ReaderData, ToReader } from './reader.ts'
+import type { ReadName } from './reads.ts'
 import type { FromWriter, ToWriter, WriterData } from './writer.ts'
 
 const groupMax = 256

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { parseLimit } from './email.ts'
+import { parseLimit } from './options.ts'
 
 test('a limit is a whole number from 1 to 10000', () => {
   assert.deepEqual(['1', '10000'].map(parseLimit), [1, 10_000])

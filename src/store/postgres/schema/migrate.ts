@@ -6,11 +6,11 @@ import { readFileSync } from 'node:fs'
 import { type KeyRing, openHashKey } from '../../crypto/key-ring.ts'
 import { migrationSteps, requireColumns, type SchemaUse, stepsToApply } from '../../shared/migrations.ts'
 import { StoreUnavailable } from '../../store.ts'
+import type { Connection, Query } from '../engine/connection.ts'
+import { quoteSchema } from '../engine/context.ts'
 import { claimFunctions } from '../queue/claim.ts'
 import { enqueueFunctions } from '../queue/enqueue.ts'
 import { outcomeFunctions } from '../queue/outcome.ts'
-import type { Connection, Query } from './connection.ts'
-import { quoteSchema } from './context.ts'
 
 const folder = new URL('../migrations/', import.meta.url)
 const deadlineMs = 60_000

@@ -1,11 +1,11 @@
 /** The reader thread: lists and summaries, so that a long one never delays the event loop of the service. */
 import { parentPort, workerData } from 'node:worker_threads'
-import { type ClockOffset, readClock } from '../../../shared/clock.ts'
-import { Connection } from '../connection.ts'
-import { performRead, type ReadName } from '../reads.ts'
-import type { ScriptTarget } from '../run-script.ts'
+import { type ClockOffset, readClock } from '../../shared/clock.ts'
+import { Connection } from '../engine/connection.ts'
+import type { ScriptTarget } from '../engine/run-script.ts'
 import { type Answer, faultAnswer } from './answer.ts'
 import type { Call } from './calls.ts'
+import { performRead, type ReadName } from './reads.ts'
 
 export type ReaderData = { readonly path: string; readonly clock: ClockOffset }
 export type ToReader = { readonly id: number; readonly call: Call<ReadName> } | 'close'

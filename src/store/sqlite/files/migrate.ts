@@ -6,8 +6,8 @@ import { existsSync, readFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { migrationSteps, requireColumns, type SchemaUse, stepsToApply } from '../../shared/migrations.ts'
 import { StoreUnavailable } from '../../store.ts'
-import { backUpBeforeMigration } from '../files/backup.ts'
-import type { Connection } from './connection.ts'
+import type { Connection } from '../engine/connection.ts'
+import { backUpBeforeMigration } from './backup.ts'
 
 const ownSteps = new URL('../migrations/', import.meta.url)
 
