@@ -22,7 +22,7 @@ const sources = tracked.filter((file) => /^(src|test|bench|scripts|client|exampl
 const isProduct = (file: string) => /^(client\/)?src\//.test(file) && !file.endsWith('.test.ts')
 const read = (file: string) => readFileSync(join(root, file), 'utf8')
 
-// Downward only: main → compose, cli → web → management → intake, delivery → templates, observe →
+// Downward only: main → compose, cli → config → web → management → intake, delivery → templates, observe →
 // store → domain. A folder may import itself, the folders listed, and `domain`.
 const mayImport: Record<string, string[]> = {
   main: ['cli', 'compose', 'config'],
@@ -101,6 +101,72 @@ function importsOf(file: string): string[] {
   const paths = read(file).matchAll(/(?:from|import) '(\.[^']+)'|import\('(\.[^']+)'\)/g)
   return Array.from(paths, ([, path, lazy]) => relative(root, join(root, dirname(file), path ?? lazy ?? '')))
 }
+
+/** The files of the repository from which a file imports a value, and not only types. */
+function valueImportsOf(file: string): string[] {
+  const statements = read(file).matchAll(/^import (?!type )(?:\{([^}]*)\} |[^{';]*)from '(\.[^']+)'/gm)
+  const isType = (name: string) => name.trim() === '' || /^\s*type /.test(name)
+  return Array.from(statements, ([, names, path = '']) =>
+    names?.split(',').every(isType) ? [] : join(dirname(file), path),
+  ).flat()
+}
+
+type Arrow = {
+  readonly from: string
+  readonly to: RegExp
+  /** The only files that may import, and be imported. */
+  readonly importer: RegExp
+  readonly imported: RegExp
+  /** Types may be imported by all. */
+  readonly typesAreFree: boolean
+}
+// Where ARCHITECTURE.md says that one part imports little of another.
+const arrows: readonly Arrow[] = [
+  {
+    from: 'src/web/',
+    to: /^src\/delivery\//,
+    importer: /^src\/web\/operators\/console\/inbox\//,
+    imported: /^src\/delivery\/relay\/capture-relay\.ts$/,
+    typesAreFree: false,
+  },
+  {
+    from: 'src/management/',
+    to: /^src\/delivery\//,
+    importer: /^src\/management\/service\/check-relay\.ts$/,
+    imported: /^src\/delivery\/relay\//,
+    typesAreFree: false,
+  },
+  {
+    from: 'src/config/',
+    to: /^src\/(?!config|domain)/,
+    importer: /^src\/config\/secrets\.ts$/,
+    imported: /^src\/store\/crypto\/key-ring\.ts$/,
+    typesAreFree: true,
+  },
+  {
+    from: 'src/cli/',
+    to: /^src\/store\//,
+    importer: /^src\/cli\/(dev|doctor|secret)\.ts$/,
+    imported: /^src\/store\/(crypto\/key-ring|shared\/migrations)\.ts$/,
+    typesAreFree: true,
+  },
+]
+
+test('parts import of others no more than ARCHITECTURE.md says', () => {
+  for (const { from, to, importer, imported, typesAreFree } of arrows) {
+    const files = sources.filter((name) => name.startsWith(from) && !name.endsWith('.test.ts'))
+    const pairs = files.flatMap((file) =>
+      (typesAreFree ? valueImportsOf(file) : importsOf(file))
+        .filter((path) => to.test(path))
+        .map((path) => ({ file, path })),
+    )
+    assert.ok(pairs.length > 0, `${from} imports nothing of ${to}: leave the arrow out`)
+    for (const { file, path } of pairs) {
+      assert.match(file, importer, `${file} imports ${path}`)
+      assert.match(path, imported, `${file} imports ${path}`)
+    }
+  }
+})
 
 /** A file, and everything that it imports directly or by way of others. */
 function reachableFrom(file: string, reached = new Set<string>()): Set<string> {

@@ -5,7 +5,7 @@
 import type { FastifyInstance } from 'fastify'
 import type { Emit } from '../../observe/events.ts'
 import type { Metrics } from '../../observe/metrics.ts'
-import type { Store } from '../../store/store.ts'
+import { type Store, StoreUnavailable } from '../../store/store.ts'
 import { newListener, sendError, sendJson } from '../http/listener.ts'
 
 export type OpsDeps = {
@@ -24,7 +24,8 @@ export function newOpsListener(deps: OpsDeps): FastifyInstance {
     try {
       await deps.store.readQueueGauge()
       return sendJson(reply, 200, '{"ok":true}')
-    } catch {
+    } catch (error) {
+      if (!(error instanceof StoreUnavailable)) throw error
       return sendError(reply, 503, { code: 'store_unavailable', message: 'The store does not answer.' })
     }
   })
