@@ -55,7 +55,8 @@ const queueFunctions = { maintain, cancelDeletedAppMail, retryEmail, retryDeferr
 
 /** Connects, and migrates as far as `schemaUse` allows. */
 export async function openPostgresStore(options: PostgresOptions): Promise<Store> {
-  const { address, ring, queueMax, schemaUse = 'migrate', groupMax = usualGroupMax, onGroup } = options
+  const { address, sessionAt, ring, queueMax, schemaUse = 'migrate' } = options
+  const { groupMax = usualGroupMax, onGroup } = options
   const hashKey = await prepareSchema(address, { ring, schemaUse })
   const clock = new DatabaseClock(options.clock ?? newClockOffset())
   const context = newContext(address, { ring, queueMax, clock, keyedHash: makeKeyedHash(hashKey) })
@@ -63,12 +64,36 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
   const clockTimer = setInterval(() => void setClock(context).catch(() => {}), clockEveryMs).unref()
   const notifier = new QueueNotifier(address)
   const intake = new EnqueueLanes(context, { groupMax, onGroup }, () => notifier.notify())
+  const worker = newWorkerMethods(context, { notifier, sessionAt: sessionAt ?? address, groupMax, onGroup })
+  const scripts = scriptMethods(context)
+  return {
+    ...scripts,
+    ...worker.methods,
+    ...toMethods(queueFunctions, async (name, args) => callFunction(queueFunctions[name], context, args)),
+    measureQueue: async () => ({ ...(await scripts.measureQueue()), diskFreeBytes: null }),
+    enqueue: (request) => intake.enqueue(request),
+    examine: async () => [...(await examine(context)), await worker.examineSession()],
+    nameRecipient: (to) => nameRecipient(context.keyedHash, to),
+    now: () => clock.nowMs(),
+    close: async () => {
+      clearInterval(clockTimer)
+      await Promise.all([worker.close(), notifier.close(), closeContext(context)])
+    },
+  }
+}
+
+type WorkerParts = {
+  readonly notifier: QueueNotifier
+  readonly sessionAt: PostgresAddress
+  readonly groupMax: number
+  readonly onGroup: OnGroup | undefined
+}
+
+/** The methods that only a worker calls, and the session that proves that it lives. */
+function newWorkerMethods(context: PostgresContext, { notifier, sessionAt, groupMax, onGroup }: WorkerParts) {
   const missing = new MissingSessions()
-  const openSession = (onQueued: () => void) =>
-    new WorkerSession(
-      { notifier, missing, schema: context.schema, address: options.sessionAt ?? address },
-      onQueued,
-    )
+  const newSession = (onQueued: () => void) =>
+    new WorkerSession({ notifier, missing, schema: context.schema, address: sessionAt }, onQueued)
   /**
    * After any failure of the server, workers that live may hold outcomes to write: their mail is not taken
    * back soon.
@@ -84,25 +109,18 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
     (calls) => isolateFaults(calls, (some) => recordGroup(context, some)),
     { groupMax, inFlightMax: 1, onGroup },
   )
-  const scripts = scriptMethods(context)
-  return {
-    ...scripts,
-    ...toMethods(queueFunctions, async (name, args) => callFunction(queueFunctions[name], context, args)),
-    measureQueue: async () => ({ ...(await scripts.measureQueue()), diskFreeBytes: null }),
-    enqueue: (request) => intake.enqueue(request),
+  const methods: Pick<Store, 'claimDue' | 'renewLeases' | 'recordOutcome' | 'openWorkerSession'> = {
     claimDue: (request) => claims.claimDue(request, workerDeadlineMs),
     renewLeases: (leases) => noting(renewLeases(context, leases, workerDeadlineMs)),
     recordOutcome: (lease, outcome) => noting(outcomes.submit({ lease, outcome }) as Promise<boolean>),
     openWorkerSession: (onQueued) => {
-      session = openSession(onQueued)
+      session = newSession(onQueued)
     },
-    examine: async () => [...(await examine(context)), await examineSession(openSession)],
-    nameRecipient: (to) => nameRecipient(context.keyedHash, to),
-    now: () => clock.nowMs(),
-    close: async () => {
-      clearInterval(clockTimer)
-      await Promise.all([session?.close(), notifier.close(), closeContext(context)])
-    },
+  }
+  return {
+    methods,
+    examineSession: () => examineSession(newSession),
+    close: async () => session?.close(),
   }
 }
 

@@ -15,8 +15,9 @@ import {
   trailMax,
   waitMaxMs,
 } from '../../../domain/bounds.ts'
-import { lostLeaseWaitsMs, suspectAfter } from '../../../domain/delivery/states.ts'
+import { lostLeaseWaitsMs } from '../../../domain/delivery/states.ts'
 import { dayMs } from '../../../domain/duration.ts'
+import { queueParts } from '../../shared/queue-parts.ts'
 import { leaseMs } from '../../store.ts'
 import { sessionLockClass } from './missing-sessions.ts'
 
@@ -68,6 +69,8 @@ const constants: Readonly<Record<string, string | number>> = {
   commitDurably,
   clockMs: clockMs('p_offset_ms'),
   isSending,
+  isReady: queueParts.ready,
+  isSuspect: queueParts.suspect,
   keyWindowUs: keyWindowS * 1e6,
   recipientWindowUs: recipientWindowS * 1e6,
   dayUs: dailyWindowS * 1e6,
@@ -79,7 +82,6 @@ const constants: Readonly<Record<string, string | number>> = {
   lostLeaseWaitsMs: lostLeaseWaitsMs.join(', '),
   lostLeaseWaits: lostLeaseWaitsMs.length,
   sessionLockClass,
-  suspectAfter,
   stepMax,
   trailMax,
   waitMaxMs,

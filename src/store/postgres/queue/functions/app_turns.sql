@@ -6,7 +6,7 @@ declare
 begin
   while cardinality(turns) < {{appsPerClaim}} loop
     select q.app_id into next_app from queue q
-      where q.state = 'queued' and q.lost_leases < {{suspectAfter}} and q.app_id > after_app order by q.app_id limit 1;
+      where {{isReady}} and q.app_id > after_app order by q.app_id limit 1;
     if next_app is null then
       exit when wrapped;
       wrapped := true;

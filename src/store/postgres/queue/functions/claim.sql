@@ -27,7 +27,7 @@ begin
   end if;
 
   select q.email_id into suspect from queue q
-    where q.state = 'queued' and q.lost_leases >= {{suspectAfter}}
+    where {{isSuspect}}
       and exists (select from app a where a.app_id = q.app_id and a.status = 'active')
     order by q.email_id limit 1 for update of q skip locked;
   turns := {{app_turns}}(p_after);

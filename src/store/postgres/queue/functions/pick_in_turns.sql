@@ -14,7 +14,7 @@ begin
       take := least(case round when 1 then share else p_max end, places[i], p_max - cardinality(picked));
       continue when take <= 0 or starts[i] is null;
       ids := array(select email_id from queue
-        where state = 'queued' and lost_leases < {{suspectAfter}} and app_id = p_turns[i] and email_id > starts[i]
+        where {{isReady}} and app_id = p_turns[i] and email_id > starts[i]
         order by email_id limit take for update skip locked);
       places[i] := places[i] - cardinality(ids);
       picked := picked || ids;
