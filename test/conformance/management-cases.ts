@@ -331,6 +331,19 @@ export function management(it: It): void {
     )
   })
 
+  it(`counts by day are kept for ${keepDays} days`, async (_t, { store, advance }) => {
+    const sender = await newSender(store, 'a')
+    await store.enqueue(request(store, sender))
+    const countDays = async () => {
+      while ((await store.maintain()).more);
+      return (await store.readUsage(sender.app.id)).length
+    }
+    advance(keepDays * day)
+    assert.equal(await countDays(), 2, 'the email has expired, which is counted today')
+    advance(day)
+    assert.equal(await countDays(), 1)
+  })
+
   it('the counts of today are known for every app', async (_t, { store, advance }) => {
     const [one, two] = [await newSender(store, 'a'), await newSender(store, 'b')]
     for (const sender of [one, one, two]) await store.enqueue(request(store, sender))
