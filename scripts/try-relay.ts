@@ -51,7 +51,7 @@ async function tryRelay(url: string, to: string, from: string | undefined, folde
   const { detail } = await checkRelay(relay)
   const service = await parts.startService(config)
   try {
-    const runner = await parts.operate(config, service.store)
+    const runner = await parts.newRunner(config, service.store)
     const [name, params] = ['Postern test', { app: 'test' }]
     const body = { name, from: { name, address: sender }, allowedUrls: ['https://example.com'] }
     unwrap(await runner.call('app.put', { params, body }))
