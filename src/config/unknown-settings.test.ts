@@ -10,6 +10,7 @@ test('a misspelt setting is named, with the one that was meant', () => {
     POSTERN_LOG_LEVL: 'POSTERN_LOG_LEVEL',
     POSTERN_LINK_BASE_URL: 'POSTERN_LINKS_BASE_URL',
     POSTERN_SMPT_URL: 'POSTERN_SMTP_URL',
+    POSTERN_HOSTED_BASE_URL: 'POSTERN_LINKS_BASE_URL',
   }
   for (const [name, wanted] of Object.entries(meant))
     assert.deepEqual(describeUnknownSettings({ [name]: 'x' }), [

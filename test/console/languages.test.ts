@@ -5,6 +5,7 @@ import type { Page } from 'playwright-core'
 import { emailTypes } from '../../src/domain/request/email-request.ts'
 import { findLanguage, languageTags } from '../../src/templates/locales/locales.ts'
 import { openBrowser } from '../support/browser.ts'
+import { newVisitor, signIn, startBusyConsole } from '../support/console.ts'
 import { chromium, lacking } from '../support/installed.ts'
 import { longName, renderPages, renderSample, sampleNames } from '../support/language-samples.ts'
 import { startTestService } from '../support/service.ts'
@@ -191,4 +192,12 @@ test('a preview and a test email are in the language that is chosen, and else in
     })
     assert.equal(found.language, language)
   }
+})
+
+test('the list of languages marks the one of the app, and no other', async (t) => {
+  const service = await startBusyConsole(t)
+  const visitor = newVisitor(service, await signIn(service))
+  const page = await (await visitor.get('/apps/acme/look')).text()
+  const marked = [...page.matchAll(/<span class="soft">([\w-]+), the app's<\/span>/g)].map(([, tag]) => tag)
+  assert.deepEqual(marked, ['en'])
 })

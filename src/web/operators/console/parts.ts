@@ -3,6 +3,7 @@
 import { formatCount } from '../../../domain/counts.ts'
 import type { EmailState } from '../../../domain/delivery/states.ts'
 import { describeDuration, describeShortTime } from '../../../domain/duration.ts'
+import { failedShare } from '../../../management/service/condition.ts'
 import { type Html, html, none } from '../../../templates/html.ts'
 
 /** A time of an operation's answer, in UTC; the page's script adds the local time. */
@@ -54,18 +55,17 @@ const tones: Readonly<Record<EmailState, Tone>> = {
 export const renderLost = (lost: number, ended: number): Html => {
   if (lost === 0) return html`0`
   const text = `${formatCount(lost)} (${share(lost, ended)})`
-  return lost >= lostMin && lost > lostShare * ended ? html`<b class="bad">${text}</b>` : html`${text}`
+  return lost >= lostMin && lost > failedShare * ended ? html`<b class="bad">${text}</b>` : html`${text}`
 }
 
 /** How many requests were refused: a large share stands out. */
 export const renderRefused = (refused: number, accepted: number): Html => {
   const text = formatCount(refused)
-  return refused >= refusedMin && refused > lostShare * (refused + accepted)
+  return refused >= refusedMin && refused > failedShare * (refused + accepted)
     ? html`<b class="bad">${text}</b>`
     : html`${text}`
 }
 
-const lostShare = 0.05
 const lostMin = 3
 const refusedMin = 20
 
