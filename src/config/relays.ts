@@ -1,5 +1,5 @@
 /** `POSTERN_SMTP_URL` and the bounds of the relays. */
-import { type Reader, readWhole } from './reader.ts'
+import { type Reader, readWhole, urlEscapes } from './reader.ts'
 import { isRelayUrl, type ParsedRelay, parseRelayUrl } from './relay-url.ts'
 
 export type RelayConfig = Pick<ParsedRelay, 'address' | 'takesReserved'> & {
@@ -33,7 +33,7 @@ export function readRelays(reader: Reader, { sends }: { readonly sends: boolean 
   const entries = given.split(/[\s,]+/)
   // A space inside a password splits one URL into two, and neither half may be shown.
   if (!entries.slice(1).every(isRelayUrl)) {
-    fault(`${name}: write a space or comma in a password as %20 or %2C; spaces separate relays`)
+    fault(`${name}: spaces and commas separate relays; ${urlEscapes}`)
     return []
   }
   const parsed = entries.flatMap((entry, index) => {
