@@ -68,6 +68,7 @@ const hints: Partial<Record<AttentionKind, (app: string) => string>> = {
   no_worker: () => 'postern serve',
   no_relay: () => 'postern doctor',
   relay_down: () => 'postern doctor',
+  certificate_expires: () => 'postern doctor',
   mail_late: () => 'postern queue',
   links_expired: (app) => `postern email list --app ${app} --state expired`,
   mail_deferred: (app) => `postern email list --app ${app} --state deferred`,

@@ -299,7 +299,7 @@ test('a certificate that expires in nine days needs attention', async (t) => {
   const { body } = await ask(service, 'GET /v1/status', { token })
   const [{ kind, message, urgent }] = body.attention
   assert.match(message, /^The certificate for the tokens of the relay 127\.0\.0\.1:1 expires in 9 d: /)
-  assert.deepEqual([kind, urgent], ['check_failed', false])
+  assert.deepEqual([kind, urgent], ['certificate_expires', false])
 })
 
 test('a relay that does not offer XOAUTH2 gets no token', async (t) => {

@@ -47,7 +47,7 @@ const ofSmtp: readonly Advice[] = [
   [/\b535 5\.7\.8\b/, 'user or password is wrong; at Google, use an app password'],
   [
     /\b5\.4\.5\b|Daily (SMTP relay|user sending)/,
-    'the daily limit of the account is used up: Google lifts it within 24 hours',
+    'the daily limit of the account is used up; it is lifted within 24 hours',
   ],
   [/SubmissionQuotaExceeded|QuotaExceededException/, 'the mailbox has used up what Microsoft lets it send'],
   [/\b5\.7\.70[58]\b/, 'Microsoft has blocked the tenant from sending: see the message center of the tenant'],

@@ -90,6 +90,6 @@ function judgeCertificates(workers: readonly NodeResource[], nowMs: number): Con
     const leftMs = Math.min(...found.map((one) => one.leftMs))
     const when = leftMs > 0 ? `expires in ${describeDuration(leftMs)}` : 'has expired'
     const message = `The certificate for the tokens of the relay ${name} ${when}: upload a new one to the application, then change \`key\` and restart. Without it, nothing is sent through this relay.`
-    return { kind: 'check_failed', message }
+    return { kind: 'certificate_expires', message }
   })
 }

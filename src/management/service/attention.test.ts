@@ -139,7 +139,7 @@ test('a certificate that gets a relay’s tokens needs attention from 30 days be
   assert.deepEqual(kinds({ nodes: [expiring(30), expiring(31)] }), [])
   assert.deepEqual(kinds({ nodes: [expiring(29)], seesAll: false }), [])
   const [found, ...more] = attentionTo({ nodes: [expiring(12), expiring(29)] })
-  assert.deepEqual([found?.kind, found?.urgent, more], ['check_failed', false, []])
+  assert.deepEqual([found?.kind, found?.urgent, more], ['certificate_expires', false, []])
   assert.match(found?.message ?? '', /^The certificate .* of the relay r1 expires in 12 d: upload a new one/)
   assert.match(attentionTo({ nodes: [expiring(-1)] })[0]?.message ?? '', /r1 has expired: upload/)
 })

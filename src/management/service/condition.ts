@@ -20,6 +20,7 @@ export const attentionKinds = [
   'requests_refused',
   'check_failed',
   'relay_down',
+  'certificate_expires',
   'process_silent',
   'queue_nearly_full',
   'daily_limit_near',

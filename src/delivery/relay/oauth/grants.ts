@@ -116,6 +116,7 @@ async function prove(library: Library, grant: Grant, tokenUrl: string): Promise<
       return library.PrivateKeyJwt(await importKey(key), {
         [library.modifyAssertion]: (header, payload) => {
           payload.aud = tokenUrl // Microsoft refuses the issuer
+          payload.exp = Number(payload.iat) + assertionSeconds
           if (certificate !== null) header['x5t#S256'] = thumbprint(certificate)
         },
       })

@@ -20,6 +20,7 @@ const places: Readonly<Record<Condition['kind'], (apps: readonly string[], withi
   no_worker: () => delivery,
   no_relay: () => delivery,
   relay_down: () => delivery,
+  certificate_expires: () => delivery,
   process_silent: () => delivery,
   mail_late: () => delivery,
   queue_nearly_full: () => delivery,
