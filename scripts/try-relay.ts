@@ -1,7 +1,7 @@
 /**
  * `node scripts/try-relay.ts URL TO [FROM]`: sends one email through a relay, from a service with a database
- * of its own, and prints what to paste into a report of how a provider behaves. Nothing of it names the
- * recipient or holds a secret. Without FROM, the sender is the mailbox in the URL.
+ * of its own, and prints what to paste into a report of how a provider behaves. The report names
+ * no recipient and holds no secret. Without FROM, the sender is the mailbox in the URL.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -25,7 +25,8 @@ function findMailbox({ address }: RelayConfig): string | null {
 
 function unwrap<Value>(result: Result<Value>): Value {
   if (result.ok) return result.value
-  throw new Error(JSON.stringify(result))
+  const { message, issues = [] } = result.error
+  throw new Error([message, ...issues.map((issue) => `${issue.field}: ${issue.message}`)].join('\n'))
 }
 
 async function tryRelay(url: string, to: string, from: string | undefined, folder: string): Promise<boolean> {

@@ -91,7 +91,7 @@ function readServiceAccount(text: string, mailbox: string): Grant | string {
   try {
     const { client_email, private_key, private_key_id } = JSON.parse(text) as Record<string, unknown>
     if (typeof client_email !== 'string' || typeof private_key !== 'string') return wrong
-    createPrivateKey(private_key)
+    if (createPrivateKey(private_key).asymmetricKeyType !== 'rsa') return wrong
     const keyId = typeof private_key_id === 'string' ? private_key_id : null
     return {
       kind: 'service_account',
@@ -106,7 +106,8 @@ function readServiceAccount(text: string, mailbox: string): Grant | string {
 /** A private key in PEM, with its certificate where the server needs one; or its fault. */
 function readCertificate(text: string): Grant | string {
   try {
-    createPrivateKey(text)
+    if (createPrivateKey(text).asymmetricKeyType !== 'rsa')
+      return 'key holds a private key that is not RSA: make one with openssl req -newkey rsa:2048'
   } catch {
     return 'key holds no private key that can be read: put certificate and private key (PEM, without a passphrase) into one file'
   }

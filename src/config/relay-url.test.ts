@@ -195,6 +195,7 @@ const wrong: [url: string, fault: RegExp][] = [
   ['ses://AK@eu-west-1', /ses:\/\/KEYID:SECRET@eu-west-1/],
   ['ses://AK:s@example.com', /ses:\/\/KEYID:SECRET@eu-west-1/],
   ['ses://AK:s/x@eu-west-1', /ses:\/\/KEYID:SECRET@eu-west-1; in a user, password or key/],
+  ['resend://re_%E2%80%8B1@api.resend.com', /no part of any key/],
   ['resend://re_1@evil.example', /resend:\/\/KEY@api.resend.com/],
   ['postmark://a:b@api.postmarkapp.com', /the key is the user/],
   ['imap://a:b@mx.acme.com', /write smtp:/],

@@ -229,6 +229,8 @@ function readKey(given: RelayUrl, usual: string, toAccount: (key: string) => Api
   if (url.username === '' || url.password !== '' || !isUsual)
     fault(`write ${schemes[scheme]?.example}: the key is the user of the URL`)
   const key = readGivenSecret(decodePercent(url.username), 'the key', fault)
+  if (/[^\x20-\x7e]/.test(key))
+    fault('the key has a character that is no part of any key: copy it again, without invisible characters')
   return {
     protocol: 'https',
     endpoint: readEndpoint(given, usual),

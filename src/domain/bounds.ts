@@ -14,7 +14,7 @@ export const lastUseEveryMs = 60_000
 export const keyInUseMs = hourMs
 /** Minutes: what needs attention is judged by these; a condition that is older is over. */
 export const latelyMinutes = 10
-/** Minutes without a trouble after which it is over. */
+/** Minutes without its events after which a condition of an app is over. */
 export const overMinutes = 3
 /** Rows that one step of a claim or of maintenance changes, so that no transaction is long. */
 export const stepMax = 500

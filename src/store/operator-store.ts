@@ -133,6 +133,15 @@ export type ActivityQuery = {
   readonly step: 1 | 60
 }
 
+/** The counts of an app and an event, with the first and the last minute that has some. */
+export type AppActivityRow = {
+  readonly app: AppId
+  readonly event: ActivityRow['event']
+  readonly count: number
+  readonly first: number
+  readonly last: number
+}
+
 export type UsageDay = { readonly day: string; readonly counts: Readonly<Record<string, number>> }
 
 /** The result of an operator's command on one email. */
@@ -203,7 +212,7 @@ export interface OperatorStore {
   listKeys(app: AppId): Promise<readonly KeyRecord[]>
   /**
    * The keys of all apps that expire from now to `until` and are not revoked. A replaced key expires on
-   * purpose: it is listed only while requests come with it.
+   * purpose: it is listed if it was used since and either lately, or its successor never was.
    */
   listExpiringKeys(until: number): Promise<readonly ExpiringKey[]>
   /** The keys of all apps that an actor of this name made and that work. */
@@ -242,7 +251,7 @@ export interface OperatorStore {
   /** In the order of `minute`, which is that of the step's begin. */
   readActivity(query: ActivityQuery): Promise<readonly Omit<ActivityRow, 'app' | 'span'>[]>
   /** The counts of every app from a minute (since 1970), at most `appMinutesKept` ago, to before another. */
-  readAppActivity(from: number, to: number): Promise<readonly Pick<ActivityRow, 'app' | 'event' | 'count'>[]>
+  readAppActivity(from: number, to: number): Promise<readonly AppActivityRow[]>
   /** Keeps the newest `refusalsMax` of each app. */
   addRefusals(refusals: readonly RefusedRequest[]): Promise<void>
   /** Newest first. */

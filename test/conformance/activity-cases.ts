@@ -65,10 +65,12 @@ export function activity(it: It): void {
       { minute: 600, event: 'delivered', count: 5 },
     ])
     assert.deepEqual(await store.readAppActivity(600, 660), [
-      { app: a, event: 'delivered', count: 5 },
-      { app: b, event: 'expired', count: 4 },
+      { app: a, event: 'delivered', count: 5, first: 600, last: 601 },
+      { app: b, event: 'expired', count: 4, first: 601, last: 601 },
     ])
-    assert.deepEqual(await store.readAppActivity(600, 601), [{ app: a, event: 'delivered', count: 2 }])
+    assert.deepEqual(await store.readAppActivity(600, 601), [
+      { app: a, event: 'delivered', count: 2, first: 600, last: 600 },
+    ])
     assert.deepEqual(await store.readAppActivity(602, 660), [])
   })
 
@@ -92,7 +94,9 @@ export function activity(it: It): void {
     const read = async (apps: AppId[] | null, step: 1 | 60) =>
       (await store.readActivity({ apps, from: 0, to: minuteOf(store), step })).length
     assert.deepEqual([await read(null, 1), await read([app], hour), await read([app], 1)], [1, 1, 1])
-    assert.deepEqual(await store.readAppActivity(0, minuteOf(store)), [{ app, event: 'delivered', count: 1 }])
+    assert.deepEqual(await store.readAppActivity(0, minuteOf(store)), [
+      { app, event: 'delivered', count: 1, first: kept, last: kept },
+    ])
   })
 }
 
@@ -169,6 +173,10 @@ export function nodes(it: It): void {
       (await store.listNodes()).map(({ machine }) => machine),
       ['mail-2'],
     )
+    const { certificateExpiresAt: _, ...earlier } = relay
+    await store.noteNode({ ...second, relays: [earlier as typeof relay] })
+    const ofEarlierVersion = (await store.listNodes())[0]?.relays
+    assert.deepEqual(ofEarlierVersion, [{ ...earlier, certificateExpiresAt: null }])
     await store.removeNode(second.id)
     assert.deepEqual(await store.listNodes(), [])
     // One that died is replaced by the next on its machine with its roles, as soon as it counts as silent.

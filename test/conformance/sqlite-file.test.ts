@@ -178,15 +178,15 @@ test('row 29: while the file is locked, no more is sent than may wait for its ou
     roles: new Set(['worker'] as const),
     relays: [{ ...relayTo(relay.port), connectionsMax: 100 }],
   }
-  const troubles: string[] = []
-  const log = pino({ level: 'error' }, { write: (line) => void troubles.push(line) })
+  const appConditions: string[] = []
+  const log = pino({ level: 'error' }, { write: (line) => void appConditions.push(line) })
   const sending = await startService(config, { onFatal: assert.fail, version: 'test', log })
   atEnd(t, () => sending.stop())
   await eventually(() => greetings.length === 100)
   const lock = new Connection(path)
   lock.connection.exec('begin immediate')
   for (const greet of greetings) greet()
-  await eventually(() => troubles.some((line) => line.includes('the store cannot write')))
+  await eventually(() => appConditions.some((line) => line.includes('the store cannot write')))
   // 64 pending outcomes, and the emails begun on the other 99 connections.
   const { begun } = state
   assert.ok(begun <= 163, `${begun} sent`)

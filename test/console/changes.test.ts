@@ -299,7 +299,11 @@ test('a daily limit that today has used up already is saved when it is sent agai
     400,
     'another limit is asked for anew',
   )
-  assert.equal((await first.post(path, { ...again, daily: '2' })).status, 303)
+  assert.equal(
+    (await first.post(path, { ...again, confirmed: '2 ', daily: '2' })).status,
+    303,
+    'as it was typed',
+  )
   assert.equal(await dailyOf(), 2)
   const fresh = formOf(await (await first.get(path)).text(), path)
   assert.equal((await first.post(path, { ...fresh, daily: '3' })).status, 303, 'a limit that is not used up')
@@ -324,6 +328,9 @@ test('the search finds a person by a part of the name, for admins of the whole s
   assert.ok(person !== 'name_taken')
   const admin = await first.post('/find', { q: 'quill' })
   assert.equal(admin.headers.get('location'), `/settings/people/${person.id}`)
+  await store.createPerson({ name: 'Zed Quill', role: 'reader', apps: [] }, operator)
+  const several = await (await first.post('/find', { q: 'quill' })).text()
+  assert.match(several, /Zoe Quill[\s\S]*Zed Quill|Zed Quill[\s\S]*Zoe Quill/)
   const limited = newVisitor(service, await signIn(service, 'admin', [service.app.id]))
   assert.equal((await limited.post('/find', { q: 'quill' })).status, 404)
 })
@@ -363,10 +370,11 @@ test('a setting that is invalid while it is typed leaves the preview as it was s
   const frame = async (query: string) =>
     (await first.get(`/apps/acme/look/email?type=magic_link&${query}`)).text()
   assert.equal(await frame('logoUrl=http%3A%2F%2Fplain.example%2Flogo.png'), await frame(''))
+  assert.equal(await frame('in=de&accentColour=blue'), await frame('in=de'))
   assert.match(await frame('logoUrl=https%3A%2F%2Fcdn.example%2Flogo.png'), /cdn\.example/)
 })
 
-test('an address whose limit is used up says so above its emails', async () => {
+test('an address that is at its limit says so above its emails', async () => {
   const limits = { ...testSettings.limits, recipientPerHour: 2 }
   const sender = await newSender(service, 'flooded', { ...testSettings, limits })
   const headers = { authorization: `Bearer ${sender.key}` }
@@ -375,7 +383,25 @@ test('an address whose limit is used up says so above its emails', async () => {
     return (await first.get(found.headers.get('location') ?? '')).text()
   }
   await service.post(validBody({ to: 'eve@example.com' }, store.now()), headers)
-  assert.doesNotMatch(await page(), /is used up/)
+  assert.doesNotMatch(await page(), /its limit is/)
   await service.post(validBody({ to: 'eve@example.com' }, store.now()), headers)
-  assert.match(await page(), /flooded’s limit of 2 emails an hour to this address is used up/)
+  assert.match(await page(), /flooded sent 2 emails to this address in the last hour; its limit is 2 an hour/)
+})
+
+test('an address with a link in it offers nothing to allow, unless the app has sent such a link', async () => {
+  const sender = await newSender(service, 'lured', testSettings)
+  const page = async (origin: string) =>
+    (await first.get(`/apps/lured/links?url=${encodeURIComponent(`${origin}/x?token=any`)}`)).text()
+  assert.match(await page('https://evil.example'), /It would be refused/)
+  assert.doesNotMatch(await page('https://evil.example'), /Allow https:/)
+  const url = 'https://staging.lured.example/x?token=abc'
+  await service.post(validBody({ url }, store.now()), { authorization: `Bearer ${sender.key}` })
+  await eventually(async () => /Allow https:/.test(await page('https://staging.lured.example')))
+  const typed = await first.post('/apps/lured/links/test', { url: 'https://evil.example/x?token=any' })
+  assert.match(await typed.text(), /Allow https:/)
+})
+
+test('an address that is no URL has a page as well', async () => {
+  const answer = await first.get('//', { accept: 'text/html' })
+  assert.equal(answer.status, 404)
 })

@@ -5,62 +5,15 @@ import PostalMime, { addressParser } from 'postal-mime'
 import { ServerClient } from 'postmark'
 import { Resend } from 'resend'
 import type { RelayConfig } from '../../src/config/relays.ts'
-import type { ApiAccount } from '../../src/delivery/relay/http/mail-api.ts'
 import type { Submission } from '../../src/delivery/relay/relay.ts'
 import type { EmailId } from '../../src/domain/id.ts'
 import { checkRelay } from '../../src/management/service/check-relay.ts'
-import { type Answering, type Asked, localCa, sendJson, startApiServer } from '../support/api-server.ts'
+import { accepting, accounts, providers, startApi } from '../support/api-relay.ts'
+import { type Answering, type Asked, sendJson, startApiServer } from '../support/api-server.ts'
 import { newTestRelay, relayTo, startTestService, type TestService, validBody } from '../support/service.ts'
 import { startSmtpServer, testMessage } from '../support/smtp.ts'
-import { atEnd, type Scope } from '../support/temporary.ts'
+import { atEnd } from '../support/temporary.ts'
 import { eventually } from '../support/wait.ts'
-
-const oauth = (tokenUrl: string) => ({
-  ...{ tokenUrl, clientId: 'c', scope: null },
-  grant: { kind: 'secret', secret: 'the-client-secret' } as const,
-})
-
-type Provider = ApiAccount['provider']
-const accounts: { readonly [name in Provider]: (tokenUrl: string) => ApiAccount } = {
-  graph: (url) => ({ provider: 'graph', mailbox: 'no-reply@acme.test', oauth: oauth(url) }),
-  gmail: (url) => ({ provider: 'gmail', mailbox: 'no-reply@acme.test', oauth: oauth(url) }),
-  ses: () => ({
-    ...{ provider: 'ses', region: 'eu-west-1', keyId: 'AKID', secret: 'the-secret-key' },
-    configurationSet: 'main',
-  }),
-  resend: () => ({ provider: 'resend', key: 're_secret_key' }),
-  postmark: () => ({ provider: 'postmark', token: 'postmark-token', stream: 'outbound' }),
-}
-const providers = Object.keys(accounts) as Provider[]
-
-const accepting: { readonly [name in Provider]: (response: Parameters<Answering>[1]) => void } = {
-  graph: (response) => void response.writeHead(202).end(),
-  gmail: (response) => sendJson(response, 200, { id: 'g1' }),
-  ses: (response) => sendJson(response, 200, { MessageId: 's1' }),
-  resend: (response) => sendJson(response, 200, { id: 'r1' }),
-  postmark: (response) => sendJson(response, 200, { ErrorCode: 0, MessageID: 'p1' }),
-}
-
-/** A relay at a server of the test; tokens are `token-1`, `token-2` …. */
-async function startApi(t: Scope, provider: Provider, answering: Answering, { tls = false } = {}) {
-  const tokens = await startApiServer(t, (_asked, response, count) =>
-    sendJson(response, 200, { access_token: `token-${count}`, token_type: 'bearer', expires_in: 3600 }),
-  )
-  const server = await startApiServer(t, answering, { tls })
-  const config: RelayConfig = {
-    name: provider,
-    address: {
-      protocol: 'https',
-      account: accounts[provider](tokens.url),
-      endpoint: server.url,
-      ...(tls && { ca: localCa }),
-    },
-    connectionsMax: 5,
-    rate: null,
-    takesReserved: true,
-  }
-  return { ...server, server, tokens, config }
-}
 
 async function post(service: TestService, change: Record<string, unknown> = {}): Promise<EmailId> {
   const answer = await service.post(validBody(change, service.store.now()))
@@ -222,20 +175,16 @@ test('Resend and Postmark are asked as their own libraries ask', async (t) => {
   assert.deepEqual(ownPostmark, itsPostmark)
 })
 
+const describeTest = {
+  ...{ subject: 's', html: 'h', text: 't', headers: [], replyTo: null },
+  from: { name: 'A', address: 'a@b.c' },
+}
+
 /** Submits one message, and closes the relay. */
-async function submit(config: RelayConfig, lifeMs = 60_000): Promise<Submission> {
-  const relay = newTestRelay(config)
-  const message = testMessage({
-    describe: () =>
-      ({
-        subject: 's',
-        html: 'h',
-        text: 't',
-        headers: [],
-        replyTo: null,
-        from: { name: 'A', address: 'a@b.c' },
-      }) as never,
-  })
+const submit = (config: RelayConfig, lifeMs?: number) => submitTo(newTestRelay(config), lifeMs)
+
+function submitTo(relay: ReturnType<typeof newTestRelay>, lifeMs = 60_000): Promise<Submission> {
+  const message = testMessage({ describe: () => describeTest as never })
   const clearance = { deadlineMs: performance.now() + lifeMs, isLeaseValid: () => true }
   return relay.submit(message, clearance).finally(() => relay.close())
 }
@@ -293,6 +242,8 @@ const meanings: [provider: Provider, name: string, answering: Answering, meaning
     error(429, { message: 'no' }, { 'x-amzn-errortype': 'TooManyRequestsException' }),
     'relay wait 1000',
   ],
+  ['ses', 'throttled', error(400, { __type: 'x#ThrottlingException', message: 'no' }), 'relay wait 1000'],
+  ['ses', 'prototype', error(400, { __type: 'x#constructor', message: 'no' }), 'message permanent'],
   ['ses', 'rejected', error(400, { __type: 'x#MessageRejected', message: 'no' }), 'message permanent'],
   ['resend', 'key', error(401, { name: 'invalid_api_key', message: 'no' }), 'relay lasting'],
   ['resend', 'quota', error(429, { name: 'daily_quota_exceeded', message: 'no' }), 'relay lasting'],
@@ -326,7 +277,9 @@ const hostile: [name: string, answering: Answering, meaning: string][] = [
     'message ambiguous',
   ],
   ['a gigabyte behind 200', (_, r) => flood(r, 200), 'message ambiguous'],
-  ['a gigabyte behind 422', (_, r) => flood(r, 422), 'message permanent'],
+  ['a gigabyte behind 422', (_, r) => flood(r, 422), 'relay lasting'],
+  ['HTML behind 400', (_, r) => void r.writeHead(400).end('<html>'), 'relay lasting'],
+  ['408', (_, r) => void r.writeHead(408).end(), 'message'],
   ['a redirect', (_, r) => void r.writeHead(307, { location: 'http://127.0.0.1:1/' }).end(), 'relay lasting'],
   ['a bad gateway', (_, r) => void r.writeHead(502).end('<html>'), 'message ambiguous'],
   [
@@ -350,6 +303,30 @@ for (const [name, answering, meaning] of hostile)
     const { asked, config } = await startApi(t, 'postmark', answering, { tls: true })
     assert.equal(describe(await submit(config)), meaning)
     assert.equal(asked.length, 1)
+  })
+
+test('a key that a request cannot carry is the relay’s fault, and leaves no connection counted', async (t) => {
+  const { config } = await startApi(t, 'resend', () => {})
+  assert.ok(config.address.protocol === 'https' && config.address.account.provider === 'resend')
+  const account = { ...config.address.account, key: 're_\u200bKEY' }
+  const relay = newTestRelay({ ...config, address: { ...config.address, account } })
+  assert.equal(describe(await submitTo(relay)), 'relay lasting')
+  assert.deepEqual([relay.connections().connecting, relay.connections().busy], [0, 0])
+})
+
+const repeating: [provider: Provider, status: number, toBody: (said: string) => object][] = [
+  ['resend', 422, (said) => ({ name: `${said}: x`, message: 'no' })],
+  ['resend', 200, (said) => ({ id: said })],
+  ['graph', 400, (said) => ({ error: { code: 'BadRequest', message: said } })],
+]
+for (const [provider, status, toBody] of repeating)
+  test(`${provider}: an answer of ${status} that repeats the key or the token leaves none in the record`, async (t) => {
+    const { asked, config } = await startApi(t, provider, ({ headers }, response) =>
+      sendJson(response, status, toBody(headers.authorization ?? '')),
+    )
+    const record = JSON.stringify(await submit(config))
+    const secret = asked.at(-1)?.headers.authorization?.slice('Bearer '.length) ?? ''
+    assert.ok(secret.length > 3 && record.includes('<secret>') && !record.includes(secret), record)
   })
 
 test('a certificate that is not trusted, and a server that is not there: nothing is handed over', async (t) => {

@@ -1,4 +1,5 @@
 /** Relays that take access tokens: every grant at a real OAuth server, and servers that refuse. */
+
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
@@ -8,6 +9,7 @@ import { newGrant, type OAuthClient } from '../../src/delivery/relay/oauth/grant
 import { TokenFault } from '../../src/delivery/relay/oauth/token-source.ts'
 import type { EmailId } from '../../src/domain/id.ts'
 import { type Answering, sendJson, startApiServer } from '../support/api-server.ts'
+import { lacking } from '../support/installed.ts'
 import { ask, newManagementToken } from '../support/management.ts'
 import { relayTo, startTestService, type TestService, validBody } from '../support/service.ts'
 import { startScriptedServer, startSmtpServer } from '../support/smtp.ts'
@@ -274,7 +276,9 @@ test('a token that is not of this world lives a day at most', async (t) => {
   assert.equal((await newGrant(bySecret(url))()).expiresInSeconds, 86_400)
 })
 
-test('a certificate that expires in nine days needs attention', async (t) => {
+test('a certificate that expires in nine days needs attention', {
+  skip: lacking({ openssl: '/usr/bin/openssl' }),
+}, async (t) => {
   const file = join(temporaryFolder(t), 'both.pem')
   const newCertificate = [
     'req',

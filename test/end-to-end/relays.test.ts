@@ -9,6 +9,7 @@ import {
   relayTo,
   startTestService,
   type TestService,
+  testSettings,
   validBody,
 } from '../support/service.ts'
 import { drop, startScriptedServer, startSmtpServer, testMessage } from '../support/smtp.ts'
@@ -114,6 +115,22 @@ test('row 32: what the grace period does not suffice for is recorded before the 
   assert.equal(ambiguous.length, sent)
   const rest = records.filter((record) => record?.state === 'queued' && record.attempts === 0)
   assert.equal(rest.length, ids.length - sent)
+})
+
+test('links that expire before their turn take no turn of others from a relay with a rate', async (t) => {
+  const relay = await startSmtpServer(t)
+  const service = await startTestService(t, {
+    relays: [{ ...relayTo(relay.port), connectionsMax: 60, rate: 1 }],
+    settings: { limits: { ...testSettings.limits, recipientPerHour: 1000, keyPerMinute: 1000 } },
+  })
+  const expiresAt = new Date(service.store.now() + 1000).toISOString()
+  await Promise.all(Array.from({ length: 50 }, () => post(service, { expiresAt })))
+  const other = await newSender(service, 'other')
+  await service.post(validBody({ to: 'late@example.com' }, service.store.now()), {
+    authorization: `Bearer ${other.key}`,
+  })
+  // Each of the fifty would have taken a second.
+  await eventually(() => relay.received.some(({ to }) => to.includes('late@example.com')))
 })
 
 test('a relay that turns one connection away and serves the others stays available', async (t) => {

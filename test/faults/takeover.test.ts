@@ -65,7 +65,7 @@ for (const [engine, { databaseUrl }] of Object.entries(fleets)) {
       assert.ok(sinceMs >= lostLeaseWaitMs(index), `${sinceMs} ms after lost lease ${index}`)
     }
     assert.ok(log.split('\n').some((line) => line.includes('"error"') && line.includes(poison.id)))
-    assert.ok(delaysMs.length > 100)
+    assert.ok(delaysMs.length > 10)
     reportCounts(t, { tried: deaths, lost: 0, duplicated: 0 })
   })
 }

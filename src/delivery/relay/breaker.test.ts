@@ -42,6 +42,17 @@ test('a refusal of our credentials opens it at once', () => {
   assert.equal(breaker.capacity(), 0)
 })
 
+test('a lasting refusal beside mail that is taken counts as one failure', () => {
+  const { breaker, clock } = newBreaker()
+  breaker.succeeded()
+  clock.ms = 9999
+  breaker.failed({ lasting: true, answered: true })
+  breaker.failed({ lasting: true, answered: true })
+  assert.equal(breaker.capacity(), 8)
+  breaker.failed({ lasting: true, answered: true })
+  assert.equal(breaker.capacity(), 0)
+})
+
 test('it holds 1 s, doubling to 10 s, and lets one probe through each time', () => {
   const { breaker, clock } = newBreaker()
   breaker.failed({ lasting: true, answered: true })

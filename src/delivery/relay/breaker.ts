@@ -1,8 +1,8 @@
 /**
  * A circuit breaker for one relay, so that a relay which is down is not asked by every email. It
- * opens after three failures of the relay in a row; after one that lasts (refused credentials, a bad
- * certificate); and after one of a relay that does not answer and has taken nothing for ten seconds,
- * where two more could be long in coming. While it is open nothing passes for 1 s, doubling to 10 s,
+ * opens after three failures of the relay in a row; and after one that lasts (refused credentials, a bad
+ * certificate) or has no answer, if the relay has taken nothing for ten seconds: two more could be long in
+ * coming. While it is open nothing passes for 1 s, doubling to 10 s,
  * ±20 %; then one probe passes, and its result closes the breaker or opens it again. The breaker also
  * holds the number of connections: halved when the relay asks to slow down, and raised again one by
  * one.
@@ -74,8 +74,10 @@ export class Breaker {
       this.#pause(Math.max(retryAfterMs, pauseMinMs), 1)
       return
     }
-    const isSilent = !answered && this.#now() - this.#succeededAtMs >= quietMs
-    if (!this.open && !lasting && !isSilent && this.#failures < failuresToOpen) return
+    const tookNothing = this.#now() - this.#succeededAtMs >= quietMs
+    // A refusal of one sender or recipient looks like one of the account, but other mail is taken.
+    const isClear = tookNothing && (lasting || !answered)
+    if (!this.open && !isClear && this.#failures < failuresToOpen) return
     if (this.probeInMs() > 0) return // it was in progress when the breaker opened
     const pauseMs = Math.min(Math.max(this.#pauseMs * 2, pauseMinMs), pauseMaxMs)
     this.#pause(pauseMs, 0.8 + 0.4 * this.#random())

@@ -81,7 +81,8 @@ export class GatedRelay implements Relay {
     if (rate === null) return true
     const now = performance.now()
     const sendMs = Math.max(this.#nextSendMs, now)
-    this.#nextSendMs = sendMs + 1000 / rate
+    // A message that cannot be sent in time takes no turn: it would leave the relay idle, and others waiting.
+    if (sendMs < deadlineMs) this.#nextSendMs = sendMs + 1000 / rate
     const waitMs = Math.ceil(Math.min(sendMs, deadlineMs) - now)
     if (waitMs > 0) await sleep(waitMs, undefined, { signal: this.#stopped.signal }).catch(() => {})
     return sendMs < deadlineMs

@@ -136,7 +136,7 @@ export class Worker {
       const attempts = claims.map((claim) => {
         return { claim, app: apps.get(claim.appId) as App, claimedAt, leasedAt: claimedAt, areLeasesValid }
       })
-      this.#notePace(claims)
+      this.#noteClaims(claims)
       this.#claimed.add(attempts)
       if (suspects) this.#yield()
       this.#mayBeMore = attempts.length > 0 || suspects || this.#claimed.mostOfOneApp() >= perApp
@@ -160,7 +160,7 @@ export class Worker {
   }
 
   /** A connection counts as idle if even a single app could have used it. */
-  #notePace(claims: readonly Claim[]): void {
+  #noteClaims(claims: readonly Claim[]): void {
     const waitedMs = Math.max(0, ...claims.map(({ attempt, ageMs }) => (attempt === 1 ? ageMs : 0)))
     const usable = connectionsPerApp(this.#capacity())
     this.backpressure.noteClaim(waitedMs, Math.max(0, 1 - this.#claimed.sending / usable))

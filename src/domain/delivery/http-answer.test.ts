@@ -15,7 +15,14 @@ test('a status says whose failure it is', () => {
     [401, 'account'],
     [403, 'account'],
     [404, 'account'],
+    [402, 'account'],
+    [405, 'account'],
+    [407, 'account'],
+    [408, 'deferred'],
     [413, 'refused'],
+    [421, 'deferred'],
+    [425, 'deferred'],
+    [426, 'account'],
     [422, 'refused'],
     [429, 'wait'],
     [500, 'deferred'],
@@ -24,7 +31,14 @@ test('a status says whose failure it is', () => {
     [504, 'unclear'],
     [507, 'deferred'],
   ]
-  for (const [status, kind] of expected) assert.equal(judgeStatus(status), kind, String(status))
+  for (const [status, kind] of expected) assert.equal(judgeStatus(status, true), kind, String(status))
+})
+
+test('an error that no provider describes is of a server on the way: no email ends for it', () => {
+  for (const status of [400, 413, 422, 451])
+    assert.equal(judgeStatus(status, false), 'account', String(status))
+  for (const status of [408, 429, 500, 502])
+    assert.equal(judgeStatus(status, false), judgeStatus(status, true))
 })
 
 test('each kind of failure is another class', () => {
@@ -96,6 +110,6 @@ test('a reply holds status, code and text, and nothing that is secret', () => {
     toReply(bare, { error: { code: '', text: '' }, content: null, secrets: [], nowMs }).text,
     '500',
   )
-  assert.equal(toAcceptance(202, '').text, '202 accepted')
-  assert.equal(toAcceptance(200, 'a'.repeat(200)).text, `200 accepted, id ${'a'.repeat(100)}`)
+  assert.equal(toAcceptance(202, '', []).text, '202 accepted')
+  assert.equal(toAcceptance(200, 'a'.repeat(200), []).text, `200 accepted, id ${'a'.repeat(100)}`)
 })

@@ -27,11 +27,18 @@ export type ApiError = { readonly code: string; readonly text: string }
  */
 export type FailureKind = 'account' | 'wait' | 'refused' | 'deferred' | 'unclear'
 
-export function judgeStatus(status: number): FailureKind {
+/** Any request would be refused like this: credentials, payment, method, proxies, protocol. */
+const accountStatuses: readonly number[] = [401, 402, 403, 404, 405, 407, 426]
+/** A server that waited in vain, or that was not the one for the request. */
+const againStatuses: readonly number[] = [408, 421, 425]
+
+/** @param isDescribed whether the error is the provider's own, and not one of a server on the way */
+export function judgeStatus(status: number, isDescribed: boolean): FailureKind {
   if (status < 300 || status === 502 || status === 504) return 'unclear'
-  if (status < 400 || status === 401 || status === 403 || status === 404) return 'account'
+  if (status < 400 || accountStatuses.includes(status)) return 'account'
   if (status === 429 || status === 503) return 'wait'
-  return status < 500 ? 'refused' : 'deferred'
+  if (status >= 500 || againStatuses.includes(status)) return 'deferred'
+  return isDescribed ? 'refused' : 'account'
 }
 
 const ofEmail = {
@@ -76,14 +83,14 @@ export function toReply(
 ): Reply {
   const { code, text } = error
   const clock = status === 401 || status === 403 ? describeClockDifference(headers.date ?? null, nowMs) : ''
-  const said = [code, hideSecrets(text, secrets)].filter((part) => part !== '').join(': ')
+  const said = hideSecrets([code, text].filter((part) => part !== '').join(': '), secrets)
   return { code: status, enhanced: null, text: redactReply(`${status} ${said}${clock}`.trim(), content) }
 }
 
 const idMax = 100
 
 /** The record of an accepted email; `id` is the provider's, empty if it gave none. */
-export function toAcceptance(status: number, id: string): Reply {
-  const named = id === '' ? '' : `, id ${id.slice(0, idMax)}`
+export function toAcceptance(status: number, id: string, secrets: readonly string[]): Reply {
+  const named = id === '' ? '' : `, id ${hideSecrets(id, secrets).slice(0, idMax)}`
   return { code: status, enhanced: null, text: redactReply(`${status} accepted${named}`, null) }
 }

@@ -27,10 +27,16 @@ export function redact(line: string, email: EmailContent | null): string {
   return own.replace(/\S+/g, withoutShapes)
 }
 
-/** A text without the secrets that a server was sent, should it repeat them. */
+/** A text without the secrets that a server was sent and may repeat, also in form or base64 encoding. */
 export const hideSecrets = (text: string, secrets: readonly string[]): string =>
   secrets
     .filter((secret) => secret !== '')
+    .flatMap((secret) => [
+      secret,
+      encodeURIComponent(secret),
+      new URLSearchParams({ '': secret }).toString().slice(1),
+      Buffer.from(secret).toString('base64').replace(/=+$/, ''),
+    ])
     .reduce((shown, secret) => shown.replaceAll(secret, '<secret>'), text)
 
 type Word = readonly [word: string, mark: string]

@@ -32,7 +32,7 @@ export type Management = {
   }
   readonly queue: { readonly get: () => Promise<CountedQueue> }
   /** The counts of the last two hours that are not judged as now. */
-  readonly past: SharedRead<PastCounts>
+  readonly past: PastCounts
   /** The checks of the database and the machine, for the status. */
   readonly findings: SharedRead<readonly Finding[]>
   readonly queueMax: number

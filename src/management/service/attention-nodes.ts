@@ -89,7 +89,7 @@ function judgeCertificates(workers: readonly NodeResource[], nowMs: number): Con
   return [...Map.groupBy(expiries, ({ name }) => name)].map(([name, found]) => {
     const leftMs = Math.min(...found.map((one) => one.leftMs))
     const when = leftMs > 0 ? `expires in ${describeDuration(leftMs)}` : 'has expired'
-    const message = `The certificate for the tokens of the relay ${name} ${when}: upload a new one to the application, then change \`key\` and restart. Without it, nothing is sent through this relay.`
+    const message = `The certificate for the tokens of the relay ${name} ${when}: upload a new one to the application, then change \`key\` in the relay's URL and restart. Without it, nothing is sent through this relay.`
     return { kind: 'certificate_expires', message }
   })
 }

@@ -8,7 +8,7 @@ import type { ActivityEvent } from '../../domain/operator/activity.ts'
 import { presentCounts } from '../activity.ts'
 import type { NodeResource } from '../resources.ts'
 import { findAttention } from './attention.ts'
-import type { Replies, Situation } from './condition.ts'
+import type { Situation } from './condition.ts'
 import { findEarlier, findOutageEnd } from './earlier.ts'
 
 const nowMs = Date.UTC(2026, 0, 1)
@@ -51,7 +51,7 @@ const countOf = (counts: Counts) =>
   presentCounts(Object.entries(counts).map(([event, count]) => ({ event: event as ActivityEvent, count })))
 
 type Given = Partial<Omit<Situation, 'lately' | 'byApp' | 'last' | 'queue' | 'replies'>> & {
-  readonly replies?: Partial<Replies>
+  readonly replies?: Situation['replies']
   /** Those of the last minutes of each app; those of `byApp` unless given. */
   readonly last?: Readonly<Record<string, Counts>>
   readonly depth?: number
@@ -84,7 +84,7 @@ function attentionTo(situation: Given) {
   return findAttention({
     ...{ apps: [acme], usage: new Map(), expiring: [], late: [], findings: [], nodes: [node()], nowMs },
     ...{ expired: new Map(), seesAll: true, last: countsOf(last), byApp: countsOf(byApp) },
-    replies: { mail_failed: new Map(), mail_deferred: new Map(), ...replies },
+    replies: replies ?? {},
     lately: countOf(counts ?? all),
     ...given,
     queue: {
@@ -243,7 +243,7 @@ test('mail that a relay defers needs attention by its share of the attempts, and
   )
 })
 
-test('a trouble is over after minutes without it: mail that goes again, no refused request', () => {
+test('a condition of an app is over after minutes without it: mail that goes again, no refused request', () => {
   const of = (event: string, last: Counts | null) =>
     kinds({
       byApp: { acme: { delivered: 5, [event]: 50 } },
@@ -271,7 +271,10 @@ test('after an outage, mail that waits is what the outage left', () => {
     return attentionTo({ late, nodes, depth: 559 }).map(({ message, urgent }) => [message, urgent])
   }
   assert.deepEqual(of(20), [
-    ['The relay answers again; Postern is sending the 559 emails that wait, for up to 90 s.', false],
+    [
+      'The relay answers again; Postern is sending the 559 emails that waited. The oldest has waited 90 s.',
+      false,
+    ],
   ])
   assert.match(String(of(301)[0]), /accepted faster than it is sent.*true$/)
 })
@@ -374,15 +377,14 @@ test('what is over has its time: an outage, the links that it cost, mail that fa
       { minute: minute - 51, event: 'expired', count: 3 },
     ],
     expired: ['acme', 'globex'],
-    troubles: [
+    conditions: [
       {
         kind: 'mail_failed',
         slugs: ['hooli'],
         reply: '554 spam',
-        minutes: [
-          { minute: minute - 100, event: 'failed:refused_by_relay', count: 30 },
-          { minute: minute - 95, event: 'delivered', count: 10 },
-        ],
+        counts: countOf({ 'failed:refused_by_relay': 30, delivered: 10 }),
+        from: (minute - 100) * minuteMs,
+        until: (minute - 99) * minuteMs,
       },
     ],
   })
@@ -398,8 +400,8 @@ test('what is over has its time: an outage, the links that it cost, mail that fa
       ],
       [
         'links_expired',
-        '7 links from acme, globex expired before the email could be sent.',
-        ['acme', 'globex'],
+        '7 links expired before the email could be sent.',
+        [],
         (minute - 80) * minuteMs,
         (minute - 79) * minuteMs,
       ],
@@ -412,7 +414,7 @@ test('what is over has its time: an outage, the links that it cost, mail that fa
       ],
     ],
   )
-  const nothing = { nowMs, nodes: [], minutes: [], expired: [], troubles: [] }
+  const nothing = { nowMs, nodes: [], minutes: [], expired: [], conditions: [] }
   assert.deepEqual(findEarlier(nothing), [])
   assert.deepEqual(
     findEarlier({ ...nothing, nodes }).map(({ message }) => message),

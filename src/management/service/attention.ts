@@ -5,9 +5,10 @@
 import { parseAllowedUrl, parseAppScheme } from '../../domain/app/allowed-url.ts'
 import type { App } from '../../domain/app/app.ts'
 import { heldDays, latelyMinutes } from '../../domain/bounds.ts'
-import { counted, sumCounts } from '../../domain/counts.ts'
+import { counted, formatCount, sumCounts } from '../../domain/counts.ts'
 import { describeDuration, minuteMs } from '../../domain/duration.ts'
 import type { ActivityCounts } from '../activity.ts'
+import { addCounts, appConditionKinds, appConditions, hasNow, serviceRefusals } from './app-conditions.ts'
 import { judgeNodes } from './attention-nodes.ts'
 import {
   type Attention,
@@ -21,7 +22,6 @@ import {
 } from './condition.ts'
 import { findOutageEnd } from './earlier.ts'
 import type { QueueResource } from './show-queue.ts'
-import { addCounts, goesOn, troubleKinds, troubles } from './trouble.ts'
 
 /** With these, people cannot sign in, or soon cannot. */
 const urgentKinds: readonly AttentionKind[] = ['no_worker', 'no_relay', 'requests_turned_away', 'mail_late']
@@ -50,7 +50,7 @@ export function findAttention(situation: Situation): Attention[] {
     ...judgeAnswers(situation),
     // They follow from a stop, whose message counts them.
     ...(isStopped ? [] : [...judgeLate(situation), ...judgeExpired(situation)]),
-    ...judgeTroubles(situation),
+    ...judgeApps(situation),
     ...failing,
     ...judgeQueue(queue),
     ...judgeSettings(situation),
@@ -70,20 +70,22 @@ export function findAttention(situation: Situation): Attention[] {
 
 function judgeAnswers({ byApp, lately: counts }: Situation): Condition[] {
   const { accepted, refused } = counts
-  const { queue_full = 0, queue_unavailable = 0, ...faults } = refused
-  const turnedAway = queue_full + queue_unavailable
+  const turnedAway = serviceRefusals.reduce((sum, code) => sum + (refused[code] ?? 0), 0)
+  const faults = Object.fromEntries(
+    Object.entries(refused).filter(([code]) => !serviceRefusals.includes(code)),
+  )
   const all = accepted + turnedAway + sumCounts(faults)
   const found: Condition[] = []
   if (turnedAway > turnedAwayShare * all)
     found.push({
       kind: 'requests_turned_away',
-      message: `${turnedAway} of ${all} requests were answered 503 ${lately}: the database did not answer, the queue was full, delivery was late, or a process was stopping. The log says which.`,
+      message: `${formatCount(turnedAway)} of ${formatCount(all)} requests were answered 503 ${lately}: the database did not answer, the queue was full, this process was behind with its mail, or it was stopping. The log says which.`,
     })
   // Requests of no app: their key is unknown, or they have none.
   const rest = subtract(faults, [...byApp.values()])
   const unnamed = { ...counts, refused: rest }
-  const { describe, isIn } = troubles.requests_refused
-  if (isIn(unnamed))
+  const { appliesTo, describe } = appConditions.requests_refused
+  if (appliesTo(unnamed))
     found.push({
       kind: 'requests_refused',
       message: describe([], unnamed, { when: ` ${lately}`, reply: null }),
@@ -109,9 +111,12 @@ function judgeLate({ apps, late, nodes, nowMs, queue }: Situation): Condition[] 
   if (delayed.length === 0) return []
   const slugs = delayed.map(({ slug }) => slug)
   const longest = describeDuration(Math.max(...delayed.map(({ lateMs }) => lateMs)))
-  if (nowMs - findOutageEnd(nodes) < recoveryMs) {
-    const waiting = counted(queue.depth, 'email that waits', 'emails that wait')
-    const message = `The relay answers again; Postern is sending the ${waiting}, for up to ${longest}.`
+  const endedMs = findOutageEnd(nodes)
+  // Mail that was due only after the outage waits for another reason.
+  const isLeft = delayed.every(({ lateMs }) => countedAt - lateMs <= endedMs)
+  if (isLeft && nowMs - endedMs < recoveryMs) {
+    const waiting = counted(queue.depth, 'email')
+    const message = `The relay answers again; Postern is sending the ${waiting} that waited. The oldest has waited ${longest}.`
     return [{ kind: 'mail_late', message, apps: slugs, urgent: false }]
   }
   const message = `Mail from ${nameAll(slugs)} has waited up to ${longest}: it is accepted faster than it is sent, or a relay is slow.`
@@ -132,37 +137,29 @@ function judgeExpired({ apps, expired, lately: { delivered } }: Situation): Cond
   ]
 }
 
-/** Apps with the same reply have one cause; refused requests have each their own. */
-function judgeTroubles(situation: Situation): Condition[] {
-  const { apps, byApp, last, replies } = situation
-  return troubleKinds.flatMap((kind) => {
-    const { describe, isUrgent } = troubles[kind]
-    const found = apps.flatMap(({ id, slug, status }) => {
-      const counts = byApp.get(id)
-      if (counts === undefined || !goesOn(kind, counts, last.get(id))) return []
-      // The requests of a disabled app are refused on purpose.
-      if (kind === 'requests_refused')
-        return status === 'disabled' ? [] : [{ slug, counts, cause: slug, reply: null }]
-      const reply = replies[kind].get(id) ?? null
-      return [{ slug, counts, cause: reply, reply }]
+/** Apps with the same reply have one cause; refused requests of each app have their own. */
+function judgeApps(situation: Situation): Condition[] {
+  const { apps, byApp, replies } = situation
+  return appConditionKinds.flatMap((kind) => {
+    const { describe, isUrgent, state } = appConditions[kind]
+    const found = apps.flatMap((app) => {
+      const counts = byApp.get(app.id)
+      if (counts === undefined || !hasNow(kind, app, situation)) return []
+      const reply = replies[kind]?.get(app.id) ?? null
+      return [{ slug: app.slug, counts, reply, cause: state === null ? app.slug : reply }]
     })
     return [...Map.groupBy(found, ({ cause }) => cause).values()].map((group): Condition => {
       const slugs = group.map(({ slug }) => slug)
       const counts = addCounts(group.map((app) => app.counts))
-      const reply = group[0]?.reply ?? null
-      return {
-        kind,
-        message: describe(slugs, counts, { when: ` ${lately}`, reply }),
-        apps: slugs,
-        urgent: isUrgent(counts),
-      }
+      const message = describe(slugs, counts, { when: ` ${lately}`, reply: group[0]?.reply ?? null })
+      return { kind, message, apps: slugs, urgent: isUrgent(counts) }
     })
   })
 }
 
 function judgeQueue({ depth, max }: QueueResource): Condition[] {
   if (depth < nearly * max) return []
-  const message = `The queue holds ${depth} of at most ${max} emails; when it is full, requests are refused with 503.`
+  const message = `The queue holds ${formatCount(depth)} of at most ${formatCount(max)} emails; when it is full, requests are refused with 503.`
   return [{ kind: 'queue_nearly_full', message }]
 }
 
@@ -192,11 +189,14 @@ function judgeApp(
   if (accepted >= daily)
     add(
       'daily_limit_near',
-      `${slug} has used all of its ${daily} emails for today: until midnight (UTC) its requests are refused, and its users get no mail.`,
+      `${slug} has used all of its ${formatCount(daily)} emails for today: until midnight (UTC) its requests are refused, and its users get no mail.`,
       true,
     )
   else if (accepted >= nearly * daily)
-    add('daily_limit_near', `${slug} has used ${accepted} of its ${daily} emails for today (UTC).`)
+    add(
+      'daily_limit_near',
+      `${slug} has used ${formatCount(accepted)} of its ${formatCount(daily)} emails for today (UTC).`,
+    )
   const waiting = queue.apps.find(({ app }) => app === id)
   const held = (waiting?.queued ?? 0) + (waiting?.deferred ?? 0)
   if (status === 'disabled' && held > 0)

@@ -42,8 +42,6 @@ export type Condition = {
   readonly urgent?: boolean
 }
 
-export type Replies = Readonly<Record<'mail_failed' | 'mail_deferred', ReadonlyMap<AppId, string>>>
-
 export type Situation = {
   /** Whether the access is for the whole service: others do not see its processes and relays. */
   readonly seesAll: boolean
@@ -61,10 +59,10 @@ export type Situation = {
   readonly byApp: ReadonlyMap<AppId, ActivityCounts>
   /** The links that expired in the last `latelyMinutes` and after the last outage of a relay. */
   readonly expired: ReadonlyMap<AppId, number>
-  /** The same of the last `overMinutes`: a trouble that is not in them is over. */
+  /** The same of the last `overMinutes`: a condition that is not in them is over. */
   readonly last: ReadonlyMap<AppId, ActivityCounts>
-  /** The newest reply to mail of an app that fails or is deferred. */
-  readonly replies: Replies
+  /** By condition: the newest reply to such mail of an app. */
+  readonly replies: Readonly<Partial<Record<AttentionKind, ReadonlyMap<AppId, string>>>>
   readonly nowMs: number
 }
 

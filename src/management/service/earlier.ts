@@ -3,10 +3,9 @@ import { appMinutesKept } from '../../domain/bounds.ts'
 import { counted } from '../../domain/counts.ts'
 import { describeDuration, minuteMs } from '../../domain/duration.ts'
 import type { ActivityRow } from '../../domain/operator/activity.ts'
-import { presentCounts } from '../activity.ts'
 import type { NodeResource } from '../resources.ts'
+import { type AppConditionKind, appConditions, type Counts } from './app-conditions.ts'
 import { type AttentionKind, nameAll } from './condition.ts'
-import { type TroubleKind, troubles } from './trouble.ts'
 
 export type Earlier = {
   readonly kind: AttentionKind
@@ -20,7 +19,7 @@ export type Earlier = {
 
 type Minutes = readonly Pick<ActivityRow, 'minute' | 'event' | 'count'>[]
 
-/** When the last outage of a relay ended; 0 if none is known. Links that expired until then are its. */
+/** When the last outage of a relay ended; 0 if none is known. */
 export const findOutageEnd = (nodes: readonly NodeResource[]): number =>
   Math.max(
     0,
@@ -29,12 +28,15 @@ export const findOutageEnd = (nodes: readonly NodeResource[]): number =>
     ),
   )
 
-/** Apps with a trouble of one cause. */
-export type PastTrouble = {
-  readonly kind: TroubleKind
+/** The first minute whose expired links an outage that ended at `untilMs` did not cost. */
+export const firstMinuteAfter = (untilMs: number): number => Math.floor(untilMs / minuteMs) + 1
+
+/** Apps that had a condition of one cause, with their counts in its time. */
+export type PastCondition = Span & {
+  readonly kind: AppConditionKind
   readonly slugs: readonly string[]
   readonly reply: string | null
-  readonly minutes: Minutes
+  readonly counts: Counts
 }
 
 export type Past = {
@@ -44,7 +46,7 @@ export type Past = {
   readonly minutes: Minutes
   /** The slugs of the apps whose links expired in these minutes. */
   readonly expired: readonly string[]
-  readonly troubles: readonly PastTrouble[]
+  readonly conditions: readonly PastCondition[]
 }
 
 /** Newest first. */
@@ -52,32 +54,34 @@ export function findEarlier(past: Past): readonly Earlier[] {
   const outages = findOutages(past)
   const expiredRows = past.minutes.filter(({ event }) => event === 'expired')
   const elsewhere = expiredRows.filter((row) => !outages.some((outage) => isDuring(row, outage)))
-  const found = [...outages, ...findExpired(elsewhere, past.expired), ...past.troubles.flatMap(describePast)]
+  // The counts do not tell whose links expired in an outage.
+  const whose = elsewhere.length === expiredRows.length ? past.expired : []
+  const found = [...outages, ...findExpired(elsewhere, whose), ...past.conditions.map(describePast)]
   return found.toSorted((a, b) => b.until - a.until)
 }
 
 type Span = Pick<Earlier, 'from' | 'until'>
 
-/** Its mail may have waited for a minute more. */
 const isDuring = ({ minute }: Minutes[number], { from, until }: Span): boolean =>
-  (minute + 1) * minuteMs > from && (minute - 1) * minuteMs <= until
+  (minute + 1) * minuteMs > from && minute < firstMinuteAfter(until)
 
 /** An outage that several processes saw alike is one. */
 function findOutages({ nodes, nowMs, minutes }: Past): Earlier[] {
   const outages = nodes.flatMap(({ relays }) =>
-    relays.flatMap(({ lastOutage, name }): Earlier[] => {
+    relays.flatMap(({ lastOutage, name }) => {
       if (lastOutage === null) return []
       const span = { from: Date.parse(lastOutage.from), until: Date.parse(lastOutage.until) }
       if (span.until < nowMs - appMinutesKept * minuteMs) return []
-      const lost = sumRows(minutes.filter((row) => row.event === 'expired' && isDuring(row, span)))
       const lasted = describeDuration(span.until - span.from)
-      const reason = lastOutage.reason.replace(/\.$/, '')
-      const cost = lost === 0 ? 'No link' : counted(lost, 'link')
-      const message = `The relay ${name} did not answer for ${lasted}: ${reason}. ${cost} expired meanwhile.`
-      return [{ kind: 'relay_down', message, apps: [], ...span }]
+      const what = `The relay ${name} did not answer for ${lasted}: ${lastOutage.reason.replace(/\.$/, '')}.`
+      return [{ what, span }]
     }),
   )
-  return [...new Map(outages.map((outage) => [outage.message, outage])).values()]
+  return [...new Map(outages.map((outage) => [outage.what, outage])).values()].map(({ what, span }) => {
+    const lost = sumRows(minutes.filter((row) => row.event === 'expired' && isDuring(row, span)))
+    const cost = lost === 0 ? 'No link' : counted(lost, 'link')
+    return { kind: 'relay_down', message: `${what} ${cost} expired meanwhile.`, apps: [], ...span }
+  })
 }
 
 function findExpired(rows: Minutes, apps: readonly string[]): Earlier[] {
@@ -87,11 +91,9 @@ function findExpired(rows: Minutes, apps: readonly string[]): Earlier[] {
   return [{ kind: 'links_expired', message, apps, ...findSpan(rows) }]
 }
 
-function describePast({ kind, slugs, reply, minutes }: PastTrouble): Earlier[] {
-  const rows = minutes.filter(({ event }) => troubles[kind].isOf(event))
-  if (rows.length === 0) return []
-  const message = troubles[kind].describe(slugs, presentCounts(minutes), { when: '', reply })
-  return [{ kind, message, apps: slugs, ...findSpan(rows) }]
+function describePast({ kind, slugs, reply, counts, from, until }: PastCondition): Earlier {
+  const message = appConditions[kind].describe(slugs, counts, { when: '', reply })
+  return { kind, message, apps: slugs, from, until }
 }
 
 const sumRows = (rows: Minutes): number => rows.reduce((sum, { count }) => sum + count, 0)

@@ -7,11 +7,16 @@ import type { Store } from '../../store/store.ts'
 import { type ActivityCounts, presentCounts } from '../activity.ts'
 import { isInScope } from '../operation/access.ts'
 import type { Context } from '../operation/operation.ts'
-import type { AppRows, PastCounts } from '../past-counts.ts'
 import { iso, type NodeResource } from '../resources.ts'
-import type { Replies } from './condition.ts'
-import { type Earlier, findEarlier, findOutageEnd, type PastTrouble } from './earlier.ts'
-import { goesOn, type TroubleKind, troubleKinds, troubles } from './trouble.ts'
+import {
+  type AppConditionKind,
+  addCounts,
+  appConditionKinds,
+  appConditions,
+  hasNow,
+} from './app-conditions.ts'
+import type { Situation } from './condition.ts'
+import { type Earlier, findEarlier, findOutageEnd, firstMinuteAfter, type PastCondition } from './earlier.ts'
 
 /** The latest counts of the mail that the access sees, and what was wrong before. */
 export async function readActivity(context: Context, nodes: readonly NodeResource[], apps: readonly App[]) {
@@ -21,7 +26,7 @@ export async function readActivity(context: Context, nodes: readonly NodeResourc
   const query = { apps: access.apps && [...access.apps], from: to - appMinutesKept + 1, to, step: 1 } as const
   const minutes = await store.readActivity(query)
   const since = (minute: number) => minutes.filter((row) => row.minute >= minute)
-  const afterOutage = Math.max(begin, Math.floor(findOutageEnd(nodes) / minuteMs) + 1)
+  const afterOutage = Math.max(begin, firstMinuteAfter(findOutageEnd(nodes)))
   const read = async (from: number) => countByApp(await store.readAppActivity(from, to), context)
   const byApp = await read(begin)
   const hasExpired = since(afterOutage).some(({ event }) => event === 'expired')
@@ -36,7 +41,7 @@ export async function readActivity(context: Context, nodes: readonly NodeResourc
       byApp,
       last,
       expired,
-      replies: await readReplies(store, now),
+      replies: await readRepliesNow(store, now),
     },
     lastHour: presentCounts(since(to - hourMinutes)),
     earlier: (await readEarlier(context, now)).map(({ apps: slugs, from, until, ...what }) => ({
@@ -50,12 +55,15 @@ export async function readActivity(context: Context, nodes: readonly NodeResourc
 
 const hourMinutes = 60
 
+type AppRows = Awaited<ReturnType<Store['readAppActivity']>>
 type CountsByApp = ReadonlyMap<AppId, ActivityCounts>
 
 /** For the apps that an access sees. */
 const countByApp = (rows: AppRows, { access }: Pick<Context, 'access'>): CountsByApp => {
-  const seen = rows.filter(({ app }) => app !== null && isInScope(access, app))
-  const groups = Map.groupBy(seen, ({ app }) => app as AppId)
+  const groups = Map.groupBy(
+    rows.filter(({ app }) => isInScope(access, app)),
+    ({ app }) => app,
+  )
   return new Map([...groups].map(([app, own]) => [app, presentCounts(own)]))
 }
 
@@ -74,87 +82,86 @@ type Now = {
   readonly expired: ReadonlyMap<AppId, number>
 }
 
-/** Whether a trouble of an app is judged as now. */
-const isNow = (kind: TroubleKind, app: AppId, { byApp, last }: Pick<Now, 'byApp' | 'last'>): boolean => {
-  const counts = byApp.get(app)
-  return counts !== undefined && goesOn(kind, counts, last.get(app))
-}
-
 async function readEarlier(context: Context, now: Now): Promise<readonly Earlier[]> {
   const { access, past, store } = context
   const { apps, nodes, minutes, afterOutage, last, expired } = now
-  const before = minutes.filter(({ minute }) => minute < afterOutage)
-  // Mostly nothing was wrong, and the counts of the apps need not be read.
-  const wasWrong = minutes.some(
-    ({ event }) => event === 'expired' || troubleKinds.some((kind) => troubles[kind].isOf(event)),
-  )
-  const counts = wasWrong ? await past.get() : { from: 0, to: 0, rows: [] }
-  const pastByApp = countByApp(counts.rows, context)
+  const rows = await past.get()
+  const pastByApp = countByApp(rows, context)
   const hadExpired = ({ id }: App) =>
     (pastByApp.get(id)?.expired ?? 0) + (last.get(id)?.expired ?? 0) > (expired.get(id) ?? 0)
   return findEarlier({
     nowMs: store.now(),
     // Outages name relays.
     nodes: access.apps === null ? nodes : [],
-    minutes: before,
+    minutes: minutes.filter(({ minute }) => minute < afterOutage),
     expired: apps.filter(hadExpired).map(({ slug }) => slug),
-    troubles: await readPast(store, { now, pastByApp, counts }),
+    conditions: (
+      await Promise.all(appConditionKinds.map((kind) => readPast(kind, store, { now, pastByApp, rows })))
+    ).flat(),
   })
 }
 
 /** Causes of one kind that are listed. */
 const pastMax = 10
 
-type PastParts = { readonly now: Now; readonly pastByApp: CountsByApp; readonly counts: PastCounts }
+type PastParts = { readonly now: Now; readonly pastByApp: CountsByApp; readonly rows: AppRows }
 
-/** The troubles that are over: of mail, grouped by the newest reply; of requests, by their app. */
+/** The conditions of a kind that are over: of mail, grouped by the newest reply; of requests, by their app. */
 async function readPast(
+  kind: AppConditionKind,
   store: Context['store'],
-  { now, pastByApp, counts: { from, to } }: PastParts,
-): Promise<PastTrouble[]> {
-  const found: PastTrouble[] = []
-  for (const kind of troubleKinds) {
-    const troubled = now.apps.filter(({ id }) => {
-      const counts = pastByApp.get(id)
-      return counts !== undefined && troubles[kind].isIn(counts) && !isNow(kind, id, now)
-    })
-    const replies = await readRepliesTo(kind, store, troubled)
-    const groups = Map.groupBy(troubled, ({ id }) =>
-      kind === 'requests_refused' ? id : (replies.get(id) ?? null),
-    )
-    for (const group of [...groups.values()].slice(0, pastMax))
-      found.push({
-        kind,
-        slugs: group.map(({ slug }) => slug),
-        reply: replies.get(group[0]?.id as AppId) ?? null,
-        minutes: await store.readActivity({ apps: group.map(({ id }) => id), from, to, step: 1 }),
-      })
-  }
-  return found
+  { now, pastByApp, rows }: PastParts,
+): Promise<PastCondition[]> {
+  const { appliesTo, countsEvent, state } = appConditions[kind]
+  const affected = now.apps.filter((app) => {
+    const counts = pastByApp.get(app.id)
+    const isOnPurpose = state === null && app.status === 'disabled'
+    return counts !== undefined && !isOnPurpose && appliesTo(counts) && !hasNow(kind, app, now)
+  })
+  // Mail that was deferred has gone on since: what is deferred now has another cause.
+  const replies = state === 'failed' ? await readReplies(store, state, affected) : new Map<AppId, string>()
+  const groups = Map.groupBy(affected, ({ id }) => (state === null ? id : (replies.get(id) ?? null)))
+  return [...groups.values()].slice(0, pastMax).map((group) => {
+    const ids = new Set(group.map(({ id }) => id))
+    const own = rows.filter(({ app, event }) => ids.has(app) && countsEvent(event))
+    return {
+      kind,
+      slugs: group.map(({ slug }) => slug),
+      reply: replies.get(group[0]?.id as AppId) ?? null,
+      counts: addCounts(group.flatMap(({ id }) => pastByApp.get(id) ?? [])),
+      from: Math.min(...own.map(({ first }) => first)) * minuteMs,
+      until: Math.max(...own.map((row) => row.last + 1)) * minuteMs,
+    }
+  })
 }
 
-async function readReplies(store: Context['store'], now: Now): Promise<Replies> {
-  const read = (kind: 'mail_failed' | 'mail_deferred') =>
-    readRepliesTo(
-      kind,
-      store,
-      now.apps.filter(({ id }) => isNow(kind, id, now)),
-    )
-  return { mail_failed: await read('mail_failed'), mail_deferred: await read('mail_deferred') }
+/** The replies to mail of the apps that have such a condition now. */
+async function readRepliesNow(store: Context['store'], now: Now): Promise<Situation['replies']> {
+  const read = async (kind: AppConditionKind) => {
+    const { state } = appConditions[kind]
+    return state === null
+      ? new Map<AppId, string>()
+      : readReplies(
+          store,
+          state,
+          now.apps.filter((app) => hasNow(kind, app, now)),
+        )
+  }
+  return Object.fromEntries(
+    await Promise.all(appConditionKinds.map(async (kind) => [kind, await read(kind)] as const)),
+  )
 }
 
 /** Apps whose replies are read for one status. */
 const repliesMax = 5
 
-/** The newest reply to mail of these apps that failed or was deferred. */
-async function readRepliesTo(
-  kind: TroubleKind,
+/** The newest reply to mail of these apps in a state. */
+async function readReplies(
   store: Context['store'],
+  state: 'failed' | 'deferred',
   apps: readonly App[],
 ): Promise<ReadonlyMap<AppId, string>> {
   const replies = new Map<AppId, string>()
-  if (kind === 'requests_refused') return replies
-  const state = kind === 'mail_failed' ? 'failed' : 'deferred'
   for (const { id } of apps.slice(0, repliesMax)) {
     const [email] = (await store.listEmails({ app: id, state, limit: 1 })).items
     const reply = email?.trail.findLast((attempt) => attempt.reply !== undefined)?.reply?.text

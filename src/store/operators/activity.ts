@@ -7,7 +7,7 @@ import type { AppId, KeyId, NodeId } from '../../domain/id.ts'
 import type { ActivityRow } from '../../domain/operator/activity.ts'
 import { type NodeRecord, nodeSilentMs } from '../../domain/operator/node.ts'
 import { type RefusedRequest, refusalsMax } from '../../domain/request/refused-request.ts'
-import type { ActivityQuery } from '../operator-store.ts'
+import type { ActivityQuery, AppActivityRow } from '../operator-store.ts'
 import type { Row } from '../shared/rows.ts'
 import { lock, readAll, readOne, type Script, type ScriptContext } from './script.ts'
 
@@ -50,17 +50,15 @@ function* readActivity(
 }
 
 /** The counts of every app, its minutes added up. */
-function* readAppActivity(
-  { prefix }: ScriptContext,
-  from: number,
-  to: number,
-): Script<Pick<ActivityRow, 'app' | 'event' | 'count'>[]> {
-  const text = `select app_id, event, cast(sum(count) as bigint) as count from ${prefix}activity
+function* readAppActivity({ prefix }: ScriptContext, from: number, to: number): Script<AppActivityRow[]> {
+  const text = `select app_id, event, cast(sum(count) as bigint) as count, min(minute) as first, max(minute) as last from ${prefix}activity
     where span = 1 and app_id <> '' and minute >= $1 and minute < $2 group by 1, 2 order by 1, 2`
   return yield* readAll({ text, values: [from, to] }, (row) => ({
     app: row.app_id as AppId,
     event: row.event as ActivityRow['event'],
     count: row.count as number,
+    first: row.first as number,
+    last: row.last as number,
   }))
 }
 
@@ -150,6 +148,13 @@ function* listNodes({ prefix }: ScriptContext): Script<NodeRecord[]> {
   return yield* readAll({ text: `select * from ${prefix}node order by node_id`, values: [] }, toNodeRecord)
 }
 
+/** A process of an earlier version tells less of its relays. */
+const readRelays = (text: string): NodeRecord['relays'] =>
+  (JSON.parse(text) as NodeRecord['relays']).map((relay) => ({
+    ...relay,
+    certificateExpiresAt: relay.certificateExpiresAt ?? null,
+  }))
+
 const toNodeRecord = (row: Row): NodeRecord => ({
   id: row.node_id as NodeId,
   machine: row.machine as string,
@@ -157,7 +162,7 @@ const toNodeRecord = (row: Row): NodeRecord => ({
   roles: JSON.parse(row.roles as string),
   startedAt: row.started_at as number,
   seenAt: row.seen_at as number,
-  relays: JSON.parse(row.relays as string),
+  relays: readRelays(row.relays as string),
 })
 
 export const activityChanges = { addRefusals }

@@ -164,7 +164,7 @@ function* listKeys({ prefix }: ScriptContext, app: AppId): Script<KeyRecord[]> {
 function* listExpiringKeys({ nowMs, prefix }: ScriptContext, until: number): Script<ExpiringKey[]> {
   const text = `select old.*, new.key_id as replaced_by from ${prefix}delivery_key old
     left join ${prefix}delivery_key new on new.key_id = (
-      select max(key_id) from ${prefix}delivery_key next where next.app_id = old.app_id and next.replaces = old.key_id)
+      select max(key_id) from ${prefix}delivery_key next where next.app_id = old.app_id and next.replaces = old.key_id and next.revoked_at is null)
     where old.revoked_at is null and old.expires_at between $1 and $2 and (
       new.key_id is null
       or old.last_used_at > new.created_at and (old.last_used_at > $3 or new.last_used_at is null))

@@ -108,7 +108,8 @@ function answerNotFound(
 ): FastifyReply | Promise<FastifyReply> {
   const wantsPage = /\btext\/html\b/.test(request.headers.accept ?? '') && !request.url.startsWith('/v1')
   if (!wantsPage) return refuseOtherRoutes(request, reply)
-  const { pathname, search } = new URL(request.url, 'http://console')
+  // `//` is no path of a URL.
+  const { pathname, search } = URL.parse(request.url, 'http://console') ?? { pathname: '/', search: '' }
   const plain = pathname.replace(/\/$/, '')
   if (request.method === 'GET' && plain !== pathname && plain !== '' && !plain.startsWith('//'))
     return reply.redirect(`${plain}${search}`, 308)

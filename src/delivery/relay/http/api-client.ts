@@ -37,6 +37,8 @@ export class ApiClient implements RelayClient {
   readonly #agent: Agent
   readonly #tokens: TokenSource | null
   readonly #stopped = new AbortController()
+  /** The access token that was used last: an answer may repeat it. */
+  #token = ''
   #connecting = 0
   #busy = 0
 
@@ -114,6 +116,7 @@ export class ApiClient implements RelayClient {
   ): Promise<Exchange> {
     for (let isLast = false; ; isLast = true) {
       const token = (await this.#tokens?.get(connecting)) ?? none
+      this.#token = token.text
       const { path, headers, body } = newRequest({ token: token.text, nowMs: Date.now() })
       const url = new URL(path, this.#endpoint)
       const exchange = await this.#post({ url, headers, body }, { connecting, mayHandOver })
@@ -140,10 +143,12 @@ export class ApiClient implements RelayClient {
       return options.mayHandOver()
     }
     const stopped = this.#stopped.signal
-    const exchange = await post(this.#agent, posting, { ...options, stopped, mayHandOver })
-    connected()
-    this.#busy -= 1
-    return exchange
+    try {
+      return await post(this.#agent, posting, { ...options, stopped, mayHandOver })
+    } finally {
+      connected()
+      this.#busy -= 1
+    }
   }
 
   #read(exchange: Exchange, { content }: Message, isOver: () => boolean): Submission {
@@ -158,7 +163,8 @@ export class ApiClient implements RelayClient {
       case 'answered': {
         const { answer } = exchange
         const id = this.#api.readAcceptance(answer)
-        if (id !== null) return { kind: 'accepted', reply: toAcceptance(answer.status, id) }
+        if (id !== null)
+          return { kind: 'accepted', reply: toAcceptance(answer.status, id, this.#listSecrets()) }
         const failureClass = classifyAnswer(this.#judge(answer), answer, Date.now())
         return failed(this.#toReply(answer, content), 'handed-over', failureClass)
       }
@@ -169,13 +175,17 @@ export class ApiClient implements RelayClient {
 
   #judge(answer: HttpAnswer) {
     const { code } = this.#api.readError(answer)
-    return this.#api.kinds[code] ?? judgeStatus(answer.status)
+    const { kinds } = this.#api
+    const kind = Object.hasOwn(kinds, code) ? kinds[code] : undefined
+    return kind ?? judgeStatus(answer.status, code !== '')
   }
 
   #toReply(answer: HttpAnswer, content: Message['content'] | null) {
     const error = this.#api.readError(answer)
-    return toReply(answer, { error, content, secrets: this.#api.secrets, nowMs: Date.now() })
+    return toReply(answer, { error, content, secrets: this.#listSecrets(), nowMs: Date.now() })
   }
+
+  #listSecrets = (): readonly string[] => [...this.#api.secrets, this.#token]
 
   close(): void {
     this.#stopped.abort()

@@ -58,11 +58,13 @@ export function post(agent: http.Agent, posting: Posting, options: PostOptions):
   return new Promise((resolve) => {
     let isHandedOver = false
     let timer: NodeJS.Timeout | undefined
-    const request = (url.protocol === 'http:' ? http : https).request(url, {
+    const request = open(url, {
       agent,
       method: 'POST',
       headers: { ...headers, 'content-length': body.length },
     })
+    // A key or token with a character that no header may have.
+    if (request === null) return resolve({ kind: 'unconnected', why: noHeader, isCertificate: true })
     const settle = (exchange: Exchange) => {
       clearTimeout(timer)
       connecting.removeEventListener('abort', giveUp)
@@ -97,6 +99,15 @@ export function post(agent: http.Agent, posting: Posting, options: PostOptions):
 }
 
 const noConnection = 'no connection in time'
+const noHeader = 'the key or the token has a character that a request cannot carry: copy it again'
+
+function open(url: URL, options: http.RequestOptions): http.ClientRequest | null {
+  try {
+    return (url.protocol === 'http:' ? http : https).request(url, options)
+  } catch {
+    return null
+  }
+}
 
 function whenReady(socket: Socket, ready: () => void): void {
   const isTls = socket instanceof TLSSocket

@@ -168,7 +168,8 @@ type Failed = Asking & { readonly isAnswer: boolean; readonly timeoutSeconds: nu
 
 function toFault(error: unknown, { isAnswer, nowMs, secrets, timeoutSeconds }: Failed): TokenFault {
   if (isAnswer) return readRefusal(error as ResponseBodyError, { nowMs, secrets })
-  const { cause, code = '', name } = error as { cause?: unknown; code?: string; name?: string }
+  const { cause, code: given, name } = error as { cause?: unknown; code?: unknown; name?: string }
+  const code = typeof given === 'string' ? given : '' // a DOMException has a number
   if (cause instanceof Response) {
     const { headers, status } = cause
     const why = status >= 500 ? `it answered ${status}` : 'its answer is not one of OAuth 2'

@@ -15,7 +15,7 @@ import { noReply } from '../../../domain/delivery/reply.ts'
 import { parseReply, type SmtpFailure } from '../../../domain/delivery/smtp-reply.ts'
 import { newGrant, type OAuthClient } from '../oauth/grants.ts'
 import { type AccessToken, TokenFault, TokenSource } from '../oauth/token-source.ts'
-import { withoutToken, xoauth2 } from './xoauth2.ts'
+import { toAnswer, withoutSecrets, xoauth2 } from './xoauth2.ts'
 
 export type SmtpAddress = {
   readonly protocol: 'smtp'
@@ -108,10 +108,7 @@ async function connectOnce(
   } catch (error) {
     connection.close()
     const fault = signal.aborted ? timedOut : (error as SmtpError)
-    return toFailure(
-      token === null ? fault : withoutToken(fault, address.credentials?.user ?? '', token),
-      address.tls,
-    )
+    return toFailure(withoutSecrets(fault, listSecrets(address, token)), address.tls)
   } finally {
     signal.removeEventListener('abort', giveUp)
   }
@@ -129,6 +126,14 @@ const toLogin = (credentials: Credentials, token: string | null): SMTPConnection
     ? { user: credentials.user, pass: credentials.pass }
     : // Without the property `oauth2`, nodemailer would choose another method.
       { user: credentials.user, pass: token ?? '', method: 'XOAUTH2', oauth2: {} as never }
+
+/** All spellings in which a login sends the password or the token. */
+function listSecrets({ credentials }: SmtpAddress, token: string | null): string[] {
+  if (credentials === null) return []
+  const { user } = credentials
+  if (token !== null) return [toAnswer(user, token), token]
+  return 'pass' in credentials ? [credentials.pass, `\u0000${user}\u0000${credentials.pass}`] : []
+}
 
 type SmtpError = Error & { code?: string; response?: string }
 

@@ -10,7 +10,7 @@ type Handler = NonNullable<SMTPConnection.Options['customAuth']>[string]
 /** With CR LF, 512 octets. */
 const lineMax = 510
 
-const toAnswer = (user: string, token: string): string =>
+export const toAnswer = (user: string, token: string): string =>
   Buffer.from(`user=${user}\u0001auth=Bearer ${token}\u0001\u0001`).toString('base64')
 
 /** @throws what a login throws; `response` is the text by which the server explained a refusal, if it did */
@@ -29,9 +29,9 @@ export const xoauth2: Handler = async ({ auth, authMethods, sendCommand }) => {
 
 type Refusal = Error & { response?: string; explained?: string }
 
-/** A refusal with its explanation, and without the token, should the relay repeat it. */
-export function withoutToken(error: Refusal, user: string, token: string): Refusal {
-  const hide = (text: string) => hideSecrets(text, [toAnswer(user, token), token])
+/** A refusal with its explanation, and without these secrets, should the relay repeat them. */
+export function withoutSecrets(error: Refusal, secrets: readonly string[]): Refusal {
+  const hide = (text: string) => hideSecrets(text, secrets)
   const { explained = '', message, response } = error
   const said = response === undefined || explained === '' ? response : `${response} ${explained}`
   return Object.assign(error, { message: hide(message), ...(said !== undefined && { response: hide(said) }) })

@@ -196,10 +196,14 @@ const noEmail = {
   sealed: noBytes,
 }
 
-type Verdict = { judged: Judged | null; bucketOf: (name: string) => number }
+type VerdictInput = { judged: Judged | null; bucketOf: (name: string) => number }
 
 /** The columns that depend on the verdict. */
-function verdictColumns({ keyedHash, ring }: PostgresContext, appId: AppId, { judged, bucketOf }: Verdict) {
+function verdictColumns(
+  { keyedHash, ring }: PostgresContext,
+  appId: AppId,
+  { judged, bucketOf }: VerdictInput,
+) {
   if (judged === null) return noEmail
   if ('refuse' in judged.verdict) return { ...noEmail, refusal: judged.verdict.refuse }
   const { id, type, expiresAt, content, traceparent } = judged.verdict.admit

@@ -3,6 +3,7 @@
 import { formatCount } from '../../../domain/counts.ts'
 import type { EmailState } from '../../../domain/delivery/states.ts'
 import { describeDuration, describeShortTime } from '../../../domain/duration.ts'
+import { failedAloneMin, refusedMin, refusedShare } from '../../../management/service/app-conditions.ts'
 import { failedShare } from '../../../management/service/condition.ts'
 import { type Html, html, none } from '../../../templates/html.ts'
 
@@ -55,19 +56,18 @@ const tones: Readonly<Record<EmailState, Tone>> = {
 export const renderLost = (lost: number, ended: number): Html => {
   if (lost === 0) return html`0`
   const text = `${formatCount(lost)} (${share(lost, ended)})`
-  return lost >= lostMin && lost > failedShare * ended ? html`<b class="bad">${text}</b>` : html`${text}`
+  return lost >= failedAloneMin && lost > failedShare * ended
+    ? html`<b class="bad">${text}</b>`
+    : html`${text}`
 }
 
 /** How many requests were refused: a large share stands out. */
 export const renderRefused = (refused: number, accepted: number): Html => {
   const text = formatCount(refused)
-  return refused >= refusedMin && refused > failedShare * (refused + accepted)
+  return refused >= refusedMin && refused > refusedShare * (refused + accepted)
     ? html`<b class="bad">${text}</b>`
     : html`${text}`
 }
-
-const lostMin = 3
-const refusedMin = 20
 
 /** A word as a chip. The word tells what the colour does. */
 export const mark = (tone: Tone, text: string): Html => html`<span class="mark ${tone}">${text}</span>`

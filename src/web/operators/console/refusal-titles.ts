@@ -19,7 +19,7 @@ export const nameRefusal = (code: string): string =>
   Object.hasOwn(titles, code) ? titles[code as RefusalCode] : code
 
 /** The words, and the code below them. */
-export const renderRefusalName = (code: string): Html =>
-  Object.hasOwn(titles, code)
-    ? html`${titles[code as RefusalCode]} <code class="soft">${code}</code>`
-    : html`${code}`
+export function renderRefusalName(code: string): Html {
+  const name = nameRefusal(code)
+  return name === code ? html`${code}` : html`${name} <code class="soft">${code}</code>`
+}

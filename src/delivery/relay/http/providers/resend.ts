@@ -25,7 +25,7 @@ export const newResend = ({ key }: Resend): MailApi => {
     readAcceptance: ({ status, json: body }) =>
       status === 200
         ? readText(body, 'id') || null
-        : readText(body, 'name') === 'invalid_idempotent_request'
+        : status === 409 && readText(body, 'name') === 'invalid_idempotent_request'
           ? 'of an earlier attempt'
           : null,
     readError: ({ json: body }) => ({ code: readText(body, 'name'), text: readText(body, 'message') }),

@@ -42,6 +42,10 @@ export const newSes = ({ configurationSet, ...key }: Ses, host: string): MailApi
       SendingPausedException: 'account',
       LimitExceededException: 'account',
       TooManyRequestsException: 'wait',
+      ThrottlingException: 'wait', // the rate, or the quota of a day
+      Throttling: 'wait',
+      RequestExpired: 'account',
+      RequestAbortedException: 'deferred',
     },
   }
 }

@@ -63,6 +63,12 @@ const pollMs = 10_000
 /** What the server wrote last into each region, by its id. */
 const written = new Map(all('[data-region]', HTMLElement).map(({ id, innerHTML }) => [id, innerHTML]))
 
+/** In the title, where somebody sees it who works in another tab. */
+function countProblems() {
+  const count = all('.attention li', HTMLElement).length
+  if (count > 0) document.title = `(${count}) ${document.title}`
+}
+
 /** A region is left alone while somebody works in it, and says so. @param {Element} region */
 const isBusy = (region) =>
   region.contains(document.activeElement) &&
@@ -94,6 +100,7 @@ async function refresh() {
   const next = parse(await answer.text())
   drawn = { serverMs: Number(next.body.dataset.now), atMs: performance.now() }
   document.title = next.title
+  countProblems()
   for (const region of all('[data-region]', HTMLElement)) {
     const fresh = next.getElementById(region.id)
     if (fresh === null || fresh.innerHTML === written.get(region.id)) continue
@@ -109,7 +116,7 @@ async function refresh() {
   showTimes()
 }
 
-/** Where nobody can miss it. @param {string} text empty for none */
+/** Shows a bar above the page. @param {string} text empty for none */
 function showStale(text) {
   const bar = byId('stale')
   if (text === '') bar?.remove()
@@ -459,3 +466,4 @@ showTimes()
 addActions()
 setInterval(showAges, 1000)
 startLive()
+countProblems()

@@ -23,7 +23,7 @@ type Kind = 'allowedUrls' | 'appSchemes'
 /** `tested`: a link and its verdict. */
 type LinkPageState = {
   readonly error?: OperationError
-  readonly tested?: { readonly link: string; readonly check: Check }
+  readonly tested?: { readonly link: string; readonly check: Check; readonly isOffered: boolean }
 }
 
 const entryAttributes = html`required maxlength="${entryCharactersMax}" spellcheck="false" autocapitalize="none" autocomplete="off"`
@@ -68,9 +68,15 @@ export const testLink = async (visit: Visit): Promise<PageAnswer> =>
 
 async function testPage(visit: Visit, app: AppResource, url: string): Promise<PageAnswer> {
   const body = { url, type: readEmailType(visit.form.get('type')) }
-  const check = await visit.call('app.check_link', { params: { app: app.slug }, body })
+  const params = { app: app.slug }
+  const check = await visit.call('app.check_link', { params, body })
   if (!check.ok) return linksPage(visit, app, { error: check.error })
-  return linksPage(visit, app, { tested: { link: withoutToken(url), check: check.value } })
+  // Anybody can make an address with a link in it: a link to allow is offered if somebody typed it, or an app sent it.
+  const origin = URL.parse(url)?.origin
+  const isOffered =
+    visit.form.has('url') ||
+    (await visit.get('refusal.list', { params })).items.some((refusal) => refusal.origin === origin)
+  return linksPage(visit, app, { tested: { link: withoutToken(url), check: check.value, isOffered } })
 }
 
 /** The query may hold a token: it is not shown again. The link can be tested again as it is. */
@@ -193,7 +199,7 @@ function suggestEntries(app: AppResource, link: string): string[] {
 
 function renderVerdict(
   app: AppResource,
-  { link, check }: NonNullable<LinkPageState['tested']>,
+  { link, check, isOffered }: NonNullable<LinkPageState['tested']>,
   mayChange: boolean,
 ): Html {
   const { allowed, appStatus, entries, hosted, refusal } = check
@@ -205,7 +211,8 @@ function renderVerdict(
   ])
   const compared = entries.length === 0 ? none : table('Compared with each entry', ['Entry', 'Result'], rows)
   if (refusal !== null) {
-    const suggested = refusal.code === 'url_not_allowed' && mayChange ? suggestEntries(app, link) : []
+    const maySuggest = refusal.code === 'url_not_allowed' && mayChange && isOffered
+    const suggested = maySuggest ? suggestEntries(app, link) : []
     return html`<div class="verdict bad" role="status"><p><b>✕ It would be refused.</b> ${withoutIssues(refusal.message)}</p>
 ${refusal.issues.map(({ message }) => html`<p>${message}</p>`)}
 ${suggested.length === 0 ? none : html`<div class="actions">${suggested.map((entry) => allowButton(app, entry, link))}</div>`}
@@ -234,7 +241,7 @@ export async function addLink(visit: Visit): Promise<PageAnswer> {
   const allowed = read.ok ? read.value.text : entry
   const url = visit.form.get('url')
   const tested = url === null ? {} : { url }
-  // To undo it would take away what was there before.
+  // No Undo: it would remove an entry that was there before.
   if (app[kind].includes(allowed))
     return { redirect: `/apps/${app.slug}/links?${new URLSearchParams(tested)}`, notice: 'link_known' }
   return { redirect: `/apps/${app.slug}/links?${new URLSearchParams({ kind, allowed, ...tested })}` }

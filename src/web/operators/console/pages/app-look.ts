@@ -197,8 +197,8 @@ export async function showLookEmail(visit: Visit): Promise<PageAnswer> {
   const rendered = await visit.call('app.preview', { params, body })
   if (rendered.ok) return { frame: rendered.value.html }
   // While somebody types, a setting may be invalid: the frame shows those that are saved.
-  const { html: saved } = await visit.get('app.preview', { params, body: { type: body.type } })
-  return { frame: saved }
+  const { settings: _, ...saved } = body
+  return { frame: (await visit.get('app.preview', { params, body: saved })).html }
 }
 
 export async function saveLook(visit: Visit): Promise<PageAnswer> {

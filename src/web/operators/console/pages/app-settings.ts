@@ -95,7 +95,8 @@ const countToday = (days: readonly UsageResource[], now: number): number =>
 
 /** A limit below what was accepted today refuses everything until midnight, so it is asked for twice. */
 async function checkDaily(visit: Visit, app: AppResource, daily: number): Promise<OperationError | null> {
-  if (daily === 0 || daily >= app.limits.daily || visit.form.get('confirmed') === String(daily)) return null
+  if (daily === 0 || daily >= app.limits.daily || readWhole(visit.form.get('confirmed') ?? '') === daily)
+    return null
   const { items } = await visit.get('app.usage', { params: { app: app.slug } })
   const today = countToday(items, visit.now)
   if (daily > today) return null

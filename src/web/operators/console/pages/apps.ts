@@ -144,7 +144,7 @@ async function renderLastHour(
     const [last, before] = [sum((at) => at > begin), sum((at) => at <= begin)]
     return html`<a class="tile" href="${address}"><span class="label">${label}</span><b>${formatCount(last)}</b><span class="soft">${formatCount(before)} in the hour before</span></a>`
   }
-  const emails = (state: string) => `/emails?app=${slug}&state=${state}&within=60`
+  const emails = (state: string) => `/emails?app=${slug}&state=${state}&within=10080`
   return html`<div class="tiles">
 <a class="tile" href="/delivery"><span class="label">Waiting</span><b>${formatCount(countWaiting(queue, slug))}</b><span class="soft">now</span></a>
 ${tile('Delivered, last hour', (item) => item.delivered, emails('delivered'))}

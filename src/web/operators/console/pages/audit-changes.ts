@@ -12,7 +12,7 @@ const linesMax = 4
 /** @param names the apps and people by their ids */
 export function renderChanges(entry: AuditResource, names: Slugs): Html {
   const changes = findChanges(entry)
-  // There is nothing to compare with what is new.
+  // A new object has no old values.
   const isNew = entry.before === null
   const lines = changes.map(({ path, before, after }) => {
     const [old, next] = [before, after].map((value) =>
@@ -35,7 +35,7 @@ const renderChange = (before: Html | null, after: Html | null): Html =>
 type Value = string | number | boolean
 type Change = { readonly path: string; readonly before: Value | null; readonly after: Value | null }
 
-/** The sentence of the entry says these. */
+/** Fields that the entry's sentence already states. */
 const stated = new Set(['status', 'disabled', 'revoked', 'state', 'person', 'method'])
 
 /** Values that are the same on both sides are left out, also within an object. */

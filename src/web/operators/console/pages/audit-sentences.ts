@@ -11,7 +11,7 @@ type Facts = { readonly app: Html; readonly target: Html; readonly name: Html; r
 const email = ({ target }: AuditResource) => html`<a href="/emails/${target}">an email</a>`
 
 /** By the method of a sign-in. */
-const ways: Readonly<Record<string, string>> = {
+const methods: Readonly<Record<string, string>> = {
   code: ' with a link',
   passkey: ' with a passkey',
   oidc: ' through the identity provider',
@@ -50,7 +50,7 @@ const sentences: Readonly<Record<AuditAction, (facts: Facts) => Html>> = {
       ? html`changed the access of ${name}`
       : html`${after.disabled === true ? 'disabled' : 'enabled'} ${name}`,
   'sign_in.code': ({ name }) => html`made a sign-in link for ${name}`,
-  'session.create': ({ entry: { after } }) => html`signed in${ways[String(after?.method)] ?? ''}`,
+  'session.create': ({ entry: { after } }) => html`signed in${methods[String(after?.method)] ?? ''}`,
   'session.end': () => html`ended a session`,
   'passkey.add': ({ name }) => html`added the passkey ${name}`,
   'passkey.remove': ({ name }) => html`removed the passkey ${name}`,

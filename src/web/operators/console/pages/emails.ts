@@ -81,7 +81,7 @@ export async function listEmails(visit: Visit): Promise<PageAnswer> {
 ${retryAllConfirmation(visit, whole)}
 ${region('stop', list.items.some(isWaiting) ? await renderStop(visit) : none)}
 ${renderNotes(whole)}
-${filters.recipient !== undefined && newest !== undefined ? html`${renderNewest(newest, visit)}${await renderRecipientLimit(list.items, visit, slugs)}` : none}
+${filters.recipient !== undefined && newest !== undefined && cursor === null ? html`${renderNewest(newest, visit)}${await renderRecipientLimit(list.items, visit, slugs)}` : none}
 ${filters.recipient === undefined ? renderFilters(whole, slugs) : none}
 ${renderReplies(list.items)}
 ${section(cursor === null ? 'Newest first' : 'Newest first, continued', html`${cursor === null ? region('list', rows) : rows}${list.items.length === 0 && next === null ? none : older(next, end)}`)}`
@@ -98,7 +98,7 @@ function toSince(within: string | undefined, now: number): string | null {
 const renderNewest = ({ id, state, acceptedAt }: EmailResource, visit: Visit): Html =>
   html`<p class="lead">The newest email to this address was accepted ${age(acceptedAt, visit.now)}: ${renderState(state, visit)}. ${linkButton(`/emails/${id}`, 'Open the email')}</p>`
 
-/** The apps whose limit to this address is used up: their newer requests are refused, and not listed. */
+/** The apps at whose limit this address is: their newer requests may be refused, and are not listed. */
 async function renderRecipientLimit(
   emails: readonly EmailResource[],
   { get, now }: Visit,
@@ -112,7 +112,7 @@ async function renderRecipientLimit(
     const { limits } = await get('app.show', { params: { app: slug } })
     if (group.length >= limits.recipientPerHour)
       notes.push(
-        html`<p><b>${slug}’s limit of ${formatCount(limits.recipientPerHour)} emails an hour to this address is used up.</b> Newer requests may have been refused: see its <a href="/apps/${slug}#refused">recent refusals</a>.</p>`,
+        html`<p><b>${slug} sent ${formatCount(group.length)} emails to this address in the last hour; its limit is ${formatCount(limits.recipientPerHour)} an hour.</b> Newer requests may have been refused: see its <a href="/apps/${slug}#refused">recent refusals</a>.</p>`,
       )
   }
   return html`${notes}`

@@ -25,9 +25,19 @@ export async function find(visit: Visit): Promise<PageAnswer> {
   )
   const [first, ...others] = named
   if (first !== undefined && others.length === 0) return { redirect: `/apps/${first.slug}` }
-  if (first !== undefined) return severalPage(named)
-  const person = await findPerson(visit, text)
-  if (person !== null) return { redirect: `/settings/people/${person}` }
+  if (first !== undefined)
+    return severalPage(
+      'apps',
+      named.map(({ name, slug }) => ({ name, note: slug, address: `/apps/${slug}` })),
+    )
+  const people = await findPeople(visit, text)
+  const [person] = people
+  if (person !== undefined && people.length === 1) return { redirect: personAddress(person) }
+  if (person !== undefined)
+    return severalPage(
+      'people',
+      people.map((found) => ({ name: found.name, note: found.role, address: personAddress(found) })),
+    )
   const newest = await findByEnd(visit, text)
   if (newest !== null) return { redirect: `/emails/${newest}` }
   return notFoundPage(
@@ -37,17 +47,21 @@ export async function find(visit: Visit): Promise<PageAnswer> {
   )
 }
 
-const severalPage = (apps: readonly { readonly name: string; readonly slug: string }[]): PageAnswer => ({
-  title: 'Apps found',
-  nav: 'apps',
-  body: html`<h1>${apps.length} apps match</h1><ul>${apps.map(({ name, slug }) => html`<li><a href="/apps/${slug}">${name}</a> <span class="soft">${slug}</span></li>`)}</ul>`,
+type Found = { readonly name: string; readonly note: string; readonly address: string }
+
+const severalPage = (what: 'apps' | 'people', found: readonly Found[]): PageAnswer => ({
+  title: `Several ${what}`,
+  nav: what === 'apps' ? 'apps' : 'settings',
+  body: html`<h1>${found.length} ${what} match</h1><ul>${found.map(({ name, note, address }) => html`<li><a href="${address}">${name}</a> <span class="soft">${note}</span></li>`)}</ul>`,
 })
 
-/** A person by a part of the name, for those who may see people. */
-async function findPerson({ get, may, seesAll }: Visit, text: string): Promise<string | null> {
-  if (text === '' || !may('admin') || !seesAll) return null
+const personAddress = ({ id }: { readonly id: string }): string => `/settings/people/${id}`
+
+/** People by a part of the name, for those who may see people. */
+async function findPeople({ get, may, seesAll }: Visit, text: string) {
+  if (text === '' || !may('admin') || !seesAll) return []
   const people = await listAll(get, 'person.list', {})
-  return people.find(({ name }) => name.toLowerCase().includes(text.toLowerCase()))?.id ?? null
+  return people.filter(({ name }) => name.toLowerCase().includes(text.toLowerCase()))
 }
 
 /** Emails among which the end of an id is looked for. */

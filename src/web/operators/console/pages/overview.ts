@@ -36,9 +36,7 @@ export async function overview(visit: Visit): Promise<PageAnswer> {
   // It does not depend on the role, so all people of the whole service share it.
   const body = seesAll ? await live.share(`overview ${range.name}`, draw) : await draw()
   if (body === null) return firstSteps(visit)
-  const { attention } = await visit.get('status.show', {})
-  const title = attention.length === 0 ? 'Overview' : `(${attention.length}) Overview`
-  return { title, body, nav: 'overview', live: 'service' }
+  return { title: 'Overview', body, nav: 'overview', live: 'service' }
 }
 
 /** Null without an app. */

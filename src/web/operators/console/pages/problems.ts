@@ -10,13 +10,14 @@ type Status = Answer<'status.show'>
 type Condition = Status['attention'][number]
 type Place = readonly [address: string, label: string]
 
-const toEmails = (state: string, [app, ...others]: readonly string[], within: string): string =>
-  `/emails?${new URLSearchParams({ ...(app && others.length === 0 && { app }), state, within })}`
+/** The filter is of acceptance, which may be days before the end. */
+const toEmails = (state: string, [app, ...others]: readonly string[]): string =>
+  `/emails?${new URLSearchParams({ ...(app && others.length === 0 && { app }), state, within: '10080' })}`
 
 const delivery: Place = ['/delivery', 'Show delivery']
 
-/** Where a condition is looked into, by the slugs of its apps; `within`: the emails' last minutes. */
-const places: Readonly<Record<Condition['kind'], (apps: readonly string[], within: string) => Place>> = {
+/** Where a condition is looked into, by the slugs of its apps. */
+const places: Readonly<Record<Condition['kind'], (apps: readonly string[]) => Place>> = {
   no_worker: () => delivery,
   no_relay: () => delivery,
   relay_down: () => delivery,
@@ -28,9 +29,9 @@ const places: Readonly<Record<Condition['kind'], (apps: readonly string[], withi
   check_failed: () => ['/settings', 'Run the checks'],
   requests_refused: ([app]) =>
     app ? [`/apps/${app}#refused`, 'Show the requests'] : ['/apps', 'Show the apps'],
-  links_expired: (apps, within) => [toEmails('expired', apps, within), 'Show the emails'],
-  mail_deferred: (apps) => [toEmails('deferred', apps, '1440'), 'Show the emails'],
-  mail_failed: (apps, within) => [toEmails('failed', apps, within), 'Show the emails'],
+  links_expired: (apps) => [toEmails('expired', apps), 'Show the emails'],
+  mail_deferred: (apps) => [toEmails('deferred', apps), 'Show the emails'],
+  mail_failed: (apps) => [toEmails('failed', apps), 'Show the emails'],
   daily_limit_near: ([app]) => [`/apps/${app}/settings#settings-daily`, 'Show the limit'],
   mail_held: ([app]) => [`/apps/${app}/settings`, 'Show the app'],
   key_expires: ([app]) => [`/apps/${app}/keys`, 'Show the keys'],
@@ -41,7 +42,7 @@ const places: Readonly<Record<Condition['kind'], (apps: readonly string[], withi
 export function renderProblems(attention: readonly Condition[], here: string): Html {
   if (attention.length === 0) return none
   const items = attention.map(({ kind, message, apps, urgent }) => {
-    const [address, label] = places[kind](apps, '60')
+    const [address, label] = places[kind](apps)
     return html`<li class="${urgent ? 'urgent' : ''}"><span>${message}</span>${address === here ? none : linkButton(address, label)}</li>
 `
   })
@@ -95,7 +96,7 @@ export function renderVerdict({ attention, lastHour, queue }: Status): Html {
 export function renderEarlier(earlier: Status['earlier'], { now }: Visit, here: string): Html {
   if (earlier.length === 0) return none
   const items = earlier.map(({ apps, from, kind, message, until }) => {
-    const [address, label] = places[kind](apps, '1440')
+    const [address, label] = places[kind](apps)
     const link = address === here ? none : html` <a href="${address}">${label}</a>`
     return html`<li>${shortTime(from, now)} – ${shortTime(until, now)} <span>${message}</span>${link}</li>`
   })

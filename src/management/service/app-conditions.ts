@@ -1,15 +1,19 @@
 /**
- * Troubles of an app's mail and requests, found in its counts: of the last minutes, or of the hours before. A
- * trouble is over when minutes have passed without it.
+ * Conditions of the mail and requests of an app, found in its counts: of the last minutes, or of the hours before.
+ * A condition is over when minutes have passed without its events.
  */
+
+import type { App } from '../../domain/app/app.ts'
 import { formatCount, sumCounts } from '../../domain/counts.ts'
 import { adviseOn } from '../../domain/delivery/relay-advice.ts'
+import type { AppId } from '../../domain/id.ts'
 import type { ActivityEvent } from '../../domain/operator/activity.ts'
+import type { RefusalCode } from '../../domain/request/rejection.ts'
 import type { ActivityCounts } from '../activity.ts'
 import { failedShare, nameAll } from './condition.ts'
 
-export const troubleKinds = ['mail_failed', 'mail_deferred', 'requests_refused'] as const
-export type TroubleKind = (typeof troubleKinds)[number]
+export const appConditionKinds = ['mail_failed', 'mail_deferred', 'requests_refused'] as const
+export type AppConditionKind = (typeof appConditionKinds)[number]
 
 export type Counts = Pick<ActivityCounts, 'accepted' | 'refused' | 'delivered' | 'deferred' | 'failed'>
 
@@ -20,13 +24,15 @@ type Words = {
   readonly reply: string | null
 }
 
-type Trouble = {
-  readonly isIn: (counts: Counts) => boolean
+type AppCondition = {
+  /** The state of the emails whose newest reply is quoted; null if there is none. */
+  readonly state: 'failed' | 'deferred' | null
+  readonly appliesTo: (counts: Counts) => boolean
   /** @param last the counts of the last minutes */
   readonly isOver: (last: Counts) => boolean
   readonly isUrgent: (counts: Counts) => boolean
-  /** The events that it consists of. */
-  readonly isOf: (event: ActivityEvent) => boolean
+  /** The events that it is made of. */
+  readonly countsEvent: (event: ActivityEvent) => boolean
   /** @param counts those of the apps, added up */
   readonly describe: (slugs: readonly string[], counts: Counts, words: Words) => string
 }
@@ -34,52 +40,55 @@ type Trouble = {
 /** A few failures are typing errors of recipients; a share of all ends is a fault. */
 const failedMin = 10
 /** So many failures are a fault if nothing else is sent. */
-const failedAloneMin = 3
+export const failedAloneMin = 3
 /** A few deferred emails are greylisted; most attempts are a fault. */
 const deferredMin = 20
 const deferredShare = 0.5
 const deferredUrgentShare = 0.9
-const refusedMin = 20
-const refusedShare = 0.5
+export const refusedMin = 20
+export const refusedShare = 0.5
 
 const countFailed = ({ failed }: Counts): number => sumCounts(failed)
 const countAttempts = (counts: Counts): number => counts.deferred + counts.delivered + countFailed(counts)
 
-/** Requests that are answered 503 are another trouble: it is of the service. */
-function countRefused({ refused }: Counts): Readonly<Record<string, number>> {
-  const { queue_full: _full, queue_unavailable: _unavailable, ...faults } = refused
-  return faults
-}
+/** With these, a request is answered 503: a condition of the service. */
+export const serviceRefusals: readonly string[] = ['queue_full', 'queue_unavailable'] satisfies RefusalCode[]
 
-export const troubles: Readonly<Record<TroubleKind, Trouble>> = {
+const countRefused = ({ refused }: Counts): Readonly<Record<string, number>> =>
+  Object.fromEntries(Object.entries(refused).filter(([code]) => !serviceRefusals.includes(code)))
+
+export const appConditions: Readonly<Record<AppConditionKind, AppCondition>> = {
   mail_failed: {
-    isIn(counts) {
+    state: 'failed',
+    appliesTo(counts) {
       const [failed, { delivered }] = [countFailed(counts), counts]
       const isLarge = failed >= failedMin && failed > failedShare * (failed + delivered)
       return isLarge || (failed >= failedAloneMin && delivered === 0)
     },
     isOver: (last) => countFailed(last) === 0 && last.delivered > 0,
     isUrgent: (counts) => countFailed(counts) > counts.delivered,
-    isOf: (event) => event.startsWith('failed:'),
+    countsEvent: (event) => event.startsWith('failed:'),
     describe(slugs, counts, { when, reply }) {
       const failed = countFailed(counts)
       return `${formatCount(failed)} of ${formatCount(failed + counts.delivered)} emails from ${nameAll(slugs)} failed${when}${quote(reply)}.`
     },
   },
   mail_deferred: {
-    isIn: (counts) =>
+    state: 'deferred',
+    appliesTo: (counts) =>
       counts.deferred >= deferredMin && counts.deferred > deferredShare * countAttempts(counts),
     isOver: (last) => last.deferred === 0 && last.delivered > 0,
     isUrgent: (counts) => counts.deferred > deferredUrgentShare * countAttempts(counts),
-    isOf: (event) => event === 'deferred',
+    countsEvent: (event) => event === 'deferred',
     describe: (slugs, counts, { when, reply }) =>
       `The relay deferred ${formatCount(counts.deferred)} of ${formatCount(countAttempts(counts))} attempts to send mail from ${nameAll(slugs)}${when}${quote(reply)}.`,
   },
   requests_refused: {
-    isIn(counts) {
+    state: null,
+    appliesTo(counts) {
       const faults = countRefused(counts)
       const faulty = sumCounts(faults)
-      // A flood to one recipient or a loop is a trouble, even if most other requests are accepted.
+      // A flood to one recipient, or a program in a loop, counts even if most other requests are accepted.
       const limited = (faults.recipient_rate_limited ?? 0) + (faults.key_rate_limited ?? 0)
       return (
         faulty >= refusedMin && (limited >= refusedMin || faulty > refusedShare * (faulty + counts.accepted))
@@ -87,7 +96,8 @@ export const troubles: Readonly<Record<TroubleKind, Trouble>> = {
     },
     isOver: (last) => sumCounts(countRefused(last)) === 0,
     isUrgent: () => false,
-    isOf: (event) => event.startsWith('refused:') && !event.startsWith('refused:queue_'),
+    countsEvent: (event) =>
+      event.startsWith('refused:') && !serviceRefusals.includes(event.slice('refused:'.length)),
     describe(slugs, counts, { when }) {
       const faults = countRefused(counts)
       const faulty = sumCounts(faults)
@@ -104,9 +114,19 @@ function quote(reply: string | null): string {
   return `; last reply: “${reply}”${advice === null ? '' : ` (${advice})`}`
 }
 
-/** @param last the counts of the last minutes */
-export const goesOn = (kind: TroubleKind, counts: Counts, last: Counts = addCounts([])): boolean =>
-  troubles[kind].isIn(counts) && !troubles[kind].isOver(last)
+type Lately = {
+  /** The counts of each app in the last `latelyMinutes`, and in the last `overMinutes`. */
+  readonly byApp: ReadonlyMap<AppId, Counts>
+  readonly last: ReadonlyMap<AppId, Counts>
+}
+
+/** Whether an app has a condition now. The requests of a disabled app are refused on purpose. */
+export function hasNow(kind: AppConditionKind, { id, status }: App, { byApp, last }: Lately): boolean {
+  const counts = byApp.get(id)
+  const { appliesTo, isOver, state } = appConditions[kind]
+  if (counts === undefined || (state === null && status === 'disabled')) return false
+  return appliesTo(counts) && !isOver(last.get(id) ?? addCounts([]))
+}
 
 export function addCounts(all: readonly Counts[]): Counts {
   const add = (pick: (counts: Counts) => number) => all.reduce((sum, counts) => sum + pick(counts), 0)

@@ -1,0 +1,52 @@
+/** Relays that are mail APIs, at servers of a test. */
+import type { RelayConfig } from '../../src/config/relays.ts'
+import type { ApiAccount } from '../../src/delivery/relay/http/mail-api.ts'
+import { type Answering, localCa, sendJson, startApiServer } from './api-server.ts'
+import type { Scope } from './temporary.ts'
+
+const oauth = (tokenUrl: string) => ({
+  ...{ tokenUrl, clientId: 'c', scope: null },
+  grant: { kind: 'secret', secret: 'the-client-secret' } as const,
+})
+
+export type Provider = ApiAccount['provider']
+export const accounts: { readonly [name in Provider]: (tokenUrl: string) => ApiAccount } = {
+  graph: (url) => ({ provider: 'graph', mailbox: 'no-reply@acme.test', oauth: oauth(url) }),
+  gmail: (url) => ({ provider: 'gmail', mailbox: 'no-reply@acme.test', oauth: oauth(url) }),
+  ses: () => ({
+    ...{ provider: 'ses', region: 'eu-west-1', keyId: 'AKID', secret: 'the-secret-key' },
+    configurationSet: 'main',
+  }),
+  resend: () => ({ provider: 'resend', key: 're_secret_key' }),
+  postmark: () => ({ provider: 'postmark', token: 'postmark-token', stream: 'outbound' }),
+}
+export const providers = Object.keys(accounts) as Provider[]
+
+export const accepting: { readonly [name in Provider]: (response: Parameters<Answering>[1]) => void } = {
+  graph: (response) => void response.writeHead(202).end(),
+  gmail: (response) => sendJson(response, 200, { id: 'g1' }),
+  ses: (response) => sendJson(response, 200, { MessageId: 's1' }),
+  resend: (response) => sendJson(response, 200, { id: 'r1' }),
+  postmark: (response) => sendJson(response, 200, { ErrorCode: 0, MessageID: 'p1' }),
+}
+
+/** A relay at a server of the test; tokens are `token-1`, `token-2` …. */
+export async function startApi(t: Scope, provider: Provider, answering: Answering, { tls = false } = {}) {
+  const tokens = await startApiServer(t, (_asked, response, count) =>
+    sendJson(response, 200, { access_token: `token-${count}`, token_type: 'bearer', expires_in: 3600 }),
+  )
+  const server = await startApiServer(t, answering, { tls })
+  const config: RelayConfig = {
+    name: provider,
+    address: {
+      protocol: 'https',
+      account: accounts[provider](tokens.url),
+      endpoint: server.url,
+      ...(tls && { ca: localCa }),
+    },
+    connectionsMax: 5,
+    rate: null,
+    takesReserved: true,
+  }
+  return { ...server, server, tokens, config }
+}
