@@ -17,6 +17,8 @@ const service = await startBusyConsole({ after })
 const { store } = service
 const [ana, ben] = [await signIn(service), await signIn(service)]
 const [first, second] = [newVisitor(service, ana), newVisitor(service, ben)]
+/** Each has a rate, which several people share here. */
+const third = newVisitor(service, [await signIn(service), await signIn(service)])
 
 const textOf = (html: string): string =>
   html.replaceAll('&quot;', '"').replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&amp;', '&')
@@ -286,8 +288,8 @@ test('a daily limit that today has used up already is saved when it is sent agai
     )
   const path = '/apps/limited/settings'
   const dailyOf = async () => (await store.findApp('limited'))?.settings.limits.daily
-  const form = formOf(await (await first.get(path)).text(), path)
-  const refused = await first.post(path, { ...form, daily: '2' })
+  const form = formOf(await (await third.get(path)).text(), path)
+  const refused = await third.post(path, { ...form, daily: '2' })
   assert.equal(refused.status, 400)
   const html = await refused.text()
   assert.match(html, /2 emails were accepted today, so with this limit every request is refused/)
@@ -295,48 +297,48 @@ test('a daily limit that today has used up already is saved when it is sent agai
   const again = formOf(html, path)
   assert.equal(again.confirmed, '2')
   assert.equal(
-    (await first.post(path, { ...again, daily: '1' })).status,
+    (await third.post(path, { ...again, daily: '1' })).status,
     400,
     'another limit is asked for anew',
   )
   assert.equal(
-    (await first.post(path, { ...again, confirmed: '2 ', daily: '2' })).status,
+    (await third.post(path, { ...again, confirmed: '2 ', daily: '2' })).status,
     303,
     'as it was typed',
   )
   assert.equal(await dailyOf(), 2)
-  const fresh = formOf(await (await first.get(path)).text(), path)
-  assert.equal((await first.post(path, { ...fresh, daily: '3' })).status, 303, 'a limit that is not used up')
+  const fresh = formOf(await (await third.get(path)).text(), path)
+  assert.equal((await third.post(path, { ...fresh, daily: '3' })).status, 303, 'a limit that is not used up')
 })
 
 test('links to localhost are allowed and refused on the page of links', async () => {
   await newSender(service, 'local', testSettings)
   const allows = async () => (await store.findApp('local'))?.settings.allowLocalhost
-  assert.match(await (await first.get('/apps/local/links')).text(), /127\.0\.0\.1 are <b>refused<\/b>/)
-  assert.equal((await first.post('/apps/local/links/localhost', { allow: 'yes' })).status, 303)
+  assert.match(await (await third.get('/apps/local/links')).text(), /127\.0\.0\.1 are <b>refused<\/b>/)
+  assert.equal((await third.post('/apps/local/links/localhost', { allow: 'yes' })).status, 303)
   assert.equal(await allows(), true)
   const path = '/apps/local/hosted-links'
-  const saved = formOf(await (await first.get(path)).text(), path)
-  assert.equal((await first.post(path, { ...saved, hostedLinks: 'off' })).status, 303)
+  const saved = formOf(await (await third.get(path)).text(), path)
+  assert.equal((await third.post(path, { ...saved, hostedLinks: 'off' })).status, 303)
   assert.equal(await allows(), true, 'the form of hosted links leaves it alone')
-  assert.equal((await first.post('/apps/local/links/localhost', { allow: 'no' })).status, 303)
+  assert.equal((await third.post('/apps/local/links/localhost', { allow: 'no' })).status, 303)
   assert.equal(await allows(), false)
 })
 
 test('the search finds a person by a part of the name, for admins of the whole service alone', async () => {
   const person = await store.createPerson({ name: 'Zoe Quill', role: 'reader', apps: [] }, operator)
   assert.ok(person !== 'name_taken')
-  const admin = await first.post('/find', { q: 'quill' })
+  const admin = await third.post('/find', { q: 'quill' })
   assert.equal(admin.headers.get('location'), `/settings/people/${person.id}`)
   await store.createPerson({ name: 'Zed Quill', role: 'reader', apps: [] }, operator)
-  const several = await (await first.post('/find', { q: 'quill' })).text()
+  const several = await (await third.post('/find', { q: 'quill' })).text()
   assert.match(several, /Zoe Quill[\s\S]*Zed Quill|Zed Quill[\s\S]*Zoe Quill/)
   const limited = newVisitor(service, await signIn(service, 'admin', [service.app.id]))
   assert.equal((await limited.post('/find', { q: 'quill' })).status, 404)
 })
 
 test('a page that is not there names likely causes', async () => {
-  const ask = async (path: string) => (await first.get(path, { accept: 'text/html' })).text()
+  const ask = async (path: string) => (await third.get(path, { accept: 'text/html' })).text()
   assert.match(await ask('/emails/em_00000000000000000000000000'), /kept for \d+ days/)
   assert.match(await ask('/refusals/req_none'), /newest 100 refused requests of each app/)
   assert.match(await ask('/nothing/here'), /mistyped or old/)
@@ -344,31 +346,31 @@ test('a page that is not there names likely causes', async () => {
 
 test('an entry that was allowed already is not undone', async () => {
   await newSender(service, 'known', { ...testSettings, allowedUrls: ['https://known.example'] })
-  const again = await first.post('/apps/known/links/add', { kind: 'allowedUrls', entry: 'known.example' })
+  const again = await third.post('/apps/known/links/add', { kind: 'allowedUrls', entry: 'known.example' })
   const address = again.headers.get('location') ?? ''
-  const page = await (await first.get(address)).text()
+  const page = await (await third.get(address)).text()
   assert.match(page, /This entry was allowed already/)
   assert.doesNotMatch(page, />Undo</)
-  const added = await first.post('/apps/known/links/add', { kind: 'allowedUrls', entry: 'new.example' })
-  assert.match(await (await first.get(added.headers.get('location') ?? '')).text(), />Undo</)
+  const added = await third.post('/apps/known/links/add', { kind: 'allowedUrls', entry: 'new.example' })
+  assert.match(await (await third.get(added.headers.get('location') ?? '')).text(), />Undo</)
 })
 
 test('an app is made with a bare host, as links are allowed', async () => {
   const form = { name: 'Bare', from: 'auth@bare.example', allowedUrls: 'app.bare.example', slug: '' }
-  assert.equal((await first.post('/new-app', form)).status, 303)
+  assert.equal((await third.post('/new-app', form)).status, 303)
   assert.deepEqual((await store.findApp('bare'))?.settings.allowedUrls, ['https://app.bare.example'])
 })
 
 test('the search finds an email by its id as pages shorten it', async () => {
   const id = await service.find('later1@example.com')
   for (const text of [`em_…${id.slice(-8)}`, `em_${id.slice(-8)}`, id.slice(-8), id])
-    assert.equal((await first.post('/find', { q: text })).headers.get('location'), `/emails/${id}`, text)
-  assert.match(await (await first.post('/find', { q: 'em_zzzzzzzz' })).text(), /newest 200 emails/)
+    assert.equal((await third.post('/find', { q: text })).headers.get('location'), `/emails/${id}`, text)
+  assert.match(await (await third.post('/find', { q: 'em_zzzzzzzz' })).text(), /newest 200 emails/)
 })
 
 test('a setting that is invalid while it is typed leaves the preview as it was saved', async () => {
   const frame = async (query: string) =>
-    (await first.get(`/apps/acme/look/email?type=magic_link&${query}`)).text()
+    (await third.get(`/apps/acme/look/email?type=magic_link&${query}`)).text()
   assert.equal(await frame('logoUrl=http%3A%2F%2Fplain.example%2Flogo.png'), await frame(''))
   assert.equal(await frame('in=de&accentColour=blue'), await frame('in=de'))
   assert.match(await frame('logoUrl=https%3A%2F%2Fcdn.example%2Flogo.png'), /cdn\.example/)
@@ -379,8 +381,8 @@ test('an address that is at its limit says so above its emails', async () => {
   const sender = await newSender(service, 'flooded', { ...testSettings, limits })
   const headers = { authorization: `Bearer ${sender.key}` }
   const page = async () => {
-    const found = await first.post('/find', { q: 'eve@example.com' })
-    return (await first.get(found.headers.get('location') ?? '')).text()
+    const found = await third.post('/find', { q: 'eve@example.com' })
+    return (await third.get(found.headers.get('location') ?? '')).text()
   }
   await service.post(validBody({ to: 'eve@example.com' }, store.now()), headers)
   assert.doesNotMatch(await page(), /its limit is/)
@@ -391,17 +393,17 @@ test('an address that is at its limit says so above its emails', async () => {
 test('an address with a link in it offers nothing to allow, unless the app has sent such a link', async () => {
   const sender = await newSender(service, 'lured', testSettings)
   const page = async (origin: string) =>
-    (await first.get(`/apps/lured/links?url=${encodeURIComponent(`${origin}/x?token=any`)}`)).text()
+    (await third.get(`/apps/lured/links?url=${encodeURIComponent(`${origin}/x?token=any`)}`)).text()
   assert.match(await page('https://evil.example'), /It would be refused/)
   assert.doesNotMatch(await page('https://evil.example'), /Allow https:/)
   const url = 'https://staging.lured.example/x?token=abc'
   await service.post(validBody({ url }, store.now()), { authorization: `Bearer ${sender.key}` })
   await eventually(async () => /Allow https:/.test(await page('https://staging.lured.example')))
-  const typed = await first.post('/apps/lured/links/test', { url: 'https://evil.example/x?token=any' })
+  const typed = await third.post('/apps/lured/links/test', { url: 'https://evil.example/x?token=any' })
   assert.match(await typed.text(), /Allow https:/)
 })
 
 test('an address that is no URL has a page as well', async () => {
-  const answer = await first.get('//', { accept: 'text/html' })
+  const answer = await third.get('//', { accept: 'text/html' })
   assert.equal(answer.status, 404)
 })

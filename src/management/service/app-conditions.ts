@@ -1,6 +1,6 @@
 /**
- * Conditions of the mail and requests of an app, found in its counts: of the last minutes, or of the hours before.
- * A condition is over when minutes have passed without its events.
+ * Conditions of the mail and requests of an app, found in its counts: of the last minutes, or of the hours
+ * before. A condition is over when minutes have passed without its events.
  */
 
 import type { App } from '../../domain/app/app.ts'

@@ -106,7 +106,7 @@ const pastMax = 10
 
 type PastParts = { readonly now: Now; readonly pastByApp: CountsByApp; readonly rows: AppRows }
 
-/** The conditions of a kind that are over: of mail, grouped by the newest reply; of requests, by their app. */
+/** The conditions of a kind that are over: of mail by the newest reply, of requests by their app. */
 async function readPast(
   kind: AppConditionKind,
   store: Context['store'],
