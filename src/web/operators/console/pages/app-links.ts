@@ -71,7 +71,7 @@ async function testPage(visit: Visit, app: AppResource, url: string): Promise<Pa
   const params = { app: app.slug }
   const check = await visit.call('app.check_link', { params, body })
   if (!check.ok) return linksPage(visit, app, { error: check.error })
-  // Anybody can make an address with a link in it: a link to allow is offered if somebody typed it, or an app sent it.
+  // Anybody can make an address with a link in it: one to allow was typed here, or sent by the app.
   const origin = URL.parse(url)?.origin
   const isOffered =
     visit.form.has('url') ||
