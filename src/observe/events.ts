@@ -1,6 +1,6 @@
 /**
  * Everything that happens in a process and that somebody may want to see, as one stream of typed
- * events. The parts of Postern emit; log and metrics subscribe. No event holds a key, token, link or
+ * events. The parts of Postern emit; log, metrics, charts and open pages subscribe. No event holds a key, token, link or
  * recipient.
  */
 import type { DeliveryOutcome } from '../domain/delivery/outcome.ts'

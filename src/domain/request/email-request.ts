@@ -10,6 +10,7 @@ import { type EmailAddress, parseEmailAddress } from './email-address.ts'
 import type { Issue } from './rejection.ts'
 import { parseTimestamp } from './timestamp.ts'
 
+/** New types come last, and there are ten at most: sealed links hold the position, as one digit. */
 export const emailTypes = [
   'magic_link',
   'email_verification',
