@@ -1,7 +1,7 @@
 /**
  * Everything that happens in a process and that somebody may want to see, as one stream of typed
- * events. The parts of Postern emit; log, metrics, charts and open pages subscribe. No event holds a key, token, link or
- * recipient.
+ * events. The parts of Postern emit; log, metrics, charts and open pages subscribe. No event holds a key,
+ * token, link or recipient.
  */
 import type { DeliveryOutcome } from '../domain/delivery/outcome.ts'
 import type { EndedEmail, LostLease } from '../domain/delivery/states.ts'

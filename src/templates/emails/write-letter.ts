@@ -4,7 +4,7 @@
  */
 
 import type { EmailContent } from '../../domain/delivery/email-content.ts'
-import type { EmailType, EmailType } from '../../domain/request/email-request.ts'
+import type { EmailType } from '../../domain/request/email-request.ts'
 import type { Strings } from '../locales/strings.ts'
 import { type Expiry, isPlainName, type Letter } from './letter.ts'
 
