@@ -103,7 +103,9 @@ async function startRelays(t: Scope) {
   })
   const [ses, gmail] = [
     await startSes(t),
-    await startApiServer(t, (_asked, response) => sendJson(response, 400, {})),
+    await startApiServer(t, (_asked, response) =>
+      sendJson(response, 400, { error: { code: 400, message: 'no', status: 'INVALID_ARGUMENT' } }),
+    ),
   ]
   const folder = temporaryFolder(t)
   const write = (name: string, text: string) => {
