@@ -125,7 +125,7 @@ function describeAccess({ ended, works }: Restored): string {
 function describeQueued({ queued, expired }: Restored, cancelled: boolean): string {
   if (queued === 0) return ''
   if (cancelled) return `Cancelled ${counted(queued, 'email')} queued in the backup.`
-  const again = `The service will send ${counted(queued - expired, 'email')} queued in the backup, again if already sent since.`
+  const again = `The service will send ${counted(queued - expired, 'email')} queued in the backup, including any already sent since.`
   const expiredNote = expired === 0 ? '' : ` Another ${expired} will not be sent: the link has expired.`
   return `${again}${expiredNote} To send none, restore again with --cancel-queued before you start it.`
 }
@@ -137,7 +137,7 @@ async function copy(deps: CliDeps, to: string): Promise<void> {
   print(deps.output, { copied, previous }, () =>
     [
       `copied ${counted(app, 'app')}, ${counted(delivery_key, 'delivery key')}, ${counted(queue, 'queued email')} and ${counted(history, 'record')}`,
-      'Rate limits of recipients and keys start full, and sessions, invitations and sign-in links are not copied.',
+      'Rate limits for recipients and keys start unused; sessions, invitations and sign-in links are not copied.',
       'Next: set POSTERN_DATABASE_URL to the new database, with the same POSTERN_SECRET_KEYS, then: postern serve.',
       `The old database is now ${previous}. Start no service on it: it would send the queued mail again.`,
     ].join('\n'),

@@ -106,7 +106,8 @@ export async function withOperations<T>(
   }
 }
 
-const devPlace = ' This is the dev database; "--env-file FILE" names the settings of a service.'
+const devPlace =
+  ' This is the dev database; to use a service’s database, add "--env-file FILE" with its settings.'
 
 /** @param place said where something was not found */
 const newContext = (runner: OperationRunner, place = ''): CommandContext => ({

@@ -154,7 +154,7 @@ async function retry(
   { all = false, app }: RetryOptions,
 ): Promise<void> {
   if (all === (id !== undefined)) throw new UsageError('give the id of an email (em_…), or --all')
-  if (id !== undefined && app !== undefined) throw new UsageError('--app goes with --all')
+  if (id !== undefined && app !== undefined) throw new UsageError('--app needs --all')
   if (id !== undefined) return printState(deps, await call('email.retry', { params: { email: id } }))
   let retried = 0
   for (let complete = false; !complete; ) {

@@ -88,7 +88,8 @@ const keyCharactersMax = 200
 
 function parseGrace(text: string): number {
   const ms = text === '0' ? 0 : parseLength(text)
-  if (ms === null) throw new UsageError('--grace is 0, or a number with m, h or d: 30m, 24h, 7d')
+  if (ms === null)
+    throw new UsageError('--grace must be 0, or a number with m, h or d, such as 30m, 24h or 7d')
   return ms
 }
 

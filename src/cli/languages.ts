@@ -37,6 +37,7 @@ async function list({ output }: CliDeps): Promise<void> {
 async function choose({ output }: CliDeps, locale: string): Promise<void> {
   const { chooseLanguage } = await import('../templates/locales/choose-language.ts')
   const tag = chooseLanguage(locale)
-  if (tag === null) throw new CommandFailed('none of these: the email is in the language of the app')
+  if (tag === null)
+    throw new CommandFailed('Postern has none of these languages: the email is in the app’s language')
   print(output, { tag }, () => tag)
 }

@@ -79,7 +79,7 @@ const cases: [Partial<EmailRecord>, string][] = [
   ],
   [
     { state: 'deferred', nextAttemptAt: at + 5000, lostLeases: 3, trail: [{ at, outcome: 'lost' }] },
-    'The next attempt is at 2026-11-21 22:26:45Z. It may have arrived: an attempt got no answer. It has lost 3 leases: each time its worker died, hung, or lost its connection to the database. If it kills its workers, cancel it.',
+    'The next attempt is at 2026-11-21 22:26:45Z. It may have arrived: an attempt got no answer. It has lost 3 leases: each time its worker died, hung, or lost its connection to the database. If this email crashes its workers, cancel it.',
   ],
   [
     {

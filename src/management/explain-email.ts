@@ -17,7 +17,7 @@ export function explainEmail(email: EmailRecord, disabledApp: string | null = nu
   if (lostLeases < suspectAfter) return explanation
   const isLive = email.finishedAt === null
   const why = 'each time its worker died, hung, or lost its connection to the database'
-  const advice = '. If it kills its workers, cancel it'
+  const advice = '. If this email crashes its workers, cancel it'
   return `${explanation} It has lost ${lostLeases} leases: ${why}${isLive ? advice : ''}.`
 }
 
@@ -58,7 +58,7 @@ function explainState(email: EmailRecord): string {
 function explainCancelling(reason: EmailRecord['reason']): string {
   if (reason === 'by_operator') return 'an operator cancelled it.'
   if (reason === 'reserved_domain')
-    return 'the domain of its recipient is reserved for tests and documentation (RFC 2606), so it would only bounce. A relay gets such mail if its URL says reserved=send.'
+    return 'the domain of its recipient is reserved for tests and documentation (RFC 2606), so it would only bounce. To send it to a test relay, add reserved=send to the relay’s URL.'
   return `its app was deleted, or disabled for ${heldDays} days.`
 }
 
@@ -82,7 +82,7 @@ function describe(attempt: AttemptRecord): string {
   if (outcome === 'unattempted')
     return relay === undefined
       ? `It was not tried: ${text}.`
-      : `It was not tried: the relay ${relay} was unavailable (${withAdvice(text)}).`
+      : `It was not tried because the relay ${relay} was unavailable: ${withAdvice(text)}.`
   if (relay === undefined) return `The last attempt failed inside Postern: ${text}.`
   return `The last attempt was deferred by the relay ${relay}: ${withAdvice(text)}.`
 }
@@ -106,7 +106,7 @@ const causes: Record<FailureCause, string> = {
   mailbox_full: 'the mailbox is full',
   policy: 'its policy does not allow this email',
   unreachable: 'the next mail server cannot be reached',
-  unknown: 'permanent refusal',
+  unknown: 'a permanent error',
 }
 
 function explainFailure({ reason }: EmailRecord, last: AttemptRecord | undefined): string {

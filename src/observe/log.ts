@@ -238,7 +238,7 @@ function takenBackLines({ lost }: LeasesTakenBack): Line[] {
 }
 
 const suspectText =
-  'this email has lost two or more leases; it is claimed alone, after growing pauses. If it kills its workers, cancel it with "postern email cancel EMAIL"'
+  'this email has lost two or more leases; it is claimed alone, after growing pauses. If it crashes its workers, cancel it with "postern email cancel EMAIL"'
 
 const asked = {
   request: 'to queue an email',

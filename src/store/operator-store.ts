@@ -111,7 +111,7 @@ export type QueueSummary = QueueGauge & {
   readonly late: readonly LateMail[]
 }
 
-/** An active app whose mail waits for an attempt that is wanted since `since`. */
+/** An active app with waiting mail whose attempt has been due since `since`. */
 type LateMail = { readonly app: AppId; readonly since: number }
 
 /** Counts of the whole queue, cheap enough for every scrape. */

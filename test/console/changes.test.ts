@@ -349,7 +349,7 @@ test('an entry that was allowed already is not undone', async () => {
   const again = await third.post('/apps/known/links/add', { kind: 'allowedUrls', entry: 'known.example' })
   const address = again.headers.get('location') ?? ''
   const page = await (await third.get(address)).text()
-  assert.match(page, /This entry was allowed already/)
+  assert.match(page, /This entry was already allowed/)
   assert.doesNotMatch(page, />Undo</)
   const added = await third.post('/apps/known/links/add', { kind: 'allowedUrls', entry: 'new.example' })
   assert.match(await (await third.get(added.headers.get('location') ?? '')).text(), />Undo</)

@@ -135,7 +135,10 @@ test('a command on the default database says so', onlyHere, async (t) => {
   mkdirSync(join(folder, '.postern'))
   assert.equal((await postern(own, ['migrate'], { cwd: folder })).code, 0)
   const missing = await postern(own, ['app', 'show', 'acme'], { cwd: folder })
-  assert.match(missing.err, /There is no app "acme"\..* This is the dev database; "--env-file FILE" names/)
+  assert.match(
+    missing.err,
+    /There is no app "acme"\..* This is the dev database; to use a service’s database, add "--env-file FILE"/,
+  )
   assert.doesNotMatch((await postern(env, ['app', 'show', 'acme-2'])).err, /dev database/)
 })
 
@@ -249,7 +252,7 @@ test('a key is replaced without a pause, and all deferred mail is tried at once'
   assert.match(ended.err, /is revoked or has expired; make another one for its app/)
   const wrong = await postern(server.env, ['key', 'replace', `${old?.id}`, '--grace', 'soon'])
   assert.equal(wrong.code, 2)
-  assert.match(wrong.err, /--grace is 0, or a number with m, h or d/)
+  assert.match(wrong.err, /--grace must be 0, or a number with m, h or d/)
 
   const deferred = () => posternJson<Row[]>(server.env, ['email', 'list', '--state', 'deferred'])
   await eventually(async () => (await deferred()).length === 4)
@@ -407,7 +410,7 @@ test('languages are listed and looked up, and previews and test emails are in th
   const none = await postern(env, ['languages', 'tlh'])
   assert.deepEqual(
     [none.code, none.err],
-    [1, 'postern: none of these: the email is in the language of the app\n'],
+    [1, 'postern: Postern has none of these languages: the email is in the app’s language\n'],
   )
   const relay = await startSmtpServer(t)
   const server = await startServe(t, { POSTERN_SMTP_URL: `smtp://127.0.0.1:${relay.port}` })

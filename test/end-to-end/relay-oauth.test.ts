@@ -302,7 +302,10 @@ test('a certificate that expires in nine days needs attention', {
   await eventually(async () => (await service.store.listNodes()).length > 0)
   const { body } = await ask(service, 'GET /v1/status', { token })
   const [{ kind, message, urgent }] = body.attention
-  assert.match(message, /^The certificate for the tokens of the relay 127\.0\.0\.1:1 expires in 9 d: /)
+  assert.match(
+    message,
+    /^The certificate that the relay 127\.0\.0\.1:1 needs for its tokens expires in 9 d: /,
+  )
   assert.deepEqual([kind, urgent], ['certificate_expires', false])
 })
 

@@ -10,15 +10,15 @@ const newSecret = 'make a new one under "Certificates & secrets" and change `sec
 const ofTokens: readonly Advice[] = [
   [/AADSTS7000222/, `the client secret has expired: ${newSecret}`],
   [/AADSTS7000215/, `the client secret is wrong: copy its Value, not its Secret ID, or ${newSecret}`],
-  [/AADSTS700016/, '`client` is no application of this tenant: check `client` and `tenant`'],
+  [/AADSTS700016/, 'the tenant has no application with the id in `client`: check `client` and `tenant`'],
   [/AADSTS900(02|023)/, 'there is no such tenant: check `tenant`'],
   [/AADSTS700027/, 'the certificate in `key` is not the one uploaded to the application, or has expired'],
-  [/AADSTS700024/, 'the signed request is out of its time: check the clock of this machine'],
+  [/AADSTS700024/, 'the signed request is not valid at this time: check the clock of this machine'],
   [
     /AADSTS(65001|7000112)/,
     'an admin of the tenant must consent to the application’s permissions, or enable it',
   ],
-  [/AADSTS(70011|500011)/, 'the scope is not one of the tenant: check `scope`, or leave it out'],
+  [/AADSTS(70011|500011)/, 'the tenant does not know this scope: check `scope`, or leave it out'],
   [
     /unauthorized_client/,
     'the application may not get this token: for Google, delegate the scope to the service account’s client id in the admin console (domain-wide delegation)',
@@ -42,16 +42,16 @@ const ofSmtp: readonly Advice[] = [
     'SMTP AUTH is off for the mailbox or the tenant: turn it on (Set-CASMailbox -SmtpClientAuthenticationDisabled $false), or use graph:',
   ],
   [/\b5\.7\.30\b/, 'Microsoft has turned passwords off for SMTP: use oauth=microsoft, or graph:'],
-  [/\b(5\.7\.60|5\.2\.252)\b|SendAsDenied/, 'the sender’s address is not the mailbox and no alias of it'],
+  [/\b(5\.7\.60|5\.2\.252)\b|SendAsDenied/, 'the sender’s address is neither the mailbox nor an alias of it'],
   [/\b5\.7\.9\b/, 'Google wants an app password (2-step verification), or oauth=google'],
   [/\b535 5\.7\.8\b/, 'user or password is wrong; at Google, use an app password'],
   [
     /\b5\.4\.5\b|Daily (SMTP relay|user sending)/,
-    'the daily limit of the account is used up; it is lifted within 24 hours',
+    'the account’s daily limit is used up; it resets within 24 hours',
   ],
-  [/SubmissionQuotaExceeded|QuotaExceededException/, 'the mailbox has used up what Microsoft lets it send'],
+  [/SubmissionQuotaExceeded|QuotaExceededException/, 'the mailbox has reached Microsoft’s sending limit'],
   [/\b5\.7\.70[58]\b/, 'Microsoft has blocked the tenant from sending: see the message center of the tenant'],
-  [/does not offer XOAUTH2/, 'the server takes no tokens: use a password, or another server'],
+  [/does not offer XOAUTH2/, 'the server does not accept tokens: use a password, or another server'],
 ]
 
 const ofApis: readonly Advice[] = [
@@ -71,16 +71,19 @@ const ofApis: readonly Advice[] = [
   [/AccessDenied/, 'the key lacks the permission ses:SendEmail'],
   [/(signature|Signature).*expired|RequestTimeTooSkewed/, 'check the clock of this machine'],
   [/not verified/, 'verify the sender’s domain at the provider'],
-  [/AccountSuspended|SendingPaused/, 'the provider has stopped the account: see its console'],
+  [/AccountSuspended|SendingPaused/, 'the provider has suspended the account: see its console'],
   [/(daily|monthly)_quota_exceeded|LimitExceeded/, 'the quota of the account is used up'],
-  [/invalid_api_key|missing_api_key|restricted_api_key/, 'the API key is wrong, or may not send'],
+  [/invalid_api_key|missing_api_key|restricted_api_key/, 'the API key is wrong, or is not allowed to send'],
   [/^401 10\b/, 'the server token is wrong'],
   [/^422 (405|412|413)\b/, 'the account is out of credit, or not approved yet: see the provider’s console'],
 ]
 
 const ofNetworks: readonly Advice[] = [
   [/ENOTFOUND/, 'there is no such host: check its name in the URL'],
-  [/self.signed certificate|unable to (get|verify)/, 'name the certificate authority by `ca`'],
+  [
+    /self.signed certificate|unable to (get|verify)/,
+    'set `ca` in the relay’s URL to the file of its certificate authority',
+  ],
 ]
 
 const all = [...ofTokens, ...ofSmtp, ...ofApis, ...ofNetworks]

@@ -37,7 +37,7 @@ type AppCondition = {
   readonly describe: (slugs: readonly string[], counts: Counts, words: Words) => string
 }
 
-/** A few failures are typing errors of recipients; a share of all ends is a fault. */
+/** A few failures are mistyped addresses; a large share of all finished emails is a fault. */
 const failedMin = 10
 /** So many failures are a fault if nothing else is sent. */
 export const failedAloneMin = 3

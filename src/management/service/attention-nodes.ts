@@ -21,7 +21,7 @@ export function judgeNodes(situation: Situation): Condition[] {
   const workers = alive.filter(({ roles }) => roles.includes('worker'))
   const found = silent.map(({ machine, roles, seenAt }): Condition => {
     const since = describeDuration(nowMs - Date.parse(seenAt))
-    const message = `The process on ${machine} (${roles.join(', ')}) has not reported for ${since}: it died, hangs, or cannot reach the database. If it is still running, kill it; then start it again.`
+    const message = `The process on ${machine} (${roles.join(', ')}) has not reported for ${since}: it has died, is hanging, or cannot reach the database. If it is still running, kill it; then start it again.`
     return { kind: 'process_silent', message }
   })
   if (apps.length > 0 && alive.length === 0)
@@ -89,7 +89,7 @@ function judgeCertificates(workers: readonly NodeResource[], nowMs: number): Con
   return [...Map.groupBy(expiries, ({ name }) => name)].map(([name, found]) => {
     const leftMs = Math.min(...found.map((one) => one.leftMs))
     const when = leftMs > 0 ? `expires in ${describeDuration(leftMs)}` : 'has expired'
-    const message = `The certificate for the tokens of the relay ${name} ${when}: upload a new one to the application, then change \`key\` in the relay's URL and restart. Without it, nothing is sent through this relay.`
+    const message = `The certificate that the relay ${name} needs for its tokens ${when}: upload a new one to the application, then change \`key\` in the relay's URL and restart. Without it, nothing is sent through this relay.`
     return { kind: 'certificate_expires', message }
   })
 }

@@ -140,7 +140,10 @@ test('a certificate that gets a relay’s tokens needs attention from 30 days be
   assert.deepEqual(kinds({ nodes: [expiring(29)], seesAll: false }), [])
   const [found, ...more] = attentionTo({ nodes: [expiring(12), expiring(29)] })
   assert.deepEqual([found?.kind, found?.urgent, more], ['certificate_expires', false, []])
-  assert.match(found?.message ?? '', /^The certificate .* of the relay r1 expires in 12 d: upload a new one/)
+  assert.match(
+    found?.message ?? '',
+    /^The certificate that the relay r1 needs for its tokens expires in 12 d: upload a new one/,
+  )
   assert.match(attentionTo({ nodes: [expiring(-1)] })[0]?.message ?? '', /r1 has expired: upload/)
 })
 
@@ -287,7 +290,7 @@ test('a key that was replaced and is still in use says so', () => {
   const of = (isReplaced: boolean) => attentionTo({ expiring: [{ ...key, isReplaced }] })[0]?.message
   assert.match(
     of(true) ?? '',
-    /^The old key web of acme was replaced, but is still in use \(3 min ago\)\. .* in 23 h/,
+    /^The old key web of acme was replaced, but was still used 3 min ago\. .* in 23 h/,
   )
   assert.match(of(false) ?? '', /^The key web of acme expires in 23 h: replace it/)
 })

@@ -31,7 +31,7 @@ const lately = `in the last ${latelyMinutes} minutes`
 const nearly = 0.8
 const turnedAwayShare = 0.01
 const lateAfterMs = 30_000
-/** After an outage, mail that waits is what the outage left. */
+/** For this long after an outage, waiting mail counts as its backlog. */
 const recoveryMs = 5 * minuteMs
 /** One link that expired is often a slow receiver. */
 const expiredUrgentMin = 5
@@ -93,7 +93,7 @@ function judgeAnswers({ byApp, lately: counts }: Situation): Condition[] {
   return found
 }
 
-/** The refusals that are of none of these. */
+/** The refusals that `parts` do not count. */
 function subtract(all: Refused, parts: readonly ActivityCounts[]): Refused {
   const left: Record<string, number> = { ...all }
   for (const { refused } of parts)
@@ -170,7 +170,7 @@ function judgeSettings({ apps, expiring, nowMs, queue, usage }: Situation): Cond
     const left = describeDuration((expiresAt ?? nowMs) - nowMs)
     const used = describeDuration(nowMs - (lastUsedAt ?? nowMs))
     const message = isReplaced
-      ? `The old key ${name ?? id} of ${slug} was replaced, but is still in use (${used} ago). It stops working in ${left}: deploy the new key before then.`
+      ? `The old key ${name ?? id} of ${slug} was replaced, but was still used ${used} ago. It stops working in ${left}: deploy the new key before then.`
       : `The key ${name ?? id} of ${slug} expires in ${left}: replace it before then.`
     return { kind: 'key_expires', message, apps: [slug] }
   })
@@ -211,7 +211,7 @@ function judgeApp(
   if (invalid.length > 0)
     add(
       'setting_invalid',
-      `${slug} allows ${invalid.join(', ')}, which the rules no longer permit: no such link is sent.`,
+      `The allow-list of ${slug} has entries that are no longer valid, so their links are refused: ${invalid.join(', ')}. Replace or remove them.`,
     )
   return found
 }

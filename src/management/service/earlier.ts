@@ -28,7 +28,7 @@ export const findOutageEnd = (nodes: readonly NodeResource[]): number =>
     ),
   )
 
-/** The first minute whose expired links an outage that ended at `untilMs` did not cost. */
+/** The first minute whose expired links are not put down to an outage that ended at `untilMs`. */
 export const firstMinuteAfter = (untilMs: number): number => Math.floor(untilMs / minuteMs) + 1
 
 /** Apps that had a condition of one cause, with their counts in its time. */
@@ -98,7 +98,7 @@ function describePast({ kind, slugs, reply, counts, from, until }: PastCondition
 
 const sumRows = (rows: Minutes): number => rows.reduce((sum, { count }) => sum + count, 0)
 
-/** From the begin of the first minute to the end of the last one. */
+/** From the start of the first minute to the end of the last one. */
 const findSpan = (rows: Minutes): Span => ({
   from: Math.min(...rows.map(({ minute }) => minute)) * minuteMs,
   until: Math.max(...rows.map(({ minute }) => minute + 1)) * minuteMs,

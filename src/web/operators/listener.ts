@@ -44,7 +44,7 @@ export type ConsoleDeps = Pick<ManagementApiDeps, 'management'> & {
   readonly isDev: boolean
 }
 
-/** For how long a page of the sign-in may not know of the first passkey. */
+/** How long the sign-in page may take to learn of the first passkey. */
 const passkeysMs = 1000
 
 export function newConsoleListener(deps: ConsoleDeps): FastifyInstance {
@@ -180,12 +180,12 @@ async function answerError(
   if (error instanceof StoreUnavailable) {
     events.emit({ kind: 'store_unavailable', requestId: request.id, error, work: 'page' })
     const message =
-      'Your change may or may not have been saved: check before you repeat it. The log and /readyz of the ops port name the cause.'
+      'If you were changing something, it may or may not have been saved: check before you repeat it. The log and /readyz of the ops port name the cause.'
     return send(503, 'The store does not answer', errorBody(message))
   }
   if ((error.statusCode ?? 500) < 500)
     return send(400, 'Bad request', errorBody('The request cannot be read.'))
   events.emit({ kind: 'bug', doing: 'drawing a page', error, requestId: request.id })
-  const message = `The reason is in its log, under ${request.id}.`
+  const message = `The error is in Postern’s log, under ${request.id}.`
   return send(500, 'Postern failed', errorBody(message))
 }

@@ -92,7 +92,7 @@ export class ApiClient implements RelayClient {
     }
   }
 
-  /** Posts a message that is no message. Throws `TokenFault`. */
+  /** Posts an invalid message, which the provider must refuse. Throws `TokenFault`. */
   async check(): Promise<{ readonly ok: boolean; readonly text: string }> {
     const connecting = AbortSignal.timeout(checkMs)
     const exchange = await this.#ask((signing) => this.#api.newProbe(signing), {

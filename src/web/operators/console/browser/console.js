@@ -1,5 +1,5 @@
 // The console's script. Every page works without it: it keeps open pages up to date, shows local times, copies, fills the code of a
-// sign-in link in, talks to passkeys, and gives keys to those who like them.
+// sign-in link in, talks to passkeys, and adds keyboard shortcuts.
 
 /** @type {{ createPolicy(name: string, rules: { createHTML(text: string): string }): { createHTML(text: string): string } } | undefined} */
 const trustedTypes = Reflect.get(window, 'trustedTypes')

@@ -16,8 +16,8 @@ const modes: Modes = {
   off: 'Never: every email contains its own link',
   auto: 'For links that open a mobile app',
   'app-schemes':
-    'For links that open a mobile app, even if hosted links are not set up (they are refused then)',
-  always: 'Always, even if hosted links are not set up (requests are refused then)',
+    'For links that open a mobile app, even if hosted links are not set up (requests with them are then refused)',
+  always: 'Always, even if hosted links are not set up (requests are then refused)',
 }
 
 /** Without `POSTERN_LINKS_BASE_URL`. */

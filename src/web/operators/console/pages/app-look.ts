@@ -123,7 +123,7 @@ const sendForm = newForm('send', {
   to: {
     label: 'To',
     attributes: html`required type="email" placeholder="you@example.com" autocomplete="email"`,
-    hint: 'With the settings as they are saved; its link does not work.',
+    hint: 'Uses the saved settings; its link does not work.',
   },
 })
 

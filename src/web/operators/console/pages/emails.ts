@@ -155,7 +155,7 @@ async function renderUnknown({ get, now, seesAll }: Visit): Promise<Html> {
   const whose = seesAll ? '' : ' by the apps that you can see'
   return html`<p class="lead">No email to this address was accepted${whose} in the last ${keepDays} days.</p>
 <p>Check the spelling. If the address is right, the request was refused or never reached Postern. Refused requests keep no address, so here are today's newest refusals:</p>
-${table('Newest refusals', ['Last', 'App', 'Answer', 'Link origin', 'Count'], rows, { numbers: [4], empty: 'No recent refusals. The request did not reach Postern, or its key is unknown: the log then has it.' })}`
+${table('Newest refusals', ['Last', 'App', 'Answer', 'Link origin', 'Count'], rows, { numbers: [4], empty: 'No recent refusals. Either the request did not reach Postern, or its key is unknown: search the log for invalid_key.' })}`
 }
 
 function renderFilters(filters: Filters, slugs: Slugs): Html {
@@ -210,7 +210,7 @@ function renderReplies(emails: readonly EmailResource[]): Html {
     const advice = adviseOn(reply)
     return html`<li><b>${formatCount(group.length)}</b> × <code>${reply}</code>${advice === null ? none : html` <span class="soft">${advice}</span>`}</li>`
   })
-  return html`<section class="card" aria-label="Replies in common"><p class="soft">The same reply to several emails of this page:</p>
+  return html`<section class="card" aria-label="Replies in common"><p class="soft">Several emails on this page got the same reply:</p>
 <ul class="replies">${items}</ul></section>`
 }
 

@@ -65,11 +65,11 @@ export async function renderStop({ get }: Visit): Promise<Html> {
 const verdicts: Readonly<Partial<Record<Condition['kind'], string>>> = {
   no_worker: 'No mail is being sent',
   no_relay: 'No mail is being sent',
-  requests_turned_away: 'Requests are turned away',
+  requests_turned_away: 'Requests are being refused',
   mail_late: 'Mail is delayed',
-  links_expired: 'Links expire before their email is sent',
-  mail_failed: 'Mail fails',
-  mail_deferred: 'The relay defers mail',
+  links_expired: 'Links are expiring before their email is sent',
+  mail_failed: 'Mail is failing',
+  mail_deferred: 'The relay is deferring mail',
   daily_limit_near: 'A daily limit is used up',
 }
 
@@ -82,13 +82,17 @@ export function renderVerdict({ attention, lastHour, queue }: Status): Html {
   const waiting = depth === 0 ? 'no mail waiting' : counted(depth, 'email waiting', 'emails waiting')
   const facts =
     delivered === null ? waiting : `${formatCount(delivered)} delivered in the last hour, ${waiting}`
-  const more = others > 0 ? `, and ${counted(others, 'other thing')} to look at` : ''
+  const more =
+    others > 0 ? `, and ${counted(others, 'other thing needs', 'other things need')} attention` : ''
   const [tone, text] =
     worst === undefined
       ? (['good', 'Sending normally'] as const)
       : worst.urgent
         ? (['bad', `${verdicts[worst.kind] ?? 'Something is wrong'}${more}`] as const)
-        : (['wait', `Sending, with ${counted(attention.length, 'thing')} to look at`] as const)
+        : ([
+            'wait',
+            `Sending, but ${counted(attention.length, 'thing needs', 'things need')} attention`,
+          ] as const)
   return html`<div class="verdict-line ${tone}" role="status"><h1>${text}</h1><span class="soft">${facts}</span></div>`
 }
 
