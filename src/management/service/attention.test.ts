@@ -144,7 +144,10 @@ test('a certificate that gets a relay’s tokens needs attention from 30 days be
     found?.message ?? '',
     /^The certificate that the relay r1 needs for its tokens expires in 12 d: upload a new one/,
   )
-  assert.match(attentionTo({ nodes: [expiring(-1)] })[0]?.message ?? '', /r1 needs for its tokens has expired: upload/)
+  assert.match(
+    attentionTo({ nodes: [expiring(-1)] })[0]?.message ?? '',
+    /r1 needs for its tokens has expired: upload/,
+  )
 })
 
 test('an access for some apps learns that nothing is sent, and no name of a relay or a machine', () => {
