@@ -172,6 +172,14 @@ test('what is written as faults advise is read as it is, with every character', 
   }
 })
 
+test('a key that is not RSA is refused: no assertion could be signed with it', (t) => {
+  const file = join(temporaryFolder(t), 'ec.pem')
+  const { privateKey: ec } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  writeFileSync(file, ec.export({ format: 'pem', type: 'pkcs8' }), { mode: 0o600 })
+  const { faults } = parseRelayUrl(`${mailbox}?oauth=microsoft&tenant=acme.com&client=c&key=file:${file}`)
+  assert.match(faults.join(), /not RSA/)
+})
+
 const wrong: [url: string, fault: RegExp][] = [
   [`${mailbox}?oauth=microsoft&tenant=t&client=c&secret=${guid}`, /Secret ID; copy the Value/],
   [`${mailbox}?oauth=microsoft&client=c&secret=s`, /needs tenant/],

@@ -15,7 +15,14 @@ import type { EmailId } from '../../src/domain/id.ts'
 import type { Claim } from '../../src/store/store.ts'
 import { listEmails, operator } from '../support/operator.ts'
 import { freePort } from '../support/postfix.ts'
-import { relayTo, smtpTo, startTestService, type TestService, validBody } from '../support/service.ts'
+import {
+  newTestRelay,
+  relayTo,
+  smtpTo,
+  startTestService,
+  type TestService,
+  validBody,
+} from '../support/service.ts'
 import {
   drop,
   type Script,
@@ -131,6 +138,20 @@ test('rows 22 and 25: refused credentials are the operator’s fault: held, not 
   const log = await eventually(() => service.log.find((line) => line.includes('the relay is unavailable')))
   assert.match(log, /535/)
   assert.doesNotMatch(service.log.join(), /canary-password/)
+})
+
+test('a relay that repeats the AUTH command does not get the password into a record', async (t) => {
+  const [user, pass] = ['postern', 'correct horse battery']
+  const sent = Buffer.from(`\u0000${user}\u0000${pass}`).toString('base64')
+  const server = await startScriptedServer(t, {
+    ehlo: '250-scripted\r\n250 AUTH PLAIN',
+    auth: `500 5.5.1 Command unrecognized: "AUTH PLAIN ${sent}" ${pass}`,
+  })
+  const relay = newTestRelay(relayTo(server.port, { credentials: { user, pass } }))
+  const clearance = { deadlineMs: performance.now() + 60_000, isLeaseValid: () => true }
+  const record = JSON.stringify(await relay.submit(testMessage(), clearance).finally(() => relay.close()))
+  assert.match(record, /<secret>/)
+  assert.ok(!record.includes(pass) && !record.includes(sent.slice(0, 12)), record)
 })
 
 test('STARTTLS with a verified certificate and AUTH', async (t) => {

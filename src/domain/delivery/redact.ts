@@ -37,6 +37,7 @@ export const hideSecrets = (text: string, secrets: readonly string[]): string =>
       new URLSearchParams({ '': secret }).toString().slice(1),
       Buffer.from(secret).toString('base64').replace(/=+$/, ''),
     ])
+    .toSorted((a, b) => b.length - a.length) // one may be a part of another
     .reduce((shown, secret) => shown.replaceAll(secret, '<secret>'), text)
 
 type Word = readonly [word: string, mark: string]

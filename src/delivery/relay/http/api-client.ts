@@ -30,6 +30,9 @@ const idleMs = { usual: 4_000, idempotent: 20_000 }
 
 const none: AccessToken = { text: '', isKept: false }
 
+/** With the access token that was sent: an answer may repeat it. */
+type AskedExchange = Exchange & { readonly token: string }
+
 export class ApiClient implements RelayClient {
   readonly name: string
   readonly #api: MailApi
@@ -37,8 +40,6 @@ export class ApiClient implements RelayClient {
   readonly #agent: Agent
   readonly #tokens: TokenSource | null
   readonly #stopped = new AbortController()
-  /** The access token that was used last: an answer may repeat it. */
-  #token = ''
   #connecting = 0
   #busy = 0
 
@@ -103,7 +104,7 @@ export class ApiClient implements RelayClient {
     const { answer } = exchange
     const kind = this.#judge(answer)
     const isProven = kind === 'refused' && answer.status !== 403
-    return { ok: isProven, text: this.#toReply(answer, null).text }
+    return { ok: isProven, text: this.#toReply(exchange, answer, null).text }
   }
 
   /**
@@ -113,16 +114,15 @@ export class ApiClient implements RelayClient {
   async #ask(
     newRequest: (signing: Signing) => ApiRequest,
     { connecting, mayHandOver }: { connecting: AbortSignal; mayHandOver: () => boolean },
-  ): Promise<Exchange> {
+  ): Promise<AskedExchange> {
     for (let isLast = false; ; isLast = true) {
       const token = (await this.#tokens?.get(connecting)) ?? none
-      this.#token = token.text
       const { path, headers, body } = newRequest({ token: token.text, nowMs: Date.now() })
       const url = new URL(path, this.#endpoint)
       const exchange = await this.#post({ url, headers, body }, { connecting, mayHandOver })
       const isRefused = exchange.kind === 'answered' && exchange.answer.status === 401
       if (isRefused) this.#tokens?.forget(token.text)
-      if (!isRefused || !token.isKept || isLast) return exchange
+      if (!isRefused || !token.isKept || isLast) return { ...exchange, token: token.text }
     }
   }
 
@@ -151,7 +151,7 @@ export class ApiClient implements RelayClient {
     }
   }
 
-  #read(exchange: Exchange, { content }: Message, isOver: () => boolean): Submission {
+  #read(exchange: AskedExchange, { content }: Message, isOver: () => boolean): Submission {
     switch (exchange.kind) {
       case 'withheld':
         return isOver() ? { kind: 'expired' } : leaseLost
@@ -164,9 +164,9 @@ export class ApiClient implements RelayClient {
         const { answer } = exchange
         const id = this.#api.readAcceptance(answer)
         if (id !== null)
-          return { kind: 'accepted', reply: toAcceptance(answer.status, id, this.#listSecrets()) }
+          return { kind: 'accepted', reply: toAcceptance(answer.status, id, this.#listSecrets(exchange)) }
         const failureClass = classifyAnswer(this.#judge(answer), answer, Date.now())
-        return failed(this.#toReply(answer, content), 'handed-over', failureClass)
+        return failed(this.#toReply(exchange, answer, content), 'handed-over', failureClass)
       }
       default:
         return exchange satisfies never
@@ -180,12 +180,12 @@ export class ApiClient implements RelayClient {
     return kind ?? judgeStatus(answer.status, code !== '')
   }
 
-  #toReply(answer: HttpAnswer, content: Message['content'] | null) {
+  #toReply(asked: AskedExchange, answer: HttpAnswer, content: Message['content'] | null) {
     const error = this.#api.readError(answer)
-    return toReply(answer, { error, content, secrets: this.#listSecrets(), nowMs: Date.now() })
+    return toReply(answer, { error, content, secrets: this.#listSecrets(asked), nowMs: Date.now() })
   }
 
-  #listSecrets = (): readonly string[] => [...this.#api.secrets, this.#token]
+  #listSecrets = ({ token }: AskedExchange): readonly string[] => [...this.#api.secrets, token]
 
   close(): void {
     this.#stopped.abort()
