@@ -1,4 +1,4 @@
-/** The rate-limit buckets of SQLite: their journal, their and their memory. */
+/** The rate-limit buckets of SQLite: their journal and their memory. */
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
