@@ -63,9 +63,14 @@ function randomDigits(length: number): string {
     randomPool.bytes = randomBytes(4096)
     randomPool.used = 0
   }
+  randomPool.used += length
+  return digitsOfBytes(randomPool.bytes, randomPool.used - length, randomPool.used)
+}
+
+/** Five bits of each byte, from `begin` to before `end`. */
+export function digitsOfBytes(bytes: Uint8Array, begin: number, end: number): string {
   let text = ''
-  for (let end = randomPool.used + length; randomPool.used < end; randomPool.used++)
-    text += alphabet[(randomPool.bytes[randomPool.used] ?? 0) & 31]
+  for (let index = begin; index < end; index++) text += alphabet[(bytes[index] ?? 0) & 31]
   return text
 }
 

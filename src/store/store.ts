@@ -9,6 +9,7 @@ import type { KeyHash } from '../domain/app/delivery-key.ts'
 import type { LimitHit, LimitRefusal } from '../domain/app/limit.ts'
 import type { EmailContent } from '../domain/delivery/email-content.ts'
 import type { DeliveryOutcome } from '../domain/delivery/outcome.ts'
+import type { Reference } from '../domain/delivery/reference.ts'
 import type { EndedEmail, LostLease } from '../domain/delivery/states.ts'
 import type { AppId, EmailId, KeyId } from '../domain/id.ts'
 import type { EmailType } from '../domain/request/email-request.ts'
@@ -144,6 +145,11 @@ export interface Store extends OperatorStore, PeopleStore {
    * wait, and never delays the other methods.
    */
   findAppBySlug(slug: string): Promise<App | null>
+
+  /** The reference by which reports name an email. */
+  makeReference(id: EmailId): Reference
+  /** The email that a reference names; null if this database did not make it. */
+  openReference(reference: Reference): EmailId | null
 
   /** Checks the database and the machine that it runs on. */
   examine(): Promise<readonly Finding[]>

@@ -13,6 +13,7 @@ import { type ClockOffset, newClockOffset } from '../shared/clock.ts'
 import { GroupedCalls, type OnGroup, type Settled } from '../shared/grouped-calls.ts'
 import { callFunction, toMethods } from '../shared/methods.ts'
 import type { SchemaUse } from '../shared/migrations.ts'
+import { makeReference, openReference } from '../shared/references.ts'
 import type { Finding, Store } from '../store.ts'
 import { Connection } from './engine/connection.ts'
 import { closeContext, DatabaseClock, newContext, type PostgresContext } from './engine/context.ts'
@@ -74,6 +75,8 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
     enqueue: (request) => intake.enqueue(request),
     examine: async () => [...(await examine(context)), await worker.examineSession()],
     nameRecipient: (to) => nameRecipient(context.keyedHash, to),
+    makeReference: (id) => makeReference(context.keyedHash, id),
+    openReference: (reference) => openReference(context.keyedHash, reference),
     now: () => clock.nowMs(),
     close: async () => {
       clearInterval(clockTimer)

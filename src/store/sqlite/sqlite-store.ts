@@ -13,6 +13,7 @@ import { type ClockOffset, newClockOffset, readClock } from '../shared/clock.ts'
 import type { OnGroup } from '../shared/grouped-calls.ts'
 import { toMethods } from '../shared/methods.ts'
 import type { SchemaUse } from '../shared/migrations.ts'
+import { makeReference, openReference } from '../shared/references.ts'
 import { type EnqueueResult, type Store, StoreUnavailable } from '../store.ts'
 import { Connection, faultKind } from './engine/connection.ts'
 import { examineDisk, examineWorker, freeBytes } from './engine/examine.ts'
@@ -75,6 +76,8 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
     ...readMethods,
     measureQueue: async () => ({ ...(await readMethods.measureQueue()), diskFreeBytes: freeBytes(path) }),
     nameRecipient: (to) => nameRecipient(keyedHash, to),
+    makeReference: (id) => makeReference(keyedHash, id),
+    openReference: (reference) => openReference(keyedHash, reference),
     examine: async () => [
       examineDisk(path),
       examineWorker(path, await readMethods.measureQueue(), readClock(clock)),
