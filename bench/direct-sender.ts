@@ -4,6 +4,7 @@
  */
 import SMTPConnection from 'nodemailer/lib/smtp-connection'
 import { composeMessage } from '../src/delivery/message/compose-message.ts'
+import type { Reference } from '../src/domain/delivery/reference.ts'
 import { newId } from '../src/domain/id.ts'
 import type { EmailAddress } from '../src/domain/request/email-address.ts'
 import { testSettings } from '../test/support/service.ts'
@@ -14,7 +15,6 @@ export type DirectOrder = LoopOrder & { readonly port: number }
 function prepareMessage(): Buffer {
   const now = Date.now()
   const claim = {
-    emailId: newId('em', now),
     type: 'magic_link' as const,
     acceptedAt: now,
     expiresAt: now + 3_600_000,
@@ -24,8 +24,9 @@ function prepareMessage(): Buffer {
       messageIdDomain: 'acme.test',
     },
   }
+  const reference = `${newId('em', now)}.0123456789` as Reference
   const app = { id: newId('app', now), version: 1, slug: 'acme', settings: testSettings }
-  return composeMessage({ claim, app, lifeLeftMs: 3_600_000 })
+  return composeMessage({ claim, reference, app, lifeLeftMs: 3_600_000 })
 }
 
 async function open(port: number): Promise<SMTPConnection> {

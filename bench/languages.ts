@@ -5,7 +5,8 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { MessageComposer } from '../src/delivery/message/compose-message.ts'
-import { type AppId, type EmailId, newId } from '../src/domain/id.ts'
+import type { Reference } from '../src/domain/delivery/reference.ts'
+import { type AppId, newId } from '../src/domain/id.ts'
 import type { EmailAddress } from '../src/domain/request/email-address.ts'
 import { languageTags as languages } from '../src/templates/locales/language-files.ts'
 import { testSettings } from '../test/support/service.ts'
@@ -105,7 +106,6 @@ function measureForms() {
 
 const newInput = (id: AppId, locale: string): Parameters<MessageComposer['compose']>[0] => ({
   claim: {
-    emailId: newId('em', Date.now()) as EmailId,
     type: 'magic_link',
     acceptedAt: Date.now(),
     expiresAt: Date.now() + 900_000,
@@ -116,6 +116,7 @@ const newInput = (id: AppId, locale: string): Parameters<MessageComposer['compos
       locale,
     },
   },
+  reference: `${newId('em', Date.now())}.0123456789` as Reference,
   app: { id, version: 1, settings: testSettings, slug: 'acme' },
   lifeLeftMs: 900_000,
 })

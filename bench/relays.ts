@@ -6,6 +6,7 @@ import { newRelay } from '../src/compose/delivery.ts'
 import { composeMessage, listMarks } from '../src/delivery/message/compose-message.ts'
 import type { Message, Relay } from '../src/delivery/relay/relay.ts'
 import type { RelayAddress } from '../src/delivery/relay/relay-address.ts'
+import type { Reference } from '../src/domain/delivery/reference.ts'
 import { newId } from '../src/domain/id.ts'
 import type { EmailAddress } from '../src/domain/request/email-address.ts'
 import { renderEmail } from '../src/templates/emails/render-email.ts'
@@ -105,14 +106,20 @@ function prepareMessage(): Message {
   const [lifeLeftMs, expiresAt] = [3_600_000, now + 3_600_000]
   const url = `https://app.acme.test/auth/magic?token=${'x'.repeat(43)}`
   const content = { to: 'person1@example.com' as EmailAddress, url, messageIdDomain: 'acme.test' }
-  const claim = { emailId: id, type, acceptedAt: now, expiresAt, content }
+  const reference = `${id}.0123456789` as Reference
+  const claim = { type, acceptedAt: now, expiresAt, content }
   const rendered = renderEmail({ ...claim, app: settings, lifeLeftMs })
-  const headers = listMarks({ id, type, slug, language: rendered.language })
+  const headers = listMarks({ reference, type, slug, language: rendered.language })
   const { from } = settings
   const details = { ...rendered, id, app: settings.name, from, replyTo: null, headers, type, url, expiresAt }
   return {
-    ...{ id, to: content.to, from: from.address as EmailAddress, content },
-    bytes: composeMessage({ claim, app: { id: newId('app', now), version: 1, slug, settings }, lifeLeftMs }),
+    ...{ id, reference, to: content.to, from: from.address as EmailAddress, bounceTo: null, content },
+    bytes: composeMessage({
+      claim,
+      reference,
+      app: { id: newId('app', now), version: 1, slug, settings },
+      lifeLeftMs,
+    }),
     describe: () => details,
   }
 }

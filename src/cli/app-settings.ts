@@ -40,7 +40,10 @@ export function addSettingOptions(command: Command): Command {
   const { keyPerMinute, recipientPerHour, daily } = defaultLimits
   return command
     .optionsGroup('Sender:')
-    .option('--envelope-from <address>', 'bounce address (default: the sender)')
+    .option(
+      '--envelope-from <address>',
+      'bounce address (default: POSTERN_BOUNCE_ADDRESS, or the sender); with a + in front of the @, one for each email',
+    )
     .option('--reply-to <address>', 'Reply-To address')
     .option('--support <contact>', 'contact shown in each email, e.g. support@acme.test')
     .optionsGroup('Links that may be sent:')

@@ -31,7 +31,9 @@ export function composeDelivery(context: ServiceContext): Delivery {
   const relays: readonly Relay[] =
     captured === null ? config.relays.map((relay) => newRelay(relay, { random, onChange })) : [captured]
   for (const relay of relays) metrics.addRelay(relay)
-  const worker = new Worker({ store, relays, random, emit: events.emit })
+  const { bounceAddress } = config
+  const { makeReference } = store
+  const worker = new Worker({ store, relays, random, makeReference, bounceAddress, emit: events.emit })
   const wake = () => worker.wake()
   let stopMaintenance = () => {}
   return {

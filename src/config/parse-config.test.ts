@@ -29,6 +29,8 @@ test('a complete configuration is read', () => {
     port: 587,
     tls: 'starttls',
     credentials: { user: 'user', pass: 'p@ss' },
+    keepsSender: false,
+    provider: null,
   })
   assert.deepEqual(config.api, { host: '127.0.0.1', port: 4020 })
   assert.deepEqual(config.console, { host: '127.0.0.1', port: 4022 })
@@ -71,6 +73,12 @@ const wrong: [string, Environment, RegExp][] = [
   ['a malformed address', { POSTERN_API_LISTEN: '4020' }, /POSTERN_API_LISTEN/],
   ['a port out of range', { POSTERN_OPS_LISTEN: '127.0.0.1:70000' }, /POSTERN_OPS_LISTEN/],
   ['a queue of no size', { POSTERN_QUEUE_MAX: '0' }, /POSTERN_QUEUE_MAX/],
+  ['a bounce address that is none', { POSTERN_BOUNCE_ADDRESS: 'bounces' }, /bounces@bounce\.example\.com/],
+  [
+    'a bounce address without room for a reference',
+    { POSTERN_BOUNCE_ADDRESS: `${'b'.repeat(24)}@b.test` },
+    /at most 23 characters/,
+  ],
   ['an unknown log level', { POSTERN_LOG_LEVEL: 'loud' }, /POSTERN_LOG_LEVEL/],
 ]
 for (const [name, change, expected] of wrong) {

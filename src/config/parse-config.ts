@@ -5,6 +5,7 @@
 import type { KeyRing } from '../store/crypto/key-ring.ts'
 import type { OidcSettings } from '../web/operators/sign-in/oidc.ts'
 import { type DatabaseConfig, readDatabase } from './database.ts'
+import { type FeedbackConfig, readFeedback } from './feedback.ts'
 import { type ListenersConfig, readListeners } from './listeners.ts'
 import { readOidc } from './oidc.ts'
 import { type Environment, type Mode, newReader, type Reader, readWhole } from './reader.ts'
@@ -18,7 +19,8 @@ const logLevels = ['debug', 'info', 'warn', 'error', 'silent'] as const
 type LogLevel = (typeof logLevels)[number]
 
 export type Config = DatabaseConfig &
-  ListenersConfig & {
+  ListenersConfig &
+  FeedbackConfig & {
     readonly ring: KeyRing
     /** Dev mode: nobody signs in to the console. */
     readonly isDev: boolean
@@ -55,6 +57,7 @@ export function parseConfig(env: Environment, mode: Mode): Config {
     relays: mode === 'command' ? [] : readRelays(reader, { sends: serviceRoles.has('worker') }),
     roles: serviceRoles,
     ...readListeners(reader),
+    ...readFeedback(reader),
     oidc: readOidc(reader),
     queueMax: readWhole(reader, 'POSTERN_QUEUE_MAX', 1_000_000),
     logLevel: readLogLevel(reader),

@@ -50,6 +50,29 @@ test('Microsoft 365 by SMTP: the mailbox, a token for it, and Microsoft’s limi
   assert.deepEqual([own.connectionsMax, own.rate], [1, 10 / 60])
 })
 
+test('Microsoft 365, and a relay whose URL says so, keep the sender; a provider is known by its host or the URL', () => {
+  const marks = (url: string) => {
+    const { address } = read(url)
+    assert.ok(address.protocol === 'smtp')
+    return [address.keepsSender, address.provider]
+  }
+  assert.deepEqual(marks('smtp://a:b@smtp.office365.com'), [true, null])
+  assert.deepEqual(marks(`smtp://a@mx.acme.com?oauth=microsoft&tenant=t&client=c&secret=s`), [true, null])
+  assert.deepEqual(marks('smtps://a:b@mx.acme.com?envelope=plain'), [true, null])
+  assert.deepEqual(marks('smtp://a:b@smtp.postmarkapp.com'), [false, 'postmark'])
+  assert.deepEqual(marks('smtp://a:b@smtp.sendgrid.net'), [false, 'sendgrid'])
+  assert.deepEqual(marks('smtp://a:b@smtp-relay.brevo.com'), [false, 'brevo'])
+  assert.deepEqual(marks('smtp://a:b@mx.acme.com?provider=brevo'), [false, 'brevo'])
+  const keepsSender = (url: string) => {
+    const { address } = read(url)
+    return address.protocol === 'https' && address.account.provider === 'ses' && address.account.keepsSender
+  }
+  assert.deepEqual(
+    ['', '?envelope=plain'].map((options) => keepsSender(`ses://AK:s@eu-west-1${options}`)),
+    [false, true],
+  )
+})
+
 test('secrets come from files, whose last newline is no part of them', (t) => {
   const folder = temporaryFolder(t)
   const [secret, key, empty] = ['secret', 'key.json', 'empty'].map((name) => join(folder, name))
@@ -108,6 +131,7 @@ test('mail APIs: account, endpoint and bounds of each', () => {
       keyId: 'AK',
       secret: 's/cret+1',
       configurationSet: 'main',
+      keepsSender: false,
     },
   })
   const resend = read('resend://re_1@api.resend.com')
@@ -206,6 +230,9 @@ const wrong: [url: string, fault: RegExp][] = [
   ['resend://re_%E2%80%8B1@api.resend.com', /no part of any key/],
   ['resend://re_1@evil.example', /resend:\/\/KEY@api.resend.com/],
   ['postmark://a:b@api.postmarkapp.com', /the key is the user/],
+  ['smtp://a:b@mx.acme.com?envelope=own', /envelope is plain, or left out/],
+  ['smtp://a:b@mx.acme.com?provider=acme', /provider is one of postmark, sendgrid, brevo/],
+  ['resend://re_1@api.resend.com?envelope=plain', /unknown option "envelope"/],
   ['imap://a:b@mx.acme.com', /write smtp:/],
 ]
 for (const [url, fault] of wrong)

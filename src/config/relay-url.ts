@@ -6,6 +6,7 @@ import { readFileSync } from 'node:fs'
 import type { ApiAccount } from '../delivery/relay/http/mail-api.ts'
 import type { RelayAddress } from '../delivery/relay/relay-address.ts'
 import type { SmtpAddress } from '../delivery/relay/smtp/connect.ts'
+import { findProvider, type RelayProvider, relayProviders } from '../domain/delivery/relay-provider.ts'
 import { isLoopback, isSafeUrl } from './listeners.ts'
 import { decodePercent, urlEscapes } from './reader.ts'
 import { oauthOptions, type RelayUrl, readOAuth } from './relay-oauth.ts'
@@ -38,8 +39,8 @@ const example = 'smtp://user:password@host:587 or smtps://host'
 const microsoftBounds: Bounds = { connectionsMax: 3, rate: 0.5 }
 
 const schemes: Readonly<Record<string, Scheme>> = {
-  smtp: { options: ['tls', ...oauthOptions], example, read: readSmtp },
-  smtps: { options: oauthOptions, example, read: readSmtp },
+  smtp: { options: ['tls', 'envelope', 'provider', ...oauthOptions], example, read: readSmtp },
+  smtps: { options: ['envelope', 'provider', ...oauthOptions], example, read: readSmtp },
   graph: {
     options: ['endpoint', ...oauthOptions],
     example: 'graph://mailbox@acme.com?tenant=T&client=ID&secret=file:PATH',
@@ -52,7 +53,7 @@ const schemes: Readonly<Record<string, Scheme>> = {
     read: (given) => readMailbox(given, 'gmail', 'https://gmail.googleapis.com'),
   },
   ses: {
-    options: ['endpoint', 'set'],
+    options: ['endpoint', 'set', 'envelope'],
     example: 'ses://KEYID:SECRET@eu-west-1',
     read: readSes,
   },
@@ -150,16 +151,35 @@ function readRate(text: string | null, fault: RelayUrl['fault']): number | null 
 }
 
 function readSmtp(given: RelayUrl): SmtpAddress {
-  const { url } = given
+  const { url, option } = given
   const tls = readTls(given)
+  const host = url.hostname.replace(/^\[|\]$/g, '').toLowerCase()
+  const isMicrosoft = host === 'smtp.office365.com' || option('oauth') === 'microsoft'
   return {
     protocol: 'smtp',
-    host: url.hostname.replace(/^\[|\]$/g, '').toLowerCase(),
+    host,
     port: url.port === '' ? (tls === 'implicit' ? 465 : 587) : Number(url.port),
     tls,
     credentials: readCredentials(given),
+    keepsSender: readKeepsSender(given, isMicrosoft),
+    provider: readProvider(given, host),
     ...readCa(given),
   }
+}
+
+/** Microsoft 365 refuses any sender but the mailbox that signed in. */
+function readKeepsSender({ option, fault }: RelayUrl, usual: boolean): boolean {
+  const envelope = option('envelope')
+  if (envelope !== null && envelope !== 'plain') fault('envelope is plain, or left out')
+  return usual || envelope === 'plain'
+}
+
+function readProvider({ option, fault }: RelayUrl, host: string): RelayProvider | null {
+  const given = option('provider')
+  if (given === null) return findProvider(host)
+  const provider = relayProviders.find((name) => name === given)
+  if (provider === undefined) fault(`provider is one of ${relayProviders.join(', ')}, or left out`)
+  return provider ?? null
 }
 
 function readTls({ url, option, fault }: RelayUrl): SmtpAddress['tls'] {
@@ -217,6 +237,7 @@ function readSes(given: RelayUrl): RelayAddress {
     keyId: decodePercent(url.username),
     secret: decodePercent(url.password),
     configurationSet: option('set'),
+    keepsSender: readKeepsSender(given, false),
   }
   const endpoint = readEndpoint(given, `https://email.${region}.amazonaws.com`)
   return { protocol: 'https', endpoint, account, ...readCa(given) }

@@ -4,8 +4,10 @@
  * back if the lease is lost or the attempt was not made.
  */
 import type { App } from '../domain/app/app.ts'
+import type { AppSettings } from '../domain/app/settings.ts'
 import { retryForHours, retryForMs } from '../domain/bounds.ts'
 import type { DeliveryOutcome } from '../domain/delivery/outcome.ts'
+import { isBounceBase, type Reference, toBounceAddress } from '../domain/delivery/reference.ts'
 import { noReply, type Reply } from '../domain/delivery/reply.ts'
 import { isReservedDomain } from '../domain/delivery/reserved-domain.ts'
 import { nextAttemptMs } from '../domain/delivery/retry-schedule.ts'
@@ -19,9 +21,9 @@ import {
   traceAttempt,
 } from '../observe/tracing.ts'
 import { momentNow } from '../store/shared/clock.ts'
-import { type Claim, leaseMs } from '../store/store.ts'
+import { type Claim, leaseMs, type Store } from '../store/store.ts'
 import { renderEmail } from '../templates/emails/render-email.ts'
-import { listMarks, type MessageComposer } from './message/compose-message.ts'
+import { listMarks, type MessageComposer, type MessageInput } from './message/compose-message.ts'
 import type { Message, MessageDetails, Relay, Submission } from './relay/relay.ts'
 
 export type DeliverDeps = {
@@ -29,6 +31,9 @@ export type DeliverDeps = {
   readonly relays: readonly Relay[]
   readonly random: () => number
   readonly composer: MessageComposer
+  readonly makeReference: Store['makeReference']
+  /** Each email gets a bounce address of its own from it; null for none. */
+  readonly bounceAddress: EmailAddress | null
 }
 
 export type Attempt = {
@@ -77,7 +82,7 @@ async function attemptDelivery(deps: DeliverDeps, attempt: Attempt, trace: Trace
   if (claim.ageMs >= retryForMs) return exhausted(null, noReply(`${retryForHours} hours have passed`))
   if (!isLeaseValid(attempt))
     return { kind: 'unattempted', relay: null, reply: noReply('the lease was lost'), waitMs: 0 }
-  const message = trace.run('render', () => prepare(deps.composer, attempt, deadlineMs))
+  const message = trace.run('render', () => prepare(deps, attempt, deadlineMs))
   const clearance = { deadlineMs, isLeaseValid: () => isLeaseValid(attempt) }
   let last: { relay: string | null; reply: Reply } = {
     relay: null,
@@ -111,20 +116,39 @@ function describeSubmission({ name }: Relay, submission: Submission): SpanResult
   }
 }
 
-function prepare(composer: MessageComposer, { claim, app }: Attempt, deadlineMs: number): Message {
-  const { settings } = app
-  const lifeLeftMs = deadlineMs - performance.now()
+function prepare(deps: DeliverDeps, { claim, app }: Attempt, deadlineMs: number): Message {
+  const { composer, bounceAddress } = deps
+  const reference = deps.makeReference(claim.emailId)
+  const input = { claim, app, reference, lifeLeftMs: deadlineMs - performance.now() }
   return {
-    from: (settings.envelopeFrom ?? settings.from.address) as EmailAddress,
+    ...chooseSenders(app.settings, bounceAddress, reference),
     to: claim.content.to,
     id: claim.emailId,
+    reference,
     content: claim.content,
-    bytes: composer.compose({ claim, app, lifeLeftMs }),
-    describe: () => describeMessage({ claim, app }, lifeLeftMs),
+    bytes: composer.compose(input),
+    describe: () => describeMessage(input),
   }
 }
 
-function describeMessage({ claim, app }: Pick<Attempt, 'claim' | 'app'>, lifeLeftMs: number): MessageDetails {
+/** Reports go to the app's own bounce address, or else to that of the service. */
+function chooseSenders(
+  { envelopeFrom, from }: AppSettings,
+  bounceAddress: EmailAddress | null,
+  reference: Reference,
+): Pick<Message, 'from' | 'bounceTo'> {
+  const own = (envelopeFrom ?? null) as EmailAddress | null
+  if (own !== null && !isBounceBase(own)) return { from: own, bounceTo: null }
+  const base = own ?? bounceAddress
+  return {
+    from: from.address as EmailAddress,
+    bounceTo: base === null ? null : toBounceAddress(base, reference),
+  }
+}
+
+type DescribedMessage = Pick<Attempt, 'claim' | 'app'> & Pick<MessageInput, 'reference' | 'lifeLeftMs'>
+
+function describeMessage({ claim, app, reference, lifeLeftMs }: DescribedMessage): MessageDetails {
   const { settings, slug } = app
   const { emailId: id, type } = claim
   const rendered = renderEmail({ ...claim, app: settings, lifeLeftMs })
@@ -134,7 +158,7 @@ function describeMessage({ claim, app }: Pick<Attempt, 'claim' | 'app'>, lifeLef
     app: settings.name,
     from: settings.from,
     replyTo: settings.replyTo ?? null,
-    headers: listMarks({ id, type, slug, language: rendered.language }),
+    headers: listMarks({ reference, type, slug, language: rendered.language }),
     type,
     url: claim.content.url,
     expiresAt: claim.expiresAt,

@@ -1,11 +1,31 @@
 /** Conformance: keys of the ring, and the mail that they seal. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { Reference } from '../../src/domain/delivery/reference.ts'
+import { newId } from '../../src/domain/id.ts'
 import { newRing } from '../support/service.ts'
 import { atEnd } from '../support/temporary.ts'
 import { claim, type Engine, type It, newSender, request, testRing } from './subject.ts'
 
 export function keyRings(it: It, engine: Engine): void {
+  it('a reference is the same after a rotation; a forged one, or one of another database, names nothing', async (t, {
+    store,
+    reopen,
+  }) => {
+    const [one, two] = [newId('em', 1), newId('em', 2)]
+    const reference = store.makeReference(one)
+    const rotated = await reopen({ ring: [...newRing('new'), ...testRing(store)] })
+    atEnd(t, () => rotated.close())
+    assert.equal(rotated.makeReference(one), reference)
+    assert.equal(rotated.openReference(reference), one)
+    const [mac, otherMac] = [reference.slice(-10), store.makeReference(two).slice(-10)]
+    assert.notEqual(mac, otherMac)
+    for (const forged of [`${two}.${mac}`, `${one}.${otherMac}`, `${one}.${mac.slice(0, -1)}`])
+      assert.equal(store.openReference(forged as Reference), null, forged)
+    const other = await engine.open(t)
+    assert.equal(other.store.openReference(reference), null)
+  })
+
   it('rotation: older keys of the ring open what they sealed, and limits go on', async (t, {
     store,
     reopen,

@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import fc from 'fast-check'
 import { composeMessage } from '../../src/delivery/message/compose-message.ts'
+import type { Reference } from '../../src/domain/delivery/reference.ts'
 import type { EmailAddress } from '../../src/domain/request/email-address.ts'
 import { languageTags, readLanguageFile } from '../../src/templates/locales/language-files.ts'
 import { findLanguage } from '../../src/templates/locales/locales.ts'
@@ -116,7 +117,7 @@ const app = { ...service.app, settings: { ...service.app.settings, name: 'Acme' 
 const compose = (locale: string, lifeLeftMs: number) =>
   composeMessage({
     claim: {
-      ...{ emailId: 'em_x', type: 'magic_link', acceptedAt: 0, expiresAt: lifeLeftMs },
+      ...{ type: 'magic_link', acceptedAt: 0, expiresAt: lifeLeftMs },
       content: {
         to: 'a@b.test' as EmailAddress,
         url: 'https://a.test/?token=x',
@@ -124,6 +125,7 @@ const compose = (locale: string, lifeLeftMs: number) =>
         locale,
       },
     } as Parameters<typeof composeMessage>[0]['claim'],
+    reference: 'em_x' as Reference,
     app,
     lifeLeftMs,
   })

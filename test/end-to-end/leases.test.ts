@@ -33,6 +33,8 @@ test('after the store has said that a lease is lost, the message is not handed o
     },
     relays: [relay],
     random: Math.random,
+    makeReference: store.makeReference,
+    bounceAddress: null,
     emit: (event) => void events.push(event),
     renewEveryMs: 20,
   })
@@ -77,6 +79,8 @@ test('an outcome that could not be written is written again, although suspects w
     },
     relays: [newTestRelay(relayTo(server.port))],
     random: Math.random,
+    makeReference: store.makeReference,
+    bounceAddress: null,
     emit: () => {},
   })
   for (const to of ['a@example.com', 'b@example.com', 'c@example.com'])
@@ -107,6 +111,8 @@ test('after a claim failed, nothing is sent until a write succeeds', async (t) =
     },
     relays: [newTestRelay(options)],
     random: Math.random,
+    makeReference: store.makeReference,
+    bounceAddress: null,
     emit: () => {},
     renewEveryMs: 20,
   })

@@ -108,7 +108,9 @@ for (const provider of providers)
     const byServer = await startSmtpServer(t)
     const other = await startTestService(t, { relays: [relayTo(byServer.port)], settings })
     const otherId = await post(other)
-    const expected = await readRaw((await byServer.first()).raw.replaceAll(otherId, id))
+    const [reference, otherReference] = [service.store.makeReference(id), other.store.makeReference(otherId)]
+    const raw = (await byServer.first()).raw.replaceAll(otherReference, reference)
+    const expected = await readRaw(raw)
     assert.deepEqual(await readMessage(provider, request), expected)
     assert.deepEqual(
       expected.headers.map(([name]) => name),
@@ -159,7 +161,7 @@ test('Resend and Postmark are asked as their own libraries ask', async (t) => {
     ...{ Subject: details.subject, HtmlBody: details.html, TextBody: details.text },
     Headers: details.headers.map(([Name, Value]) => ({ Name, Value })),
     ...{
-      Metadata: { email: 'em_x' },
+      Metadata: { postern: testMessage().reference },
       MessageStream: 'outbound',
       TrackOpens: false,
       TrackLinks: 'None' as never,

@@ -161,7 +161,7 @@ test('extensions are used where they are offered: SIZE and DSN, never SMTPUTF8, 
   const { server, session } = await converse(t, { ehlo })
   await session.submit(testMessage({ to: 'dorte+a=b@example.com' as EmailAddress }), clearance())
   assert.deepEqual(server.transcript.slice(1), [
-    'MAIL FROM:<auth@acme.test> SIZE=17 RET=HDRS ENVID=em_x',
+    'MAIL FROM:<auth@acme.test> SIZE=17 RET=HDRS ENVID=em_01m85rt6yr0000fykq7my1841e.0123456789',
     'RCPT TO:<dorte+a=b@example.com> NOTIFY=FAILURE,DELAY ORCPT=rfc822;dorte+2Ba+3Db@example.com',
     'DATA',
   ])

@@ -32,7 +32,7 @@ async function startResend(scope: Scope) {
   /** Sends the email, unless its key was used. The result makes the answer. */
   const begin = ({ body, headers }: Asked): (() => readonly [status: number, body: object]) => {
     const key = headers['idempotency-key']?.toString()
-    const id = String(JSON.parse(body).headers['X-Entity-Ref-ID'])
+    const id = String(JSON.parse(body).headers['X-Entity-Ref-ID']).split('.')[0] ?? ''
     const before = key === undefined ? undefined : known.get(key)
     const answer = (name: keyof typeof state.answers, status: number, value: object) => () => {
       state.answers[name] += 1

@@ -4,7 +4,8 @@ import { execFileSync } from 'node:child_process'
 import { test } from 'node:test'
 import { composeMessage } from '../../src/delivery/message/compose-message.ts'
 import { defaultSettings } from '../../src/domain/app/settings.ts'
-import type { AppId, EmailId } from '../../src/domain/id.ts'
+import type { Reference } from '../../src/domain/delivery/reference.ts'
+import type { AppId } from '../../src/domain/id.ts'
 import type { EmailAddress } from '../../src/domain/request/email-address.ts'
 import { type EmailType, emailTypes } from '../../src/domain/request/email-request.ts'
 import { languageTags } from '../../src/templates/locales/locales.ts'
@@ -16,7 +17,7 @@ const settings = { ...defaultSettings, name: 'Acme', from: { name: 'Acme', addre
 const compose = (locale: string, type: EmailType): string =>
   composeMessage({
     claim: {
-      ...{ emailId: 'em_01m85rt6yr0000fykq7my1841e' as EmailId, type, acceptedAt },
+      ...{ type, acceptedAt },
       expiresAt: acceptedAt + 900_000,
       content: {
         ...{ to: 'ana@example.com' as EmailAddress, messageIdDomain: 'acme.test', locale },
@@ -24,6 +25,7 @@ const compose = (locale: string, type: EmailType): string =>
         ...{ organisationName: 'Blue Team', inviterName: 'Zoë' },
       },
     },
+    reference: 'em_01m85rt6yr0000fykq7my1841e.0123456789' as Reference,
     app: { id: 'app_1' as AppId, version: 1, settings, slug: 'acme' },
     lifeLeftMs: 900_000,
   })

@@ -37,7 +37,7 @@ async function checkParts(received: Received, type: string): Promise<void> {
   assert.ok((message.subject ?? '').length > 0)
   for (const part of [message.text, message.html])
     assert.ok(part?.includes('https://app.acme.test/auth?token=abc'), type)
-  assert.match(message.messageId ?? '', /^<em_\w+@acme\.test>$/)
+  assert.match(message.messageId ?? '', /^<em_\w+\.\w{10}@acme\.test>$/)
   assert.equal(message.headers.find((header) => header.key === 'auto-submitted')?.value, 'auto-generated')
   if (type === 'organisation_invite')
     assert.ok(message.html?.includes('Größe GmbH') && message.text?.includes('Größe GmbH'))

@@ -16,6 +16,7 @@ export const accounts: { readonly [name in Provider]: (tokenUrl: string) => ApiA
   ses: () => ({
     ...{ provider: 'ses', region: 'eu-west-1', keyId: 'AKID', secret: 'the-secret-key' },
     configurationSet: 'main',
+    keepsSender: false,
   }),
   resend: () => ({ provider: 'resend', key: 're_secret_key' }),
   postmark: () => ({ provider: 'postmark', token: 'postmark-token', stream: 'outbound' }),

@@ -92,7 +92,7 @@ export async function assertAllDelivered(
   await eventually(async () => (await store.readQueueGauge()).depth === 0, 900_000)
   const copies = new Map<string, number>()
   for (const { raw } of received) {
-    const id = /^X-Entity-Ref-ID: (\S+)/m.exec(raw)?.[1] ?? ''
+    const id = /^X-Entity-Ref-ID: (\w+)/m.exec(raw)?.[1] ?? ''
     copies.set(id, (copies.get(id) ?? 0) + 1)
   }
   const counted = { delivered: 0, duplicates: 0 }

@@ -30,7 +30,10 @@ export const testSettings: AppSettings = {
 }
 
 export type TestOptions = Partial<
-  Pick<Config, 'linksBaseUrl' | 'relays' | 'queueMax' | 'ring' | 'database' | 'isDev' | 'oidc'>
+  Pick<
+    Config,
+    'linksBaseUrl' | 'relays' | 'queueMax' | 'ring' | 'database' | 'isDev' | 'oidc' | 'bounceAddress'
+  >
 > & {
   settings?: Partial<AppSettings>
   roles?: Config['roles']
@@ -78,6 +81,7 @@ export async function testConfig(scope: Scope, options: TestOptions = {}): Promi
     oidc: options.oidc ?? null,
     isDev: options.isDev ?? true,
     queueMax: options.queueMax ?? 1_000_000,
+    bounceAddress: options.bounceAddress ?? null,
     logLevel: 'debug',
   }
 }
@@ -88,6 +92,8 @@ export const smtpTo = (port: number, more: Partial<SmtpAddress> = {}): SmtpAddre
   port,
   tls: 'none',
   credentials: null,
+  keepsSender: false,
+  provider: null,
   ...more,
 })
 

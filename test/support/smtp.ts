@@ -8,6 +8,7 @@ import type { AddressInfo } from 'node:net'
 import { createServer, type Server, type Socket } from 'node:net'
 import { SMTPServer, type SMTPServerOptions } from 'smtp-server'
 import type { Message } from '../../src/delivery/relay/relay.ts'
+import type { Reference } from '../../src/domain/delivery/reference.ts'
 import type { EmailId } from '../../src/domain/id.ts'
 import type { EmailAddress } from '../../src/domain/request/email-address.ts'
 import { atEnd, type Scope } from './temporary.ts'
@@ -151,8 +152,10 @@ function serve(socket: Socket, steps: Required<Script>, { transcript, messages }
 /** A message for a relay, without an email behind it. */
 export const testMessage = (change: Partial<Message> = {}): Message => ({
   from: 'auth@acme.test' as EmailAddress,
+  bounceTo: null,
   to: 'ada@example.com' as EmailAddress,
   id: 'em_x' as EmailId,
+  reference: 'em_01m85rt6yr0000fykq7my1841e.0123456789' as Reference,
   bytes: Buffer.from('Subject: x\r\n\r\nx\r\n'),
   content: {
     to: 'ada@example.com' as EmailAddress,

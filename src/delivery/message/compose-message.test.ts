@@ -3,7 +3,8 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import PostalMime from 'postal-mime'
 import { type AppSettings, defaultSettings, parseAppSettings } from '../../domain/app/settings.ts'
-import { type AppId, type EmailId, newId } from '../../domain/id.ts'
+import type { Reference } from '../../domain/delivery/reference.ts'
+import { type AppId, newId } from '../../domain/id.ts'
 import type { EmailAddress } from '../../domain/request/email-address.ts'
 import { emailTypes } from '../../domain/request/email-request.ts'
 import { renderEmail } from '../../templates/emails/render-email.ts'
@@ -17,7 +18,6 @@ const app: AppSettings = {
   replyTo: 'help@acme.test',
 }
 const claim: MessageInput['claim'] = {
-  emailId: 'em_01m7x4pm530000dj4zwn0hsje3' as EmailId,
   type: 'organisation_invite',
   acceptedAt: Date.parse('2026-11-20T17:00:00Z'),
   expiresAt: Date.parse('2026-11-20T17:15:00Z'),
@@ -30,6 +30,7 @@ const claim: MessageInput['claim'] = {
   },
 }
 
+const reference = 'em_01m7x4pm530000dj4zwn0hsje3.0123456789' as Reference
 const lifeLeftMs = 900_000
 const appWith = (settings: AppSettings): MessageInput['app'] => ({
   id: 'app_1' as AppId,
@@ -41,7 +42,7 @@ const appWith = (settings: AppSettings): MessageInput['app'] => ({
 function compose(change: Partial<AppSettings> = {}) {
   const settings = { ...app, ...change }
   const rendered = renderEmail({ ...claim, app: settings, lifeLeftMs })
-  return { rendered, bytes: composeMessage({ claim, app: appWith(settings), lifeLeftMs }) }
+  return { rendered, bytes: composeMessage({ claim, reference, app: appWith(settings), lifeLeftMs }) }
 }
 
 test('another implementation reads back every header and both parts', async () => {
@@ -58,11 +59,11 @@ test('another implementation reads back every header and both parts', async () =
     ['help@acme.test'],
   )
   assert.equal(message.subject, rendered.subject)
-  assert.equal(message.messageId, '<em_01m7x4pm530000dj4zwn0hsje3@acme.test>')
+  assert.equal(message.messageId, `<${reference}@acme.test>`)
   assert.equal(message.date, '2026-11-20T17:00:00.000Z')
   assert.equal(header('auto-submitted'), 'auto-generated')
   assert.equal(header('x-auto-response-suppress'), 'All')
-  assert.equal(header('x-entity-ref-id'), claim.emailId)
+  assert.equal(header('x-entity-ref-id'), reference)
   assert.equal(header('feedback-id'), 'organisation_invite:acme:auth:postern')
   assert.equal(header('list-unsubscribe'), undefined)
   assert.equal(message.text?.replaceAll('\r\n', '\n').trimEnd(), rendered.text.trimEnd())
@@ -144,7 +145,7 @@ test('a filled form is byte for byte the message composed whole', () => {
     fc.property(settings, fc.array(email, { minLength: 1, maxLength: 8 }), (made, emails) => {
       const composer = new MessageComposer()
       for (const each of emails) {
-        const input = { claim: each, app: appWith(made), lifeLeftMs }
+        const input = { claim: each, reference, app: appWith(made), lifeLeftMs }
         // The form of a kind is made when its second email comes.
         for (const message of [composer.compose(input), composer.compose(input)])
           assert.equal(message.toString(), composeMessage(input).toString())
@@ -156,7 +157,7 @@ test('a filled form is byte for byte the message composed whole', () => {
 
 test('a new version of an app is a new form', () => {
   const composer = new MessageComposer()
-  const input = { claim: { ...claim, type: 'magic_link' as const }, app: appWith(app), lifeLeftMs }
+  const input = { claim: { ...claim, type: 'magic_link' as const }, reference, app: appWith(app), lifeLeftMs }
   for (const message of [composer.compose(input), composer.compose(input)])
     assert.match(message.toString(), /Sign in to Acme/)
   const renamed = { ...appWith({ ...app, name: 'Zenith' }), version: 2 }
@@ -167,6 +168,7 @@ test('a long link makes its part quoted-printable, though the form is 7bit', () 
   const url = `https://app.acme.test/auth?token=${'x'.repeat(900)}`
   const input = {
     claim: { ...claim, type: 'magic_link' as const, content: { ...claim.content, url } },
+    reference,
     app: appWith(app),
     lifeLeftMs,
   }

@@ -6,6 +6,7 @@
 import * as mime from 'nodemailer/lib/mime-funcs'
 import type { App } from '../../domain/app/app.ts'
 import type { AppSettings } from '../../domain/app/settings.ts'
+import type { Reference } from '../../domain/delivery/reference.ts'
 import { LruMap } from '../../domain/lru-map.ts'
 import type { EmailType } from '../../domain/request/email-request.ts'
 import type { Claim } from '../../store/store.ts'
@@ -13,7 +14,8 @@ import { makeLinkTexts, type Rendered, renderEmail, renderWith } from '../../tem
 import { encodeLine, type GapTexts, gaps, isPlain, type Line, MessageForm } from './message-form.ts'
 
 export type MessageInput = {
-  readonly claim: Pick<Claim, 'emailId' | 'type' | 'acceptedAt' | 'expiresAt' | 'content'>
+  readonly claim: Pick<Claim, 'type' | 'acceptedAt' | 'expiresAt' | 'content'>
+  readonly reference: Reference
   readonly app: Pick<App, 'id' | 'version' | 'settings' | 'slug'>
   /** The time that the link has left at this attempt. */
   readonly lifeLeftMs: number
@@ -61,13 +63,13 @@ function composeForm(
   return new MessageForm(composeLines({ ...gaps, settings, slug, type, rendered }))
 }
 
-function makeGapTexts({ claim, app, lifeLeftMs }: MessageInput): GapTexts {
+function makeGapTexts({ claim, reference, app, lifeLeftMs }: MessageInput): GapTexts {
   const { content } = claim
   const { host, ...texts } = makeLinkTexts({ ...claim, app: app.settings, lifeLeftMs })
   return {
     ...texts,
     host: host ?? '',
-    id: claim.emailId,
+    reference,
     to: content.to,
     date: new Date(claim.acceptedAt).toUTCString().replace('GMT', '+0000'),
     messageIdDomain: content.messageIdDomain,
@@ -83,7 +85,7 @@ export function composeMessage(input: MessageInput): Buffer {
   return Buffer.from(lines.map(encodeLine).join(''))
 }
 
-type MessageTexts = Pick<GapTexts, 'id' | 'to' | 'date' | 'messageIdDomain'> & {
+type MessageTexts = Pick<GapTexts, 'reference' | 'to' | 'date' | 'messageIdDomain'> & {
   readonly settings: AppSettings
   readonly slug: string
   readonly type: EmailType
@@ -91,7 +93,7 @@ type MessageTexts = Pick<GapTexts, 'id' | 'to' | 'date' | 'messageIdDomain'> & {
 }
 
 function composeLines({
-  id,
+  reference,
   to,
   date,
   messageIdDomain,
@@ -100,16 +102,18 @@ function composeLines({
   type,
   rendered,
 }: MessageTexts): Line[] {
-  const boundary = `=_${id}`
+  const boundary = `=_${reference}`
   const headers = [
     `From: ${mailbox(settings.from)}`,
     `To: ${to}`,
     ...(settings.replyTo === undefined ? [] : [`Reply-To: ${settings.replyTo}`]),
     `Subject: ${encodeText(rendered.subject)}`,
     `Date: ${date}`,
-    `Message-ID: <${id}@${messageIdDomain}>`,
+    `Message-ID: <${reference}@${messageIdDomain}>`,
     'MIME-Version: 1.0',
-    ...listMarks({ id, type, slug, language: rendered.language }).map(([name, value]) => `${name}: ${value}`),
+    ...listMarks({ reference, type, slug, language: rendered.language }).map(
+      ([name, value]) => `${name}: ${value}`,
+    ),
     `Content-Type: multipart/alternative; boundary="${boundary}"`,
     '',
   ]
@@ -123,15 +127,15 @@ function composeLines({
   ]
 }
 
-type Marks = Pick<MessageTexts, 'id' | 'type' | 'slug'> & { readonly language: string }
+type Marks = Pick<MessageTexts, 'type' | 'slug'> & { readonly reference: string; readonly language: string }
 
 /** The headers that tell mail systems what kind of message this is. */
-export const listMarks = ({ id, type, slug, language }: Marks): [name: string, value: string][] => [
+export const listMarks = ({ reference, type, slug, language }: Marks): [name: string, value: string][] => [
   ['Content-Language', language], // RFC 3282
   ['Auto-Submitted', 'auto-generated'], // RFC 3834
   ['X-Auto-Response-Suppress', 'All'],
   ['Feedback-ID', `${type}:${slug}:auth:postern`],
-  ['X-Entity-Ref-ID', id], // so that Gmail neither threads resends nor hides the repeated button
+  ['X-Entity-Ref-ID', reference], // so that Gmail neither threads resends nor hides the repeated button
 ]
 
 const header = (text: string): Line => ({ text, encoding: 'header' })

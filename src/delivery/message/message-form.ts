@@ -12,7 +12,7 @@ import { escapeHtml } from '../../templates/html.ts'
  * may contain.
  */
 export const gaps = {
-  id: '\x01',
+  reference: '\x01',
   to: '\x02',
   date: '\x03',
   messageIdDomain: '\x04',

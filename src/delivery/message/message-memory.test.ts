@@ -4,6 +4,7 @@ import { test } from 'node:test'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { defaultSettings } from '../../domain/app/settings.ts'
+import type { Reference } from '../../domain/delivery/reference.ts'
 import { type AppId, newId } from '../../domain/id.ts'
 import type { EmailAddress } from '../../domain/request/email-address.ts'
 import { languageTags } from '../../templates/locales/language-files.ts'
@@ -12,12 +13,13 @@ import { MessageComposer, type MessageInput } from './compose-message.ts'
 const settings = { ...defaultSettings, name: 'Acme', from: { name: 'Acme', address: 'auth@acme.test' } }
 const newInput = (id: AppId, locale: string): MessageInput => ({
   claim: {
-    ...{ emailId: newId('em', 0), type: 'magic_link', acceptedAt: 0, expiresAt: 900_000 },
+    ...{ type: 'magic_link', acceptedAt: 0, expiresAt: 900_000 },
     content: {
       ...{ to: 'ana@example.com' as EmailAddress, messageIdDomain: 'acme.test', locale },
       url: 'https://app.acme.test/auth?token=abc',
     },
   },
+  reference: 'em_01m7x4pm530000dj4zwn0hsje3.0123456789' as Reference,
   app: { id, version: 1, slug: 'acme', settings },
   lifeLeftMs: 900_000,
 })

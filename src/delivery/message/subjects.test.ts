@@ -4,23 +4,25 @@ import { test } from 'node:test'
 import PostalMime from 'postal-mime'
 import { sampleNames } from '../../../test/support/language-samples.ts'
 import { defaultSettings } from '../../domain/app/settings.ts'
-import { type AppId, newId } from '../../domain/id.ts'
+import type { Reference } from '../../domain/delivery/reference.ts'
+import type { AppId } from '../../domain/id.ts'
 import type { EmailAddress } from '../../domain/request/email-address.ts'
 import { type EmailType, emailTypes } from '../../domain/request/email-request.ts'
 import { renderEmail } from '../../templates/emails/render-email.ts'
 import { languageTags } from '../../templates/locales/language-files.ts'
 import { composeMessage } from './compose-message.ts'
 
+const reference = 'em_01m7x4pm530000dj4zwn0hsje3.0123456789' as Reference
 const compose = (locale: string, type: EmailType, name: string) => {
   const settings = { ...defaultSettings, name, from: { name, address: 'auth@acme.test' } }
   const content = {
     ...{ to: 'ana@example.com' as EmailAddress, messageIdDomain: 'acme.test', locale },
     ...{ url: 'https://app.acme.test/auth?token=abc', organisationName: name },
   }
-  const claim = { ...{ emailId: newId('em', 0), type, acceptedAt: 0, expiresAt: 900_000 }, content }
+  const claim = { ...{ type, acceptedAt: 0, expiresAt: 900_000 }, content }
   const app = { id: 'app_1' as AppId, version: 1, slug: 'acme', settings }
   const { subject } = renderEmail({ ...claim, app: settings, lifeLeftMs: 900_000 })
-  return { subject, bytes: composeMessage({ claim, app, lifeLeftMs: 900_000 }) }
+  return { subject, bytes: composeMessage({ claim, reference, app, lifeLeftMs: 900_000 }) }
 }
 
 test('a subject comes back from the wire as it was, on lines of at most 76 ASCII characters', async () => {

@@ -3,6 +3,7 @@
  * and rate, and says how many messages it can take now.
  */
 import type { EmailContent } from '../../domain/delivery/email-content.ts'
+import type { Reference } from '../../domain/delivery/reference.ts'
 import type { MeasuredRelay } from '../../domain/delivery/relay-state.ts'
 import type { FailureClass, Reply, Stage } from '../../domain/delivery/reply.ts'
 import type { EmailId } from '../../domain/id.ts'
@@ -12,10 +13,14 @@ import type { Rendered } from '../../templates/emails/render-email.ts'
 
 /** An email on its way: the envelope with one recipient, and the bytes that go over the wire. */
 export type Message = {
+  /** The sender of the envelope, to which reports of failures go; `bounceTo` is used in its place. */
   readonly from: EmailAddress
+  /** The bounce address of this email; null without one. Not for relays that insist on a sender they know. */
+  readonly bounceTo: EmailAddress | null
   readonly to: EmailAddress
-  /** The envelope id (RFC 3461). */
   readonly id: EmailId
+  /** The envelope id (RFC 3461), which reports repeat. */
+  readonly reference: Reference
   readonly bytes: Buffer
   /** Records of replies must not hold any of it. */
   readonly content: EmailContent

@@ -3,6 +3,7 @@
  * Unsafe settings are refused when they are set, with every issue listed.
  */
 import { hasControls } from '../controls.ts'
+import { bounceLocalMax, fitsReference, isBounceBase } from '../delivery/reference.ts'
 import { type Parsed, parsed } from '../parsed.ts'
 import { parseEmailAddress } from '../request/email-address.ts'
 import { emailTypes } from '../request/email-request.ts'
@@ -133,6 +134,11 @@ function checkSender(settings: AppSettings): Issue[] {
   for (const [field, value] of Object.entries(addresses)) {
     const address = value === undefined ? undefined : parseEmailAddress(value, field)
     if (address?.ok === false) issues.push(...address.issues)
+  }
+  const { envelopeFrom } = settings
+  if (envelopeFrom !== undefined && isBounceBase(envelopeFrom) && !fitsReference(envelopeFrom)) {
+    const message = `With a + in front of the @, at most ${bounceLocalMax} characters in front of the +.`
+    issues.push({ field: 'envelopeFrom', code: 'too_long', message })
   }
   return issues
 }

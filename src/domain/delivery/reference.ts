@@ -1,7 +1,8 @@
 /**
- * The reference of an email: its id, a dot, and ten digits of a keyed hash of the id. It is in the Message-ID,
- * in the envelope and in the bounce address, so a report about the email shows it in some place. Who knows it
- * has seen the message or its envelope: an app knows ids, but no references. The store makes and checks them.
+ * The reference of an email: its id, a dot, and ten digits of a keyed hash of the id. It is in the
+ * Message-ID, in the envelope and in the bounce address, so a report about the email holds it somewhere. It
+ * is a capability: to know it, one must have seen the message or its envelope. Apps know ids, and no
+ * references. The store makes and checks them.
  */
 import type { EmailId } from '../id.ts'
 import { type EmailAddress, readDomain } from '../request/email-address.ts'

@@ -13,6 +13,8 @@ export type ApiAccount =
       readonly keyId: string
       readonly secret: string
       readonly configurationSet: string | null
+      /** As for SMTP servers. */
+      readonly keepsSender: boolean
     }
   | { readonly provider: 'resend'; readonly key: string }
   | { readonly provider: 'postmark'; readonly token: string; readonly stream: string }

@@ -11,6 +11,7 @@
  */
 import type { Socket } from 'node:net'
 import SMTPConnection from 'nodemailer/lib/smtp-connection'
+import type { RelayProvider } from '../../../domain/delivery/relay-provider.ts'
 import { noReply } from '../../../domain/delivery/reply.ts'
 import { parseReply, type SmtpFailure } from '../../../domain/delivery/smtp-reply.ts'
 import { newGrant, type OAuthClient } from '../oauth/grants.ts'
@@ -24,6 +25,9 @@ export type SmtpAddress = {
   /** TLS from the first byte (port 465) or by STARTTLS; `none` is for loopback only. */
   readonly tls: 'implicit' | 'starttls' | 'none'
   readonly credentials: Credentials | null
+  /** It insists on a sender that it knows: emails get no bounce address of their own. */
+  readonly keepsSender: boolean
+  readonly provider: RelayProvider | null
   /** Certificate authorities in PEM, in place of those that Node trusts. */
   readonly ca?: string
 }

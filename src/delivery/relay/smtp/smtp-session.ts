@@ -7,8 +7,10 @@
  * reports of failures return the headers only (RFC 3461): a whole message in a bounce would carry the
  * live link.
  */
+import { writeReferenceHeader } from '../../../domain/delivery/relay-provider.ts'
 import { noReply, type Reply, type Stage } from '../../../domain/delivery/reply.ts'
 import { classifyFailure, parseReply, type SmtpFailure } from '../../../domain/delivery/smtp-reply.ts'
+import type { EmailAddress } from '../../../domain/request/email-address.ts'
 import type { TokenSource } from '../oauth/token-source.ts'
 import { type Clearance, type Message, type Submission, workerStopped } from '../relay.ts'
 import { commandMs, connect, type RelayConnection, type SmtpAddress } from './connect.ts'
@@ -28,7 +30,7 @@ export const failed = (failure: SmtpFailure, host: string): Submission => ({
 
 export class SmtpSession {
   readonly #connection: RelayConnection
-  readonly #host: string
+  readonly #address: SmtpAddress
   readonly #reader = new ReplyReader()
   /** Replies that nothing has waited for yet. */
   readonly #replies: string[] = []
@@ -42,9 +44,9 @@ export class SmtpSession {
   messages = 0
   closed = false
 
-  private constructor(connection: RelayConnection, host: string) {
+  private constructor(connection: RelayConnection, address: SmtpAddress) {
     this.#connection = connection
-    this.#host = host
+    this.#address = address
     const { socket } = connection
     socket.setTimeout(commandMs)
     socket.on('data', (chunk: Buffer) => this.#read(chunk))
@@ -61,7 +63,7 @@ export class SmtpSession {
     tokens?: TokenSource | null,
   ): Promise<SmtpSession | SmtpFailure> {
     const connection = await connect(address, signal, tokens)
-    return 'stage' in connection ? connection : new SmtpSession(connection, address.host)
+    return 'stage' in connection ? connection : new SmtpSession(connection, address)
   }
 
   /**
@@ -91,7 +93,11 @@ export class SmtpSession {
   async #converse(message: Message, { deadlineMs, isLeaseValid }: Clearance): Promise<Submission> {
     const { socket, extensions } = this.#connection
     this.#requireSilence()
-    const commands = envelopeCommands(message, extensions)
+    const { keepsSender, provider } = this.#address
+    const marks = provider === null ? '' : writeReferenceHeader(provider, message.reference)
+    const sender = (keepsSender ? null : message.bounceTo) ?? message.from
+    const bytes = message.bytes.length + marks.length
+    const commands = envelopeCommands(message, { sender, bytes }, extensions)
     if (commands === null) return this.#failed(noReply('an address cannot be used in SMTP'))
     if (extensions.pipelining) socket.write(commands.join(''))
     for (const command of commands) {
@@ -105,6 +111,7 @@ export class SmtpSession {
     this.#stage = 'handed-over'
     socket.setTimeout(finalDotMs)
     socket.cork()
+    if (marks !== '') socket.write(marks)
     socket.write(stuffDots(message.bytes))
     socket.write('.\r\n')
     socket.uncork()
@@ -116,7 +123,7 @@ export class SmtpSession {
   }
 
   #failed(reply: Reply): Submission {
-    return failed({ stage: this.#stage, reply, errorCode: null }, this.#host)
+    return failed({ stage: this.#stage, reply, errorCode: null }, this.#address.host)
   }
 
   #nextReply(): Promise<string> {
@@ -207,14 +214,15 @@ const unexpectedReply = 'the relay sent an unexpected reply'
 
 /** MAIL, RCPT and DATA for one message; null if an address would break a command. */
 function envelopeCommands(
-  { from, to, bytes, id }: Message,
+  { to, reference }: Message,
+  { sender, bytes }: { readonly sender: EmailAddress; readonly bytes: number },
   { dsn, size }: RelayConnection['extensions'],
 ): readonly string[] | null {
-  if (/[\r\n<>]/.test(from + to)) return null
+  if (/[\r\n<>]/.test(sender + to)) return null
   const mail = [
-    `MAIL FROM:<${from}>`,
-    ...(size ? [`SIZE=${bytes.length}`] : []),
-    ...(dsn ? ['RET=HDRS', `ENVID=${id}`] : []),
+    `MAIL FROM:<${sender}>`,
+    ...(size ? [`SIZE=${bytes}`] : []),
+    ...(dsn ? ['RET=HDRS', `ENVID=${reference}`] : []),
   ]
   const rcpt = [
     `RCPT TO:<${to}>`,

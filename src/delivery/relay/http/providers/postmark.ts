@@ -25,7 +25,7 @@ export const newPostmark = ({ stream, token }: Postmark): MailApi => {
   }
 }
 
-function toFields({ id, to, describe }: Message, stream: string) {
+function toFields({ reference, to, describe }: Message, stream: string) {
   const { from, headers, html, replyTo, subject, text } = describe()
   return {
     From: formatMailbox(from),
@@ -35,7 +35,7 @@ function toFields({ id, to, describe }: Message, stream: string) {
     HtmlBody: html,
     TextBody: text,
     Headers: headers.map(([Name, Value]) => ({ Name, Value })),
-    Metadata: { email: id },
+    Metadata: { postern: reference },
     MessageStream: stream,
     TrackOpens: false,
     TrackLinks: 'None',

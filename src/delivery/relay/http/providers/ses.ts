@@ -11,7 +11,7 @@ const path = '/v2/email/outbound-emails'
 const unverified = 'invalid@invalid'
 
 /** @param host the host of the requests, which is signed */
-export const newSes = ({ configurationSet, ...key }: Ses, host: string): MailApi => {
+export const newSes = ({ configurationSet, keepsSender, ...key }: Ses, host: string): MailApi => {
   const newRequest = (value: object, { nowMs }: Signing) => {
     const body = toJson(value)
     const signed = signRequest({ ...key, service: 'ses' }, { host, path, body, nowMs }, json)
@@ -20,12 +20,12 @@ export const newSes = ({ configurationSet, ...key }: Ses, host: string): MailApi
   return {
     isIdempotent: false,
     secrets: [key.secret],
-    newRequest: ({ bytes, from, to }, signing) =>
+    newRequest: ({ bounceTo, bytes, from, to }, signing) =>
       newRequest(
         {
           Content: { Raw: { Data: bytes.toString('base64') } },
           Destination: { ToAddresses: [to] },
-          FeedbackForwardingEmailAddress: from,
+          FeedbackForwardingEmailAddress: (keepsSender ? null : bounceTo) ?? from,
           ...(configurationSet !== null && { ConfigurationSetName: configurationSet }),
         },
         signing,

@@ -18,7 +18,11 @@ const settingsForm = newForm('settings', {
   senderName: { label: 'Sender name', faults: ['from.name'], hint: 'The name in the From line.' },
   senderAddress: { label: 'Sender address', faults: ['from', 'from.address'], attributes: address },
   replyTo: { label: 'Reply-To', attributes: address, hint: 'Defaults to the sender address.' },
-  envelopeFrom: { label: 'Bounce address', attributes: address, hint: 'Defaults to the sender address.' },
+  envelopeFrom: {
+    label: 'Bounce address',
+    attributes: address,
+    hint: 'Defaults to that of the service, or to the sender. With a + in front of the @, each email gets its own.',
+  },
   daily: { label: 'Emails a day (UTC)', faults: ['limits.daily'], attributes: number },
   recipientPerHour: {
     label: 'Emails per recipient per hour',
