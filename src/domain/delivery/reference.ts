@@ -9,7 +9,7 @@ import { type EmailAddress, readDomain } from '../request/email-address.ts'
 
 declare const brand: unique symbol
 
-/** 40 characters of `a-z`, `0-9`, `_` and `.`. It has the right shape; whether it is genuine, the store knows. */
+/** 40 characters of the right shape; only the store can tell whether it is genuine. */
 export type Reference = string & { readonly [brand]: 'Reference' }
 
 /** Digits after the dot: 50 bits. */
