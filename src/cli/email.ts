@@ -138,13 +138,13 @@ function describe(email: EmailDetail, app: string): string {
     ['finished', formatTimeAndAge(email.finishedAt)],
   ])
   if (email.trail.length === 0) return summary
-  const rows = email.trail.map(({ at, outcome, relay, reply }) => [
+  const rows = email.trail.map(({ at, outcome, relay, reply, source }) => [
     formatTime(at),
-    outcome === 'unattempted' ? 'not tried' : outcome,
-    relay ?? null,
+    outcome === 'unattempted' ? 'not tried' : outcome.replaceAll('_', ' '),
+    relay ?? (source === undefined ? null : 'a report'),
     reply ?? null,
   ])
-  return `${summary}\n\n${table(['at', 'outcome', 'relay', 'reply'], rows)}`
+  return `${summary}\n\n${table(['at', 'outcome', 'by', 'reply'], rows)}`
 }
 
 async function retry(

@@ -22,6 +22,10 @@ export const stepMax = 500
 export const appsPerClaim = 32
 /** Attempts kept in a record: a relay that is down for days must not grow a row without bound. */
 export const trailMax = 60
+/** Days after acceptance in which a report about an email counts. */
+export const feedbackDays = 10
+/** Reports of a delay that one record keeps, at most one an hour. */
+export const delayedReportsMax = 10
 /** How long an idempotency key is remembered. */
 export const idempotencyHours = 24
 export const idempotencyMs = idempotencyHours * hourMs

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { FeedbackKind } from '../domain/delivery/feedback.ts'
 import type { AttemptRecord } from '../domain/delivery/outcome.ts'
-import { noReply } from '../domain/delivery/reply.ts'
+import { noReply, type Reply } from '../domain/delivery/reply.ts'
 import { parseReply } from '../domain/delivery/smtp-reply.ts'
 import type { AppId, EmailId, KeyId } from '../domain/id.ts'
 import type { EmailRecord } from '../store/operator-store.ts'
@@ -13,6 +14,7 @@ const email: EmailRecord = {
   app: 'app_x' as AppId,
   key: 'key_x' as KeyId,
   type: 'magic_link',
+  recipient: 'r',
   state: 'queued',
   attempts: 0,
   lostLeases: 0,
@@ -32,6 +34,13 @@ const down: AttemptRecord = {
 }
 const busy: AttemptRecord = { at, outcome: 'deferred', relay: 'r:25', reply: parseReply('451 4.3.0 busy') }
 const refused: AttemptRecord = { at, outcome: 'failed', relay: 'r:25', reply: parseReply('552 5.2.2 full') }
+
+const sent: AttemptRecord = { at: at + 300, outcome: 'delivered', relay: 'r:25', reply: parseReply('250 ok') }
+const gone = parseReply('550 5.1.1 gone')
+const report = (outcome: FeedbackKind, reply?: Reply): AttemptRecord => ({
+  ...{ at: at + 5000, outcome, source: 'mail' },
+  ...(reply && { reply }),
+})
 
 const cases: [Partial<EmailRecord>, string][] = [
   [{}, 'It is waiting: no worker has taken it yet, or no relay is available.'],
@@ -107,6 +116,22 @@ const cases: [Partial<EmailRecord>, string][] = [
     'The last attempt failed inside Postern: x. The next attempt is at 2026-11-21 22:26:40Z.',
   ],
   [{ state: 'failed', reason: 'unreadable' }, 'Not sent: its stored content is damaged.'],
+  [
+    { state: 'bounced', reason: 'no_mailbox', finishedAt: at + 300, trail: [sent, report('bounced', gone)] },
+    'The relay r:25 accepted it 300 ms after it was queued. Then it bounced: the mailbox does not exist (550 5.1.1 gone; a report came after 5 s).',
+  ],
+  [
+    { state: 'complained', finishedAt: at + 300, trail: [sent, report('complained')] },
+    'The relay r:25 accepted it 300 ms after it was queued. Its recipient reported it as spam: a report came after 5 s.',
+  ],
+  [
+    {
+      state: 'delivered',
+      finishedAt: at + 300,
+      trail: [sent, report('delayed', parseReply('451 4.7.1 later'))],
+    },
+    'The relay r:25 accepted it 300 ms after it was queued. It is delayed: 451 4.7.1 later; a report came after 5 s.',
+  ],
   [{ state: 'cancelled', reason: 'by_operator' }, 'Not sent: an operator cancelled it.'],
   [{ state: 'cancelled', reason: 'app_inactive' }, 'Not sent: its app was deleted, or disabled for 7 days.'],
 ]

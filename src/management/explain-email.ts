@@ -1,6 +1,7 @@
 /** Explains the state of an email in a sentence or two, for an operator. */
 
 import { heldDays, retryForHours } from '../domain/bounds.ts'
+import type { FeedbackKind } from '../domain/delivery/feedback.ts'
 import type { AttemptRecord } from '../domain/delivery/outcome.ts'
 import { withAdvice } from '../domain/delivery/relay-advice.ts'
 import { captureRelayName } from '../domain/delivery/relay-state.ts'
@@ -25,7 +26,7 @@ const explainHeld = (email: EmailRecord, app: string): string =>
   `It is held: the app ${app} is disabled. It will be sent if the app is enabled before the link expires at ${time(email.expiresAt)}; after ${heldDays} days it is cancelled.${doubt(email)}`
 
 function explainState(email: EmailRecord): string {
-  const last = email.trail.findLast((attempt) => attempt.outcome !== 'lost')
+  const last = email.trail.findLast(({ outcome, source }) => outcome !== 'lost' && source === undefined)
   switch (email.state) {
     case 'queued':
       return `${waits}${last === undefined ? '' : ` ${describe(last)}`}${doubt(email)}`
@@ -36,12 +37,13 @@ function explainState(email: EmailRecord): string {
       return `${last === undefined ? '' : `${describe(last)} `}${next}${doubt(email)}`
     }
     case 'delivered': {
-      const tookMs = (email.finishedAt ?? email.acceptedAt) - email.acceptedAt
-      const took = describeShortTime(tookMs)
-      return last?.relay === captureRelayName
-        ? `The dev inbox captured it ${took} after it was queued; nothing was sent.`
-        : `The relay ${last?.relay ?? ''} accepted it ${took} after it was queued.`
+      const delay = findReport(email, 'delayed')
+      const note = delay === undefined ? '' : ` It is delayed: ${describeReport(email, delay)}.`
+      return `${explainDelivery(email, last)}${note}`
     }
+    case 'bounced':
+    case 'complained':
+      return `${explainDelivery(email, last)} ${explainReport(email, email.state)}`
     case 'failed':
       return notDelivered(email, explainFailure(email, last))
     case 'expired': {
@@ -60,6 +62,30 @@ function explainCancelling(reason: EmailRecord['reason']): string {
   if (reason === 'reserved_domain')
     return 'the domain of its recipient is reserved for tests and documentation (RFC 2606), so it would only bounce. To send it to a test relay, add reserved=send to the relay’s URL.'
   return `its app was deleted, or disabled for ${heldDays} days.`
+}
+
+function explainDelivery({ acceptedAt, finishedAt }: EmailRecord, last: AttemptRecord | undefined): string {
+  const took = describeShortTime((finishedAt ?? acceptedAt) - acceptedAt)
+  return last?.relay === captureRelayName
+    ? `The dev inbox captured it ${took} after it was queued; nothing was sent.`
+    : `The relay ${last?.relay ?? ''} accepted it ${took} after it was queued.`
+}
+
+const findReport = ({ trail }: EmailRecord, kind: FeedbackKind): AttemptRecord | undefined =>
+  trail.findLast(({ outcome }) => outcome === kind)
+
+function explainReport(email: EmailRecord, kind: 'bounced' | 'complained'): string {
+  const report = findReport(email, kind)
+  if (report === undefined) return `Then it ${kind}.`
+  const said = describeReport(email, report)
+  if (kind === 'complained') return `Its recipient reported it as spam: ${said}.`
+  return `Then it bounced: ${causes[email.reason as FailureCause] ?? causes.unknown} (${said}).`
+}
+
+/** How long after acceptance a report came, and the reply that it quotes. */
+function describeReport({ acceptedAt }: EmailRecord, { at, reply }: AttemptRecord): string {
+  const came = `a report came after ${describeShortTime(at - acceptedAt)}`
+  return reply === undefined ? came : `${reply.text}; ${came}`
 }
 
 const waits = 'It is waiting: no worker has taken it yet, or no relay is available.'

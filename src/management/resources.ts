@@ -4,6 +4,7 @@
  */
 import { type Static, type TSchema, Type } from 'typebox'
 import type { App } from '../domain/app/app.ts'
+import { feedbackSources } from '../domain/delivery/feedback.ts'
 import { emailStates, endReasons, usageEvents } from '../domain/delivery/states.ts'
 import { type AuditEntry, actorKinds, actorVias, auditActions } from '../domain/operator/audit.ts'
 import { roles } from '../domain/operator/management-token.ts'
@@ -96,6 +97,9 @@ const Attempt = closed({
   at: time(),
   outcome: Type.String(),
   relay: Type.Optional(Type.String()),
+  source: Type.Optional(
+    Type.Enum([...feedbackSources], { description: 'Set for a report: the way it came.' }),
+  ),
   ambiguous: Type.Optional(Type.Boolean()),
   reply: Type.Optional(Type.String()),
   code: Type.Optional(orNull(Type.Integer())),
@@ -141,15 +145,18 @@ export const UsageResource = closed({
   failed: Type.Integer(),
   expired: Type.Integer(),
   cancelled: Type.Integer(),
+  bounced: Type.Integer({ description: 'Counted as delivered, too, on the day of delivery.' }),
+  complained: Type.Integer(),
   refused: Type.Record(Type.String(), Type.Integer()),
 })
 export type UsageResource = Static<typeof UsageResource>
 
 export function presentUsage({ day, counts }: UsageDay): UsageResource {
   const isRefusal = ([event]: [string, number]) => !usageEvents.some((name) => name === event)
-  const { accepted = 0, delivered = 0, failed = 0, expired = 0, cancelled = 0 } = counts
+  const ends = Object.fromEntries(usageEvents.map((event) => [event, counts[event] ?? 0]))
   const refused = Object.fromEntries(Object.entries(counts).filter(isRefusal))
-  return { day, accepted, delivered, failed, expired, cancelled, refused }
+  // A cast, because `Object.fromEntries` forgets the names.
+  return { day, ...(ends as Record<(typeof usageEvents)[number], number>), refused }
 }
 
 const requestId = () => Type.String({ pattern: '^req_[0-9a-z]{26}$' })

@@ -6,7 +6,13 @@ import { minuteMs } from '../domain/duration.ts'
 import type { AppId } from '../domain/id.ts'
 import { type ActivityEvent, type ActivityRow, tookBucket } from '../domain/operator/activity.ts'
 import { type RefusedRequest, refusalsMax } from '../domain/request/refused-request.ts'
-import type { AttemptRecorded, PosternEvent, RequestAnswered, RequestRefused } from './events.ts'
+import type {
+  AttemptRecorded,
+  FeedbackReceived,
+  PosternEvent,
+  RequestAnswered,
+  RequestRefused,
+} from './events.ts'
 
 const minutesOfHour = 60
 /**
@@ -46,6 +52,9 @@ export class ActivityCounter {
         // The reason of a failed email is one of failure.
         for (const { appId, state, reason } of event.ended)
           this.#add(appId, state === 'failed' ? `failed:${reason as FailureReason}` : state)
+        return
+      case 'feedback_received':
+        this.#addFeedback(event)
         return
       case 'leases_taken_back':
         this.#add(null, 'lost', event.lost.length)
@@ -105,6 +114,12 @@ export class ActivityCounter {
     this.#add(appId, outcome.kind === 'failed' ? `failed:${outcome.reason}` : outcome.kind)
     if (outcome.kind === 'delivered') this.#add(appId, tookBucket(sinceAcceptedMs))
     if ('reply' in outcome) this.#add(appId, this.#replyEvent(outcome.reply))
+  }
+
+  #addFeedback({ appId, cause, finding, result }: FeedbackReceived): void {
+    if (result !== 'recorded') return
+    if (finding === 'bounced' && cause !== null) this.#add(appId, `bounced:${cause}`)
+    if (finding === 'complained') this.#add(appId, finding)
   }
 
   #replyEvent({ code, enhanced }: Reply): ActivityEvent {

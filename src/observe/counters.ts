@@ -3,9 +3,10 @@
  * Prometheus misses the first event of a series that begins with it.
  */
 import { Counter, Histogram, type Registry } from 'prom-client'
+import { feedbackKinds, feedbackSources } from '../domain/delivery/feedback.ts'
 import type { DeliveryOutcome } from '../domain/delivery/outcome.ts'
 import { failureCauses, findCause } from '../domain/delivery/reply.ts'
-import { endReasons, failureReasons, finalStates } from '../domain/delivery/states.ts'
+import { cancelReasons, endStates, failureReasons } from '../domain/delivery/states.ts'
 import { signInMethods } from '../domain/operator/sign-in.ts'
 import { refusals } from '../domain/request/rejection.ts'
 import { type AttemptRecorded, linkResults, type PosternEvent, signInResults } from './events.ts'
@@ -105,6 +106,18 @@ const newDeliveryCounters = ({ counter, histogram }: Makers) => ({
     'From acceptance to the 250 of the relay',
     longBuckets,
   ),
+  feedback: counter(
+    'postern_feedback_total',
+    'Reports about emails that were recorded, by the way they came, what they say, and the cause of a bounce',
+    'source',
+    'kind',
+    'cause',
+  ),
+  feedbackUnmatched: counter(
+    'postern_feedback_unmatched_total',
+    'Reports that name no email, or one without a record, or that came too late',
+    'source',
+  ),
   lostLeases: counter(
     'postern_leases_lost_total',
     'Leases that this process took back, from dead workers or lapsed',
@@ -139,10 +152,14 @@ function startRequests({ languages, requests, requestSeconds, linkViews, signIns
   for (const method of signInMethods) for (const result of signInResults) signIns.inc({ method, result }, 0)
 }
 
-function startDelivery({ ended }: Instruments): void {
-  const cancelled = endReasons.filter((reason) => !failureReasons.some((failure) => failure === reason))
-  const reasons = { failed: failureReasons, cancelled, delivered: [''], expired: [''] }
-  for (const state of finalStates) for (const reason of reasons[state]) ended.inc({ state, reason }, 0)
+function startDelivery({ ended, feedback, feedbackUnmatched }: Instruments): void {
+  for (const source of feedbackSources) {
+    feedbackUnmatched.inc({ source }, 0)
+    for (const kind of feedbackKinds)
+      for (const cause of kind === 'bounced' ? failureCauses : ['']) feedback.inc({ source, kind, cause }, 0)
+  }
+  const reasons = { failed: failureReasons, cancelled: cancelReasons, delivered: [''], expired: [''] }
+  for (const state of endStates) for (const reason of reasons[state]) ended.inc({ state, reason }, 0)
 }
 
 /** `relay` is empty when none was used; such an attempt never ends as `delivered`. */
@@ -168,6 +185,12 @@ function count(all: Instruments, event: PosternEvent): void {
       return
     case 'emails_ended':
       for (const { state, reason } of event.ended) all.ended.inc({ state, reason: reason ?? '' })
+      return
+    case 'feedback_received':
+      if (event.result === 'recorded')
+        all.feedback.inc({ source: event.source, kind: event.finding, cause: event.cause ?? '' })
+      else if (event.result !== 'already' && event.result !== 'waiting')
+        all.feedbackUnmatched.inc({ source: event.source })
       return
     case 'leases_taken_back':
       all.lostLeases.inc(event.lost.length)

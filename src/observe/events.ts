@@ -3,12 +3,15 @@
  * events. The parts of Postern emit; log, metrics, charts and open pages subscribe. No event holds a key,
  * token, link or recipient.
  */
+import type { FeedbackKind, FeedbackSource } from '../domain/delivery/feedback.ts'
 import type { DeliveryOutcome } from '../domain/delivery/outcome.ts'
+import type { FailureCause } from '../domain/delivery/reply.ts'
 import type { EndedEmail, LostLease } from '../domain/delivery/states.ts'
 import type { AppId, EmailId, KeyId } from '../domain/id.ts'
 import type { SignInMethod } from '../domain/operator/sign-in.ts'
 import type { EmailType } from '../domain/request/email-request.ts'
 import type { RefusalCode, refusals } from '../domain/request/rejection.ts'
+import type { FeedbackResult } from '../store/feedback-store.ts'
 
 type Answered = {
   readonly kind: 'request_answered'
@@ -64,6 +67,19 @@ export type RelayChanged = {
   readonly reason: string
 }
 
+/** A report about an email came. `finding` and `cause` are what it says; nothing of its text is in here. */
+export type FeedbackReceived = {
+  readonly kind: 'feedback_received'
+  readonly source: FeedbackSource
+  readonly finding: FeedbackKind | 'other'
+  /** The cause of a bounce. */
+  readonly cause: FailureCause | null
+  /** `unmatched`: it names no email. */
+  readonly result: FeedbackResult['kind'] | 'unmatched'
+  readonly emailId: EmailId | null
+  readonly appId: AppId | null
+}
+
 /** The workers that held these emails died or stopped renewing their leases; the emails are sent again. */
 export type LeasesTakenBack = { readonly kind: 'leases_taken_back'; readonly lost: readonly LostLease[] }
 
@@ -98,6 +114,7 @@ export type PosternEvent =
   | RequestAnswered
   | OperationAnswered
   | AttemptRecorded
+  | FeedbackReceived
   | RelayChanged
   /** A worker asked for due mail, and got this many emails. */
   | { readonly kind: 'mail_claimed'; readonly count: number; readonly tookMs: number }

@@ -8,6 +8,7 @@ import { type EndedEmail, suspectAfter } from '../domain/delivery/states.ts'
 import type {
   AttemptRecorded,
   ConsoleSignIn,
+  FeedbackReceived,
   LeasesTakenBack,
   OperationAnswered,
   PosternEvent,
@@ -63,6 +64,7 @@ const lines: {
   console_sign_in: signInLine,
   emails_ended: ({ ended }) => endedLines(ended),
   leases_taken_back: takenBackLines,
+  feedback_received: feedbackLine,
   // These are counted, not logged.
   mail_claimed: () => [],
   group_written: () => [],
@@ -198,6 +200,19 @@ function attemptFields(event: AttemptRecorded): Fields {
     sinceAcceptedMs: Math.round(sinceAcceptedMs),
     tookMs: Math.round(tookMs),
   }
+}
+
+function feedbackLine({ source, finding, cause, result, emailId, appId }: FeedbackReceived): Line {
+  const fields = {
+    ...(emailId !== null && { email: emailId }),
+    ...(appId !== null && { app: appId }),
+    source,
+    finding,
+    ...(cause !== null && { cause }),
+    result,
+  }
+  const text = result === 'recorded' ? 'a report about an email was recorded' : 'a report was not recorded'
+  return { level: 'info', text, fields, kind: `feedback ${result}` }
 }
 
 /** One line for each email; for many at once, one for each end and app, with a count. */

@@ -25,6 +25,8 @@ export type EmailRecord = {
   /** The delivery key that sent it; null for a test email. */
   readonly key: KeyId | null
   readonly type: EmailType
+  /** The name of its recipient (`nameRecipient`). */
+  readonly recipient: string
   readonly state: EmailState
   readonly attempts: number
   /** How often a worker died, stopped or lost its connection while it held this email. */

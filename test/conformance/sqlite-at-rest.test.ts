@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { parseReply } from '../../src/domain/delivery/smtp-reply.ts'
-import type { FinalState } from '../../src/domain/delivery/states.ts'
+import type { EndState } from '../../src/domain/delivery/states.ts'
 import { Connection } from '../../src/store/sqlite/engine/connection.ts'
 import { listEmails, operator } from '../support/operator.ts'
 import { startTestService, validBody } from '../support/service.ts'
@@ -20,22 +20,25 @@ const canary = {
   inviterName: 'canary-inviter',
 }
 
-const endings: Record<
-  FinalState,
-  (service: Awaited<ReturnType<typeof startTestService>>) => Promise<unknown>
-> = {
-  delivered: (service) => finish(service, { kind: 'delivered', reply: parseReply('250 ok'), relay: 'r' }),
-  failed: (service) =>
-    finish(service, { kind: 'failed', reply: parseReply('550 no'), relay: 'r', reason: 'refused_by_relay' }),
-  expired: async (service) => {
-    service.advance(3_600_000)
-    await service.store.claimDue({ max: 9, perApp: 9, leases: [] })
-  },
-  cancelled: async (service) => {
-    for (const email of await listEmails(service.store, { limit: 9 }))
-      await service.store.cancelEmail(email.id, operator)
-  },
-}
+const endings: Record<EndState, (service: Awaited<ReturnType<typeof startTestService>>) => Promise<unknown>> =
+  {
+    delivered: (service) => finish(service, { kind: 'delivered', reply: parseReply('250 ok'), relay: 'r' }),
+    failed: (service) =>
+      finish(service, {
+        kind: 'failed',
+        reply: parseReply('550 no'),
+        relay: 'r',
+        reason: 'refused_by_relay',
+      }),
+    expired: async (service) => {
+      service.advance(3_600_000)
+      await service.store.claimDue({ max: 9, perApp: 9, leases: [] })
+    },
+    cancelled: async (service) => {
+      for (const email of await listEmails(service.store, { limit: 9 }))
+        await service.store.cancelEmail(email.id, operator)
+    },
+  }
 
 type Outcome = Parameters<Awaited<ReturnType<typeof startTestService>>['store']['recordOutcome']>[1]
 

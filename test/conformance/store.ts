@@ -4,6 +4,7 @@
  */
 import { test } from 'node:test'
 import { activity, nodes, queueMeasures, refusals } from './activity-cases.ts'
+import { feedback } from './feedback-cases.ts'
 import { groups, idempotency, keysAndApps, limits } from './intake-cases.ts'
 import { keyRings } from './key-ring-cases.ts'
 import { maintenance } from './maintenance-cases.ts'
@@ -34,6 +35,7 @@ export function describeStore(engine: Engine): void {
   refusals(it)
   nodes(it)
   queueMeasures(it)
+  feedback(it)
   people(it)
   model(it)
 }

@@ -1,4 +1,5 @@
 /** The outcome of one delivery attempt, and the line that it leaves in the email's record. */
+import type { FeedbackKind, FeedbackSource } from './feedback.ts'
 import type { Reply } from './reply.ts'
 import type { FailureReason } from './states.ts'
 
@@ -33,12 +34,15 @@ export type DeliveryOutcome =
     }
 
 /**
- * One line of an email's record. `lost`: the lease was taken back before the worker had recorded an outcome.
+ * One line of an email's record: an attempt, or a report about it. `lost`: the lease was taken back before
+ * the worker had recorded an outcome.
  */
 export type AttemptRecord = {
   readonly at: number
-  readonly outcome: DeliveryOutcome['kind'] | 'lost'
+  readonly outcome: DeliveryOutcome['kind'] | FeedbackKind | 'lost'
   readonly relay?: string
+  /** The way by which a report came; absent for an attempt. */
+  readonly source?: FeedbackSource
   readonly reply?: Reply
   readonly ambiguous?: boolean
 }

@@ -5,14 +5,18 @@
  */
 
 import type { AppId, EmailId } from '../id.ts'
+import { failureCauses } from './reply.ts'
 
 /** States of an email in the queue. */
 export const liveStates = ['queued', 'sending', 'deferred'] as const
-/** States of an email that has ended. */
-export const finalStates = ['delivered', 'failed', 'expired', 'cancelled'] as const
+/** States with which an email leaves the queue. */
+export const endStates = ['delivered', 'failed', 'expired', 'cancelled'] as const
+/** States of an email that has ended: a report may change `delivered` to one of the last two. */
+export const finalStates = [...endStates, 'bounced', 'complained'] as const
 export const emailStates = [...liveStates, ...finalStates] as const
 
 export type LiveState = (typeof liveStates)[number]
+export type EndState = (typeof endStates)[number]
 export type FinalState = (typeof finalStates)[number]
 export type EmailState = LiveState | FinalState
 
@@ -26,15 +30,16 @@ export const usageEvents = ['accepted', ...finalStates] as const
 /** Why an email has the state `failed`. */
 export const failureReasons = ['refused_by_relay', 'retries_exhausted', 'unreadable'] as const
 export type FailureReason = (typeof failureReasons)[number]
-/** The same, and why an email has the state `cancelled`. */
-export const endReasons = [...failureReasons, 'by_operator', 'app_inactive', 'reserved_domain'] as const
+/** The same, and why an email has the state `cancelled`, or `bounced`: the cause that the report names. */
+export const cancelReasons = ['by_operator', 'app_inactive', 'reserved_domain'] as const
+export const endReasons = [...failureReasons, ...cancelReasons, ...failureCauses] as const
 export type EndReason = (typeof endReasons)[number]
 
 /** An email that the store or an operator ended, without an outcome of a worker. */
 export type EndedEmail = {
   readonly emailId: EmailId
   readonly appId: AppId
-  readonly state: FinalState
+  readonly state: EndState
   readonly reason: EndReason | null
 }
 

@@ -3,6 +3,7 @@
  * two hours, the ends and answers of each app by the minute, too. They are written every few seconds, so a
  * process that dies loses its last ones; limits and usage do not depend on them.
  */
+import type { FailureCause } from '../delivery/reply.ts'
 import type { FailureReason } from '../delivery/states.ts'
 import type { AppId } from '../id.ts'
 import type { RefusalCode } from '../request/rejection.ts'
@@ -17,6 +18,8 @@ export type ActivityEvent =
   | `failed:${FailureReason}`
   | 'expired'
   | 'cancelled'
+  | `bounced:${FailureCause}`
+  | 'complained'
   | 'lost'
   | `took:${string}`
   | `reply:${string}`
@@ -61,7 +64,7 @@ export function tookAtMost(counts: ReadonlyMap<ActivityEvent, number>, share: nu
 /** The counts of the events with this prefix, by the rest of their names. */
 export function countsBelow(
   counts: ReadonlyMap<ActivityEvent, number>,
-  prefix: 'refused' | 'failed' | 'reply',
+  prefix: 'refused' | 'failed' | 'bounced' | 'reply',
 ): Record<string, number> {
   const below = [...counts].filter(([event]) => event.startsWith(`${prefix}:`))
   return Object.fromEntries(below.map(([event, count]) => [event.slice(prefix.length + 1), count]))

@@ -103,6 +103,7 @@ const toRecord = (row: Row) => ({
   app: row.app_id as AppId,
   key: row.key_id as KeyId | null,
   type: row.type as EmailRecord['type'],
+  recipient: row.recipient as string,
   state: row.state as EmailState,
   attempts: row.attempts as number,
   lostLeases: row.lost_leases as number,

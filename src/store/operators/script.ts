@@ -19,6 +19,10 @@ export type Dialect = {
    * each app.
    */
   readonly locksRows: boolean
+  /**
+   * The column and the value by which counts of a day are spread over rows, each with a comma; or nothing.
+   */
+  readonly usageSlot: { readonly column: string; readonly value: string }
   /** The condition on a column that a query returns its value, which the planner may look up in an index. */
   readonly isIn: (query: string) => string
   /** The query for the strings of a JSON array, which is the value of a placeholder. */

@@ -5,6 +5,7 @@ import { activityChanges, activityNotes, activityReads } from './activity.ts'
 import { appChanges, appReads } from './apps.ts'
 import { auditChanges, auditReads } from './audit.ts'
 import { emailReads, emailSnapshots } from './emails.ts'
+import { feedbackChanges } from './feedback.ts'
 import { keyChanges, keyReads } from './keys.ts'
 import { peopleChanges } from './people.ts'
 import { peopleReads } from './people-reads.ts'
@@ -20,6 +21,7 @@ export const changes = {
   ...peopleChanges,
   ...activityChanges,
   ...auditChanges,
+  ...feedbackChanges,
 }
 
 /**

@@ -1,13 +1,13 @@
 /** From the outcome of an attempt to what becomes of the email's row: the same in both engines. */
 import type { AttemptRecord, DeliveryOutcome } from '../../domain/delivery/outcome.ts'
-import type { EndReason, FinalState } from '../../domain/delivery/states.ts'
+import type { EndReason, EndState } from '../../domain/delivery/states.ts'
 
 /**
  * `final`: the email ends in this state. Otherwise it waits `waitMs`. `givenBack`: the attempt does not
  * count, and without a wait the email is `queued` again; in every other case it is `deferred`.
  */
 export type Ending =
-  | { readonly final: FinalState; readonly reason: EndReason | null }
+  | { readonly final: EndState; readonly reason: EndReason | null }
   | { readonly final: null; readonly waitMs: number; readonly givenBack: boolean }
 
 export function toEnding(outcome: DeliveryOutcome): Ending {

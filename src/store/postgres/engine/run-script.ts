@@ -1,6 +1,7 @@
 /** Runs the scripts of `operators/`, each on the connections that are kept for its callers. */
 
 import { activityChanges, activityNotes } from '../../operators/activity.ts'
+import { feedbackChanges } from '../../operators/feedback.ts'
 import { type Dialect, runScriptAsync, type Script, type ScriptContext } from '../../operators/script.ts'
 import { bindScript, changes, notes, reads, snapshotReads } from '../../operators/scripts.ts'
 import { type Methods, toMethods } from '../../shared/methods.ts'
@@ -14,6 +15,7 @@ const shortDeadlineMs = 2000
 
 const dialect: Dialect = {
   locksRows: true,
+  usageSlot: { column: 'slot, ', value: '-1, ' }, // no other connection counts there
   isIn: (query) => `= any(array(${query}))`,
   elements: (placeholder) => `select json_array_elements_text(${placeholder}::json)`,
   objects: (placeholder, columns) => {
@@ -32,8 +34,8 @@ export const runIn = <T>(
     query(text, [...values]),
   )
 
-/** Records that processes make of themselves do not wait for operators. */
-const observed = new Set<string>(Object.keys({ ...activityChanges, ...activityNotes }))
+/** Records that processes make of themselves, and reports, do not wait for operators. */
+const observed = new Set<string>(Object.keys({ ...activityChanges, ...activityNotes, ...feedbackChanges }))
 
 /** The connections of a read that is not an operator's. */
 function choosePool(

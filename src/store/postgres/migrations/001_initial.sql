@@ -217,7 +217,7 @@ create table history (
   app_id text collate "C" not null,
   key_id text collate "C",
   type text not null,
-  state text not null,                     -- delivered, failed, expired, cancelled
+  state text not null,                     -- delivered, failed, expired, cancelled, bounced, complained
   reason text,
   attempts integer not null,
   lost_leases integer not null,

@@ -7,6 +7,7 @@ export type ScriptTarget = { readonly sql: Connection['sql']; readonly nowMs: nu
 
 const dialect: Dialect = {
   locksRows: false, // one transaction writes at a time
+  usageSlot: { column: '', value: '' },
   isIn: (query) => `in (${query})`,
   elements: (placeholder) => `select value from json_each(${placeholder})`,
   objects: (placeholder, columns) => {

@@ -5,7 +5,7 @@
 
 import { trailMax } from '../../../domain/bounds.ts'
 import type { AttemptRecord, DeliveryOutcome } from '../../../domain/delivery/outcome.ts'
-import type { EndedEmail, EndReason, FinalState, LiveState } from '../../../domain/delivery/states.ts'
+import type { EndedEmail, EndReason, EndState, LiveState } from '../../../domain/delivery/states.ts'
 import type { AppId } from '../../../domain/id.ts'
 import { attemptRecord, toEnding } from '../../shared/endings.ts'
 import type { ClaimRow } from '../../shared/rows.ts'
@@ -56,7 +56,7 @@ function requeue(tx: WriteTransaction, row: QueueRow, { waitMs, givenBack, recor
   )
 }
 
-type End = { state: FinalState; reason: EndReason | null; record: AttemptRecord | null }
+type End = { state: EndState; reason: EndReason | null; record: AttemptRecord | null }
 
 /** Moves an email to the history and deletes its content. */
 export function finish(tx: WriteTransaction, row: QueueRow, end: End): EndedEmail {

@@ -11,8 +11,17 @@ type RelayResource = NodeResource['relays'][number]
 const now = Date.parse('2026-11-22T12:59:30Z')
 const at = (time: string) => `2026-11-22T${time}.000Z`
 const counts: Omit<Activity['items'][number], 'at'> = {
-  ...{ accepted: 0, replayed: 0, delivered: 0, deferred: 0, expired: 0, cancelled: 0, lostLeases: 0 },
-  ...{ refused: {}, failed: {}, replies: {}, p50Ms: null, p95Ms: null },
+  ...{
+    accepted: 0,
+    replayed: 0,
+    delivered: 0,
+    deferred: 0,
+    expired: 0,
+    cancelled: 0,
+    complained: 0,
+    lostLeases: 0,
+  },
+  ...{ refused: {}, failed: {}, bounced: {}, replies: {}, p50Ms: null, p95Ms: null },
 }
 const activity = (items: Activity['items']) => ({ items }) as Activity
 const node = (relay: Partial<RelayResource>) =>

@@ -50,6 +50,8 @@ const tones: Readonly<Record<EmailState, Tone>> = {
   failed: 'bad',
   expired: 'bad',
   cancelled: 'off',
+  bounced: 'bad',
+  complained: 'bad',
 }
 
 /** How many emails were not delivered, and their share of all that ended: a large one stands out. */

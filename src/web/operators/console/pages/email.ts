@@ -45,6 +45,8 @@ type Detail = Answer<'email.show'>
 function renderAdvice({ state, reason }: Detail, slug: string | null): Html {
   if (state === 'failed' && reason === 'refused_by_relay')
     return html`<p>Its content is gone, so it cannot be sent again. If the relay refuses the sender, fix that at the relay${slug === null ? none : html` or in the <a href="/apps/${slug}/settings">settings</a>`}; then the person must ask the app for a new email.</p>`
+  if (state === 'bounced')
+    return html`<p>The relay took it, and a mail server behind the relay gave it up. Postern read that from a report.</p>`
   if (state === 'failed' || state === 'expired')
     return html`<p>Its content is gone, so it cannot be sent again: the person must ask the app for a new one.</p>`
   return none
@@ -98,9 +100,9 @@ function renderTimeline(
 ): Html {
   const after = (iso: string) =>
     html`<time datetime="${iso}">+${took(Math.max(0, Date.parse(iso) - Date.parse(acceptedAt)))}</time>`
-  const attempts = trail.map(({ at, outcome, relay, reply, ambiguous }) => {
-    const name = outcome === 'lost' ? 'lease lost' : nameOutcome(outcome, shell.hasInbox)
-    return html`<li class="${outcome}">${after(at)} <b>${name}</b>${relay === undefined ? none : html` <span class="soft">by ${relay}</span>`}
+  const attempts = trail.map(({ at, outcome, relay, reply, source, ambiguous }) => {
+    const name = outcome === 'lost' ? 'lease lost' : nameOutcome(outcome.replaceAll('_', ' '), shell.hasInbox)
+    return html`<li class="${outcome}">${after(at)} <b>${name}</b>${relay === undefined ? none : html` <span class="soft">by ${relay}</span>`}${source === undefined ? none : html` <span class="soft">says a report</span>`}
 ${reply === undefined ? none : html`<span class="reply">${reply}</span>`}${ambiguous ? html`<span class="soft">It may have arrived: the relay did not confirm it.</span>` : none}</li>`
   })
   const next =
@@ -108,7 +110,7 @@ ${reply === undefined ? none : html`<span class="reply">${reply}</span>`}${ambig
       ? none
       : html`<li class="next"><b>next attempt</b> ${age(nextAttemptAt, now)} <span class="soft">the link expires ${age(expiresAt, now)}</span></li>`
   const end =
-    finishedAt === null || state === 'delivered' || state === 'failed'
+    finishedAt === null || (state !== 'expired' && state !== 'cancelled')
       ? none
       : html`<li class="${state}">${after(finishedAt)} <b>${state}</b></li>`
   return html`<ol class="timeline"><li>${time(acceptedAt)} <b>accepted</b></li>${attempts}${next}${end}</ol>`

@@ -1,0 +1,64 @@
+/**
+ * Feedback: reports about an email that a relay had taken. A report is recorded at most once, changes the
+ * state of a delivered email, and leaves a line in its record.
+ */
+import { delayedReportsMax, feedbackDays } from '../bounds.ts'
+import { dayMs, hourMs } from '../duration.ts'
+import type { FailureCause, Reply } from './reply.ts'
+import type { FinalState } from './states.ts'
+
+/** `mail`: the bounce listener. `read`: an operator or a program gave a report to `feedback read`. */
+export const feedbackSources = ['mail', 'read'] as const
+export type FeedbackSource = (typeof feedbackSources)[number]
+
+export const feedbackKinds = ['bounced', 'delayed', 'complained', 'not_spam'] as const
+export type FeedbackKind = (typeof feedbackKinds)[number]
+
+/** The statement of a report about an email. */
+export type FeedbackFinding =
+  | Bounce
+  | { readonly kind: 'delayed'; readonly reply: Reply }
+  | { readonly kind: 'complained' | 'not_spam' }
+
+/** A mail server behind the relay gave up. */
+export type Bounce = {
+  readonly kind: 'bounced'
+  /**
+   * The address that failed: the recipient of the email, another one behind it (a forward, a member of a
+   * list), or unknown, since the report does not name it in a field.
+   */
+  readonly about: 'recipient' | 'other' | 'unknown'
+  /** No later attempt would succeed. */
+  readonly permanent: boolean
+  readonly cause: FailureCause
+  readonly reply: Reply
+}
+
+type RecordLine = { readonly at: number; readonly outcome: string }
+
+/** Whether the record of an email has this report already. */
+export const isReported = (trail: readonly RecordLine[], kind: FeedbackKind, nowMs: number): boolean => {
+  const lines = trail.filter(({ outcome }) => outcome === kind)
+  if (kind !== 'delayed') return lines.length > 0
+  return lines.length >= delayedReportsMax || lines.some(({ at }) => nowMs - at < hourMs)
+}
+
+/** Mail servers give up after five days; a later report is a mistake, or forged. */
+export const isTooLate = (acceptedAt: number, nowMs: number): boolean =>
+  nowMs - acceptedAt > feedbackDays * dayMs
+
+/** The state of an email after a report. An email that did not leave keeps the state that says why. */
+export function stateAfter(state: FinalState, kind: FeedbackKind): FinalState {
+  switch (kind) {
+    case 'bounced':
+      return state === 'delivered' ? 'bounced' : state
+    case 'complained':
+      return state === 'delivered' || state === 'bounced' ? 'complained' : state
+    case 'not_spam':
+      return state === 'complained' ? 'delivered' : state
+    case 'delayed':
+      return state
+    default:
+      return kind satisfies never
+  }
+}

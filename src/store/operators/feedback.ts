@@ -1,0 +1,60 @@
+/** Reports about emails: the state and the record of the email, and the counts of the day. */
+import { trailMax } from '../../domain/bounds.ts'
+import { isReported, isTooLate, stateAfter } from '../../domain/delivery/feedback.ts'
+import type { AttemptRecord } from '../../domain/delivery/outcome.ts'
+import type { EndReason, FinalState } from '../../domain/delivery/states.ts'
+import { dayMs } from '../../domain/duration.ts'
+import type { AppId } from '../../domain/id.ts'
+import type { Feedback, FeedbackResult } from '../feedback-store.ts'
+import type { Row } from '../shared/rows.ts'
+import { lock, readOne, type Script, type ScriptContext } from './script.ts'
+
+function* recordFeedback(context: ScriptContext, feedback: Feedback): Script<FeedbackResult> {
+  const { nowMs, prefix } = context
+  const { email, finding } = feedback
+  // The queue first: an email moves from there to the history.
+  const queued = yield { text: `select 1 from ${prefix}queue where email_id = $1`, values: [email] }
+  if (queued.length > 0) return { kind: 'waiting' }
+  const text = `select app_id, state, reason, accepted_at, trail from ${prefix}history
+    where email_id = $1 ${lock(context, 'for update')}`
+  const known = yield* readOne({ text, values: [email] }, toReported)
+  if (known === null) return { kind: 'unknown' }
+  if (isTooLate(known.acceptedAt, nowMs)) return { kind: 'stale' }
+  if (isReported(known.trail, finding.kind, nowMs)) return { kind: 'already' }
+  const state = stateAfter(known.state, finding.kind)
+  const reason = state === known.state ? known.reason : finding.kind === 'bounced' ? finding.cause : null
+  const trail = [...known.trail.slice(-trailMax + 1), toLine(feedback, nowMs)]
+  yield {
+    text: `update ${prefix}history set state = $2, reason = $3, trail = $4 where email_id = $1`,
+    values: [email, state, reason, JSON.stringify(trail)],
+  }
+  if (state !== known.state && state !== 'delivered') yield* countUsage(context, known.app, state)
+  return { kind: 'recorded', app: known.app, state }
+}
+
+const toReported = (row: Row) => ({
+  app: row.app_id as AppId,
+  state: row.state as FinalState,
+  reason: row.reason as EndReason | null,
+  acceptedAt: row.accepted_at as number,
+  trail: JSON.parse(row.trail as string) as AttemptRecord[],
+})
+
+const toLine = ({ finding, source }: Feedback, at: number): AttemptRecord => ({
+  at,
+  outcome: finding.kind,
+  source,
+  ...('reply' in finding && { reply: finding.reply }),
+})
+
+/** Adds one to a count of the day. */
+function* countUsage({ dialect, nowMs, prefix }: ScriptContext, app: AppId, event: string): Script<void> {
+  const { column, value } = dialect.usageSlot
+  yield {
+    text: `insert into ${prefix}usage_day as known (app_id, day, event, ${column}count) values ($1, $2, $3, ${value}1)
+      on conflict (${column}app_id, day, event) do update set count = known.count + 1`,
+    values: [app, Math.floor(nowMs / dayMs), event],
+  }
+}
+
+export const feedbackChanges = { recordFeedback }

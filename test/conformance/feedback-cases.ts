@@ -1,0 +1,150 @@
+/** Conformance: reports about emails after their delivery. */
+import assert from 'node:assert/strict'
+import { delayedReportsMax, feedbackDays } from '../../src/domain/bounds.ts'
+import type { FeedbackFinding } from '../../src/domain/delivery/feedback.ts'
+import type { DeliveryOutcome } from '../../src/domain/delivery/outcome.ts'
+import { parseReply } from '../../src/domain/delivery/smtp-reply.ts'
+import { type EmailId, newId } from '../../src/domain/id.ts'
+import type { Store } from '../../src/store/store.ts'
+import { operator } from '../support/operator.ts'
+import { claim, day, delivered, type It, newSender, request, type Sender } from './subject.ts'
+
+const reply = parseReply('550 5.1.1 no such user')
+const bounced = { kind: 'bounced', about: 'recipient', permanent: true, cause: 'no_mailbox', reply } as const
+const delayed: FeedbackFinding = { kind: 'delayed', reply: parseReply('451 4.2.0 greylisted') }
+const complained: FeedbackFinding = { kind: 'complained' }
+
+async function queue(store: Store, sender: Sender): Promise<EmailId> {
+  const queued = await store.enqueue(request(store, sender))
+  assert.ok(queued.kind === 'queued')
+  return queued.emailId
+}
+
+async function end(store: Store, sender: Sender, outcome: DeliveryOutcome = delivered): Promise<EmailId> {
+  const id = await queue(store, sender)
+  for (const lease of await claim(store)) assert.ok(await store.recordOutcome(lease, outcome))
+  return id
+}
+
+export function feedback(it: It): void {
+  const report = async (store: Store, email: EmailId, ...findings: readonly FeedbackFinding[]) => {
+    const kinds = []
+    for (const finding of findings)
+      kinds.push((await store.recordFeedback({ email, source: 'mail', finding })).kind)
+    return kinds
+  }
+  const show = async (store: Store, id: EmailId) => {
+    const email = await store.findEmail(id)
+    assert.ok(email)
+    return { state: email.state, reason: email.reason, lines: email.trail.map(({ outcome }) => outcome) }
+  }
+
+  it('a bounce changes a delivered email, once; a line of the record says how it came', async (_t, {
+    store,
+    advance,
+  }) => {
+    const sender = await newSender(store, 'acme')
+    const [one, two] = [await end(store, sender), await end(store, sender)]
+    advance(5000)
+    const at = store.now()
+    const made = await store.recordFeedback({ email: one, source: 'read', finding: bounced })
+    assert.deepEqual(made, { kind: 'recorded', app: sender.app.id, state: 'bounced' })
+    assert.deepEqual(await report(store, one, bounced, bounced), ['already', 'already'])
+    const email = await store.findEmail(one)
+    assert.deepEqual([email?.state, email?.reason], ['bounced', 'no_mailbox'])
+    const line = email?.trail.at(-1)
+    assert.ok(line && line.at >= at)
+    assert.deepEqual(line, { at: line.at, outcome: 'bounced', source: 'read', reply })
+    assert.equal((await show(store, two)).state, 'delivered')
+    assert.deepEqual((await store.readUsageToday()).get(sender.app.id), {
+      accepted: 2,
+      delivered: 2,
+      bounced: 1,
+    })
+  })
+
+  it('reports of every kind, in any order: the state that they leave', async (_t, { store }) => {
+    const sender = await newSender(store, 'acme')
+    const cases: [FeedbackFinding[], string, string | null][] = [
+      [[delayed], 'delivered', null],
+      [[delayed, bounced], 'bounced', 'no_mailbox'],
+      [[bounced, delayed], 'bounced', 'no_mailbox'],
+      [[bounced, complained], 'complained', null],
+      [[complained, bounced], 'complained', null],
+      [[complained, { kind: 'not_spam' }], 'delivered', null],
+      [[{ kind: 'not_spam' }], 'delivered', null],
+      [[{ ...bounced, permanent: false, cause: 'mailbox_full' }], 'bounced', 'mailbox_full'],
+    ]
+    for (const [findings, state, reason] of cases) {
+      const id = await end(store, sender)
+      assert.deepEqual(
+        await report(store, id, ...findings),
+        findings.map(() => 'recorded'),
+      )
+      assert.deepEqual(await show(store, id), {
+        ...{ state, reason },
+        lines: ['delivered', ...findings.map(({ kind }) => kind)],
+      })
+    }
+    const counts = (await store.readUsageToday()).get(sender.app.id)
+    assert.deepEqual([counts?.bounced, counts?.complained], [4, 3])
+  })
+
+  it('an email that never left keeps the state that says why', async (_t, { store }) => {
+    const sender = await newSender(store, 'acme')
+    const failed = { kind: 'failed', reply, relay: 'r', reason: 'refused_by_relay' } as const
+    const id = await end(store, sender, failed)
+    const cancelled = await queue(store, sender)
+    await store.cancelEmail(cancelled, operator)
+    for (const email of [id, cancelled])
+      assert.deepEqual(await report(store, email, bounced, complained), ['recorded', 'recorded'])
+    assert.deepEqual(await show(store, id), {
+      ...{ state: 'failed', reason: 'refused_by_relay' },
+      lines: ['failed', 'bounced', 'complained'],
+    })
+    assert.deepEqual((await show(store, cancelled)).state, 'cancelled')
+  })
+
+  it('a report waits while its email is in the queue, and counts for ten days', async (_t, {
+    store,
+    advance,
+  }) => {
+    const sender = await newSender(store, 'acme')
+    const id = await queue(store, sender)
+    assert.deepEqual(await report(store, id, bounced), ['waiting'])
+    const [lease] = await claim(store)
+    assert.ok(lease)
+    assert.deepEqual(await report(store, id, bounced), ['waiting'], 'it is being sent')
+    await store.recordOutcome(lease, delivered)
+    const late = await end(store, sender)
+    advance(feedbackDays * day - 10_000)
+    assert.deepEqual(await report(store, id, bounced), ['recorded'])
+    advance(20_000)
+    assert.deepEqual(await report(store, late, bounced), ['stale'])
+    assert.deepEqual(await report(store, newId('em', store.now()), bounced), ['unknown'])
+  })
+
+  it('of reports of a delay, one an hour is kept, and ten in all', async (_t, { store, advance }) => {
+    const id = await end(store, await newSender(store, 'acme'))
+    assert.deepEqual(await report(store, id, delayed, delayed), ['recorded', 'already'])
+    for (let n = 1; n < delayedReportsMax; n++) {
+      advance(3_600_000)
+      assert.deepEqual(await report(store, id, delayed), ['recorded'])
+    }
+    advance(3_600_000)
+    assert.deepEqual(await report(store, id, delayed), ['already'])
+    assert.deepEqual(await report(store, id, bounced), ['recorded'])
+  })
+
+  it('two processes that get the same report at once record it once', async (t, { store, reopen }) => {
+    const sender = await newSender(store, 'acme')
+    const other = await reopen()
+    t.after(() => other.close())
+    for (let n = 0; n < 10; n++) {
+      const id = await end(store, sender)
+      const results = await Promise.all([store, other, store, other].map((on) => report(on, id, bounced)))
+      assert.deepEqual(results.flat().toSorted(), ['already', 'already', 'already', 'recorded'])
+    }
+    assert.equal((await store.readUsageToday()).get(sender.app.id)?.bounced, 10)
+  })
+}
