@@ -22,17 +22,29 @@ const sources = tracked.filter((file) => /^(src|test|bench|scripts|client|exampl
 const isProduct = (file: string) => /^(client\/)?src\//.test(file) && !file.endsWith('.test.ts')
 const read = (file: string) => readFileSync(join(root, file), 'utf8')
 
-// Downward only: main → compose, cli → config → web → management → intake, delivery → templates, observe →
-// store → domain. A folder may import itself, the folders listed, and `domain`.
+// Downward only: main → compose, cli → config → web → management → intake, delivery, feedback → templates,
+// observe → store → domain. A folder may import itself, the folders listed, and `domain`.
 const mayImport: Record<string, string[]> = {
   main: ['cli', 'compose', 'config'],
-  compose: ['config', 'web', 'management', 'delivery', 'intake', 'observe', 'store', 'sqlite', 'postgres'],
+  compose: [
+    'config',
+    'web',
+    'management',
+    'feedback',
+    'delivery',
+    'intake',
+    'observe',
+    'store',
+    'sqlite',
+    'postgres',
+  ],
   config: ['delivery', 'web', 'store'],
-  cli: ['config', 'management', 'templates', 'observe', 'store'],
-  web: ['management', 'intake', 'delivery', 'templates', 'observe', 'store'],
-  management: ['intake', 'delivery', 'templates', 'observe', 'store'],
+  cli: ['config', 'management', 'feedback', 'templates', 'observe', 'store'],
+  web: ['management', 'feedback', 'intake', 'delivery', 'templates', 'observe', 'store'],
+  management: ['feedback', 'intake', 'delivery', 'templates', 'observe', 'store'],
   intake: ['templates', 'observe', 'store'],
   delivery: ['templates', 'observe', 'store'],
+  feedback: ['store', 'observe'],
   observe: ['store'],
   templates: [],
   store: [],

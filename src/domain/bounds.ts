@@ -59,3 +59,5 @@ export const enqueueDeadlineMs = 2000
 export const queueAgesMs = [1000, 10_000, minuteMs, 5 * minuteMs, hourMs]
 /** Bytes of a request to the management API, or of a form of the console. */
 export const operatorBodyBytesMax = 64 * 1024
+/** Bytes of a mail report that are read. */
+export const reportMax = 512 * 1024

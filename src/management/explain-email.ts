@@ -1,11 +1,11 @@
 /** Explains the state of an email in a sentence or two, for an operator. */
 
 import { heldDays, retryForHours } from '../domain/bounds.ts'
+import { type FailureCause, findCause } from '../domain/delivery/failure-cause.ts'
 import type { FeedbackKind } from '../domain/delivery/feedback.ts'
 import type { AttemptRecord } from '../domain/delivery/outcome.ts'
 import { withAdvice } from '../domain/delivery/relay-advice.ts'
 import { captureRelayName } from '../domain/delivery/relay-state.ts'
-import { type FailureCause, findCause } from '../domain/delivery/reply.ts'
 import { isWaiting, suspectAfter } from '../domain/delivery/states.ts'
 import { describeShortTime } from '../domain/duration.ts'
 import type { EmailRecord } from '../store/operator-store.ts'

@@ -3,9 +3,9 @@
  * Prometheus misses the first event of a series that begins with it.
  */
 import { Counter, Histogram, type Registry } from 'prom-client'
+import { failureCauses, findCause } from '../domain/delivery/failure-cause.ts'
 import { feedbackKinds, feedbackSources } from '../domain/delivery/feedback.ts'
 import type { DeliveryOutcome } from '../domain/delivery/outcome.ts'
-import { failureCauses, findCause } from '../domain/delivery/reply.ts'
 import { cancelReasons, endStates, failureReasons } from '../domain/delivery/states.ts'
 import { signInMethods } from '../domain/operator/sign-in.ts'
 import { refusals } from '../domain/request/rejection.ts'

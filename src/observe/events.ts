@@ -5,7 +5,7 @@
  */
 import type { FeedbackKind, FeedbackSource } from '../domain/delivery/feedback.ts'
 import type { DeliveryOutcome } from '../domain/delivery/outcome.ts'
-import type { FailureCause } from '../domain/delivery/reply.ts'
+import type { FailureCause } from '../domain/delivery/failure-cause.ts'
 import type { EndedEmail, LostLease } from '../domain/delivery/states.ts'
 import type { AppId, EmailId, KeyId } from '../domain/id.ts'
 import type { SignInMethod } from '../domain/operator/sign-in.ts'

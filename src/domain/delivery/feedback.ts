@@ -4,7 +4,8 @@
  */
 import { delayedReportsMax, feedbackDays } from '../bounds.ts'
 import { dayMs, hourMs } from '../duration.ts'
-import type { FailureCause, Reply } from './reply.ts'
+import type { FailureCause } from './failure-cause.ts'
+import type { Reply } from './reply.ts'
 import type { FinalState } from './states.ts'
 
 /** `mail`: the bounce listener. `read`: an operator or a program gave a report to `feedback read`. */

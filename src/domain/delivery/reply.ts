@@ -40,22 +40,6 @@ export type FailureClass = {
   readonly ambiguous: boolean
 }
 
-/**
- * The cause of a refusal, as far as its enhanced code names it (RFC 3463 §3, and the IANA registry of codes).
- */
-export const failureCauses = ['no_mailbox', 'mailbox_full', 'policy', 'unreachable', 'unknown'] as const
-export type FailureCause = (typeof failureCauses)[number]
-
-const causes: readonly [RegExp, FailureCause][] = [
-  [/^[45]\.(1\.(1|2|3|6|10)|2\.1|7\.(13|17|18))$/, 'no_mailbox'],
-  [/^[45]\.2\.2$/, 'mailbox_full'],
-  [/^[45]\.7\./, 'policy'],
-  [/^[45]\.4\./, 'unreachable'],
-]
-
-export const findCause = ({ enhanced }: Reply): FailureCause =>
-  causes.find(([shape]) => shape.test(enhanced ?? ''))?.[1] ?? 'unknown'
-
 /** At most this much of a reply is read: a relay may send up to 1 MiB. */
 const rawMax = 2000
 const textMax = 300

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { findCause, noReply, type Stage } from './reply.ts'
+import { noReply, type Stage } from './reply.ts'
 import { classifyFailure, parseReply } from './smtp-reply.ts'
 
 const classOf = (stage: Stage, text: string | null, errorCode: string | null = null) => {
@@ -85,23 +85,6 @@ test('a recorded reply is one bounded line without addresses, links or tokens', 
   assert.equal(parseReply('x'.repeat(1_000_000)).text.length, 300)
   assert.doesNotMatch(parseReply(`${'a'.repeat(1995)}ada@example.com`).text, /@/)
   assert.equal(parseReply(`550${' '.repeat(1990)}${'b'.repeat(99)}`).text, '550 ', 'a cut word is left out')
-})
-
-test('the cause of a refusal comes from its enhanced code', () => {
-  const causesOf = (...codes: string[]) => codes.map((code) => findCause(parseReply(`550 ${code} x`)))
-  assert.deepEqual(
-    causesOf('5.1.1', '5.1.2', '5.1.3', '5.1.6', '5.1.10', '5.2.1', '5.7.13', '5.7.17', '5.7.18', '4.1.1'),
-    Array(10).fill('no_mailbox'),
-  )
-  assert.deepEqual(causesOf('5.2.2', '4.2.2', '5.2.20'), ['mailbox_full', 'mailbox_full', 'unknown'])
-  assert.deepEqual(causesOf('5.7.1', '4.7.26'), ['policy', 'policy'])
-  assert.deepEqual(causesOf('4.4.1', '5.4.4'), ['unreachable', 'unreachable'])
-  assert.deepEqual(
-    causesOf('5.1.7', '5.1.8', '5.1.11', '5.2.3', '2.1.1', '5.2.11', '5.3.4'),
-    Array(7).fill('unknown'),
-  )
-  assert.equal(findCause(noReply('no answer')), 'unknown')
-  assert.equal(findCause(parseReply('550 no 5.1.1')), 'unknown')
 })
 
 test('of a long reply, only the beginning is read', () => {

@@ -5,7 +5,7 @@
  */
 
 import type { AppId, EmailId } from '../id.ts'
-import { failureCauses } from './reply.ts'
+import { failureCauses } from './failure-cause.ts'
 
 /** States of an email in the queue. */
 export const liveStates = ['queued', 'sending', 'deferred'] as const

@@ -3,7 +3,7 @@
  * two hours, the ends and answers of each app by the minute, too. They are written every few seconds, so a
  * process that dies loses its last ones; limits and usage do not depend on them.
  */
-import type { FailureCause } from '../delivery/reply.ts'
+import type { FailureCause } from '../delivery/failure-cause.ts'
 import type { FailureReason } from '../delivery/states.ts'
 import type { AppId } from '../id.ts'
 import type { RefusalCode } from '../request/rejection.ts'

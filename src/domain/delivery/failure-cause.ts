@@ -1,0 +1,73 @@
+/**
+ * The cause of a failed delivery, from what a server said in the session or a report quotes. Enhanced codes
+ * (RFC 3463 §3, and the IANA registry) name it; words do where there is no code, or one that says nothing.
+ */
+
+export const failureCauses = ['no_mailbox', 'mailbox_full', 'policy', 'unreachable', 'unknown'] as const
+export type FailureCause = (typeof failureCauses)[number]
+
+/** The words of a server, and the codes in them; null where it gave none. */
+export type Said = { readonly code: number | null; readonly enhanced: string | null; readonly text: string }
+
+/** Words are looked for in so much of a text. */
+const textMax = 1000
+
+type Sign = { readonly cause: FailureCause; readonly codes: RegExp; readonly words: RegExp }
+
+/**
+ * Words decide where there is no code, or a vague one. Those of the first three also correct a code for
+ * `no_mailbox`: GoDaddy has 5.1.1 for "too many recipients this hour", Facebook for "recipient preferences",
+ * Gmail 5.2.1 for mail that comes too fast.
+ */
+const signs: readonly Sign[] = [
+  {
+    cause: 'mailbox_full',
+    codes: /^[45]\.2\.2$/,
+    words:
+      /mailbox (?:is )?full|(?:account|inbox) is full|mailbox has exceeded|exceed(?:s|ed)? (?:its |the |allowed )?(?:quota|size|storage)|over ?quota|quota exceeded|out of storage|storage limit|insufficient storage/,
+  },
+  {
+    cause: 'policy',
+    codes: /^[45]\.(?:7\.(?!13$|17$|18$)|5\.3$)/,
+    words:
+      /\bspam|\bspf\b|\bdkim\b|\bdmarc\b|\bptr\b|reverse dns|dnsbl|\brbl\b|block ?list|black ?list|blocked (?:using|ip)|reputation|polic(?:y|ies)|too many|frequency limit|rate limit|at a rate|preferences|virus|content rejected|sender rejected|relay(?:ing)? (?:access )?denied/,
+  },
+  {
+    cause: 'unreachable',
+    codes: /^[45]\.4\./,
+    words: /name ?server|host (?:name )?(?:unknown|not found)|unknown host|no such domain|timed out|expired/,
+  },
+  {
+    cause: 'no_mailbox',
+    codes: /^[45]\.(?:1\.(?:1|2|3|6|10)|2\.1|7\.(?:13|17|18))$/,
+    words:
+      /(?:user|recipient|mailbox|account|address) (?:is )?(?:unknown|not found|unavailable)|(?:unknown|invalid|no such) (?:user|recipient|mailbox|account|address)|(?:does not|doesn't) (?:exist|have an? )|no mailbox here|no longer (?:on server|exists|valid)|not listed in/,
+  },
+]
+
+/** No code, or one such as 5.0.0, of which only the first digits mean something. */
+const isVague = (code: string | null): boolean => code === null || code.endsWith('.0')
+
+/**
+ * @param status the Status field of a report. A code that the server itself said counts more, unless it is vague:
+ * many relays write 5.0.0 above a quoted 5.1.1.
+ */
+export function findCause({ code, enhanced, text }: Said, status: string | null = null): FailureCause {
+  const codes = [enhanced, status].filter((each) => each !== null)
+  if (code === null && codes.length === 0) return 'unknown'
+  const best = codes.find((each) => !isVague(each)) ?? codes[0] ?? null
+  const words = withoutAddresses(text.slice(0, textMax).toLowerCase())
+  // Microsoft 365 says so of users that it does not know.
+  if (best === '5.4.1' && words.includes('access denied')) return 'no_mailbox'
+  const byCode = signs.find((sign) => sign.codes.test(best ?? ''))?.cause ?? 'unknown'
+  const needsWords = byCode === 'no_mailbox' || (byCode === 'unknown' && isVague(best))
+  const byWords = needsWords ? signs.find((sign) => sign.words.test(words))?.cause : undefined
+  return byWords ?? byCode
+}
+
+/** A name in an address means nothing: `<spam@example.com>: user unknown`. */
+const withoutAddresses = (text: string): string =>
+  text
+    .split(' ')
+    .filter((word) => !word.includes('@'))
+    .join(' ')

@@ -1,0 +1,161 @@
+import assert from 'node:assert/strict'
+import { readdirSync, readFileSync } from 'node:fs'
+import { test } from 'node:test'
+import type { EmailAddress } from '../domain/request/email-address.ts'
+import { limitAddress } from '../domain/request/email-address.ts'
+import { type Finding, judgeReport, provesNoMailbox } from './judge-report.ts'
+import { readReport } from './read-report.ts'
+import { readSaid } from './report-rows.ts'
+
+const folder = new URL('../../test/corpus/reports/', import.meta.url)
+const read = (name: string): string => readFileSync(new URL(`${name}.eml`, folder), 'utf8')
+const reference = 'em_01k9zc3v7mabcdefghjkmnpqrs.0123456789'
+const isAda = (address: EmailAddress) => limitAddress(address) === 'ada@example.com'
+const judge = (text: string): Finding => judgeReport(readReport(Buffer.from(text), null), isAda)
+
+type Words = 'no_mailbox' | 'mailbox_full' | 'policy' | 'unreachable' | 'unknown'
+const bounced = (
+  about: 'recipient' | 'other' | 'unknown',
+  cause: Words,
+  permanent: boolean,
+  text: string,
+) => ({
+  kind: 'bounced',
+  about,
+  permanent,
+  cause,
+  text,
+})
+
+const gone =
+  '550 5.1.1 <<address>>: Recipient address rejected: User unknown in virtual mailbox table; see <link>'
+const findings: Readonly<Record<string, object>> = {
+  postfix: bounced('recipient', 'no_mailbox', true, gone),
+  exim: bounced('recipient', 'no_mailbox', true, '550 5.1.1 no such user'),
+  opensmtpd: bounced('recipient', 'unknown', true, ''),
+  sendmail: bounced('recipient', 'mailbox_full', true, '552 5.2.2 Over quota'),
+  'status-with-comment': bounced(
+    'recipient',
+    'no_mailbox',
+    true,
+    '550 5.1.1 unknown or illegal alias: <address>',
+  ),
+  'given-up': bounced('recipient', 'unreachable', false, '550 4.4.7 QUEUE.Expired; message expired'),
+  forward: bounced('other', 'no_mailbox', true, '550 5.1.1 No such user'),
+  team: bounced('other', 'no_mailbox', true, '550 5.1.1 No such user'),
+  'original-only': bounced('unknown', 'no_mailbox', true, '550 5.1.1 User unknown'),
+  ses: bounced(
+    'recipient',
+    'mailbox_full',
+    true,
+    "5.1.0 - Unknown address error 550-'5.2.2 <<address>>: user over quota'",
+  ),
+  delayed: { kind: 'delayed', text: 'connect to mail.example.com[192.0.2.1]:25: Connection timed out' },
+  relayed: { kind: 'other' },
+  abuse: { kind: 'complained' },
+  jmrp: { kind: 'complained' },
+  'not-spam': { kind: 'not_spam' },
+  'auth-failure': { kind: 'other' },
+  qmail: bounced('unknown', 'no_mailbox', true, 'Sorry, no mailbox here by that name. (#5.1.1)'),
+  'old-exim': bounced(
+    'unknown',
+    'mailbox_full',
+    true,
+    'host mail.example.com [192.0.2.1]: 552 mailbox is full',
+  ),
+  'old-exim-warning': {
+    kind: 'delayed',
+    text: 'host mail.example.com [192.0.2.1]: 451 4.7.1 Greylisted, please try again: failed',
+  },
+  'quoted-printable': bounced(
+    'unknown',
+    'no_mailbox',
+    true,
+    '-- 5.4.1 Recipient address rejected: Access denied. [QQ00.jpnprd01.prod.outlook.com]',
+  ),
+  vacation: { kind: 'other' },
+  'vacation-null-sender': { kind: 'other' },
+  answer: { kind: 'other' },
+}
+
+test('every sample is in the table of findings', () => {
+  const names = readdirSync(folder).map((name) => name.replace('.eml', ''))
+  assert.deepEqual(names.toSorted(), Object.keys(findings).toSorted())
+})
+
+for (const [name, expected] of Object.entries(findings))
+  test(`${name}: what it means is the same with LF, CR LF and trailing spaces; the reference is found`, () => {
+    const text = read(name)
+    for (const spelling of [text, text.replaceAll('\n', '\r\n'), text.replace(/(?<!=)\n/g, ' \n')]) {
+      const finding = judge(spelling)
+      const { reply, ...rest } = { reply: undefined, ...finding }
+      assert.deepEqual(reply === undefined ? rest : { ...rest, text: reply.text.trim() }, expected)
+      assert.deepEqual(readReport(Buffer.from(spelling), null).references, [reference])
+    }
+  })
+
+test('only fields about the recipient itself prove that a mailbox does not exist', () => {
+  const proofs = Object.keys(findings).filter((name) => provesNoMailbox(judge(read(name))))
+  assert.deepEqual(proofs, ['postfix', 'exim', 'status-with-comment'])
+  const temporary = read('postfix')
+    .replace('Status: 5.1.1', 'Status: 4.1.1')
+    .replace('550 5.1.1', '450 4.1.1')
+  assert.equal(provesNoMailbox(judge(temporary)), false)
+})
+
+test('a row has the fields of its block, in any order, and the codes of the reply that it quotes', () => {
+  const { rows, form } = readReport(Buffer.from(read('forward')), null)
+  assert.equal(form, 'fields')
+  assert.deepEqual(rows, [
+    {
+      finalRecipient: 'ada.home@example.net',
+      originalRecipient: 'ada@example.com',
+      action: 'failed',
+      status: '5.1.1',
+      reply: { code: 550, enhanced: '5.1.1', text: '550 5.1.1 No such user' },
+      cause: 'no_mailbox',
+      permanent: true,
+    },
+  ])
+  assert.equal(readReport(Buffer.from(read('qmail')), null).form, 'text')
+})
+
+test('a row about the recipient counts more than the rows of others', () => {
+  const other = 'Final-Recipient: rfc822; bob@example.net\nAction: failed\nStatus: 5.2.2\n\n'
+  const text = read('postfix').replace('Final-Recipient', `${other}Final-Recipient`)
+  assert.equal(readReport(Buffer.from(text), null).rows.length, 2)
+  assert.equal(provesNoMailbox(judge(text)), true)
+})
+
+test('without Action the Status decides; SendGrid’s "expired" is a failure', () => {
+  const withAction = (line: string) => judge(read('postfix').replace('Action: failed\n', line)).kind
+  assert.equal(withAction(''), 'bounced')
+  assert.equal(withAction('Action: expired\n'), 'bounced')
+  assert.equal(withAction('Action: constructor\n'), 'bounced')
+  const delayed = read('postfix').replace('Action: failed\nStatus: 5', 'Status: 4')
+  assert.equal(judge(delayed).kind, 'delayed')
+  const neither = read('postfix').replace('Action: failed\nStatus: 5.1.1\n', 'Status: RO\n')
+  assert.equal(readReport(Buffer.from(neither), null).form, 'text')
+})
+
+test('references come from the envelope and from the text, also where quoted-printable breaks them', () => {
+  const envelope = `bounces+${reference.toUpperCase()}@acme.test`
+  assert.deepEqual(readReport(Buffer.from('Subject: x\n\ny'), envelope).references, [reference])
+  assert.deepEqual(readReport(Buffer.from('Subject: x\n\ny'), null).references, [])
+  const broken = `x\r\n\r\n${reference.slice(0, 20)}=\r\n${reference.slice(20)}`
+  assert.deepEqual(readReport(Buffer.from(broken), null).references, [reference])
+})
+
+test('the codes of a reply are not taken from other numbers', () => {
+  const codes = (text: string) => {
+    const { code, enhanced } = readSaid(text)
+    return [code, enhanced]
+  }
+  assert.deepEqual(codes('host r2.example.org[198.51.100.24] said: 550 5.1.1 no'), [550, '5.1.1'])
+  assert.deepEqual(codes('550-5.7.26 blocked. 550-5.7.26 5.1.1'), [550, '5.7.26'])
+  assert.deepEqual(codes("5.1.0 - Unknown address error 550-'5.2.2 full'"), [550, '5.2.2'])
+  assert.deepEqual(codes('552 over quota (#5.1.1)'), [552, '5.1.1'])
+  assert.deepEqual(codes('421 4.7.0 [TSS04] complaints - 4.16.55.1'), [421, '4.7.0'])
+  assert.deepEqual(codes('unable to deliver in 480 minutes, from 5.10.20.30'), [null, null])
+  assert.deepEqual(codes('id=550-22, Postfix/5.4.3, #550'), [null, null])
+})

@@ -1,0 +1,65 @@
+/**
+ * Reads mail that came to a bounce address: a report about an email (RFC 3464, or prose), a complaint about one
+ * (RFC 5965), or something else. Anybody can write such mail: a report counts only if its reference is genuine,
+ * which the store knows.
+ */
+import { reportMax } from '../domain/bounds.ts'
+import { findReferences, type Reference } from '../domain/delivery/reference.ts'
+import { type Fields, readBlocks } from './report-lines.ts'
+import { readProse } from './report-prose.ts'
+import { type Action, type Row, readRow } from './report-rows.ts'
+
+type ReportKind = 'bounced' | 'delayed' | 'complained' | 'not_spam' | 'other'
+
+export type Report = {
+  readonly references: readonly Reference[]
+  readonly kind: ReportKind
+  /** `text`: prose, from which people were meant to read what happened. */
+  readonly form: 'fields' | 'text'
+  /** A report in prose has one row, without addresses. */
+  readonly rows: readonly Row[]
+}
+
+const rowsMax = 50
+
+/** @param envelopeRecipient the address that the report was sent to, if the caller knows it */
+export function readReport(bytes: Buffer, envelopeRecipient: string | null): Report {
+  const text = bytes.subarray(0, reportMax).toString()
+  const plain = text.replaceAll('=\r\n', '').replaceAll('=\n', '') // quoted-printable breaks lines so
+  const references = findReferences([envelopeRecipient, text, plain].join('\n'))
+  const blocks = readBlocks(text)
+  const rows = readRows(blocks)
+  if (rows.length > 0) return { references, kind: kindOf(rows), form: 'fields', rows }
+  const complaint = readComplaint(blocks)
+  if (complaint !== null) return { references, kind: complaint, form: 'fields', rows }
+  const prose = readProse(blocks[0], plain)
+  return { references, kind: kindOf(prose), form: 'text', rows: prose }
+}
+
+function readRows(blocks: readonly Fields[]): Row[] {
+  const rows: Row[] = []
+  for (const block of blocks) {
+    const row = rows.length < rowsMax ? readRow(block) : null
+    if (row !== null) rows.push(row)
+  }
+  return rows
+}
+
+const kindOf = (rows: readonly Row[]): ReportKind => {
+  const has = (action: Action) => rows.some((row) => row.action === action)
+  return has('failed') ? 'bounced' : has('delayed') ? 'delayed' : 'other'
+}
+
+/** The types of RFC 5965; `auth-failure` and `dmarc` are about our domain, not about an email. */
+const feedbackKinds: ReadonlyMap<string, ReportKind> = new Map([
+  ...['abuse', 'fraud', 'virus', 'other', 'miscategorized'].map((type) => [type, 'complained'] as const),
+  ['not-spam', 'not_spam'],
+])
+
+function readComplaint(blocks: readonly [Fields, ...Fields[]]): ReportKind | null {
+  const type = blocks.map((block) => block.get('feedback-type')).find((value) => value !== undefined)
+  if (type !== undefined) return feedbackKinds.get(type.toLowerCase()) ?? 'other'
+  // Outlook.com's JMRP sends the email with a field of its own, and no type.
+  const isJmrp = blocks.some((block) => block.has('x-hmxmroriginalrecipient'))
+  return isJmrp && blocks[0].get('from')?.includes('staff@hotmail.com') ? 'complained' : null
+}

@@ -1,0 +1,69 @@
+/**
+ * The lines of a mail report, whatever its MIME structure: fields with a name, in blocks that empty lines
+ * separate. RFC 3464 demands 7bit for its fields, so they are read without decoding. Lines and fields are cut
+ * before a pattern sees them.
+ */
+
+/** Characters of a line, and of a field with the lines that continue it. */
+const lineMax = 1000
+
+/** The first value of each field in a block, by name in small letters. */
+export type Fields = ReadonlyMap<string, string>
+
+/** The fields that say something about a delivery; all others are left out. */
+const names: readonly string[] = [
+  'return-path',
+  'from',
+  'subject',
+  'auto-submitted',
+  'x-failed-recipients',
+  'final-recipient',
+  'original-recipient',
+  'action',
+  'status',
+  'diagnostic-code',
+  'feedback-type',
+  'x-hmxmroriginalrecipient',
+]
+const nameMax = Math.max(...names.map((name) => name.length))
+
+/** The fields of the header, and those of each later block that has some. */
+export function readBlocks(text: string): readonly [Fields, ...Fields[]] {
+  const header = new Map<string, string>()
+  const blocks: Fields[] = []
+  let block: Map<string, string> = header
+  let field: string | null = null
+  for (const line of readLines(text)) {
+    if (line === '') {
+      if (block.size > 0 && block !== header) blocks.push(block)
+      if (block.size > 0 || block === header) block = new Map()
+      field = null
+    } else if (line.startsWith(' ') || line.startsWith('\t')) {
+      if (field !== null) block.set(field, continueField(block.get(field) ?? '', line))
+    } else {
+      field = readName(line)
+      if (field !== null && block.has(field)) field = null
+      if (field !== null) block.set(field, line.slice(line.indexOf(':') + 1).trim())
+    }
+  }
+  return block === header ? [header, ...blocks] : [header, ...blocks, block]
+}
+
+/** Without spaces and the carriage return at the end. */
+export function* readLines(text: string): Generator<string> {
+  for (let from = 0, end = 0; from < text.length; from = end + 1) {
+    end = text.indexOf('\n', from)
+    if (end < 0) end = text.length
+    yield text.slice(from, Math.min(end, from + lineMax)).trimEnd()
+  }
+}
+
+/** Some write a space in front of the colon. */
+function readName(line: string): string | null {
+  const name = line.slice(0, nameMax + 2).split(':', 1)[0] ?? ''
+  const known = name.trimEnd().toLowerCase()
+  return names.includes(known) ? known : null
+}
+
+const continueField = (value: string, line: string): string =>
+  value.length < lineMax ? `${value} ${line.trim()}`.trim().slice(0, lineMax) : value

@@ -1,0 +1,80 @@
+/**
+ * Reports written for people, as qmail and old Exim send them. Sender and words distinguish them from mail of
+ * people and from vacation replies. No such report proves anything about a mailbox.
+ */
+import { type Fields, readLines } from './report-lines.ts'
+import { judgeReply, type Row, readSaid } from './report-rows.ts'
+
+/** Characters of prose that are read. */
+const proseMax = 4000
+
+const mailSystem =
+  /mailer-?daemon|post_?master|mail (?:delivery|system|administrator)|deliver|returned mail|fail|bounce|error/
+const failure =
+  /fail|error|undeliver|not (?:be )?(?:deliver|reach)|unable to|did not reach|reject|invalid|unknown|exceed|is full|expired/
+const warning =
+  /warning message only|will (?:be retried|keep trying|continue|try again)|delayed|no action is required/
+const mailerDaemon = /mailer-?daemon/
+const autoReply = /^(?:auto(?:matic)?[ -]?repl|out of (?:the )?office)/
+
+/**
+ * One row, without addresses, or none if the mail is no report.
+ *
+ * @param text the mail, without the line breaks of quoted-printable
+ */
+export function readProse(header: Fields, text: string): Row[] {
+  const subject = inLowerCase(header, 'subject')
+  const lines = readBody(text)
+  const body = lines.join(' ').toLowerCase()
+  const isReport =
+    header.has('x-failed-recipients') ||
+    (!isAutoReply(header) && isFromMailSystem(header) && failure.test(body))
+  if (!isReport) return []
+  const quoted = lines.find(quotesReply) ?? lines.find((line) => failure.test(line.toLowerCase())) ?? ''
+  const isWarning = warning.test(body) || /\bwarning\b|\bdelay/.test(subject)
+  return [
+    {
+      finalRecipient: null,
+      originalRecipient: null,
+      action: isWarning ? 'delayed' : 'failed',
+      status: null,
+      ...judgeReply(quoted, null),
+    },
+  ]
+}
+
+const inLowerCase = (header: Fields, name: string): string => (header.get(name) ?? '').toLowerCase()
+
+/** Vacation replies may have a null sender too; but some mail systems call their reports replies. */
+const isAutoReply = (header: Fields): boolean =>
+  (inLowerCase(header, 'auto-submitted').startsWith('auto-replied') ||
+    autoReply.test(inLowerCase(header, 'subject'))) &&
+  !mailerDaemon.test(inLowerCase(header, 'from'))
+
+/**
+ * The server that delivers a mail writes the envelope's sender as Return-Path (RFC 5321 §4.4). That of a report
+ * is empty (§4.5.5).
+ */
+function isFromMailSystem(header: Fields): boolean {
+  const sender = header.get('return-path')
+  const named = ['return-path', 'from', 'subject'].map((name) => inLowerCase(header, name))
+  return sender === '<>' || sender === '' || mailSystem.test(named.join(' '))
+}
+
+function quotesReply(line: string): boolean {
+  const { code, enhanced } = readSaid(line)
+  return code !== null || enhanced !== null
+}
+
+/** The beginning of what follows the header. */
+function readBody(text: string): string[] {
+  const lines: string[] = []
+  let [isBody, size] = [false, 0]
+  for (const line of readLines(text)) {
+    if (isBody) lines.push(line.trim())
+    if (isBody) size += line.length + 1
+    if (line === '') isBody = true
+    if (size >= proseMax) break
+  }
+  return lines
+}

@@ -1,0 +1,94 @@
+/** What a report says about one recipient, from the fields of RFC 3464; the reply that a report quotes. */
+import { type FailureCause, findCause, type Said } from '../domain/delivery/failure-cause.ts'
+import { type Reply, redactReply } from '../domain/delivery/reply.ts'
+import { type EmailAddress, parseEmailAddress } from '../domain/request/email-address.ts'
+import type { Fields } from './report-lines.ts'
+
+/** `other`: relayed, delivered or expanded. */
+export type Action = 'failed' | 'delayed' | 'other'
+
+export type Row = {
+  /** The address that the server gave up; behind a forward it is not the email's recipient. */
+  readonly finalRecipient: EmailAddress | null
+  /** The address to which the email was sent, as the server knows it. */
+  readonly originalRecipient: EmailAddress | null
+  readonly action: Action
+  /** The Status field, such as `5.1.1`. */
+  readonly status: string | null
+  readonly reply: Reply
+  readonly cause: FailureCause
+  readonly permanent: boolean
+}
+
+/** A row, if the block names a recipient, and says what happened. */
+export function readRow(fields: Fields): Row | null {
+  const [final, original] = [fields.get('final-recipient'), fields.get('original-recipient')]
+  if (final === undefined && original === undefined) return null
+  const status = findEnhanced(fields.get('status') ?? '')
+  const action = readAction(fields.get('action'), status)
+  if (action === null) return null
+  const diagnostic = (fields.get('diagnostic-code') ?? '').replace(/^[\w-]{1,40} ?;/, '').trim()
+  return {
+    finalRecipient: readAddress(final),
+    originalRecipient: readAddress(original),
+    action,
+    status,
+    ...judgeReply(diagnostic, status),
+  }
+}
+
+/** What a server said, judged before it is redacted: words in a link may tell the cause. */
+export function judgeReply(text: string, status: string | null): Pick<Row, 'reply' | 'cause' | 'permanent'> {
+  const said = readSaid(text)
+  const classes = [said.code, said.enhanced, status].map((code) => String(code ?? '').charAt(0))
+  return {
+    reply: { ...said, text: redactReply(text, null) },
+    cause: findCause(said, status),
+    permanent: classes.includes('5') && !classes.includes('4'),
+  }
+}
+
+const replyCode = /(?<![\w.#=/+-])[45][0-57]\d(?![\w.])/
+const enhancedCode = /(?<![\w./])[45]\.\d{1,3}\.\d{1,3}(?!\.?\d)/
+
+/**
+ * A text with the codes of the reply that it quotes: `host mx.acme.test said: 550 5.1.1 …`, and of SES
+ * `5.1.0 - Unknown address error 550-'5.2.2 …'`, where the code after 550 is the receiver's.
+ */
+export function readSaid(text: string): Said {
+  const code = replyCode.exec(text)
+  const quoted = code === null ? '' : text.slice(code.index)
+  return {
+    code: code === null ? null : Number(code[0]),
+    enhanced: findEnhanced(quoted) ?? findEnhanced(text),
+    text,
+  }
+}
+
+const findEnhanced = (text: string): string | null => enhancedCode.exec(text)?.[0] ?? null
+
+/** SendGrid writes `expired` when it has given up. */
+const actions: ReadonlyMap<string, Action> = new Map([
+  ['failed', 'failed'],
+  ['expired', 'failed'],
+  ['delayed', 'delayed'],
+  ['relayed', 'other'],
+  ['delivered', 'other'],
+  ['expanded', 'other'],
+])
+
+function readAction(action: string | undefined, status: string | null): Action | null {
+  const named = actions.get(/^\w{0,20}/.exec(action ?? '')?.[0].toLowerCase() ?? '')
+  if (named !== undefined || status === null) return named ?? null
+  return status.startsWith('5') ? 'failed' : 'delayed'
+}
+
+/** The address in `rfc822; <ada@example.com>`, with the type in any spelling. */
+function readAddress(value = ''): EmailAddress | null {
+  const bare = value
+    .slice(value.indexOf(';') + 1)
+    .trim()
+    .replace(/^["<]|[">]$/g, '')
+  const address = parseEmailAddress(bare, 'recipient')
+  return address.ok ? address.value : null
+}
