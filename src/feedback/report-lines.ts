@@ -7,6 +7,9 @@
 /** Characters of a line, and of a field with the lines that continue it. */
 const lineMax = 1000
 
+/** Blocks with fields that are read; real reports have some ten. */
+const blocksMax = 1000
+
 /** The first value of each field in a block, by name in small letters. */
 export type Fields = ReadonlyMap<string, string>
 
@@ -35,18 +38,19 @@ export function readBlocks(text: string): readonly [Fields, ...Fields[]] {
   let field: string | null = null
   for (const line of readLines(text)) {
     if (line === '') {
-      if (block.size > 0 && block !== header) blocks.push(block)
       if (block.size > 0 || block === header) block = new Map()
       field = null
     } else if (line.startsWith(' ') || line.startsWith('\t')) {
       if (field !== null) block.set(field, continueField(block.get(field) ?? '', line))
     } else {
-      field = readName(line)
-      if (field !== null && block.has(field)) field = null
-      if (field !== null) block.set(field, line.slice(line.indexOf(':') + 1).trim())
+      const name = readName(line)
+      field = name === null || block.has(name) ? null : name
+      if (field === null) continue
+      if (block.size === 0 && block !== header && blocks.push(block) > blocksMax) break
+      block.set(field, line.slice(line.indexOf(':') + 1).trim())
     }
   }
-  return block === header ? [header, ...blocks] : [header, ...blocks, block]
+  return [header, ...blocks]
 }
 
 /** Without spaces and the carriage return at the end. */

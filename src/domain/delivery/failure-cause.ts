@@ -49,7 +49,7 @@ const signs: readonly Sign[] = [
 const isVague = (code: string | null): boolean => code === null || code.endsWith('.0')
 
 /**
- * @param status the Status field of a report. A code that the server itself said counts more, unless it is vague:
+ * @param status the Status field of a report. A code in the server's words counts more, unless it is vague:
  * many relays write 5.0.0 above a quoted 5.1.1.
  */
 export function findCause({ code, enhanced, text }: Said, status: string | null = null): FailureCause {
