@@ -11,6 +11,7 @@ import type { CliDeps } from './context.ts'
 import { addDevCommand } from './dev.ts'
 import { addDoctorCommand } from './doctor.ts'
 import { addEmailCommands } from './email.ts'
+import { addFeedbackCommands } from './feedback.ts'
 import { readGlobalOptions } from './global-options.ts'
 import { addKeyCommands } from './key.ts'
 import { addLanguagesCommand } from './languages.ts'
@@ -88,6 +89,7 @@ function newProgram(deps: CliDeps): Command {
   addPreviewCommand(program, deps)
   addSendTestCommand(program, deps)
   addEmailCommands(program, deps)
+  addFeedbackCommands(program, deps)
   addQueueCommands(program, deps)
   addActivityCommands(program, deps)
   addTokenCommands(program, deps)

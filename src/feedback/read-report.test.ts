@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { test } from 'node:test'
+import { suppressionBy } from '../domain/delivery/suppression.ts'
 import type { EmailAddress } from '../domain/request/email-address.ts'
 import { limitAddress } from '../domain/request/email-address.ts'
-import { type Finding, judgeReport, provesNoMailbox } from './judge-report.ts'
+import { type Finding, judgeReport } from './judge-report.ts'
 import { readReport } from './read-report.ts'
 import { readSaid } from './report-rows.ts'
 
@@ -11,6 +12,8 @@ const folder = new URL('../../test/corpus/reports/', import.meta.url)
 const read = (name: string): string => readFileSync(new URL(`${name}.eml`, folder), 'utf8')
 const reference = 'em_01k9zc3v7mabcdefghjkmnpqrs.0123456789'
 const isAda = (address: EmailAddress) => limitAddress(address) === 'ada@example.com'
+const provesNoMailbox = (finding: Finding): boolean =>
+  finding.kind !== 'other' && suppressionBy(finding) === 'no_mailbox'
 const judge = (text: string): Finding => judgeReport(readReport(Buffer.from(text), null), isAda)
 
 type Words = 'no_mailbox' | 'mailbox_full' | 'policy' | 'unreachable' | 'unknown'

@@ -1,7 +1,7 @@
 /**
- * Reads mail that came to a bounce address: a report about an email (RFC 3464, or prose), a complaint about one
- * (RFC 5965), or something else. Anybody can write such mail: a report counts only if its reference is genuine,
- * which the store knows.
+ * Reads mail that came to a bounce address: a report about an email (RFC 3464, or prose), a complaint about
+ * one (RFC 5965), or something else. Anybody can write such mail: a report counts only if its reference is
+ * genuine, which the store knows.
  */
 import { reportMax } from '../domain/bounds.ts'
 import { findReferences, type Reference } from '../domain/delivery/reference.ts'

@@ -52,8 +52,8 @@ const isAutoReply = (header: Fields): boolean =>
   !mailerDaemon.test(inLowerCase(header, 'from'))
 
 /**
- * The server that delivers a mail writes the envelope's sender as Return-Path (RFC 5321 §4.4). That of a report
- * is empty (§4.5.5).
+ * The server that delivers a mail writes the envelope's sender as Return-Path (RFC 5321 §4.4). That of a
+ * report is empty (§4.5.5).
  */
 function isFromMailSystem(header: Fields): boolean {
   const sender = header.get('return-path')

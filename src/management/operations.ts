@@ -14,6 +14,7 @@ import { cancelEmail, retryAll, retryEmail } from './emails/change-email.ts'
 import { findEmails } from './emails/find-emails.ts'
 import { listEmails } from './emails/list-emails.ts'
 import { showEmail } from './emails/show-email.ts'
+import { readFeedback } from './feedback/read-feedback.ts'
 import { changeKey } from './keys/change-key.ts'
 import { createKey } from './keys/create-key.ts'
 import { findKey } from './keys/find-key.ts'
@@ -62,6 +63,7 @@ const operations = {
   'email.show': showEmail,
   'email.retry': retryEmail,
   'email.cancel': cancelEmail,
+  'feedback.read': readFeedback,
   'status.show': showStatus,
   'queue.show': showQueue,
   'activity.show': showActivity,

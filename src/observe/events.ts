@@ -3,9 +3,10 @@
  * events. The parts of Postern emit; log, metrics, charts and open pages subscribe. No event holds a key,
  * token, link or recipient.
  */
+
+import type { FailureCause } from '../domain/delivery/failure-cause.ts'
 import type { FeedbackKind, FeedbackSource } from '../domain/delivery/feedback.ts'
 import type { DeliveryOutcome } from '../domain/delivery/outcome.ts'
-import type { FailureCause } from '../domain/delivery/failure-cause.ts'
 import type { EndedEmail, LostLease } from '../domain/delivery/states.ts'
 import type { AppId, EmailId, KeyId } from '../domain/id.ts'
 import type { SignInMethod } from '../domain/operator/sign-in.ts'
@@ -74,8 +75,8 @@ export type FeedbackReceived = {
   readonly finding: FeedbackKind | 'other'
   /** The cause of a bounce. */
   readonly cause: FailureCause | null
-  /** `unmatched`: it names no email. */
-  readonly result: FeedbackResult['kind'] | 'unmatched'
+  /** `unmatched`: it names no email. `no_report`: it says nothing of its delivery. */
+  readonly result: FeedbackResult['kind'] | 'unmatched' | 'no_report'
   readonly emailId: EmailId | null
   readonly appId: AppId | null
 }

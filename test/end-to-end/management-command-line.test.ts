@@ -272,10 +272,10 @@ test('every operation is a command, on the database and by the API', {
 /** For people who are signed in to the console: neither a token nor a user of the server has passkeys. */
 const forPeople = 'account.remove_passkey'
 
-/** Mail waits, and the relay defers it; and no command makes a passkey or a session. */
+/** Mail waits, and the relay defers it; no command makes a passkey or a session; and a key is no report. */
 const mayFail = new Set<OperationName>([
   ...(['status.show', 'app.test_email', 'checks.run'] as const),
-  ...(['person.remove_passkey', 'session.end'] as const),
+  ...(['person.remove_passkey', 'session.end', 'feedback.read'] as const),
 ])
 
 /** The worker tries deferred mail again every few seconds; while it does, these are refused. */
@@ -341,6 +341,7 @@ async function commandsFor(
     'refusal.list': ['refusal', 'list', 'acme'],
     'refusal.show': ['refusal', 'show', refused],
     'activity.show': ['activity', '--since', '2h'],
+    'feedback.read': ['feedback', 'read', '--dry-run'],
     'status.show': ['status'],
     'queue.show': ['queue'],
     'checks.run': ['doctor'],

@@ -37,6 +37,7 @@ export const auditActions = [
   'email.retry',
   'email.retry_all',
   'email.cancel',
+  'feedback.read',
   'token.create',
   'token.revoke',
   'person.create',
@@ -61,7 +62,7 @@ export const auditGroups = {
     'key.replace',
     'key.revoke',
   ],
-  emails: ['app.test_email', 'email.retry', 'email.retry_all', 'email.cancel'],
+  emails: ['app.test_email', 'email.retry', 'email.retry_all', 'email.cancel', 'feedback.read'],
   access: [
     ...['token.create', 'token.revoke', 'person.create', 'person.update'],
     ...['sign_in.code', 'passkey.add', 'passkey.remove'],

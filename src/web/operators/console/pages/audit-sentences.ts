@@ -42,6 +42,10 @@ const sentences: Readonly<Record<AuditAction, (facts: Facts) => Html>> = {
   'email.retry_all': ({ app, entry }) =>
     entry.app === null ? html`retried all deferred emails` : html`retried all deferred emails of ${app}`,
   'email.cancel': ({ app, entry }) => html`cancelled ${email(entry)} of ${app}`,
+  'feedback.read': ({ app, entry }) =>
+    entry.app === null
+      ? html`read a report that names no email`
+      : html`read a report about ${email(entry)} of ${app}`,
   'token.create': ({ name }) => html`created the token ${name}`,
   'token.revoke': ({ name }) => html`revoked the token ${name}`,
   'person.create': ({ name }) => html`invited ${name}`,

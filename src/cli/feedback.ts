@@ -1,0 +1,75 @@
+/** `postern feedback …`: reports about emails that a relay had taken. */
+import { readFileSync } from 'node:fs'
+import type { Command } from 'commander'
+import { reportMax, reportTextMax } from '../domain/bounds.ts'
+import type { Answer } from '../management/operations.ts'
+import { type CliDeps, type CommandContext, withOperations } from './context.ts'
+import { CommandFailed, print, record } from './output.ts'
+
+type ReadOptions = { recipient?: string; dryRun?: boolean }
+
+const readHelp = `
+FILE is a report as it came, headers first; without FILE, or with "-", it is read from standard input. Programs that
+fetch mail, such as fetchmail, getmail and Sieve, can hand reports over in this way.
+
+Exit code: 0 if the report was recorded or was known already, 1 otherwise.
+
+Example:
+  postern feedback read --dry-run < bounce.eml`
+
+export function addFeedbackCommands(program: Command, deps: CliDeps): void {
+  const feedback = program
+    .command('feedback')
+    .description('reports about sent emails: bounces and complaints')
+  feedback
+    .command('read [file]')
+    .description('read a report about an email, and record it')
+    .option('--recipient <address>', 'the address that the report was sent to')
+    .option('--dry-run', 'explain the report, and record nothing')
+    .addHelpText('after', readHelp)
+    .action((file: string | undefined, options: ReadOptions) =>
+      withOperations(deps, (context) => read(deps, context, { file: file ?? '-', ...options })),
+    )
+}
+
+async function read(
+  deps: CliDeps,
+  { call }: CommandContext,
+  { file, recipient, dryRun = false }: ReadOptions & { readonly file: string },
+): Promise<void> {
+  const text = file === '-' ? await deps.readInput(reportMax) : readFile(file)
+  if (text.trim() === '') throw new CommandFailed('the report is empty')
+  const body = { report: fit(text), dryRun, ...(recipient !== undefined && { recipient }) }
+  const answer = await call('feedback.read', { body })
+  print(deps.output, answer, () => describe(answer))
+  const isKnown = answer.result === 'recorded' || answer.result === 'already'
+  if (!isKnown) throw new CommandFailed('the report was not recorded; see above')
+}
+
+function readFile(path: string): string {
+  try {
+    return readFileSync(path).subarray(0, reportMax).toString()
+  } catch (error) {
+    throw new CommandFailed(`cannot read ${path}: ${(error as Error).message}`)
+  }
+}
+
+/** The beginning, which has the fields of a report, as text that the API takes. */
+function fit(report: string): string {
+  let text = report.slice(0, reportTextMax).replaceAll('\0', '').toWellFormed()
+  while (Buffer.byteLength(JSON.stringify(text)) > reportTextMax) text = text.slice(0, 0.9 * text.length)
+  return text.toWellFormed()
+}
+
+function describe(answer: Answer<'feedback.read'>): string {
+  const { about, cause, email, explanation, finding, form, permanent, reply } = answer
+  const details = record([
+    ['report', `${finding.replaceAll('_', ' ')}, ${form === 'fields' ? 'in fields' : 'in prose'}`],
+    ['about', about],
+    ['cause', cause === null ? null : `${cause}${permanent === true ? '' : ', not permanent'}`],
+    ['reply', reply],
+    ['email', email === null ? null : email.id],
+    ['its state', email === null ? null : email.state],
+  ])
+  return `${explanation}\n\n${details}`
+}

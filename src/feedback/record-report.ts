@@ -1,0 +1,68 @@
+/**
+ * One report in: finds the email that it names, judges it, and records it. The same for reports that come by
+ * mail and for those that an operator gives.
+ */
+import type { FeedbackSource } from '../domain/delivery/feedback.ts'
+import type { EmailId } from '../domain/id.ts'
+import type { Emit } from '../observe/events.ts'
+import type { FeedbackResult } from '../store/feedback-store.ts'
+import type { EmailRecord } from '../store/operator-store.ts'
+import type { Store } from '../store/store.ts'
+import { type Finding, judgeReport } from './judge-report.ts'
+import type { Report } from './read-report.ts'
+
+type ReportStore = Pick<Store, 'openReference' | 'findEmail' | 'nameRecipient'>
+
+export type ReportDeps = { readonly store: ReportStore & Pick<Store, 'recordFeedback'>; readonly emit: Emit }
+
+/** `email` is the one that the report names; null if it names none that there is. */
+export type ReportMatch = {
+  readonly emailId: EmailId | null
+  readonly email: EmailRecord | null
+  readonly finding: Finding
+}
+
+/**
+ * `unmatched`: the report has no reference that this database made. `no_report`: it is about an email, and
+ * says nothing of its delivery, as a vacation reply.
+ */
+export type ReportResult = FeedbackResult['kind'] | 'unmatched' | 'no_report'
+
+/** Changes nothing. */
+export async function matchReport(store: ReportStore, report: Report): Promise<ReportMatch> {
+  const emailId = report.references
+    .map((reference) => store.openReference(reference))
+    .find((id) => id !== null)
+  const email = emailId === undefined ? null : await store.findEmail(emailId)
+  const finding = judgeReport(report, (address) => store.nameRecipient(address) === email?.recipient)
+  return { emailId: emailId ?? null, email, finding }
+}
+
+export async function recordReport(
+  { store, emit }: ReportDeps,
+  { emailId, email, finding }: ReportMatch,
+  source: FeedbackSource,
+): Promise<ReportResult> {
+  const result = await record(store, { emailId, finding }, source)
+  emit({
+    kind: 'feedback_received',
+    source,
+    finding: finding.kind,
+    cause: finding.kind === 'bounced' ? finding.cause : null,
+    result,
+    emailId,
+    appId: email?.app ?? null,
+  })
+  return result
+}
+
+async function record(
+  store: Pick<Store, 'recordFeedback'>,
+  { emailId, finding }: Pick<ReportMatch, 'emailId' | 'finding'>,
+  source: FeedbackSource,
+): Promise<ReportResult> {
+  if (emailId === null) return 'unmatched'
+  if (finding.kind === 'other') return 'no_report'
+  const recorded = await store.recordFeedback({ email: emailId, source, finding })
+  return recorded.kind
+}
