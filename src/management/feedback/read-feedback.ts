@@ -27,7 +27,7 @@ const ReadFeedback = closed({
   form: Type.Enum(['fields', 'text'], { description: '`text`: prose, which suppresses nobody.' }),
   about: orNull(
     Type.Enum(['recipient', 'other', 'unknown'], {
-      description: 'Of a bounce: the address that failed, seen from the email.',
+      description: 'For a bounce: whose address failed, seen from the email.',
     }),
   ),
   cause: orNull(Type.Enum([...failureCauses])),
