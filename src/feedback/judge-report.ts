@@ -1,4 +1,4 @@
-/** What a report means for the email that it is about. */
+/** The meaning of a report for the email that it is about. */
 import type { Bounce, FeedbackFinding } from '../domain/delivery/feedback.ts'
 import type { EmailAddress } from '../domain/request/email-address.ts'
 import type { Report } from './read-report.ts'
