@@ -1,4 +1,4 @@
-/** What a report says about one recipient, from the fields of RFC 3464; the reply that a report quotes. */
+/** The fields of RFC 3464 about one recipient, and the reply that a report quotes. */
 import { type FailureCause, findCause, type Said } from '../domain/delivery/failure-cause.ts'
 import { type Reply, redactReply } from '../domain/delivery/reply.ts'
 import { type EmailAddress, parseEmailAddress } from '../domain/request/email-address.ts'
@@ -37,7 +37,7 @@ export function readRow(fields: Fields): Row | null {
   }
 }
 
-/** What a server said, judged before it is redacted: words in a link may tell the cause. */
+/** The words of a server, judged before they are redacted: some in a link may tell the cause. */
 export function judgeReply(text: string, status: string | null): Pick<Row, 'reply' | 'cause' | 'permanent'> {
   const said = readSaid(text)
   const classes = [said.code, said.enhanced, status].map((code) => String(code ?? '').charAt(0))
