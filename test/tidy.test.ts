@@ -38,7 +38,7 @@ const mayImport: Record<string, string[]> = {
     'sqlite',
     'postgres',
   ],
-  config: ['delivery', 'web', 'store'],
+  config: ['delivery', 'feedback', 'web', 'store'],
   cli: ['config', 'management', 'feedback', 'templates', 'observe', 'store'],
   web: ['management', 'feedback', 'intake', 'delivery', 'templates', 'observe', 'store'],
   management: ['feedback', 'intake', 'delivery', 'templates', 'observe', 'store'],

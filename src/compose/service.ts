@@ -9,6 +9,7 @@ import type { Logger } from 'pino'
 import { type Config, ConfigError } from '../config/parse-config.ts'
 import type { Relay } from '../delivery/relay/relay.ts'
 import { newId } from '../domain/id.ts'
+import { BounceListener } from '../feedback/bounce-listener.ts'
 import { EventStream } from '../observe/events.ts'
 import { logEvents, newLog } from '../observe/log.ts'
 import { type Metrics, newMetrics } from '../observe/metrics.ts'
@@ -46,7 +47,7 @@ export type Service = {
 const usualGraceMs = 20_000
 
 /** `inbox`: the console has the dev inbox. */
-type Urls = { readonly [Name in ListenerName | 'inbox']?: string }
+type Urls = { readonly [Name in ListenerName | 'inbox' | 'bounce']?: string }
 
 /** One part of the service. `stop` is called only after `start` was called. */
 type Part = { readonly start: () => Promise<void> | void; readonly stop: (graceMs: number) => Promise<void> }
@@ -115,23 +116,42 @@ function subscribeObservers(
 function listParts(context: ServiceContext, urls: { -readonly [Name in keyof Urls]: string }): Part[] {
   const delivery = context.config.roles.has('worker') ? composeDelivery(context) : null
   const [ops, ...others] = composeListeners(context, delivery).map(
-    (part): Part => ({
+    ({ name, listener, address }): Part => ({
       start: async () => {
-        const url = await listenAs(part)
-        urls[part.name] = url
-        if (part.name === 'console' && delivery?.captured) urls.inbox = url
+        const url = await listenAs(name, address, () => listen(listener, address))
+        urls[name] = url
+        if (name === 'console' && delivery?.captured) urls.inbox = url
       },
-      stop: (graceMs) => close(part.listener, graceMs),
+      stop: (graceMs) => close(listener, graceMs),
     }),
   )
   const recorder = composeRecorder(context, delivery?.relays ?? [])
-  return [ops, recorder, delivery, groupParts(others)].filter((part): part is Part => part != null)
+  const listeners = groupParts([...others, ...composeBounces(context, urls)])
+  return [ops, recorder, delivery, listeners].filter((part): part is Part => part != null)
+}
+
+function composeBounces({ config, events, store }: ServiceContext, urls: { bounce?: string }): Part[] {
+  const { bounce, bounceAddress, roles } = config
+  if (bounce === null || !roles.has('feedback')) return []
+  const listener = new BounceListener({ store, emit: events.emit }, { ...bounce, bounceAddress })
+  return [
+    {
+      start: async () => {
+        urls.bounce = await listenAs('bounce', bounce.address, () => listener.listen())
+      },
+      stop: () => listener.close(),
+    },
+  ]
 }
 
 /** @throws {ConfigError} when something else has the port */
-async function listenAs({ name, listener, address }: ListenerPart): Promise<string> {
+async function listenAs(
+  name: string,
+  address: ListenerPart['address'],
+  begin: () => Promise<string>,
+): Promise<string> {
   try {
-    return await listen(listener, address)
+    return await begin()
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error
     const where = `${address.host}:${address.port}`

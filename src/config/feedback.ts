@@ -1,14 +1,48 @@
-/** Where reports about emails go that a relay has taken. */
+/** Where reports about emails go that a relay has taken, and where they come in. */
+import { accessSync, constants } from 'node:fs'
 import { bounceLocalMax, fitsReference } from '../domain/delivery/reference.ts'
 import { type EmailAddress, parseEmailAddress } from '../domain/request/email-address.ts'
+import type { BounceListenerOptions } from '../feedback/bounce-listener.ts'
+import { readAddress } from './listeners.ts'
 import type { Reader } from './reader.ts'
 
 export type FeedbackConfig = {
   /** Each email gets a bounce address of its own from it; null for none. */
   readonly bounceAddress: EmailAddress | null
+  /** Where reports come in by SMTP; null if they do not. */
+  readonly bounce: Pick<BounceListenerOptions, 'address' | 'tls'> | null
 }
 
-export const readFeedback = (reader: Reader): FeedbackConfig => ({ bounceAddress: readBounceAddress(reader) })
+export function readFeedback(reader: Reader): FeedbackConfig {
+  const isOn = reader.text(listenName, '') !== ''
+  return {
+    bounceAddress: readBounceAddress(reader),
+    bounce: isOn ? { address: readAddress(reader, listenName, ''), tls: readTls(reader) } : null,
+  }
+}
+
+const listenName = 'POSTERN_BOUNCE_LISTEN'
+const tlsName = 'POSTERN_BOUNCE_TLS'
+
+function readTls({ fault, text }: Reader): BounceListenerOptions['tls'] {
+  const given = text(tlsName, '')
+  if (given === '') return null
+  const match = /^([^:]+):([^:]+)$/.exec(given)
+  if (match === null) fault(`${tlsName} must be CERTIFICATE:KEY, two files in PEM`)
+  const [certFile = '', keyFile = ''] = match?.slice(1) ?? []
+  const missing = [certFile, keyFile].find((file) => match !== null && !isReadable(file))
+  if (missing !== undefined) fault(`${tlsName}: cannot read ${missing}`)
+  return { certFile, keyFile }
+}
+
+function isReadable(file: string): boolean {
+  try {
+    accessSync(file, constants.R_OK)
+    return true
+  } catch {
+    return false
+  }
+}
 
 function readBounceAddress({ fault, text }: Reader): EmailAddress | null {
   const name = 'POSTERN_BOUNCE_ADDRESS'

@@ -36,7 +36,7 @@ export function readListeners(reader: Reader): ListenersConfig {
   }
 }
 
-function readAddress({ fault, text }: Reader, name: string, fallback: string): ListenAddress {
+export function readAddress({ fault, text }: Reader, name: string, fallback: string): ListenAddress {
   const match = /^(\[[0-9a-f:]+\]|[^:\s]+):(\d{1,5})$/i.exec(text(name, fallback))
   const port = Number(match?.[2])
   if (match === null || port > 65_535) fault(`${name} must look like 127.0.0.1:4020`)

@@ -79,6 +79,17 @@ const wrong: [string, Environment, RegExp][] = [
     { POSTERN_BOUNCE_ADDRESS: `${'b'.repeat(24)}@b.test` },
     /at most 23 characters/,
   ],
+  [
+    'a certificate without its key',
+    { POSTERN_BOUNCE_LISTEN: '127.0.0.1:4024', POSTERN_BOUNCE_TLS: '/a' },
+    /must be CERTIFICATE:KEY/,
+  ],
+  [
+    'a certificate that is not there',
+    { POSTERN_BOUNCE_LISTEN: '127.0.0.1:4024', POSTERN_BOUNCE_TLS: '/nowhere/c:/nowhere/k' },
+    /cannot read \/nowhere\/c/,
+  ],
+  ['a bounce listener without a port', { POSTERN_BOUNCE_LISTEN: '4024' }, /POSTERN_BOUNCE_LISTEN must look/],
   ['an unknown log level', { POSTERN_LOG_LEVEL: 'loud' }, /POSTERN_LOG_LEVEL/],
 ]
 for (const [name, change, expected] of wrong) {

@@ -12,7 +12,7 @@ import { type Environment, type Mode, newReader, type Reader, readWhole } from '
 import { type RelayConfig, readRelays } from './relays.ts'
 import { readSecretKeys } from './secrets.ts'
 
-const roles = ['api', 'links', 'worker', 'console'] as const
+const roles = ['api', 'links', 'worker', 'console', 'feedback'] as const
 type Role = (typeof roles)[number]
 
 const logLevels = ['debug', 'info', 'warn', 'error', 'silent'] as const

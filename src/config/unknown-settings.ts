@@ -4,6 +4,8 @@ import { type Environment, isSet } from './reader.ts'
 export const settingNames = [
   'POSTERN_API_LISTEN',
   'POSTERN_BOUNCE_ADDRESS',
+  'POSTERN_BOUNCE_LISTEN',
+  'POSTERN_BOUNCE_TLS',
   'POSTERN_CONSOLE_LISTEN',
   'POSTERN_CONSOLE_PUBLIC',
   'POSTERN_CONSOLE_URL',

@@ -32,7 +32,15 @@ export const testSettings: AppSettings = {
 export type TestOptions = Partial<
   Pick<
     Config,
-    'linksBaseUrl' | 'relays' | 'queueMax' | 'ring' | 'database' | 'isDev' | 'oidc' | 'bounceAddress'
+    | 'linksBaseUrl'
+    | 'relays'
+    | 'queueMax'
+    | 'ring'
+    | 'database'
+    | 'isDev'
+    | 'oidc'
+    | 'bounceAddress'
+    | 'bounce'
   >
 > & {
   settings?: Partial<AppSettings>
@@ -70,7 +78,7 @@ export async function testConfig(scope: Scope, options: TestOptions = {}): Promi
     databaseSession: null,
     ring: options.ring ?? newRing(),
     relays: options.relays ?? [],
-    roles: options.roles ?? new Set(['api', 'links', 'worker', 'console'] as const),
+    roles: options.roles ?? new Set(['api', 'links', 'worker', 'console', 'feedback'] as const),
     api: anyPort,
     links: anyPort,
     linksBaseUrl: options.linksBaseUrl ?? null,
@@ -82,6 +90,7 @@ export async function testConfig(scope: Scope, options: TestOptions = {}): Promi
     isDev: options.isDev ?? true,
     queueMax: options.queueMax ?? 1_000_000,
     bounceAddress: options.bounceAddress ?? null,
+    bounce: options.bounce ?? null,
     logLevel: 'debug',
   }
 }

@@ -1,0 +1,124 @@
+/**
+ * The bounce listener: an SMTP server (RFC 5321) that takes mail to bounce addresses and nothing else. It
+ * says 250 once a report is recorded; while it cannot be, 451, and the sender keeps it. It has no parser of
+ * MIME, and a stranger's mail ends at RCPT, without the store.
+ */
+import { readFileSync } from 'node:fs'
+import type { AddressInfo, Server, Socket } from 'node:net'
+import { SMTPServer, type SMTPServerDataStream, type SMTPServerSession } from 'smtp-server'
+import { reportMax } from '../domain/bounds.ts'
+import { findReferences } from '../domain/delivery/reference.ts'
+import type { EmailAddress } from '../domain/request/email-address.ts'
+import { StoreUnavailable } from '../store/store.ts'
+import { readReport } from './read-report.ts'
+import { matchReport, type ReportDeps, recordReport } from './record-report.ts'
+
+export type BounceListenerOptions = {
+  readonly address: { readonly host: string; readonly port: number }
+  /** Certificate and private key in PEM, for STARTTLS; null for none. */
+  readonly tls: { readonly certFile: string; readonly keyFile: string } | null
+  /** Complaints, which know no address of an email, come to this one. */
+  readonly bounceAddress: EmailAddress | null
+}
+
+const clientsMax = 50
+const stepMs = 60_000
+const sessionMs = 120_000
+/** Refused recipients of one session; more is somebody who guesses. */
+const refusedMax = 20
+
+const refuse = (responseCode: number, text: string): Error => Object.assign(new Error(text), { responseCode })
+
+const noMailbox = refuse(550, '5.1.1 There is no such bounce address here')
+const oneRecipient = refuse(452, '4.5.3 One recipient a message')
+const tooMany = refuse(421, '4.7.0 Too many recipients that do not exist')
+const tooLarge = refuse(552, '5.3.4 The report is larger than 512 KiB')
+const notNow = refuse(451, '4.3.0 The report cannot be recorded now; try again later')
+
+export class BounceListener {
+  readonly #deps: ReportDeps
+  readonly #options: BounceListenerOptions
+  readonly #server: SMTPServer
+  readonly #refused = new WeakMap<SMTPServerSession, number>()
+
+  constructor(deps: ReportDeps, options: BounceListenerOptions) {
+    this.#deps = deps
+    this.#options = options
+    const { tls } = options
+    this.#server = new SMTPServer({
+      name: 'postern',
+      banner: 'reports about emails',
+      size: reportMax,
+      maxClients: clientsMax,
+      socketTimeout: stepMs,
+      closeTimeout: 1000,
+      disableReverseLookup: true,
+      disabledCommands: ['AUTH', ...(tls === null ? ['STARTTLS'] : [])],
+      logger: false,
+      ...(tls !== null && { cert: readFileSync(tls.certFile), key: readFileSync(tls.keyFile) }),
+      onRcptTo: ({ address }, session, done) => done(this.#judgeRecipient(address, session)),
+      onData: (stream, session, done) => void this.#take(stream, session).then(() => done(), done),
+    })
+    this.#server.on('error', () => {}) // a client that is gone; without a listener it would be thrown
+    const server = this.#server.server as Server
+    server.on('connection', (socket: Socket) => {
+      const timer = setTimeout(() => socket.destroy(), sessionMs).unref()
+      socket.once('close', () => clearTimeout(timer))
+    })
+  }
+
+  /** Resolves to its address, as `smtp://127.0.0.1:4024`. */
+  listen(): Promise<string> {
+    const { host, port } = this.#options.address
+    const server = this.#server.server as Server
+    return new Promise((resolve, reject) => {
+      server.once('error', reject)
+      this.#server.listen(port, host, () =>
+        resolve(`smtp://${host}:${(server.address() as AddressInfo).port}`),
+      )
+    })
+  }
+
+  /** Sessions in progress get a second to end. */
+  close(): Promise<void> {
+    return new Promise((resolve) => this.#server.close(() => resolve()))
+  }
+
+  /** Null for a recipient that is taken. Asks no store. */
+  #judgeRecipient(address: string, session: SMTPServerSession): Error | null {
+    if (session.envelope.rcptTo.length > 0) return oneRecipient
+    const { bounceAddress } = this.#options
+    if (address.toLowerCase() === bounceAddress?.toLowerCase()) return null
+    const { store } = this.#deps
+    if (findReferences(address).some((reference) => store.openReference(reference) !== null)) return null
+    const refused = (this.#refused.get(session) ?? 0) + 1
+    this.#refused.set(session, refused)
+    return refused > refusedMax ? tooMany : noMailbox
+  }
+
+  async #take(stream: SMTPServerDataStream, { envelope }: SMTPServerSession): Promise<void> {
+    const bytes = await readBounded(stream)
+    if (bytes === null) throw tooLarge
+    const report = readReport(bytes, envelope.rcptTo[0]?.address ?? null)
+    try {
+      const match = await matchReport(this.#deps.store, report)
+      if ((await recordReport(this.#deps, match, 'mail')) === 'waiting') throw notNow
+    } catch (error) {
+      if (error === notNow) throw notNow
+      if (!(error instanceof StoreUnavailable))
+        this.#deps.emit({ kind: 'bug', doing: 'recording a report', error })
+      throw notNow
+    }
+  }
+}
+
+/** Null if it is too large; it is read to its end all the same, because the answer comes after it. */
+async function readBounded(stream: SMTPServerDataStream): Promise<Buffer | null> {
+  const chunks: Buffer[] = []
+  let size = 0
+  for await (const chunk of stream as AsyncIterable<Buffer>) {
+    size += chunk.length
+    if (size <= reportMax) chunks.push(chunk)
+  }
+  return size > reportMax ? null : Buffer.concat(chunks)
+}
