@@ -33,7 +33,7 @@ function settle(text: string): string {
     text
       .replace(/(app|key|em|pe|tok|req|rc|ses|node|au)_[-\w]{8,}/g, nameAgain)
       .replace(/(app|key|em|pe|tok|req|rc|ses|node|au)_…\w+/g, '$1_…')
-      .replace(/\b(em_\d+)\.[0-9a-z]{10}\b/g, '$1.MAC')
+      .replace(/(em_\d+)\.[0-9a-z]{10}\b/g, '$1.MAC')
       .replace(/[0-9a-f]{8}-[0-9a-f-]{27}/g, 'nonce')
       .replace(new RegExp(`\\b${RegExp.escape(hostname())}\\b`, 'g'), 'this-machine')
       .replace(/(\d\d:\d\d):\d\d(\.\d+)?/g, '$1:SS')
