@@ -1,53 +1,80 @@
-/** A bounce of a real Postfix must not carry the live link back. */
+/** Bounces of real mail servers: they come back to the envelope sender, some with the live link. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import SMTPConnection from 'nodemailer/lib/smtp-connection'
+import { newId } from '../../src/domain/id.ts'
 import { lacking } from '../support/installed.ts'
+import { exim, type MailServer, openSmtpd, sendmail } from '../support/mail-servers.ts'
 import { startPostfix } from '../support/postfix.ts'
 import { relayTo, startTestService, validBody } from '../support/service.ts'
 import { startScriptedServer, startSmtpServer } from '../support/smtp.ts'
 import type { Scope } from '../support/temporary.ts'
 import { eventually } from '../support/wait.ts'
 
-const skip = lacking({ postfix: '/usr/sbin/postfix' }, { root: true })
 const token = 'live-token-4711'
+const reply = '5.1.1 <ada@example.com>: Recipient address rejected: User unknown'
 
-/** A Postfix whose next hop refuses ada@example.com, and takes the bounce to the sender. */
-async function startBouncingPostfix(t: Scope) {
-  const nextHop = await startSmtpServer(t, {
-    onRcptTo: ({ address }, _session, callback) =>
-      address === 'ada@example.com'
-        ? callback(Object.assign(new Error('5.1.1 no such user'), { responseCode: 550 }))
-        : callback(),
-  })
-  const postfix = await startPostfix(t, nextHop.port)
-  return { postfix, bounce: () => eventually(() => nextHop.received[0], 30_000) }
+const postfix = (more: Record<string, string> = {}): MailServer => ({
+  lacking: () => lacking({ postfix: '/usr/sbin/postfix' }, { root: true }),
+  start: (scope, nextPort, homePort) =>
+    startPostfix(scope, nextPort, {
+      transport_maps: `inline:{bounce.acme.test=smtp:[127.0.0.1]:${homePort}}`,
+      ...more,
+    }),
+})
+
+type Bounces = {
+  server: MailServer
+  /** Whether Original-Envelope-ID names the email. */
+  hasEnvelopeId: boolean
+  /** Whether the body of the message, with the link, is in the bounce. */
+  hasLink: boolean
+}
+const servers: Record<string, Bounces> = {
+  Postfix: { server: postfix(), hasEnvelopeId: true, hasLink: false },
+  Exim: { server: exim, hasEnvelopeId: true, hasLink: false },
+  Sendmail: { server: sendmail, hasEnvelopeId: true, hasLink: false },
+  // It offers DSN and takes RET=HDRS, but obeys it only in reports of success.
+  OpenSMTPD: { server: openSmtpd, hasEnvelopeId: false, hasLink: true },
+  'Postfix without DSN': {
+    server: postfix({ smtpd_discard_ehlo_keywords: 'dsn' }),
+    hasEnvelopeId: false,
+    hasLink: true,
+  },
 }
 
-test('a bounce returns the headers only, and names the email', { skip }, async (t) => {
-  const { postfix, bounce } = await startBouncingPostfix(t)
-  const service = await startTestService(t, { relays: [relayTo(postfix.port)] })
+/** Sends an email by way of a server whose next hop refuses the recipient, and waits for the bounce. */
+async function bounce(t: Scope, { start }: MailServer) {
+  const nextHop = await startSmtpServer(t, {
+    onRcptTo: (_recipient, _session, callback) =>
+      callback(Object.assign(new Error(reply), { responseCode: 550 })),
+  })
+  const home = await startSmtpServer(t)
+  const { port } = await start(t, nextHop.port, home.port)
+  const envelopeFrom = `bounces+${newId('em', Date.now())}.0123456789@bounce.acme.test`
+  const service = await startTestService(t, { relays: [relayTo(port)], settings: { envelopeFrom } })
   const url = `https://app.acme.test/auth?token=${token}`
   const answer = await service.post(validBody({ to: 'ada@example.com', url }))
   const id = answer.headers.get('email-id') ?? ''
-  const { from, to, raw } = await bounce()
-  assert.deepEqual([from, to], ['', ['auth@acme.test']])
-  assert.match(raw, /Content-Type: text\/rfc822-headers/i)
-  assert.match(raw, new RegExp(`^Original-Envelope-ID: ${id}\\.\\w{10}`, 'im'))
-  assert.match(raw, /^Original-Recipient: rfc822;ada@example\.com/im)
-  assert.match(raw, new RegExp(`^Message-ID: <${id}\\.\\w{10}@acme\\.test>`, 'im'))
-  assert.ok(!raw.includes(token), 'the link travelled back')
-})
+  const report = await eventually(() => home.received[0], 30_000)
+  return { id, envelopeFrom, report }
+}
 
-test('without the DSN parameters the same Postfix returns the link', { skip }, async (t) => {
-  const { postfix, bounce } = await startBouncingPostfix(t)
-  const connection = new SMTPConnection({ host: '127.0.0.1', port: postfix.port, ignoreTLS: true })
-  const envelope = { from: 'auth@acme.test', to: 'ada@example.com' }
-  await new Promise<void>((resolve) => connection.connect(() => resolve()))
-  await new Promise((resolve) => connection.send(envelope, `Subject: x\r\n\r\n${token}\r\n`, resolve))
-  connection.quit()
-  assert.ok((await bounce()).raw.includes(token))
-})
+for (const [name, { server, hasEnvelopeId, hasLink }] of Object.entries(servers)) {
+  const skip = server.lacking()
+  const what = hasLink ? 'and returns the link' : 'with the headers only'
+  test(`${name}: a bounce comes to the envelope sender, ${what}`, { skip }, async (t) => {
+    const { id, envelopeFrom, report } = await bounce(t, server)
+    assert.deepEqual([report.from, report.to], ['', [envelopeFrom]])
+    // Without soft line breaks and without folds.
+    const text = report.raw.replaceAll('=\r\n', '').replaceAll(/\r\n[ \t]+/g, ' ')
+    assert.ok(text.includes(`550 ${reply}`))
+    assert.match(text, /^Final-Recipient: rfc822; ?ada@example\.com\r$/im)
+    assert.match(text, /^Action: failed\r$/m)
+    assert.match(text, new RegExp(`^Message-ID: <${id}\\b.*@acme\\.test>`, 'm'))
+    assert.equal(new RegExp(`^Original-Envelope-ID: ${id}\\b`, 'im').test(text), hasEnvelopeId)
+    assert.equal(text.includes(token), hasLink, 'the link')
+  })
+}
 
 test('a relay without DSN gets no parameters', async (t) => {
   const relay = await startScriptedServer(t, { ehlo: '250-scripted\r\n250 SIZE 1000000' })

@@ -1,7 +1,7 @@
 /** A real Postfix in its own folder. It takes mail on a free port and relays all of it to another port. */
 import { execFileSync } from 'node:child_process'
 import { chmodSync, chownSync, mkdirSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
+import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
 import { atEnd, type Scope, temporaryFolder } from './temporary.ts'
 
@@ -31,6 +31,14 @@ export async function freePort(): Promise<number> {
   await new Promise((resolve) => server.close(resolve))
   return port
 }
+
+export const isListening = (port: number): Promise<boolean> =>
+  new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1', () => {
+      socket.destroy()
+      resolve(true)
+    }).on('error', () => resolve(false))
+  })
 
 /** Starts Postfix, relaying to `nextPort`. `more` are settings of main.cf. */
 export async function startPostfix(
