@@ -53,6 +53,9 @@ export class BounceListener {
       socketTimeout: stepMs,
       closeTimeout: 1000,
       disableReverseLookup: true,
+      // Exim sends QUIT right behind a message where it may, and closes its side: it would get no answer to the
+      // message, and send it again.
+      hidePIPELINING: true,
       disabledCommands: ['AUTH', ...(tls === null ? ['STARTTLS'] : [])],
       logger: false,
       ...(tls !== null && { cert: readFileSync(tls.certFile), key: readFileSync(tls.keyFile) }),

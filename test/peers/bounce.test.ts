@@ -1,10 +1,11 @@
 /** Bounces of real mail servers: they come back to the envelope sender, some with the live link. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { newId } from '../../src/domain/id.ts'
+import { type EmailId, newId } from '../../src/domain/id.ts'
+import type { EmailAddress } from '../../src/domain/request/email-address.ts'
 import { lacking } from '../support/installed.ts'
 import { exim, type MailServer, openSmtpd, sendmail } from '../support/mail-servers.ts'
-import { startPostfix } from '../support/postfix.ts'
+import { freePort, startPostfix } from '../support/postfix.ts'
 import { relayTo, startTestService, validBody } from '../support/service.ts'
 import { startScriptedServer, startSmtpServer } from '../support/smtp.ts'
 import type { Scope } from '../support/temporary.ts'
@@ -42,12 +43,15 @@ const servers: Record<string, Bounces> = {
   },
 }
 
-/** Sends an email by way of a server whose next hop refuses the recipient, and waits for the bounce. */
-async function bounce(t: Scope, { start }: MailServer) {
-  const nextHop = await startSmtpServer(t, {
+const startRefusingServer = (t: Scope) =>
+  startSmtpServer(t, {
     onRcptTo: (_recipient, _session, callback) =>
       callback(Object.assign(new Error(reply), { responseCode: 550 })),
   })
+
+/** Sends an email by way of a server whose next hop refuses the recipient, and waits for the bounce. */
+async function bounce(t: Scope, { start }: MailServer) {
+  const nextHop = await startRefusingServer(t)
   // Exim sends QUIT behind the message where it may, and closes its side. smtp-server then sends no reply to the
   // message, and Exim would send it again.
   const home = await startSmtpServer(t, { hidePIPELINING: true })
@@ -75,6 +79,31 @@ for (const [name, { server, hasEnvelopeId, hasLink }] of Object.entries(servers)
     assert.match(text, new RegExp(`^Message-ID: <${id}\\b.*@acme\\.test>`, 'm'))
     assert.equal(new RegExp(`^Original-Envelope-ID: ${id}\\b`, 'im').test(text), hasEnvelopeId)
     assert.equal(text.includes(token), hasLink, 'the link')
+  })
+}
+
+for (const [name, { server }] of Object.entries(servers)) {
+  const skip = server.lacking()
+  test(`${name}: a bounce comes to the bounce listener, and the email is recorded as bounced`, {
+    skip,
+  }, async (t) => {
+    const nextHop = await startRefusingServer(t)
+    const homePort = await freePort()
+    const { port } = await server.start(t, nextHop.port, homePort)
+    const service = await startTestService(t, {
+      relays: [relayTo(port)],
+      bounceAddress: 'bounces@bounce.acme.test' as EmailAddress,
+      bounce: { address: { host: '127.0.0.1', port: homePort }, tls: null },
+    })
+    const answer = await service.post(validBody({ to: 'ada@example.com' }))
+    const id = (answer.headers.get('email-id') ?? '') as EmailId
+    const find = async () => {
+      const email = await service.store.findEmail(id)
+      return email?.state === 'bounced' ? email : null
+    }
+    const email = await eventually(find, 30_000)
+    assert.equal(email.reason, 'no_mailbox')
+    assert.match(email.trail.at(-1)?.reply?.text ?? '', /550 5\.1\.1 /)
   })
 }
 
