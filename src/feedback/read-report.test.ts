@@ -76,6 +76,7 @@ const findings: Readonly<Record<string, object>> = {
     true,
     '-- 5.4.1 Recipient address rejected: Access denied. [QQ00.jpnprd01.prod.outlook.com]',
   ),
+  'postmaster-auto-replied': bounced('unknown', 'no_mailbox', true, '550 <address>: No such user here'),
   vacation: { kind: 'other' },
   'vacation-null-sender': { kind: 'other' },
   answer: { kind: 'other' },

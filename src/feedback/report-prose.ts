@@ -5,16 +5,17 @@
 import { type Fields, readLines } from './report-lines.ts'
 import { judgeReply, type Row, readSaid } from './report-rows.ts'
 
-/** Characters of prose that are read. */
+/** Characters of prose that are read, and lines of a quoted reply. */
 const proseMax = 4000
+const paragraphMax = 2
 
 const mailSystem =
   /mailer-?daemon|post_?master|mail (?:delivery|system|administrator)|deliver|returned mail|fail|bounce|error/
 const failure =
-  /fail|error|undeliver|not (?:be )?(?:deliver|reach)|unable to|did not reach|reject|invalid|unknown|exceed|is full|expired/
+  /fail|error|undeliver|not (?:be )?(?:deliver|reach)|unable to|did not reach|reject|invalid|unknown|no such|exceed|is full|expired/
 const warning =
   /warning message only|will (?:be retried|keep trying|continue|try again)|delayed|no action is required/
-const mailerDaemon = /mailer-?daemon/
+const mailSystemAddress = /mailer-?daemon|post_?master/
 const autoReply = /^(?:auto(?:matic)?[ -]?repl|out of (?:the )?office)/
 
 /**
@@ -30,7 +31,7 @@ export function readProse(header: Fields, text: string): Row[] {
     header.has('x-failed-recipients') ||
     (!isAutoReply(header) && isFromMailSystem(header) && failure.test(body))
   if (!isReport) return []
-  const quoted = lines.find(quotesReply) ?? lines.find((line) => failure.test(line.toLowerCase())) ?? ''
+  const quoted = [quotesReply, saysFailure].map((test) => lines.findIndex(test)).find((at) => at >= 0) ?? 0
   const isWarning = warning.test(body) || /\bwarning\b|\bdelay/.test(subject)
   return [
     {
@@ -38,7 +39,7 @@ export function readProse(header: Fields, text: string): Row[] {
       originalRecipient: null,
       action: isWarning ? 'delayed' : 'failed',
       status: null,
-      ...judgeReply(quoted, null),
+      ...judgeReply(readParagraph(lines, quoted), null),
     },
   ]
 }
@@ -49,7 +50,7 @@ const inLowerCase = (header: Fields, name: string): string => (header.get(name) 
 const isAutoReply = (header: Fields): boolean =>
   (inLowerCase(header, 'auto-submitted').startsWith('auto-replied') ||
     autoReply.test(inLowerCase(header, 'subject'))) &&
-  !mailerDaemon.test(inLowerCase(header, 'from'))
+  !mailSystemAddress.test(inLowerCase(header, 'from'))
 
 /**
  * The server that delivers a mail writes the envelope's sender as Return-Path (RFC 5321 §4.4). That of a
@@ -61,9 +62,18 @@ function isFromMailSystem(header: Fields): boolean {
   return sender === '<>' || sender === '' || mailSystem.test(named.join(' '))
 }
 
+const saysFailure = (line: string): boolean => failure.test(line.toLowerCase())
+
 function quotesReply(line: string): boolean {
   const { code, enhanced } = readSaid(line)
   return code !== null || enhanced !== null
+}
+
+/** A line and those that continue it. */
+function readParagraph(lines: readonly string[], from: number): string {
+  const paragraph = lines.slice(from, from + paragraphMax)
+  const end = paragraph.indexOf('')
+  return paragraph.slice(0, end < 0 ? undefined : end).join(' ')
 }
 
 /** The beginning of what follows the header. */

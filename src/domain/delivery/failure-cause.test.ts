@@ -11,6 +11,7 @@ test('the cause of a refusal comes from its enhanced code', () => {
     causesOf('5.1.1', '5.1.2', '5.1.3', '5.1.6', '5.1.10', '5.2.1', '5.7.13', '5.7.17', '5.7.18', '4.1.1'),
     Array(10).fill('no_mailbox'),
   )
+  assert.deepEqual(causesOf('5.1.351', '5.1.35'), ['no_mailbox', 'unknown'])
   assert.deepEqual(causesOf('5.2.2', '4.2.2', '5.2.20'), ['mailbox_full', 'mailbox_full', 'unknown'])
   assert.deepEqual(causesOf('5.7.1', '4.7.26', '5.7.133', '5.7.0', '5.5.3'), Array(5).fill('policy'))
   assert.deepEqual(causesOf('4.4.1', '5.4.4', '5.4.0'), Array(3).fill('unreachable'))

@@ -39,7 +39,7 @@ const signs: readonly Sign[] = [
   },
   {
     cause: 'no_mailbox',
-    codes: /^[45]\.(?:1\.(?:1|2|3|6|10)|2\.1|7\.(?:13|17|18))$/,
+    codes: /^[45]\.(?:1\.(?:1|2|3|6|10|351)|2\.1|7\.(?:13|17|18))$/,
     words:
       /(?:user|recipient|mailbox|account|address) (?:is )?(?:unknown|not found|unavailable)|(?:unknown|invalid|no such) (?:user|recipient|mailbox|account|address)|(?:does not|doesn't) (?:exist|have an? )|no mailbox here|no longer (?:on server|exists|valid)|not listed in/,
   },
