@@ -14,7 +14,7 @@ const blocksMax = 1000
 export type Fields = ReadonlyMap<string, string>
 
 /** The fields that say something about a delivery; all others are left out. */
-const names: readonly string[] = [
+const names: ReadonlySet<string> = new Set([
   'return-path',
   'from',
   'subject',
@@ -27,8 +27,8 @@ const names: readonly string[] = [
   'diagnostic-code',
   'feedback-type',
   'x-hmxmroriginalrecipient',
-]
-const nameMax = Math.max(...names.map((name) => name.length))
+])
+const nameMax = Math.max(...Array.from(names, (name) => name.length))
 
 /** The fields of the header, and those of each later block that has some. */
 export function readBlocks(text: string): readonly [Fields, ...Fields[]] {
@@ -64,9 +64,10 @@ export function* readLines(text: string): Generator<string> {
 
 /** Some write a space in front of the colon. */
 function readName(line: string): string | null {
-  const name = line.slice(0, nameMax + 2).split(':', 1)[0] ?? ''
-  const known = name.trimEnd().toLowerCase()
-  return names.includes(known) ? known : null
+  const colon = line.indexOf(':')
+  if (colon < 0 || colon > nameMax + 1) return null
+  const name = line.slice(0, colon).trimEnd().toLowerCase()
+  return names.has(name) ? name : null
 }
 
 const continueField = (value: string, line: string): string =>
