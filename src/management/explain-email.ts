@@ -85,7 +85,7 @@ function explainReport(email: EmailRecord, kind: 'bounced' | 'complained'): stri
 /** How long after acceptance a report came, and the reply that it quotes. */
 function describeReport({ acceptedAt }: EmailRecord, { at, reply }: AttemptRecord): string {
   const came = `a report came after ${describeShortTime(at - acceptedAt)}`
-  return reply === undefined ? came : `${reply.text}; ${came}`
+  return (reply?.text ?? '') === '' ? came : `${reply?.text}; ${came}`
 }
 
 const waits = 'It is waiting: no worker has taken it yet, or no relay is available.'
