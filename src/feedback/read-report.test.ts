@@ -131,15 +131,61 @@ test('a row about the recipient counts more than the rows of others', () => {
   assert.equal(provesNoMailbox(judge(text)), true)
 })
 
+test('of many rows fifty are read', () => {
+  const row = 'Final-Recipient: rfc822; bob@example.net\nAction: failed\n\n'
+  assert.equal(readReport(Buffer.from(`\n${row.repeat(60)}`), null).rows.length, 50)
+})
+
 test('without Action the Status decides; SendGrid’s "expired" is a failure', () => {
-  const withAction = (line: string) => judge(read('postfix').replace('Action: failed\n', line)).kind
-  assert.equal(withAction(''), 'bounced')
-  assert.equal(withAction('Action: expired\n'), 'bounced')
-  assert.equal(withAction('Action: constructor\n'), 'bounced')
-  const delayed = read('postfix').replace('Action: failed\nStatus: 5', 'Status: 4')
-  assert.equal(judge(delayed).kind, 'delayed')
+  const withFields = (lines: string) =>
+    judge(read('postfix').replace('Action: failed\nStatus: 5.1.1\n', lines)).kind
+  assert.equal(withFields('Status: 5.1.1\n'), 'bounced')
+  assert.equal(withFields('Status: 4.1.1\n'), 'delayed')
+  assert.equal(withFields('Action: constructor\nStatus: 5.1.1\n'), 'bounced')
+  const expired = read('postfix').replace('Action: failed\nStatus: 5.1.1\n', 'Action: expired\nStatus: \n')
+  const { kind, form } = readReport(Buffer.from(expired), null)
+  assert.deepEqual([kind, form], ['bounced', 'fields'])
   const neither = read('postfix').replace('Action: failed\nStatus: 5.1.1\n', 'Status: RO\n')
   assert.equal(readReport(Buffer.from(neither), null).form, 'text')
+})
+
+test('without a quoted code the Status names the cause', () => {
+  const text = read('opensmtpd').replace('Status: 5.0.0', 'Status: 5.2.2')
+  assert.deepEqual(withCause(judge(text)), ['mailbox_full', true])
+  assert.deepEqual(withCause(judge(text.replace('5.2.2', '4.2.2'))), ['mailbox_full', false])
+})
+
+const withCause = (finding: Finding) => (finding.kind === 'bounced' ? [finding.cause, finding.permanent] : [])
+
+test('types of complaints in any case; the field of Outlook.com counts from its sender alone', () => {
+  assert.equal(judge(read('abuse').replace('abuse\n', 'Fraud\n')).kind, 'complained')
+  assert.equal(judge(read('jmrp').replace('staff@hotmail.com', 'ada@example.com')).kind, 'other')
+})
+
+const prose = (header: string, body: string) => judge(`${header}\n\n${body}`).kind
+
+test('prose is a report if a mail system sent it, and it names a failure', () => {
+  assert.equal(prose('From: postmaster@example.com', 'Nothing is wrong.'), 'other')
+  assert.equal(prose('From: postmaster@example.com', 'The delivery failed.'), 'bounced')
+  assert.equal(prose('From: ada@example.com', 'The delivery failed.'), 'other')
+  assert.equal(prose('Return-Path: <>\nFrom: ada@example.com', 'The delivery failed.'), 'bounced')
+  assert.equal(prose('Return-Path:\nFrom: ada@example.com', 'The delivery failed.'), 'bounced')
+  const named = 'From: x@example.com\nAuto-Submitted: auto-replied\nX-Failed-Recipients: ada@example.com'
+  assert.equal(prose(named, 'As a note.'), 'bounced')
+})
+
+test('a warning in prose is a delay, whether its subject or its text says so', () => {
+  const subject = 'From: mailer-daemon@example.com\nSubject: Warning: message 1'
+  assert.equal(prose(subject, 'It failed so far.'), 'delayed')
+  assert.equal(
+    prose('From: mailer-daemon@example.com', 'It failed.\nThis is a warning message only.'),
+    'delayed',
+  )
+})
+
+test('a reply in prose ends at an empty line', () => {
+  const finding = judge('From: mailer-daemon@example.com\n\nIt answered:\n550 unknown\n\nThe email:')
+  assert.equal('reply' in finding && finding.reply.text, '550 unknown')
 })
 
 test('references come from the envelope and from the text, also where quoted-printable breaks them', () => {

@@ -63,6 +63,11 @@ test('the code that a server said counts more than the field Status, unless it i
   assert.equal(findCause(noReply('user unknown'), null), 'unknown')
 })
 
+test('the name in an address is no word of the server', () => {
+  const text = '550 5.1.1 <spam@example.com>: user unknown'
+  assert.equal(findCause({ code: 550, enhanced: '5.1.1', text }), 'no_mailbox')
+})
+
 test('words are looked for in the beginning of a text', () => {
   const text = `550 ${'x'.repeat(1000)} user unknown`
   assert.equal(findCause({ code: 550, enhanced: null, text }), 'unknown')
