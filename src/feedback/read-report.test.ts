@@ -183,6 +183,12 @@ test('a warning in prose is a delay, whether its subject or its text says so', (
   )
 })
 
+test('words of the returned email are not quoted', () => {
+  const email = 'Message-ID: <a@acme.test>\n\nYour code, not unknown to us: 551 223'
+  const finding = judge(`From: mailer-daemon@example.com\n\nYour email failed.\n\n${email}`)
+  assert.equal('reply' in finding && finding.reply.text, 'Your email failed.')
+})
+
 test('a reply in prose ends at an empty line', () => {
   const finding = judge('From: mailer-daemon@example.com\n\nIt answered:\n550 unknown\n\nThe email:')
   assert.equal('reply' in finding && finding.reply.text, '550 unknown')

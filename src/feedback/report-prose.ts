@@ -16,6 +16,8 @@ const failure =
 const warning =
   /warning message only|will (?:be retried|keep trying|continue|try again)|delayed|no action is required/
 const mailSystemAddress = /mailer-?daemon|post_?master/
+/** Fields with which the returned email begins: its words are not the report's. */
+const returned = /^(?:received|return-path|message-id|dkim-signature|mime-version):/i
 const autoReply = /^(?:auto(?:matic)?[ -]?repl|out of (?:the )?office)/
 
 /**
@@ -76,11 +78,12 @@ function readParagraph(lines: readonly string[], from: number): string {
   return paragraph.slice(0, end < 0 ? undefined : end).join(' ')
 }
 
-/** The beginning of what follows the header. */
+/** The beginning of what follows the header, up to the returned email. */
 function readBody(text: string): string[] {
   const lines: string[] = []
   let [isBody, size] = [false, 0]
   for (const line of readLines(text)) {
+    if (isBody && returned.test(line)) break
     if (isBody) lines.push(line.trim())
     if (isBody) size += line.length + 1
     if (line === '') isBody = true
