@@ -53,7 +53,7 @@ export class BounceListener {
       socketTimeout: stepMs,
       closeTimeout: 1000,
       disableReverseLookup: true,
-      // Exim sends QUIT right behind a message where it may, and closes its side: it would get no answer to the
+      // Where it may, Exim sends QUIT right behind a message and closes its side: it would get no answer to the
       // message, and send it again.
       hidePIPELINING: true,
       disabledCommands: ['AUTH', ...(tls === null ? ['STARTTLS'] : [])],
@@ -102,7 +102,9 @@ export class BounceListener {
   async #take(stream: SMTPServerDataStream, { envelope }: SMTPServerSession): Promise<void> {
     const bytes = await readBounded(stream)
     if (bytes === null) throw tooLarge
-    const report = readReport(bytes, envelope.rcptTo[0]?.address ?? null)
+    const sender = envelope.mailFrom === false ? '' : envelope.mailFrom.address
+    const delivered = Buffer.concat([Buffer.from(`Return-Path: <${sender}>\r\n`), bytes]) // RFC 5321 §4.4
+    const report = readReport(delivered, envelope.rcptTo[0]?.address ?? null)
     try {
       const match = await matchReport(this.#deps.store, report)
       if ((await recordReport(this.#deps, match, 'mail')) === 'waiting') throw notNow

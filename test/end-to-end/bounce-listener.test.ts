@@ -165,6 +165,22 @@ test('a report of 512 KiB is taken; a larger one is refused by its size or after
   assert.equal(await state(id), 'bounced')
 })
 
+test('prose counts as a report if its sender is empty, as that of a mail server', async () => {
+  const { id, sender } = await deliver('hal@example.com')
+  const prose =
+    'From: help@example.com\r\nSubject: Your mail\r\n\r\nIt could not be delivered: 550 5.1.1 user unknown\r\n'
+  const send = async (from: string) => {
+    const { say, ehlo, socket } = await open()
+    await ehlo()
+    for (const command of [`MAIL FROM:<${from}>`, `RCPT TO:<${sender}>`, 'DATA']) await say(command)
+    assert.match(await say(`${prose}.`), /^250/)
+    socket.end()
+    return state(id)
+  }
+  assert.equal(await send('help@example.com'), 'delivered')
+  assert.equal(await send(''), 'bounced')
+})
+
 test('no AUTH, no other verbs, and ten unknown commands end the session', async () => {
   const { say, ehlo, socket } = await open()
   socket.write('EHLO mx.example.com\r\n')
