@@ -53,8 +53,8 @@ export class BounceListener {
       socketTimeout: stepMs,
       closeTimeout: 1000,
       disableReverseLookup: true,
-      // Where it may, Exim sends QUIT right behind a message and closes its side: it would get no answer to the
-      // message, and send it again.
+      // With it, Exim sends QUIT right behind a message and closes its side: it would get no answer, and
+      // send the message again.
       hidePIPELINING: true,
       disabledCommands: ['AUTH', ...(tls === null ? ['STARTTLS'] : [])],
       logger: false,
