@@ -24,6 +24,8 @@ export const appsPerClaim = 32
 export const trailMax = 60
 /** Days after acceptance in which a report about an email counts. */
 export const feedbackDays = 10
+/** Days (UTC), with today, whose bounces and complaints are compared with what was delivered. */
+export const reportedDays = 7
 /** Reports of a delay that one record keeps, at most one an hour. */
 export const delayedReportsMax = 10
 /** How long an idempotency key is remembered. */

@@ -144,6 +144,8 @@ export type AppActivityRow = {
   readonly last: number
 }
 
+export type UsageByApp = ReadonlyMap<AppId, UsageDay['counts']>
+
 export type UsageDay = { readonly day: string; readonly counts: Readonly<Record<string, number>> }
 
 /** The result of an operator's command on one email. */
@@ -246,7 +248,9 @@ export interface OperatorStore {
   measureQueue(): Promise<QueueMeasures>
   readUsage(app: AppId): Promise<readonly UsageDay[]>
   /** The counts of the current day (UTC) of every app. */
-  readUsageToday(): Promise<ReadonlyMap<AppId, UsageDay['counts']>>
+  readUsageToday(): Promise<UsageByApp>
+  /** The emails of every app that were delivered, bounced or complained of in the last `reportedDays`. */
+  readReportedUsage(): Promise<UsageByApp>
 
   /** Adds to the counts; at most `stepMax` rows. */
   addActivity(rows: readonly ActivityRow[]): Promise<void>

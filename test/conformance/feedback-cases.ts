@@ -147,4 +147,24 @@ export function feedback(it: It): void {
     }
     assert.equal((await store.readUsageToday()).get(sender.app.id)?.bounced, 10)
   })
+
+  it('the reports of seven days are known for every app, beside what was delivered', async (_t, {
+    store,
+    advance,
+  }) => {
+    const [one, two] = [await newSender(store, 'a'), await newSender(store, 'b')]
+    await report(store, await end(store, one), bounced)
+    advance(6 * day)
+    const [bounces, annoys] = [await end(store, one), await end(store, two)]
+    await end(store, two)
+    await report(store, bounces, bounced)
+    await report(store, annoys, delayed, complained)
+    const read = async (sender: Sender) => (await store.readReportedUsage()).get(sender.app.id)
+    assert.deepEqual(await read(one), { delivered: 2, bounced: 2 })
+    assert.deepEqual(await read(two), { delivered: 2, complained: 1 })
+    advance(day)
+    assert.deepEqual(await read(one), { delivered: 1, bounced: 1 })
+    advance(6 * day)
+    assert.equal(await read(two), undefined)
+  })
 }

@@ -118,9 +118,10 @@ test('a list of the emails of one app reads no mail of others', async (t) => {
   )
 })
 
-test('the counts of today are found by their day', async (t) => {
+test('the counts of today, and those of seven days, are found by their day', async (t) => {
   const connection = await openRecording(t)
   performRead(targetOf(connection), { name: 'readUsageToday', args: [] })
+  performRead(targetOf(connection), { name: 'readReportedUsage', args: [] })
   assert.deepEqual(connection.scans(), [])
 })
 

@@ -82,7 +82,8 @@ function attentionTo(situation: Given) {
   const waiting = { queued: depth, sending: 0, deferred: 0 }
   const apps = depth === 0 ? [] : [{ app: acme.id, slug: 'acme', held: false, ...waiting, ages: [] }]
   return findAttention({
-    ...{ apps: [acme], usage: new Map(), expiring: [], late: [], findings: [], nodes: [node()], nowMs },
+    ...{ apps: [acme], usage: new Map(), reported: new Map(), expiring: [], late: [] },
+    ...{ findings: [], nodes: [node()], nowMs },
     ...{ expired: new Map(), seesAll: true, last: countsOf(last), byApp: countsOf(byApp) },
     replies: replies ?? {},
     lately: countOf(counts ?? all),
@@ -342,6 +343,45 @@ test('a link that expired is no alarm, several are', () => {
   assert.deepEqual(of(4, 0), [['links_expired', false]])
   assert.deepEqual(of(5, 0), [['links_expired', true]])
   assert.deepEqual(of(5, 95), [['links_expired', false]])
+})
+
+const reportedOf = (byApp: Readonly<Record<string, Counts>>) =>
+  new Map(Object.entries(byApp).map(([slug, counts]) => [`app_${slug}` as AppId, counts]))
+
+test('bounces need attention from 20 and 5 % of what an app delivered, complaints from 3 and 0.3 %', () => {
+  const of = (counts: Counts) => kinds({ reported: reportedOf({ acme: counts }) })
+  assert.deepEqual(of({ delivered: 380, bounced: 19 }), [])
+  assert.deepEqual(of({ delivered: 400, bounced: 20 }), ['bounces_many'])
+  assert.deepEqual(of({ delivered: 401, bounced: 20 }), [])
+  assert.deepEqual(of({ delivered: 600, complained: 2 }), [])
+  assert.deepEqual(of({ delivered: 1000, complained: 3 }), ['complaints_many'])
+  assert.deepEqual(of({ delivered: 1001, complained: 3 }), [])
+})
+
+test('bounces are those of one app, and no outage: nothing else is less urgent but keys and settings', () => {
+  const reported = reportedOf({
+    acme: { delivered: 5000, bounced: 30 },
+    globex: { delivered: 410, bounced: 34, complained: 4 },
+  })
+  const byApp = { acme: { 'refused:invalid_url': 25 } }
+  const found = attentionTo({ apps: [acme, globex], reported, byApp })
+  assert.deepEqual(
+    found.map(({ apps, kind, urgent }) => [kind, apps, urgent]),
+    [
+      ['requests_refused', ['acme'], false],
+      ['complaints_many', ['globex'], false],
+      ['bounces_many', ['globex'], false],
+    ],
+  )
+  assert.match(found[1]?.message ?? '', /^4 of 410 delivered emails from globex were reported as spam in the/)
+  assert.match(
+    found[2]?.message ?? '',
+    /^34 of 410 delivered emails from globex bounced in the last 7 days\./,
+  )
+  const acted = [acme, { ...globex, status: 'disabled' } as const]
+  assert.deepEqual(kinds({ apps: acted, reported }), [], 'somebody has disabled it')
+  const late = attentionTo({ reported: reportedOf({ acme: { bounced: 20 } }) })
+  assert.match(late[0]?.message ?? '', /^20 of 20 delivered/, 'its reports are of emails of the days before')
 })
 
 test('the daily limit warns at 80 %, and is urgent when it is used up', () => {

@@ -1,7 +1,7 @@
 /** The conditions that need attention, the records in which they are found, and the words they share. */
 import type { App } from '../../domain/app/app.ts'
 import type { AppId } from '../../domain/id.ts'
-import type { ExpiringKey, UsageDay } from '../../store/operator-store.ts'
+import type { ExpiringKey, UsageByApp } from '../../store/operator-store.ts'
 import type { Finding } from '../../store/store.ts'
 import type { ActivityCounts } from '../activity.ts'
 import type { CountedQueue } from '../operation/operation.ts'
@@ -25,6 +25,8 @@ export const attentionKinds = [
   'queue_nearly_full',
   'daily_limit_near',
   'mail_held',
+  'complaints_many',
+  'bounces_many',
   'key_expires',
   'setting_invalid',
 ] as const
@@ -47,7 +49,9 @@ export type Situation = {
   readonly seesAll: boolean
   readonly apps: readonly App[]
   /** The counts of the current day (UTC). */
-  readonly usage: ReadonlyMap<AppId, UsageDay['counts']>
+  readonly usage: UsageByApp
+  /** The counts of the last `reportedDays` of what was delivered, bounced and complained of. */
+  readonly reported: UsageByApp
   readonly expiring: readonly ExpiringKey[]
   readonly queue: QueueResource
   readonly late: CountedQueue['late']

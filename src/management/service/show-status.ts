@@ -79,6 +79,7 @@ export const showStatus = operation({
     const activity = await readActivity(context, nodes, apps)
     const attention = findAttention({
       ...{ seesAll, apps, usage, expiring, queue, nodes, ...activity.now },
+      reported: await store.readReportedUsage(),
       findings: seesAll ? await context.findings.get() : [],
       late: counted.late,
       nowMs: now,

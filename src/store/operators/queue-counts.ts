@@ -1,10 +1,10 @@
 /** Counts of the queue, and of what became of emails: they read indexes and not the sealed content. */
 
-import { queueAgesMs, scanMax } from '../../domain/bounds.ts'
+import { queueAgesMs, reportedDays, scanMax } from '../../domain/bounds.ts'
 import type { LiveState } from '../../domain/delivery/states.ts'
 import { dayMs } from '../../domain/duration.ts'
 import { type AppId, idFloor } from '../../domain/id.ts'
-import type { QueueGauge, QueueMeasures, QueueSummary, UsageDay } from '../operator-store.ts'
+import type { QueueGauge, QueueMeasures, QueueSummary, UsageByApp, UsageDay } from '../operator-store.ts'
 import { queueParts } from '../shared/queue-parts.ts'
 import type { Row } from '../shared/rows.ts'
 import type { Script, ScriptContext, Statement } from './script.ts'
@@ -61,12 +61,29 @@ function* readUsage({ prefix }: ScriptContext, app: AppId): Script<UsageDay[]> {
   }))
 }
 
-function* readUsageToday({ nowMs, prefix }: ScriptContext): Script<ReadonlyMap<AppId, UsageDay['counts']>> {
+function* readUsageToday({ nowMs, prefix }: ScriptContext): Script<UsageByApp> {
   const rows = yield {
     text: `select app_id, event, cast(sum(count) as bigint) as count from ${prefix}usage_day
       where day = $1 group by app_id, event`,
     values: [Math.floor(nowMs / dayMs)],
   }
+  return toUsageByApp(rows)
+}
+
+/** The days stand in a list, because SQLite reads the whole table for a range of them. */
+function* readReportedUsage({ nowMs, prefix }: ScriptContext): Script<UsageByApp> {
+  const today = Math.floor(nowMs / dayMs)
+  const days = Array.from({ length: reportedDays }, (_, ago) => today - ago)
+  const rows = yield {
+    text: `select app_id, event, cast(sum(count) as bigint) as count from ${prefix}usage_day
+      where day in (${days.map((_, n) => `$${n + 1}`).join(', ')})
+        and event in ('delivered', 'bounced', 'complained') group by app_id, event`,
+    values: days,
+  }
+  return toUsageByApp(rows)
+}
+
+function toUsageByApp(rows: readonly Row[]): UsageByApp {
   const apps = new Map<AppId, Record<string, number>>()
   for (const { app_id, event, count } of rows) {
     const counts = apps.get(app_id as AppId) ?? {}
@@ -188,4 +205,11 @@ function toStates(row: Row | undefined, depth: number): QueueMeasures['states'] 
   }
 }
 
-export const queueReads = { readQueueGauge, summariseQueue, measureQueue, readUsage, readUsageToday }
+export const queueReads = {
+  readQueueGauge,
+  summariseQueue,
+  measureQueue,
+  readUsage,
+  readUsageToday,
+  readReportedUsage,
+}

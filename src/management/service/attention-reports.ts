@@ -1,0 +1,39 @@
+/** Apps whose delivered mail bounces, or is reported as spam, more often than mailbox providers accept. */
+import { reportedDays } from '../../domain/bounds.ts'
+import { formatCount } from '../../domain/counts.ts'
+import type { Condition, Situation } from './condition.ts'
+
+/** Providers warn of 5 % bounces (Amazon SES reviews the account) and of 0.3 % complaints (Gmail). */
+const bounces = { min: 20, share: 0.05 }
+const complaints = { min: 3, share: 0.003 }
+
+type Bound = typeof bounces
+
+const isReached = (count: number, delivered: number, { min, share }: Bound): boolean =>
+  count >= min && count >= share * delivered
+
+const lately = `in the last ${reportedDays} days`
+
+/** Nothing is said of a disabled app, which sends no more. */
+export const judgeReports = ({ apps, reported }: Pick<Situation, 'apps' | 'reported'>): Condition[] =>
+  apps
+    .filter(({ status }) => status === 'active')
+    .flatMap(({ id, slug }): Condition[] => {
+      const { delivered = 0, bounced = 0, complained = 0 } = reported.get(id) ?? {}
+      // Reports may be of emails that were delivered before.
+      const of = (count: number) => formatCount(Math.max(delivered, count))
+      const found: Condition[] = []
+      if (isReached(bounced, delivered, bounces))
+        found.push({
+          kind: 'bounces_many',
+          message: `${formatCount(bounced)} of ${of(bounced)} delivered emails from ${slug} bounced ${lately}. Providers begin to refuse senders whose mail bounces so often. The usual cause is addresses that people mistype or make up.`,
+          apps: [slug],
+        })
+      if (isReached(complained, delivered, complaints))
+        found.push({
+          kind: 'complaints_many',
+          message: `${formatCount(complained)} of ${of(complained)} delivered emails from ${slug} were reported as spam ${lately}. Providers begin to put all of a sender’s mail into the spam folder. The usual cause is somebody who enters the addresses of other people.`,
+          apps: [slug],
+        })
+      return found
+    })
