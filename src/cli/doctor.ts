@@ -3,9 +3,11 @@
  */
 import { existsSync } from 'node:fs'
 import type { Command } from 'commander'
+import { describeFeedback } from '../config/feedback.ts'
 import { type Config, ConfigError, parseConfig } from '../config/parse-config.ts'
 import { devSecretKeysFile, isSet, type Mode } from '../config/reader.ts'
 import { describeUnknownSettings } from '../config/unknown-settings.ts'
+import { checkBounces } from '../management/service/check-bounces.ts'
 import { checkDatabase } from '../management/service/check-database.ts'
 import { checkRelay } from '../management/service/check-relay.ts'
 import { SchemaMissing } from '../store/shared/migrations.ts'
@@ -16,7 +18,7 @@ import { CommandFailed, print } from './output.ts'
 export function addDoctorCommand(program: Command, deps: CliDeps): void {
   program
     .command('doctor')
-    .description('check configuration, database, disk and relays')
+    .description('check configuration, database, disk, bounce address and relays')
     .action(async () => {
       const findings = isRemote(deps) ? await examineRemote(deps) : await examine(deps)
       const ok = findings.every((finding) => finding.ok)
@@ -69,7 +71,8 @@ async function examineStore(deps: CliDeps, config: Config): Promise<Finding[]> {
   try {
     const store = await deps.openStore(config, 'open')
     try {
-      return await checkDatabase(store, () => store.examine())
+      const findings = await checkDatabase(store, () => store.examine())
+      return [...findings, checkBounces(describeFeedback(config), await store.listApps())]
     } finally {
       await store.close()
     }

@@ -1,4 +1,5 @@
 /** The operations of the management API and of the command line. */
+import { describeFeedback } from '../config/feedback.ts'
 import type { Config } from '../config/parse-config.ts'
 import type { LinkHost } from '../intake/judge-request.ts'
 import { localAccess } from '../management/operation/access.ts'
@@ -46,6 +47,7 @@ export function composeManagement(
     emit,
     queueMax,
     consoleUrl,
+    ...describeFeedback(config),
     queue: newQueueCounts(store),
     past: newPastCounts(store),
     findings: new SharedRead(

@@ -131,8 +131,8 @@ function listParts(context: ServiceContext, urls: { -readonly [Name in keyof Url
 }
 
 function composeBounces({ config, events, store }: ServiceContext, urls: { bounce?: string }): Part[] {
-  const { bounce, bounceAddress, roles } = config
-  if (bounce === null || !roles.has('feedback')) return []
+  const { bounce, bounceAddress } = config
+  if (bounce === null) return []
   const listener = new BounceListener({ store, emit: events.emit }, { ...bounce, bounceAddress })
   return [
     {

@@ -9,17 +9,22 @@ import type { Reader } from './reader.ts'
 export type FeedbackConfig = {
   /** Each email gets a bounce address of its own from it; null for none. */
   readonly bounceAddress: EmailAddress | null
-  /** Where reports come in by SMTP; null if they do not. */
+  /** Where reports come in by SMTP; null if this process takes none. */
   readonly bounce: Pick<BounceListenerOptions, 'address' | 'tls'> | null
 }
 
-export function readFeedback(reader: Reader): FeedbackConfig {
+/** @param options.listens whether the process has the role `feedback` */
+export function readFeedback(reader: Reader, { listens }: { readonly listens: boolean }): FeedbackConfig {
   const isOn = reader.text(listenName, '') !== ''
-  return {
-    bounceAddress: readBounceAddress(reader),
-    bounce: isOn ? { address: readAddress(reader, listenName, ''), tls: readTls(reader) } : null,
-  }
+  const bounce = isOn ? { address: readAddress(reader, listenName, ''), tls: readTls(reader) } : null
+  return { bounceAddress: readBounceAddress(reader), bounce: listens ? bounce : null }
 }
+
+/** As the management operations show them. */
+export const describeFeedback = ({ bounceAddress, bounce }: FeedbackConfig) => ({
+  bounceAddress,
+  bounceListener: bounce && `${bounce.address.host}:${bounce.address.port}`,
+})
 
 const listenName = 'POSTERN_BOUNCE_LISTEN'
 const tlsName = 'POSTERN_BOUNCE_TLS'

@@ -57,7 +57,7 @@ export function parseConfig(env: Environment, mode: Mode): Config {
     relays: mode === 'command' ? [] : readRelays(reader, { sends: serviceRoles.has('worker') }),
     roles: serviceRoles,
     ...readListeners(reader),
-    ...readFeedback(reader),
+    ...readFeedback(reader, { listens: serviceRoles.has('feedback') }),
     oidc: readOidc(reader),
     queueMax: readWhole(reader, 'POSTERN_QUEUE_MAX', 1_000_000),
     logLevel: readLogLevel(reader),

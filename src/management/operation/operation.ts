@@ -12,6 +12,7 @@ import type { Emit } from '../../observe/events.ts'
 import type { EmailRecord, KeyRecord, QueueSummary } from '../../store/operator-store.ts'
 import type { Finding, Store } from '../../store/store.ts'
 import type { PastCounts } from '../past-counts.ts'
+import type { BounceSettings } from '../service/check-bounces.ts'
 import type { SharedRead } from '../shared-read.ts'
 import type { Access } from './access.ts'
 import type { ErrorCode, Result } from './result.ts'
@@ -21,7 +22,7 @@ import { closed } from './schema.ts'
 export type CountedQueue = QueueSummary & { readonly countedAt: number }
 
 /** The parts of the service that operations use. */
-export type Management = {
+export type Management = BounceSettings & {
   readonly store: Store
   readonly links: LinkHost
   readonly cursors: {

@@ -1,9 +1,10 @@
-/** Checks the database, the machine and the relays. Sends no email. */
+/** Checks the database, the machine, the bounce address and the relays. Sends no email. */
 import { Type } from 'typebox'
 import { operation } from '../operation/operation.ts'
 import { done } from '../operation/result.ts'
 import { closed } from '../operation/schema.ts'
 import { FindingResource } from '../resources.ts'
+import { checkBounces } from './check-bounces.ts'
 import { checkDatabase } from './check-database.ts'
 
 export const runChecks = operation({
@@ -12,10 +13,15 @@ export const runChecks = operation({
   role: 'operator',
   target: 'none',
   wholeService: true,
-  summary: 'Checks database, disk, worker and relays from the process that answers. Takes up to 30 s.',
+  summary:
+    'Checks database, disk, worker, bounce address and relays from the process that answers. Takes up to 30 s.',
   answer: closed({ ok: Type.Boolean(), findings: Type.Array(FindingResource) }),
-  async run({ store, access, relays, findings: examined }) {
-    const findings = [...(await checkDatabase(store, () => examined.get())), ...(await relays.get())]
+  async run({ store, access, relays, findings: examined, bounceAddress, bounceListener }) {
+    const findings = [
+      ...(await checkDatabase(store, () => examined.get())),
+      checkBounces({ bounceAddress, bounceListener }, await store.listApps()),
+      ...(await relays.get()),
+    ]
     await store.recordAction(
       { action: 'checks.run', app: null, target: 'service', before: null, after: null },
       access.actor,

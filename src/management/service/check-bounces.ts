@@ -1,0 +1,43 @@
+/** Checks that reports about emails can reach this service: the bounce address and the bounce listener. */
+import type { App } from '../../domain/app/app.ts'
+import { counted } from '../../domain/counts.ts'
+import { isBounceBase } from '../../domain/delivery/reference.ts'
+import type { EmailAddress } from '../../domain/request/email-address.ts'
+import type { Finding } from '../../store/store.ts'
+
+export type BounceSettings = {
+  /** Each email gets a bounce address of its own from it; null for none. */
+  readonly bounceAddress: EmailAddress | null
+  /** `127.0.0.1:4024`, where this process takes reports by SMTP; null if it does not. */
+  readonly bounceListener: string | null
+}
+
+/** Apps whose own bounce address gives each of their emails one. */
+export const findBounceBases = (apps: readonly App[]): App[] =>
+  apps.filter(({ settings: { envelopeFrom } }) => envelopeFrom !== undefined && isBounceBase(envelopeFrom))
+
+export function checkBounces(
+  { bounceAddress, bounceListener }: BounceSettings,
+  apps: readonly App[],
+): Finding {
+  const check = 'bounces'
+  const own = findBounceBases(apps).length
+  if (bounceListener !== null && bounceAddress === null && own === 0)
+    return {
+      check,
+      ok: false,
+      detail: `the bounce listener is on ${bounceListener}, but no email has a bounce address to which a report could come: set POSTERN_BOUNCE_ADDRESS, or give an app one with a + in front of the @ (postern app update APP --envelope-from bounces+@bounce.example.com)`,
+    }
+  const listener =
+    bounceListener === null
+      ? 'no bounce listener in this process (POSTERN_BOUNCE_LISTEN)'
+      : `the bounce listener is on ${bounceListener}`
+  return { check, ok: true, detail: `${describeAddress(bounceAddress, own)}; ${listener}` }
+}
+
+function describeAddress(bounceAddress: EmailAddress | null, own: number): string {
+  const apps = counted(own, 'app has a bounce address of its own', 'apps have bounce addresses of their own')
+  if (bounceAddress !== null)
+    return `${bounceAddress} is the bounce address${own === 0 ? '' : `, and ${apps}`}`
+  return own === 0 ? 'no bounce address (POSTERN_BOUNCE_ADDRESS), so bounces go to the senders' : apps
+}
