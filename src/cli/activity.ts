@@ -64,7 +64,18 @@ function addRefusalCommands(program: Command, deps: CliDeps): void {
     )
 }
 
-const heads = ['from', 'accepted', 'refused', 'delivered', 'deferred', 'failed', 'expired', 'p95']
+const heads = [
+  'from',
+  'accepted',
+  'refused',
+  'delivered',
+  'deferred',
+  'failed',
+  'expired',
+  'bounced',
+  'complained',
+  'p95',
+]
 
 const cells = (counts: ActivityCounts) => [
   counts.accepted,
@@ -73,6 +84,8 @@ const cells = (counts: ActivityCounts) => [
   counts.deferred,
   sumCounts(counts.failed),
   counts.expired,
+  sumCounts(counts.bounced),
+  counts.complained,
   formatMs(counts.p95Ms),
 ]
 
@@ -87,6 +100,7 @@ function describeActivity({ from, items, step, to, total }: Answer<'activity.sho
   const details = record([
     ['refused', byCode(total.refused)],
     ['failed', byCode(total.failed)],
+    ['bounced', byCode(total.bounced)],
     ['replies', byCode(total.replies)],
     ['step', step],
   ])

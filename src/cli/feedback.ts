@@ -1,10 +1,11 @@
 /** `postern feedback …`: reports about emails that a relay had taken. */
 import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
-import { reportMax, reportTextMax } from '../domain/bounds.ts'
+import { reportedDays, reportMax, reportTextMax } from '../domain/bounds.ts'
+import { counted, formatCount, sumCounts } from '../domain/counts.ts'
 import type { Answer } from '../management/operations.ts'
 import { type CliDeps, type CommandContext, withOperations } from './context.ts'
-import { CommandFailed, print, record } from './output.ts'
+import { CommandFailed, formatTimeAndAge, print, record } from './output.ts'
 
 type ReadOptions = { recipient?: string; dryRun?: boolean }
 
@@ -22,6 +23,17 @@ export function addFeedbackCommands(program: Command, deps: CliDeps): void {
     .command('feedback')
     .description('reports about sent emails: bounces and complaints')
   feedback
+    .command('status')
+    .description(
+      `show where reports come in, and the bounces and complaints of the last ${reportedDays} days`,
+    )
+    .action(() =>
+      withOperations(deps, async ({ call }) => {
+        const status = await call('feedback.show', {})
+        print(deps.output, status, () => describeStatus(status))
+      }),
+    )
+  feedback
     .command('read [file]')
     .description('read a report about an email, and record it')
     .option('--recipient <address>', 'the address that the report was sent to')
@@ -30,6 +42,22 @@ export function addFeedbackCommands(program: Command, deps: CliDeps): void {
     .action((file: string | undefined, options: ReadOptions) =>
       withOperations(deps, (context) => read(deps, context, { file: file ?? '-', ...options })),
     )
+}
+
+function describeStatus(status: Answer<'feedback.show'>): string {
+  const { apps, bounceAddress, bounced, bounceListener, complained, lastAt } = status
+  const causes = Object.entries(bounced).toSorted(([, a], [, b]) => b - a)
+  return record([
+    ['bounce address', bounceAddress ?? 'none: bounces go to the senders (POSTERN_BOUNCE_ADDRESS)'],
+    ['apps with their own', apps.join(' ')],
+    ['bounce listener', bounceListener ?? 'none in this process (POSTERN_BOUNCE_LISTEN)'],
+    [
+      `last ${reportedDays} days`,
+      `${formatCount(sumCounts(bounced))} bounced, ${counted(complained, 'complaint')}`,
+    ],
+    ['causes', causes.map(([cause, count]) => `${formatCount(count)} × ${cause}`).join(', ')],
+    ['last report', lastAt === null ? 'none in this time' : formatTimeAndAge(lastAt)],
+  ])
 }
 
 async function read(

@@ -113,8 +113,10 @@ function describe(status: StatusResource): string {
 }
 
 function describeHour(counts: ActivityCounts): string {
-  const { accepted, delivered, deferred, expired, failed, p50Ms, p95Ms } = counts
-  const ends = `${accepted} accepted (test emails not counted), ${delivered} delivered, ${sumCounts(failed)} failed, ${expired} expired, ${counted(deferred, 'attempt')} deferred`
+  const { accepted, bounced, complained, delivered, deferred, expired, failed, p50Ms, p95Ms } = counts
+  const reported = sumCounts(bounced) + complained
+  const back = reported === 0 ? '' : `, ${sumCounts(bounced)} bounced, ${counted(complained, 'complaint')}`
+  const ends = `${accepted} accepted (test emails not counted), ${delivered} delivered, ${sumCounts(failed)} failed, ${expired} expired, ${counted(deferred, 'attempt')} deferred${back}`
   if (p50Ms === null || p95Ms === null) return ends
   return `${ends}; half of the delivered emails took at most ${formatMs(p50Ms)}, 95 % at most ${formatMs(p95Ms)} (rounded up)`
 }

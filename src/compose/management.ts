@@ -2,6 +2,7 @@
 import { describeFeedback } from '../config/feedback.ts'
 import type { Config } from '../config/parse-config.ts'
 import type { LinkHost } from '../intake/judge-request.ts'
+import { newReportCounts } from '../management/feedback/report-counts.ts'
 import { localAccess } from '../management/operation/access.ts'
 import type { Management } from '../management/operation/operation.ts'
 import { newLocalRunner } from '../management/operation/perform.ts'
@@ -10,6 +11,7 @@ import { newPastCounts } from '../management/past-counts.ts'
 import { newQueueCounts } from '../management/queue-counts.ts'
 import { checkRelays } from '../management/service/check-relay.ts'
 import { SharedRead } from '../management/shared-read.ts'
+import { ActivityCounter } from '../observe/activity-counter.ts'
 import type { Emit } from '../observe/events.ts'
 import { newCursors } from '../store/crypto/sealed-cursor.ts'
 import { sealLink } from '../store/crypto/sealed-link.ts'
@@ -25,9 +27,23 @@ type Parts = {
   readonly emit?: Emit
 }
 
-/** Runs the operations of a command on the server itself. `user`: the person who gave it. */
-export const composeRunner = (config: Config, parts: Parts & { readonly user: string }): OperationRunner =>
-  newLocalRunner(composeManagement(config, parts), localAccess(parts.user))
+/**
+ * Runs the operations of a command on the server itself, and counts for charts what they do.
+ * @param parts.user the person who gave the command
+ */
+export function composeRunner(config: Config, parts: Parts & { readonly user: string }): OperationRunner {
+  const { store, user } = parts
+  const counter = new ActivityCounter(() => store.now())
+  const emit: Emit = (event) => counter.observe(event)
+  const { call } = newLocalRunner(composeManagement(config, { ...parts, emit }), localAccess(user))
+  return {
+    async call(name, input) {
+      const result = await call(name, input)
+      if (!counter.isEmpty) await store.addActivity(counter.takeCounts())
+      return result
+    },
+  }
+}
 
 /** The hosted links that emails carry. */
 export const composeLinks = ({ linksBaseUrl, ring }: Config): LinkHost => ({
@@ -50,6 +66,7 @@ export function composeManagement(
     ...describeFeedback(config),
     queue: newQueueCounts(store),
     past: newPastCounts(store),
+    reports: newReportCounts(store),
     findings: new SharedRead(
       () => store.examine(),
       () => findingsMs,

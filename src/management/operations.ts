@@ -15,6 +15,7 @@ import { findEmails } from './emails/find-emails.ts'
 import { listEmails } from './emails/list-emails.ts'
 import { showEmail } from './emails/show-email.ts'
 import { readFeedback } from './feedback/read-feedback.ts'
+import { showFeedback } from './feedback/show-feedback.ts'
 import { changeKey } from './keys/change-key.ts'
 import { createKey } from './keys/create-key.ts'
 import { findKey } from './keys/find-key.ts'
@@ -63,6 +64,7 @@ const operations = {
   'email.show': showEmail,
   'email.retry': retryEmail,
   'email.cancel': cancelEmail,
+  'feedback.show': showFeedback,
   'feedback.read': readFeedback,
   'status.show': showStatus,
   'queue.show': showQueue,

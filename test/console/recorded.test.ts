@@ -82,6 +82,8 @@ for (const role of ['admin', 'reader'] as const)
         `/emails?recipient=rc_${unknown}`,
         '/emails?state=failed&within=60',
         '/emails?state=failed&app=shop',
+        `/emails/${await world.find('returned@example.com')}`,
+        `/emails/${await world.find('annoyed@example.com')}`,
       ],
       ...['/settings/sessions?end=others', '/apps/shop', '/audit?actor=ada&group=settings'],
     ]
@@ -136,7 +138,7 @@ test('every command says what was recorded', async () => {
   writeFileSync(file, token, { mode: 0o600 })
   const env = { POSTERN_URL: world.urls.console ?? '', POSTERN_TOKEN_FILE: file }
   const emails = await Promise.all(
-    ['later1', 'nobody', 'late'].map((name) => world.find(`${name}@example.com`)),
+    ['later1', 'nobody', 'late', 'returned', 'annoyed'].map((name) => world.find(`${name}@example.com`)),
   )
   const [refusal] = await world.store.listRefusals(world.app.id)
   const lines = [
@@ -149,6 +151,7 @@ test('every command says what was recorded', async () => {
       'activity',
       'activity --app acme',
       'activity --json',
+      'feedback status',
     ],
     ...[
       'app list',

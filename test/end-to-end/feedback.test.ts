@@ -70,6 +70,34 @@ test('a report is explained without a change, then recorded, and the record of t
   assert.ok(audit.some(({ target }) => target === id))
 })
 
+type FeedbackStatus = {
+  bounceAddress: string | null
+  bounceListener: string | null
+  bounced: Record<string, number>
+  complained: number
+  lastAt: string | null
+}
+
+test('feedback status counts reports once, also those of a command on the server, and knows the last', async () => {
+  const read7Days = () => posternJson<FeedbackStatus>(env, ['feedback', 'status'])
+  const before = await read7Days()
+  assert.deepEqual([before.bounceAddress, before.bounceListener], ['bounces@bounce.acme.test', null])
+  const { bounceAddress } = await deliver('flo@example.com')
+  const report = writeReport({ to: bounceAddress, recipient: 'flo@example.com' })
+  for (let n = 0; n < 2; n++) assert.equal((await read(report)).code, 0)
+  const count = ({ bounced }: FeedbackStatus) => bounced.no_mailbox ?? 0
+  // The service writes its counts a moment later.
+  const status = await eventually(async () => {
+    const now = await read7Days()
+    return count(now) > count(before) ? now : null
+  })
+  assert.equal(count(status), count(before) + 1)
+  assert.ok(Math.abs(Date.now() - Date.parse(status.lastAt ?? '')) < 120_000)
+  const { out } = await postern(env, ['feedback', 'status'])
+  assert.match(out, /^bounce address +bounces@bounce\.acme\.test\nbounce listener +none in this process/)
+  assert.match(out, /last 7 days +\d+ bounced, \d+ complaints?\ncauses +\d+ × no_mailbox/)
+})
+
 test('a forward that fails is recorded as such; another email is left alone', async () => {
   const [one, two] = [await deliver('bea@example.com'), await deliver('cleo@example.com')]
   const ran = await read(writeReport({ to: one.bounceAddress, recipient: 'elsewhere@example.org' }))

@@ -341,6 +341,7 @@ async function commandsFor(
     'refusal.list': ['refusal', 'list', 'acme'],
     'refusal.show': ['refusal', 'show', refused],
     'activity.show': ['activity', '--since', '2h'],
+    'feedback.show': ['feedback', 'status'],
     'feedback.read': ['feedback', 'read', '--dry-run'],
     'status.show': ['status'],
     'queue.show': ['queue'],

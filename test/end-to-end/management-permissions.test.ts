@@ -54,6 +54,7 @@ const needs: Record<OperationName, readonly [Role, 'service' | 'app' | 'own' | '
   'refusal.list': ['reader', 'app'],
   'refusal.show': ['reader', 'app'],
   'activity.show': ['reader', 'own'],
+  'feedback.show': ['reader', 'service'],
   'feedback.read': ['operator', 'service'],
   'status.show': ['reader', 'own'],
   'queue.show': ['reader', 'own'],

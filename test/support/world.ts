@@ -5,6 +5,7 @@
 import { hostname } from 'node:os'
 import { hashDeliveryKey, newDeliveryKey } from '../../src/domain/app/delivery-key.ts'
 import type { AppSettings } from '../../src/domain/app/settings.ts'
+import type { FeedbackFinding } from '../../src/domain/delivery/feedback.ts'
 import type { DeliveryOutcome } from '../../src/domain/delivery/outcome.ts'
 import { parseReply } from '../../src/domain/delivery/smtp-reply.ts'
 import { type AppId, type EmailId, type KeyId, newId } from '../../src/domain/id.ts'
@@ -56,6 +57,11 @@ async function work(store: Store): Promise<void> {
   }
 }
 
+async function report(store: Store, email: EmailId, finding: FeedbackFinding): Promise<void> {
+  const { kind } = await store.recordFeedback({ email, source: 'mail', finding })
+  if (kind !== 'recorded') throw new Error(kind)
+}
+
 type Queued = {
   readonly key: string
   /** The version of the app's settings. */
@@ -81,6 +87,7 @@ export async function startWorld(scope: Scope) {
     isDev: false,
     roles: new Set(['console']),
     linksBaseUrl: 'https://links.acme.test',
+    bounceAddress: 'bounces@bounce.acme.test' as EmailAddress,
     settings: { supportContact: 'help@acme.test', branding: { addressLine: 'Acme Ltd, 1 Harbour Road' } },
     nowMs: worldBegin,
   })
@@ -100,7 +107,8 @@ export async function startWorld(scope: Scope) {
   await store.updateApp(service.app.id, { settings: { ...service.app.settings, limits } }, ada)
 
   at(2)
-  for (const [n, name] of ['ada', 'nobody', 'later1', 'unsure1', 'late', 'gone'].entries()) {
+  const names = ['ada', 'nobody', 'later1', 'unsure1', 'late', 'gone', 'returned', 'annoyed']
+  for (const [n, name] of names.entries()) {
     const to = `${name}@example.com`
     const type = n % 2 === 1 ? 'password_reset' : 'magic_link'
     const lifeMs = (name === 'late' ? 2 : 15) * minuteMs
@@ -123,6 +131,13 @@ export async function startWorld(scope: Scope) {
   await store.revokeKey(leaked, ada)
   await addRefusals(store, { app: service.app.id, web, other: service.keyId, leaked })
   await addPeople(store, service.app.id)
+
+  at(9)
+  await report(store, await find('returned@example.com'), {
+    ...{ kind: 'bounced', about: 'recipient', permanent: true, cause: 'no_mailbox' },
+    reply: parseReply('550 5.1.1 No such user here'),
+  })
+  await report(store, await find('annoyed@example.com'), { kind: 'complained' })
 
   at(10)
   await work(store) // those that were deferred
@@ -227,6 +242,9 @@ async function fillActivity(store: Store, acme: AppId, shop: AppId): Promise<voi
   const trouble = {
     'failed:refused_by_relay': 7,
     expired: 6,
+    'bounced:no_mailbox': 4,
+    'bounced:policy': 1,
+    complained: 2,
     'refused:url_not_allowed': 9,
     'refused:rate_limited': 4,
     'reply:250 2.0.0': 31,

@@ -11,6 +11,7 @@ import type { LinkHost } from '../../intake/judge-request.ts'
 import type { Emit } from '../../observe/events.ts'
 import type { EmailRecord, KeyRecord, QueueSummary } from '../../store/operator-store.ts'
 import type { Finding, Store } from '../../store/store.ts'
+import type { ReportCounts } from '../feedback/report-counts.ts'
 import type { PastCounts } from '../past-counts.ts'
 import type { BounceSettings } from '../service/check-bounces.ts'
 import type { SharedRead } from '../shared-read.ts'
@@ -34,6 +35,7 @@ export type Management = BounceSettings & {
   readonly queue: { readonly get: () => Promise<CountedQueue> }
   /** The counts of the last two hours that are not judged as now. */
   readonly past: PastCounts
+  readonly reports: ReportCounts
   /** The checks of the database and the machine, for the status. */
   readonly findings: SharedRead<readonly Finding[]>
   readonly queueMax: number

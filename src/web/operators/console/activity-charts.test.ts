@@ -69,3 +69,14 @@ test('without a time there is no chart of times', () => {
   const item = { ...counts, at: at('12:59:00'), delivered: 3 }
   assert.doesNotMatch(activityCharts(activity([item]), hour, { now, nodes: [] }).text, /Time to relay/)
 })
+
+test('reports have a chart of their own, in the hour in which they came, and none without a report', () => {
+  const quiet = { ...counts, at: at('12:58:00'), delivered: 3 }
+  const page = (items: Activity['items']) => activityCharts(activity(items), hour, { now, nodes: [] }).text
+  assert.doesNotMatch(page([quiet]), /Reports after delivery/)
+  const reported = { ...counts, at: at('12:59:00'), bounced: { no_mailbox: 2, policy: 1 }, complained: 1 }
+  const text = page([quiet, reported])
+  assert.match(text, /Reports after delivery by minute \(UTC\)/)
+  assert.match(text, /<title>12:59: 3 bounced<\/title>/)
+  assert.match(text, /<title>12:59: 1 complaints<\/title>/)
+})

@@ -3,7 +3,7 @@ import { formatCount, sumCounts } from '../../../domain/counts.ts'
 import { hourMs, minuteMs } from '../../../domain/duration.ts'
 import type { Answer } from '../../../management/operations.ts'
 import type { NodeResource } from '../../../management/resources.ts'
-import { type Html, html } from '../../../templates/html.ts'
+import { type Html, html, none } from '../../../templates/html.ts'
 import { columnChart, type Series } from './chart.ts'
 import { section, took } from './parts.ts'
 
@@ -99,12 +99,27 @@ export function emailsChart(activity: Activity, range: Range, setting: Setting):
   )
 }
 
+/** By the time of the report; nothing without one in the range. */
+export function reportsChart(activity: Activity, range: Range, now: number): Html {
+  const { columns, values } = steps(activity, range, now)
+  const series = [
+    { name: 'bounced', className: 'c-failed', values: values(({ bounced }) => sumCounts(bounced)) },
+    { name: 'complaints', className: 'c-expired', values: values((item) => item.complained) },
+  ]
+  if (series.every((each) => each.values.every((value) => value === 0))) return none
+  const title = `Reports after delivery by ${range.step} (UTC)`
+  return section(title, columnChart({ title, columns, series, format: formatCount }))
+}
+
 /** Lengths of time whose half is as round as they are, in milliseconds. */
 const lengths = [10, 20, 40, 100, 200, 400, 1000, 2000, 4000, 10_000, 20_000, 60_000].concat(
   [2, 4, 10, 20, 60].map((minutes) => minutes * minuteMs),
 )
 
-export function activityCharts(activity: Activity, range: Range, setting: Setting): Html {
+export const activityCharts = (activity: Activity, range: Range, setting: Setting): Html =>
+  html`${emailsCharts(activity, range, setting)}${reportsChart(activity, range, setting.now)}`
+
+function emailsCharts(activity: Activity, range: Range, setting: Setting): Html {
   // Times are counted only for the whole service.
   if (activity.items.every(({ p95Ms }) => p95Ms === null)) return emailsChart(activity, range, setting)
   const { columns, values } = steps(activity, range, setting.now)

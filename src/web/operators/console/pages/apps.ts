@@ -8,7 +8,7 @@ import type { Answer } from '../../../../management/operations.ts'
 import type { AppResource } from '../../../../management/resources.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
 import { emailTypeNames, readEmailType } from '../../email-type-names.ts'
-import { chooseRange, emailsChart, ranges } from '../activity-charts.ts'
+import { chooseRange, emailsChart, ranges, reportsChart } from '../activity-charts.ts'
 import { newForm, readTexts, withoutIssues } from '../form.ts'
 import { languageOrApp, readLanguage } from '../language-choices.ts'
 import {
@@ -117,7 +117,7 @@ ${tabs(
   ranges.map(({ name, label }) => [label, `/apps/${app.slug}?range=${name}`]),
   range.label,
 )}
-${region('chart', emailsChart(activity, range, { nodes, now: visit.now }))}
+${region('chart', html`${emailsChart(activity, range, { nodes, now: visit.now })}${reportsChart(activity, range, visit.now)}`)}
 ${region('refused', section('Recent refusals', refusalsTable(app, refusals, visit)))}
 ${region('emails', section('Last emails', renderEmails(emails, visit, { withApp: false }), { note: html`<a href="/emails?app=${app.slug}">All emails</a>` }))}
 <div class="pair">${region('limits', section('Limits', renderLimits(app, today)))}
@@ -144,12 +144,15 @@ async function renderLastHour(
     const [last, before] = [sum((at) => at > begin), sum((at) => at <= begin)]
     return html`<a class="tile" href="${address}"><span class="label">${label}</span><b>${formatCount(last)}</b><span class="soft">${formatCount(before)} in the hour before</span></a>`
   }
+  // Most services hear of none.
+  const hasBounced = items.some(({ bounced }) => sumCounts(bounced) > 0)
   const emails = (state: string) => `/emails?app=${slug}&state=${state}&within=10080`
   return html`<div class="tiles">
 <a class="tile" href="/delivery"><span class="label">Waiting</span><b>${formatCount(countWaiting(queue, slug))}</b><span class="soft">now</span></a>
 ${tile('Delivered, last hour', (item) => item.delivered, emails('delivered'))}
 ${tile('Failed', (item) => sumCounts(item.failed), emails('failed'))}
 ${tile('Expired', (item) => item.expired, emails('expired'))}
+${hasBounced ? tile('Bounced', (item) => sumCounts(item.bounced), emails('bounced')) : none}
 ${tile('Deferred attempts', (item) => item.deferred, `/emails?app=${slug}&state=deferred`)}
 ${tile('Requests refused', (item) => sumCounts(item.refused), `/apps/${slug}#refused`)}
 </div>`

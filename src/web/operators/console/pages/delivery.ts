@@ -1,12 +1,15 @@
-/** Delivery: how much waits and how old it is, the relays as each process sees them, and the processes. */
+/**
+ * Delivery: how much waits and how old it is, the relays as each process sees them, what comes back about
+ * delivered emails, and the processes.
+ */
 
-import { queueAgesMs } from '../../../../domain/bounds.ts'
-import { formatCount } from '../../../../domain/counts.ts'
+import { queueAgesMs, reportedDays } from '../../../../domain/bounds.ts'
+import { counted, formatCount, sumCounts } from '../../../../domain/counts.ts'
 import { captureRelayName } from '../../../../domain/delivery/relay-state.ts'
 import type { Answer } from '../../../../management/operations.ts'
 import type { NodeResource } from '../../../../management/resources.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
-import { age, linkButton, mark, meter, region, section, table, took } from '../parts.ts'
+import { age, facts, linkButton, mark, meter, region, section, table, took } from '../parts.ts'
 import type { PageAnswer, Visit } from '../visit.ts'
 import { renderEarlier, renderProblems } from './problems.ts'
 
@@ -18,6 +21,7 @@ export async function showDelivery(visit: Visit): Promise<PageAnswer> {
 ${region('attention', html`${renderProblems(attention, '/delivery')}${renderEarlier(earlier, visit, '/delivery')}`)}
 ${visit.seesAll ? region('relays', section('Relays', renderRelays(nodes, visit))) : none}
 ${region('queue', section('Waiting', renderQueue(queue, visit), { note: html`counted ${age(queue.countedAt, visit.now)}` }))}
+${visit.seesAll ? region('reports', section('Reports', await renderReports(visit))) : none}
 ${visit.seesAll ? region('processes', section('Processes', renderProcesses(nodes, visit))) : none}`
   return { title: 'Delivery', body, nav: 'delivery', live: 'service' }
 }
@@ -66,6 +70,28 @@ const describeConnections = ({ allowed, busy, max, open }: NodeResource['relays'
 
 const renderRelayState = (available: boolean): Html =>
   available ? mark('quiet', 'available') : mark('bad', 'unavailable')
+
+/** Reports of mail servers and recipients about delivered emails. */
+async function renderReports({ get, now }: Visit): Promise<Html> {
+  const { apps, bounceAddress, bounced, bounceListener, complained, lastAt } = await get('feedback.show', {})
+  const toEmails = (state: string, text: string): Html =>
+    html`<a href="/emails?state=${state}&within=10080">${text}</a>`
+  const causes = Object.entries(bounced)
+    .toSorted(([, a], [, b]) => b - a)
+    .map(([cause, count]) => `${formatCount(count)} ${cause.replaceAll('_', ' ')}`)
+  const own = apps.map((slug, n) => html`${n === 0 ? '' : ', '}<a href="/apps/${slug}/settings">${slug}</a>`)
+  return facts([
+    ['Bounce address', bounceAddress ?? 'none: bounces go to the senders (POSTERN_BOUNCE_ADDRESS)'],
+    ['Apps with their own', apps.length === 0 ? null : html`${own}`],
+    ['Bounce listener', bounceListener ?? 'none in this process (POSTERN_BOUNCE_LISTEN)'],
+    [
+      `Last ${reportedDays} days`,
+      html`${toEmails('bounced', `${formatCount(sumCounts(bounced))} bounced`)} · ${toEmails('complained', counted(complained, 'complaint'))}`,
+    ],
+    ['Causes', causes.length === 0 ? null : causes.join(' · ')],
+    ['Last report', lastAt === null ? 'none in this time' : age(lastAt, now)],
+  ])
+}
 
 function renderProcesses(nodes: readonly NodeResource[], { now }: Visit): Html {
   const rows = nodes.map(({ machine, version, roles, startedAt, seenAt, alive }) => [

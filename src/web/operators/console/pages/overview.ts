@@ -95,7 +95,8 @@ const tile = (label: string, value: string, note: string, address: string): Html
 
 type Counts = Answer<'activity.show'>['total']
 
-function renderAnswers({ accepted, deferred, delivered, failed, refused, replayed, replies }: Counts): Html {
+function renderAnswers(counts: Counts): Html {
+  const { accepted, bounced, complained, deferred, delivered, failed, refused, replayed, replies } = counts
   const answers = [
     ['accepted', accepted] as const,
     ...(replayed > 0 ? [['replayed (idempotency key)', replayed] as const] : []),
@@ -107,13 +108,15 @@ function renderAnswers({ accepted, deferred, delivered, failed, refused, replaye
     ['delivered', delivered] as const,
     ['deferred', deferred] as const,
     ...Object.entries(failed).map(([reason, count]) => [`failed: ${reason}`, count] as const),
+    ...Object.entries(bounced).map(([cause, count]) => [`bounced: ${cause}`, count] as const),
+    ['complaint', complained] as const,
     ...Object.entries(replies).map(([reply, count]) => [reply, count] as const),
   ]
   const rows = (entries: readonly (readonly [Cell, number])[]) =>
     entries.filter(([, count]) => count > 0).map(([name, count]) => [name, formatCount(count)])
   const options = { numbers: [1], empty: 'Nothing in this period.' }
   return html`<div class="pair">${section('API responses', table('API responses', ['Response', 'Requests'], rows(answers), options))}
-${section('Relays', table('Outcomes and replies of relays', ['Outcome or reply', 'Count'], rows(outcomes), options))}
+${section('Outcomes', table('Outcomes and replies of relays', ['Outcome or reply', 'Count'], rows(outcomes), options))}
 </div>`
 }
 
