@@ -130,7 +130,7 @@ function explainExpiry({ trail }: EmailRecord, last: AttemptRecord | undefined):
 const causes: Record<FailureCause, string> = {
   no_mailbox: 'the mailbox does not exist',
   mailbox_full: 'the mailbox is full',
-  policy: 'its policy does not allow this email',
+  policy: 'a policy of the server does not allow this email',
   unreachable: 'the next mail server cannot be reached',
   unknown: 'a permanent error',
 }

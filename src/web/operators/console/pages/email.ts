@@ -1,5 +1,6 @@
 /** One email with its attempts. Nothing shows what it says, or to whom it goes. */
 import { formatCount } from '../../../../domain/counts.ts'
+import type { FeedbackSource } from '../../../../domain/delivery/feedback.ts'
 import { isWaiting } from '../../../../domain/delivery/states.ts'
 import type { OperationError } from '../../../../management/operation/result.ts'
 import type { Answer } from '../../../../management/operations.ts'
@@ -41,12 +42,16 @@ ${region('timeline', section('Attempts', renderTimeline(email, visit)))}</div>
 
 type Detail = Answer<'email.show'>
 
-/** Advice about an email that was not delivered. */
+/** Advice about an email that did not arrive, or was not wanted. */
 function renderAdvice({ state, reason }: Detail, slug: string | null): Html {
   if (state === 'failed' && reason === 'refused_by_relay')
     return html`<p>Its content is gone, so it cannot be sent again. If the relay refuses the sender, fix that at the relay${slug === null ? none : html` or in the <a href="/apps/${slug}/settings">settings</a>`}; then the person must ask the app for a new email.</p>`
   if (state === 'bounced')
-    return html`<p>The relay took it, and a mail server behind the relay gave it up. Postern read that from a report.</p>`
+    return reason === 'no_mailbox'
+      ? html`<p>Probably the address is mistyped, or nobody has it any more: then the person must give the app another one.</p>`
+      : html`<p>Its content is gone, so it cannot be sent again: once the cause is removed, the person must ask the app for a new one.</p>`
+  if (state === 'complained')
+    return html`<p>Mailbox providers count complaints against the sender. Somebody else may have entered this address, so the recipient had not asked for the email.</p>`
   if (state === 'failed' || state === 'expired')
     return html`<p>Its content is gone, so it cannot be sent again: the person must ask the app for a new one.</p>`
   return none
@@ -93,6 +98,11 @@ const renderRecord = (email: Detail, slug: string | null, { now }: Visit): Html 
     ['Reason', email.reason?.replaceAll('_', ' ') ?? null],
   ])
 
+const reporters: Readonly<Record<FeedbackSource, string>> = {
+  mail: 'reported by mail',
+  read: 'reported by an operator',
+}
+
 /** The attempts and the end, with the time since acceptance; the whole time is its title. */
 function renderTimeline(
   { acceptedAt, expiresAt, finishedAt, nextAttemptAt, state, trail }: Detail,
@@ -101,9 +111,9 @@ function renderTimeline(
   const after = (iso: string) =>
     html`<time datetime="${iso}">+${took(Math.max(0, Date.parse(iso) - Date.parse(acceptedAt)))}</time>`
   const attempts = trail.map(({ at, outcome, relay, reply, source, ambiguous }) => {
-    const name = outcome === 'lost' ? 'lease lost' : nameOutcome(outcome.replaceAll('_', ' '), shell.hasInbox)
-    return html`<li class="${outcome}">${after(at)} <b>${name}</b>${relay === undefined ? none : html` <span class="soft">by ${relay}</span>`}${source === undefined ? none : html` <span class="soft">says a report</span>`}
-${reply === undefined ? none : html`<span class="reply">${reply}</span>`}${ambiguous ? html`<span class="soft">It may have arrived: the relay did not confirm it.</span>` : none}</li>`
+    const name = nameOutcome(outcome, shell.hasInbox)
+    return html`<li class="${outcome}">${after(at)} <b>${name}</b>${relay === undefined ? none : html` <span class="soft">by ${relay}</span>`}${source === undefined ? none : html` <span class="soft">${reporters[source]}</span>`}
+${reply === undefined || reply === '' ? none : html`<span class="reply">${reply}</span>`}${ambiguous ? html`<span class="soft">It may have arrived: the relay did not confirm it.</span>` : none}</li>`
   })
   const next =
     nextAttemptAt === null

@@ -39,10 +39,25 @@ const minutes = [
   ['10080', 'Last 7 days'],
 ] as const
 
+const outcomeNames: Readonly<Record<string, string>> = {
+  unattempted: 'not tried',
+  lost: 'lease lost',
+  complained: 'complaint',
+}
+
+/** An attempt that was not made is "not tried"; what the dev inbox has is captured. */
+export function nameOutcome(outcome: string, hasInbox: boolean): string {
+  if (outcome === 'delivered' && hasInbox) return 'captured'
+  return outcomeNames[outcome] ?? outcome.replaceAll('_', ' ')
+}
+
 const filterForm = newForm('filter', {
   app: { label: 'App' },
   type: { label: 'Type', choices: [any, ...emailTypeNames] },
-  state: { label: 'State', choices: [any, ...emailStates.map((state) => [state, state] as const)] },
+  state: {
+    label: 'State',
+    choices: [any, ...emailStates.map((state) => [state, nameOutcome(state, false)] as const)],
+  },
   within: { label: 'Accepted', choices: minutes, faults: ['since'] },
 })
 
@@ -200,9 +215,9 @@ const repliesMax = 3
 
 /** The replies that several emails of a list have in common, with advice where there is some. */
 function renderReplies(emails: readonly EmailResource[]): Html {
-  const refused = emails.filter(({ lastReply, state }) => state !== 'delivered' && lastReply !== null)
+  const refused = emails.filter(({ state }) => state !== 'delivered' && state !== 'complained')
   const groups = [...Map.groupBy(refused, ({ lastReply }) => lastReply ?? '')]
-    .filter(([, group]) => group.length > 1)
+    .filter(([reply, group]) => reply !== '' && group.length > 1)
     .toSorted(([, a], [, b]) => b.length - a.length)
     .slice(0, repliesMax)
   if (groups.length === 0) return none
@@ -240,7 +255,8 @@ function renderNote(
   const next = nextAttemptAt === null ? none : html`next attempt ${age(nextAttemptAt, now)}`
   if (state === 'delivered' && finishedAt !== null)
     return html`after ${took(Date.parse(finishedAt) - Date.parse(acceptedAt))}`
-  if (lastReply !== null)
+  if (state === 'complained') return html`reported as spam`
+  if (lastReply !== null && lastReply !== '')
     return html`${next}${nextAttemptAt === null ? '' : ' · '}<span class="reply">${lastReply}</span>`
   if (reason !== null) return html`${reason.replaceAll('_', ' ')}`
   return state === 'expired' ? html`no attempt was possible` : next
@@ -271,7 +287,3 @@ export function renderEmails(
 /** In dev mode nothing is delivered. */
 export const renderState = (state: EmailResource['state'], { shell }: Visit): Html =>
   stateMark(state, nameOutcome(state, shell.hasInbox))
-
-/** An attempt that was not made is "not tried"; what the dev inbox has is captured. */
-export const nameOutcome = (outcome: string, hasInbox: boolean): string =>
-  outcome === 'unattempted' ? 'not tried' : outcome === 'delivered' && hasInbox ? 'captured' : outcome

@@ -109,7 +109,7 @@ function renderAnswers(counts: Counts): Html {
     ['deferred', deferred] as const,
     ...Object.entries(failed).map(([reason, count]) => [`failed: ${reason}`, count] as const),
     ...Object.entries(bounced).map(([cause, count]) => [`bounced: ${cause}`, count] as const),
-    ['complaint', complained] as const,
+    ['complaints', complained] as const,
     ...Object.entries(replies).map(([reply, count]) => [reply, count] as const),
   ]
   const rows = (entries: readonly (readonly [Cell, number])[]) =>
