@@ -5,7 +5,7 @@ import { reportedDays, reportMax, reportTextMax } from '../domain/bounds.ts'
 import { counted, formatCount, sumCounts } from '../domain/counts.ts'
 import type { Answer } from '../management/operations.ts'
 import { type CliDeps, type CommandContext, withOperations } from './context.ts'
-import { CommandFailed, formatTimeAndAge, print, record } from './output.ts'
+import { CommandFailed, formatTimeAndAge, print, record, UsageError } from './output.ts'
 
 type ReadOptions = { recipient?: string; dryRun?: boolean }
 
@@ -13,7 +13,8 @@ const readHelp = `
 FILE is a report as it came, headers first; without FILE, or with "-", it is read from standard input. Programs that
 fetch mail, such as fetchmail, getmail and Sieve, can hand reports over in this way.
 
-Exit code: 0 if the report was recorded or was known already, 1 otherwise.
+Exit code: 0 if the report was recorded or was known already, 1 if it is none that counts, 75 if it could not be judged
+or its email is still in the queue: then programs that deliver mail keep it, and hand it over again.
 
 Example:
   postern feedback read --dry-run < bounce.eml`
@@ -40,7 +41,9 @@ export function addFeedbackCommands(program: Command, deps: CliDeps): void {
     .option('--dry-run', 'explain the report, and record nothing')
     .addHelpText('after', readHelp)
     .action((file: string | undefined, options: ReadOptions) =>
-      withOperations(deps, (context) => read(deps, context, { file: file ?? '-', ...options })),
+      withOperations(deps, (context) => read(deps, context, { file: file ?? '-', ...options })).catch(
+        postpone,
+      ),
     )
 }
 
@@ -60,18 +63,30 @@ function describeStatus(status: Answer<'feedback.show'>): string {
   ])
 }
 
+/** The report was judged, and does not count. */
+class NoReport extends CommandFailed {}
+
+/** EX_TEMPFAIL of sysexits.h. */
+const tryLater = 75
+
+function postpone(error: Error): never {
+  const isFinal = error instanceof NoReport || error instanceof UsageError
+  throw isFinal ? error : Object.assign(error, { exitCode: tryLater })
+}
+
 async function read(
   deps: CliDeps,
   { call }: CommandContext,
   { file, recipient, dryRun = false }: ReadOptions & { readonly file: string },
 ): Promise<void> {
   const text = file === '-' ? await deps.readInput(reportMax) : readFile(file)
-  if (text.trim() === '') throw new CommandFailed('the report is empty')
+  if (text.trim() === '') throw new NoReport('the report is empty')
   const body = { report: fit(text), dryRun, ...(recipient !== undefined && { recipient }) }
   const answer = await call('feedback.read', { body })
   print(deps.output, answer, () => describe(answer))
-  const isKnown = answer.result === 'recorded' || answer.result === 'already'
-  if (!isKnown) throw new CommandFailed('the report was not recorded; see above')
+  const { result } = answer
+  if (result === 'recorded' || result === 'already') return
+  throw new (result === 'waiting' ? CommandFailed : NoReport)('the report was not recorded; see above')
 }
 
 function readFile(path: string): string {

@@ -25,8 +25,8 @@ import { addServeCommands } from './serve.ts'
 import { addStatusCommands } from './status.ts'
 import { addTokenCommands } from './token.ts'
 
-/** 0 done, 1 refused or failed, 2 usage. */
-export type ExitCode = 0 | 1 | 2
+/** 0 done, 1 refused or failed, 2 usage; 75 failed, and may succeed later (`feedback read`). */
+export type ExitCode = 0 | 1 | 2 | 75
 
 const examples = `
 To begin:
@@ -120,9 +120,9 @@ function explain(error: unknown, err: Output['err'], written: string): ExitCode 
     return 2
   }
   const expected = error instanceof CommandFailed || error instanceof ConfigError
-  const { message, stack } = error as Error
+  const { exitCode = 1, message, stack } = error as Error & { exitCode?: ExitCode }
   say(expected ? message : (hint(error) ?? stack ?? message))
-  return 1
+  return exitCode
 }
 
 /**

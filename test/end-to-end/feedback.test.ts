@@ -4,6 +4,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { type EmailId, newId } from '../../src/domain/id.ts'
+import { newToken } from '../../src/domain/operator/management-token.ts'
 import type { EmailDetail } from '../../src/management/resources.ts'
 import { newAcme, postern, posternJson, serveEnvironment, serveHere } from '../support/cli.ts'
 import { writeReport } from '../support/reports.ts'
@@ -142,4 +143,23 @@ test('a complaint, and the word that it is no spam', async () => {
   assert.match((await show(id)).explanation, /Its recipient reported it as spam/)
   await read(complaint('not-spam'))
   assert.equal((await show(id)).state, 'delivered')
+})
+
+test('the exit code tells programs that deliver mail to keep a report that may count later', async (t) => {
+  const queueing = { ...(await serveEnvironment(t)), POSTERN_ROLES: 'api' }
+  const headers = { authorization: `Bearer ${await newAcme(queueing)}` }
+  const service = await serveHere(t, queueing)
+  const answer = await send(`${service.urls.api}/v1/email`, JSON.stringify(validBody()), headers)
+  const reference = service.store.makeReference((answer.headers.get('email-id') ?? '') as EmailId)
+  const report = writeReport({ to: `b+${reference}@acme.test`, recipient: 'ada@example.com' })
+  const ran = await postern(queueing, ['feedback', 'read'], { input: report })
+  assert.match(ran.out, /^The email is still in the queue/)
+  assert.equal(ran.code, 75)
+  const tokenFile = join(temporaryFolder(t), 'token')
+  writeFileSync(tokenFile, newToken(), { mode: 0o600 })
+  const nowhere = { POSTERN_URL: 'http://127.0.0.1:1', POSTERN_TOKEN_FILE: tokenFile }
+  const lost = await postern(nowhere, ['feedback', 'read'], { input: report })
+  assert.match(lost.err, /127\.0\.0\.1:1/)
+  assert.equal(lost.code, 75)
+  assert.equal((await postern(nowhere, ['feedback', 'read', '--recipent', 'x'], { input: report })).code, 2)
 })
