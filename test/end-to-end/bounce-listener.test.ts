@@ -1,7 +1,6 @@
 /** The bounce listener: reports that come by SMTP. */
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
-import { connect, type Socket } from 'node:net'
 import { after, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import SMTPConnection from 'nodemailer/lib/smtp-connection'
@@ -13,6 +12,7 @@ import { StoreUnavailable } from '../../src/store/store.ts'
 import { writeReport } from '../support/reports.ts'
 import { relayTo, startTestService, validBody } from '../support/service.ts'
 import { startSmtpServer } from '../support/smtp.ts'
+import { handReport, openDialogue } from '../support/smtp-dialogue.ts'
 import { eventually } from '../support/wait.ts'
 
 const relay = await startSmtpServer({ after })
@@ -31,42 +31,8 @@ async function deliver(to: string): Promise<{ id: EmailId; sender: string }> {
 
 const state = async (id: EmailId) => (await store.findEmail(id))?.state
 
-/** A dialogue of single commands; `say` resolves to the reply. */
-async function open(at = port) {
-  const socket: Socket = connect(at, '127.0.0.1')
-  let text = ''
-  let isClosed = false
-  socket.on('data', (chunk) => {
-    text += chunk
-  })
-  socket.on('error', () => {})
-  socket.on('close', () => {
-    isClosed = true
-  })
-  const reply = async () => {
-    const line = await eventually(() => /^\d{3} .*\r\n/m.exec(text)?.[0] ?? (isClosed ? 'closed' : null))
-    text = ''
-    return line.trim()
-  }
-  const say = (command: string) => {
-    socket.write(`${command}\r\n`)
-    return reply()
-  }
-  const greeting = await reply()
-  return { socket, say, greeting, ehlo: () => say('EHLO mx.example.com'), isClosed: () => isClosed }
-}
-
-/** Hands a report over, and resolves to the last reply. */
-async function hand(to: string, report: string, at = port): Promise<string> {
-  const { say, socket, ehlo } = await open(at)
-  await ehlo()
-  await say('MAIL FROM:<>')
-  const rcpt = await say(`RCPT TO:<${to}>`)
-  const last =
-    rcpt.startsWith('250') && (await say('DATA')).startsWith('354') ? await say(`${report}\r\n.`) : rcpt
-  socket.end()
-  return last
-}
+const open = (at = port) => openDialogue(at)
+const hand = (to: string, report: string, at = port) => handReport(at, { to, report })
 
 test('a report to the bounce address of an email is recorded before it is answered', async () => {
   const { id, sender } = await deliver('ada@example.com')

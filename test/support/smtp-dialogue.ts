@@ -1,0 +1,51 @@
+/** A client of SMTP servers that says one command at a time. */
+import { connect, type Socket } from 'node:net'
+import { eventually } from './wait.ts'
+
+export type Dialogue = {
+  readonly socket: Socket
+  readonly greeting: string
+  /** Resolves to the last line of the reply, or `closed`. */
+  readonly say: (command: string) => Promise<string>
+  readonly ehlo: () => Promise<string>
+  readonly isClosed: () => boolean
+}
+
+export async function openDialogue(port: number): Promise<Dialogue> {
+  const socket = connect(port, '127.0.0.1')
+  let text = ''
+  let isClosed = false
+  socket.on('data', (chunk) => {
+    text += chunk
+  })
+  socket.on('error', () => {})
+  socket.on('close', () => {
+    isClosed = true
+  })
+  const reply = async () => {
+    const line = await eventually(() => /^\d{3} .*\r\n/m.exec(text)?.[0] ?? (isClosed ? 'closed' : null))
+    text = ''
+    return line.trim()
+  }
+  const say = (command: string) => {
+    socket.write(`${command}\r\n`)
+    return reply()
+  }
+  const greeting = await reply()
+  return { socket, say, greeting, ehlo: () => say('EHLO mx.example.com'), isClosed: () => isClosed }
+}
+
+/** Hands a report over, from the empty sender, and resolves to the last reply. */
+export async function handReport(
+  port: number,
+  { to, report }: { readonly to: string; readonly report: string },
+): Promise<string> {
+  const { say, socket, ehlo } = await openDialogue(port)
+  await ehlo()
+  await say('MAIL FROM:<>')
+  const rcpt = await say(`RCPT TO:<${to}>`)
+  const last =
+    rcpt.startsWith('250') && (await say('DATA')).startsWith('354') ? await say(`${report}\r\n.`) : rcpt
+  socket.end()
+  return last
+}
