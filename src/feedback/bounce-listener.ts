@@ -19,11 +19,23 @@ export type BounceListenerOptions = {
   readonly tls: { readonly certFile: string; readonly keyFile: string } | null
   /** Complaints, which know no address of an email, come to this one. */
   readonly bounceAddress: EmailAddress | null
+  readonly times?: Times
 }
 
+type Times = {
+  /** How long a client may take for a command. */
+  readonly stepMs: number
+  readonly sessionMs: number
+}
+
+const usualTimes: Times = { stepMs: 60_000, sessionMs: 120_000 }
 const clientsMax = 50
-const stepMs = 60_000
-const sessionMs = 120_000
+/** Connections, with those that were refused and are not closed yet; more are closed at once. */
+const connectionsMax = 4 * clientsMax
+/** Bytes of a command line. */
+const commandMax = 2048
+/** When the service stops, sessions in progress get this long to end. */
+const closeMs = 1000
 /** Refused recipients of one session; more is somebody who guesses. */
 const refusedMax = 20
 
@@ -44,14 +56,15 @@ export class BounceListener {
   constructor(deps: ReportDeps, options: BounceListenerOptions) {
     this.#deps = deps
     this.#options = options
-    const { tls } = options
+    const { times = usualTimes, tls } = options
     this.#server = new SMTPServer({
       name: 'postern',
       banner: 'reports about emails',
       size: reportMax,
       maxClients: clientsMax,
-      socketTimeout: stepMs,
-      closeTimeout: 1000,
+      maxCommandLength: commandMax,
+      socketTimeout: times.stepMs,
+      closeTimeout: closeMs,
       disableReverseLookup: true,
       // With it, Exim sends QUIT right behind a message and closes its side: it would get no answer, and
       // send the message again.
@@ -64,10 +77,8 @@ export class BounceListener {
     })
     this.#server.on('error', () => {}) // a client that is gone; without a listener it would be thrown
     const server = this.#server.server as Server
-    server.on('connection', (socket: Socket) => {
-      const timer = setTimeout(() => socket.destroy(), sessionMs).unref()
-      socket.once('close', () => clearTimeout(timer))
-    })
+    server.maxConnections = connectionsMax
+    server.on('connection', (socket: Socket) => limitSession(socket, times.sessionMs))
   }
 
   /** Resolves to its address, as `smtp://127.0.0.1:4024`. */
@@ -117,13 +128,29 @@ export class BounceListener {
   }
 }
 
-/** Null if it is too large; it is read to its end all the same, because the answer comes after it. */
+function limitSession(socket: Socket, sessionMs: number): void {
+  const open = new WeakRef(socket) // STARTTLS removes the listener of `close`, so the timer may live on
+  const timer = setTimeout(() => open.deref()?.destroy(), sessionMs).unref()
+  socket.once('close', () => clearTimeout(timer))
+}
+
+/**
+ * Null if it is too large; it is read to its end all the same, because the answer comes after it. One buffer
+ * grows: a list of chunks takes a hundred times the memory if a client sends single bytes.
+ */
 async function readBounded(stream: SMTPServerDataStream): Promise<Buffer | null> {
-  const chunks: Buffer[] = []
+  let bytes = Buffer.allocUnsafe(16 * 1024)
   let size = 0
   for await (const chunk of stream as AsyncIterable<Buffer>) {
+    const begin = size
     size += chunk.length
-    if (size <= reportMax) chunks.push(chunk)
+    if (size > reportMax) continue
+    if (size > bytes.length) {
+      const larger = Buffer.allocUnsafe(Math.max(size, Math.min(reportMax, 2 * bytes.length)))
+      bytes.copy(larger, 0, 0, begin)
+      bytes = larger
+    }
+    chunk.copy(bytes, begin)
   }
-  return size > reportMax ? null : Buffer.concat(chunks)
+  return size > reportMax ? null : bytes.subarray(0, size)
 }

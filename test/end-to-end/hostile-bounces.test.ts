@@ -1,0 +1,227 @@
+/** Hostile clients of the bounce listener: none is served without bound, and proper ones come through. */
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { connect, type Socket } from 'node:net'
+import { after, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { reportMax } from '../../src/domain/bounds.ts'
+import type { EmailId } from '../../src/domain/id.ts'
+import type { EmailAddress } from '../../src/domain/request/email-address.ts'
+import { BounceListener, type BounceListenerOptions } from '../../src/feedback/bounce-listener.ts'
+import { onlyHere, startServe } from '../support/cli.ts'
+import { freePort } from '../support/postfix.ts'
+import { writeReport } from '../support/reports.ts'
+import { relayTo, startTestService, validBody } from '../support/service.ts'
+import { startSmtpServer } from '../support/smtp.ts'
+import { type Dialogue, handReport, openDialogue } from '../support/smtp-dialogue.ts'
+import { atEnd, type Scope } from '../support/temporary.ts'
+import { eventually } from '../support/wait.ts'
+
+const relay = await startSmtpServer({ after })
+const bounceAddress = 'bounces@bounce.acme.test' as EmailAddress
+const bounce = { address: { host: '127.0.0.1', port: 0 }, tls: null }
+const service = await startTestService({ after }, { relays: [relayTo(relay.port)], bounceAddress, bounce })
+const { store } = service
+
+/** A listener on the store of the service. `calls` counts what it asks of it. */
+async function listen(scope: Scope, options: Partial<BounceListenerOptions> = {}) {
+  const calls = { openReference: 0, findEmail: 0, recordFeedback: 0 }
+  const counted: typeof store = {
+    ...store,
+    openReference: (reference) => {
+      calls.openReference += 1
+      return store.openReference(reference)
+    },
+    findEmail: (id) => {
+      calls.findEmail += 1
+      return store.findEmail(id)
+    },
+    recordFeedback: (feedback) => {
+      calls.recordFeedback += 1
+      return store.recordFeedback(feedback)
+    },
+  }
+  const events: string[] = []
+  const listener = new BounceListener(
+    { store: counted, emit: ({ kind }) => void events.push(kind) },
+    { ...bounce, bounceAddress, ...options },
+  )
+  const port = Number(new URL(await listener.listen()).port)
+  atEnd(scope, () => listener.close())
+  return { calls, events, listener, port }
+}
+
+async function deliver(to: string): Promise<{ id: EmailId; to: string; report: string }> {
+  const id = ((await service.post(validBody({ to }))).headers.get('email-id') ?? '') as EmailId
+  const { from } = await eventually(() => relay.received.find(({ raw }) => raw.includes(id)))
+  await eventually(async () => (await store.findEmail(id))?.state === 'delivered')
+  return { id, to: from, report: writeReport({ to: from, recipient: to }) }
+}
+
+const state = async (id: EmailId) => (await store.findEmail(id))?.state
+
+/** Opens a message to this address. */
+async function beginData(port: number, to: string): Promise<Dialogue> {
+  const dialogue = await openDialogue(port)
+  await dialogue.ehlo()
+  for (const command of ['MAIL FROM:<>', `RCPT TO:<${to}>`, 'DATA'])
+    assert.match(await dialogue.say(command), /^[23]/)
+  return dialogue
+}
+
+test('of 1,000 clients at once 50 are served, and a report is taken when they are gone', async (t) => {
+  const { calls, port } = await listen(t, { times: { stepMs: 1000, sessionMs: 60_000 } })
+  const email = await deliver('ada@example.com')
+  const heard = { greetings: 0, refusals: 0, ended: 0 }
+  const clients: Socket[] = []
+  atEnd(t, () => {
+    for (const socket of clients) socket.destroy()
+  })
+  for (let n = 0; n < 1000; n++) {
+    const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
+    clients.push(socket)
+    socket.on('data', (chunk) => {
+      if (chunk.includes('220 ')) heard.greetings += 1
+      else if (chunk.includes('Too many connected clients')) heard.refusals += 1
+    })
+    socket.on('error', () => {})
+    const end = () => {
+      socket.removeAllListeners('end').removeAllListeners('close')
+      heard.ended += 1
+    }
+    socket.once('end', end).once('close', end)
+  }
+  await eventually(() => heard.greetings === 50 && heard.ended >= 950)
+  assert.ok(heard.refusals > 0 && heard.refusals < 700, `${heard.refusals} were answered, the others dropped`)
+  assert.equal(heard.greetings, 50)
+  await eventually(async () => (await handReport(port, email)).startsWith('250'), 30_000)
+  assert.equal(await state(email.id), 'bounced')
+  assert.equal(calls.recordFeedback, 1)
+  assert.equal(heard.greetings, 50)
+})
+
+test('a message without end, drops of it, and a handshake that stops all end with the time of the session', async (t) => {
+  const file = (name: string) =>
+    fileURLToPath(new URL(`../support/tls/localhost.${name}.pem`, import.meta.url))
+  const tls = { certFile: file('cert'), keyFile: file('key') }
+  const { calls, events, port } = await listen(t, { tls, times: { stepMs: 60_000, sessionMs: 1500 } })
+  const { to } = await deliver('bea@example.com')
+  const fast = await beginData(port, to)
+  const line = Buffer.from(`${'x'.repeat(1000)}\r\n`.repeat(60))
+  const pour = async () => {
+    while (!fast.isClosed()) {
+      const isWritten = fast.socket.write(line)
+      await sleep(isWritten ? 0 : 5)
+    }
+  }
+  const slow = await beginData(port, to)
+  const drip = async () => {
+    while (!slow.isClosed()) {
+      slow.socket.write('x')
+      await sleep(20)
+    }
+  }
+  const handshake = await openDialogue(port)
+  await handshake.ehlo()
+  assert.match(await handshake.say('STARTTLS'), /^220/)
+  handshake.socket.write(Buffer.from('1603010200010001', 'hex'))
+  await Promise.all([pour(), drip(), eventually(handshake.isClosed)])
+  assert.deepEqual([calls.findEmail, calls.recordFeedback, events.length], [0, 0, 0])
+})
+
+test('it stops while sessions are open, and a report in progress is not lost: its sender hears no 250', {
+  timeout: 20_000,
+}, async (t) => {
+  const { listener, port } = await listen(t)
+  const { id, to, report } = await deliver('cleo@example.com')
+  const idle = await openDialogue(port)
+  const half = await beginData(port, to)
+  half.socket.write(report)
+  await listener.close()
+  await eventually(() => idle.isClosed() && half.isClosed())
+  assert.match(await half.say('.'), /^421|closed/)
+  assert.equal(await state(id), 'delivered')
+
+  const other = await startTestService(t, { roles: new Set(['feedback'] as const), bounce, bounceAddress })
+  const at = Number(new URL(other.urls.bounce ?? '').port)
+  const last = [await openDialogue(at), await beginData(at, bounceAddress)]
+  await other.stop()
+  await eventually(() => last.every(({ isClosed }) => isClosed()))
+  assert.ok(!other.log.join('').includes('"level":50'), other.log.join(''))
+})
+
+test('a flood of recipients never reaches the store', async (t) => {
+  const { calls, port } = await listen(t)
+  const { to } = await deliver('dora@example.com')
+  const flood = async (address: string, before = '') => {
+    const { socket, ehlo, isClosed, say } = await openDialogue(port)
+    await ehlo()
+    await say('MAIL FROM:<>')
+    let text = ''
+    socket.on('data', (chunk) => (text += chunk))
+    socket.write(before + `RCPT TO:<${address}>\r\n`.repeat(10_000) + 'QUIT\r\n')
+    await eventually(isClosed)
+    return text
+  }
+  const strangers = await flood('ada@example.com')
+  assert.equal(strangers.match(/^550/gm)?.length, 20)
+  assert.match(strangers, /^421 4\.7\.0 /m)
+  assert.deepEqual(calls, { openReference: 0, findEmail: 0, recordFeedback: 0 })
+  await flood(to.replace(/.{10}@/, '0123456789@'))
+  assert.equal(calls.openReference, 21)
+  calls.openReference = 0
+  const many = await flood(to, `RCPT TO:<${to}>\r\n`)
+  assert.equal(many.match(/^452/gm)?.length, 10_000)
+  assert.equal(calls.openReference, 1)
+  await flood(`${'em_'.repeat(20)}@example.com`)
+  assert.deepEqual(calls, { openReference: 1, findEmail: 0, recordFeedback: 0 })
+})
+
+test('NUL bytes, long lines and long commands: a report among them counts, and none harms', async (t) => {
+  const { events, port } = await listen(t)
+  const email = await deliver('ella@example.com')
+  const command = await openDialogue(port)
+  assert.match(await command.say('x'.repeat(1024 * 1024)), /^421/)
+  const nul = await openDialogue(port)
+  assert.match(await nul.say('EHLO a\0b'), /^5/)
+  assert.match(await nul.say('\0'.repeat(1000)), /^500/)
+  const big = 'x'.repeat(1024 * 1024)
+  assert.match(await handReport(port, { to: email.to, report: `Subject: ${big}` }), /^552/)
+  assert.match(await handReport(port, { to: email.to, report: '\0'.repeat(reportMax - 2) }), /^250/)
+  assert.match(await handReport(port, { to: email.to, report: 'a:'.repeat(reportMax / 2 - 2) }), /^250/)
+  assert.equal(await state(email.id), 'delivered')
+  const long = `X-Long: ${'y\0'.repeat(200 * 1024)}\r\n${email.report}`
+  assert.match(await handReport(port, { ...email, report: long }), /^250/)
+  assert.equal(await state(email.id), 'bounced')
+  assert.ok(!events.includes('bug'))
+})
+
+test(
+  'fifty clients that make many small pieces of the largest message take little memory',
+  onlyHere,
+  async (t) => {
+    const port = await freePort()
+    const { child } = await startServe(t, {
+      POSTERN_ROLES: 'feedback',
+      POSTERN_BOUNCE_LISTEN: `127.0.0.1:${port}`,
+      POSTERN_BOUNCE_ADDRESS: bounceAddress,
+    })
+    const readPeakMiB = () =>
+      Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'))?.[1]) / 1024
+    const beforeMiB = readPeakMiB()
+    // Each doubled dot ends a piece. The messages stay open, so that all are held at once. As lists of their
+    // pieces they took 1,300 MiB.
+    const clients = await Promise.all(Array.from({ length: 50 }, () => beginData(port, bounceAddress)))
+    const text = '..\r\n'.repeat(reportMax / 3 - 100)
+    await Promise.all(clients.map(({ socket }) => new Promise((resolve) => socket.write(text, resolve))))
+    const replies = await Promise.all(clients.map(({ say }) => say('.')))
+    assert.ok(
+      replies.every((reply) => reply.startsWith('250')),
+      replies.join(),
+    )
+    const grownMiB = readPeakMiB() - beforeMiB
+    t.diagnostic(`${Math.round(beforeMiB)} MiB, and ${Math.round(grownMiB)} more`)
+    assert.ok(grownMiB < 400, `${grownMiB} MiB more`)
+  },
+)
