@@ -13,6 +13,7 @@ const suites: Record<string, () => Promise<Suite>> = {
   management: () => import('./management.ts'),
   console: () => import('./console.ts'),
   hostile: () => import('./hostile.ts'),
+  feedback: () => import('./feedback.ts'),
   fairness: () => import('./fairness.ts'),
   nodes: () => import('./nodes.ts'),
   relays: () => import('./relays.ts'),
