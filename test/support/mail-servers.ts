@@ -11,7 +11,7 @@ import { eventually } from './wait.ts'
 export type MailServer = {
   /** A skip reason, or false. */
   lacking(): string | false
-  start(scope: Scope, nextPort: number, homePort: number): Promise<{ port: number }>
+  start(scope: Scope, nextPort: number, homePort: number): Promise<{ port: number; log?: () => string }>
 }
 
 type Ports = { port: number; nextPort: number; homePort: number }
@@ -24,7 +24,7 @@ const mailServer = (debianPackage: string, commands: (ports: Ports) => string): 
     await eventually(() => isListening(port)).catch(() => {
       throw new Error(`${debianPackage} does not listen: ${log()}`)
     })
-    return { port }
+    return { port, log }
   },
 })
 
@@ -33,6 +33,7 @@ export const exim = mailServer(
   ({ port, nextPort, homePort }) => `
 useradd --system Debian-exim
 install -d -o Debian-exim /var/spool/exim4 /var/log/exim4 /etc/exim4
+install -o Debian-exim /dev/null /var/log/exim4/mainlog
 cat > /etc/exim4/exim4.conf <<'.'
 primary_hostname = relay.acme.test
 local_interfaces = 127.0.0.1
@@ -60,6 +61,7 @@ next:
   driver = smtp
   port = ${nextPort}
 .
+tail -f /var/log/exim4/mainlog &
 exim4 -bdf &`,
 )
 

@@ -15,15 +15,18 @@ const unshare = '/usr/bin/unshare'
 
 /** A skip reason, or false if `startInThrowAwayRoot` can run `debianPackage` here. */
 export function lackingPackage(debianPackage: string): string | false {
-  const reason = lacking({ apt: aptGet, 'util-linux': unshare }, { root: true })
-  if (reason !== false) return reason
+  const missing = lacking({ apt: aptGet, 'util-linux': unshare }, { root: true })
+  if (missing !== false) return missing
   const layer = mkdtempSync(join(tmpdir(), 'postern-test-'))
   try {
     execFileSync(unshare, argumentsFor(layer, fetchPackage(debianPackage), 'true'), { stdio: 'pipe' })
     return false
   } catch (error) {
     const { stderr, message } = error as Error & { stderr?: Buffer }
-    return `skipped: cannot unpack ${debianPackage}: ${String(stderr ?? message).trim()}`
+    const reason = String(stderr ?? message)
+      .trim()
+      .replaceAll('\n', ' ')
+    return `skipped: cannot unpack ${debianPackage}: ${reason}`
   } finally {
     rmSync(layer, { recursive: true })
   }
@@ -96,7 +99,8 @@ function download(name: string, version: string, folder: string): void {
       aptGet,
       [
         ...['install', '--download-only', '--yes', '--quiet=2', '--no-install-recommends'],
-        ...['-o', `Dir::Cache::archives=${unfinished}`, `${name}=${version}`],
+        ...['-o', 'APT::Sandbox::User=root', '-o', `Dir::Cache::archives=${unfinished}`],
+        `${name}=${version}`,
       ],
       { stdio: 'pipe', timeout: 120_000 },
     )
