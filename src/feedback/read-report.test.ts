@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { test } from 'node:test'
-import { suppressionBy } from '../domain/delivery/suppression.ts'
 import type { EmailAddress } from '../domain/request/email-address.ts'
 import { limitAddress } from '../domain/request/email-address.ts'
 import { type Finding, judgeReport } from './judge-report.ts'
@@ -13,7 +12,10 @@ const read = (name: string): string => readFileSync(new URL(`${name}.eml`, folde
 const reference = 'em_01k9zc3v7mabcdefghjkmnpqrs.0123456789'
 const isAda = (address: EmailAddress) => limitAddress(address) === 'ada@example.com'
 const provesNoMailbox = (finding: Finding): boolean =>
-  finding.kind !== 'other' && suppressionBy(finding) === 'no_mailbox'
+  finding.kind === 'bounced' &&
+  finding.about === 'recipient' &&
+  finding.permanent &&
+  finding.cause === 'no_mailbox'
 const judge = (text: string): Finding => judgeReport(readReport(Buffer.from(text), null), isAda)
 
 type Words = 'no_mailbox' | 'mailbox_full' | 'policy' | 'unreachable' | 'unknown'

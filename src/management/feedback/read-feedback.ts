@@ -24,7 +24,7 @@ const ReadFeedback = closed({
   result: Type.Enum([...results]),
   explanation: Type.String({ description: 'The result in a sentence.' }),
   finding: Type.Enum([...findingKinds], { description: '`other`: it says nothing of a delivery.' }),
-  form: Type.Enum(['fields', 'text'], { description: '`text`: prose, which suppresses nobody.' }),
+  form: Type.Enum(['fields', 'text'], { description: '`text`: prose, from which less is certain.' }),
   about: orNull(
     Type.Enum(['recipient', 'other', 'unknown'], {
       description: 'For a bounce: whose address failed, seen from the email.',
