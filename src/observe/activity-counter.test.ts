@@ -91,3 +91,28 @@ test('the newest refusals of an app are kept, with some of their faults; those o
   const count = counter.takeCounts().find(({ app }) => app === null)
   assert.deepEqual([count?.event, count?.count], ['refused:url_not_allowed', refusalsMax + 6])
 })
+
+test('a bounce counts by its cause, a complaint as one; reports that were not recorded, and delays, do not count', () => {
+  const counter = new ActivityCounter(() => hour)
+  const report = {
+    kind: 'feedback_received',
+    source: 'mail',
+    emailId: 'em_1' as EmailId,
+    appId: app,
+  } as const
+  const bounced = { ...report, finding: 'bounced', cause: 'mailbox_full' } as const
+  for (const result of ['already', 'waiting', 'stale', 'unknown', 'unmatched', 'no_report'] as const)
+    counter.observe({ ...bounced, result })
+  counter.observe({ ...report, finding: 'delayed', cause: null, result: 'recorded' })
+  assert.ok(counter.isEmpty)
+  counter.observe({ ...bounced, result: 'recorded' })
+  counter.observe({ ...report, finding: 'complained', cause: null, result: 'recorded' })
+  const rows = counter.takeCounts().filter((row) => row.app === null)
+  assert.deepEqual(
+    rows.map(({ event, count }) => [event, count]),
+    [
+      ['bounced:mailbox_full', 1],
+      ['complained', 1],
+    ],
+  )
+})
