@@ -129,6 +129,8 @@ test('row 14: the standby is missing: no 202, also where the wait is cancelled',
   await runSql(server.url, "alter system set synchronous_standby_names = 'nobody'")
   await runSql(server.url, 'alter system set client_min_messages = error')
   await runSql(server.url, 'select pg_reload_conf()')
+  // The server's processes read the setting one after another: until then it does not wait for a standby.
+  await eventually(async () => (await service.post(someone())).status === 503)
   await unavailable(t, service)
   const answered = service.post(someone()).then((answer) => answer.status)
   const cancelWaits = `select pg_cancel_backend(pid) from pg_stat_activity
