@@ -1,30 +1,17 @@
 /** The rate-limit buckets of SQLite: their journal and their memory. */
 import assert from 'node:assert/strict'
-import { join } from 'node:path'
-import { type TestContext, test } from 'node:test'
+import { test } from 'node:test'
 import { Connection } from '../../src/store/sqlite/engine/connection.ts'
 import { Buckets } from '../../src/store/sqlite/queue/buckets.ts'
-import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts'
 import type { Store } from '../../src/store/store.ts'
-import { newRing } from '../support/service.ts'
-import { atEnd, temporaryFolder } from '../support/temporary.ts'
+import { newSqliteFile } from '../support/sqlite-file.ts'
+import { atEnd } from '../support/temporary.ts'
 import { kinds, newSender, request, type Sender } from './subject.ts'
-
-function newFile(t: TestContext) {
-  const path = join(temporaryFolder(t), 'postern.db')
-  const ring = newRing()
-  const open = async () => {
-    const store = await openSqliteStore({ path, ring, queueMax: 1_000_000, onFatal: assert.fail })
-    atEnd(t, () => store.close())
-    return store
-  }
-  return { path, open }
-}
 
 const enqueueTo = (store: Store, sender: Sender, to: string) => store.enqueue(request(store, sender, { to }))
 
 test('a recipient’s limit holds after a restart, and for two processes at once', async (t) => {
-  const { open } = newFile(t)
+  const { open } = newSqliteFile(t)
   const first = await open()
   const sender = await newSender(first, 'acme', { recipientPerHour: 3 })
   assert.deepEqual(kinds([await enqueueTo(first, sender, 'ada@x.org')]), { queued: 1 })
@@ -37,7 +24,7 @@ test('a recipient’s limit holds after a restart, and for two processes at once
 })
 
 test('the journal of refilled buckets is deleted, and nothing else', async (t) => {
-  const { path, open } = newFile(t)
+  const { path, open } = newSqliteFile(t)
   const store = await open()
   const sender = await newSender(store, 'acme')
   await enqueueTo(store, sender, 'ada@x.org')
@@ -55,7 +42,7 @@ test('the journal of refilled buckets is deleted, and nothing else', async (t) =
 })
 
 test('buckets that find no place in memory stand in the table, now and after a restart', async (t) => {
-  const { path, open } = newFile(t)
+  const { path, open } = newSqliteFile(t)
   await (await open()).close()
   const connection = new Connection(path)
   atEnd(t, () => connection.close())

@@ -1,27 +1,13 @@
 /** The pages that an accepted email costs in SQLite: a figure of its design (ADR 7). */
 import assert from 'node:assert/strict'
 import { statSync } from 'node:fs'
-import { join } from 'node:path'
-import { type TestContext, test } from 'node:test'
-import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts'
+import { test } from 'node:test'
 import type { Store } from '../../src/store/store.ts'
 import { newSender, request, type Sender } from '../conformance/subject.ts'
-import { newRing } from '../support/service.ts'
-import { atEnd, temporaryFolder } from '../support/temporary.ts'
-
-function newFile(t: TestContext) {
-  const path = join(temporaryFolder(t), 'postern.db')
-  const ring = newRing()
-  const open = async () => {
-    const store = await openSqliteStore({ path, ring, queueMax: 1_000_000, onFatal: assert.fail })
-    atEnd(t, () => store.close())
-    return store
-  }
-  return { path, open }
-}
+import { newSqliteFile } from '../support/sqlite-file.ts'
 
 test('an accepted email costs at most 3.9 pages of the WAL, in groups of 64', async (t) => {
-  const { path, open } = newFile(t)
+  const { path, open } = newSqliteFile(t)
   const filled = await open()
   const senders = await Promise.all(
     Array.from({ length: 100 }, (_, n) =>
