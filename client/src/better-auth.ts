@@ -52,7 +52,8 @@ export type LocalisedEmail = {
   readonly email: string
   // biome-ignore lint/suspicious/noExplicitAny: apps add fields of their own
   readonly user?: Readonly<Record<string, any>>
-  // biome-ignore lint/suspicious/noExplicitAny: as in Better Auth, apps put what they like into it and read it without a cast
+  // As in Better Auth: with `unknown`, every app would have to cast what it put there itself.
+  // biome-ignore lint/suspicious/noExplicitAny: apps put what they like into it
   readonly metadata?: any
 }
 
