@@ -14,6 +14,7 @@ export type TokenId = string & { readonly [brand]: 'TokenId' }
 export type NodeId = string & { readonly [brand]: 'NodeId' }
 export type PersonId = string & { readonly [brand]: 'PersonId' }
 export type SessionId = string & { readonly [brand]: 'SessionId' }
+export type SuppressionId = string & { readonly [brand]: 'SuppressionId' }
 export type AuditId = string & { readonly [brand]: 'AuditId' }
 
 type Ids = {
@@ -24,6 +25,7 @@ type Ids = {
   pe: PersonId
   ses: SessionId
   au: AuditId
+  sp: SuppressionId
   node: NodeId
   req: string
 }

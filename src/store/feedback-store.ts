@@ -1,22 +1,79 @@
-/** The part of a store that takes reports about emails. The rules of `store.ts` hold. */
+/**
+ * The part of a store that takes reports about emails, and suppresses recipients. The rules of `store.ts`
+ * hold.
+ */
 import type { FeedbackFinding, FeedbackSource } from '../domain/delivery/feedback.ts'
-import type { FinalState } from '../domain/delivery/states.ts'
-import type { AppId, EmailId } from '../domain/id.ts'
+import type { Reply } from '../domain/delivery/reply.ts'
+import type { FinalState, SuppressionReason } from '../domain/delivery/states.ts'
+import type { Destination, SuppressionTerms } from '../domain/delivery/suppression.ts'
+import type { AppId, EmailId, SuppressionId } from '../domain/id.ts'
+import type { Actor } from '../domain/operator/audit.ts'
+import type { ListPage } from './operator-store.ts'
 
 export type Feedback = {
   readonly email: EmailId
   readonly source: FeedbackSource
   readonly finding: FeedbackFinding
+  readonly destination: Destination
 }
+
+/** `massive`: so many mailboxes are said to be gone that none is believed (`isMassBounce`). */
+export type Strike =
+  | { readonly kind: 'suppressed'; readonly until: number }
+  | { readonly kind: 'none' | 'massive' }
 
 /**
  * `already`: the record has this report. `waiting`: the email is still in the queue, so report it later.
  * `stale`: it was accepted more than `feedbackDays` ago. `unknown`: there is no record of it.
  */
 export type FeedbackResult =
-  | { readonly kind: 'recorded'; readonly app: AppId; readonly state: FinalState }
+  | { readonly kind: 'recorded'; readonly app: AppId; readonly state: FinalState; readonly strike: Strike }
   | { readonly kind: 'already' | 'waiting' | 'stale' | 'unknown' }
+
+export type SuppressionRecord = SuppressionTerms & {
+  readonly id: SuppressionId
+  /** Null: of all apps. */
+  readonly app: AppId | null
+  /** When the last strike came, or an operator changed it. */
+  readonly at: number
+  readonly destination: Destination
+  readonly email: EmailId | null
+  /** The reply that the last report quoted. */
+  readonly reply: string | null
+}
+
+export type SuppressionQuery = {
+  /** Of one of these apps, or (null) of any, those of all apps included. */
+  readonly apps: readonly AppId[] | null
+  readonly reason?: SuppressionReason
+  readonly destination?: Destination
+  /** The name that `nameRecipient` returns. */
+  readonly recipient?: string
+  /** Struck or changed at this time or later, and before that one. */
+  readonly since?: number
+  readonly until?: number
+}
 
 export interface FeedbackStore {
   recordFeedback(feedback: Feedback): Promise<FeedbackResult>
+
+  findSuppression(id: SuppressionId): Promise<SuppressionRecord | null>
+  /** Those that have not ended, newest first. */
+  listSuppressions(
+    query: SuppressionQuery & { readonly before?: SuppressionId; readonly limit: number },
+  ): Promise<ListPage<SuppressionRecord, SuppressionId>>
+  /** For a recipient by its name; null if there is no such app. */
+  setSuppression(
+    suppression: {
+      readonly app: AppId | null
+      readonly recipient: string
+      readonly destination: Destination
+      readonly until: number
+    },
+    actor: Actor,
+  ): Promise<SuppressionRecord | null>
+  /** Mail goes to the recipient again, and strikes are forgotten. Null if there is no such suppression. */
+  removeSuppression(id: SuppressionId, actor: Actor): Promise<SuppressionRecord | null>
+  /** Removes at most `stepMax` of those that match; repeat it until it removes none. */
+  clearSuppressions(query: SuppressionQuery, actor: Actor): Promise<number>
 }

@@ -9,8 +9,8 @@ import { failureCauses } from './failure-cause.ts'
 
 /** States of an email in the queue. */
 export const liveStates = ['queued', 'sending', 'deferred'] as const
-/** States with which an email leaves the queue. */
-export const endStates = ['delivered', 'failed', 'expired', 'cancelled'] as const
+/** States in which an email leaves the queue; `suppressed` when it is accepted, without having been in it. */
+export const endStates = ['delivered', 'failed', 'expired', 'cancelled', 'suppressed'] as const
 /** States of an email that has ended: a report may change `delivered` to one of the last two. */
 export const finalStates = [...endStates, 'bounced', 'complained'] as const
 export const emailStates = [...liveStates, ...finalStates] as const
@@ -30,9 +30,18 @@ export const usageEvents = ['accepted', ...finalStates] as const
 /** Why an email has the state `failed`. */
 export const failureReasons = ['refused_by_relay', 'retries_exhausted', 'unreadable'] as const
 export type FailureReason = (typeof failureReasons)[number]
-/** The same, and why an email has the state `cancelled`, or `bounced`: the cause that the report names. */
+/** Why an email has the state `cancelled`. */
 export const cancelReasons = ['by_operator', 'app_inactive', 'reserved_domain'] as const
-export const endReasons = [...failureReasons, ...cancelReasons, ...failureCauses] as const
+/**
+ * Why an email has the state `suppressed`. The first has the most weight: a suppression keeps it when strikes
+ * of the others come.
+ */
+export const suppressionReasons = ['operator', 'complaint', 'no_mailbox'] as const
+export type SuppressionReason = (typeof suppressionReasons)[number]
+/** All of them, and the causes for which an email has the state `bounced`. */
+export const endReasons = [
+  ...new Set([...failureReasons, ...cancelReasons, ...suppressionReasons, ...failureCauses]),
+]
 export type EndReason = (typeof endReasons)[number]
 
 /** An email that the store or an operator ended, without an outcome of a worker. */

@@ -8,7 +8,10 @@ import type { FailureReason } from '../delivery/states.ts'
 import type { AppId } from '../id.ts'
 import type { RefusalCode } from '../request/rejection.ts'
 
-/** `took`: from acceptance to 250, by bucket. `reply`: a reply of a relay, by its codes. `lost`: a lease. */
+/**
+ * `gone`: a mailbox that is said not to exist, by a relay or a report. `took`: from acceptance to 250, by
+ * bucket. `reply`: a reply of a relay, by its codes. `lost`: a lease.
+ */
 export type ActivityEvent =
   | 'accepted'
   | 'replayed'
@@ -20,6 +23,8 @@ export type ActivityEvent =
   | 'cancelled'
   | `bounced:${FailureCause}`
   | 'complained'
+  | 'suppressed'
+  | 'gone'
   | 'lost'
   | `took:${string}`
   | `reply:${string}`

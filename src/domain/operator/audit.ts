@@ -38,6 +38,10 @@ export const auditActions = [
   'email.retry_all',
   'email.cancel',
   'feedback.read',
+  'suppression.find',
+  'suppression.add',
+  'suppression.remove',
+  'suppression.clear',
   'token.create',
   'token.revoke',
   'person.create',
@@ -63,12 +67,13 @@ export const auditGroups = {
     'key.revoke',
   ],
   emails: ['app.test_email', 'email.retry', 'email.retry_all', 'email.cancel', 'feedback.read'],
+  suppressions: ['suppression.add', 'suppression.remove', 'suppression.clear'],
   access: [
     ...['token.create', 'token.revoke', 'person.create', 'person.update'],
     ...['sign_in.code', 'passkey.add', 'passkey.remove'],
   ],
   sign_ins: ['session.create', 'session.end'],
-  searches: ['email.find', 'checks.run'],
+  searches: ['email.find', 'suppression.find', 'checks.run'],
 } as const satisfies Readonly<Record<string, readonly AuditAction[]>>
 export type AuditGroup = keyof typeof auditGroups
 

@@ -3,11 +3,13 @@ import { trailMax } from '../../domain/bounds.ts'
 import { isReported, isTooLate, stateAfter } from '../../domain/delivery/feedback.ts'
 import type { AttemptRecord } from '../../domain/delivery/outcome.ts'
 import type { EndReason, FinalState } from '../../domain/delivery/states.ts'
+import { suppressionBy } from '../../domain/delivery/suppression.ts'
 import { dayMs } from '../../domain/duration.ts'
 import type { AppId } from '../../domain/id.ts'
-import type { Feedback, FeedbackResult } from '../feedback-store.ts'
+import type { Feedback, FeedbackResult, Strike } from '../feedback-store.ts'
 import type { Row } from '../shared/rows.ts'
 import { lock, readOne, type Script, type ScriptContext } from './script.ts'
+import { forgive, strike } from './suppressions.ts'
 
 function* recordFeedback(context: ScriptContext, feedback: Feedback): Script<FeedbackResult> {
   const { nowMs, prefix } = context
@@ -15,11 +17,19 @@ function* recordFeedback(context: ScriptContext, feedback: Feedback): Script<Fee
   // The queue first: an email moves from there to the history.
   const queued = yield { text: `select 1 from ${prefix}queue where email_id = $1`, values: [email] }
   if (queued.length > 0) return { kind: 'waiting' }
-  const text = `select app_id, state, reason, accepted_at, trail from ${prefix}history
+  const text = `select app_id, recipient, state, reason, accepted_at, trail from ${prefix}history
     where email_id = $1 ${lock(context, 'for update')}`
   const known = yield* readOne({ text, values: [email] }, toReported)
   if (known === null) return { kind: 'unknown' }
   if (isTooLate(known.acceptedAt, nowMs)) return { kind: 'stale' }
+  // The record of a refusal in the session is complete.
+  if (feedback.source === 'session')
+    return {
+      kind: 'recorded',
+      app: known.app,
+      state: known.state,
+      strike: yield* suppress(context, feedback, known),
+    }
   if (isReported(known.trail, finding.kind, nowMs)) return { kind: 'already' }
   const state = stateAfter(known.state, finding.kind)
   const reason = state === known.state ? known.reason : finding.kind === 'bounced' ? finding.cause : null
@@ -29,11 +39,26 @@ function* recordFeedback(context: ScriptContext, feedback: Feedback): Script<Fee
     values: [email, state, reason, JSON.stringify(trail)],
   }
   if (state !== known.state && state !== 'delivered') yield* countUsage(context, known.app, state)
-  return { kind: 'recorded', app: known.app, state }
+  return { kind: 'recorded', app: known.app, state, strike: yield* suppress(context, feedback, known) }
+}
+
+/** A report may suppress its recipient, or end a suppression. */
+function* suppress(
+  context: ScriptContext,
+  { destination, email, finding }: Feedback,
+  { app, recipient }: Pick<ReturnType<typeof toReported>, 'app' | 'recipient'>,
+): Script<Strike> {
+  const to = { app, recipient, destination }
+  if (finding.kind === 'not_spam') yield* forgive(context, to)
+  const reason = suppressionBy(finding)
+  if (reason === null) return { kind: 'none' }
+  const reply = 'reply' in finding ? finding.reply.text : null
+  return yield* strike(context, to, { reason, email, reply })
 }
 
 const toReported = (row: Row) => ({
   app: row.app_id as AppId,
+  recipient: row.recipient as string,
   state: row.state as FinalState,
   reason: row.reason as EndReason | null,
   acceptedAt: row.accepted_at as number,

@@ -7,10 +7,10 @@ import { scanMax } from '../../domain/bounds.ts'
 import type { Row } from '../shared/rows.ts'
 import type { Script, Statement } from './script.ts'
 
-/** A list of values: one of them. `contains`: a part of the text, in any case. */
+/** A list of values: one of them. `contains`: a part of the text, in any case. `above`: a greater number. */
 export type Filter = readonly [
   column: string,
-  value: string | number | readonly string[] | { readonly contains: string },
+  value: string | number | readonly string[] | { readonly contains: string } | { readonly above: number },
 ]
 
 /** The filters that a query has. */
@@ -23,6 +23,7 @@ type Bind = (value: string | number) => string
 
 function toCondition([column, value]: Filter, bind: Bind): string {
   if (typeof value !== 'object') return `${column} = ${bind(value)}`
+  if ('above' in value) return `${column} > ${bind(value.above)}`
   if (!('contains' in value))
     return value.length === 0 ? 'false' : `${column} in (${value.map(bind).join(', ')})`
   const part = value.contains.toLowerCase().replace(/[\\%_]/g, '\\$&')

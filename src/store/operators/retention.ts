@@ -56,8 +56,8 @@ function* deleteStep(
 }
 
 /**
- * All usage counts, refusals, audit entries and ended keys that are old; at any time there is little of each.
- * Keys are kept as long as records name them. Returns whether a key was deleted.
+ * All usage counts, refusals, audit entries, suppressions and ended keys that are old; at any time there is
+ * little of each. Keys are kept as long as records name them. Returns whether a key was deleted.
  */
 export function* deleteOldRecords({ nowMs, prefix }: ScriptContext): Script<boolean> {
   const floor = nowMs - keepDays * dayMs
@@ -67,6 +67,7 @@ export function* deleteOldRecords({ nowMs, prefix }: ScriptContext): Script<bool
     text: `delete from ${prefix}audit where audit_id < $1`,
     values: [idFloor('au', nowMs - auditDays * dayMs)],
   }
+  yield { text: `delete from ${prefix}suppression where forget_at < $1`, values: [nowMs] }
   const keys = yield {
     text: `delete from ${prefix}delivery_key where revoked_at < $1 or expires_at < $1 returning 1`,
     values: [floor],

@@ -11,6 +11,7 @@ import { peopleChanges } from './people.ts'
 import { peopleReads } from './people-reads.ts'
 import { queueReads } from './queue-counts.ts'
 import type { Script, ScriptContext } from './script.ts'
+import { suppressionChanges, suppressionReads } from './suppressions.ts'
 import { tokenChanges, tokenNotes, tokenReads } from './tokens.ts'
 
 /** Each runs in a transaction of its own, or as if it did. */
@@ -22,6 +23,7 @@ export const changes = {
   ...activityChanges,
   ...auditChanges,
   ...feedbackChanges,
+  ...suppressionChanges,
 }
 
 /**
@@ -39,6 +41,7 @@ export const reads = {
   ...auditReads,
   ...emailReads,
   ...queueReads,
+  ...suppressionReads,
 }
 
 /** Reads whose statements all see one state of the database. */

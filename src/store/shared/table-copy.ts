@@ -16,6 +16,7 @@ export const copiedTables = [
   'usage_day',
   'queue',
   'history',
+  'suppression',
   'secret',
 ] as const
 export type CopiedTable = (typeof copiedTables)[number]

@@ -217,7 +217,7 @@ create table history (
   app_id text collate "C" not null,
   key_id text collate "C",
   type text not null,
-  state text not null,                     -- delivered, failed, expired, cancelled, bounced, complained
+  state text not null,                     -- delivered, failed, expired, cancelled, suppressed, bounced, complained
   reason text,
   attempts integer not null,
   lost_leases integer not null,
@@ -233,6 +233,25 @@ create index history_recipient on history (recipient, email_id);
 create index history_app on history (app_id, email_id);
 create index history_trouble on history (state, email_id) where state <> 'delivered';
 create index history_app_trouble on history (app_id, state, email_id) where state <> 'delivered';
+
+-- Recipients that get no mail for a while (domain/delivery/suppression.ts): from one app, or (app_id empty) from any.
+create table suppression (
+  suppression_id text collate "C" not null unique,
+  app_id text collate "C" not null,
+  recipient text collate "C" not null,                 -- keyed hash of the address
+  reason text not null,                    -- operator, complaint, no_mailbox
+  strikes bigint not null,
+  at bigint not null,                     -- of the last strike, or of an operator's change
+  until bigint not null,
+  invitations_until bigint not null,
+  forget_at bigint not null,
+  destination text not null,               -- a large mail provider, or other
+  email_id text collate "C",                           -- the email of the last strike
+  reply text,
+  primary key (app_id, recipient)
+);
+create index suppression_at on suppression (at);
+create index suppression_forget on suppression (forget_at);
 
 create table secret (name text primary key, sealed bytea not null);
 

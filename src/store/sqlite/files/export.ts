@@ -22,6 +22,7 @@ const selects: Record<CopiedTable, string> = {
   usage_day: 'select *, 0 as slot from usage_day',
   queue: 'select *, 0 as session_id from queue',
   history: 'select * from history',
+  suppression: 'select * from suppression',
   secret: 'select * from secret',
 }
 

@@ -211,7 +211,7 @@ create table history (
   app_id text not null,
   key_id text,
   type text not null,
-  state text not null,                     -- delivered, failed, expired, cancelled, bounced, complained
+  state text not null,                     -- delivered, failed, expired, cancelled, suppressed, bounced, complained
   reason text,
   attempts integer not null,
   lost_leases integer not null,
@@ -226,5 +226,24 @@ create index history_recipient on history (recipient, email_id);
 create index history_app on history (app_id, email_id);
 create index history_trouble on history (state, email_id) where state <> 'delivered';
 create index history_app_trouble on history (app_id, state, email_id) where state <> 'delivered';
+
+-- Recipients that get no mail for a while (domain/delivery/suppression.ts): from one app, or (app_id empty) from any.
+create table suppression (
+  suppression_id text not null unique,
+  app_id text not null,
+  recipient text not null,                 -- keyed hash of the address
+  reason text not null,                    -- operator, complaint, no_mailbox
+  strikes integer not null,
+  at integer not null,                     -- of the last strike, or of an operator's change
+  until integer not null,
+  invitations_until integer not null,
+  forget_at integer not null,
+  destination text not null,               -- a large mail provider, or other
+  email_id text,                           -- the email of the last strike
+  reply text,
+  primary key (app_id, recipient)
+) strict, without rowid;
+create index suppression_at on suppression (at);
+create index suppression_forget on suppression (forget_at);
 
 create table secret (name text primary key, sealed blob not null) strict;

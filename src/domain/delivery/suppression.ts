@@ -1,0 +1,105 @@
+/**
+ * Suppressions: a recipient who gets no mail from an app for a while, because its mailbox does not exist,
+ * because it complained, or because an operator said so. They begin short, grow with each strike, and end by
+ * themselves.
+ */
+import { dayMs, hourMs } from '../duration.ts'
+import { type EmailAddress, readDomain } from '../request/email-address.ts'
+import type { EmailType } from '../request/email-request.ts'
+import type { Bounce, FeedbackFinding } from './feedback.ts'
+import { type SuppressionReason, suppressionReasons } from './states.ts'
+
+/** Times are milliseconds since 1970. */
+export type SuppressionTerms = {
+  readonly reason: SuppressionReason
+  readonly strikes: number
+  readonly until: number
+  /** Invitations, which nobody asked for, are suppressed until then, if that is later. */
+  readonly invitationsUntil: number
+  /** From then on, the strikes no longer count. */
+  readonly forgetAt: number
+}
+
+const ladderMs = [hourMs, dayMs, 7 * dayMs, 30 * dayMs] as const
+const complaintStrikes = 2
+const complaintInvitationsMs = 365 * dayMs
+const forgetMs = 90 * dayMs
+
+/** Whether a bounce proves that the recipient's mailbox does not exist: a field says so, and no prose. */
+export const provesNoMailbox = ({ about, cause, permanent }: Bounce): boolean =>
+  about === 'recipient' && permanent && cause === 'no_mailbox'
+
+/** The reason for which a report suppresses its recipient; null if it does not. */
+export function suppressionBy(finding: FeedbackFinding): Exclude<SuppressionReason, 'operator'> | null {
+  if (finding.kind === 'complained') return 'complaint'
+  return finding.kind === 'bounced' && provesNoMailbox(finding) ? 'no_mailbox' : null
+}
+
+/** The terms after one more report. */
+export function addStrike(
+  known: SuppressionTerms | null,
+  reason: Exclude<SuppressionReason, 'operator'>,
+  nowMs: number,
+): SuppressionTerms {
+  const before = known !== null && nowMs < known.forgetAt ? known : null
+  const strikes = (before?.strikes ?? 0) + (reason === 'complaint' ? complaintStrikes : 1)
+  const stepMs = ladderMs[Math.min(strikes, ladderMs.length) - 1] ?? 0
+  const invitationsMs = reason === 'complaint' ? complaintInvitationsMs : 0
+  return newTerms(before, { reason, strikes, until: nowMs + stepMs, invitationsUntil: nowMs + invitationsMs })
+}
+
+/** The terms that an operator sets, for all mail. */
+export const setTerms = (known: SuppressionTerms | null, until: number): SuppressionTerms =>
+  newTerms(known, { reason: 'operator', strikes: known?.strikes ?? 0, until, invitationsUntil: until })
+
+/** Never shorter than before. */
+function newTerms(
+  before: SuppressionTerms | null,
+  next: Omit<SuppressionTerms, 'forgetAt'>,
+): SuppressionTerms {
+  const until = Math.max(before?.until ?? 0, next.until)
+  const invitationsUntil = Math.max(before?.invitationsUntil ?? 0, next.invitationsUntil, until)
+  const reasons = [before?.reason, next.reason]
+  const reason = suppressionReasons.find((name) => reasons.includes(name)) ?? next.reason
+  return {
+    reason,
+    strikes: next.strikes,
+    until,
+    invitationsUntil,
+    forgetAt: Math.max(until + forgetMs, invitationsUntil),
+  }
+}
+
+/** The end of a suppression for one type of email. */
+export const suppressedUntil = (terms: SuppressionTerms, type: EmailType): number =>
+  type === 'organisation_invite' ? terms.invitationsUntil : terms.until
+
+/**
+ * When many addresses die at once, it is not the addresses: a provider or a relay says so by mistake. Strikes
+ * stop while both are true of the last `massBounceMinutes`.
+ */
+export const massBounceMinutes = 10
+export const massBounceMin = 20
+export const massBounceShare = 0.3
+
+export const isMassBounce = (counts: { readonly gone: number; readonly ended: number }): boolean =>
+  counts.gone >= massBounceMin && counts.gone >= massBounceShare * counts.ended
+
+const domains = {
+  gmail: ['gmail.com', 'googlemail.com'],
+  outlook: ['outlook.com', 'hotmail.com', 'live.com', 'msn.com', 'hotmail.co.uk', 'hotmail.fr', 'outlook.de'],
+  yahoo: ['yahoo.com', 'ymail.com', 'rocketmail.com', 'aol.com', 'yahoo.co.uk', 'yahoo.fr', 'yahoo.de'],
+  icloud: ['icloud.com', 'me.com', 'mac.com'],
+  gmx: ['gmx.de', 'gmx.net', 'gmx.com', 'gmx.at', 'web.de', 'mail.com'],
+  proton: ['proton.me', 'protonmail.com', 'pm.me'],
+  other: [],
+} as const satisfies Readonly<Record<string, readonly string[]>>
+
+/** A large mail provider, or `other`: a list of suppressions names no domain, which may be a person's own. */
+export type Destination = keyof typeof domains
+export const destinations = Object.keys(domains) as Destination[]
+
+export function findDestination(address: EmailAddress): Destination {
+  const domain = readDomain(address).toLowerCase()
+  return destinations.find((name) => domains[name].some((known) => known === domain)) ?? 'other'
+}

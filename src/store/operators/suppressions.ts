@@ -1,0 +1,211 @@
+/** Suppressions of recipients: the strikes of reports, the changes and lists of operators. */
+import { stepMax } from '../../domain/bounds.ts'
+import type { SuppressionReason } from '../../domain/delivery/states.ts'
+import {
+  addStrike,
+  type Destination,
+  isMassBounce,
+  massBounceMinutes,
+  type SuppressionTerms,
+  setTerms,
+} from '../../domain/delivery/suppression.ts'
+import { minuteMs } from '../../domain/duration.ts'
+import { type AppId, type EmailId, newId, type SuppressionId } from '../../domain/id.ts'
+import type { Action, Actor } from '../../domain/operator/audit.ts'
+import type { FeedbackStore, Strike, SuppressionQuery, SuppressionRecord } from '../feedback-store.ts'
+import type { ListPage } from '../operator-store.ts'
+import type { Row } from '../shared/rows.ts'
+import { lockApp } from './apps.ts'
+import { recordAction } from './audit.ts'
+import { cutPage, type Filter, oneMore, present, readStep, type Scan } from './list-pages.ts'
+import { lock, readOne, type Script, type ScriptContext, type Statement } from './script.ts'
+
+/** The `app_id` of a suppression for all apps. */
+const allApps = ''
+
+type Recipient = {
+  readonly app: AppId | null
+  readonly recipient: string
+  readonly destination: Destination
+}
+
+type Cause = {
+  readonly reason: Exclude<SuppressionReason, 'operator'>
+  readonly email: EmailId
+  readonly reply: string | null
+}
+
+/** Suppresses a recipient for longer than before, unless too many mailboxes are said to be gone. */
+export function* strike(context: ScriptContext, to: Recipient, cause: Cause): Script<Strike> {
+  if (cause.reason === 'no_mailbox' && (yield* findsMassBounce(context))) return { kind: 'massive' }
+  const known = yield* lockSuppression(context, to)
+  const terms = addStrike(known.terms, cause.reason, context.nowMs)
+  yield* write(context, known.id, { ...terms, email: cause.email, reply: cause.reply })
+  return { kind: 'suppressed', until: terms.until }
+}
+
+/** A recipient who says that the email is no spam takes the complaint back. */
+export function* forgive({ prefix }: ScriptContext, { app, recipient }: Recipient): Script<void> {
+  yield {
+    text: `delete from ${prefix}suppression where app_id = $1 and recipient = $2 and reason = 'complaint'`,
+    values: [app, recipient],
+  }
+}
+
+function* findsMassBounce({ nowMs, prefix }: ScriptContext): Script<boolean> {
+  const sinceMs = nowMs - massBounceMinutes * minuteMs
+  const [struck] = yield {
+    text: `select count(*) as gone from ${prefix}suppression where at >= $1 and reason = 'no_mailbox'`,
+    values: [sinceMs],
+  }
+  // Strikes count at once, but stop; events count until the last one, and a few seconds late.
+  const [counted] = yield {
+    text: `select coalesce(sum(case when event = 'gone' then count end), 0) as gone,
+        coalesce(sum(case when event <> 'gone' then count end), 0) as ended from ${prefix}activity
+      where app_id = '' and span = 1 and minute >= $1
+        and (event in ('gone', 'delivered') or event like 'failed:%')`,
+    values: [Math.floor(sinceMs / minuteMs)],
+  }
+  const gone = Math.max(Number(struck?.gone), Number(counted?.gone))
+  return isMassBounce({ gone, ended: Number(counted?.ended) })
+}
+
+/** The row of a recipient, which is made if it is not there: `terms` are null then. */
+function* lockSuppression(
+  context: ScriptContext,
+  { app, recipient, destination }: Recipient,
+): Script<{ readonly id: SuppressionId; readonly terms: SuppressionTerms | null }> {
+  const { nowMs, prefix } = context
+  const key = [app ?? allApps, recipient]
+  yield {
+    text: `insert into ${prefix}suppression (suppression_id, app_id, recipient, reason, strikes, at, until,
+        invitations_until, forget_at, destination)
+      values ($3, $1, $2, 'no_mailbox', 0, $4, 0, 0, 0, $5) on conflict (app_id, recipient) do nothing`,
+    values: [...key, newId('sp', nowMs), nowMs, destination],
+  }
+  const text = `select * from ${prefix}suppression where app_id = $1 and recipient = $2 ${lock(context, 'for update')}`
+  const known = yield* readOne({ text, values: key }, toRecord)
+  if (known === null) throw new Error('a suppression was removed while it was locked')
+  return { id: known.id, terms: known.strikes === 0 && known.until === 0 ? null : known }
+}
+
+type Written = SuppressionTerms & { readonly email: EmailId | null; readonly reply: string | null }
+
+function* write(
+  { nowMs, prefix }: ScriptContext,
+  id: SuppressionId,
+  { email, forgetAt, invitationsUntil, reason, reply, strikes, until }: Written,
+): Script<SuppressionRecord> {
+  const statement: Statement = {
+    text: `update ${prefix}suppression set reason = $2, strikes = $3, at = $4, until = $5, invitations_until = $6,
+        forget_at = $7, email_id = $8, reply = $9
+      where suppression_id = $1 returning *`,
+    values: [id, reason, strikes, nowMs, until, invitationsUntil, forgetAt, email, reply],
+  }
+  const written = yield* readOne(statement, toRecord)
+  if (written === null) throw new Error('a suppression was removed while it was locked')
+  return written
+}
+
+function* setSuppression(
+  context: ScriptContext,
+  { app, recipient, destination, until }: Parameters<FeedbackStore['setSuppression']>[0],
+  actor: Actor,
+): Script<SuppressionRecord | null> {
+  if (app !== null && (yield* lockApp(context, app)) === null) return null
+  const { id, terms } = yield* lockSuppression(context, { app, recipient, destination })
+  const set = yield* write(context, id, { ...setTerms(terms, until), email: null, reply: null })
+  yield* recordAction(context, suppressionAction('suppression.add', set), actor)
+  return set
+}
+
+function* removeSuppression(
+  context: ScriptContext,
+  id: SuppressionId,
+  actor: Actor,
+): Script<SuppressionRecord | null> {
+  const text = `delete from ${context.prefix}suppression where suppression_id = $1 returning *`
+  const removed = yield* readOne({ text, values: [id] }, toRecord)
+  if (removed !== null) yield* recordAction(context, suppressionAction('suppression.remove', removed), actor)
+  return removed
+}
+
+const suppressionAction = (
+  action: 'suppression.add' | 'suppression.remove',
+  { app, id, reason, until }: SuppressionRecord,
+): Action => {
+  const facts = { reason, until: new Date(until).toISOString() }
+  const isAdded = action === 'suppression.add'
+  return { action, app, target: id, before: isAdded ? null : facts, after: isAdded ? facts : null }
+}
+
+function* clearSuppressions(context: ScriptContext, query: SuppressionQuery, actor: Actor): Script<number> {
+  const { dialect, nowMs, prefix } = context
+  const { apps, destination, reason, recipient, since, until } = query
+  const values: (string | number)[] = [since ?? 0, until ?? nowMs + 1]
+  const bind = (value: string) => `$${values.push(value)}`
+  const filters = [
+    ...(apps === null ? [] : [`app_id ${dialect.isIn(dialect.elements(bind(JSON.stringify(apps))))}`]),
+    ...Object.entries({ destination, reason, recipient }).flatMap(([column, value]) =>
+      value === undefined ? [] : [`${column} = ${bind(value)}`],
+    ),
+  ]
+  const removed = yield {
+    text: `delete from ${prefix}suppression where suppression_id in (select suppression_id from ${prefix}suppression
+      where ${['at >= $1', 'at < $2', ...filters].join(' and ')} order by suppression_id limit ${stepMax}) returning 1`,
+    values,
+  }
+  if (removed.length > 0) {
+    const app = apps?.length === 1 ? (apps[0] ?? null) : null
+    const facts = { removed: removed.length, ...(reason && { reason }), ...(destination && { destination }) }
+    const action: Action = {
+      action: 'suppression.clear',
+      app,
+      target: 'suppressions',
+      before: null,
+      after: facts,
+    }
+    yield* recordAction(context, action, actor)
+  }
+  return removed.length
+}
+
+function* findSuppression({ prefix }: ScriptContext, id: SuppressionId): Script<SuppressionRecord | null> {
+  const text = `select * from ${prefix}suppression where suppression_id = $1`
+  return yield* readOne({ text, values: [id] }, toRecord)
+}
+
+function* listSuppressions(
+  { nowMs, prefix }: ScriptContext,
+  { apps, before, destination, limit, reason, recipient }: Parameters<FeedbackStore['listSuppressions']>[0],
+): Script<ListPage<SuppressionRecord, SuppressionId>> {
+  const filters: Filter[] = present({ app_id: apps ?? undefined, destination, reason, recipient })
+  const scan: Scan = {
+    table: `${prefix}suppression`,
+    id: 'suppression_id',
+    indexed: [],
+    filters: [...filters, ['invitations_until', { above: nowMs }]],
+    before: before ?? null,
+    floor: null,
+    limit: oneMore(limit),
+  }
+  const { rows, end } = yield* readStep(scan)
+  return cutPage(rows.map(toRecord), [end], limit)
+}
+
+const toRecord = (row: Row): SuppressionRecord => ({
+  id: row.suppression_id as SuppressionId,
+  app: row.app_id === allApps ? null : (row.app_id as AppId),
+  reason: row.reason as SuppressionReason,
+  strikes: row.strikes as number,
+  at: row.at as number,
+  until: row.until as number,
+  invitationsUntil: row.invitations_until as number,
+  forgetAt: row.forget_at as number,
+  destination: row.destination as Destination,
+  email: row.email_id as EmailId | null,
+  reply: row.reply as string | null,
+})
+
+export const suppressionChanges = { setSuppression, removeSuppression, clearSuppressions }
+export const suppressionReads = { findSuppression, listSuppressions }
