@@ -77,6 +77,7 @@ function composeApi(context: ServiceContext, delivery: Delivery | null): Fastify
     policies: new AppPolicyCache(),
     links: composeLinks(config),
     onQueued: () => delivery?.wake(),
+    onSuppressed: (email) => events.emit({ kind: 'emails_ended', ended: [email] }),
     waitForTurn: (key) => delivery?.waitForTurn(key),
   })
 }

@@ -3,7 +3,9 @@
  * mail and for those that an operator gives.
  */
 import type { FeedbackSource } from '../domain/delivery/feedback.ts'
+import { type Destination, findDestination } from '../domain/delivery/suppression.ts'
 import type { EmailId } from '../domain/id.ts'
+import type { EmailAddress } from '../domain/request/email-address.ts'
 import type { Emit } from '../observe/events.ts'
 import type { FeedbackResult } from '../store/feedback-store.ts'
 import type { EmailRecord } from '../store/operator-store.ts'
@@ -20,6 +22,7 @@ export type ReportMatch = {
   readonly emailId: EmailId | null
   readonly email: EmailRecord | null
   readonly finding: Finding
+  readonly destination: Destination
 }
 
 /**
@@ -34,16 +37,24 @@ export async function matchReport(store: ReportStore, report: Report): Promise<R
     .map((reference) => store.openReference(reference))
     .find((id) => id !== null)
   const email = emailId === undefined ? null : await store.findEmail(emailId)
-  const finding = judgeReport(report, (address) => store.nameRecipient(address) === email?.recipient)
-  return { emailId: emailId ?? null, email, finding }
+  const isRecipient = (address: EmailAddress) => store.nameRecipient(address) === email?.recipient
+  const finding = judgeReport(report, isRecipient)
+  const addresses = report.rows.flatMap((row) => [row.finalRecipient, row.originalRecipient])
+  const recipient = addresses.find((address) => address !== null && isRecipient(address))
+  return {
+    emailId: emailId ?? null,
+    email,
+    finding,
+    destination: recipient == null ? 'other' : findDestination(recipient),
+  }
 }
 
 export async function recordReport(
   { store, emit }: ReportDeps,
-  { emailId, email, finding }: ReportMatch,
+  { emailId, email, finding, destination }: ReportMatch,
   source: FeedbackSource,
 ): Promise<ReportResult> {
-  const result = await record(store, { emailId, finding }, source)
+  const result = await record(store, { emailId, finding, destination }, source)
   emit({
     kind: 'feedback_received',
     source,
@@ -58,11 +69,11 @@ export async function recordReport(
 
 async function record(
   store: Pick<Store, 'recordFeedback'>,
-  { emailId, finding }: Pick<ReportMatch, 'emailId' | 'finding'>,
+  { emailId, finding, destination }: Omit<ReportMatch, 'email'>,
   source: FeedbackSource,
 ): Promise<ReportResult> {
   if (emailId === null) return 'unmatched'
   if (finding.kind === 'other') return 'no_report'
-  const recorded = await store.recordFeedback({ email: emailId, source, finding })
+  const recorded = await store.recordFeedback({ email: emailId, source, finding, destination })
   return recorded.kind
 }

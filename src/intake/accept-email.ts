@@ -7,6 +7,7 @@ import { appPolicy } from '../domain/app/app-policy.ts'
 import { type KeyHash, parseAuthorization } from '../domain/app/delivery-key.ts'
 import { explainLimit } from '../domain/app/limit.ts'
 import { idempotencyHours } from '../domain/bounds.ts'
+import type { EndedEmail } from '../domain/delivery/states.ts'
 import type { EmailId } from '../domain/id.ts'
 import type { Issue, Rejection } from '../domain/request/rejection.ts'
 import { noTrace, type Trace } from '../observe/tracing.ts'
@@ -28,6 +29,8 @@ export type AcceptDeps = {
   readonly waitForTurn: (key: KeyHash) => Promise<boolean> | undefined
   /** Mail was committed: wake a worker. */
   readonly onQueued: () => void
+  /** An email was accepted that is not sent. */
+  readonly onSuppressed: (email: EndedEmail) => void
 }
 
 /** `caller` is null if the key is unknown or the store did not answer; `error` is why it did not. */
@@ -115,6 +118,9 @@ function answerTo(
   switch (result.kind) {
     case 'queued':
       deps.onQueued()
+      return { caller, emailId: result.emailId, replayed: false, language }
+    case 'suppressed':
+      deps.onSuppressed({ emailId: result.emailId, appId, state: 'suppressed', reason: null })
       return { caller, emailId: result.emailId, replayed: false, language }
     case 'replayed':
       return { caller, emailId: result.emailId, replayed: true }

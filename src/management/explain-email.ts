@@ -50,11 +50,23 @@ function explainState(email: EmailRecord): string {
       const why = explainExpiry(email, last)
       return notDelivered(email, `${why} until the link expired at ${time(email.expiresAt)}.`)
     }
+    case 'suppressed':
+      return notDelivered(email, explainSuppression(email.reason))
     case 'cancelled':
       return notDelivered(email, explainCancelling(email.reason))
     default:
       return email.state satisfies never
   }
+}
+
+function explainSuppression(reason: EmailRecord['reason']): string {
+  const why =
+    reason === 'complaint'
+      ? 'its recipient called an earlier email spam'
+      : reason === 'no_mailbox'
+        ? 'a mail server said that the mailbox does not exist'
+        : 'an operator asked for it'
+  return `its recipient is suppressed: ${why}. It got no attempt, and the app was answered 202.`
 }
 
 function explainCancelling(reason: EmailRecord['reason']): string {

@@ -147,6 +147,7 @@ export const UsageResource = closed({
   cancelled: Type.Integer(),
   bounced: Type.Integer({ description: 'Counted as delivered, too, on the day of delivery.' }),
   complained: Type.Integer(),
+  suppressed: Type.Integer({ description: 'Accepted and not sent, since the recipient is suppressed.' }),
   refused: Type.Record(Type.String(), Type.Integer()),
 })
 export type UsageResource = Static<typeof UsageResource>

@@ -3,7 +3,6 @@
  * hold.
  */
 import type { FeedbackFinding, FeedbackSource } from '../domain/delivery/feedback.ts'
-import type { Reply } from '../domain/delivery/reply.ts'
 import type { FinalState, SuppressionReason } from '../domain/delivery/states.ts'
 import type { Destination, SuppressionTerms } from '../domain/delivery/suppression.ts'
 import type { AppId, EmailId, SuppressionId } from '../domain/id.ts'

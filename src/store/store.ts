@@ -56,7 +56,8 @@ export type EnqueueResult =
   | { readonly kind: 'invalid_key' }
   /** The app's settings are not those that judged the request: judge it again by these. */
   | { readonly kind: 'judge_again'; readonly app: App }
-  | ({ readonly kind: 'queued' | 'replayed'; readonly emailId: EmailId } & Caller)
+  /** `suppressed`: accepted and recorded, and not sent, since its recipient is suppressed. */
+  | ({ readonly kind: 'queued' | 'suppressed' | 'replayed'; readonly emailId: EmailId } & Caller)
   | ({ readonly kind: 'refused' | 'idempotency_key_reused' | 'queue_full' } & Caller)
   | ({ readonly kind: LimitRefusal; readonly limit: LimitHit } & Caller)
 

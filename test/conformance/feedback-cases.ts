@@ -30,7 +30,7 @@ export function feedback(it: It): void {
   const report = async (store: Store, email: EmailId, ...findings: readonly FeedbackFinding[]) => {
     const kinds = []
     for (const finding of findings)
-      kinds.push((await store.recordFeedback({ email, source: 'mail', finding })).kind)
+      kinds.push((await store.recordFeedback({ email, source: 'mail', finding, destination: 'other' })).kind)
     return kinds
   }
   const show = async (store: Store, id: EmailId) => {
@@ -47,7 +47,7 @@ export function feedback(it: It): void {
     const [one, two] = [await end(store, sender), await end(store, sender)]
     advance(5000)
     const at = store.now()
-    const made = await store.recordFeedback({ email: one, source: 'read', finding: bounced })
+    const made = await store.recordFeedback({ email: one, source: 'read', finding: bounced, destination: 'other' })
     assert.deepEqual(made, { kind: 'recorded', app: sender.app.id, state: 'bounced' })
     assert.deepEqual(await report(store, one, bounced, bounced), ['already', 'already'])
     const email = await store.findEmail(one)

@@ -58,7 +58,7 @@ async function work(store: Store): Promise<void> {
 }
 
 async function report(store: Store, email: EmailId, finding: FeedbackFinding): Promise<void> {
-  const { kind } = await store.recordFeedback({ email, source: 'mail', finding })
+  const { kind } = await store.recordFeedback({ email, source: 'mail', finding, destination: 'other' })
   if (kind !== 'recorded') throw new Error(kind)
 }
 

@@ -5,7 +5,6 @@
  */
 import { dayMs, hourMs } from '../duration.ts'
 import { type EmailAddress, readDomain } from '../request/email-address.ts'
-import type { EmailType } from '../request/email-request.ts'
 import type { Bounce, FeedbackFinding } from './feedback.ts'
 import { type SuppressionReason, suppressionReasons } from './states.ts'
 
@@ -69,10 +68,6 @@ function newTerms(
     forgetAt: Math.max(until + forgetMs, invitationsUntil),
   }
 }
-
-/** The end of a suppression for one type of email. */
-export const suppressedUntil = (terms: SuppressionTerms, type: EmailType): number =>
-  type === 'organisation_invite' ? terms.invitationsUntil : terms.until
 
 /**
  * When many addresses die at once, it is not the addresses: a provider or a relay says so by mistake. Strikes

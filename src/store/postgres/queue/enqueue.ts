@@ -56,9 +56,10 @@ const nextArrival = sqlFunction('next_arrival')
 const decide = sqlFunction('decide', [nextArrival])
 const writeLimits = sqlFunction('write_limits')
 const writeEmails = sqlFunction('write_emails')
+const suppress = sqlFunction('suppress')
 const enqueue = calledFunction<Group>(
   'enqueue',
-  [decide, writeLimits, writeEmails],
+  [decide, suppress, writeLimits, writeEmails],
   [
     ['p_slot', 'int', ({ lane }) => lane.slot],
     ['p_queue_max', 'bigint', ({ context }) => context.queueMax],
@@ -89,7 +90,7 @@ const enqueue = calledFunction<Group>(
   ],
 )
 
-export const enqueueFunctions = [nextArrival, decide, writeLimits, writeEmails, enqueue]
+export const enqueueFunctions = [nextArrival, decide, suppress, writeLimits, writeEmails, enqueue]
 
 type Decision = {
   readonly kind: EnqueueResult['kind']
@@ -116,6 +117,7 @@ export function toResult(
   const { kind, email_id, quota, wait_us } = decision
   switch (kind) {
     case 'queued':
+    case 'suppressed':
     case 'replayed':
       return { kind, emailId: email_id as EmailId, ...caller }
     case 'key_rate_limited':

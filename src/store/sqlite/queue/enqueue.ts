@@ -17,6 +17,7 @@ import {
 } from '../../../domain/app/limit.ts'
 import { hasEnded } from '../../../domain/bearer.ts'
 import { idempotencyMs, lastUseEveryMs } from '../../../domain/bounds.ts'
+import type { SuppressionReason } from '../../../domain/delivery/states.ts'
 import { dayMs } from '../../../domain/duration.ts'
 import type { AppId, EmailId, KeyId } from '../../../domain/id.ts'
 import { sealContent } from '../../crypto/sealed-content.ts'
@@ -67,11 +68,33 @@ function queueWithinLimits(
     const hit = { quota: limits.daily, windowS: dailyWindowS, retryAfterMs }
     return refuseLimit(tx, caller, 'daily_limit_reached', hit)
   }
-  insert(tx, caller, email, names.recipient)
   if (idempotency !== null) rememberRequest(tx, caller.appId, idempotency, email.id)
   tx.count(app.id, 'accepted')
+  const reason = tx.findSuppression(app.id, names.recipient, email.type)
+  if (reason !== null) {
+    keepSuppressed(tx, caller, email, { recipient: names.recipient, reason })
+    return { kind: 'suppressed', emailId: email.id, ...caller }
+  }
+  insert(tx, caller, email, names.recipient)
   tx.changeDepth(1)
   return { kind: 'queued', emailId: email.id, ...caller }
+}
+
+type Suppressed = { readonly recipient: string; readonly reason: SuppressionReason }
+
+/** The record of an email that is accepted and not sent; nothing of its content is kept. */
+function keepSuppressed(
+  tx: WriteTransaction,
+  { appId, keyId }: Caller,
+  { id, type, expiresAt, traceparent }: NewEmail,
+  { recipient, reason }: Suppressed,
+): void {
+  tx.sql(
+    `insert into history (email_id, app_id, key_id, type, state, reason, attempts, lost_leases, accepted_at,
+       expires_at, finished_at, recipient, trail, traceparent)
+     values (?, ?, ?, ?, 'suppressed', ?, 0, 0, ?, ?, ?, ?, '[]', ?)`,
+  ).run(id, appId, keyId, type, reason, tx.nowMs, expiresAt, tx.nowMs, recipient, traceparent)
+  tx.count(appId, 'suppressed')
 }
 
 function insert(tx: WriteTransaction, { appId, keyId }: Caller, email: NewEmail, recipient: string): void {

@@ -5,8 +5,11 @@
 
 import type { App } from '../../../domain/app/app.ts'
 import type { KeyHash } from '../../../domain/app/delivery-key.ts'
+import type { SuppressionReason } from '../../../domain/delivery/states.ts'
 import { dayMs } from '../../../domain/duration.ts'
 import type { AppId, KeyId } from '../../../domain/id.ts'
+import type { EmailType } from '../../../domain/request/email-request.ts'
+import { suppressionColumn } from '../../operators/suppressions.ts'
 import type { KeyedHash, KeyRing } from '../../crypto/key-ring.ts'
 import { toApp } from '../../shared/rows.ts'
 import type { Connection } from '../engine/connection.ts'
@@ -71,6 +74,8 @@ export class WriteTransaction {
   #journaled: Journaled | null = null
   /** Whether `rate_bucket` holds any rows; null until it is asked. */
   #hasRows: boolean | null = null
+  /** Whether `suppression` holds any rows; null until it is asked. */
+  #hasSuppressions: boolean | null = null
   #depth: number | null = null
   #depthBy = 0
 
@@ -131,6 +136,17 @@ export class WriteTransaction {
 
   setArrivalUs(bucket: Bucket, us: number): void {
     this.#charged.set(bucket, us)
+  }
+
+  /** The reason for which a recipient gets no such email now; null if it does. */
+  findSuppression(appId: AppId, recipient: string, type: EmailType): SuppressionReason | null {
+    this.#hasSuppressions ??= this.sql('select 1 from suppression limit 1').get() !== undefined
+    if (!this.#hasSuppressions) return null
+    const until = suppressionColumn(type)
+    const row = this.sql(
+      `select reason from suppression where app_id in (?, '') and recipient = ? and ${until} > ? limit 1`,
+    ).get(appId, recipient, this.nowMs)
+    return (row?.reason ?? null) as SuppressionReason | null
   }
 
   /** Including this transaction. */

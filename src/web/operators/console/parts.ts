@@ -52,6 +52,7 @@ const tones: Readonly<Record<EmailState, Tone>> = {
   cancelled: 'off',
   bounced: 'bad',
   complained: 'bad',
+  suppressed: 'off',
 }
 
 /** How many emails were not delivered, and their share of all that ended: a large one stands out. */

@@ -45,6 +45,10 @@ begin
     p_key_bucket => p_key_bucket, p_key => p_key, p_version => p_version, p_recipient_bucket => p_recipient_bucket,
     p_mailbox_bucket => p_mailbox_bucket, p_request_key => p_request_key, p_body_hash => p_body_hash,
     p_email_id => p_email_id, arrivals => arrivals, known_emails => known_emails, known_bodies => known_bodies);
+  if decided.queued > 0 and exists (select from suppression) then
+    decided.kinds := {{suppress}}(p_now_ms => now_ms, p_apps => p_apps, p_key_app => p_key_app, p_key => p_key,
+      p_kinds => decided.kinds, p_type => p_type, p_recipient => p_recipient);
+  end if;
   perform {{write_limits}}(p_now_ms => now_ms, p_day => day_number, p_apps => p_apps, p_keys => p_keys,
     p_key_app => p_key_app, p_key_bucket => p_key_bucket, p_buckets => p_buckets, p_bucket_app => p_bucket_app,
     p_key => p_key, p_refusal => p_refusal, p_kinds => decided.kinds, p_arrivals => decided.arrivals,
@@ -56,7 +60,7 @@ begin
       p_sealed_from => p_sealed_from, p_sealed_length => p_sealed_length, p_sealed => p_sealed,
       p_request_keys => p_request_keys, p_request_key_app => p_request_key_app,
       p_bodies => decided.known_bodies, p_emails => decided.known_emails, p_remembered => decided.remembered);
-    update queue_depth set count = count + decided.queued where slot = p_slot;
+    update queue_depth set count = count + cardinality(array_positions(decided.kinds, 'queued')) where slot = p_slot;
   end if;
   return query select * from unnest(decided.kinds, decided.email_ids, decided.quotas, decided.waits_us);
 end

@@ -23,8 +23,9 @@ begin
   insert into usage_day (app_id, day, event, slot, count)
     select p_apps[p_key_app[key]], p_day, e.event, 0, count(*)
     from unnest(p_kinds, p_key, p_refusal) r(kind, key, refusal)
-    cross join lateral (select case kind when 'queued' then 'accepted' when 'refused' then refusal
-      when 'idempotency_key_reused' then 'invalid_body' else kind end as event) e
+    cross join lateral (select unnest(case kind when 'queued' then array['accepted'] when 'refused' then array[refusal]
+      when 'suppressed' then array['accepted', kind] when 'idempotency_key_reused' then array['invalid_body']
+      else array[kind] end) as event) e
     where kind not in ('invalid_key', 'judge_again', 'replayed')
     group by 1, 3 order by 1, 3
     on conflict (app_id, day, event, slot) do update set count = usage_day.count + excluded.count;

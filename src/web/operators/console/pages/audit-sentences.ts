@@ -46,6 +46,11 @@ const sentences: Readonly<Record<AuditAction, (facts: Facts) => Html>> = {
     entry.app === null
       ? html`read a report that names no email`
       : html`read a report about ${email(entry)} of ${app}`,
+  'suppression.find': () => html`searched for a suppressed address`,
+  'suppression.add': ({ app, entry }) =>
+    entry.app === null ? html`suppressed a recipient for all apps` : html`suppressed a recipient of ${app}`,
+  'suppression.remove': () => html`ended a suppression`,
+  'suppression.clear': ({ entry: { after } }) => html`ended ${String(after?.removed)} suppressions`,
   'token.create': ({ name }) => html`created the token ${name}`,
   'token.revoke': ({ name }) => html`revoked the token ${name}`,
   'person.create': ({ name }) => html`invited ${name}`,
