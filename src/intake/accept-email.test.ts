@@ -3,6 +3,7 @@ import { after, test } from 'node:test'
 import { operator } from '../../test/support/operator.ts'
 import { newSender, startTestService, validBody } from '../../test/support/service.ts'
 import { newDeliveryKey } from '../domain/app/delivery-key.ts'
+import type { EndedEmail } from '../domain/delivery/states.ts'
 import { type EnqueueRequest, type EnqueueResult, StoreUnavailable } from '../store/store.ts'
 import { type AcceptDeps, acceptEmail, isKnownKey } from './accept-email.ts'
 import { AppPolicyCache } from './app-policy-cache.ts'
@@ -12,7 +13,13 @@ let serial = 0
 
 /** An intake on a real store, whose `enqueue` may be led astray, and what it did. */
 function newIntake(enqueue = store.enqueue) {
-  const seen = { waits: 0, queued: 0, asked: [] as EnqueueRequest[], mayWait: true as boolean | undefined }
+  const seen = {
+    waits: 0,
+    queued: 0,
+    suppressed: [] as EndedEmail[],
+    asked: [] as EnqueueRequest[],
+    mayWait: true as boolean | undefined,
+  }
   const deps: AcceptDeps = {
     store: {
       now: store.now,
@@ -28,6 +35,7 @@ function newIntake(enqueue = store.enqueue) {
       return seen.mayWait === undefined ? undefined : Promise.resolve(seen.mayWait)
     },
     onQueued: () => void seen.queued++,
+    onSuppressed: (email) => void seen.suppressed.push(email),
   }
   const post = (key: string, body: object = validBody(), idempotencyKey?: string) =>
     acceptEmail(deps, {

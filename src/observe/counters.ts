@@ -158,7 +158,13 @@ function startDelivery({ ended, feedback, feedbackUnmatched }: Instruments): voi
     for (const kind of feedbackKinds)
       for (const cause of kind === 'bounced' ? failureCauses : ['']) feedback.inc({ source, kind, cause }, 0)
   }
-  const reasons = { failed: failureReasons, cancelled: cancelReasons, delivered: [''], expired: [''], suppressed: [''] }
+  const reasons = {
+    failed: failureReasons,
+    cancelled: cancelReasons,
+    delivered: [''],
+    expired: [''],
+    suppressed: [''],
+  }
   for (const state of endStates) for (const reason of reasons[state]) ended.inc({ state, reason }, 0)
 }
 

@@ -42,7 +42,7 @@ export type SuppressionRecord = SuppressionTerms & {
 }
 
 export type SuppressionQuery = {
-  /** Of one of these apps, or (null) of any, those of all apps included. */
+  /** Null: of any app, and those of all apps. */
   readonly apps: readonly AppId[] | null
   readonly reason?: SuppressionReason
   readonly destination?: Destination

@@ -47,7 +47,12 @@ export function feedback(it: It): void {
     const [one, two] = [await end(store, sender), await end(store, sender)]
     advance(5000)
     const at = store.now()
-    const made = await store.recordFeedback({ email: one, source: 'read', finding: bounced, destination: 'other' })
+    const made = await store.recordFeedback({
+      email: one,
+      source: 'read',
+      finding: bounced,
+      destination: 'other',
+    })
     assert.deepEqual(made, { kind: 'recorded', app: sender.app.id, state: 'bounced' })
     assert.deepEqual(await report(store, one, bounced, bounced), ['already', 'already'])
     const email = await store.findEmail(one)

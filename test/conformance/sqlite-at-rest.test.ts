@@ -20,25 +20,26 @@ const canary = {
   inviterName: 'canary-inviter',
 }
 
-const endings: Record<EndState, (service: Awaited<ReturnType<typeof startTestService>>) => Promise<unknown>> =
-  {
-    delivered: (service) => finish(service, { kind: 'delivered', reply: parseReply('250 ok'), relay: 'r' }),
-    failed: (service) =>
-      finish(service, {
-        kind: 'failed',
-        reply: parseReply('550 no'),
-        relay: 'r',
-        reason: 'refused_by_relay',
-      }),
-    expired: async (service) => {
-      service.advance(3_600_000)
-      await service.store.claimDue({ max: 9, perApp: 9, leases: [] })
-    },
-    cancelled: async (service) => {
-      for (const email of await listEmails(service.store, { limit: 9 }))
-        await service.store.cancelEmail(email.id, operator)
-    },
-  }
+type Ending = (service: Awaited<ReturnType<typeof startTestService>>) => Promise<unknown>
+
+const endings: Record<Exclude<EndState, 'suppressed'>, Ending> = {
+  delivered: (service) => finish(service, { kind: 'delivered', reply: parseReply('250 ok'), relay: 'r' }),
+  failed: (service) =>
+    finish(service, {
+      kind: 'failed',
+      reply: parseReply('550 no'),
+      relay: 'r',
+      reason: 'refused_by_relay',
+    }),
+  expired: async (service) => {
+    service.advance(3_600_000)
+    await service.store.claimDue({ max: 9, perApp: 9, leases: [] })
+  },
+  cancelled: async (service) => {
+    for (const email of await listEmails(service.store, { limit: 9 }))
+      await service.store.cancelEmail(email.id, operator)
+  },
+}
 
 type Outcome = Parameters<Awaited<ReturnType<typeof startTestService>>['store']['recordOutcome']>[1]
 

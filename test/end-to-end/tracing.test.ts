@@ -163,6 +163,7 @@ test('a bug in the answer to a request marks its span as an error', async (t) =>
     links: { baseUrl: null, seal: broken },
     waitForTurn: () => undefined,
     onQueued: () => {},
+    onSuppressed: () => {},
     isStopping: () => false,
     emit: () => {},
     random: Math.random,

@@ -25,7 +25,7 @@ const complaintInvitationsMs = 365 * dayMs
 const forgetMs = 90 * dayMs
 
 /** Whether a bounce proves that the recipient's mailbox does not exist: a field says so, and no prose. */
-export const provesNoMailbox = ({ about, cause, permanent }: Bounce): boolean =>
+const provesNoMailbox = ({ about, cause, permanent }: Bounce): boolean =>
   about === 'recipient' && permanent && cause === 'no_mailbox'
 
 /** The reason for which a report suppresses its recipient; null if it does not. */
@@ -74,8 +74,8 @@ function newTerms(
  * stop while both are true of the last `massBounceMinutes`.
  */
 export const massBounceMinutes = 10
-export const massBounceMin = 20
-export const massBounceShare = 0.3
+const massBounceMin = 20
+const massBounceShare = 0.3
 
 export const isMassBounce = (counts: { readonly gone: number; readonly ended: number }): boolean =>
   counts.gone >= massBounceMin && counts.gone >= massBounceShare * counts.ended

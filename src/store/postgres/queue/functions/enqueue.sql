@@ -13,8 +13,7 @@ begin
   {{commitDurably}}
   perform 1 from app_lock where app_id = any(p_apps) order by app_id for update;
   now_us := floor(extract(epoch from clock_timestamp()) * 1000000)::bigint + p_offset_ms * 1000;
-  now_ms := now_us / 1000;
-  day_number := now_us / {{dayUs}};
+  now_ms := now_us / 1000; day_number := now_us / {{dayUs}};
 
   select array_agg(active.version order by n), array_agg(active.key_per_minute order by n),
       array_agg(active.recipient_per_hour order by n), array_agg(active.daily order by n),
@@ -31,8 +30,7 @@ begin
     from unnest(p_buckets, p_bucket_app) with ordinality wanted(bucket, app, n)
     left join rate_bucket stored on stored.app_id = p_apps[wanted.app] and stored.bucket = wanted.bucket;
   select array_agg(stored.email_id order by n), array_agg(stored.body_hash order by n)
-    into known_emails, known_bodies
-    from unnest(p_request_keys, p_request_key_app) with ordinality wanted(request_key, app, n)
+    into known_emails, known_bodies from unnest(p_request_keys, p_request_key_app) with ordinality wanted(request_key, app, n)
     left join idempotency stored on stored.app_id = p_apps[wanted.app]
       and stored.request_key = wanted.request_key and stored.created_at > now_ms - {{idempotencyMs}};
   known_emails := coalesce(known_emails, '{}'); known_bodies := coalesce(known_bodies, '{}'); -- null without rows
@@ -45,10 +43,8 @@ begin
     p_key_bucket => p_key_bucket, p_key => p_key, p_version => p_version, p_recipient_bucket => p_recipient_bucket,
     p_mailbox_bucket => p_mailbox_bucket, p_request_key => p_request_key, p_body_hash => p_body_hash,
     p_email_id => p_email_id, arrivals => arrivals, known_emails => known_emails, known_bodies => known_bodies);
-  if decided.queued > 0 and exists (select from suppression) then
-    decided.kinds := {{suppress}}(p_now_ms => now_ms, p_apps => p_apps, p_key_app => p_key_app, p_key => p_key,
-      p_kinds => decided.kinds, p_type => p_type, p_recipient => p_recipient);
-  end if;
+  decided.kinds := {{suppress}}(p_now_ms => now_ms, p_apps => p_apps, p_key_app => p_key_app, p_key => p_key,
+    p_kinds => decided.kinds, p_type => p_type, p_recipient => p_recipient);
   perform {{write_limits}}(p_now_ms => now_ms, p_day => day_number, p_apps => p_apps, p_keys => p_keys,
     p_key_app => p_key_app, p_key_bucket => p_key_bucket, p_buckets => p_buckets, p_bucket_app => p_bucket_app,
     p_key => p_key, p_refusal => p_refusal, p_kinds => decided.kinds, p_arrivals => decided.arrivals,

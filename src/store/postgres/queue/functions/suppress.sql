@@ -3,6 +3,7 @@ create function suppress(
   p_now_ms bigint, p_apps text[], p_key_app int[], p_key int[], p_kinds text[], p_type text[], p_recipient text[])
 returns text[] language plpgsql {{settings}} as $$
 begin
+  if not exists (select from suppression) then return p_kinds; end if;
   return array(
     select case when r.kind = 'queued' and exists (select from suppression s
         where s.app_id in (p_apps[p_key_app[r.key]], '') and s.recipient = r.recipient

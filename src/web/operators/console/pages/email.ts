@@ -99,6 +99,7 @@ const renderRecord = (email: Detail, slug: string | null, { now }: Visit): Html 
   ])
 
 const reporters: Readonly<Record<FeedbackSource, string>> = {
+  session: 'refused by the relay',
   mail: 'reported by mail',
   read: 'reported by an operator',
 }
