@@ -74,6 +74,7 @@ const heads = [
   'expired',
   'bounced',
   'complained',
+  'suppressed',
   'p95',
 ]
 
@@ -86,6 +87,7 @@ const cells = (counts: ActivityCounts) => [
   counts.expired,
   sumCounts(counts.bounced),
   counts.complained,
+  counts.suppressed,
   formatMs(counts.p95Ms),
 ]
 

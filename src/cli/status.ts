@@ -76,6 +76,7 @@ const hints: Partial<Record<AttentionKind, (app: string) => string>> = {
   requests_refused: (app) => (app === 'APP' ? 'postern key list APP' : `postern refusal list ${app}`),
   daily_limit_near: (app) => `postern app update ${app} --daily N`,
   mail_held: (app) => `postern app enable ${app}`,
+  addresses_gone: () => 'postern email list --state failed',
   complaints_many: (app) => `postern email list --app ${app} --state complained`,
   bounces_many: (app) => `postern email list --app ${app} --state bounced`,
   key_expires: (app) => `postern key list ${app}`,

@@ -118,7 +118,8 @@ export class BounceListener {
     const report = readReport(delivered, envelope.rcptTo[0]?.address ?? null)
     try {
       const match = await matchReport(this.#deps.store, report)
-      if ((await recordReport(this.#deps, match, 'mail')) === 'waiting') throw notNow
+      const { kind } = await recordReport(this.#deps, match, 'mail')
+      if (kind === 'waiting') throw notNow
     } catch (error) {
       if (error === notNow) throw notNow
       if (!(error instanceof StoreUnavailable))

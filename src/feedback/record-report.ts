@@ -3,7 +3,7 @@
  * mail and for those that an operator gives.
  */
 import type { FeedbackSource } from '../domain/delivery/feedback.ts'
-import { type Destination, findDestination } from '../domain/delivery/suppression.ts'
+import { type Destination, findDestination, suppressionBy } from '../domain/delivery/suppression.ts'
 import type { EmailId } from '../domain/id.ts'
 import type { EmailAddress } from '../domain/request/email-address.ts'
 import type { Emit } from '../observe/events.ts'
@@ -29,7 +29,7 @@ export type ReportMatch = {
  * `unmatched`: the report has no reference that this database made. `no_report`: it is about an email, and
  * says nothing of its delivery, as a vacation reply.
  */
-export type ReportResult = FeedbackResult['kind'] | 'unmatched' | 'no_report'
+export type ReportResult = FeedbackResult | { readonly kind: 'unmatched' | 'no_report' }
 
 /** Changes nothing. */
 export async function matchReport(store: ReportStore, report: Report): Promise<ReportMatch> {
@@ -60,7 +60,8 @@ export async function recordReport(
     source,
     finding: finding.kind,
     cause: finding.kind === 'bounced' ? finding.cause : null,
-    result,
+    isGone: finding.kind !== 'other' && suppressionBy(finding) === 'no_mailbox',
+    result: result.kind,
     emailId,
     appId: email?.app ?? null,
   })
@@ -72,8 +73,7 @@ async function record(
   { emailId, finding, destination }: Omit<ReportMatch, 'email'>,
   source: FeedbackSource,
 ): Promise<ReportResult> {
-  if (emailId === null) return 'unmatched'
-  if (finding.kind === 'other') return 'no_report'
-  const recorded = await store.recordFeedback({ email: emailId, source, finding, destination })
-  return recorded.kind
+  if (emailId === null) return { kind: 'unmatched' }
+  if (finding.kind === 'other') return { kind: 'no_report' }
+  return await store.recordFeedback({ email: emailId, source, finding, destination })
 }

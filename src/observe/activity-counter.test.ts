@@ -100,18 +100,22 @@ test('a bounce counts by its cause, a complaint as one; reports that were not re
     emailId: 'em_1' as EmailId,
     appId: app,
   } as const
-  const bounced = { ...report, finding: 'bounced', cause: 'mailbox_full' } as const
+  const bounced = { ...report, finding: 'bounced', cause: 'mailbox_full', isGone: false } as const
+  counter.observe({ ...bounced, isGone: true, result: 'already' })
   for (const result of ['already', 'waiting', 'stale', 'unknown', 'unmatched', 'no_report'] as const)
     counter.observe({ ...bounced, result })
-  counter.observe({ ...report, finding: 'delayed', cause: null, result: 'recorded' })
+  counter.observe({ ...report, finding: 'delayed', cause: null, isGone: false, result: 'recorded' })
   assert.ok(counter.isEmpty)
   counter.observe({ ...bounced, result: 'recorded' })
-  counter.observe({ ...report, finding: 'complained', cause: null, result: 'recorded' })
+  counter.observe({ ...bounced, cause: 'no_mailbox', isGone: true, result: 'recorded' })
+  counter.observe({ ...report, finding: 'complained', cause: null, isGone: false, result: 'recorded' })
   const rows = counter.takeCounts().filter((row) => row.app === null)
   assert.deepEqual(
     rows.map(({ event, count }) => [event, count]),
     [
       ['bounced:mailbox_full', 1],
+      ['gone', 1],
+      ['bounced:no_mailbox', 1],
       ['complained', 1],
     ],
   )

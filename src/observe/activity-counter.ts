@@ -2,6 +2,7 @@
 
 import type { Reply } from '../domain/delivery/reply.ts'
 import type { FailureReason } from '../domain/delivery/states.ts'
+import { refusesMailbox } from '../domain/delivery/suppression.ts'
 import { minuteMs } from '../domain/duration.ts'
 import type { AppId } from '../domain/id.ts'
 import { type ActivityEvent, type ActivityRow, tookBucket } from '../domain/operator/activity.ts'
@@ -111,13 +112,15 @@ export class ActivityCounter {
 
   #addAttempt({ appId, outcome, sinceAcceptedMs }: AttemptRecorded): void {
     if (outcome.kind === 'unattempted') return
+    if (refusesMailbox(outcome)) this.#add(appId, 'gone')
     this.#add(appId, outcome.kind === 'failed' ? `failed:${outcome.reason}` : outcome.kind)
     if (outcome.kind === 'delivered') this.#add(appId, tookBucket(sinceAcceptedMs))
     if ('reply' in outcome) this.#add(appId, this.#replyEvent(outcome.reply))
   }
 
-  #addFeedback({ appId, cause, finding, result }: FeedbackReceived): void {
+  #addFeedback({ appId, cause, finding, isGone, result }: FeedbackReceived): void {
     if (result !== 'recorded') return
+    if (isGone) this.#add(appId, 'gone')
     if (finding === 'bounced' && cause !== null) this.#add(appId, `bounced:${cause}`)
     if (finding === 'complained') this.#add(appId, finding)
   }

@@ -77,6 +77,8 @@ export type FeedbackReceived = {
   readonly cause: FailureCause | null
   /** `unmatched`: it names no email. `no_report`: it says nothing of its delivery. */
   readonly result: FeedbackResult['kind'] | 'unmatched' | 'no_report'
+  /** It proves that the recipient's mailbox does not exist. */
+  readonly isGone: boolean
   readonly emailId: EmailId | null
   readonly appId: AppId | null
 }

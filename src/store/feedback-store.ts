@@ -55,6 +55,13 @@ export type SuppressionQuery = {
 
 export interface FeedbackStore {
   recordFeedback(feedback: Feedback): Promise<FeedbackResult>
+  /** A strike for the recipient of an email that a relay refused, because there is no such mailbox. */
+  strikeRefused(refused: {
+    readonly email: EmailId
+    readonly destination: Destination
+    /** The text of the relay's reply. */
+    readonly reply: string
+  }): Promise<Strike>
 
   findSuppression(id: SuppressionId): Promise<SuppressionRecord | null>
   /** Those that have not ended, newest first. */

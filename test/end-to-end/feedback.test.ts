@@ -43,11 +43,14 @@ test('a report is explained without a change, then recorded, and the record of t
   assert.equal(dry.code, 0, dry.err)
   assert.match(
     dry.out,
-    /^It would be recorded: the email would be bounced\.\n\nreport +bounced, in fields\nabout +recipient\ncause +no_mailbox\nreply +550 5\.1\.1 /,
+    /^It would be recorded: the email would be bounced\. Its recipient would be suppressed for a while\.\n\nreport +bounced, in fields\nabout +recipient\ncause +no_mailbox\nreply +550 5\.1\.1 /,
   )
   assert.equal((await show(id)).state, 'delivered')
   const recorded = await read(report)
-  assert.match(recorded.out, /^It is recorded: the email is now bounced\.[\s\S]*its state +bounced\n/)
+  assert.match(
+    recorded.out,
+    /^It is recorded: the email is now bounced\. Its recipient is suppressed until 20\S+Z\.\n[\s\S]*its state +bounced\n/,
+  )
   const { explanation, reason, state, trail } = await show(id)
   assert.deepEqual([state, reason], ['bounced', 'no_mailbox'])
   assert.match(explanation, /Then it bounced: the mailbox does not exist \(550 5\.1\.1 /)

@@ -24,6 +24,7 @@ test('after the store has said that a lease is lost, the message is not handed o
     store: {
       claimDue: store.claimDue,
       recordOutcome: store.recordOutcome,
+      strikeRefused: store.strikeRefused,
       renewLeases: async (leases) => {
         leased.push(...leases)
         const lost = await store.renewLeases(leases)
@@ -69,6 +70,7 @@ test('an outcome that could not be written is written again, although suspects w
         await failed.promise // the claim is under way while the write fails
         return { ...(await store.claimDue(request)), suspects: true }
       },
+      strikeRefused: store.strikeRefused,
       recordOutcome: (lease, outcome) => {
         records += 1
         if (records > 1) return store.recordOutcome(lease, outcome)
@@ -106,6 +108,7 @@ test('after a claim failed, nothing is sent until a write succeeds', async (t) =
   const worker = new Worker({
     store: {
       claimDue: (request) => write(() => store.claimDue(request)),
+      strikeRefused: store.strikeRefused,
       recordOutcome: (lease, outcome) => write(() => store.recordOutcome(lease, outcome)),
       renewLeases: (leases) => write(() => store.renewLeases(leases)),
     },

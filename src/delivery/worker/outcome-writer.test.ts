@@ -8,7 +8,10 @@ test('an outage of the store is one event, the next outage is another', () => {
   const seen: PosternEvent['kind'][] = []
   let failures = 0
   const writer = new OutcomeWriter({
-    store: { recordOutcome: () => assert.fail('nothing is written') },
+    store: {
+      recordOutcome: () => assert.fail('nothing is written'),
+      strikeRefused: () => assert.fail('nobody is struck'),
+    },
     emit: ({ kind }) => void seen.push(kind),
     onFailure: () => void failures++,
   })

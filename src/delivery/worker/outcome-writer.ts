@@ -3,9 +3,11 @@
  * nothing new may be sent while one is kept.
  */
 import type { DeliveryOutcome } from '../../domain/delivery/outcome.ts'
+import type { Reply } from '../../domain/delivery/reply.ts'
+import { findDestination, refusesMailbox } from '../../domain/delivery/suppression.ts'
 import type { Emit } from '../../observe/events.ts'
 import { readTraceId } from '../../observe/tracing.ts'
-import { type Store, StoreUnavailable } from '../../store/store.ts'
+import { type Claim, type Store, StoreUnavailable } from '../../store/store.ts'
 import type { Attempt } from '../deliver.ts'
 
 export type Result = {
@@ -18,17 +20,22 @@ export type Result = {
 }
 
 export type OutcomeWriterDeps = {
-  readonly store: Pick<Store, 'recordOutcome'>
+  readonly store: Pick<Store, 'recordOutcome' | 'strikeRefused'>
   readonly emit: Emit
   /** A write to the store failed. */
   readonly onFailure: () => void
 }
+
+/** A relay that refuses more at once refuses everybody, so the rest need no strike. */
+const strikesMax = 8
 
 export class OutcomeWriter {
   readonly #deps: OutcomeWriterDeps
   readonly #kept = new Set<Result>()
   /** One event for one outage, until a claim succeeds. */
   #reported = false
+  /** Strikes that are being written. */
+  #striking = 0
 
   constructor(deps: OutcomeWriterDeps) {
     this.#deps = deps
@@ -61,9 +68,25 @@ export class OutcomeWriter {
         traceId: readTraceId(claim.traceparent),
       }
       emit({ kind: 'attempt_recorded', ...record })
+      if (refusesMailbox(outcome)) void this.#strike(claim, outcome.reply)
     } catch (error) {
       this.#kept.add(result)
       this.noteFailure(error)
+    }
+  }
+
+  /** After the outcome, and nothing waits for it: a strike that is lost costs one more refusal. */
+  async #strike({ emailId, content }: Claim, { text }: Reply): Promise<void> {
+    if (this.#striking >= strikesMax) return
+    this.#striking++
+    try {
+      const destination = findDestination(content.to)
+      await this.#deps.store.strikeRefused({ email: emailId, destination, reply: text })
+    } catch (error) {
+      if (!(error instanceof StoreUnavailable))
+        this.#deps.emit({ kind: 'bug', doing: 'suppressing a recipient', error })
+    } finally {
+      this.#striking--
     }
   }
 

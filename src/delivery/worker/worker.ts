@@ -25,7 +25,7 @@ import { OutcomeWriter } from './outcome-writer.ts'
 import { Signal } from './signal.ts'
 
 export type WorkerDeps = Omit<DeliverDeps, 'composer'> & {
-  readonly store: Pick<Store, 'claimDue' | 'renewLeases' | 'recordOutcome'>
+  readonly store: Pick<Store, 'claimDue' | 'renewLeases' | 'recordOutcome' | 'strikeRefused'>
   readonly emit: Emit
   /** How often leases are renewed (20 s). */
   readonly renewEveryMs?: number

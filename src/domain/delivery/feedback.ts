@@ -8,11 +8,8 @@ import type { FailureCause } from './failure-cause.ts'
 import type { Reply } from './reply.ts'
 import type { FinalState } from './states.ts'
 
-/**
- * `session`: the relay refused the email itself. `mail`: the bounce listener. `read`: an operator or a
- * program gave a report to `feedback read`.
- */
-export const feedbackSources = ['session', 'mail', 'read'] as const
+/** `mail`: the bounce listener. `read`: an operator or a program gave a report to `feedback read`. */
+export const feedbackSources = ['mail', 'read'] as const
 export type FeedbackSource = (typeof feedbackSources)[number]
 
 export const feedbackKinds = ['bounced', 'delayed', 'complained', 'not_spam'] as const

@@ -5,7 +5,9 @@
  */
 import { dayMs, hourMs } from '../duration.ts'
 import { type EmailAddress, readDomain } from '../request/email-address.ts'
+import { findCause } from './failure-cause.ts'
 import type { Bounce, FeedbackFinding } from './feedback.ts'
+import type { DeliveryOutcome } from './outcome.ts'
 import { type SuppressionReason, suppressionReasons } from './states.ts'
 
 /** Times are milliseconds since 1970. */
@@ -27,6 +29,14 @@ const forgetMs = 90 * dayMs
 /** Whether a bounce proves that the recipient's mailbox does not exist: a field says so, and no prose. */
 const provesNoMailbox = ({ about, cause, permanent }: Bounce): boolean =>
   about === 'recipient' && permanent && cause === 'no_mailbox'
+
+/** Whether a relay refused an email for good, because the recipient's mailbox does not exist. */
+export const refusesMailbox = (outcome: DeliveryOutcome): outcome is Refused =>
+  outcome.kind === 'failed' &&
+  outcome.reason === 'refused_by_relay' &&
+  findCause(outcome.reply) === 'no_mailbox'
+
+type Refused = Extract<DeliveryOutcome, { readonly kind: 'failed' }>
 
 /** The reason for which a report suppresses its recipient; null if it does not. */
 export function suppressionBy(finding: FeedbackFinding): Exclude<SuppressionReason, 'operator'> | null {
@@ -71,12 +81,12 @@ function newTerms(
 
 /**
  * When many addresses die at once, it is not the addresses: a provider or a relay says so by mistake. Strikes
- * stop while both are true of the last `massBounceMinutes`.
+ * stop while both are true of the last `latelyMinutes`.
  */
-export const massBounceMinutes = 10
 const massBounceMin = 20
 const massBounceShare = 0.3
 
+/** @param counts `gone`: how many mailboxes are said not to exist; `ended`: emails delivered or failed */
 export const isMassBounce = (counts: { readonly gone: number; readonly ended: number }): boolean =>
   counts.gone >= massBounceMin && counts.gone >= massBounceShare * counts.ended
 

@@ -4,6 +4,7 @@ import { feedbackDays, reportTextMax } from '../../domain/bounds.ts'
 import { failureCauses } from '../../domain/delivery/failure-cause.ts'
 import { isReported, isTooLate, stateAfter } from '../../domain/delivery/feedback.ts'
 import { type FinalState, finalStates } from '../../domain/delivery/states.ts'
+import { suppressionBy } from '../../domain/delivery/suppression.ts'
 import type { Finding } from '../../feedback/judge-report.ts'
 import { readReport } from '../../feedback/read-report.ts'
 import {
@@ -12,6 +13,7 @@ import {
   type ReportResult,
   recordReport,
 } from '../../feedback/record-report.ts'
+import type { Strike } from '../../store/feedback-store.ts'
 import { type Context, operation } from '../operation/operation.ts'
 import { done } from '../operation/result.ts'
 import { closed, orNull } from '../operation/schema.ts'
@@ -73,11 +75,11 @@ export const readFeedback = operation({
         app: email?.app ?? null,
         target: emailId ?? 'service',
       } as const
-      await store.recordAction({ ...action, before: null, after: { result } }, access.actor)
+      await store.recordAction({ ...action, before: null, after: { result: result.kind } }, access.actor)
     }
     const { email, finding } = match
     return done({
-      result,
+      result: result.kind,
       explanation: explain(match, result, dryRun),
       finding: finding.kind,
       form: report.form,
@@ -96,27 +98,27 @@ const presentFinding = (finding: Finding) => ({
 
 const isFinal = (state: string): state is FinalState => finalStates.some((name) => name === state)
 
-/** The result that recording would have. */
+/** The result that recording would have, without a strike. */
 function foresee({ store }: Context, { email, emailId, finding }: ReportMatch): ReportResult {
-  if (emailId === null) return 'unmatched'
-  if (finding.kind === 'other') return 'no_report'
-  if (email === null) return 'unknown'
-  if (!isFinal(email.state)) return 'waiting'
-  if (isTooLate(email.acceptedAt, store.now())) return 'stale'
-  return isReported(email.trail, finding.kind, store.now()) ? 'already' : 'recorded'
+  if (emailId === null) return { kind: 'unmatched' }
+  if (finding.kind === 'other') return { kind: 'no_report' }
+  if (email === null) return { kind: 'unknown' }
+  const { acceptedAt, app, state, trail } = email
+  if (!isFinal(state)) return { kind: 'waiting' }
+  if (isTooLate(acceptedAt, store.now())) return { kind: 'stale' }
+  if (isReported(trail, finding.kind, store.now())) return { kind: 'already' }
+  return { kind: 'recorded', app, state: stateAfter(state, finding.kind), strike: { kind: 'none' } }
 }
 
 function explain({ email, finding }: ReportMatch, result: ReportResult, dryRun: boolean): string {
-  switch (result) {
+  switch (result.kind) {
     case 'recorded': {
+      const recorded = dryRun ? 'It would be recorded' : 'It is recorded'
       const state =
-        email !== null && isFinal(email.state) && finding.kind !== 'other'
-          ? stateAfter(email.state, finding.kind)
-          : null
-      const text = `${dryRun ? 'It would be recorded' : 'It is recorded'}`
-      return state === email?.state || state === null
-        ? `${text}; the email keeps its state.`
-        : `${text}: the email ${dryRun ? 'would be' : 'is now'} ${state}.`
+        result.state === email?.state
+          ? `${recorded}; the email keeps its state.`
+          : `${recorded}: the email ${dryRun ? 'would be' : 'is now'} ${result.state}.`
+      return [state, ...explainStrike(finding, result.strike, dryRun)].join(' ')
     }
     case 'already':
       return 'The record of the email has a report like this, so nothing changes.'
@@ -132,5 +134,24 @@ function explain({ email, finding }: ReportMatch, result: ReportResult, dryRun: 
       return 'It names an email, but is neither a bounce nor a complaint: perhaps a vacation reply.'
     default:
       return result satisfies never
+  }
+}
+
+function explainStrike(finding: Finding, strike: Strike, dryRun: boolean): string[] {
+  if (dryRun)
+    return finding.kind !== 'other' && suppressionBy(finding) !== null
+      ? ['Its recipient would be suppressed for a while.']
+      : []
+  switch (strike.kind) {
+    case 'none':
+      return []
+    case 'massive':
+      return [
+        'Its recipient is not suppressed: so many mailboxes were called missing within minutes that it is probably a mistake of a mail server.',
+      ]
+    case 'suppressed':
+      return [`Its recipient is suppressed until ${new Date(strike.until).toISOString()}.`]
+    default:
+      return strike satisfies never
   }
 }

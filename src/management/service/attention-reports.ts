@@ -1,6 +1,10 @@
-/** Apps whose delivered mail bounces, or is reported as spam, more often than mailbox providers accept. */
-import { reportedDays } from '../../domain/bounds.ts'
-import { formatCount } from '../../domain/counts.ts'
+/**
+ * Mail servers that call so many mailboxes missing that none is believed, and apps whose delivered mail
+ * bounces, or is reported as spam, more often than mailbox providers accept.
+ */
+import { latelyMinutes, reportedDays } from '../../domain/bounds.ts'
+import { formatCount, sumCounts } from '../../domain/counts.ts'
+import { isMassBounce } from '../../domain/delivery/suppression.ts'
 import type { Condition, Situation } from './condition.ts'
 
 /** Providers warn of 5 % bounces (Amazon SES reviews the account) and of 0.3 % complaints (Gmail). */
@@ -37,3 +41,12 @@ export const judgeReports = ({ apps, reported }: Pick<Situation, 'apps' | 'repor
         })
       return found
     })
+
+/** The suppression of recipients stops by the counts of the whole service. */
+export function judgeGone({ lately: counts, seesAll }: Pick<Situation, 'lately' | 'seesAll'>): Condition[] {
+  const { delivered, failed, gone } = counts
+  const ended = delivered + sumCounts(failed)
+  if (!seesAll || !isMassBounce({ gone, ended })) return []
+  const message = `${formatCount(gone)} of ${formatCount(Math.max(gone, ended))} emails in the last ${latelyMinutes} minutes were for mailboxes that do not exist, as mail servers say. So many at once are usually a fault of a relay or a mailbox provider, so no further recipients are suppressed until it is over. Look at the replies; when they were wrong, clear the suppressions of that time.`
+  return [{ kind: 'addresses_gone', message }]
+}

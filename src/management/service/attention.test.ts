@@ -384,6 +384,16 @@ test('bounces are those of one app, and no outage: nothing else is less urgent b
   assert.match(late[0]?.message ?? '', /^20 of 20 delivered/, 'its reports are of emails of the days before')
 })
 
+test('many missing mailboxes need attention from 20 and 30 % of what ended; others than the whole service see none', () => {
+  const of = (counts: Counts, seesAll = true) => kinds({ counts, seesAll })
+  assert.deepEqual(of({ gone: 19, delivered: 19 }), [])
+  assert.deepEqual(of({ gone: 20, delivered: 66 }), ['addresses_gone'])
+  assert.deepEqual(of({ gone: 20, delivered: 67 }), [])
+  assert.deepEqual(of({ gone: 20, delivered: 66 }, false), [])
+  const [found] = attentionTo({ counts: { gone: 25, delivered: 20 } })
+  assert.match(found?.message ?? '', /^25 of 25 emails in the last 10 minutes were for mailboxes/)
+})
+
 test('the daily limit warns at 80 %, and is urgent when it is used up', () => {
   const of = (accepted: number) =>
     attentionTo({ usage: new Map([[acme.id, { accepted }]]) }).map(({ kind, urgent }) => [kind, urgent])

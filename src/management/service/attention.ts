@@ -10,7 +10,7 @@ import { describeDuration, minuteMs } from '../../domain/duration.ts'
 import type { ActivityCounts } from '../activity.ts'
 import { addCounts, appConditionKinds, appConditions, hasNow, serviceRefusals } from './app-conditions.ts'
 import { judgeNodes } from './attention-nodes.ts'
-import { judgeReports } from './attention-reports.ts'
+import { judgeGone, judgeReports } from './attention-reports.ts'
 import {
   type Attention,
   type AttentionKind,
@@ -55,6 +55,7 @@ export function findAttention(situation: Situation): Attention[] {
     ...failing,
     ...judgeQueue(queue),
     ...judgeSettings(situation),
+    ...judgeGone(situation),
     ...judgeReports(situation),
   ]
   return found

@@ -25,6 +25,7 @@ export const attentionKinds = [
   'queue_nearly_full',
   'daily_limit_near',
   'mail_held',
+  'addresses_gone',
   'complaints_many',
   'bounces_many',
   'key_expires',

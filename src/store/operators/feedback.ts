@@ -22,14 +22,6 @@ function* recordFeedback(context: ScriptContext, feedback: Feedback): Script<Fee
   const known = yield* readOne({ text, values: [email] }, toReported)
   if (known === null) return { kind: 'unknown' }
   if (isTooLate(known.acceptedAt, nowMs)) return { kind: 'stale' }
-  // The record of a refusal in the session is complete.
-  if (feedback.source === 'session')
-    return {
-      kind: 'recorded',
-      app: known.app,
-      state: known.state,
-      strike: yield* suppress(context, feedback, known),
-    }
   if (isReported(known.trail, finding.kind, nowMs)) return { kind: 'already' }
   const state = stateAfter(known.state, finding.kind)
   const reason = state === known.state ? known.reason : finding.kind === 'bounced' ? finding.cause : null

@@ -1,11 +1,10 @@
 /** Suppressions of recipients: the strikes of reports, the changes and lists of operators. */
-import { stepMax } from '../../domain/bounds.ts'
+import { latelyMinutes, stepMax } from '../../domain/bounds.ts'
 import type { SuppressionReason } from '../../domain/delivery/states.ts'
 import {
   addStrike,
   type Destination,
   isMassBounce,
-  massBounceMinutes,
   type SuppressionTerms,
   setTerms,
 } from '../../domain/delivery/suppression.ts'
@@ -40,6 +39,19 @@ type Cause = {
   readonly reply: string | null
 }
 
+function* strikeRefused(
+  context: ScriptContext,
+  { email, destination, reply }: Parameters<FeedbackStore['strikeRefused']>[0],
+): Script<Strike> {
+  const [known] = yield {
+    text: `select app_id, recipient from ${context.prefix}history where email_id = $1`,
+    values: [email],
+  }
+  if (known === undefined) return { kind: 'none' }
+  const to = { app: known.app_id as AppId, recipient: known.recipient as string, destination }
+  return yield* strike(context, to, { reason: 'no_mailbox', email, reply })
+}
+
 /** Suppresses a recipient for longer than before, unless too many mailboxes are said to be gone. */
 export function* strike(context: ScriptContext, to: Recipient, cause: Cause): Script<Strike> {
   if (cause.reason === 'no_mailbox' && (yield* findsMassBounce(context))) return { kind: 'massive' }
@@ -58,7 +70,7 @@ export function* forgive({ prefix }: ScriptContext, { app, recipient }: Recipien
 }
 
 function* findsMassBounce({ nowMs, prefix }: ScriptContext): Script<boolean> {
-  const sinceMs = nowMs - massBounceMinutes * minuteMs
+  const sinceMs = nowMs - latelyMinutes * minuteMs
   const [struck] = yield {
     text: `select count(*) as gone from ${prefix}suppression where at >= $1 and reason = 'no_mailbox'`,
     values: [sinceMs],
@@ -212,5 +224,5 @@ const toRecord = (row: Row): SuppressionRecord => ({
   reply: row.reply as string | null,
 })
 
-export const suppressionChanges = { setSuppression, removeSuppression, clearSuppressions }
+export const suppressionChanges = { strikeRefused, setSuppression, removeSuppression, clearSuppressions }
 export const suppressionReads = { findSuppression, listSuppressions }

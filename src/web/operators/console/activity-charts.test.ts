@@ -19,6 +19,8 @@ const counts: Omit<Activity['items'][number], 'at'> = {
     expired: 0,
     cancelled: 0,
     complained: 0,
+    suppressed: 0,
+    gone: 0,
     lostLeases: 0,
   },
   ...{ refused: {}, failed: {}, bounced: {}, replies: {}, p50Ms: null, p95Ms: null },

@@ -99,7 +99,6 @@ const renderRecord = (email: Detail, slug: string | null, { now }: Visit): Html 
   ])
 
 const reporters: Readonly<Record<FeedbackSource, string>> = {
-  session: 'refused by the relay',
   mail: 'reported by mail',
   read: 'reported by an operator',
 }

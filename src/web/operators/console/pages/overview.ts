@@ -96,7 +96,7 @@ const tile = (label: string, value: string, note: string, address: string): Html
 type Counts = Answer<'activity.show'>['total']
 
 function renderAnswers(counts: Counts): Html {
-  const { accepted, bounced, complained, deferred, delivered, failed, refused, replayed, replies } = counts
+  const { accepted, deferred, delivered, refused, replayed } = counts
   const answers = [
     ['accepted', accepted] as const,
     ...(replayed > 0 ? [['replayed (idempotency key)', replayed] as const] : []),
@@ -107,10 +107,11 @@ function renderAnswers(counts: Counts): Html {
   const outcomes = [
     ['delivered', delivered] as const,
     ['deferred', deferred] as const,
-    ...Object.entries(failed).map(([reason, count]) => [`failed: ${reason}`, count] as const),
-    ...Object.entries(bounced).map(([cause, count]) => [`bounced: ${cause}`, count] as const),
-    ['complaints', complained] as const,
-    ...Object.entries(replies).map(([reply, count]) => [reply, count] as const),
+    ...Object.entries(counts.failed).map(([reason, count]) => [`failed: ${reason}`, count] as const),
+    ...Object.entries(counts.bounced).map(([cause, count]) => [`bounced: ${cause}`, count] as const),
+    ['complaints', counts.complained] as const,
+    ['suppressed: not sent', counts.suppressed] as const,
+    ...Object.entries(counts.replies).map(([reply, count]) => [reply, count] as const),
   ]
   const rows = (entries: readonly (readonly [Cell, number])[]) =>
     entries.filter(([, count]) => count > 0).map(([name, count]) => [name, formatCount(count)])
