@@ -24,16 +24,18 @@ export async function readActivity(context: Context, nodes: readonly NodeResourc
   const to = Math.floor(store.now() / minuteMs) + 1
   const begin = to - latelyMinutes
   const query = { apps: access.apps && [...access.apps], from: to - appMinutesKept + 1, to, step: 1 } as const
-  const minutes = await store.readActivity(query)
+  const read = async (from: number) => countByApp(await store.readAppActivity(from, to), context)
+  const [minutes, byApp, last] = await Promise.all([
+    store.readActivity(query),
+    read(begin),
+    read(to - overMinutes),
+  ])
   const since = (minute: number) => minutes.filter((row) => row.minute >= minute)
   const afterOutage = Math.max(begin, firstMinuteAfter(findOutageEnd(nodes)))
-  const read = async (from: number) => countByApp(await store.readAppActivity(from, to), context)
-  const byApp = await read(begin)
   const hasExpired = since(afterOutage).some(({ event }) => event === 'expired')
   const expired = hasExpired
     ? countExpired(afterOutage === begin ? byApp : await read(afterOutage))
     : new Map()
-  const last = await read(to - overMinutes)
   const now: Now = { apps, nodes, minutes, afterOutage, byApp, last, expired }
   return {
     now: {

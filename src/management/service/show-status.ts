@@ -67,20 +67,23 @@ export const showStatus = operation({
   async run(context) {
     const { store, access } = context
     const now = store.now()
-    const apps = (await store.listApps()).filter(({ id }) => isInScope(access, id))
-    const usage = await store.readUsageToday()
-    const expiring = (await store.listExpiringKeys(now + keyWarningMs)).filter(({ app }) =>
-      isInScope(access, app),
-    )
-    const counted = await context.queue.get()
-    const queue = presentQueue(context, counted, apps)
     const seesAll = access.apps === null
-    const nodes = (await store.listNodes()).map((node) => presentNode(node, now))
+    const [allApps, allNodes, usage, reported, allExpiring, counted, findings] = await Promise.all([
+      store.listApps(),
+      store.listNodes(),
+      store.readUsageToday(),
+      store.readReportedUsage(),
+      store.listExpiringKeys(now + keyWarningMs),
+      context.queue.get(),
+      seesAll ? context.findings.get() : [],
+    ])
+    const apps = allApps.filter(({ id }) => isInScope(access, id))
+    const nodes = allNodes.map((node) => presentNode(node, now))
+    const expiring = allExpiring.filter(({ app }) => isInScope(access, app))
+    const queue = presentQueue(context, counted, apps)
     const activity = await readActivity(context, nodes, apps)
     const attention = findAttention({
-      ...{ seesAll, apps, usage, expiring, queue, nodes, ...activity.now },
-      reported: await store.readReportedUsage(),
-      findings: seesAll ? await context.findings.get() : [],
+      ...{ seesAll, apps, usage, reported, expiring, queue, nodes, findings, ...activity.now },
       late: counted.late,
       nowMs: now,
     })

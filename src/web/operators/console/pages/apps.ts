@@ -34,8 +34,10 @@ import { renderEmails } from './emails.ts'
 import { countWaiting, renderProblems, renderStatus, sortApps } from './problems.ts'
 
 export async function listApps(visit: Visit): Promise<PageAnswer> {
-  const { items } = await visit.get('usage.list', {})
-  const { attention } = await visit.get('status.show', {})
+  const [{ items }, { attention }] = await Promise.all([
+    visit.get('usage.list', {}),
+    visit.get('status.show', {}),
+  ])
   const rows = sortApps(items, attention).map(
     ({ slug, name, status, accepted, delivered, failed, expired, refused }) => [
       html`<a href="/apps/${slug}"><b>${name}</b></a> <span class="soft">${slug}</span>`,
@@ -96,11 +98,15 @@ async function appPage(visit: Visit, error: OperationError | null): Promise<Page
   const app = await findApp(visit)
   const params = { app: app.slug }
   const range = chooseRange(visit.query)
-  const { attention, nodes, queue } = await visit.get('status.show', {})
-  const today = (await visit.get('usage.list', {})).items.find(({ slug }) => slug === app.slug)
-  const activity = await visit.get('activity.show', { query: { app: app.slug, ...range.query(visit.now) } })
-  const refusals = (await visit.get('refusal.list', { params })).items
-  const { items: emails } = await visit.get('email.list', { query: { app: app.slug, limit: lastEmails } })
+  const [{ attention, nodes, queue }, usage, activity, { items: refusals }, { items: emails }] =
+    await Promise.all([
+      visit.get('status.show', {}),
+      visit.get('usage.list', {}),
+      visit.get('activity.show', { query: { app: app.slug, ...range.query(visit.now) } }),
+      visit.get('refusal.list', { params }),
+      visit.get('email.list', { query: { app: app.slug, limit: lastEmails } }),
+    ])
+  const today = usage.items.find(({ slug }) => slug === app.slug)
   const shown = testForm.show({ type: 'magic_link', ...(error && readTexts(visit.form)) }, error)
   const test = html`<form method="post" action="/apps/${app.slug}/test-email" class="stack">
 ${shown.field('to')}

@@ -41,10 +41,12 @@ export async function overview(visit: Visit): Promise<PageAnswer> {
 
 /** Null without an app. */
 async function drawOverview(visit: Visit, range: Range): Promise<Html | null> {
-  const status = await visit.get('status.show', {})
+  const [status, activity, usage] = await Promise.all([
+    visit.get('status.show', {}),
+    visit.get('activity.show', { query: range.query(visit.now) }),
+    visit.get('usage.list', {}),
+  ])
   if (status.apps === 0) return null
-  const activity = await visit.get('activity.show', { query: range.query(visit.now) })
-  const usage = await visit.get('usage.list', {})
   return html`${region('attention', html`${renderVerdict(status)}${renderProblems(status.attention, '/')}${renderEarlier(status.earlier, visit, '/')}`)}
 ${region('apps', section('Apps, today (UTC)', renderApps(usage, status)))}
 ${region('numbers', renderNumbers(status, visit))}
