@@ -13,7 +13,7 @@ import type { Store } from '../store/store.ts'
 import { type Finding, judgeReport } from './judge-report.ts'
 import type { Report } from './read-report.ts'
 
-type ReportStore = Pick<Store, 'openReference' | 'findEmail' | 'nameRecipient'>
+type ReportStore = Pick<Store, 'openReference' | 'findReported' | 'nameRecipient'>
 
 export type ReportDeps = { readonly store: ReportStore & Pick<Store, 'recordFeedback'>; readonly emit: Emit }
 
@@ -36,7 +36,7 @@ export async function matchReport(store: ReportStore, report: Report): Promise<R
   const emailId = report.references
     .map((reference) => store.openReference(reference))
     .find((id) => id !== null)
-  const email = emailId === undefined ? null : await store.findEmail(emailId)
+  const email = emailId === undefined ? null : await store.findReported(emailId)
   const isRecipient = (address: EmailAddress) => store.nameRecipient(address) === email?.recipient
   const finding = judgeReport(report, isRecipient)
   const addresses = report.rows.flatMap((row) => [row.finalRecipient, row.originalRecipient])

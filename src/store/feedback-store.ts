@@ -7,7 +7,7 @@ import type { FinalState, SuppressionReason } from '../domain/delivery/states.ts
 import type { Destination, SuppressionTerms } from '../domain/delivery/suppression.ts'
 import type { AppId, EmailId, SuppressionId } from '../domain/id.ts'
 import type { Actor } from '../domain/operator/audit.ts'
-import type { ListPage } from './operator-store.ts'
+import type { EmailRecord, ListPage } from './operator-store.ts'
 
 export type Feedback = {
   readonly email: EmailId
@@ -54,6 +54,8 @@ export type SuppressionQuery = {
 }
 
 export interface FeedbackStore {
+  /** The email of a report; like `findEmail`, but it waits for no operator. */
+  findReported(id: EmailId): Promise<EmailRecord | null>
   recordFeedback(feedback: Feedback): Promise<FeedbackResult>
   /** A strike for the recipient of an email that a relay refused, because there is no such mailbox. */
   strikeRefused(refused: {

@@ -53,7 +53,8 @@ export function feedback(it: It): void {
       finding: bounced,
       destination: 'other',
     })
-    assert.deepEqual(made, { kind: 'recorded', app: sender.app.id, state: 'bounced' })
+    const strike = { kind: 'suppressed', until: at + 3_600_000 }
+    assert.deepEqual(made, { kind: 'recorded', app: sender.app.id, state: 'bounced', strike })
     assert.deepEqual(await report(store, one, bounced, bounced), ['already', 'already'])
     const email = await store.findEmail(one)
     assert.deepEqual([email?.state, email?.reason], ['bounced', 'no_mailbox'])

@@ -103,7 +103,7 @@ test('while the store does not answer, reports are answered 451, and strangers 5
   const events: string[] = []
   const listener = new BounceListener(
     {
-      store: { ...store, findEmail: down, recordFeedback: down },
+      store: { ...store, findReported: down, recordFeedback: down },
       emit: ({ kind }) => void events.push(kind),
     },
     { ...bounce, bounceAddress },

@@ -26,16 +26,16 @@ const { store } = service
 
 /** A listener on the store of the service. `calls` counts what it asks of it. */
 async function listen(scope: Scope, options: Partial<BounceListenerOptions> = {}) {
-  const calls = { openReference: 0, findEmail: 0, recordFeedback: 0 }
+  const calls = { openReference: 0, findReported: 0, recordFeedback: 0 }
   const counted: typeof store = {
     ...store,
     openReference: (reference) => {
       calls.openReference += 1
       return store.openReference(reference)
     },
-    findEmail: (id) => {
-      calls.findEmail += 1
-      return store.findEmail(id)
+    findReported: (id) => {
+      calls.findReported += 1
+      return store.findReported(id)
     },
     recordFeedback: (feedback) => {
       calls.recordFeedback += 1
@@ -127,7 +127,7 @@ test('a message without end, drops of it, and a handshake that stops all end wit
   assert.match(await handshake.say('STARTTLS'), /^220/)
   handshake.socket.write(Buffer.from('1603010200010001', 'hex'))
   await Promise.all([pour(), drip(), eventually(handshake.isClosed)])
-  assert.deepEqual([calls.findEmail, calls.recordFeedback, events.length], [0, 0, 0])
+  assert.deepEqual([calls.findReported, calls.recordFeedback, events.length], [0, 0, 0])
 })
 
 test('it stops while sessions are open, and a report in progress is not lost: its sender hears no 250', {
@@ -167,7 +167,7 @@ test('a flood of recipients never reaches the store', async (t) => {
   const strangers = await flood('ada@example.com')
   assert.equal(strangers.match(/^550/gm)?.length, 20)
   assert.match(strangers, /^421 4\.7\.0 /m)
-  assert.deepEqual(calls, { openReference: 0, findEmail: 0, recordFeedback: 0 })
+  assert.deepEqual(calls, { openReference: 0, findReported: 0, recordFeedback: 0 })
   await flood(to.replace(/.{10}@/, '0123456789@'))
   assert.equal(calls.openReference, 21)
   calls.openReference = 0
@@ -175,7 +175,7 @@ test('a flood of recipients never reaches the store', async (t) => {
   assert.equal(many.match(/^452/gm)?.length, 10_000)
   assert.equal(calls.openReference, 1)
   await flood(`${'em_'.repeat(20)}@example.com`)
-  assert.deepEqual(calls, { openReference: 1, findEmail: 0, recordFeedback: 0 })
+  assert.deepEqual(calls, { openReference: 1, findReported: 0, recordFeedback: 0 })
 })
 
 test('NUL bytes, long lines and long commands: a report among them counts, and none harms', async (t) => {

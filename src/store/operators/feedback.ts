@@ -5,22 +5,18 @@ import type { AttemptRecord } from '../../domain/delivery/outcome.ts'
 import type { EndReason, FinalState } from '../../domain/delivery/states.ts'
 import { suppressionBy } from '../../domain/delivery/suppression.ts'
 import { dayMs } from '../../domain/duration.ts'
-import type { AppId } from '../../domain/id.ts'
+import type { AppId, EmailId } from '../../domain/id.ts'
 import type { Feedback, FeedbackResult, Strike } from '../feedback-store.ts'
 import type { Row } from '../shared/rows.ts'
+import { emailReads } from './emails.ts'
 import { lock, readOne, type Script, type ScriptContext } from './script.ts'
-import { forgive, strike } from './suppressions.ts'
+import { forgive, strike, strikeRefused } from './suppressions.ts'
 
 function* recordFeedback(context: ScriptContext, feedback: Feedback): Script<FeedbackResult> {
   const { nowMs, prefix } = context
   const { email, finding } = feedback
-  // The queue first: an email moves from there to the history.
-  const queued = yield { text: `select 1 from ${prefix}queue where email_id = $1`, values: [email] }
-  if (queued.length > 0) return { kind: 'waiting' }
-  const text = `select app_id, recipient, state, reason, accepted_at, trail from ${prefix}history
-    where email_id = $1 ${lock(context, 'for update')}`
-  const known = yield* readOne({ text, values: [email] }, toReported)
-  if (known === null) return { kind: 'unknown' }
+  const known = yield* lockReported(context, email)
+  if (known === 'waiting' || known === 'unknown') return { kind: known }
   if (isTooLate(known.acceptedAt, nowMs)) return { kind: 'stale' }
   if (isReported(known.trail, finding.kind, nowMs)) return { kind: 'already' }
   const state = stateAfter(known.state, finding.kind)
@@ -32,6 +28,22 @@ function* recordFeedback(context: ScriptContext, feedback: Feedback): Script<Fee
   }
   if (state !== known.state && state !== 'delivered') yield* countUsage(context, known.app, state)
   return { kind: 'recorded', app: known.app, state, strike: yield* suppress(context, feedback, known) }
+}
+
+function* lockReported(
+  context: ScriptContext,
+  email: EmailId,
+): Script<ReturnType<typeof toReported> | 'waiting' | 'unknown'> {
+  const { prefix } = context
+  const text = `select app_id, recipient, state, reason, accepted_at, trail from ${prefix}history
+    where email_id = $1 ${lock(context, 'for update')}`
+  const find = () => readOne({ text, values: [email] }, toReported)
+  const ended = yield* find()
+  if (ended !== null) return ended
+  const queued = yield { text: `select 1 from ${prefix}queue where email_id = $1`, values: [email] }
+  if (queued.length > 0) return 'waiting'
+  // It may have moved from the queue to the history between the two.
+  return (yield* find()) ?? 'unknown'
 }
 
 /** A report may suppress its recipient, or end a suppression. */
@@ -74,4 +86,5 @@ function* countUsage({ dialect, nowMs, prefix }: ScriptContext, app: AppId, even
   }
 }
 
-export const feedbackChanges = { recordFeedback }
+export const feedbackChanges = { recordFeedback, strikeRefused }
+export const feedbackReads = { findReported: emailReads.findEmail }

@@ -5,7 +5,7 @@ import { activityChanges, activityNotes, activityReads } from './activity.ts'
 import { appChanges, appReads } from './apps.ts'
 import { auditChanges, auditReads } from './audit.ts'
 import { emailReads, emailSnapshots } from './emails.ts'
-import { feedbackChanges } from './feedback.ts'
+import { feedbackChanges, feedbackReads } from './feedback.ts'
 import { keyChanges, keyReads } from './keys.ts'
 import { peopleChanges } from './people.ts'
 import { peopleReads } from './people-reads.ts'
@@ -41,6 +41,7 @@ export const reads = {
   ...auditReads,
   ...emailReads,
   ...queueReads,
+  ...feedbackReads,
   ...suppressionReads,
 }
 

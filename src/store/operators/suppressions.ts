@@ -18,7 +18,7 @@ import type { Row } from '../shared/rows.ts'
 import { lockApp } from './apps.ts'
 import { recordAction } from './audit.ts'
 import { cutPage, type Filter, oneMore, present, readStep, type Scan } from './list-pages.ts'
-import { lock, readOne, type Script, type ScriptContext, type Statement } from './script.ts'
+import { readOne, type Script, type ScriptContext, type Statement } from './script.ts'
 
 /** The `app_id` of a suppression for all apps. */
 const allApps = ''
@@ -39,7 +39,7 @@ type Cause = {
   readonly reply: string | null
 }
 
-function* strikeRefused(
+export function* strikeRefused(
   context: ScriptContext,
   { email, destination, reply }: Parameters<FeedbackStore['strikeRefused']>[0],
 ): Script<Strike> {
@@ -71,20 +71,17 @@ export function* forgive({ prefix }: ScriptContext, { app, recipient }: Recipien
 
 function* findsMassBounce({ nowMs, prefix }: ScriptContext): Script<boolean> {
   const sinceMs = nowMs - latelyMinutes * minuteMs
-  const [struck] = yield {
-    text: `select count(*) as gone from ${prefix}suppression where at >= $1 and reason = 'no_mailbox'`,
-    values: [sinceMs],
-  }
   // Strikes count at once, but stop; events count until the last one, and a few seconds late.
-  const [counted] = yield {
+  const [counts] = yield {
     text: `select coalesce(sum(case when event = 'gone' then count end), 0) as gone,
-        coalesce(sum(case when event <> 'gone' then count end), 0) as ended from ${prefix}activity
-      where app_id = '' and span = 1 and minute >= $1
+        coalesce(sum(case when event <> 'gone' then count end), 0) as ended,
+        (select count(*) from ${prefix}suppression where at >= $1 and reason = 'no_mailbox') as struck
+      from ${prefix}activity where app_id = '' and span = 1 and minute >= $2
         and (event in ('gone', 'delivered') or event like 'failed:%')`,
-    values: [Math.floor(sinceMs / minuteMs)],
+    values: [sinceMs, Math.floor(sinceMs / minuteMs)],
   }
-  const gone = Math.max(Number(struck?.gone), Number(counted?.gone))
-  return isMassBounce({ gone, ended: Number(counted?.ended) })
+  const gone = Math.max(Number(counts?.struck), Number(counts?.gone))
+  return isMassBounce({ gone, ended: Number(counts?.ended) })
 }
 
 /** The row of a recipient, which is made if it is not there: `terms` are null then. */
@@ -93,16 +90,15 @@ function* lockSuppression(
   { app, recipient, destination }: Recipient,
 ): Script<{ readonly id: SuppressionId; readonly terms: SuppressionTerms | null }> {
   const { nowMs, prefix } = context
-  const key = [app ?? allApps, recipient]
-  yield {
-    text: `insert into ${prefix}suppression (suppression_id, app_id, recipient, reason, strikes, at, until,
+  const statement: Statement = {
+    text: `insert into ${prefix}suppression as known (suppression_id, app_id, recipient, reason, strikes, at, until,
         invitations_until, forget_at, destination)
-      values ($3, $1, $2, 'no_mailbox', 0, $4, 0, 0, 0, $5) on conflict (app_id, recipient) do nothing`,
-    values: [...key, newId('sp', nowMs), nowMs, destination],
+      values ($3, $1, $2, 'no_mailbox', 0, $4, 0, 0, 0, $5)
+      on conflict (app_id, recipient) do update set destination = known.destination returning *`,
+    values: [app ?? allApps, recipient, newId('sp', nowMs), nowMs, destination],
   }
-  const text = `select * from ${prefix}suppression where app_id = $1 and recipient = $2 ${lock(context, 'for update')}`
-  const known = yield* readOne({ text, values: key }, toRecord)
-  if (known === null) throw new Error('a suppression was removed while it was locked')
+  const known = yield* readOne(statement, toRecord)
+  if (known === null) throw new Error('an upsert returned no row')
   return { id: known.id, terms: known.strikes === 0 && known.until === 0 ? null : known }
 }
 
@@ -224,5 +220,5 @@ const toRecord = (row: Row): SuppressionRecord => ({
   reply: row.reply as string | null,
 })
 
-export const suppressionChanges = { strikeRefused, setSuppression, removeSuppression, clearSuppressions }
+export const suppressionChanges = { setSuppression, removeSuppression, clearSuppressions }
 export const suppressionReads = { findSuppression, listSuppressions }

@@ -41,7 +41,7 @@ export type SqliteOptions = {
 /** Short enough for the event loop; all other reads take longer the more data there is. */
 const shortReads: ReadonlySet<ReadName> = new Set([
   ...(['findApp', 'findAppBySlug', 'findKey', 'findKeyByHash', 'findTokenByHash'] as const),
-  ...(['findSession', 'isSignInCode', 'findPasskey', 'findEmail', 'readQueueGauge'] as const),
+  ...(['findSession', 'isSignInCode', 'findPasskey', 'findEmail', 'findReported', 'readQueueGauge'] as const),
 ])
 
 /** Opens the database. For a service the writer thread starts now, for a command with the first call. */

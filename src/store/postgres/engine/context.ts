@@ -19,6 +19,7 @@ const laneCount = 2
 const slotCount = 64
 
 const operatorConnections = 2
+const reportConnections = 2
 const pageConnections = 2
 /** Page views that may wait for a connection; further ones are answered 503 at once. */
 const pagesWaitingMax = 100
@@ -40,6 +41,8 @@ export type PostgresContext = {
   readonly pages: Pool
   /** Measures, and what processes observe: neither waits for operators. */
   readonly observers: Pool
+  /** Reports of mail servers: they wait for no operator, and no operator for them. */
+  readonly reports: Pool
   /** Looks up tokens and sessions that worked when this process found them last. */
   readonly secrets: Pool
   /**
@@ -75,6 +78,7 @@ export function newContext(address: PostgresAddress, parts: Parts): PostgresCont
     maintenance: connect(),
     operators: new Pool(address, { connectionsMax: operatorConnections }),
     observers: new Pool(address, { connectionsMax: 1 }),
+    reports: new Pool(address, { connectionsMax: reportConnections }),
     pages: new Pool(address, { connectionsMax: pageConnections, waitingMax: pagesWaitingMax }),
     secrets: new Pool(address, { connectionsMax: 1 }),
     strangers: new Pool(address, { connectionsMax: 1, waitingMax: strangersWaitingMax }),
@@ -87,9 +91,9 @@ export function newContext(address: PostgresAddress, parts: Parts): PostgresCont
 
 export async function closeContext(context: PostgresContext): Promise<void> {
   const { lanes, lookups, claims, outcomes, maintenance } = context
-  const { operators, observers, pages, secrets, strangers } = context
+  const { operators, observers, reports, pages, secrets, strangers } = context
   const connections = [...lanes.map((lane) => lane.connection), lookups, claims, outcomes, maintenance]
-  const pools = [operators, observers, pages, secrets, strangers]
+  const pools = [operators, observers, reports, pages, secrets, strangers]
   await Promise.all([...connections, ...pools].map((closable) => closable.close()))
 }
 

@@ -35,14 +35,15 @@ export const runIn = <T>(
   )
 
 /** Records that processes make of themselves, and reports, do not wait for operators. */
-const observed = new Set<string>(Object.keys({ ...activityChanges, ...activityNotes, ...feedbackChanges }))
+const observed = new Set(Object.keys({ ...activityChanges, ...activityNotes }))
+const reported = new Set(Object.keys(feedbackChanges))
 
 /** The connections of a read that is not an operator's. */
 function choosePool(
   name: keyof typeof reads,
   context: PostgresContext,
 ): { pool: Queries; deadlineMs: number } {
-  const { lookups, observers, operators, pages, strangers } = context
+  const { lookups, observers, operators, pages, reports, strangers } = context
   switch (name) {
     case 'findAppBySlug':
       return { pool: pages, deadlineMs: shortDeadlineMs }
@@ -53,6 +54,8 @@ function choosePool(
       return { pool: strangers, deadlineMs: shortDeadlineMs }
     case 'measureQueue':
       return { pool: observers, deadlineMs }
+    case 'findReported':
+      return { pool: reports, deadlineMs }
     default:
       return { pool: operators, deadlineMs }
   }
@@ -64,8 +67,9 @@ type Queries = Pick<Pool, 'query'>
 export function scriptMethods(
   context: PostgresContext,
 ): Methods<typeof changes & typeof notes & typeof reads & typeof snapshotReads> {
-  const { observers, operators } = context
-  const chooseWriters = (name: string): Pool => (observed.has(name) ? observers : operators)
+  const { observers, operators, reports } = context
+  const chooseWriters = (name: string): Pool =>
+    observed.has(name) ? observers : reported.has(name) ? reports : operators
   const newQuery =
     (pool: Queries, deadlineMs: number): Query =>
     (text, values = []) =>
