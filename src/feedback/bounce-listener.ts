@@ -7,6 +7,7 @@ import { readFileSync } from 'node:fs'
 import type { AddressInfo, Server, Socket } from 'node:net'
 import { SMTPServer, type SMTPServerDataStream, type SMTPServerSession } from 'smtp-server'
 import { reportMax } from '../domain/bounds.ts'
+import { bareAddress, toClientNetwork } from '../domain/client-network.ts'
 import { findReferences } from '../domain/delivery/reference.ts'
 import type { EmailAddress } from '../domain/request/email-address.ts'
 import { StoreUnavailable } from '../store/store.ts'
@@ -32,6 +33,8 @@ const usualTimes: Times = { stepMs: 60_000, sessionMs: 120_000 }
 const clientsMax = 50
 /** Connections, with those that were refused and are not closed yet; more are closed at once. */
 const connectionsMax = 4 * clientsMax
+/** From one network, which cannot keep others out then. A mail server opens fewer. */
+const connectionsOfOneMax = clientsMax / 2
 /** Bytes of a command line. */
 const commandMax = 2048
 /** When the service stops, sessions in progress get this long to end. */
@@ -52,6 +55,8 @@ export class BounceListener {
   readonly #options: BounceListenerOptions
   readonly #server: SMTPServer
   readonly #refused = new WeakMap<SMTPServerSession, number>()
+  /** The connections of each network; some may have closed. */
+  readonly #networks = new Map<string, WeakRef<Socket>[]>()
 
   constructor(deps: ReportDeps, options: BounceListenerOptions) {
     this.#deps = deps
@@ -78,7 +83,7 @@ export class BounceListener {
     this.#server.on('error', () => {}) // a client that is gone; without a listener it would be thrown
     const server = this.#server.server as Server
     server.maxConnections = connectionsMax
-    server.on('connection', (socket: Socket) => limitSession(socket, times.sessionMs))
+    server.on('connection', (socket: Socket) => this.#limit(socket, times.sessionMs))
   }
 
   /** Resolves to its address, as `smtp://127.0.0.1:4024`. */
@@ -96,6 +101,35 @@ export class BounceListener {
   /** Sessions in progress get a second to end. */
   close(): Promise<void> {
     return new Promise((resolve) => this.#server.close(() => resolve()))
+  }
+
+  /** Bounds the time of a session, and the connections of its network. */
+  #limit(socket: Socket, sessionMs: number): void {
+    const network = toClientNetwork(bareAddress(socket.remoteAddress ?? ''))
+    const open = this.#listOpen(network)
+    if (open.length >= connectionsOfOneMax) {
+      socket.destroy()
+      return
+    }
+    const session = new WeakRef(socket)
+    this.#networks.set(network, [...open, session])
+    // STARTTLS removes the listener of `close`: the timer may live on, and the list holds what has closed.
+    const timer = setTimeout(() => {
+      session.deref()?.destroy()
+      this.#listOpen(network)
+    }, sessionMs).unref()
+    socket.once('close', () => {
+      clearTimeout(timer)
+      this.#listOpen(network)
+    })
+  }
+
+  /** The open connections of a network; others are forgotten. */
+  #listOpen(network: string): WeakRef<Socket>[] {
+    const open = (this.#networks.get(network) ?? []).filter((socket) => socket.deref()?.destroyed === false)
+    if (open.length > 0) this.#networks.set(network, open)
+    else this.#networks.delete(network)
+    return open
   }
 
   /** Null for a recipient that is taken. Asks no store. */
@@ -127,12 +161,6 @@ export class BounceListener {
       throw notNow
     }
   }
-}
-
-function limitSession(socket: Socket, sessionMs: number): void {
-  const open = new WeakRef(socket) // STARTTLS removes the listener of `close`, so the timer may live on
-  const timer = setTimeout(() => open.deref()?.destroy(), sessionMs).unref()
-  socket.once('close', () => clearTimeout(timer))
 }
 
 /**

@@ -1,10 +1,12 @@
 /** Hostile clients of the bounce listener: none is served without bound, and proper ones come through. */
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { after, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import SMTPConnection from 'nodemailer/lib/smtp-connection'
 import { reportMax } from '../../src/domain/bounds.ts'
 import type { EmailId } from '../../src/domain/id.ts'
 import type { EmailAddress } from '../../src/domain/request/email-address.ts'
@@ -61,9 +63,12 @@ async function deliver(to: string): Promise<{ id: EmailId; to: string; report: s
 
 const state = async (id: EmailId) => (await store.findEmail(id))?.state
 
+const file = (name: string) => fileURLToPath(new URL(`../support/tls/localhost.${name}.pem`, import.meta.url))
+const tls = { certFile: file('cert'), keyFile: file('key') }
+
 /** Opens a message to this address. */
-async function beginData(port: number, to: string): Promise<Dialogue> {
-  const dialogue = await openDialogue(port)
+async function beginData(port: number, to: string, localAddress?: string): Promise<Dialogue> {
+  const dialogue = await openDialogue(port, localAddress)
   await dialogue.ehlo()
   for (const command of ['MAIL FROM:<>', `RCPT TO:<${to}>`, 'DATA'])
     assert.match(await dialogue.say(command), /^[23]/)
@@ -79,7 +84,9 @@ test('of 1,000 clients at once 50 are served, and a report is taken when they ar
     for (const socket of clients) socket.destroy()
   })
   for (let n = 0; n < 1000; n++) {
-    const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
+    // Loopback has as many addresses as the test needs networks.
+    const localAddress = `127.0.1.${1 + (n % 100)}`
+    const socket = connect({ port, host: '127.0.0.1', localAddress, allowHalfOpen: true })
     clients.push(socket)
     socket.on('data', (chunk) => {
       if (chunk.includes('220 ')) heard.greetings += 1
@@ -101,10 +108,53 @@ test('of 1,000 clients at once 50 are served, and a report is taken when they ar
   assert.equal(heard.greetings, 50)
 })
 
+test('one address holds half of the connections, and others are served', async (t) => {
+  const { port } = await listen(t)
+  const greeted = { one: 0, closed: 0 }
+  const clients = Array.from({ length: 60 }, () =>
+    connect({ port, host: '127.0.0.1', localAddress: '127.0.2.1' }),
+  )
+  atEnd(t, () => {
+    for (const socket of clients) socket.destroy()
+  })
+  for (const socket of clients)
+    socket
+      .on('data', () => void greeted.one++)
+      .on('error', () => {})
+      .once('close', () => void greeted.closed++)
+  await eventually(() => greeted.one === 25 && greeted.closed === 35)
+  const email = await deliver('gus@example.com')
+  assert.match(await handReport(port, email), /^250/)
+  clients.find(({ destroyed }) => !destroyed)?.destroy()
+  await eventually(async () => {
+    const socket = connect({ port, host: '127.0.0.1', localAddress: '127.0.2.1' })
+    clients.push(socket)
+    return await new Promise((resolve) =>
+      socket.once('data', () => resolve(true)).once('close', () => resolve(false)),
+    )
+  })
+})
+
+test('connections that ended after STARTTLS count no more', async (t) => {
+  const { port } = await listen(t, { tls })
+  for (let n = 0; n < 26; n++) {
+    const client = new SMTPConnection({
+      host: '127.0.0.1',
+      localAddress: '127.0.2.2',
+      port,
+      requireTLS: true,
+      tls: { rejectUnauthorized: false },
+    })
+    await new Promise<void>((resolve, reject) =>
+      client.once('error', reject).connect((error) => (error ? reject(error) : resolve())),
+    )
+    const ended = once(client, 'end')
+    client.quit()
+    await ended
+  }
+})
+
 test('a message without end, drops of it, and a handshake that stops all end with the time of the session', async (t) => {
-  const file = (name: string) =>
-    fileURLToPath(new URL(`../support/tls/localhost.${name}.pem`, import.meta.url))
-  const tls = { certFile: file('cert'), keyFile: file('key') }
   const { calls, events, port } = await listen(t, { tls, times: { stepMs: 60_000, sessionMs: 1500 } })
   const { to } = await deliver('bea@example.com')
   const fast = await beginData(port, to)
@@ -212,7 +262,9 @@ test(
     const beforeMiB = readPeakMiB()
     // Each doubled dot ends a piece. The messages stay open, so that all are held at once. As lists of their
     // pieces they took 1,300 MiB.
-    const clients = await Promise.all(Array.from({ length: 50 }, () => beginData(port, bounceAddress)))
+    const clients = await Promise.all(
+      Array.from({ length: 50 }, (_, n) => beginData(port, bounceAddress, `127.0.3.${1 + n}`)),
+    )
     const text = '..\r\n'.repeat(reportMax / 3 - 100)
     await Promise.all(clients.map(({ socket }) => new Promise((resolve) => socket.write(text, resolve))))
     const replies = await Promise.all(clients.map(({ say }) => say('.')))

@@ -11,8 +11,9 @@ export type Dialogue = {
   readonly isClosed: () => boolean
 }
 
-export async function openDialogue(port: number): Promise<Dialogue> {
-  const socket = connect(port, '127.0.0.1')
+/** @param localAddress the client's, of which loopback has many */
+export async function openDialogue(port: number, localAddress = '127.0.0.1'): Promise<Dialogue> {
+  const socket = connect({ port, host: '127.0.0.1', localAddress })
   let text = ''
   let isClosed = false
   socket.on('data', (chunk) => {

@@ -6,6 +6,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { BlockList, isIP } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { chargeLimit, type Limit } from '../../domain/app/limit.ts'
+import { bareAddress, toClientNetwork } from '../../domain/client-network.ts'
 import { LruMap } from '../../domain/lru-map.ts'
 import type { OperationError } from '../../management/operation/result.ts'
 
@@ -79,15 +80,7 @@ function identifyClient({ headers, socket }: RateRequest): string {
       .trim(),
   )
   const address = isPrivate(peer) && isIP(last) !== 0 ? last : peer
-  return isIP(address) === 6 ? toNetwork(address) : address
-}
-
-/** Without brackets, port and zone, and an IPv4 address without the prefix of an IPv6 socket. */
-function bareAddress(text: string): string {
-  const host = /^\[([^\]]*)\]/.exec(text)?.[1] ?? text.replace(/^([\d.]+):\d+$/, '$1')
-  const [bare = ''] = host.split('%')
-  const mapped = bare.replace(/^::ffff:/i, '')
-  return isIP(mapped) === 4 ? mapped : bare
+  return toClientNetwork(address)
 }
 
 const privateNetworks = new BlockList()
@@ -106,16 +99,6 @@ privateNetworks.addSubnet('fe80::', 10, 'ipv6')
 
 const isPrivate = (address: string): boolean =>
   isIP(address) !== 0 && privateNetworks.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4')
-
-/** The first four groups of an IPv6 address. */
-function toNetwork(address: string): string {
-  const [head = '', tail = ''] = address.split('::')
-  const splitGroups = (part: string) => part.split(':').filter((group) => group !== '')
-  const missing = 8 - splitGroups(head).length - splitGroups(tail).length
-  const zeros = Array.from({ length: Math.max(0, missing) }, () => '0')
-  const groups = [...splitGroups(head), ...zeros, ...splitGroups(tail)].slice(0, 4)
-  return groups.map((group) => Number.parseInt(group, 16).toString(16)).join(':')
-}
 
 /** One rate for all clients together. */
 export function newSharedRate(limit: Limit): () => boolean {
