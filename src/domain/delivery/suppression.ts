@@ -50,25 +50,34 @@ export function addStrike(
   reason: Exclude<SuppressionReason, 'operator'>,
   nowMs: number,
 ): SuppressionTerms {
-  const before = known !== null && nowMs < known.forgetAt ? known : null
+  const before = remember(known, nowMs)
   const strikes = (before?.strikes ?? 0) + (reason === 'complaint' ? complaintStrikes : 1)
   const stepMs = ladderMs[Math.min(strikes, ladderMs.length) - 1] ?? 0
   const invitationsMs = reason === 'complaint' ? complaintInvitationsMs : 0
-  return newTerms(before, { reason, strikes, until: nowMs + stepMs, invitationsUntil: nowMs + invitationsMs })
+  const next = { reason, strikes, until: nowMs + stepMs, invitationsUntil: nowMs + invitationsMs }
+  return newTerms(before, next, nowMs)
 }
 
 /** The terms that an operator sets, for all mail. */
-export const setTerms = (known: SuppressionTerms | null, until: number): SuppressionTerms =>
-  newTerms(known, { reason: 'operator', strikes: known?.strikes ?? 0, until, invitationsUntil: until })
+export function setTerms(known: SuppressionTerms | null, until: number, nowMs: number): SuppressionTerms {
+  const before = remember(known, nowMs)
+  const next = { reason: 'operator', strikes: before?.strikes ?? 0, until, invitationsUntil: until } as const
+  return newTerms(before, next, nowMs)
+}
 
-/** Never shorter than before. */
+const remember = (known: SuppressionTerms | null, nowMs: number): SuppressionTerms | null =>
+  known !== null && nowMs < known.forgetAt ? known : null
+
+/** Never shorter than before. The reason of terms that have ended does not stay. */
 function newTerms(
   before: SuppressionTerms | null,
   next: Omit<SuppressionTerms, 'forgetAt'>,
+  nowMs: number,
 ): SuppressionTerms {
   const until = Math.max(before?.until ?? 0, next.until)
   const invitationsUntil = Math.max(before?.invitationsUntil ?? 0, next.invitationsUntil, until)
-  const reasons = [before?.reason, next.reason]
+  const isOver = before === null || before.invitationsUntil <= nowMs
+  const reasons = isOver ? [next.reason] : [before.reason, next.reason]
   const reason = suppressionReasons.find((name) => reasons.includes(name)) ?? next.reason
   return {
     reason,

@@ -127,7 +127,11 @@ function* setSuppression(
 ): Script<SuppressionRecord | null> {
   if (app !== null && (yield* lockApp(context, app)) === null) return null
   const { id, terms } = yield* lockSuppression(context, { app, recipient, destination })
-  const set = yield* write(context, id, { ...setTerms(terms, until), email: null, reply: null })
+  const set = yield* write(context, id, {
+    ...setTerms(terms, until, context.nowMs),
+    email: null,
+    reply: null,
+  })
   yield* recordAction(context, suppressionAction('suppression.add', set), actor)
   return set
 }
