@@ -138,13 +138,17 @@ export class WriteTransaction {
     this.#charged.set(bucket, us)
   }
 
-  /** The reason for which a recipient gets no such email now; null if it does. */
+  /**
+   * The reason for which a recipient gets no such email now; null if it does. A suppression for all apps goes
+   * first.
+   */
   findSuppression(appId: AppId, recipient: string, type: EmailType): SuppressionReason | null {
     this.#hasSuppressions ??= this.sql('select 1 from suppression limit 1').get() !== undefined
     if (!this.#hasSuppressions) return null
     const until = suppressionColumn(type)
     const row = this.sql(
-      `select reason from suppression where app_id in (?, '') and recipient = ? and ${until} > ? limit 1`,
+      `select reason from suppression where app_id in (?, '') and recipient = ? and ${until} > ?
+       order by app_id limit 1`,
     ).get(appId, recipient, this.nowMs)
     return (row?.reason ?? null) as SuppressionReason | null
   }

@@ -8,7 +8,7 @@ language plpgsql {{settings}} as $$
 declare
   now_us bigint; now_ms bigint; day_number bigint; free_places bigint; decided record;
   app_versions bigint[]; key_quotas bigint[]; recipient_quotas bigint[]; daily_quotas bigint[]; accepted_today bigint[];
-  keys_valid boolean[]; arrivals bigint[]; new_buckets boolean[]; known_emails text[]; known_bodies text[];
+  keys_valid boolean[]; arrivals bigint[]; new_buckets boolean[]; known_emails text[]; known_bodies text[]; reasons text[];
 begin
   {{commitDurably}}
   perform 1 from app_lock where app_id = any(p_apps) order by app_id for update;
@@ -43,15 +43,15 @@ begin
     p_key_bucket => p_key_bucket, p_key => p_key, p_version => p_version, p_recipient_bucket => p_recipient_bucket,
     p_mailbox_bucket => p_mailbox_bucket, p_request_key => p_request_key, p_body_hash => p_body_hash,
     p_email_id => p_email_id, arrivals => arrivals, known_emails => known_emails, known_bodies => known_bodies);
-  decided.kinds := {{suppress}}(p_now_ms => now_ms, p_apps => p_apps, p_key_app => p_key_app, p_key => p_key,
-    p_kinds => decided.kinds, p_type => p_type, p_recipient => p_recipient);
+  select * into decided.kinds, reasons from {{suppress}}(p_now_ms => now_ms, p_apps => p_apps, p_key_app => p_key_app,
+    p_key => p_key, p_type => p_type, p_recipient => p_recipient, kinds => decided.kinds);
   perform {{write_limits}}(p_now_ms => now_ms, p_day => day_number, p_apps => p_apps, p_keys => p_keys,
     p_key_app => p_key_app, p_key_bucket => p_key_bucket, p_buckets => p_buckets, p_bucket_app => p_bucket_app,
     p_key => p_key, p_refusal => p_refusal, p_kinds => decided.kinds, p_arrivals => decided.arrivals,
     p_charged => decided.charged, p_new => new_buckets);
   if decided.queued > 0 then
     perform {{write_emails}}(p_now_ms => now_ms, p_apps => p_apps, p_keys => p_keys, p_key_app => p_key_app,
-      p_key => p_key, p_kinds => decided.kinds, p_email_id => p_email_id, p_type => p_type,
+      p_key => p_key, p_kinds => decided.kinds, p_reasons => reasons, p_email_id => p_email_id, p_type => p_type,
       p_expires_at => p_expires_at, p_recipient => p_recipient, p_traceparent => p_traceparent,
       p_sealed_from => p_sealed_from, p_sealed_length => p_sealed_length, p_sealed => p_sealed,
       p_request_keys => p_request_keys, p_request_key_app => p_request_key_app,

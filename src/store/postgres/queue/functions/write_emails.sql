@@ -1,6 +1,6 @@
--- Writes the emails of a group that are queued, and remembers their idempotency keys.
+-- Writes the emails of a group that are queued, and the records of those that are suppressed, and remembers their idempotency keys.
 create function write_emails(
-  p_now_ms bigint, p_apps text[], p_keys text[], p_key_app int[], p_key int[], p_kinds text[],
+  p_now_ms bigint, p_apps text[], p_keys text[], p_key_app int[], p_key int[], p_kinds text[], p_reasons text[],
   p_email_id text[], p_type text[], p_expires_at bigint[], p_recipient text[], p_traceparent text[],
   p_sealed_from int[], p_sealed_length int[], p_sealed bytea,
   p_request_keys text[], p_request_key_app int[], p_bodies text[], p_emails text[], p_remembered boolean[])
@@ -15,11 +15,10 @@ begin
     where kind = 'queued';
   insert into history (email_id, app_id, key_id, type, state, reason, attempts, lost_leases, accepted_at, expires_at,
       finished_at, recipient, trail, traceparent)
-    select id, p_apps[p_key_app[key]], nullif(p_keys[key], p_apps[p_key_app[key]]), type, kind,
-      (select s.reason from suppression s where s.app_id in (p_apps[p_key_app[key]], '') and s.recipient = r.recipient
-        order by s.until desc limit 1), 0, 0, p_now_ms, expires_at, p_now_ms, recipient, '[]', traceparent
-    from unnest(p_kinds, p_key, p_email_id, p_type, p_expires_at, p_recipient, p_traceparent)
-      r(kind, key, id, type, expires_at, recipient, traceparent)
+    select id, p_apps[p_key_app[key]], nullif(p_keys[key], p_apps[p_key_app[key]]), type, kind, reason,
+      0, 0, p_now_ms, expires_at, p_now_ms, recipient, '[]', traceparent
+    from unnest(p_kinds, p_reasons, p_key, p_email_id, p_type, p_expires_at, p_recipient, p_traceparent)
+      r(kind, reason, key, id, type, expires_at, recipient, traceparent)
     where kind = 'suppressed';
   insert into idempotency (app_id, request_key, body_hash, email_id, created_at)
     select p_apps[app], request_key, body_hash, email_id, p_now_ms
