@@ -7,10 +7,19 @@ import { scanMax } from '../../domain/bounds.ts'
 import type { Row } from '../shared/rows.ts'
 import type { Script, Statement } from './script.ts'
 
-/** A list of values: one of them. `contains`: a part of the text, in any case. `above`: a greater number. */
+/**
+ * A list of values: one of them. `contains`: a part of the text, in any case. `above`, `below`: a greater
+ * number, or a smaller one.
+ */
 export type Filter = readonly [
   column: string,
-  value: string | number | readonly string[] | { readonly contains: string } | { readonly above: number },
+  value:
+    | string
+    | number
+    | readonly string[]
+    | { readonly contains: string }
+    | { readonly above: number }
+    | { readonly below: number },
 ]
 
 /** The filters that a query has. */
@@ -21,9 +30,10 @@ export const present = (columns: Readonly<Record<string, Filter[1] | undefined>>
 
 type Bind = (value: string | number) => string
 
-function toCondition([column, value]: Filter, bind: Bind): string {
+export function toCondition([column, value]: Filter, bind: Bind): string {
   if (typeof value !== 'object') return `${column} = ${bind(value)}`
   if ('above' in value) return `${column} > ${bind(value.above)}`
+  if ('below' in value) return `${column} < ${bind(value.below)}`
   if (!('contains' in value))
     return value.length === 0 ? 'false' : `${column} in (${value.map(bind).join(', ')})`
   const part = value.contains.toLowerCase().replace(/[\\%_]/g, '\\$&')

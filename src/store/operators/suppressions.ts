@@ -17,7 +17,7 @@ import type { ListPage } from '../operator-store.ts'
 import type { Row } from '../shared/rows.ts'
 import { lockApp } from './apps.ts'
 import { recordAction } from './audit.ts'
-import { cutPage, type Filter, oneMore, present, readStep, type Scan } from './list-pages.ts'
+import { cutPage, type Filter, oneMore, present, readStep, type Scan, toCondition } from './list-pages.ts'
 import { readOne, type Script, type ScriptContext, type Statement } from './script.ts'
 
 /** The `app_id` of a suppression for all apps. */
@@ -56,7 +56,10 @@ export function* strikeRefused(
 export function* strike(context: ScriptContext, to: Recipient, cause: Cause): Script<Strike> {
   if (cause.reason === 'no_mailbox' && (yield* findsMassBounce(context))) return { kind: 'massive' }
   const known = yield* lockSuppression(context, to)
-  const terms = addStrike(known.terms, cause.reason, context.nowMs)
+  // The record of an email does not tell that its refusal in the session has struck already.
+  const isAgain = cause.reason === 'no_mailbox' && known.reason !== 'complaint' && known.email === cause.email
+  if (isAgain) return { kind: 'suppressed', until: known.until }
+  const terms = addStrike(known, cause.reason, context.nowMs)
   yield* write(context, known.id, { ...terms, email: cause.email, reply: cause.reply })
   return { kind: 'suppressed', until: terms.until }
 }
@@ -84,22 +87,26 @@ function* findsMassBounce({ nowMs, prefix }: ScriptContext): Script<boolean> {
   return isMassBounce({ gone, ended: Number(counts?.ended) })
 }
 
-/** The row of a recipient, which is made if it is not there: `terms` are null then. */
+/**
+ * The row of a recipient. One that is made now has no strikes, and terms that are forgotten already. In one
+ * statement: others may remove the row at any time. Not every report names the address, so a destination that
+ * is known later counts.
+ */
 function* lockSuppression(
-  context: ScriptContext,
+  { nowMs, prefix }: ScriptContext,
   { app, recipient, destination }: Recipient,
-): Script<{ readonly id: SuppressionId; readonly terms: SuppressionTerms | null }> {
-  const { nowMs, prefix } = context
-  const statement: Statement = {
+): Script<SuppressionRecord> {
+  const statement = {
     text: `insert into ${prefix}suppression as known (suppression_id, app_id, recipient, reason, strikes, at, until,
         invitations_until, forget_at, destination)
-      values ($3, $1, $2, 'no_mailbox', 0, $4, 0, 0, 0, $5)
-      on conflict (app_id, recipient) do update set destination = known.destination returning *`,
+      values ($3, $1, $2, 'no_mailbox', 0, $4, 0, 0, 0, $5) on conflict (app_id, recipient) do update
+        set destination = case known.destination when 'other' then excluded.destination else known.destination end
+      returning *`,
     values: [app ?? allApps, recipient, newId('sp', nowMs), nowMs, destination],
   }
   const known = yield* readOne(statement, toRecord)
-  if (known === null) throw new Error('an upsert returned no row')
-  return { id: known.id, terms: known.strikes === 0 && known.until === 0 ? null : known }
+  if (known === null) throw new Error('a suppression was neither made nor found')
+  return known
 }
 
 type Written = SuppressionTerms & { readonly email: EmailId | null; readonly reply: string | null }
@@ -126,12 +133,9 @@ function* setSuppression(
   actor: Actor,
 ): Script<SuppressionRecord | null> {
   if (app !== null && (yield* lockApp(context, app)) === null) return null
-  const { id, terms } = yield* lockSuppression(context, { app, recipient, destination })
-  const set = yield* write(context, id, {
-    ...setTerms(terms, until, context.nowMs),
-    email: null,
-    reply: null,
-  })
+  const known = yield* lockSuppression(context, { app, recipient, destination })
+  const terms = setTerms(known, until, context.nowMs)
+  const set = yield* write(context, known.id, { ...terms, email: null, reply: null })
   yield* recordAction(context, suppressionAction('suppression.add', set), actor)
   return set
 }
@@ -157,19 +161,15 @@ const suppressionAction = (
 }
 
 function* clearSuppressions(context: ScriptContext, query: SuppressionQuery, actor: Actor): Script<number> {
-  const { dialect, nowMs, prefix } = context
-  const { apps, destination, reason, recipient, since, until } = query
-  const values: (string | number)[] = [since ?? 0, until ?? nowMs + 1]
-  const bind = (value: string) => `$${values.push(value)}`
-  const filters = [
-    ...(apps === null ? [] : [`app_id ${dialect.isIn(dialect.elements(bind(JSON.stringify(apps))))}`]),
-    ...Object.entries({ destination, reason, recipient }).flatMap(([column, value]) =>
-      value === undefined ? [] : [`${column} = ${bind(value)}`],
-    ),
-  ]
+  const { prefix } = context
+  const { apps, destination, reason } = query
+  const values: (string | number)[] = []
+  const conditions = toFilters(query).map((filter) =>
+    toCondition(filter, (value) => `$${values.push(value)}`),
+  )
   const removed = yield {
     text: `delete from ${prefix}suppression where suppression_id in (select suppression_id from ${prefix}suppression
-      where ${['at >= $1', 'at < $2', ...filters].join(' and ')} order by suppression_id limit ${stepMax}) returning 1`,
+      where ${['true', ...conditions].join(' and ')} order by suppression_id limit ${stepMax}) returning 1`,
     values,
   }
   if (removed.length > 0) {
@@ -187,6 +187,12 @@ function* clearSuppressions(context: ScriptContext, query: SuppressionQuery, act
   return removed.length
 }
 
+const toFilters = ({ apps, destination, reason, recipient, since, until }: SuppressionQuery): Filter[] => [
+  ...present({ app_id: apps ?? undefined, destination, reason, recipient }),
+  ...present({ at: since === undefined ? undefined : { above: since - 1 } }),
+  ...present({ at: until === undefined ? undefined : { below: until } }),
+]
+
 function* findSuppression({ prefix }: ScriptContext, id: SuppressionId): Script<SuppressionRecord | null> {
   const text = `select * from ${prefix}suppression where suppression_id = $1`
   return yield* readOne({ text, values: [id] }, toRecord)
@@ -194,14 +200,13 @@ function* findSuppression({ prefix }: ScriptContext, id: SuppressionId): Script<
 
 function* listSuppressions(
   { nowMs, prefix }: ScriptContext,
-  { apps, before, destination, limit, reason, recipient }: Parameters<FeedbackStore['listSuppressions']>[0],
+  { before, limit, ...query }: Parameters<FeedbackStore['listSuppressions']>[0],
 ): Script<ListPage<SuppressionRecord, SuppressionId>> {
-  const filters: Filter[] = present({ app_id: apps ?? undefined, destination, reason, recipient })
   const scan: Scan = {
     table: `${prefix}suppression`,
     id: 'suppression_id',
     indexed: [],
-    filters: [...filters, ['invitations_until', { above: nowMs }]],
+    filters: [...toFilters(query), ['invitations_until', { above: nowMs }]],
     before: before ?? null,
     floor: null,
     limit: oneMore(limit),
