@@ -53,8 +53,8 @@ export function feedback(it: It): void {
       finding: bounced,
       destination: 'other',
     })
-    const strike = { kind: 'suppressed', until: at + 3_600_000 }
-    assert.deepEqual(made, { kind: 'recorded', app: sender.app.id, state: 'bounced', strike })
+    assert.ok(made.kind === 'recorded')
+    assert.deepEqual([made.app, made.state, made.strike.kind], [sender.app.id, 'bounced', 'suppressed'])
     assert.deepEqual(await report(store, one, bounced, bounced), ['already', 'already'])
     const email = await store.findEmail(one)
     assert.deepEqual([email?.state, email?.reason], ['bounced', 'no_mailbox'])

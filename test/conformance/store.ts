@@ -14,6 +14,7 @@ import { endedByTheStore, operators } from './operator-cases.ts'
 import { people } from './people-cases.ts'
 import { fairness, leases, queue } from './queue-cases.ts'
 import type { Engine, It } from './subject.ts'
+import { suppressions } from './suppression-cases.ts'
 
 /** Registers all cases for one engine. */
 export function describeStore(engine: Engine): void {
@@ -36,6 +37,7 @@ export function describeStore(engine: Engine): void {
   nodes(it)
   queueMeasures(it)
   feedback(it)
+  suppressions(it)
   people(it)
   model(it)
 }

@@ -8,6 +8,7 @@ import type { DeliveryOutcome } from '../../src/domain/delivery/outcome.ts'
 import { parseReply } from '../../src/domain/delivery/smtp-reply.ts'
 import { type AppId, type EmailId, type KeyId, newId } from '../../src/domain/id.ts'
 import type { EmailAddress } from '../../src/domain/request/email-address.ts'
+import type { EmailType } from '../../src/domain/request/email-request.ts'
 import type { KeyRing } from '../../src/store/crypto/key-ring.ts'
 import type { AppChange, KeyRecord, NewKeyRecord } from '../../src/store/operator-store.ts'
 import type { Claim, EnqueueRequest, Judged, Store } from '../../src/store/store.ts'
@@ -68,13 +69,21 @@ let serial = 0
 export function request(
   store: Store,
   sender: Sender,
-  more: { id?: EmailId; to?: string; idem?: string; body?: string; lifeMs?: number; version?: number } = {},
+  more: {
+    id?: EmailId
+    type?: EmailType
+    to?: string
+    idem?: string
+    body?: string
+    lifeMs?: number
+    version?: number
+  } = {},
 ): EnqueueRequest {
   const to = (more.to ?? `r${serial++}@example.com`) as EmailAddress
   const verdict = {
     admit: {
       id: more.id ?? newId('em', store.now()),
-      type: 'magic_link',
+      type: more.type ?? 'magic_link',
       expiresAt: store.now() + (more.lifeMs ?? 900_000),
       traceparent: null,
       content: { to, url: 'https://app.acme.test/?token=abc', messageIdDomain: 'acme.test' },

@@ -1,0 +1,255 @@
+/** Conformance: suppressions of recipients by reports, and the brake on those of mass bounces. */
+import assert from 'node:assert/strict'
+import { failureCauses } from '../../src/domain/delivery/failure-cause.ts'
+import type { Bounce, FeedbackFinding } from '../../src/domain/delivery/feedback.ts'
+import { minuteMs } from '../../src/domain/duration.ts'
+import type { EmailId } from '../../src/domain/id.ts'
+import type { ActivityEvent } from '../../src/domain/operator/activity.ts'
+import type { SuppressionRecord } from '../../src/store/feedback-store.ts'
+import type { Store } from '../../src/store/store.ts'
+import { listEmails, operator } from '../support/operator.ts'
+import { day, type It, kinds, type Subject } from './subject.ts'
+import { lists, requests } from './suppressed-cases.ts'
+import {
+  ada,
+  ask,
+  bob,
+  bounced,
+  complained,
+  deliver,
+  find,
+  hour,
+  list,
+  reply,
+  report,
+  type SharedCases,
+  share,
+  suppress,
+} from './suppression-subject.ts'
+
+const year = 365 * day
+
+const terms = ({ at, destination, invitationsUntil, reason, strikes, until }: SuppressionRecord) => ({
+  ...{ destination, reason, strikes },
+  forMs: until - at,
+  invitationsForMs: invitationsUntil - at,
+})
+
+const strikes: SharedCases = {
+  'each email whose mailbox is not there suppresses its recipient for longer': async ({
+    store,
+    advance,
+    newSender,
+  }) => {
+    const sender = await newSender()
+    for (const [n, forMs] of [hour, day, 7 * day, 30 * day, 30 * day].entries()) {
+      const [email] = await deliver(store, sender, [ada])
+      const strike = await report(store, email, bounced, { destination: 'gmail' })
+      const found = await find(store, ada)
+      assert.deepEqual(strike, { kind: 'suppressed', until: found.until })
+      assert.deepEqual(terms(found), {
+        ...{ destination: 'gmail', reason: 'no_mailbox', strikes: n + 1, forMs, invitationsForMs: forMs },
+      })
+      assert.deepEqual([found.app, found.email, found.reply], [sender.app.id, email, reply.text])
+      advance(forMs - 10_000)
+      assert.equal(await ask(store, sender, { to: ada }), 'suppressed')
+      advance(10_000)
+      assert.deepEqual(await list(store), [], 'it has ended')
+    }
+    advance(90 * day)
+    await report(store, (await deliver(store, sender, [ada]))[0], bounced)
+    assert.equal((await find(store, ada)).strikes, 1, 'the others are forgotten')
+  },
+
+  'an email strikes once, however often and by whichever way its bounce is reported': async ({
+    store,
+    reopen,
+    newSender,
+  }) => {
+    const sender = await newSender()
+    const other = await reopen()
+    const [email] = await deliver(store, sender, [ada])
+    const ways = ['mail', 'read', 'mail', 'read'] as const
+    await Promise.all(ways.map((source, n) => report(n < 2 ? store : other, email, bounced, { source })))
+    assert.equal((await find(store, ada)).strikes, 1)
+    const failed = { kind: 'failed', reply, relay: 'r', reason: 'refused_by_relay' } as const
+    const [refused] = await deliver(store, sender, [bob], failed)
+    for (const source of ['session', 'session', 'mail', 'read', 'session'] as const)
+      await report(store, refused, bounced, { source })
+    assert.equal((await find(store, bob)).strikes, 1)
+    assert.equal(
+      (await store.findEmail(refused as EmailId))?.trail.length,
+      2,
+      'one line, of the report by mail',
+    )
+  },
+
+  'the same reports in any order, and repeated, leave the same suppression': async ({ store, newSender }) => {
+    const sender = await newSender({ recipientPerHour: 1000 })
+    const orders = [
+      ['a', 'b', 'A'],
+      ['A', 'b', 'a'],
+      ['b', 'A', 'a'],
+      ['A', 'a', 'b', 'A', 'a', 'b'],
+      ['b', 'b', 'a', 'a', 'A', 'b'],
+    ]
+    const found = []
+    for (const [n, order] of orders.entries()) {
+      const to = `r${n}@example.com`
+      const [a, b] = await deliver(store, sender, [to, to])
+      for (const letter of order)
+        if (letter === 'A') await report(store, a, complained)
+        else await report(store, letter === 'a' ? a : b, bounced, { destination: 'gmx' })
+      const { destination, reason, strikes, until } = await find(store, to)
+      found.push({ destination, reason, strikes, days: Math.round((until - store.now()) / day) })
+    }
+    const same = { destination: 'gmx', reason: 'complaint', strikes: 4, days: 30 }
+    assert.deepEqual(
+      found,
+      orders.map(() => same),
+    )
+  },
+
+  'a forward, a full mailbox, a policy, words without fields and delays suppress nobody': async ({
+    store,
+    newSender,
+  }) => {
+    const sender = await newSender()
+    const findings: FeedbackFinding[] = [
+      ...(['other', 'unknown'] satisfies Bounce['about'][]).map((about) => ({ ...bounced, about })),
+      { ...bounced, permanent: false },
+      ...failureCauses.filter((cause) => cause !== 'no_mailbox').map((cause) => ({ ...bounced, cause })),
+      { kind: 'delayed', reply },
+      { kind: 'not_spam' },
+    ]
+    const recipients = findings.map((_finding, n) => `r${n}@example.com`)
+    const emails = await deliver(store, sender, recipients)
+    for (const [n, finding] of findings.entries())
+      assert.deepEqual(await report(store, emails[n], finding), { kind: 'none' })
+    assert.deepEqual(await list(store), [])
+    for (const to of recipients) assert.equal(await ask(store, sender, { to }), 'queued')
+  },
+
+  'a complaint suppresses invitations for a year, and other mail for a day': async ({
+    store,
+    advance,
+    newSender,
+  }) => {
+    const sender = await newSender()
+    const [email] = await deliver(store, sender, [ada])
+    await report(store, email, complained)
+    assert.deepEqual(terms(await find(store, ada)), {
+      ...{ destination: 'other', reason: 'complaint', strikes: 2, forMs: day, invitationsForMs: year },
+    })
+    const invite = { to: ada, type: 'organisation_invite' } as const
+    assert.deepEqual(
+      [await ask(store, sender, { to: ada }), await ask(store, sender, invite)],
+      ['suppressed', 'suppressed'],
+    )
+    advance(day)
+    assert.equal(await ask(store, sender, { to: ada }), 'queued')
+    assert.equal(await ask(store, sender, invite), 'suppressed')
+    const [record] = await listEmails(store, { state: 'suppressed', limit: 1 })
+    assert.deepEqual([record?.type, record?.reason], ['organisation_invite', 'complaint'])
+    advance(year - day - 10_000)
+    assert.equal(await ask(store, sender, invite), 'suppressed')
+    advance(10_000)
+    assert.equal(await ask(store, sender, invite), 'queued')
+  },
+
+  'a recipient who says that an email is no spam takes back the complaint, and nothing else': async ({
+    store,
+    newSender,
+  }) => {
+    const [sender, other] = [await newSender(), await newSender()]
+    const eve = 'eve@example.com'
+    const emails = await deliver(store, sender, [ada, bob, eve])
+    const [byOther] = await deliver(store, other, [ada])
+    await report(store, emails[0], complained)
+    await report(store, byOther, complained)
+    await report(store, emails[1], bounced)
+    await suppress(store, sender, eve)
+    for (const email of emails)
+      assert.deepEqual(await report(store, email, { kind: 'not_spam' }), { kind: 'none' })
+    const left = (await list(store)).map(({ app, reason }) => [app, reason])
+    assert.deepEqual(left, [
+      [sender.app.id, 'operator'],
+      [sender.app.id, 'no_mailbox'],
+      [other.app.id, 'complaint'],
+    ])
+    assert.equal(await ask(store, sender, { to: ada }), 'queued')
+  },
+}
+
+/** Reports bounces, 20 a minute; returns how many had which effect. */
+async function countStrikes({ advance, store }: Subject, emails: readonly EmailId[]) {
+  const strikes: { kind: string }[] = []
+  for (const email of emails) {
+    strikes.push((await report(store, email, bounced)) ?? { kind: 'already' })
+    advance(minuteMs / 20)
+  }
+  return kinds(strikes)
+}
+
+const some = (count: number) => Array.from({ length: count }, (_, n) => `r${n}@example.com`)
+const count = (store: Store, events: Readonly<Record<string, number>>, minutesAgo = 0) =>
+  store.addActivity(
+    Object.entries(events).map(([event, number]) => ({
+      ...{ app: null, span: 1, event: event as ActivityEvent, count: number },
+      minute: Math.floor(store.now() / minuteMs) - minutesAgo,
+    })),
+  )
+
+const massBounces: SharedCases = {
+  'if all addresses of a provider are said to be gone, few are suppressed, for an hour': async (subject) => {
+    const { store } = subject
+    const sender = await subject.newSender()
+    const emails = await deliver(store, sender, some(200))
+    assert.deepEqual(await countStrikes(subject, emails), {
+      suppressed: 20,
+      massive: 180,
+    })
+    const found = await list(store)
+    assert.deepEqual(new Set(found.map((each) => terms(each).forMs)), new Set([hour]))
+    assert.equal(found.length, 20)
+    assert.equal(
+      (await store.findEmail(emails[199] as EmailId))?.state,
+      'bounced',
+      'the record has the report',
+    )
+    await report(store, emails[199], complained)
+    assert.equal(
+      (await find(store, 'r199@example.com')).reason,
+      'complaint',
+      'a complaint strikes all the same',
+    )
+    assert.equal(await store.clearSuppressions({ apps: null, reason: 'no_mailbox' }, operator), 20)
+    assert.deepEqual(
+      (await list(store)).map(({ reason }) => reason),
+      ['complaint'],
+    )
+    assert.equal(await ask(store, sender, { to: 'r0@example.com' }), 'queued')
+  },
+
+  'strikes go on up to 30 % of the emails that ended in ten minutes': async (subject) => {
+    const { advance, store } = subject
+    const sender = await subject.newSender()
+    const emails = await deliver(store, sender, some(44))
+    await count(store, { delivered: 90, 'failed:refused_by_relay': 10, 'took:more': 1000, expired: 1000 })
+    await count(store, { delivered: 100_000, gone: 10 }, 11)
+    assert.deepEqual(await countStrikes(subject, emails.slice(0, 32)), {
+      suppressed: 30,
+      massive: 2,
+    })
+    advance(11 * minuteMs)
+    assert.equal((await report(store, emails[32], bounced))?.kind, 'suppressed')
+    await count(store, { delivered: 100, gone: 30 })
+    assert.equal((await report(store, emails[33], bounced))?.kind, 'massive', 'counts of all processes')
+    await count(store, { delivered: 1 })
+    assert.equal((await report(store, emails[34], bounced))?.kind, 'suppressed')
+  },
+}
+
+export function suppressions(it: It): void {
+  it('suppressions', share({ ...strikes, ...massBounces, ...requests, ...lists }))
+}
