@@ -5,12 +5,13 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { test } from 'node:test'
+import { type TestContext, test } from 'node:test'
 import { parseReply } from '../../src/domain/delivery/smtp-reply.ts'
 import type { EndState } from '../../src/domain/delivery/states.ts'
+import type { EmailAddress } from '../../src/domain/request/email-address.ts'
 import { Connection } from '../../src/store/sqlite/engine/connection.ts'
 import { listEmails, operator } from '../support/operator.ts'
-import { startTestService, validBody } from '../support/service.ts'
+import { newRing, startTestService, validBody } from '../support/service.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 
 const canary = {
@@ -51,31 +52,68 @@ async function finish(
   for (const claim of claims) await service.store.recordOutcome(claim, outcome)
 }
 
+/** Sealed content begins with it. */
+const ringId = 'key-of-content'
+
+type Opened = { service: Awaited<ReturnType<typeof startTestService>>; path: string }
+
+async function open(t: TestContext): Promise<Opened> {
+  const ring = newRing(ringId)
+  const path = join(temporaryFolder(t), 'postern.db')
+  const database = { engine: 'sqlite', path } as const
+  return { service: await startTestService(t, { roles: new Set(['api'] as const), database, ring }), path }
+}
+
+async function postCanary({ service }: Opened): Promise<void> {
+  const headers = { 'idempotency-key': 'canary-idempotency-key' }
+  const { status } = await service.post(validBody({ ...canary, type: 'organisation_invite' }), headers)
+  assert.equal(status, 202)
+}
+
+/** The sealed content of the queue. */
+function readSealed({ path }: Opened): Buffer[] {
+  const reader = new Connection(path, { readOnly: true })
+  const rows = reader.sql('select sealed from queue').all()
+  reader.close()
+  return rows.map((row) => Buffer.from(row.sealed as Uint8Array))
+}
+
+async function assertGone(opened: Opened, state: EndState): Promise<void> {
+  const { path, service } = opened
+  assert.deepEqual(
+    (await listEmails(service.store, { limit: 9 })).map((email) => email.state),
+    [state],
+  )
+  assert.deepEqual(readSealed(opened), [])
+  for (const file of [path, `${path}-wal`]) assert.doesNotMatch(readFileSync(file, 'latin1'), /canary/, file)
+}
+
 for (const [state, end] of Object.entries(endings)) {
   test(`an email that is ${state} leaves no content, sealed or not`, async (t) => {
-    const path = join(temporaryFolder(t), 'postern.db')
-    const database = { engine: 'sqlite', path } as const
-    const service = await startTestService(t, { roles: new Set(['api'] as const), database })
-    const headers = { 'idempotency-key': 'canary-idempotency-key' }
-    assert.equal(
-      (await service.post(validBody({ ...canary, type: 'organisation_invite' }), headers)).status,
-      202,
-    )
-    const sealed = () => {
-      const reader = new Connection(path, { readOnly: true })
-      const rows = reader.sql('select sealed from queue').all()
-      reader.close()
-      return rows.map((row) => Buffer.from(row.sealed as Uint8Array))
-    }
-    const [ciphertext, ...more] = sealed()
+    const opened = await open(t)
+    await postCanary(opened)
+    const [ciphertext, ...more] = readSealed(opened)
     assert.ok(ciphertext !== undefined && more.length === 0)
-    await end(service)
-    assert.deepEqual(
-      (await listEmails(service.store, { limit: 9 })).map((email) => email.state),
-      [state],
-    )
-    assert.deepEqual(sealed(), [])
-    for (const file of [path, `${path}-wal`])
-      assert.doesNotMatch(readFileSync(file, 'latin1'), /canary/, file)
+    await end(opened.service)
+    await assertGone(opened, state as EndState)
   })
 }
+
+test('an email that is suppressed never has content in the file, sealed or not', async (t) => {
+  const opened = await open(t)
+  const { path, service } = opened
+  const suppression = {
+    app: service.app.id,
+    recipient: service.store.nameRecipient(canary.to as EmailAddress),
+    destination: 'other',
+    until: service.store.now() + 3_600_000,
+  } as const
+  await service.store.setSuppression(suppression, operator)
+  const countSealed = () => readFileSync(`${path}-wal`, 'latin1').split(ringId).length
+  const before = countSealed() // the database's own secrets are sealed, too
+  await postCanary(opened)
+  assert.equal(countSealed(), before)
+  await assertGone(opened, 'suppressed')
+  await service.post(validBody({ to: 'other@example.com' }))
+  assert.ok(countSealed() > before, 'it is seen where there is some')
+})
