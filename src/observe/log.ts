@@ -222,7 +222,7 @@ function endedLines(ended: readonly EndedEmail[]): Line[] {
     state,
     ...(reason !== null && { reason }),
   })
-  const level = ({ state }: EndedEmail) => (state === 'cancelled' ? 'info' : 'warn')
+  const level = ({ state }: EndedEmail) => (state === 'cancelled' || state === 'suppressed' ? 'info' : 'warn')
   if (ended.length <= linesPerSecond)
     return ended.map((email) => {
       const fields = { email: email.emailId, ...toFields(email) }

@@ -74,8 +74,8 @@ const strikes: SharedCases = {
     assert.equal((await find(store, ada)).strikes, 1)
     const failed = { kind: 'failed', reply, relay: 'r', reason: 'refused_by_relay' } as const
     const [refused] = await deliver(store, sender, [bob], failed)
-    for (const source of ['session', 'session', 'mail', 'read', 'session'] as const)
-      await report(store, refused, bounced, { source })
+    await store.strikeRefused({ email: refused as EmailId, destination: 'other', reply: reply.text })
+    for (const source of ['mail', 'read'] as const) await report(store, refused, bounced, { source })
     assert.equal((await find(store, bob)).strikes, 1)
     assert.equal(
       (await store.findEmail(refused as EmailId))?.trail.length,

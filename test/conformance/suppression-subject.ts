@@ -1,10 +1,11 @@
 /** Shared by the cases about suppressions: one store for many of them, deliveries, reports, requests. */
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
+import { latelyMinutes } from '../../src/domain/bounds.ts'
 import type { FeedbackFinding, FeedbackSource } from '../../src/domain/delivery/feedback.ts'
 import type { DeliveryOutcome } from '../../src/domain/delivery/outcome.ts'
 import { parseReply } from '../../src/domain/delivery/smtp-reply.ts'
-import { type Destination, massBounceMinutes } from '../../src/domain/delivery/suppression.ts'
+import type { Destination } from '../../src/domain/delivery/suppression.ts'
 import { minuteMs } from '../../src/domain/duration.ts'
 import type { EmailId } from '../../src/domain/id.ts'
 import type { EmailAddress } from '../../src/domain/request/email-address.ts'
@@ -37,7 +38,7 @@ export const share =
     let serial = 0
     for (const [name, run] of Object.entries(cases))
       await t.test(name, async () => {
-        advance((massBounceMinutes + 20) * minuteMs) // the emails of the case before expire
+        advance((latelyMinutes + 20) * minuteMs) // the emails of the case before expire
         await claim(store) // takes back the leases of the case before
         while ((await store.maintain()).more);
         assert.equal((await store.readQueueGauge()).depth, 0)

@@ -43,8 +43,10 @@ export function* strikeRefused(
   context: ScriptContext,
   { email, destination, reply }: Parameters<FeedbackStore['strikeRefused']>[0],
 ): Script<Strike> {
+  const { prefix } = context
   const [known] = yield {
-    text: `select app_id, recipient from ${context.prefix}history where email_id = $1`,
+    text: `select ended.app_id, ended.recipient from ${prefix}history ended join ${prefix}app app on app.app_id = ended.app_id
+      where ended.email_id = $1 and app.status <> 'deleted'`,
     values: [email],
   }
   if (known === undefined) return { kind: 'none' }
