@@ -5,9 +5,10 @@ import { keepDays } from '../domain/bounds.ts'
 import { counted } from '../domain/counts.ts'
 import { type EmailState, emailStates, isWaiting } from '../domain/delivery/states.ts'
 import { type EmailType, emailTypes } from '../domain/request/email-request.ts'
+import type { EmailDetail } from '../management/emails/email-detail.ts'
 import { listAll } from '../management/operation/list-all.ts'
-import type { Answer } from '../management/operations.ts'
-import type { EmailDetail, EmailResource } from '../management/resources.ts'
+import type { EmailResource } from '../management/resources.ts'
+import type { SuppressionResource } from '../management/suppressions/suppression-resource.ts'
 import { type CliDeps, type CommandContext, withOperations } from './context.ts'
 import { parseLimit } from './options.ts'
 import { formatTime, formatTimeAndAge, print, record, table, UsageError } from './output.ts'
@@ -74,13 +75,12 @@ async function list(deps: CliDeps, context: CommandContext, options: ListOptions
     ...(state && { state }),
     ...(since && { since }),
   }
-  const emails =
-    to === undefined
-      ? await listAll(context.call, 'email.list', { query: filters }, limit)
-      : await find(context, { ...filters, to }, limit)
+  const found = to === undefined ? null : await find(context, { ...filters, to }, limit)
+  const emails = found?.items ?? (await listAll(context.call, 'email.list', { query: filters }, limit))
   const { slugs } = await context.call('app.names', {})
+  const note = describeSuppressed(found?.suppressions ?? [], slugs)
   print(deps.output, emails, () => {
-    if (emails.length === 0) return describeNone(options)
+    if (emails.length === 0) return `${describeNone(options)}${note}`
     const rows = emails.map((email) => [
       email.id,
       slugs[email.app] ?? email.app,
@@ -90,21 +90,35 @@ async function list(deps: CliDeps, context: CommandContext, options: ListOptions
       formatTime(email.acceptedAt),
       (email.lastReply ?? email.reason ?? '').slice(0, 60),
     ])
-    return table(['id', 'app', 'type', 'state', 'attempts', 'accepted', 'last reply'], rows)
+    return `${table(['id', 'app', 'type', 'state', 'attempts', 'accepted', 'last reply'], rows)}${note}`
   })
 }
+
+/** Why the next email to the address would not be sent. */
+const describeSuppressed = (
+  suppressions: readonly SuppressionResource[],
+  slugs: Readonly<Record<string, string>>,
+): string =>
+  suppressions
+    .map(({ id, app, invitationsUntil, reason }) => {
+      const whose = app === null ? 'all apps' : (slugs[app] ?? app)
+      return `\n\nThis address is suppressed for ${whose} (${reason}) until ${formatTime(invitationsUntil)}.\n"postern suppression remove ${id}" ends that.`
+    })
+    .join('')
 
 /** The first page by the address, which is audited once; further ones by the name of the recipient. */
 async function find(
   context: CommandContext,
   { to, ...filters }: { to: string } & Record<string, string>,
   limit: number,
-): Promise<Answer<'email.list'>['items']> {
+) {
   const body = { ...filters, to, limit: Math.min(200, limit) }
   const { recipient, items, next } = await context.call('email.find', { body })
-  if (next === null || items.length >= limit) return items
+  const { items: suppressions } = await context.call('suppression.list', { query: { recipient } })
+  if (next === null || items.length >= limit) return { items, suppressions }
   const query = { ...filters, recipient, cursor: next }
-  return [...items, ...(await listAll(context.call, 'email.list', { query }, limit - items.length))]
+  const more = await listAll(context.call, 'email.list', { query }, limit - items.length)
+  return { items: [...items, ...more], suppressions }
 }
 
 /** An email that was refused leaves no record: say where refusals are listed. */

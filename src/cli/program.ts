@@ -23,6 +23,7 @@ import { addSecretCommands } from './secret.ts'
 import { addSendTestCommand } from './send-test.ts'
 import { addServeCommands } from './serve.ts'
 import { addStatusCommands } from './status.ts'
+import { addSuppressionCommands } from './suppression.ts'
 import { addTokenCommands } from './token.ts'
 
 /** 0 done, 1 refused or failed, 2 usage; 75 failed, and may succeed later (`feedback read`). */
@@ -90,6 +91,7 @@ function newProgram(deps: CliDeps): Command {
   addSendTestCommand(program, deps)
   addEmailCommands(program, deps)
   addFeedbackCommands(program, deps)
+  addSuppressionCommands(program, deps)
   addQueueCommands(program, deps)
   addActivityCommands(program, deps)
   addTokenCommands(program, deps)

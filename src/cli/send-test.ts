@@ -1,7 +1,7 @@
 /** `postern send-test`: one real email, through the queue and the relay of the running service. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Command, Option } from 'commander'
-import type { EmailDetail } from '../management/resources.ts'
+import type { EmailDetail } from '../management/emails/email-detail.ts'
 import { type Call, type CliDeps, withOperations } from './context.ts'
 import { CommandFailed, print, UsageError } from './output.ts'
 

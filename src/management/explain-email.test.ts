@@ -4,9 +4,11 @@ import type { FeedbackKind } from '../domain/delivery/feedback.ts'
 import type { AttemptRecord } from '../domain/delivery/outcome.ts'
 import { noReply, type Reply } from '../domain/delivery/reply.ts'
 import { parseReply } from '../domain/delivery/smtp-reply.ts'
-import type { AppId, EmailId, KeyId } from '../domain/id.ts'
+import { dayMs } from '../domain/duration.ts'
+import type { AppId, EmailId, KeyId, SuppressionId } from '../domain/id.ts'
+import type { SuppressionRecord } from '../store/feedback-store.ts'
 import type { EmailRecord } from '../store/operator-store.ts'
-import { explainEmail } from './explain-email.ts'
+import { type EmailSituation, explainEmail } from './explain-email.ts'
 
 const at = Date.UTC(2026, 10, 21, 22, 26, 40)
 const email: EmailRecord = {
@@ -25,6 +27,8 @@ const email: EmailRecord = {
   reason: null,
   trail: [],
 }
+
+const situation = { disabledApp: null, suppressions: [], nowMs: at } satisfies EmailSituation
 
 const down: AttemptRecord = {
   at,
@@ -136,14 +140,57 @@ const cases: [Partial<EmailRecord>, string][] = [
   [{ state: 'cancelled', reason: 'app_inactive' }, 'Not sent: its app was deleted, or disabled for 7 days.'],
 ]
 for (const [change, expected] of cases) {
-  test(expected, () => assert.equal(explainEmail({ ...email, ...change }), expected))
+  test(expected, () => assert.equal(explainEmail({ ...email, ...change }, situation), expected))
 }
+
+test('a suppressed email says why, and until when, since which email and for which apps it lasts', () => {
+  const suppressed = { ...email, state: 'suppressed', reason: 'no_mailbox' } as const
+  const explain = (...suppressions: SuppressionRecord[]) =>
+    explainEmail(suppressed, { ...situation, suppressions })
+  const why =
+    'Not sent: its recipient was suppressed, because a mail server had said that its mailbox does not exist.'
+  assert.equal(explain(), `${why} Now it is suppressed no longer.`)
+  const one: SuppressionRecord = {
+    ...{
+      id: 'sp_1' as SuppressionId,
+      app: email.app,
+      reason: 'no_mailbox',
+      strikes: 1,
+      destination: 'other',
+    },
+    ...{ at, until: at + 3_600_000, invitationsUntil: at + 3_600_000, forgetAt: at + dayMs },
+    ...{ email: 'em_0' as EmailId, reply: '550 5.1.1 gone' },
+  }
+  const hour = '2026-11-21 23:26:40Z'
+  assert.equal(
+    explain(one),
+    `${why} Its recipient is suppressed until ${hour}, since the email em_0 (550 5.1.1 gone).`,
+  )
+  const invitations = { ...one, invitationsUntil: at + 7_200_000 }
+  assert.match(
+    explain(invitations),
+    / until 2026-11-21 23:26:40Z, and for invitations until 2026-11-22 00:26:40Z, since/,
+  )
+  const later = { ...situation, nowMs: at + 3_600_000 }
+  assert.match(
+    explainEmail(suppressed, { ...later, suppressions: [invitations] }),
+    / Its recipient is suppressed for invitations until 2026-11-22 00:26:40Z, since/,
+  )
+  const all = { ...one, app: null, reason: 'operator', email: null, reply: null } as const
+  assert.equal(explain(all), `${why} Its recipient is suppressed for all apps until ${hour}.`)
+  const own = { ...email, state: 'bounced', reason: 'no_mailbox' } as const
+  const struck = explainEmail(own, { ...situation, suppressions: [{ ...one, email: email.id }] })
+  assert.ok(struck.endsWith(` Its recipient is suppressed until ${hour}.`), struck)
+})
 
 test('mail of a disabled app is held, whatever its next attempt; a finished one is explained as usual', () => {
   const held =
     'It is held: the app acme is disabled. It will be sent if the app is enabled before the link expires at '
   for (const state of ['queued', 'deferred'] as const)
-    assert.ok(explainEmail({ ...email, state }, 'acme').startsWith(held))
+    assert.ok(explainEmail({ ...email, state }, { ...situation, disabledApp: 'acme' }).startsWith(held))
   const cancelled = { ...email, state: 'cancelled', reason: 'app_inactive' } as const
-  assert.equal(explainEmail(cancelled, 'acme'), explainEmail(cancelled))
+  assert.equal(
+    explainEmail(cancelled, { ...situation, disabledApp: 'acme' }),
+    explainEmail(cancelled, situation),
+  )
 })

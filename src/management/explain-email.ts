@@ -6,14 +6,24 @@ import type { FeedbackKind } from '../domain/delivery/feedback.ts'
 import type { AttemptRecord } from '../domain/delivery/outcome.ts'
 import { withAdvice } from '../domain/delivery/relay-advice.ts'
 import { captureRelayName } from '../domain/delivery/relay-state.ts'
-import { isWaiting, suspectAfter } from '../domain/delivery/states.ts'
+import { isWaiting, type SuppressionReason, suspectAfter } from '../domain/delivery/states.ts'
 import { describeShortTime } from '../domain/duration.ts'
+import type { SuppressionRecord } from '../store/feedback-store.ts'
 import type { EmailRecord } from '../store/operator-store.ts'
 
-/** @param disabledApp the slug of its app, if that is disabled */
-export function explainEmail(email: EmailRecord, disabledApp: string | null = null): string {
-  const explanation =
+export type EmailSituation = {
+  /** The slug of its app, if that is disabled. */
+  readonly disabledApp: string | null
+  /** Those of its recipient that concern its app, and have not ended. */
+  readonly suppressions: readonly SuppressionRecord[]
+  readonly nowMs: number
+}
+
+export function explainEmail(email: EmailRecord, situation: EmailSituation): string {
+  const { disabledApp } = situation
+  const state =
     disabledApp !== null && isWaiting(email) ? explainHeld(email, disabledApp) : explainState(email)
+  const explanation = `${state}${explainSuppressions(email, situation)}`
   const { lostLeases } = email
   if (lostLeases < suspectAfter) return explanation
   const isLive = email.finishedAt === null
@@ -51,7 +61,7 @@ function explainState(email: EmailRecord): string {
       return notDelivered(email, `${why} until the link expired at ${time(email.expiresAt)}.`)
     }
     case 'suppressed':
-      return notDelivered(email, explainSuppression(email.reason))
+      return `Not sent: its recipient was suppressed, because ${suppressedBecause[email.reason as SuppressionReason]}.`
     case 'cancelled':
       return notDelivered(email, explainCancelling(email.reason))
     default:
@@ -59,14 +69,31 @@ function explainState(email: EmailRecord): string {
   }
 }
 
-function explainSuppression(reason: EmailRecord['reason']): string {
-  const why =
-    reason === 'complaint'
-      ? 'its recipient called an earlier email spam'
-      : reason === 'no_mailbox'
-        ? 'a mail server said that the mailbox does not exist'
-        : 'an operator asked for it'
-  return `its recipient is suppressed: ${why}. It got no attempt, and the app was answered 202.`
+const suppressedBecause: Readonly<Record<SuppressionReason, string>> = {
+  no_mailbox: 'a mail server had said that its mailbox does not exist',
+  complaint: 'it had reported an earlier email as spam',
+  operator: 'an operator had asked for it',
+}
+
+/** Whether the recipient is suppressed now; nothing for an email that never was. */
+function explainSuppressions(email: EmailRecord, { nowMs, suppressions }: EmailSituation): string {
+  const now = suppressions.filter(({ until, invitationsUntil }) => Math.max(until, invitationsUntil) > nowMs)
+  if (now.length === 0) return email.state === 'suppressed' ? ' Now it is suppressed no longer.' : ''
+  return now.map((suppression) => ` ${describeSuppression(email, suppression, nowMs)}`).join('')
+}
+
+function describeSuppression(email: EmailRecord, suppression: SuppressionRecord, nowMs: number): string {
+  const { app, until, invitationsUntil } = suppression
+  const parts = [
+    ...(until > nowMs ? [`until ${time(until)}`] : []),
+    ...(invitationsUntil > Math.max(until, nowMs) ? [`for invitations until ${time(invitationsUntil)}`] : []),
+  ]
+  const since =
+    suppression.email === null || suppression.email === email.id
+      ? ''
+      : `, since the email ${suppression.email}`
+  const reply = suppression.reply === null || since === '' ? '' : ` (${suppression.reply})`
+  return `Its recipient is suppressed${app === null ? ' for all apps' : ''} ${parts.join(', and ')}${since}${reply}.`
 }
 
 function explainCancelling(reason: EmailRecord['reason']): string {

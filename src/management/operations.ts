@@ -35,6 +35,8 @@ import { showActivity } from './service/show-activity.ts'
 import { showQueue } from './service/show-queue.ts'
 import { showStatus } from './service/show-status.ts'
 import { listUsage, showUsage } from './service/show-usage.ts'
+import { addSuppression, clearSuppressions, removeSuppression } from './suppressions/change-suppressions.ts'
+import { findSuppressions, listSuppressions } from './suppressions/list-suppressions.ts'
 import { createToken, listTokens, revokeToken } from './tokens/tokens.ts'
 
 const operations = {
@@ -66,6 +68,11 @@ const operations = {
   'email.cancel': cancelEmail,
   'feedback.show': showFeedback,
   'feedback.read': readFeedback,
+  'suppression.list': listSuppressions,
+  'suppression.find': findSuppressions,
+  'suppression.add': addSuppression,
+  'suppression.remove': removeSuppression,
+  'suppression.clear': clearSuppressions,
   'status.show': showStatus,
   'queue.show': showQueue,
   'activity.show': showActivity,

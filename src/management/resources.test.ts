@@ -14,6 +14,7 @@ test('the counts of a day tell ends from refusals', () => {
       cancelled: 0,
       bounced: 0,
       complained: 0,
+      suppressed: 0,
     },
     refused: { url_not_allowed: 2, key_rate_limited: 7 },
   })

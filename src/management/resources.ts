@@ -4,7 +4,6 @@
  */
 import { type Static, type TSchema, Type } from 'typebox'
 import type { App } from '../domain/app/app.ts'
-import { feedbackSources } from '../domain/delivery/feedback.ts'
 import { emailStates, endReasons, usageEvents } from '../domain/delivery/states.ts'
 import { type AuditEntry, actorKinds, actorVias, auditActions } from '../domain/operator/audit.ts'
 import { roles } from '../domain/operator/management-token.ts'
@@ -75,7 +74,7 @@ export const presentKey = (key: KeyRecord): KeyResource => ({
   replaces: key.replaces,
 })
 
-const emailFields = {
+export const emailFields = {
   id: idSchema('em'),
   app: idSchema('app'),
   key: orNull(Type.String({ pattern: idPattern('key'), description: 'Null for a test email.' })),
@@ -92,25 +91,6 @@ const emailFields = {
 }
 export const EmailResource = closed(emailFields)
 export type EmailResource = Static<typeof EmailResource>
-
-const Attempt = closed({
-  at: time(),
-  outcome: Type.String(),
-  relay: Type.Optional(Type.String()),
-  source: Type.Optional(
-    Type.Enum([...feedbackSources], { description: 'Set for a report: the way it came.' }),
-  ),
-  ambiguous: Type.Optional(Type.Boolean()),
-  reply: Type.Optional(Type.String()),
-  code: Type.Optional(orNull(Type.Integer())),
-  enhanced: Type.Optional(orNull(Type.String())),
-})
-export const EmailDetail = closed({
-  ...emailFields,
-  explanation: Type.String(),
-  trail: Type.Array(Attempt),
-})
-export type EmailDetail = Static<typeof EmailDetail>
 
 const findLastReply = (email: EmailRecord): string | null =>
   email.trail.findLast((attempt) => attempt.reply !== undefined)?.reply?.text ?? null
@@ -130,13 +110,6 @@ export const presentEmail = (email: EmailRecord): EmailResource => ({
   reason: email.reason,
   lastReply: findLastReply(email),
 })
-
-export const presentTrail = (email: EmailRecord): EmailDetail['trail'] =>
-  email.trail.map(({ at, reply, ...attempt }) => ({
-    at: iso(at),
-    ...attempt,
-    ...(reply && { reply: reply.text, code: reply.code, enhanced: reply.enhanced }),
-  }))
 
 export const UsageResource = closed({
   day: Type.String({ format: 'date' }),

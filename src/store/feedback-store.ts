@@ -44,10 +44,10 @@ export type SuppressionRecord = SuppressionTerms & {
 export type SuppressionQuery = {
   /** Null: of any app, and those of all apps. */
   readonly apps: readonly AppId[] | null
+  /** False: without those of all apps. */
+  readonly allApps?: boolean
   readonly reason?: SuppressionReason
   readonly destination?: Destination
-  /** The name that `nameRecipient` returns. */
-  readonly recipient?: string
   /** Struck or changed at this time or later, and before that one. */
   readonly since?: number
   readonly until?: number
@@ -66,6 +66,11 @@ export interface FeedbackStore {
   }): Promise<Strike>
 
   findSuppression(id: SuppressionId): Promise<SuppressionRecord | null>
+  /**
+   * Those of a recipient that have not ended, newest first, at most 100: of these apps, where null stands for
+   * all apps together; or of any.
+   */
+  findSuppressions(recipient: string, apps?: readonly (AppId | null)[]): Promise<SuppressionRecord[]>
   /** Those that have not ended, newest first. */
   listSuppressions(
     query: SuppressionQuery & { readonly before?: SuppressionId; readonly limit: number },

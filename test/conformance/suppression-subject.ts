@@ -103,7 +103,7 @@ export const list = async (
 export const nameOf = (store: Store, to: string): string => store.nameRecipient(to as EmailAddress)
 
 export async function find(store: Store, to: string): Promise<SuppressionRecord> {
-  const [found, ...more] = await list(store, { recipient: nameOf(store, to) })
+  const [found, ...more] = await store.findSuppressions(nameOf(store, to))
   assert.ok(found && more.length === 0)
   return found
 }

@@ -310,6 +310,8 @@ async function commandsFor(
     (await posternJson<Row>(server.env, ['key', 'create', 'acme', '--name', `${name} ${way}`])).id
   const [changed, replaced, revoked] = [await newKey('a'), await newKey('b'), await newKey('c')]
   const token = await posternJson<Row>(server.env, ['token', 'create', `x ${way}`, '--role', 'reader'])
+  const suppress = ['suppression', 'add', `dead-${way}@example.com`, '--app', 'acme', '--days', '2']
+  const suppressed = await posternJson<Row>(server.env, suppress)
   await posternJson(server.env, ['app', 'create', `Old ${way}`, ...from])
   await posternJson(server.env, ['person', 'invite', `Ada ${way}`, '--role', 'reader'])
   return {
@@ -343,6 +345,11 @@ async function commandsFor(
     'activity.show': ['activity', '--since', '2h'],
     'feedback.show': ['feedback', 'status'],
     'feedback.read': ['feedback', 'read', '--dry-run'],
+    'suppression.list': ['suppression', 'list'],
+    'suppression.find': ['suppression', 'find', `one-${way}@example.com`],
+    'suppression.add': ['suppression', 'add', `gone-${way}@example.com`, '--app', 'acme'],
+    'suppression.remove': ['suppression', 'remove', suppressed.id],
+    'suppression.clear': ['suppression', 'clear', '--destination', 'proton', '--yes'],
     'status.show': ['status'],
     'queue.show': ['queue'],
     'checks.run': ['doctor'],

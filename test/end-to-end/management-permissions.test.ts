@@ -10,6 +10,7 @@ import type { DeliveryOutcome } from '../../src/domain/delivery/outcome.ts'
 import { parseReply } from '../../src/domain/delivery/smtp-reply.ts'
 import { type AppId, newId } from '../../src/domain/id.ts'
 import { hashToken, newToken, type Role, roles } from '../../src/domain/operator/management-token.ts'
+import type { EmailAddress } from '../../src/domain/request/email-address.ts'
 import { findOperation, type OperationName, operationNames } from '../../src/management/operations.ts'
 import {
   ask,
@@ -56,6 +57,11 @@ const needs: Record<OperationName, readonly [Role, 'service' | 'app' | 'own' | '
   'activity.show': ['reader', 'own'],
   'feedback.show': ['reader', 'service'],
   'feedback.read': ['operator', 'service'],
+  'suppression.list': ['reader', 'own'],
+  'suppression.find': ['reader', 'own'],
+  'suppression.add': ['operator', 'app'],
+  'suppression.remove': ['operator', 'app'],
+  'suppression.clear': ['operator', 'own'],
   'status.show': ['reader', 'own'],
   'queue.show': ['reader', 'own'],
   'checks.run': ['operator', 'service'],
@@ -106,7 +112,15 @@ async function newTarget() {
     },
     operator,
   )
+  const suppression = await store.setSuppression(
+    {
+      ...{ app: sender.app.id, recipient: store.nameRecipient('ada@example.com' as EmailAddress) },
+      ...{ destination: 'other', until: store.now() + 1e6 },
+    },
+    operator,
+  )
   return {
+    suppression: suppression?.id ?? '',
     app: sender.app,
     key: sender.keyId,
     deliveryKey: sender.key,
@@ -133,6 +147,9 @@ const bodies: Partial<Record<OperationName, (target: Target) => unknown>> = {
   'key.replace': () => ({}),
   'email.find': () => ({ to: 'ada@example.com' }),
   'email.retry_all': () => ({}),
+  'suppression.find': () => ({ to: 'ada@example.com' }),
+  'suppression.add': ({ app }) => ({ to: 'bob@example.com', app: app.id }),
+  'suppression.clear': () => ({ reason: 'operator' }),
   'token.create': () => ({ name: `token ${serial++}`, role: 'reader' }),
   'person.invite': () => ({ name: `invited ${serial++}`, role: 'reader' }),
   'person.change': () => ({ role: 'operator' }),
@@ -151,6 +168,7 @@ function requestFor(name: OperationName, target: Target, asId = true) {
     person: target.person,
     passkey: target.passkey,
     session: target.session,
+    suppression: target.suppression,
   }
   const body = bodies[name]?.(target)
   return {
@@ -260,11 +278,12 @@ async function assertLikeAbsent(
     deliveryKey: newDeliveryKey(),
     email: newId('em', 0),
     request: newId('req', 0),
+    suppression: newId('sp', 0),
   }
   const { line, body } = requestFor(name, absent)
   const other = await ask(service, line, { token, body })
   assert.equal(other.status, 404)
-  const plain = (text: string) => text.replace(/\b(app|key|em|req)_[0-9a-z]{26}/g, '$1_x')
+  const plain = (text: string) => text.replace(/\b(app|key|em|req|sp)_[0-9a-z]{26}/g, '$1_x')
   assert.equal(plain(answer.text), plain(other.text))
   const names = (headers: Headers) => [...headers.keys()].sort()
   assert.deepEqual(names(answer.headers), names(other.headers))
@@ -304,4 +323,41 @@ test('filters by an app or key out of scope answer like those by none', async ()
   )
   const retried = await ask(service, 'POST /v1/emails/retry', { token, body: { app: foreign.app.slug } })
   assert.equal(retried.status, 404)
+})
+
+test('suppressions for all apps are an admin’s of the whole service; others neither see nor change them', async () => {
+  const { app } = await newTarget()
+  const body = { to: 'eve@gmail.com' }
+  const token = (role: Role, apps: AppId[] | null) => newManagementToken(service, role, apps)
+  const [admin, operates, scoped] = [
+    await token('admin', null),
+    await token('operator', null),
+    await token('admin', [app.id]),
+  ]
+  const run = (line: string, by: string, sent?: object) =>
+    ask(service, line, { token: by, ...(sent && { body: sent }) })
+  for (const by of [operates, scoped]) {
+    const refused = await run('POST /v1/suppressions', by, body)
+    assert.deepEqual([refused.status, refused.body.error.code], [403, 'not_permitted'])
+  }
+  const made = await run('POST /v1/suppressions', admin, body)
+  assert.deepEqual([made.body.app, made.body.destination], [null, 'gmail'])
+  const remove = `DELETE /v1/suppressions/${made.body.id}`
+  assert.equal((await run(remove, scoped)).status, 404)
+  assert.equal((await run(remove, operates)).status, 403)
+  const seen = async (by: string) =>
+    (await run('POST /v1/suppressions/find', by, body)).body.items.map(({ id }: { id: string }) => id)
+  assert.deepEqual([await seen(operates), await seen(scoped)], [[made.body.id], []])
+  const list = async (by: string) =>
+    (await run('GET /v1/suppressions?destination=gmail', by)).body.items.length
+  assert.deepEqual([await list(operates), await list(scoped)], [1, 0])
+  for (const by of [operates, scoped]) {
+    const cleared = await run('POST /v1/suppressions/clear', by, { destination: 'gmail' })
+    assert.equal(cleared.body.removed, 0)
+  }
+  const empty = await run('POST /v1/suppressions/clear', admin, {})
+  assert.deepEqual([empty.status, empty.body.error.issues[0].code], [400, 'no_filter'])
+  const own = (await store.listEmails({ app: app.id, limit: 1 })).items[0]?.id
+  assert.deepEqual((await run(`GET /v1/emails/${own}`, scoped)).body.suppressions.length, 1)
+  assert.equal((await run(remove, admin)).status, 200)
 })

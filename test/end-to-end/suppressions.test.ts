@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import type { EmailId } from '../../src/domain/id.ts'
-import { newAcme, posternJson, serveEnvironment, serveHere } from '../support/cli.ts'
+import { newAcme, postern, posternJson, serveEnvironment, serveHere } from '../support/cli.ts'
 import { send, validBody } from '../support/service.ts'
 import { startSmtpServer } from '../support/smtp.ts'
 import { eventually } from '../support/wait.ts'
@@ -47,12 +47,11 @@ test('an address that a relay calls missing gets no second attempt; a full mailb
     const first = await waitForEnd(await post(to))
     assert.deepEqual([first.state, first.reason, first.attempts], ['failed', 'refused_by_relay', 1], to)
   }
+  const find = (to: string) => posternJson<{ app: string | null }[]>(env, ['suppression', 'find', to])
   // The strike is written a moment after the outcome.
-  await eventually(async () => {
-    const { state, reason, attempts } = await waitForEnd(await post('gone@example.com'))
-    assert.deepEqual([reason, attempts], state === 'failed' ? ['refused_by_relay', 1] : ['no_mailbox', 0])
-    return state === 'suppressed'
-  })
+  await eventually(async () => (await find('gone@example.com')).length === 1)
+  const { state, reason, attempts } = await waitForEnd(await post('gone@example.com'))
+  assert.deepEqual([state, reason, attempts], ['suppressed', 'no_mailbox', 0])
   for (const to of ['full@example.com', 'banned@example.com', 'other@example.com']) {
     const second = await waitForEnd(await post(to))
     assert.deepEqual(
@@ -60,4 +59,51 @@ test('an address that a relay calls missing gets no second attempt; a full mailb
       [to === 'other@example.com' ? 'delivered' : 'failed', 1],
     )
   }
+})
+
+test('an operator asks why an address gets no mail, and lifts it', async () => {
+  const first = await waitForEnd(await post('gone@example.com'))
+  assert.equal(first.state, 'suppressed')
+  const found = await postern(env, ['suppression', 'find', 'gone@example.com'])
+  const [, id = ''] =
+    /^(sp_\w{26}) +acme +no_mailbox +.* 550 5\.1\.1 no such user here\n/m.exec(found.out) ?? []
+  assert.match(found.out, /"postern suppression remove ID" ends one\.\n$/)
+  const emails = await postern(env, ['email', 'list', '--to', 'gone@example.com'])
+  assert.match(
+    emails.out,
+    new RegExp(
+      `This address is suppressed for acme \\(no_mailbox\\) until .*\n"postern suppression remove ${id}" ends`,
+    ),
+  )
+  const tried = await postern(env, ['send-test', 'gone@example.com', '--app', 'acme'])
+  assert.equal(tried.code, 1)
+  assert.match(
+    tried.out,
+    /Not sent: its recipient was suppressed, because a mail server had said that its mailbox/,
+  )
+  assert.match(tried.out, /Its recipient is suppressed until .*, since the email em_\w+ \(550 5\.1\.1/)
+  assert.equal((await postern(env, ['suppression', 'remove', id])).code, 0)
+  assert.match((await postern(env, ['suppression', 'remove', id])).err, /There is no suppression "sp_/)
+  assert.equal((await waitForEnd(await post('gone@example.com'))).state, 'failed', 'it is tried again')
+})
+
+test('suppressions are added for an app or all apps, listed and cleared, never without a filter or a yes', async () => {
+  const run = (...args: string[]) => postern(env, ['suppression', ...args])
+  assert.match((await run('add', 'x@gmail.com')).err, /give --app APP or --all-apps/)
+  assert.match(
+    (await run('add', 'x@gmail.com', '--app', 'acme', '--days', '0')).err,
+    /--days is a whole number/,
+  )
+  assert.match((await run('add', 'x', '--all-apps')).err, /to: /)
+  const made = await run('add', 'x@gmail.com', '--all-apps', '--days', '3')
+  assert.match(made.out, /^sp_\w{26}: suppressed until /)
+  await run('add', 'y@example.com', '--app', 'acme')
+  const list = await run('list', '--reason', 'operator')
+  assert.match(list.out, /sp_\w+ +acme +operator .* other[\s\S]*sp_\w+ +all +operator .* gmail/)
+  assert.equal((await waitForEnd(await post('x@gmail.com'))).reason, 'operator')
+  assert.match((await run('clear')).err, /give at least one filter/)
+  assert.match((await run('clear', '--reason', 'operator')).err, /nothing was cleared: add --yes/)
+  assert.match((await run('list', '--destination', 'gmail')).out, / all /)
+  assert.equal((await run('clear', '--destination', 'gmail', '--yes')).out, '1 suppression cleared\n')
+  assert.equal((await run('clear', '--to', '1h', '--yes')).out, '0 suppressions cleared\n')
 })

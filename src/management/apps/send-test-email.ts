@@ -20,7 +20,7 @@ export const sendTestEmail = operation({
   role: 'operator',
   target: 'app',
   summary:
-    "Sends a real email whose link does not work. The app's limits apply; all its test emails share the limit of one key.",
+    "Sends a real email whose link does not work. The app's limits apply; all its test emails share the limit of one key. One to a suppressed address is not sent, and its record says so.",
   body: closed({
     to: Type.String({ examples: ['you@example.com'] }),
     type: Type.Optional(Type.Enum([...emailTypes])),
@@ -67,20 +67,22 @@ async function enqueue(
   app: App,
   request: EmailRequest,
 ): Promise<Result<{ email: string }>> {
-  const { store, links, access, onQueued } = context
+  const { store, links, access, emit, onQueued } = context
   const policy = appPolicy(app)
   const result = judgeEmail(request, { policy, links, nowMs: store.now(), traceparent: null })
   if ('code' in result) return explain(result)
   const judged = { version: policy.version, verdict: { admit: result.email }, idempotency: null }
   const queued = await store.enqueue({ appId: app.id, judged })
-  if (queued.kind !== 'queued') return explainResult(app, queued)
-  onQueued()
+  if (queued.kind !== 'queued' && queued.kind !== 'suppressed') return explainResult(app, queued)
+  const ended = { emailId: queued.emailId, appId: app.id, state: 'suppressed', reason: null } as const
+  if (queued.kind === 'queued') onQueued()
+  else emit({ kind: 'emails_ended', ended: [ended] })
   const change = { app: app.id, target: queued.emailId, before: null, after: null }
   await store.recordAction({ action: 'app.test_email', ...change }, access.actor)
   return done({ email: queued.emailId })
 }
 
-function explainResult(app: App, result: Exclude<EnqueueResult, { kind: 'queued' }>) {
+function explainResult(app: App, result: Exclude<EnqueueResult, { kind: 'queued' | 'suppressed' }>) {
   switch (result.kind) {
     case 'invalid_key':
       return isDisabled(app)

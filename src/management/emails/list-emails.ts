@@ -1,9 +1,8 @@
 /** Lists emails. */
-import { Type } from 'typebox'
 import { operation } from '../operation/operation.ts'
 import { closed } from '../operation/schema.ts'
 import { EmailResource, newPageSchema } from '../resources.ts'
-import { emailFilters, listPage, recipientPrefix } from './email-query.ts'
+import { emailFilters, listPage, recipientField, recipientPrefix } from './email-query.ts'
 
 export const listEmails = operation({
   method: 'GET',
@@ -14,13 +13,7 @@ export const listEmails = operation({
     'Lists emails, newest first. A page may hold fewer items than `limit`, or none, and still have a `next`.',
   query: closed({
     ...emailFilters,
-    recipient: Type.Optional(
-      Type.String({
-        pattern: `^${recipientPrefix}[\\w-]{1,100}$`,
-        description: 'The `recipient` that POST /v1/emails/find answered. Addresses are never sent in a URL.',
-        examples: [`${recipientPrefix}x`],
-      }),
-    ),
+    recipient: recipientField(),
   }),
   answer: newPageSchema(EmailResource),
   errors: ['cursor_mismatch', 'not_found'],

@@ -1,7 +1,7 @@
 /** Finds the target of an operation. A target outside the scope is answered like one that does not exist. */
 
 import { keepDays } from '../../domain/bounds.ts'
-import type { EmailId, KeyId } from '../../domain/id.ts'
+import type { EmailId, KeyId, SuppressionId } from '../../domain/id.ts'
 import { recordEveryMs } from '../../domain/operator/activity.ts'
 import { refusalsMax } from '../../domain/request/refused-request.ts'
 import { isInScope } from './access.ts'
@@ -25,6 +25,9 @@ const refusalNotFound = (id: string) =>
     `There is no refusal "${id}". The newest ${refusalsMax} of each app are kept, and appear within ${recordEveryMs / 1000} seconds; those for an unknown key, and 500 errors, are only in the service's log.`,
   )
 
+export const suppressionNotFound = (id: string) =>
+  fail('not_found', `There is no suppression "${id}"; give the id of a suppression (sp_…).`)
+
 type Params = Readonly<Record<string, string>>
 type Find = (context: Context, params: Params) => Promise<Result<Targets[TargetKind]>>
 
@@ -45,6 +48,13 @@ const finders: Readonly<Record<TargetKind, Find>> = {
   refusal: async (context, { request: id = '' }) => {
     const refusal = await context.store.findRefusal(id)
     return refusal !== null && isInScope(context.access, refusal.app) ? done(refusal) : refusalNotFound(id)
+  },
+  suppression: async ({ access, store }, { suppression: id = '' }) => {
+    const found = await store.findSuppression(id as SuppressionId)
+    // Those of all apps belong to the whole service.
+    const isSeen =
+      found !== null && (found.app === null ? access.apps === null : isInScope(access, found.app))
+    return isSeen ? done(found) : suppressionNotFound(id)
   },
 }
 

@@ -9,6 +9,7 @@ import type { Role } from '../../domain/operator/management-token.ts'
 import type { RefusedRequest } from '../../domain/request/refused-request.ts'
 import type { LinkHost } from '../../intake/judge-request.ts'
 import type { Emit } from '../../observe/events.ts'
+import type { SuppressionRecord } from '../../store/feedback-store.ts'
 import type { EmailRecord, KeyRecord, QueueSummary } from '../../store/operator-store.ts'
 import type { Finding, Store } from '../../store/store.ts'
 import type { ReportCounts } from '../feedback/report-counts.ts'
@@ -59,6 +60,7 @@ export type Targets = {
   readonly key: KeyRecord
   readonly email: EmailRecord
   readonly refusal: RefusedRequest
+  readonly suppression: SuppressionRecord
 }
 export type TargetKind = keyof Targets
 

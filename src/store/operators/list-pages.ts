@@ -9,7 +9,7 @@ import type { Script, Statement } from './script.ts'
 
 /**
  * A list of values: one of them. `contains`: a part of the text, in any case. `above`, `below`: a greater
- * number, or a smaller one.
+ * value, or a smaller one.
  */
 export type Filter = readonly [
   column: string,
@@ -18,7 +18,7 @@ export type Filter = readonly [
     | number
     | readonly string[]
     | { readonly contains: string }
-    | { readonly above: number }
+    | { readonly above: string | number }
     | { readonly below: number },
 ]
 

@@ -18,7 +18,7 @@ import type { Row } from '../shared/rows.ts'
 import { lockApp } from './apps.ts'
 import { recordAction } from './audit.ts'
 import { cutPage, type Filter, oneMore, present, readStep, type Scan, toCondition } from './list-pages.ts'
-import { readOne, type Script, type ScriptContext, type Statement } from './script.ts'
+import { readAll, readOne, type Script, type ScriptContext, type Statement } from './script.ts'
 
 /** The `app_id` of a suppression for all apps. */
 const allApps = ''
@@ -189,8 +189,16 @@ function* clearSuppressions(context: ScriptContext, query: SuppressionQuery, act
   return removed.length
 }
 
-const toFilters = ({ apps, destination, reason, recipient, since, until }: SuppressionQuery): Filter[] => [
-  ...present({ app_id: apps ?? undefined, destination, reason, recipient }),
+const toFilters = ({
+  allApps: withAll,
+  apps,
+  destination,
+  reason,
+  since,
+  until,
+}: SuppressionQuery): Filter[] => [
+  ...present({ app_id: apps ?? undefined, destination, reason }),
+  ...present({ app_id: withAll === false ? { above: allApps } : undefined }),
   ...present({ at: since === undefined ? undefined : { above: since - 1 } }),
   ...present({ at: until === undefined ? undefined : { below: until } }),
 ]
@@ -198,6 +206,23 @@ const toFilters = ({ apps, destination, reason, recipient, since, until }: Suppr
 function* findSuppression({ prefix }: ScriptContext, id: SuppressionId): Script<SuppressionRecord | null> {
   const text = `select * from ${prefix}suppression where suppression_id = $1`
   return yield* readOne({ text, values: [id] }, toRecord)
+}
+
+const foundMax = 100
+
+function* findSuppressions(
+  { dialect, nowMs, prefix }: ScriptContext,
+  recipient: string,
+  apps?: readonly (AppId | null)[],
+): Script<SuppressionRecord[]> {
+  const ids = JSON.stringify(apps?.map((app) => app ?? allApps) ?? [])
+  const ofApps = apps === undefined ? '' : `and app_id ${dialect.isIn(dialect.elements('$3'))}`
+  const statement: Statement = {
+    text: `select * from ${prefix}suppression where recipient = $1 and invitations_until > $2 ${ofApps}
+      order by suppression_id desc limit ${foundMax}`,
+    values: [recipient, nowMs, ...(apps === undefined ? [] : [ids])],
+  }
+  return yield* readAll(statement, toRecord)
 }
 
 function* listSuppressions(
@@ -232,4 +257,4 @@ const toRecord = (row: Row): SuppressionRecord => ({
 })
 
 export const suppressionChanges = { setSuppression, removeSuppression, clearSuppressions }
-export const suppressionReads = { findSuppression, listSuppressions }
+export const suppressionReads = { findSuppression, findSuppressions, listSuppressions }

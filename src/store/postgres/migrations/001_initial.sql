@@ -248,7 +248,7 @@ create table suppression (
   destination text not null,               -- a large mail provider, or other
   email_id text collate "C",                           -- the email of the last strike
   reply text,
-  primary key (app_id, recipient)
+  primary key (recipient, app_id)
 );
 create index suppression_at on suppression (at);
 create index suppression_forget on suppression (forget_at);

@@ -241,7 +241,7 @@ create table suppression (
   destination text not null,               -- a large mail provider, or other
   email_id text,                           -- the email of the last strike
   reply text,
-  primary key (app_id, recipient)
+  primary key (recipient, app_id)
 ) strict, without rowid;
 create index suppression_at on suppression (at);
 create index suppression_forget on suppression (forget_at);

@@ -1,0 +1,122 @@
+/** An operator's changes of suppressions: add one, remove one, or clear those of a mistake. */
+import { Type } from 'typebox'
+import { findDestination } from '../../domain/delivery/suppression.ts'
+import { dayMs } from '../../domain/duration.ts'
+import { isAtLeast } from '../../domain/operator/management-token.ts'
+import { parseEmailAddress } from '../../domain/request/email-address.ts'
+import { parseTimestamp } from '../../domain/request/timestamp.ts'
+import type { SuppressionQuery } from '../../store/feedback-store.ts'
+import { appNotFound, findTarget, suppressionNotFound } from '../operation/find-target.ts'
+import { type Context, operation } from '../operation/operation.ts'
+import { done, fail, invalid } from '../operation/result.ts'
+import { closed, timestamp } from '../operation/schema.ts'
+import { chooseApps, suppressionFilters } from './list-suppressions.ts'
+import { presentSuppression, SuppressionResource } from './suppression-resource.ts'
+
+const usualDays = 30
+const daysMax = 400
+
+/** Suppressions for all apps belong to an admin of the whole service. */
+const refuseAllApps = ({ access }: Context) =>
+  access.apps === null && isAtLeast(access.role, 'admin')
+    ? null
+    : fail('not_permitted', 'Suppressions for all apps need the role admin for the whole service.')
+
+export const addSuppression = operation({
+  method: 'POST',
+  path: '/v1/suppressions',
+  role: 'operator',
+  target: 'none',
+  summary:
+    'Suppresses a recipient: mail to it is accepted and not sent. One that is suppressed for longer stays so.',
+  body: closed({
+    to: Type.String({ examples: ['ada@example.com'] }),
+    app: Type.Optional(
+      Type.String({ description: 'The slug or id of an app (default: all apps, which needs an admin).' }),
+    ),
+    days: Type.Optional(
+      Type.Integer({ minimum: 1, maximum: daysMax, description: `For how long (default: ${usualDays}).` }),
+    ),
+  }),
+  answer: SuppressionResource,
+  errors: ['not_found'],
+  async run(context, { body: { to, app, days = usualDays } }) {
+    const { store, access } = context
+    const found = app === undefined ? refuseAllApps(context) : await findTarget('app', context, { app })
+    if (found?.ok === false) return found
+    const address = parseEmailAddress(to, 'to')
+    if (!address.ok) return invalid(address.issues)
+    const suppression = {
+      app: found?.value.id ?? null,
+      recipient: store.nameRecipient(address.value),
+      destination: findDestination(address.value),
+      until: store.now() + days * dayMs,
+    }
+    const made = await store.setSuppression(suppression, access.actor)
+    return made === null ? appNotFound(app ?? '') : done(presentSuppression(made))
+  },
+})
+
+export const removeSuppression = operation({
+  method: 'DELETE',
+  path: '/v1/suppressions/{suppression}',
+  role: 'operator',
+  target: 'suppression',
+  summary: 'Removes a suppression: mail to the recipient is sent again, and earlier bounces are forgotten.',
+  answer: SuppressionResource,
+  async run(context, _input, { app, id }) {
+    const refused = app === null ? refuseAllApps(context) : null
+    if (refused !== null) return refused
+    const removed = await context.store.removeSuppression(id, context.access.actor)
+    return removed === null ? suppressionNotFound(id) : done(presentSuppression(removed))
+  },
+})
+
+/** How long one request clears. Repeated, it goes on. */
+const clearMs = 5000
+
+export const clearSuppressions = operation({
+  method: 'POST',
+  path: '/v1/suppressions/clear',
+  role: 'operator',
+  target: 'none',
+  summary:
+    'Removes the suppressions that match all filters, of which there must be one: after a provider has called living mailboxes missing.',
+  body: closed({
+    ...suppressionFilters,
+    from: timestamp('Only those that began, or were last extended, at this time or later.'),
+    to: timestamp('Only those before this time.'),
+  }),
+  answer: closed({
+    removed: Type.Integer(),
+    complete: Type.Boolean({ description: 'False if there were too many for one request: repeat it.' }),
+  }),
+  errors: ['not_found'],
+  async run(context, { body: { app, from, to, ...filters } }) {
+    const since = from === undefined ? null : parseTimestamp(from, 'from')
+    const until = to === undefined ? null : parseTimestamp(to, 'to')
+    const issues = [since, until].flatMap((time) => (time?.ok === false ? time.issues : []))
+    if ([app, from, to, ...Object.values(filters)].every((filter) => filter === undefined))
+      issues.push({ field: 'body', code: 'no_filter', message: 'Give at least one filter.' })
+    if (issues.length > 0) return invalid(issues)
+    const apps = await chooseApps(context, app)
+    if (!apps.ok) return apps
+    return done(
+      await clear(context, {
+        ...{ ...filters, apps: apps.value, allApps: refuseAllApps(context) === null },
+        ...(since?.ok && { since: since.value }),
+        ...(until?.ok && { until: until.value }),
+      }),
+    )
+  },
+})
+
+async function clear({ store, access }: Context, query: SuppressionQuery) {
+  const endMs = performance.now() + clearMs
+  let [removed, last] = [0, 0]
+  do {
+    last = await store.clearSuppressions(query, access.actor)
+    removed += last
+  } while (last > 0 && performance.now() < endMs)
+  return { removed, complete: last === 0 }
+}

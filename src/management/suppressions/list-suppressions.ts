@@ -1,0 +1,92 @@
+/** Lists suppressions, and finds those of an address. The audit records a search by its keyed hash. */
+import { Type } from 'typebox'
+import type { AppId, SuppressionId } from '../../domain/id.ts'
+import { parseEmailAddress } from '../../domain/request/email-address.ts'
+import { recipientField, recipientPrefix } from '../emails/email-query.ts'
+import { findTarget } from '../operation/find-target.ts'
+import { cursorAfter, pageQuery, readCursor, readLimit } from '../operation/list-pages.ts'
+import { type Context, operation } from '../operation/operation.ts'
+import { done, invalid, type Result } from '../operation/result.ts'
+import { appName, closed } from '../operation/schema.ts'
+import { newPageSchema } from '../resources.ts'
+import { destination, presentSuppression, reason, SuppressionResource } from './suppression-resource.ts'
+
+export const suppressionFilters = {
+  app: Type.Optional(appName()),
+  reason: Type.Optional(reason()),
+  destination: Type.Optional(destination()),
+}
+
+/** The apps whose suppressions are asked for; null: of any app, and those of all apps. */
+export async function chooseApps(
+  context: Context,
+  app: string | undefined,
+): Promise<Result<readonly AppId[] | null>> {
+  const { apps } = context.access
+  if (app === undefined) return done(apps && [...apps])
+  const found = await findTarget('app', context, { app })
+  return found.ok ? done([found.value.id]) : found
+}
+
+async function findOf({ store }: Context, recipient: string, apps: readonly AppId[] | null) {
+  const found = await store.findSuppressions(recipient, ...(apps === null ? [] : [apps]))
+  return found.map(presentSuppression)
+}
+
+export const listSuppressions = operation({
+  method: 'GET',
+  path: '/v1/suppressions',
+  role: 'reader',
+  target: 'none',
+  summary:
+    'Lists the recipients that get no mail for a while, newest first. A page may hold fewer items than `limit`, or none, and still have a `next`.',
+  query: closed({ ...suppressionFilters, recipient: recipientField(), ...pageQuery }),
+  answer: newPageSchema(SuppressionResource),
+  errors: ['cursor_mismatch', 'not_found'],
+  async run(context, { query }) {
+    const { app, recipient, cursor: _cursor, limit: _limit, ...filters } = query
+    const named = { list: 'suppressions', app, ...filters } as const
+    const before = readCursor<SuppressionId>(context, query, named)
+    if (!before.ok) return before
+    const apps = await chooseApps(context, app)
+    if (!apps.ok) return apps
+    if (recipient !== undefined) {
+      const found = await findOf(context, recipient.slice(recipientPrefix.length), apps.value)
+      const items = found.filter(
+        (item) =>
+          item.reason === (filters.reason ?? item.reason) &&
+          item.destination === (filters.destination ?? item.destination),
+      )
+      return done({ items, next: null })
+    }
+    const page = await context.store.listSuppressions({
+      ...{ ...filters, apps: apps.value, limit: readLimit(query) },
+      ...(before.value !== null && { before: before.value }),
+    })
+    return done({
+      items: page.items.map(presentSuppression),
+      next: cursorAfter(context, page.next, named),
+    })
+  },
+})
+
+export const findSuppressions = operation({
+  method: 'POST',
+  path: '/v1/suppressions/find',
+  role: 'reader',
+  target: 'none',
+  summary: 'Finds the suppressions of an address: of the apps of the access, and for all apps.',
+  body: closed({ to: Type.String({ examples: ['ada@example.com'] }) }),
+  answer: closed({ recipient: Type.String(), items: Type.Array(SuppressionResource) }),
+  async run(context, { body: { to } }) {
+    const { store, access } = context
+    const address = parseEmailAddress(to, 'to')
+    if (!address.ok) return invalid(address.issues)
+    const recipient = store.nameRecipient(address.value)
+    const items = await findOf(context, recipient, access.apps && [...access.apps])
+    const target = `${recipientPrefix}${recipient}`
+    const action = { action: 'suppression.find', app: null, target, before: null, after: null } as const
+    await store.recordAction(action, access.actor)
+    return done({ recipient: target, items })
+  },
+})

@@ -1,0 +1,38 @@
+/** Suppressions as operations answer with them, and in a sentence. No address is in them. */
+import { type Static, Type } from 'typebox'
+import { suppressionReasons } from '../../domain/delivery/states.ts'
+import { destinations } from '../../domain/delivery/suppression.ts'
+import type { SuppressionRecord } from '../../store/feedback-store.ts'
+import { closed, orNull, time } from '../operation/schema.ts'
+import { iso } from '../resources.ts'
+
+export const reason = () => Type.Enum([...suppressionReasons])
+export const destination = () =>
+  Type.Enum([...destinations], { description: 'The large mail provider of the recipient, or `other`.' })
+
+export const SuppressionResource = closed({
+  id: Type.String(),
+  app: orNull(Type.String({ description: 'The id of the app; null: mail of all apps.' })),
+  reason: reason(),
+  strikes: Type.Integer({ description: 'Bounces that count; a complaint counts twice.' }),
+  at: Type.String({ format: 'date-time', description: 'When it began, or was last extended.' }),
+  until: Type.String({ format: 'date-time', description: 'For all mail but invitations.' }),
+  invitationsUntil: time(),
+  destination: destination(),
+  email: orNull(Type.String({ description: 'The last email that counted.' })),
+  reply: orNull(Type.String({ description: 'The reply to it, without addresses and links.' })),
+})
+export type SuppressionResource = Static<typeof SuppressionResource>
+
+export const presentSuppression = (record: SuppressionRecord): SuppressionResource => ({
+  id: record.id,
+  app: record.app,
+  reason: record.reason,
+  strikes: record.strikes,
+  at: iso(record.at),
+  until: iso(record.until),
+  invitationsUntil: iso(record.invitationsUntil),
+  destination: record.destination,
+  email: record.email,
+  reply: record.reply,
+})
