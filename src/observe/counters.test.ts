@@ -15,6 +15,14 @@ async function countAll(...events: PosternEvent[]): Promise<Map<string, number>>
   return new Map(lines.map((line) => [line.slice(0, line.lastIndexOf(' ')), Number(line.split(' ').at(-1))]))
 }
 
+test('a relay that is added has its series, at 0', async () => {
+  const seen = await countAll()
+  assert.equal(seen.get('postern_attempts_ambiguous_total{relay="r:25"}'), 0)
+  assert.equal(seen.get('postern_attempt_duration_seconds_count{relay="r:25"}'), 0)
+  assert.equal(seen.get('postern_attempts_total{outcome="delivered",relay="r:25",cause=""}'), 0)
+  assert.equal(seen.get('postern_attempts_total{outcome="failed",relay="r:25",cause="no_mailbox"}'), 0)
+})
+
 const attempt = (outcome: AttemptRecorded['outcome']): AttemptRecorded => ({
   kind: 'attempt_recorded',
   emailId: 'em_1' as EmailId,

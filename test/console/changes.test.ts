@@ -50,12 +50,12 @@ for (const [page, changes, others, saved] of [
     }
     const [own, stale] = [await open(first), await open(second)]
     assert.equal((await first.post(action, { ...own, ...changes })).status, 303)
-    const refused = await second.post(action, { ...stale, ...others })
+    const [name = '', value = ''] = Object.entries(others)[0] ?? []
+    const refused = await second.post(action, { ...stale, [name]: ` ${value} ` })
     assert.equal(refused.status, 412)
     const html = await refused.text()
     assert.match(html, /Somebody else changed the app in the meantime, so nothing was saved/)
     assert.ok(html.includes(`value="${saved}"`), 'the form shows what the colleague saved')
-    const [name = '', value = ''] = Object.entries(others)[0] ?? []
     assert.match(html, new RegExp(`name="${name}"[^>]* aria-invalid="true"`))
     assert.ok(html.includes(`You entered “${value}”`), 'and what was sent')
     // Saving the form as it now stands.
@@ -126,8 +126,8 @@ test('an hour after signing in, a session makes no access that outlives it, and 
   service.advance(freshMs + 1000)
   const recent = newVisitor(service, await signIn(service))
   const makes = [
-    ['/settings/tokens', { name: 'kept', role: 'admin' }],
-    ['/settings/people', { name: 'kept', role: 'admin' }],
+    ['/settings/tokens', { name: ' kept ', role: 'admin' }],
+    ['/settings/people', { name: ' kept ', role: 'admin' }],
     [`/settings/people/${ben.person}/link`, {}],
     [`/settings/people/${ben.person}`, { role: 'admin' }],
     [`/settings/people/${ben.person}`, { disabled: 'no' }],
@@ -140,6 +140,11 @@ test('an hour after signing in, a session makes no access that outlives it, and 
   }
   for (const [path, fields] of makes)
     assert.ok((await recent.post(path, fields)).status < 400, `${path}, just signed in`)
+  for (const made of [await store.listTokens(), await store.listPeople()])
+    assert.ok(
+      made.some(({ name }) => name === 'kept'),
+      'a name is saved without the spaces around it',
+    )
   const both = { disabled: 'yes', role: 'operator' }
   assert.equal((await visitor.post(`/settings/people/${ben.person}`, both)).status, 303)
   const { disabledAt, role } = (await store.findPerson(ben.person)) ?? {}
@@ -150,7 +155,7 @@ test('disabling a person shows what the person made, and ends what the form name
   const leaver = await signIn(service)
   const own = newVisitor(service, leaver)
   await own.post('/settings/tokens', { name: 'leaves a token', role: 'admin' })
-  await own.post('/settings/tokens', { name: 'leaves another', role: 'reader' })
+  await own.post('/settings/tokens', { name: 'leaves another', role: 'reader', scope: 'apps', app: 'acme' })
   await own.post('/apps/acme/keys', { name: 'leaves a key' })
   const stays = (await store.listTokens()).find(({ name }) => name === 'leaves another')
   const ends = (await store.listTokens()).find(({ name }) => name === 'leaves a token')
@@ -164,6 +169,7 @@ test('disabling a person shows what the person made, and ends what the form name
   const byId = new Map((await store.listTokens()).map((token) => [token.id, token.revokedAt]))
   assert.ok(ends && byId.get(ends.id))
   assert.equal(stays && byId.get(stays.id), null)
+  assert.deepEqual(stays?.apps, [service.app.id], 'the token has the apps that were chosen')
   const key = (await store.listKeys(service.app.id)).find(({ id }) => id === foreign?.id)
   assert.equal(key?.revokedAt, null, 'a form ends nothing that somebody else made')
 })
@@ -270,9 +276,14 @@ test('the audit shows up to four values of a change at once, and folds more', as
     operator,
   )
   await store.updateApp(app.app.id, { status: 'disabled' }, operator)
+  await store.updateApp(app.app.id, { settings: { ...app.app.settings, name: 'Renamed' } }, operator)
   const text = await (await visitor.get(`/audit?app=${app.app.slug}`)).text()
   const entryOf = (done: string) => text.split('<li><time').find((entry) => entry.includes(done)) ?? ''
   assert.match(entryOf('created the app'), /<details><summary>\d+ values/)
+  assert.match(
+    entryOf('<ins>Renamed</ins>'),
+    new RegExp(`<del>${app.app.settings.name}</del> → <ins>Renamed</ins>`),
+  )
   assert.doesNotMatch(entryOf('disabled <a'), /<details>|<ul/, 'the sentence says it')
   const changed = entryOf('changed Emails a day of')
   assert.match(changed, /Emails a day<\/span> <del>[\d,]+<\/del> → <ins>7<\/ins>/)
@@ -321,6 +332,12 @@ test('links to localhost are allowed and refused on the page of links', async ()
   const saved = formOf(await (await third.get(path)).text(), path)
   assert.equal((await third.post(path, { ...saved, hostedLinks: 'off' })).status, 303)
   assert.equal(await allows(), true, 'the form of hosted links leaves it alone')
+  const tested = await third.post('/apps/local/links/test', { url: 'http://localhost:3000/?token=x' })
+  const compared = (await tested.text()).split('Compared with each entry').at(-1) ?? ''
+  assert.deepEqual(
+    [...compared.matchAll(/<code>([^<]*)<\/code>/g)].slice(0, 2).map(([, entry]) => entry),
+    [...testSettings.allowedUrls, 'links to localhost'],
+  )
   assert.equal((await third.post('/apps/local/links/localhost', { allow: 'no' })).status, 303)
   assert.equal(await allows(), false)
 })

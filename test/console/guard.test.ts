@@ -219,6 +219,9 @@ test('all other sessions can be ended where there is another one', async (t) => 
   assert.equal(await offersIt(), false)
   await signIn(other)
   assert.equal(await offersIt(), true)
+  const ended = await visitor.post('/settings/sessions/others/end')
+  assert.equal(ended.headers.get('location'), '/settings/sessions?done=sessions_ended')
+  assert.equal(await offersIt(), false)
 })
 
 test('a member of one app sees nothing of others: they are answered like apps that do not exist', async () => {
@@ -393,6 +396,9 @@ test('a reader is asked to confirm nothing, and gets no form for a new app', asy
   assert.match(await (await operator.get(allowed)).text(), />Undo</)
   assert.doesNotMatch(await (await reader.get(allowed)).text(), />Undo</)
   assert.equal((await reader.get('/new-app')).status, 403)
+  const audit = await operator.get('/audit')
+  assert.equal(audit.status, 200)
+  assert.match(await audit.text(), /Choose an app: only admins can read the audit for the whole service/)
 })
 
 test('while the store does not answer, a page says so and its log line says why', async (t) => {

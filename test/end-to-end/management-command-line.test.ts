@@ -387,13 +387,15 @@ test('a person is invited, changed and disabled; console login lets the user of 
   )
   const changed = await postern(env, ['person', 'update', 'Ada', '--role', 'reader', '--disable'])
   assert.equal(changed.out, 'Ada: reader of the whole service, disabled\n')
+  const again = await postern(env, ['person', 'update', 'Ada', '--role', 'operator'])
+  assert.equal(again.out, 'Ada: operator of the whole service, disabled\n', 'a new role enables nobody')
   assert.match(
     (await postern(env, ['person', 'link', 'Ada'])).err,
     /Ada is disabled: enable the person first/,
   )
   assert.equal((await postern(env, ['person', 'update', 'Ada'])).code, 2)
   const list = await postern(env, ['person', 'list'])
-  assert.match(list.out, /Ada +reader +all +one-time links +disabled .* never/)
+  assert.match(list.out, /Ada +operator +all +one-time links +disabled .* never/)
   assert.ok(!list.out.includes('psl_'))
   for (let n = 0; n < 2; n++)
     assert.match((await postern(env, ['console', 'login'])).out, /\/sign-in#psl_\w{49}\n$/)

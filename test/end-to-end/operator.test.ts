@@ -401,6 +401,7 @@ test('a service that is stopped while it starts ends in order', onlyHere, async 
   )
   serve.child.kill('SIGTERM')
   assert.deepEqual(await serve.ended, [0, null], serve.output())
+  assert.match(serve.output(), /Next: run "postern console login"/, 'there is no app yet')
 })
 
 test('languages are listed and looked up, and previews and test emails are in the one that is asked for', async (t) => {

@@ -269,6 +269,21 @@ test('a server that repeats an assertion does not get it into a record', async (
   await assert.rejects(newGrant(client)(), { message: 'no token: invalid_grant: refused: <assertion>' })
 })
 
+test('a server that repeats the secret of a refresh token, or the token, gets neither into a record', async (t) => {
+  const { url } = await startApiServer(t, (asked, response) => {
+    const error_description = `refused: ${asked.body}`
+    sendJson(response, 400, { error: 'invalid_grant', error_description })
+  })
+  const refreshToken = `refresh-${'r'.repeat(40)}`
+  for (const own of [secret, null]) {
+    const client = { ...bySecret(url), grant: { kind: 'refresh', refreshToken, secret: own } as const }
+    const fault = await newGrant(client)().catch((error) => error)
+    assert.ok(fault instanceof TokenFault, String(fault))
+    assert.match(fault.message, /^no token: invalid_grant: refused: .*<secret>/)
+    assert.doesNotMatch(fault.message, new RegExp(`${secret}|${refreshToken}`))
+  }
+})
+
 test('a token that is not of this world lives a day at most', async (t) => {
   const { url } = await startApiServer(t, (_asked, response) =>
     sendJson(response, 200, { access_token: 'x', token_type: 'bearer', expires_in: 1e12 }),

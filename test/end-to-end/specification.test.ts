@@ -371,6 +371,11 @@ test('7 503: a server that is stopping, and a store that is gone; never 401', as
   const answer = await ending.post()
   assert.equal(answer.status, 503)
   assert.equal(answer.body.error.code, 'queue_unavailable')
+  const { requestId } = answer.body.error
+  assert.ok(
+    ending.log.some((line) => line.includes('the store failed when asked') && line.includes(requestId)),
+    'the log says why',
+  )
   assert.equal((await ending.post(validBody(), { authorization: `Bearer ${newDeliveryKey()}` })).status, 503)
   assert.equal((await ending.post(validBody(), { authorization: 'Bearer pst_junk' })).status, 401)
 })

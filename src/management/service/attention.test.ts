@@ -304,6 +304,8 @@ test('failed mail needs attention by its share of the last minutes, or if nothin
   assert.deepEqual(of({ delivered: 1000, 'failed:refused_by_relay': 40 }), [])
   assert.deepEqual(of({ delivered: 100, 'failed:refused_by_relay': 9 }), [])
   assert.deepEqual(of({ delivered: 100, 'failed:refused_by_relay': 10 }), ['mail_failed'])
+  assert.deepEqual(of({ delivered: 190, 'failed:refused_by_relay': 10 }), [], 'exactly 5 %')
+  assert.deepEqual(of({ delivered: 189, 'failed:refused_by_relay': 10 }), ['mail_failed'])
   assert.deepEqual(of({ 'failed:refused_by_relay': 2 }), [])
   assert.deepEqual(of({ 'failed:refused_by_relay': 3 }), ['mail_failed'])
 })

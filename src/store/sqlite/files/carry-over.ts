@@ -123,7 +123,7 @@ function earlier(a: Row[string], b: Row[string]): Row[string] {
 }
 
 const nameRow = (row: Row, id: string): string =>
-  row.name === null || row.name === undefined ? String(row[id]) : `${row.name} (${row[id]})`
+  typeof row.name === 'string' ? `${row.name} (${row[id]})` : String(row[id])
 
 function reducePeople(copy: DatabaseSync, { people }: Later, changed: ReadonlySet<string>): string[] {
   const update = copy.prepare('update person set role = ?, apps = ?, disabled_at = ? where person_id = ?')
