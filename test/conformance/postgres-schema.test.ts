@@ -106,6 +106,14 @@ test('rows 5 and 6: a step that fails leaves nothing; a newer schema is refused 
   assert.match(ran.err, /schema 999.*newer Postern/)
 })
 
+test('a schema that PostgreSQL refuses to make is refused with its words', async (t) => {
+  const url = await postgresUrl(t)
+  await assert.rejects(
+    openAt(t, url.replace(/schema=\w+/, 'schema=pg_mine')),
+    /unacceptable schema name "pg_mine"/,
+  )
+})
+
 test('a database that a version before the release made is refused in words', async (t) => {
   const url = await postgresUrl(t)
   await (await openAt(t, url)).close()

@@ -1,5 +1,7 @@
 /** How workers on PostgreSQL learn of each other's deaths: session locks, poolers, and who may still send. */
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
 import { test } from 'node:test'
 import pg from 'pg'
 import { openPostgresStore } from '../../src/store/postgres/postgres-store.ts'
@@ -202,6 +204,21 @@ test('behind a transaction pooler there is no session; leases lapse', {
   const ids = await sessionIds(direct)
   assert.deepEqual([ids.length, ids[0]], [2, 0])
   assert.ok((ids[1] ?? 0) > 0)
+})
+
+test('a server that does not answer is asked again after a pause', async (t) => {
+  const url = await postgresUrl(t)
+  const askedAtMs: number[] = []
+  const server = createServer((socket) => {
+    askedAtMs.push(performance.now())
+    socket.destroy()
+  }).listen(0, '127.0.0.1')
+  atEnd(t, () => server.close())
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  await openWorker(t, url, url.replace(/@[^/]+/, `@127.0.0.1:${port}`))
+  const [first = 0, second = 0] = await eventually(() => (askedAtMs.length > 1 ? askedAtMs : null))
+  assert.ok(second - first > 400, `${second - first} ms`)
 })
 
 test('doctor says when the connection for the session fails', async (t) => {

@@ -2,19 +2,21 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import {
+import fs, {
   copyFileSync,
   existsSync,
   lstatSync,
   mkdirSync,
   readdirSync,
   readFileSync,
+  readlinkSync,
   rmSync,
   statSync,
   symlinkSync,
   truncateSync,
   writeFileSync,
 } from 'node:fs'
+import { syncBuiltinESMExports } from 'node:module'
 import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { type TestContext, test } from 'node:test'
@@ -22,6 +24,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import type { KeyRing } from '../../src/store/crypto/key-ring.ts'
 import { formatKeyRing, newSecretKey } from '../../src/store/crypto/key-ring.ts'
 import { Connection } from '../../src/store/sqlite/engine/connection.ts'
+import { backUp } from '../../src/store/sqlite/files/backup.ts'
 import { migrate } from '../../src/store/sqlite/files/migrate.ts'
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts'
 import type { Store } from '../../src/store/store.ts'
@@ -112,6 +115,38 @@ test('"-" writes the same database to standard output, and leaves no file', asyn
   assert.match(String(stderr), /3 emails queued/)
   assert.equal(createHash('sha256').update(stdout).digest('hex'), digest(backup))
   assert.deepEqual(readdirSync(dirname(path)).sort(), before)
+})
+
+test('on a terminal, "-" is refused, and a file is written', {
+  skip: process.env.POSTERN_TEST_COMMAND !== undefined && 'skipped: no terminal for another program',
+}, async (t) => {
+  const { env, backup } = await backedUp(t)
+  Object.defineProperty(process.stdout, 'isTTY', { value: true, configurable: true })
+  atEnd(t, () => Reflect.deleteProperty(process.stdout, 'isTTY'))
+  const refused = await postern(env, ['backup', '-'])
+  assert.equal(refused.code, 2)
+  assert.match(refused.err, /redirect it to a file/)
+  assert.equal((await postern(env, ['backup', `${backup}-2`])).code, 0)
+})
+
+test('a backup, and then its name in the folder, are on disk when it is made', async (t) => {
+  const { backup, path } = await backedUp(t)
+  const synced: string[] = []
+  const { fsyncSync } = fs
+  t.mock.method(fs, 'fsyncSync', (descriptor: number) => {
+    synced.push(readlinkSync(`/proc/self/fd/${descriptor}`))
+    fsyncSync(descriptor)
+  })
+  syncBuiltinESMExports()
+  atEnd(t, () => {
+    t.mock.restoreAll()
+    syncBuiltinESMExports()
+  })
+  const file = `${backup}-2`
+  backUp(path, file, Date.now())
+  assert.equal(synced.length, 2)
+  assert.ok(synced[0]?.startsWith(`${file}.part-`), synced.join())
+  assert.equal(synced[1], dirname(file))
 })
 
 test('a backup never takes the place of a file, and needs a folder', async (t) => {

@@ -93,6 +93,27 @@ test('an outcome that could not be written is written again, although suspects w
   assert.equal(server.messages.length, 3, 'each was sent once')
 })
 
+test('mail whose claim is under way when the worker stops is given back before the stop ends', async (t) => {
+  const service = await startTestService(t, { roles: new Set(['api'] as const) })
+  const { store } = service
+  const worker = new Worker({
+    store,
+    relays: [newTestRelay(relayTo(1))],
+    random: Math.random,
+    makeReference: store.makeReference,
+    bounceAddress: null,
+    emit: () => {},
+  })
+  assert.equal((await service.post(validBody())).status, 202)
+  worker.start() // claims at once
+  await worker.stop(0)
+  const { claims } = await store.claimDue({ max: 9, perApp: 9, leases: [] })
+  assert.deepEqual(
+    claims.map(({ attempt }) => attempt),
+    [1],
+  )
+})
+
 test('after a claim failed, nothing is sent until a write succeeds', async (t) => {
   const waiting: Socket[] = []
   const server = await startScriptedServer(t, { greeting: (socket) => void waiting.push(socket) })
