@@ -63,6 +63,48 @@ for (const javaScriptEnabled of [true, false]) {
       await text(page),
       /Not sent: the relay .* refused it: the mailbox does not exist \(550 5\.1\.1/,
     )
+    // "She gets no mail": the search says why, and one button changes it.
+    await hands.type(search, 'nobody@example.com')
+    await hands.press('Search')
+    assert.match(
+      await text(page),
+      /Mail of acme to this recipient is suppressed \(no such mailbox\), until 20/,
+    )
+    await hands.press('Send mail again')
+    assert.match(await text(page), /Mail to the recipient is sent again/)
+    assert.match(page.url(), /\/emails\?recipient=rc_[\w-]+&done=suppression_removed$/)
+    assert.doesNotMatch(await text(page), /is suppressed/)
+    assert.deepEqual(faults, [])
+  })
+
+  test(`a recipient is suppressed, and suppressions are cleared by a filter, ${way}`, { skip }, async (t) => {
+    const service = await startBusyConsole(t)
+    const at = consoleAt(service)
+    const { context, page, faults, hands } = await newPage(t, { javaScriptEnabled })
+    await useSession(context, at, await signIn(service, 'operator'))
+    await page.goto(`${at}/delivery`)
+    await hands.press('Show the suppressions')
+    await hands.type('Address', 'eve@gmail')
+    await hands.press('Suppress')
+    assert.match(await text(page), /Nothing was changed\. Correct this:/)
+    assert.match(faults.splice(0).join(), /400 \(Bad Request\)$/)
+    assert.equal(await page.locator('#suppress-to').inputValue(), 'eve@gmail')
+    await hands.type('Address', 'eve@gmail.com')
+    await hands.press('Suppress')
+    assert.match(await text(page), /The recipient is suppressed/)
+    assert.deepEqual(
+      (await page.locator('tbody tr').allTextContents()).map(
+        (row) => /acme|gmail|operator|mailbox/.exec(row)?.[0],
+      ),
+      ['acme', 'acme'],
+    )
+    assert.equal(await page.getByText('all apps').count(), 0, 'which is an admin’s')
+    await page.goto(`${at}/suppressions?reason=no_mailbox`)
+    await hands.press('Clear all of these…')
+    await hands.press('Clear them')
+    assert.match(await text(page), /The suppressions were cleared/)
+    await page.goto(`${at}/suppressions`)
+    assert.equal(await page.locator('tbody tr').count(), 1)
     assert.deepEqual(faults, [])
   })
 

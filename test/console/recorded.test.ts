@@ -31,14 +31,15 @@ function settle(text: string): string {
   }
   return (
     text
-      .replace(/(app|key|em|pe|tok|req|rc|ses|node|au)_[-\w]{8,}/g, nameAgain)
-      .replace(/(app|key|em|pe|tok|req|rc|ses|node|au)_…\w+/g, '$1_…')
+      .replace(/(app|key|em|pe|tok|req|rc|ses|node|au|sp)_[-\w]{8,}/g, nameAgain)
+      .replace(/(app|key|em|pe|tok|req|rc|ses|node|au|sp)_…\w+/g, '$1_…')
       .replace(/(em_\d+)\.[0-9a-z]{10}\b/g, '$1.MAC')
       .replace(/[0-9a-f]{8}-[0-9a-f-]{27}/g, 'nonce')
       .replace(new RegExp(`\\b${RegExp.escape(hostname())}\\b`, 'g'), 'this-machine')
       .replace(/(\d\d:\d\d):\d\d(\.\d+)?/g, '$1:SS')
       .replace(/just now|\d+ s ago/g, 'SS s ago')
       .replace(/next attempt in \d+ (s|min)/g, 'next attempt in WAIT') // by chance longer or shorter
+      .replace(/\bin \d+ (min|h)\b/g, 'in TIME')
       .replace(/(in )?\d{3,} d\b( ago)?/g, 'AGE') // counted from today
       // Another language is no change of a page.
       .replace(/<ar> .*/g, 'LANGUAGES')

@@ -22,6 +22,7 @@ ${region('attention', html`${renderProblems(attention, '/delivery')}${renderEarl
 ${visit.seesAll ? region('relays', section('Relays', renderRelays(nodes, visit))) : none}
 ${region('queue', section('Waiting', renderQueue(queue, visit), { note: html`counted ${age(queue.countedAt, visit.now)}` }))}
 ${visit.seesAll ? region('reports', section('Reports', await renderReports(visit))) : none}
+${section('Suppressions', html`<p>Recipients whose mailbox does not exist, or who complained, get no mail for a while. <a href="/suppressions">Show the suppressions</a></p>`)}
 ${visit.seesAll ? region('processes', section('Processes', renderProcesses(nodes, visit))) : none}`
   return { title: 'Delivery', body, nav: 'delivery', live: 'service' }
 }

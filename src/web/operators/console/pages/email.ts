@@ -12,12 +12,14 @@ import { type PageAnswer, PageFailed, toHttpStatus, type Visit } from '../visit.
 import { readSlugs } from './app-names.ts'
 import { nameOutcome, renderState } from './emails.ts'
 import { renderStop } from './problems.ts'
+import { renderSuppressed } from './suppressions.ts'
 
 export const showEmail = (visit: Visit): Promise<PageAnswer> => emailPage(visit, null)
 
 async function emailPage(visit: Visit, error: OperationError | null): Promise<PageAnswer> {
   const email = await visit.get('email.show', { params: { email: visit.params.email ?? '' } })
-  const slug = (await readSlugs(visit)).get(email.app) ?? null
+  const slugs = await readSlugs(visit)
+  const slug = slugs.get(email.app) ?? null
   const isLive = email.finishedAt === null
   const body = html`<p class="crumbs"><a href="/emails">Emails</a> › ${shorten(email.id)}</p>
 <div class="title">
@@ -26,6 +28,7 @@ ${region('state', html`${renderState(email.state, visit)}`)}${renderActions(emai
 </div>
 ${problem(error)}${cancelConfirmation(email, visit)}
 ${region('explanation', html`<p class="lead">${email.explanation}</p>${isWaiting(email) ? await renderStop(visit) : none}${renderAdvice(email, slug)}`)}
+${region('suppressed', renderSuppressed(email.suppressions, { slugs, visit, back: `/emails/${email.id}` }))}
 <div class="pair">${region('record', section('Record', renderRecord(email, slug, visit)))}
 ${region('timeline', section('Attempts', renderTimeline(email, visit)))}</div>
 <p class="soft">${
@@ -52,6 +55,8 @@ function renderAdvice({ state, reason }: Detail, slug: string | null): Html {
       : html`<p>Its content is gone, so it cannot be sent again: once the cause is removed, the person must ask the app for a new one.</p>`
   if (state === 'complained')
     return html`<p>Mailbox providers count complaints against the sender. Somebody else may have entered this address, so the recipient had not asked for the email.</p>`
+  if (state === 'suppressed')
+    return html`<p>Its content was not kept. If the mailbox exists, let mail be sent again below; then the person must ask the app for a new email.</p>`
   if (state === 'failed' || state === 'expired')
     return html`<p>Its content is gone, so it cannot be sent again: the person must ask the app for a new one.</p>`
   return none

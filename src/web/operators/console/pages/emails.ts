@@ -27,6 +27,7 @@ import { nameRefusal } from '../refusal-titles.ts'
 import type { PageAnswer, Visit } from '../visit.ts'
 import { readSlugs, type Slugs } from './app-names.ts'
 import { renderStop } from './problems.ts'
+import { renderSuppressed } from './suppressions.ts'
 
 type Filters = Readonly<Record<string, string>>
 
@@ -96,11 +97,17 @@ export async function listEmails(visit: Visit): Promise<PageAnswer> {
 ${retryAllConfirmation(visit, whole)}
 ${region('stop', list.items.some(isWaiting) ? await renderStop(visit) : none)}
 ${renderNotes(whole)}
+${filters.recipient === undefined ? none : region('suppressed', await renderSuppressedRecipient(visit, filters.recipient, slugs))}
 ${filters.recipient !== undefined && newest !== undefined && cursor === null ? html`${renderNewest(newest, visit)}${await renderRecipientLimit(list.items, visit, slugs)}` : none}
 ${filters.recipient === undefined ? renderFilters(whole, slugs) : none}
 ${renderReplies(list.items)}
 ${section(cursor === null ? 'Newest first' : 'Newest first, continued', html`${cursor === null ? region('list', rows) : rows}${list.items.length === 0 && next === null ? none : older(next, end)}`)}`
   return { title: 'Emails', body, nav: 'emails', ...(cursor === null && { live: 'service' }) }
+}
+
+async function renderSuppressedRecipient(visit: Visit, recipient: string, slugs: Slugs): Promise<Html> {
+  const { items } = await visit.get('suppression.list', { query: { recipient } })
+  return renderSuppressed(items, { slugs, visit, back: toAddress({ recipient }) })
 }
 
 /** Null for a text that is none of the choices. */

@@ -34,7 +34,7 @@ const places: Readonly<Record<Condition['kind'], (apps: readonly string[]) => Pl
   mail_failed: (apps) => [toEmails('failed', apps), 'Show the emails'],
   daily_limit_near: ([app]) => [`/apps/${app}/settings#settings-daily`, 'Show the limit'],
   mail_held: ([app]) => [`/apps/${app}/settings`, 'Show the app'],
-  addresses_gone: () => ['/emails?state=failed', 'Show the emails'],
+  addresses_gone: () => ['/suppressions?reason=no_mailbox', 'Show the suppressions'],
   complaints_many: (apps) => [toEmails('complained', apps), 'Show the emails'],
   bounces_many: (apps) => [toEmails('bounced', apps), 'Show the emails'],
   key_expires: ([app]) => [`/apps/${app}/keys`, 'Show the keys'],

@@ -19,6 +19,7 @@ import { invitePerson, showPeople } from './people.ts'
 import { changePerson, linkPerson, removePasskey, showPerson } from './person.ts'
 import { endSession, showSessions } from './sessions.ts'
 import { runChecks, showChecks } from './settings.ts'
+import { addSuppression, clearSuppressions, removeSuppression, showSuppressions } from './suppressions.ts'
 import { createToken, revokeToken, showTokens } from './tokens.ts'
 
 type Line = `${'GET' | 'POST'} /${string}`
@@ -56,6 +57,10 @@ export const routes: readonly (readonly [Line, Handler])[] = [
   ['POST /emails/:email/retry', retryEmail],
   ['POST /emails/:email/cancel', cancelEmail],
   ['GET /delivery', showDelivery],
+  ['GET /suppressions', showSuppressions],
+  ['POST /suppressions', addSuppression],
+  ['POST /suppressions/clear', clearSuppressions],
+  ['POST /suppressions/:suppression/remove', removeSuppression],
   ['GET /audit', showAudit],
   ['GET /settings', showChecks],
   ['GET /settings/checks', showChecks],
