@@ -5,11 +5,16 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
 import { hashDeliveryKey, newDeliveryKey } from '../../src/domain/app/delivery-key.ts'
-import type { EmailId } from '../../src/domain/id.ts'
+import { parseReply } from '../../src/domain/delivery/smtp-reply.ts'
+import { endStates, liveStates } from '../../src/domain/delivery/states.ts'
+import { type EmailId, newId } from '../../src/domain/id.ts'
+import type { EmailAddress } from '../../src/domain/request/email-address.ts'
 import { formatKeyRing } from '../../src/store/crypto/key-ring.ts'
+import { openPostgresStore } from '../../src/store/postgres/postgres-store.ts'
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts'
 import type { Store } from '../../src/store/store.ts'
 import { postern, posternJson, spawnServe, type Variables } from '../support/cli.ts'
+import { databaseAt } from '../support/database.ts'
 import { listEmails, operator } from '../support/operator.ts'
 import { postgresUrl } from '../support/postgres.ts'
 import { newRing, send, testSettings, validBody } from '../support/service.ts'
@@ -62,10 +67,50 @@ async function serve(t: Scope, env: Variables, relayPort: number) {
   return { post, stop }
 }
 
-test('keys, replays, look-ups, usage and queued mail hold after the move', async (t) => {
+const goneAddress = 'gone@example.com'
+
+/** Suppresses an address by a report, and then by an operator for all apps. */
+async function suppressGone(store: Store) {
+  const app = await store.findAppBySlug('acme')
+  const id = newId('em', store.now())
+  assert.ok(app)
+  const content = {
+    to: goneAddress as EmailAddress,
+    url: 'https://app.acme.test',
+    messageIdDomain: 'acme.test',
+  }
+  const admit = {
+    id,
+    type: 'magic_link',
+    expiresAt: store.now() + 60_000,
+    traceparent: null,
+    content,
+  } as const
+  const judged = { version: app.version, verdict: { admit }, idempotency: null }
+  await store.enqueue({ appId: app.id, judged })
+  for (const lease of await claim(store)) await store.recordOutcome(lease, delivered)
+  const reply = parseReply('550 5.1.1 no such user')
+  const finding = {
+    kind: 'bounced',
+    about: 'recipient',
+    permanent: true,
+    cause: 'no_mailbox',
+    reply,
+  } as const
+  await store.recordFeedback({ email: id, source: 'mail', finding, destination: 'gmx' })
+  const recipient = store.nameRecipient(goneAddress as EmailAddress)
+  const until = store.now() + 3_600_000
+  await store.setSuppression({ app: null, recipient, destination: 'other', until }, operator)
+  const suppressions = await store.listSuppressions({ apps: null, limit: 10 })
+  assert.equal(suppressions.items.length, 2)
+  return suppressions
+}
+
+test('keys, replays, look-ups, suppressions, usage and queued mail hold after the move', async (t) => {
   const { from, to, targetFile, path, ring } = await places(t)
   const store = await openSqliteStore({ path, ring, queueMax: 1000, onFatal: assert.fail })
   const key = await newAcme(store)
+  const suppressions = await suppressGone(store)
   await store.close()
   const before = await serve(t, from, 1) // no relay is there: mail stays queued
   const bodies = Array.from({ length: 5 }, (_, n) => validBody({ to: `r${n}@example.com` }))
@@ -79,7 +124,7 @@ test('keys, replays, look-ups, usage and queued mail hold after the move', async
 
   const ran = await postern(from, ['copy', '--to', `file:${targetFile}`])
   assert.equal(ran.code, 0, ran.err)
-  assert.match(ran.out, /copied 1 app, 1 delivery key, 5 queued emails and 0 records/)
+  assert.match(ran.out, /copied 1 app, 1 delivery key, 5 queued emails and 1 record/)
   assert.deepEqual(await posternJson(to, ['usage', 'acme']), usage)
   const [found] = await posternJson<{ id: string }[]>(to, ['email', 'list', '--to', 'r3@example.com'])
   assert.equal(found?.id, ids[3])
@@ -89,12 +134,20 @@ test('keys, replays, look-ups, usage and queued mail hold after the move', async
   assert.equal(replayed.headers.get('email-id'), ids[2])
   assert.equal(replayed.headers.get('idempotent-replayed'), 'true')
   assert.equal((await after.post(key, validBody({ to: 'new@example.com' }))).status, 202)
+  assert.equal((await after.post(key, validBody({ to: goneAddress }))).status, 202)
   await eventually(() => relay.received.length >= 6)
   const recipients = relay.received.flatMap((mail) => mail.to).sort()
   assert.deepEqual(recipients, [...bodies.map(({ to: recipient }) => recipient), 'new@example.com'].sort())
   await after.stop()
   const { depth } = await posternJson<{ depth: number }>(to, ['queue'])
   assert.equal(depth, 0)
+  const [suppressed] = await posternJson<{ state: string }[]>(to, ['email', 'list', '--to', goneAddress])
+  assert.equal(suppressed?.state, 'suppressed')
+  const address = databaseAt(`${to.POSTERN_DATABASE_URL}`)
+  assert.ok(address.engine === 'postgres')
+  const copied = await openPostgresStore({ address, ring, queueMax: 1000 })
+  atEnd(t, () => copied.close())
+  assert.deepEqual(await copied.listSuppressions({ apps: null, limit: 10 }), suppressions)
 
   const again = await postern(from, ['copy', '--to', `file:${targetFile}`])
   assert.equal(again.code, 1)
@@ -131,7 +184,7 @@ test('200,000 records in every state move, and each table has as many rows as be
     assert.equal(source.prepare(`select count(*) as n from ${table}`).get()?.n, copied, table)
   }
   type Listed = { id: EmailId; state: string; type: string; acceptedAt: string; expiresAt: string }
-  for (const state of ['queued', 'sending', 'deferred', 'delivered', 'failed', 'expired', 'cancelled']) {
+  for (const state of [...liveStates, ...endStates]) {
     const list = (env: Variables) =>
       posternJson<Listed[]>(env, ['email', 'list', '--state', state, '--limit', '20'])
     const [there, here] = [await list(to), await list(from)]
@@ -168,6 +221,16 @@ async function fillEveryState(store: Store, path: string): Promise<void> {
   const records = await listEmails(store, { state: 'queued', limit: 3 })
   for (const { id } of records) await store.cancelEmail(id, operator)
   for (let n = 0; n < 3; n++) await queue(`queued ${n}`)
+  const suppressed = {
+    app: null,
+    recipient: store.nameRecipient(goneAddress as EmailAddress),
+    destination: 'other',
+  } as const
+  await store.setSuppression({ ...suppressed, until: store.now() + 60_000 }, operator)
+  for (let n = 0; n < 3; n++) {
+    const { kind } = await store.enqueue(request(store, sender, { to: goneAddress }))
+    assert.equal(kind, 'suppressed')
+  }
   await store.close()
   const database = new DatabaseSync(path)
   database.exec('begin')
