@@ -6,6 +6,7 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
+import { parseReply } from '../../src/domain/delivery/smtp-reply.ts'
 import type { EmailState } from '../../src/domain/delivery/states.ts'
 import { type AppId, type KeyId, newId } from '../../src/domain/id.ts'
 import { makeKeyedHash } from '../../src/store/crypto/key-ring.ts'
@@ -136,4 +137,31 @@ test('the oldest refusals of an app are found without reading the newest for eac
   const plan = connection.connection.prepare(`explain query plan ${text}`).all()
   const details = plan.map(({ detail }) => String(detail)).join('\n')
   assert.match(details, /SEARCH old USING .*\(app_id=\? AND request_id<\?\)/)
+})
+
+test('a strike, and the look-up for a request, search suppressions and counts', async (t) => {
+  const connection = await openRecording(t)
+  const parts = { connection, ring: newRing(), keyedHash: makeKeyedHash(randomBytes(32)), queueMax: 1000 }
+  const writer = newWriter({ ...parts, nowMs: () => 0 })
+  const email = newId('em', 0)
+  connection.connection.exec(`insert into history (email_id, app_id, type, state, attempts, lost_leases, accepted_at,
+      expires_at, finished_at, recipient, trail)
+    values ('${email}', '${app}', 'magic_link', 'delivered', 1, 0, 0, 0, 0, 'r', '[]')`)
+  const reply = parseReply('550 5.1.1 no such user')
+  const finding = { kind: 'bounced', about: 'recipient', permanent: true, cause: 'no_mailbox', reply }
+  const args = [{ email, source: 'mail', finding, destination: 'other' }]
+  connection.transaction(() => runCall(new WriteTransaction(writer), { name: 'recordFeedback', args }))
+  const found = new WriteTransaction(writer).findSuppression(app, 'r', 'magic_link')
+  assert.equal(found, 'no_mailbox')
+  // `select 1 … limit 1` asks whether there is any.
+  assert.deepEqual(
+    connection.scans().filter((detail) => !detail.startsWith('SCAN suppression')),
+    [],
+  )
+  const counting = [...connection.texts].filter((text) => text.includes('from suppression where'))
+  assert.equal(counting.length, 2)
+  for (const text of counting) {
+    const plan = connection.connection.prepare(`explain query plan ${text}`).all()
+    assert.match(String(plan[0]?.detail), /^SEARCH suppression USING/)
+  }
 })
