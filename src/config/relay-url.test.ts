@@ -213,6 +213,8 @@ const wrong: [url: string, fault: RegExp][] = [
   [`${mailbox}?oauth=microsoft&tenant=t&client=c&secret=`, /secret is empty/],
   [`${mailbox}?oauth=apple&client=c&secret=s`, /oauth is microsoft, google, or/],
   [`${mailbox}?oauth=http://id.acme.com/token&client=c&secret=s`, /oauth is microsoft, google, or/],
+  [`${mailbox}?oauth=https://id.acme.com/token%23x&client=c&secret=s`, /oauth is microsoft, google, or/],
+  [`${mailbox}?oauth=https://me@id.acme.com/token&client=c&secret=s`, /oauth is microsoft, google, or/],
   [`${mailbox}?oauth=google&key={}`, /JSON file of a service account/],
   [`${mailbox}?oauth=google&client=c&key=nonsense`, /no private key/],
   ['smtp://a%40b.c:pw@mx.acme.com?oauth=google&key={}', /leave the password out/],

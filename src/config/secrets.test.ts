@@ -32,3 +32,10 @@ test('a file of secrets may be read by its owner and its group, and written by i
     if (!ok) assert.match(faults.join(), /run chmod 600 on it, or set the mode 0440/)
   }
 })
+
+test('a command on a database of its own never uses the ring of dev mode', () => {
+  const faults: string[] = []
+  const env = { POSTERN_DATABASE_URL: 'sqlite:/var/lib/postern/postern.db' }
+  assert.equal(readSecretKeys(newReader(env, 'command', faults)), null)
+  assert.match(faults.join('\n'), /^POSTERN_SECRET_KEYS is missing: set the ring that .* was made with/)
+})

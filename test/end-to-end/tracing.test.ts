@@ -1,5 +1,6 @@
 /** Traces, by the SDK of OpenTelemetry with its exporter in memory. */
 import assert from 'node:assert/strict'
+import type { Readable } from 'node:stream'
 import { test } from 'node:test'
 import { propagation, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api'
 import { W3CTraceContextPropagator } from '@opentelemetry/core'
@@ -13,10 +14,13 @@ import {
 } from '@opentelemetry/sdk-trace'
 import { pino } from 'pino'
 import { startService } from '../../src/compose/service.ts'
+import { appPolicy } from '../../src/domain/app/app-policy.ts'
+import { hashDeliveryKey } from '../../src/domain/app/delivery-key.ts'
 import { AppPolicyCache } from '../../src/intake/app-policy-cache.ts'
 import { moveClock, newClockOffset } from '../../src/store/shared/clock.ts'
 import { postEmail } from '../../src/web/api/post-email.ts'
 import { newListener } from '../../src/web/http/listener.ts'
+import { readBody } from '../../src/web/http/read-body.ts'
 import { testDatabase } from '../support/database.ts'
 import { ask, newManagementToken } from '../support/management.ts'
 import { operator } from '../support/operator.ts'
@@ -147,20 +151,21 @@ test('a failed email and a store that does not answer mark their spans as errors
   )
   await service.store.close()
   assert.equal((await service.post(validBody(), header(unavailable))).status, 503)
-  const [request] = named(spansOf(unavailable.traceId), 'POST /v1/email')
-  assert.equal(request?.status.code, SpanStatusCode.ERROR)
+  for (const name of ['POST /v1/email', 'enqueue'])
+    assert.equal(named(spansOf(unavailable.traceId), name)[0]?.status.code, SpanStatusCode.ERROR, name)
 })
 
 test('a bug in the answer to a request marks its span as an error', async (t) => {
-  const { store, key } = await startTestService(t, { roles: new Set(['api'] as const) })
+  const { app, key, store } = await startTestService(t, { roles: new Set(['api'] as const) })
   const listener = newListener({ emit: () => {} })
-  const broken = () => {
-    throw new Error('broken')
-  }
+  listener.removeAllContentTypeParsers()
+  listener.addContentTypeParser('*', (_request: unknown, stream: Readable) => readBody(stream, 10_000))
+  const policies = new AppPolicyCache()
+  policies.set(hashDeliveryKey(key), { ...appPolicy(app), hostedLinks: 'always' })
   const deps = {
-    store: { now: broken, enqueue: store.enqueue },
-    policies: new AppPolicyCache(),
-    links: { baseUrl: null, seal: broken },
+    store,
+    policies,
+    links: { baseUrl: 'https://links.acme.test', seal: assert.fail },
     waitForTurn: () => undefined,
     onQueued: () => {},
     onSuppressed: () => {},
@@ -171,10 +176,17 @@ test('a bug in the answer to a request marks its span as an error', async (t) =>
   listener.post('/v1/email', (asked, reply) => postEmail(deps, asked, reply))
   exporter.reset()
   const headers = { host: 'x', authorization: `Bearer ${key}` }
-  assert.equal((await listener.inject({ method: 'POST', url: '/v1/email', headers })).statusCode, 500)
+  const payload = validBody()
+  assert.equal(
+    (await listener.inject({ method: 'POST', url: '/v1/email', headers, payload })).statusCode,
+    500,
+  )
   assert.deepEqual(
     exporter.getFinishedSpans().map(({ name, status }) => [name, status.code]),
-    [['POST /v1/email', SpanStatusCode.ERROR]],
+    [
+      ['judge', SpanStatusCode.ERROR],
+      ['POST /v1/email', SpanStatusCode.ERROR],
+    ],
   )
 })
 

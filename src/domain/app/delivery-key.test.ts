@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { newBearer, type Prefix } from '../bearer.ts'
 import { hashDeliveryKey, newDeliveryKey, parseAuthorization } from './delivery-key.ts'
 
 test('a new key has the stated shape, and its checksum holds', () => {
@@ -34,6 +35,11 @@ test('any one changed character is noticed by the checksum', () => {
       assert.equal(parseAuthorization(`Bearer ${changed}`).kind, changed === key ? 'secret' : 'mistyped')
     }),
   )
+})
+
+test('a text of another shape is mistyped, although its checksum holds', () => {
+  for (const prefix of ['pst_0', 'pst_-', 'pst', 'xst_'])
+    assert.equal(parseAuthorization(`Bearer ${newBearer(prefix as Prefix)}`).kind, 'mistyped', prefix)
 })
 
 test('two tokens, as joined headers have, are mistyped', () => {

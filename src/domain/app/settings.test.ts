@@ -118,6 +118,11 @@ const cases: [string, Partial<AppSettings>, string[]][] = [
   ['a fallback of 2,008 characters', { fallbackUrl: `https://${'a'.repeat(2000)}` }, []],
   ['a longer fallback', { fallbackUrl: `https://${'a'.repeat(2001)}` }, ['fallbackUrl insecure_fallback']],
   [
+    'settings that are too large in all: the largest one',
+    { appSchemes: Array(6000).fill(''), fallbackUrl: 'x'.repeat(9000) },
+    ['appSchemes too_large'],
+  ],
+  [
     'every fault of the allow-list',
     { allowedUrls: ['x', 'y'], appSchemes: ['data'] },
     ['allowedUrls malformed_entry', 'allowedUrls malformed_entry', 'appSchemes standard_scheme'],

@@ -404,6 +404,16 @@ test('the daily limit warns at 80 %, and is urgent when it is used up', () => {
   assert.deepEqual(of(1000), [['daily_limit_near', true]])
 })
 
+test('the mail that a disabled app holds needs attention, the mail of others does not', () => {
+  const held = attentionTo({ apps: [{ ...acme, status: 'disabled' }, globex], depth: 3 })
+  assert.deepEqual(
+    held.map(({ apps, kind }) => [kind, apps]),
+    [['mail_held', ['acme']]],
+  )
+  assert.match(held[0]?.message ?? '', /^acme is disabled and holds 3 emails;/)
+  assert.deepEqual(kinds({ apps: [acme, { ...globex, status: 'disabled' }], depth: 3 }), [])
+})
+
 test('mail that waits without a worker needs attention, an empty queue does not', () => {
   const api = node({ roles: ['api'], relays: [] })
   assert.deepEqual(kinds({ nodes: [api], depth: 3 }), ['no_worker'])
