@@ -2,7 +2,6 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { parseReply } from '../domain/delivery/smtp-reply.ts'
 import type { AppId, EmailId, KeyId } from '../domain/id.ts'
-import { refusalsMax } from '../domain/request/refused-request.ts'
 import { ActivityCounter } from './activity-counter.ts'
 import type { AttemptRecorded, RequestAnswered } from './events.ts'
 
@@ -81,15 +80,15 @@ test('forty different replies of relays are counted by themselves, and further o
   )
 })
 
-test('the newest refusals of an app are kept, with some of their faults; those of no app are counted alone', () => {
+test('the newest hundred refusals of an app are kept, with some of their faults; those of no app are counted alone', () => {
   const counter = new ActivityCounter(() => 7)
-  for (let n = 0; n < refusalsMax + 5; n++) counter.observe(refused(n))
+  for (let n = 0; n < 105; n++) counter.observe(refused(n))
   counter.observe(refused(999, null))
   const kept = counter.takeRefusals()
-  assert.deepEqual([kept.length, kept[0]?.requestId, kept[0]?.issues.length], [refusalsMax, 'req_5', 10])
+  assert.deepEqual([kept.length, kept[0]?.requestId, kept[0]?.issues.length], [100, 'req_5', 10])
   assert.deepEqual(counter.takeRefusals(), [])
   const count = counter.takeCounts().find(({ app }) => app === null)
-  assert.deepEqual([count?.event, count?.count], ['refused:url_not_allowed', refusalsMax + 6])
+  assert.deepEqual([count?.event, count?.count], ['refused:url_not_allowed', 106])
 })
 
 test('a bounce counts by its cause, a complaint as one; reports that were not recorded, and delays, do not count', () => {

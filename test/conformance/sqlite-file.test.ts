@@ -240,7 +240,10 @@ test('a bug in the writer keeps the stack of where it happened', async (t) => {
 
 test('a command that only looks makes no database and changes no schema', async (t) => {
   const own = sqliteEnvironment(t)
+  const file = join(temporaryFolder(t), 'apps.yaml')
+  writeFileSync(file, '{ slug: acme, name: Acme, from: { name: Acme, address: auth@acme.test } }')
   for (const command of [
+    ['apply', file, '--dry-run'],
     ['app', 'list'],
     ['email', 'list'],
     ['queue'],
@@ -257,6 +260,7 @@ test('a command that only looks makes no database and changes no schema', async 
   assert.ok(!existsSync(pathOf(own)))
   const missing = { ...own, POSTERN_DATABASE_URL: `sqlite:${pathOf(own)}/no/postern.db` }
   assert.match((await postern(missing, ['migrate'])).err, /folder of the database does not exist: mkdir -p/)
+  assert.equal((await postern(own, ['apply', file, '--yes'])).code, 0)
 })
 
 test('a command that meets an older schema names the command to run, and leaves it', async (t) => {

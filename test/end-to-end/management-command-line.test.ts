@@ -389,6 +389,8 @@ test('a person is invited, changed and disabled; console login lets the user of 
   assert.equal(changed.out, 'Ada: reader of the whole service, disabled\n')
   const again = await postern(env, ['person', 'update', 'Ada', '--role', 'operator'])
   assert.equal(again.out, 'Ada: operator of the whole service, disabled\n', 'a new role enables nobody')
+  const made = await postern(env, ['person', 'made', 'Ada'])
+  assert.equal(made.out, 'Ada created nothing that still works\n')
   assert.match(
     (await postern(env, ['person', 'link', 'Ada'])).err,
     /Ada is disabled: enable the person first/,

@@ -29,7 +29,12 @@ export async function startHostedLinks(scope: Scope) {
     },
     /** The address of a page without the proxy. */
     local,
-    visit: (url: string, method = 'GET') => fetch(local(url), { method, redirect: 'manual' }),
+    /** A POST sends an empty form, as browsers do. */
+    visit: (url: string, method = 'GET') =>
+      fetch(local(url), {
+        ...{ method, redirect: 'manual' },
+        ...(method === 'POST' && { body: new URLSearchParams() }),
+      }),
     newApp: (slug: string, change: Partial<AppSettings> = {}) =>
       newSender(service, slug, { ...testSettings, hostedLinks: 'always', ...change }),
   }

@@ -141,7 +141,6 @@ export class SmtpSession {
   }
 
   #read(chunk: Buffer): void {
-    if (this.closed) return
     const fault = this.#reader.read(chunk, this.#replies)
     const waiting = this.#waiting
     const reply = waiting === null ? undefined : this.#replies.shift()

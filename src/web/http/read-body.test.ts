@@ -1,0 +1,26 @@
+import assert from 'node:assert/strict'
+import { createServer } from 'node:http'
+import { type AddressInfo, connect } from 'node:net'
+import { test } from 'node:test'
+import { readBody } from './read-body.ts'
+
+test('a body is read up to its limit; a client that disconnects before its end ends the reading', async (t) => {
+  const read = async (sent: string, disconnects = false) => {
+    const body = Promise.withResolvers<Uint8Array | null>()
+    const server = createServer((request) => {
+      readBody(request, 5).then(body.resolve, body.reject)
+      if (disconnects) request.once('data', () => socket.destroy())
+    })
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    t.after(() => server.close())
+    const socket = connect((server.address() as AddressInfo).port, '127.0.0.1')
+    t.after(() => socket.destroy())
+    socket.write(
+      `POST / HTTP/1.1\r\nHost: x\r\nContent-Length: ${sent.length + (disconnects ? 1 : 0)}\r\n\r\n${sent}`,
+    )
+    const bytes = await body.promise
+    return bytes === null ? null : String(Buffer.from(bytes))
+  }
+  assert.deepEqual([await read('12345'), await read('123456')], ['12345', null])
+  await assert.rejects(read('1234', true), { code: 'ECONNRESET' })
+})
