@@ -86,6 +86,25 @@ test('a worker whose session was cut knows at once that its leases are lost', as
   )
 })
 
+test('a session that could not adopt the mail of the one before tries again', async (t) => {
+  const url = await postgresUrl(t)
+  const one = await openWorker(t, url)
+  const sender = await newSender(one, 'a')
+  await one.enqueue(request(one, sender))
+  await claimOnceDue(one)
+  const [before] = await sessionIds(url)
+  const rename = (from: string, to: string) =>
+    runSql(url, `alter table "${schemaOf(url)}"."${from}" rename to "${to}"`)
+  await rename('queue', 'away')
+  await cutSessions(url, 1)
+  const locks = `select from pg_locks join pg_stat_activity using (pid)
+    where locktype = 'advisory' and classid = ${sessionLockClass} and objid::bigint <> ${before}
+      and query = 'select ''postern_${schemaOf(url)}'' as worker'`
+  await eventually(async () => (await runSql(url, locks)).length > 0) // and the update after it has failed
+  await rename('away', 'queue')
+  await eventually(async () => ![before, 0].includes((await sessionIds(url))[0]))
+})
+
 test('a worker goes on to confirm its session', async (t) => {
   const url = await postgresUrl(t)
   await openWorker(t, url)

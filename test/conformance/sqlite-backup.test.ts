@@ -25,6 +25,7 @@ import type { KeyRing } from '../../src/store/crypto/key-ring.ts'
 import { formatKeyRing, newSecretKey } from '../../src/store/crypto/key-ring.ts'
 import { Connection } from '../../src/store/sqlite/engine/connection.ts'
 import { backUp } from '../../src/store/sqlite/files/backup.ts'
+import { copyInto } from '../../src/store/sqlite/files/database-file.ts'
 import { migrate } from '../../src/store/sqlite/files/migrate.ts'
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts'
 import type { Store } from '../../src/store/store.ts'
@@ -102,6 +103,16 @@ test('with --cancel-queued no email of the backup is sent, and each has its reco
     states.map(({ state }) => state),
     ['cancelled', 'cancelled', 'cancelled'],
   )
+})
+
+test('a copy that fails leaves no file; without room or access it is refused, a damaged database is not', (t) => {
+  const folder = temporaryFolder(t)
+  const [damaged, part] = [join(folder, 'damaged.db'), join(folder, 'part')]
+  writeFileSync(damaged, 'this is no database'.repeat(100))
+  const absent = { name: 'BackupRefused', message: /^cannot write .*part: unable to open database file/ }
+  assert.throws(() => copyInto(join(folder, 'absent.db'), part), absent)
+  assert.throws(() => copyInto(damaged, part), { message: 'file is not a database' })
+  assert.ok(!existsSync(part))
 })
 
 test('"-" writes the same database to standard output, and leaves no file', async (t) => {

@@ -238,6 +238,21 @@ test('a bug in the writer keeps the stack of where it happened', async (t) => {
   })
 })
 
+test('a database that is damaged while it is open ends the process, and nothing is written any more', async (t) => {
+  const path = join(temporaryFolder(t), 'postern.db')
+  const fatal: string[] = []
+  const store = await openAt(path, { onFatal: ({ message }) => void fatal.push(message) })
+  atEnd(t, () => store.close())
+  await newSubjectSender(store, 'acme')
+  const other = new Connection(path)
+  other.connection.exec('pragma wal_checkpoint(truncate)')
+  other.close()
+  writeFileSync(path, Buffer.alloc(statSync(path).size, 'x'), { flag: 'r+' })
+  for (const message of [/malformed|not a database/, /^the store is closed$/])
+    await assert.rejects(newSubjectSender(store, 'globex'), { name: 'StoreUnavailable', message })
+  assert.equal(fatal.length, 1)
+})
+
 test('a command that only looks makes no database and changes no schema', async (t) => {
   const own = sqliteEnvironment(t)
   const file = join(temporaryFolder(t), 'apps.yaml')

@@ -4,7 +4,6 @@ import { readFileSync } from 'node:fs'
 import { after, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import SMTPConnection from 'nodemailer/lib/smtp-connection'
-import { reportMax } from '../../src/domain/bounds.ts'
 import type { EmailId } from '../../src/domain/id.ts'
 import type { EmailAddress } from '../../src/domain/request/email-address.ts'
 import { BounceListener } from '../../src/feedback/bounce-listener.ts'
@@ -117,6 +116,7 @@ test('while the store does not answer, reports are answered 451, and strangers 5
 })
 
 test('a report of 512 KiB is taken; a larger one is refused by its size or after it', async () => {
+  const reportMax = 512 * 1024
   const { id, sender } = await deliver('fay@example.com')
   const report = writeReport({ to: sender, recipient: 'fay@example.com' })
   const { say, ehlo, socket } = await open()

@@ -114,6 +114,34 @@ test('mail whose claim is under way when the worker stops is given back before t
   )
 })
 
+test('a worker without mail asks every 250 ms; it yields to suspects only while it holds mail', async (t) => {
+  const server = await startScriptedServer(t, { greeting: () => {} })
+  const service = await startTestService(t, { roles: new Set(['api'] as const) })
+  const { store } = service
+  const order: string[] = []
+  const worker = new Worker({
+    store: {
+      ...store,
+      claimDue: async (request) => {
+        if (order.length === 0) setTimeout(() => void order.push('125 ms'), 125)
+        order.push(request.takeSuspect ? 'claim of a suspect' : 'claim')
+        return { ...(await store.claimDue(request)), suspects: true }
+      },
+    },
+    relays: [newTestRelay(relayTo(server.port))],
+    random: Math.random,
+    makeReference: store.makeReference,
+    bounceAddress: null,
+    emit: () => {},
+  })
+  worker.start()
+  atEnd(t, () => worker.stop(0))
+  await eventually(() => order.length >= 3)
+  assert.deepEqual(order.slice(0, 3), ['claim', '125 ms', 'claim'])
+  await service.post(validBody())
+  await eventually(() => order.includes('claim of a suspect'))
+})
+
 test('after a claim failed, nothing is sent until a write succeeds', async (t) => {
   const waiting: Socket[] = []
   const server = await startScriptedServer(t, { greeting: (socket) => void waiting.push(socket) })

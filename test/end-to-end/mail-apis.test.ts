@@ -457,4 +457,9 @@ for (const provider of providers)
     assert.match(refused.detail, /^401.*Nothing is sent through this relay/)
     if (own !== undefined) assert.ok(!refused.detail.includes(own), refused.detail)
     for (const { body } of good.asked) assert.doesNotMatch(body, /acme/)
+    if (!hasToken) return
+    const address = { ...good.config.address, account: accounts[provider]('http://127.0.0.1:1/token') }
+    const without = await checkRelay({ name: provider, address: address as RelayConfig['address'] })
+    assert.equal(without.ok, false)
+    assert.match(without.detail, /^no token: the token server: it cannot be reached.*Nothing is sent through/)
   })

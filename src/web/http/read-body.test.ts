@@ -4,7 +4,9 @@ import { type AddressInfo, connect } from 'node:net'
 import { test } from 'node:test'
 import { readBody } from './read-body.ts'
 
-test('a body is read up to its limit; a client that disconnects before its end ends the reading', async (t) => {
+test('a body is read up to its limit; a client that disconnects before its end ends the reading', {
+  timeout: 10_000,
+}, async (t) => {
   const read = async (sent: string, disconnects = false) => {
     const body = Promise.withResolvers<Uint8Array | null>()
     const server = createServer((request) => {
