@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
+import { renderSample } from '../../../test/support/language-samples.ts'
 import { emailTypes } from '../../domain/request/email-request.ts'
 import { writeLetter } from '../emails/write-letter.ts'
 import { type LanguageFile, languageTags, readLanguageFile } from './language-files.ts'
@@ -81,6 +82,12 @@ const countColumns = (text: string): number =>
           : 1),
     0,
   )
+
+test('an email names the fonts of its language before those of every system', () => {
+  const fontsOf = (tag: string) =>
+    /Roboto,(.*?)Helvetica/.exec(renderSample(tag, 'magic_link', { app: 'Acme' }).html)?.[1]
+  assert.deepEqual(['en', 'de', 'ko'].map(fontsOf), ['', '', "'Apple SD Gothic Neo','Malgun Gothic',"])
+})
 
 test('subjects, buttons and preheaders fit where they are shown', () => {
   const bounds = [
