@@ -204,22 +204,23 @@ const massBounces: SharedCases = {
   'if all addresses of a provider are said to be gone, few are suppressed, for an hour': async (subject) => {
     const { store } = subject
     const sender = await subject.newSender()
-    const emails = await deliver(store, sender, some(200))
+    const emails = await deliver(store, sender, some(150))
     assert.deepEqual(await countStrikes(subject, emails), {
       suppressed: 20,
-      massive: 180,
+      massive: 130,
     })
     const found = await list(store)
     assert.deepEqual(new Set(found.map((each) => terms(each).forMs)), new Set([hour]))
     assert.equal(found.length, 20)
     assert.equal(
-      (await store.findEmail(emails[199] as EmailId))?.state,
+      (await store.findEmail(emails[149] as EmailId))?.state,
       'bounced',
       'the record has the report',
     )
-    await report(store, emails[199], complained)
+    await report(store, emails[149], complained)
+    assert.deepEqual(await report(store, emails[149], bounced, { source: 'session' }), { kind: 'massive' })
     assert.equal(
-      (await find(store, 'r199@example.com')).reason,
+      (await find(store, 'r149@example.com')).reason,
       'complaint',
       'a complaint strikes all the same',
     )
