@@ -47,6 +47,8 @@ export const share =
       })
   }
 
+/** More than a process's estimate of the server's clock may be wrong, and than a case takes. */
+export const clockMs = 10_000
 export const hour = 3_600_000
 export const reply = parseReply('550 5.1.1 no such user')
 export const bounced = {
