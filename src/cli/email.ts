@@ -100,9 +100,10 @@ const describeSuppressed = (
   slugs: Readonly<Record<string, string>>,
 ): string =>
   suppressions
-    .map(({ id, app, invitationsUntil, reason }) => {
-      const whose = app === null ? 'all apps' : (slugs[app] ?? app)
-      return `\n\nThis address is suppressed for ${whose} (${reason}) until ${formatTime(invitationsUntil)}.\n"postern suppression remove ${id}" ends that.`
+    .map(({ id, app, until, invitationsUntil, reason }) => {
+      const mail = Date.parse(until) > Date.now() ? 'mail' : 'invitations'
+      const whose = `${mail} of ${app === null ? 'all apps' : (slugs[app] ?? app)}`
+      return `\n\nThis address is suppressed for ${whose} (${reason}) until ${formatTime(mail === 'mail' ? until : invitationsUntil)}.\n"postern suppression remove ${id}" ends that.`
     })
     .join('')
 

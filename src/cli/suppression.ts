@@ -33,7 +33,7 @@ export function addSuppressionCommands(program: Command, deps: CliDeps): void {
     .action((to: string) =>
       withOperations(deps, async (context) => {
         const { items } = await context.call('suppression.find', { body: { to } })
-        await show(deps, context, items, 'not suppressed: mail to this address is sent')
+        await show(deps, context, items, 'not suppressed in the apps that you can see')
       }),
     )
   suppression

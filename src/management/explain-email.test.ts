@@ -158,7 +158,7 @@ test('a suppressed email says why, and until when, since which email and for whi
       strikes: 1,
       destination: 'other',
     },
-    ...{ at, until: at + 3_600_000, invitationsUntil: at + 3_600_000, forgetAt: at + dayMs },
+    ...{ at, until: at + 3_600_000, invitationsUntil: at + 3_600_000, forgetAt: at + dayMs, bouncedAt: at },
     ...{ email: 'em_0' as EmailId, reply: '550 5.1.1 gone' },
   }
   const hour = '2026-11-21 23:26:40Z'

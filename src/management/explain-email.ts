@@ -77,9 +77,8 @@ const suppressedBecause: Readonly<Record<SuppressionReason, string>> = {
 
 /** Whether the recipient is suppressed now; nothing for an email that never was. */
 function explainSuppressions(email: EmailRecord, { nowMs, suppressions }: EmailSituation): string {
-  const now = suppressions.filter(({ until, invitationsUntil }) => Math.max(until, invitationsUntil) > nowMs)
-  if (now.length === 0) return email.state === 'suppressed' ? ' Now it is suppressed no longer.' : ''
-  return now.map((suppression) => ` ${describeSuppression(email, suppression, nowMs)}`).join('')
+  if (suppressions.length === 0) return email.state === 'suppressed' ? ' Now it is suppressed no longer.' : ''
+  return suppressions.map((suppression) => ` ${describeSuppression(email, suppression, nowMs)}`).join('')
 }
 
 function describeSuppression(email: EmailRecord, suppression: SuppressionRecord, nowMs: number): string {

@@ -36,6 +36,8 @@ export type SuppressionRecord = SuppressionTerms & {
   /** When the last strike came, or an operator changed it. */
   readonly at: number
   readonly destination: Destination
+  /** When the last bounce came that counted; 0 for none. */
+  readonly bouncedAt: number
   readonly email: EmailId | null
   /** The reply that the last report quoted. */
   readonly reply: string | null
@@ -87,6 +89,12 @@ export interface FeedbackStore {
   ): Promise<SuppressionRecord | null>
   /** Mail goes to the recipient again, and strikes are forgotten. Null if there is no such suppression. */
   removeSuppression(id: SuppressionId, actor: Actor): Promise<SuppressionRecord | null>
-  /** Removes at most `stepMax` of those that match; repeat it until it removes none. */
-  clearSuppressions(query: SuppressionQuery, actor: Actor): Promise<number>
+  /**
+   * Removes those that match, also ended ones, whose bounces would count. A step reads `scanMax` after this
+   * id; `next` is where to go on, null at the end.
+   */
+  clearSuppressions(
+    query: SuppressionQuery,
+    step: { readonly actor: Actor; readonly after: SuppressionId | null },
+  ): Promise<{ readonly removed: number; readonly next: SuppressionId | null }>
 }

@@ -144,9 +144,10 @@ test('a strike, and the look-up for a request, search suppressions and counts', 
   const parts = { connection, ring: newRing(), keyedHash: makeKeyedHash(randomBytes(32)), queueMax: 1000 }
   const writer = newWriter({ ...parts, nowMs: () => 0 })
   const email = newId('em', 0)
-  connection.connection.exec(`insert into history (email_id, app_id, type, state, attempts, lost_leases, accepted_at,
+  connection.connection.exec(`insert into app values ('${app}', 'acme', 1, 'active', 0, 0, 0, '{}');
+    insert into history (email_id, app_id, type, state, attempts, lost_leases, accepted_at,
       expires_at, finished_at, recipient, trail)
-    values ('${email}', '${app}', 'magic_link', 'delivered', 1, 0, 0, 0, 0, 'r', '[]')`)
+    values ('${email}', '${app}', 'magic_link', 'delivered', 1, 0, 1, 0, 0, 'r', '[]')`)
   const reply = parseReply('550 5.1.1 no such user')
   const finding = { kind: 'bounced', about: 'recipient', permanent: true, cause: 'no_mailbox', reply }
   const args = [{ email, source: 'mail', finding, destination: 'other' }]

@@ -13,6 +13,7 @@ import {
   ask,
   bob,
   bounced,
+  clear,
   clockMs,
   complained,
   deliver,
@@ -189,10 +190,10 @@ export const lists: SharedCases = {
         ['aAx', 'Ax', 'a', ''],
       )
       assert.equal(lettersOf(await list(store, query)), letters, message)
-      assert.equal(await store.clearSuppressions(query, operator), letters.length, message)
+      assert.equal(await clear(store, query), letters.length, message)
       const rest = [...'abcAxd'].filter((letter) => !letters.includes(letter)).join('')
       assert.equal(lettersOf(await list(store)), rest, message)
-      await store.clearSuppressions({ apps: null }, operator)
+      await clear(store)
     }
   },
 
@@ -301,9 +302,9 @@ export const lists: SharedCases = {
     const reported = Promise.all(lanes).finally(() => {
       isReporting = false
     })
-    while (isReporting) await other.clearSuppressions({ apps: null }, operator)
+    while (isReporting) await clear(other)
     await reported
-    await store.clearSuppressions({ apps: null }, operator)
+    await clear(store)
     assert.deepEqual(await list(store), [])
   },
 }

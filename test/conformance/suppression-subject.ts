@@ -42,7 +42,7 @@ export const share =
         await claim(store) // takes back the leases of the case before
         while ((await store.maintain()).more);
         assert.equal((await store.readQueueGauge()).depth, 0)
-        while ((await store.clearSuppressions({ apps: null }, operator)) > 0);
+        await clear(store)
         await run({ ...subject, reopen, newSender: (limits) => newSender(store, `acme-${++serial}`, limits) })
       })
   }
@@ -101,6 +101,16 @@ export const list = async (
 ): Promise<SuppressionRecord[]> => [
   ...(await store.listSuppressions({ apps: null, limit: 1000, ...query })).items,
 ]
+
+/** How many were removed. */
+export async function clear(store: Store, query: SuppressionQuery = { apps: null }): Promise<number> {
+  const { removed, next } = await store.clearSuppressions(query, { actor: operator, after: null })
+  assert.equal(next, null)
+  return removed
+}
+
+export const strikeRefused = (store: Store, email: EmailId | undefined): Promise<Strike> =>
+  store.strikeRefused({ email: email as EmailId, destination: 'other', reply: reply.text })
 
 export const nameOf = (store: Store, to: string): string => store.nameRecipient(to as EmailAddress)
 

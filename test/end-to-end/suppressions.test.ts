@@ -72,7 +72,7 @@ test('an operator asks why an address gets no mail, and lifts it', async () => {
   assert.match(
     emails.out,
     new RegExp(
-      `This address is suppressed for acme \\(no_mailbox\\) until .*\n"postern suppression remove ${id}" ends`,
+      `This address is suppressed for mail of acme \\(no_mailbox\\) until .*\n"postern suppression remove ${id}" ends`,
     ),
   )
   const tried = await postern(env, ['send-test', 'gone@example.com', '--app', 'acme'])

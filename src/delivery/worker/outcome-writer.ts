@@ -26,7 +26,7 @@ export type OutcomeWriterDeps = {
   readonly onFailure: () => void
 }
 
-/** A relay that refuses more at once refuses everybody, so the rest need no strike. */
+/** Others are dropped: when so many come at once, few of them would count. */
 const strikesMax = 8
 
 export class OutcomeWriter {

@@ -11,6 +11,7 @@ import {
   destinations,
   findDestination,
   isMassBounce,
+  refusesMailbox,
   type SuppressionTerms,
   setTerms,
   suppressionBy,
@@ -206,4 +207,21 @@ test('a destination is a large provider, by the domain alone', () => {
   for (const [address, destination] of Object.entries(cases))
     assert.equal(findDestination(address as EmailAddress), destination, address)
   assert.deepEqual(new Set(Object.values(cases)), new Set(destinations))
+})
+
+test('a refusal in the session needs a definite code: words, and codes that say nothing, may be about the sender', () => {
+  const refuses = (reply: string) =>
+    refusesMailbox({ kind: 'failed', reason: 'refused_by_relay', relay: 'r', reply: parseReply(reply) })
+  assert.ok(refuses('550 5.1.1 <ada@example.com>: User unknown in local recipient table'))
+  for (const reply of [
+    '550 5.1.0 <auth@acme.test>: Sender address rejected: User unknown in local recipient table',
+    '553 Domain of sender address auth@acme.test does not exist',
+    '550 no such user',
+    '552 5.2.2 mailbox full',
+    '550 5.7.1 rejected',
+  ])
+    assert.ok(!refuses(reply), reply)
+  const gone = { reply: parseReply('550 5.1.1 gone'), relay: 'r' }
+  assert.ok(!refusesMailbox({ kind: 'failed', reason: 'retries_exhausted', ...gone }))
+  assert.ok(!refusesMailbox({ kind: 'deferred', ambiguous: false, waitMs: 1, ...gone }))
 })

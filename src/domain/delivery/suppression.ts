@@ -30,10 +30,15 @@ const forgetMs = 90 * dayMs
 const provesNoMailbox = ({ about, cause, permanent }: Bounce): boolean =>
   about === 'recipient' && permanent && cause === 'no_mailbox'
 
-/** Whether a relay refused an email for good, because the recipient's mailbox does not exist. */
+/**
+ * Whether a relay refused an email for good, because the recipient's mailbox does not exist. Words alone are
+ * not enough, nor is a vague code: "User unknown" is also said of a sender that the relay does not know.
+ */
 export const refusesMailbox = (outcome: DeliveryOutcome): outcome is Refused =>
   outcome.kind === 'failed' &&
   outcome.reason === 'refused_by_relay' &&
+  outcome.reply.enhanced !== null &&
+  !outcome.reply.enhanced.endsWith('.0') &&
   findCause(outcome.reply) === 'no_mailbox'
 
 type Refused = Extract<DeliveryOutcome, { readonly kind: 'failed' }>

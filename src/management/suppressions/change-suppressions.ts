@@ -2,6 +2,7 @@
 import { Type } from 'typebox'
 import { findDestination } from '../../domain/delivery/suppression.ts'
 import { dayMs } from '../../domain/duration.ts'
+import type { SuppressionId } from '../../domain/id.ts'
 import { isAtLeast } from '../../domain/operator/management-token.ts'
 import { parseEmailAddress } from '../../domain/request/email-address.ts'
 import { parseTimestamp } from '../../domain/request/timestamp.ts'
@@ -113,10 +114,12 @@ export const clearSuppressions = operation({
 
 async function clear({ store, access }: Context, query: SuppressionQuery) {
   const endMs = performance.now() + clearMs
-  let [removed, last] = [0, 0]
+  let removed = 0
+  let after: SuppressionId | null = null
   do {
-    last = await store.clearSuppressions(query, access.actor)
-    removed += last
-  } while (last > 0 && performance.now() < endMs)
-  return { removed, complete: last === 0 }
+    const step = await store.clearSuppressions(query, { actor: access.actor, after })
+    removed += step.removed
+    after = step.next
+  } while (after !== null && performance.now() < endMs)
+  return { removed, complete: after === null }
 }

@@ -75,7 +75,8 @@ export const findSuppressions = operation({
   path: '/v1/suppressions/find',
   role: 'reader',
   target: 'none',
-  summary: 'Finds the suppressions of an address: of the apps of the access, and for all apps.',
+  summary:
+    'Finds the suppressions of an address: of the apps of the access, and for all apps if it is for the whole service.',
   body: closed({ to: Type.String({ examples: ['ada@example.com'] }) }),
   answer: closed({ recipient: Type.String(), items: Type.Array(SuppressionResource) }),
   async run(context, { body: { to } }) {

@@ -35,9 +35,8 @@ function* lockReported(
   email: EmailId,
 ): Script<ReturnType<typeof toReported> | 'waiting' | 'unknown'> {
   const { prefix } = context
-  const text = `select app_id, recipient, state, reason, accepted_at, trail,
-      (select app.status from ${prefix}app app where app.app_id = known.app_id) as app_status
-    from ${prefix}history known where email_id = $1 ${lock(context, 'for update')}`
+  const text = `select app_id, recipient, state, reason, accepted_at, trail from ${prefix}history
+    where email_id = $1 ${lock(context, 'for update')}`
   const find = () => readOne({ text, values: [email] }, toReported)
   const ended = yield* find()
   if (ended !== null) return ended
@@ -47,24 +46,22 @@ function* lockReported(
   return (yield* find()) ?? 'unknown'
 }
 
-/** A report may suppress its recipient, or end a suppression; those of a deleted app are gone. */
+/** A report may suppress its recipient, or end a suppression. */
 function* suppress(
   context: ScriptContext,
   { destination, email, finding }: Feedback,
-  { app, isAppDeleted, recipient }: ReturnType<typeof toReported>,
+  { acceptedAt, app, recipient, state }: ReturnType<typeof toReported>,
 ): Script<Strike> {
-  if (isAppDeleted) return { kind: 'none' }
   const to = { app, recipient, destination }
-  if (finding.kind === 'not_spam') yield* forgive(context, to)
+  if (finding.kind === 'not_spam' && state === 'complained') yield* forgive(context, to)
   const reason = suppressionBy(finding)
   if (reason === null) return { kind: 'none' }
   const reply = 'reply' in finding ? finding.reply.text : null
-  return yield* strike(context, to, { reason, email, reply })
+  return yield* strike(context, to, { reason, email, acceptedAt, reply })
 }
 
 const toReported = (row: Row) => ({
   app: row.app_id as AppId,
-  isAppDeleted: row.app_status === 'deleted',
   recipient: row.recipient as string,
   state: row.state as FinalState,
   reason: row.reason as EndReason | null,

@@ -56,10 +56,11 @@ function* deleteStep(
 }
 
 /**
- * All usage counts, refusals, audit entries, suppressions and ended keys that are old; at any time there is
- * little of each. Keys are kept as long as records name them. Returns whether a key was deleted.
+ * All usage counts, refusals, audit entries and ended keys that are old, of which there is little at any time,
+ * and a step of the suppressions. Keys are kept as long as records name them. Returns whether a key was deleted.
  */
-export function* deleteOldRecords({ nowMs, prefix }: ScriptContext): Script<boolean> {
+export function* deleteOldRecords(context: ScriptContext): Script<boolean> {
+  const { nowMs, prefix } = context
   const floor = nowMs - keepDays * dayMs
   yield { text: `delete from ${prefix}usage_day where day < $1`, values: [Math.floor(floor / dayMs)] }
   yield { text: `delete from ${prefix}refusal where request_id < $1`, values: [idFloor('req', floor)] }
@@ -67,7 +68,11 @@ export function* deleteOldRecords({ nowMs, prefix }: ScriptContext): Script<bool
     text: `delete from ${prefix}audit where audit_id < $1`,
     values: [idFloor('au', nowMs - auditDays * dayMs)],
   }
-  yield { text: `delete from ${prefix}suppression where forget_at < $1`, values: [nowMs] }
+  // There may be many: a step each time.
+  yield* deleteStep(context, {
+    ...{ table: 'suppression', key: 'suppression_id', order: 'forget_at' },
+    ...{ isOld: 'forget_at < $1', floor: nowMs },
+  })
   const keys = yield {
     text: `delete from ${prefix}delivery_key where revoked_at < $1 or expires_at < $1 returning 1`,
     values: [floor],

@@ -1,5 +1,5 @@
 /** Suppressions of recipients: the strikes of reports, the changes and lists of operators. */
-import { latelyMinutes, stepMax } from '../../domain/bounds.ts'
+import { latelyMinutes, scanMax } from '../../domain/bounds.ts'
 import type { SuppressionReason } from '../../domain/delivery/states.ts'
 import {
   addStrike,
@@ -18,7 +18,7 @@ import type { Row } from '../shared/rows.ts'
 import { lockApp } from './apps.ts'
 import { recordAction } from './audit.ts'
 import { cutPage, type Filter, oneMore, present, readStep, type Scan, toCondition } from './list-pages.ts'
-import { readAll, readOne, type Script, type ScriptContext, type Statement } from './script.ts'
+import { lock, readAll, readOne, type Script, type ScriptContext, type Statement } from './script.ts'
 
 /** The `app_id` of a suppression for all apps. */
 const allApps = ''
@@ -36,6 +36,7 @@ type Recipient = {
 type Cause = {
   readonly reason: Exclude<SuppressionReason, 'operator'>
   readonly email: EmailId
+  readonly acceptedAt: number
   readonly reply: string | null
 }
 
@@ -45,24 +46,37 @@ export function* strikeRefused(
 ): Script<Strike> {
   const { prefix } = context
   const [known] = yield {
-    text: `select ended.app_id, ended.recipient from ${prefix}history ended join ${prefix}app app on app.app_id = ended.app_id
-      where ended.email_id = $1 and app.status <> 'deleted'`,
+    text: `select app_id, recipient, accepted_at from ${prefix}history where email_id = $1`,
     values: [email],
   }
   if (known === undefined) return { kind: 'none' }
   const to = { app: known.app_id as AppId, recipient: known.recipient as string, destination }
-  return yield* strike(context, to, { reason: 'no_mailbox', email, reply })
+  const acceptedAt = known.accepted_at as number
+  return yield* strike(context, to, { reason: 'no_mailbox', email, acceptedAt, reply })
 }
 
 /** Suppresses a recipient for longer than before, unless too many mailboxes are said to be gone. */
-export function* strike(context: ScriptContext, to: Recipient, cause: Cause): Script<Strike> {
-  if (cause.reason === 'no_mailbox' && (yield* findsMassBounce(context))) return { kind: 'massive' }
+export function* strike(
+  context: ScriptContext,
+  to: Recipient & { readonly app: AppId },
+  { acceptedAt, email, reason, reply }: Cause,
+): Script<Strike> {
+  const { nowMs, prefix } = context
+  // Its deletion has removed the suppressions of an app.
+  const [app] = yield {
+    text: `select 1 from ${prefix}app where app_id = $1 and status <> 'deleted' ${lock(context, 'for share')}`,
+    values: [to.app],
+  }
+  if (app === undefined) return { kind: 'none' }
+  if (reason === 'no_mailbox' && (yield* findsMassBounce(context))) return { kind: 'massive' }
   const known = yield* lockSuppression(context, to)
-  // The record of an email does not tell that its refusal in the session has struck already.
-  const isAgain = cause.reason === 'no_mailbox' && known.reason !== 'complaint' && known.email === cause.email
-  if (isAgain) return { kind: 'suppressed', until: known.until }
-  const terms = addStrike(known, cause.reason, context.nowMs)
-  yield* write(context, known.id, { ...terms, email: cause.email, reply: cause.reply })
+  // Emails that were under way when the last bounce came say the same once more: a refusal and the report of
+  // one email, or several emails that waited for the relay.
+  if (reason === 'no_mailbox' && acceptedAt <= known.bouncedAt)
+    return { kind: 'suppressed', until: known.until }
+  const bouncedAt = reason === 'no_mailbox' ? nowMs : known.bouncedAt
+  const terms = addStrike(known, reason, nowMs)
+  yield* write(context, known.id, { ...terms, bouncedAt, email, reply })
   return { kind: 'suppressed', until: terms.until }
 }
 
@@ -100,8 +114,8 @@ function* lockSuppression(
 ): Script<SuppressionRecord> {
   const statement = {
     text: `insert into ${prefix}suppression as known (suppression_id, app_id, recipient, reason, strikes, at, until,
-        invitations_until, forget_at, destination)
-      values ($3, $1, $2, 'no_mailbox', 0, $4, 0, 0, 0, $5) on conflict (app_id, recipient) do update
+        invitations_until, forget_at, bounced_at, destination)
+      values ($3, $1, $2, 'no_mailbox', 0, $4, 0, 0, 0, 0, $5) on conflict (app_id, recipient) do update
         set destination = case known.destination when 'other' then excluded.destination else known.destination end
       returning *`,
     values: [app ?? allApps, recipient, newId('sp', nowMs), nowMs, destination],
@@ -111,18 +125,18 @@ function* lockSuppression(
   return known
 }
 
-type Written = SuppressionTerms & { readonly email: EmailId | null; readonly reply: string | null }
+type Written = SuppressionTerms & Pick<SuppressionRecord, 'bouncedAt' | 'email' | 'reply'>
 
 function* write(
   { nowMs, prefix }: ScriptContext,
   id: SuppressionId,
-  { email, forgetAt, invitationsUntil, reason, reply, strikes, until }: Written,
+  { bouncedAt, email, forgetAt, invitationsUntil, reason, reply, strikes, until }: Written,
 ): Script<SuppressionRecord> {
   const statement: Statement = {
     text: `update ${prefix}suppression set reason = $2, strikes = $3, at = $4, until = $5, invitations_until = $6,
-        forget_at = $7, email_id = $8, reply = $9
+        forget_at = $7, email_id = $8, reply = $9, bounced_at = $10
       where suppression_id = $1 returning *`,
-    values: [id, reason, strikes, nowMs, until, invitationsUntil, forgetAt, email, reply],
+    values: [id, reason, strikes, nowMs, until, invitationsUntil, forgetAt, email, reply, bouncedAt],
   }
   const written = yield* readOne(statement, toRecord)
   if (written === null) throw new Error('a suppression was removed while it was locked')
@@ -137,7 +151,8 @@ function* setSuppression(
   if (app !== null && (yield* lockApp(context, app)) === null) return null
   const known = yield* lockSuppression(context, { app, recipient, destination })
   const terms = setTerms(known, until, context.nowMs)
-  const set = yield* write(context, known.id, { ...terms, email: null, reply: null })
+  const { bouncedAt } = known
+  const set = yield* write(context, known.id, { ...terms, bouncedAt, email: null, reply: null })
   yield* recordAction(context, suppressionAction('suppression.add', set), actor)
   return set
 }
@@ -162,21 +177,33 @@ const suppressionAction = (
   return { action, app, target: id, before: isAdded ? null : facts, after: isAdded ? facts : null }
 }
 
-function* clearSuppressions(context: ScriptContext, query: SuppressionQuery, actor: Actor): Script<number> {
+function* clearSuppressions(
+  context: ScriptContext,
+  query: SuppressionQuery,
+  { actor, after }: Parameters<FeedbackStore['clearSuppressions']>[1],
+): Script<{ readonly removed: number; readonly next: SuppressionId | null }> {
   const { prefix } = context
-  const { apps, destination, reason } = query
-  const values: (string | number)[] = []
-  const conditions = toFilters(query).map((filter) =>
-    toCondition(filter, (value) => `$${values.push(value)}`),
-  )
+  const { apps, destination, reason, since, until } = query
+  const ids = `select suppression_id from ${prefix}suppression where suppression_id > $1 order by suppression_id`
+  const [last] = yield { text: `${ids} limit 1 offset ${scanMax - 1}`, values: [after ?? ''] }
+  const end = (last?.suppression_id ?? null) as SuppressionId | null
+  const values: (string | number)[] = [after ?? '']
+  const bind = (value: string | number) => `$${values.push(value)}`
+  const conditions = toFilters(query).map((filter) => toCondition(filter, bind))
+  if (end !== null) conditions.push(`suppression_id <= ${bind(end)}`)
   const removed = yield {
-    text: `delete from ${prefix}suppression where suppression_id in (select suppression_id from ${prefix}suppression
-      where ${['true', ...conditions].join(' and ')} order by suppression_id limit ${stepMax}) returning 1`,
+    text: `delete from ${prefix}suppression where ${['suppression_id > $1', ...conditions].join(' and ')} returning 1`,
     values,
   }
   if (removed.length > 0) {
     const app = apps?.length === 1 ? (apps[0] ?? null) : null
-    const facts = { removed: removed.length, ...(reason && { reason }), ...(destination && { destination }) }
+    const facts = {
+      removed: removed.length,
+      ...(reason && { reason }),
+      ...(destination && { destination }),
+      ...(since !== undefined && { from: new Date(since).toISOString() }),
+      ...(until !== undefined && { to: new Date(until).toISOString() }),
+    }
     const action: Action = {
       action: 'suppression.clear',
       app,
@@ -186,7 +213,7 @@ function* clearSuppressions(context: ScriptContext, query: SuppressionQuery, act
     }
     yield* recordAction(context, action, actor)
   }
-  return removed.length
+  return { removed: removed.length, next: end }
 }
 
 const toFilters = ({
@@ -251,6 +278,7 @@ const toRecord = (row: Row): SuppressionRecord => ({
   until: row.until as number,
   invitationsUntil: row.invitations_until as number,
   forgetAt: row.forget_at as number,
+  bouncedAt: row.bounced_at as number,
   destination: row.destination as Destination,
   email: row.email_id as EmailId | null,
   reply: row.reply as string | null,

@@ -245,6 +245,7 @@ create table suppression (
   until bigint not null,
   invitations_until bigint not null,
   forget_at bigint not null,
+  bounced_at bigint not null,             -- of the last bounce that counted; 0 for none
   destination text not null,               -- a large mail provider, or other
   email_id text collate "C",                           -- the email of the last strike
   reply text,

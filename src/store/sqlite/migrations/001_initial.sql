@@ -238,6 +238,7 @@ create table suppression (
   until integer not null,
   invitations_until integer not null,
   forget_at integer not null,
+  bounced_at integer not null,             -- of the last bounce that counted; 0 for none
   destination text not null,               -- a large mail provider, or other
   email_id text,                           -- the email of the last strike
   reply text,

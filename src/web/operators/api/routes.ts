@@ -88,7 +88,9 @@ async function runOperation(
   rates: OperatorRates,
   { name, request, access }: OperationCall,
 ): Promise<Result<unknown>> {
-  const error = await rates.charge(`${access.actor.id}`, { isSearch: name === 'email.find' })
+  const error = await rates.charge(`${access.actor.id}`, {
+    isSearch: name === 'email.find' || name === 'suppression.find',
+  })
   if (error !== null) return { ok: false, error }
   return perform(management, access, {
     name,

@@ -81,9 +81,9 @@ async function suppressionsPage(visit: Visit, error: OperationError | null): Pro
     renderCause(item),
     renderRemove(item, visit, toAddress(filters)),
   ])
-  const heads = ['Since', 'Mail of', 'Reason', 'Ends', 'Mail provider', 'Because of', '']
-  const empty = 'No recipient is suppressed.'
+  const heads = ['Last change', 'Mail of', 'Reason', 'Ends', 'Mail provider', 'Because of', '']
   const next = list.next === null ? null : toAddress({ ...filters, cursor: list.next })
+  const empty = next === null ? 'No recipient is suppressed.' : 'None here; there are older ones.'
   const body = html`<p class="crumbs"><a href="/delivery">Delivery</a> › Suppressions</p>
 <div class="title"><h1>Suppressions</h1>${renderClear(filters, list.items.length, visit)}</div>
 <p class="lead">Mail to these recipients is accepted, but not sent: their mailbox does not exist, they reported an email as spam, or an operator asked for it. Each suppression ends by itself.</p>
@@ -125,10 +125,10 @@ export const renderSuppressed = (
   items: readonly SuppressionResource[],
   { slugs, visit, back }: { readonly slugs: Slugs; readonly visit: Visit; readonly back: string },
 ): Html =>
-  html`${items.map(
-    (item) =>
-      html`<div class="note"><p><b>Mail of ${nameApp(item, slugs)} to this recipient is suppressed</b> (${reasonNames[item.reason]}), until ${time(item.until)}${item.until === item.invitationsUntil ? none : html`, and invitations until ${time(item.invitationsUntil)}`}.</p>${renderRemove(item, visit, back)}</div>`,
-  )}`
+  html`${items.map((item) => {
+    const isAll = Date.parse(item.until) > visit.now
+    return html`<div class="note"><p><b>${isAll ? 'Mail' : 'Invitations'} of ${nameApp(item, slugs)} to this recipient ${isAll ? 'is' : 'are'} suppressed</b> (${reasonNames[item.reason]}), until ${time(isAll ? item.until : item.invitationsUntil)}.</p>${renderRemove(item, visit, back)}</div>`
+  })}`
 
 function renderFilters(filters: Filters, slugs: Slugs): Html {
   const { field } = filterForm.show(filters)
