@@ -166,10 +166,11 @@ test('an email that was not sent is explained in one sentence', async (t) => {
     return ran.out.startsWith('Not sent') ? ran.out : null
   })
   const sentence = `Not sent: the relay 127.0.0.1:${relay.port} refused it: the mailbox does not exist (550 5.1.1 <<address>> unknown).`
-  assert.equal(shown.split('\n')[0], sentence)
+  // A moment later it also says that the recipient is suppressed.
+  assert.ok(shown.startsWith(sentence), shown)
   assert.match(shown, /^accepted +\S+ \S+Z \(\d+ s ago\)$/m)
   const json = await posternJson<Row & { trail: Row[] }>(server.env, ['email', 'show', id])
-  assert.equal(json.explanation, sentence)
+  assert.ok(json.explanation.startsWith(sentence), json.explanation)
   assert.deepEqual([json.trail[0]?.code, json.trail[0]?.enhanced], [550, '5.1.1'])
 })
 

@@ -24,7 +24,10 @@ export async function openDialogue(port: number, localAddress = '127.0.0.1'): Pr
     isClosed = true
   })
   const reply = async () => {
-    const line = await eventually(() => /^\d{3} .*\r\n/m.exec(text)?.[0] ?? (isClosed ? 'closed' : null))
+    const line = await eventually(
+      () => /^\d{3} .*\r\n/m.exec(text)?.[0] ?? (isClosed ? 'closed' : null),
+      60_000,
+    )
     text = ''
     return line.trim()
   }
