@@ -170,7 +170,7 @@ test('an email that was not sent is explained in one sentence', async (t) => {
   assert.ok(shown.startsWith(sentence), shown)
   assert.match(shown, /^accepted +\S+ \S+Z \(\d+ s ago\)$/m)
   const json = await posternJson<Row & { trail: Row[] }>(server.env, ['email', 'show', id])
-  assert.ok(json.explanation.startsWith(sentence), json.explanation)
+  assert.ok(String(json.explanation).startsWith(sentence))
   assert.deepEqual([json.trail[0]?.code, json.trail[0]?.enhanced], [550, '5.1.1'])
 })
 
