@@ -1,6 +1,7 @@
 /** Renders one of an app's emails with sample content, with settings as they are or as they would be. */
 import { Type } from 'typebox'
 import type { App } from '../../domain/app/app.ts'
+import { sampleAddress, sampleLifeMs, sampleUrl } from '../../domain/app/sample-link.ts'
 import type { AppSettings } from '../../domain/app/settings.ts'
 import { emailTypes } from '../../domain/request/email-request.ts'
 import { renderEmail } from '../../templates/emails/render-email.ts'
@@ -11,7 +12,6 @@ import { done, invalid, type Result } from '../operation/result.ts'
 import { closed } from '../operation/schema.ts'
 import { AppBody, AppPatch, mergePatch, parseSettings } from '../settings-schema.ts'
 import { askedLocale } from './asked-locale.ts'
-import { sampleAddress, sampleLifeMs, sampleUrl } from './sample-link.ts'
 
 export const previewEmail = operation({
   method: 'POST',
@@ -37,7 +37,7 @@ export const previewEmail = operation({
     const content = {
       ...(chosen !== null && { locale: chosen }),
       to: sampleAddress,
-      url: sampleUrl({ ...app, settings: settings.value }) ?? 'https://example.com/auth?token=sample',
+      url: sampleUrl(settings.value) ?? 'https://example.com/auth?token=sample',
       organisationName: 'Example Organisation',
       inviterName: 'Sam Example',
       messageIdDomain: 'example.com',

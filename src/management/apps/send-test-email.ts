@@ -3,6 +3,7 @@ import { Type } from 'typebox'
 import type { App } from '../../domain/app/app.ts'
 import { appPolicy } from '../../domain/app/app-policy.ts'
 import { explainLimit } from '../../domain/app/limit.ts'
+import { sampleLifeMs, sampleUrl } from '../../domain/app/sample-link.ts'
 import { type EmailAddress, parseEmailAddress } from '../../domain/request/email-address.ts'
 import { type EmailRequest, type EmailType, emailTypes } from '../../domain/request/email-request.ts'
 import { type Rejection, refusals } from '../../domain/request/rejection.ts'
@@ -12,7 +13,6 @@ import { type Context, operation } from '../operation/operation.ts'
 import { done, fail, invalid, type Result } from '../operation/result.ts'
 import { closed } from '../operation/schema.ts'
 import { askedLocale } from './asked-locale.ts'
-import { sampleLifeMs, sampleUrl } from './sample-link.ts'
 
 export const sendTestEmail = operation({
   method: 'POST',
@@ -54,7 +54,7 @@ type TestEmail = {
 
 /** Null if the app allows no links. */
 function testRequest(app: App, { to, type, nowMs, locale }: TestEmail): EmailRequest | null {
-  const url = sampleUrl(app)
+  const url = sampleUrl(app.settings)
   if (url === null) return null
   const common = { to, url, expiresAt: nowMs + sampleLifeMs, ...(locale !== undefined && { locale }) }
   return type === 'organisation_invite'

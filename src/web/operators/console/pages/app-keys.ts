@@ -2,6 +2,7 @@
  * The delivery keys of an app. A key's text stands in the answer to the form that makes it, and nowhere else.
  */
 
+import { sampleLifeMs, sampleUrl } from '../../../../domain/app/sample-link.ts'
 import { hasEnded } from '../../../../domain/bearer.ts'
 import { dayMs, describeDuration } from '../../../../domain/duration.ts'
 import { quoteForShell } from '../../../../domain/shell.ts'
@@ -130,20 +131,17 @@ export async function createKey(visit: Visit): Promise<PageAnswer> {
   return keysPage(visit, app, { made: made.value })
 }
 
-const exampleLifeMs = 900_000
-
 /** The key, and how to send an email with it. */
 function renderNewKey(
   { key, name, oldEnds }: NonNullable<KeyPageState['made']>,
   app: AppResource,
   { now, shell }: Visit,
 ): Html {
-  const [entry = 'https://app.acme.example'] = app.allowedUrls
   const body = {
     to: 'you@example.com',
     type: 'magic_link',
-    url: `${entry.replace('*.', 'www.').replace(/\/?\*?$/, '')}/sign-in?token=example`,
-    expiresAt: new Date(now + exampleLifeMs).toISOString(),
+    url: sampleUrl(app) ?? 'https://app.acme.example/sign-in?token=example',
+    expiresAt: new Date(now + sampleLifeMs).toISOString(),
   }
   const curl = `curl ${shell.apiUrl}/v1/email \\
   -H 'Authorization: Bearer ${key}' \\

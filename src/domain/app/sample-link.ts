@@ -1,8 +1,7 @@
 /** A link and an address for emails that no app asked for. */
-import type { AllowedUrl } from '../../domain/app/allowed-url.ts'
-import type { App } from '../../domain/app/app.ts'
-import { appPolicy } from '../../domain/app/app-policy.ts'
-import type { EmailAddress } from '../../domain/request/email-address.ts'
+import type { EmailAddress } from '../request/email-address.ts'
+import { type AllowedUrl, parseAllowedUrl, parseAppScheme } from './allowed-url.ts'
+import type { AppSettings } from './settings.ts'
 
 /** How long the link of such an email lives, in milliseconds. */
 export const sampleLifeMs = 900_000
@@ -10,10 +9,13 @@ export const sampleLifeMs = 900_000
 export const sampleAddress = 'someone@example.com' as EmailAddress
 
 /** A link that the app allows; it leads nowhere. Null if the app allows none. */
-export function sampleUrl(app: App): string | null {
-  const { allowedUrls, appSchemes, allowLocalhost } = appPolicy(app)
-  const [entry = appSchemes[0]] = allowedUrls
-  if (entry !== undefined) return `${withinEntry(entry)}?token=test-email`
+export function sampleUrl({
+  allowedUrls,
+  allowLocalhost,
+  appSchemes,
+}: Pick<AppSettings, 'allowedUrls' | 'allowLocalhost' | 'appSchemes'>): string | null {
+  const entry = [...allowedUrls.map(parseAllowedUrl), ...appSchemes.map(parseAppScheme)].find(({ ok }) => ok)
+  if (entry?.ok) return `${withinEntry(entry.value)}?token=test-email`
   return allowLocalhost ? 'http://localhost/?token=test-email' : null
 }
 

@@ -1,0 +1,37 @@
+/** Pages say what is true now, and lead to a next step that works. */
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { newVisitor, signInMany, startBusyConsole } from '../support/console.ts'
+import { newSender, send, testSettings } from '../support/service.ts'
+
+const service = await startBusyConsole({ after })
+const visitor = newVisitor(service, await signInMany(service))
+
+const readText = (html: string): string =>
+  html
+    .replace(/<[^>]*>/g, ' ')
+    .replaceAll('&quot;', '"')
+    .replaceAll('&#39;', "'")
+    .replaceAll('&gt;', '>')
+    .replaceAll('&lt;', '<')
+    .replaceAll('&amp;', '&')
+    .replace(/\s+/g, ' ')
+
+test('the request that is shown beside a new key is accepted, whatever the app allows', async () => {
+  const allowLists = [
+    { allowedUrls: ['https://one.test'] },
+    { allowedUrls: ['https://one.test/login'] },
+    { allowedUrls: ['https://one.test/login/'] },
+    { allowedUrls: ['https://one.test/auth/*'] },
+    { allowedUrls: ['https://*.one.test/auth'] },
+    { allowedUrls: [], allowLocalhost: true },
+  ]
+  for (const [n, allowList] of allowLists.entries()) {
+    await newSender(service, `list-${n}`, { ...testSettings, ...allowList })
+    const page = readText(await (await visitor.post(`/apps/list-${n}/keys`, { name: 'production' })).text())
+    const [, key = ''] = /Bearer (pst_\w+)/.exec(page) ?? []
+    const [, body = ''] = /-d '(\{[^']*\})'/.exec(page) ?? []
+    const answer = await send(service.apiUrl, body, { authorization: `Bearer ${key}` })
+    assert.equal(answer.status, 202, `${JSON.stringify(allowList)}: ${body}`)
+  }
+})
