@@ -35,3 +35,12 @@ test('the request that is shown beside a new key is accepted, whatever the app a
     assert.equal(answer.status, 202, `${JSON.stringify(allowList)}: ${body}`)
   }
 })
+
+test('the answer to a refused form does not fetch itself again: its address is for forms alone', async () => {
+  const address = '/apps/acme/test-email'
+  assert.equal((await visitor.get(address)).status, 404)
+  const refused = await visitor.post(address, { to: 'nobody', type: 'magic_link' })
+  assert.equal(refused.status, 400)
+  assert.doesNotMatch(await refused.text(), /data-live|id="live"/)
+  assert.match(await (await visitor.get('/apps/acme')).text(), /data-live="service"/)
+})

@@ -142,8 +142,11 @@ export function addPage(
       if ('frame' in answer) return sendFrame(reply, answer.frame)
       if ('redirect' in answer) return reply.redirect(withNotice(answer.redirect, answer.notice), 303)
       const notice = findNotice(visit.query.get('done'))
-      const page = newPage(deps.shell, { ...answer, ...describeFrame(deps, signedIn), notice })
-      return sendPage(reply, answer.status ?? 200, page)
+      const frame = describeFrame(deps, signedIn)
+      const { live, ...still } = answer
+      // A page fetches its own address to stay up to date; that of a form has no page.
+      const parts = method === 'GET' && live !== undefined ? { ...still, live } : still
+      return sendPage(reply, answer.status ?? 200, newPage(deps.shell, { ...parts, ...frame, notice }))
     },
   })
 }
