@@ -187,7 +187,16 @@ test('mail of a disabled app is held, whatever its next attempt; a finished one 
   const held =
     'It is held: the app acme is disabled. It will be sent if the app is enabled before the link expires at '
   for (const state of ['queued', 'deferred'] as const)
-    assert.ok(explainEmail({ ...email, state }, { ...situation, disabledApp: 'acme' }).startsWith(held))
+    assert.equal(
+      explainEmail({ ...email, state }, { ...situation, disabledApp: 'acme' }),
+      `${held}2026-11-21 22:26:46Z.`,
+    )
+  // Cancelled only if its link lives longer than mail is held.
+  const long = { ...email, expiresAt: at + 8 * dayMs }
+  assert.equal(
+    explainEmail(long, { ...situation, disabledApp: 'acme' }),
+    `${held}2026-11-29 22:26:40Z; after 7 days it is cancelled.`,
+  )
   const cancelled = { ...email, state: 'cancelled', reason: 'app_inactive' } as const
   assert.equal(
     explainEmail(cancelled, { ...situation, disabledApp: 'acme' }),

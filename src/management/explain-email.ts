@@ -7,7 +7,7 @@ import type { AttemptRecord } from '../domain/delivery/outcome.ts'
 import { withAdvice } from '../domain/delivery/relay-advice.ts'
 import { captureRelayName } from '../domain/delivery/relay-state.ts'
 import { isWaiting, type SuppressionReason, suspectAfter } from '../domain/delivery/states.ts'
-import { describeShortTime } from '../domain/duration.ts'
+import { dayMs, describeShortTime } from '../domain/duration.ts'
 import type { SuppressionRecord } from '../store/feedback-store.ts'
 import type { EmailRecord } from '../store/operator-store.ts'
 
@@ -32,8 +32,11 @@ export function explainEmail(email: EmailRecord, situation: EmailSituation): str
   return `${explanation} It has lost ${lostLeases} leases: ${why}${isLive ? advice : ''}.`
 }
 
-const explainHeld = (email: EmailRecord, app: string): string =>
-  `It is held: the app ${app} is disabled. It will be sent if the app is enabled before the link expires at ${time(email.expiresAt)}; after ${heldDays} days it is cancelled.${doubt(email)}`
+function explainHeld(email: EmailRecord, app: string): string {
+  const isCancelled = email.expiresAt - email.acceptedAt > heldDays * dayMs
+  const end = isCancelled ? `; after ${heldDays} days it is cancelled` : ''
+  return `It is held: the app ${app} is disabled. It will be sent if the app is enabled before the link expires at ${time(email.expiresAt)}${end}.${doubt(email)}`
+}
 
 function explainState(email: EmailRecord): string {
   const last = email.trail.findLast(({ outcome, source }) => outcome !== 'lost' && source === undefined)

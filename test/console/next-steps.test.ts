@@ -17,6 +17,8 @@ const readText = (html: string): string =>
     .replaceAll('&amp;', '&')
     .replace(/\s+/g, ' ')
 
+const read = async (path: string): Promise<string> => readText(await (await visitor.get(path)).text())
+
 test('the request that is shown beside a new key is accepted, whatever the app allows', async () => {
   const allowLists = [
     { allowedUrls: ['https://one.test'] },
@@ -43,4 +45,15 @@ test('the answer to a refused form does not fetch itself again: its address is f
   assert.equal(refused.status, 400)
   assert.doesNotMatch(await refused.text(), /data-live|id="live"/)
   assert.match(await (await visitor.get('/apps/acme')).text(), /data-live="service"/)
+})
+
+test('mail of a disabled app has no next attempt, and cannot be retried', async () => {
+  const held = await service.find('later9@example.com')
+  const deferred = await service.find('later1@example.com')
+  for (const path of [`/emails/${held}`, '/emails?app=old-shop', '/apps/old-shop']) {
+    const page = await read(path)
+    assert.match(page, /held: the app is disabled/, path)
+    assert.doesNotMatch(page, /next attempt|Retry now/, path)
+  }
+  assert.match(await read(`/emails/${deferred}`), /Retry now.*next attempt (in \d|now)/)
 })

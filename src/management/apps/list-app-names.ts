@@ -1,4 +1,4 @@
-/** Lists the slugs of apps by id, for showing what names an app by its id. */
+/** Lists the slugs of apps by id, for showing what names an app by its id, and which are disabled. */
 import { Type } from 'typebox'
 import { isInScope } from '../operation/access.ts'
 import { operation } from '../operation/operation.ts'
@@ -10,10 +10,16 @@ export const listAppNames = operation({
   path: '/v1/app-names',
   role: 'reader',
   target: 'none',
-  summary: 'Lists the slugs of all apps by id, in one answer.',
-  answer: closed({ slugs: Type.Record(Type.String(), Type.String()) }),
+  summary: 'Lists the slugs of all apps by id, and the ids of those that are disabled, in one answer.',
+  answer: closed({
+    slugs: Type.Record(Type.String(), Type.String()),
+    disabled: Type.Array(Type.String()),
+  }),
   async run({ store, access }) {
     const apps = (await store.listApps()).filter(({ id }) => isInScope(access, id))
-    return done({ slugs: Object.fromEntries(apps.map(({ id, slug }) => [id, slug])) })
+    return done({
+      slugs: Object.fromEntries(apps.map(({ id, slug }) => [id, slug])),
+      disabled: apps.filter(({ status }) => status === 'disabled').map(({ id }) => id),
+    })
   },
 })

@@ -27,6 +27,10 @@ export function age(iso: string | null, now: number, absent = 'never'): Html {
   return html`<time datetime="${iso}" data-age title="${utc(iso)}">${describeAge(Date.parse(iso) - now)}</time>`
 }
 
+/** The same of an attempt: one that is due is not in the past. */
+export const due = (iso: string, now: number): Html =>
+  html`<time datetime="${iso}" data-age data-due title="${utc(iso)}">${Date.parse(iso) - now >= 1000 ? describeAge(Date.parse(iso) - now) : 'now'}</time>`
+
 /** The page's script counts on with the same words. */
 function describeAge(ms: number): string {
   if (Math.abs(ms) < 1000) return 'just now'

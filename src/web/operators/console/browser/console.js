@@ -51,7 +51,8 @@ function showAges() {
   const now = drawn.serverMs + performance.now() - drawn.atMs
   for (const time of all('time[data-age]', HTMLTimeElement)) {
     const ms = Date.parse(time.dateTime) - now
-    const text = Math.abs(ms) < 1000 ? 'just now' : ms > 0 ? `in ${duration(ms)}` : `${duration(-ms)} ago`
+    const past = time.dataset.due !== undefined ? 'now' : ms > -1000 ? 'just now' : `${duration(-ms)} ago`
+    const text = ms >= 1000 ? `in ${duration(ms)}` : past
     if (time.textContent !== text) time.textContent = text
   }
 }

@@ -1,11 +1,16 @@
-/** The slugs of the apps that somebody sees, by id. */
+/** The slugs of the apps that somebody sees, by id, and which of them are disabled. */
 import type { Visit } from '../visit.ts'
 
 export type Slugs = ReadonlyMap<string, string>
 
-export async function readSlugs({ get }: Visit): Promise<Slugs> {
-  const { slugs } = await get('app.names', {})
-  return new Map(Object.entries(slugs))
+export const readSlugs = async (visit: Visit): Promise<Slugs> => (await readApps(visit)).slugs
+
+/** `disabled`: ids. */
+export async function readApps({
+  get,
+}: Visit): Promise<{ readonly slugs: Slugs; readonly disabled: ReadonlySet<string> }> {
+  const { slugs, disabled } = await get('app.names', {})
+  return { slugs: new Map(Object.entries(slugs)), disabled: new Set(disabled) }
 }
 
 /** The apps of a token or a person, as text. */

@@ -6,6 +6,7 @@ import { refusalsMax } from '../../../../domain/request/refused-request.ts'
 import type { OperationError } from '../../../../management/operation/result.ts'
 import type { Answer } from '../../../../management/operations.ts'
 import type { AppResource } from '../../../../management/resources.ts'
+import { isStop } from '../../../../management/service/condition.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
 import { emailTypeNames, readEmailType } from '../../email-type-names.ts'
 import { chooseRange, emailsChart, ranges, reportsChart } from '../activity-charts.ts'
@@ -30,7 +31,7 @@ import {
 import { nameRefusal, renderRefusalName } from '../refusal-titles.ts'
 import { type PageAnswer, PageFailed, toHttpStatus, type Visit } from '../visit.ts'
 import { allowButton } from './allow-entry.ts'
-import { renderEmails } from './emails.ts'
+import { renderEmails } from './email-rows.ts'
 import { countWaiting, renderProblems, renderStatus, sortApps } from './problems.ts'
 
 export async function listApps(visit: Visit): Promise<PageAnswer> {
@@ -115,6 +116,8 @@ ${shown.field('locale')}
 <div class="actions"><button class="main">Send</button></div></form>`
   const ofApp = attention.filter(({ apps }) => apps.includes(app.slug))
   const own = attention.filter((each) => ofApp.includes(each) || (each.apps.length === 0 && each.urgent))
+  const disabled = new Set(app.status === 'disabled' ? [app.id] : [])
+  const pause = { disabled, stops: attention.filter(isStop) }
   const body = html`${appHead(app, 'Overview')}${shown.problem}
 ${region('attention', renderProblems(own, `/apps/${app.slug}`))}
 ${region('numbers', await renderLastHour(app, visit, queue))}
@@ -125,7 +128,7 @@ ${tabs(
 )}
 ${region('chart', html`${emailsChart(activity, range, { nodes, now: visit.now })}${reportsChart(activity, range, visit.now)}`)}
 ${region('refused', section('Recent refusals', refusalsTable(app, refusals, visit)))}
-${region('emails', section('Last emails', renderEmails(emails, visit, { withApp: false }), { note: html`<a href="/emails?app=${app.slug}">All emails</a>` }))}
+${region('emails', section('Last emails', renderEmails(emails, visit, { withApp: false, pause }), { note: html`<a href="/emails?app=${app.slug}">All emails</a>` }))}
 <div class="pair">${region('limits', section('Limits', renderLimits(app, today)))}
 ${visit.may('operator') ? section('Send a test email', test) : none}</div>`
   return {

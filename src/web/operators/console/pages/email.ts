@@ -9,28 +9,30 @@ import { nameEmailType } from '../../email-type-names.ts'
 import { problem } from '../form.ts'
 import { age, button, confirmation, copied, facts, region, section, shorten, time, took } from '../parts.ts'
 import { type PageAnswer, PageFailed, toHttpStatus, type Visit } from '../visit.ts'
-import { readSlugs } from './app-names.ts'
-import { nameOutcome, renderState } from './emails.ts'
-import { renderStop } from './problems.ts'
+import { readApps } from './app-names.ts'
+import { nameOutcome, type Pause, renderNext, renderState } from './email-rows.ts'
+import { readStops, renderProblems } from './problems.ts'
 import { renderSuppressed } from './suppressions.ts'
 
 export const showEmail = (visit: Visit): Promise<PageAnswer> => emailPage(visit, null)
 
 async function emailPage(visit: Visit, error: OperationError | null): Promise<PageAnswer> {
   const email = await visit.get('email.show', { params: { email: visit.params.email ?? '' } })
-  const slugs = await readSlugs(visit)
+  const { disabled, slugs } = await readApps(visit)
+  const isHeld = disabled.has(email.app)
+  const pause: Pause = { disabled, stops: isWaiting(email) ? await readStops(visit) : [] }
   const slug = slugs.get(email.app) ?? null
   const isLive = email.finishedAt === null
   const body = html`<p class="crumbs"><a href="/emails">Emails</a> › ${shorten(email.id)}</p>
 <div class="title">
 <h1>${nameEmailType(email.type)}</h1>
-${region('state', html`${renderState(email.state, visit)}`)}${renderActions(email, visit)}
+${region('state', html`${renderState(email.state, visit)}`)}${renderActions(email, isHeld, visit)}
 </div>
 ${problem(error)}${cancelConfirmation(email, visit)}
-${region('explanation', html`<p class="lead">${email.explanation}</p>${isWaiting(email) ? await renderStop(visit) : none}${renderAdvice(email, slug)}`)}
+${region('explanation', html`<p class="lead">${email.explanation}</p>${renderProblems(pause.stops, '')}${renderAdvice(email, slug)}`)}
 ${region('suppressed', renderSuppressed(email.suppressions, { slugs, visit, back: `/emails/${email.id}` }))}
 <div class="pair">${region('record', section('Record', renderRecord(email, slug, visit)))}
-${region('timeline', section('Attempts', renderTimeline(email, visit)))}</div>
+${region('timeline', section('Attempts', renderTimeline(email, pause, visit)))}</div>
 <p class="soft">${
     visit.shell.hasInbox
       ? 'In production, the recipient, link and names are sealed and no page can show them; here, the dev inbox does.'
@@ -62,14 +64,15 @@ function renderAdvice({ state, reason }: Detail, slug: string | null): Html {
   return none
 }
 
-function renderActions(email: Detail, { may, shell }: Visit): Html {
+function renderActions(email: Detail, isHeld: boolean, { may, shell }: Visit): Html {
   const { id, state } = email
   const inbox =
     shell.hasInbox && state === 'delivered'
       ? html`<a class="button" href="/inbox/${id}">Open in the inbox</a>`
       : none
   if (!may('operator')) return inbox
-  const retry = state === 'deferred' ? button(`/emails/${id}/retry`, 'Retry now', { kind: 'main' }) : none
+  const retry =
+    state === 'deferred' && !isHeld ? button(`/emails/${id}/retry`, 'Retry now', { kind: 'main' }) : none
   const cancel = isWaiting(email)
     ? html`<a class="button" href="/emails/${id}?confirm=cancel#confirm">Cancel…</a>`
     : none
@@ -109,10 +112,8 @@ const reporters: Readonly<Record<FeedbackSource, string>> = {
 }
 
 /** The attempts and the end, with the time since acceptance; the whole time is its title. */
-function renderTimeline(
-  { acceptedAt, expiresAt, finishedAt, nextAttemptAt, state, trail }: Detail,
-  { now, shell }: Visit,
-): Html {
+function renderTimeline(email: Detail, pause: Pause, { now, shell }: Visit): Html {
+  const { acceptedAt, expiresAt, finishedAt, nextAttemptAt, state, trail } = email
   const after = (iso: string) =>
     html`<time datetime="${iso}">+${took(Math.max(0, Date.parse(iso) - Date.parse(acceptedAt)))}</time>`
   const attempts = trail.map(({ at, outcome, relay, reply, source, ambiguous }) => {
@@ -123,7 +124,7 @@ ${reply === undefined || reply === '' ? none : html`<span class="reply">${reply}
   const next =
     nextAttemptAt === null
       ? none
-      : html`<li class="next"><b>next attempt</b> ${age(nextAttemptAt, now)} <span class="soft">the link expires ${age(expiresAt, now)}</span></li>`
+      : html`<li class="next"><b>${renderNext(email, now, pause)}</b> <span class="soft">the link expires ${age(expiresAt, now)}</span></li>`
   const end =
     finishedAt === null || (state !== 'expired' && state !== 'cancelled')
       ? none

@@ -7,26 +7,14 @@ import { emailStates, isWaiting } from '../../../../domain/delivery/states.ts'
 import { hourMs, minuteMs } from '../../../../domain/duration.ts'
 import type { EmailResource } from '../../../../management/resources.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
-import { emailTypeNames, nameEmailType } from '../../email-type-names.ts'
+import { emailTypeNames } from '../../email-type-names.ts'
 import { newForm } from '../form.ts'
-import {
-  age,
-  button,
-  confirmation,
-  linkButton,
-  older,
-  region,
-  section,
-  shorten,
-  shortTime,
-  stateMark,
-  table,
-  took,
-} from '../parts.ts'
+import { age, button, confirmation, linkButton, older, region, section, shorten, table } from '../parts.ts'
 import { nameRefusal } from '../refusal-titles.ts'
 import type { PageAnswer, Visit } from '../visit.ts'
-import { readSlugs, type Slugs } from './app-names.ts'
-import { renderStop } from './problems.ts'
+import { readApps, type Slugs } from './app-names.ts'
+import { nameOutcome, type Pause, renderEmails, renderState } from './email-rows.ts'
+import { readStops, renderProblems } from './problems.ts'
 import { renderSuppressed } from './suppressions.ts'
 
 type Filters = Readonly<Record<string, string>>
@@ -39,18 +27,6 @@ const minutes = [
   ['1440', 'Last 24 hours'],
   ['10080', 'Last 7 days'],
 ] as const
-
-const outcomeNames: Readonly<Record<string, string>> = {
-  unattempted: 'not tried',
-  lost: 'lease lost',
-  complained: 'complaint',
-}
-
-/** An attempt that was not made is "not tried"; what the dev inbox has is captured. */
-export function nameOutcome(outcome: string, hasInbox: boolean): string {
-  if (outcome === 'delivered' && hasInbox) return 'captured'
-  return outcomeNames[outcome] ?? outcome.replaceAll('_', ' ')
-}
 
 const filterForm = newForm('filter', {
   app: { label: 'App' },
@@ -84,18 +60,19 @@ export async function listEmails(visit: Visit): Promise<PageAnswer> {
   const list = await visit.get('email.list', {
     query: { ...filters, ...(since && { since }), ...(cursor !== null && { cursor }) },
   })
-  const slugs = await readSlugs(visit)
+  const { disabled, slugs } = await readApps(visit)
+  const pause: Pause = { disabled, stops: list.items.some(isWaiting) ? await readStops(visit) : [] }
   const whole: Filters = { ...filters, ...(within && { within }) }
   const next = list.next === null ? null : toAddress({ ...whole, ...(since && { since }), cursor: list.next })
   const isUnknown = filters.recipient !== undefined && list.items.length === 0 && next === null
   const rows = isUnknown
     ? await renderUnknown(visit)
-    : renderEmails(list.items, visit, { withApp: true, slugs })
+    : renderEmails(list.items, visit, { withApp: true, slugs, pause })
   const end = `End of the list. Records are kept for ${keepDays} days; an email's content is deleted once it is finished.`
   const [newest] = list.items
   const body = html`<div class="title"><h1>Emails</h1>${filters.recipient === undefined ? await renderRetryAll(visit, whole) : none}</div>
 ${retryAllConfirmation(visit, whole)}
-${region('stop', list.items.some(isWaiting) ? await renderStop(visit) : none)}
+${region('stop', renderProblems(pause.stops, ''))}
 ${renderNotes(whole)}
 ${filters.recipient === undefined ? none : region('suppressed', await renderSuppressedRecipient(visit, filters.recipient, slugs))}
 ${filters.recipient !== undefined && newest !== undefined && cursor === null ? html`${renderNewest(newest, visit)}${await renderRecipientLimit(list.items, visit, slugs)}` : none}
@@ -253,44 +230,3 @@ export async function retryAll(visit: Visit): Promise<PageAnswer> {
   const filters = { ...body, state: 'deferred' }
   return { redirect: toAddress(filters), notice: complete ? 'all_retried' : 'all_retried_more' }
 }
-
-/** In a few words: how long it took, when the next attempt is, or what the relay said. */
-function renderNote(
-  { acceptedAt, finishedAt, lastReply, nextAttemptAt, reason, state }: EmailResource,
-  now: number,
-): Html {
-  const next = nextAttemptAt === null ? none : html`next attempt ${age(nextAttemptAt, now)}`
-  if (state === 'delivered' && finishedAt !== null)
-    return html`after ${took(Date.parse(finishedAt) - Date.parse(acceptedAt))}`
-  if (state === 'complained') return html`reported as spam`
-  if (lastReply !== null && lastReply !== '')
-    return html`${next}${nextAttemptAt === null ? '' : ' · '}<span class="reply">${lastReply}</span>`
-  if (reason !== null) return html`${reason.replaceAll('_', ' ')}`
-  return state === 'expired' ? html`no attempt was possible` : next
-}
-
-export function renderEmails(
-  emails: readonly EmailResource[],
-  visit: Visit,
-  { withApp, slugs }: { readonly withApp: boolean; readonly slugs?: Slugs },
-): Html {
-  const { now } = visit
-  const rows = emails.map((email) => [
-    html`<a href="/emails/${email.id}">${shortTime(email.acceptedAt, now)}</a>`,
-    renderState(email.state, visit),
-    renderNote(email, now),
-    ...(withApp ? [slugs?.get(email.app) ?? 'deleted app'] : []),
-    nameEmailType(email.type),
-    formatCount(email.attempts),
-  ])
-  const heads = ['Accepted', 'State', 'Result', ...(withApp ? ['App'] : []), 'Type', 'Attempts']
-  return table('Emails', heads, rows, {
-    name: 'emails',
-    numbers: [heads.length - 1],
-    empty: 'No email matches.',
-  })
-}
-
-/** In dev mode nothing is delivered. */
-export const renderState = (state: EmailResource['state'], { shell }: Visit): Html =>
-  stateMark(state, nameOutcome(state, shell.hasInbox))

@@ -7,7 +7,7 @@ import { linkButton, mark, shortTime, statusMark } from '../parts.ts'
 import type { Visit } from '../visit.ts'
 
 type Status = Answer<'status.show'>
-type Condition = Status['attention'][number]
+export type Condition = Status['attention'][number]
 type Place = readonly [address: string, label: string]
 
 /** The filter is of acceptance, which may be days before the end. */
@@ -58,10 +58,9 @@ export function renderStatus(status: 'active' | 'disabled', conditions: readonly
   return mark(conditions.some(({ urgent }) => urgent) ? 'bad' : 'wait', 'needs attention')
 }
 
-/** Above mail that waits: why nothing is sent now. */
-export async function renderStop({ get }: Visit): Promise<Html> {
-  const { attention } = await get('status.show', {})
-  return renderProblems(attention.filter(isStop), '')
+/** Why nothing is sent now. */
+export async function readStops({ get }: Visit): Promise<readonly Condition[]> {
+  return (await get('status.show', {})).attention.filter(isStop)
 }
 
 /** The worst condition in a few words, if it is urgent. */
