@@ -57,3 +57,14 @@ test('mail of a disabled app has no next attempt, and cannot be retried', async 
   }
   assert.match(await read(`/emails/${deferred}`), /Retry now.*next attempt (in \d|now)/)
 })
+
+test('every tab of a disabled app says that it is disabled, and offers to enable it; no test email is offered', async () => {
+  for (const tab of ['', '/links', '/hosted-links', '/look', '/keys', '/settings']) {
+    const html = await (await visitor.get(`/apps/old-shop${tab}`)).text()
+    assert.match(readText(html), /This app is disabled\. Its keys are refused/, tab)
+    assert.equal(html.match(/>Enable</g)?.length, 1, tab)
+    assert.doesNotMatch(html, /action="[^"]*test-email"/, tab)
+    assert.doesNotMatch(await read(`/apps/acme${tab}`), /is disabled/, tab)
+  }
+  assert.match(await read('/apps/old-shop'), /Its keys are refused, and 1 email is held/)
+})

@@ -67,7 +67,7 @@ function hostedPage(visit: Visit, app: AppResource, refused: OperationError | nu
   const disabled = !may('operator')
   const { fields, error } = showAgain(savedTexts(app), form, refused)
   const shown = hostedForm.show(fields, error)
-  const body = html`${appHead(app, 'Hosted links')}
+  const body = html`${appHead(app, 'Hosted links', visit)}
 ${shown.problem}
 ${section(
   'Hosted links',

@@ -63,7 +63,7 @@ async function keysPage(visit: Visit, app: AppResource, { error, made }: KeyPage
 ${shown.field('name')}
 ${shown.field('expires')}
 <button class="main">Create a key</button></form>`
-  const body = html`${appHead(app, 'Keys')}
+  const body = html`${appHead(app, 'Keys', visit)}
 ${shown.problem}${made === undefined ? none : renderNewKey(made, app, visit)}
 ${confirmed === undefined || !mayChange ? none : renderConfirmation(app, confirmed, visit)}
 ${section('Keys', html`${keysTable(app, live, visit)}${mayChange ? form : none}`)}

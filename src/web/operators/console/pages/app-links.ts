@@ -101,7 +101,7 @@ ${shown.field('entry')}
     return { problem: shown.problem, form: mayChange ? form : none }
   }
   const [links, schemes] = [add('allowedUrls'), add('appSchemes')]
-  const body = html`${appHead(app, 'Links')}
+  const body = html`${appHead(app, 'Links', visit)}
 ${renderAllowed(app, visit)}${tester.problem}${links.problem}${schemes.problem}${renderRemoval(app, visit)}
 ${section(
   'Would this link be sent?',

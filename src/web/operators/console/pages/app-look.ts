@@ -98,12 +98,12 @@ async function lookPage(
   const path = `/apps/${app.slug}/look`
   const entries = emailTypeNames.map(([name, label]) => [label, `${path}?${search(name)}`] as const)
   const current = emailTypeNames.find(([name]) => name === type)?.[1] ?? ''
-  const body = html`${appHead(app, 'Look')}
+  const body = html`${appHead(app, 'Look', visit)}
 ${shown.problem}
 ${section('Branding', renderForm(app, shown, { fields, type, mayChange: visit.may('operator') }))}
 ${tabs('Emails', entries, current)}
 ${rendered.ok ? renderFrames(`${path}/email?${search(type)}`, rendered.value) : none}
-${visit.may('operator') ? section('Send this email to yourself', renderSend(app, type, fields)) : none}
+${visit.may('operator') && app.status === 'active' ? section('Send this email to yourself', renderSend(app, type, fields)) : none}
 ${renderLanguages(app, type)}`
   return {
     title: `Look of ${app.name}`,

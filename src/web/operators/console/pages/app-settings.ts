@@ -66,7 +66,7 @@ async function settingsPage(
 ): Promise<PageAnswer> {
   const { fields, error } = showAgain(toFields(app), visit.form, refused ?? null)
   const { items: days } = await visit.get('app.usage', { params: { app: app.slug } })
-  const body = html`${appHead(app, 'Settings')}
+  const body = html`${appHead(app, 'Settings', visit)}
 ${renderForm(app, visit, { fields, error, days })}
 ${section(
   'About this app',
@@ -178,13 +178,11 @@ function renderEnd(app: AppResource, visit: Visit, notDeleted: OperationError | 
       html`<p>Its keys are refused at once, and its mail is held, then cancelled after ${heldDays} days.</p>
 ${linkButton(`${path}?confirm=disable#confirm`, 'Disable…')}`,
     )}`
-  const mayDelete = visit.may('admin') && visit.seesAll
+  if (!visit.may('admin') || !visit.seesAll) return asked
   return html`${asked}${section(
-    'This app is disabled',
-    html`<p>Its keys are refused, and its mail is held.</p>
-<div class="actions">${button(`/apps/${slug}/status`, 'Enable', { fields: { status: 'active' }, kind: 'main' })}${
-      mayDelete ? linkButton(`${path}?confirm=delete#confirm`, 'Delete…') : none
-    }</div>`,
+    'Delete this app',
+    html`<p>Its keys are deleted, and its queued mail is cancelled.</p>
+${linkButton(`${path}?confirm=delete#confirm`, 'Delete…')}`,
   )}`
 }
 

@@ -1,8 +1,7 @@
 /** The list of apps, and the first page of one: how its mail goes, what was refused, the last emails. */
-import { parseAllowedUrl } from '../../../../domain/app/allowed-url.ts'
-import { formatCount, sumCounts } from '../../../../domain/counts.ts'
+import { heldDays } from '../../../../domain/bounds.ts'
+import { counted, formatCount, sumCounts } from '../../../../domain/counts.ts'
 import { hourMs, minuteMs } from '../../../../domain/duration.ts'
-import { refusalsMax } from '../../../../domain/request/refused-request.ts'
 import type { OperationError } from '../../../../management/operation/result.ts'
 import type { Answer } from '../../../../management/operations.ts'
 import type { AppResource } from '../../../../management/resources.ts'
@@ -10,29 +9,24 @@ import { isStop } from '../../../../management/service/condition.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
 import { emailTypeNames, readEmailType } from '../../email-type-names.ts'
 import { chooseRange, emailsChart, ranges, reportsChart } from '../activity-charts.ts'
-import { newForm, readTexts, withoutIssues } from '../form.ts'
+import { newForm, readTexts } from '../form.ts'
 import { languageOrApp, readLanguage } from '../language-choices.ts'
 import {
-  age,
-  copied,
-  facts,
+  button,
   linkButton,
   meter,
   region,
   renderLost,
   renderRefused,
   section,
-  shortId,
   statusMark,
   table,
   tabs,
-  time,
 } from '../parts.ts'
-import { nameRefusal, renderRefusalName } from '../refusal-titles.ts'
 import { type PageAnswer, PageFailed, toHttpStatus, type Visit } from '../visit.ts'
-import { allowButton } from './allow-entry.ts'
 import { renderEmails } from './email-rows.ts'
 import { countWaiting, renderProblems, renderStatus, sortApps } from './problems.ts'
+import { refusalsTable } from './refusals.ts'
 
 export async function listApps(visit: Visit): Promise<PageAnswer> {
   const [{ items }, { attention }] = await Promise.all([
@@ -68,8 +62,14 @@ export async function findApp(visit: Visit): Promise<AppResource> {
 const appTabs = ['Overview', 'Links', 'Hosted links', 'Look', 'Keys', 'Settings'] as const
 type AppTab = (typeof appTabs)[number]
 
+type HeadOptions = Pick<Visit, 'may'> & {
+  /** How many emails are held, where the page knows. */
+  readonly held?: number
+}
+
 /** The head of every page of an app. */
-export function appHead({ slug, name, status }: AppResource, current: AppTab): Html {
+export function appHead(app: AppResource, current: AppTab, options: HeadOptions): Html {
+  const { slug, name, status } = app
   const entries = appTabs.map(
     (tab) =>
       [
@@ -78,7 +78,15 @@ export function appHead({ slug, name, status }: AppResource, current: AppTab): H
       ] as const,
   )
   return html`<p class="crumbs"><a href="/apps">Apps</a> › ${slug}</p>
-<div class="title"><h1>${name}</h1>${status === 'active' ? none : statusMark(status)}</div>${tabs(`Pages of ${name}`, entries, current)}`
+<div class="title"><h1>${name}</h1>${status === 'active' ? none : statusMark(status)}</div>${tabs(`Pages of ${name}`, entries, current)}${status === 'active' ? none : renderDisabled(app, options)}`
+}
+
+function renderDisabled({ slug }: AppResource, { may, held }: HeadOptions): Html {
+  const mail = held === undefined ? 'its mail is held' : `${counted(held, 'email is', 'emails are')} held`
+  const enable = may('operator')
+    ? button(`/apps/${slug}/status`, 'Enable', { fields: { status: 'active' }, kind: 'main' })
+    : none
+  return html`<section class="disabled-app" aria-label="Disabled"><p><b>This app is disabled.</b> Its keys are refused, and ${mail}; held mail is cancelled after ${heldDays} days. <a href="/audit?app=${slug}">Who disabled it, and when</a></p>${enable}</section>`
 }
 
 const lastEmails = 5
@@ -114,11 +122,13 @@ ${shown.field('to')}
 ${shown.field('type')}
 ${shown.field('locale')}
 <div class="actions"><button class="main">Send</button></div></form>`
-  const ofApp = attention.filter(({ apps }) => apps.includes(app.slug))
+  // The head says what is held.
+  const ofApp = attention.filter(({ apps, kind }) => apps.includes(app.slug) && kind !== 'mail_held')
   const own = attention.filter((each) => ofApp.includes(each) || (each.apps.length === 0 && each.urgent))
   const disabled = new Set(app.status === 'disabled' ? [app.id] : [])
   const pause = { disabled, stops: attention.filter(isStop) }
-  const body = html`${appHead(app, 'Overview')}${shown.problem}
+  const held = countWaiting(queue, app.slug)
+  const body = html`${appHead(app, 'Overview', { ...visit, held })}${shown.problem}
 ${region('attention', renderProblems(own, `/apps/${app.slug}`))}
 ${region('numbers', await renderLastHour(app, visit, queue))}
 ${tabs(
@@ -130,7 +140,7 @@ ${region('chart', html`${emailsChart(activity, range, { nodes, now: visit.now })
 ${region('refused', section('Recent refusals', refusalsTable(app, refusals, visit)))}
 ${region('emails', section('Last emails', renderEmails(emails, visit, { withApp: false, pause }), { note: html`<a href="/emails?app=${app.slug}">All emails</a>` }))}
 <div class="pair">${region('limits', section('Limits', renderLimits(app, today)))}
-${visit.may('operator') ? section('Send a test email', test) : none}</div>`
+${visit.may('operator') && app.status === 'active' ? section('Send a test email', test) : none}</div>`
   return {
     ...{ title: app.name, body, nav: 'apps', live: 'service' },
     ...(error && { status: toHttpStatus(error) }),
@@ -195,87 +205,4 @@ export async function sendTestEmail(visit: Visit): Promise<PageAnswer> {
   if (!sent.ok && sent.error.code === 'not_found') throw new PageFailed(sent.error)
   if (!sent.ok) return appPage(visit, sent.error)
   return { redirect: `/emails/${sent.value.email}` }
-}
-
-type Refused = Answer<'refusal.list'>['items']
-
-const testAddress = (slug: string, origin: string): string =>
-  `/apps/${slug}/links?url=${encodeURIComponent(`${origin}/?token=any`)}#tester`
-
-/** Refusals that are alike share a row. */
-function refusalsTable({ slug }: AppResource, refusals: Refused, { may, now }: Visit): Html {
-  const mayChange = may('operator')
-  const isCut = refusals.length >= refusalsMax
-  const alike = Map.groupBy(refusals, ({ code, origin, key, issues }) =>
-    [code, origin, key, ...issues].join(' '),
-  )
-  const rows = [...alike.values()].flatMap((group) => {
-    const [newest] = group
-    if (newest === undefined) return []
-    const { at, code, issues, key, origin, requestId } = newest
-    const test =
-      code === 'url_not_allowed' && origin !== null
-        ? html`<br><a href="${testAddress(slug, origin)}">Test this link</a>`
-        : none
-    return [
-      [
-        html`<a href="/refusals/${requestId}">${age(at, now)}</a>`,
-        html`${renderRefusalName(code)}${issues.length === 0 ? none : html`<br><span class="soft">${issues.join('; ')}</span>`}`,
-        html`${origin ?? '–'}${test}`,
-        `${formatCount(group.length)}${isCut ? '+' : ''}`,
-        html`${shortId(key)}${mayChange ? html` <a href="/apps/${slug}/keys?revoke=${key}#confirm">Revoke…</a>` : none}`,
-      ],
-    ]
-  })
-  const heads = ['Last', 'Answer', 'Link origin', 'Count', 'Key']
-  const empty = 'No recent refusals. Refused requests appear here even if your auth library hides the error.'
-  const shown = table('Refused requests', heads, rows, { numbers: [3], empty })
-  return refusals.length < refusalsMax
-    ? shown
-    : html`${shown}<p class="soft">Only the newest ${refusalsMax} are kept.</p>`
-}
-
-/** The fields of the settings whose limits refuse requests. */
-const limitFields: Readonly<Record<string, string>> = {
-  daily_limit_reached: 'daily',
-  recipient_rate_limited: 'recipientPerHour',
-  key_rate_limited: 'keyPerMinute',
-}
-
-export async function showRefusal(visit: Visit): Promise<PageAnswer> {
-  const refusal = await visit.get('refusal.show', { params: { request: visit.params.request ?? '' } })
-  const app = await visit.get('app.show', { params: { app: refusal.app } })
-  const { code, issues, key, message, origin, requestId, status } = refusal
-  const title = nameRefusal(code)
-  const limit = limitFields[code]
-  const isLink = code === 'url_not_allowed' && origin !== null
-  const isNew = isLink && !app.allowedUrls.includes(origin) && parseAllowedUrl(origin).ok
-  const body = html`<p class="crumbs"><a href="/apps">Apps</a> › <a href="/apps/${app.slug}">${app.slug}</a> › refused request</p>
-<h1>${title}</h1>
-<p class="lead">${withoutIssues(message)}</p>
-<p>No email was sent. The app got this answer, and may have asked its user to try again.</p>
-<div class="actions after">${
-    isLink
-      ? html`${isNew && visit.may('operator') ? allowButton(app, origin) : none}${linkButton(testAddress(app.slug, origin), 'Test this link')}`
-      : none
-  }${limit === undefined ? none : linkButton(`/apps/${app.slug}/settings#settings-${limit}`, 'Show the limit')}</div>
-${section(
-  'The request',
-  facts([
-    ['Answer', html`${status} <code>${code}</code>`],
-    [
-      'Issues',
-      issues.length === 0
-        ? null
-        : html`<ul>${issues.map((issue) => html`<li><code>${issue}</code></li>`)}</ul>`,
-    ],
-    ['Link origin', origin],
-    ['When', html`${age(refusal.at, visit.now)} <span class="soft">${time(refusal.at)}</span>`],
-    ['App', html`<a href="/apps/${app.slug}">${app.name}</a>`],
-    ['Key', html`${shortId(key)} <a href="/emails?key=${key}">Its emails</a>`],
-    ['Request', copied(requestId)],
-  ]),
-)}
-<p class="soft">Nothing else about the request is kept.</p>`
-  return { title, body, nav: 'apps' }
 }
