@@ -68,3 +68,11 @@ test('every tab of a disabled app says that it is disabled, and offers to enable
   }
   assert.match(await read('/apps/old-shop'), /Its keys are refused, and 1 email is held/)
 })
+
+test('an email that was delivered, and one to a mailbox that does not exist, have a next step', async () => {
+  const delivered = await read(`/emails/${await service.find('cy@example.com')}`)
+  assert.match(delivered, /Not in the mailbox\? Look in the spam folder.* its reply was 250 /)
+  const failed = await read(`/emails/${await service.find('nobody@example.com')}`)
+  assert.match(failed, /Probably the address is mistyped/)
+  assert.doesNotMatch(failed, /If the relay refuses the sender/)
+})

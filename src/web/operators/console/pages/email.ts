@@ -1,5 +1,6 @@
 /** One email with its attempts. Nothing shows what it says, or to whom it goes. */
 import { formatCount } from '../../../../domain/counts.ts'
+import { findCause } from '../../../../domain/delivery/failure-cause.ts'
 import type { FeedbackSource } from '../../../../domain/delivery/feedback.ts'
 import { isWaiting } from '../../../../domain/delivery/states.ts'
 import type { OperationError } from '../../../../management/operation/result.ts'
@@ -29,7 +30,7 @@ async function emailPage(visit: Visit, error: OperationError | null): Promise<Pa
 ${region('state', html`${renderState(email.state, visit)}`)}${renderActions(email, isHeld, visit)}
 </div>
 ${problem(error)}${cancelConfirmation(email, visit)}
-${region('explanation', html`<p class="lead">${email.explanation}</p>${renderProblems(pause.stops, '')}${renderAdvice(email, slug)}`)}
+${region('explanation', html`<p class="lead">${email.explanation}</p>${renderProblems(pause.stops, '')}${renderAdvice(email, slug, visit.shell.hasInbox)}`)}
 ${region('suppressed', renderSuppressed(email.suppressions, { slugs, visit, back: `/emails/${email.id}` }))}
 <div class="pair">${region('record', section('Record', renderRecord(email, slug, visit)))}
 ${region('timeline', section('Attempts', renderTimeline(email, pause, visit)))}</div>
@@ -47,14 +48,15 @@ ${region('timeline', section('Attempts', renderTimeline(email, pause, visit)))}<
 
 type Detail = Answer<'email.show'>
 
-/** Advice about an email that did not arrive, or was not wanted. */
-function renderAdvice({ state, reason }: Detail, slug: string | null): Html {
+/** The next step: where to look for an email that was delivered, and what to do about one that was not. */
+function renderAdvice({ state, reason, trail }: Detail, slug: string | null, hasInbox: boolean): Html {
+  if (state === 'delivered') return hasInbox ? none : renderReceipt(trail)
+  if (isUnknownMailbox({ state, reason, trail }))
+    return html`<p>Probably the address is mistyped, or nobody has it any more: then the person must give the app another one.</p>`
   if (state === 'failed' && reason === 'refused_by_relay')
     return html`<p>Its content is gone, so it cannot be sent again. If the relay refuses the sender, fix that at the relay${slug === null ? none : html` or in the <a href="/apps/${slug}/settings">settings</a>`}; then the person must ask the app for a new email.</p>`
   if (state === 'bounced')
-    return reason === 'no_mailbox'
-      ? html`<p>Probably the address is mistyped, or nobody has it any more: then the person must give the app another one.</p>`
-      : html`<p>Its content is gone, so it cannot be sent again: once the cause is removed, the person must ask the app for a new one.</p>`
+    return html`<p>Its content is gone, so it cannot be sent again: once the cause is removed, the person must ask the app for a new one.</p>`
   if (state === 'complained')
     return html`<p>Mailbox providers count complaints against the sender. Somebody else may have entered this address, so the recipient had not asked for the email.</p>`
   if (state === 'suppressed')
@@ -62,6 +64,25 @@ function renderAdvice({ state, reason }: Detail, slug: string | null): Html {
   if (state === 'failed' || state === 'expired')
     return html`<p>Its content is gone, so it cannot be sent again: the person must ask the app for a new one.</p>`
   return none
+}
+
+/** Whether the relay, or a report, says that the mailbox does not exist. */
+function isUnknownMailbox({ state, reason, trail }: Pick<Detail, 'state' | 'reason' | 'trail'>): boolean {
+  if (state === 'bounced') return reason === 'no_mailbox'
+  if (state !== 'failed' || reason !== 'refused_by_relay') return false
+  const {
+    code = null,
+    enhanced = null,
+    reply = '',
+  } = trail.findLast(({ source }) => source === undefined) ?? {}
+  return findCause({ code, enhanced, text: reply }) === 'no_mailbox'
+}
+
+/** The reply of the relay names the email there. */
+function renderReceipt(trail: Detail['trail']): Html {
+  const reply = trail.findLast(({ outcome }) => outcome === 'delivered')?.reply ?? ''
+  const receipt = reply === '' ? none : html`: its reply was <code>${reply}</code>`
+  return html`<p>Not in the mailbox? Look in the spam folder, then ask the operator of the relay what became of it${receipt}.</p>`
 }
 
 function renderActions(email: Detail, isHeld: boolean, { may, shell }: Visit): Html {
