@@ -76,3 +76,11 @@ test('an email that was delivered, and one to a mailbox that does not exist, hav
   assert.match(failed, /Probably the address is mistyped/)
   assert.doesNotMatch(failed, /If the relay refuses the sender/)
 })
+
+test('a search for an address says what became of the newest email to it', async () => {
+  const { headers } = await visitor.post('/find', { q: 'nobody@example.com' })
+  assert.match(
+    await read(headers.get('location') ?? ''),
+    /The newest email .* failed Not sent: the relay \S+ refused it: the mailbox does not exist/,
+  )
+})

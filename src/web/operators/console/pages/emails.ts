@@ -75,7 +75,7 @@ ${retryAllConfirmation(visit, whole)}
 ${region('stop', renderProblems(pause.stops, ''))}
 ${renderNotes(whole)}
 ${filters.recipient === undefined ? none : region('suppressed', await renderSuppressedRecipient(visit, filters.recipient, slugs))}
-${filters.recipient !== undefined && newest !== undefined && cursor === null ? html`${renderNewest(newest, visit)}${await renderRecipientLimit(list.items, visit, slugs)}` : none}
+${filters.recipient !== undefined && newest !== undefined && cursor === null ? html`${region('newest', await renderNewest(newest, visit))}${await renderRecipientLimit(list.items, visit, slugs)}` : none}
 ${filters.recipient === undefined ? renderFilters(whole, slugs) : none}
 ${renderReplies(list.items)}
 ${section(cursor === null ? 'Newest first' : 'Newest first, continued', html`${cursor === null ? region('list', rows) : rows}${list.items.length === 0 && next === null ? none : older(next, end)}`)}`
@@ -93,9 +93,12 @@ function toSince(within: string | undefined, now: number): string | null {
   return chosen === '' ? null : new Date(now - Number(chosen) * minuteMs).toISOString()
 }
 
-/** The newest email to an address: mostly, the search was for that one. */
-const renderNewest = ({ id, state, acceptedAt }: EmailResource, visit: Visit): Html =>
-  html`<p class="lead">The newest email to this address was accepted ${age(acceptedAt, visit.now)}: ${renderState(state, visit)}. ${linkButton(`/emails/${id}`, 'Open the email')}</p>`
+/** The newest email to an address, explained: mostly, the search was for that one. */
+async function renderNewest({ id, state, acceptedAt }: EmailResource, visit: Visit): Promise<Html> {
+  const { explanation } = await visit.get('email.show', { params: { email: id } })
+  return html`<p class="lead">The newest email to this address was accepted ${age(acceptedAt, visit.now)}: ${renderState(state, visit)}</p>
+<p>${explanation} ${linkButton(`/emails/${id}`, 'Open the email')}</p>`
+}
 
 /** The apps at whose limit this address is: their newer requests may be refused, and are not listed. */
 async function renderRecipientLimit(
