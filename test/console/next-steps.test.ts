@@ -84,3 +84,13 @@ test('a search for an address says what became of the newest email to it', async
     /The newest email .* failed Not sent: the relay \S+ refused it: the mailbox does not exist/,
   )
 })
+
+test('requests that were refused in the last minutes stand in the past tense, beside a link to their counts', async () => {
+  const minute = Math.floor(service.store.now() / 60_000) - 5
+  const event = 'refused:queue_unavailable'
+  await service.store.addActivity([{ app: null, span: 1, minute, event, count: 50 }])
+  const html = await (await visitor.get('/')).text()
+  assert.match(readText(html), /Requests were refused lately.* were answered 503 in the last 10 minutes/)
+  assert.match(html, /href="\/#answers"/)
+  assert.match(html, /id="answers"/)
+})

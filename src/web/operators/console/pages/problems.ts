@@ -25,7 +25,7 @@ const places: Readonly<Record<Condition['kind'], (apps: readonly string[]) => Pl
   process_silent: () => delivery,
   mail_late: () => delivery,
   queue_nearly_full: () => delivery,
-  requests_turned_away: () => delivery,
+  requests_turned_away: () => ['/#answers', 'Show the responses'],
   check_failed: () => ['/settings', 'Run the checks'],
   requests_refused: ([app]) =>
     app ? [`/apps/${app}#refused`, 'Show the requests'] : ['/apps', 'Show the apps'],
@@ -67,7 +67,7 @@ export async function readStops({ get }: Visit): Promise<readonly Condition[]> {
 const verdicts: Readonly<Partial<Record<Condition['kind'], string>>> = {
   no_worker: 'No mail is being sent',
   no_relay: 'No mail is being sent',
-  requests_turned_away: 'Requests are being refused',
+  requests_turned_away: 'Requests were refused lately',
   mail_late: 'Mail is delayed',
   links_expired: 'Links are expiring before their email is sent',
   mail_failed: 'Mail is failing',
