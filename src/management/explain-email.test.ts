@@ -75,7 +75,7 @@ const cases: [Partial<EmailRecord>, string][] = [
   ],
   [
     { state: 'expired', trail: [down] },
-    'Not sent: the relay 127.0.0.1:2525 was unavailable (ESOCKET: connect ECONNREFUSED) until the link expired at 2026-11-21 22:26:46Z.',
+    'Not sent: the relay 127.0.0.1:2525 was unavailable: the connection was refused (ESOCKET: connect ECONNREFUSED) until the link expired at 2026-11-21 22:26:46Z.',
   ],
   [{ state: 'expired' }, 'Not sent: no attempt was made until the link expired at 2026-11-21 22:26:46Z.'],
   [

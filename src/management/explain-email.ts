@@ -162,7 +162,7 @@ function explainExpiry({ trail }: EmailRecord, last: AttemptRecord | undefined):
   if (outcome === 'unattempted')
     return relay === undefined
       ? `no attempt was possible (${text})`
-      : `the relay ${relay} was unavailable (${withAdvice(text)})`
+      : `the relay ${relay} was unavailable: ${withAdvice(text)}`
   return relay === undefined
     ? `the last attempt failed inside Postern (${text})`
     : `the relay ${relay} deferred it (${text})`

@@ -250,7 +250,10 @@ test('the delivery page says why a relay does not answer, and of one that answer
   for (let n = 0; n < 4; n++) await own.post(validBody({ to: `a${n}@example.com` }))
   const page = async (of: typeof visitor) => (await of.get('/delivery')).text()
   await eventually(async () => (await page(visitor)).includes('unavailable'))
-  assert.match(await page(visitor), /class="reply">[^<]*ECONNREFUSED/)
+  assert.match(await page(visitor), /the connection was refused <span class="reply">[^<]*ECONNREFUSED/)
+  // Its mail is due, and waits.
+  assert.match(await page(visitor), /<dt>Next attempt<\/dt>\s*<dd>when a relay answers</)
+  assert.match(await (await visitor.get('/emails')).text(), /waits until a relay answers/)
   const answering = await page(newVisitor(service, await signIn(service)))
   assert.match(answering, /127\.0\.0\.1:\d+<\/b>/)
   assert.doesNotMatch(answering, /class="reply"/)

@@ -92,8 +92,22 @@ const all = [...ofTokens, ...ofSmtp, ...ofApis, ...ofNetworks]
 export const adviseOn = (reason: string): string | null =>
   all.find(([says]) => says.test(reason))?.[1] ?? null
 
-/** The reason with its advice. */
+const networkFaults: readonly (readonly [says: RegExp, words: string])[] = [
+  [/ECONNREFUSED/, 'the connection was refused'],
+  [/ECONNRESET|EPIPE/, 'the connection was lost'],
+  [/ETIMEDOUT/, 'no answer came in time'],
+  [/EHOSTUNREACH|ENETUNREACH/, 'its host cannot be reached'],
+  [/EAI_AGAIN/, 'the name server did not answer'],
+]
+
+/** A fault of the network in words, from the code of the operating system; null for other reasons. */
+export const nameNetworkFault = (reason: string): string | null =>
+  networkFaults.find(([says]) => says.test(reason))?.[1] ?? null
+
+/** The reason with its advice; a fault of the network in words, and then its code. */
 export function withAdvice(reason: string): string {
+  const fault = nameNetworkFault(reason)
+  if (fault !== null) return `${fault} (${reason})`
   const advice = adviseOn(reason)
   return advice === null ? reason : `${reason} (${advice})`
 }

@@ -106,7 +106,7 @@ test('one relay of two warns, and says how mail goes', () => {
   assert.deepEqual([one?.kind, one?.urgent], ['relay_down', false])
   assert.match(
     one?.message ?? '',
-    /^The relay r1 has not answered for 12 min: ECONNREFUSED\. Mail goes through the others\.$/,
+    /^The relay r1 has not answered for 12 min: the connection was refused \(ECONNREFUSED\)\. Mail goes through the others\.$/,
   )
 })
 
@@ -125,7 +125,7 @@ test('without a relay there is one condition, which counts what waits and what i
   )
   assert.match(
     found[0]?.message ?? '',
-    /r1 has not answered for 12 min: ECONNREFUSED; r2 .*149 emails from 1 app are waiting; the first link expires in 4 min\. 12 links have expired already\. Sending resumes by itself/,
+    /r1 has not answered for 12 min: the connection was refused \(ECONNREFUSED\); r2 .*149 emails from 1 app are waiting; the first link expires in 4 min\. 12 links have expired already\. Sending resumes by itself/,
   )
 })
 
@@ -461,7 +461,7 @@ test('what is over has its time: an outage, the links that it cost, mail that fa
     [
       [
         'relay_down',
-        'The relay r1 did not answer for 10 min: ECONNREFUSED. 5 links expired meanwhile.',
+        'The relay r1 did not answer for 10 min: the connection was refused (ECONNREFUSED). 5 links expired meanwhile.',
         [],
         Date.parse(outage.from),
         Date.parse(outage.until),
@@ -486,6 +486,8 @@ test('what is over has its time: an outage, the links that it cost, mail that fa
   assert.deepEqual(findEarlier(nothing), [])
   assert.deepEqual(
     findEarlier({ ...nothing, nodes }).map(({ message }) => message),
-    ['The relay r1 did not answer for 10 min: ECONNREFUSED. No link expired meanwhile.'],
+    [
+      'The relay r1 did not answer for 10 min: the connection was refused (ECONNREFUSED). No link expired meanwhile.',
+    ],
   )
 })

@@ -5,12 +5,15 @@
 
 import { queueAgesMs, reportedDays } from '../../../../domain/bounds.ts'
 import { counted, formatCount, sumCounts } from '../../../../domain/counts.ts'
+import { nameNetworkFault } from '../../../../domain/delivery/relay-advice.ts'
 import { captureRelayName } from '../../../../domain/delivery/relay-state.ts'
 import type { Answer } from '../../../../management/operations.ts'
 import type { NodeResource } from '../../../../management/resources.ts'
+import { isStop } from '../../../../management/service/condition.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
-import { age, facts, linkButton, mark, meter, region, section, table, took } from '../parts.ts'
+import { age, due, facts, linkButton, mark, meter, region, section, table, took } from '../parts.ts'
 import type { PageAnswer, Visit } from '../visit.ts'
+import { describeStopEnd } from './email-rows.ts'
 import { renderEarlier, renderProblems } from './problems.ts'
 
 type Queue = Answer<'queue.show'>
@@ -20,7 +23,7 @@ export async function showDelivery(visit: Visit): Promise<PageAnswer> {
   const body = html`<div class="title"><h1>Delivery</h1>${visit.may('operator') && queue.states.deferred > 0 ? linkButton('/emails?confirm=retry#confirm', `Retry ${formatCount(queue.states.deferred)} deferred…`) : none}</div>
 ${region('attention', html`${renderProblems(attention, '/delivery')}${renderEarlier(earlier, visit, '/delivery')}`)}
 ${visit.seesAll ? region('relays', section('Relays', renderRelays(nodes, visit))) : none}
-${region('queue', section('Waiting', renderQueue(queue, visit), { note: html`counted ${age(queue.countedAt, visit.now)}` }))}
+${region('queue', section('Waiting', renderQueue(queue, describeStopEnd(attention.filter(isStop)), visit), { note: html`counted ${age(queue.countedAt, visit.now)}` }))}
 ${visit.seesAll ? region('reports', section('Reports', await renderReports(visit))) : none}
 ${section('Suppressions', html`<p>Recipients whose mailbox does not exist, or who complained, get no mail for a while. <a href="/suppressions">Show the suppressions</a></p>`)}
 ${visit.seesAll ? region('processes', section('Processes', renderProcesses(nodes, visit))) : none}`
@@ -31,6 +34,7 @@ const ageHeads = [...queueAgesMs.map((ms) => `under ${took(ms)}`), 'older']
 
 function renderQueue(
   { apps, depth, firstExpiresAt, max, nextAttemptAt, oldestAcceptedAt, states }: Queue,
+  stopEnd: string | null,
   { now, seesAll }: Visit,
 ): Html {
   const total = html`<dl>
@@ -40,7 +44,7 @@ function renderQueue(
 <dd>${formatCount(states.queued)} queued · ${formatCount(states.sending)} sending · ${formatCount(states.deferred)} deferred</dd>
 ${firstExpiresAt === null ? none : html`<dt>First link expires</dt><dd>${age(firstExpiresAt, now)}</dd>`}
 ${oldestAcceptedAt === null ? none : html`<dt>Oldest</dt><dd>accepted ${age(oldestAcceptedAt, now)}</dd>`}
-${nextAttemptAt === null ? none : html`<dt>Next attempt</dt><dd>${age(nextAttemptAt, now)}</dd>`}</dl>`
+${nextAttemptAt === null ? none : html`<dt>Next attempt</dt><dd>${stopEnd === null ? due(nextAttemptAt, now) : `when ${stopEnd}`}</dd>`}</dl>`
   const rows = apps.map(({ app, slug, held, queued, sending, deferred, ages }) => [
     slug === null ? html`<code>${app}</code> (deleted)` : html`<a href="/emails?app=${slug}">${slug}</a>`,
     held ? mark('off', 'held') : mark('quiet', 'active'),
@@ -56,13 +60,19 @@ function renderRelays(nodes: readonly NodeResource[], { now }: Visit): Html {
     relays.map(({ name, available, since, reason, connections }) => [
       html`<b>${name === captureRelayName ? 'the dev inbox' : name}</b>`,
       alive ? renderRelayState(available) : mark('off', 'unknown'),
-      html`${age(since, now)}${reason === '' ? none : html`<br><span class="reply">${reason}</span>`}`,
+      html`${age(since, now)}${reason === '' ? none : html`<br>${renderFault(reason)}<span class="reply">${reason}</span>`}`,
       available ? describeConnections(connections) : '–',
       machine,
     ]),
   )
   const empty = 'No process with the worker role is running, so nothing is sent.'
   return table('Relays', ['Relay', 'State', 'Since', 'Connections', 'Seen from'], rows, { empty })
+}
+
+/** A fault of the network in words, in front of its code. */
+function renderFault(reason: string): Html {
+  const words = nameNetworkFault(reason)
+  return words === null ? none : html`${words} `
 }
 
 /** A relay that asked to slow down gets fewer connections for a while. */

@@ -23,6 +23,12 @@ export function nameOutcome(outcome: string, hasInbox: boolean): string {
 /** Why mail waits that is due: apps that are disabled, by id, and conditions in which nothing is sent. */
 export type Pause = { readonly disabled: ReadonlySet<string>; readonly stops: readonly Condition[] }
 
+/** The event that ends a stop; null if there is none. */
+export function describeStopEnd([stop]: Pause['stops']): string | null {
+  if (stop === undefined) return null
+  return stop.kind === 'no_relay' ? 'a relay answers' : 'a process sends mail'
+}
+
 /** When the next attempt is, or on what it waits; nothing for an email without one. */
 export function renderNext(
   { app, nextAttemptAt }: Pick<EmailResource, 'app' | 'nextAttemptAt'>,
@@ -31,10 +37,8 @@ export function renderNext(
 ): Html {
   if (nextAttemptAt === null) return none
   if (disabled.has(app)) return html`held: the app is disabled`
-  const [stop] = stops
-  if (stop !== undefined)
-    return html`waits until ${stop.kind === 'no_relay' ? 'a relay answers' : 'a process sends mail'}`
-  return html`next attempt ${due(nextAttemptAt, now)}`
+  const end = describeStopEnd(stops)
+  return end !== null ? html`waits until ${end}` : html`next attempt ${due(nextAttemptAt, now)}`
 }
 
 /** In a few words: how long it took, when the next attempt is, or what the relay said. */
