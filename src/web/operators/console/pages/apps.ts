@@ -127,6 +127,8 @@ ${shown.field('locale')}
   const own = attention.filter((each) => ofApp.includes(each) || (each.apps.length === 0 && each.urgent))
   const disabled = new Set(app.status === 'disabled' ? [app.id] : [])
   const pause = { disabled, stops: attention.filter(isStop) }
+  // A form that was refused keeps its entries.
+  const offersTest = visit.may('operator') && (app.status === 'active' || error !== null)
   const held = countWaiting(queue, app.slug)
   const body = html`${appHead(app, 'Overview', { ...visit, held })}${shown.problem}
 ${region('attention', renderProblems(own, `/apps/${app.slug}`))}
@@ -140,7 +142,7 @@ ${region('chart', html`${emailsChart(activity, range, { nodes, now: visit.now })
 ${region('refused', section('Recent refusals', refusalsTable(app, refusals, visit)))}
 ${region('emails', section('Last emails', renderEmails(emails, visit, { withApp: false, pause }), { note: html`<a href="/emails?app=${app.slug}">All emails</a>` }))}
 <div class="pair">${region('limits', section('Limits', renderLimits(app, today)))}
-${visit.may('operator') && app.status === 'active' ? section('Send a test email', test) : none}</div>`
+${offersTest ? section('Send a test email', test) : none}</div>`
   return {
     ...{ title: app.name, body, nav: 'apps', live: 'service' },
     ...(error && { status: toHttpStatus(error) }),
