@@ -1,7 +1,9 @@
 /** Pages say what is true now, and lead to a next step that works. */
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { newVisitor, signInMany, startBusyConsole } from '../support/console.ts'
+import { hashDeliveryKey, newDeliveryKey } from '../../src/domain/app/delivery-key.ts'
+import { newVisitor, signIn, signInMany, startBusyConsole } from '../support/console.ts'
+import { operator } from '../support/operator.ts'
 import { newSender, send, testSettings } from '../support/service.ts'
 
 const service = await startBusyConsole({ after })
@@ -93,4 +95,30 @@ test('requests that were refused in the last minutes stand in the past tense, be
   assert.match(readText(html), /Requests were refused lately.* were answered 503 in the last 10 minutes/)
   assert.match(html, /href="\/#answers"/)
   assert.match(html, /id="answers"/)
+})
+
+test('a key is found by its id as pages shorten it; one that is not found says what to enter', async () => {
+  const find = (q: string) => visitor.post('/find', { q })
+  const end = service.keyId.slice(-8)
+  for (const shortened of [`key_…${end}`, `key_...${end}`])
+    assert.equal((await find(shortened)).headers.get('location'), `/emails?key=${service.keyId}`)
+  const unknown = await find('key_…zzzzzzzz')
+  assert.equal(unknown.status, 404)
+  assert.match(readText(await unknown.text()), /No key was found by .* Enter the whole id/)
+})
+
+test('the audit names the key that was revoked, and the person whose session was ended', async () => {
+  const { store, app } = service
+  const made = await store.createKey(
+    { app: app.id, hash: hashDeliveryKey(newDeliveryKey()), name: 'ios', expiresAt: null },
+    operator,
+  )
+  assert.ok(made !== null && typeof made === 'object')
+  await store.revokeKey(made.id, operator)
+  const grace = await signIn(service, 'reader')
+  const session = (await store.listSessions()).find(({ person }) => person.id === grace.person)
+  await store.endSession(session?.id ?? assert.fail(), operator)
+  const audit = await read('/audit')
+  assert.match(audit, /revoked the key ios of acme/)
+  assert.match(audit, new RegExp(`ended a session of ${grace.name}`))
 })

@@ -77,7 +77,8 @@ function* revokeKey(context: ScriptContext, id: KeyId, actor: Actor): Script<Key
   if (key === null || key.revokedAt !== null) return key
   const { nowMs, prefix } = context
   yield { text: `update ${prefix}delivery_key set revoked_at = $2 where key_id = $1`, values: [id, nowMs] }
-  const change = { before: { revoked: false }, after: { revoked: true } }
+  const { name } = key
+  const change = { before: { name, revoked: false }, after: { name, revoked: true } }
   yield* recordAction(context, keyAction('key.revoke', key, change), actor)
   return { ...key, revokedAt: nowMs }
 }

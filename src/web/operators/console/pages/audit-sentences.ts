@@ -6,7 +6,14 @@ import { shorten } from '../parts.ts'
 import type { Slugs } from './app-names.ts'
 import { findChanges, nameField } from './audit-changes.ts'
 
-type Facts = { readonly app: Html; readonly target: Html; readonly name: Html; readonly entry: AuditResource }
+type Facts = {
+  readonly app: Html
+  readonly target: Html
+  readonly name: Html
+  /** The person whose session it is. */
+  readonly person: Html
+  readonly entry: AuditResource
+}
 
 const email = ({ target }: AuditResource) => html`<a href="/emails/${target}">an email</a>`
 
@@ -60,7 +67,7 @@ const sentences: Readonly<Record<AuditAction, (facts: Facts) => Html>> = {
       : html`${after.disabled === true ? 'disabled' : 'enabled'} ${name}`,
   'sign_in.code': ({ name }) => html`made a sign-in link for ${name}`,
   'session.create': ({ entry: { after } }) => html`signed in${methods[String(after?.method)] ?? ''}`,
-  'session.end': () => html`ended a session`,
+  'session.end': ({ person }) => html`ended a session of ${person}`,
   'passkey.add': ({ name }) => html`added the passkey ${name}`,
   'passkey.remove': ({ name }) => html`removed the passkey ${name}`,
   'checks.run': () => html`ran the checks`,
@@ -70,20 +77,19 @@ const sentences: Readonly<Record<AuditAction, (facts: Facts) => Html>> = {
 export function describeAction(entry: AuditResource, names: Slugs): Html {
   const { action, after, app, before, target } = entry
   const slug = app === null ? undefined : names.get(app)
+  const person = String(after?.person ?? '')
   const given = after?.name ?? before?.name ?? names.get(target)
   return sentences[action]({
     entry,
     app: slug === undefined ? html`${target}` : html`<a href="/apps/${slug}">${slug}</a>`,
     target: html`${target}`,
-    name: linkTo(
-      target,
-      slug,
-      typeof given === 'string'
-        ? html`<b>${given}</b>`
-        : html`<code title="${target}">${shorten(target)}</code>`,
-    ),
+    name: linkTo(target, slug, renderName(target, given)),
+    person: linkTo(person, slug, renderName(person, names.get(person))),
   })
 }
+
+const renderName = (id: string, name: unknown): Html =>
+  typeof name === 'string' ? html`<b>${name}</b>` : html`<code title="${id}">${shorten(id)}</code>`
 
 /** Keys and people have a page. */
 function linkTo(target: string, slug: string | undefined, name: Html): Html {

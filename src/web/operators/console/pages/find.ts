@@ -17,7 +17,8 @@ export async function find(visit: Visit): Promise<PageAnswer> {
   if (/^em_[0-9a-z]{26}$/.test(text)) return { redirect: `/emails/${encodeURIComponent(text)}` }
   if (text.startsWith('req_')) return { redirect: `/refusals/${encodeURIComponent(text)}` }
   if (parseDeliveryKey(text) !== null) return findPastedKey(visit, text)
-  if (text.startsWith('key_')) return { redirect: `/emails?key=${encodeURIComponent(text)}` }
+  if (/^key_[0-9a-z]{26}$/.test(text)) return { redirect: `/emails?key=${text}` }
+  if (text.startsWith('key_')) return findKeyByEnd(visit, text)
   const app = await visit.call('app.show', { params: { app: text } })
   if (app.ok) return { redirect: `/apps/${app.value.slug}` }
   const named = (await visit.get('usage.list', {})).items.filter(
@@ -73,6 +74,26 @@ async function findByEnd({ get }: Visit, text: string): Promise<string | null> {
   if (!/^[0-9a-z]{6,26}$/.test(end)) return null
   const { items } = await get('email.list', { query: { limit: newestMax } })
   return items.find(({ id }) => id.endsWith(end))?.id ?? null
+}
+
+/** More apps are not looked through for a key. */
+const searchedAppsMax = 50
+
+/** A key by its id as pages shorten it: in the apps that somebody sees, and only if no other key ends so. */
+async function findKeyByEnd(visit: Visit, text: string): Promise<PageAnswer> {
+  const end = text.replace(/^key_(…|\.{3})?/, '')
+  const apps = [...(await readSlugs(visit)).values()]
+  const found: string[] = []
+  if (/^[0-9a-z]{6,26}$/.test(end) && apps.length <= searchedAppsMax)
+    for (const app of apps) {
+      const keys = await listAll(visit.get, 'key.list', { params: { app } })
+      found.push(...keys.map(({ id }) => id).filter((id) => id.endsWith(end)))
+    }
+  const [key] = found
+  if (key !== undefined && found.length === 1) return { redirect: `/emails?key=${key}` }
+  return notFoundPage(
+    `${found.length === 0 ? 'No key' : 'More than one key'} was found by “${text}”. Enter the whole id, which the button “Copy” beside a key copies, or the key itself.`,
+  )
 }
 
 /** A key that leaked: its emails, and the page about it. */
