@@ -303,6 +303,11 @@ test('a daily limit that today has used up already is saved when it is sent agai
   const path = '/apps/limited/settings'
   const dailyOf = async () => (await store.findApp('limited'))?.settings.limits.daily
   const form = formOf(await (await third.get(path)).text(), path)
+  // Faults come before the question.
+  const faulty = await (await third.post(path, { ...form, daily: '2', senderAddress: 'nobody' })).text()
+  assert.match(faulty, /href="#settings-senderAddress"/)
+  assert.doesNotMatch(faulty, /were accepted today, so/)
+  assert.doesNotMatch(await (await third.post(path, { ...form, daily: '-5' })).text(), /today, so/)
   const refused = await third.post(path, { ...form, daily: '2' })
   assert.equal(refused.status, 400)
   const html = await refused.text()

@@ -122,3 +122,24 @@ test('the audit names the key that was revoked, and the person whose session was
   assert.match(audit, /revoked the key ios of acme/)
   assert.match(audit, new RegExp(`ended a session of ${grace.name}`))
 })
+
+test('somebody who has never signed in is invited; without an app, the form asks for one', async () => {
+  const person = await service.store.createPerson(
+    { name: 'Lukas Berg', role: 'reader', apps: null },
+    operator,
+  )
+  assert.ok(typeof person === 'object')
+  assert.match(await read('/settings/people'), /Lukas Berg reader the whole service invited/)
+  assert.match(await read(`/settings/people/${person.id}`), /Disabling signs Lukas Berg out everywhere/)
+  for (const [path, fields] of [
+    ['/settings/people', { name: 'Mara', role: 'reader' }],
+    [`/settings/people/${person.id}`, { role: 'reader' }],
+    ['/settings/tokens', { name: 'deploy', role: 'reader', days: '30' }],
+  ] as const) {
+    const refused = await visitor.post(path, { ...fields, scope: 'apps' })
+    assert.equal(refused.status, 400, path)
+    const html = await refused.text()
+    assert.match(readText(html), /Access to : Choose at least one app\./, path)
+    assert.doesNotMatch(html, /at least 1 entry/, path)
+  }
+})

@@ -181,7 +181,7 @@ async function answerError(
     events.emit({ kind: 'store_unavailable', requestId: request.id, error, work: 'page' })
     const message =
       'If you were changing something, it may or may not have been saved: check before you repeat it. The log and /readyz of the ops port name the cause.'
-    return send(503, 'The store does not answer', errorBody(message))
+    return send(503, 'The database does not answer', errorBody(message))
   }
   if ((error.statusCode ?? 500) < 500)
     return send(400, 'Bad request', errorBody('The request cannot be read.'))

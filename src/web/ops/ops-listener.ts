@@ -26,7 +26,7 @@ export function newOpsListener(deps: OpsDeps): FastifyInstance {
       return sendJson(reply, 200, '{"ok":true}')
     } catch (error) {
       if (!(error instanceof StoreUnavailable)) throw error
-      return sendError(reply, 503, { code: 'store_unavailable', message: 'The store does not answer.' })
+      return sendError(reply, 503, { code: 'store_unavailable', message: 'The database does not answer.' })
     }
   })
   listener.get('/metrics', async (_request, reply) => {

@@ -72,7 +72,7 @@ const storeUnavailable: Result<never> = {
   error: {
     code: 'store_unavailable',
     message:
-      'The store does not answer. The change may have been made, in whole or in part: check before you repeat it.',
+      'The database does not answer. The change may have been made, in whole or in part: check before you repeat it.',
     retryAfterS: 2,
   },
 }

@@ -99,7 +99,7 @@ const countToday = (days: readonly UsageResource[], now: number): number =>
 
 /** A limit below what was accepted today refuses everything until midnight, so it is asked for twice. */
 async function checkDaily(visit: Visit, app: AppResource, daily: number): Promise<OperationError | null> {
-  if (daily === 0 || daily >= app.limits.daily || readWhole(visit.form.get('confirmed') ?? '') === daily)
+  if (daily < 1 || daily >= app.limits.daily || readWhole(visit.form.get('confirmed') ?? '') === daily)
     return null
   const { items } = await visit.get('app.usage', { params: { app: app.slug } })
   const today = countToday(items, visit.now)
@@ -157,9 +157,26 @@ export async function saveSettings(visit: Visit): Promise<PageAnswer> {
       keyPerMinute: readWhole(text('keyPerMinute')),
     },
   }
-  const error = (await checkDaily(visit, app, body.limits.daily)) ?? (await saveApp(visit, app, body))
+  const unusual = await checkDaily(visit, app, body.limits.daily)
+  const error =
+    (unusual && (await findFaults(visit, app, body))) ?? unusual ?? (await saveApp(visit, app, body))
   if (error !== null) return settingsPage(visit, await findApp(visit), { error })
   return { redirect: `/apps/${app.slug}/settings`, notice: 'saved' }
+}
+
+/** The faults of settings without saving them: they come before a question. */
+async function findFaults(
+  { call }: Visit,
+  { slug }: AppResource,
+  settings: object,
+): Promise<OperationError | null> {
+  const checked = await call('app.preview', { params: { app: slug }, body: { type: 'magic_link', settings } })
+  if (checked.ok) return null
+  const issues = (checked.error.issues ?? []).map((issue) => ({
+    ...issue,
+    field: issue.field.replace(/^settings\./, ''),
+  }))
+  return { ...checked.error, issues }
 }
 
 /** 0, which no limit may be, for what is no whole number: its fault is then found beside those of others. */

@@ -9,7 +9,7 @@ import { age, mark, newSecret, section, table } from '../parts.ts'
 import type { PageAnswer, Visit } from '../visit.ts'
 import { describeScope, readSlugs } from './app-names.ts'
 import { makeOnce, onceField } from './change.ts'
-import { permissionFields, readRole, readScope, scopeField } from './permission-fields.ts'
+import { permissionFields, readRole, readScope, scopeField, wordFaults } from './permission-fields.ts'
 import { settingsPage } from './settings.ts'
 
 const inviteForm = newForm('invite', permissionFields)
@@ -52,8 +52,10 @@ ${section('Invite somebody', form)}`,
   )
 }
 
-export const personMark = ({ disabledAt }: PersonResource): Html =>
-  disabledAt === null ? mark('quiet', 'active') : mark('off', 'disabled')
+export function personMark({ disabledAt, lastSeenAt }: PersonResource): Html {
+  if (disabledAt !== null) return mark('off', 'disabled')
+  return lastSeenAt === null ? mark('wait', 'invited') : mark('quiet', 'active')
+}
 
 function describeWays({ passkeys, provider }: PersonResource): string {
   if (provider !== null) return new URL(provider).host
@@ -77,5 +79,8 @@ export async function invitePerson(visit: Visit): Promise<PageAnswer> {
     ...(apps && { apps: [...apps] }),
   }
   const invited = await makeOnce(visit, () => visit.call('person.invite', { body }))
-  return peoplePage(visit, invited.ok ? { invited: invited.value } : { error: invited.error })
+  return peoplePage(
+    visit,
+    invited.ok ? { invited: invited.value } : { error: wordFaults(invited.error, visit) },
+  )
 }

@@ -49,4 +49,13 @@ ${fault === undefined ? none : html`<span class="fault" id="${id}-fault">${fault
 export const readScope = ({ form }: Visit): Scope =>
   form.get('scope') === 'apps' ? form.getAll('app') : null
 
+/** An error of such a form: that no app was chosen is said in the words of the form. */
+export function wordFaults(error: OperationError, visit: Visit): OperationError {
+  if (readScope(visit)?.length !== 0) return error
+  const issues = (error.issues ?? []).map((issue) =>
+    issue.field === 'apps' ? { ...issue, message: 'Choose at least one app.' } : issue,
+  )
+  return { ...error, issues }
+}
+
 export const readRole = ({ form }: Visit): Role | undefined => roles.find((role) => role === form.get('role'))

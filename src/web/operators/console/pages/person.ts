@@ -10,7 +10,7 @@ import { type PageAnswer, PageFailed, type Visit } from '../visit.ts'
 import { readSlugs } from './app-names.ts'
 import { makeOnce, onceField } from './change.ts'
 import { personMark, renderInvitation } from './people.ts'
-import { permissionFields, readRole, readScope, scopeField } from './permission-fields.ts'
+import { permissionFields, readRole, readScope, scopeField, wordFaults } from './permission-fields.ts'
 import { settingsPage } from './settings.ts'
 
 const { role, scope } = permissionFields
@@ -69,7 +69,7 @@ ${person.disabledAt === null ? link : none}`
 
 const renderEnd = (person: PersonResource): Html =>
   person.disabledAt === null
-    ? html`<p>${person.name} is signed out everywhere, and can no longer sign in.</p>
+    ? html`<p>Disabling signs ${person.name} out everywhere and refuses new sign-ins.</p>
 ${linkButton(`${toAddress(person)}?disable=yes#confirm`, 'Disable…')}`
     : html`<p>${person.name} can then sign in again, with a passkey or a new link.</p>
 ${button(toAddress(person), 'Enable', { fields: { disabled: 'no' } })}`
@@ -124,7 +124,7 @@ export async function changePerson(visit: Visit): Promise<PageAnswer> {
   const access = { ...(wanted && { role: wanted }), ...(form.has('scope') && { apps: apps && [...apps] }) }
   const body = disabled === null ? access : { disabled: disabled === 'yes' }
   const changed = await visit.call('person.change', { params: { person }, body })
-  if (!changed.ok) return personPage(visit, { error: changed.error })
+  if (!changed.ok) return personPage(visit, { error: wordFaults(changed.error, visit) })
   if (disabled === 'yes') await revokeMade(visit, person)
   return { redirect: `/settings/people/${encodeURIComponent(person)}`, notice: 'person_changed' }
 }

@@ -8,7 +8,7 @@ import { newForm, readTexts } from '../form.ts'
 import { age, button, confirmation, linkButton, mark, newSecret, section, table, time } from '../parts.ts'
 import type { PageAnswer, Visit } from '../visit.ts'
 import { describeScope, readSlugs } from './app-names.ts'
-import { permissionFields, readRole, readScope, scopeField } from './permission-fields.ts'
+import { permissionFields, readRole, readScope, scopeField, wordFaults } from './permission-fields.ts'
 import { settingsPage } from './settings.ts'
 
 const lives = [
@@ -97,7 +97,7 @@ export async function createToken(visit: Visit): Promise<PageAnswer> {
     expiresAt: new Date(now + Number(days) * dayMs).toISOString(),
   }
   const made = await visit.call('token.create', { body })
-  return tokensPage(visit, made.ok ? { made: made.value } : { error: made.error })
+  return tokensPage(visit, made.ok ? { made: made.value } : { error: wordFaults(made.error, visit) })
 }
 
 export async function revokeToken(visit: Visit): Promise<PageAnswer> {
