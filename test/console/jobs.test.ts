@@ -320,6 +320,7 @@ test('a new service leads to its first email', { skip }, async (t) => {
   await useSession(context, at, await signIn(service))
   await page.goto(at)
   assert.match(await text(page), /Welcome to Postern/)
+  assert.match(await text(page), /Mail will go to:\s*127\.0\.0\.1:\d+ available/)
   await hands.type('Name', 'First')
   await hands.type('Sender address', 'auth@first.test')
   await hands.type('Allowed link', 'https://first.test')

@@ -2,7 +2,16 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { hashDeliveryKey, newDeliveryKey } from '../../src/domain/app/delivery-key.ts'
-import { newVisitor, signIn, signInMany, startBusyConsole } from '../support/console.ts'
+import { openBrowser } from '../support/browser.ts'
+import {
+  consoleAt,
+  newVisitor,
+  signIn,
+  signInMany,
+  startBusyConsole,
+  useSession,
+} from '../support/console.ts'
+import { chromium, lacking } from '../support/installed.ts'
 import { operator } from '../support/operator.ts'
 import { newSender, send, testSettings } from '../support/service.ts'
 
@@ -141,5 +150,16 @@ test('somebody who has never signed in is invited; without an app, the form asks
     const html = await refused.text()
     assert.match(readText(html), /Access to : Choose at least one app\./, path)
     assert.doesNotMatch(html, /at least 1 entry/, path)
+  }
+})
+
+test('a touch screen is offered no keyboard shortcuts', { skip: lacking({ chromium }) }, async (t) => {
+  const browser = await openBrowser(t)
+  for (const isMobile of [false, true]) {
+    const context = await browser.newContext({ isMobile, hasTouch: isMobile })
+    await useSession(context, consoleAt(service), await signIn(service))
+    const page = await context.newPage()
+    await page.goto(`${consoleAt(service)}/apps`)
+    assert.equal(await page.isVisible('#shortcuts'), !isMobile)
   }
 })

@@ -4,7 +4,9 @@
  */
 import { normalEntries, parseAllowedUrl } from '../../../../domain/app/allowed-url.ts'
 import { slugFrom } from '../../../../domain/app/app.ts'
+import { withAdvice } from '../../../../domain/delivery/relay-advice.ts'
 import type { OperationError } from '../../../../management/operation/result.ts'
+import type { NodeResource } from '../../../../management/resources.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
 import { newForm, readTexts } from '../form.ts'
 import { button, mark, section } from '../parts.ts'
@@ -12,9 +14,10 @@ import { type PageAnswer, PageFailed, toHttpStatus, type Visit } from '../visit.
 import { withScheme } from './allow-entry.ts'
 
 export async function firstSteps(visit: Visit): Promise<PageAnswer> {
+  const { nodes } = await visit.get('status.show', {})
   const body = html`<h1>Welcome to Postern</h1>
 <p class="lead">Three steps to your first email: a relay that answers, an app, and its key.</p>
-${section('1. Relay', relayStep(visit))}
+${section('1. Relay', relayStep(visit, nodes))}
 ${section(
   '2. App',
   html`<p>An app is one product that sends sign-in mail, with its sender, allow-list and limits.</p>${
@@ -27,10 +30,21 @@ ${section('3. Key and test email', html`<p>The next page creates a key, shown on
   return { title: 'Welcome', body, nav: 'overview' }
 }
 
-function relayStep({ may, seesAll, shell }: Visit): Html {
+/** @param nodes the processes, with their relays; empty for a visit of some apps */
+function relayStep({ may, seesAll, shell }: Visit, nodes: readonly NodeResource[]): Html {
   if (shell.hasInbox)
     return html`<p>${mark('good', 'The dev inbox captures every email.')} Nothing is sent.</p>`
   const check = may('operator') && seesAll ? button('/settings/checks', 'Check relays and database') : none
+  const relays = new Map(
+    nodes.filter(({ alive }) => alive).flatMap((node) => node.relays.map((relay) => [relay.name, relay])),
+  )
+  if (relays.size > 0) {
+    const lines = [...relays.values()].map(
+      ({ available, name, reason }) =>
+        html`<li><b>${name}</b> ${available ? mark('quiet', 'available') : mark('bad', 'unavailable')}${reason === '' ? none : html` ${withAdvice(reason)}`}</li>`,
+    )
+    return html`<p>Mail will go to:</p><ul>${lines}</ul>${check}`
+  }
   return html`<p>Set relays with <code>POSTERN_SMTP_URL</code> where the service runs.</p>${check}`
 }
 
