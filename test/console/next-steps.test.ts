@@ -163,3 +163,39 @@ test('a touch screen is offered no keyboard shortcuts', { skip: lacking({ chromi
     assert.equal(await page.isVisible('#shortcuts'), !isMobile)
   }
 })
+
+test('a row of the list of emails leads to its email, also on a phone', {
+  skip: lacking({ chromium }),
+}, async (t) => {
+  const browser = await openBrowser(t)
+  for (const width of [1280, 390]) {
+    const context = await browser.newContext({ javaScriptEnabled: false, viewport: { width, height: 900 } })
+    await useSession(context, consoleAt(service), await signIn(service))
+    const page = await context.newPage()
+    await page.goto(`${consoleAt(service)}/emails`)
+    const rows = page.locator('tbody tr')
+    for (const n of [0, 3]) {
+      const address = await rows.nth(n).locator('a').getAttribute('href')
+      await rows.nth(n).locator('td').nth(1).click({ force: true })
+      assert.equal(new URL(page.url()).pathname, address)
+      await page.goBack()
+    }
+  }
+})
+
+test('refusals are said in words', async () => {
+  const { requestId, issues } =
+    (await service.store.listRefusals(service.app.id)).find(({ code }) => code === 'url_not_allowed') ??
+    assert.fail()
+  assert.deepEqual(issues, ['url host_differs'])
+  assert.match(await read('/apps/acme'), /the app does not allow this host/)
+  assert.match(await read(`/refusals/${requestId}`), /the app does not allow this host url host_differs/)
+  assert.match(await read('/apps/acme'), /to: [a-z ]+ /)
+})
+
+test('the overview counts bounces once there are some', async () => {
+  assert.doesNotMatch(await read('/?range=24h'), /Bounced, last hour/)
+  const minute = Math.floor(service.store.now() / 60_000) - 1
+  await service.store.addActivity([{ app: null, span: 1, minute, event: 'bounced:no_mailbox', count: 3 }])
+  assert.match(await read('/?range=7d'), /Bounced, last hour 3 reported after delivery/)
+})

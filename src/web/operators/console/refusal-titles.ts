@@ -18,6 +18,21 @@ const titles: Readonly<Record<RefusalCode, string>> = {
 export const nameRefusal = (code: string): string =>
   Object.hasOwn(titles, code) ? titles[code as RefusalCode] : code
 
+/** Issues of which an operator can do something; others are said by their field and code. */
+const issueTexts: Readonly<Record<string, string>> = {
+  'url scheme_differs': 'the app allows this host, but not with this scheme',
+  'url host_differs': 'the app does not allow this host',
+  'url port_differs': 'the app allows this host, but not this port',
+  'url path_differs': 'the app allows this site, but not this path',
+  'url query_missing': 'the link has no token in its query (?token=…)',
+}
+
+/** @param issue a field and a code, such as `to forbidden_character` */
+export const describeIssue = (issue: string): string =>
+  Object.hasOwn(issueTexts, issue)
+    ? (issueTexts[issue] ?? issue)
+    : issue.replace(' ', ': ').replaceAll('_', ' ')
+
 /** The words, and the code below them. */
 export function renderRefusalName(code: string): Html {
   const name = nameRefusal(code)

@@ -48,8 +48,8 @@ async function drawOverview(visit: Visit, range: Range): Promise<Html | null> {
   ])
   if (status.apps === 0) return null
   return html`${region('attention', html`${renderVerdict(status)}${renderProblems(status.attention, '/')}${renderEarlier(status.earlier, visit, '/')}`)}
-${region('apps', section('Apps, today (UTC)', renderApps(usage, status)))}
 ${region('numbers', renderNumbers(status, visit))}
+${region('apps', section('Apps, today (UTC)', renderApps(usage, status)))}
 ${tabs(
   'Time of the charts',
   ranges.map(({ name, label }) => [label, `/?range=${name}`]),
@@ -65,6 +65,7 @@ function renderNumbers({ lastHour, queue, today }: Status, { isDev }: Visit): Ht
   const areCurrent = sumCounts(states) === depth
   const failed = lastHour === null ? today.failed : sumCounts(lastHour.failed)
   const { delivered, expired } = lastHour ?? today
+  const bounced = lastHour === null ? 0 : sumCounts(lastHour.bounced)
   const since = lastHour === null ? 'today' : 'last hour'
   const ended = failed + expired + delivered
   const within = lastHour === null ? '' : `&within=60`
@@ -83,6 +84,7 @@ ${tile(`${isDev ? 'Captured' : 'Delivered'}, ${since}`, formatCount(delivered), 
 ${took95}
 ${tile(`Failed, ${since}`, formatCount(failed), ended === 0 ? '' : `${share(failed, ended)} of finished emails`, `/emails?state=failed${within}`)}
 ${tile(`Expired, ${since}`, formatCount(expired), 'before they could be sent', `/emails?state=expired${within}`)}
+${bounced === 0 ? none : tile(`Bounced, ${since}`, formatCount(bounced), 'reported after delivery', '/emails?state=bounced&within=10080')}
 </div>`
 }
 

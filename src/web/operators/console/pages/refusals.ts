@@ -7,7 +7,7 @@ import type { AppResource } from '../../../../management/resources.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
 import { withoutIssues } from '../form.ts'
 import { age, copied, facts, linkButton, section, shortId, table, time } from '../parts.ts'
-import { nameRefusal, renderRefusalName } from '../refusal-titles.ts'
+import { describeIssue, nameRefusal, renderRefusalName } from '../refusal-titles.ts'
 import type { PageAnswer, Visit } from '../visit.ts'
 import { allowButton } from './allow-entry.ts'
 
@@ -34,7 +34,7 @@ export function refusalsTable({ slug }: AppResource, refusals: Refused, { may, n
     return [
       [
         html`<a href="/refusals/${requestId}">${age(at, now)}</a>`,
-        html`${renderRefusalName(code)}${issues.length === 0 ? none : html`<br><span class="soft">${issues.join('; ')}</span>`}`,
+        html`${renderRefusalName(code)}${issues.length === 0 ? none : html`<br><span class="soft">${issues.map(describeIssue).join('; ')}</span>`}`,
         html`${origin ?? '–'}${test}`,
         `${formatCount(group.length)}${isCut ? '+' : ''}`,
         html`${shortId(key)}${mayChange ? html` <a href="/apps/${slug}/keys?revoke=${key}#confirm">Revoke…</a>` : none}`,
@@ -81,7 +81,7 @@ ${section(
       'Issues',
       issues.length === 0
         ? null
-        : html`<ul>${issues.map((issue) => html`<li><code>${issue}</code></li>`)}</ul>`,
+        : html`<ul>${issues.map((issue) => html`<li>${describeIssue(issue)} <code class="soft">${issue}</code></li>`)}</ul>`,
     ],
     ['Link origin', origin],
     ['When', html`${age(refusal.at, visit.now)} <span class="soft">${time(refusal.at)}</span>`],
