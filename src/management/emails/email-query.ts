@@ -5,7 +5,7 @@ import type { AppId, EmailId } from '../../domain/id.ts'
 import { emailTypes } from '../../domain/request/email-request.ts'
 import { parseTimestamp } from '../../domain/request/timestamp.ts'
 import type { EmailQuery } from '../../store/operator-store.ts'
-import { findTarget } from '../operation/find-target.ts'
+import { chooseApps, findTarget } from '../operation/find-target.ts'
 import { cursorAfter, mergePages, pageQuery, readCursor, readLimit } from '../operation/list-pages.ts'
 import type { Context } from '../operation/operation.ts'
 import { done, invalid, type Result } from '../operation/result.ts'
@@ -47,7 +47,7 @@ export async function listPage(
   if (!cursor.ok) return cursor
   const after = since === undefined ? null : parseTimestamp(since, 'since')
   if (after?.ok === false) return invalid(after.issues)
-  const apps = await chooseApps(context, filters)
+  const apps = await chooseAppsOf(context, filters)
   if (!apps.ok) return apps
   const query: EmailQuery = {
     limit: readLimit(filters),
@@ -66,19 +66,12 @@ export async function listPage(
   return done({ items: page.items.map(presentEmail), next: cursorAfter(context, page.next, named) })
 }
 
-/** The apps whose emails are asked for; null: all apps of the service. */
-async function chooseApps(
+/** The apps whose emails are asked for: that of the key, unless an app is named. */
+async function chooseAppsOf(
   context: Context,
   { app, key }: EmailFilters,
 ): Promise<Result<readonly AppId[] | null>> {
-  if (app !== undefined) {
-    const found = await findTarget('app', context, { app })
-    return found.ok ? done([found.value.id]) : found
-  }
-  if (key !== undefined) {
-    const found = await findTarget('key', context, { key })
-    return found.ok ? done([found.value.app]) : found
-  }
-  const { apps } = context.access
-  return done(apps === null ? null : [...apps])
+  if (app !== undefined || key === undefined) return chooseApps(context, app)
+  const found = await findTarget('key', context, { key })
+  return found.ok ? done([found.value.app]) : found
 }

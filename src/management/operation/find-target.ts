@@ -1,7 +1,7 @@
 /** Finds the target of an operation. A target outside the scope is answered like one that does not exist. */
 
 import { keepDays } from '../../domain/bounds.ts'
-import type { EmailId, KeyId, SuppressionId } from '../../domain/id.ts'
+import type { AppId, EmailId, KeyId, SuppressionId } from '../../domain/id.ts'
 import { recordEveryMs } from '../../domain/operator/activity.ts'
 import { refusalsMax } from '../../domain/request/refused-request.ts'
 import { isInScope } from './access.ts'
@@ -63,3 +63,14 @@ export const findTarget = <Kind extends TargetKind>(
   context: Context,
   params: Params,
 ): Promise<Result<Targets[Kind]>> => finders[kind](context, params) as Promise<Result<Targets[Kind]>>
+
+/** The apps that are asked for: one by its name, or all of the access. Null: the whole service. */
+export async function chooseApps(
+  context: Context,
+  app: string | undefined,
+): Promise<Result<readonly AppId[] | null>> {
+  const { apps } = context.access
+  if (app === undefined) return done(apps && [...apps])
+  const found = await findTarget('app', context, { app })
+  return found.ok ? done([found.value.id]) : found
+}

@@ -2,15 +2,14 @@
 import { Type } from 'typebox'
 import { activityDays, appMinutesKept } from '../../domain/bounds.ts'
 import { minuteMs } from '../../domain/duration.ts'
-import type { AppId } from '../../domain/id.ts'
 import { recordEveryMs } from '../../domain/operator/activity.ts'
 import { type Parsed, parsed } from '../../domain/parsed.ts'
 import type { Issue } from '../../domain/request/rejection.ts'
 import { parseTimestamp } from '../../domain/request/timestamp.ts'
 import { ActivityCounts, ActivityItem, presentCounts } from '../activity.ts'
-import { findTarget } from '../operation/find-target.ts'
-import { type Context, operation } from '../operation/operation.ts'
-import { done, invalid, type Result } from '../operation/result.ts'
+import { chooseApps } from '../operation/find-target.ts'
+import { operation } from '../operation/operation.ts'
+import { done, invalid } from '../operation/result.ts'
 import { appName, closed, time, timestamp } from '../operation/schema.ts'
 import { iso } from '../resources.ts'
 
@@ -68,17 +67,6 @@ export const showActivity = operation({
 })
 
 const stepIssue = (message: string): Issue => ({ field: 'step', code: 'malformed_value', message })
-
-/** Null: the whole service, which only an access to it sees. */
-async function chooseApps(
-  context: Context,
-  app: string | undefined,
-): Promise<Result<readonly AppId[] | null>> {
-  const { apps } = context.access
-  if (app === undefined) return done(apps && [...apps])
-  const found = await findTarget('app', context, { app })
-  return found.ok ? done([found.value.id]) : found
-}
 
 type Range = { readonly from: number; readonly to: number }
 

@@ -7,11 +7,11 @@ import { isAtLeast } from '../../domain/operator/management-token.ts'
 import { parseEmailAddress } from '../../domain/request/email-address.ts'
 import { parseTimestamp } from '../../domain/request/timestamp.ts'
 import type { SuppressionQuery } from '../../store/feedback-store.ts'
-import { appNotFound, findTarget, suppressionNotFound } from '../operation/find-target.ts'
+import { appNotFound, chooseApps, findTarget, suppressionNotFound } from '../operation/find-target.ts'
 import { type Context, operation } from '../operation/operation.ts'
 import { done, fail, invalid } from '../operation/result.ts'
 import { closed, timestamp } from '../operation/schema.ts'
-import { chooseApps, suppressionFilters } from './list-suppressions.ts'
+import { suppressionFilters } from './list-suppressions.ts'
 import { presentSuppression, SuppressionResource } from './suppression-resource.ts'
 
 const usualDays = 30

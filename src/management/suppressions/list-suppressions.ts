@@ -3,10 +3,10 @@ import { Type } from 'typebox'
 import type { AppId, SuppressionId } from '../../domain/id.ts'
 import { parseEmailAddress } from '../../domain/request/email-address.ts'
 import { recipientField, recipientPrefix } from '../emails/email-query.ts'
-import { findTarget } from '../operation/find-target.ts'
+import { chooseApps } from '../operation/find-target.ts'
 import { cursorAfter, pageQuery, readCursor, readLimit } from '../operation/list-pages.ts'
 import { type Context, operation } from '../operation/operation.ts'
-import { done, invalid, type Result } from '../operation/result.ts'
+import { done, invalid } from '../operation/result.ts'
 import { appName, closed } from '../operation/schema.ts'
 import { newPageSchema } from '../resources.ts'
 import { destination, presentSuppression, reason, SuppressionResource } from './suppression-resource.ts'
@@ -15,17 +15,6 @@ export const suppressionFilters = {
   app: Type.Optional(appName()),
   reason: Type.Optional(reason()),
   destination: Type.Optional(destination()),
-}
-
-/** The apps whose suppressions are asked for; null: of any app, and those of all apps. */
-export async function chooseApps(
-  context: Context,
-  app: string | undefined,
-): Promise<Result<readonly AppId[] | null>> {
-  const { apps } = context.access
-  if (app === undefined) return done(apps && [...apps])
-  const found = await findTarget('app', context, { app })
-  return found.ok ? done([found.value.id]) : found
 }
 
 async function findOf({ store }: Context, recipient: string, apps: readonly AppId[] | null) {
