@@ -37,7 +37,7 @@ async function live(
   databaseUrl: string,
 ): Promise<{ server: RunningPostern; errors: string }> {
   const relay = await startScriptedServer(t, (connection) => ({
-    rcpt: [`550 5.1.1 no ${echoed}`, `450 4.2.0 later ${echoed}`][connection] ?? '250 ok',
+    rcpt: [`550 5.7.1 no ${echoed}`, `450 4.2.0 later ${echoed}`][connection] ?? '250 ok',
     dot: `250 ok ${echoed}`,
   }))
   const server = await startServe(t, {
