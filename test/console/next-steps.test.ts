@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { hashDeliveryKey, newDeliveryKey } from '../../src/domain/app/delivery-key.ts'
+import type { EmailId } from '../../src/domain/id.ts'
 import { openBrowser } from '../support/browser.ts'
 import {
   consoleAt,
@@ -66,6 +67,11 @@ test('mail of a disabled app has no next attempt, and cannot be retried', async 
     assert.match(page, /held: the app is disabled/, path)
     assert.doesNotMatch(page, /next attempt|Retry now/, path)
   }
+  // Once it is due, it is queued.
+  await service.store.retryEmail(held as EmailId, operator)
+  assert.equal((await service.store.findEmail(held as EmailId))?.state, 'queued')
+  assert.match(await read(`/emails/${held}`), /queued .* held: the app is disabled/)
+  assert.match(await read('/emails?app=old-shop'), /queued held: the app is disabled/)
   assert.match(await read(`/emails/${deferred}`), /Retry now.*next attempt (in \d|now)/)
 })
 

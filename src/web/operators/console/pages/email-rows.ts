@@ -1,5 +1,6 @@
 /** Rows of emails, for the list and for the page of an app: state, result, and when the next attempt is. */
 import { formatCount } from '../../../../domain/counts.ts'
+import { isWaiting } from '../../../../domain/delivery/states.ts'
 import type { EmailResource } from '../../../../management/resources.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
 import { nameEmailType } from '../../email-type-names.ts'
@@ -29,27 +30,28 @@ export function describeStopEnd([stop]: Pause['stops']): string | null {
   return stop.kind === 'no_relay' ? 'a relay answers' : 'a process sends mail'
 }
 
-/** When the next attempt is, or on what it waits; nothing for an email without one. */
+/** When the next attempt is, or on what the email waits; nothing where neither is known. */
 export function renderNext(
-  { app, nextAttemptAt }: Pick<EmailResource, 'app' | 'nextAttemptAt'>,
+  { app, nextAttemptAt, state }: Pick<EmailResource, 'app' | 'nextAttemptAt' | 'state'>,
   now: number,
   { disabled, stops }: Pause,
 ): Html {
-  if (nextAttemptAt === null) return none
+  if (!isWaiting({ state })) return none
   if (disabled.has(app)) return html`held: the app is disabled`
   const end = describeStopEnd(stops)
-  return end !== null ? html`waits until ${end}` : html`next attempt ${due(nextAttemptAt, now)}`
+  if (end !== null) return html`waits until ${end}`
+  return nextAttemptAt === null ? none : html`next attempt ${due(nextAttemptAt, now)}`
 }
 
 /** In a few words: how long it took, when the next attempt is, or what the relay said. */
 function renderNote(email: EmailResource, now: number, pause: Pause): Html {
-  const { acceptedAt, finishedAt, lastReply, nextAttemptAt, reason, state } = email
+  const { acceptedAt, finishedAt, lastReply, reason, state } = email
   const next = renderNext(email, now, pause)
   if (state === 'delivered' && finishedAt !== null)
     return html`after ${took(Date.parse(finishedAt) - Date.parse(acceptedAt))}`
   if (state === 'complained') return html`reported as spam`
   if (lastReply !== null && lastReply !== '')
-    return html`${next}${nextAttemptAt === null ? '' : ' · '}<span class="reply">${lastReply}</span>`
+    return html`${next}${next === none ? '' : ' · '}<span class="reply">${lastReply}</span>`
   if (reason !== null) return html`${reason.replaceAll('_', ' ')}`
   return state === 'expired' ? html`no attempt was possible` : next
 }

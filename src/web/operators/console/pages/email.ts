@@ -37,7 +37,9 @@ ${region('timeline', section('Attempts', renderTimeline(email, pause, visit)))}<
 <p class="soft">${
     visit.shell.hasInbox
       ? 'In production, the recipient, link and names are sealed and no page can show them; here, the dev inbox does.'
-      : 'The recipient, link and names are sealed: no page can show them, and they are deleted once the email is finished.'
+      : isLive
+        ? 'The recipient, link and names are sealed: no page can show them, and they are deleted once the email is finished.'
+        : 'The recipient, link and names were sealed, and were deleted when the email was finished.'
   }</p>`
   return {
     ...{ title: email.id, body, nav: 'emails' },
@@ -134,7 +136,7 @@ const reporters: Readonly<Record<FeedbackSource, string>> = {
 
 /** The attempts and the end, with the time since acceptance; the whole time is its title. */
 function renderTimeline(email: Detail, pause: Pause, { now, shell }: Visit): Html {
-  const { acceptedAt, expiresAt, finishedAt, nextAttemptAt, state, trail } = email
+  const { acceptedAt, expiresAt, finishedAt, state, trail } = email
   const after = (iso: string) =>
     html`<time datetime="${iso}">+${took(Math.max(0, Date.parse(iso) - Date.parse(acceptedAt)))}</time>`
   const attempts = trail.map(({ at, outcome, relay, reply, source, ambiguous }) => {
@@ -142,10 +144,11 @@ function renderTimeline(email: Detail, pause: Pause, { now, shell }: Visit): Htm
     return html`<li class="${outcome}">${after(at)} <b>${name}</b>${relay === undefined ? none : html` <span class="soft">by ${relay}</span>`}${source === undefined ? none : html` <span class="soft">${reporters[source]}</span>`}
 ${reply === undefined || reply === '' ? none : html`<span class="reply">${reply}</span>`}${ambiguous ? html`<span class="soft">It may have arrived: the relay did not confirm it.</span>` : none}</li>`
   })
+  const wait = renderNext(email, now, pause)
   const next =
-    nextAttemptAt === null
+    wait === none
       ? none
-      : html`<li class="next"><b>${renderNext(email, now, pause)}</b> <span class="soft">the link expires ${age(expiresAt, now)}</span></li>`
+      : html`<li class="next"><b>${wait}</b> <span class="soft">the link expires ${age(expiresAt, now)}</span></li>`
   const end =
     finishedAt === null || (state !== 'expired' && state !== 'cancelled')
       ? none
