@@ -50,8 +50,8 @@ function suppressMany(path: string, count: number): void {
   const database = new DatabaseSync(path)
   database.exec(`with recursive counted (n) as (select 1 union all select n + 1 from counted where n < ${count})
     insert into suppression (suppression_id, app_id, recipient, reason, strikes, at, until, invitations_until,
-        forget_at, destination)
-      select 'sp_' || n, app_id, hex(randomblob(16)), 'no_mailbox', 1, ${Date.now()}, ${until}, ${until}, ${until}, 'other'
+        forget_at, bounced_at, destination)
+      select 'sp_' || n, app_id, hex(randomblob(16)), 'no_mailbox', 1, ${Date.now()}, ${until}, ${until}, ${until}, 0, 'other'
         from counted join (select app_id, row_number() over () as k from app) on k = 1 + n % 100`)
   assert.equal(database.prepare('select count(*) as n from suppression').get()?.n, count)
   database.close()
