@@ -52,8 +52,7 @@ export type LocalisedEmail = {
   readonly email: string
   // biome-ignore lint/suspicious/noExplicitAny: apps add fields of their own
   readonly user?: Readonly<Record<string, any>>
-  // As in Better Auth: with `unknown`, every app would have to cast what it put there itself.
-  // biome-ignore lint/suspicious/noExplicitAny: apps put what they like into it
+  // biome-ignore lint/suspicious/noExplicitAny: as in Better Auth, or every app had to cast its own data
   readonly metadata?: any
 }
 

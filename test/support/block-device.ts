@@ -34,12 +34,13 @@ export function makeDisk(scope: Scope): Disk {
     device = run('losetup', '--find', '--show', image).toString().trim()
     run('mount', '-o', 'nouuid', device, folder)
   }
-  const unmount = (...options: string[]) => {
-    run('umount', ...options, folder)
+  // Lazily, for the same reason: a device that was cut takes no more writes.
+  const unmount = () => {
+    run('umount', '--lazy', folder)
     run('losetup', '--detach', device)
   }
   mount()
-  atEnd(scope, () => unmount('--lazy'))
+  atEnd(scope, unmount)
   return {
     folder,
     cut: () => run('xfs_io', '-x', '-c', 'shutdown', folder),

@@ -44,8 +44,7 @@ export type ManagementAnswer = {
   readonly status: number
   readonly headers: Headers
   readonly text: string
-  // `assertDescribed` checks each answer against its schema.
-  // biome-ignore lint/suspicious/noExplicitAny: the address is a text, so no type can follow it to its answer
+  // biome-ignore lint/suspicious/noExplicitAny: its type hangs on a text; `assertDescribed` checks it
   readonly body: any
 }
 

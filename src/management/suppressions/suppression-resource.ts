@@ -1,4 +1,4 @@
-/** Suppressions as operations answer with them, and in a sentence. No address is in them. */
+/** Suppressions as operations answer with them. No address is in them. */
 import { type Static, Type } from 'typebox'
 import { suppressionReasons } from '../../domain/delivery/states.ts'
 import { destinations } from '../../domain/delivery/suppression.ts'

@@ -11,7 +11,6 @@ import {
 import { minuteMs } from '../../domain/duration.ts'
 import { type AppId, type EmailId, newId, type SuppressionId } from '../../domain/id.ts'
 import type { Action, Actor } from '../../domain/operator/audit.ts'
-import type { EmailType } from '../../domain/request/email-request.ts'
 import type { FeedbackStore, Strike, SuppressionQuery, SuppressionRecord } from '../feedback-store.ts'
 import type { ListPage } from '../operator-store.ts'
 import type { Row } from '../shared/rows.ts'
@@ -22,10 +21,6 @@ import { lock, readAll, readOne, type Script, type ScriptContext, type Statement
 
 /** The `app_id` of a suppression for all apps. */
 const allApps = ''
-
-/** The column with the end of a suppression for emails of a type. */
-export const suppressionColumn = (type: EmailType): 'until' | 'invitations_until' =>
-  type === 'organisation_invite' ? 'invitations_until' : 'until'
 
 type Recipient = {
   readonly app: AppId | null

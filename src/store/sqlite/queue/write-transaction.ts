@@ -10,7 +10,6 @@ import { dayMs } from '../../../domain/duration.ts'
 import type { AppId, KeyId } from '../../../domain/id.ts'
 import type { EmailType } from '../../../domain/request/email-request.ts'
 import type { KeyedHash, KeyRing } from '../../crypto/key-ring.ts'
-import { suppressionColumn } from '../../operators/suppressions.ts'
 import { toApp } from '../../shared/rows.ts'
 import type { Connection } from '../engine/connection.ts'
 import { type Bucket, Buckets, type Journaled } from './buckets.ts'
@@ -145,7 +144,7 @@ export class WriteTransaction {
   findSuppression(appId: AppId, recipient: string, type: EmailType): SuppressionReason | null {
     this.#hasSuppressions ??= this.sql('select 1 from suppression limit 1').get() !== undefined
     if (!this.#hasSuppressions) return null
-    const until = suppressionColumn(type)
+    const until = type === 'organisation_invite' ? 'invitations_until' : 'until'
     const row = this.sql(
       `select reason from suppression where app_id in (?, '') and recipient = ? and ${until} > ?
        order by app_id limit 1`,
