@@ -4,18 +4,21 @@ import type { Command } from 'commander'
 import { keepDays, retryForHours } from '../domain/bounds.ts'
 import { sumCounts } from '../domain/counts.ts'
 import { usageEvents } from '../domain/delivery/states.ts'
-import type { QueueResource } from '../management/service/show-queue.ts'
+import type { QueueResource } from '../management/service/queue.ts'
 import { type CliDeps, type CommandContext, withOperations } from './context.ts'
 import { formatTimeAndAge, print, record, table } from './output.ts'
 
 export function addQueueCommands(program: Command, deps: CliDeps): void {
   program
     .command('queue')
-    .description('show depth, oldest email and next attempt, by state and by app')
+    .description(
+      'show why nothing is sent, and the depth, oldest email and next attempt, by state and by app',
+    )
     .action(() =>
       withOperations(deps, async ({ call }) => {
         const queue = await call('queue.show', {})
-        print(deps.output, queue, () => describeQueue(queue))
+        const stops = queue.stops.map(({ message }) => `${message}\n\n`).join('')
+        print(deps.output, queue, () => `${stops}${describeQueue(queue)}`)
       }),
     )
   program

@@ -254,7 +254,11 @@ test('the API and the status show refusals, counts, processes and relays; secret
   const ofApp = await newManagementToken(service, 'reader', [service.app.id])
   const theirs = await ask(service, 'GET /v1/status', { token: ofApp })
   assert.deepEqual([theirs.body.attention[0].kind, theirs.body.nodes], ['no_relay', []])
-  assert.doesNotMatch(theirs.text, /127\.0\.0\.1|ECONNREFUSED/, 'people of an app learn no name of a relay')
+  const stopped = await ask(service, 'GET /v1/queue', { token: ofApp })
+  assertDescribed('queue.show', stopped)
+  assert.deepEqual(stopped.body.stops, theirs.body.attention)
+  for (const answer of [theirs, stopped])
+    assert.doesNotMatch(answer.text, /127\.0\.0\.1|ECONNREFUSED/, 'people of an app learn no name of a relay')
   const another = await newManagementToken(service) // the first one may have reached its rate
   const activity = await ask(service, `GET /v1/activity?app=acme`, { token: another })
   assertDescribed('activity.show', activity)

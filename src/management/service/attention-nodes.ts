@@ -3,7 +3,7 @@ import { counted } from '../../domain/counts.ts'
 import { withAdvice } from '../../domain/delivery/relay-advice.ts'
 import { dayMs, describeDuration } from '../../domain/duration.ts'
 import type { NodeResource } from '../resources.ts'
-import type { Condition, Situation } from './condition.ts'
+import { type Attention, type Condition, isStop, type Situation } from './condition.ts'
 
 /** A new certificate must be uploaded to the provider, often by somebody else. */
 const certificateWarningMs = 30 * dayMs
@@ -11,8 +11,16 @@ const certificateWarningMs = 30 * dayMs
 /** A process that has been silent for longer is not reported any more. */
 const silentMaxMs = 3_600_000
 
+type NodeSituation = Pick<Situation, 'seesAll' | 'apps' | 'expired' | 'nodes' | 'nowMs' | 'queue'>
+
+/** Why nothing is sent now. */
+export const findStops = (situation: NodeSituation): Attention[] =>
+  judgeNodes(situation)
+    .filter(isStop)
+    .map((stop) => ({ ...stop, apps: [], urgent: true }))
+
 /** An access for some apps learns that nothing is sent, and nothing of processes and relays by name. */
-export function judgeNodes(situation: Situation): Condition[] {
+export function judgeNodes(situation: NodeSituation): Condition[] {
   const { apps, nodes, nowMs, queue, seesAll } = situation
   const alive = nodes.filter((node) => node.alive)
   const silent = nodes.filter(
@@ -39,7 +47,7 @@ export function judgeNodes(situation: Situation): Condition[] {
 }
 
 /** `149 emails from 5 apps are waiting; the first link expires in 4 min.` */
-function describeWaiting({ apps, expired, nowMs, queue }: Situation): string {
+function describeWaiting({ apps, expired, nowMs, queue }: NodeSituation): string {
   const { depth, firstExpiresAt } = queue
   if (depth === 0) return 'No mail is waiting yet.'
   const waiting = queue.apps.filter(({ queued, deferred }) => queued + deferred > 0).length
@@ -54,7 +62,7 @@ function describeWaiting({ apps, expired, nowMs, queue }: Situation): string {
 
 type SeenRelay = NodeResource['relays'][number] & { readonly machine: string }
 
-function judgeRelays(workers: readonly NodeResource[], situation: Situation): Condition[] {
+function judgeRelays(workers: readonly NodeResource[], situation: NodeSituation): Condition[] {
   const seen: SeenRelay[] = workers.flatMap(({ machine, relays }) =>
     relays.map((relay) => ({ ...relay, machine })),
   )

@@ -8,6 +8,7 @@ import type { ActivityEvent } from '../../domain/operator/activity.ts'
 import { presentCounts } from '../activity.ts'
 import type { NodeResource } from '../resources.ts'
 import { findAttention } from './attention.ts'
+import { findStops } from './attention-nodes.ts'
 import type { Situation } from './condition.ts'
 import { findEarlier, findOutageEnd } from './earlier.ts'
 
@@ -65,7 +66,7 @@ type Given = Partial<Omit<Situation, 'lately' | 'byApp' | 'last' | 'queue' | 're
 const countsOf = (counts: Readonly<Record<string, Counts>>) =>
   new Map(Object.entries(counts).map(([slug, own]) => [`app_${slug}` as AppId, countOf(own)]))
 
-function attentionTo(situation: Given) {
+function newSituation(situation: Given): Situation {
   const {
     depth = 0,
     firstExpiresAt,
@@ -81,7 +82,7 @@ function attentionTo(situation: Given) {
     all[event] = (all[event] ?? 0) + count
   const waiting = { queued: depth, sending: 0, deferred: 0 }
   const apps = depth === 0 ? [] : [{ app: acme.id, slug: 'acme', held: false, ...waiting, ages: [] }]
-  return findAttention({
+  return {
     ...{ apps: [acme], usage: new Map(), reported: new Map(), expiring: [], late: [] },
     ...{ findings: [], nodes: [node()], nowMs },
     ...{ expired: new Map(), seesAll: true, last: countsOf(last), byApp: countsOf(byApp) },
@@ -93,8 +94,9 @@ function attentionTo(situation: Given) {
       firstExpiresAt: firstExpiresAt ?? null,
       ...{ states: waiting, apps, countedAt: ago(countedAgoS) },
     },
-  })
+  }
 }
+const attentionTo = (situation: Given) => findAttention(newSituation(situation))
 const kinds = (situation: Given) => attentionTo(situation).map(({ kind }) => kind)
 
 test('processes and relays that are well need nothing', () => {
@@ -102,7 +104,9 @@ test('processes and relays that are well need nothing', () => {
 })
 
 test('one relay of two warns, and says how mail goes', () => {
-  const [one] = attentionTo({ nodes: [node({ relays: [relay('r1', false), relay('r2', true)] })] })
+  const given = { nodes: [node({ relays: [relay('r1', false), relay('r2', true)] })] }
+  const [one] = attentionTo(given)
+  assert.deepEqual(findStops(newSituation(given)), [])
   assert.deepEqual([one?.kind, one?.urgent], ['relay_down', false])
   assert.match(
     one?.message ?? '',
@@ -111,14 +115,16 @@ test('one relay of two warns, and says how mail goes', () => {
 })
 
 test('without a relay there is one condition, which counts what waits and what is lost', () => {
-  const found = attentionTo({
+  const given = {
     nodes: [node({ relays: [relay('r1', false), relay('r2', false)] })],
     depth: 149,
     firstExpiresAt: new Date(nowMs + 4 * minuteMs).toISOString(),
     late: [{ app: acme.id, since: nowMs - 60_000 }],
     expired: new Map([[acme.id, 12]]),
     apps: [acme, globex],
-  })
+  }
+  const found = attentionTo(given)
+  assert.deepEqual(findStops(newSituation(given)), found)
   assert.deepEqual(
     found.map(({ kind, urgent }) => [kind, urgent]),
     [['no_relay', true]],

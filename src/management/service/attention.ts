@@ -22,7 +22,7 @@ import {
   type Situation,
 } from './condition.ts'
 import { findOutageEnd } from './earlier.ts'
-import type { QueueResource } from './show-queue.ts'
+import type { QueueResource } from './queue.ts'
 
 /** With these, people cannot sign in, or soon cannot. */
 const urgentKinds: readonly AttentionKind[] = ['no_worker', 'no_relay', 'requests_turned_away', 'mail_late']

@@ -1,12 +1,14 @@
 /** The conditions that need attention, the records in which they are found, and the words they share. */
+import { type Static, Type } from 'typebox'
 import type { App } from '../../domain/app/app.ts'
 import type { AppId } from '../../domain/id.ts'
 import type { ExpiringKey, UsageByApp } from '../../store/operator-store.ts'
 import type { Finding } from '../../store/store.ts'
 import type { ActivityCounts } from '../activity.ts'
 import type { CountedQueue } from '../operation/operation.ts'
+import { closed } from '../operation/schema.ts'
 import type { NodeResource } from '../resources.ts'
-import type { QueueResource } from './show-queue.ts'
+import type { QueueResource } from './queue.ts'
 
 /** The most urgent first. */
 export const attentionKinds = [
@@ -71,12 +73,17 @@ export type Situation = {
   readonly nowMs: number
 }
 
-export type Attention = {
-  kind: AttentionKind
-  message: string
-  apps: string[]
-  urgent: boolean
-}
+export const attentionKind = () => Type.Enum([...attentionKinds])
+export const concernedApps = () =>
+  Type.Array(Type.String(), { description: 'The slugs of the apps concerned.' })
+
+export const AttentionResource = closed({
+  kind: attentionKind(),
+  message: Type.String(),
+  apps: concernedApps(),
+  urgent: Type.Boolean({ description: 'True if people cannot sign in, or soon cannot.' }),
+})
+export type Attention = Static<typeof AttentionResource>
 
 /** Failed or expired emails: a larger share of all that ended is a fault. */
 export const failedShare = 0.05

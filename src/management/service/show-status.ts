@@ -11,28 +11,18 @@ import { done } from '../operation/result.ts'
 import { closed, orNull, time } from '../operation/schema.ts'
 import { NodeResource, presentNode, presentUsage, type UsageResource } from '../resources.ts'
 import { findAttention } from './attention.ts'
-import { attentionKinds } from './condition.ts'
+import { AttentionResource, attentionKind, concernedApps } from './condition.ts'
+import { presentQueue, QueueResource } from './queue.ts'
 import { readActivity } from './read-activity.ts'
-import { presentQueue, QueueResource } from './show-queue.ts'
 
-const kind = () => Type.Enum([...attentionKinds])
-const concerned = () => Type.Array(Type.String(), { description: 'The slugs of the apps concerned.' })
 const StatusResource = closed({
   ok: Type.Boolean({ description: 'True if nothing needs attention.' }),
-  attention: Type.Array(
-    closed({
-      kind: kind(),
-      message: Type.String(),
-      apps: concerned(),
-      urgent: Type.Boolean({ description: 'True if people cannot sign in, or soon cannot.' }),
-    }),
-    { description: 'Current conditions, the most urgent first.' },
-  ),
+  attention: Type.Array(AttentionResource, { description: 'Current conditions, the most urgent first.' }),
   earlier: Type.Array(
     closed({
-      kind: kind(),
+      kind: attentionKind(),
       message: Type.String(),
-      apps: concerned(),
+      apps: concernedApps(),
       from: time(),
       until: time(),
     }),

@@ -11,7 +11,7 @@ import {
   NewKeyResource,
   TokenResource,
 } from '../../../management/resources.ts'
-import { QueueResource } from '../../../management/service/show-queue.ts'
+import { QueueResource } from '../../../management/service/queue.ts'
 import { bodyTypes } from './read-request.ts'
 
 type Json = Record<string, unknown>

@@ -153,7 +153,7 @@ ${offersTest ? section('Send a test email', test) : none}</div>`
 async function renderLastHour(
   { slug }: AppResource,
   { get, now }: Visit,
-  queue: Answer<'queue.show'>,
+  queue: Answer<'status.show'>['queue'],
 ): Promise<Html> {
   const from = new Date(now - 2 * hourMs + minuteMs).toISOString()
   const { items } = await get('activity.show', { query: { app: slug, step: 'minute', from } })

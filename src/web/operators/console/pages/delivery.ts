@@ -16,7 +16,7 @@ import type { PageAnswer, Visit } from '../visit.ts'
 import { describeStopEnd } from './email-rows.ts'
 import { renderEarlier, renderProblems } from './problems.ts'
 
-type Queue = Answer<'queue.show'>
+type Queue = Answer<'status.show'>['queue']
 
 export async function showDelivery(visit: Visit): Promise<PageAnswer> {
   const { attention, earlier, nodes, queue } = await visit.get('status.show', {})

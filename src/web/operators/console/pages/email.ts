@@ -12,16 +12,19 @@ import { age, button, confirmation, copied, facts, region, section, shorten, tim
 import { type PageAnswer, PageFailed, toHttpStatus, type Visit } from '../visit.ts'
 import { readApps } from './app-names.ts'
 import { nameOutcome, type Pause, renderNext, renderState } from './email-rows.ts'
-import { readStops, renderProblems } from './problems.ts'
+import { renderProblems } from './problems.ts'
 import { renderSuppressed } from './suppressions.ts'
 
 export const showEmail = (visit: Visit): Promise<PageAnswer> => emailPage(visit, null)
 
 async function emailPage(visit: Visit, error: OperationError | null): Promise<PageAnswer> {
-  const email = await visit.get('email.show', { params: { email: visit.params.email ?? '' } })
-  const { disabled, slugs } = await readApps(visit)
+  const [email, { disabled, slugs }] = await Promise.all([
+    visit.get('email.show', { params: { email: visit.params.email ?? '' } }),
+    readApps(visit),
+  ])
   const isHeld = disabled.has(email.app)
-  const pause: Pause = { disabled, stops: isWaiting(email) ? await readStops(visit) : [] }
+  const stops = isWaiting(email) ? (await visit.get('queue.show', {})).stops : []
+  const pause: Pause = { disabled, stops }
   const slug = slugs.get(email.app) ?? null
   const isLive = email.finishedAt === null
   const body = html`<p class="crumbs"><a href="/emails">Emails</a> › ${shorten(email.id)}</p>

@@ -5,6 +5,7 @@ import { formatCount, sumCounts } from '../../../../domain/counts.ts'
 import { adviseOn } from '../../../../domain/delivery/relay-advice.ts'
 import { emailStates, isWaiting } from '../../../../domain/delivery/states.ts'
 import { hourMs, minuteMs } from '../../../../domain/duration.ts'
+import type { Answer } from '../../../../management/operations.ts'
 import type { EmailResource } from '../../../../management/resources.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
 import { emailTypeNames } from '../../email-type-names.ts'
@@ -14,7 +15,7 @@ import { nameRefusal } from '../refusal-titles.ts'
 import type { PageAnswer, Visit } from '../visit.ts'
 import { readApps, type Slugs } from './app-names.ts'
 import { nameOutcome, type Pause, renderEmails, renderState } from './email-rows.ts'
-import { readStops, renderProblems } from './problems.ts'
+import { renderProblems } from './problems.ts'
 import { renderSuppressed } from './suppressions.ts'
 
 type Filters = Readonly<Record<string, string>>
@@ -57,11 +58,14 @@ export async function listEmails(visit: Visit): Promise<PageAnswer> {
   const cursor = query.get('cursor')
   // A cursor belongs to its filters, so the pages of a list share the time at which the first one was drawn.
   const since = query.get('since') ?? toSince(within, now)
-  const list = await visit.get('email.list', {
-    query: { ...filters, ...(since && { since }), ...(cursor !== null && { cursor }) },
-  })
-  const { disabled, slugs } = await readApps(visit)
-  const pause: Pause = { disabled, stops: list.items.some(isWaiting) ? await readStops(visit) : [] }
+  const [list, { disabled, slugs }, queue] = await Promise.all([
+    visit.get('email.list', {
+      query: { ...filters, ...(since && { since }), ...(cursor !== null && { cursor }) },
+    }),
+    readApps(visit),
+    visit.get('queue.show', {}),
+  ])
+  const pause: Pause = { disabled, stops: list.items.some(isWaiting) ? queue.stops : [] }
   const whole: Filters = { ...filters, ...(within && { within }) }
   const next = list.next === null ? null : toAddress({ ...whole, ...(since && { since }), cursor: list.next })
   const isUnknown = filters.recipient !== undefined && list.items.length === 0 && next === null
@@ -70,7 +74,7 @@ export async function listEmails(visit: Visit): Promise<PageAnswer> {
     : renderEmails(list.items, visit, { withApp: true, slugs, pause })
   const end = `End of the list. Records are kept for ${keepDays} days; an email's content is deleted once it is finished.`
   const [newest] = list.items
-  const body = html`<div class="title"><h1>Emails</h1>${filters.recipient === undefined ? await renderRetryAll(visit, whole) : none}</div>
+  const body = html`<div class="title"><h1>Emails</h1>${filters.recipient === undefined ? renderRetryAll(queue, whole, visit) : none}</div>
 ${retryAllConfirmation(visit, whole)}
 ${region('stop', renderProblems(pause.stops, ''))}
 ${renderNotes(whole)}
@@ -186,9 +190,12 @@ function renderNotes({ recipient, key, ...others }: Filters): Html {
   return html`${chips}`
 }
 
-async function renderRetryAll({ get, may }: Visit, { app, state = 'deferred' }: Filters): Promise<Html> {
+function renderRetryAll(
+  { apps, states }: Answer<'queue.show'>,
+  { app, state = 'deferred' }: Filters,
+  { may }: Visit,
+): Html {
   if (!may('operator') || state !== 'deferred') return none
-  const { apps, states } = await get('queue.show', {})
   const count = app === undefined ? states.deferred : (apps.find(({ slug }) => slug === app)?.deferred ?? 0)
   return count === 0
     ? none

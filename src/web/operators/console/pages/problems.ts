@@ -1,7 +1,6 @@
 /** Conditions that need attention, with a way to each cause; and, quietly, those that are over. */
 import { counted, formatCount } from '../../../../domain/counts.ts'
 import type { Answer } from '../../../../management/operations.ts'
-import { isStop } from '../../../../management/service/condition.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
 import { linkButton, mark, shortTime, statusMark } from '../parts.ts'
 import type { Visit } from '../visit.ts'
@@ -56,11 +55,6 @@ export function renderProblems(attention: readonly Condition[], here: string): H
 export function renderStatus(status: 'active' | 'disabled', conditions: readonly Condition[]): Html {
   if (conditions.length === 0 || status === 'disabled') return statusMark(status)
   return mark(conditions.some(({ urgent }) => urgent) ? 'bad' : 'wait', 'needs attention')
-}
-
-/** Why nothing is sent now. */
-export async function readStops({ get }: Visit): Promise<readonly Condition[]> {
-  return (await get('status.show', {})).attention.filter(isStop)
 }
 
 /** The worst condition in a few words, if it is urgent. */
