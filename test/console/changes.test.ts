@@ -255,10 +255,10 @@ test('the delivery page says why a relay does not answer, and of one that answer
   assert.match(await page(visitor), /<dt>Next attempt<\/dt>\s*<dd>when a relay answers</)
   const list = await (await visitor.get('/emails')).text()
   const [email = ''] = /\/emails\/em_\w+/.exec(list) ?? []
-  for (const shown of [list, await (await visitor.get(email)).text()]) {
-    assert.match(shown, /waits until a relay answers/)
+  const detail = await (await visitor.get(email)).text()
+  for (const shown of [list, detail]) assert.match(shown, /waits until a relay answers/)
+  for (const shown of [list, detail, await (await visitor.get('/apps')).text()])
     assert.match(shown, /No relay answers, so no mail is sent\./)
-  }
   const answering = await page(newVisitor(service, await signIn(service)))
   assert.match(answering, /127\.0\.0\.1:\d+<\/b>/)
   assert.doesNotMatch(answering, /class="reply"/)

@@ -11,46 +11,19 @@ import { emailTypeNames, readEmailType } from '../../email-type-names.ts'
 import { chooseRange, emailsChart, ranges, reportsChart } from '../activity-charts.ts'
 import { newForm, readTexts } from '../form.ts'
 import { languageOrApp, readLanguage } from '../language-choices.ts'
-import {
-  button,
-  linkButton,
-  meter,
-  region,
-  renderLost,
-  renderRefused,
-  section,
-  statusMark,
-  table,
-  tabs,
-} from '../parts.ts'
+import { button, linkButton, meter, region, section, statusMark, tabs } from '../parts.ts'
 import { type PageAnswer, PageFailed, toHttpStatus, type Visit } from '../visit.ts'
+import { renderAppTable } from './app-table.ts'
 import { renderEmails } from './email-rows.ts'
-import { countWaiting, renderProblems, renderStatus, sortApps } from './problems.ts'
+import { countWaiting, renderProblems } from './problems.ts'
 import { refusalsTable } from './refusals.ts'
 
 export async function listApps(visit: Visit): Promise<PageAnswer> {
-  const [{ items }, { attention }] = await Promise.all([
-    visit.get('usage.list', {}),
-    visit.get('status.show', {}),
-  ])
-  const rows = sortApps(items, attention).map(
-    ({ slug, name, status, accepted, delivered, failed, expired, refused }) => [
-      html`<a href="/apps/${slug}"><b>${name}</b></a> <span class="soft">${slug}</span>`,
-      renderStatus(
-        status,
-        attention.filter(({ apps }) => apps.includes(slug)),
-      ),
-      formatCount(accepted),
-      formatCount(delivered),
-      renderLost(failed + expired, delivered + failed + expired),
-      renderRefused(sumCounts(refused), accepted),
-    ],
-  )
+  const [usage, status] = await Promise.all([visit.get('usage.list', {}), visit.get('status.show', {})])
   const create = visit.may('admin') && visit.seesAll ? linkButton('/new-app', 'New app') : none
-  const heads = ['App', 'Status', 'Accepted', 'Delivered', 'Failed', 'Refused']
-  const empty = 'No apps yet. An app is one product that sends sign-in mail.'
   const body = html`<div class="title"><h1>Apps</h1>${create}</div>
-${region('apps', section('Today (UTC)', table('Apps', heads, rows, { numbers: [2, 3, 4, 5], empty })))}`
+${region('stop', renderProblems(status.attention.filter(isStop), ''))}
+${region('apps', section('Today (UTC)', renderAppTable(usage, status)))}`
   return { title: 'Apps', body, nav: 'apps', live: 'service' }
 }
 

@@ -11,7 +11,19 @@ import type { Answer } from '../../../../management/operations.ts'
 import type { NodeResource } from '../../../../management/resources.ts'
 import { isStop } from '../../../../management/service/condition.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
-import { age, due, facts, linkButton, mark, meter, region, section, table, took } from '../parts.ts'
+import {
+  age,
+  due,
+  facts,
+  linkButton,
+  mark,
+  meter,
+  region,
+  section,
+  shortTime,
+  table,
+  took,
+} from '../parts.ts'
 import type { PageAnswer, Visit } from '../visit.ts'
 import { describeStopEnd } from './email-rows.ts'
 import { renderEarlier, renderProblems } from './problems.ts'
@@ -45,22 +57,25 @@ function renderQueue(
 ${firstExpiresAt === null ? none : html`<dt>First link expires</dt><dd>${age(firstExpiresAt, now)}</dd>`}
 ${oldestAcceptedAt === null ? none : html`<dt>Oldest</dt><dd>accepted ${age(oldestAcceptedAt, now)}</dd>`}
 ${nextAttemptAt === null ? none : html`<dt>Next attempt</dt><dd>${stopEnd === null ? due(nextAttemptAt, now) : `when ${stopEnd}`}</dd>`}</dl>`
+  const occurs = (_: unknown, age: number) => apps.some(({ ages }) => (ages[age] ?? 0) > 0)
   const rows = apps.map(({ app, slug, held, queued, sending, deferred, ages }) => [
     slug === null ? html`<code>${app}</code> (deleted)` : html`<a href="/emails?app=${slug}">${slug}</a>`,
     held ? mark('off', 'held') : mark('quiet', 'active'),
-    ...[queued, sending, deferred, ...ages].map((count) => (count === 0 ? '–' : formatCount(count))),
+    ...[queued, sending, deferred, ...ages.filter(occurs)].map((count) =>
+      count === 0 ? '–' : formatCount(count),
+    ),
   ])
-  const heads = ['App', 'Status', 'Queued', 'Sending', 'Deferred', ...ageHeads]
+  const heads = ['App', 'Status', 'Queued', 'Sending', 'Deferred', ...ageHeads.filter(occurs)]
   const numbers = heads.map((_, index) => index).slice(2)
   return html`${total}${table('Waiting emails by app and age', heads, rows, { numbers, empty: 'The queue is empty.' })}`
 }
 
 function renderRelays(nodes: readonly NodeResource[], { now }: Visit): Html {
   const rows = nodes.flatMap(({ machine, alive, relays }) =>
-    relays.map(({ name, available, since, reason, connections }) => [
+    relays.map(({ name, available, since, reason, connections, lastOutage }) => [
       html`<b>${name === captureRelayName ? 'the dev inbox' : name}</b>`,
       alive ? renderRelayState(available) : mark('off', 'unknown'),
-      html`${age(since, now)}${reason === '' ? none : html`<br>${renderFault(reason)}<span class="reply">${reason}</span>`}`,
+      html`${age(since, now)}${reason === '' ? none : html`<br>${renderFault(reason)}<span class="reply">${reason}</span>`}${renderOutage(lastOutage, now)}`,
       available ? describeConnections(connections) : '–',
       machine,
     ]),
@@ -69,15 +84,21 @@ function renderRelays(nodes: readonly NodeResource[], { now }: Visit): Html {
   return table('Relays', ['Relay', 'State', 'Since', 'Connections', 'Seen from'], rows, { empty })
 }
 
+function renderOutage(outage: NodeResource['relays'][number]['lastOutage'], now: number): Html {
+  if (outage === null) return none
+  const { from, until } = outage
+  return html`<br><span class="soft">last outage ${shortTime(from, now)} – ${shortTime(until, now)}</span>`
+}
+
 /** A fault of the network in words, in front of its code. */
 function renderFault(reason: string): Html {
   const words = nameNetworkFault(reason)
   return words === null ? none : html`${words} `
 }
 
-/** A relay that asked to slow down gets fewer connections for a while. */
+/** A relay that asked to slow down, or refuses for now by policy, gets fewer connections for a while. */
 const describeConnections = ({ allowed, busy, max, open }: NodeResource['relays'][number]['connections']) =>
-  `${open} open, ${busy} busy, at most ${allowed}${allowed < max ? ` of ${max} for now, after the relay asked to slow down` : ''}`
+  `${open} open, ${busy} busy, at most ${allowed}${allowed < max ? ` of ${max} for now, after temporary refusals` : ''}`
 
 const renderRelayState = (available: boolean): Html =>
   available ? mark('quiet', 'available') : mark('bad', 'unavailable')

@@ -3,29 +3,12 @@ import { formatCount, sumCounts } from '../../../../domain/counts.ts'
 import type { Answer } from '../../../../management/operations.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
 import { activityCharts, chooseRange, type Range, ranges } from '../activity-charts.ts'
-import {
-  type Cell,
-  meter,
-  region,
-  renderLost,
-  renderRefused,
-  section,
-  share,
-  table,
-  tabs,
-  took,
-} from '../parts.ts'
+import { type Cell, region, section, share, table, tabs, took } from '../parts.ts'
 import { renderRefusalName } from '../refusal-titles.ts'
 import type { PageAnswer, Visit } from '../visit.ts'
+import { renderAppTable } from './app-table.ts'
 import { firstSteps } from './first-steps.ts'
-import {
-  countWaiting,
-  renderEarlier,
-  renderProblems,
-  renderStatus,
-  renderVerdict,
-  sortApps,
-} from './problems.ts'
+import { renderEarlier, renderProblems, renderVerdict } from './problems.ts'
 
 type Status = Answer<'status.show'>
 
@@ -49,7 +32,7 @@ async function drawOverview(visit: Visit, range: Range): Promise<Html | null> {
   if (status.apps === 0) return null
   return html`${region('attention', html`${renderVerdict(status)}${renderProblems(status.attention, '/')}${renderEarlier(status.earlier, visit, '/')}`)}
 ${region('numbers', renderNumbers(status, visit))}
-${region('apps', section('Apps, today (UTC)', renderApps(usage, status)))}
+${region('apps', section('Apps, today (UTC)', renderAppTable(usage, status)))}
 ${tabs(
   'Time of the charts',
   ranges.map(({ name, label }) => [label, `/?range=${name}`]),
@@ -111,8 +94,12 @@ function renderAnswers(counts: Counts): Html {
   const outcomes = [
     ['delivered', delivered] as const,
     ['deferred', deferred] as const,
-    ...Object.entries(counts.failed).map(([reason, count]) => [`failed: ${reason}`, count] as const),
-    ...Object.entries(counts.bounced).map(([cause, count]) => [`bounced: ${cause}`, count] as const),
+    ...Object.entries(counts.failed).map(
+      ([reason, count]) => [`failed: ${reason.replaceAll('_', ' ')}`, count] as const,
+    ),
+    ...Object.entries(counts.bounced).map(
+      ([cause, count]) => [`bounced: ${cause.replaceAll('_', ' ')}`, count] as const,
+    ),
     ['complaints', counts.complained] as const,
     ['suppressed: not sent', counts.suppressed] as const,
     ...Object.entries(counts.replies).map(([reply, count]) => [reply, count] as const),
@@ -123,24 +110,4 @@ function renderAnswers(counts: Counts): Html {
   return html`<div class="pair">${section('API responses', table('API responses', ['Response', 'Requests'], rows(answers), options))}
 ${section('Outcomes', table('Outcomes and replies of relays', ['Outcome or reply', 'Count'], rows(outcomes), options))}
 </div>`
-}
-
-function renderApps({ items }: Answer<'usage.list'>, { attention, queue }: Status): Html {
-  const rows = sortApps(items, attention).map(
-    ({ slug, name, status, accepted, delivered, failed, expired, refused, dailyLimit }) => [
-      html`<a href="/apps/${slug}"><b>${name}</b></a> <span class="soft">${slug}</span>`,
-      renderStatus(
-        status,
-        attention.filter(({ apps }) => apps.includes(slug)),
-      ),
-      formatCount(countWaiting(queue, slug)),
-      formatCount(delivered),
-      renderLost(failed + expired, failed + expired + delivered),
-      renderRefused(sumCounts(refused), accepted),
-      html`${meter(accepted, dailyLimit, `${accepted} of ${dailyLimit} emails`)} ${share(accepted, dailyLimit)}`,
-    ],
-  )
-  return table('Apps', ['App', 'Status', 'Waiting', 'Delivered', 'Failed', 'Refused', 'Daily limit'], rows, {
-    numbers: [2, 3, 4, 5],
-  })
 }

@@ -70,26 +70,31 @@ const verdicts: Readonly<Partial<Record<Condition['kind'], string>>> = {
 }
 
 /** Is everything fine now? In one line. */
-export function renderVerdict({ attention, lastHour, queue }: Status): Html {
-  const [worst] = attention
-  const others = attention.length - 1
+export function renderVerdict({
+  attention,
+  lastHour,
+  queue,
+}: Pick<Status, 'attention' | 'lastHour' | 'queue'>): Html {
   const delivered = lastHour?.delivered ?? null
   const { depth } = queue
   const waiting = depth === 0 ? 'no mail waiting' : counted(depth, 'email waiting', 'emails waiting')
   const facts =
     delivered === null ? waiting : `${formatCount(delivered)} delivered in the last hour, ${waiting}`
-  const more =
-    others > 0 ? `, and ${counted(others, 'other thing needs', 'other things need')} attention` : ''
-  const [tone, text] =
-    worst === undefined
-      ? (['good', 'Sending normally'] as const)
-      : worst.urgent
-        ? (['bad', `${verdicts[worst.kind] ?? 'Something is wrong'}${more}`] as const)
-        : ([
-            'wait',
-            `Sending, but ${counted(attention.length, 'thing needs', 'things need')} attention`,
-          ] as const)
+  const [tone, text] = chooseVerdict(attention)
   return html`<div class="verdict-line ${tone}" role="status"><h1>${text}</h1><span class="soft">${facts}</span></div>`
+}
+
+function chooseVerdict(attention: readonly Condition[]): readonly ['good' | 'wait' | 'bad', string] {
+  const [worst, ...others] = attention
+  if (worst === undefined) return ['good', 'Sending normally']
+  if (worst.urgent) {
+    const more = `${counted(others.length, 'other thing needs', 'other things need')} attention`
+    const text = verdicts[worst.kind] ?? 'Something is wrong'
+    return ['bad', others.length === 0 ? text : `${text}, and ${more}`]
+  }
+  // After an outage, what waited is being sent.
+  if (worst.kind === 'mail_late' && others.length === 0) return ['wait', 'Sending again']
+  return ['wait', `Sending, but ${counted(attention.length, 'thing needs', 'things need')} attention`]
 }
 
 /** @param here the address of this page: no link leads to it */
@@ -101,15 +106,6 @@ export function renderEarlier(earlier: Status['earlier'], { now }: Visit, here: 
     return html`<li>${shortTime(from, now)} – ${shortTime(until, now)} <span>${message}</span>${link}</li>`
   })
   return html`<details class="earlier"><summary>Earlier problems: ${earlier.length}</summary><ul>${items}</ul></details>`
-}
-
-type Usage = Answer<'usage.list'>['items'][number]
-
-/** Apps that need attention first, the urgent ones before the others; then those that send most. */
-export function sortApps(items: readonly Usage[], attention: readonly Condition[]): readonly Usage[] {
-  const rank = ({ slug }: Usage) =>
-    Math.max(0, ...attention.filter(({ apps }) => apps.includes(slug)).map(({ urgent }) => (urgent ? 2 : 1)))
-  return items.toSorted((a, b) => rank(b) - rank(a) || b.accepted - a.accepted)
 }
 
 /** How many emails of an app wait. */

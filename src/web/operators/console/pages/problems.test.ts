@@ -1,0 +1,37 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { type Condition, renderVerdict } from './problems.ts'
+
+const condition = (kind: Condition['kind'], urgent: boolean): Condition => ({
+  ...{ kind, urgent, message: '', apps: [] },
+})
+
+function verdictOn(attention: Condition[]): readonly (string | undefined)[] {
+  const queue = {
+    ...{ depth: 1, max: 9, oldestAcceptedAt: null, oldestAgeSeconds: 0, nextAttemptAt: null },
+    ...{ firstExpiresAt: null, states: { queued: 1, sending: 0, deferred: 0 }, apps: [], countedAt: '' },
+  }
+  const { text } = renderVerdict({ attention, lastHour: null, queue })
+  return /verdict-line (\w+).*<h1>(.*)<\/h1>.*1 email waiting/.exec(text)?.slice(1) ?? []
+}
+
+test('the verdict names the worst condition, counts the others, and says when mail goes out again', () => {
+  const [stop, late] = [condition('no_relay', true), condition('mail_late', true)]
+  const backlog = condition('mail_late', false)
+  const key = condition('key_expires', false)
+  for (const [attention, verdict] of [
+    [[], ['good', 'Sending normally']],
+    [[backlog], ['wait', 'Sending again']],
+    [
+      [backlog, key],
+      ['wait', 'Sending, but 2 things need attention'],
+    ],
+    [[key], ['wait', 'Sending, but 1 thing needs attention']],
+    [[late], ['bad', 'Mail is delayed']],
+    [
+      [stop, late, key],
+      ['bad', 'No mail is being sent, and 2 other things need attention'],
+    ],
+  ] as const)
+    assert.deepEqual(verdictOn([...attention]), verdict)
+})
