@@ -1,15 +1,18 @@
 /** The worker, its relays, and the store's maintenance. */
 import type { RelayConfig } from '../config/relays.ts'
+import type { DeliverDeps } from '../delivery/deliver.ts'
 import { startMaintenance } from '../delivery/maintenance.ts'
+import { Signers } from '../delivery/message/signers.ts'
 import { CaptureRelay } from '../delivery/relay/capture-relay.ts'
 import { GatedRelay, type GateOptions } from '../delivery/relay/gated-relay.ts'
 import { ApiClient } from '../delivery/relay/http/api-client.ts'
 import { readCertificateExpiry } from '../delivery/relay/oauth/grants.ts'
 import type { Relay } from '../delivery/relay/relay.ts'
-import { findOAuth } from '../delivery/relay/relay-address.ts'
+import { findOAuth, findRewriting } from '../delivery/relay/relay-address.ts'
 import { SessionPool } from '../delivery/relay/smtp/session-pool.ts'
 import type { Backpressure } from '../delivery/worker/backpressure.ts'
 import { Worker } from '../delivery/worker/worker.ts'
+import { openSigningKey } from '../store/crypto/signing-key.ts'
 import type { ServiceContext } from './context.ts'
 
 export type Delivery = {
@@ -33,7 +36,16 @@ export function composeDelivery(context: ServiceContext): Delivery {
   for (const relay of relays) metrics.addRelay(relay)
   const { bounceAddress } = config
   const { makeReference } = store
-  const worker = new Worker({ store, relays, random, makeReference, bounceAddress, emit: events.emit })
+  const signing = composeSigning(context)
+  const worker = new Worker({
+    store,
+    relays,
+    random,
+    makeReference,
+    bounceAddress,
+    signing,
+    emit: events.emit,
+  })
   const wake = () => worker.wake()
   let stopMaintenance = () => {}
   return {
@@ -51,6 +63,15 @@ export function composeDelivery(context: ServiceContext): Delivery {
       await worker.stop(graceMs)
     },
   }
+}
+
+/** A message is signed before its relay is chosen, so the signature covers what all of them keep. */
+function composeSigning({ config, events, store }: ServiceContext): DeliverDeps['signing'] {
+  const { relays, ring } = config
+  const rewriting = relays.map(({ address }) => findRewriting(address))
+  if (rewriting.every((rewritten) => rewritten === 'all')) return null
+  const signers = new Signers({ store, open: (key) => openSigningKey(ring, key), emit: events.emit })
+  return { signers, relayDates: rewriting.some((rewritten) => rewritten !== 'nothing') }
 }
 
 /** A relay, and its gate. */

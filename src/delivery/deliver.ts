@@ -12,7 +12,7 @@ import { noReply, type Reply } from '../domain/delivery/reply.ts'
 import { isReservedDomain } from '../domain/delivery/reserved-domain.ts'
 import { nextAttemptMs } from '../domain/delivery/retry-schedule.ts'
 import { type Moment, sinceMs } from '../domain/moment.ts'
-import type { EmailAddress } from '../domain/request/email-address.ts'
+import { type EmailAddress, readDomain } from '../domain/request/email-address.ts'
 import {
   describeOutcome,
   describeReply,
@@ -24,6 +24,8 @@ import { momentNow } from '../store/shared/clock.ts'
 import { type Claim, leaseMs, type Store } from '../store/store.ts'
 import { renderEmail } from '../templates/emails/render-email.ts'
 import { listMarks, type MessageComposer, type MessageInput } from './message/compose-message.ts'
+import { type Signer, signMessage } from './message/sign-message.ts'
+import type { Signers } from './message/signers.ts'
 import type { Message, MessageDetails, Relay, Submission } from './relay/relay.ts'
 
 export type DeliverDeps = {
@@ -34,6 +36,8 @@ export type DeliverDeps = {
   readonly makeReference: Store['makeReference']
   /** Each email gets a bounce address of its own from it; null for none. */
   readonly bounceAddress: EmailAddress | null
+  /** Null where no relay keeps the message as it is, so that no signature would hold. */
+  readonly signing: { readonly signers: Pick<Signers, 'find'>; readonly relayDates: boolean } | null
 }
 
 export type Attempt = {
@@ -82,7 +86,15 @@ async function attemptDelivery(deps: DeliverDeps, attempt: Attempt, trace: Trace
   if (claim.ageMs >= retryForMs) return exhausted(null, noReply(`${retryForHours} hours have passed`))
   if (!isLeaseValid(attempt))
     return { kind: 'unattempted', relay: null, reply: noReply('the lease was lost'), waitMs: 0 }
-  const message = trace.run('render', () => prepare(deps, attempt, deadlineMs))
+  const finding = findSigners(deps, attempt.app.settings)
+  const found = finding instanceof Promise ? await finding : finding
+  if ('held' in found)
+    return { kind: 'unattempted', relay: null, reply: noReply(found.held), waitMs: found.waitMs }
+  const unsigned = trace.run('render', () => prepare(deps, attempt, deadlineMs))
+  const message =
+    found.signers.length === 0
+      ? unsigned
+      : await trace.wait('sign', () => sign(deps, unsigned, { claim, signers: found.signers }))
   const clearance = { deadlineMs, isLeaseValid: () => isLeaseValid(attempt) }
   let last: { relay: string | null; reply: Reply } = {
     relay: null,
@@ -103,6 +115,19 @@ async function attemptDelivery(deps: DeliverDeps, attempt: Attempt, trace: Trace
   const probeInMs = Math.min(...relays.map((relay) => relay.probeInMs()))
   const waitMs = Math.max(unavailableWaitMs, Math.ceil(probeInMs))
   return { kind: 'unattempted', relay: last.relay, reply: last.reply, waitMs }
+}
+
+const findSigners = ({ signing }: DeliverDeps, { from }: AppSettings): ReturnType<Signers['find']> =>
+  signing?.signers.find(readDomain(from.address as EmailAddress)) ?? { signers: [] }
+
+async function sign(
+  { signing }: DeliverDeps,
+  message: Message,
+  { claim, signers }: { readonly claim: Claim; readonly signers: readonly Signer[] },
+): Promise<Message> {
+  const signedAt = Math.floor((claim.acceptedAt + claim.ageMs) / 1000)
+  const relayDates = signing?.relayDates === true
+  return { ...message, bytes: await signMessage(message.bytes, signers, { signedAt, relayDates }) }
 }
 
 function describeSubmission({ name }: Relay, submission: Submission): SpanResult {

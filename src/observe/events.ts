@@ -148,6 +148,8 @@ export type PosternEvent =
    * outage.
    */
   | { readonly kind: 'store_write_failed'; readonly error: unknown }
+  /** The key ring cannot open a key that signs mail, so the mail of its domain waits. */
+  | { readonly kind: 'signing_key_closed'; readonly domain: string; readonly selector: string }
   /** The process stopped before these attempts were recorded. */
   | { readonly kind: 'attempts_unrecorded'; readonly count: number }
   /** An error that nobody expected; with a request id, the request was answered with 500. */

@@ -120,6 +120,12 @@ const lines: {
     text: 'the process stopped before these attempts were recorded; they may be made again',
     fields: { count },
   }),
+  signing_key_closed: ({ domain, kind, selector }) => ({
+    level: 'error',
+    text: 'the key ring cannot open a key that signs mail: mail from this domain waits. Add the missing key to the ring, or remove this one with "postern domain remove-key"',
+    fields: { domain, selector },
+    kind: `${kind} ${domain}`,
+  }),
   bug: ({ doing, error, requestId }) => ({
     level: 'error',
     text: `a bug, while ${doing}`,

@@ -17,6 +17,7 @@ import type { RefusalCode } from '../domain/request/rejection.ts'
 import type { FeedbackStore } from './feedback-store.ts'
 import type { OperatorStore, QueueGauge } from './operator-store.ts'
 import type { PeopleStore } from './people-store.ts'
+import type { SigningKeyStore } from './signing-key-store.ts'
 
 /** The store is down, slow, full or read-only. Each listener answers it with 503. */
 export class StoreUnavailable extends Error {
@@ -124,7 +125,7 @@ export type Maintained = { readonly more: boolean; readonly ended: readonly Ende
 export type Finding = { readonly check: string; readonly ok: boolean; readonly detail: string }
 
 /** The methods that the service uses; those of operators are in `operator-store.ts`. */
-export interface Store extends OperatorStore, PeopleStore, FeedbackStore {
+export interface Store extends OperatorStore, PeopleStore, FeedbackStore, SigningKeyStore {
   enqueue(request: EnqueueRequest): Promise<EnqueueResult>
   claimDue(request: ClaimRequest): Promise<Claimed>
   /** Returns the leases that are lost: another worker may have claimed their emails. */

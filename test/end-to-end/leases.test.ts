@@ -36,6 +36,7 @@ test('after the store has said that a lease is lost, the message is not handed o
     random: Math.random,
     makeReference: store.makeReference,
     bounceAddress: null,
+    signing: null,
     emit: (event) => void events.push(event),
     renewEveryMs: 20,
   })
@@ -83,6 +84,7 @@ test('an outcome that could not be written is written again, although suspects w
     random: Math.random,
     makeReference: store.makeReference,
     bounceAddress: null,
+    signing: null,
     emit: () => {},
   })
   for (const to of ['a@example.com', 'b@example.com', 'c@example.com'])
@@ -102,6 +104,7 @@ test('mail whose claim is under way when the worker stops is given back before t
     random: Math.random,
     makeReference: store.makeReference,
     bounceAddress: null,
+    signing: null,
     emit: () => {},
   })
   assert.equal((await service.post(validBody())).status, 202)
@@ -132,6 +135,7 @@ test('a worker without mail asks every 250 ms; it yields to suspects only while 
     random: Math.random,
     makeReference: store.makeReference,
     bounceAddress: null,
+    signing: null,
     emit: () => {},
   })
   worker.start()
@@ -165,6 +169,7 @@ test('after a claim failed, nothing is sent until a write succeeds', async (t) =
     random: Math.random,
     makeReference: store.makeReference,
     bounceAddress: null,
+    signing: null,
     emit: () => {},
     renewEveryMs: 20,
   })

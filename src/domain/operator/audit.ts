@@ -42,6 +42,10 @@ export const auditActions = [
   'suppression.add',
   'suppression.remove',
   'suppression.clear',
+  'domain.check',
+  'domain.add_key',
+  'domain.activate_key',
+  'domain.remove_key',
   'token.create',
   'token.revoke',
   'person.create',
@@ -65,6 +69,9 @@ export const auditGroups = {
     'key.update',
     'key.replace',
     'key.revoke',
+    'domain.add_key',
+    'domain.activate_key',
+    'domain.remove_key',
   ],
   emails: ['app.test_email', 'email.retry', 'email.retry_all', 'email.cancel', 'feedback.read'],
   suppressions: ['suppression.add', 'suppression.remove', 'suppression.clear'],
@@ -73,7 +80,7 @@ export const auditGroups = {
     ...['sign_in.code', 'passkey.add', 'passkey.remove'],
   ],
   sign_ins: ['session.create', 'session.end'],
-  searches: ['email.find', 'suppression.find', 'checks.run'],
+  searches: ['email.find', 'suppression.find', 'domain.check', 'checks.run'],
 } as const satisfies Readonly<Record<string, readonly AuditAction[]>>
 export type AuditGroup = keyof typeof auditGroups
 

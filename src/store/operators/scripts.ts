@@ -11,6 +11,7 @@ import { peopleChanges } from './people.ts'
 import { peopleReads } from './people-reads.ts'
 import { queueReads } from './queue-counts.ts'
 import type { Script, ScriptContext } from './script.ts'
+import { signingKeyChanges, signingKeyReads } from './signing-keys.ts'
 import { suppressionChanges, suppressionReads } from './suppressions.ts'
 import { tokenChanges, tokenNotes, tokenReads } from './tokens.ts'
 
@@ -24,6 +25,7 @@ export const changes = {
   ...auditChanges,
   ...feedbackChanges,
   ...suppressionChanges,
+  ...signingKeyChanges,
 }
 
 /**
@@ -43,6 +45,7 @@ export const reads = {
   ...queueReads,
   ...feedbackReads,
   ...suppressionReads,
+  ...signingKeyReads,
 }
 
 /** Reads whose statements all see one state of the database. */

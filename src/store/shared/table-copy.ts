@@ -17,6 +17,7 @@ export const copiedTables = [
   'queue',
   'history',
   'suppression',
+  'signing_key',
   'secret',
 ] as const
 export type CopiedTable = (typeof copiedTables)[number]

@@ -48,6 +48,7 @@ function choosePool(
     case 'findAppBySlug':
       return { pool: pages, deadlineMs: shortDeadlineMs }
     case 'readQueueGauge':
+    case 'findSigningKeys':
       return { pool: lookups, deadlineMs: shortDeadlineMs }
     case 'isSignInCode':
     case 'findPasskey':

@@ -254,6 +254,18 @@ create table suppression (
 create index suppression_at on suppression (at);
 create index suppression_forget on suppression (forget_at);
 
+create table signing_key (
+  domain text collate "C" not null,
+  selector text collate "C" not null,
+  algorithm text not null,                 -- rsa, ed25519
+  state text not null,                     -- pending, active, retired
+  public_key text not null,
+  sealed text not null,                    -- the private key, as base64url
+  created_at bigint not null,
+  changed_at bigint not null,
+  primary key (domain, selector)
+);
+
 create table secret (name text primary key, sealed bytea not null);
 
 -- Where the scans over big tables stand. One process at a time takes a step; all share the position.

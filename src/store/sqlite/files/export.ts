@@ -23,6 +23,7 @@ const selects: Record<CopiedTable, string> = {
   queue: 'select *, 0 as session_id from queue',
   history: 'select * from history',
   suppression: 'select * from suppression',
+  signing_key: 'select * from signing_key',
   secret: 'select * from secret',
 }
 

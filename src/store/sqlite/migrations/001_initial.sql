@@ -247,4 +247,16 @@ create table suppression (
 create index suppression_at on suppression (at);
 create index suppression_forget on suppression (forget_at);
 
+create table signing_key (
+  domain text not null,
+  selector text not null,
+  algorithm text not null,                 -- rsa, ed25519
+  state text not null,                     -- pending, active, retired
+  public_key text not null,
+  sealed text not null,                    -- the private key, as base64url
+  created_at integer not null,
+  changed_at integer not null,
+  primary key (domain, selector)
+) strict, without rowid;
+
 create table secret (name text primary key, sealed blob not null) strict;
