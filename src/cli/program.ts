@@ -10,6 +10,7 @@ import { addCheckLinkCommand } from './check-link.ts'
 import type { CliDeps } from './context.ts'
 import { addDevCommand } from './dev.ts'
 import { addDoctorCommand } from './doctor.ts'
+import { addDomainCommands } from './domain.ts'
 import { addEmailCommands } from './email.ts'
 import { addFeedbackCommands } from './feedback.ts'
 import { readGlobalOptions } from './global-options.ts'
@@ -92,6 +93,7 @@ function newProgram(deps: CliDeps): Command {
   addEmailCommands(program, deps)
   addFeedbackCommands(program, deps)
   addSuppressionCommands(program, deps)
+  addDomainCommands(program, deps)
   addQueueCommands(program, deps)
   addActivityCommands(program, deps)
   addTokenCommands(program, deps)

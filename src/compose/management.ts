@@ -15,6 +15,7 @@ import { ActivityCounter } from '../observe/activity-counter.ts'
 import type { Emit } from '../observe/events.ts'
 import { newCursors } from '../store/crypto/sealed-cursor.ts'
 import { sealLink } from '../store/crypto/sealed-link.ts'
+import { makeSigningKey } from '../store/crypto/signing-key.ts'
 import type { Store } from '../store/store.ts'
 
 /** For how long the same findings are shown: checks open connections to the relays and the database. */
@@ -72,6 +73,7 @@ export function composeManagement(
       () => findingsMs,
     ),
     cursors: newCursors(ring),
+    makeSigningKey: (key) => makeSigningKey(ring, key),
     links: composeLinks(config),
     relays: new SharedRead(
       () => checkRelays(relays, { captures: isDev && roles.has('worker') }),

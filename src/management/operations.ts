@@ -10,6 +10,8 @@ import { putApp } from './apps/put-app.ts'
 import { listRefusals, showRefusal } from './apps/refusals.ts'
 import { sendTestEmail } from './apps/send-test-email.ts'
 import { showApp } from './apps/show-app.ts'
+import { addKey, removeKey } from './domains/change-keys.ts'
+import { showDomain } from './domains/show-domain.ts'
 import { cancelEmail, retryAll, retryEmail } from './emails/change-email.ts'
 import { findEmails } from './emails/find-emails.ts'
 import { listEmails } from './emails/list-emails.ts'
@@ -73,6 +75,9 @@ const operations = {
   'suppression.add': addSuppression,
   'suppression.remove': removeSuppression,
   'suppression.clear': clearSuppressions,
+  'domain.show': showDomain,
+  'domain.add_key': addKey,
+  'domain.remove_key': removeKey,
   'status.show': showStatus,
   'queue.show': showQueue,
   'activity.show': showActivity,

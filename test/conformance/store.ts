@@ -13,6 +13,7 @@ import { model } from './model-cases.ts'
 import { endedByTheStore, operators } from './operator-cases.ts'
 import { people } from './people-cases.ts'
 import { fairness, leases, queue } from './queue-cases.ts'
+import { signingKeys } from './signing-key-cases.ts'
 import type { Engine, It } from './subject.ts'
 import { suppressions } from './suppression-cases.ts'
 
@@ -38,6 +39,7 @@ export function describeStore(engine: Engine): void {
   queueMeasures(it)
   feedback(it)
   suppressions(it)
+  signingKeys(it)
   people(it)
   model(it)
 }

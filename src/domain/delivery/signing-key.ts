@@ -7,7 +7,8 @@ export type SigningAlgorithm = (typeof signingAlgorithms)[number]
  * `pending`: its record is to be published. `active`: it signs; at most one key of an algorithm does.
  * `retired`: another one signs, and mail that is under way still needs its record.
  */
-export type SigningKeyState = 'pending' | 'active' | 'retired'
+export const signingKeyStates = ['pending', 'active', 'retired'] as const
+export type SigningKeyState = (typeof signingKeyStates)[number]
 
 export type SigningKey = {
   readonly domain: string

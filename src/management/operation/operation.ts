@@ -11,6 +11,7 @@ import type { LinkHost } from '../../intake/judge-request.ts'
 import type { Emit } from '../../observe/events.ts'
 import type { SuppressionRecord } from '../../store/feedback-store.ts'
 import type { EmailRecord, KeyRecord, QueueSummary } from '../../store/operator-store.ts'
+import type { NewSigningKey } from '../../store/signing-key-store.ts'
 import type { Finding, Store } from '../../store/store.ts'
 import type { ReportCounts } from '../feedback/report-counts.ts'
 import type { PastCounts } from '../past-counts.ts'
@@ -27,6 +28,10 @@ export type CountedQueue = QueueSummary & { readonly countedAt: number }
 export type Management = BounceSettings & {
   readonly store: Store
   readonly links: LinkHost
+  /** Makes a key pair that signs mail; the private key is sealed. */
+  readonly makeSigningKey: (
+    key: Pick<NewSigningKey, 'domain' | 'selector' | 'algorithm'>,
+  ) => Promise<NewSigningKey>
   readonly cursors: {
     /** `list` names a list and its filters: what is sealed opens for no other. */
     readonly seal: (list: string, id: string) => string

@@ -1,0 +1,105 @@
+/** `postern domain …`: the domain of an app's From address, the keys that sign its mail, and its DNS. */
+import { type Command, Option } from 'commander'
+import { type SigningAlgorithm, signingAlgorithms } from '../domain/delivery/signing-key.ts'
+import type { SigningKeyResource } from '../management/domains/signing-key-resource.ts'
+import type { Answer } from '../management/operations.ts'
+import { type CliDeps, type CommandContext, withOperations } from './context.ts'
+import { CommandFailed, formatTime, print, record, table } from './output.ts'
+
+export function addDomainCommands(program: Command, deps: CliDeps): void {
+  const domain = program
+    .command('domain')
+    .description("check the domain of an app's From address, and manage the keys that sign its mail (DKIM)")
+  domain
+    .command('show <app>')
+    .description('show the domain, its keys, and the records to publish')
+    .action((app: string) =>
+      withOperations(deps, async ({ call }) => {
+        const shown = await call('domain.show', { params: { app } })
+        print(deps.output, shown, () => describeDomain(shown, app))
+      }),
+    )
+  domain
+    .command('add-key <app>')
+    .description('make a key; it signs once its record is in DNS and it is activated')
+    .addOption(
+      new Option('--algorithm <name>', 'rsa, or ed25519 in addition')
+        .choices(signingAlgorithms)
+        .default('rsa'),
+    )
+    .action((app: string, { algorithm }: { algorithm: SigningAlgorithm }) =>
+      withOperations(deps, async ({ call }) => {
+        const key = await call('domain.add_key', { params: { app }, body: { algorithm } })
+        print(deps.output, key, () => `${describeRecord(key)}\n\n${describeNext(key, app)}`)
+      }),
+    )
+  domain
+    .command('remove-key <app> <selector>')
+    .description('remove a key; the domain of an active one is then signed no longer')
+    .option('--yes', 'do not ask')
+    .action((app: string, selector: string, { yes = false }: { yes?: boolean }) =>
+      withOperations(deps, (context) => removeKey(deps, context, { app, selector, yes })),
+    )
+}
+
+type Shown = Answer<'domain.show'>
+
+function describeDomain({ apps, domain, keys }: Shown, app: string): string {
+  const head = record([
+    ['domain', domain],
+    ['apps', apps.join(', ')],
+  ])
+  if (keys.length === 0)
+    return `${head}\n\nPostern does not sign its mail. If your relay does not sign it either, "postern domain add-key ${app}" makes a key.`
+  const rows = keys.map(({ selector, algorithm, state, changedAt }) => [
+    selector,
+    algorithm,
+    state,
+    formatTime(changedAt),
+  ])
+  const records = keys.map((key) => `${describeRecord(key)}\n\n${describeNext(key, app)}`)
+  return [head, table(['key', 'algorithm', 'state', 'since'], rows), ...records].join('\n\n')
+}
+
+/** For a form of a DNS provider, and for a zone file. */
+const describeRecord = ({ record: { name, quoted, type, value } }: SigningKeyResource): string =>
+  `${record([
+    ['name', name],
+    ['type', type],
+    ['value', value],
+  ])}\n\nIn a zone file:\n${name}. IN ${type} ( ${quoted} )`
+
+function describeNext({ selector, state }: SigningKeyResource, app: string): string {
+  switch (state) {
+    case 'pending':
+      return `Publish this record, then run "postern domain activate-key ${app} ${selector}".`
+    case 'active':
+      return 'This key signs. Keep its record.'
+    case 'retired':
+      return `Another key signs. Keep this record for 7 days; then remove it, and run "postern domain remove-key ${app} ${selector}".`
+    default:
+      return state satisfies never
+  }
+}
+
+type Removal = { readonly app: string; readonly selector: string; readonly yes: boolean }
+
+async function removeKey(
+  deps: CliDeps,
+  { call }: CommandContext,
+  { app, selector, yes }: Removal,
+): Promise<void> {
+  const { domain, keys } = await call('domain.show', { params: { app } })
+  const isActive = keys.some((key) => key.selector === selector && key.state === 'active')
+  if (isActive && !yes) await confirmRemoval(deps, selector, domain)
+  const removed = await call('domain.remove_key', { params: { app, selector } })
+  print(deps.output, removed, () => `removed ${selector} of ${domain}`)
+}
+
+async function confirmRemoval({ ask }: CliDeps, selector: string, domain: string): Promise<void> {
+  const answer = await ask(
+    `Mail from ${domain} is then not signed by this key.\nType ${selector} to remove it: `,
+  )
+  if (answer === null) throw new CommandFailed(`nothing was removed: add --yes to remove an active key`)
+  if (answer.trim() !== selector) throw new CommandFailed('nothing was removed')
+}

@@ -1,0 +1,65 @@
+/** Changes of the keys that sign mail. Apps of one domain share its keys, so these need the whole service. */
+import { Type } from 'typebox'
+import { newSelector, signingAlgorithms, signingKeysMax } from '../../domain/delivery/signing-key.ts'
+import { operation } from '../operation/operation.ts'
+import { done, fail } from '../operation/result.ts'
+import { closed } from '../operation/schema.ts'
+import {
+  findDomain,
+  presentSigningKey,
+  SigningKeyResource,
+  signingKeyNotFound,
+} from './signing-key-resource.ts'
+
+export const addKey = operation({
+  method: 'POST',
+  path: '/v1/apps/{app}/domain/keys',
+  role: 'admin',
+  target: 'app',
+  wholeService: true,
+  summary: 'Makes a key for the domain, which signs nothing until it is activated: publish its record first.',
+  body: closed({
+    algorithm: Type.Optional(
+      Type.Enum([...signingAlgorithms], {
+        description: 'rsa (default), which all receivers verify, or ed25519, in addition to it.',
+      }),
+    ),
+  }),
+  answer: SigningKeyResource,
+  creates: true,
+  errors: ['too_many_keys', 'name_taken'],
+  async run({ access, makeSigningKey, store }, { body: { algorithm = 'rsa' } }, app) {
+    const domain = findDomain(app)
+    const known = await store.listSigningKeys(domain)
+    if (known.length >= signingKeysMax) return tooManyKeys(domain)
+    const selector = newSelector(
+      algorithm,
+      store.now(),
+      known.map((key) => key.selector),
+    )
+    const key = await makeSigningKey({ domain, selector, algorithm })
+    const added = await store.addSigningKey({ ...key, app: app.id }, access.actor)
+    if (added === 'too_many') return tooManyKeys(domain)
+    if (added === 'taken')
+      return fail('name_taken', `Somebody else has just added ${selector} to ${domain}: try again.`)
+    return done(presentSigningKey(added), { created: true })
+  },
+})
+
+const tooManyKeys = (domain: string) =>
+  fail('too_many_keys', `${domain} has ${signingKeysMax} signing keys: remove retired ones.`)
+
+export const removeKey = operation({
+  method: 'DELETE',
+  path: '/v1/apps/{app}/domain/keys/{selector}',
+  role: 'admin',
+  target: 'app',
+  wholeService: true,
+  summary: 'Removes a key of the domain. Without an active key, its mail is not signed.',
+  answer: SigningKeyResource,
+  async run({ access, store }, { params: { selector } }, app) {
+    const domain = findDomain(app)
+    const removed = await store.removeSigningKey({ domain, selector, app: app.id }, access.actor)
+    return removed === null ? signingKeyNotFound(selector, domain) : done(presentSigningKey(removed))
+  },
+})

@@ -1,0 +1,57 @@
+/** Signing keys as operators see them, with the record that each needs in DNS. */
+import { type Static, Type } from 'typebox'
+import type { App } from '../../domain/app/app.ts'
+import { type SigningKey, signingAlgorithms, signingKeyStates } from '../../domain/delivery/signing-key.ts'
+import { findDkimName, formatDkimRecord, quoteRecord } from '../../domain/dns/dkim-record.ts'
+import { type EmailAddress, readDomain } from '../../domain/request/email-address.ts'
+import { fail } from '../operation/result.ts'
+import { closed, time } from '../operation/schema.ts'
+import { iso } from '../resources.ts'
+
+export const RecordResource = closed({
+  name: Type.String({ examples: ['p20270131r._domainkey.acme.example'] }),
+  type: Type.Enum(['TXT', 'MX']),
+  value: Type.String(),
+  quoted: Type.String({
+    description: 'The value as a zone file has it, in strings of at most 255 characters.',
+  }),
+})
+
+export const SigningKeyResource = closed({
+  selector: Type.String(),
+  algorithm: Type.Enum([...signingAlgorithms]),
+  state: Type.Enum([...signingKeyStates], {
+    description:
+      'pending: its record is to be published. active: it signs. retired: another key signs; leave its record for 7 days.',
+  }),
+  record: RecordResource,
+  createdAt: time(),
+  changedAt: time(),
+})
+export type SigningKeyResource = Static<typeof SigningKeyResource>
+
+export const presentSigningKey = (key: SigningKey): SigningKeyResource => ({
+  selector: key.selector,
+  algorithm: key.algorithm,
+  state: key.state,
+  record: presentRecord({
+    name: findDkimName(key.selector, key.domain),
+    type: 'TXT',
+    value: formatDkimRecord(key.algorithm, key.publicKey),
+  }),
+  createdAt: iso(key.createdAt),
+  changedAt: iso(key.changedAt),
+})
+
+type DnsRecord = Omit<Static<typeof RecordResource>, 'quoted'>
+
+export const presentRecord = (record: DnsRecord): Static<typeof RecordResource> => ({
+  ...record,
+  quoted: record.type === 'TXT' ? quoteRecord(record.value) : record.value,
+})
+
+/** The domain of an app's From address: its mail is signed for it, and judged by it. */
+export const findDomain = ({ settings }: App): string => readDomain(settings.from.address as EmailAddress)
+
+export const signingKeyNotFound = (selector: string, domain: string) =>
+  fail('not_found', `There is no signing key "${selector}" of ${domain}.`)
