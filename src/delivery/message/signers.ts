@@ -21,10 +21,12 @@ type SignersDeps = {
   /** Throws if the key ring cannot open the key. */
   readonly open: (key: SigningKeyRecord) => KeyObject
   readonly emit: Emit
+  /** A monotonic clock. */
+  readonly nowMs?: () => number
 }
 
 /** A key that an operator activates signs within this time, and one that was retired signs no longer. */
-export const signersKeptMs = 30_000
+const signersKeptMs = 30_000
 
 const domainsMax = 10_000
 /** An operator has to add a key to the ring. */
@@ -33,24 +35,26 @@ const unavailableWaitMs = 1000
 
 export class Signers {
   readonly #deps: SignersDeps
+  readonly #nowMs: () => number
   readonly #entries = new LruMap<string, Entry>(domainsMax)
   readonly #reading = new Map<string, Promise<FoundSigners>>()
 
   constructor(deps: SignersDeps) {
     this.#deps = deps
+    this.#nowMs = deps.nowMs ?? (() => performance.now())
   }
 
   /** At once while the keys of the domain are known. */
   find(domain: string): FoundSigners | Promise<FoundSigners> {
     const known = this.#entries.get(domain)
-    if (known !== undefined && performance.now() - known.readAtMs < signersKeptMs) return known.found
+    if (known !== undefined && this.#nowMs() - known.readAtMs < signersKeptMs) return known.found
     const reading = this.#reading.get(domain) ?? this.#read(domain, known)
     this.#reading.set(domain, reading)
     return reading
   }
 
   async #read(domain: string, known: Entry | undefined): Promise<FoundSigners> {
-    const readAtMs = performance.now()
+    const readAtMs = this.#nowMs()
     try {
       const found = this.#open(await this.#deps.store.findSigningKeys(domain))
       this.#entries.set(domain, { found, readAtMs })
