@@ -22,8 +22,8 @@ const sources = tracked.filter((file) => /^(src|test|bench|scripts|client|exampl
 const isProduct = (file: string) => /^(client\/)?src\//.test(file) && !file.endsWith('.test.ts')
 const read = (file: string) => readFileSync(join(root, file), 'utf8')
 
-// Downward only: main → compose, cli → config → web → management → intake, delivery, feedback → templates,
-// observe → store → domain. A folder may import itself, the folders listed, and `domain`.
+// Downward only: main → compose, cli → config → web → management → intake, delivery, feedback, dns →
+// templates, observe → store → domain. A folder may import itself, the folders listed, and `domain`.
 const mayImport: Record<string, string[]> = {
   main: ['cli', 'compose', 'config'],
   compose: [
@@ -32,20 +32,22 @@ const mayImport: Record<string, string[]> = {
     'management',
     'feedback',
     'delivery',
+    'dns',
     'intake',
     'observe',
     'store',
     'sqlite',
     'postgres',
   ],
-  config: ['delivery', 'feedback', 'web', 'store'],
+  config: ['delivery', 'dns', 'feedback', 'web', 'store'],
   cli: ['config', 'management', 'feedback', 'templates', 'observe', 'store'],
   web: ['management', 'feedback', 'intake', 'delivery', 'templates', 'observe', 'store'],
-  management: ['feedback', 'intake', 'delivery', 'templates', 'observe', 'store'],
+  management: ['feedback', 'intake', 'delivery', 'dns', 'templates', 'observe', 'store'],
   intake: ['templates', 'observe', 'store'],
   delivery: ['templates', 'observe', 'store'],
   feedback: ['store', 'observe'],
   observe: ['store'],
+  dns: [],
   templates: [],
   store: [],
   sqlite: ['store'],
@@ -144,7 +146,7 @@ const arrows: readonly Arrow[] = [
   {
     from: 'src/management/',
     to: /^src\/delivery\//,
-    importer: /^src\/management\/service\/check-relay\.ts$/,
+    importer: /^src\/management\/(service\/check-relay|domains\/domain-parts)\.ts$/,
     imported: /^src\/delivery\/relay\//,
     typesAreFree: false,
   },

@@ -7,6 +7,8 @@ import { describeFeedback } from '../config/feedback.ts'
 import { type Config, ConfigError, parseConfig } from '../config/parse-config.ts'
 import { devSecretKeysFile, isSet, type Mode } from '../config/reader.ts'
 import { describeUnknownSettings } from '../config/unknown-settings.ts'
+import { checkDomains } from '../management/domains/check-domains.ts'
+import { findDomainFacts } from '../management/domains/domain-parts.ts'
 import { checkBounces } from '../management/service/check-bounces.ts'
 import { checkDatabase } from '../management/service/check-database.ts'
 import { checkRelay } from '../management/service/check-relay.ts'
@@ -18,7 +20,7 @@ import { CommandFailed, print } from './output.ts'
 export function addDoctorCommand(program: Command, deps: CliDeps): void {
   program
     .command('doctor')
-    .description('check configuration, database, disk, bounce address and relays')
+    .description('check configuration, database, disk, bounce address, the DNS of domains, and relays')
     .action(async () => {
       const findings = isRemote(deps) ? await examineRemote(deps) : await examine(deps)
       const ok = findings.every((finding) => finding.ok)
@@ -72,7 +74,13 @@ async function examineStore(deps: CliDeps, config: Config): Promise<Finding[]> {
     const store = await deps.openStore(config, 'open')
     try {
       const findings = await checkDatabase(store, () => store.examine())
-      return [...findings, checkBounces(describeFeedback(config), await store.listApps())]
+      const { bounceAddress } = config
+      const parts = { store, bounceAddress, ...findDomainFacts(config) }
+      return [
+        ...findings,
+        checkBounces(describeFeedback(config), await store.listApps()),
+        ...(await checkDomains(parts)),
+      ]
     } finally {
       await store.close()
     }

@@ -34,6 +34,21 @@ export function addDomainCommands(program: Command, deps: CliDeps): void {
       }),
     )
   domain
+    .command('activate-key <app> <selector>')
+    .description('sign with a key whose record is in DNS, and retire the one before it')
+    .option('--unchecked', 'do not ask DNS first, where this machine cannot reach it')
+    .action((app: string, selector: string, { unchecked = false }: { unchecked?: boolean }) =>
+      withOperations(deps, async ({ call }) => {
+        const input = { params: { app, selector }, body: { unchecked } }
+        const key = await call('domain.activate_key', input)
+        print(deps.output, key, () => `${selector} signs within 30 s`)
+      }),
+    )
+  domain
+    .command('check <app>')
+    .description('ask DNS whether mail from the domain arrives: keys, SPF, DMARC, MX')
+    .action((app: string) => withOperations(deps, (context) => check(deps, context, app)))
+  domain
     .command('remove-key <app> <selector>')
     .description('remove a key; the domain of an active one is then signed no longer')
     .option('--yes', 'do not ask')
@@ -43,6 +58,7 @@ export function addDomainCommands(program: Command, deps: CliDeps): void {
 }
 
 type Shown = Answer<'domain.show'>
+type Line = Answer<'domain.check'>['lines'][number]
 
 function describeDomain({ apps, domain, keys }: Shown, app: string): string {
   const head = record([
@@ -80,6 +96,22 @@ function describeNext({ selector, state }: SigningKeyResource, app: string): str
     default:
       return state satisfies never
   }
+}
+
+async function check(deps: CliDeps, { call }: CommandContext, app: string): Promise<void> {
+  const checked = await call('domain.check', { params: { app } })
+  print(deps.output, checked, () => checked.lines.map(describeLine).join('\n'))
+  if (!checked.ok) throw new CommandFailed(`the DNS of ${checked.domain} has faults; see above`)
+}
+
+const marks = { ok: 'ok  ', warn: 'warn', fail: 'FAIL', unknown: '??  ' }
+
+function describeLine({ check, found, message, name, publish, result }: Line): string {
+  const lines = [`${marks[result]}  ${check.replace('_', ' ')} ${name}: ${message}`]
+  if (result !== 'ok' && found !== null) lines.push(`        found: ${found}`)
+  if (publish !== null)
+    lines.push(`        publish: ${publish.name}. IN ${publish.type} ( ${publish.quoted} )`)
+  return lines.join('\n')
 }
 
 type Removal = { readonly app: string; readonly selector: string; readonly yes: boolean }

@@ -8,10 +8,11 @@ import { GatedRelay, type GateOptions } from '../delivery/relay/gated-relay.ts'
 import { ApiClient } from '../delivery/relay/http/api-client.ts'
 import { readCertificateExpiry } from '../delivery/relay/oauth/grants.ts'
 import type { Relay } from '../delivery/relay/relay.ts'
-import { findOAuth, findRewriting } from '../delivery/relay/relay-address.ts'
+import { findOAuth, findTraits } from '../delivery/relay/relay-address.ts'
 import { SessionPool } from '../delivery/relay/smtp/session-pool.ts'
 import type { Backpressure } from '../delivery/worker/backpressure.ts'
 import { Worker } from '../delivery/worker/worker.ts'
+import { combineTraits } from '../domain/delivery/relay-traits.ts'
 import { openSigningKey } from '../store/crypto/signing-key.ts'
 import type { ServiceContext } from './context.ts'
 
@@ -68,10 +69,11 @@ export function composeDelivery(context: ServiceContext): Delivery {
 /** A message is signed before its relay is chosen, so the signature covers what all of them keep. */
 function composeSigning({ config, events, store }: ServiceContext): DeliverDeps['signing'] {
   const { relays, ring } = config
-  const rewriting = relays.map(({ address }) => findRewriting(address))
-  if (rewriting.every((rewritten) => rewritten === 'all')) return null
+  if (relays.length === 0) return null
+  const { rewrites } = combineTraits(relays.map(({ address }) => findTraits(address)))
+  if (rewrites === 'all') return null
   const signers = new Signers({ store, open: (key) => openSigningKey(ring, key), emit: events.emit })
-  return { signers, relayDates: rewriting.some((rewritten) => rewritten !== 'nothing') }
+  return { signers, relayDates: rewrites === 'dates' }
 }
 
 /** A relay, and its gate. */

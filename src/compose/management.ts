@@ -2,6 +2,7 @@
 import { describeFeedback } from '../config/feedback.ts'
 import type { Config } from '../config/parse-config.ts'
 import type { LinkHost } from '../intake/judge-request.ts'
+import { findDomainFacts } from '../management/domains/domain-parts.ts'
 import { newReportCounts } from '../management/feedback/report-counts.ts'
 import { localAccess } from '../management/operation/access.ts'
 import type { Management } from '../management/operation/operation.ts'
@@ -73,6 +74,7 @@ export function composeManagement(
       () => findingsMs,
     ),
     cursors: newCursors(ring),
+    ...findDomainFacts(config),
     makeSigningKey: (key) => makeSigningKey(ring, key),
     links: composeLinks(config),
     relays: new SharedRead(

@@ -5,6 +5,7 @@
 import type { KeyRing } from '../store/crypto/key-ring.ts'
 import type { OidcSettings } from '../web/operators/sign-in/oidc.ts'
 import { type DatabaseConfig, readDatabase } from './database.ts'
+import { readDnsServers } from './dns.ts'
 import { type FeedbackConfig, readFeedback } from './feedback.ts'
 import { type ListenersConfig, readListeners } from './listeners.ts'
 import { readOidc } from './oidc.ts'
@@ -24,6 +25,8 @@ export type Config = DatabaseConfig &
     readonly ring: KeyRing
     /** Dev mode: nobody signs in to the console. */
     readonly isDev: boolean
+    /** The resolvers that the check of a domain asks; null for those of the machine and of the zones. */
+    readonly dnsServers: readonly string[] | null
     /** Empty in dev mode, unless relays are set. */
     readonly relays: readonly RelayConfig[]
     readonly roles: ReadonlySet<Role>
@@ -54,7 +57,9 @@ export function parseConfig(env: Environment, mode: Mode): Config {
   const config = {
     ...database,
     isDev: mode === 'dev',
-    relays: mode === 'command' ? [] : readRelays(reader, { sends: serviceRoles.has('worker') }),
+    relays:
+      mode === 'command' ? readKnownRelays(env) : readRelays(reader, { sends: serviceRoles.has('worker') }),
+    dnsServers: readDnsServers(reader),
     roles: serviceRoles,
     ...readListeners(reader),
     ...readFeedback(reader, { listens: serviceRoles.has('feedback') }),
@@ -64,6 +69,13 @@ export function parseConfig(env: Environment, mode: Mode): Config {
   }
   if (ring === null || faults.length > 0) throw new ConfigError(faults)
   return { ...config, ring }
+}
+
+/** A command sends nothing, but may describe the relays: a fault in them does not stop it. */
+function readKnownRelays(env: Environment): RelayConfig[] {
+  const faults: string[] = []
+  const relays = readRelays(newReader(env, 'command', faults), { sends: false })
+  return faults.length === 0 ? relays : []
 }
 
 function readRoles({ fault, text }: Reader): ReadonlySet<Role> {

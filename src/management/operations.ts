@@ -10,7 +10,8 @@ import { putApp } from './apps/put-app.ts'
 import { listRefusals, showRefusal } from './apps/refusals.ts'
 import { sendTestEmail } from './apps/send-test-email.ts'
 import { showApp } from './apps/show-app.ts'
-import { addKey, removeKey } from './domains/change-keys.ts'
+import { activateKey, addKey, removeKey } from './domains/change-keys.ts'
+import { checkDomainOfApp } from './domains/check-domain.ts'
 import { showDomain } from './domains/show-domain.ts'
 import { cancelEmail, retryAll, retryEmail } from './emails/change-email.ts'
 import { findEmails } from './emails/find-emails.ts'
@@ -76,7 +77,9 @@ const operations = {
   'suppression.remove': removeSuppression,
   'suppression.clear': clearSuppressions,
   'domain.show': showDomain,
+  'domain.check': checkDomainOfApp,
   'domain.add_key': addKey,
+  'domain.activate_key': activateKey,
   'domain.remove_key': removeKey,
   'status.show': showStatus,
   'queue.show': showQueue,

@@ -312,6 +312,9 @@ async function commandsFor(
   const token = await posternJson<Row>(server.env, ['token', 'create', `x ${way}`, '--role', 'reader'])
   const suppress = ['suppression', 'add', `dead-${way}@example.com`, '--app', 'acme', '--days', '2']
   const suppressed = await posternJson<Row>(server.env, suppress)
+  const newSigningKey = () =>
+    posternJson<{ selector: string }>(server.env, ['domain', 'add-key', 'acme', '--algorithm', 'ed25519'])
+  const [signing, unused] = [await newSigningKey(), await newSigningKey()]
   await posternJson(server.env, ['app', 'create', `Old ${way}`, ...from])
   await posternJson(server.env, ['person', 'invite', `Ada ${way}`, '--role', 'reader'])
   return {
@@ -350,6 +353,11 @@ async function commandsFor(
     'suppression.add': ['suppression', 'add', `gone-${way}@example.com`, '--app', 'acme'],
     'suppression.remove': ['suppression', 'remove', suppressed.id],
     'suppression.clear': ['suppression', 'clear', '--destination', 'proton', '--yes'],
+    'domain.show': ['domain', 'show', 'acme'],
+    'domain.check': ['domain', 'check', 'acme'],
+    'domain.add_key': ['domain', 'add-key', 'acme'],
+    'domain.activate_key': ['domain', 'activate-key', 'acme', signing.selector, '--unchecked'],
+    'domain.remove_key': ['domain', 'remove-key', 'acme', unused.selector],
     'status.show': ['status'],
     'queue.show': ['queue'],
     'checks.run': ['doctor'],

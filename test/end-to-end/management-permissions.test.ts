@@ -62,6 +62,11 @@ const needs: Record<OperationName, readonly [Role, 'service' | 'app' | 'own' | '
   'suppression.add': ['operator', 'app'],
   'suppression.remove': ['operator', 'app'],
   'suppression.clear': ['operator', 'own'],
+  'domain.show': ['reader', 'app'],
+  'domain.check': ['operator', 'app'],
+  'domain.add_key': ['admin', 'service'],
+  'domain.activate_key': ['admin', 'service'],
+  'domain.remove_key': ['admin', 'service'],
   'status.show': ['reader', 'own'],
   'queue.show': ['reader', 'own'],
   'checks.run': ['operator', 'service'],
@@ -86,7 +91,12 @@ let serial = 0
 
 /** An app that nothing else uses, with a key, an email that is deferred, and a token that may be revoked. */
 async function newTarget() {
-  const sender = await newSender(service, `app${serial++}`)
+  const slug = `app${serial++}`
+  const domain = `${slug}.test` // apps of one domain share its keys
+  const from = { name: 'Acme', address: `auth@${domain}` }
+  const sender = await newSender(service, slug, { ...testSettings, from })
+  const key = { domain, selector: 'p1', algorithm: 'ed25519', publicKey: '', sealed: '' } as const
+  await store.addSigningKey({ ...key, app: sender.app.id }, operator)
   const headers = { authorization: `Bearer ${sender.key}` }
   const posted = await send(service.apiUrl, JSON.stringify(validBody()), headers)
   const deferred: DeliveryOutcome = {
@@ -150,6 +160,8 @@ const bodies: Partial<Record<OperationName, (target: Target) => unknown>> = {
   'suppression.find': () => ({ to: 'ada@example.com' }),
   'suppression.add': ({ app }) => ({ to: 'bob@example.com', app: app.id }),
   'suppression.clear': () => ({ reason: 'operator' }),
+  'domain.add_key': () => ({ algorithm: 'ed25519' }),
+  'domain.activate_key': () => ({ unchecked: true }),
   'token.create': () => ({ name: `token ${serial++}`, role: 'reader' }),
   'person.invite': () => ({ name: `invited ${serial++}`, role: 'reader' }),
   'person.change': () => ({ role: 'operator' }),
@@ -169,6 +181,7 @@ function requestFor(name: OperationName, target: Target, asId = true) {
     passkey: target.passkey,
     session: target.session,
     suppression: target.suppression,
+    selector: 'p1',
   }
   const body = bodies[name]?.(target)
   return {

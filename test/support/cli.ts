@@ -192,6 +192,7 @@ export async function serveEnvironment(scope: Scope): Promise<Variables> {
     POSTERN_API_LISTEN: '127.0.0.1:0',
     POSTERN_OPS_LISTEN: '127.0.0.1:0',
     POSTERN_CONSOLE_LISTEN: '127.0.0.1:0',
+    POSTERN_DNS_SERVERS: '127.0.0.1:1', // nothing answers there
   }
 }
 

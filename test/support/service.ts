@@ -40,6 +40,7 @@ export type TestOptions = Partial<
     | 'isDev'
     | 'oidc'
     | 'bounceAddress'
+    | 'dnsServers'
     | 'bounce'
   >
 > & {
@@ -87,6 +88,8 @@ export async function testConfig(scope: Scope, options: TestOptions = {}): Promi
     consoleUrl: 'http://postern.localhost',
     consoleIsLocal: true,
     oidc: options.oidc ?? null,
+    // Nothing answers there: no test asks the Internet.
+    dnsServers: options.dnsServers ?? ['127.0.0.1:1'],
     isDev: options.isDev ?? true,
     queueMax: options.queueMax ?? 1_000_000,
     bounceAddress: options.bounceAddress ?? null,

@@ -1,4 +1,5 @@
-/** Where a relay is, how to prove who sends, and what it rewrites: an SMTP server or a mail API. */
+/** Where a relay is, how to prove who sends, and what it does to a message: an SMTP server or a mail API. */
+import { plainRelay, type RelayTraits } from '../../domain/delivery/relay-traits.ts'
 import type { ApiAddress } from './http/mail-api.ts'
 import type { OAuthClient } from './oauth/grants.ts'
 import type { SmtpAddress } from './smtp/connect.ts'
@@ -11,30 +12,30 @@ export function findOAuth(address: RelayAddress): OAuthClient | null {
   return account !== null && 'oauth' in account ? account.oauth : null
 }
 
-/**
- * The parts of a message that a relay replaces: `dates` the Date or the Message-ID, `all` what it composes
- * itself.
- */
-export type Rewriting = 'nothing' | 'dates' | 'all'
+const google: RelayTraits = { rewrites: 'dates', envelope: 'bounce', include: '_spf.google.com' }
+const microsoft: RelayTraits = {
+  ...{ rewrites: 'dates', envelope: 'bounce', include: 'spf.protection.outlook.com' },
+}
+const resending: RelayTraits = { rewrites: 'dates', envelope: 'relay', include: null }
+const composing: RelayTraits = { rewrites: 'all', envelope: 'relay', include: null }
 
-/** SMTP servers of providers that replace the Message-ID or the Date, as their documents say. */
-const datingHosts =
-  /^(?:email-smtp\.[a-z0-9-]+\.amazonaws\.com|smtp(?:-relay)?\.gmail\.com|smtp\.office365\.com)$/
+const hosts: Readonly<Record<string, RelayTraits>> = {
+  ...{ 'smtp.gmail.com': google, 'smtp-relay.gmail.com': google, 'smtp.office365.com': microsoft },
+}
 
-export function findRewriting(address: RelayAddress): Rewriting {
-  if (address.protocol === 'smtp') {
-    if (address.provider === 'postmark') return 'all'
-    return address.provider !== null || datingHosts.test(address.host) ? 'dates' : 'nothing'
-  }
-  switch (address.account.provider) {
-    case 'gmail':
-    case 'graph':
-    case 'ses':
-      return 'dates'
-    case 'resend':
-    case 'postmark':
-      return 'all'
-    default:
-      return address.account satisfies never
-  }
+export function findTraits(address: RelayAddress): RelayTraits {
+  if (address.protocol === 'https') return apiTraits[address.account.provider]
+  const { host, keepsSender, provider } = address
+  if (provider === 'postmark') return composing
+  if (provider !== null || /^email-smtp\.[a-z0-9-]+\.amazonaws\.com$/.test(host)) return resending
+  const traits = Object.hasOwn(hosts, host) ? (hosts[host] ?? plainRelay) : plainRelay
+  return keepsSender ? { ...traits, envelope: 'from' } : traits
+}
+
+const apiTraits: Readonly<Record<ApiAddress['account']['provider'], RelayTraits>> = {
+  gmail: { ...google, envelope: 'from' },
+  graph: { ...microsoft, envelope: 'from' },
+  ses: resending,
+  resend: composing,
+  postmark: composing,
 }

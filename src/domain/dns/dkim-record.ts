@@ -1,5 +1,9 @@
 /** The record by which receivers verify signatures (RFC 6376, section 3.6.1; RFC 8463). */
 import type { SigningAlgorithm } from '../delivery/signing-key.ts'
+import { type Answer, unknown, type Verdict } from './lookup.ts'
+import { readTags } from './tags.ts'
+
+type Key = { readonly algorithm: SigningAlgorithm; readonly publicKey: string }
 
 export const findDkimName = (selector: string, domain: string): string => `${selector}._domainkey.${domain}`
 
@@ -10,3 +14,28 @@ export const formatDkimRecord = (algorithm: SigningAlgorithm, publicKey: string)
 /** As a zone file has it: strings of at most 255 characters. */
 export const quoteRecord = (text: string): string =>
   (text.match(/.{1,255}/g) ?? []).map((part) => `"${part}"`).join(' ')
+
+/** Whether receivers that ask for the record get this key. */
+export function judgeDkimRecord(answer: Answer, { algorithm, publicKey }: Key): Verdict {
+  if (answer.kind === 'unknown') return unknown(answer.reason)
+  if (answer.kind === 'absent') return fail('The record is not in DNS: publish it.')
+  const [record = '', ...more] = answer.records
+  if (more.length > 0)
+    return fail('There are several records with this name, so receivers may take another one: leave one.')
+  const tags = readTags(record)
+  if (tags === null || (tags.get('v') ?? 'DKIM1') !== 'DKIM1')
+    return fail('The record is not a DKIM record: replace it.')
+  // Some forms of DNS providers break the key with spaces, which receivers ignore.
+  const key = (tags.get('p') ?? '').replaceAll(/\s/g, '')
+  if (key === '') return fail('The record has an empty "p=", which revokes the key: replace it.')
+  if ((tags.get('k') ?? 'rsa') !== algorithm || key !== publicKey)
+    return fail('The record has another key, so receivers refuse the signature: replace it.')
+  if (tags.get('t')?.split(':').includes('y') === true)
+    return {
+      result: 'warn',
+      message: 'The record has "t=y": receivers treat the mail as unsigned. Remove it once mail arrives.',
+    }
+  return { result: 'ok', message: 'The record is in DNS.' }
+}
+
+const fail = (message: string): Verdict => ({ result: 'fail', message })

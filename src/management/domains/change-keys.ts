@@ -1,15 +1,12 @@
 /** Changes of the keys that sign mail. Apps of one domain share its keys, so these need the whole service. */
 import { Type } from 'typebox'
+import { checkKey } from '../../dns/check-domain.ts'
 import { newSelector, signingAlgorithms, signingKeysMax } from '../../domain/delivery/signing-key.ts'
 import { operation } from '../operation/operation.ts'
 import { done, fail } from '../operation/result.ts'
 import { closed } from '../operation/schema.ts'
-import {
-  findDomain,
-  presentSigningKey,
-  SigningKeyResource,
-  signingKeyNotFound,
-} from './signing-key-resource.ts'
+import { findDomain } from './domain-subject.ts'
+import { presentSigningKey, SigningKeyResource, signingKeyNotFound } from './signing-key-resource.ts'
 
 export const addKey = operation({
   method: 'POST',
@@ -48,6 +45,38 @@ export const addKey = operation({
 
 const tooManyKeys = (domain: string) =>
   fail('too_many_keys', `${domain} has ${signingKeysMax} signing keys: remove retired ones.`)
+
+export const activateKey = operation({
+  method: 'POST',
+  path: '/v1/apps/{app}/domain/keys/{selector}/activate',
+  role: 'admin',
+  target: 'app',
+  wholeService: true,
+  summary:
+    'Signs the mail of the domain with this key, within 30 s, and retires the one before it. Its record must be in DNS.',
+  body: closed({
+    unchecked: Type.Optional(
+      Type.Boolean({ description: 'True: do not ask DNS first, where this machine cannot reach it.' }),
+    ),
+  }),
+  answer: SigningKeyResource,
+  errors: ['record_missing'],
+  async run({ access, newLookup, store }, { body: { unchecked = false }, params: { selector } }, app) {
+    const domain = findDomain(app)
+    const key = (await store.listSigningKeys(domain)).find((candidate) => candidate.selector === selector)
+    if (key === undefined) return signingKeyNotFound(selector, domain)
+    if (!unchecked) {
+      const { message, result } = await checkKey(domain, { ...key, state: 'active' }, newLookup())
+      if (result === 'fail' || result === 'unknown')
+        return fail(
+          'record_missing',
+          `${selector} was not activated, because mail would be refused. ${message}`,
+        )
+    }
+    const activated = await store.activateSigningKey({ domain, selector, app: app.id }, access.actor)
+    return activated === null ? signingKeyNotFound(selector, domain) : done(presentSigningKey(activated))
+  },
+})
 
 export const removeKey = operation({
   method: 'DELETE',

@@ -4,7 +4,8 @@ import { isInScope } from '../operation/access.ts'
 import { operation } from '../operation/operation.ts'
 import { done } from '../operation/result.ts'
 import { closed } from '../operation/schema.ts'
-import { findDomain, presentSigningKey, SigningKeyResource } from './signing-key-resource.ts'
+import { findDomain } from './domain-subject.ts'
+import { presentSigningKey, SigningKeyResource } from './signing-key-resource.ts'
 
 export const showDomain = operation({
   method: 'GET',

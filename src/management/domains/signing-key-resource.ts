@@ -1,9 +1,7 @@
 /** Signing keys as operators see them, with the record that each needs in DNS. */
 import { type Static, Type } from 'typebox'
-import type { App } from '../../domain/app/app.ts'
 import { type SigningKey, signingAlgorithms, signingKeyStates } from '../../domain/delivery/signing-key.ts'
 import { findDkimName, formatDkimRecord, quoteRecord } from '../../domain/dns/dkim-record.ts'
-import { type EmailAddress, readDomain } from '../../domain/request/email-address.ts'
 import { fail } from '../operation/result.ts'
 import { closed, time } from '../operation/schema.ts'
 import { iso } from '../resources.ts'
@@ -49,9 +47,6 @@ export const presentRecord = (record: DnsRecord): Static<typeof RecordResource> 
   ...record,
   quoted: record.type === 'TXT' ? quoteRecord(record.value) : record.value,
 })
-
-/** The domain of an app's From address: its mail is signed for it, and judged by it. */
-export const findDomain = ({ settings }: App): string => readDomain(settings.from.address as EmailAddress)
 
 export const signingKeyNotFound = (selector: string, domain: string) =>
   fail('not_found', `There is no signing key "${selector}" of ${domain}.`)

@@ -13,6 +13,7 @@ import type { SuppressionRecord } from '../../store/feedback-store.ts'
 import type { EmailRecord, KeyRecord, QueueSummary } from '../../store/operator-store.ts'
 import type { NewSigningKey } from '../../store/signing-key-store.ts'
 import type { Finding, Store } from '../../store/store.ts'
+import type { DomainFacts } from '../domains/domain-parts.ts'
 import type { ReportCounts } from '../feedback/report-counts.ts'
 import type { PastCounts } from '../past-counts.ts'
 import type { BounceSettings } from '../service/check-bounces.ts'
@@ -25,35 +26,36 @@ import { closed } from './schema.ts'
 export type CountedQueue = QueueSummary & { readonly countedAt: number }
 
 /** The parts of the service that operations use. */
-export type Management = BounceSettings & {
-  readonly store: Store
-  readonly links: LinkHost
-  /** Makes a key pair that signs mail; the private key is sealed. */
-  readonly makeSigningKey: (
-    key: Pick<NewSigningKey, 'domain' | 'selector' | 'algorithm'>,
-  ) => Promise<NewSigningKey>
-  readonly cursors: {
-    /** `list` names a list and its filters: what is sealed opens for no other. */
-    readonly seal: (list: string, id: string) => string
-    /** Null for anything else than what was sealed for this list. */
-    readonly open: (list: string, sealed: string) => string | null
+export type Management = BounceSettings &
+  DomainFacts & {
+    readonly store: Store
+    readonly links: LinkHost
+    /** Makes a key pair that signs mail; the private key is sealed. */
+    readonly makeSigningKey: (
+      key: Pick<NewSigningKey, 'domain' | 'selector' | 'algorithm'>,
+    ) => Promise<NewSigningKey>
+    readonly cursors: {
+      /** `list` names a list and its filters: what is sealed opens for no other. */
+      readonly seal: (list: string, id: string) => string
+      /** Null for anything else than what was sealed for this list. */
+      readonly open: (list: string, sealed: string) => string | null
+    }
+    readonly queue: { readonly get: () => Promise<CountedQueue> }
+    /** The counts of the last two hours that are not judged as now. */
+    readonly past: PastCounts
+    readonly reports: ReportCounts
+    /** The checks of the database and the machine, for the status. */
+    readonly findings: SharedRead<readonly Finding[]>
+    readonly queueMax: number
+    /** The address of the console, without a slash at the end; null if there is none. */
+    readonly consoleUrl: string | null
+    readonly version: string
+    /** Whether every relay answers. */
+    readonly relays: SharedRead<readonly Finding[]>
+    /** Mail was queued or made due. */
+    readonly onQueued: () => void
+    readonly emit: Emit
   }
-  readonly queue: { readonly get: () => Promise<CountedQueue> }
-  /** The counts of the last two hours that are not judged as now. */
-  readonly past: PastCounts
-  readonly reports: ReportCounts
-  /** The checks of the database and the machine, for the status. */
-  readonly findings: SharedRead<readonly Finding[]>
-  readonly queueMax: number
-  /** The address of the console, without a slash at the end; null if there is none. */
-  readonly consoleUrl: string | null
-  readonly version: string
-  /** Whether every relay answers. */
-  readonly relays: SharedRead<readonly Finding[]>
-  /** Mail was queued or made due. */
-  readonly onQueued: () => void
-  readonly emit: Emit
-}
 
 /**
  * The target of an operation. It is found, and checked against the scope of the access, before the operation

@@ -10,6 +10,7 @@ export const errorStatus = {
   sign_in_again: 403,
   not_found: 404,
   name_taken: 409,
+  record_missing: 409,
   too_many_keys: 409,
   app_active: 409,
   key_ended: 409,

@@ -1,5 +1,6 @@
-/** Checks the database, the machine, the bounce address and the relays. Sends no email. */
+/** Checks the database, the machine, the bounce address, the domains of apps and the relays. Sends no email. */
 import { Type } from 'typebox'
+import { checkDomains } from '../domains/check-domains.ts'
 import { operation } from '../operation/operation.ts'
 import { done } from '../operation/result.ts'
 import { closed } from '../operation/schema.ts'
@@ -14,13 +15,16 @@ export const runChecks = operation({
   target: 'none',
   wholeService: true,
   summary:
-    'Checks database, disk, worker, bounce address and relays from the process that answers. Takes up to 30 s.',
+    'Checks database, disk, worker, bounce address, domains and relays from the process that answers. Takes up to 30 s.',
   answer: closed({ ok: Type.Boolean(), findings: Type.Array(FindingResource) }),
-  async run({ store, access, relays, findings: examined, bounceAddress, bounceListener }) {
+  async run(context) {
+    const { store, access, relays, findings: examined, bounceAddress, bounceListener } = context
+    const [domains, relayFindings] = await Promise.all([checkDomains(context), relays.get()])
     const findings = [
       ...(await checkDatabase(store, () => examined.get())),
       checkBounces({ bounceAddress, bounceListener }, await store.listApps()),
-      ...(await relays.get()),
+      ...domains,
+      ...relayFindings,
     ]
     await store.recordAction(
       { action: 'checks.run', app: null, target: 'service', before: null, after: null },

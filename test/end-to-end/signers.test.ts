@@ -1,24 +1,16 @@
+/** The keys that sign the mail of a domain, as a worker finds them. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { operator } from '../../../test/support/operator.ts'
-import { newRing, testSettings } from '../../../test/support/service.ts'
-import { atEnd, temporaryFolder } from '../../../test/support/temporary.ts'
-import { makeSigningKey, openSigningKey } from '../../store/crypto/signing-key.ts'
-import { openSqliteStore } from '../../store/sqlite/sqlite-store.ts'
-import { StoreUnavailable } from '../../store/store.ts'
-import { Signers } from './signers.ts'
+import { Signers } from '../../src/delivery/message/signers.ts'
+import { makeSigningKey, openSigningKey } from '../../src/store/crypto/signing-key.ts'
+import { StoreUnavailable } from '../../src/store/store.ts'
+import { operator } from '../support/operator.ts'
+import { startTestService } from '../support/service.ts'
+import type { Scope } from '../support/temporary.ts'
 
-const ring = newRing()
-
-async function newSubject(t: { after(end: () => unknown): void }) {
-  const onFatal = (error: Error) => {
-    throw error
-  }
-  const path = `${temporaryFolder(t)}/postern.db`
-  const store = await openSqliteStore({ path, ring, queueMax: 10, onFatal })
-  atEnd(t, () => store.close())
-  const app = await store.createApp('acme', testSettings, operator)
-  assert.ok(app)
+async function newSubject(t: Scope) {
+  const { app, config, store } = await startTestService(t, { roles: new Set(['api']) })
+  const { ring } = config
   const clock = { ms: 1000, isDown: false, reads: 0 }
   const signers = new Signers({
     store: {

@@ -1,0 +1,165 @@
+/**
+ * Looks records up at the name servers of their zone, so that a record which was published a minute ago is
+ * seen, and not a cached absence; and with the machine's resolver where those do not answer. One resolver
+ * serves one check: its queries and its time are bounded, whatever the servers do.
+ */
+import { Resolver } from 'node:dns/promises'
+import { BlockList, isIP } from 'node:net'
+import type { Answer, RecordType } from '../domain/dns/lookup.ts'
+
+export type ZoneResolverOptions = {
+  /** `address:port` of resolvers to ask for everything; null for the machine's, and each zone's own servers. */
+  readonly servers: readonly string[] | null
+  readonly withinMs?: number
+  /** Whether a name server at this address is asked, and at which port. */
+  readonly mayAsk?: (address: string) => boolean
+  readonly zonePort?: number
+}
+
+/** One whose answer is truncated is asked again by TCP. */
+const queriesMax = 60
+const usualWithinMs = 15_000
+const timeoutMs = 3000
+const recordsMax = 50
+const recordMax = 4096
+const serversMax = 2
+const aliasesMax = 3
+
+/** A zone could name these as its servers, to have the operator's own network asked. */
+const inside = new BlockList()
+for (const [network, prefix] of [
+  ...([
+    ['0.0.0.0', 8],
+    ['10.0.0.0', 8],
+    ['100.64.0.0', 10],
+    ['127.0.0.0', 8],
+    ['169.254.0.0', 16],
+  ] as const),
+  ...([
+    ['172.16.0.0', 12],
+    ['192.168.0.0', 16],
+    ['198.18.0.0', 15],
+    ['224.0.0.0', 3],
+  ] as const),
+])
+  inside.addSubnet(network, prefix, 'ipv4')
+for (const [network, prefix] of [
+  ['::', 96],
+  ['fc00::', 7],
+  ['fe80::', 10],
+  ['ff00::', 8],
+  ['64:ff9b::', 96],
+] as const)
+  inside.addSubnet(network, prefix, 'ipv6')
+
+const isOutside = (address: string): boolean =>
+  isIP(address) !== 0 && !inside.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4')
+
+export class ZoneResolver {
+  readonly #options: ZoneResolverOptions
+  readonly #deadlineMs: number
+  readonly #resolvers = new Set<Resolver>()
+  readonly #general: Resolver
+  readonly #zones = new Map<string, Promise<readonly Resolver[]>>()
+  readonly #answers = new Map<string, Promise<Answer>>()
+  #queries = 0
+
+  constructor(options: ZoneResolverOptions) {
+    this.#options = options
+    this.#deadlineMs = performance.now() + (options.withinMs ?? usualWithinMs)
+    this.#general = this.#newResolver(options.servers)
+  }
+
+  /** Never rejects. The same question is asked once. */
+  readonly lookup = (name: string, type: RecordType): Promise<Answer> => {
+    const question = `${type} ${name.toLowerCase()}`
+    const asked = this.#answers.get(question) ?? this.#find(name, type, aliasesMax)
+    this.#answers.set(question, asked)
+    return asked
+  }
+
+  async #find(name: string, type: RecordType, aliases: number): Promise<Answer> {
+    for (const resolver of this.#options.servers === null ? await this.#findZone(name) : []) {
+      const answer = await this.#ask(resolver, (at) => resolve(at, name, type))
+      if (answer.kind === 'found') return answer
+      if (answer.kind === 'unknown') continue
+      // A server of the zone does not follow an alias out of it.
+      const alias = await this.#ask(resolver, (at) => at.resolveCname(name))
+      const [target] = alias.kind === 'found' ? alias.records : []
+      if (target === undefined || aliases === 0) return answer
+      return this.#find(target, type, aliases - 1)
+    }
+    return this.#ask(this.#general, (at) => resolve(at, name, type))
+  }
+
+  /** The servers of the zone that a name is in, found by the machine's resolver. */
+  #findZone(name: string): Promise<readonly Resolver[]> {
+    const known = this.#zones.get(name) ?? this.#readZone(name)
+    this.#zones.set(name, known)
+    return known
+  }
+
+  async #readZone(name: string): Promise<readonly Resolver[]> {
+    if (name.split('.').length < 2) return []
+    const servers = await this.#ask(this.#general, (at) => at.resolveNs(name))
+    if (servers.kind !== 'found') {
+      const parent = name.slice(name.indexOf('.') + 1)
+      return servers.kind === 'absent' ? this.#findZone(parent) : []
+    }
+    const found = await Promise.all(
+      servers.records
+        .slice(0, serversMax)
+        .map((server) => this.#ask(this.#general, (at) => at.resolve4(server))),
+    )
+    const { mayAsk = isOutside, zonePort = 53 } = this.#options
+    const addresses = found.flatMap((answer) => (answer.kind === 'found' ? answer.records.slice(0, 1) : []))
+    return addresses.filter(mayAsk).map((address) => this.#newResolver([`${address}:${zonePort}`]))
+  }
+
+  #newResolver(servers: readonly string[] | null): Resolver {
+    const resolver = new Resolver({ timeout: timeoutMs, tries: 1 })
+    if (servers !== null) resolver.setServers([...servers])
+    this.#resolvers.add(resolver)
+    return resolver
+  }
+
+  async #ask(resolver: Resolver, query: (at: Resolver) => Promise<readonly string[]>): Promise<Answer> {
+    const leftMs = this.#deadlineMs - performance.now()
+    if (leftMs <= 0) return { kind: 'unknown', reason: 'no time is left' }
+    if (this.#queries >= queriesMax) return { kind: 'unknown', reason: 'too many queries' }
+    this.#queries += 1
+    const timer = setTimeout(() => resolver.cancel(), leftMs)
+    try {
+      const records = await query(resolver)
+      const isBounded = records.length <= recordsMax && records.every(({ length }) => length <= recordMax)
+      return isBounded ? { kind: 'found', records } : { kind: 'unknown', reason: 'the answer is too large' }
+    } catch (error) {
+      const { code = 'EFAULT' } = error as { readonly code?: string }
+      return code === 'ENOTFOUND' || code === 'ENODATA'
+        ? { kind: 'absent' }
+        : { kind: 'unknown', reason: reasons[code] ?? code }
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+}
+
+const reasons: Readonly<Record<string, string>> = {
+  ...{ ETIMEOUT: 'no answer', ECANCELLED: 'no time is left', ESERVFAIL: 'the server failed' },
+  ...{ EREFUSED: 'the server refused', ECONNREFUSED: 'no name server answers', EBADNAME: 'no valid name' },
+}
+
+async function resolve(at: Resolver, name: string, type: RecordType): Promise<readonly string[]> {
+  switch (type) {
+    case 'TXT':
+      return (await at.resolveTxt(name)).map((strings) => strings.join(''))
+    case 'MX':
+      return (await at.resolveMx(name)).map(({ exchange, priority }) => `${priority} ${exchange}`)
+    case 'A':
+      return at.resolve4(name)
+    case 'AAAA':
+      return at.resolve6(name)
+    default:
+      return type satisfies never
+  }
+}

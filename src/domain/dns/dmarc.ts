@@ -1,0 +1,109 @@
+/**
+ * DMARC (RFC 9989): the record that applies to a domain, and the organisational domain, both by a walk up the
+ * DNS from the domain to its top, of at most eight look-ups.
+ */
+import type { Lookup, Verdict } from './lookup.ts'
+import { readTags } from './tags.ts'
+
+type Tags = ReadonlyMap<string, string>
+type Step =
+  | { readonly kind: 'record'; readonly name: string; readonly text: string; readonly tags: Tags }
+  | { readonly kind: 'fault'; readonly name: string; readonly text: string; readonly message: string }
+
+export type DmarcWalk = {
+  /** From the domain upwards. */
+  readonly steps: readonly Step[]
+  readonly organisation: string
+  /** Why the walk is not complete; null if it is. */
+  readonly unknown: string | null
+}
+
+/** After the domain itself, the walk goes on with so many labels at most. */
+const labelsMax = 7
+
+export function listWalk(domain: string): string[] {
+  const labels = domain.split('.')
+  const start = Math.max(1, labels.length - labelsMax)
+  return [domain, ...labels.slice(start).map((_, n) => labels.slice(start + n).join('.'))]
+}
+
+export async function walkDmarc(domain: string, lookup: Lookup): Promise<DmarcWalk> {
+  const steps: Step[] = []
+  for (const name of listWalk(domain)) {
+    const answer = await lookup(`_dmarc.${name}`, 'TXT')
+    if (answer.kind === 'unknown') return { steps, organisation: domain, unknown: answer.reason }
+    const step = answer.kind === 'found' ? readStep(name, answer.records) : null
+    if (step === null) continue
+    steps.push(step)
+    const psd = step.kind === 'record' ? step.tags.get('psd') : undefined
+    if (psd === 'n') return { steps, organisation: name, unknown: null }
+    if (psd === 'y' && name !== domain) return { steps, organisation: findChild(domain, name), unknown: null }
+  }
+  const last = steps.findLast(({ kind }) => kind === 'record')
+  return { steps, organisation: last?.name ?? domain, unknown: null }
+}
+
+/** The name one label below `parent` on the way to `domain`. */
+const findChild = (domain: string, parent: string): string =>
+  domain
+    .split('.')
+    .slice(-(parent.split('.').length + 1))
+    .join('.')
+
+function readStep(name: string, records: readonly string[]): Step | null {
+  const found = records.filter((record) => /^v\s*=\s*DMARC1\s*(?:;|$)/.test(record))
+  const [text, ...more] = found
+  if (text === undefined) return null
+  const fault = (message: string): Step => ({ kind: 'fault', name, text, message })
+  if (more.length > 0) return fault('There are two DMARC records, so receivers use none: leave one.')
+  const tags = readTags(text)
+  if (tags === null) return fault('The DMARC record is not a list of "name=value; …": correct it.')
+  for (const [tag, values] of Object.entries(choices)) {
+    const value = tags.get(tag)?.toLowerCase()
+    if (value !== undefined && !values.includes(value))
+      return fault(`The DMARC record has "${tag}=" with another value than ${values.join(', ')}: correct it.`)
+  }
+  return { kind: 'record', name, text, tags }
+}
+
+const policies = ['none', 'quarantine', 'reject']
+const choices: Readonly<Record<string, readonly string[]>> = {
+  ...{ p: policies, sp: policies, np: policies, adkim: ['r', 's'], aspf: ['r', 's'] },
+  ...{ psd: ['y', 'n', 'u'], t: ['y', 'n'] },
+}
+
+/** The record that receivers apply: that of the domain, or else of its organisation, or of the suffix above. */
+export const findPolicy = ({ organisation, steps }: DmarcWalk, domain: string): Step | null =>
+  steps.find(({ name }) => name === domain) ??
+  steps.find(({ name }) => name === organisation) ??
+  steps.find(
+    ({ kind, tags }: Step & { readonly tags?: Tags }) => kind === 'record' && tags?.get('psd') === 'y',
+  ) ??
+  null
+
+export function judgeDmarc(walk: DmarcWalk, domain: string): Verdict {
+  const policy = findPolicy(walk, domain)
+  if (policy?.kind === 'fault') return { result: 'fail', message: policy.message }
+  if (walk.unknown !== null)
+    return { result: 'unknown', message: `DNS did not answer (${walk.unknown}): check again.` }
+  if (policy === null)
+    return {
+      result: 'warn',
+      message: 'There is no DMARC record. Gmail, Yahoo and Outlook refuse senders of much mail without one.',
+    }
+  const { tags } = policy
+  if (tags.get('t') === 'y') return warn('The record has "t=y": receivers do not enforce its policy yet.')
+  if (tags.has('pct')) return warn('The record has "pct=", which receivers ignore since RFC 9989: remove it.')
+  if (!tags.has('rua')) return warn('The record has no "rua=": no reports say who sends as this domain.')
+  return { result: 'ok', message: `The policy is ${tags.get('p') ?? 'none'}.` }
+}
+
+const warn = (message: string): Verdict => ({ result: 'warn', message })
+
+/** Whether a domain that was authenticated counts for the From domain. `mode`: `s` strict, else relaxed. */
+export const isAligned = (
+  from: { readonly domain: string; readonly organisation: string },
+  authenticated: { readonly domain: string; readonly organisation: string },
+  mode: string | undefined,
+): boolean =>
+  from.domain === authenticated.domain || (mode !== 's' && from.organisation === authenticated.organisation)

@@ -1,0 +1,25 @@
+/** Answers of DNS, and what a check says about them. */
+
+export type RecordType = 'TXT' | 'MX' | 'A' | 'AAAA'
+
+/**
+ * `found`: the records, a TXT with its strings joined, an MX as `10 mail.example.com`. `absent`: there are
+ * none. `unknown`: nobody answered, or not within the bounds.
+ */
+export type Answer =
+  | { readonly kind: 'found'; readonly records: readonly string[] }
+  | { readonly kind: 'absent' }
+  | { readonly kind: 'unknown'; readonly reason: string }
+
+/** Never rejects. */
+export type Lookup = (name: string, type: RecordType) => Promise<Answer>
+
+export const results = ['ok', 'warn', 'fail', 'unknown'] as const
+export type Result = (typeof results)[number]
+
+export type Verdict = { readonly result: Result; readonly message: string }
+
+export const unknown = (reason: string): Verdict => ({
+  result: 'unknown',
+  message: `DNS did not answer (${reason}): check again.`,
+})

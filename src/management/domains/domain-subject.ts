@@ -1,0 +1,41 @@
+/** The properties of an app's mail that DNS must agree with. */
+
+import { checkDomain, type DomainLine, type DomainSubject } from '../../dns/check-domain.ts'
+import type { App } from '../../domain/app/app.ts'
+import type { RelayTraits } from '../../domain/delivery/relay-traits.ts'
+import type { SigningKey } from '../../domain/delivery/signing-key.ts'
+import { type EmailAddress, readDomain } from '../../domain/request/email-address.ts'
+import type { Context } from '../operation/operation.ts'
+
+export type DomainParts = Pick<Context, 'store' | 'newLookup' | 'relayTraits' | 'bounceAddress'>
+
+/** The domain of an app's From address: its mail is signed for it, and judged by it. */
+export const findDomain = ({ settings }: App): string => readDomain(settings.from.address as EmailAddress)
+
+export async function checkAppDomain(app: App, parts: DomainParts): Promise<readonly DomainLine[]> {
+  const keys = await parts.store.listSigningKeys(findDomain(app))
+  return checkDomain(newSubject(app, keys, parts), parts.newLookup())
+}
+
+function newSubject(
+  app: App,
+  keys: readonly SigningKey[],
+  { bounceAddress, relayTraits }: DomainParts,
+): DomainSubject {
+  const { envelopeFrom } = app.settings
+  const bounce = (envelopeFrom as EmailAddress | undefined) ?? bounceAddress
+  const { include, rewrites } = relayTraits
+  return {
+    domain: findDomain(app),
+    envelopeDomain: findEnvelopeDomain(app, bounce, relayTraits),
+    bounceDomain: bounce === null ? null : readDomain(bounce),
+    // A relay that composes the message sends no signature of ours.
+    keys: rewrites === 'all' ? [] : keys,
+    include,
+  }
+}
+
+function findEnvelopeDomain(app: App, bounce: EmailAddress | null, { envelope }: RelayTraits): string | null {
+  if (envelope === 'relay') return null
+  return envelope === 'bounce' && bounce !== null ? readDomain(bounce) : findDomain(app)
+}
