@@ -1,0 +1,39 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { formatDkimRecord, judgeDkimRecord, quoteRecord } from './dkim-record.ts'
+
+const key = { algorithm: 'rsa', publicKey: `${'MIIB+/'.repeat(60)}AQ==` } as const
+const right = formatDkimRecord(key.algorithm, key.publicKey)
+
+test('a long record is written as strings of at most 255 characters, which join to it', () => {
+  const strings = quoteRecord(right).match(/"[^"]*"/g) ?? []
+  assert.deepEqual(
+    strings.map(({ length }) => length - 2),
+    [255, right.length - 255],
+  )
+  assert.equal(strings.map((text) => text.slice(1, -1)).join(''), right)
+})
+
+for (const [what, records, result, message] of [
+  ['the record', [right], 'ok', /in DNS/],
+  ['a key with spaces', [right.replace('AQ==', ' AQ==')], 'ok', /in DNS/],
+  ['a record without v and k', [`p=${key.publicKey}`], 'ok', /in DNS/],
+  ['a record that tests', [`${right}; t=s:y`], 'warn', /"t=y"/],
+  ['a record for its own domain', [`${right}; t=s`], 'ok', /in DNS/],
+  ['two records', [right, right], 'fail', /several/],
+  ['another key', [right.replace('MIIB', 'MIIC')], 'fail', /another key/],
+  ['another algorithm', [right.replace('k=rsa', 'k=ed25519')], 'fail', /another key/],
+  ['a revoked key', ['v=DKIM1; p='], 'fail', /revokes/],
+  ['another version', [right.replace('DKIM1', 'DKIM2')], 'fail', /not a DKIM record/],
+  ['another text', ['hello world'], 'fail', /not a DKIM record/],
+] as const)
+  test(`${what}: ${result}`, () => {
+    const verdict = judgeDkimRecord({ kind: 'found', records: [...records] }, key)
+    assert.equal(verdict.result, result)
+    assert.match(verdict.message, message)
+  })
+
+test('no record fails; DNS that does not answer says nothing', () => {
+  assert.equal(judgeDkimRecord({ kind: 'absent' }, key).result, 'fail')
+  assert.equal(judgeDkimRecord({ kind: 'unknown', reason: 'no answer' }, key).result, 'unknown')
+})

@@ -1,0 +1,114 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Answer, Lookup } from './lookup.ts'
+import { judgeSpf, toSpfVerdict } from './spf.ts'
+
+type Zone = Readonly<Record<string, readonly string[]>>
+
+const lookIn =
+  (zone: Zone): Lookup =>
+  async (name, type): Promise<Answer> => {
+    const records = zone[`${type} ${name}`]
+    if (records?.[0] === 'SERVFAIL') return { kind: 'unknown', reason: 'the server failed' }
+    return records === undefined ? { kind: 'absent' } : { kind: 'found', records }
+  }
+
+const judge = async (record: string, zone: Zone = {}) =>
+  judgeSpf('acme.test', lookIn({ 'TXT acme.test': ['other text', record], ...zone }))
+const includes = (count: number) =>
+  Array.from({ length: count }, (_, n) => [`TXT i${n}.test`, ['v=spf1 ip4:192.0.2.1 -all']] as const)
+
+for (const [record, result] of [
+  ['v=spf1 ip4:192.0.2.0/24 -all', 'fail'],
+  ['v=spf1 ip4:192.0.2.0/24 ~all', 'softfail'],
+  ['V=SPF1 ?ALL', 'neutral'],
+  ['v=spf1', 'neutral'],
+  ['v=spf1 ip6:2001:db8::/32 +all', 'pass'],
+  ['v=spf1 all', 'pass'],
+  ['v=spf1 x-unknown=1 -all', 'fail'],
+  ['v=spf1 -all include:not.there.test', 'fail'],
+  ['v=spf10 -all', 'none'],
+  ['v=spf1 -all redirect=not.there.test', 'fail'],
+  ['v=spf1 redirect=not.there.test', 'permerror'],
+  ['v=spf1 include:not.there.test -all', 'permerror'],
+  ['v=spf1 ip4:192.0.2.256 -all', 'permerror'],
+  ['v=spf1 ip4:192.0.2.1/33 -all', 'permerror'],
+  ['v=spf1 ip6:192.0.2.1 -all', 'permerror'],
+  ['v=spf1 ip6:2001:db8::/129 -all', 'permerror'],
+  ['v=spf1 ip4 -all', 'permerror'],
+  ['v=spf1 a/33 -all', 'permerror'],
+  ['v=spf1 a//129 -all', 'permerror'],
+  ['v=spf1 a/24//64 mx/24 -all', 'fail'],
+  ['v=spf1 include -all', 'permerror'],
+  ['v=spf1 include:nodot -all', 'permerror'],
+  ['v=spf1 all:acme.test', 'permerror'],
+  ['v=spf1 -all ipv4:192.0.2.1', 'permerror'],
+  ['v=spf1 redirect=a.test redirect=b.test', 'permerror'],
+  ['v=spf1 exists:%{i}.a.test -all', 'unknown'],
+  ['v=spf1 include:%{d}.a.test -all', 'unknown'],
+] as const)
+  test(`${record}: ${result}`, async () => {
+    assert.equal(
+      (await judge(record, { 'A acme.test': ['192.0.2.1'], 'MX acme.test': ['1 a'] })).result,
+      result,
+    )
+  })
+
+test('two records, and DNS that does not answer', async () => {
+  const two = { 'TXT acme.test': ['v=spf1 -all', 'v=spf1 ~all'] }
+  assert.equal((await judgeSpf('acme.test', lookIn(two))).result, 'permerror')
+  const failing = { 'TXT acme.test': ['SERVFAIL'] }
+  assert.equal((await judgeSpf('acme.test', lookIn(failing))).result, 'unknown')
+  assert.equal((await judge('v=spf1 include:a.test -all', { 'TXT a.test': ['SERVFAIL'] })).result, 'unknown')
+  assert.equal((await judge('v=spf1 a -all', { 'A acme.test': ['SERVFAIL'] })).result, 'unknown')
+})
+
+test('ten look-ups are followed, and the eleventh is not, also where an include has them', async () => {
+  const record = (count: number) =>
+    `v=spf1 ${Array.from({ length: count }, (_, n) => `include:i${n}.test`).join(' ')} -all`
+  assert.deepEqual(
+    [(await judge(record(10), Object.fromEntries(includes(10)))).result, (await judge(record(10))).result],
+    ['fail', 'permerror'],
+  )
+  const eleven = await judge(record(11), Object.fromEntries(includes(11)))
+  assert.deepEqual([eleven.result, eleven.lookups], ['permerror', 11])
+  assert.match(eleven.fault, /more than 10 look-ups/)
+  const nested = { ...Object.fromEntries(includes(9)), 'TXT n.test': [record(9)] }
+  assert.equal((await judge('v=spf1 include:n.test -all', nested)).result, 'fail')
+  assert.equal((await judge('v=spf1 include:n.test include:i0.test -all', nested)).result, 'permerror')
+  assert.equal((await judge('v=spf1 redirect=n.test', nested)).result, 'fail')
+  const loop = await judge('v=spf1 include:acme.test -all')
+  assert.equal(loop.result, 'permerror')
+})
+
+test('two names may be missing, and not a third', async () => {
+  assert.equal((await judge('v=spf1 a:x.test mx:y.test -all')).result, 'fail')
+  assert.equal((await judge('v=spf1 a:x.test mx:y.test a:z.test -all')).result, 'permerror')
+  const sixth = { 'AAAA z.test': ['2001:db8::1'] }
+  assert.equal((await judge('v=spf1 a:x.test mx:y.test a:z.test -all', sixth)).result, 'fail')
+  const many = { 'MX y.test': Array.from({ length: 11 }, (_, n) => `1 m${n}.test`) }
+  assert.equal((await judge('v=spf1 mx:y.test -all', many)).result, 'permerror')
+})
+
+test('the include of a provider counts wherever it is, in any case', async () => {
+  const zone = {
+    'TXT n.test': ['v=spf1 include:_spf.Google.com -all'],
+    'TXT _spf.Google.com': ['v=spf1 ~all'],
+  }
+  const nested = await judge('v=spf1 include:n.test -all', zone)
+  assert.deepEqual([...nested.includes], ['n.test', '_spf.google.com'])
+  assert.equal(toSpfVerdict(nested, '_spf.google.com').result, 'ok')
+  assert.equal(toSpfVerdict(nested, 'spf.protection.outlook.com').result, 'warn')
+  assert.equal(toSpfVerdict(nested, null).result, 'ok')
+  const verdicts = await Promise.all(
+    ['v=spf1 +all', 'v=spf1 ?all', 'v=spf1 nonsense', 'none', 'v=spf1 a:%{d}.x.test -all'].map(
+      async (record) => toSpfVerdict(await judge(record), null).result,
+    ),
+  )
+  assert.deepEqual(verdicts, ['warn', 'warn', 'fail', 'fail', 'unknown'])
+})
+
+test('a fault repeats no control characters, and no long text', async () => {
+  const { fault } = await judge(`v=spf1 \u001b[31m${'x'.repeat(300)}`)
+  assert.ok(fault.length < 100 && !fault.includes('\u001b'), fault)
+})
