@@ -10,6 +10,8 @@ import type { Answer, RecordType } from '../domain/dns/lookup.ts'
 export type ZoneResolverOptions = {
   /** `address:port` of resolvers to ask for everything; null for the machine's, and each zone's own servers. */
   readonly servers: readonly string[] | null
+  /** The resolvers in place of the machine’s. */
+  readonly general?: readonly string[]
   readonly withinMs?: number
   /** Whether a name server at this address is asked, and at which port. */
   readonly mayAsk?: (address: string) => boolean
@@ -67,7 +69,7 @@ export class ZoneResolver {
   constructor(options: ZoneResolverOptions) {
     this.#options = options
     this.#deadlineMs = performance.now() + (options.withinMs ?? usualWithinMs)
-    this.#general = this.#newResolver(options.servers)
+    this.#general = this.#newResolver(options.servers ?? options.general ?? null)
   }
 
   /** Never rejects. The same question is asked once. */

@@ -76,9 +76,7 @@ const choices: Readonly<Record<string, readonly string[]>> = {
 export const findPolicy = ({ organisation, steps }: DmarcWalk, domain: string): Step | null =>
   steps.find(({ name }) => name === domain) ??
   steps.find(({ name }) => name === organisation) ??
-  steps.find(
-    ({ kind, tags }: Step & { readonly tags?: Tags }) => kind === 'record' && tags?.get('psd') === 'y',
-  ) ??
+  steps.find((step) => step.kind === 'record' && step.tags.get('psd') === 'y') ??
   null
 
 export function judgeDmarc(walk: DmarcWalk, domain: string): Verdict {

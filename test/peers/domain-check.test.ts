@@ -1,0 +1,212 @@
+/** The check of a domain against a real name server, and beside other judges of SPF and DKIM. */
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { existsSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { checkDomain, type DomainSubject } from '../../src/dns/check-domain.ts'
+import { ZoneResolver, type ZoneResolverOptions } from '../../src/dns/zone-resolver.ts'
+import { formatDkimRecord, quoteRecord } from '../../src/domain/dns/dkim-record.ts'
+import { judgeSpf } from '../../src/domain/dns/spf.ts'
+import { makeSigningKey, openSigningKey } from '../../src/store/crypto/signing-key.ts'
+import { startFaultyServer } from '../support/dns-server.ts'
+import { lacking } from '../support/installed.ts'
+import { nsd, startNsd } from '../support/nsd.ts'
+import { newRing } from '../support/service.ts'
+import { temporaryFolder } from '../support/temporary.ts'
+
+const skip = lacking(nsd)
+const ring = newRing()
+const made = await makeSigningKey(ring, { domain: 'good.internal', selector: 'p1', algorithm: 'rsa' })
+const record = quoteRecord(formatDkimRecord('rsa', made.publicKey))
+const key = { ...made, state: 'active' } as const
+
+const good = [
+  `p1._domainkey TXT ${record}`,
+  '@ TXT "v=spf1 ip4:192.0.2.1 -all"',
+  '_dmarc TXT "v=DMARC1; p=reject; rua=mailto:d@good.internal"',
+  '@ MX 10 mail',
+  'mail A 192.0.2.1',
+]
+const spfs: Readonly<Record<string, readonly string[]>> = {
+  good: ['"v=spf1 ip4:192.0.2.1 -all"'],
+  soft: ['"v=spf1 " "ip4:192.0.2.1 ~all"'],
+  neutral: ['"v=spf1 a:ns.faults.internal ?all"'],
+  all: ['"v=spf1 +all"'],
+  two: ['"v=spf1 -all"', '"v=spf1 ~all"'],
+  syntax: ['"v=spf1 ipv4:192.0.2.1 -all"'],
+  network: ['"v=spf1 ip4:192.0.2.1/33 -all"'],
+  missing: ['"v=spf1 include:nothing.faults.internal -all"'],
+  loop: ['"v=spf1 include:loop.faults.internal -all"'],
+  redirect: ['"v=spf1 redirect=good.faults.internal"'],
+  lost: ['"v=spf1 redirect=nothing.faults.internal"'],
+  many: [quoteRecord(`v=spf1 ${'include:good.faults.internal '.repeat(11)}-all`)],
+  ten: [quoteRecord(`v=spf1 ${'include:good.faults.internal '.repeat(10)}-all`)],
+  voids: ['"v=spf1 a:x.faults.internal a:y.faults.internal a:z.faults.internal -all"'],
+}
+const long = Array.from({ length: 12 }, (_, n) => `big TXT "${'x'.repeat(200)}${n}"`)
+const deep = 'a.b.c.d.e.f.g.h.i.j.faults.internal'
+const faults = [
+  ...Object.entries(spfs).flatMap(([name, texts]) => texts.map((text) => `${name} TXT ${text}`)),
+  `p1._domainkey TXT ${record}`,
+  `p1._domainkey TXT ${record}`.replace('p=MIIB', 'p=MIIC'),
+  'p1._domainkey.revoked TXT "v=DKIM1; p="',
+  'p1._domainkey.alias CNAME p1._domainkey.good.internal.',
+  '@ MX 0 .',
+  ...long,
+  'big TXT "v=spf1 ip4:192.0.2.1 -all"',
+  'big MX 10 ns',
+  '_dmarc TXT "v=DMARC1; p=none; rua=mailto:d@faults.internal; psd=n"',
+  '_dmarc.two TXT "v=DMARC1; p=none"',
+  '_dmarc.two TXT "v=DMARC1; p=reject"',
+  `${deep.replace('.faults.internal', '')} MX 10 ns`,
+]
+// Above all of them, where a walk ends.
+const zones = { internal: [], 'good.internal': good, 'faults.internal': faults }
+const server = skip === false ? await startNsd({ after }, zones) : { server: '', port: 0 }
+
+async function check(
+  domain: string,
+  change: Partial<DomainSubject> = {},
+  options: Partial<ZoneResolverOptions> = {},
+) {
+  const { lookup } = new ZoneResolver({ servers: [server.server], ...options })
+  const subject = { domain, envelopeDomain: domain, bounceDomain: null, keys: [], include: null, ...change }
+  const lines = await checkDomain(subject, lookup)
+  return Object.fromEntries(lines.map((line) => [line.check, line]))
+}
+const results = (lines: Awaited<ReturnType<typeof check>>) =>
+  Object.fromEntries(Object.entries(lines).map(([name, { result }]) => [name, result]))
+
+test('a domain that has everything has no fault; each absence has its own', { skip }, async () => {
+  const bounce = { bounceDomain: 'good.internal' }
+  assert.deepEqual(results(await check('good.internal', { keys: [key], ...bounce })), {
+    ...{ dkim: 'ok', spf: 'ok', dmarc: 'ok', alignment: 'ok', mx: 'ok', bounce_domain: 'ok' },
+  })
+  const absent = await check('nothing.elsewhere', { keys: [key], bounceDomain: 'nothing.elsewhere' })
+  // nsd refuses zones that it does not have.
+  assert.deepEqual(new Set(Object.values(results(absent))), new Set(['unknown', 'ok']))
+  const below = await check('nothing.good.internal', { keys: [key], bounceDomain: 'nothing.good.internal' })
+  assert.deepEqual(results(below), {
+    ...{ dkim: 'fail', spf: 'fail', dmarc: 'ok', alignment: 'warn', mx: 'fail', bounce_domain: 'fail' },
+  })
+  assert.equal(below.dkim?.publish?.value, formatDkimRecord('rsa', made.publicKey))
+  assert.equal(below.dmarc?.name, '_dmarc.good.internal')
+})
+
+test('faults of records are found: two, revoked, an alias, a null MX, answers by TCP', { skip }, async () => {
+  const top = await check('faults.internal', { keys: [key] })
+  assert.deepEqual([top.dkim?.result, top.mx?.result], ['fail', 'fail'])
+  assert.match(top.dkim?.message ?? '', /several records/)
+  assert.match(top.mx?.message ?? '', /null MX/)
+  const revoked = await check('revoked.faults.internal', { keys: [key] })
+  assert.match(revoked.dkim?.message ?? '', /revokes/)
+  assert.equal((await check('alias.faults.internal', { keys: [key] })).dkim?.result, 'ok')
+  const big = await check('big.faults.internal')
+  assert.deepEqual([big.spf?.result, big.mx?.result], ['ok', 'ok'])
+  assert.equal((await check('two.faults.internal')).dmarc?.result, 'fail')
+  const bounce = await check('good.internal', { envelopeDomain: 'big.faults.internal' })
+  assert.equal(bounce.alignment?.result, 'fail')
+  const theirs = await check('good.internal', { envelopeDomain: null })
+  assert.deepEqual([theirs.alignment?.result, theirs.spf], ['warn', undefined])
+})
+
+test('DMARC is found above names of 3, 8 and 12 labels, up to where psd=n ends it', { skip }, async () => {
+  for (const domain of ['soft.faults.internal', 'e.f.g.h.i.j.faults.internal', deep]) {
+    const { dmarc } = await check(domain)
+    assert.deepEqual([dmarc?.result, dmarc?.name], ['ok', '_dmarc.faults.internal'], domain)
+  }
+})
+
+test('a record that was added a minute ago is seen: the servers of the zone are asked first', {
+  skip,
+}, async (t) => {
+  const stale = await startNsd(t, { internal: [], 'good.internal': ['_dmarc TXT "v=DMARC1; p=none"'] })
+  const options = { servers: null, general: [stale.server], mayAsk: () => true, zonePort: server.port }
+  const fresh = await check('good.internal', { keys: [key] }, options)
+  assert.deepEqual(results(fresh), { ...{ dkim: 'ok', spf: 'ok', dmarc: 'ok', alignment: 'ok', mx: 'ok' } })
+  const cached = await check('good.internal', { keys: [key] }, { ...options, zonePort: 1 })
+  assert.equal(cached.dkim?.result, 'fail', 'the resolver of the machine, where they are out of reach')
+  const { mayAsk: _, ...inner } = options
+  const inside = await check('good.internal', { keys: [key] }, inner)
+  assert.equal(inside.dkim?.result, 'fail', 'a zone cannot have this machine’s own network asked')
+})
+
+for (const fault of ['SERVFAIL', 'silence'] as const)
+  test(`servers that answer with ${fault}: at most 60 queries, an end in time, and no verdict`, async (t) => {
+    const faulty = await startFaultyServer(t, fault)
+    const keys = Array.from({ length: 10 }, (_, n) => ({ ...key, selector: `p${n}` }))
+    const change = { keys, bounceDomain: 'b.deep.test', envelopeDomain: '1.2.3.4.5.6.7.8.9.test' }
+    const lines = await check('a.b.c.d.e.f.g.h.i.test', change, { servers: [faulty.server], withinMs: 300 })
+    const { alignment, ...others } = results(lines)
+    assert.deepEqual(new Set(Object.values(others)), new Set(['unknown']))
+    assert.notEqual(alignment, 'fail')
+    assert.ok(faulty.count() > 0 && faulty.count() <= 60, String(faulty.count()))
+  })
+
+/** Runs a program whose resolver is nsd. */
+function runWithNsd(folder: string, args: readonly string[]): string {
+  const resolv = join(folder, 'resolv.conf')
+  writeFileSync(resolv, 'nameserver 127.0.0.77\n')
+  const script = `mount --bind ${resolv} /etc/resolv.conf && exec "$@"`
+  try {
+    return execFileSync('unshare', ['-m', 'sh', '-c', script, 'sh', ...args], {
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+  } catch (error) {
+    const { stderr, stdout } = error as { readonly stdout?: string; readonly stderr?: string }
+    return `${stdout}${stderr}`
+  }
+}
+
+const pyspf = '/usr/lib/python3/dist-packages/spf.py'
+const judges = { 'libmail-spf-perl': '/usr/bin/spfquery.mail-spf-perl', 'python3-spf': pyspf }
+
+test('two other judges of SPF agree on every zone', {
+  skip: lacking({ ...nsd, ...judges }, { root: true }),
+}, async (t) => {
+  const own = await startNsd(t, zones, '127.0.0.77')
+  const folder = temporaryFolder(t)
+  const sender = '198.51.100.9'
+  const program = `import spf,sys
+for d in sys.argv[1:]: print(spf.check2(i='${sender}', s='x@'+d, h='h.test')[0])`
+  const domains = Object.keys(spfs).map((name) => `${name}.faults.internal`)
+  const python = runWithNsd(folder, ['/usr/bin/python3', '-c', program, ...domains])
+    .trim()
+    .split('\n')
+  for (const [n, domain] of domains.entries()) {
+    const { lookup } = new ZoneResolver({ servers: [own.server] })
+    const { result } = await judgeSpf(domain, lookup)
+    const perl = runWithNsd(folder, [
+      judges['libmail-spf-perl'],
+      '--scope',
+      'mfrom',
+      '--identity',
+      `x@${domain}`,
+      '--ip-address',
+      sender,
+    ])
+    assert.deepEqual([python[n], perl.split('\n')[0]], [result, result], domain)
+  }
+})
+
+const testkey = '/usr/sbin/opendkim-testkey'
+
+test('opendkim-testkey reads the record, and finds that the key is its own', {
+  skip: lacking(
+    { ...nsd, 'opendkim-tools': existsSync(testkey) ? testkey : '/usr/bin/opendkim-testkey' },
+    { root: true },
+  ),
+}, async (t) => {
+  await startNsd(t, zones, '127.0.0.77')
+  const folder = temporaryFolder(t)
+  const file = join(folder, 'key.pem')
+  writeFileSync(file, openSigningKey(ring, made).export({ type: 'pkcs8', format: 'pem' }), { mode: 0o600 })
+  const config = join(folder, 'opendkim.conf')
+  writeFileSync(config, 'Nameservers 127.0.0.77\n')
+  const run = (selector: string, domain: string) =>
+    runWithNsd(folder, [testkey, '-vvv', '-x', config, '-d', domain, '-s', selector, '-k', file])
+  assert.match(run('p1', 'good.internal'), /key OK/)
+  assert.doesNotMatch(run('p2', 'good.internal'), /key OK/)
+})
