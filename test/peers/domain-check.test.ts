@@ -22,6 +22,7 @@ const record = quoteRecord(formatDkimRecord('rsa', made.publicKey))
 const key = { ...made, state: 'active' } as const
 
 const good = [
+  'p2._domainkey CNAME p2._domainkey.other.internal.',
   `p1._domainkey TXT ${record}`,
   '@ TXT "v=spf1 ip4:192.0.2.1 -all"',
   '_dmarc TXT "v=DMARC1; p=reject; rua=mailto:d@good.internal"',
@@ -121,10 +122,16 @@ test('DMARC is found above names of 3, 8 and 12 labels, up to where psd=n ends i
 test('a record that was added a minute ago is seen: the servers of the zone are asked first', {
   skip,
 }, async (t) => {
-  const stale = await startNsd(t, { internal: [], 'good.internal': ['_dmarc TXT "v=DMARC1; p=none"'] })
+  const stale = await startNsd(t, {
+    internal: [],
+    'good.internal': ['_dmarc TXT "v=DMARC1; p=none"'],
+    'other.internal': [`p2._domainkey TXT ${record}`],
+  })
   const options = { servers: null, general: [stale.server], mayAsk: () => true, zonePort: server.port }
   const fresh = await check('good.internal', { keys: [key] }, options)
   assert.deepEqual(results(fresh), { ...{ dkim: 'ok', spf: 'ok', dmarc: 'ok', alignment: 'ok', mx: 'ok' } })
+  const { dkim } = await check('good.internal', { keys: [{ ...key, selector: 'p2' }] }, options)
+  assert.equal(dkim?.result, 'ok', 'an alias leads to the servers of another zone')
   const cached = await check('good.internal', { keys: [key] }, { ...options, zonePort: 1 })
   assert.equal(cached.dkim?.result, 'fail', 'the resolver of the machine, where they are out of reach')
   const { mayAsk: _, ...inner } = options
@@ -142,7 +149,16 @@ for (const fault of ['SERVFAIL', 'silence'] as const)
     assert.deepEqual(new Set(Object.values(others)), new Set(['unknown']))
     assert.notEqual(alignment, 'fail')
     assert.ok(faulty.count() > 0 && faulty.count() <= 60, String(faulty.count()))
+    if (fault === 'silence') assert.match(lines.mx?.message ?? '', /no time is left/)
   })
+
+test('one check asks 60 times at most', async (t) => {
+  const faulty = await startFaultyServer(t, 'SERVFAIL')
+  const { lookup } = new ZoneResolver({ servers: [faulty.server] })
+  const answers = await Promise.all(Array.from({ length: 100 }, (_, n) => lookup(`n${n}.test`, 'TXT')))
+  assert.equal(faulty.count(), 60)
+  assert.deepEqual(answers[60], { kind: 'unknown', reason: 'too many queries' })
+})
 
 /** Runs a program whose resolver is nsd. */
 function runWithNsd(folder: string, args: readonly string[]): string {
