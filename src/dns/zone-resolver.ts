@@ -133,6 +133,8 @@ export class ZoneResolver {
     const timer = setTimeout(() => resolver.cancel(), leftMs)
     try {
       const records = await query(resolver)
+      // An answer with nothing but an alias is empty.
+      if (records.length === 0) return { kind: 'absent' }
       const isBounded = records.length <= recordsMax && records.every(({ length }) => length <= recordMax)
       return isBounded ? { kind: 'found', records } : { kind: 'unknown', reason: 'the answer is too large' }
     } catch (error) {
