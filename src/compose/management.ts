@@ -3,6 +3,7 @@ import { describeFeedback } from '../config/feedback.ts'
 import type { Config } from '../config/parse-config.ts'
 import type { LinkHost } from '../intake/judge-request.ts'
 import { findDomainFacts } from '../management/domains/domain-parts.ts'
+import { RecordWatch } from '../management/domains/record-watch.ts'
 import { newReportCounts } from '../management/feedback/report-counts.ts'
 import { localAccess } from '../management/operation/access.ts'
 import type { Management } from '../management/operation/operation.ts'
@@ -58,6 +59,7 @@ export function composeManagement(
   { store, version, onQueued = () => {}, emit = () => {} }: Parts,
 ): Management {
   const { consoleUrl, isDev, queueMax, relays, ring, roles } = config
+  const domains = findDomainFacts(config)
   return {
     store,
     version,
@@ -74,7 +76,8 @@ export function composeManagement(
       () => findingsMs,
     ),
     cursors: newCursors(ring),
-    ...findDomainFacts(config),
+    ...domains,
+    records: new RecordWatch({ store, ...domains }),
     makeSigningKey: (key) => makeSigningKey(ring, key),
     links: composeLinks(config),
     relays: new SharedRead(

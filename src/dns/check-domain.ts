@@ -20,7 +20,7 @@ export type DomainSubject = {
 }
 
 export const domainChecks = ['dkim', 'spf', 'dmarc', 'alignment', 'mx', 'bounce_domain'] as const
-export type DomainCheck = (typeof domainChecks)[number]
+type DomainCheck = (typeof domainChecks)[number]
 
 type Publish = { readonly name: string; readonly type: 'TXT' | 'MX'; readonly value: string }
 

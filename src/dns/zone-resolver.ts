@@ -8,7 +8,7 @@ import { BlockList, isIP } from 'node:net'
 import type { Answer, RecordType } from '../domain/dns/lookup.ts'
 
 export type ZoneResolverOptions = {
-  /** `address:port` of resolvers to ask for everything; null for the machine's, and each zone's own servers. */
+  /** Resolvers to ask for everything, as `address:port`; null: the machine's, and each zone's servers. */
   readonly servers: readonly string[] | null
   /** The resolvers in place of the machine’s. */
   readonly general?: readonly string[]

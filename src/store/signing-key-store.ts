@@ -14,7 +14,7 @@ export type NewSigningKey = Pick<
 >
 
 /** A change that an operator makes by way of an app, whose From address is in the domain. */
-export type SigningKeyChange = Pick<SigningKey, 'domain' | 'selector'> & { readonly app: AppId }
+type SigningKeyChange = Pick<SigningKey, 'domain' | 'selector'> & { readonly app: AppId }
 
 export interface SigningKeyStore {
   /** The active keys of a domain, in the order in which they sign. It waits for no operator. */

@@ -167,7 +167,7 @@ function runWithNsd(folder: string, args: readonly string[]): string {
   writeFileSync(resolv, 'nameserver 127.0.0.77\n')
   const script = `mount --bind ${resolv} /etc/resolv.conf && exec "$@"`
   try {
-    return execFileSync('unshare', ['-m', 'sh', '-c', script, 'sh', ...args], {
+    return execFileSync('/usr/bin/unshare', ['-m', 'sh', '-c', script, 'sh', ...args], {
       encoding: 'utf8',
       stdio: ['ignore', 'pipe', 'pipe'],
     })

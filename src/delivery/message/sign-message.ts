@@ -1,6 +1,6 @@
 /**
- * Signs a message (DKIM, RFC 6376 and RFC 8463): `c=relaxed/simple`, one signature for each key. The body needs
- * no canonical form: the composer ends it with one line break, and relays keep its lines.
+ * Signs a message (DKIM, RFC 6376 and RFC 8463): `c=relaxed/simple`, one signature for each key. The body
+ * needs no canonical form: the composer ends it with one line break, and relays keep its lines.
  */
 import { hash, type KeyObject, sign } from 'node:crypto'
 import { promisify } from 'node:util'

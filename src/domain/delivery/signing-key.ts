@@ -22,7 +22,7 @@ export type SigningKey = {
   readonly changedAt: number
 }
 
-/** The keys of a domain: some pending, one or two active, and retired ones whose records are still published. */
+/** The keys of a domain: pending, active, and retired ones whose records are still published. */
 export const signingKeysMax = 10
 
 /** `p20270131r`, or `p20270131r2` if the first one is taken. */

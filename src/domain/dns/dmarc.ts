@@ -72,7 +72,7 @@ const choices: Readonly<Record<string, readonly string[]>> = {
   ...{ psd: ['y', 'n', 'u'], t: ['y', 'n'] },
 }
 
-/** The record that receivers apply: that of the domain, or else of its organisation, or of the suffix above. */
+/** The record that receivers apply: of the domain, or else of its organisation, or of the suffix above. */
 export const findPolicy = ({ organisation, steps }: DmarcWalk, domain: string): Step | null =>
   steps.find(({ name }) => name === domain) ??
   steps.find(({ name }) => name === organisation) ??

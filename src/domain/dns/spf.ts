@@ -5,7 +5,7 @@
 import type { Lookup, Verdict } from './lookup.ts'
 
 /** As RFC 7208 names them; `unknown`: DNS did not answer, or a macro decides. */
-export type SpfResult = 'none' | 'permerror' | 'pass' | 'fail' | 'softfail' | 'neutral' | 'unknown'
+type SpfResult = 'none' | 'permerror' | 'pass' | 'fail' | 'softfail' | 'neutral' | 'unknown'
 
 export type SpfJudgement = {
   readonly result: SpfResult

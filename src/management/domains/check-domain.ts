@@ -15,7 +15,7 @@ const LineResource = closed({
     description: 'unknown: DNS did not answer. warn: mail arrives, but less surely.',
   }),
   message: Type.String(),
-  found: orNull(Type.String({ description: 'What DNS has, at most 500 characters of it.' })),
+  found: orNull(Type.String({ description: 'The text that is in DNS, at most 500 characters of it.' })),
   publish: orNull(RecordResource),
 })
 

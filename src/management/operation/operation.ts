@@ -14,6 +14,7 @@ import type { EmailRecord, KeyRecord, QueueSummary } from '../../store/operator-
 import type { NewSigningKey } from '../../store/signing-key-store.ts'
 import type { Finding, Store } from '../../store/store.ts'
 import type { DomainFacts } from '../domains/domain-parts.ts'
+import type { RecordWatch } from '../domains/record-watch.ts'
 import type { ReportCounts } from '../feedback/report-counts.ts'
 import type { PastCounts } from '../past-counts.ts'
 import type { BounceSettings } from '../service/check-bounces.ts'
@@ -44,6 +45,7 @@ export type Management = BounceSettings &
     /** The counts of the last two hours that are not judged as now. */
     readonly past: PastCounts
     readonly reports: ReportCounts
+    readonly records: Pick<RecordWatch, 'get'>
     /** The checks of the database and the machine, for the status. */
     readonly findings: SharedRead<readonly Finding[]>
     readonly queueMax: number

@@ -1,42 +1,14 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { ago, type Counts, countOf, node, nowMs, relay } from '../../../test/support/attention.ts'
 import type { App } from '../../domain/app/app.ts'
 import { defaultSettings } from '../../domain/app/settings.ts'
 import { dayMs, minuteMs } from '../../domain/duration.ts'
 import type { AppId, KeyId } from '../../domain/id.ts'
-import type { ActivityEvent } from '../../domain/operator/activity.ts'
-import { presentCounts } from '../activity.ts'
 import type { NodeResource } from '../resources.ts'
 import { findAttention } from './attention.ts'
 import { findStops } from './attention-nodes.ts'
 import type { Situation } from './condition.ts'
-import { findEarlier, findOutageEnd } from './earlier.ts'
-
-const nowMs = Date.UTC(2026, 0, 1)
-const ago = (seconds: number) => new Date(nowMs - seconds * 1000).toISOString()
-
-type Relay = NodeResource['relays'][number]
-const relay = (name: string, available: boolean, lastOutage: Relay['lastOutage'] = null): Relay => ({
-  name,
-  certificateExpiresAt: null,
-  available,
-  since: ago(720),
-  reason: available ? '' : 'ECONNREFUSED',
-  connections: { connecting: 0, open: 0, busy: 0, allowed: 5, max: 5 },
-  lastOutage,
-})
-
-const node = (change: Partial<NodeResource> = {}): NodeResource => ({
-  id: 'node_1',
-  machine: 'mail-1',
-  version: '1',
-  roles: ['worker'],
-  startedAt: ago(3600),
-  seenAt: ago(1),
-  alive: true,
-  relays: [relay('r1', true), relay('r2', true)],
-  ...change,
-})
 
 const newApp = (slug: string, daily = 1000): App => ({
   ...{ id: `app_${slug}` as AppId, slug, version: 1, status: 'active', createdAt: 0, updatedAt: 0 },
@@ -46,10 +18,6 @@ const newApp = (slug: string, daily = 1000): App => ({
   },
 })
 const [acme, globex, hooli] = [newApp('acme'), newApp('globex'), newApp('hooli')]
-
-type Counts = Readonly<Record<string, number>>
-const countOf = (counts: Counts) =>
-  presentCounts(Object.entries(counts).map(([event, count]) => ({ event: event as ActivityEvent, count })))
 
 type Given = Partial<Omit<Situation, 'lately' | 'byApp' | 'last' | 'queue' | 'replies'>> & {
   readonly replies?: Situation['replies']
@@ -84,7 +52,7 @@ function newSituation(situation: Given): Situation {
   const apps = depth === 0 ? [] : [{ app: acme.id, slug: 'acme', held: false, ...waiting, ages: [] }]
   return {
     ...{ apps: [acme], usage: new Map(), reported: new Map(), expiring: [], late: [] },
-    ...{ findings: [], nodes: [node()], nowMs },
+    ...{ findings: [], records: [], nodes: [node()], nowMs },
     ...{ expired: new Map(), seesAll: true, last: countsOf(last), byApp: countsOf(byApp) },
     replies: replies ?? {},
     lately: countOf(counts ?? all),
@@ -420,6 +388,18 @@ test('the mail that a disabled app holds needs attention, the mail of others doe
   assert.deepEqual(kinds({ apps: [acme, { ...globex, status: 'disabled' }], depth: 3 }), [])
 })
 
+test('a record that is missing concerns the apps of its domain', () => {
+  const records = [{ domain: 'acme.test', selector: 'p1', message: 'Publish it.' }]
+  const [found, ...more] = attentionTo({ records, apps: [acme, globex] })
+  assert.deepEqual([found?.kind, found?.urgent, found?.apps], ['record_missing', true, ['acme', 'globex']])
+  assert.match(
+    found?.message ?? '',
+    /^Receivers cannot verify the mail from acme\.test.* p1 .* Publish it\.$/,
+  )
+  assert.deepEqual(more, [])
+  assert.deepEqual(kinds({ records: [{ domain: 'other.test', selector: 'p1', message: '' }] }), [])
+})
+
 test('mail that waits without a worker needs attention, an empty queue does not', () => {
   const api = node({ roles: ['api'], relays: [] })
   assert.deepEqual(kinds({ nodes: [api], depth: 3 }), ['no_worker'])
@@ -435,65 +415,4 @@ test('mail that waits without a worker needs attention, an empty queue does not'
     'no_worker',
     'process_silent',
   ])
-})
-
-test('what is over has its time: an outage, the links that it cost, mail that failed', () => {
-  const minute = nowMs / minuteMs
-  const outage = { from: ago(3600), until: ago(3000), reason: 'ECONNREFUSED' }
-  const nodes = [node({ relays: [relay('r1', true, outage)] })]
-  assert.equal(findOutageEnd(nodes), Date.parse(outage.until))
-  const earlier = findEarlier({
-    nowMs,
-    nodes,
-    minutes: [
-      { minute: minute - 80, event: 'expired', count: 7 },
-      { minute: minute - 58, event: 'expired', count: 2 },
-      { minute: minute - 51, event: 'expired', count: 3 },
-    ],
-    expired: ['acme', 'globex'],
-    conditions: [
-      {
-        kind: 'mail_failed',
-        slugs: ['hooli'],
-        reply: '554 spam',
-        counts: countOf({ 'failed:refused_by_relay': 30, delivered: 10 }),
-        from: (minute - 100) * minuteMs,
-        until: (minute - 99) * minuteMs,
-      },
-    ],
-  })
-  assert.deepEqual(
-    earlier.map(({ apps, kind, message, from, until }) => [kind, message, apps, from, until]),
-    [
-      [
-        'relay_down',
-        'The relay r1 did not answer for 10 min: the connection was refused (ECONNREFUSED). 5 links expired meanwhile.',
-        [],
-        Date.parse(outage.from),
-        Date.parse(outage.until),
-      ],
-      [
-        'links_expired',
-        '7 links expired before the email could be sent.',
-        [],
-        (minute - 80) * minuteMs,
-        (minute - 79) * minuteMs,
-      ],
-      [
-        'mail_failed',
-        '30 of 40 emails from hooli failed; last reply: “554 spam”.',
-        ['hooli'],
-        (minute - 100) * minuteMs,
-        (minute - 99) * minuteMs,
-      ],
-    ],
-  )
-  const nothing = { nowMs, nodes: [], minutes: [], expired: [], conditions: [] }
-  assert.deepEqual(findEarlier(nothing), [])
-  assert.deepEqual(
-    findEarlier({ ...nothing, nodes }).map(({ message }) => message),
-    [
-      'The relay r1 did not answer for 10 min: the connection was refused (ECONNREFUSED). No link expired meanwhile.',
-    ],
-  )
 })

@@ -8,6 +8,7 @@ import { heldDays, latelyMinutes } from '../../domain/bounds.ts'
 import { counted, formatCount, sumCounts } from '../../domain/counts.ts'
 import { describeDuration, minuteMs } from '../../domain/duration.ts'
 import type { ActivityCounts } from '../activity.ts'
+import { findDomain } from '../domains/domain-subject.ts'
 import { addCounts, appConditionKinds, appConditions, hasNow, serviceRefusals } from './app-conditions.ts'
 import { judgeNodes } from './attention-nodes.ts'
 import { judgeGone, judgeReports } from './attention-reports.ts'
@@ -52,6 +53,7 @@ export function findAttention(situation: Situation): Attention[] {
     // They follow from a stop, whose message counts them.
     ...(isStopped ? [] : [...judgeLate(situation), ...judgeExpired(situation)]),
     ...judgeApps(situation),
+    ...judgeRecords(situation),
     ...failing,
     ...judgeQueue(queue),
     ...judgeSettings(situation),
@@ -157,6 +159,14 @@ function judgeApps(situation: Situation): Condition[] {
       const message = describe(slugs, counts, { when: ` ${lately}`, reply: group[0]?.reply ?? null })
       return { kind, message, apps: slugs, urgent: isUrgent(counts) }
     })
+  })
+}
+
+function judgeRecords({ apps, records }: Situation): Condition[] {
+  return records.flatMap(({ domain, message, selector }): Condition[] => {
+    const slugs = apps.filter((app) => findDomain(app) === domain).map(({ slug }) => slug)
+    const text = `Receivers cannot verify the mail from ${domain}, which the key ${selector} signs, and may refuse it. ${message}`
+    return slugs.length === 0 ? [] : [{ kind: 'record_missing', message: text, apps: slugs, urgent: true }]
   })
 }
 

@@ -5,6 +5,7 @@ import type { AppId } from '../../domain/id.ts'
 import type { ExpiringKey, UsageByApp } from '../../store/operator-store.ts'
 import type { Finding } from '../../store/store.ts'
 import type { ActivityCounts } from '../activity.ts'
+import type { MissingRecord } from '../domains/record-watch.ts'
 import type { CountedQueue } from '../operation/operation.ts'
 import { closed } from '../operation/schema.ts'
 import type { NodeResource } from '../resources.ts'
@@ -20,6 +21,7 @@ export const attentionKinds = [
   'mail_failed',
   'mail_deferred',
   'requests_refused',
+  'record_missing',
   'check_failed',
   'relay_down',
   'certificate_expires',
@@ -59,6 +61,8 @@ export type Situation = {
   readonly queue: QueueResource
   readonly late: CountedQueue['late']
   readonly findings: readonly Finding[]
+  /** The records of signing keys that are not in DNS. */
+  readonly records: readonly MissingRecord[]
   readonly nodes: readonly NodeResource[]
   /** The counts of the last `latelyMinutes`, of everything that the access sees. */
   readonly lately: ActivityCounts

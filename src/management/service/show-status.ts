@@ -74,6 +74,7 @@ export const showStatus = operation({
     const activity = await readActivity(context, nodes, apps)
     const attention = findAttention({
       ...{ seesAll, apps, usage, reported, expiring, queue, nodes, findings, ...activity.now },
+      records: context.records.get(),
       late: counted.late,
       nowMs: now,
     })

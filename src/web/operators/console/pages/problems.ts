@@ -26,6 +26,7 @@ const places: Readonly<Record<Condition['kind'], (apps: readonly string[]) => Pl
   queue_nearly_full: () => delivery,
   requests_turned_away: () => ['/#answers', 'Show the responses'],
   check_failed: () => ['/settings', 'Run the checks'],
+  record_missing: ([app]) => [`/apps/${app}/domain`, 'Show the record'],
   requests_refused: ([app]) =>
     app ? [`/apps/${app}#refused`, 'Show the requests'] : ['/apps', 'Show the apps'],
   links_expired: (apps) => [toEmails('expired', apps), 'Show the emails'],
@@ -67,6 +68,7 @@ const verdicts: Readonly<Partial<Record<Condition['kind'], string>>> = {
   mail_failed: 'Mail is failing',
   mail_deferred: 'The relay is deferring mail',
   daily_limit_near: 'A daily limit is used up',
+  record_missing: 'A signature cannot be verified',
 }
 
 /** Is everything fine now? In one line. */

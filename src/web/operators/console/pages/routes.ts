@@ -2,6 +2,7 @@
 import type { FastifyInstance } from 'fastify'
 import { addPage, type Handler, type PageDeps } from '../visit.ts'
 import { removeOwnPasskey, showAccount } from './account.ts'
+import { activateKey, addKey, checkDomain, removeKey, showDomain } from './app-domain.ts'
 import { saveHosted, showHostedLinks } from './app-hosted-links.ts'
 import { createKey, replaceKey, revokeKey, showKeys } from './app-keys.ts'
 import { addLink, removeLink, setLocalhost, showLinks, testLink } from './app-links.ts'
@@ -47,6 +48,11 @@ export const routes: readonly (readonly [Line, Handler])[] = [
   ['POST /apps/:app/keys', createKey],
   ['POST /apps/:app/keys/:key/revoke', revokeKey],
   ['POST /apps/:app/keys/:key/replace', replaceKey],
+  ['GET /apps/:app/domain', showDomain],
+  ['POST /apps/:app/domain/check', checkDomain],
+  ['POST /apps/:app/domain/keys', addKey],
+  ['POST /apps/:app/domain/keys/:selector/activate', activateKey],
+  ['POST /apps/:app/domain/keys/:selector/remove', removeKey],
   ['GET /apps/:app/settings', showSettings],
   ['POST /apps/:app/settings', saveSettings],
   ['POST /apps/:app/status', setStatus],

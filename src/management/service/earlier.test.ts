@@ -1,0 +1,66 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { ago, countOf, node, nowMs, relay } from '../../../test/support/attention.ts'
+import { minuteMs } from '../../domain/duration.ts'
+import { findEarlier, findOutageEnd } from './earlier.ts'
+
+test('what is over has its time: an outage, the links that it cost, mail that failed', () => {
+  const minute = nowMs / minuteMs
+  const outage = { from: ago(3600), until: ago(3000), reason: 'ECONNREFUSED' }
+  const nodes = [node({ relays: [relay('r1', true, outage)] })]
+  assert.equal(findOutageEnd(nodes), Date.parse(outage.until))
+  const earlier = findEarlier({
+    nowMs,
+    nodes,
+    minutes: [
+      { minute: minute - 80, event: 'expired', count: 7 },
+      { minute: minute - 58, event: 'expired', count: 2 },
+      { minute: minute - 51, event: 'expired', count: 3 },
+    ],
+    expired: ['acme', 'globex'],
+    conditions: [
+      {
+        kind: 'mail_failed',
+        slugs: ['hooli'],
+        reply: '554 spam',
+        counts: countOf({ 'failed:refused_by_relay': 30, delivered: 10 }),
+        from: (minute - 100) * minuteMs,
+        until: (minute - 99) * minuteMs,
+      },
+    ],
+  })
+  assert.deepEqual(
+    earlier.map(({ apps, kind, message, from, until }) => [kind, message, apps, from, until]),
+    [
+      [
+        'relay_down',
+        'The relay r1 did not answer for 10 min: the connection was refused (ECONNREFUSED). 5 links expired meanwhile.',
+        [],
+        Date.parse(outage.from),
+        Date.parse(outage.until),
+      ],
+      [
+        'links_expired',
+        '7 links expired before the email could be sent.',
+        [],
+        (minute - 80) * minuteMs,
+        (minute - 79) * minuteMs,
+      ],
+      [
+        'mail_failed',
+        '30 of 40 emails from hooli failed; last reply: “554 spam”.',
+        ['hooli'],
+        (minute - 100) * minuteMs,
+        (minute - 99) * minuteMs,
+      ],
+    ],
+  )
+  const nothing = { nowMs, nodes: [], minutes: [], expired: [], conditions: [] }
+  assert.deepEqual(findEarlier(nothing), [])
+  assert.deepEqual(
+    findEarlier({ ...nothing, nodes }).map(({ message }) => message),
+    [
+      'The relay r1 did not answer for 10 min: the connection was refused (ECONNREFUSED). No link expired meanwhile.',
+    ],
+  )
+})
