@@ -112,8 +112,10 @@ async function checkAlignment(
   const line = (result: Result, message: string): DomainLine => ({
     ...{ check: 'alignment', name: domain, found: null, publish: null, result, message },
   })
-  const isSigned = keys.some(({ state }, n) => state === 'active' && lines[n]?.result !== 'fail')
-  if (isSigned) return line('ok', 'The signature is by the From domain.')
+  const active = lines.filter((_, n) => keys[n]?.state === 'active').map(({ result }) => result)
+  if (active.some((result) => result === 'ok' || result === 'warn'))
+    return line('ok', 'The signature is by the From domain.')
+  if (active.includes('unknown')) return line('unknown', 'It depends on the record of the signing key.')
   if (envelopeDomain === null)
     return line('warn', 'DMARC holds only if the relay signs as this domain: its provider says how.')
   const policy = findPolicy(walk, domain)

@@ -86,7 +86,7 @@ test('a domain that has everything has no fault; each absence has its own', { sk
   })
   const absent = await check('nothing.elsewhere', { keys: [key], bounceDomain: 'nothing.elsewhere' })
   // nsd refuses zones that it does not have.
-  assert.deepEqual(new Set(Object.values(results(absent))), new Set(['unknown', 'ok']))
+  assert.deepEqual(new Set(Object.values(results(absent))), new Set(['unknown']))
   const below = await check('nothing.good.internal', { keys: [key], bounceDomain: 'nothing.good.internal' })
   assert.deepEqual(results(below), {
     ...{ dkim: 'fail', spf: 'fail', dmarc: 'ok', alignment: 'warn', mx: 'fail', bounce_domain: 'fail' },
@@ -146,9 +146,7 @@ for (const fault of ['SERVFAIL', 'silence'] as const)
     const keys = Array.from({ length: 10 }, (_, n) => ({ ...key, selector: `p${n}` }))
     const change = { keys, bounceDomain: 'b.deep.test', envelopeDomain: '1.2.3.4.5.6.7.8.9.test' }
     const lines = await check('a.b.c.d.e.f.g.h.i.test', change, { servers: [faulty.server], withinMs: 300 })
-    const { alignment, ...others } = results(lines)
-    assert.deepEqual(new Set(Object.values(others)), new Set(['unknown']))
-    assert.notEqual(alignment, 'fail')
+    assert.deepEqual(new Set(Object.values(results(lines))), new Set(['unknown']))
     assert.ok(faulty.count() > 0 && faulty.count() <= 60, String(faulty.count()))
     if (fault === 'silence') assert.match(lines.mx?.message ?? '', /no time is left/)
   })

@@ -1,4 +1,4 @@
-/** Checks the database, the machine, the bounce address, the domains of apps and the relays. Sends no email. */
+/** Checks the database, the machine, the bounce address, domains and relays. Sends no email. */
 import { Type } from 'typebox'
 import { checkDomains } from '../domains/check-domains.ts'
 import { operation } from '../operation/operation.ts'
