@@ -1,7 +1,7 @@
 /**
  * Draining: queued emails per second from claim to recorded outcome, including unsealing, rendering and
  * composing, compared with a bare loop of `SMTPConnection.send` with a prepared message over the same
- * number of connections. Without DKIM, because the relay signs.
+ * number of connections. Without signatures, which `signing` measures.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Store } from '../src/store/store.ts'

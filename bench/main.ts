@@ -17,6 +17,7 @@ const suites: Record<string, () => Promise<Suite>> = {
   fairness: () => import('./fairness.ts'),
   nodes: () => import('./nodes.ts'),
   relays: () => import('./relays.ts'),
+  signing: () => import('./signing.ts'),
   profile: () => import('./profile.ts'),
   peers: () => import('./peers.ts'),
 }
