@@ -11,7 +11,7 @@ const limits = { ...testSettings.limits, recipientPerHour: 10_000 }
 const service = await startTestService({ after }, { roles: new Set(['api'] as const), settings: { limits } })
 const suppressed = 'ada@example.com'
 const other = 'bob@example.com'
-const pairs = 300
+const pairs = 1000
 const beganMs = Date.now()
 const locales = [undefined, 'de', 'pt-BR', 'xx', undefined, 'ar'] // `xx` is no language
 
