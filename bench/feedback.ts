@@ -1,6 +1,7 @@
 /**
  * Accepting beside reports: 500 requests a second alone, and beside 500 reports a second that mail servers
- * hand to the bounce listener of the same process, each about another delivered email.
+ * hand to the bounce listener, each about another delivered email. The listener is in the same process, or in
+ * one of its own.
  */
 import { toBounceAddress } from '../src/domain/delivery/reference.ts'
 import type { EmailAddress } from '../src/domain/request/email-address.ts'
@@ -13,6 +14,7 @@ import {
   fill,
   makeBed,
   readMetric,
+  type Subject,
   startLoader,
   startPostern,
   startReporter,
@@ -35,42 +37,53 @@ export async function run(scope: Scope): Promise<void> {
   const reporter = startReporter(scope)
   const tables: Record<string, Table> = {}
   const measured: Record<string, unknown> = {}
-  for (const subject of subjects.filter(({ checkout }) => checkout.label === '')) {
-    const bed = await makeBed(scope, subject)
-    await fill(bed, rounds * reportsPerRound)
-    const emails = await useStore(bed, deliverQueue)
-    const port = await freePort()
-    const service = await startPostern(scope, bed, {
-      POSTERN_ROLES: 'api,feedback',
-      POSTERN_BOUNCE_LISTEN: `127.0.0.1:${port}`,
-      POSTERN_BOUNCE_ADDRESS: bounceAddress,
-    })
-    let serial = 600_000_000
-    const accept = (ms = load.ms) => {
-      serial += load.rate * load.ms
-      return loader({ ports: [service.port], keys: bed.keys, ...load, ms, serial })
+  for (const subject of subjects.filter(({ checkout }) => checkout.label === ''))
+    for (const place of ['the same process', 'a process of its own'] as const) {
+      const results = await measure(scope, subject, { place, loader, reporter })
+      const name = `${subject.name}, the listener in ${place}`
+      tables[`${load.rate} requests a second to ${name}`] = comparedTable([
+        ['alone', results.alone],
+        [`beside ${reporting.rate} reports a second`, results.beside],
+        ['the reports, to their 250', results.reports],
+      ])
+      measured[name] = results
     }
-    await accept(3000) // warms up
-    const alone: LoopResult[] = []
-    const beside: LoopResult[] = []
-    const reports: LoopResult[] = []
-    for (let round = 0; round < rounds; round++) {
-      alone.push(await accept())
-      const own = emails.slice(round * reportsPerRound, (round + 1) * reportsPerRound)
-      const reported = reporter({ ...reporting, port, serial: 0, emails: own })
-      beside.push(await accept())
-      reports.push(await reported)
-    }
-    const count = await readMetric(service.ops, recorded)
-    if (count !== rounds * reportsPerRound) throw new Error(`${count} reports were recorded`)
-    tables[`${load.rate} requests a second to ${subject.name}`] = comparedTable([
-      ['alone', alone],
-      [`beside ${reporting.rate} reports a second`, beside],
-      ['the reports, to their 250', reports],
-    ])
-    measured[subject.name] = { alone, beside, reports }
-  }
   report('feedback', tables, measured)
+}
+
+type Parts = {
+  readonly place: 'the same process' | 'a process of its own'
+  readonly loader: ReturnType<typeof startLoader>
+  readonly reporter: ReturnType<typeof startReporter>
+}
+
+async function measure(scope: Scope, subject: Subject, { loader, place, reporter }: Parts) {
+  const bed = await makeBed(scope, subject)
+  await fill(bed, rounds * reportsPerRound)
+  const emails = await useStore(bed, deliverQueue)
+  const port = await freePort()
+  const listens = { POSTERN_BOUNCE_LISTEN: `127.0.0.1:${port}`, POSTERN_BOUNCE_ADDRESS: bounceAddress }
+  const isOwn = place === 'a process of its own'
+  const roles = isOwn ? 'api' : 'api,feedback'
+  const service = await startPostern(scope, bed, { ...listens, POSTERN_ROLES: roles })
+  const listener = isOwn ? await startPostern(scope, bed, { ...listens, POSTERN_ROLES: 'feedback' }) : service
+  let serial = 600_000_000
+  const accept = (ms = load.ms) => {
+    serial += load.rate * load.ms
+    return loader({ ports: [service.port], keys: bed.keys, ...load, ms, serial })
+  }
+  await accept(3000) // warms up
+  const results = { alone: [] as LoopResult[], beside: [] as LoopResult[], reports: [] as LoopResult[] }
+  for (let round = 0; round < rounds; round++) {
+    results.alone.push(await accept())
+    const own = emails.slice(round * reportsPerRound, (round + 1) * reportsPerRound)
+    const reported = reporter({ ...reporting, port, serial: 0, emails: own })
+    results.beside.push(await accept())
+    results.reports.push(await reported)
+  }
+  const count = await readMetric(listener.ops, recorded)
+  if (count !== rounds * reportsPerRound) throw new Error(`${count} reports were recorded`)
+  return results
 }
 
 /** Records all queued mail as delivered. Returns what reports about it need. */
