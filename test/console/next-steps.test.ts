@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { hashDeliveryKey, newDeliveryKey } from '../../src/domain/app/delivery-key.ts'
-import type { EmailId } from '../../src/domain/id.ts'
+import type { AppId, EmailId } from '../../src/domain/id.ts'
 import { openBrowser } from '../support/browser.ts'
 import {
   consoleAt,
@@ -14,7 +14,7 @@ import {
 } from '../support/console.ts'
 import { chromium, lacking } from '../support/installed.ts'
 import { operator } from '../support/operator.ts'
-import { newSender, send, testSettings } from '../support/service.ts'
+import { newSender, send, testSettings, validBody } from '../support/service.ts'
 
 const service = await startBusyConsole({ after })
 const visitor = newVisitor(service, await signInMany(service))
@@ -204,4 +204,29 @@ test('the overview counts bounces once there are some', async () => {
   const minute = Math.floor(service.store.now() / 60_000) - 1
   await service.store.addActivity([{ app: null, span: 1, minute, event: 'bounced:no_mailbox', count: 3 }])
   assert.match(await read('/?range=7d'), /Bounced, last hour 3 reported after delivery/)
+})
+
+test('people of one app see its mail alone, on the overview and in trouble', async () => {
+  const limits = { ...testSettings.limits, daily: 1 }
+  const full = await newSender(service, 'used-up', { ...testSettings, limits })
+  const empty = await newSender(service, 'unused', testSettings)
+  const headers = { authorization: `Bearer ${full.key}` }
+  assert.equal((await send(service.apiUrl, JSON.stringify(validBody()), headers)).status, 202)
+  const open = async (app: AppId, path: string) => {
+    const team = newVisitor(service, await signIn(service, 'reader', [app]))
+    return readText(await (await team.get(path)).text())
+  }
+  const stream = await visitor.get('/live?topic=service') // while somebody watches, drawings are shared
+  const [theirs, others] = [await open(full.app.id, '/'), await open(empty.app.id, '/')]
+  await stream.body?.cancel()
+  assert.match(theirs, /used-up has used all of its 1 emails for today/)
+  assert.doesNotMatch(others, /used-up/)
+  assert.doesNotMatch(theirs, /unused/)
+  assert.match(await read('/'), /used-up has used all/)
+  assert.match(await read('/apps/used-up'), /used-up has used all/)
+  assert.doesNotMatch(
+    await read('/apps/unused'),
+    /used-up/,
+    'the trouble of one app is not on the page of another',
+  )
 })

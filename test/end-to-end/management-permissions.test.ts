@@ -302,6 +302,14 @@ async function assertLikeAbsent(
   assert.deepEqual(names(answer.headers), names(other.headers))
 }
 
+test('checks that ran are in the audit', async () => {
+  const token = await newManagementToken(service, 'admin')
+  const { name } = (await ask(service, 'GET /v1/whoami', { token })).body
+  assert.equal((await ask(service, 'POST /v1/checks', { token })).status, 200)
+  const { items } = (await ask(service, 'GET /v1/audit?action=checks.run&limit=1', { token })).body
+  assert.deepEqual([items[0]?.action, items[0]?.actor.name], ['checks.run', name])
+})
+
 test('an operator of an app may not change its sender or its limits', async () => {
   const { app } = await newTarget()
   const token = await newManagementToken(service, 'operator', [app.id])
