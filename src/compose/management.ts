@@ -38,7 +38,9 @@ export function composeRunner(config: Config, parts: Parts & { readonly user: st
   const { store, user } = parts
   const counter = new ActivityCounter(() => store.now())
   const emit: Emit = (event) => counter.observe(event)
-  const { call } = newLocalRunner(composeManagement(config, { ...parts, emit }), localAccess(user))
+  // A command ends before DNS has answered.
+  const management = { ...composeManagement(config, { ...parts, emit }), records: { get: () => [] } }
+  const { call } = newLocalRunner(management, localAccess(user))
   return {
     async call(name, input) {
       const result = await call(name, input)

@@ -4,7 +4,7 @@
  * serves one check: its queries and its time are bounded, whatever the servers do.
  */
 import { Resolver } from 'node:dns/promises'
-import { BlockList, isIP } from 'node:net'
+import { BlockList, isIPv4 } from 'node:net'
 import type { Answer, RecordType } from '../domain/dns/lookup.ts'
 
 export type ZoneResolverOptions = {
@@ -29,38 +29,19 @@ const aliasesMax = 3
 
 /** A zone could name these as its servers, to have the operator's own network asked. */
 const inside = new BlockList()
-for (const [network, prefix] of [
-  ...([
-    ['0.0.0.0', 8],
-    ['10.0.0.0', 8],
-    ['100.64.0.0', 10],
-    ['127.0.0.0', 8],
-    ['169.254.0.0', 16],
-  ] as const),
-  ...([
-    ['172.16.0.0', 12],
-    ['192.168.0.0', 16],
-    ['198.18.0.0', 15],
-    ['224.0.0.0', 3],
-  ] as const),
-])
-  inside.addSubnet(network, prefix, 'ipv4')
-for (const [network, prefix] of [
-  ['::', 96],
-  ['fc00::', 7],
-  ['fe80::', 10],
-  ['ff00::', 8],
-  ['64:ff9b::', 96],
-] as const)
-  inside.addSubnet(network, prefix, 'ipv6')
+for (const network of [
+  ...['0.0.0.0/8', '10.0.0.0/8', '100.64.0.0/10', '127.0.0.0/8', '169.254.0.0/16', '172.16.0.0/12'],
+  ...['192.168.0.0/16', '198.18.0.0/15', '224.0.0.0/3'],
+]) {
+  const [address = '', prefix] = network.split('/')
+  inside.addSubnet(address, Number(prefix), 'ipv4')
+}
 
-const isOutside = (address: string): boolean =>
-  isIP(address) !== 0 && !inside.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4')
+const isOutside = (address: string): boolean => isIPv4(address) && !inside.check(address, 'ipv4')
 
 export class ZoneResolver {
   readonly #options: ZoneResolverOptions
   readonly #deadlineMs: number
-  readonly #resolvers = new Set<Resolver>()
   readonly #general: Resolver
   readonly #zones = new Map<string, Promise<readonly Resolver[]>>()
   readonly #answers = new Map<string, Promise<Answer>>()
@@ -69,7 +50,7 @@ export class ZoneResolver {
   constructor(options: ZoneResolverOptions) {
     this.#options = options
     this.#deadlineMs = performance.now() + (options.withinMs ?? usualWithinMs)
-    this.#general = this.#newResolver(options.servers ?? options.general ?? null)
+    this.#general = newResolver(options.servers ?? options.general ?? null)
   }
 
   /** Never rejects. The same question is asked once. */
@@ -115,14 +96,7 @@ export class ZoneResolver {
     )
     const { mayAsk = isOutside, zonePort = 53 } = this.#options
     const addresses = found.flatMap((answer) => (answer.kind === 'found' ? answer.records.slice(0, 1) : []))
-    return addresses.filter(mayAsk).map((address) => this.#newResolver([`${address}:${zonePort}`]))
-  }
-
-  #newResolver(servers: readonly string[] | null): Resolver {
-    const resolver = new Resolver({ timeout: timeoutMs, tries: 1 })
-    if (servers !== null) resolver.setServers([...servers])
-    this.#resolvers.add(resolver)
-    return resolver
+    return addresses.filter(mayAsk).map((address) => newResolver([`${address}:${zonePort}`]))
   }
 
   async #ask(resolver: Resolver, query: (at: Resolver) => Promise<readonly string[]>): Promise<Answer> {
@@ -146,6 +120,12 @@ export class ZoneResolver {
       clearTimeout(timer)
     }
   }
+}
+
+function newResolver(servers: readonly string[] | null): Resolver {
+  const resolver = new Resolver({ timeout: timeoutMs, tries: 1 })
+  if (servers !== null) resolver.setServers([...servers])
+  return resolver
 }
 
 const reasons: Readonly<Record<string, string>> = {
