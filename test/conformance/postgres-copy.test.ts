@@ -9,7 +9,8 @@ import { parseReply } from '../../src/domain/delivery/smtp-reply.ts'
 import { endStates, liveStates } from '../../src/domain/delivery/states.ts'
 import { type EmailId, newId } from '../../src/domain/id.ts'
 import type { EmailAddress } from '../../src/domain/request/email-address.ts'
-import { formatKeyRing } from '../../src/store/crypto/key-ring.ts'
+import { formatKeyRing, type KeyRing } from '../../src/store/crypto/key-ring.ts'
+import { makeSigningKey } from '../../src/store/crypto/signing-key.ts'
 import { openPostgresStore } from '../../src/store/postgres/postgres-store.ts'
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts'
 import type { Store } from '../../src/store/store.ts'
@@ -106,11 +107,22 @@ async function suppressGone(store: Store) {
   return suppressions
 }
 
+async function addSigningKey(store: Store, ring: KeyRing) {
+  const [app] = await store.listApps()
+  assert.ok(app)
+  const named = { domain: 'acme.test', selector: 'p1' }
+  const key = await makeSigningKey(ring, { ...named, algorithm: 'ed25519' })
+  await store.addSigningKey({ ...key, app: app.id }, operator)
+  await store.activateSigningKey({ ...named, app: app.id }, operator)
+  return store.listSigningKeys(null)
+}
+
 test('keys, replays, look-ups, suppressions, usage and queued mail hold after the move', async (t) => {
   const { from, to, targetFile, path, ring } = await places(t)
   const store = await openSqliteStore({ path, ring, queueMax: 1000, onFatal: assert.fail })
   const key = await newAcme(store)
   const suppressions = await suppressGone(store)
+  const signingKeys = await addSigningKey(store, ring)
   await store.close()
   const before = await serve(t, from, 1) // no relay is there: mail stays queued
   const bodies = Array.from({ length: 5 }, (_, n) => validBody({ to: `r${n}@example.com` }))
@@ -148,6 +160,8 @@ test('keys, replays, look-ups, suppressions, usage and queued mail hold after th
   const copied = await openPostgresStore({ address, ring, queueMax: 1000 })
   atEnd(t, () => copied.close())
   assert.deepEqual(await copied.listSuppressions({ apps: null, limit: 10 }), suppressions)
+  assert.deepEqual(await copied.listSigningKeys(null), signingKeys)
+  for (const { raw } of relay.received) assert.match(raw, /^DKIM-Signature: .* d=acme\.test;\r\n s=p1;/)
 
   const again = await postern(from, ['copy', '--to', `file:${targetFile}`])
   assert.equal(again.code, 1)

@@ -101,6 +101,8 @@ export function signingKeys(it: It): void {
     await newSender(store, 'a')
     const old = testRing(store)
     const made = [await add(store, 'r', { algorithm: 'rsa' }), await add(store, 'e', { of: 'other.test' })]
+    for (const { sealed } of made)
+      assert.ok(!Buffer.from(sealed, 'base64url').includes('PRIVATE KEY'), 'sealed')
     const fresh = newRing('fresh')
     const rotated = await reopen({ ring: [...fresh, ...old] })
     assert.deepEqual(await resealSigningKeys([...fresh, ...old], rotated), [])
