@@ -25,10 +25,13 @@ export type SigningKey = {
 /** The keys of a domain: pending, active, and retired ones whose records are still published. */
 export const signingKeysMax = 10
 
-/** `p20270131r`, or `p20270131r2` if the first one is taken. */
+/**
+ * `p202701311405r`, by the minute, or `p202701311405r2` if the first one is taken. One is never used again:
+ * resolvers may still have the record of a key that was removed.
+ */
 export function newSelector(algorithm: SigningAlgorithm, nowMs: number, taken: readonly string[]): string {
-  const day = new Date(nowMs).toISOString().slice(0, 10).replaceAll('-', '')
-  const first = `p${day}${algorithm === 'rsa' ? 'r' : 'e'}`
+  const minute = new Date(nowMs).toISOString().slice(0, 16).replaceAll(/\D/g, '')
+  const first = `p${minute}${algorithm === 'rsa' ? 'r' : 'e'}`
   let selector = first
   for (let n = 2; taken.includes(selector); n++) selector = `${first}${n}`
   return selector

@@ -7,7 +7,7 @@ import { closed, time } from '../operation/schema.ts'
 import { iso } from '../resources.ts'
 
 export const RecordResource = closed({
-  name: Type.String({ examples: ['p20270131r._domainkey.acme.example'] }),
+  name: Type.String({ examples: ['p202701311405r._domainkey.acme.example'] }),
   type: Type.Enum(['TXT', 'MX']),
   value: Type.String(),
   quoted: Type.String({
