@@ -50,6 +50,12 @@ for (const raw of [
     assert.equal(parseReply(raw, plain).text, raw)
   })
 
+test('the host of the link is no secret, whatever it looks like', () => {
+  const numbered = { ...plain, url: 'https://app-2.acme.test:8443/auth?token=4711Ab4711' }
+  const raw = '554 host app-2.acme.test is listed'
+  assert.equal(parseReply(raw, numbered).text, raw)
+})
+
 test('characters that no record keeps hide nothing: they are removed before anything is compared', () => {
   const hidden = (text: string, between: string) => [...text].join(between)
   for (const between of ['\0', '\u200b', '\u00ad', '\ufeff', '\u0001']) {
