@@ -44,14 +44,45 @@ for (const [record, result] of [
   ['v=spf1 all:acme.test', 'permerror'],
   ['v=spf1 -all ipv4:192.0.2.1', 'permerror'],
   ['v=spf1 redirect=a.test redirect=b.test', 'permerror'],
+  // Unknown modifiers, which receivers ignore.
+  ['v=spf1 include=not.there.test -all', 'fail'],
+  ['v=spf1 all=1 ip4:192.0.2.1', 'neutral'],
+  ['v=spf1 x=%{y} -all', 'permerror'],
+  ['v=spf1 exp=a.test -all', 'fail'],
+  ['v=spf1 exp=nodot -all', 'permerror'],
+  ['v=spf1 exp=a.test exp=b.test -all', 'permerror'],
+  ['v=spf1 ip4:192.0.2.0/024 -all', 'permerror'],
+  ['v=spf1 ip4:192.0.2.01 -all', 'permerror'],
+  ['v=spf1 ip4:192.0.2.0/ -all', 'permerror'],
+  ['v=spf1 a/08 -all', 'permerror'],
+  ['v=spf1 a:1.2.3.4 -all', 'permerror'],
+  ['v=spf1 a:1.2.3.4x -all', 'fail'],
+  ['v=spf1 a: -all', 'permerror'],
+  [`v=spf1 a:${'x.'.repeat(126)}test -all`, 'permerror'],
+  [`v=spf1 a:${'x.'.repeat(124)}test -all`, 'fail'],
+  // Terms that all senders match.
+  ['v=spf1 ip4:0.0.0.0/0 -all', 'pass'],
+  ['v=spf1 ip6:::/0 -all', 'pass'],
+  ['v=spf1 -ip4:0.0.0.0/0 +all', 'fail'],
+  ['v=spf1 a/0 -all', 'pass'],
+  ['v=spf1 a//0 -all', 'pass'],
+  ['v=spf1 a:not.there.test/0 -all', 'fail'],
+  ['v=spf1 exists:acme.test -all', 'pass'],
+  ['v=spf1 exists:not.there.test -all', 'fail'],
+  ['v=spf1 include:open.test -all', 'pass'],
+  ['v=spf1 ?include:open.test -all', 'neutral'],
+  ['v=spf1 include:closed.test ~all', 'softfail'],
   ['v=spf1 exists:%{i}.a.test -all', 'unknown'],
+  ['v=spf1 exists:%{x}.a.test -all', 'permerror'],
+  ['v=spf1 exists:%i.a.test -all', 'permerror'],
   ['v=spf1 include:%{d}.a.test -all', 'unknown'],
 ] as const)
   test(`${record}: ${result}`, async () => {
-    assert.equal(
-      (await judge(record, { 'A acme.test': ['192.0.2.1'], 'MX acme.test': ['1 a'] })).result,
-      result,
-    )
+    const zone = {
+      ...{ 'A acme.test': ['192.0.2.1'], 'MX acme.test': ['1 a'] },
+      ...{ 'TXT open.test': ['v=spf1 +all'], 'TXT closed.test': ['v=spf1 -all'] },
+    }
+    assert.equal((await judge(record, zone)).result, result)
   })
 
 test('two records, and DNS that does not answer', async () => {
@@ -77,8 +108,21 @@ test('ten look-ups are followed, and the eleventh is not, also where an include 
   assert.equal((await judge('v=spf1 include:n.test -all', nested)).result, 'fail')
   assert.equal((await judge('v=spf1 include:n.test include:i0.test -all', nested)).result, 'permerror')
   assert.equal((await judge('v=spf1 redirect=n.test', nested)).result, 'fail')
-  const loop = await judge('v=spf1 include:acme.test -all')
-  assert.equal(loop.result, 'permerror')
+})
+
+test('a record that leads back to itself is refused at once', async () => {
+  for (const [record, other] of [
+    ['v=spf1 include:Acme.test. -all', ''],
+    ['v=spf1 redirect=acme.test', ''],
+    ['v=spf1 include:b.test -all', 'v=spf1 redirect=acme.test'],
+  ] as const) {
+    const { fault, lookups, result } = await judge(record, { 'TXT b.test': [other] })
+    assert.equal(result, 'permerror')
+    assert.match(fault, /leads back to acme\.test/i)
+    assert.ok(lookups <= 2, record)
+  }
+  const twice = await judge('v=spf1 include:b.test include:b.test -all', { 'TXT b.test': ['v=spf1 -all'] })
+  assert.equal(twice.result, 'fail')
 })
 
 test('two names may be missing, and not a third', async () => {
@@ -86,6 +130,8 @@ test('two names may be missing, and not a third', async () => {
   assert.equal((await judge('v=spf1 a:x.test mx:y.test a:z.test -all')).result, 'permerror')
   const sixth = { 'AAAA z.test': ['2001:db8::1'] }
   assert.equal((await judge('v=spf1 a:x.test mx:y.test a:z.test -all', sixth)).result, 'fail')
+  // Receivers ask "exists" for IPv4 alone.
+  assert.equal((await judge('v=spf1 a:x.test mx:y.test exists:z.test -all', sixth)).result, 'permerror')
   const many = { 'MX y.test': Array.from({ length: 11 }, (_, n) => `1 m${n}.test`) }
   assert.equal((await judge('v=spf1 mx:y.test -all', many)).result, 'permerror')
 })
@@ -100,6 +146,12 @@ test('the include of a provider counts wherever it is, in any case', async () =>
   assert.equal(toSpfVerdict(nested, '_spf.google.com').result, 'ok')
   assert.equal(toSpfVerdict(nested, 'spf.protection.outlook.com').result, 'warn')
   assert.equal(toSpfVerdict(nested, null).result, 'ok')
+  const redirected = await judge('v=spf1 redirect=N.test.', { ...zone, 'TXT N.test.': zone['TXT n.test'] })
+  assert.equal(toSpfVerdict(redirected, 'n.test').result, 'ok')
+  const refused = await judge('v=spf1 -include:n.test ~all', zone)
+  assert.equal(toSpfVerdict(refused, 'n.test').result, 'warn')
+  const typo = await judge('v=spf1 include=n.test ?all', zone)
+  assert.match(toSpfVerdict(typo, 'n.test').message, /lacks "include:n\.test"/)
   const verdicts = await Promise.all(
     ['v=spf1 +all', 'v=spf1 ?all', 'v=spf1 nonsense', 'none', 'v=spf1 a:%{d}.x.test -all'].map(
       async (record) => toSpfVerdict(await judge(record), null).result,

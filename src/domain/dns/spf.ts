@@ -1,8 +1,9 @@
 /**
  * The SPF record of a domain (RFC 7208): its syntax, and its cost, which receivers bound. Judged for a sender
- * that none of its addresses matches, so that every term counts.
+ * that only a term for all senders matches, so that the terms before it count.
  */
 import type { Lookup, Verdict } from './lookup.ts'
+import { parseTerm, type Term } from './spf-term.ts'
 
 /** As RFC 7208 names them; `unknown`: DNS did not answer, or a macro decides. */
 type SpfResult = 'none' | 'permerror' | 'pass' | 'fail' | 'softfail' | 'neutral' | 'unknown'
@@ -12,7 +13,7 @@ export type SpfJudgement = {
   readonly record: string | null
   /** The fault; empty if there is none. */
   readonly fault: string
-  /** The domains that it includes, also by way of others, in small letters. */
+  /** The domains whose senders it allows, also by way of others: in small letters, without a last dot. */
   readonly includes: ReadonlySet<string>
   readonly lookups: number
 }
@@ -38,6 +39,20 @@ class Stop extends Error {
 }
 
 const broken = (message: string) => new Stop('permerror', message)
+
+const toName = (domain: string): string => domain.toLowerCase().replace(/\.$/, '')
+
+function parseRecord(record: string): readonly Term[] {
+  const [, ...texts] = record.split(' ').filter((text) => text !== '')
+  const terms = texts.map((text) => {
+    const term = parseTerm(text)
+    if (typeof term === 'string') throw broken(term)
+    return term
+  })
+  for (const modifier of ['redirect=', 'exp='])
+    if (terms.filter(({ name }) => name === modifier).length > 1) throw broken(`it has two "${modifier}"`)
+  return terms
+}
 
 export async function judgeSpf(domain: string, lookup: Lookup): Promise<SpfJudgement> {
   const walk = new SpfWalk(lookup)
@@ -66,27 +81,23 @@ class SpfWalk {
     this.#lookup = lookup
   }
 
-  async evaluate(domain: string): Promise<SpfResult> {
+  /** @param path the domains whose records led here */
+  async evaluate(domain: string, path: readonly string[] = []): Promise<SpfResult> {
+    const here = [...path, toName(domain)]
     const record = await this.#findRecord(domain)
     this.record ??= record
     if (record === null) return 'none'
-    const terms = record
-      .split(' ')
-      .filter((term) => term !== '')
-      .slice(1)
-      .map(parseTerm)
-    const redirects = terms.filter(({ name }) => name === 'redirect')
-    if (redirects.length > 1) throw broken('it has two "redirect="')
-    for (const { argument, name, qualifier } of terms) {
-      if (name === 'all') return qualifiers[qualifier] ?? 'pass'
-      await this.#count(name, argument, domain)
-    }
-    const [redirect] = redirects
+    const terms = parseRecord(record)
+    for (const term of terms) if (await this.#matches(term, here)) return qualifiers[term.qualifier] ?? 'pass'
+    const redirect = terms.find(({ name }) => name === 'redirect=')
     if (redirect === undefined) return 'neutral'
+    const { argument } = redirect
     this.#addLookup()
-    if (this.#isMacro(redirect.argument)) return 'neutral'
-    const target = await this.evaluate(redirect.argument)
-    if (target === 'none') throw broken(`"redirect=${redirect.argument}" leads to a domain without SPF`)
+    if (this.#isMacro(argument)) return 'neutral'
+    this.#enter(argument, here)
+    this.includes.add(toName(argument))
+    const target = await this.evaluate(argument, here)
+    if (target === 'none') throw broken(`"redirect=${argument}" leads to a domain without SPF`)
     return target
   }
 
@@ -100,22 +111,33 @@ class SpfWalk {
     return record ?? null
   }
 
-  /** The look-ups of one term, for a sender that it does not match. */
-  async #count(name: string, argument: string, domain: string): Promise<void> {
-    if (!['include', 'a', 'mx', 'ptr', 'exists'].includes(name)) return
+  /** Whether a term matches all senders. Counts its look-ups. */
+  async #matches({ argument, isWide, name, qualifier }: Term, path: readonly string[]): Promise<boolean> {
+    if (!['include', 'a', 'mx', 'ptr', 'exists'].includes(name)) return isWide
     this.#addLookup()
-    const target = argument === '' ? domain : argument
-    if (this.#isMacro(target) || name === 'ptr') return
-    if (name === 'include') {
-      this.includes.add(target.toLowerCase())
-      if ((await this.evaluate(target)) === 'none') throw broken(`"include:${target}" has no SPF record`)
-      return
-    }
+    const target = argument === '' ? (path.at(-1) ?? '') : argument
+    if (this.#isMacro(target) || name === 'ptr') return false
+    if (name !== 'include') return (await this.#hasServers(name, target)) && (isWide || name === 'exists')
+    this.#enter(target, path)
+    if (qualifier === '+') this.includes.add(toName(target))
+    const result = await this.evaluate(target, path)
+    if (result === 'none') throw broken(`"include:${target}" has no SPF record`)
+    return result === 'pass'
+  }
+
+  async #hasServers(name: string, target: string): Promise<boolean> {
     const answer = await this.#lookup(target, name === 'mx' ? 'MX' : 'A')
     if (answer.kind === 'unknown') throw new Stop('unknown', `DNS did not answer (${answer.reason})`)
-    if (answer.kind === 'absent' && (name === 'mx' || (await this.#lacksIpv6(target)))) this.#addVoid()
+    // A receiver asks for the addresses of the sender's kind; "exists" asks for IPv4 alone.
+    if (answer.kind === 'absent' && (name !== 'a' || (await this.#lacksIpv6(target)))) this.#addVoid()
     if (name === 'mx' && answer.kind === 'found' && answer.records.length > mxMax)
       throw broken(`"mx" of ${target} has more than ${mxMax} servers`)
+    return answer.kind === 'found'
+  }
+
+  /** Records that lead back to themselves use up the look-ups of every receiver. */
+  #enter(target: string, path: readonly string[]): void {
+    if (path.includes(toName(target))) throw broken(`it leads back to ${target}, without an end`)
   }
 
   async #lacksIpv6(name: string): Promise<boolean> {
@@ -140,71 +162,6 @@ class SpfWalk {
   }
 }
 
-type Term = { readonly name: string; readonly qualifier: string; readonly argument: string }
-
-const isIPv4 = (text: string): boolean =>
-  /^\d{1,3}(?:\.\d{1,3}){3}$/.test(text) && text.split('.').every((part) => Number(part) <= 255)
-
-const isIPv6 = (text: string): boolean =>
-  /^[0-9A-Fa-f:.]{2,45}$/.test(text) && URL.canParse(`http://[${text}]/`)
-
-const domainSpec = /^(?:[A-Za-z0-9_-]{1,63}\.)+[A-Za-z0-9-]{1,63}\.?$/
-const macroSpec = /^[!-~]{1,253}$/
-
-function parseTerm(term: string): Term {
-  const modifier = /^([A-Za-z][A-Za-z0-9_.-]*)=(.*)$/.exec(term)
-  if (modifier !== null) {
-    const name = (modifier[1] ?? '').toLowerCase()
-    const argument = modifier[2] ?? ''
-    if (name === 'redirect') requireDomain(argument, term)
-    return { name, qualifier: '+', argument }
-  }
-  const [, qualifier = '', mechanism = '', rest = ''] = /^([+?~-]?)([A-Za-z0-9]+)(.*)$/.exec(term) ?? []
-  const name = mechanism.toLowerCase()
-  return { name, qualifier: qualifier || '+', argument: parseArgument(name, rest, term) }
-}
-
-function parseArgument(name: string, rest: string, term: string): string {
-  switch (name) {
-    case 'all':
-      if (rest !== '') throw broken(`"${cut(term)}" is no term of SPF`)
-      return ''
-    case 'include':
-    case 'exists':
-      return requireDomain(rest.startsWith(':') ? rest.slice(1) : '', term)
-    case 'ptr':
-      return rest === '' ? '' : requireDomain(rest.startsWith(':') ? rest.slice(1) : '', term)
-    case 'a':
-    case 'mx': {
-      const [, target, four, six] = /^(?::([^/]+))?(?:\/(\d{1,2}))?(?:\/\/(\d{1,3}))?$/.exec(rest) ?? [
-        null,
-        '',
-        '99',
-      ]
-      if (Number(four ?? 0) > 32 || Number(six ?? 0) > 128) throw broken(`"${cut(term)}" is no term of SPF`)
-      return target === undefined ? '' : requireDomain(target, term)
-    }
-    case 'ip4':
-    case 'ip6': {
-      const [address = '', prefix = '0', ...more] = rest.slice(1).split('/')
-      const [isAddress, max] = name === 'ip4' ? [isIPv4(address), 32] : [isIPv6(address), 128]
-      const isNetwork = /^\d{1,3}$/.test(prefix) && Number(prefix) <= max && more.length === 0
-      if (!rest.startsWith(':') || !isAddress || !isNetwork) throw broken(`"${cut(term)}" is no network`)
-      return ''
-    }
-    default:
-      throw broken(`"${cut(term)}" is no term of SPF`)
-  }
-}
-
-function requireDomain(text: string, term: string): string {
-  if (domainSpec.test(text) || (text.includes('%') && macroSpec.test(text))) return text
-  throw broken(`"${cut(term)}" names no domain`)
-}
-
-const shownMax = 60
-const cut = (term: string): string => term.replace(/[^!-~]/g, '?').slice(0, shownMax)
-
 /** @param include the domain that the relay's provider asks for; null if none is known */
 export function toSpfVerdict({ fault, includes, result }: SpfJudgement, include: string | null): Verdict {
   switch (result) {
@@ -217,19 +174,20 @@ export function toSpfVerdict({ fault, includes, result }: SpfJudgement, include:
     case 'pass':
       return {
         result: 'warn',
-        message: 'The record allows every server ("+all"), so it proves nothing: end it with "~all".',
-      }
-    case 'neutral':
-      return {
-        result: 'warn',
-        message: 'The record says nothing about other servers: end it with "~all".',
+        message:
+          'The record allows every server ("+all", or a term that all match), so it proves nothing: remove that, and end it with "~all".',
       }
     default:
-      return include === null || includes.has(include)
-        ? { result: 'ok', message: 'Receivers can follow the record.' }
-        : {
+      if (include !== null && !includes.has(include))
+        return {
+          result: 'warn',
+          message: `The record lacks "include:${include}", which the provider of your relay asks for.`,
+        }
+      return result === 'neutral'
+        ? {
             result: 'warn',
-            message: `The record lacks "include:${include}", which the provider of your relay asks for.`,
+            message: 'The record says nothing about other servers: end it with "~all".',
           }
+        : { result: 'ok', message: 'Receivers can follow the record.' }
   }
 }
