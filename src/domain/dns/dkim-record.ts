@@ -23,14 +23,24 @@ export function judgeDkimRecord(answer: Answer, { algorithm, publicKey }: Key): 
   if (more.length > 0)
     return fail('There are several records with this name, so receivers may take another one: leave one.')
   const tags = readTags(record)
-  if (tags === null || (tags.get('v') ?? 'DKIM1') !== 'DKIM1')
+  const [first] = tags?.keys() ?? []
+  if (tags === null || (tags.has('v') && (first !== 'v' || tags.get('v') !== 'DKIM1')))
     return fail('The record is not a DKIM record: replace it.')
+  const lists = (tag: string, ...values: readonly string[]) => {
+    const list = tags
+      .get(tag)
+      ?.split(':')
+      .map((value) => value.trim())
+    return list?.some((value) => values.includes(value))
+  }
   // Some forms of DNS providers break the key with spaces, which receivers ignore.
   const key = (tags.get('p') ?? '').replaceAll(/\s/g, '')
   if (key === '') return fail('The record has an empty "p=", which revokes the key: replace it.')
   if ((tags.get('k') ?? 'rsa') !== algorithm || key !== publicKey)
     return fail('The record has another key, so receivers refuse the signature: replace it.')
-  if (tags.get('t')?.split(':').includes('y') === true)
+  if (lists('h', 'sha256') === false || lists('s', '*', 'email') === false)
+    return fail('The record is not for the signatures of email ("h=" or "s="): replace it.')
+  if (lists('t', 'y') === true)
     return {
       result: 'warn',
       message: 'The record has "t=y": receivers treat the mail as unsigned. Remove it once mail arrives.',

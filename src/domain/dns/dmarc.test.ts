@@ -61,6 +61,13 @@ for (const [what, domain, zone, organisation, policy] of [
     'acme.co.test',
     'co.test',
   ],
+  [
+    'a suffix that sends, below another record,',
+    'co.test',
+    { 'co.test': 'v=DMARC1; psd=y', test: 'v=DMARC1; p=reject' },
+    'co.test',
+    'co.test',
+  ],
   ['a suffix itself', 'co.test', { 'co.test': 'v=DMARC1; psd=y' }, 'co.test', 'co.test'],
   ['a record of another kind', 'acme.test', { 'acme.test': 'v=DMARC10' }, 'acme.test', null],
 ] as const)
@@ -75,6 +82,13 @@ for (const [record, result, message] of [
   ['v=DMARC1; p=reject', 'warn', /"rua="/],
   ['v=DMARC1; p=reject; rua=mailto:d@acme.test; t=y', 'warn', /"t=y"/],
   ['v=DMARC1; p=reject; rua=mailto:d@acme.test; pct=50', 'warn', /"pct="/],
+  ['v=DMARC1; p=reject; rua=mailto:d@acme.test; T=y', 'ok', /reject/],
+  ['v=DMARC1; p=REJECT; sp=none; rua=mailto:d@acme.test; adkim=S', 'ok', /policy is reject/],
+  ['v=DMARC1; p=reject; rua=mailto:d@acme.test; t=Y', 'warn', /"t=y"/],
+  ['v=DMARC1; p=reject; rua=d@acme.test', 'warn', /"mailto:you@example\.com"/],
+  ['v=DMARC1; p=reject; rua=mailto:acme.test', 'warn', /"mailto:you@example\.com"/],
+  ['v=DMARC1; p=reject; rua=https://acme.test/, MAILTO:d@acme.test!10m', 'ok', /reject/],
+  ['v=DMARC1; p=none; p=reject', 'fail', /twice/],
   ['v=DMARC1; p=refuse', 'fail', /"p="/],
   ['v=DMARC1; p=none; aspf=x', 'fail', /"aspf="/],
   ['v=DMARC1 p=none', 'warn', /no DMARC record/],
@@ -92,7 +106,17 @@ test('two records, none, and DNS that does not answer', async () => {
   assert.equal((await walk('acme.test', {})).verdict.result, 'warn')
   assert.equal((await walk('acme.test', { test: 'SERVFAIL' })).verdict.result, 'unknown')
   const known = { 'mail.acme.test': 'v=DMARC1; p=none', 'acme.test': 'SERVFAIL' }
-  assert.equal((await walk('mail.acme.test', known)).found.unknown, 'the server failed')
+  const own = await walk('mail.acme.test', known)
+  assert.deepEqual([own.found.unknown, own.verdict.result], ['the server failed', 'warn'])
+  assert.equal((await walk('mail.acme.test', { 'acme.test': two })).verdict.result, 'fail')
+  const below = { 'mail.acme.test': two, 'acme.test': 'v=DMARC1; p=none' }
+  assert.equal((await walk('a.mail.acme.test', below)).verdict.result, 'warn', 'receivers skip two records')
+})
+
+test('below the organisation, "sp=" is the policy', async () => {
+  const zone = { 'acme.test': 'v=DMARC1; p=reject; sp=quarantine; rua=mailto:d@acme.test' }
+  assert.match((await walk('mail.acme.test', zone)).verdict.message, /quarantine/)
+  assert.match((await walk('acme.test', zone)).verdict.message, /reject/)
 })
 
 test('relaxed alignment compares organisations, strict alignment domains', () => {

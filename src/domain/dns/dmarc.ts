@@ -37,13 +37,14 @@ export async function walkDmarc(domain: string, lookup: Lookup): Promise<DmarcWa
     steps.push(step)
     const psd = step.kind === 'record' ? step.tags.get('psd') : undefined
     if (psd === 'n') return { steps, organisation: name, unknown: null }
-    if (psd === 'y' && name !== domain) return { steps, organisation: findChild(domain, name), unknown: null }
+    // A suffix that sends mail itself is its own organisation.
+    if (psd === 'y') return { steps, organisation: findChild(domain, name), unknown: null }
   }
   const last = steps.findLast(({ kind }) => kind === 'record')
   return { steps, organisation: last?.name ?? domain, unknown: null }
 }
 
-/** The name one label below `parent` on the way to `domain`. */
+/** The name one label below `parent` on the way to `domain`; `domain` if that is `parent`. */
 const findChild = (domain: string, parent: string): string =>
   domain
     .split('.')
@@ -56,12 +57,16 @@ function readStep(name: string, records: readonly string[]): Step | null {
   if (text === undefined) return null
   const fault = (message: string): Step => ({ kind: 'fault', name, text, message })
   if (more.length > 0) return fault('There are two DMARC records, so receivers use none: leave one.')
-  const tags = readTags(text)
-  if (tags === null) return fault('The DMARC record is not a list of "name=value; …": correct it.')
+  const read = readTags(text)
+  if (read === null)
+    return fault('The DMARC record is not a list of "name=value; …", or has a name twice: correct it.')
+  const tags = new Map(read)
   for (const [tag, values] of Object.entries(choices)) {
     const value = tags.get(tag)?.toLowerCase()
-    if (value !== undefined && !values.includes(value))
+    if (value === undefined) continue
+    if (!values.includes(value))
       return fault(`The DMARC record has "${tag}=" with another value than ${values.join(', ')}: correct it.`)
+    tags.set(tag, value)
   }
   return { kind: 'record', name, text, tags }
 }
@@ -72,17 +77,22 @@ const choices: Readonly<Record<string, readonly string[]>> = {
   ...{ psd: ['y', 'n', 'u'], t: ['y', 'n'] },
 }
 
-/** The record that receivers apply: of the domain, or else of its organisation, or of the suffix above. */
+/**
+ * The record that receivers apply: of the domain, or else of its organisation, or of the suffix above. If
+ * there is none, one with a fault.
+ */
 export const findPolicy = ({ organisation, steps }: DmarcWalk, domain: string): Step | null =>
   steps.find(({ name }) => name === domain) ??
   steps.find(({ name }) => name === organisation) ??
   steps.find((step) => step.kind === 'record' && step.tags.get('psd') === 'y') ??
+  steps.find(({ kind }) => kind === 'fault') ??
   null
 
 export function judgeDmarc(walk: DmarcWalk, domain: string): Verdict {
   const policy = findPolicy(walk, domain)
   if (policy?.kind === 'fault') return { result: 'fail', message: policy.message }
-  if (walk.unknown !== null)
+  // The record of the domain itself needs none above it.
+  if (walk.unknown !== null && policy?.name !== domain)
     return { result: 'unknown', message: `DNS did not answer (${walk.unknown}): check again.` }
   if (policy === null)
     return {
@@ -92,8 +102,12 @@ export function judgeDmarc(walk: DmarcWalk, domain: string): Verdict {
   const { tags } = policy
   if (tags.get('t') === 'y') return warn('The record has "t=y": receivers do not enforce its policy yet.')
   if (tags.has('pct')) return warn('The record has "pct=", which receivers ignore since RFC 9989: remove it.')
-  if (!tags.has('rua')) return warn('The record has no "rua=": no reports say who sends as this domain.')
-  return { result: 'ok', message: `The policy is ${tags.get('p') ?? 'none'}.` }
+  const rua = tags.get('rua')
+  if (rua === undefined) return warn('The record has no "rua=": no reports say who sends as this domain.')
+  if (!rua.split(',').some((uri) => /^mailto:[^@\s]+@[^@\s]+$/i.test(uri.trim())))
+    return warn('The "rua=" of the record has no address such as "mailto:you@example.com": no reports come.')
+  const below = policy.name === domain ? undefined : tags.get('sp')
+  return { result: 'ok', message: `The policy is ${below ?? tags.get('p') ?? 'none'}.` }
 }
 
 const warn = (message: string): Verdict => ({ result: 'warn', message })

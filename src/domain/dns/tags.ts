@@ -1,14 +1,14 @@
-/** The form of DKIM and DMARC records: `name=value; name=value`. */
+/** The form of DKIM and DMARC records: `name=value; name=value` (RFC 6376, section 3.2). Capitals count in names. */
 
-/** The first value of each tag, by its name in small letters; null if the text is not of this form. */
+/** The values of tags by their names; null if the text is not of this form, or has a tag twice. */
 export function readTags(text: string): ReadonlyMap<string, string> | null {
   const tags = new Map<string, string>()
   for (const part of text.split(';').map((tag) => tag.trim())) {
     if (part === '') continue
     const equals = part.indexOf('=')
-    const name = part.slice(0, Math.max(0, equals)).trim().toLowerCase()
-    if (!/^[a-z][a-z0-9_]{0,30}$/.test(name)) return null
-    if (!tags.has(name)) tags.set(name, part.slice(equals + 1).trim())
+    const name = part.slice(0, Math.max(0, equals)).trim()
+    if (!/^[A-Za-z][A-Za-z0-9_]{0,30}$/.test(name) || tags.has(name)) return null
+    tags.set(name, part.slice(equals + 1).trim())
   }
   return tags
 }
