@@ -124,7 +124,9 @@ async function checkAlignment(
   const reason = walk.unknown ?? other.unknown
   if (envelopeDomain !== domain && reason !== null) return { ...line('unknown', ''), ...unknown(reason) }
   const from = { domain, organisation: walk.organisation }
-  return isAligned(from, { domain: envelopeDomain, organisation: other.organisation }, mode)
+  // Without a DMARC record, as if the one to publish were there.
+  const wouldAlign = policy === null && envelopeDomain.endsWith(`.${domain}`)
+  return wouldAlign || isAligned(from, { domain: envelopeDomain, organisation: other.organisation }, mode)
     ? line('warn', 'Only SPF stands for the From domain, and a forward breaks it: sign the mail as well.')
     : line(
         'fail',
@@ -145,8 +147,10 @@ async function checkMx(domain: string, lookup: Lookup): Promise<DomainLine> {
           message: 'The domain says that it takes no mail (null MX), so receivers refuse mail from it.',
         })
       : line({ result: 'ok', message: 'The domain takes mail.' })
+  const address = await findAddress(domain, lookup)
+  if (address.kind === 'unknown') return line(unknown(address.reason))
   return line(
-    (await hasAddress(domain, lookup))
+    address.kind === 'found'
       ? { result: 'ok', message: 'The domain takes mail at its address.' }
       : {
           result: 'fail',
@@ -166,9 +170,10 @@ async function checkBounceDomain(domain: string, lookup: Lookup): Promise<Domain
   return { check: 'bounce_domain', name: domain, found, result, message, publish: null }
 }
 
-async function hasAddress(name: string, lookup: Lookup): Promise<boolean> {
+async function findAddress(name: string, lookup: Lookup): Promise<Answer> {
   const answers = await Promise.all([lookup(name, 'A'), lookup(name, 'AAAA')])
-  return answers.some(({ kind }) => kind !== 'absent')
+  const find = (kind: Answer['kind']) => answers.find((answer) => answer.kind === kind)
+  return find('found') ?? find('unknown') ?? { kind: 'absent' }
 }
 
 const shownMax = 500

@@ -10,21 +10,25 @@ import type { Answer, RecordType } from '../domain/dns/lookup.ts'
 export type ZoneResolverOptions = {
   /** Resolvers to ask for everything, as `address:port`; null: the machine's, and each zone's servers. */
   readonly servers: readonly string[] | null
-  /** The resolvers in place of the machine’s. */
+  /** The resolvers in place of the machine's. */
   readonly general?: readonly string[]
   readonly withinMs?: number
+  /** How long a query waits for its answer. */
+  readonly timeoutMs?: number
   /** Whether a name server at this address is asked, and at which port. */
   readonly mayAsk?: (address: string) => boolean
   readonly zonePort?: number
 }
 
-/** One whose answer is truncated is asked again by TCP. */
 const queriesMax = 60
+/** A zone takes four queries to find: after these, ten includes of ten zones would find no place. */
+const zoneQueriesMax = 30
 const usualWithinMs = 15_000
-const timeoutMs = 3000
+const usualTimeoutMs = 3000
 const recordsMax = 50
 const recordMax = 4096
 const serversMax = 2
+const generalMax = 3
 const aliasesMax = 3
 
 /** A zone could name these as its servers, to have the operator's own network asked. */
@@ -42,7 +46,7 @@ const isOutside = (address: string): boolean => isIPv4(address) && !inside.check
 export class ZoneResolver {
   readonly #options: ZoneResolverOptions
   readonly #deadlineMs: number
-  readonly #general: Resolver
+  readonly #general: readonly Resolver[]
   readonly #zones = new Map<string, Promise<readonly Resolver[]>>()
   readonly #answers = new Map<string, Promise<Answer>>()
   #queries = 0
@@ -50,7 +54,10 @@ export class ZoneResolver {
   constructor(options: ZoneResolverOptions) {
     this.#options = options
     this.#deadlineMs = performance.now() + (options.withinMs ?? usualWithinMs)
-    this.#general = newResolver(options.servers ?? options.general ?? null)
+    const servers = options.servers ?? options.general ?? new Resolver().getServers()
+    // A query or its answer may be lost.
+    const asked = servers.length === 1 ? [...servers, ...servers] : servers.slice(0, generalMax)
+    this.#general = asked.map((server) => this.#newResolver(server))
   }
 
   /** Never rejects. The same question is asked once. */
@@ -62,7 +69,8 @@ export class ZoneResolver {
   }
 
   async #find(name: string, type: RecordType, aliases: number): Promise<Answer> {
-    for (const resolver of this.#options.servers === null ? await this.#findZone(name) : []) {
+    const asksZone = this.#options.servers === null && this.#queries < zoneQueriesMax
+    for (const resolver of asksZone ? await this.#findZone(name) : []) {
       const answer = await this.#ask(resolver, (at) => resolve(at, name, type))
       if (answer.kind === 'found') return answer
       if (answer.kind === 'unknown') continue
@@ -72,7 +80,7 @@ export class ZoneResolver {
       if (target === undefined || aliases === 0) return answer
       return this.#find(target, type, aliases - 1)
     }
-    return this.#ask(this.#general, (at) => resolve(at, name, type))
+    return this.#askGeneral((at) => resolve(at, name, type))
   }
 
   /** The servers of the zone that a name is in, found by the machine's resolver. */
@@ -84,19 +92,27 @@ export class ZoneResolver {
 
   async #readZone(name: string): Promise<readonly Resolver[]> {
     if (name.split('.').length < 2) return []
-    const servers = await this.#ask(this.#general, (at) => at.resolveNs(name))
+    const servers = await this.#askGeneral((at) => at.resolveNs(name))
     if (servers.kind !== 'found') {
       const parent = name.slice(name.indexOf('.') + 1)
       return servers.kind === 'absent' ? this.#findZone(parent) : []
     }
     const found = await Promise.all(
-      servers.records
-        .slice(0, serversMax)
-        .map((server) => this.#ask(this.#general, (at) => at.resolve4(server))),
+      servers.records.slice(0, serversMax).map((server) => this.#askGeneral((at) => at.resolve4(server))),
     )
     const { mayAsk = isOutside, zonePort = 53 } = this.#options
     const addresses = found.flatMap((answer) => (answer.kind === 'found' ? answer.records.slice(0, 1) : []))
-    return addresses.filter(mayAsk).map((address) => newResolver([`${address}:${zonePort}`]))
+    return addresses.filter(mayAsk).map((address) => this.#newResolver(`${address}:${zonePort}`))
+  }
+
+  /** The answer of the first that gives one. */
+  async #askGeneral(query: (at: Resolver) => Promise<readonly string[]>): Promise<Answer> {
+    let answer: Answer = { kind: 'unknown', reason: 'no name server is known' }
+    for (const resolver of this.#general) {
+      answer = await this.#ask(resolver, query)
+      if (answer.kind !== 'unknown') break
+    }
+    return answer
   }
 
   async #ask(resolver: Resolver, query: (at: Resolver) => Promise<readonly string[]>): Promise<Answer> {
@@ -120,12 +136,13 @@ export class ZoneResolver {
       clearTimeout(timer)
     }
   }
-}
 
-function newResolver(servers: readonly string[] | null): Resolver {
-  const resolver = new Resolver({ timeout: timeoutMs, tries: 1 })
-  if (servers !== null) resolver.setServers([...servers])
-  return resolver
+  /** For one server: a query to it is one packet, and one exchange by TCP if the answer is truncated. */
+  #newResolver(server: string): Resolver {
+    const resolver = new Resolver({ timeout: this.#options.timeoutMs ?? usualTimeoutMs, tries: 1 })
+    resolver.setServers([server])
+    return resolver
+  }
 }
 
 const reasons: Readonly<Record<string, string>> = {

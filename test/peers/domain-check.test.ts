@@ -43,6 +43,18 @@ const spfs: Readonly<Record<string, readonly string[]>> = {
   lost: ['"v=spf1 redirect=nothing.faults.internal"'],
   many: [quoteRecord(`v=spf1 ${'include:good.faults.internal '.repeat(11)}-all`)],
   ten: [quoteRecord(`v=spf1 ${'include:good.faults.internal '.repeat(10)}-all`)],
+  open: ['"v=spf1 include:all.faults.internal -all"'],
+  network0: ['"v=spf1 ip4:0.0.0.0/0 -all"'],
+  exists: ['"v=spf1 exists:ns.faults.internal -all"'],
+  absent: ['"v=spf1 exists:x.faults.internal a:x.faults.internal -all"'],
+  modifier: ['"v=spf1 include=all.faults.internal all=1 ~all"'],
+  zeros: ['"v=spf1 ip4:192.0.2.1/024 -all"'],
+  digits: ['"v=spf1 a:1.2.3.4 -all"'],
+  redirects: ['"v=spf1 redirect=good.faults.internal redirect=good.faults.internal"'],
+  explained: ['"v=spf1 exp=good.faults.internal -all"'],
+  circle: ['"v=spf1 include:circle2.faults.internal -all"'],
+  circle2: ['"v=spf1 redirect=circle.faults.internal"'],
+  nested: ['"v=spf1 include:soft.faults.internal include:neutral.faults.internal ?all"'],
   voids: ['"v=spf1 a:x.faults.internal a:y.faults.internal a:z.faults.internal -all"'],
 }
 const long = Array.from({ length: 12 }, (_, n) => `big TXT "${'x'.repeat(200)}${n}"`)
@@ -157,6 +169,55 @@ test('one check asks 60 times at most', async (t) => {
   const answers = await Promise.all(Array.from({ length: 100 }, (_, n) => lookup(`n${n}.test`, 'TXT')))
   assert.equal(faulty.count(), 60)
   assert.deepEqual(answers[60], { kind: 'unknown', reason: 'too many queries' })
+})
+
+test('three silent resolvers get no more queries than one; a lost query is asked again', async (t) => {
+  const silent = await Promise.all([1, 2, 3].map(() => startFaultyServer(t, 'silence')))
+  const { lookup } = new ZoneResolver({ servers: silent.map(({ server }) => server), timeoutMs: 100 })
+  await Promise.all(Array.from({ length: 40 }, (_, n) => lookup(`n${n}.test`, 'TXT')))
+  assert.deepEqual(
+    silent.map(({ count }) => count()),
+    [40, 20, 0],
+  )
+  const lossy = await startFaultyServer(t, 'loss')
+  const patient = new ZoneResolver({ servers: [lossy.server], timeoutMs: 100 })
+  assert.deepEqual(await patient.lookup('a.test', 'TXT'), { kind: 'absent' })
+})
+
+test('no name makes a look-up fail with an exception', async (t) => {
+  const { server: general } = await startFaultyServer(t, 'SERVFAIL')
+  const long = `${'a.'.repeat(200)}test`
+  for (const name of [
+    '',
+    '.',
+    'a..test',
+    'x'.repeat(300),
+    long,
+    'a\0.test',
+    'ü.test',
+    '\ud800.test',
+    'a b.test',
+  ])
+    for (const servers of [[general], null]) {
+      const { lookup } = new ZoneResolver({ servers, general: [general] })
+      assert.equal((await lookup(name, 'MX')).kind, 'unknown', name)
+    }
+})
+
+test('a record with ten includes of ten zones is judged, beside ten keys', { skip }, async (t) => {
+  const names = Array.from({ length: 10 }, (_, n) => `i${n}.internal`)
+  const includes = names.map((name) => `include:${name}`).join(' ')
+  const own = await startNsd(t, {
+    internal: [],
+    ...Object.fromEntries(names.map((name) => [name, ['@ TXT "v=spf1 ip4:192.0.2.1 -all"']])),
+    'ten.internal': ['@ MX 10 ns', `bounce TXT ${quoteRecord(`v=spf1 ${includes} -all`)}`],
+  })
+  const keys = names.map((_, n) => ({ ...key, selector: `p${n}` }))
+  const change = { keys, envelopeDomain: 'bounce.ten.internal', bounceDomain: 'bounce.ten.internal' }
+  const options = { servers: null, general: [own.server], mayAsk: () => true, zonePort: own.port }
+  assert.deepEqual(results(await check('ten.internal', change, options)), {
+    ...{ dkim: 'fail', spf: 'ok', dmarc: 'warn', alignment: 'warn', mx: 'ok', bounce_domain: 'fail' },
+  })
 })
 
 /** Runs a program whose resolver is nsd. */

@@ -1,0 +1,102 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { formatDkimRecord } from '../domain/dns/dkim-record.ts'
+import type { Lookup } from '../domain/dns/lookup.ts'
+import { checkDomain, type DomainSubject } from './check-domain.ts'
+
+type Zone = Readonly<Record<string, string | readonly string[] | null | undefined>>
+
+/** Null: no answer. */
+const lookIn =
+  (zone: Zone): Lookup =>
+  async (name, type) => {
+    const records = zone[`${type} ${name}`]
+    if (records === null) return { kind: 'unknown', reason: 'no answer' }
+    return records === undefined ? { kind: 'absent' } : { kind: 'found', records: [records].flat() }
+  }
+
+const publicKey = 'MIIB'
+const record = formatDkimRecord('rsa', publicKey)
+const key = (state: 'pending' | 'active' | 'retired') =>
+  ({ selector: 'p1', algorithm: 'rsa', publicKey, state }) as const
+const right: Zone = {
+  'TXT p1._domainkey.acme.test': record,
+  'TXT acme.test': 'v=spf1 include:relay.test ~all',
+  'TXT relay.test': 'v=spf1 ip4:192.0.2.1 -all',
+  'TXT _dmarc.acme.test': 'v=DMARC1; p=reject; rua=mailto:d@acme.test',
+  'MX acme.test': '10 mail.acme.test',
+  'MX bounce.acme.test': '10 mail.acme.test',
+}
+
+async function check(zone: Zone, change: Partial<DomainSubject> = {}) {
+  const subject = {
+    ...{ domain: 'acme.test', envelopeDomain: 'acme.test', bounceDomain: 'bounce.acme.test' },
+    ...{ keys: [key('active')], include: 'relay.test', ...change },
+  }
+  const lines = await checkDomain(subject, lookIn({ ...right, ...zone }))
+  return Object.fromEntries(lines.map((line) => [line.check, line]))
+}
+
+test('all is right', async () => {
+  const lines = Object.values(await check({}))
+  assert.deepEqual(new Set(lines.map(({ result }) => result)), new Set(['ok']))
+  assert.ok(lines.every(({ publish }) => publish === null))
+  assert.equal(lines.length, 6)
+})
+
+const none = { keys: [] }
+const aside = { ...none, envelopeDomain: 'bounce.acme.test' }
+const strict = 'v=DMARC1; p=reject; rua=mailto:d@acme.test; aspf=s'
+const [noMx, mx] = [{ 'MX acme.test': undefined }, 'mx'] as const
+const noDmarc = { 'TXT _dmarc.acme.test': undefined }
+
+for (const [name, result, message, zone, change] of [
+  ['dkim', 'fail', /publish it/, { 'TXT p1._domainkey.acme.test': undefined }, {}],
+  ['dkim', 'warn', /Activate/, {}, { keys: [key('pending')] }],
+  ['dkim', 'ok', /remove the record/, {}, { keys: [key('retired')] }],
+  ['dkim', 'unknown', /no answer/, { 'TXT p1._domainkey.acme.test': null }, {}],
+  ['dkim', 'unknown', /no answer/, { 'TXT p1._domainkey.acme.test': null }, { keys: [key('pending')] }],
+  ['spf', 'warn', /lacks "include:other.test"/, {}, { include: 'other.test' }],
+  ['spf', 'fail', /no SPF record/, { 'TXT acme.test': 'hello' }, {}],
+  ['spf', 'unknown', /no answer/, { 'TXT relay.test': null }, {}],
+  ['dmarc', 'warn', /no DMARC/, noDmarc, {}],
+  [mx, 'fail', /null MX/, { 'MX acme.test': '0 ' }, {}],
+  [mx, 'fail', /no MX and no address/, noMx, {}],
+  [mx, 'ok', /address/, { ...noMx, 'AAAA acme.test': '2001:db8::1', 'A acme.test': null }, {}],
+  [mx, 'unknown', /no answer/, { ...noMx, 'A acme.test': null }, {}],
+  ['bounce_domain', 'fail', /no server/, { 'MX bounce.acme.test': '0 ' }, {}],
+  ['bounce_domain', 'unknown', /check again/, { 'MX bounce.acme.test': null }, {}],
+  ['alignment', 'warn', /Only SPF/, {}, none],
+  ['alignment', 'warn', /Only SPF/, {}, { keys: [key('pending')] }],
+  ['alignment', 'warn', /Only SPF/, {}, aside],
+  ['alignment', 'fail', /Neither/, { 'TXT _dmarc.acme.test': strict }, aside],
+  ['alignment', 'fail', /Neither/, {}, { ...none, envelopeDomain: 'relay.test' }],
+  ['alignment', 'warn', /Only SPF/, noDmarc, aside],
+  ['alignment', 'fail', /Neither/, noDmarc, { ...none, envelopeDomain: 'bounceacme.test' }],
+  ['alignment', 'unknown', /no answer/, { 'TXT _dmarc.test': null }, aside],
+  ['alignment', 'unknown', /signing key/, { 'TXT p1._domainkey.acme.test': null }, {}],
+  ['alignment', 'warn', /its provider says how/, {}, { ...none, envelopeDomain: null }],
+] as const)
+  test(`${name}: ${result}, ${message}`, async () => {
+    const { [name]: line } = await check(zone, change)
+    assert.equal(line?.result, result)
+    assert.match(line.message, message)
+  })
+
+test('the record to publish is named where one is missing', async () => {
+  const lines = await check({ 'TXT acme.test': 'hello', ...noDmarc, 'TXT p1._domainkey.acme.test': 'p=' })
+  assert.deepEqual(
+    [lines.dkim?.publish, lines.spf?.publish, lines.dmarc?.publish],
+    [
+      { name: 'p1._domainkey.acme.test', type: 'TXT', value: record },
+      { name: 'acme.test', type: 'TXT', value: 'v=spf1 include:relay.test ~all' },
+      { name: '_dmarc.acme.test', type: 'TXT', value: 'v=DMARC1; p=none; rua=mailto:dmarc@acme.test' },
+    ],
+  )
+})
+
+test('text of DNS is shown without control characters, and not all of it', async () => {
+  const { dkim } = await check({ 'TXT p1._domainkey.acme.test': `\u001b[31m\u202e${'x'.repeat(600)}` })
+  assert.equal(dkim?.found?.length, 500)
+  assert.match(dkim.found, /^\?\[31m\?x+$/)
+})
