@@ -1,4 +1,4 @@
-/** A faulty name server: it fails, says nothing, or does not get the first query. It counts what it is asked. */
+/** A faulty name server: it fails, says nothing, or loses the first query. It counts what it is asked. */
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { atEnd, type Scope } from './temporary.ts'
