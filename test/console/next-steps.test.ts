@@ -230,3 +230,11 @@ test('people of one app see its mail alone, on the overview and in trouble', asy
     'the trouble of one app is not on the page of another',
   )
 })
+
+test('only an admin of the whole service is offered a new app', async () => {
+  const scoped = newVisitor(service, await signIn(service, 'admin', [service.app.id]))
+  const refused = await scoped.get('/new-app')
+  assert.equal(refused.status, 403)
+  assert.match(await refused.text(), /Only an admin of the whole service can create apps/)
+  assert.equal((await visitor.get('/new-app')).status, 200)
+})

@@ -6,6 +6,7 @@ import { defaultSettings } from '../../domain/app/settings.ts'
 import { dayMs, minuteMs } from '../../domain/duration.ts'
 import type { AppId, KeyId } from '../../domain/id.ts'
 import type { NodeResource } from '../resources.ts'
+import { appConditions } from './app-conditions.ts'
 import { findAttention } from './attention.ts'
 import { findStops } from './attention-nodes.ts'
 import type { Situation } from './condition.ts'
@@ -386,6 +387,13 @@ test('the mail that a disabled app holds needs attention, the mail of others doe
   )
   assert.match(held[0]?.message ?? '', /^acme is disabled and holds 3 emails;/)
   assert.deepEqual(kinds({ apps: [acme, { ...globex, status: 'disabled' }], depth: 3 }), [])
+})
+
+test('requests that the service could not take are no fault of their app, now and later', () => {
+  const { countsEvent } = appConditions.requests_refused
+  assert.deepEqual(['refused:url_not_allowed', 'refused:queue_full', 'accepted'].map(countsEvent), [
+    ...[true, false, false],
+  ])
 })
 
 test('a record that is missing concerns the apps of its domain', () => {
