@@ -34,8 +34,8 @@ type Parsed = Pick<Term, 'argument' | 'isWide'>
 
 /** Without a zero in front. */
 const number = String.raw`(?:0|[1-9]\d{0,2})`
-const hosts = new RegExp(String.raw`^(?::([^/]+))?(?:/(${number}))?(?://(${number}))?$`)
-const networks = new RegExp(String.raw`^:([0-9A-Fa-f.:]{2,45})(?:/(${number}))?$`)
+const hosts = new RegExp(`^(?::([^/]+))?(?:/(${number}))?(?://(${number}))?$`)
+const networks = new RegExp(`^:([0-9A-Fa-f.:]{2,45})(?:/(${number}))?$`)
 const ipv4 = new RegExp(String.raw`^${number}(?:\.${number}){3}$`)
 
 function parseMechanism(name: string, rest: string): Parsed | null {

@@ -390,10 +390,9 @@ test('the mail that a disabled app holds needs attention, the mail of others doe
 })
 
 test('requests that the service could not take are no fault of their app, now and later', () => {
-  const { countsEvent } = appConditions.requests_refused
-  assert.deepEqual(['refused:url_not_allowed', 'refused:queue_full', 'accepted'].map(countsEvent), [
-    ...[true, false, false],
-  ])
+  const events = ['refused:url_not_allowed', 'refused:queue_full', 'accepted'] as const
+  const counted = events.map((event) => appConditions.requests_refused.countsEvent(event))
+  assert.deepEqual(counted, [true, false, false])
 })
 
 test('a record that is missing concerns the apps of its domain', () => {
