@@ -76,6 +76,15 @@ package RR; sub char_str_list { unpack('(A255)*',$_[0]{t}) } sub txtdata { $_[0]
 package main; my $v=Mail::DKIM::Verifier->new; $v->PRINT($m); $v->CLOSE;
 print map { ($_->result eq 'pass' ? 'pass' : $_->algorithm =~ /ed25519/ ? 'unsupported' : 'fail')."\\n" } $v->signatures;`
 
+const mailauth = join(process.env.POSTERN_TEST_TOOLS ?? '', 'node_modules/mailauth/lib/dkim/verify.js')
+const javascript = `const { dkimVerify } = require(process.argv[1]);
+const { readFileSync } = require('node:fs');
+const records = JSON.parse(readFileSync(process.argv[3], 'utf8'));
+const resolver = async (name) => [[records[name]]];
+dkimVerify(readFileSync(process.argv[2]), { resolver }).then(({ results }) => {
+  for (const { status } of results) console.log(status.result === 'pass' ? 'pass' : 'fail');
+})`
+
 const lines = (text: string) => text.trim().split('\n')
 const judges: Readonly<Record<string, { skip: string | false; both: readonly string[]; run: Judge }>> = {
   dkimpy: {
@@ -91,6 +100,16 @@ const judges: Readonly<Record<string, { skip: string | false; both: readonly str
     both: ['pass', 'unsupported'],
     run: (file, folder) =>
       lines(execFileSync('/usr/bin/perl', ['-e', perl, file, `${folder}/records`], { encoding: 'utf8' })),
+  },
+  mailauth: {
+    skip: lacking({ 'mailauth (POSTERN_TEST_TOOLS)': mailauth }),
+    both: ['pass', 'pass'],
+    run: (file, folder) =>
+      lines(
+        execFileSync(process.execPath, ['-e', javascript, mailauth, file, `${folder}/records`], {
+          encoding: 'utf8',
+        }),
+      ),
   },
   opendkim: {
     skip: lacking({ opendkim: '/usr/sbin/opendkim' }),
