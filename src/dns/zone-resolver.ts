@@ -139,7 +139,8 @@ export class ZoneResolver {
 
   /** For one server: a query to it is one packet, and one exchange by TCP if the answer is truncated. */
   #newResolver(server: string): Resolver {
-    const resolver = new Resolver({ timeout: this.#options.timeoutMs ?? usualTimeoutMs, tries: 1 })
+    const timeout = this.#options.timeoutMs ?? usualTimeoutMs
+    const resolver = new Resolver({ timeout, maxTimeout: timeout, tries: 1 })
     resolver.setServers([server])
     return resolver
   }
