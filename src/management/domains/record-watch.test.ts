@@ -14,6 +14,7 @@ const published: Answer = { kind: 'found', records: [formatDkimRecord('rsa', 'MI
 test('records that are gone are known after a look, which happens once an hour', async () => {
   const clock = { ms: 5 }
   const asked: string[] = []
+  let lookups = 0
   let answer: Answer = published
   const watch = new RecordWatch({
     store: {
@@ -22,14 +23,19 @@ test('records that are gone are known after a look, which happens once an hour',
         ...[key('retired.org', 'retired'), key('acme.test')],
       ],
     },
-    newLookup: () => async (name) => {
-      asked.push(name)
-      return name.includes('unknown') ? { kind: 'unknown', reason: 'no answer' } : answer
+    newLookup: () => {
+      lookups += 1
+      return async (name) => {
+        asked.push(name)
+        return name.includes('unknown') ? { kind: 'unknown', reason: 'no answer' } : answer
+      }
     },
     nowMs: () => clock.ms,
   })
   assert.deepEqual(watch.get(), [])
   await watch.look()
+  const perLook = lookups / 2 // `get` had begun one
+  assert.equal(perLook, 2, 'the queries of one domain leave those of the others')
   assert.deepEqual([...new Set(asked)], ['p1._domainkey.acme.org', 'p1._domainkey.unknown.org'])
   assert.deepEqual(watch.get(), [])
   answer = { kind: 'absent' }
