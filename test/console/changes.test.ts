@@ -256,7 +256,8 @@ test('the delivery page says why a relay does not answer, and of one that answer
   const list = await (await visitor.get('/emails')).text()
   const [email = ''] = /\/emails\/em_\w+/.exec(list) ?? []
   const detail = await (await visitor.get(email)).text()
-  for (const shown of [list, detail]) assert.match(shown, /waits until a relay answers/)
+  assert.match(list, /waits until a relay answers/)
+  assert.match(detail, /It was accepted, and waits until a relay answers\./)
   for (const shown of [list, detail, await (await visitor.get('/apps')).text()])
     assert.match(shown, /No relay answers, so no mail is sent\./)
   const answering = await page(newVisitor(service, await signIn(service)))
@@ -433,6 +434,17 @@ test('an address with a link in it offers nothing to allow, unless the app has s
   assert.match(await page('https://staging.lured.example'), /Allow https:/)
   const typed = await third.post('/apps/lured/links/test', { url: 'https://evil.example/x?token=any' })
   assert.match(await typed.text(), /Allow https:/)
+})
+
+test('a link that was tested keeps the names of its parameters, and none of their values', async () => {
+  const shown = async (url: string) => {
+    const page = await (await third.post('/apps/acme/links/test', { url })).text()
+    return /id="test-url"[^>]* value="([^"]*)"/.exec(page)?.[1]?.replaceAll('&amp;', '&')
+  }
+  const link = 'https://app.acme.test/auth/x'
+  assert.equal(await shown(`${link}?next=SECRET-1&token=SECRET-2`), `${link}?next=any&token=any`)
+  assert.equal(await shown(`${link}?SECRET-3`), `${link}?token=any`)
+  assert.equal(await shown(link), link)
 })
 
 test('an address that is no URL has a page as well', async () => {

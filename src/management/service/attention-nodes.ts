@@ -48,9 +48,13 @@ export function judgeNodes(situation: NodeSituation): Condition[] {
 
 /** `149 emails from 5 apps are waiting; the first link expires in 4 min.` */
 function describeWaiting({ apps, expired, nowMs, queue }: NodeSituation): string {
-  const { depth, firstExpiresAt } = queue
+  const { firstExpiresAt } = queue
+  const waits = queue.apps.filter(({ queued, deferred }) => queued + deferred > 0)
+  // Held mail waits for its app.
+  const held = waits.filter((app) => app.held).reduce((sum, app) => sum + app.queued + app.deferred, 0)
+  const depth = Math.max(0, queue.depth - held)
   if (depth === 0) return 'No mail is waiting yet.'
-  const waiting = queue.apps.filter(({ queued, deferred }) => queued + deferred > 0).length
+  const waiting = waits.filter((app) => !app.held).length
   const whose = apps.length > 1 && waiting > 0 ? ` from ${counted(waiting, 'app')}` : ''
   const leftMs = firstExpiresAt === null ? null : Date.parse(firstExpiresAt) - nowMs
   const first =
@@ -74,7 +78,8 @@ function judgeRelays(workers: readonly NodeResource[], situation: NodeSituation)
   const describe = ({ name, failing }: (typeof down)[number]): string => {
     const since = failing.map((view) => Date.parse(view.since)).sort()[0] ?? situation.nowMs
     const from = workers.length > 1 ? ` (seen from ${failing.map(({ machine }) => machine).join(', ')})` : ''
-    return `${name}${from} has not answered for ${describeDuration(situation.nowMs - since)}: ${withAdvice(failing[0]?.reason ?? '')}`
+    const clock = `${new Date(since).toISOString().slice(11, 19)}Z`
+    return `${name}${from} has not answered for ${describeDuration(situation.nowMs - since)}, since ${clock}: ${withAdvice(failing[0]?.reason ?? '')}`
   }
   if (down.length > 0 && down.length === byName.size && down.every(({ isDown }) => isDown)) {
     const which = situation.seesAll ? ` ${down.map(describe).join('; ')}.` : ''

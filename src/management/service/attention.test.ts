@@ -25,6 +25,8 @@ type Given = Partial<Omit<Situation, 'lately' | 'byApp' | 'last' | 'queue' | 're
   /** Those of the last minutes of each app; those of `byApp` unless given. */
   readonly last?: Readonly<Record<string, Counts>>
   readonly depth?: number
+  /** How much of it is held: mail of globex, which is disabled. */
+  readonly held?: number
   readonly firstExpiresAt?: string
   readonly countedAgoS?: number
   /** Those of the service; otherwise the sums of `byApp`. */
@@ -38,6 +40,7 @@ const countsOf = (counts: Readonly<Record<string, Counts>>) =>
 function newSituation(situation: Given): Situation {
   const {
     depth = 0,
+    held = 0,
     firstExpiresAt,
     countedAgoS = 0,
     counts,
@@ -50,7 +53,10 @@ function newSituation(situation: Given): Situation {
   for (const [event, count] of Object.values(byApp).flatMap((own) => Object.entries(own)))
     all[event] = (all[event] ?? 0) + count
   const waiting = { queued: depth, sending: 0, deferred: 0 }
-  const apps = depth === 0 ? [] : [{ app: acme.id, slug: 'acme', held: false, ...waiting, ages: [] }]
+  const apps = [
+    { app: acme.id, slug: 'acme', held: false, ...waiting, ages: [] },
+    { app: globex.id, slug: 'globex', held: true, queued: held, sending: 0, deferred: 0, ages: [] },
+  ].filter(({ queued }) => queued > 0)
   return {
     ...{ apps: [acme], usage: new Map(), reported: new Map(), expiring: [], late: [] },
     ...{ findings: [], records: [], nodes: [node()], nowMs },
@@ -79,7 +85,7 @@ test('one relay of two warns, and says how mail goes', () => {
   assert.deepEqual([one?.kind, one?.urgent], ['relay_down', false])
   assert.match(
     one?.message ?? '',
-    /^The relay r1 has not answered for 12 min: the connection was refused \(ECONNREFUSED\)\. Mail goes through the others\.$/,
+    /^The relay r1 has not answered for 12 min, since 23:48:00Z: the connection was refused \(ECONNREFUSED\)\. Mail goes through the others\.$/,
   )
 })
 
@@ -100,7 +106,17 @@ test('without a relay there is one condition, which counts what waits and what i
   )
   assert.match(
     found[0]?.message ?? '',
-    /r1 has not answered for 12 min: the connection was refused \(ECONNREFUSED\); r2 .*149 emails from 1 app are waiting; the first link expires in 4 min\. 12 links have expired already\. Sending resumes by itself/,
+    /r1 has not answered for 12 min, since 23:48:00Z: the connection was refused \(ECONNREFUSED\); r2 .*149 emails from 1 app are waiting; the first link expires in 4 min\. 12 links have expired already\. Sending resumes by itself/,
+  )
+})
+
+test('held mail does not wait for a relay', () => {
+  const nodes = [node({ relays: [relay('r1', false)] })]
+  const [found] = attentionTo({ nodes, depth: 10, held: 4, apps: [acme, globex] })
+  assert.match(found?.message ?? '', / 6 emails from 1 app are waiting\./)
+  assert.match(
+    findStops(newSituation({ nodes, depth: 4, held: 4 }))[0]?.message ?? '',
+    /No mail is waiting yet\./,
   )
 })
 

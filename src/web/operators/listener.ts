@@ -142,13 +142,20 @@ const findList = (path: string) =>
 /** Likely causes, for an address where there is nothing. */
 const notFoundBody = (message: string, path: string): Html => {
   const [, , , cause = 'The address may be mistyped or old.'] = findList(path)
-  return errorBody(message, path, [cause, 'The search at the top finds apps, emails and requests.'])
+  return errorBody(message, path, {
+    lines: [cause, 'The search at the top finds apps, emails and requests.'],
+  })
 }
 
-function errorBody(message: string, path = '/', lines: readonly string[] = []): Html {
+/** @param again the address to try again */
+function errorBody(
+  message: string,
+  path = '/',
+  { lines = [], again = null }: { readonly lines?: readonly string[]; readonly again?: string | null } = {},
+): Html {
   const [, address, label] = findList(path)
   const listed = lines.length === 0 ? html`` : html`<ul>${lines.map((line) => html`<li>${line}</li>`)}</ul>`
-  return html`<p class="lead">${message}</p>${listed}<p><a class="button" href="${address}">${label}</a></p>`
+  return html`<p class="lead">${message}</p>${listed}<p>${again === null ? html`` : html`<a class="button" href="${again}">Try again</a> `}<a class="button" href="${address}">${label}</a></p>`
 }
 
 const titles: Partial<Record<OperationError['code'], string>> = {
@@ -174,14 +181,18 @@ async function answerError(
     const lines = (shown.issues ?? []).map(({ field, message }) => `${field}: ${message}`)
     const message = withoutIssues(shown.message)
     const body =
-      shown.code === 'not_found' ? notFoundBody(message, request.url) : errorBody(message, request.url, lines)
+      shown.code === 'not_found'
+        ? notFoundBody(message, request.url)
+        : errorBody(message, request.url, { lines })
     return send(toHttpStatus(shown), titles[shown.code] ?? 'This cannot be done', body)
   }
   if (error instanceof StoreUnavailable) {
     events.emit({ kind: 'store_unavailable', requestId: request.id, error, work: 'page' })
+    // A form cannot be sent again by a link.
+    const again = request.method === 'GET' ? request.url : null
     const message =
       'If you were changing something, it may or may not have been saved: check before you repeat it. The log and /readyz of the ops port name the cause.'
-    return send(503, 'The database does not answer', errorBody(message))
+    return send(503, 'The database does not answer', errorBody(message, '/', { again }))
   }
   if ((error.statusCode ?? 500) < 500)
     return send(400, 'Bad request', errorBody('The request cannot be read.'))

@@ -15,6 +15,7 @@ import {
   age,
   button,
   confirmation,
+  copyButton,
   linkButton,
   mark,
   newSecret,
@@ -96,7 +97,7 @@ function keysTable({ slug }: AppResource, keys: readonly KeyResource[], visit: V
     html`${renderLastUse(key, now)}<br><a href="/emails?key=${key.id}">Show its emails</a>`,
     ...change(key),
   ])
-  const empty = 'No key yet. Create one for each program that sends for this app.'
+  const empty = 'No working key. Create one for each program that sends for this app.'
   const heads = ['Key', 'Status', 'Created', 'Last used', ...(may('operator') ? [''] : [])]
   return table('Keys', heads, rows, { empty })
 }
@@ -150,12 +151,12 @@ function renderNewKey(
   const client = `POSTERN_BASE_URL=${shell.apiUrl}
 POSTERN_DELIVERY_KEY=${key}`
   const ends = oldEnds === undefined ? none : html` The old key works until ${time(oldEnds)}.`
-  const text = html`It is shown only this once; only its hash is kept.${ends}`
-  const examples = html`<details><summary>Send an email with curl</summary><pre>${curl}</pre></details>
+  const text = html`It is shown only this once: Postern cannot show it again.${ends}`
+  const examples = html`<details><summary>Send an email with curl</summary><pre>${curl}</pre>${copyButton(curl, 'Copy the command')}<p class="soft">The email is then under <a href="/emails?app=${app.slug}">Emails</a>.</p></details>
 <details>
 <summary>Send emails from an app</summary>
 <p>The package <code>@postern/client</code> reads these variables. It has adapters for Better Auth, Auth.js, Convex, Supabase and own-auth.</p>
-<pre>${client}</pre>
+<pre>${client}</pre>${copyButton(client, 'Copy the variables')}
 </details>`
   return newSecret(`Copy the key${name === null ? '' : ` “${name}”`} now`, text, key, examples)
 }

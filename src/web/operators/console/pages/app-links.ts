@@ -79,10 +79,15 @@ async function testPage(visit: Visit, app: AppResource, url: string): Promise<Pa
   return linksPage(visit, app, { tested: { link: withoutToken(url), check: check.value, isOffered } })
 }
 
-/** The query may hold a token: it is not shown again. The link can be tested again as it is. */
+/** The query may hold a token: its values are not shown again. The link can be tested again as it is. */
 function withoutToken(link: string): string {
-  const [path = ''] = link.split(/[?#]/, 1)
-  return path === link ? link : `${path}?token=any`
+  const [path = '', query] = link.split(/[?#]/, 2)
+  if (query === undefined) return link
+  // A text without a value may be the token itself.
+  const names = query
+    .split('&')
+    .map((text) => (text.includes('=') ? text.slice(0, text.indexOf('=')) : 'token'))
+  return `${path}?${names.map((name) => `${name}=any`).join('&')}`
 }
 
 function linksPage(visit: Visit, app: AppResource, { error, tested }: LinkPageState): PageAnswer {

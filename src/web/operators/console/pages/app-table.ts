@@ -28,7 +28,16 @@ export function renderAppTable(
       html`${meter(accepted, dailyLimit, `${accepted} of ${dailyLimit} emails`)} ${share(accepted, dailyLimit)}`,
     ]
   })
-  const heads = ['App', 'Status', 'Waiting', 'Delivered', 'Failed', 'Bounced', 'Refused', 'Daily limit']
+  const heads = [
+    'App',
+    'Status',
+    'Waiting',
+    'Delivered',
+    'Failed or expired',
+    'Bounced',
+    'Refused',
+    'Daily limit',
+  ]
   const empty = 'No apps yet. An app is one product that sends sign-in mail.'
   return table('Apps', heads, rows, { numbers: [2, 3, 4, 5, 6], empty })
 }

@@ -98,6 +98,9 @@ const labels: Readonly<Record<string, string>> = {
   replacedBy: 'Replaced by',
   count: 'Emails',
   ended: 'Sessions ended',
+  reason: 'Reason',
+  until: 'Until',
+  algorithm: 'Algorithm',
 }
 
 export function nameField(path: string): string {
@@ -111,6 +114,6 @@ function renderValue(path: string, value: Value, names: Slugs): Html {
   const text = String(value)
   const tag = path === 'locale' ? languageTags.find((known) => known === text) : undefined
   if (tag !== undefined) return html`${nameLanguage(tag)}`
-  if (path === 'expiresAt') return time(text)
+  if (path === 'expiresAt' || path === 'until') return time(text)
   return html`${names.get(text) ?? shorten(text)}`
 }

@@ -56,7 +56,8 @@ const sentences: Readonly<Record<AuditAction, (facts: Facts) => Html>> = {
   'suppression.find': () => html`searched for a suppressed address`,
   'suppression.add': ({ app, entry }) =>
     entry.app === null ? html`suppressed a recipient for all apps` : html`suppressed a recipient of ${app}`,
-  'suppression.remove': () => html`ended a suppression`,
+  'suppression.remove': ({ app, entry }) =>
+    entry.app === null ? html`ended a suppression for all apps` : html`ended a suppression of ${app}`,
   'suppression.clear': ({ entry: { after } }) => html`ended ${String(after?.removed)} suppressions`,
   'domain.check': ({ app }) => html`checked the domain of ${app}`,
   'domain.add_key': ({ target }) => html`added the signing key ${target}`,

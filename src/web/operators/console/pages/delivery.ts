@@ -75,7 +75,7 @@ function renderRelays(nodes: readonly NodeResource[], { now }: Visit): Html {
     relays.map(({ name, available, since, reason, connections, lastOutage }) => [
       html`<b>${name === captureRelayName ? 'the dev inbox' : name}</b>`,
       alive ? renderRelayState(available) : mark('off', 'unknown'),
-      html`${age(since, now)}${reason === '' ? none : html`<br>${renderFault(reason)}<span class="reply">${reason}</span>`}${renderOutage(lastOutage, now)}`,
+      html`${shortTime(since, now)} <span class="soft">${age(since, now)}</span>${reason === '' ? none : html`<br>${renderFault(reason)}<span class="reply">${reason}</span>`}${renderOutage(lastOutage, now)}`,
       available ? describeConnections(connections) : '–',
       machine,
     ]),

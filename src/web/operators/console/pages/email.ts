@@ -11,7 +11,7 @@ import { problem } from '../form.ts'
 import { age, button, confirmation, copied, facts, region, section, shorten, time, took } from '../parts.ts'
 import { type PageAnswer, PageFailed, toHttpStatus, type Visit } from '../visit.ts'
 import { readApps } from './app-names.ts'
-import { nameOutcome, type Pause, renderNext, renderState } from './email-rows.ts'
+import { describeStopEnd, nameOutcome, type Pause, renderNext, renderState } from './email-rows.ts'
 import { renderProblems } from './problems.ts'
 import { renderSuppressed } from './suppressions.ts'
 
@@ -33,7 +33,7 @@ async function emailPage(visit: Visit, error: OperationError | null): Promise<Pa
 ${region('state', html`${renderState(email.state, visit)}`)}${renderActions(email, isHeld, visit)}
 </div>
 ${problem(error)}${cancelConfirmation(email, visit)}
-${region('explanation', html`<p class="lead">${email.explanation}</p>${renderProblems(pause.stops, '')}${renderAdvice(email, slug, visit.shell.hasInbox)}`)}
+${region('explanation', html`<p class="lead">${explainWait(email, pause)}</p>${renderProblems(pause.stops, '')}${renderAdvice(email, slug, visit.shell.hasInbox)}`)}
 ${region('suppressed', renderSuppressed(email.suppressions, { slugs, visit, back: `/emails/${email.id}` }))}
 <div class="pair">${region('record', section('Record', renderRecord(email, slug, visit)))}
 ${region('timeline', section('Attempts', renderTimeline(email, pause, visit)))}</div>
@@ -52,6 +52,14 @@ ${region('timeline', section('Attempts', renderTimeline(email, pause, visit)))}<
 }
 
 type Detail = Answer<'email.show'>
+
+/** While nothing is sent, the time of the next attempt says nothing. */
+function explainWait({ app, explanation, state }: Detail, { disabled, stops }: Pause): string {
+  const end = describeStopEnd(stops)
+  return end === null || !isWaiting({ state }) || disabled.has(app)
+    ? explanation
+    : `It was accepted, and waits until ${end}.`
+}
 
 /** The next step: where to look for an email that was delivered, and what to do about one that was not. */
 function renderAdvice({ state, reason, trail }: Detail, slug: string | null, hasInbox: boolean): Html {

@@ -30,7 +30,7 @@ async function drawOverview(visit: Visit, range: Range): Promise<Html | null> {
     visit.get('usage.list', {}),
   ])
   if (status.apps === 0) return null
-  return html`${region('attention', html`${renderVerdict(status)}${renderProblems(status.attention, '/')}${renderEarlier(status.earlier, visit, '/')}`)}
+  return html`${region('attention', html`${renderVerdict(status, visit)}${renderProblems(status.attention, '/')}${renderEarlier(status.earlier, visit, '/')}`)}
 ${region('numbers', renderNumbers(status, visit))}
 ${region('apps', section('Apps, today (UTC)', renderAppTable(usage, status)))}
 ${tabs(

@@ -6,12 +6,12 @@ const condition = (kind: Condition['kind'], urgent: boolean): Condition => ({
   ...{ kind, urgent, message: '', apps: [] },
 })
 
-function verdictOn(attention: Condition[]): readonly (string | undefined)[] {
+function verdictOn(attention: Condition[], isDev = false): readonly (string | undefined)[] {
   const queue = {
     ...{ depth: 1, max: 9, oldestAcceptedAt: null, oldestAgeSeconds: 0, nextAttemptAt: null },
     ...{ firstExpiresAt: null, states: { queued: 1, sending: 0, deferred: 0 }, apps: [], countedAt: '' },
   }
-  const { text } = renderVerdict({ attention, lastHour: null, queue })
+  const { text } = renderVerdict({ attention, lastHour: null, queue }, { isDev })
   return /verdict-line (\w+).*<h1>(.*)<\/h1>.*1 email waiting/.exec(text)?.slice(1) ?? []
 }
 
@@ -34,4 +34,6 @@ test('the verdict names the worst condition, counts the others, and says when ma
     ],
   ] as const)
     assert.deepEqual(verdictOn([...attention]), verdict)
+  assert.deepEqual(verdictOn([], true), ['good', 'Capturing all mail'])
+  assert.deepEqual(verdictOn([key], true), ['wait', 'Sending, but 1 thing needs attention'])
 })
