@@ -238,3 +238,18 @@ test('only an admin of the whole service is offered a new app', async () => {
   assert.match(await refused.text(), /Only an admin of the whole service can create apps/)
   assert.equal((await visitor.get('/new-app')).status, 200)
 })
+
+test('an app without a working key says so, until it has one', async () => {
+  const app = await service.store.createApp('keyless', testSettings, operator)
+  assert.ok(app)
+  const text = /This app has no working key/
+  assert.match(await read('/apps/keyless'), text)
+  const expired = service.store.now() - 1
+  const key = (expiresAt: number | null) => ({
+    ...{ app: app.id, hash: hashDeliveryKey(newDeliveryKey()), name: null, expiresAt },
+  })
+  await service.store.createKey(key(expired), operator)
+  assert.match(await read('/apps/keyless'), text)
+  await service.store.createKey(key(null), operator)
+  assert.doesNotMatch(await read('/apps/keyless'), text)
+})

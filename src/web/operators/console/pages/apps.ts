@@ -1,4 +1,6 @@
 /** The list of apps, and the first page of one: how its mail goes, what was refused, the last emails. */
+
+import { hasEnded } from '../../../../domain/bearer.ts'
 import { heldDays } from '../../../../domain/bounds.ts'
 import { counted, formatCount, sumCounts } from '../../../../domain/counts.ts'
 import { hourMs, minuteMs } from '../../../../domain/duration.ts'
@@ -54,6 +56,18 @@ export function appHead(app: AppResource, current: AppTab, options: HeadOptions)
 <div class="title"><h1>${name}</h1>${status === 'active' ? none : statusMark(status)}</div>${tabs(`Pages of ${name}`, entries, current)}${status === 'active' ? none : renderDisabled(app, options)}`
 }
 
+/** Without a working key, no request of the app is taken. */
+function renderKeyless(
+  { slug, status }: AppResource,
+  { items, next }: Answer<'key.list'>,
+  { now }: Visit,
+): Html {
+  // A longer list has some.
+  return status === 'disabled' || next !== null || items.some((key) => !hasEnded(key, now))
+    ? none
+    : html`<div class="note"><p><b>This app has no working key</b>, so it cannot send.</p>${linkButton(`/apps/${slug}/keys`, 'Create a key')}</div>`
+}
+
 function renderDisabled({ slug }: AppResource, { may, held }: HeadOptions): Html {
   const mail = held === undefined ? 'its mail is held' : `${counted(held, 'email is', 'emails are')} held`
   const enable = may('operator')
@@ -80,13 +94,14 @@ async function appPage(visit: Visit, error: OperationError | null): Promise<Page
   const app = await findApp(visit)
   const params = { app: app.slug }
   const range = chooseRange(visit.query)
-  const [{ attention, nodes, queue }, usage, activity, { items: refusals }, { items: emails }] =
+  const [{ attention, nodes, queue }, usage, activity, { items: refusals }, { items: emails }, keys] =
     await Promise.all([
       visit.get('status.show', {}),
       visit.get('usage.list', {}),
       visit.get('activity.show', { query: { app: app.slug, ...range.query(visit.now) } }),
       visit.get('refusal.list', { params }),
       visit.get('email.list', { query: { app: app.slug, limit: lastEmails } }),
+      visit.get('key.list', { params }),
     ])
   const today = usage.items.find(({ slug }) => slug === app.slug)
   const shown = testForm.show({ type: 'magic_link', ...(error && readTexts(visit.form)) }, error)
@@ -104,7 +119,7 @@ ${shown.field('locale')}
   const offersTest = visit.may('operator') && (app.status === 'active' || error !== null)
   const held = countWaiting(queue, app.slug)
   const body = html`${appHead(app, 'Overview', { ...visit, held })}${shown.problem}
-${region('attention', renderProblems(own, `/apps/${app.slug}`))}
+${region('attention', html`${renderProblems(own, `/apps/${app.slug}`)}${renderKeyless(app, keys, visit)}`)}
 ${region('numbers', await renderLastHour(app, visit, queue))}
 ${tabs(
   'Time of the chart',

@@ -5,7 +5,18 @@ import type { OperationError } from '../../../../management/operation/result.ts'
 import type { SuppressionResource } from '../../../../management/suppressions/suppression-resource.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
 import { newForm, readTexts } from '../form.ts'
-import { age, button, confirmation, linkButton, older, section, shortTime, table, time } from '../parts.ts'
+import {
+  age,
+  button,
+  confirmation,
+  linkButton,
+  older,
+  section,
+  shorten,
+  shortTime,
+  table,
+  time,
+} from '../parts.ts'
 import { type PageAnswer, toHttpStatus, type Visit } from '../visit.ts'
 import { readSlugs, type Slugs } from './app-names.ts'
 
@@ -109,7 +120,7 @@ const renderEnd = ({ invitationsUntil, until }: SuppressionResource, now: number
 const renderCause = ({ email, reply }: SuppressionResource): Html =>
   email === null
     ? none
-    : html`<a href="/emails/${email}">an email</a>${reply === null ? none : html`<br><span class="reply">${reply}</span>`}`
+    : html`<a href="/emails/${email}">${shorten(email)}</a>${reply === null ? none : html`<br><span class="reply">${reply}</span>`}`
 
 /** Those of all apps are an admin's. */
 const mayRemove = ({ app }: SuppressionResource, { may, seesAll }: Visit): boolean =>
