@@ -65,18 +65,17 @@ const signData = (data: Buffer, algorithm: SigningKey['algorithm'], key: KeyObje
 /** The values of the header's fields in the relaxed form, by their names in small letters. */
 function readFields(head: string): Map<string, string> {
   const fields = new Map<string, string>()
-  for (const line of head.split(/\r\n(?![ \t])/)) {
+  for (const line of head.replaceAll(/\r\n(?=[ \t])/g, '').split('\r\n')) {
     const colon = line.indexOf(':')
     if (colon > 0) fields.set(line.slice(0, colon).toLowerCase(), relax(line.slice(colon + 1)))
   }
   return fields
 }
 
-const relax = (value: string): string =>
-  value
-    .split(/[ \t\r\n]/)
-    .filter((word) => word !== '')
-    .join(' ')
+const relax = (value: string): string => {
+  const trimmed = value.trim()
+  return /[ \t]{2}|\t/.test(trimmed) ? trimmed.split(/[ \t]+/).join(' ') : trimmed
+}
 
 const lineMax = 74
 
@@ -93,7 +92,8 @@ function foldSignature(text: string, signature: string): string {
     line = ` ${word}`
   }
   const room = lineMax - line.length
-  const rest = signature.slice(room).match(/.{1,72}/g) ?? []
-  lines.push(line + signature.slice(0, room), ...rest.map((part) => ` ${part}`))
-  return lines.map((folded) => `${folded}\r\n`).join('')
+  lines.push(line + signature.slice(0, room))
+  for (let at = room; at < signature.length; at += lineMax)
+    lines.push(` ${signature.slice(at, at + lineMax)}`)
+  return `${lines.join('\r\n')}\r\n`
 }
