@@ -52,7 +52,7 @@ export type LocalisedEmail = {
   readonly email: string
   // biome-ignore lint/suspicious/noExplicitAny: apps add fields of their own
   readonly user?: Readonly<Record<string, any>>
-  // biome-ignore lint/suspicious/noExplicitAny: as in Better Auth, or every app had to cast its own data
+  // biome-ignore lint/suspicious/noExplicitAny: Better Auth's own type; with `unknown`, every app had to cast
   readonly metadata?: any
 }
 

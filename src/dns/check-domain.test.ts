@@ -88,9 +88,9 @@ test('the record to publish is named where one is missing', async () => {
   assert.deepEqual(
     [lines.dkim?.publish, lines.spf?.publish, lines.dmarc?.publish],
     [
-      { name: 'p1._domainkey.acme.test', type: 'TXT', value: record },
-      { name: 'acme.test', type: 'TXT', value: 'v=spf1 include:relay.test ~all' },
-      { name: '_dmarc.acme.test', type: 'TXT', value: 'v=DMARC1; p=none; rua=mailto:dmarc@acme.test' },
+      { name: 'p1._domainkey.acme.test', value: record },
+      { name: 'acme.test', value: 'v=spf1 include:relay.test ~all' },
+      { name: '_dmarc.acme.test', value: 'v=DMARC1; p=none; rua=mailto:dmarc@acme.test' },
     ],
   )
 })

@@ -22,7 +22,8 @@ export type DomainSubject = {
 export const domainChecks = ['dkim', 'spf', 'dmarc', 'alignment', 'mx', 'bounce_domain'] as const
 type DomainCheck = (typeof domainChecks)[number]
 
-type Publish = { readonly name: string; readonly type: 'TXT' | 'MX'; readonly value: string }
+/** A TXT record. */
+type Publish = { readonly name: string; readonly value: string }
 
 export type DomainLine = Verdict & {
   readonly check: DomainCheck
@@ -61,7 +62,7 @@ export async function checkKey(domain: string, key: CheckedKey, lookup: Lookup):
   const { message, result } = judgeDkimRecord(answer, key)
   const line = (judged: Verdict, isMissing: boolean): DomainLine => ({
     ...{ check: 'dkim', name, found: show(answer), ...judged },
-    publish: isMissing ? { name, type: 'TXT', value: formatDkimRecord(key.algorithm, key.publicKey) } : null,
+    publish: isMissing ? { name, value: formatDkimRecord(key.algorithm, key.publicKey) } : null,
   })
   const isMissing = result === 'fail'
   switch (key.state) {
@@ -83,7 +84,7 @@ async function checkSpf(domain: string, include: string | null, lookup: Lookup):
   const value = `v=spf1 ${include === null ? 'a mx' : `include:${include}`} ~all`
   return {
     ...{ check: 'spf', name: domain, found: shorten(judgement.record), ...toSpfVerdict(judgement, include) },
-    publish: judgement.result === 'none' ? { name: domain, type: 'TXT', value } : null,
+    publish: judgement.result === 'none' ? { name: domain, value } : null,
   }
 }
 
@@ -94,7 +95,7 @@ function describeDmarc(domain: string, walk: DmarcWalk): DomainLine {
   const isMissing = policy === null && verdict.result === 'warn'
   return {
     ...{ check: 'dmarc', name, found: shorten(policy?.text ?? null), ...verdict },
-    publish: isMissing ? { name, type: 'TXT', value: `v=DMARC1; p=none; rua=mailto:dmarc@${domain}` } : null,
+    publish: isMissing ? { name, value: `v=DMARC1; p=none; rua=mailto:dmarc@${domain}` } : null,
   }
 }
 

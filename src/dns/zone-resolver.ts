@@ -117,10 +117,11 @@ export class ZoneResolver {
 
   async #ask(resolver: Resolver, query: (at: Resolver) => Promise<readonly string[]>): Promise<Answer> {
     const leftMs = this.#deadlineMs - performance.now()
-    if (leftMs <= 0) return { kind: 'unknown', reason: 'no time is left' }
+    // A timer may fire a millisecond early.
+    if (leftMs < 1) return { kind: 'unknown', reason: 'no time is left' }
     if (this.#queries >= queriesMax) return { kind: 'unknown', reason: 'too many queries' }
     this.#queries += 1
-    const timer = setTimeout(() => resolver.cancel(), leftMs)
+    const timer = setTimeout(() => resolver.cancel(), Math.ceil(leftMs))
     try {
       const records = await query(resolver)
       // An answer with nothing but an alias is empty.

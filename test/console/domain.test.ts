@@ -23,7 +23,7 @@ test('a key is added, not activated before its record is in DNS, and removed aft
   assert.match(shown, /Publish this record, then activate the key\./)
   const refused = await change(`/keys/${key.selector}/activate`)
   assert.equal(refused.status, 409)
-  assert.match(await refused.text(), /was not activated, because mail would be refused/)
+  assert.match(await refused.text(), /was not activated\. DNS did not answer/)
   assert.equal((await keys())[0]?.state, 'pending')
   assert.match(await open(`?remove=${key.selector}`), /Remove the key p\d{12}e\?</)
   assert.equal((await change(`/keys/${key.selector}/remove`)).status, 303)

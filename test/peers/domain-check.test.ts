@@ -11,8 +11,10 @@ import { judgeSpf } from '../../src/domain/dns/spf.ts'
 import { makeSigningKey, openSigningKey } from '../../src/store/crypto/signing-key.ts'
 import { startFaultyServer } from '../support/dns-server.ts'
 import { lacking } from '../support/installed.ts'
+import { ask, newManagementToken } from '../support/management.ts'
 import { nsd, startNsd } from '../support/nsd.ts'
-import { newRing } from '../support/service.ts'
+import { operator } from '../support/operator.ts'
+import { newRing, startTestService } from '../support/service.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 
 const skip = lacking(nsd)
@@ -171,6 +173,20 @@ test('a record that was added a minute ago is seen: the servers of the zone are 
   const { mayAsk: _, ...inner } = options
   const inside = await check('good.internal', { keys: [key] }, inner)
   assert.equal(inside.dkim?.result, 'fail', 'a zone cannot have this machine’s own network asked')
+})
+
+test('a key is activated once its record is in DNS, and not before', { skip }, async (t) => {
+  const from = { name: 'Acme', address: 'auth@good.internal' }
+  const service = await startTestService(t, { dnsServers: [server.server], settings: { from } })
+  const token = await newManagementToken(service)
+  const keys = '/v1/apps/acme/domain/keys'
+  const added = await ask(service, `POST ${keys}`, { token, body: {} })
+  const early = await ask(service, `POST ${keys}/${added.body.selector}/activate`, { token, body: {} })
+  assert.equal(early.body.error.code, 'record_missing')
+  assert.match(early.body.error.message, /was not activated, because mail would be refused\. .* publish it\./)
+  await service.store.addSigningKey({ ...made, app: service.app.id }, operator)
+  const activated = await ask(service, `POST ${keys}/p1/activate`, { token, body: {} })
+  assert.deepEqual([activated.status, activated.body.state], [200, 'active'])
 })
 
 for (const fault of ['SERVFAIL', 'silence'] as const)

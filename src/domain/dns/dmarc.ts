@@ -2,7 +2,7 @@
  * DMARC (RFC 9989): the record that applies to a domain, and the organisational domain, both by a walk up the
  * DNS from the domain to its top, of at most eight look-ups.
  */
-import type { Lookup, Verdict } from './lookup.ts'
+import { type Lookup, unknown, type Verdict } from './lookup.ts'
 import { readTags } from './tags.ts'
 
 type Tags = ReadonlyMap<string, string>
@@ -92,8 +92,7 @@ export function judgeDmarc(walk: DmarcWalk, domain: string): Verdict {
   const policy = findPolicy(walk, domain)
   if (policy?.kind === 'fault') return { result: 'fail', message: policy.message }
   // The record of the domain itself needs none above it.
-  if (walk.unknown !== null && policy?.name !== domain)
-    return { result: 'unknown', message: `DNS did not answer (${walk.unknown}): check again.` }
+  if (walk.unknown !== null && policy?.name !== domain) return unknown(walk.unknown)
   if (policy === null)
     return {
       result: 'warn',

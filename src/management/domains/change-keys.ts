@@ -67,11 +67,10 @@ export const activateKey = operation({
     if (key === undefined) return signingKeyNotFound(selector, domain)
     if (!unchecked) {
       const { message, result } = await checkKey(domain, { ...key, state: 'active' }, newLookup())
-      if (result === 'fail' || result === 'unknown')
-        return fail(
-          'record_missing',
-          `${selector} was not activated, because mail would be refused. ${message}`,
-        )
+      if (result === 'fail' || result === 'unknown') {
+        const why = result === 'fail' ? ', because mail would be refused' : ''
+        return fail('record_missing', `${selector} was not activated${why}. ${message}`)
+      }
     }
     const activated = await store.activateSigningKey({ domain, selector, app: app.id }, access.actor)
     return activated === null ? signingKeyNotFound(selector, domain) : done(presentSigningKey(activated))

@@ -8,7 +8,7 @@ import { iso } from '../resources.ts'
 
 export const RecordResource = closed({
   name: Type.String({ examples: ['p202701311405r._domainkey.acme.example'] }),
-  type: Type.Enum(['TXT', 'MX']),
+  type: Type.Literal('TXT'),
   value: Type.String(),
   quoted: Type.String({
     description: 'The value as a zone file has it, in strings of at most 255 characters.',
@@ -34,18 +34,18 @@ export const presentSigningKey = (key: SigningKey): SigningKeyResource => ({
   state: key.state,
   record: presentRecord({
     name: findDkimName(key.selector, key.domain),
-    type: 'TXT',
     value: formatDkimRecord(key.algorithm, key.publicKey),
   }),
   createdAt: iso(key.createdAt),
   changedAt: iso(key.changedAt),
 })
 
-type DnsRecord = Omit<Static<typeof RecordResource>, 'quoted'>
+type DnsRecord = Pick<Static<typeof RecordResource>, 'name' | 'value'>
 
 export const presentRecord = (record: DnsRecord): Static<typeof RecordResource> => ({
   ...record,
-  quoted: record.type === 'TXT' ? quoteRecord(record.value) : record.value,
+  type: 'TXT',
+  quoted: quoteRecord(record.value),
 })
 
 export const signingKeyNotFound = (selector: string, domain: string) =>
