@@ -1,7 +1,7 @@
 /** Checks a value against a schema. Each fault is an issue that names its field. */
 import type { Static, TSchema } from 'typebox'
 import { Compile, type Validator } from 'typebox/compile'
-import { counted } from '../../domain/counts.ts'
+import { counted, formatCount } from '../../domain/counts.ts'
 import { type Parsed, parsed } from '../../domain/parsed.ts'
 import type { Issue } from '../../domain/request/rejection.ts'
 
@@ -61,10 +61,13 @@ function describe(keyword: string, { type, limit, allowedValues, pattern }: Reco
   const messages: Readonly<Record<string, string>> = {
     type: `This must be ${type === 'array' ? 'a list' : type === 'integer' ? 'a whole number' : `of type ${type}`}.`,
     enum: Array.isArray(allowedValues) ? `This must be one of ${allowedValues.join(', ')}.` : '',
-    minLength: `This must have at least ${counted(Number(limit), 'character')}.`,
+    minLength:
+      limit === 1
+        ? 'This must not be empty.'
+        : `This must have at least ${counted(Number(limit), 'character')}.`,
     maxLength: `This may have at most ${counted(Number(limit), 'character')}.`,
-    minimum: `This must be at least ${limit}.`,
-    maximum: `This may be at most ${limit}.`,
+    minimum: `This must be at least ${formatCount(Number(limit))}.`,
+    maximum: `This may be at most ${formatCount(Number(limit))}.`,
     minItems: `This needs at least ${counted(Number(limit), 'entry', 'entries')}.`,
     maxItems: `This may have at most ${counted(Number(limit), 'entry', 'entries')}.`,
     format: 'This must be a time with its zone, such as 2027-01-31T00:00:00Z.',

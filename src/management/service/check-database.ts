@@ -15,6 +15,6 @@ export async function checkDatabase(
       detail: `opens, durable; ${counted(depth, 'email')} waiting or being sent`,
     },
     ...(await examine()),
-    { check: 'apps', ok: true, detail: apps === 0 ? 'none yet: create one' : `${apps}` },
+    { check: 'apps', ok: true, detail: apps === 0 ? 'no app yet' : `${apps}` },
   ]
 }

@@ -195,7 +195,11 @@ async function answerError(
     return send(503, 'The database does not answer', errorBody(message, '/', { again }))
   }
   if ((error.statusCode ?? 500) < 500)
-    return send(400, 'Bad request', errorBody('The request cannot be read.'))
+    return send(
+      400,
+      'Bad request',
+      errorBody('The browser sent something that this page cannot read. Go back and try again.'),
+    )
   events.emit({ kind: 'bug', doing: 'drawing a page', error, requestId: request.id })
   const message = `The error is in Postern’s log, under ${request.id}.`
   return send(500, 'Postern failed', errorBody(message))

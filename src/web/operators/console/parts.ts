@@ -14,11 +14,10 @@ export const time = (iso: string | null, absent = 'never'): Html =>
 /** `2026-11-23 01:48:03Z`. */
 const utc = (iso: string): string => `${iso.slice(0, 19).replace('T', ' ')}Z`
 
-/** The same for lists: on a narrow screen the date of today is left out. */
+/** The same for lists, without the date of today (UTC). */
 export function shortTime(iso: string, now: number): Html {
-  const [date, clock] = [iso.slice(0, 10), iso.slice(11, 19)]
-  const isToday = date === new Date(now).toISOString().slice(0, 10)
-  return html`<time datetime="${iso}"><span class="${isToday ? 'today' : ''}">${date} </span>${clock}Z</time>`
+  const isToday = iso.slice(0, 10) === new Date(now).toISOString().slice(0, 10)
+  return html`<time datetime="${iso}">${isToday ? `${iso.slice(11, 19)}Z` : utc(iso)}</time>`
 }
 
 /** How long ago, or how far away; the exact time is its title. */

@@ -6,6 +6,7 @@ import { nameLanguage } from '../../../../templates/locales/locales.ts'
 import { nameEmailType } from '../../email-type-names.ts'
 import { newForm } from '../form.ts'
 import { age, button, confirmation, copyButton, facts, linkButton, region, tabs, time } from '../parts.ts'
+import { nameRefusal } from '../refusal-titles.ts'
 import type { PageAnswer, Visit } from '../visit.ts'
 import { renderChecks } from './checks.ts'
 import { formatSender } from './present.ts'
@@ -83,7 +84,7 @@ async function renderList({ get, now }: Visit, { email, emails }: Mailbox, q: st
   const refusals = wanted === '' ? await readRefusals(get) : []
   const refused = refusals.map(
     ({ at, code, origin, requestId, slug }) => html`<li class="refused"><a href="/refusals/${requestId}">
-<span class="to">Refused: ${code}</span>${origin === null ? none : html`<span class="subject">${origin}</span>`}
+<span class="to">${nameRefusal(code)}</span>${origin === null ? none : html`<span class="subject">${origin}</span>`}
 <span class="soft">${slug} · ${age(at, now)}</span></a></li>
 `,
   )

@@ -40,6 +40,8 @@ type AppTab = (typeof appTabs)[number]
 type HeadOptions = Pick<Visit, 'may'> & {
   /** How many emails are held, where the page knows. */
   readonly held?: number
+  /** A button beside the name. */
+  readonly action?: Html
 }
 
 /** The head of every page of an app. */
@@ -53,7 +55,7 @@ export function appHead(app: AppResource, current: AppTab, options: HeadOptions)
       ] as const,
   )
   return html`<p class="crumbs"><a href="/apps">Apps</a> › ${slug}</p>
-<div class="title"><h1>${name}</h1>${status === 'active' ? none : statusMark(status)}</div>${tabs(`Pages of ${name}`, entries, current)}${status === 'active' ? none : renderDisabled(app, options)}`
+<div class="title"><h1>${name}</h1>${status === 'active' ? none : statusMark(status)}${options.action ?? none}</div>${tabs(`Pages of ${name}`, entries, current)}${status === 'active' ? none : renderDisabled(app, options)}`
 }
 
 /** Without a working key, no request of the app is taken. */
@@ -118,7 +120,8 @@ ${shown.field('locale')}
   // A form that was refused keeps its entries.
   const offersTest = visit.may('operator') && (app.status === 'active' || error !== null)
   const held = countWaiting(queue, app.slug)
-  const body = html`${appHead(app, 'Overview', { ...visit, held })}${shown.problem}
+  const action = offersTest ? linkButton('#test-email', 'Send a test email') : none
+  const body = html`${appHead(app, 'Overview', { ...visit, held, action })}${shown.problem}
 ${region('attention', html`${renderProblems(own, `/apps/${app.slug}`)}${renderKeyless(app, keys, visit)}`)}
 ${region('numbers', await renderLastHour(app, visit, queue))}
 ${tabs(
@@ -130,7 +133,7 @@ ${region('chart', html`${emailsChart(activity, range, { nodes, now: visit.now })
 ${region('refused', section('Recent refusals', refusalsTable(app, refusals, visit)))}
 ${region('emails', section('Last emails', renderEmails(emails, visit, { withApp: false, pause }), { note: html`<a href="/emails?app=${app.slug}">All emails</a>` }))}
 <div class="pair">${region('limits', section('Limits', renderLimits(app, today)))}
-${offersTest ? section('Send a test email', test) : none}</div>`
+${offersTest ? html`<div id="test-email">${section('Send a test email', test)}</div>` : none}</div>`
   return {
     ...{ title: app.name, body, nav: 'apps', live: 'service' },
     ...(error && { status: toHttpStatus(error) }),
@@ -151,7 +154,7 @@ async function renderLastHour(
     const sum = (isIn: (at: number) => boolean) =>
       items.filter(({ at }) => isIn(Date.parse(at))).reduce((all, item) => all + pick(item), 0)
     const [last, before] = [sum((at) => at > begin), sum((at) => at <= begin)]
-    return html`<a class="tile" href="${address}"><span class="label">${label}</span><b>${formatCount(last)}</b><span class="soft">${formatCount(before)} in the hour before</span></a>`
+    return html`<a class="tile" href="${address}"><span class="label">${label}</span><b>${formatCount(last)}</b>${last + before === 0 ? none : html`<span class="soft">${formatCount(before)} in the hour before</span>`}</a>`
   }
   // Most services hear of none.
   const hasBounced = items.some(({ bounced }) => sumCounts(bounced) > 0)

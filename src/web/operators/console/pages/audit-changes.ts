@@ -14,11 +14,13 @@ export function renderChanges(entry: AuditResource, names: Slugs): Html {
   const changes = findChanges(entry)
   // A new object has no old values.
   const isNew = entry.before === null
+  // The sentence names a single setting.
+  const isNamed = entry.action === 'app.update' && changes.length === 1
   const lines = changes.map(({ path, before, after }) => {
     const [old, next] = [before, after].map((value) =>
       value === null ? null : renderValue(path, value, names),
     )
-    return html`<li><span class="soft">${nameField(path)}</span> ${isNew ? (next ?? none) : renderChange(old ?? null, next ?? null)}</li>`
+    return html`<li>${isNamed ? none : html`<span class="soft">${nameField(path)}</span> `}${isNew ? (next ?? none) : renderChange(old ?? null, next ?? null)}</li>`
   })
   if (lines.length === 0) return none
   const list = html`<ul class="diff">${lines}</ul>`

@@ -37,7 +37,7 @@ ${region('attention', html`${renderProblems(attention, '/delivery')}${renderEarl
 ${visit.seesAll ? region('relays', section('Relays', renderRelays(nodes, visit))) : none}
 ${region('queue', section('Waiting', renderQueue(queue, describeStopEnd(attention.filter(isStop)), visit), { note: html`counted ${age(queue.countedAt, visit.now)}` }))}
 ${visit.seesAll ? region('reports', section('Reports', await renderReports(visit))) : none}
-${section('Suppressions', html`<p>Recipients whose mailbox does not exist, or who complained, get no mail for a while. <a href="/suppressions">Show the suppressions</a></p>`)}
+${section('Suppressions', await renderSuppressions(visit))}
 ${visit.seesAll ? region('processes', section('Processes', renderProcesses(nodes, visit))) : none}`
   return { title: 'Delivery', body, nav: 'delivery', live: 'service' }
 }
@@ -102,6 +102,14 @@ const describeConnections = ({ allowed, busy, max, open }: NodeResource['relays'
 
 const renderRelayState = (available: boolean): Html =>
   available ? mark('quiet', 'available') : mark('bad', 'unavailable')
+
+async function renderSuppressions({ get }: Visit): Promise<Html> {
+  const { items, next } = await get('suppression.list', {})
+  const count =
+    next === null ? counted(items.length, 'recipient') : `${formatCount(items.length)} recipients or more`
+  const verb = items.length === 1 && next === null ? 'gets' : 'get'
+  return html`<p>${count} ${verb} no mail for a while: the mailbox does not exist, or an email was reported as spam. <a href="/suppressions">Show the suppressions</a></p>`
+}
 
 /** Reports of mail servers and recipients about delivered emails. */
 async function renderReports({ get, now }: Visit): Promise<Html> {

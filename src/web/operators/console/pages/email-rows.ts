@@ -51,15 +51,23 @@ function renderNote(email: EmailResource, now: number, pause: Pause): Html {
     return html`after ${took(Date.parse(finishedAt) - Date.parse(acceptedAt))}`
   if (state === 'complained') return html`reported as spam`
   if (lastReply !== null && lastReply !== '')
-    return html`${next}${next === none ? '' : ' · '}<span class="reply">${lastReply}</span>`
+    return html`${next}${next === none ? '' : ' · '}<span class="reply" title="${lastReply}">${lastReply}</span>`
   if (reason !== null) return html`${reason.replaceAll('_', ' ')}`
   return state === 'expired' ? html`no attempt was possible` : next
+}
+
+type RowOptions = {
+  readonly withApp: boolean
+  readonly slugs?: Slugs
+  readonly pause: Pause
+  /** Shown in place of a list without rows. */
+  readonly empty?: string
 }
 
 export function renderEmails(
   emails: readonly EmailResource[],
   visit: Visit,
-  { withApp, slugs, pause }: { readonly withApp: boolean; readonly slugs?: Slugs; readonly pause: Pause },
+  { withApp, slugs, pause, empty = 'No email yet.' }: RowOptions,
 ): Html {
   const { now } = visit
   const rows = emails.map((email) => [
@@ -74,7 +82,7 @@ export function renderEmails(
   return table('Emails', heads, rows, {
     name: 'emails',
     numbers: [heads.length - 1],
-    empty: 'No email matches.',
+    empty,
   })
 }
 

@@ -145,14 +145,34 @@ const reporters: Readonly<Record<FeedbackSource, string>> = {
   read: 'reported by an operator',
 }
 
+type Attempt = Detail['trail'][number]
+
+/** Attempts that were not made, one after the other for the same reason, are one entry. */
+function foldUntried(trail: readonly Attempt[]) {
+  const entries: { last: Attempt; times: number }[] = []
+  for (const attempt of trail) {
+    const entry = entries.at(-1)
+    if (
+      attempt.outcome === 'unattempted' &&
+      entry?.last.outcome === 'unattempted' &&
+      entry.last.reply === attempt.reply
+    ) {
+      entry.last = attempt
+      entry.times++
+    } else entries.push({ last: attempt, times: 1 })
+  }
+  return entries
+}
+
 /** The attempts and the end, with the time since acceptance; the whole time is its title. */
 function renderTimeline(email: Detail, pause: Pause, { now, shell }: Visit): Html {
   const { acceptedAt, expiresAt, finishedAt, state, trail } = email
   const after = (iso: string) =>
     html`<time datetime="${iso}">+${took(Math.max(0, Date.parse(iso) - Date.parse(acceptedAt)))}</time>`
-  const attempts = trail.map(({ at, outcome, relay, reply, source, ambiguous }) => {
+  const attempts = foldUntried(trail).map(({ last, times }) => {
+    const { at, outcome, relay, reply, source, ambiguous } = last
     const name = nameOutcome(outcome, shell.hasInbox)
-    return html`<li class="${outcome}">${after(at)} <b>${name}</b>${relay === undefined ? none : html` <span class="soft">by ${relay}</span>`}${source === undefined ? none : html` <span class="soft">${reporters[source]}</span>`}
+    return html`<li class="${outcome}">${after(at)} <b>${name}</b>${times > 1 ? html` <span class="soft">the last of ${times} times</span>` : none}${relay === undefined ? none : html` <span class="soft">by ${relay}</span>`}${source === undefined ? none : html` <span class="soft">${reporters[source]}</span>`}
 ${reply === undefined || reply === '' ? none : html`<span class="reply">${reply}</span>`}${ambiguous ? html`<span class="soft">It may have arrived: the relay did not confirm it.</span>` : none}</li>`
   })
   const wait = renderNext(email, now, pause)

@@ -71,7 +71,10 @@ export async function listEmails(visit: Visit): Promise<PageAnswer> {
   const isUnknown = filters.recipient !== undefined && list.items.length === 0 && next === null
   const rows = isUnknown
     ? await renderUnknown(visit)
-    : renderEmails(list.items, visit, { withApp: true, slugs, pause })
+    : renderEmails(list.items, visit, {
+        ...{ withApp: true, slugs, pause },
+        ...(Object.keys(whole).length > 0 && { empty: 'No email matches.' }),
+      })
   const end = `End of the list. Records are kept for ${keepDays} days; an email's content is deleted once it is finished.`
   const [newest] = list.items
   const body = html`<div class="title"><h1>Emails</h1>${filters.recipient === undefined ? renderRetryAll(queue, whole, visit) : none}</div>
@@ -209,7 +212,9 @@ const repliesMax = 3
 
 /** The replies that several emails of a list have in common, with advice where there is some. */
 function renderReplies(emails: readonly EmailResource[]): Html {
-  const refused = emails.filter(({ state }) => state !== 'delivered' && state !== 'complained')
+  const refused = emails.filter(
+    ({ attempts, state }) => attempts > 0 && state !== 'delivered' && state !== 'complained',
+  )
   const groups = [...Map.groupBy(refused, ({ lastReply }) => lastReply ?? '')]
     .filter(([reply, group]) => reply !== '' && group.length > 1)
     .toSorted(([, a], [, b]) => b.length - a.length)

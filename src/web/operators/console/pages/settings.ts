@@ -6,7 +6,7 @@ import { refusalsMax } from '../../../../domain/request/refused-request.ts'
 import type { OperationError } from '../../../../management/operation/result.ts'
 import type { Answer } from '../../../../management/operations.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
-import { button, facts, mark, section, table, tabs } from '../parts.ts'
+import { button, facts, mark, section, table, tabs, time } from '../parts.ts'
 import { type PageAnswer, toHttpStatus, type Visit } from '../visit.ts'
 
 const pages = [
@@ -36,7 +36,7 @@ async function checksPage(visit: Visit, checks: Answer<'checks.run'> | null): Pr
   const mayRun = visit.may('operator') && visit.seesAll
   const run = mayRun
     ? html`<p>Checks the database, the disk, the worker and each relay. Sends no email; takes up to 30 seconds.</p>
-${button('/settings/checks', 'Run the checks', { kind: 'main' })}`
+${button('/settings/checks', checks === null ? 'Run the checks' : 'Run them again', { kind: 'main' })}`
     : html`<p class="soft">Only an operator of the whole service can run the checks.</p>`
   const about = facts([
     ['Version', version],
@@ -51,19 +51,19 @@ ${button('/settings/checks', 'Run the checks', { kind: 'main' })}`
   return settingsPage(
     visit,
     'Checks',
-    html`${checks === null ? none : renderFindings(checks)}${section('Checks', run)}${section('About', about)}`,
+    html`${checks === null ? none : renderFindings(checks, new Date(visit.now).toISOString())}${section('Checks', run)}${section('About', about)}`,
   )
 }
 
-function renderFindings({ ok, findings }: Answer<'checks.run'>): Html {
+function renderFindings({ ok, findings }: Answer<'checks.run'>, at: string): Html {
   const failedFirst = findings.toSorted((a, b) => Number(a.ok) - Number(b.ok))
   const rows = failedFirst.map((finding) => [
     html`<b>${finding.check}</b>`,
-    finding.ok ? mark('good', 'passed') : mark('bad', 'failed'),
+    finding.ok ? mark('quiet', 'ok') : mark('bad', 'failed'),
     finding.detail,
   ])
   const title = ok ? 'All checks passed' : 'Some checks failed'
-  return section(title, table(title, ['Check', 'Result', 'Detail'], rows))
+  return section(title, table(title, ['Check', 'Result', 'Detail'], rows), { note: html`${time(at)}` })
 }
 
 export async function runChecks(visit: Visit): Promise<PageAnswer> {

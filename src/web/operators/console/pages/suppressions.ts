@@ -48,6 +48,13 @@ const filterForm = newForm('filter', {
   },
 })
 
+const searchForm = newForm('search', {
+  q: {
+    label: 'Is this address suppressed?',
+    attributes: html`required type="email" placeholder="ada@example.com" autocomplete="off"`,
+  },
+})
+
 const addForm = newForm('suppress', {
   to: { label: 'Address', attributes: html`required type="email" autocomplete="off"` },
   app: { label: 'Mail of' },
@@ -83,24 +90,28 @@ async function suppressionsPage(visit: Visit, error: OperationError | null): Pro
     }),
     readSlugs(visit),
   ])
+  // Most providers are not known by name.
+  const hasProvider = list.items.some(({ destination }) => destination !== 'other')
   const rows = list.items.map((item) => [
     shortTime(item.at, now),
     nameApp(item, slugs),
     reasonNames[item.reason],
     renderEnd(item, now),
-    item.destination,
+    ...(hasProvider ? [item.destination] : []),
     renderCause(item),
     renderRemove(item, visit, toAddress(filters)),
   ])
-  const heads = ['Last change', 'Mail of', 'Reason', 'Ends', 'Mail provider', 'Because of', '']
+  const provider = hasProvider ? ['Mail provider'] : []
+  const heads = ['Last change', 'Mail of', 'Reason', 'Ends', ...provider, 'Because of', '']
   const next = list.next === null ? null : toAddress({ ...filters, cursor: list.next })
   const empty = next === null ? 'No recipient is suppressed.' : 'None here; there are older ones.'
   const body = html`<p class="crumbs"><a href="/delivery">Delivery</a> › Suppressions</p>
 <div class="title"><h1>Suppressions</h1>${renderClear(filters, list.items.length, visit)}</div>
 <p class="lead">Mail to these recipients is accepted, but not sent: their mailbox does not exist, they reported an email as spam, or an operator asked for it. Each suppression ends by itself.</p>
 ${clearConfirmation(filters, visit)}
+${renderSearch()}
 ${renderFilters(filters, slugs)}
-${section('Newest first', html`${table('Suppressions', heads, rows, { empty })}${list.items.length === 0 && next === null ? none : older(next, 'End of the list.')}`)}
+${section('Newest first', html`${table('Suppressions', heads, rows, { empty, name: 'suppressions' })}${list.items.length === 0 && next === null ? none : older(next, 'End of the list.')}`)}
 ${visit.may('operator') ? renderAdd(visit, slugs, error) : none}`
   return {
     ...{ title: 'Suppressions', body, nav: 'delivery' },
@@ -120,7 +131,7 @@ const renderEnd = ({ invitationsUntil, until }: SuppressionResource, now: number
 const renderCause = ({ email, reply }: SuppressionResource): Html =>
   email === null
     ? none
-    : html`<a href="/emails/${email}">${shorten(email)}</a>${reply === null ? none : html`<br><span class="reply">${reply}</span>`}`
+    : html`<a href="/emails/${email}">${shorten(email)}</a>${reply === null ? none : html`<br><span class="reply" title="${reply}">${reply}</span>`}`
 
 /** Those of all apps are an admin's. */
 const mayRemove = ({ app }: SuppressionResource, { may, seesAll }: Visit): boolean =>
@@ -140,6 +151,14 @@ export const renderSuppressed = (
     const isAll = Date.parse(item.until) > visit.now
     return html`<div class="note"><p><b>${isAll ? 'Mail' : 'Invitations'} of ${nameApp(item, slugs)} to this recipient ${isAll ? 'is' : 'are'} suppressed</b> (${reasonNames[item.reason]}), until ${time(isAll ? item.until : item.invitationsUntil)}.</p>${renderRemove(item, visit, back)}</div>`
   })}`
+
+/** The list has no addresses; the search of every page finds one. */
+function renderSearch(): Html {
+  const { field } = searchForm.show({})
+  return html`<form method="post" action="/find" class="filters">
+${field('q')}
+<button>Search</button></form>`
+}
 
 function renderFilters(filters: Filters, slugs: Slugs): Html {
   const { field } = filterForm.show(filters)
