@@ -111,7 +111,8 @@ function prepareMessage(): Message {
   const rendered = renderEmail({ ...claim, app: settings, lifeLeftMs })
   const headers = listMarks({ reference, type, slug, language: rendered.language })
   const { from } = settings
-  const details = { ...rendered, id, app: settings.name, from, replyTo: null, headers, type, url, expiresAt }
+  const email = { id, app: settings.name, slug, from, replyTo: null, type, url, code: null, expiresAt }
+  const details = { ...rendered, ...email, headers }
   return {
     ...{ id, reference, to: content.to, from: from.address as EmailAddress, bounceTo: null, content },
     bytes: composeMessage({

@@ -56,7 +56,12 @@ async function readJson(response: Response): Promise<unknown> {
 function readAnswer(response: Response, json: unknown, redact: (text: string) => string): SendOutcome {
   const { status, headers } = response
   if (status === 202 && isJson(response)) {
-    return { ok: true, emailId: headers.get('email-id'), replayed: headers.has('idempotent-replayed') }
+    return {
+      ok: true,
+      emailId: headers.get('email-id'),
+      replayed: headers.has('idempotent-replayed'),
+      codeIgnored: headers.get('postern-ignored') === 'code',
+    }
   }
   const error = toFields(toFields(json).error)
   const retryAfterMs = readRetryAfter(headers.get('retry-after'))

@@ -22,7 +22,14 @@ type Common = {
 
 /** One authentication email to one recipient. */
 export type Email =
-  | (Common & { readonly type: Exclude<EmailType, 'organisation_invite'> })
+  | (Common & {
+      readonly type: Exclude<EmailType, 'organisation_invite'>
+      /**
+       * A one-time code to show beside the link: 4 to 10 digits, or 4 to 12 letters and digits with single
+       * hyphens between them, at least one letter. Shown only if the app's settings allow codes.
+       */
+      readonly code?: string | null | undefined
+    })
   | (Common & {
       readonly type: 'organisation_invite'
       readonly organisationName: string
@@ -36,6 +43,8 @@ export type Sent = {
   readonly emailId: string | null
   /** True if the service had already queued this email under the same idempotency key. */
   readonly replayed: boolean
+  /** True if the email does not show its code, because the app's settings do not allow codes. */
+  readonly codeIgnored: boolean
 }
 
 /** The result of `safeSend`: the queued email, or the error. */

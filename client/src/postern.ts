@@ -40,7 +40,8 @@ export class Postern implements Sender {
   async send(email: Email, options: SendOptions = {}): Promise<Sent> {
     const outcome = await this.safeSend(email, options)
     if (!outcome.ok) throw outcome.error
-    return { emailId: outcome.emailId, replayed: outcome.replayed }
+    const { ok: _, ...sent } = outcome
+    return sent
   }
 
   /** Like `send`, but returns the error. */
@@ -73,14 +74,21 @@ function newPost(
     throw invalid('expiresAt', 'invalid_date', 'expiresAt is a Date without a time.')
   }
   const url = email.url instanceof URL ? email.url.href : email.url
-  const names =
+  const more =
     type === 'organisation_invite'
       ? { organisationName: email.organisationName, inviterName: email.inviterName }
-      : {}
+      : { code: email.code }
+  const secrets = [
+    settings.deliveryKey,
+    url,
+    ...readTokens(url),
+    to,
+    ...('code' in more ? [more.code ?? ''] : []),
+  ]
   return {
-    body: JSON.stringify({ to, type, url, expiresAt, locale, ...names }),
+    body: JSON.stringify({ to, type, url, expiresAt, locale, ...more }),
     idempotencyKey,
-    redact: newRedactor([settings.deliveryKey, url, ...readTokens(url), to].map(String)),
+    redact: newRedactor(secrets.map(String)),
   }
 }
 

@@ -15,6 +15,7 @@ export type CapturedEmail = {
   readonly organisationName?: string
   readonly inviterName?: string | null
   readonly locale?: string | null
+  readonly code?: string | null
 }
 
 /** An answer other than 202. */
@@ -74,15 +75,20 @@ export type InboxEmail = {
   readonly subject: string
   /** The link as the email carries it. */
   readonly url: string
+  /** The one-time code; null without one. */
+  readonly code: string | null
   readonly expiresAt: string
   readonly receivedAt: string
+  /** Counts the emails of the inbox. */
+  readonly seq: number
   readonly html: string
   readonly text: string
 }
 
-type Row = Pick<InboxEmail, 'id' | 'type' | 'to' | 'receivedAt'>
+const late = (message = 'No such email arrived in the inbox in time.') => new PosternError('timeout', message)
 
-const late = () => new PosternError('timeout', 'No such email arrived in the inbox in time.')
+/** The longest that the inbox lets a request wait. */
+const waitMaxMs = 25_000
 
 /**
  * Reads the inbox of `postern dev`. A reader returns emails that arrive after its creation: create it
@@ -91,7 +97,7 @@ const late = () => new PosternError('timeout', 'No such email arrived in the inb
 export class DevInbox {
   readonly #url: string
   readonly #given = new Set<string>()
-  readonly #madeAt = Date.now()
+  readonly #madeAt = new Date().toISOString()
 
   /** @param url address of the inbox or of the console that it is part of. Default http://127.0.0.1:4022 */
   constructor(url = 'http://127.0.0.1:4022') {
@@ -105,34 +111,38 @@ export class DevInbox {
    */
   async next(to: string, type?: EmailType, timeoutMs = 5_000): Promise<InboxEmail> {
     const endsAt = Date.now() + timeoutMs
+    let after = this.#madeAt
     for (;;) {
-      const rows = await this.#get<Row[]>('', endsAt)
-      const [row] = rows
-        .filter((email) => this.#isNew(email, to) && (type === undefined || email.type === type))
-        .slice(-1)
-      if (row !== undefined) {
-        this.#given.add(row.id)
-        return this.#get<InboxEmail>(`/${row.id}`, endsAt)
+      const leftMs = Math.max(0, Math.min(waitMaxMs, endsAt - Date.now()))
+      const query = { to, after, timeout: String(leftMs / 1000), ...(type !== undefined && { type }) }
+      const email = await this.#wait(new URLSearchParams(query), endsAt)
+      if (email !== null && !this.#given.has(email.id)) {
+        this.#given.add(email.id)
+        return email
       }
-      if (Date.now() >= endsAt) throw late()
-      await new Promise((resolve) => setTimeout(resolve, 25))
+      if (email !== null) after = String(email.seq)
+      else if (Date.now() >= endsAt) throw late()
     }
   }
 
-  #isNew({ id, to, receivedAt }: Row, address: string): boolean {
-    const recent = Date.parse(receivedAt) >= this.#madeAt
-    return recent && !this.#given.has(id) && to.toLowerCase() === address.toLowerCase()
-  }
-
-  async #get<T>(path: string, endsAt: number): Promise<T> {
-    const signal = AbortSignal.timeout(Math.max(1, endsAt - Date.now()))
-    const answer = await fetch(this.#url + path, { signal }).catch(() => null)
+  /** Null if none came in time. */
+  async #wait(query: URLSearchParams, endsAt: number): Promise<InboxEmail | null> {
+    // The inbox ends the wait; this is for one that does not.
+    const signal = AbortSignal.timeout(Math.max(0, endsAt - Date.now()) + 1000)
+    const answer = await fetch(`${this.#url}/wait?${query}`, { signal }).catch(() => null)
     if (answer === null) {
       if (signal.aborted) throw late()
       throw new PosternError('network_error', `No inbox answers at ${this.#url}: is \`postern dev\` running?`)
     }
-    const json = (await answer.json().catch(() => null)) as T | null
-    if (answer.ok && json !== null) return json
-    throw new PosternError('unexpected_response', `${this.#url} answered ${answer.status}: not an inbox.`)
+    const json = (await answer.json().catch(() => null)) as InboxAnswer | null
+    if (answer.ok && json !== null) return json as InboxEmail
+    if (json?.error?.code !== 'no_such_email')
+      throw new PosternError('unexpected_response', `${this.#url} answered ${answer.status}: not an inbox.`)
+    if (Date.now() >= endsAt) throw late(json.error.message)
+    return null
   }
+}
+
+type InboxAnswer = Partial<InboxEmail> & {
+  readonly error?: { readonly code: string; readonly message: string }
 }

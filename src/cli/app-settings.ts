@@ -18,6 +18,7 @@ export type SettingOptions = {
   appScheme?: string[]
   removeAppScheme?: string[]
   allowLocalhost?: boolean
+  allowCodes?: boolean
   hostedLinks?: HostedLinkMode
   linkDestination?: string[]
   removeLinkDestination?: string[]
@@ -58,6 +59,9 @@ export function addSettingOptions(command: Command): Command {
     )
     .option('--link-destination <type=url>', 'what that page opens, by email type (repeatable)', collect)
     .option('--fallback-url <url>', 'https page for devices without the app')
+    .optionsGroup('Codes:')
+    .option('--allow-codes', 'show the one-time codes of requests beside their links')
+    .addOption(new Option('--no-allow-codes', 'ignore the codes of requests again'))
     .optionsGroup('Look:')
     .option('--logo-url <url>', 'https URL of the logo')
     .option('--accent-colour <#rrggbb>', 'colour of the button')
@@ -100,6 +104,7 @@ export function toChange(options: SettingOptions): SettingsChange {
     ...removable('supportContact', options.support),
     ...removable('fallbackUrl', options.fallbackUrl),
     ...given('allowLocalhost', options.allowLocalhost),
+    ...given('allowCodes', options.allowCodes),
     ...given('locale', options.locale),
     ...given('hostedLinks', options.hostedLinks),
     addAllowedUrls: options.allowUrl ?? [],

@@ -204,6 +204,7 @@ function describe(app: AppResource): string {
     ['allowed urls', app.allowedUrls.join(' ') || 'none'],
     ['app schemes', app.appSchemes.join(' ') || 'none'],
     ['localhost', app.allowLocalhost ? 'allowed' : 'not allowed'],
+    ['codes', app.allowCodes ? 'shown' : 'ignored'],
     ['hosted links', app.hostedLinks],
     ...Object.entries(app.linkDestinations).map(([type, url]) => [`  ${type}`, url] as const),
     ['fallback', app.fallbackUrl],

@@ -27,6 +27,7 @@ const demoSettings: AppSettings = {
   allowedUrls: ['https://app.example.com'],
   appSchemes: ['demo'],
   allowLocalhost: true,
+  allowCodes: true,
   limits: {
     keyPerMinute: defaultLimits.keyPerMinute * 100,
     recipientPerHour: defaultLimits.recipientPerHour * 100,

@@ -1,10 +1,16 @@
 /** `postern preview`: one of an app's emails with sample content. */
 import { type Command, Option } from 'commander'
+import { type CodePlace, codePlaces } from '../domain/delivery/email-content.ts'
 import { type EmailType, emailTypes } from '../domain/request/email-request.ts'
 import { type CliDeps, withOperations } from './context.ts'
 import { print } from './output.ts'
 
-type Options = { readonly type: EmailType; readonly html?: boolean; readonly locale?: string }
+type Options = {
+  readonly type: EmailType
+  readonly html?: boolean
+  readonly locale?: string
+  readonly code?: CodePlace
+}
 
 export function addPreviewCommand(program: Command, deps: CliDeps): void {
   program
@@ -12,13 +18,14 @@ export function addPreviewCommand(program: Command, deps: CliDeps): void {
     .description('print one of an app’s emails, with sample content')
     .addOption(new Option('--type <type>', 'the type of the email').choices(emailTypes).default('magic_link'))
     .option('--locale <language>', 'as in a request, such as de or "ca, es;q=0.9"')
+    .addOption(codeOption())
     .option('--html', 'print the HTML, for example into a file to open in a browser')
     .addHelpText('after', '\nExample:\n  postern preview acme --html > preview.html')
-    .action((app: string, { type, html: asHtml, locale }: Options) =>
+    .action((app: string, { type, html: asHtml, locale, code }: Options) =>
       withOperations(deps, async ({ call }) => {
         const email = await call('app.preview', {
           params: { app },
-          body: { type, ...(locale && { locale }) },
+          body: { type, ...(locale && { locale }), ...(code && { code }) },
         })
         const { html, language, subject, text } = email
         print(deps.output, email, () =>
@@ -27,3 +34,7 @@ export function addPreviewCommand(program: Command, deps: CliDeps): void {
       }),
     )
 }
+
+/** Where the email has a sample code; as the app allows unless given. */
+export const codeOption = (): Option =>
+  new Option('--code <place>', 'where it has a code (default: as the app allows)').choices(codePlaces)

@@ -1,13 +1,20 @@
 /** `postern send-test`: one real email, through the queue and the relay of the running service. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Command, Option } from 'commander'
+import type { CodePlace } from '../domain/delivery/email-content.ts'
 import type { EmailDetail } from '../management/emails/email-detail.ts'
 import { type Call, type CliDeps, withOperations } from './context.ts'
 import { CommandFailed, print, UsageError } from './output.ts'
+import { codeOption } from './preview.ts'
 
 const pollMs = 250
 
-type Options = { readonly app: string; readonly wait: number; readonly locale?: string }
+type Options = {
+  readonly app: string
+  readonly wait: number
+  readonly locale?: string
+  readonly code?: CodePlace
+}
 
 export function addSendTestCommand(program: Command, deps: CliDeps): void {
   program
@@ -15,6 +22,7 @@ export function addSendTestCommand(program: Command, deps: CliDeps): void {
     .description('send one test email and wait for the result')
     .requiredOption('--app <app>', 'the app that sends it')
     .option('--locale <language>', 'the language of the email, as in a request')
+    .addOption(codeOption())
     .addOption(new Option('--wait <seconds>', 'how long to wait').argParser(parseWait).default(10))
     .addHelpText('after', '\nExample:\n  postern send-test you@example.com --app acme')
     .action((to: string, options: Options) =>
@@ -32,11 +40,11 @@ async function sendTest(
   deps: CliDeps,
   call: Call,
   to: string,
-  { app, locale, wait }: Options,
+  { app, code, locale, wait }: Options,
 ): Promise<void> {
   const { email: id } = await call('app.test_email', {
     params: { app },
-    body: { to, ...(locale && { locale }) },
+    body: { to, ...(locale && { locale }), ...(code && { code }) },
   })
   const email = await untilFinished(call, id, wait * 1000)
   const untried = !isTried(email)

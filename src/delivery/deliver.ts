@@ -181,11 +181,13 @@ function describeMessage({ claim, app, reference, lifeLeftMs }: DescribedMessage
     ...rendered,
     id,
     app: settings.name,
+    slug,
     from: settings.from,
     replyTo: settings.replyTo ?? null,
     headers: listMarks({ reference, type, slug, language: rendered.language }),
     type,
     url: claim.content.url,
+    code: claim.content.code ?? null,
     expiresAt: claim.expiresAt,
   }
 }

@@ -35,8 +35,10 @@ export type AcceptDeps = {
 
 /** `caller` is null if the key is unknown or the store did not answer; `error` is why it did not. */
 export type AcceptAnswer = { readonly caller: Caller | null } & (
-  | { readonly emailId: EmailId; readonly replayed: false; readonly language: AskedLanguage | null }
-  | { readonly emailId: EmailId; readonly replayed: true }
+  | ({ readonly emailId: EmailId; readonly isCodeIgnored: boolean } & (
+      | { readonly replayed: false; readonly language: AskedLanguage | null }
+      | { readonly replayed: true }
+    ))
   | { readonly rejection: Rejection; readonly error?: Error }
 )
 
@@ -111,19 +113,19 @@ function answerTo(
   result: Exclude<EnqueueResult, { kind: 'judge_again' }>,
   judgement: Judgement | null,
 ): AcceptAnswer {
-  const { rejection = null, language = null } = judgement ?? {}
+  const { rejection = null, language = null, isCodeIgnored = false } = judgement ?? {}
   if (result.kind === 'invalid_key') return { caller: null, rejection: { code: 'invalid_key' } }
   const { appId, keyId } = result
   const caller = { appId, keyId }
   switch (result.kind) {
     case 'queued':
       deps.onQueued()
-      return { caller, emailId: result.emailId, replayed: false, language }
+      return { caller, emailId: result.emailId, isCodeIgnored, replayed: false, language }
     case 'suppressed':
       deps.onSuppressed({ emailId: result.emailId, appId, state: 'suppressed', reason: null })
-      return { caller, emailId: result.emailId, replayed: false, language }
+      return { caller, emailId: result.emailId, isCodeIgnored, replayed: false, language }
     case 'replayed':
-      return { caller, emailId: result.emailId, replayed: true }
+      return { caller, emailId: result.emailId, isCodeIgnored, replayed: true }
     case 'idempotency_key_reused': {
       const issues = [idempotencyKeyReused, ...(rejection?.issues ?? [])]
       return { caller, rejection: { code: 'invalid_body', issues } }

@@ -8,6 +8,7 @@ import { checkLinkAllowed, type LinkDifference } from '../domain/app/allowed-url
 import type { AppPolicy } from '../domain/app/app-policy.ts'
 import { chooseHostedLink, formatHostedPath, type LinkTarget } from '../domain/app/hosted-link.ts'
 import { type AppId, newId } from '../domain/id.ts'
+import type { Parsed } from '../domain/parsed.ts'
 import { type AuthLink, parseAuthLink, readOrigin } from '../domain/request/auth-link.ts'
 import { readDomain } from '../domain/request/email-address.ts'
 import {
@@ -42,6 +43,8 @@ export type Judgement = {
   readonly rejection: Rejection | null
   /** Null if the request asks for no language. */
   readonly language: AskedLanguage | null
+  /** The request has a code, and the app allows none. */
+  readonly isCodeIgnored: boolean
 }
 
 export type JudgeContext = {
@@ -64,9 +67,11 @@ export function judgeRequest(request: IncomingRequest, context: JudgeContext): J
       judged: { version, verdict: { refuse: result.code }, idempotency },
       rejection: result,
       language: null,
+      isCodeIgnored: false,
     }
-  const { email, language = null } = result
-  return { judged: { version, verdict: { admit: email }, idempotency }, rejection: null, language }
+  const { email, language = null, isCodeIgnored = false } = result
+  const judged = { version, verdict: { admit: email }, idempotency }
+  return { judged, rejection: null, language, isCodeIgnored }
 }
 
 const digestBody = ({ bytes }: ReceivedBody): string => hash('sha256', bytes ?? 'too large', 'base64url')
@@ -82,17 +87,31 @@ function judgeBody(
     const origin = body.url === undefined ? null : readOrigin(body.url, policy.schemes)
     return origin === null ? rejection : { ...rejection, origin }
   }
-  const bodyIssues = [...keyIssues, ...(body.request.ok ? [] : body.request.issues)]
+  const code = policy.allowCodes ? body.code : null
+  const bodyIssues = [
+    ...keyIssues,
+    ...(body.request.ok ? [] : body.request.issues),
+    ...(code === null || code.ok ? [] : code.issues),
+  ]
   if (!body.request.ok || bodyIssues.length > 0) {
     const link = body.url === undefined ? null : parseAuthLink(body.url, policy.schemes)
     const linkIssues = link === null || link.ok ? [] : link.issues
     return refuse({ code: 'invalid_body', issues: [...bodyIssues, ...linkIssues] })
   }
-  const judged = judgeEmail(body.request.value, context)
-  return 'code' in judged ? refuse(judged) : judged
+  const judged = judgeEmail(withCode(body.request.value, code), context)
+  if ('code' in judged) return refuse(judged)
+  return { ...judged, isCodeIgnored: body.code !== null && !policy.allowCodes }
 }
 
-type JudgedEmail = { readonly email: NewEmail; readonly language?: AskedLanguage }
+/** An invitation with a code was refused. */
+const withCode = (request: EmailRequest, code: Parsed<string> | null): EmailRequest =>
+  code?.ok && request.type !== 'organisation_invite' ? { ...request, code: code.value } : request
+
+type JudgedEmail = {
+  readonly email: NewEmail
+  readonly language?: AskedLanguage
+  readonly isCodeIgnored?: boolean
+}
 
 /** Judges the link of a well-formed request, and makes the email. */
 export function judgeEmail(request: EmailRequest, context: JudgeContext): JudgedEmail | Rejection {
@@ -159,6 +178,7 @@ function toNewEmail(context: JudgeContext, { request, link, hosted, locale }: Ju
       to,
       ...carried,
       ...readNames(request),
+      ...readCode(request, link),
       ...language,
       messageIdDomain: readDomain(context.policy.fromAddress),
     },
@@ -169,6 +189,13 @@ function readNames(request: EmailRequest): { organisationName?: string; inviterN
   if (request.type !== 'organisation_invite') return {}
   const { organisationName, inviterName } = request
   return inviterName === undefined ? { organisationName } : { organisationName, inviterName }
+}
+
+/** A link whose token is the code leads to where the code is typed. */
+function readCode(request: EmailRequest, link: AuthLink): { code?: string; codeFirst?: true } {
+  if (request.type === 'organisation_invite' || request.code === undefined) return {}
+  const { code } = request
+  return link.token === code ? { code, codeFirst: true } : { code }
 }
 
 function hostedUrl({ policy, links }: JudgeContext, target: LinkTarget): string {

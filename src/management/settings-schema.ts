@@ -37,6 +37,9 @@ export const settingsFields = {
   allowedUrls: Type.Array(text('https://app.acme.test', 'https://app.acme.test/auth/*')),
   appSchemes: Type.Array(text('acme')),
   allowLocalhost: Type.Boolean(),
+  allowCodes: Type.Boolean({
+    description: 'Whether emails show the one-time codes of requests; otherwise codes are ignored.',
+  }),
   hostedLinks: Type.Enum([...hostedLinkModes]),
   linkDestinations: closed(destinations),
   fallbackUrl: Type.Optional(text('https://acme.test/get')),

@@ -122,9 +122,22 @@ const email: fc.Arbitrary<MessageInput['claim']> = fc
     organisationName: text(1, 60),
     messageIdDomain: fc.domain(),
     locale: fc.option(fc.constantFrom(...languageTags), { nil: undefined }),
+    code: fc.constantFrom({}, { code: '246813' }, { code: 'AB-1', codeFirst: true as const }),
   })
   .map(
-    ({ locale, type, acceptedAt, lifeMs, to, token, tokens, hosted, organisationName, messageIdDomain }) => ({
+    ({
+      code,
+      locale,
+      type,
+      acceptedAt,
+      lifeMs,
+      to,
+      token,
+      tokens,
+      hosted,
+      organisationName,
+      messageIdDomain,
+    }) => ({
       emailId: newId('em', acceptedAt),
       type,
       acceptedAt,
@@ -135,7 +148,7 @@ const email: fc.Arbitrary<MessageInput['claim']> = fc
         messageIdDomain,
         ...(hosted ? { hosted: true as const } : {}),
         ...(locale && { locale }),
-        ...(type === 'organisation_invite' ? { organisationName } : {}),
+        ...(type === 'organisation_invite' ? { organisationName } : code),
       },
     }),
   )

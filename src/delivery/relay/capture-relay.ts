@@ -1,4 +1,5 @@
 /** The relay of dev mode: keeps the newest messages in memory for the inbox, and sends nothing. */
+import { EventEmitter, once } from 'node:events'
 import { captureRelayName } from '../../domain/delivery/relay-state.ts'
 import { parseReply } from '../../domain/delivery/smtp-reply.ts'
 import type { Message, MessageDetails, Relay, Submission } from './relay.ts'
@@ -7,6 +8,8 @@ export type CapturedEmail = MessageDetails & {
   readonly to: string
   readonly raw: Buffer
   readonly receivedAt: number
+  /** Counts the captures: a later one is larger. */
+  readonly seq: number
   /** Whether its page was opened. */
   readonly seen: boolean
 }
@@ -20,6 +23,8 @@ export class CaptureRelay implements Relay {
   readonly takesReserved = true
   readonly certificateExpiresAt = null
   readonly #emails = new Map<string, CapturedEmail>()
+  readonly #captures = new EventEmitter().setMaxListeners(0)
+  #seq = 0
 
   isAvailable = (): boolean => true
   capacity = (): number => submissionsMax
@@ -30,10 +35,27 @@ export class CaptureRelay implements Relay {
   async submit({ to, bytes, describe }: Message): Promise<Submission> {
     const email = describe()
     this.#emails.delete(email.id)
-    this.#emails.set(email.id, { ...email, to, raw: bytes, receivedAt: Date.now(), seen: false })
+    const seq = ++this.#seq
+    this.#emails.set(email.id, { ...email, to, raw: bytes, receivedAt: Date.now(), seq, seen: false })
     const [oldest] = this.#emails.keys()
     if (this.#emails.size > capturedMax && oldest !== undefined) this.#emails.delete(oldest)
+    this.#captures.emit('captured')
     return { kind: 'accepted', reply: parseReply('250 captured (dev mode)') }
+  }
+
+  /** The number of the newest capture; 0 before the first. */
+  get seq(): number {
+    return this.#seq
+  }
+
+  /** The oldest email that fits, at once or when it comes; null if the signal ends the wait. */
+  async wait(fits: (email: CapturedEmail) => boolean, signal: AbortSignal): Promise<CapturedEmail | null> {
+    for (;;) {
+      const found = [...this.#emails.values()].find(fits)
+      if (found !== undefined) return found
+      if (signal.aborted) return null
+      await once(this.#captures, 'captured', { signal }).catch(() => null) // it was aborted
+    }
   }
 
   /** Newest first. */

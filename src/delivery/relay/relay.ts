@@ -31,12 +31,15 @@ export type Message = {
 export type MessageDetails = Rendered & {
   readonly id: EmailId
   readonly app: string
+  readonly slug: string
   readonly from: { readonly name: string; readonly address: string }
   readonly replyTo: string | null
   /** Those that no other field holds. */
   readonly headers: readonly (readonly [name: string, value: string])[]
   readonly type: EmailType
   readonly url: string
+  /** The one-time code; null without one. */
+  readonly code: string | null
   readonly expiresAt: number
 }
 

@@ -9,6 +9,8 @@ import type { HostedLinkPolicy } from './hosted-link.ts'
 export type AppPolicy = HostedLinkPolicy &
   Pick<App, 'id' | 'version'> & {
     readonly fromAddress: EmailAddress
+    /** Whether its emails show the one-time codes of its requests. */
+    readonly allowCodes: boolean
     /** The app's own language. */
     readonly locale: string
   }
@@ -25,13 +27,14 @@ export function appPolicy({
 }: Pick<App, 'id' | 'version' | 'slug' | 'settings'>): AppPolicy {
   const valid = <T>(result: Parsed<T>): T[] => (result.ok ? [result.value] : [])
   const appSchemes = settings.appSchemes.flatMap((text) => valid(parseAppScheme(text)))
-  const { allowLocalhost, hostedLinks, linkDestinations } = settings
+  const { allowCodes, allowLocalhost, hostedLinks, linkDestinations } = settings
   return {
     id,
     version,
     slug,
     hostedLinks,
     linkDestinations,
+    allowCodes,
     allowLocalhost,
     allowedUrls: settings.allowedUrls.flatMap((text) => valid(parseAllowedUrl(text))),
     appSchemes,

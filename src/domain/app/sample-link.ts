@@ -9,14 +9,17 @@ export const sampleLifeMs = 900_000
 export const sampleAddress = 'someone@example.com' as EmailAddress
 
 /** A link that the app allows; it leads nowhere. Null if the app allows none. */
-export function sampleUrl({
-  allowedUrls,
-  allowLocalhost,
-  appSchemes,
-}: Pick<AppSettings, 'allowedUrls' | 'allowLocalhost' | 'appSchemes'>): string | null {
+export function sampleUrl(
+  {
+    allowedUrls,
+    allowLocalhost,
+    appSchemes,
+  }: Pick<AppSettings, 'allowedUrls' | 'allowLocalhost' | 'appSchemes'>,
+  token = 'test-email',
+): string | null {
   const entry = [...allowedUrls.map(parseAllowedUrl), ...appSchemes.map(parseAppScheme)].find(({ ok }) => ok)
-  if (entry?.ok) return `${withinEntry(entry.value)}?token=test-email`
-  return allowLocalhost ? 'http://localhost/?token=test-email' : null
+  if (entry?.ok) return `${withinEntry(entry.value)}?token=${token}`
+  return allowLocalhost ? `http://localhost/?token=${token}` : null
 }
 
 function withinEntry({ scheme, authority, wildcard, path, prefix }: AllowedUrl): string {

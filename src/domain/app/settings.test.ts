@@ -20,6 +20,7 @@ test('a new app allows nothing and has the documented limits', () => {
     allowedUrls: [],
     appSchemes: [],
     allowLocalhost: false,
+    allowCodes: false,
     hostedLinks: 'auto',
     linkDestinations: {},
     branding: {},

@@ -22,6 +22,8 @@ export type AppSettings = HostedLinkSettings & {
   readonly allowedUrls: readonly string[]
   readonly appSchemes: readonly string[]
   readonly allowLocalhost: boolean
+  /** Whether emails show the one-time codes of requests; otherwise codes are ignored. */
+  readonly allowCodes: boolean
   /** The https page that a hosted page offers to devices without the app. */
   readonly fallbackUrl?: string
   readonly branding: {
@@ -37,6 +39,7 @@ export const defaultSettings = {
   allowedUrls: [],
   appSchemes: [],
   allowLocalhost: false,
+  allowCodes: false,
   hostedLinks: 'auto',
   linkDestinations: {},
   branding: {},
@@ -91,6 +94,7 @@ function inOrder(settings: AppSettings): AppSettings {
     allowedUrls: settings.allowedUrls,
     appSchemes: settings.appSchemes,
     allowLocalhost: settings.allowLocalhost,
+    allowCodes: settings.allowCodes,
     hostedLinks: settings.hostedLinks,
     linkDestinations: optional(linkDestinations, emailTypes),
     ...optional(settings, ['fallbackUrl']),

@@ -6,10 +6,23 @@ export type EmailContent = {
   readonly url: string
   readonly organisationName?: string
   readonly inviterName?: string
+  /** A one-time code to type, beside the link. */
+  readonly code?: string
+  /** The token of the link is the code: the code comes first, and the button leads to where it is typed. */
+  readonly codeFirst?: true
   /** `url` is a hosted link: the email then names the host that it opens. */
   readonly hosted?: true
   /** The tag of the language that the request asked for; absent for the app's own. */
   readonly locale?: string
   /** The domain of the Message-ID, fixed when the email is accepted. */
   readonly messageIdDomain: string
+}
+
+/** How an email shows a one-time code. */
+export const codePlaces = ['none', 'beside', 'first'] as const
+export type CodePlace = (typeof codePlaces)[number]
+
+export function findCodePlace({ code, codeFirst }: Pick<EmailContent, 'code' | 'codeFirst'>): CodePlace {
+  if (code === undefined) return 'none'
+  return codeFirst === true ? 'first' : 'beside'
 }

@@ -110,6 +110,8 @@ test('a reply holds status, code and text, and nothing that is secret', () => {
     toReply(bare, { error: { code: '', text: '' }, content: null, secrets: [], nowMs }).text,
     '500',
   )
-  assert.equal(toAcceptance(202, '', []).text, '202 accepted')
-  assert.equal(toAcceptance(200, 'a'.repeat(200), []).text, `200 accepted, id ${'a'.repeat(100)}`)
+  const accepted = (status: number, id: string) =>
+    toAcceptance({ ...bare, status }, id, { content: null, secrets: [] }).text
+  assert.equal(accepted(202, ''), '202 accepted')
+  assert.equal(accepted(200, 'a'.repeat(200)), `200 accepted, id ${'a'.repeat(100)}`)
 })

@@ -90,7 +90,11 @@ export function toReply(
 const idMax = 100
 
 /** The record of an accepted email; `id` is the provider's, empty if it gave none. */
-export function toAcceptance(status: number, id: string, secrets: readonly string[]): Reply {
+export function toAcceptance(
+  { status }: HttpAnswer,
+  id: string,
+  { content, secrets }: Pick<Replying, 'content' | 'secrets'>,
+): Reply {
   const named = id === '' ? '' : `, id ${hideSecrets(id, secrets).slice(0, idMax)}`
-  return { code: status, enhanced: null, text: redactReply(`${status} accepted${named}`, null) }
+  return { code: status, enhanced: null, text: redactReply(`${status} accepted${named}`, content) }
 }

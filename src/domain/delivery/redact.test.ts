@@ -34,6 +34,20 @@ const replies: readonly (readonly [string, string])[] = [
   ['550 5.1.1 mailbox unavailable', '550 5.1.1 mailbox unavailable'],
 ]
 
+test('a code is taken out in any case, grouped or within a word, and codes of replies are read before', () => {
+  const withCode: EmailContent = { ...content, code: 'CAN-4RY-x' }
+  for (const [raw, shown] of [
+    ['450 4.2.0 your code can-4ry-x is late', '450 4.2.0 your code <code> is late'],
+    ['450 CAN4RYX, then CAN 4RY X', '450 <code>, then <code>'],
+    ['450 id=7CAN-4RY-x7', '450 id=7<code>7'],
+    ['450 CANNERY', '450 CANNERY'],
+  ] as const)
+    assert.equal(parseReply(raw, withCode).text, shown)
+  const { code, enhanced, text } = parseReply('550 5.1.1 no', { ...content, code: '5501' })
+  assert.deepEqual([code, enhanced, text], [550, '5.1.1', '550 5.1.1 no'])
+  assert.equal(parseReply('550 246-813', { ...content, code: '246813' }).text, '550 <code>')
+})
+
 const plain: EmailContent = {
   to: 'mail@example.com' as EmailAddress,
   url: 'https://app.acme.test/authentication/required?token=4711Ab4711&redirect_to=https://www.acme.example/welcome',

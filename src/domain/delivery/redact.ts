@@ -1,6 +1,6 @@
 /**
- * Takes out of a relay's reply what records and logs must not hold: the recipient, names and link of the
- * email that it answers, also in part or without scheme and host, and everything that looks like an address,
+ * Takes out of a relay's reply what records and logs must not hold: the recipient, names, link and
+ * code of the email that it answers, also in part or without scheme and host, and everything that looks like an address,
  * a link or a token. A relay that means to leak them still can, in an encoded form: it has read the message.
  */
 import type { EmailContent } from './email-content.ts'
@@ -23,7 +23,7 @@ const sharedMin = 8
  * email holds are made for a line that may have one of them.
  */
 export function redact(line: string, email: EmailContent | null): string {
-  const own = email === null ? line : withoutLink(withoutWords(line, email), email.url)
+  const own = email === null ? line : withoutLink(withoutWords(withoutCode(line, email), email), email.url)
   return own.replace(/\S+/g, withoutShapes)
 }
 
@@ -39,6 +39,16 @@ export const hideSecrets = (text: string, secrets: readonly string[]): string =>
     ])
     .toSorted((a, b) => b.length - a.length) // one may be a part of another
     .reduce((shown, secret) => shown.replaceAll(secret, '<secret>'), text)
+
+/**
+ * In any case, and with or without hyphens or spaces: people and programs group codes. Also within a word,
+ * where a code is as easily read.
+ */
+function withoutCode(line: string, { code }: EmailContent): string {
+  if (code === undefined) return line
+  const spelling = [...code.replaceAll('-', '')].join('[- ]?')
+  return line.replace(new RegExp(spelling, 'gi'), '<code>')
+}
 
 type Word = readonly [word: string, mark: string]
 

@@ -20,6 +20,8 @@ export type AuthLink = {
   /** The link as it was given. A hosted link seals this text, and it is parsed again when opened. */
   readonly raw: string
   readonly href: string
+  /** The value of the parameter `token`, decoded. */
+  readonly token: string
   /** Lower case, without the colon. */
   readonly scheme: string
   /** Web link: host and port in lower case, without the default port. App link: its authority, or null. */
@@ -66,14 +68,14 @@ export function parseAuthLink(raw: string, appSchemes: ReadonlySet<string>): Par
   const location = web
     ? readWeb(raw, scheme, authority)
     : readApp(raw, scheme, { authority, path }, appSchemes)
-  const issues = [...(location.ok ? [] : location.issues), ...checkQuery(query)]
-  if (issues.length > 0 || !location.ok) return { ok: false, issues }
-  return parsed({ ...location.value, raw, rawPath: path })
+  const token = readToken(query)
+  if (location.ok && token.ok) return parsed({ ...location.value, raw, rawPath: path, token: token.value })
+  return { ok: false, issues: [...(location.ok ? [] : location.issues), ...(token.ok ? [] : token.issues)] }
 }
 
 const issue = (code: string, message: string): Issue => ({ field: 'url', code, message })
 
-type LinkLocation = Omit<AuthLink, 'raw' | 'rawPath'>
+type LinkLocation = Omit<AuthLink, 'raw' | 'rawPath' | 'token'>
 
 function checkCharacters(raw: string): Issue | null {
   if (raw.length > linkCharactersMax) return issue('too_long', `At most ${linkCharactersMax} characters.`)
@@ -140,17 +142,21 @@ const escapeLoose = (raw: string): string =>
   raw.replace(/[|^{}`]/g, (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`)
 
 // Spec 2.3 rule 2: exactly one parameter, named `token`, with a value.
-function checkQuery(query: string | undefined): Issue[] {
-  if (query === undefined) return [issue('query_missing', 'Put the token in the query: ?token=…')]
+function readToken(query: string | undefined): Parsed<string> {
+  const refuse = (code: string, message: string): Parsed<never> => ({
+    ok: false,
+    issues: [issue(code, message)],
+  })
+  if (query === undefined) return refuse('query_missing', 'Put the token in the query: ?token=…')
   if (query === 'token=' || query === 'token')
-    return [issue('token_empty', 'The parameter token has no value.')]
+    return refuse('token_empty', 'The parameter token has no value.')
   const value = /^token=([^&;]+)$/.exec(query)?.[1]
-  if (value === undefined) return [issue('query_not_exactly_token', explainQuery(query))]
+  if (value === undefined) return refuse('query_not_exactly_token', explainQuery(query))
   const decoded = decodeToken(value)
-  if (decoded === null) return [issue('token_undecodable', 'The token is not percent-encoded UTF-8.')]
-  if (decoded.trim() === '') return [issue('token_empty', 'The token is blank.')]
-  if (/\p{Cc}/u.test(decoded)) return [issue('token_with_controls', 'The token holds control characters.')]
-  return []
+  if (decoded === null) return refuse('token_undecodable', 'The token is not percent-encoded UTF-8.')
+  if (decoded.trim() === '') return refuse('token_empty', 'The token is blank.')
+  if (/\p{Cc}/u.test(decoded)) return refuse('token_with_controls', 'The token holds control characters.')
+  return parsed(decoded)
 }
 
 function explainQuery(query: string): string {

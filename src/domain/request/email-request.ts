@@ -7,6 +7,7 @@ import { isUtf8 } from 'node:buffer'
 import { hasControls } from '../controls.ts'
 import { type Parsed, parsed } from '../parsed.ts'
 import { type EmailAddress, parseEmailAddress } from './email-address.ts'
+import { parseCode } from './one-time-code.ts'
 import type { Issue } from './rejection.ts'
 import { parseTimestamp } from './timestamp.ts'
 
@@ -29,7 +30,11 @@ type Common = {
 
 /** A body that follows the rules. `expiresAt` in milliseconds since 1970 UTC. */
 export type EmailRequest =
-  | (Common & { readonly type: Exclude<EmailType, 'organisation_invite'> })
+  | (Common & {
+      readonly type: Exclude<EmailType, 'organisation_invite'>
+      /** A one-time code; only if the app allows codes. */
+      readonly code?: string
+    })
   | (Common & {
       readonly type: 'organisation_invite'
       readonly organisationName: string
@@ -50,12 +55,18 @@ const aliases = { organisationName: 'org_name', inviterName: 'inviter_name' }
 
 type Fields = Record<string, unknown>
 
-/** `url` is the raw text of the link: its rules are checked even if the rest is invalid. */
-export type ParsedBody = { readonly url: string | undefined; readonly request: Parsed<EmailRequest> }
+export type ParsedBody = {
+  /** The raw text of the link: its rules are checked even if the rest is invalid. */
+  readonly url: string | undefined
+  /** Without the code, which the settings of an app may ignore. */
+  readonly request: Parsed<EmailRequest>
+  /** Null if there is none. */
+  readonly code: Parsed<string> | null
+}
 
 export function parseEmailRequest(body: ReceivedBody, nowMs: number): ParsedBody {
   const fields = parseJsonObject(body)
-  if (!fields.ok) return { url: undefined, request: fields }
+  if (!fields.ok) return { url: undefined, request: fields, code: null }
   const own = (name: string) =>
     Object.hasOwn(fields.value, name) ? (fields.value[name] ?? undefined) : undefined
   const issues: Issue[] = []
@@ -73,6 +84,8 @@ export function parseEmailRequest(body: ReceivedBody, nowMs: number): ParsedBody
   ]
   const to = rawTo === undefined ? undefined : keep(parseEmailAddress(rawTo, 'to'))
   const expiresAt = rawExpiry === undefined ? undefined : keep(parseExpiry(rawExpiry, nowMs))
+  const rawCode = own('code')
+  const code = rawCode === undefined ? null : parseCode(rawCode, type)
   const invites = type === 'organisation_invite'
   const organisationName = keep(parseName('organisationName', own, invites))
   const inviterName = keep(parseName('inviterName', own, invites))
@@ -85,12 +98,12 @@ export function parseEmailRequest(body: ReceivedBody, nowMs: number): ParsedBody
     url === undefined ||
     expiresAt === undefined
   ) {
-    return { url, request: { ok: false, issues } }
+    return { url, request: { ok: false, issues }, code }
   }
   const common = { to, url, expiresAt, ...readLocale(own('locale')) }
-  if (type !== 'organisation_invite') return { url, request: parsed({ ...common, type }) }
+  if (type !== 'organisation_invite') return { url, request: parsed({ ...common, type }), code }
   const names = { organisationName: organisationName ?? '', ...(inviterName ? { inviterName } : {}) }
-  return { url, request: parsed({ ...common, type, ...names }) }
+  return { url, request: parsed({ ...common, type, ...names }), code }
 }
 
 /** An email in another language is better than none: whatever this is, the request is accepted. */

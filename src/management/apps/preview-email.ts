@@ -4,6 +4,7 @@ import type { App } from '../../domain/app/app.ts'
 import { sampleAddress, sampleLifeMs, sampleUrl } from '../../domain/app/sample-link.ts'
 import type { AppSettings } from '../../domain/app/settings.ts'
 import { emailTypes } from '../../domain/request/email-request.ts'
+import { sampleCode } from '../../domain/request/one-time-code.ts'
 import { renderEmail } from '../../templates/emails/render-email.ts'
 import { chooseLanguage } from '../../templates/locales/choose-language.ts'
 import { checkSchema } from '../operation/check-schema.ts'
@@ -11,6 +12,7 @@ import { operation } from '../operation/operation.ts'
 import { done, invalid, type Result } from '../operation/result.ts'
 import { closed } from '../operation/schema.ts'
 import { AppBody, AppPatch, mergePatch, parseSettings } from '../settings-schema.ts'
+import { askedCode, choosePlace } from './asked-code.ts'
 import { askedLocale } from './asked-locale.ts'
 
 export const previewEmail = operation({
@@ -23,6 +25,7 @@ export const previewEmail = operation({
     type: Type.Enum([...emailTypes]),
     settings: Type.Optional(AppPatch),
     locale: Type.Optional(askedLocale),
+    code: Type.Optional(askedCode),
   }),
   answer: closed({
     subject: Type.String(),
@@ -30,11 +33,14 @@ export const previewEmail = operation({
     text: Type.String(),
     language: Type.String({ description: 'The tag of the language it is written in.' }),
   }),
-  run({ store }, { body: { type, settings: patch, locale } }, app) {
+  run({ store }, { body: { type, settings: patch, locale, code } }, app) {
     const settings = patch === undefined ? done(app.settings) : patched(app, patch)
     if (!settings.ok) return settings
     const chosen = locale === undefined ? null : chooseLanguage(locale)
+    const place = choosePlace(settings.value, type, code)
     const content = {
+      ...(place !== 'none' && { code: sampleCode }),
+      ...(place === 'first' && { codeFirst: true as const }),
       ...(chosen !== null && { locale: chosen }),
       to: sampleAddress,
       url: sampleUrl(settings.value) ?? 'https://example.com/auth?token=sample',

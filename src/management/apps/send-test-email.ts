@@ -4,14 +4,17 @@ import type { App } from '../../domain/app/app.ts'
 import { appPolicy } from '../../domain/app/app-policy.ts'
 import { explainLimit } from '../../domain/app/limit.ts'
 import { sampleLifeMs, sampleUrl } from '../../domain/app/sample-link.ts'
+import type { CodePlace } from '../../domain/delivery/email-content.ts'
 import { type EmailAddress, parseEmailAddress } from '../../domain/request/email-address.ts'
 import { type EmailRequest, type EmailType, emailTypes } from '../../domain/request/email-request.ts'
+import { sampleCode } from '../../domain/request/one-time-code.ts'
 import { type Rejection, refusals } from '../../domain/request/rejection.ts'
 import { judgeEmail } from '../../intake/judge-request.ts'
 import type { EnqueueResult } from '../../store/store.ts'
 import { type Context, operation } from '../operation/operation.ts'
 import { done, fail, invalid, type Result } from '../operation/result.ts'
 import { closed } from '../operation/schema.ts'
+import { askedCode, choosePlace } from './asked-code.ts'
 import { askedLocale } from './asked-locale.ts'
 
 export const sendTestEmail = operation({
@@ -25,14 +28,18 @@ export const sendTestEmail = operation({
     to: Type.String({ examples: ['you@example.com'] }),
     type: Type.Optional(Type.Enum([...emailTypes])),
     locale: Type.Optional(askedLocale),
+    code: Type.Optional(askedCode),
   }),
   answer: closed({ email: Type.String() }),
   errors: ['test_email_refused', 'app_changing'],
-  async run(context, { body: { to, type = 'magic_link', locale } }, app) {
+  async run(context, { body: { to, type = 'magic_link', locale, code } }, app) {
     const address = parseEmailAddress(to, 'to')
     if (!address.ok) return invalid(address.issues)
     if (app.status !== 'active') return isDisabled(app)
-    const request = testRequest(app, { to: address.value, type, nowMs: context.store.now(), locale })
+    const request = testRequest(app, {
+      ...{ to: address.value, type, nowMs: context.store.now(), locale },
+      place: choosePlace(app.settings, type, code),
+    })
     if (request === null)
       return fail(
         'test_email_refused',
@@ -50,16 +57,17 @@ type TestEmail = {
   readonly type: EmailType
   readonly nowMs: number
   readonly locale: string | undefined
+  readonly place: CodePlace
 }
 
 /** Null if the app allows no links. */
-function testRequest(app: App, { to, type, nowMs, locale }: TestEmail): EmailRequest | null {
-  const url = sampleUrl(app.settings)
+function testRequest(app: App, { to, type, nowMs, locale, place }: TestEmail): EmailRequest | null {
+  const url = sampleUrl(app.settings, place === 'first' ? sampleCode : undefined)
   if (url === null) return null
   const common = { to, url, expiresAt: nowMs + sampleLifeMs, ...(locale !== undefined && { locale }) }
   return type === 'organisation_invite'
     ? { ...common, type, organisationName: app.settings.name }
-    : { ...common, type }
+    : { ...common, type, ...(place !== 'none' && { code: sampleCode }) }
 }
 
 async function enqueue(

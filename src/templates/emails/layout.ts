@@ -5,24 +5,25 @@
  */
 import type { AppSettings } from '../../domain/app/settings.ts'
 import { contrast, defaultAccent, textOn } from '../colour.ts'
-import { type Html, html, raw } from '../html.ts'
+import { type Html, html, none, raw } from '../html.ts'
 import type { Strings } from '../locales/strings.ts'
-import { type Letter, type Paragraph, unlinkable } from './letter.ts'
+import { type Expiry, type Letter, type Paragraph, unlinkable } from './letter.ts'
+import type { LinkTexts } from './render-email.ts'
 
 export type Frame = {
   readonly letter: Letter
   readonly strings: Strings
   readonly app: AppSettings
   readonly language: string
-  readonly url: string
-  /** The host of a hosted link, shown so that people can recognise it; null for a link of the app's own. */
-  readonly host: string | null
+  readonly texts: Omit<LinkTexts, keyof Expiry>
 }
 
 const page = '#f3f4f6'
 const card = '#ffffff'
 const darkPage = '#111317'
 const darkCard = '#1c1f24'
+const box = '#f3f4f6'
+const darkBox = '#2a2f37'
 
 /** Without families of their own, Word sets Chinese, Japanese and Korean in a serif face. */
 const writeFont = (size: string, { strings }: Frame): string =>
@@ -45,6 +46,13 @@ a{text-decoration:underline}
 [data-ogsc] .card{background:${darkCard}!important;border-color:#343a43!important}
 [data-ogsc] .ink{color:#f1f3f5!important}[data-ogsc] .soft{color:#b4bcc8!important}`
 
+// Apple's mail makes links of numbers that look like telephone numbers.
+const codeStyle = `
+a[x-apple-data-detectors]{color:inherit!important;text-decoration:none!important}
+@media (max-width:480px){.code{font-size:24px!important}}
+@media (prefers-color-scheme:dark){.code-box{background:${darkBox}!important}}
+[data-ogsc] .code-box{background:${darkBox}!important}`
+
 // Fills the preview that mail clients show, so that no text after the preheader appears in it.
 // Short ASCII lines, so that an English email needs no quoted-printable.
 const padding = raw(`\n${'&nbsp;&zwnj;'.repeat(15)}`.repeat(4))
@@ -63,7 +71,7 @@ export function renderHtml(frame: Frame): string {
 <meta name="supported-color-schemes" content="light dark">
 <meta name="format-detection" content="telephone=no,date=no,address=no,email=no,url=no">
 <title>${letter.subject}</title>
-<style>${raw(style)}</style>
+<style>${raw(letter.code === null ? style : style + codeStyle)}</style>
 </head>
 <body class="page" bgcolor="${page}" style="margin:0;padding:0;background:${page}">
 <div lang="${frame.language}" dir="${direction}" style="direction:${direction};text-align:${start}">
@@ -75,8 +83,8 @@ export function renderHtml(frame: Frame): string {
 ${appName(frame)}
 <h1 class="ink" style="margin:0 0 16px;${writeFont('700 24px/1.3', frame)};color:#1b1f24">${letter.heading}</h1>
 ${letter.paragraphs.map((paragraph) => html`<p class="ink" style="${ink}">${quoteNames(paragraph, strings)}</p>\n`)}
-${button(frame)}
-${linkAndNotes(frame)}
+${letter.code?.isFirst ? code(frame) : none}${button(frame)}
+${letter.code?.isFirst === false ? code(frame) : none}${linkAndNotes(frame)}
 </td></tr>
 ${footer(frame)}
 </table>
@@ -99,8 +107,22 @@ function appName(frame: Frame): Html {
   return html`<p class="ink" style="${style}"><img class="plate" src="${logoUrl}" alt="${app.name}" height="40" style="${image}"></p>`
 }
 
+/** One tap selects the code where the mail client allows it; its parts are apart for the eye alone. */
+function code(frame: Frame): Html {
+  const { letter, strings, texts } = frame
+  const intro = `margin:0 0 12px;${writeFont('400 16px/1.55', frame)};color:#1b1f24`
+  const boxStyle = `padding:10px 16px;background:${box};border-radius:8px`
+  const style = `margin:0;direction:ltr;text-align:${findStart(strings)};font:600 32px/1.3 ui-monospace,'SF Mono',Menlo,Consolas,monospace;letter-spacing:.12em;color:#1b1f24;-webkit-user-select:all;user-select:all`
+  return html`<p class="ink" style="${intro}">${letter.code?.intro ?? ''}</p>
+<table role="presentation" cellpadding="0" cellspacing="0" border="0" style="margin:0 0 24px">
+<tr><td class="code-box" bgcolor="${box}" style="${boxStyle}">
+<p class="ink code" dir="ltr" style="${style}"><span>${texts.codeHead}</span><span style="padding-left:.4em">${texts.codeTail}</span></p>
+</td></tr></table>
+`
+}
+
 function button(frame: Frame): Html {
-  const { app, letter, url } = frame
+  const { app, letter, texts } = frame
   const accent = app.branding.accentColour ?? defaultAccent
   const ink = textOn(accent)
   const faint = contrast(accent, card) < 1.5 || contrast(accent, darkCard) < 1.5
@@ -110,12 +132,13 @@ function button(frame: Frame): Html {
   const link = `display:inline-block;padding:14px 28px;${writeFont('600 16px/1.25', frame)};color:${ink};text-decoration:none;border-radius:8px;text-align:center`
   return html`<table role="presentation" class="button" cellpadding="0" cellspacing="0" border="0" style="margin:28px 0">
 <tr><td align="center" bgcolor="${accent}" style="${cell}">
-<a href="${url}" style="${link}">${letter.button}</a>
+<a href="${texts.url}" style="${link}">${letter.button}</a>
 </td></tr></table>`
 }
 
 function linkAndNotes(frame: Frame): Html {
-  const { letter, strings, url, host } = frame
+  const { letter, strings, texts } = frame
+  const { url, host } = texts
   const { expires, notes } = letter
   const small = (colour: string) => `margin:0 0 12px;${writeFont('400 14px/1.55', frame)};color:${colour}`
   const opens = host === null ? html`` : html`<br>${strings.opens} ${host}`
@@ -151,13 +174,16 @@ const quoteNames = (paragraph: Paragraph, { quotes }: Strings): string =>
     )
     .join('')
 
-export function renderText({ letter, strings, app, url, host }: Frame): string {
+export function renderText({ letter, strings, app, texts }: Frame): string {
   const { expires, notes } = letter
+  const { code, host, url } = texts
   const support = app.supportContact === undefined ? [] : [strings.support(app.supportContact)]
+  const shownCode = letter.code === null ? [] : [`${letter.code.intro}\n${code}`]
+  const button = `${letter.button}\n${url}`
   const lines = [
     letter.heading,
     ...letter.paragraphs.map((paragraph) => quoteNames(paragraph, strings)),
-    `${letter.button}\n${url}`,
+    ...(letter.code?.isFirst ? [...shownCode, button] : [button, ...shownCode]),
     host === null ? expires : `${expires}\n${strings.opens} ${host}`,
     ...notes,
     ...support,

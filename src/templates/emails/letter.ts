@@ -12,8 +12,10 @@ export type Letter = {
   readonly preheader: string
   readonly heading: string
   readonly paragraphs: readonly Paragraph[]
+  /** Above a one-time code; null without one. `isFirst`: it comes before the button. */
+  readonly code: { readonly intro: string; readonly isFirst: boolean } | null
   readonly button: string
-  /** When the link expires. */
+  /** When the link, the code or both expire. */
   readonly expires: string
   /** Below the link, in small print. */
   readonly notes: readonly string[]

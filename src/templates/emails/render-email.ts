@@ -4,8 +4,9 @@
  * left is filled in at every attempt.
  */
 import type { AppSettings } from '../../domain/app/settings.ts'
-import type { EmailContent } from '../../domain/delivery/email-content.ts'
+import { type CodePlace, type EmailContent, findCodePlace } from '../../domain/delivery/email-content.ts'
 import type { EmailType } from '../../domain/request/email-request.ts'
+import { splitCode } from '../../domain/request/one-time-code.ts'
 import { findLanguage } from '../locales/locales.ts'
 import { renderHtml, renderText } from './layout.ts'
 import type { Expiry } from './letter.ts'
@@ -25,6 +26,10 @@ export type LinkTexts = Expiry & {
   readonly url: string
   /** The host of a hosted link, shown so that people can recognise it; null for a link of the app's own. */
   readonly host: string | null
+  /** The one-time code, whole and in two parts for the eye; empty without one. */
+  readonly code: string
+  readonly codeHead: string
+  readonly codeTail: string
 }
 
 export type Rendered = {
@@ -35,7 +40,8 @@ export type Rendered = {
   readonly language: string
 }
 
-export const renderEmail = (input: TemplateInput): Rendered => renderWith(makeLinkTexts(input), input)
+export const renderEmail = (input: TemplateInput): Rendered =>
+  renderWith(makeLinkTexts(input), { ...input, code: findCodePlace(input.content) })
 
 export function makeLinkTexts({
   app,
@@ -44,7 +50,10 @@ export function makeLinkTexts({
   lifeLeftMs,
 }: Omit<TemplateInput, 'type'>): LinkTexts {
   const { strings } = findLanguage(content.locale ?? app.locale)
+  const { code = '' } = content
+  const [codeHead, codeTail] = splitCode(code)
   return {
+    ...{ code, codeHead, codeTail },
     url: content.url,
     host: content.hosted === true ? new URL(content.url).host : null,
     duration: strings.duration(lifeLeftMs),
@@ -52,16 +61,17 @@ export function makeLinkTexts({
   }
 }
 
-/** The input of an email apart from its link: its app, its type, and the names of an invitation. */
+/** The input of an email apart from its link and code: its app, its type, and the names of an invitation. */
 export type LetterInput = Pick<TemplateInput, 'app' | 'type'> & {
+  readonly code: CodePlace
   readonly content: Pick<EmailContent, 'organisationName' | 'inviterName' | 'locale'>
 }
 
 /** Renders with texts that are given, or with marks in their places. */
 export function renderWith(texts: LinkTexts, input: LetterInput): Rendered {
-  const { app, content, type } = input
+  const { app, content, type, code } = input
   const { strings, language } = findLanguage(content.locale ?? app.locale)
-  const letter = writeLetter(strings, { type, app: app.name, content, expiry: texts })
-  const frame = { letter, strings, app, language, url: texts.url, host: texts.host }
+  const letter = writeLetter(strings, { type, app: app.name, content, code, expiry: texts })
+  const frame = { letter, strings, app, language, texts }
   return { subject: letter.subject, html: renderHtml(frame), text: renderText(frame), language }
 }

@@ -3,7 +3,7 @@
  * become links, appear in the subject only if they are plain, and never in the preheader.
  */
 
-import type { EmailContent } from '../../domain/delivery/email-content.ts'
+import type { CodePlace, EmailContent } from '../../domain/delivery/email-content.ts'
 import type { EmailType } from '../../domain/request/email-request.ts'
 import type { Strings } from '../locales/strings.ts'
 import { type Expiry, isPlainName, type Letter } from './letter.ts'
@@ -13,20 +13,22 @@ type LetterInput = {
   /** The app's name. */
   readonly app: string
   readonly content: Pick<EmailContent, 'organisationName' | 'inviterName'>
+  readonly code: CodePlace
   readonly expiry: Expiry
 }
 
-export function writeLetter(strings: Strings, { type, app, content, expiry }: LetterInput): Letter {
-  const expires = strings.expires(expiry)
+export function writeLetter(strings: Strings, { type, app, content, code, expiry }: LetterInput): Letter {
   if (type === 'organisation_invite') {
     const { ignore, ...words } = strings.invitation(app, toInvitation(content))
-    return { ...words, expires, notes: [ignore] }
+    return { ...words, expires: strings.expires(expiry, 'none'), notes: [ignore] }
   }
-  const { ignore, ...words } = strings.words(type, app)
-  return { ...words, expires, notes: isPrivate[type] ? [ignore, strings.keepPrivate] : [ignore] }
+  const { ignore, ...words } = strings.words(type, app, code)
+  const keepPrivate = isPrivate[type] || code !== 'none' ? [strings.keepPrivate] : []
+  const neverAsk = code === 'none' ? [] : [strings.neverAsk(app)]
+  return { ...words, expires: strings.expires(expiry, code), notes: [ignore, ...keepPrivate, ...neverAsk] }
 }
 
-/** Somebody else could sign in, or choose a password, with the link. */
+/** Somebody else could sign in, or choose a password, with the link; with a code, in every email. */
 const isPrivate: Readonly<Record<EmailType, boolean>> = {
   magic_link: true,
   email_verification: false,

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { renderSample } from '../../../test/support/language-samples.ts'
+import { codePlaces } from '../../domain/delivery/email-content.ts'
 import { emailTypes } from '../../domain/request/email-request.ts'
 import { writeLetter } from '../emails/write-letter.ts'
 import { type LanguageFile, languageTags, readLanguageFile } from './language-files.ts'
@@ -157,11 +158,8 @@ function newMarkedFile(): LanguageFile {
   return { ...mark(texts, ''), language } as LanguageFile
 }
 
-/** Texts of emails that are not sent yet: a code beside or instead of a link, and two more purposes. */
+/** Texts of emails that are not sent yet: two more purposes. */
 const later = [
-  ...['magicLink', 'emailVerification', 'passwordReset'].map((letter) => `${letter}.codeText`),
-  'magicLink.textWithCode',
-  ...['beside', 'expires', 'expiresWithLink', 'neverAsk'].map((name) => `code.${name}`),
   ...['subject', 'preheader', 'heading', 'text', 'codeText', 'button', 'ignore'].map(
     (name) => `addressChange.${name}`,
   ),
@@ -175,7 +173,7 @@ test('every text is used, but for those of emails that are not sent yet', () => 
     ['Blue Team', 'evil.com'].flatMap((organisationName) =>
       [undefined, 'Zoë'].map((inviterName) => {
         const content = { organisationName, ...(inviterName && { inviterName }) }
-        return writeLetter(strings, { type, app: 'Acme', content, expiry })
+        return codePlaces.map((code) => writeLetter(strings, { type, app: 'Acme', content, code, expiry }))
       }),
     ),
   )

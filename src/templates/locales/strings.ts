@@ -2,11 +2,12 @@
  * The texts of one language, made from its file: placeholders are filled in one pass, so that a name that
  * contains `{app}` stays text, and dates, numbers and plurals come from `Intl`.
  */
+import type { CodePlace } from '../../domain/delivery/email-content.ts'
 import type { EmailType } from '../../domain/request/email-request.ts'
 import type { Expiry, Letter, Paragraph } from '../emails/letter.ts'
 import type { LanguageFile } from './language-files.ts'
 
-type Words = Pick<Letter, 'subject' | 'preheader' | 'heading' | 'paragraphs' | 'button'> & {
+type Words = Pick<Letter, 'subject' | 'preheader' | 'heading' | 'paragraphs' | 'code' | 'button'> & {
   readonly ignore: string
 }
 
@@ -38,9 +39,12 @@ type HostedPageWords = {
 export type Strings = Pick<LanguageFile['language'], 'direction' | 'quotes'> & {
   /** Font families that come before Helvetica, each with a comma behind it; empty for most languages. */
   readonly fonts: string
-  words(type: Exclude<EmailType, 'organisation_invite'>, app: string): Words
+  words(type: Exclude<EmailType, 'organisation_invite'>, app: string, code: CodePlace): Words
   invitation(app: string, invitation: Invitation): Words
-  expires(expiry: Expiry): string
+  /** Of the link, the code or both, by where the code is. */
+  expires(expiry: Expiry, code: CodePlace): string
+  /** Whom to give a code: nobody. */
+  neverAsk(app: string): string
   readonly linkHint: string
   /** Before the host of a hosted link. */
   readonly opens: string
@@ -76,24 +80,30 @@ export function makeStrings(tag: string, file: LanguageFile): Strings {
     direction === 'rtl' || rightToLeft.test(name) ? `\u2068${name}\u2069` : name
   const ofApp = (text: string) => (app: string) => fill(text, { app: isolate(app) })
   const { hostedPage: page, organisationInvite: invite } = file
-  const words = (type: EmailType, app: string): Words => {
-    const { subject, preheader, heading, text, button, ignore } = file[fileKeys[type]]
+  const words = (type: EmailType, app: string, place: CodePlace): Words => {
+    const letter = file[fileKeys[type]]
+    const { subject, preheader, heading, button, ignore } = letter
+    const text = place === 'beside' && 'textWithCode' in letter ? letter.textWithCode : letter.text
+    const isFirst = place === 'first'
+    const intro = isFirst && 'codeText' in letter ? letter.codeText : file.code.beside
     return {
       subject: fill(subject, { app }), // an invisible character shows as a box in some lists of mail
       preheader: ofApp(preheader)(app),
       heading: ofApp(heading)(app),
-      paragraphs: [[ofApp(text)(app)]],
-      button: ofApp(button)(app),
+      paragraphs: isFirst ? [] : [[ofApp(text)(app)]],
+      code: place === 'none' ? null : { intro: ofApp(intro)(app), isFirst },
+      button: ofApp(isFirst ? page.open : button)(app),
       ignore: ofApp(ignore)(app),
     }
   }
+  const expires = { none: file.expires, beside: file.code.expiresWithLink, first: file.code.expires }
   return {
     direction,
     quotes,
     fonts: fonts === undefined ? '' : `${fonts},`,
     words,
     invitation: (app, { organisationName, inviterName, plain }) => ({
-      ...words('organisation_invite', app),
+      ...words('organisation_invite', app, 'none'),
       subject: plain
         ? fill(invite.subject, { app, organisation: quotes.join(organisationName) })
         : fill(invite.subjectWithoutName, { app }),
@@ -108,7 +118,8 @@ export function makeStrings(tag: string, file: LanguageFile): Strings {
         [ofApp(invite.typedNames)(app)],
       ],
     }),
-    expires: ({ duration, dateTime }) => fill(file.expires, { in: duration, duration, dateTime }),
+    expires: ({ duration, dateTime }, place) => fill(expires[place], { in: duration, duration, dateTime }),
+    neverAsk: ofApp(file.code.neverAsk),
     linkHint: file.linkHint,
     opens: file.opens,
     keepPrivate: file.keepPrivate,

@@ -46,6 +46,7 @@ export async function postEmail(
   deps.emit(event)
   if ('rejection' in answer) return refuse(deps, reply, answer.rejection)
   reply.header('email-id', answer.emailId)
+  if (answer.isCodeIgnored) reply.header('postern-ignored', 'code')
   if (answer.replayed) reply.header('idempotent-replayed', 'true')
   else if (answer.language !== null) reply.header('email-language', answer.language.tag)
   return sendJson(reply, 202, '{"ok":true}')

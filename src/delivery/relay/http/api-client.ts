@@ -164,7 +164,10 @@ export class ApiClient implements RelayClient {
         const { answer } = exchange
         const id = this.#api.readAcceptance(answer)
         if (id !== null)
-          return { kind: 'accepted', reply: toAcceptance(answer.status, id, this.#listSecrets(exchange)) }
+          return {
+            kind: 'accepted',
+            reply: toAcceptance(answer, id, { content, secrets: this.#listSecrets(exchange) }),
+          }
         const failureClass = classifyAnswer(this.#judge(answer), answer, Date.now())
         return failed(this.#toReply(exchange, answer, content), 'handed-over', failureClass)
       }

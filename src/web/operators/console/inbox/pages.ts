@@ -5,11 +5,22 @@ import { type Html, html, none } from '../../../../templates/html.ts'
 import { nameLanguage } from '../../../../templates/locales/locales.ts'
 import { nameEmailType } from '../../email-type-names.ts'
 import { newForm } from '../form.ts'
-import { age, button, confirmation, copyButton, facts, linkButton, region, tabs, time } from '../parts.ts'
+import {
+  age,
+  button,
+  confirmation,
+  copied,
+  copyButton,
+  facts,
+  linkButton,
+  region,
+  tabs,
+  time,
+} from '../parts.ts'
 import { nameRefusal } from '../refusal-titles.ts'
 import type { PageAnswer, Visit } from '../visit.ts'
 import { renderChecks } from './checks.ts'
-import { formatSender } from './present.ts'
+import { formatSender, matchesText } from './present.ts'
 
 const views = [
   ['email', 'Email'],
@@ -63,10 +74,7 @@ ${asked}
 }
 
 async function renderList({ get, now }: Visit, { email, emails }: Mailbox, q: string): Promise<Html> {
-  const wanted = q.trim().toLowerCase()
-  const found = emails.filter(({ to, subject, app, type }) =>
-    [to, subject, app, type].some((text) => text.toLowerCase().includes(wanted)),
-  )
+  const found = emails.filter((each) => matchesText(each, q))
   const rows = found.map(
     ({
       id,
@@ -81,7 +89,7 @@ async function renderList({ get, now }: Visit, { email, emails }: Mailbox, q: st
 <span class="soft">${app} · ${nameEmailType(type)} · ${age(iso(receivedAt), now)}</span></a></li>
 `,
   )
-  const refusals = wanted === '' ? await readRefusals(get) : []
+  const refusals = q.trim() === '' ? await readRefusals(get) : []
   const refused = refusals.map(
     ({ at, code, origin, requestId, slug }) => html`<li class="refused"><a href="/refusals/${requestId}">
 <span class="to">${nameRefusal(code)}</span>${origin === null ? none : html`<span class="subject">${origin}</span>`}
@@ -141,6 +149,7 @@ async function renderEmail(email: CapturedEmail, visit: Visit): Promise<Html> {
 ${linkButton(`/emails/${email.id}`, 'Open record')}${button(`/inbox/${email.id}/delete`, 'Delete')}</div></div>
 <p>To <b>${email.to}</b> <span class="soft">from ${formatSender(email)}</span></p>
 <p><a class="link" href="${email.url}" target="_blank" rel="noreferrer">${email.url}</a> ${copyButton(email.url, 'Copy the link')}</p>
+${email.code === null ? none : html`<p>Code ${copied(email.code)}</p>`}
 <details><summary>Details</summary>${facts([
     ['App', html`${email.app}, ${nameEmailType(email.type)}`],
     ['Language', nameLanguage(email.language)],

@@ -121,6 +121,7 @@ ${section(
 ${renderEntries(app, { kind: 'allowedUrls', mayChange })}${links.form}`,
 )}
 ${section('Mobile apps', html`${renderEntries(app, { kind: 'appSchemes', mayChange })}${schemes.form}`)}
+${section('One-time codes', renderCodes(app, mayChange))}
 ${section('Development', renderLocalhost(app, mayChange))}`
   return {
     title: `Links of ${app.name}`,
@@ -154,6 +155,12 @@ function renderEntries(
   return table(title, mayChange ? ['Entry', ''] : ['Entry'], rows, { empty })
 }
 
+function renderCodes({ allowCodes, slug }: AppResource, mayChange: boolean): Html {
+  const state = html`<p>The codes of requests are <b>${allowCodes ? 'shown' : 'ignored'}</b>. A code is for people who open their mail on another device. Unlike a link, it can be given to a caller on the telephone.</p>`
+  const [label, wanted] = allowCodes ? ['Ignore them', 'no'] : ['Show them', 'yes']
+  return html`${state}${mayChange ? button(`/apps/${slug}/links/codes`, label, { fields: { allow: wanted } }) : none}`
+}
+
 function renderLocalhost({ allowLocalhost, slug }: AppResource, mayChange: boolean): Html {
   const state = html`<p>Links to localhost and 127.0.0.1 are <b>${allowLocalhost ? 'allowed' : 'refused'}</b>. Allow them only for an app in development.</p>`
   const [label, wanted] = allowLocalhost ? ['Refuse them', 'no'] : ['Allow them', 'yes']
@@ -161,12 +168,18 @@ function renderLocalhost({ allowLocalhost, slug }: AppResource, mayChange: boole
   return html`${state}${mayChange ? button(path, label, { fields: { allow: wanted } }) : none}`
 }
 
-export async function setLocalhost(visit: Visit): Promise<PageAnswer> {
-  const app = await findApp(visit)
-  const error = await saveApp(visit, app, { allowLocalhost: visit.form.get('allow') === 'yes' })
-  if (error !== null) return linksPage(visit, app, { error })
-  return { redirect: `/apps/${app.slug}/links`, notice: 'saved' }
-}
+/** A setting that its button switches. */
+const setAllowed =
+  (name: 'allowLocalhost' | 'allowCodes') =>
+  async (visit: Visit): Promise<PageAnswer> => {
+    const app = await findApp(visit)
+    const error = await saveApp(visit, app, { [name]: visit.form.get('allow') === 'yes' })
+    if (error !== null) return linksPage(visit, app, { error })
+    return { redirect: `/apps/${app.slug}/links`, notice: 'saved' }
+  }
+
+export const setLocalhost = setAllowed('allowLocalhost')
+export const setCodes = setAllowed('allowCodes')
 
 const readKind = (text: string | null): Kind => (text === 'appSchemes' ? 'appSchemes' : 'allowedUrls')
 

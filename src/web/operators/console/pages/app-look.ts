@@ -4,6 +4,7 @@
  * and of the frames.
  */
 
+import { type CodePlace, codePlaces } from '../../../../domain/delivery/email-content.ts'
 import type { OperationError } from '../../../../management/operation/result.ts'
 import type { AppResource } from '../../../../management/resources.ts'
 import { contrast, defaultAccent, textOn } from '../../../../templates/colour.ts'
@@ -19,6 +20,13 @@ import { optional, saveApp, showAgain, versionField } from './change.ts'
 
 /** A preview names fields below `settings`. */
 const named = (field: string) => ({ faults: [field, `settings.${field}`] })
+
+const codeChoices = [
+  ['', 'codes as the app allows'],
+  ['none', 'no code'],
+  ['beside', 'a code beside the link'],
+  ['first', 'a code first'],
+] as const
 
 const lookForm = newForm('look', {
   logoUrl: {
@@ -49,6 +57,7 @@ const lookForm = newForm('look', {
     hint: 'Used when a request names no language that Postern has.',
   },
   in: { label: 'Preview in', choices: languageOrApp, hint: 'Not saved.' },
+  code: { label: 'Preview with', choices: codeChoices, hint: 'Not saved. Invitations have no code.' },
 })
 
 function savedTexts({ branding, supportContact = '', locale }: AppResource) {
@@ -56,8 +65,13 @@ function savedTexts({ branding, supportContact = '', locale }: AppResource) {
   return { logoUrl, accentColour, addressLine, supportContact, locale }
 }
 
-/** The language of the preview, which is no setting. */
-const toPreviewed = (given: URLSearchParams) => ({ in: readLanguage(given.get('in')) ?? '' })
+/** The language of the preview and the place of its code, which are no settings. */
+const toPreviewed = (given: URLSearchParams) => ({
+  in: readLanguage(given.get('in')) ?? '',
+  code: readPlace(given.get('code')) ?? '',
+})
+
+const readPlace = (text: string | null): CodePlace | undefined => codePlaces.find((place) => place === text)
 
 /** The settings of the form; those of the app where the form says nothing. */
 const toFields = (app: AppResource, given: URLSearchParams): Fields =>
@@ -116,7 +130,8 @@ ${renderLanguages(app, type)}`
 /** The body of a preview: the email and the settings, as they are in the form. */
 const newPreview = (type: ReturnType<typeof readEmailType>, fields: Fields) => {
   const locale = readLanguage(fields.in ?? null)
-  return { type, settings: toSettings(fields), ...(locale !== undefined && { locale }) }
+  const code = readPlace(fields.code ?? null)
+  return { type, settings: toSettings(fields), ...(locale && { locale }), ...(code && { code }) }
 }
 
 const sendForm = newForm('send', {
@@ -129,7 +144,7 @@ const sendForm = newForm('send', {
 
 /** Goes to the form of the app's own page, with the type and language that are shown here. */
 function renderSend({ slug }: AppResource, type: string, fields: Fields): Html {
-  return html`<form method="post" action="/apps/${slug}/test-email" class="filters">${hiddenFields({ type, locale: fields.in ?? '' })}
+  return html`<form method="post" action="/apps/${slug}/test-email" class="filters">${hiddenFields({ type, locale: fields.in ?? '', code: fields.code ?? '' })}
 ${sendForm.show({}).field('to')}
 <button>Send</button></form>`
 }
@@ -168,6 +183,7 @@ ${field('addressLine', { disabled })}
 ${field('supportContact', { disabled })}
 ${field('locale', { disabled })}
 ${field('in')}
+${field('code')}
 ${save}</form>`
 }
 

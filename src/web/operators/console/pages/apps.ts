@@ -3,6 +3,7 @@
 import { hasEnded } from '../../../../domain/bearer.ts'
 import { heldDays } from '../../../../domain/bounds.ts'
 import { counted, formatCount, sumCounts } from '../../../../domain/counts.ts'
+import { codePlaces } from '../../../../domain/delivery/email-content.ts'
 import { hourMs, minuteMs } from '../../../../domain/duration.ts'
 import type { OperationError } from '../../../../management/operation/result.ts'
 import type { Answer } from '../../../../management/operations.ts'
@@ -193,7 +194,8 @@ export async function sendTestEmail(visit: Visit): Promise<PageAnswer> {
   const { form, params } = visit
   const locale = readLanguage(form.get('locale'))
   const type = readEmailType(form.get('type'))
-  const body = { to: form.get('to') ?? '', type, ...(locale !== undefined && { locale }) }
+  const code = codePlaces.find((place) => place === form.get('code'))
+  const body = { to: form.get('to') ?? '', type, ...(locale && { locale }), ...(code && { code }) }
   const sent = await visit.call('app.test_email', { params: { app: params.app ?? '' }, body })
   if (!sent.ok && sent.error.code === 'not_found') throw new PageFailed(sent.error)
   if (!sent.ok) return appPage(visit, sent.error)

@@ -87,6 +87,7 @@ const labels: Readonly<Record<string, string>> = {
   allowedUrls: 'Allowed links',
   appSchemes: 'Mobile app schemes',
   allowLocalhost: 'Links to localhost',
+  allowCodes: 'One-time codes',
   hostedLinks: 'Hosted links',
   fallbackUrl: 'Page for devices without the app',
   locale: 'Language',

@@ -1,0 +1,129 @@
+/** The inbox as JSON, for tests of apps that send through dev mode: a list, one email, and a wait for one. */
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import {
+  type CapturedEmail,
+  type CaptureRelay,
+  capturedMax,
+} from '../../../../delivery/relay/capture-relay.ts'
+import { describeDuration } from '../../../../domain/duration.ts'
+import { emailTypes } from '../../../../domain/request/email-request.ts'
+import { sendError, sendJson } from '../../../http/listener.ts'
+import { matchesText, presentEmail, presentSummary } from './present.ts'
+
+export const goneMessage = `This email is not in the inbox, which keeps the newest ${capturedMax} until dev mode stops.`
+export const answerGone = (reply: FastifyReply): FastifyReply => answerNone(reply, goneMessage)
+
+const answerNone = (reply: FastifyReply, message: string): FastifyReply =>
+  sendError(reply, 404, { code: 'no_such_email', message })
+
+const waitDefaultS = 10
+/** Proxies give up after 30 seconds. */
+const waitMaxS = 25
+const waitingMax = 100
+
+type Query = Readonly<Record<string, unknown>>
+type Asked = FastifyRequest<{ Querystring: Query }>
+type Filter = (email: CapturedEmail) => boolean
+
+export function addInboxApi(pages: FastifyInstance, captured: CaptureRelay): void {
+  const stopping = new AbortController()
+  pages.addHook('preClose', async () => stopping.abort())
+  const answer = (reply: FastifyReply, email: CapturedEmail | undefined) =>
+    email === undefined ? answerGone(reply) : sendJson(reply, 200, JSON.stringify(presentEmail(email)))
+  pages.get('/api/inbox', (request: Asked, reply) => {
+    const [filter, limit] = [readFilter(request.query), readNumber(request.query.limit, capturedMax)]
+    if (typeof filter === 'string') return answerFault(reply, filter)
+    if (limit === null || limit < 1) return answerFault(reply, `limit is a number from 1 to ${capturedMax}.`)
+    reply.header('inbox-cursor', String(captured.seq))
+    return sendJson(
+      reply,
+      200,
+      JSON.stringify(captured.list().filter(filter).slice(0, limit).map(presentSummary)),
+    )
+  })
+  pages.get('/api/inbox/latest', (request: Asked, reply) => {
+    const filter = readFilter(request.query)
+    if (typeof filter === 'string') return answerFault(reply, filter)
+    return answer(reply, captured.list().find(filter))
+  })
+  let waiting = 0
+  pages.get('/api/inbox/wait', async (request: Asked, reply) => {
+    const [filter, timeoutS] = [
+      readFilter(request.query),
+      readNumber(request.query.timeout, waitMaxS, waitDefaultS),
+    ]
+    if (typeof filter === 'string') return answerFault(reply, filter)
+    if (timeoutS === null) return answerFault(reply, `timeout is a number of seconds, at most ${waitMaxS}.`)
+    if (waiting >= waitingMax)
+      return sendError(reply, 429, {
+        code: 'too_many_requests',
+        message: `${waitingMax} requests are waiting already: end some first.`,
+      })
+    const left = new AbortController()
+    request.raw.once('close', () => left.abort())
+    const signal = AbortSignal.any([stopping.signal, left.signal, AbortSignal.timeout(timeoutS * 1000)])
+    waiting++
+    const email = await captured.wait(filter, signal).finally(() => waiting--)
+    return email === null ? answerNone(reply, describeWait(captured, request.query)) : answer(reply, email)
+  })
+  pages.get<{ Params: { id: string } }>('/api/inbox/:id', (request, reply) =>
+    answer(reply, captured.find(request.params.id)),
+  )
+  pages.delete('/api/inbox', (_request, reply) => {
+    captured.deleteAll()
+    return reply.code(204).send()
+  })
+  pages.delete<{ Params: { id: string } }>('/api/inbox/:id', (request, reply) => {
+    captured.delete(request.params.id)
+    return reply.code(204).send()
+  })
+}
+
+const answerFault = (reply: FastifyReply, message: string): FastifyReply =>
+  sendError(reply, 400, { code: 'invalid_request', message })
+
+/** By `to`, `type`, `app` (name or slug), `q` and `after`; a text that says what is wrong with one of them. */
+function readFilter(query: Query): Filter | string {
+  const text = (name: string) => (query[name] === undefined ? undefined : String(query[name]))
+  const [to, type, app, q, after] = ['to', 'type', 'app', 'q', 'after'].map(text)
+  if (type !== undefined && !emailTypes.some((known) => known === type))
+    return `type is one of ${emailTypes.join(', ')}.`
+  const isLater = after === undefined ? () => true : readAfter(after)
+  if (isLater === null)
+    return 'after is the header Inbox-Cursor of an answer, the seq of an email, or an ISO time.'
+  const same = (one: string, other: string | undefined) =>
+    other === undefined || one.toLowerCase() === other.toLowerCase()
+  return (email) =>
+    same(email.to, to) &&
+    same(email.type, type) &&
+    (same(email.app, app) || same(email.slug, app)) &&
+    (q === undefined || matchesText(email, q)) &&
+    isLater(email)
+}
+
+/** After a number of captures, or from a time on. */
+function readAfter(text: string): Filter | null {
+  if (/^\d{1,15}$/.test(text)) return ({ seq }) => seq > Number(text)
+  const ms = /^\d{4}-\d\d-\d\dT[\d:.Z+-]{1,30}$/.test(text) ? Date.parse(text) : Number.NaN
+  return Number.isNaN(ms) ? null : ({ receivedAt }) => receivedAt >= ms
+}
+
+/** @returns null for what is no number from 0 to `max` */
+function readNumber(value: unknown, max: number, usual = max): number | null {
+  if (value === undefined) return usual
+  const number = /^\d{1,5}(?:\.\d{1,3})?$/.test(String(value)) ? Number(value) : Number.NaN
+  return number <= max ? number : null
+}
+
+const listedMax = 3
+
+/** What did come to the address instead. */
+function describeWait(captured: CaptureRelay, { to }: Query): string {
+  const others = captured.list().filter((email) => email.to.toLowerCase() === String(to).toLowerCase())
+  const listed = others
+    .slice(0, listedMax)
+    .map(({ type, receivedAt }) => `${type}, ${describeDuration(Date.now() - receivedAt)} ago`)
+  if (to === undefined) return 'No such email came in time.'
+  if (listed.length === 0) return 'No such email came in time, and none to this address is in the inbox.'
+  return `No such email came in time. The newest to this address: ${listed.join('; ')}.`
+}
