@@ -4,7 +4,7 @@ import { request as httpRequest } from 'node:http'
 import { after, test } from 'node:test'
 import { openBrowser } from '../support/browser.ts'
 import { chromium, lacking } from '../support/installed.ts'
-import { startTestService, validBody } from '../support/service.ts'
+import { newSender, startTestService, testSettings, validBody } from '../support/service.ts'
 import { eventually } from '../support/wait.ts'
 
 const service = await startTestService({ after }, { settings: { allowLocalhost: true } })
@@ -171,4 +171,103 @@ test('long lives are shown in days and hours, and the page of a short email is o
     assert.equal(await page.evaluate('getComputedStyle(document.body).backgroundColor'), expected)
     await page.close()
   }
+})
+
+type Summary = { id: string; seq: number; to: string; type: string; code?: string | null }
+
+/** A service of its own, whose emails come from two apps. */
+async function startWaiting() {
+  const own = await startTestService({ after }, { settings: { allowCodes: true } })
+  const shop = await newSender(own, 'shop', { ...testSettings, name: 'The Shop' })
+  const post = (change: object, key = own.key) =>
+    own.post(validBody(change as Record<string, unknown>), { authorization: `Bearer ${key}` })
+  const ask = async (path: string, query: Record<string, string> = {}) => {
+    const answer = await fetch(`${own.urls.inbox}/api/inbox${path}?${new URLSearchParams(query)}`)
+    const body = (await answer.json()) as Summary & Summary[] & { error: { code: string; message: string } }
+    return { status: answer.status, cursor: answer.headers.get('inbox-cursor') ?? '', body }
+  }
+  return { own, shop, post, ask }
+}
+
+test('a wait ends with the email that fits, whether it is there, comes later or does not come', async () => {
+  const { post, ask, own, shop } = await startWaiting()
+  const to = 'waits@example.com'
+  const later = ask('/wait', { to, type: 'password_reset', app: 'shop', timeout: '20' })
+  await post({ to })
+  await post({ to, type: 'password_reset' })
+  await post({ to: 'other@example.com', type: 'password_reset' }, shop.key)
+  await post({ to: to.toUpperCase(), type: 'password_reset', code: '246813' }, shop.key)
+  const { status, body } = await later
+  assert.deepEqual([status, body.type, body.code], [200, 'password_reset', null], 'this app shows no codes')
+  const first = await ask('/wait', { to })
+  assert.deepEqual(
+    [first.status, first.body.seq],
+    [200, 1],
+    'what is there is given at once, the oldest first',
+  )
+  await post({ to, code: '246813' })
+  const next = await ask('/wait', { to, after: String(body.seq) })
+  assert.equal(next.body.code, '246813')
+  const late = await ask('/wait', { to, after: String(next.body.seq), timeout: '0.05' })
+  assert.deepEqual([late.status, late.body.error.code], [404, 'no_such_email'])
+  assert.match(late.body.error.message, /magic_link, .* ago; password_reset, .* ago; password_reset, /)
+  const none = await ask('/wait', { to: 'nobody@example.com', timeout: '0' })
+  assert.match(none.body.error.message, /none to this address/)
+  await own.stop()
+})
+
+test('a list is filtered by each part, and its cursor leaves out what was there', async () => {
+  const { post, ask, shop } = await startWaiting()
+  await post({ to: 'ada@example.com' })
+  await post({ to: 'bob@example.com', type: 'email_verification' }, shop.key)
+  await eventually(async () => (await ask('')).body.length === 2)
+  const list = async (query: Record<string, string>) => (await ask('', query)).body.map(({ seq }) => seq)
+  assert.deepEqual(await list({}), [2, 1])
+  assert.deepEqual(await list({ limit: '1' }), [2])
+  assert.deepEqual(await list({ to: 'ADA@example.com' }), [1])
+  assert.deepEqual(await list({ type: 'email_verification' }), [2])
+  assert.deepEqual([await list({ app: 'acme' }), await list({ app: 'The Shop' })], [[1], [2]])
+  assert.deepEqual(await list({ q: 'BOB' }), [2])
+  assert.deepEqual([await list({ after: '1' }), await list({ after: '2' })], [[2], []])
+  assert.deepEqual(await list({ after: '2020-01-01T00:00:00Z' }), [2, 1])
+  assert.deepEqual(await list({ after: '2999-01-01T00:00:00Z' }), [])
+  const { cursor } = await ask('')
+  await post({ to: 'ada@example.com', type: 'password_reset' })
+  assert.equal((await ask('/wait', { after: cursor })).body.type, 'password_reset')
+  assert.equal((await ask('/latest', { type: 'magic_link' })).body.to, 'ada@example.com')
+})
+
+test('what is asked wrongly is said, and no wait is longer than it may be', async () => {
+  const { ask } = await startWaiting()
+  for (const [path, query, said] of [
+    ['/wait', { timeout: '26' }, /at most 25/],
+    ['/wait', { timeout: 'x' }, /number of seconds/],
+    ['/wait', { after: 'yesterday' }, /Inbox-Cursor/],
+    ['', { type: 'newsletter' }, /magic_link/],
+    ['', { limit: '0' }, /1 to 500/],
+    ['/latest', { type: 'newsletter' }, /magic_link/],
+  ] as const) {
+    const { status, body } = await ask(path, query)
+    assert.equal(status, 400, path)
+    assert.match(body.error.message, said)
+  }
+})
+
+test('a hundred wait, the next is refused, and a client that leaves makes room', async () => {
+  const { ask, own } = await startWaiting()
+  const url = `${own.urls.inbox}/api/inbox/wait?to=nobody@example.com&timeout=25`
+  const isFull = async () => (await ask('/wait', { timeout: '0' })).status === 429
+  const fill = (signal?: AbortSignal) =>
+    Promise.allSettled(Array.from({ length: 100 }, () => fetch(url, signal === undefined ? {} : { signal })))
+  const gone = new AbortController()
+  const left = fill(gone.signal)
+  await eventually(isFull)
+  gone.abort()
+  await left
+  await eventually(async () => !(await isFull()))
+  const stopped = fill()
+  await eventually(isFull)
+  await own.stop()
+  const statuses = (await stopped).map((each) => (each.status === 'fulfilled' ? each.value.status : 'lost'))
+  assert.deepEqual([...new Set(statuses)], [404], 'a stop ends each wait with an answer')
 })
