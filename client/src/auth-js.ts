@@ -8,6 +8,7 @@ import { answerConfirm } from './confirm-page.ts'
 import type { Sender } from './email.ts'
 import { checkPage, joinToken, linkTo, splitToken } from './link.ts'
 import { type FindLocale, findLocale } from './locale.ts'
+import { isCode } from './one-time-code.ts'
 import { takeLanguage, withLanguage, wordsOf } from './page-language.ts'
 import { PosternError } from './postern-error.ts'
 
@@ -23,6 +24,11 @@ export type PosternProviderOptions = Background & {
   readonly name?: string | undefined
   /** Lifetime of a link in seconds. Default 24 hours. */
   readonly maxAge?: number | undefined
+  /**
+   * Shows Auth.js's token beside the link, if it is one that people can type: give the provider a
+   * `generateVerificationToken`, since the usual one has 64 characters. Postern's app must allow codes.
+   */
+  readonly code?: boolean | undefined
   /**
    * The reader's language, for instance `({ request }) => fromBrowser(request)`. Without it, emails are in
    * the app's own language.
@@ -46,7 +52,8 @@ export function posternProvider(options: PosternProviderOptions) {
   async function send(given: VerificationRequest): Promise<void> {
     const { identifier, url, expires, token } = given
     const rest = wayBack(url, confirmUrl)
-    const email = { to: identifier, type: 'magic_link', expiresAt: expires } as const
+    const shown = options.code && isCode(token) ? { code: token } : {}
+    const email = { to: identifier, type: 'magic_link', expiresAt: expires, ...shown } as const
     const sending = findLocale(options, given).then(({ locale }) => {
       const link = linkTo(confirmUrl, joinToken(token, withLanguage(rest, locale)))
       return postern.send({ ...email, url: link, ...(locale !== undefined && { locale }) })

@@ -6,11 +6,13 @@
  *   verification    from the token itself, a JWT
  *   password reset  from `resetPasswordTokenExpiresIn`, counted from now
  *   invitation      from the invitation
+ *   code            from the emailOTP plugin's `expiresIn`, counted from now
  *
  * A link leads to a page of the app (`pages`), or to a page of the plugin, below Better Auth's path:
  * its button leads on to Better Auth's route, with the callback URLs.
  */
 import { type Background, dispatch } from './background.ts'
+import { makeSignInCode, type OneTimeCodeEmail, requireShown, toCodeEmail } from './better-auth-codes.ts'
 import {
   answerPage,
   linkToPage,
@@ -33,6 +35,16 @@ export type BetterAuthEmailOptions = Background & {
    * needs one; the other types lead to the plugin's page by default.
    */
   readonly pages?: { readonly [type in EmailType]?: string | undefined } | undefined
+  /**
+   * The app's page where people enter a code of the emailOTP plugin: an absolute address without a query. The
+   * email's button leads there with the code as `?token=`; the page fills it in and does not submit it.
+   */
+  readonly codePage?: string | undefined
+  /**
+   * Shows a code of the emailOTP plugin beside each magic link, for people who open their mail on another
+   * device. Postern's app must allow codes.
+   */
+  readonly code?: boolean | undefined
   /**
    * Set it to false if Postern's hosted links already show a button: the plugin's pages then
    * redirect.
@@ -85,7 +97,9 @@ type AuthOptions = {
         readonly requireEmailVerification?: boolean | undefined
       }
     | undefined
-  readonly plugins?: readonly { readonly id: string; readonly options?: unknown }[] | undefined
+  readonly plugins?:
+    | readonly { readonly id: string; readonly options?: unknown; readonly endpoints?: unknown }[]
+    | undefined
 }
 
 type CallbackContext = {
@@ -95,8 +109,8 @@ type CallbackContext = {
 
 /**
  * The plugin and the callbacks. The plugin supplies `sendVerificationEmail` and `sendResetPassword`
- * (unless the app has its own) and answers the pages. Pass the other two to their plugins:
- * `magicLink({ sendMagicLink })`, `organization({ sendInvitationEmail })`.
+ * (unless the app has its own) and answers the pages. Pass the others to their plugins:
+ * `magicLink({ sendMagicLink })`, `organization({ sendInvitationEmail })`, `emailOTP({ sendVerificationOTP })`.
  */
 export function betterAuthEmail(options: BetterAuthEmailOptions) {
   const { pages = {}, confirm = true } = options
@@ -113,11 +127,18 @@ export function betterAuthEmail(options: BetterAuthEmailOptions) {
 
   async function sendMagicLink(given: MagicLinkEmail, context?: CallbackContext): Promise<void> {
     const { email, metadata } = given
-    const expiresAt = () => {
-      const plugins = (context?.context.options ?? authOptions()).plugins ?? []
-      return inSeconds(magicLinkExpiresIn(plugins))
-    }
-    await sendLink({ type: 'magic_link', email, metadata }, { given, expiresAt }, context?.request)
+    const { plugins = [] } = context?.context.options ?? authOptions()
+    const made = options.code ? await makeSignInCode(email, plugins, context?.context) : null
+    const linkEnds = inSeconds(magicLinkExpiresIn(plugins))
+    const expiresAt = () => (made !== null && made.expiresAt < linkEnds ? made.expiresAt : linkEnds)
+    const about = { type: 'magic_link', email, metadata } as const
+    await sendLink(about, { given, expiresAt, code: made?.code }, context?.request)
+  }
+
+  async function sendVerificationOTP(given: OneTimeCodeEmail, context?: CallbackContext): Promise<void> {
+    const { plugins = [] } = context?.context.options ?? authOptions()
+    const email = toCodeEmail(given, options.codePage, plugins)
+    await send(() => email, { type: email.type, email: email.to }, context?.request)
   }
 
   async function sendVerificationEmail(given: LinkEmail, request?: Request): Promise<void> {
@@ -149,7 +170,10 @@ export function betterAuthEmail(options: BetterAuthEmailOptions) {
     },
   }
 
-  return { plugin, sendMagicLink, sendVerificationEmail, sendResetPassword, sendInvitationEmail }
+  return {
+    ...{ plugin, sendMagicLink, sendVerificationOTP },
+    ...{ sendVerificationEmail, sendResetPassword, sendInvitationEmail },
+  }
 }
 
 type Send = (
@@ -162,11 +186,17 @@ type Send = (
 const newSend =
   (options: BetterAuthEmailOptions): Send =>
   (makeEmail, about, request) => {
-    const sending = findLocale(options, about, request).then(({ locale }) =>
-      options.postern.send({ ...makeEmail(locale), ...(locale !== undefined && { locale }) }),
-    )
+    const sending = findLocale(options, about, request).then(async ({ locale }) => {
+      const email = makeEmail(locale)
+      const sent = await options.postern.send({ ...email, ...(locale !== undefined && { locale }) })
+      if (isCodeAlone(email)) requireShown(sent)
+    })
     return dispatch(sending, options)
   }
+
+/** A magic link with a code works without it. */
+const isCodeAlone = (email: Email): boolean =>
+  'code' in email && typeof email.code === 'string' && String(email.url).includes(`?token=${email.code}`)
 
 /** Sends an email whose link leads to a page of the app or of the plugin, which is in the same language. */
 function newLinkSender(
@@ -183,12 +213,16 @@ function newLinkSender(
 
   return async function sendLink(
     about: LocalisedEmail & { readonly type: RoutedType },
-    { given, expiresAt }: { given: { url: string; token: string }; expiresAt: () => Date },
+    {
+      given,
+      expiresAt,
+      code,
+    }: { given: { url: string; token: string }; expiresAt: () => Date; code?: string | undefined },
     request?: Request,
   ): Promise<void> {
     const { type, email: to } = about
     const toLink = chooseLink(type, given)
-    const common = { to, type, expiresAt: expiresAt() }
+    const common = { to, type, expiresAt: expiresAt(), ...(code !== undefined && { code }) }
     await send((locale) => ({ ...common, url: toLink(locale) }), about, request)
   }
 }

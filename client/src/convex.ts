@@ -7,6 +7,7 @@
 import type { EmailType, Sender } from './email.ts'
 import { checkPage, linkTo } from './link.ts'
 import { type FindLocale, findLocale } from './locale.ts'
+import { isCode } from './one-time-code.ts'
 import { PosternError } from './postern-error.ts'
 
 export type PosternEmailOptions = {
@@ -22,6 +23,11 @@ export type PosternEmailOptions = {
   readonly id?: string | undefined
   /** Lifetime of a link in seconds. Default one hour. */
   readonly maxAge?: number | undefined
+  /**
+   * Shows the code of Convex Auth beside the link, if it is one that people can type: set the provider's
+   * `generateVerificationToken`, since the usual one has 32 characters. Postern's app must allow codes.
+   */
+  readonly code?: boolean | undefined
   /**
    * The reader's language, for instance from your tables by `ctx`. Without it, emails are in the app's own
    * language.
@@ -46,7 +52,9 @@ export function posternEmail(options: PosternEmailOptions) {
     async sendVerificationRequest(given: VerificationRequest, ctx?: unknown): Promise<void> {
       const { identifier, token, expires } = given
       const language = await findLocale(options, given, ctx)
-      await postern.send({ to: identifier, type, url: linkTo(page, token), expiresAt: expires, ...language })
+      const shown = options.code && isCode(token) ? { code: token } : {}
+      const email = { to: identifier, type, url: linkTo(page, token), expiresAt: expires }
+      await postern.send({ ...email, ...shown, ...language })
     },
   }
 }

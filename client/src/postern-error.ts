@@ -19,6 +19,8 @@ export type PosternErrorCode =
   | 'invalid_config'
   /** An email of the auth library that Postern has no type for. */
   | 'unsupported_email'
+  /** The email was queued, but without the code that it consists of: the app does not allow codes. */
+  | 'code_not_shown'
   /** No answer: refused, reset or no such host. */
   | 'network_error'
   /** No answer in time. */

@@ -36,6 +36,8 @@ export type SendEmailHookOptions = {
   readonly organisationName?: string | undefined
   /** Lifetime of a link in seconds, the project's "Email OTP expiration". Default 3,600. */
   readonly otpExpiresIn?: number | undefined
+  /** Shows Supabase's code beside the link. Postern's app must allow codes. */
+  readonly code?: boolean | undefined
   /**
    * `drop` (default) leaves `redirect_to` out; `in-token` puts it into the token, for `splitToken`, as
    * the query `redirect_to=…`.
@@ -84,6 +86,8 @@ type HookLink = {
   readonly action: SupabaseAction
   readonly to: string
   readonly token: string
+  /** To type; '' if the hook has none. */
+  readonly code: string
   readonly redirectTo: string
   readonly user: SupabaseUser
 }
@@ -110,7 +114,8 @@ function readLink(body: string): HookLink {
   const to = (isChange && changed) || user('email')
   const token = (isChange && hashNew) || hash
   if (!to || !token) throw malformed('it lacks the address or token_hash')
-  return { action, to, token, redirectTo: data('redirect_to'), user: whole }
+  const code = (isChange && data('token_new')) || data('token')
+  return { action, to, token, code, redirectTo: data('redirect_to'), user: whole }
 }
 
 const malformed = (why: string) =>
@@ -152,7 +157,8 @@ async function queue(options: SendEmailHookOptions, hook: HookLink): Promise<voi
   const type = typeByAction[action]
   const idempotencyKey = await digest(`${action} ${to} ${token}`)
   try {
-    if (type !== 'organisation_invite') await postern.send({ ...link, type }, { idempotencyKey })
+    const shown = options.code && hook.code !== '' ? { code: hook.code } : {}
+    if (type !== 'organisation_invite') await postern.send({ ...link, type, ...shown }, { idempotencyKey })
     else if (organisationName) await postern.send({ ...link, type, organisationName }, { idempotencyKey })
     else throw new PosternError('invalid_config', 'Give organisationName: an invitation shows it.')
   } catch (error) {
