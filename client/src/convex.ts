@@ -25,7 +25,8 @@ export type PosternEmailOptions = {
   readonly maxAge?: number | undefined
   /**
    * Shows the code of Convex Auth beside the link, if it is one that people can type: set the provider's
-   * `generateVerificationToken`, since the usual one has 32 characters. Postern's app must allow codes.
+   * `generateVerificationToken`, since the usual one has 32 characters. The page then also asks for the
+   * address, as such a code is valid only with it. Postern's app must allow codes.
    */
   readonly code?: boolean | undefined
   /**
@@ -46,9 +47,9 @@ export function posternEmail(options: PosternEmailOptions) {
     type: 'email' as const,
     name: 'Email',
     maxAge,
-    // A magic link's 32 characters suffice without the address. A password is set for the given address,
-    // and not every release of Convex Auth checks that the code was sent there.
-    ...(type === 'magic_link' ? {} : { authorize }),
+    // A magic link's 32 characters suffice without the address; a code to type does not. A password is set for
+    // the given address, and not every release of Convex Auth checks that the code was sent there.
+    ...(type === 'magic_link' && !options.code ? {} : { authorize }),
     async sendVerificationRequest(given: VerificationRequest, ctx?: unknown): Promise<void> {
       const { identifier, token, expires } = given
       const language = await findLocale(options, given, ctx)

@@ -150,3 +150,22 @@ test('a made-up link leads nowhere but to a callback of this origin', () => {
   const fine = confirm(new Request(forged('/auth/callback/postern?email=a'), { method: 'POST' }))
   assert.equal(fine.headers.get('location'), '/auth/callback/postern?email=a&token=a')
 })
+
+test('a token that people can type is shown as a code if that is asked for', async () => {
+  const capturing = new CapturingPostern()
+  const url = `${origin}/api/auth/callback/postern?callbackUrl=x&token=t&email=ada%40example.com`
+  const given = { identifier: 'ada@example.com', url, expires: new Date(Date.now() + 60_000) }
+  for (const [code, token] of [
+    [true, 'AB12CD34'],
+    [true, 'f'.repeat(64)],
+    [false, 'AB12CD34'],
+  ] as const)
+    await posternProvider({ postern: capturing, confirmUrl, code }).sendVerificationRequest({
+      ...given,
+      token,
+    })
+  assert.deepEqual(
+    capturing.emails.map(({ code }) => code),
+    ['AB12CD34', undefined, undefined],
+  )
+})

@@ -54,6 +54,21 @@ test('magic link: the email carries the code as token, and the code signs in', a
   assert.ok(tokens?.token)
 })
 
+test('a code that people can type is shown if that is asked for, and is valid only with its address', async () => {
+  const capturing = new CapturingPostern()
+  const provider = posternEmail({ postern: capturing, page, code: true })
+  const given = { identifier: 'ada@example.com', expires: new Date(Date.now() + 60_000) }
+  for (const token of ['24681357', 'ab-CD12', 'x'.repeat(32), '12-34'])
+    await provider.sendVerificationRequest({ ...given, token })
+  await posternEmail({ postern: capturing, page }).sendVerificationRequest({ ...given, token: '24681357' })
+  assert.deepEqual(
+    capturing.emails.map(({ code }) => code),
+    ['24681357', 'ab-CD12', undefined, undefined, undefined],
+  )
+  assert.ok('authorize' in provider && provider.authorize)
+  assert.ok(!('authorize' in posternEmail({ postern, page })))
+})
+
 test('password reset, by the same means', async () => {
   const email = 'forgetful@example.com'
   await signIn('password', { flow: 'signUp', email, password: 'a long password' })

@@ -140,6 +140,28 @@ test('a change of address confirmed at the new one alone', async () => {
   }
 })
 
+test('the code beside the link, if it is asked for: of a change, that of the new address', async () => {
+  const capturing = new CapturingPostern()
+  const answer = (body: string, code: boolean) =>
+    sendEmailHook({ ...options, postern: capturing, code })(signed(body)).then(answerOf)
+  await answer(bodyOf('magiclink', 'code@example.com'), true)
+  await answer(bodyOf('magiclink', 'none@example.com'), false)
+  await answer(bodyOf('magiclink', 'empty@example.com', { token: '' }), true)
+  await answer(bodyOf('invite', 'invited@example.com'), true)
+  const changed = { token_new: '305806', token_hash_new: 'h', token_hash: '' }
+  await answer(bodyOf('email_change', 'old@example.com', changed, { new_email: 'new@example.com' }), true)
+  assert.deepEqual(
+    capturing.emails.map(({ to, code }) => [to, code]),
+    [
+      ['code@example.com', '305805'],
+      ['none@example.com', undefined],
+      ['empty@example.com', undefined],
+      ['invited@example.com', undefined],
+      ['new@example.com', '305806'],
+    ],
+  )
+})
+
 test('an address that is not confirmed gets no link but that of the change, whatever else the event holds', async () => {
   const data = { token_hash: 'd'.repeat(56), token_hash_new: 'e'.repeat(56) }
   const body = bodyOf('magiclink', 'now@example.com', data, { new_email: 'pending@example.com' })
