@@ -26,6 +26,7 @@ import { type FindLocale, findLocale } from './locale.ts'
 import { withLanguage } from './page-language.ts'
 import { PosternError } from './postern-error.ts'
 
+export type { OneTimeCodeEmail } from './better-auth-codes.ts'
 export { fromBrowser } from './locale.ts'
 
 export type BetterAuthEmailOptions = Background & {
@@ -110,7 +111,8 @@ type CallbackContext = {
 /**
  * The plugin and the callbacks. The plugin supplies `sendVerificationEmail` and `sendResetPassword`
  * (unless the app has its own) and answers the pages. Pass the others to their plugins:
- * `magicLink({ sendMagicLink })`, `organization({ sendInvitationEmail })`, `emailOTP({ sendVerificationOTP })`.
+ * `magicLink({ sendMagicLink })`, `organization({ sendInvitationEmail })`,
+ * `emailOTP({ sendVerificationOTP })`.
  */
 export function betterAuthEmail(options: BetterAuthEmailOptions) {
   const { pages = {}, confirm = true } = options
@@ -135,11 +137,7 @@ export function betterAuthEmail(options: BetterAuthEmailOptions) {
     await sendLink(about, { given, expiresAt, code: made?.code }, context?.request)
   }
 
-  async function sendVerificationOTP(given: OneTimeCodeEmail, context?: CallbackContext): Promise<void> {
-    const { plugins = [] } = context?.context.options ?? authOptions()
-    const email = toCodeEmail(given, options.codePage, plugins)
-    await send(() => email, { type: email.type, email: email.to }, context?.request)
-  }
+  const sendVerificationOTP = newCodeSender(options, { send, authOptions })
 
   async function sendVerificationEmail(given: LinkEmail, request?: Request): Promise<void> {
     const { user, token } = given
@@ -182,6 +180,8 @@ type Send = (
   request?: Request,
 ) => Promise<void>
 
+type SenderParts = { readonly send: Send; readonly authOptions: () => AuthOptions }
+
 /** Sends an email in its reader's language. The look-up delays the answer no more than the send. */
 const newSend =
   (options: BetterAuthEmailOptions): Send =>
@@ -198,11 +198,17 @@ const newSend =
 const isCodeAlone = (email: Email): boolean =>
   'code' in email && typeof email.code === 'string' && String(email.url).includes(`?token=${email.code}`)
 
+/** Sends a code alone, with a link to the page where it is typed. */
+const newCodeSender =
+  ({ codePage }: BetterAuthEmailOptions, { send, authOptions }: SenderParts) =>
+  async (given: OneTimeCodeEmail, context?: CallbackContext): Promise<void> => {
+    const { plugins = [] } = context?.context.options ?? authOptions()
+    const email = toCodeEmail(given, codePage, plugins)
+    await send(() => email, { type: email.type, email: email.to }, context?.request)
+  }
+
 /** Sends an email whose link leads to a page of the app or of the plugin, which is in the same language. */
-function newLinkSender(
-  { pages = {} }: BetterAuthEmailOptions,
-  { send, authOptions }: { send: Send; authOptions: () => AuthOptions },
-) {
+function newLinkSender({ pages = {} }: BetterAuthEmailOptions, { send, authOptions }: SenderParts) {
   function chooseLink(type: RoutedType, { url, token }: { url: string; token: string }) {
     const { base, rest } = takeApart(type, url, token)
     const page = pages[type]

@@ -47,8 +47,8 @@ export function posternEmail(options: PosternEmailOptions) {
     type: 'email' as const,
     name: 'Email',
     maxAge,
-    // A magic link's 32 characters suffice without the address; a code to type does not. A password is set for
-    // the given address, and not every release of Convex Auth checks that the code was sent there.
+    // A magic link's 32 characters suffice without the address; a code to type does not. A password is set
+    // for the given address, and not every release of Convex Auth checks that the code was sent there.
     ...(type === 'magic_link' && !options.code ? {} : { authorize }),
     async sendVerificationRequest(given: VerificationRequest, ctx?: unknown): Promise<void> {
       const { identifier, token, expires } = given

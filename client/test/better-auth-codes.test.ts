@@ -1,4 +1,4 @@
-/** Codes of a real Better Auth, sent through the real service, while machines open the links of the emails. */
+/** Codes of a real Better Auth, sent through the real service, while machines open the links. */
 import assert from 'node:assert/strict'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'

@@ -7,7 +7,7 @@ import { findLanguage, languageTags } from '../../src/templates/locales/locales.
 import { openBrowser } from '../support/browser.ts'
 import { newVisitor, signIn, startBusyConsole } from '../support/console.ts'
 import { chromium, lacking } from '../support/installed.ts'
-import { longName, renderPages, renderSample, sampleNames } from '../support/language-samples.ts'
+import { longCode, longName, renderPages, renderSample, sampleNames } from '../support/language-samples.ts'
 import { startTestService } from '../support/service.ts'
 import { eventually } from '../support/wait.ts'
 
@@ -73,7 +73,7 @@ function findFaults(direction: string): string[] {
       .map(measureLight)
       .sort((one, other) => one - other)
     if ((lighter + 0.05) / (darker + 0.05) < 4.5) fault('hard to read')
-    const isOurs = element.closest('[dir=ltr] a, .destination') === null
+    const isOurs = element.closest('[dir=ltr] a, .destination, .code') === null
     if (isOurs && style.direction !== direction) fault('wrong direction')
     const { textAlign } = getComputedStyle(block)
     const isStart = textAlign === 'start' || textAlign === (direction === 'rtl' ? 'right' : 'left')
@@ -92,9 +92,29 @@ test('no email overflows, is cut off, is hard to read or runs the wrong way', { 
       const app = sampleNames[(n + l) % sampleNames.length] ?? ''
       const { html } = renderSample(tag, type, { app })
       await assertFaultless(page, html, { direction, what: `${tag} ${type} ${app}` })
+      if (type === 'organisation_invite') continue
+      const code = (n + l) % 2 === 0 ? 'beside' : 'first'
+      const withCode = renderSample(tag, type, { app, code }).html
+      await assertFaultless(page, withCode, { direction, what: `${tag} ${type} ${app}, code ${code}` })
     }
   }
   await page.close()
+})
+
+test('one click selects the whole code on one line, and nothing else', { skip }, async () => {
+  assert.ok(browser)
+  for (const width of widths) {
+    const page = await browser.newPage({ viewport: { width, height: 900 } })
+    for (const tag of ['en', 'ar', 'ja'])
+      for (const code of ['beside', 'first'] as const) {
+        await page.setContent(renderSample(tag, 'magic_link', { app: 'Acme', code }).html)
+        await page.click('.code')
+        assert.equal(await page.evaluate('getSelection().toString()'), longCode)
+        const height = await page.evaluate("document.querySelector('.code').getBoundingClientRect().height")
+        assert.ok(Number(height) < 50, `${tag}, ${width} px: ${height} px high`)
+      }
+    await page.close()
+  }
 })
 
 test('no hosted page overflows, is cut off, is hard to read or runs the wrong way', { skip }, async () => {

@@ -4,6 +4,7 @@ import { execFileSync } from 'node:child_process'
 import { test } from 'node:test'
 import { composeMessage } from '../../src/delivery/message/compose-message.ts'
 import { defaultSettings } from '../../src/domain/app/settings.ts'
+import type { CodePlace } from '../../src/domain/delivery/email-content.ts'
 import type { Reference } from '../../src/domain/delivery/reference.ts'
 import type { AppId } from '../../src/domain/id.ts'
 import type { EmailAddress } from '../../src/domain/request/email-address.ts'
@@ -14,7 +15,7 @@ import { lacking } from '../support/installed.ts'
 const acceptedAt = Date.UTC(2026, 10, 20, 17)
 const settings = { ...defaultSettings, name: 'Acme', from: { name: 'Acme', address: 'auth@acme.test' } }
 
-const compose = (locale: string, type: EmailType): string =>
+const compose = (locale: string, type: EmailType, code: CodePlace): string =>
   composeMessage({
     claim: {
       ...{ type, acceptedAt },
@@ -23,6 +24,8 @@ const compose = (locale: string, type: EmailType): string =>
         ...{ to: 'ana@example.com' as EmailAddress, messageIdDomain: 'acme.test', locale },
         url: 'https://app.acme.test/auth?token=b2S-1f7Qkz8',
         ...{ organisationName: 'Blue Team', inviterName: 'Zoë' },
+        ...(code !== 'none' && { code: '246813' }),
+        ...(code === 'first' && { codeFirst: true as const }),
       },
     },
     reference: 'em_01m85rt6yr0000fykq7my1841e.0123456789' as Reference,
@@ -34,9 +37,11 @@ const compose = (locale: string, type: EmailType): string =>
 
 const skip = lacking({ spamassassin: '/usr/bin/spamassassin' })
 
-test('no language scores more than 1.0 above English', { skip }, (t) => {
-  const mailbox = languageTags
-    .flatMap((tag) => emailTypes.map((type) => `From a@b Thu Nov 20 17:00:00 2026\n${compose(tag, type)}\n`))
+/** The scores of every language. */
+function judge(types: readonly EmailType[], code: CodePlace, tags = languageTags) {
+  const begin = 'From a@b Thu Nov 20 17:00:00 2026'
+  const mailbox = tags
+    .flatMap((tag) => types.map((type) => `${begin}\n${compose(tag, type, code)}\n`))
     .join('')
   const report = execFileSync('/usr/bin/spamassassin', ['-L', '-t', '--mbox'], {
     input: Buffer.from(mailbox, 'latin1'),
@@ -44,7 +49,7 @@ test('no language scores more than 1.0 above English', { skip }, (t) => {
     maxBuffer: 64 * 1024 * 1024,
   })
   // It answers in an order of its own, so each message says what it is.
-  const scores = report
+  return report
     .split(/^(?=X-Spam-Checker-Version: )/m)
     .slice(1)
     .map((message) => {
@@ -56,13 +61,34 @@ test('no language scores more than 1.0 above English', { skip }, (t) => {
         rules: read(/^X-Spam-Status: [\s\S]*?tests=([\s\S]*?) autolearn/m).replace(/\s+/g, ''),
       }
     })
+}
+
+type Score = ReturnType<typeof judge>[number]
+const findMax = (scores: readonly Score[], wanted: string): number =>
+  Math.max(...scores.filter(({ tag }) => tag === wanted).map(({ score }) => score))
+
+test('no language scores more than 1.0 above English', { skip }, (t) => {
+  const scores = judge(emailTypes, 'none')
   const judged = new Set(scores.map(({ tag, type }) => `${tag} ${type}`))
   assert.deepEqual([judged.size, scores.length], Array(2).fill(languageTags.length * emailTypes.length))
-  const english = Math.max(...scores.filter(({ tag }) => tag === 'en').map(({ score }) => score))
+  const english = findMax(scores, 'en')
   for (const { tag, type, score, rules } of scores) {
     const text = `${tag} ${type}: ${score}, English ${english} (${rules})`
     // MIXED_ES, worth 1.0, counts letters that look like "e" but are another: Russian, Ukrainian, Vietnamese.
     if (score > english) t.diagnostic(text)
     assert.ok(score <= english + 1, text)
   }
+})
+
+test('a code does not raise the score of English, and no language scores more than 1.0 above it', {
+  skip,
+}, (t) => {
+  const types = emailTypes.filter((type) => type !== 'organisation_invite')
+  const today = findMax(judge(types, 'none', ['en']), 'en')
+  for (const code of ['beside', 'first'] as const)
+    for (const { tag, type, score, rules } of judge(types, code)) {
+      const text = `${tag} ${type}, code ${code}: ${score}, English without one ${today} (${rules})`
+      if (score > today) t.diagnostic(text)
+      assert.ok(score <= (tag === 'en' ? today : today + 1), text)
+    }
 })

@@ -1,5 +1,6 @@
 /** Every email and every hosted page in a language, with texts that are hard to lay out. */
 import { type AppSettings, defaultSettings } from '../../src/domain/app/settings.ts'
+import type { CodePlace } from '../../src/domain/delivery/email-content.ts'
 import { parseAuthLink } from '../../src/domain/request/auth-link.ts'
 import type { EmailAddress } from '../../src/domain/request/email-address.ts'
 import { type EmailType, emailTypes } from '../../src/domain/request/email-request.ts'
@@ -19,15 +20,22 @@ const newApp = (name: string): AppSettings => ({
   fallbackUrl: 'https://acme.test/get',
 })
 
+/** As wide as a code can be. */
+export const longCode = 'WM4W-WM4W-WM'
+
+type SampleOptions = { readonly app: string; readonly organisationName?: string; readonly code?: CodePlace }
+
 export const renderSample = (
   locale: string,
   type: EmailType,
-  { app, organisationName = longName }: { app: string; organisationName?: string },
+  { app, organisationName = longName, code = 'none' }: SampleOptions,
 ): Rendered =>
   renderEmail({
     app: newApp(app),
     type,
     content: {
+      ...(code !== 'none' && { code: longCode }),
+      ...(code === 'first' && { codeFirst: true as const }),
       ...{ to: 'ana@example.com' as EmailAddress, messageIdDomain: 'acme.test', locale },
       ...{ url: `https://links.acme.test/auth?token=${'aB3-'.repeat(40)}`, hosted: true },
       ...{ organisationName, inviterName: 'דנה كريم 山田' },

@@ -84,9 +84,9 @@ export function parseEmailRequest(body: ReceivedBody, nowMs: number): ParsedBody
   ]
   const to = rawTo === undefined ? undefined : keep(parseEmailAddress(rawTo, 'to'))
   const expiresAt = rawExpiry === undefined ? undefined : keep(parseExpiry(rawExpiry, nowMs))
-  const rawCode = own('code')
-  const code = rawCode === undefined ? null : parseCode(rawCode, type)
   const invites = type === 'organisation_invite'
+  const rawCode = own('code')
+  const code = rawCode === undefined ? null : parseCode(rawCode, invites)
   const organisationName = keep(parseName('organisationName', own, invites))
   const inviterName = keep(parseName('inviterName', own, invites))
   if (invites && organisationName === '') issues.push(missing('organisationName'))

@@ -7,7 +7,6 @@
  *            cannot be written
  */
 import { type Parsed, parsed } from '../parsed.ts'
-import type { EmailType } from './email-request.ts'
 
 /** A code for previews and test emails. */
 export const sampleCode = '246813'
@@ -21,13 +20,12 @@ export const isCode = (text: string): boolean =>
   digits.test(text) ||
   (text.length >= mixedMin && text.length <= mixedMax && mixed.test(text) && /[A-Za-z]/.test(text))
 
-/** @param type of the email, if it is a known one: an invitation lives for days, so it has no code */
-export function parseCode(value: unknown, type: EmailType | undefined): Parsed<string> {
+export function parseCode(value: unknown, isInvitation: boolean): Parsed<string> {
   const refuse = (code: string, message: string): Parsed<never> => ({
     ok: false,
     issues: [{ field: 'code', code, message }],
   })
-  if (type === 'organisation_invite')
+  if (isInvitation)
     return refuse('code_not_for_invitations', 'An invitation has no code: its link is valid for days.')
   if (typeof value !== 'string') return refuse('not_a_string', 'code must be a JSON string.')
   if (isCode(value)) return parsed(value)

@@ -7,8 +7,7 @@ import type { AppSettings } from '../../domain/app/settings.ts'
 import { contrast, defaultAccent, textOn } from '../colour.ts'
 import { type Html, html, none, raw } from '../html.ts'
 import type { Strings } from '../locales/strings.ts'
-import { type Expiry, type Letter, type Paragraph, unlinkable } from './letter.ts'
-import type { LinkTexts } from './render-email.ts'
+import { type Expiry, type Letter, type LinkTexts, type Paragraph, unlinkable } from './letter.ts'
 
 export type Frame = {
   readonly letter: Letter

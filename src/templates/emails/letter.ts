@@ -24,6 +24,17 @@ export type Letter = {
 /** When the link expires: how long from now, and the date and time. */
 export type Expiry = { readonly duration: string; readonly dateTime: string }
 
+/** The texts that differ between two emails of the same app, type and language, except names. */
+export type LinkTexts = Expiry & {
+  readonly url: string
+  /** The host of a hosted link, shown so that people can recognise it; null for a link of the app's own. */
+  readonly host: string | null
+  /** The one-time code, whole and in two parts for the eye; empty without one. */
+  readonly code: string
+  readonly codeHead: string
+  readonly codeTail: string
+}
+
 /**
  * A typed name that stays legible and cannot become a link: an invisible word joiner (U+2060) follows
  * each character by which mail clients recognise an address, a domain or a telephone number.

@@ -9,7 +9,7 @@ import type { EmailType } from '../../domain/request/email-request.ts'
 import { splitCode } from '../../domain/request/one-time-code.ts'
 import { findLanguage } from '../locales/locales.ts'
 import { renderHtml, renderText } from './layout.ts'
-import type { Expiry } from './letter.ts'
+import type { LinkTexts } from './letter.ts'
 import { writeLetter } from './write-letter.ts'
 
 export type TemplateInput = {
@@ -19,17 +19,6 @@ export type TemplateInput = {
   readonly expiresAt: number
   /** The time that the link has left at this attempt. */
   readonly lifeLeftMs: number
-}
-
-/** The texts that differ between two emails of the same app, type and language, except names. */
-export type LinkTexts = Expiry & {
-  readonly url: string
-  /** The host of a hosted link, shown so that people can recognise it; null for a link of the app's own. */
-  readonly host: string | null
-  /** The one-time code, whole and in two parts for the eye; empty without one. */
-  readonly code: string
-  readonly codeHead: string
-  readonly codeTail: string
 }
 
 export type Rendered = {

@@ -80,22 +80,7 @@ export function makeStrings(tag: string, file: LanguageFile): Strings {
     direction === 'rtl' || rightToLeft.test(name) ? `\u2068${name}\u2069` : name
   const ofApp = (text: string) => (app: string) => fill(text, { app: isolate(app) })
   const { hostedPage: page, organisationInvite: invite } = file
-  const words = (type: EmailType, app: string, place: CodePlace): Words => {
-    const letter = file[fileKeys[type]]
-    const { subject, preheader, heading, button, ignore } = letter
-    const text = place === 'beside' && 'textWithCode' in letter ? letter.textWithCode : letter.text
-    const isFirst = place === 'first'
-    const intro = isFirst && 'codeText' in letter ? letter.codeText : file.code.beside
-    return {
-      subject: fill(subject, { app }), // an invisible character shows as a box in some lists of mail
-      preheader: ofApp(preheader)(app),
-      heading: ofApp(heading)(app),
-      paragraphs: isFirst ? [] : [[ofApp(text)(app)]],
-      code: place === 'none' ? null : { intro: ofApp(intro)(app), isFirst },
-      button: ofApp(isFirst ? page.open : button)(app),
-      ignore: ofApp(ignore)(app),
-    }
-  }
+  const words = newWords(file, ofApp)
   const expires = { none: file.expires, beside: file.code.expiresWithLink, first: file.code.expires }
   return {
     direction,
@@ -133,6 +118,26 @@ export function makeStrings(tag: string, file: LanguageFile): Strings {
       appMissing: ofApp(page.appMissing),
       expiredAdvice: ofApp(page.expiredAdvice),
     },
+  }
+}
+
+/** The words of an email, apart from the names of an invitation. */
+function newWords(file: LanguageFile, ofApp: (text: string) => (app: string) => string) {
+  return (type: EmailType, app: string, place: CodePlace): Words => {
+    const letter = file[fileKeys[type]]
+    const { subject, preheader, heading, button, ignore } = letter
+    const text = place === 'beside' && 'textWithCode' in letter ? letter.textWithCode : letter.text
+    const isFirst = place === 'first'
+    const intro = isFirst && 'codeText' in letter ? letter.codeText : file.code.beside
+    return {
+      subject: fill(subject, { app }), // an invisible character shows as a box in some lists of mail
+      preheader: ofApp(preheader)(app),
+      heading: ofApp(heading)(app),
+      paragraphs: isFirst ? [] : [[ofApp(text)(app)]],
+      code: place === 'none' ? null : { intro: ofApp(intro)(app), isFirst },
+      button: ofApp(isFirst ? file.hostedPage.open : button)(app),
+      ignore: ofApp(ignore)(app),
+    }
   }
 }
 
