@@ -1,7 +1,8 @@
 /**
- * Takes out of a relay's reply what records and logs must not hold: the recipient, names, link and
- * code of the email that it answers, also in part or without scheme and host, and everything that looks like an address,
- * a link or a token. A relay that means to leak them still can, in an encoded form: it has read the message.
+ * Takes out of a relay's reply what records and logs must not hold: the recipient, names, link and code of
+ * the email that it answers, also in part or without scheme and host, and everything that looks like an
+ * address, a link or a token. A relay that means to leak them still can, in an encoded form: it has read the
+ * message.
  */
 import type { EmailContent } from './email-content.ts'
 

@@ -41,7 +41,7 @@ export type Strings = Pick<LanguageFile['language'], 'direction' | 'quotes'> & {
   readonly fonts: string
   words(type: Exclude<EmailType, 'organisation_invite'>, app: string, code: CodePlace): Words
   invitation(app: string, invitation: Invitation): Words
-  /** Of the link, the code or both, by where the code is. */
+  /** When the link, the code or both expire, by where the code is. */
   expires(expiry: Expiry, code: CodePlace): string
   /** Whom to give a code: nobody. */
   neverAsk(app: string): string
