@@ -82,7 +82,7 @@ export function addInboxApi(pages: FastifyInstance, captured: CaptureRelay): voi
 const answerFault = (reply: FastifyReply, message: string): FastifyReply =>
   sendError(reply, 400, { code: 'invalid_request', message })
 
-/** By `to`, `type`, `app` (name or slug), `q` and `after`; a text that says what is wrong with one of them. */
+/** By `to`, `type`, `app` (name or slug), `q` and `after`. A text says what is wrong with one of them. */
 function readFilter(query: Query): Filter | string {
   const text = (name: string) => (query[name] === undefined ? undefined : String(query[name]))
   const [to, type, app, q, after] = ['to', 'type', 'app', 'q', 'after'].map(text)
@@ -117,7 +117,7 @@ function readNumber(value: unknown, max: number, usual = max): number | null {
 
 const listedMax = 3
 
-/** What did come to the address instead. */
+/** Names the emails that did come to the address. */
 function describeWait(captured: CaptureRelay, { to }: Query): string {
   const others = captured.list().filter((email) => email.to.toLowerCase() === String(to).toLowerCase())
   const listed = others
