@@ -1,4 +1,4 @@
-/** A one-time code beside the link: shown if the app allows it, and otherwise ignored; nowhere but in the email. */
+/** A one-time code beside the link: shown if the app allows it, ignored otherwise, and nowhere else. */
 import assert from 'node:assert/strict'
 import type { Socket } from 'node:net'
 import { after, test } from 'node:test'
