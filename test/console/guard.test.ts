@@ -404,8 +404,20 @@ test('a reader is asked to confirm nothing, and gets no form for a new app', asy
 test('while the store does not answer, a page says so and its log line says why', async (t) => {
   const dev = await startTestService(t, { roles: new Set(['console']) })
   await dev.store.close()
-  const answer = await newVisitor(dev, null).get('/')
+  const visitor = newVisitor(dev, null)
+  const answer = await visitor.get('/apps?x=1')
   assert.equal(answer.status, 503)
-  assert.match(await answer.text(), /The database does not answer.*it may or may not have been saved/s)
+  assert.match(
+    await answer.text(),
+    /The database does not answer.*Nothing was changed.*href="\/apps\?x=1">Try again/s,
+  )
+  const sent = await visitor.post('/apps/acme/settings', { name: 'A "new" name' })
+  assert.equal(sent.status, 503)
+  const page = await sent.text()
+  assert.match(page, /This may or may not have been saved/)
+  assert.match(
+    page,
+    /<form method="post" action="\/apps\/acme\/settings"><input [^>]*name="name" value="A &quot;new&quot; name">/,
+  )
   assert.ok(dev.log.some((line) => line.includes('the store failed when asked for a page of the console')))
 })

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { hashDeliveryKey, newDeliveryKey } from '../../src/domain/app/delivery-key.ts'
+import { noReply } from '../../src/domain/delivery/reply.ts'
 import type { AppId, EmailId } from '../../src/domain/id.ts'
 import { openBrowser } from '../support/browser.ts'
 import {
@@ -14,7 +15,7 @@ import {
 } from '../support/console.ts'
 import { chromium, lacking } from '../support/installed.ts'
 import { operator } from '../support/operator.ts'
-import { newSender, send, testSettings, validBody } from '../support/service.ts'
+import { newSender, send, startTestService, testSettings, validBody } from '../support/service.ts'
 
 const service = await startBusyConsole({ after })
 const visitor = newVisitor(service, await signInMany(service))
@@ -252,4 +253,38 @@ test('an app without a working key says so, until it has one', async () => {
   assert.match(await read('/apps/keyless'), text)
   await service.store.createKey(key(null), operator)
   assert.doesNotMatch(await read('/apps/keyless'), text)
+})
+
+test('attempts that were not made are one entry of the timeline for each reason, with the time of the last', async (t) => {
+  const own = await startTestService(t, { isDev: false, roles: new Set(['api', 'console']) })
+  const { store } = own
+  await own.post(validBody({ to: 'folded@example.com' }))
+  const noRelay = 'no relay is available'
+  for (const why of [noRelay, noRelay, noRelay, 'the worker is stopping', noRelay]) {
+    const { claims } = await store.claimDue({ max: 1, perApp: 1, leases: [] })
+    const [claim] = claims
+    assert.ok(claim)
+    await store.recordOutcome(claim, { kind: 'unattempted', relay: null, reply: noReply(why), waitMs: 1000 })
+    own.advance(60_000)
+  }
+  const [{ id = '' } = {}] = (await store.listEmails({ limit: 1 })).items
+  const page = await (await newVisitor(own, await signIn(own)).get(`/emails/${id}`)).text()
+  const entries = readText(page).match(/\+\d+ \w+ not tried(?: the last of \d times)? [a-z ]+/g) ?? []
+  assert.deepEqual(
+    entries.map((entry) => entry.trim().replace(/ (waits|next) .*/, '')),
+    [
+      '+2 min not tried the last of 3 times no relay is available',
+      '+3 min not tried the worker is stopping',
+      '+4 min not tried no relay is available',
+    ],
+  )
+})
+
+test('searches one after the other are one entry of the audit; the changes of settings are not', async () => {
+  const one = newVisitor(service, await signIn(service))
+  for (const name of ['a', 'b', 'c']) await one.post('/find', { q: `${name}@elsewhere.test` })
+  assert.match(await read('/audit?group=searches'), /searched for an address, 3 times/)
+  for (const wanted of ['yes', 'no']) await visitor.post('/apps/acme/links/codes', { allow: wanted })
+  const settings = await read('/audit?group=settings')
+  assert.equal(settings.match(/changed One-time codes of acme/g)?.length, 2)
 })

@@ -23,7 +23,7 @@ import { Live } from './console/live.ts'
 import { addLive } from './console/live-route.ts'
 import { addRoutes } from './console/pages/routes.ts'
 import { addAssets } from './console/respond.ts'
-import { type PageDeps, PageFailed, sendErrorPage, toHttpStatus } from './console/visit.ts'
+import { type PageDeps, PageFailed, renderAgain, sendErrorPage, toHttpStatus } from './console/visit.ts'
 import { newFormNonces } from './form-nonces.ts'
 import { OperatorRates } from './rates.ts'
 import { type ConsoleAddress, guardPages } from './sign-in/guard.ts'
@@ -166,6 +166,8 @@ const titles: Partial<Record<OperationError['code'], string>> = {
   too_many_requests: 'Slow down',
 }
 
+const whoPermits = 'An admin of the service can change your role and your apps, under Settings, People.'
+
 type Exchange = { readonly request: FastifyRequest; readonly reply: FastifyReply }
 
 async function answerError(
@@ -183,16 +185,17 @@ async function answerError(
     const body =
       shown.code === 'not_found'
         ? notFoundBody(message, request.url)
-        : errorBody(message, request.url, { lines })
+        : errorBody(message, request.url, { lines: shown.code === 'not_permitted' ? [whoPermits] : lines })
     return send(toHttpStatus(shown), titles[shown.code] ?? 'This cannot be done', body)
   }
   if (error instanceof StoreUnavailable) {
     events.emit({ kind: 'store_unavailable', requestId: request.id, error, work: 'page' })
-    // A form cannot be sent again by a link.
-    const again = request.method === 'GET' ? request.url : null
-    const message =
-      'If you were changing something, it may or may not have been saved: check before you repeat it. The log and /readyz of the ops port name the cause.'
-    return send(503, 'The database does not answer', errorBody(message, '/', { again }))
+    const cause = 'The log and /readyz of the ops port name the cause.'
+    const body =
+      request.method === 'GET'
+        ? errorBody(`Nothing was changed. ${cause}`, '/', { again: request.url })
+        : html`${errorBody(`This may or may not have been saved. ${cause} Your entries are kept: send them again once the database answers.`)}${renderAgain(request)}`
+    return send(503, 'The database does not answer', body)
   }
   if ((error.statusCode ?? 500) < 500)
     return send(

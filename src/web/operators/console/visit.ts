@@ -181,11 +181,16 @@ const signInAddress = ({ url }: FastifyRequest): string =>
 
 /** A form that comes after its session has ended is kept on the page that says so, and can be sent again. */
 function sendSignedOut(request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  const fields = [...readForm(request)].flatMap(([name, value]) => hiddenFields({ [name]: value }))
   const body = html`<p class="lead">Your session has ended, so nothing was saved. Your entries are still here.</p>
 <ol><li><a href="/sign-in" target="_blank">Sign in</a> in a new tab.</li><li>Come back to this page and send it again.</li></ol>
-<form method="post" action="${request.url}">${fields}<button class="main">Send again</button></form>`
+${renderAgain(request)}`
   return sendPage(reply, 401, newCard('You are signed out', body))
+}
+
+/** A button that sends a form again as it came. Something new is made once. */
+export function renderAgain(request: FastifyRequest): Html {
+  const fields = [...readForm(request)].flatMap(([name, value]) => hiddenFields({ [name]: value }))
+  return html`<form method="post" action="${request.url}">${fields}<button class="main">Send again</button></form>`
 }
 
 const withNotice = (address: string, notice: Notice | undefined): string =>

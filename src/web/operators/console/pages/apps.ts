@@ -25,7 +25,7 @@ export async function listApps(visit: Visit): Promise<PageAnswer> {
   const [usage, status] = await Promise.all([visit.get('usage.list', {}), visit.get('status.show', {})])
   const create = visit.may('admin') && visit.seesAll ? linkButton('/new-app', 'New app') : none
   const body = html`<div class="title"><h1>Apps</h1>${create}</div>
-${region('stop', renderProblems(status.attention.filter(isStop), ''))}
+${region('stop', renderProblems(status.attention.filter(isStop), '', { isShort: true }))}
 ${region('apps', section('Today (UTC)', renderAppTable(usage, status)))}`
   return { title: 'Apps', body, nav: 'apps', live: 'service' }
 }
@@ -159,9 +159,9 @@ async function renderLastHour(
   }
   // Most services hear of none.
   const hasBounced = items.some(({ bounced }) => sumCounts(bounced) > 0)
-  const emails = (state: string) => `/emails?app=${slug}&state=${state}&within=10080`
+  const emails = (state: string) => `/emails?app=${slug}&state=${state}&within=1440`
   return html`<div class="tiles">
-<a class="tile" href="/delivery"><span class="label">Waiting</span><b>${formatCount(countWaiting(queue, slug))}</b><span class="soft">now</span></a>
+<a class="tile" href="/emails?app=${slug}"><span class="label">Waiting</span><b>${formatCount(countWaiting(queue, slug))}</b><span class="soft">now</span></a>
 ${tile('Delivered, last hour', (item) => item.delivered, emails('delivered'))}
 ${tile('Failed', (item) => sumCounts(item.failed), emails('failed'))}
 ${tile('Expired', (item) => item.expired, emails('expired'))}

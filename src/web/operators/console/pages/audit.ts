@@ -1,5 +1,6 @@
 /** The audit: who changed what and when, as sentences, with the values that differ. */
 import { auditDays } from '../../../../domain/bounds.ts'
+import { formatCount } from '../../../../domain/counts.ts'
 import { dayMs } from '../../../../domain/duration.ts'
 import type { AuditGroup } from '../../../../domain/operator/audit.ts'
 import { listAll } from '../../../../management/operation/list-all.ts'
@@ -121,15 +122,35 @@ function renderDays(items: readonly AuditResource[], names: Slugs, now: number):
     [toDay(now), 'Today'],
     [toDay(now - dayMs), 'Yesterday'],
   ])
-  const days = Map.groupBy(items, ({ at }) => at.slice(0, 10))
+  const days = Map.groupBy(fold(items), ({ newest: { at } }) => at.slice(0, 10))
   return html`${[...days].map(([day, entries]) =>
     section(
       recent.get(day) ?? day,
-      html`<ol class="entries">${entries.map((entry) => renderEntry(entry, names))}</ol>`,
+      html`<ol class="entries">${entries.map(({ newest, times }) => renderEntry(newest, names, times))}</ol>`,
       { note: recent.has(day) ? `${day} (UTC)` : 'UTC' },
     ),
   )}`
 }
+
+type Folded = { readonly newest: AuditResource; times: number }
+
+/** Entries of one person that say the same, one after the other on a day, become one. */
+function fold(items: readonly AuditResource[]): Folded[] {
+  const folded: Folded[] = []
+  for (const item of items) {
+    const last = folded.at(-1)
+    if (last !== undefined && areAlike(last.newest, item)) last.times++
+    else folded.push({ newest: item, times: 1 })
+  }
+  return folded
+}
+
+const areAlike = (one: AuditResource, other: AuditResource): boolean =>
+  ['email.find', 'suppression.find', 'checks.run'].includes(one.action) &&
+  one.action === other.action &&
+  one.actor.name === other.actor.name &&
+  one.via === other.via &&
+  one.at.slice(0, 10) === other.at.slice(0, 10)
 
 const ways: Readonly<Record<AuditResource['via'], string>> = {
   cli: 'on the command line',
@@ -138,10 +159,10 @@ const ways: Readonly<Record<AuditResource['via'], string>> = {
   service: 'in dev mode',
 }
 
-function renderEntry(entry: AuditResource, names: Slugs): Html {
+function renderEntry(entry: AuditResource, names: Slugs, times: number): Html {
   const { action, at, actor, via } = entry
   return html`<li><time datetime="${at}">${at.slice(11, 19)}</time>
-<div><span><b title="${actor.id ?? ''}">${actor.name}</b> ${describeAction(entry, names)}</span> ${action === 'session.create' ? none : html`<span class="soft">${ways[via]}</span>`}
+<div><span><b title="${actor.id ?? ''}">${actor.name}</b> ${describeAction(entry, names)}${times > 1 ? `, ${formatCount(times)} times` : ''}</span> ${action === 'session.create' ? none : html`<span class="soft">${ways[via]}</span>`}
 ${renderChanges(entry, names)}</div></li>
 `
 }

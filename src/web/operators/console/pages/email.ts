@@ -33,7 +33,7 @@ async function emailPage(visit: Visit, error: OperationError | null): Promise<Pa
 ${region('state', html`${renderState(email.state, visit)}`)}${renderActions(email, isHeld, visit)}
 </div>
 ${problem(error)}${cancelConfirmation(email, visit)}
-${region('explanation', html`<p class="lead">${explainWait(email, pause)}</p>${renderProblems(pause.stops, '')}${renderAdvice(email, slug, visit.shell.hasInbox)}`)}
+${region('explanation', html`<p class="lead">${explainWait(email, pause)}</p>${renderProblems(pause.stops, '', { isShort: true })}${renderAdvice(email, slug, visit.shell.hasInbox)}`)}
 ${region('suppressed', renderSuppressed(email.suppressions, { slugs, visit, back: `/emails/${email.id}` }))}
 <div class="pair">${region('record', section('Record', renderRecord(email, slug, visit)))}
 ${region('timeline', section('Attempts', renderTimeline(email, pause, visit)))}</div>
@@ -54,7 +54,7 @@ ${region('timeline', section('Attempts', renderTimeline(email, pause, visit)))}<
 type Detail = Answer<'email.show'>
 
 /** While nothing is sent, the time of the next attempt says nothing. */
-function explainWait({ app, explanation, state }: Detail, { disabled, stops }: Pause): string {
+export function explainWait({ app, explanation, state }: Detail, { disabled, stops }: Pause): string {
   const end = describeStopEnd(stops)
   return end === null || !isWaiting({ state }) || disabled.has(app)
     ? explanation

@@ -14,6 +14,7 @@ import { age, button, confirmation, linkButton, older, region, section, shorten,
 import { nameRefusal } from '../refusal-titles.ts'
 import type { PageAnswer, Visit } from '../visit.ts'
 import { readApps, type Slugs } from './app-names.ts'
+import { explainWait } from './email.ts'
 import { nameOutcome, type Pause, renderEmails, renderState } from './email-rows.ts'
 import { renderProblems } from './problems.ts'
 import { renderSuppressed } from './suppressions.ts'
@@ -79,10 +80,10 @@ export async function listEmails(visit: Visit): Promise<PageAnswer> {
   const [newest] = list.items
   const body = html`<div class="title"><h1>Emails</h1>${filters.recipient === undefined ? renderRetryAll(queue, whole, visit) : none}</div>
 ${retryAllConfirmation(visit, whole)}
-${region('stop', renderProblems(pause.stops, ''))}
+${region('stop', renderProblems(pause.stops, '', { isShort: true }))}
 ${renderNotes(whole)}
 ${filters.recipient === undefined ? none : region('suppressed', await renderSuppressedRecipient(visit, filters.recipient, slugs))}
-${filters.recipient !== undefined && newest !== undefined && cursor === null ? html`${region('newest', await renderNewest(newest, visit))}${await renderRecipientLimit(list.items, visit, slugs)}` : none}
+${filters.recipient !== undefined && newest !== undefined && cursor === null ? html`${region('newest', await renderNewest(newest, visit, pause))}${await renderRecipientLimit(list.items, visit, slugs)}` : none}
 ${filters.recipient === undefined ? renderFilters(whole, slugs) : none}
 ${renderReplies(list.items)}
 ${section(cursor === null ? 'Newest first' : 'Newest first, continued', html`${cursor === null ? region('list', rows) : rows}${list.items.length === 0 && next === null ? none : older(next, end)}`)}`
@@ -101,8 +102,12 @@ function toSince(within: string | undefined, now: number): string | null {
 }
 
 /** The newest email to an address, explained: mostly, the search was for that one. */
-async function renderNewest({ id, state, acceptedAt }: EmailResource, visit: Visit): Promise<Html> {
-  const { explanation } = await visit.get('email.show', { params: { email: id } })
+async function renderNewest(
+  { id, state, acceptedAt }: EmailResource,
+  visit: Visit,
+  pause: Pause,
+): Promise<Html> {
+  const explanation = explainWait(await visit.get('email.show', { params: { email: id } }), pause)
   return html`<p class="lead">The newest email to this address was accepted ${age(acceptedAt, visit.now)}: ${renderState(state, visit)}</p>
 <p>${explanation} ${linkButton(`/emails/${id}`, 'Open the email')}</p>`
 }

@@ -94,6 +94,7 @@ function renderAnswers(counts: Counts): Html {
   const outcomes = [
     ['delivered', delivered] as const,
     ['deferred', deferred] as const,
+    ['expired', counts.expired] as const,
     ...Object.entries(counts.failed).map(
       ([reason, count]) => [`failed: ${reason.replaceAll('_', ' ')}`, count] as const,
     ),
@@ -102,12 +103,15 @@ function renderAnswers(counts: Counts): Html {
     ),
     ['complaints', counts.complained] as const,
     ['suppressed: not sent', counts.suppressed] as const,
-    ...Object.entries(counts.replies).map(([reply, count]) => [reply, count] as const),
   ]
+  const replies = Object.entries(counts.replies)
   const rows = (entries: readonly (readonly [Cell, number])[]) =>
     entries.filter(([, count]) => count > 0).map(([name, count]) => [name, formatCount(count)])
   const options = { numbers: [1], empty: 'Nothing in this period.' }
   return html`<div class="pair">${section('API responses', table('API responses', ['Response', 'Requests'], rows(answers), options))}
-${section('Outcomes', table('Outcomes and replies of relays', ['Outcome or reply', 'Count'], rows(outcomes), options))}
+${section(
+  'Outcomes',
+  html`${table('Outcomes', ['Outcome', 'Emails'], rows(outcomes), options)}${replies.length === 0 ? none : html`<h3>Replies of relays</h3>${table('Replies of relays', ['Reply', 'Attempts'], rows(replies), options)}`}`,
+)}
 </div>`
 }

@@ -41,16 +41,25 @@ const places: Readonly<Record<Condition['kind'], (apps: readonly string[]) => Pl
   setting_invalid: ([app]) => [`/apps/${app}/links`, 'Show the links'],
 }
 
-/** @param here the address of this page: no button leads to it */
-export function renderProblems(attention: readonly Condition[], here: string): Html {
+/**
+ * @param here the address of this page: no button leads to it
+ * @param isShort the first sentence alone, for a page about something else
+ */
+export function renderProblems(
+  attention: readonly Condition[],
+  here: string,
+  { isShort = false } = {},
+): Html {
   if (attention.length === 0) return none
   const items = attention.map(({ kind, message, apps, urgent }) => {
     const [address, label] = places[kind](apps)
-    return html`<li class="${urgent ? 'urgent' : ''}"><span>${message}</span>${address === here ? none : linkButton(address, label)}</li>
+    return html`<li class="${urgent ? 'urgent' : ''}"><span>${isShort ? readFirstSentence(message) : message}</span>${address === here ? none : linkButton(address, label)}</li>
 `
   })
   return html`<section class="attention" aria-label="Needs attention"><ul>${items}</ul></section>`
 }
+
+const readFirstSentence = (text: string): string => `${text.split('. ', 1)[0]?.replace(/\.$/, '')}.`
 
 /** The status of an app: if it is active, whether it needs attention. */
 export function renderStatus(status: 'active' | 'disabled', conditions: readonly Condition[]): Html {
@@ -109,7 +118,11 @@ export function renderEarlier(earlier: Status['earlier'], { now }: Visit, here: 
     const link = address === here ? none : html` <a href="${address}">${label}</a>`
     return html`<li>${shortTime(from, now)} – ${shortTime(until, now)} <span>${message}</span>${link}</li>`
   })
-  return html`<details class="earlier"><summary>Earlier problems: ${earlier.length}</summary><ul>${items}</ul></details>`
+  const [newest] = earlier
+  const others = earlier.length === 1 ? '' : `, and ${formatCount(earlier.length - 1)} more`
+  const times =
+    newest === undefined ? none : html`${shortTime(newest.from, now)} – ${shortTime(newest.until, now)}`
+  return html`<details class="earlier"><summary>Earlier problems: ${times}${others}</summary><ul>${items}</ul></details>`
 }
 
 /** How many emails of an app wait. */
