@@ -447,7 +447,10 @@ test('a link that was tested keeps the names of its parameters, and none of thei
   assert.equal(await shown(link), link)
 })
 
-test('an address that is no URL has a page as well', async () => {
+test('an address that ends in a slash leads to the page; one that is no URL has a page as well', async () => {
+  const moved = await third.get('/apps/acme/links/?done=app_saved', { accept: 'text/html' })
+  assert.equal(moved.status, 308)
+  assert.equal(moved.headers.get('location'), '/apps/acme/links?done=app_saved')
   const answer = await third.get('//', { accept: 'text/html' })
   assert.equal(answer.status, 404)
 })

@@ -95,6 +95,31 @@ test('an email that was delivered, and one to a mailbox that does not exist, hav
   assert.doesNotMatch(failed, /If the relay refuses the sender/)
 })
 
+test('the page of an email that ended unsent leads to a new one; while it waits, it does not', async (t) => {
+  const other = await startTestService(t, { isDev: false, roles: new Set(['api', 'console']) })
+  const { store } = other
+  const late = { kind: 'failed', reason: 'retries_exhausted', relay: null, reply: noReply('busy') } as const
+  const later = {
+    kind: 'deferred',
+    relay: null,
+    ambiguous: false,
+    waitMs: 1,
+    reply: noReply('busy'),
+  } as const
+  const reader = newVisitor(other, await signIn(other))
+  for (const [outcome, isEnd] of [
+    [late, true],
+    [{ kind: 'expired' }, true],
+    [later, false],
+  ] as const) {
+    await other.post()
+    const [claim = assert.fail()] = (await store.claimDue({ max: 1, perApp: 1, leases: [] })).claims
+    await store.recordOutcome(claim, outcome)
+    const page = await (await reader.get(`/emails/${claim.emailId}`)).text()
+    assert.equal(page.includes('the person must ask the app for a new one'), isEnd, outcome.kind)
+  }
+})
+
 test('a search for an address says what became of the newest email to it', async () => {
   const { headers } = await visitor.post('/find', { q: 'nobody@example.com' })
   assert.match(

@@ -101,13 +101,19 @@ test('one of each kind is sent; emails are read, kept as files and deleted', asy
       redirect: 'manual',
     })
   const list = async () => (await (await fetch(`${at}/api/inbox`)).json()) as { id: string }[]
+  const read = async (path: string) => (await fetch(`${at}${path}`)).text()
+  const mainButton = /<button class="main">Send one of each kind/
+  assert.match(await read('/inbox'), mainButton)
   assert.equal((await post('/inbox/examples')).status, 303)
   const captured = await eventually(async () => ((await list()).length === 4 ? list() : null))
   const [one, two] = captured.map(({ id }) => id)
-  const unread = async () => (await (await fetch(`${at}/inbox`)).text()).match(/class="unread"/g)?.length
+  const unread = async () => (await read('/inbox')).match(/class="unread"/g)?.length
   assert.equal(await unread(), 4)
-  assert.match(await (await fetch(`${at}/inbox/${one}?view=checks`)).text(), /Gmail clips/)
+  assert.doesNotMatch(await read('/inbox'), mainButton)
+  assert.match(await read(`/inbox/${one}?view=checks`), /Gmail clips/)
   assert.equal(await unread(), 3)
+  const attempt = await eventually(async () => /<li class="delivered">.*/.exec(await read(`/emails/${one}`)))
+  assert.match(attempt[0], /<b>captured<\/b>/)
   const file = await fetch(`${at}/inbox/${one}/raw`)
   assert.equal(file.headers.get('content-type'), 'message/rfc822')
   assert.match(await file.text(), /^Message-ID: </m)
