@@ -30,6 +30,8 @@ test('the first count after a quiet time is written soon, the next five seconds 
     return written.length
   }
   const lose = () => events.emit({ kind: 'leases_taken_back', lost: [{ emailId: newId('em', 0), count: 1 }] })
+  events.emit({ kind: 'standby_changed', standby: true }) // is not counted, so it delays no count
+  assert.equal(await pass(300), 0)
   lose()
   lose()
   assert.equal(await pass(200), 0)

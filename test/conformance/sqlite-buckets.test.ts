@@ -1,8 +1,9 @@
 /** The rate-limit buckets of SQLite: their journal and their memory. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { type AppId, newId } from '../../src/domain/id.ts'
 import { Connection } from '../../src/store/sqlite/engine/connection.ts'
-import { Buckets } from '../../src/store/sqlite/queue/buckets.ts'
+import { Buckets, findCallerBucket, findRecipientBuckets } from '../../src/store/sqlite/queue/buckets.ts'
 import type { Store } from '../../src/store/store.ts'
 import { newSqliteFile } from '../support/sqlite-file.ts'
 import { atEnd } from '../support/temporary.ts'
@@ -69,4 +70,16 @@ test('buckets that find no place in memory stand in the table, now and after a r
     [later.arrivalUs(1), later.arrivalUs(held), later.arrivalUs(held + 1)],
     [6_000_000, 5_000_000, 0],
   )
+})
+
+test('callers and mailboxes whose hashes begin with the same 48 bits have buckets of their own', () => {
+  const [one, other] = ['AAAAAAAAAAAAA', 'AAAAAAAABBBBB'] as const
+  const caller = { appId: newId('app', 0) as AppId, keyId: null }
+  assert.notEqual(
+    findCallerBucket(() => one, caller),
+    findCallerBucket(() => other, caller),
+  )
+  const find = (mailbox: string) =>
+    findRecipientBuckets({ mailbox, address: `${mailbox}AAAAAAAAAAA` }).mailbox
+  assert.notEqual(find(one), find(other))
 })

@@ -4,8 +4,9 @@ import type { Socket } from 'node:net'
 import { test } from 'node:test'
 import { Worker } from '../../src/delivery/worker/worker.ts'
 import { noReply } from '../../src/domain/delivery/reply.ts'
+import type { EmailId } from '../../src/domain/id.ts'
 import type { PosternEvent } from '../../src/observe/events.ts'
-import { type Lease, StoreUnavailable } from '../../src/store/store.ts'
+import { type Claim, type Lease, StoreUnavailable } from '../../src/store/store.ts'
 import { newTestRelay, relayTo, startTestService, validBody } from '../support/service.ts'
 import { startScriptedServer } from '../support/smtp.ts'
 import { atEnd } from '../support/temporary.ts'
@@ -128,7 +129,9 @@ test('a worker without mail asks every 250 ms; it yields to suspects only while 
       claimDue: async (request) => {
         if (order.length === 0) setTimeout(() => void order.push('125 ms'), 125)
         order.push(request.takeSuspect ? 'claim of a suspect' : 'claim')
-        return { ...(await store.claimDue(request)), suspects: true }
+        const claimed = await store.claimDue(request)
+        if (claimed.claims.length > 0) setTimeout(() => void order.push('50 ms with mail'), 50)
+        return { ...claimed, suspects: true }
       },
     },
     relays: [newTestRelay(relayTo(server.port))],
@@ -144,6 +147,8 @@ test('a worker without mail asks every 250 ms; it yields to suspects only while 
   assert.deepEqual(order.slice(0, 3), ['claim', '125 ms', 'claim'])
   await service.post(validBody())
   await eventually(() => order.includes('claim of a suspect'))
+  const end = order.indexOf('claim of a suspect') + 1
+  assert.deepEqual(order.slice(end - 3, end), ['claim', '50 ms with mail', 'claim of a suspect'])
 })
 
 test('after a claim failed, nothing is sent until a write succeeds', async (t) => {
@@ -186,4 +191,59 @@ test('after a claim failed, nothing is sent until a write succeeds', async (t) =
   assert.equal(server.messages.length, 1)
   isDown = false
   await eventually(async () => (await store.readQueueGauge()).depth === 0)
+})
+
+test('after an outage, leases are renewed before waiting mail begins: what was lost meanwhile never begins', async (t) => {
+  const sockets: Socket[] = []
+  const server = await startScriptedServer(t, { dot: (socket) => void sockets.push(socket) })
+  const answer = (n: number) => eventually(() => sockets[n]?.write('250 2.0.0 taken\r\n'))
+  const service = await startTestService(t, { roles: new Set(['api'] as const) })
+  const { store } = service
+  const claimed: Claim[] = []
+  const begun: EmailId[] = []
+  const secondEnded = Promise.withResolvers<void>()
+  let writes = 0
+  let renewals = 0
+  const writeFirst = async (real: () => Promise<boolean>): Promise<boolean> => {
+    writes += 1
+    if (writes === 1) {
+      await eventually(() => begun.length === 2)
+      throw new StoreUnavailable('one failure')
+    }
+    await answer(1)
+    await secondEnded.promise
+    const third = claimed.find(({ emailId }) => !begun.includes(emailId)) ?? assert.fail()
+    assert.equal(await store.recordOutcome(third, { kind: 'expired' }), true)
+    return real()
+  }
+  const worker = new Worker({
+    store: {
+      claimDue: async (request) => {
+        const found = await store.claimDue({ ...request, max: 3, perApp: 3 })
+        claimed.push(...found.claims)
+        return found
+      },
+      strikeRefused: store.strikeRefused,
+      recordOutcome: async (lease, outcome) => {
+        const real = () => store.recordOutcome(lease, outcome)
+        return lease.emailId === begun[0] ? writeFirst(real) : real().finally(secondEnded.resolve)
+      },
+      renewLeases: (leases) => store.renewLeases(leases).finally(() => renewals++),
+    },
+    relays: [newTestRelay({ ...relayTo(server.port), connectionsMax: 1 })],
+    random: Math.random,
+    makeReference: (id) => {
+      begun.push(id)
+      return store.makeReference(id)
+    },
+    bounceAddress: null,
+    signing: null,
+    emit: () => {},
+  })
+  for (let n = 0; n < 3; n++) await service.post(validBody({ to: `r${n}@example.com` }))
+  worker.start()
+  atEnd(t, () => worker.stop(0))
+  await answer(0)
+  await eventually(() => renewals > 0)
+  assert.equal(begun.length, 2)
 })

@@ -341,12 +341,31 @@ test('a certificate that is not trusted, and a server that is not there: nothing
   assert.equal(asked.length, 0)
 })
 
+const countConnections = (relay: ReturnType<typeof newTestRelay>) => {
+  const { connecting, open, busy } = relay.connections()
+  return { connecting, open, busy }
+}
+
+test('a relay that is closed while it waits for the answer: the record says why, and in doubt', async (t) => {
+  const { asked, config } = await startApi(t, 'postmark', () => {})
+  const relay = newTestRelay(config)
+  const submission = submitTo(relay)
+  await eventually(() => asked.length === 1)
+  assert.deepEqual(countConnections(relay), { connecting: 0, open: 1, busy: 1 })
+  relay.close()
+  const ended = await submission
+  assert.equal(describe(ended), 'message ambiguous')
+  assert.equal(ended.kind === 'failed' && ended.reply.text, 'the worker stopped')
+})
+
 test('a link that expires while the connection is opened: the server gets no byte of the request', async (t) => {
   const received: number[] = []
+  const counts: ReturnType<typeof countConnections>[] = []
   const { createServer } = await import('node:net')
-  const silent = createServer(
-    (socket) => void socket.on('data', (data) => received.push(data.length)).on('error', () => {}),
-  )
+  const silent = createServer((socket) => {
+    counts.push(countConnections(relay))
+    socket.on('data', (data) => received.push(data.length)).on('error', () => {})
+  })
   await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve))
   atEnd(t, () => silent.close())
   const { port } = silent.address() as { port: number }
@@ -356,7 +375,9 @@ test('a link that expires while the connection is opened: the server gets no byt
     endpoint: `https://localhost:${port}`,
     ca: localCa,
   } as const
-  assert.deepEqual(await submit({ ...relayTo(0), address }, 300), { kind: 'expired' })
+  const relay = newTestRelay({ ...relayTo(0), address })
+  assert.deepEqual(await submitTo(relay, 300), { kind: 'expired' })
+  assert.deepEqual(counts, [{ connecting: 1, open: 0, busy: 1 }])
   const handshakes = received.length
   assert.ok(handshakes <= 1, 'TLS greeted, and nothing else was sent')
 })
@@ -457,6 +478,10 @@ for (const provider of providers)
     assert.match(refused.detail, /^401.*Nothing is sent through this relay/)
     if (own !== undefined) assert.ok(!refused.detail.includes(own), refused.detail)
     for (const { body } of good.asked) assert.doesNotMatch(body, /acme/)
+    good.close()
+    const gone = await checkRelay(good.config)
+    assert.equal(gone.ok, false)
+    assert.match(gone.detail, /ECONNREFUSED.*Nothing is sent through this relay/)
     if (!hasToken) return
     const address = { ...good.config.address, account: accounts[provider]('http://127.0.0.1:1/token') }
     const without = await checkRelay({ name: provider, address: address as RelayConfig['address'] })

@@ -402,6 +402,8 @@ test('a service that is stopped while it starts ends in order', onlyHere, async 
       ...(await serveEnvironment(t)),
       POSTERN_SMTP_URL: `smtp://127.0.0.1:${relay.port}`,
       POSTERN_OPS_LISTEN: `127.0.0.1:${port}`,
+      POSTERN_LINKS_BASE_URL: 'https://links.acme.test',
+      POSTERN_LINKS_LISTEN: '127.0.0.1:0',
     },
   })
   // The ops listener is the first part that starts.
@@ -413,6 +415,10 @@ test('a service that is stopped while it starts ends in order', onlyHere, async 
   )
   serve.child.kill('SIGTERM')
   assert.deepEqual(await serve.ended, [0, null], serve.output())
+  assert.match(
+    serve.output(),
+    /is ready: API http\S+, links http\S+, console and management http\S+, ops http\S+$/m,
+  )
   assert.match(serve.output(), /Next: run "postern console login"/, 'there is no app yet')
 })
 

@@ -191,3 +191,21 @@ test('a relay that is unavailable is probed once at a time, also while an old se
   assert.equal(server.connections(), 5)
   assert.equal(relay.capacity(), 0, 'the next probe is later')
 })
+
+test('a session is busy while it sends, and stays open', async (t) => {
+  const held: Socket[] = []
+  const server = await startScriptedServer(t, { dot: (socket) => void held.push(socket) })
+  const relay = newTestRelay(relayTo(server.port))
+  atEnd(t, () => relay.close())
+  const clearance = { deadlineMs: performance.now() + 60_000, isLeaseValid: () => true }
+  const count = () => {
+    const { busy, connecting, open } = relay.connections()
+    return { busy, connecting, open }
+  }
+  const submission = relay.submit(testMessage(), clearance)
+  await eventually(() => held.length === 1)
+  assert.deepEqual(count(), { busy: 1, connecting: 0, open: 1 })
+  held[0]?.write('250 2.0.0 taken\r\n')
+  await submission
+  assert.deepEqual(count(), { busy: 0, connecting: 0, open: 1 })
+})

@@ -215,7 +215,7 @@ export class Worker {
     if (this.#mode === 'yielding' && this.#claimed.all().length === 0) this.#endYielding()
     this.#startAttempts()
     // An email that was given back or deferred may be due again.
-    if (this.#mayBeMore || this.#mode === 'stopping' || outcome.kind !== 'delivered') this.#signal.notify()
+    if (this.#mayBeMore || outcome.kind !== 'delivered') this.#signal.notify()
   }
 
   async #releaseWaiting(why: string): Promise<void> {
