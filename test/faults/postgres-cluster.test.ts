@@ -112,6 +112,9 @@ test('row 15: the primary dies under load, its synchronous standby is promoted: 
     POSTERN_DATABASE_URL: `postgres://postgres@127.0.0.1:${primary.port},127.0.0.1:${standby.port}/postgres`,
     POSTERN_SMTP_URL: `smtp://127.0.0.1:${port}`,
   })
+  const findings = await (await openFor(t, server.env)).examine()
+  const replication = findings.find(({ check }) => check === 'replication')
+  assert.deepEqual([replication?.ok, replication?.detail], [true, '1 synchronous standbys are connected'])
   const load = startLoad(t, { api: () => server.api, key: server.key, clients: 16 })
   await eventually(() => load.acknowledged.size > 2000)
   await primary.kill()

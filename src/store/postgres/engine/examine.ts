@@ -19,10 +19,10 @@ export async function examine({ operators }: PostgresContext): Promise<Finding[]
   const [row] = await operators.query(text, [], { deadlineMs })
   if (row === undefined) return []
   const version: Finding = { check: 'PostgreSQL', ok: true, detail: `version ${row.version}` }
-  return [version, replication(row), oldestTransaction(row)]
+  return [version, judgeReplication(row), judgeOldestTransaction(row)]
 }
 
-function replication(row: Row): Finding {
+export function judgeReplication(row: Row): Finding {
   const check = 'replication'
   if (row.standbys === '') {
     const detail = 'no synchronous standby is configured: a commit is on one disk'
@@ -35,7 +35,7 @@ function replication(row: Row): Finding {
 
 const missingRights = (row: Row): string => `this role cannot check: grant pg_read_all_stats to ${row.role}`
 
-function oldestTransaction(row: Row): Finding {
+export function judgeOldestTransaction(row: Row): Finding {
   const check = 'oldest transaction'
   if (!row.may_read) return { check, ok: true, detail: missingRights(row) }
   const detail = `${row.oldest} s; one older than ${transactionMaxS} s (a backup, a forgotten session) slows claims`
