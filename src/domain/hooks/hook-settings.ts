@@ -1,0 +1,15 @@
+/** The settings of an app for the auth servers that post to it. */
+import type { HookSystemName } from './hook-system.ts'
+
+export type HookSettings = {
+  readonly [System in HookSystemName]?: {
+    /** Where the system's own links lead, if its messages do not say it. */
+    readonly verifyUrl?: string
+    /** Pages of the app by the kind of a message; `default` for the others. */
+    readonly pages?: Readonly<Record<string, string>>
+    /** The life of a link or code by the kind of its message; `default` for the others. */
+    readonly lifeSeconds?: Readonly<Record<string, number>>
+    /** Shown in invitations that name none. */
+    readonly organisationName?: string
+  }
+}

@@ -1,0 +1,103 @@
+/**
+ * The contract of an auth server that posts its mail to a URL: how it proves itself, what it says, and what it
+ * reads of an answer. A system knows no app and no clock; settings and limits are the intake's.
+ */
+import type { Parsed } from '../parsed.ts'
+import type { EmailType } from '../request/email-request.ts'
+import type { RefusalCode } from '../request/rejection.ts'
+import type { HookSettings } from './hook-settings.ts'
+
+export const hookSystemNames = ['supabase', 'kratos', 'zitadel', 'logto'] as const
+export type HookSystemName = (typeof hookSystemNames)[number]
+
+/** What an email asks for, where its type does not say it: only hooks can ask for these. */
+export const purposes = ['address_change', 'identity'] as const
+export type Purpose = (typeof purposes)[number]
+
+/**
+ * What becomes of a message, by the system's own name for it. A notice (a password was changed) is answered
+ * as taken and not sent. `lifeSeconds` is the usual life of its link or code; null if the message says it.
+ */
+export type HookKind =
+  | 'notice'
+  | { readonly type: EmailType; readonly purpose?: Purpose; readonly lifeSeconds: number | null }
+
+/** One email of a call. */
+export type HookMessage = {
+  /** The system's own name for it: a key of `kinds`. */
+  readonly kind: string
+  /** Replaces the purpose of its kind. */
+  readonly purpose?: Purpose
+  readonly to: string
+  readonly code?: string
+  /** Carried to a page of the app; without one, the code is. */
+  readonly token?: string
+  /** The system's own link. It may have any parameters. */
+  readonly original?: string
+  readonly lifeSeconds?: number
+  readonly organisationName?: string
+  readonly inviterName?: string
+  readonly locale?: string
+  /** The same for each repeat of a message and for no other; null if the system repeats none. */
+  readonly once: string | null
+}
+
+/** The headers of a call, in small letters. */
+export type HookHeaders = Readonly<Record<string, string | undefined>>
+
+export type HookAuth =
+  /** `Authorization: Bearer psh_…`. */
+  | { readonly kind: 'bearer' }
+  /** A signature over the raw body. */
+  | {
+      readonly kind: 'signed'
+      readonly verify: (call: {
+        readonly headers: HookHeaders
+        readonly body: Uint8Array
+        readonly secret: string
+        readonly nowMs: number
+      }) => boolean
+      /** Null if the system makes its secrets, and they are pasted. */
+      readonly makeSecret: (() => string) | null
+      /** Says what is wrong with a secret; null if nothing is. */
+      readonly checkSecret: (secret: string) => string | null
+    }
+
+/** What became of a call. `queued` also stands for repeats and notices. */
+export type HookResult =
+  | { readonly kind: 'queued' }
+  | { readonly kind: 'refused'; readonly code: RefusalCode; readonly status: number; readonly requestId: string }
+
+export type HookAnswer = { readonly status: number; readonly body: object }
+
+/** A step of the instructions: a sentence, and a block to copy. */
+export type Step = { readonly text: string; readonly block?: string }
+
+export type SystemSettings = NonNullable<HookSettings[HookSystemName]>
+
+export type HookSystem = {
+  readonly name: HookSystemName
+  readonly title: string
+  /** The version that its requests follow, for the documents. */
+  readonly follows: string
+  readonly auth: HookAuth
+  readonly bodyBytesMax: number
+  readonly kinds: Readonly<Record<string, HookKind>>
+  /** The settings that it uses. */
+  readonly takes: readonly (keyof SystemSettings)[]
+  /**
+   * The messages of a body. An issue names a field of the system's own, never a value; the code `unknown_kind`
+   * is for a message that `kinds` does not have.
+   */
+  readonly read: (body: unknown) => Parsed<readonly HookMessage[]>
+  /** The system's own link of a message, where the message does not carry it; null if settings lack for it. */
+  readonly original?: (message: HookMessage, settings: SystemSettings) => string | null
+  readonly answer: (result: HookResult) => HookAnswer
+  /** A body with one message of a kind, as the system sends it. */
+  readonly sample: (kind: string) => object
+  /** Instructions in plain text. `secret` is null once it is no longer shown. */
+  readonly setUp: (place: {
+    readonly url: string
+    readonly secret: string | null
+  }) => readonly Step[]
+}
