@@ -24,7 +24,7 @@ export function takeApart(type: RoutedType, url: string, token: string): { base:
   const path = type === 'password_reset' ? `${routes[type]}/${token}` : routes[type]
   const [address = '', query = ''] = (url ?? '').split('?')
   if (!address.endsWith(path)) {
-    const message = `This is not Better Auth's ${type} email. Postern has no type for other emails, such as one-time codes, deleted accounts and confirmations of a change of address: send them by other means.`
+    const message = `This is not Better Auth's ${type} email. Postern has no type for other emails, such as deleted accounts and confirmations of a change of address: send them by other means. Codes go to sendVerificationOTP.`
     throw new PosternError('unsupported_email', message)
   }
   return { base: address.slice(0, -path.length), rest: otherParameters(query) }

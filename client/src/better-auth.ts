@@ -12,7 +12,17 @@
  * its button leads on to Better Auth's route, with the callback URLs.
  */
 import { type Background, dispatch } from './background.ts'
-import { makeSignInCode, type OneTimeCodeEmail, requireShown, toCodeEmail } from './better-auth-codes.ts'
+import {
+  type AuthPlugin,
+  type CodePages,
+  checkCodePages,
+  findPlugin,
+  type OneTimeCodeEmail,
+  requireShown,
+  toCodeEmail,
+  toEmailType,
+  trySignInCode,
+} from './better-auth-codes.ts'
 import {
   answerPage,
   linkToPage,
@@ -26,7 +36,7 @@ import { type FindLocale, findLocale } from './locale.ts'
 import { withLanguage } from './page-language.ts'
 import { PosternError } from './postern-error.ts'
 
-export type { OneTimeCodeEmail } from './better-auth-codes.ts'
+export type { AuthPlugin, CodePages, OneTimeCodeEmail } from './better-auth-codes.ts'
 export { fromBrowser } from './locale.ts'
 
 export type BetterAuthEmailOptions = Background & {
@@ -37,10 +47,11 @@ export type BetterAuthEmailOptions = Background & {
    */
   readonly pages?: { readonly [type in EmailType]?: string | undefined } | undefined
   /**
-   * The app's page where people enter a code of the emailOTP plugin: an absolute address without a query. The
-   * email's button leads there with the code as `?token=`; the page fills it in and does not submit it.
+   * The app's page where people enter a code of the emailOTP plugin, or a page for each kind of code:
+   * absolute addresses without a query. The email's button opens it with the code as `?token=`; the page
+   * fills it in and does not submit it.
    */
-  readonly codePage?: string | undefined
+  readonly codePage?: CodePages | undefined
   /**
    * Shows a code of the emailOTP plugin beside each magic link, for people who open their mail on another
    * device. Postern's app must allow codes.
@@ -98,9 +109,7 @@ type AuthOptions = {
         readonly requireEmailVerification?: boolean | undefined
       }
     | undefined
-  readonly plugins?:
-    | readonly { readonly id: string; readonly options?: unknown; readonly endpoints?: unknown }[]
-    | undefined
+  readonly plugins?: readonly AuthPlugin[] | undefined
 }
 
 type CallbackContext = {
@@ -117,6 +126,7 @@ type CallbackContext = {
 export function betterAuthEmail(options: BetterAuthEmailOptions) {
   const { pages = {}, confirm = true } = options
   checkPages('pages', pages)
+  checkCodePages(options.codePage)
   let auth: AuthOptions | undefined
   /** Better Auth's options; `init` receives them when Better Auth starts. */
   function authOptions(): AuthOptions {
@@ -130,11 +140,11 @@ export function betterAuthEmail(options: BetterAuthEmailOptions) {
   async function sendMagicLink(given: MagicLinkEmail, context?: CallbackContext): Promise<void> {
     const { email, metadata } = given
     const { plugins = [] } = context?.context.options ?? authOptions()
-    const made = options.code ? await makeSignInCode(email, plugins, context?.context) : null
     const linkEnds = inSeconds(magicLinkExpiresIn(plugins))
+    const made = options.code ? await trySignInCode(options, email, { plugins, ...context }) : null
     const expiresAt = () => (made !== null && made.expiresAt < linkEnds ? made.expiresAt : linkEnds)
-    const about = { type: 'magic_link', email, metadata } as const
-    await sendLink(about, { given, expiresAt, code: made?.code }, context?.request)
+    const link = { given, expiresAt, code: made?.code }
+    await sendLink({ type: 'magic_link', email, metadata }, link, context?.request)
   }
 
   const sendVerificationOTP = newCodeSender(options, { send, authOptions })
@@ -178,6 +188,7 @@ type Send = (
   makeEmail: (locale: string | undefined) => Email,
   about: LocalisedEmail,
   request?: Request,
+  options?: { readonly isCodeAlone?: boolean },
 ) => Promise<void>
 
 type SenderParts = { readonly send: Send; readonly authOptions: () => AuthOptions }
@@ -185,26 +196,22 @@ type SenderParts = { readonly send: Send; readonly authOptions: () => AuthOption
 /** Sends an email in its reader's language. The look-up delays the answer no more than the send. */
 const newSend =
   (options: BetterAuthEmailOptions): Send =>
-  (makeEmail, about, request) => {
+  (makeEmail, about, request, { isCodeAlone = false } = {}) => {
     const sending = findLocale(options, about, request).then(async ({ locale }) => {
       const email = makeEmail(locale)
       const sent = await options.postern.send({ ...email, ...(locale !== undefined && { locale }) })
-      if (isCodeAlone(email)) requireShown(sent)
+      if (isCodeAlone) requireShown(sent)
     })
     return dispatch(sending, options)
   }
-
-/** A magic link with a code works without it. */
-const isCodeAlone = (email: Email): boolean =>
-  'code' in email && typeof email.code === 'string' && String(email.url).includes(`?token=${email.code}`)
 
 /** Sends a code alone, with a link to the page where it is typed. */
 const newCodeSender =
   ({ codePage }: BetterAuthEmailOptions, { send, authOptions }: SenderParts) =>
   async (given: OneTimeCodeEmail, context?: CallbackContext): Promise<void> => {
     const { plugins = [] } = context?.context.options ?? authOptions()
-    const email = toCodeEmail(given, codePage, plugins)
-    await send(() => email, { type: email.type, email: email.to }, context?.request)
+    const about = { type: toEmailType(given.type) ?? 'magic_link', email: given.email }
+    await send(() => toCodeEmail(given, codePage, plugins), about, context?.request, { isCodeAlone: true })
   }
 
 /** Sends an email whose link leads to a page of the app or of the plugin, which is in the same language. */
@@ -254,9 +261,7 @@ function supply(
 
 /** Whether the app verifies addresses, by links rather than by codes. */
 function usesVerification({ emailVerification, emailAndPassword, user, plugins = [] }: AuthOptions): boolean {
-  const codes = plugins.find(({ id }) => id === 'email-otp')?.options as
-    | { overrideDefaultEmailVerification?: boolean }
-    | undefined
+  const codes = findPlugin(plugins)?.options as { overrideDefaultEmailVerification?: boolean } | undefined
   if (codes?.overrideDefaultEmailVerification) return false
   const asked = emailAndPassword?.requireEmailVerification || user?.changeEmail?.enabled
   return emailVerification !== undefined || asked === true

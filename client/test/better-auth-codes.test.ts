@@ -155,18 +155,50 @@ test('an app that allows no codes: a code alone is an error that says what to do
   assert.equal(errors.length, 1)
 })
 
-test('without a page for codes, or without the plugin that makes them, the error names what to set', async () => {
+test('without a page for codes the error names it, where Better Auth would answer as if all were well', async () => {
+  const errors: unknown[] = []
+  const onError = (error: unknown) => void errors.push(error)
   const capturing = new CapturingPostern()
-  const email = betterAuthEmail({ postern: capturing, code: true })
-  const plugins = [{ id: 'magic-link' }]
-  const context = { context: { options: { plugins } } } as never
-  const code = { email: 'ada@example.com', otp: '246813', type: 'sign-in' } as const
-  await assert.rejects(email.sendVerificationOTP(code, context), /codePage/)
-  const link = {
-    email: 'ada@example.com',
-    url: 'https://a.test/api/auth/magic-link/verify?token=t',
-    token: 't',
-  }
-  await assert.rejects(email.sendMagicLink(link, context), /emailOTP/)
+  const pageless = await startApp({ postern: capturing, codePage: undefined, onError })
+  await pageless.call('/email-otp/send-verification-otp', { email: newAddress(), type: 'sign-in' })
+  assert.match(String(errors), /codePage/)
+  assert.throws(() => betterAuthEmail({ postern: capturing, codePage: 'https://a.test/?x=1' }), /codePage/)
+  const pages = { 'forget-password': '/reset' }
+  assert.throws(() => betterAuthEmail({ postern: capturing, codePage: pages }), /codePage.forget-password/)
   assert.deepEqual(capturing.emails, [])
+})
+
+test('each kind of code has its own page', async () => {
+  const capturing = new CapturingPostern()
+  const [signIn, reset] = ['https://app.acme.test/in', 'https://app.acme.test/reset']
+  const codePage = { 'sign-in': signIn, 'forget-password': reset }
+  const { sendVerificationOTP } = betterAuthEmail({ postern: capturing, codePage })
+  const context = { context: { options: { plugins: [] } } } as never
+  for (const type of ['sign-in', 'forget-password'] as const)
+    await sendVerificationOTP({ email: 'ada@example.com', otp: '246813', type }, context)
+  assert.deepEqual(
+    capturing.emails.map(({ url }) => url),
+    [`${signIn}?token=246813`, `${reset}?token=246813`],
+  )
+  const other = { email: 'ada@example.com', otp: '246813', type: 'change-email' } as const
+  await assert.rejects(sendVerificationOTP(other, context), /codePage/)
+})
+
+test('a code that cannot be made or shown does not keep back its link, and is reported', async () => {
+  const errors: unknown[] = []
+  const onError = (error: unknown) => void errors.push(error)
+  const capturing = new CapturingPostern()
+  const { sendMagicLink } = betterAuthEmail({ postern: capturing, code: true, onError })
+  const url = 'https://app.acme.test/api/auth/magic-link/verify?token=t'
+  const made = (endpoints?: object) =>
+    ({ context: { options: { plugins: [{ id: 'magic-link' }, { id: 'email-otp', endpoints }] } } }) as never
+  const page = { email: 'ada@example.com', url, token: 't' }
+  const options = { createVerificationOTP: async () => '785838705801' }
+  for (const context of [made(), made(options)]) {
+    const sent = sendMagicLink(page, context)
+    // Without the plugin of ours in a Better Auth, there is no page for the link.
+    await assert.rejects(sent, /plugins: \[email\.plugin\]/)
+  }
+  assert.match(String(errors[0]), /emailOTP/)
+  assert.match(errors.map(String).join(), /otpLength/)
 })

@@ -14,6 +14,7 @@ import { readDomain } from '../domain/request/email-address.ts'
 import {
   type EmailRequest,
   type EmailType,
+  type ParsedBody,
   parseEmailRequest,
   type ReceivedBody,
 } from '../domain/request/email-request.ts'
@@ -43,7 +44,7 @@ export type Judgement = {
   readonly rejection: Rejection | null
   /** Null if the request asks for no language. */
   readonly language: AskedLanguage | null
-  /** The request has a code, and the app allows none. */
+  /** The request has a code, and the app allows none; also of a request that is refused. */
   readonly isCodeIgnored: boolean
 }
 
@@ -61,15 +62,17 @@ export function judgeRequest(request: IncomingRequest, context: JudgeContext): J
     request.idempotencyKey === undefined || keyIssues.length > 0
       ? null
       : { key: request.idempotencyKey, bodyDigest: digestBody(request.body) }
-  const result = judgeBody(request.body, keyIssues, context)
+  const body = parseEmailRequest(request.body, context.nowMs)
+  const isCodeIgnored = body.code !== null && !context.policy.allowCodes
+  const result = judgeBody(body, keyIssues, context)
   if (!('email' in result))
     return {
       judged: { version, verdict: { refuse: result.code }, idempotency },
       rejection: result,
       language: null,
-      isCodeIgnored: false,
+      isCodeIgnored,
     }
-  const { email, language = null, isCodeIgnored = false } = result
+  const { email, language = null } = result
   const judged = { version, verdict: { admit: email }, idempotency }
   return { judged, rejection: null, language, isCodeIgnored }
 }
@@ -77,12 +80,11 @@ export function judgeRequest(request: IncomingRequest, context: JudgeContext): J
 const digestBody = ({ bytes }: ReceivedBody): string => hash('sha256', bytes ?? 'too large', 'base64url')
 
 function judgeBody(
-  received: ReceivedBody,
+  body: ParsedBody,
   keyIssues: readonly Issue[],
   context: JudgeContext,
 ): JudgedEmail | Rejection {
-  const { policy, nowMs } = context
-  const body = parseEmailRequest(received, nowMs)
+  const { policy } = context
   const refuse = (rejection: Rejection): Rejection => {
     const origin = body.url === undefined ? null : readOrigin(body.url, policy.schemes)
     return origin === null ? rejection : { ...rejection, origin }
@@ -99,19 +101,14 @@ function judgeBody(
     return refuse({ code: 'invalid_body', issues: [...bodyIssues, ...linkIssues] })
   }
   const judged = judgeEmail(withCode(body.request.value, code), context)
-  if ('code' in judged) return refuse(judged)
-  return { ...judged, isCodeIgnored: body.code !== null && !policy.allowCodes }
+  return 'code' in judged ? refuse(judged) : judged
 }
 
 /** An invitation with a code was refused. */
 const withCode = (request: EmailRequest, code: Parsed<string> | null): EmailRequest =>
   code?.ok && request.type !== 'organisation_invite' ? { ...request, code: code.value } : request
 
-type JudgedEmail = {
-  readonly email: NewEmail
-  readonly language?: AskedLanguage
-  readonly isCodeIgnored?: boolean
-}
+type JudgedEmail = { readonly email: NewEmail; readonly language?: AskedLanguage }
 
 /** Judges the link of a well-formed request, and makes the email. */
 export function judgeEmail(request: EmailRequest, context: JudgeContext): JudgedEmail | Rejection {

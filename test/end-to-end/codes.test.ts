@@ -90,6 +90,9 @@ test('a replay says it too, and a change of the setting holds for the next reque
   const body = validBody({ to: 'again@example.com', code: '246813' })
   const ignored = async () => (await service.post(body, own)).headers.get('postern-ignored')
   assert.deepEqual([await ignored(), await ignored()], ['code', 'code'])
+  const elsewhere = { ...testSettings, hostedLinks: 'off' as const, allowedUrls: ['https://other.test'] }
+  await service.store.updateApp(changing.app.id, { settings: elsewhere }, operator)
+  assert.equal(await ignored(), 'code', 'also if the request would now be refused')
   const settings = { ...testSettings, hostedLinks: 'off' as const, allowCodes: true }
   await service.store.updateApp(changing.app.id, { settings }, operator)
   assert.equal((await post({ code: '!' }, { authorization: own.authorization })).status, 400)
@@ -112,7 +115,7 @@ test('with the setting, faults of the code are listed beside the others, and rep
 })
 
 test('a relay that repeats the code leaks it into no record, page, log or metric', async (t) => {
-  const said = 'your code CANARY-C0DE, that is canaryc0de'
+  const said = 'your code CANARY-C0DE, that is canaryc0de, in HTML <b>CANARY</b><i>C0DE</i>'
   const replies = { rcpt: ['250 ok'], dot: ['250 ok'] }
   const answer = (step: keyof typeof replies) => (socket: Socket) =>
     socket.write(`${replies[step].length > 1 ? replies[step].shift() : replies[step][0]}\r\n`)
@@ -140,5 +143,5 @@ test('a relay that repeats the code leaks it into no record, page, log or metric
   const everything = [JSON.stringify(records), ...shown, ...busy.log, metrics].join('\n')
   for (const code of ['250', '450', '550', '535'])
     assert.match(everything, new RegExp(`${code} [\\w. ]*your code (<|&lt;)code`), `${code} was recorded`)
-  assert.doesNotMatch(everything, /canary-?c0de/i)
+  assert.doesNotMatch(everything, /canary.{0,9}c0de/i)
 })

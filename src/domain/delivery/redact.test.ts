@@ -34,18 +34,42 @@ const replies: readonly (readonly [string, string])[] = [
   ['550 5.1.1 mailbox unavailable', '550 5.1.1 mailbox unavailable'],
 ]
 
-test('a code is taken out in any case, grouped or within a word, and codes of replies are read before', () => {
-  const withCode: EmailContent = { ...content, code: 'CAN-4RY-x' }
-  for (const [raw, shown] of [
-    ['450 4.2.0 your code can-4ry-x is late', '450 4.2.0 your code <code> is late'],
-    ['450 CAN4RYX, then CAN 4RY X', '450 <code>, then <code>'],
-    ['450 id=7CAN-4RY-x7', '450 id=7<code>7'],
-    ['450 CANNERY', '450 CANNERY'],
-  ] as const)
-    assert.equal(parseReply(raw, withCode).text, shown)
-  const { code, enhanced, text } = parseReply('550 5.1.1 no', { ...content, code: '5501' })
-  assert.deepEqual([code, enhanced, text], [550, '5.1.1', '550 5.1.1 no'])
-  assert.equal(parseReply('550 246-813', { ...content, code: '246813' }).text, '550 <code>')
+test('a code is taken out in any case, however it is grouped, and with digits also within a word', () => {
+  const check = (code: string, raw: string, shown: string) =>
+    assert.equal(parseReply(raw, { ...content, code }).text, shown)
+  check('CAN-4RY-x', '450 4.2.0 your code can-4ry-x is late', '450 4.2.0 your code <code> is late')
+  check('CAN-4RY-x', '450 CAN4RYX, then CAN 4RY X', '450 <code>, then <code>')
+  check('CAN-4RY-x', '450 id=7CAN-4RY-x7', '450 id=7<code>7')
+  check('CAN-4RY-x', '450 CANNERY', '450 CANNERY')
+  for (const quoted of ['246-813', '246.813', '246=20813', '246\u2011813', '<i>246</i><i class="x">813</i>'])
+    check(
+      '246813',
+      `554 spam: ${quoted} it said`,
+      `554 spam: ${/^<i>/.test(quoted) ? '<i><code></i>' : '<code>'} it said`,
+    )
+})
+
+test('a code hides no address and no token from those that look for them', () => {
+  const reply = (raw: string, change: Partial<EmailContent>) =>
+    parseReply(raw, { ...content, ...change }).text
+  const to = 'ada1990@example.com' as EmailAddress
+  assert.equal(
+    reply('550 5.1.1 <ada1990@example.com>: gone', { to, code: '1990' }),
+    '550 5.1.1 <<address>>: gone',
+  )
+  const url = 'https://app.acme.test/?token=Qx1234Zr'
+  assert.equal(reply('550 token Qx1234Zr', { url, code: '1234' }), '550 token <token>')
+})
+
+test('a code takes nothing from the diagnosis', () => {
+  for (const [code, raw] of [
+    ['FULL', '550 5.1.1 mailbox is full'],
+    ['5505', '550 5.1.1 no such user'],
+    ['box-full', '550 5.1.1 mailbox is full'],
+  ] as const) {
+    const reply = parseReply(raw, { ...content, code })
+    assert.deepEqual([reply.code, reply.enhanced, reply.text], [550, '5.1.1', raw])
+  }
 })
 
 const plain: EmailContent = {

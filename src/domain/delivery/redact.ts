@@ -8,11 +8,14 @@ import type { EmailContent } from './email-content.ts'
 
 /** Shorter words occur in ordinary sentences, so they stay. */
 const wordMin = 3
-/** Local parts that are ordinary words of replies: they are taken out only as part of a whole address. */
+/**
+ * Ordinary words of replies. A local part that is one is taken out only as part of a whole address; a code
+ * that is one stays, because the reply's cause is read from them.
+ */
 const ordinaryWords = new Set(
-  'account address admin domain host info mail mailbox message policy postmaster recipient relay root sender server service spam support test user'.split(
-    ' ',
-  ),
+  `account address admin domain host info mail mailbox message policy postmaster recipient relay root sender
+server service spam support test user blocked denied exist exists expired exceeded found full inbox invalid
+limit many over quota rate refused rejected storage such timed unavailable unknown valid virus`.split(/\s/),
 )
 const isOrdinary = (local: string): boolean => /^\d*$/.test(local) || ordinaryWords.has(local.toLowerCase())
 
@@ -24,8 +27,10 @@ const sharedMin = 8
  * email holds are made for a line that may have one of them.
  */
 export function redact(line: string, email: EmailContent | null): string {
-  const own = email === null ? line : withoutLink(withoutWords(withoutCode(line, email), email), email.url)
-  return own.replace(/\S+/g, withoutShapes)
+  const own = email === null ? line : withoutLink(withoutWords(line, email), email.url)
+  const shapeless = own.replace(/\S+/g, withoutShapes)
+  // Last: a code within an address or a token would hide it from the others.
+  return email === null ? shapeless : withoutCode(shapeless, email)
 }
 
 /** A text without the secrets that a server was sent and may repeat, also in form or base64 encoding. */
@@ -41,14 +46,22 @@ export const hideSecrets = (text: string, secrets: readonly string[]): string =>
     .toSorted((a, b) => b.length - a.length) // one may be a part of another
     .reduce((shown, secret) => shown.replaceAll(secret, '<secret>'), text)
 
+/** Between the characters of a code, as people, HTML and quoted-printable group them. */
+const grouping = '(?:[- .\\u2010-\\u2015]|=20|<[^<>]{0,60}>){0,3}'
+
+/** The status of a reply, which a short code could be a part of. */
+const statusShape = /^\d{3}[ -](?:\d\.\d{1,3}\.\d{1,3}(?: |$))?/
+
 /**
- * In any case, and with or without hyphens or spaces: people and programs group codes. Also within a word,
- * where a code is as easily read.
+ * In any case and however it is grouped. A code with digits also within a word, where it is as easily read;
+ * one of letters alone only as a word, and not if replies use that word.
  */
 function withoutCode(line: string, { code }: EmailContent): string {
-  if (code === undefined) return line
-  const spelling = [...code.replaceAll('-', '')].join('[- ]?')
-  return line.replace(new RegExp(spelling, 'gi'), '<code>')
+  if (code === undefined || ordinaryWords.has(code.toLowerCase())) return line
+  const grouped = [...code.replaceAll('-', '')].join(grouping)
+  const spelling = /\d/.test(code) ? grouped : `(?<![\\p{L}\\p{N}])${grouped}(?![\\p{L}\\p{N}])`
+  const [status = ''] = statusShape.exec(line) ?? []
+  return status + line.slice(status.length).replace(new RegExp(spelling, 'giu'), '<code>')
 }
 
 type Word = readonly [word: string, mark: string]

@@ -1,5 +1,6 @@
 /** The settings of an app for the auth servers that post to it. */
-import type { HookSystemName } from './hook-system.ts'
+export const hookSystemNames = ['supabase', 'kratos', 'zitadel', 'logto'] as const
+export type HookSystemName = (typeof hookSystemNames)[number]
 
 export type HookSettings = {
   readonly [System in HookSystemName]?: {

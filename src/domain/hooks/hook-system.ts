@@ -5,17 +5,14 @@
 import type { Parsed } from '../parsed.ts'
 import type { EmailType } from '../request/email-request.ts'
 import type { RefusalCode } from '../request/rejection.ts'
-import type { HookSettings } from './hook-settings.ts'
+import type { HookSettings, HookSystemName } from './hook-settings.ts'
 
-export const hookSystemNames = ['supabase', 'kratos', 'zitadel', 'logto'] as const
-export type HookSystemName = (typeof hookSystemNames)[number]
-
-/** What an email asks for, where its type does not say it: only hooks can ask for these. */
+/** The purpose of an email, where its type does not say it: only hooks can ask for these. */
 export const purposes = ['address_change', 'identity'] as const
 export type Purpose = (typeof purposes)[number]
 
 /**
- * What becomes of a message, by the system's own name for it. A notice (a password was changed) is answered
+ * The email of a message, by the system's own name for it. A notice (a password was changed) is answered
  * as taken and not sent. `lifeSeconds` is the usual life of its link or code; null if the message says it.
  */
 export type HookKind =
@@ -63,10 +60,15 @@ export type HookAuth =
       readonly checkSecret: (secret: string) => string | null
     }
 
-/** What became of a call. `queued` also stands for repeats and notices. */
+/** The outcome of a call. `queued` also stands for repeats and notices. */
 export type HookResult =
   | { readonly kind: 'queued' }
-  | { readonly kind: 'refused'; readonly code: RefusalCode; readonly status: number; readonly requestId: string }
+  | {
+      readonly kind: 'refused'
+      readonly code: RefusalCode
+      readonly status: number
+      readonly requestId: string
+    }
 
 export type HookAnswer = { readonly status: number; readonly body: object }
 
@@ -96,8 +98,5 @@ export type HookSystem = {
   /** A body with one message of a kind, as the system sends it. */
   readonly sample: (kind: string) => object
   /** Instructions in plain text. `secret` is null once it is no longer shown. */
-  readonly setUp: (place: {
-    readonly url: string
-    readonly secret: string | null
-  }) => readonly Step[]
+  readonly setUp: (place: { readonly url: string; readonly secret: string | null }) => readonly Step[]
 }

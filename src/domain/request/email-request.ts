@@ -170,7 +170,7 @@ const wrongType = (field: string): Issue => ({
       : `${field} must be a JSON string.`,
 })
 
-const fieldNames = ['to', 'type', 'url', 'expiresAt', 'locale', ...Object.entries(aliases).flat()]
+const fieldNames = ['to', 'type', 'url', 'expiresAt', 'locale', 'code', ...Object.entries(aliases).flat()]
 const foldName = (name: string): string => name.toLowerCase().replace(/[_-]/g, '')
 const rightNames: ReadonlyMap<string, string> = new Map([
   ...fieldNames.map((name): [string, string] => [foldName(name), name]),

@@ -3,8 +3,7 @@
  *
  *   code   = digits / mixed        shown as it was given
  *   digits = 4*10DIGIT
- *   mixed  = 4 to 12 letters, digits and single hyphens between them, with a letter: a telephone number
- *            cannot be written
+ *   mixed  = 4 to 12 letters and digits with single hyphens between them, at least one letter
  */
 import { type Parsed, parsed } from '../parsed.ts'
 
@@ -35,7 +34,7 @@ export function parseCode(value: unknown, isInvitation: boolean): Parsed<string>
   )
 }
 
-/** Six and eight characters are easier to read in two halves; between them nothing is copied. */
+/** Six and eight characters are easier to read in halves. A padding separates them, so copying gives the whole code. */
 export function splitCode(code: string): readonly [head: string, tail: string] {
   const half = code.length / 2
   return (code.length === 6 || code.length === 8) && !code.includes('-')

@@ -43,7 +43,9 @@ export const previewEmail = operation({
       ...(place === 'first' && { codeFirst: true as const }),
       ...(chosen !== null && { locale: chosen }),
       to: sampleAddress,
-      url: sampleUrl(settings.value) ?? 'https://example.com/auth?token=sample',
+      url:
+        sampleUrl(settings.value, place === 'first' ? sampleCode : undefined) ??
+        'https://example.com/auth?token=sample',
       organisationName: 'Example Organisation',
       inviterName: 'Sam Example',
       messageIdDomain: 'example.com',

@@ -106,7 +106,7 @@ function appName(frame: Frame): Html {
   return html`<p class="ink" style="${style}"><img class="plate" src="${logoUrl}" alt="${app.name}" height="40" style="${image}"></p>`
 }
 
-/** One tap selects the code where the mail client allows it; its parts are apart for the eye alone. */
+/** One tap selects the code where the mail client allows it. A padding separates its halves. */
 function code(frame: Frame): Html {
   const { letter, strings, texts } = frame
   const intro = `margin:0 0 12px;${writeFont('400 16px/1.55', frame)};color:#1b1f24`

@@ -12,7 +12,7 @@ export type Letter = {
   readonly preheader: string
   readonly heading: string
   readonly paragraphs: readonly Paragraph[]
-  /** Above a one-time code; null without one. `isFirst`: it comes before the button. */
+  /** The line above the code; null if the email has none. `isFirst`: both come before the button. */
   readonly code: { readonly intro: string; readonly isFirst: boolean } | null
   readonly button: string
   /** When the link, the code or both expire. */

@@ -43,7 +43,7 @@ export type Strings = Pick<LanguageFile['language'], 'direction' | 'quotes'> & {
   invitation(app: string, invitation: Invitation): Words
   /** When the link, the code or both expire, by where the code is. */
   expires(expiry: Expiry, code: CodePlace): string
-  /** Whom to give a code: nobody. */
+  /** Tells the reader to give the code to nobody. */
   neverAsk(app: string): string
   readonly linkHint: string
   /** Before the host of a hosted link. */

@@ -1,4 +1,4 @@
-/** The inbox as JSON, for tests of apps that send through dev mode: a list, one email, and a wait for one. */
+/** The inbox as JSON, for tests of apps that send to it: a list, one email, and a wait for one. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import {
   type CapturedEmail,
@@ -22,16 +22,15 @@ const waitMaxS = 25
 const waitingMax = 100
 
 type Query = Readonly<Record<string, unknown>>
-type Asked = FastifyRequest<{ Querystring: Query }>
+type InboxRequest = FastifyRequest<{ Querystring: Query }>
 type Filter = (email: CapturedEmail) => boolean
 
 export function addInboxApi(pages: FastifyInstance, captured: CaptureRelay): void {
-  const stopping = new AbortController()
-  pages.addHook('preClose', async () => stopping.abort())
   const answer = (reply: FastifyReply, email: CapturedEmail | undefined) =>
     email === undefined ? answerGone(reply) : sendJson(reply, 200, JSON.stringify(presentEmail(email)))
-  pages.get('/api/inbox', (request: Asked, reply) => {
-    const [filter, limit] = [readFilter(request.query), readNumber(request.query.limit, capturedMax)]
+  pages.get('/api/inbox', (request: InboxRequest, reply) => {
+    const filter = readFilter(request.query)
+    const limit = readNumber(request.query.limit, capturedMax)
     if (typeof filter === 'string') return answerFault(reply, filter)
     if (limit === null || limit < 1) return answerFault(reply, `limit is a number from 1 to ${capturedMax}.`)
     reply.header('inbox-cursor', String(captured.seq))
@@ -41,31 +40,12 @@ export function addInboxApi(pages: FastifyInstance, captured: CaptureRelay): voi
       JSON.stringify(captured.list().filter(filter).slice(0, limit).map(presentSummary)),
     )
   })
-  pages.get('/api/inbox/latest', (request: Asked, reply) => {
+  pages.get('/api/inbox/latest', (request: InboxRequest, reply) => {
     const filter = readFilter(request.query)
     if (typeof filter === 'string') return answerFault(reply, filter)
     return answer(reply, captured.list().find(filter))
   })
-  let waiting = 0
-  pages.get('/api/inbox/wait', async (request: Asked, reply) => {
-    const [filter, timeoutS] = [
-      readFilter(request.query),
-      readNumber(request.query.timeout, waitMaxS, waitDefaultS),
-    ]
-    if (typeof filter === 'string') return answerFault(reply, filter)
-    if (timeoutS === null) return answerFault(reply, `timeout is a number of seconds, at most ${waitMaxS}.`)
-    if (waiting >= waitingMax)
-      return sendError(reply, 429, {
-        code: 'too_many_requests',
-        message: `${waitingMax} requests are waiting already: end some first.`,
-      })
-    const left = new AbortController()
-    request.raw.once('close', () => left.abort())
-    const signal = AbortSignal.any([stopping.signal, left.signal, AbortSignal.timeout(timeoutS * 1000)])
-    waiting++
-    const email = await captured.wait(filter, signal).finally(() => waiting--)
-    return email === null ? answerNone(reply, describeWait(captured, request.query)) : answer(reply, email)
-  })
+  addWait(pages, captured, answer)
   pages.get<{ Params: { id: string } }>('/api/inbox/:id', (request, reply) =>
     answer(reply, captured.find(request.params.id)),
   )
@@ -76,6 +56,33 @@ export function addInboxApi(pages: FastifyInstance, captured: CaptureRelay): voi
   pages.delete<{ Params: { id: string } }>('/api/inbox/:id', (request, reply) => {
     captured.delete(request.params.id)
     return reply.code(204).send()
+  })
+}
+
+/** A request that waits for an email, until it comes, its time is over, its client leaves or the service stops. */
+function addWait(
+  pages: FastifyInstance,
+  captured: CaptureRelay,
+  answer: (reply: FastifyReply, email: CapturedEmail) => FastifyReply,
+): void {
+  const stopping = new AbortController()
+  pages.addHook('preClose', async () => stopping.abort())
+  let waiting = 0
+  pages.get('/api/inbox/wait', async (request: InboxRequest, reply) => {
+    const filter = readFilter(request.query)
+    const timeoutS = readNumber(request.query.timeout, waitMaxS, waitDefaultS)
+    if (typeof filter === 'string') return answerFault(reply, filter)
+    if (timeoutS === null) return answerFault(reply, `timeout is a number of seconds, at most ${waitMaxS}.`)
+    if (waiting >= waitingMax) {
+      const message = `${waitingMax} requests are waiting already: end some first.`
+      return sendError(reply, 429, { code: 'too_many_requests', message })
+    }
+    const left = new AbortController()
+    request.raw.once('close', () => left.abort())
+    const signal = AbortSignal.any([stopping.signal, left.signal, AbortSignal.timeout(timeoutS * 1000)])
+    waiting++
+    const email = await captured.wait(filter, signal).finally(() => waiting--)
+    return email === null ? answerNone(reply, describeWait(captured, request.query)) : answer(reply, email)
   })
 }
 
@@ -109,8 +116,8 @@ function readAfter(text: string): Filter | null {
 }
 
 /** @returns null for what is no number from 0 to `max` */
-function readNumber(value: unknown, max: number, usual = max): number | null {
-  if (value === undefined) return usual
+function readNumber(value: unknown, max: number, fallback = max): number | null {
+  if (value === undefined) return fallback
   const number = /^\d{1,5}(?:\.\d{1,3})?$/.test(String(value)) ? Number(value) : Number.NaN
   return number <= max ? number : null
 }
