@@ -24,9 +24,9 @@ export type PosternEmailOptions = {
   /** Lifetime of a link in seconds. Default one hour. */
   readonly maxAge?: number | undefined
   /**
-   * Shows the code of Convex Auth, which is also the link's token, if it is one that people can type: set the provider's
-   * `generateVerificationToken`, since the usual one has 32 characters. The page then also asks for the
-   * address, as such a code is valid only with it. Postern's app must allow codes.
+   * Shows the code of Convex Auth, which is also the link's token, if it is one that people can type: set the
+   * provider's `generateVerificationToken`, since the usual one has 32 characters. The page then also asks
+   * for the address, as such a code is valid only with it. Postern's app must allow codes.
    */
   readonly code?: boolean | undefined
   /**
