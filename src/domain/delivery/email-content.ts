@@ -8,7 +8,7 @@ export type EmailContent = {
   readonly inviterName?: string
   /** A one-time code to type, beside the link. */
   readonly code?: string
-  /** The token of the link is the code: the code comes first, and the button opens the page where it is entered. */
+  /** The token of the link is the code: the code comes first, and the button opens the page to enter it. */
   readonly codeFirst?: true
   /** `url` is a hosted link: the email then names the host that it opens. */
   readonly hosted?: true
