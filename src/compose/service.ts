@@ -14,6 +14,7 @@ import { EventStream } from '../observe/events.ts'
 import { logEvents, newLog } from '../observe/log.ts'
 import { type Metrics, newMetrics } from '../observe/metrics.ts'
 import { Recorder } from '../observe/recorder.ts'
+import { resealHookSecrets } from '../store/crypto/hook-secret.ts'
 import { resealSigningKeys } from '../store/crypto/signing-key.ts'
 import type { OnGroup } from '../store/shared/grouped-calls.ts'
 import type { Store } from '../store/store.ts'
@@ -84,6 +85,7 @@ export async function startService(config: Config, options: ServiceOptions): Pro
   try {
     for (const { domain, selector } of await resealSigningKeys(config.ring, store))
       events.emit({ kind: 'signing_key_closed', domain, selector })
+    await resealHookSecrets(config.ring, store)
     for (const part of listParts(context, urls)) {
       started.push(part)
       await part.start()

@@ -2,9 +2,11 @@
  * The JSON that operations answer with: a schema for each resource, and how it is made. Times are ISO 8601 in
  * UTC.
  */
+
 import { type Static, type TSchema, Type } from 'typebox'
 import type { App } from '../domain/app/app.ts'
 import { emailStates, endReasons, usageEvents } from '../domain/delivery/states.ts'
+import { hookSystemNames } from '../domain/hooks/hook-settings.ts'
 import { type AuditEntry, actorKinds, actorVias, auditActions } from '../domain/operator/audit.ts'
 import { roles } from '../domain/operator/management-token.ts'
 import { type NodeRecord, nodeSilentMs } from '../domain/operator/node.ts'
@@ -56,6 +58,11 @@ const keyFields = {
   revokedAt: orNull(time()),
   lastUsedAt: orNull(time()),
   replaces: orNull(idSchema('key')),
+  hook: orNull(
+    Type.Enum([...hookSystemNames], {
+      description: 'The auth server that posts with it; null for a key of the app.',
+    }),
+  ),
 }
 export const KeyResource = closed(keyFields)
 export type KeyResource = Static<typeof KeyResource>
@@ -72,6 +79,7 @@ export const presentKey = (key: KeyRecord): KeyResource => ({
   revokedAt: isoOrNull(key.revokedAt),
   lastUsedAt: isoOrNull(key.lastUsedAt),
   replaces: key.replaces,
+  hook: key.hook,
 })
 
 export const emailFields = {

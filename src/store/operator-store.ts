@@ -9,6 +9,7 @@ import type { KeyHash } from '../domain/app/delivery-key.ts'
 import type { AppSettings } from '../domain/app/settings.ts'
 import type { AttemptRecord } from '../domain/delivery/outcome.ts'
 import type { EmailState, EndedEmail, EndReason, LiveState } from '../domain/delivery/states.ts'
+import type { HookSystemName } from '../domain/hooks/hook-settings.ts'
 import type { AppId, AuditId, EmailId, KeyId, NodeId, TokenId } from '../domain/id.ts'
 import type { ActivityRow } from '../domain/operator/activity.ts'
 import type { Action, Actor, AuditAction, AuditEntry } from '../domain/operator/audit.ts'
@@ -74,6 +75,8 @@ export type KeyRecord = {
   readonly lastUsedAt: number | null
   /** The key that this one replaces. */
   readonly replaces: KeyId | null
+  /** The auth server that posts with it; null for a key of the app itself. */
+  readonly hook: HookSystemName | null
 }
 
 /** A key that is about to expire. `isReplaced`: a newer key has taken its place. */
@@ -85,6 +88,9 @@ export type NewKeyRecord = {
   /** No other key of the app that has not ended may have it. */
   readonly name: string | null
   readonly expiresAt: number | null
+  readonly hook?: HookSystemName
+  /** The secret by which the auth server signs, sealed; absent if it sends the key itself. */
+  readonly sealed?: string
 }
 
 /** Properties that are absent stay as they are. */
@@ -94,6 +100,7 @@ export type KeyReplacement = {
   readonly hash: KeyHash
   readonly expiresAt: number | null
   readonly oldExpiresAt: number
+  readonly sealed?: string
 }
 
 type QueueCount = { readonly app: AppId; readonly state: LiveState; readonly count: number }

@@ -15,6 +15,7 @@ import type { AppId, EmailId, KeyId } from '../domain/id.ts'
 import type { EmailType } from '../domain/request/email-request.ts'
 import type { RefusalCode } from '../domain/request/rejection.ts'
 import type { FeedbackStore } from './feedback-store.ts'
+import type { HookStore } from './hook-store.ts'
 import type { OperatorStore, QueueGauge } from './operator-store.ts'
 import type { PeopleStore } from './people-store.ts'
 import type { SigningKeyStore } from './signing-key-store.ts'
@@ -125,7 +126,7 @@ export type Maintained = { readonly more: boolean; readonly ended: readonly Ende
 export type Finding = { readonly check: string; readonly ok: boolean; readonly detail: string }
 
 /** The methods that the service uses; those of operators are in `operator-store.ts`. */
-export interface Store extends OperatorStore, PeopleStore, FeedbackStore, SigningKeyStore {
+export interface Store extends OperatorStore, PeopleStore, FeedbackStore, HookStore, SigningKeyStore {
   enqueue(request: EnqueueRequest): Promise<EnqueueResult>
   claimDue(request: ClaimRequest): Promise<Claimed>
   /** Returns the leases that are lost: another worker may have claimed their emails. */

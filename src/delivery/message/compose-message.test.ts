@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import PostalMime from 'postal-mime'
 import { type AppSettings, defaultSettings, parseAppSettings } from '../../domain/app/settings.ts'
+import { purposes } from '../../domain/delivery/email-content.ts'
 import type { Reference } from '../../domain/delivery/reference.ts'
 import { type AppId, newId } from '../../domain/id.ts'
 import type { EmailAddress } from '../../domain/request/email-address.ts'
@@ -123,10 +124,12 @@ const email: fc.Arbitrary<MessageInput['claim']> = fc
     messageIdDomain: fc.domain(),
     locale: fc.option(fc.constantFrom(...languageTags), { nil: undefined }),
     code: fc.constantFrom({}, { code: '246813' }, { code: 'AB-1', codeFirst: true as const }),
+    purpose: fc.option(fc.constantFrom(...purposes), { nil: undefined }),
   })
   .map(
     ({
       code,
+      purpose,
       locale,
       type,
       acceptedAt,
@@ -149,6 +152,7 @@ const email: fc.Arbitrary<MessageInput['claim']> = fc
         ...(hosted ? { hosted: true as const } : {}),
         ...(locale && { locale }),
         ...(type === 'organisation_invite' ? { organisationName } : code),
+        ...(purpose && type === 'email_verification' && { purpose }),
       },
     }),
   )

@@ -6,7 +6,7 @@
 import * as mime from 'nodemailer/lib/mime-funcs'
 import type { App } from '../../domain/app/app.ts'
 import type { AppSettings } from '../../domain/app/settings.ts'
-import { type CodePlace, findCodePlace } from '../../domain/delivery/email-content.ts'
+import { type CodePlace, findCodePlace, type Purpose } from '../../domain/delivery/email-content.ts'
 import type { Reference } from '../../domain/delivery/reference.ts'
 import { LruMap } from '../../domain/lru-map.ts'
 import type { EmailType } from '../../domain/request/email-request.ts'
@@ -26,8 +26,8 @@ export type MessageInput = {
 const formsMax = 1000
 
 /**
- * Composes messages, most of them from forms: one for each app, version of its settings, type, kind of
- * link, place of a code and language.
+ * Composes messages, most of them from forms: one for each app, version of its settings, type, purpose, kind
+ * of link, place of a code and language.
  */
 export class MessageComposer {
   /** A name that was met once has no form yet. */
@@ -44,11 +44,12 @@ export class MessageComposer {
   #findForm({ claim, app }: MessageInput): MessageForm | null {
     const hosted = claim.content.hosted === true
     const code = findCodePlace(claim.content)
-    const { locale = app.settings.locale } = claim.content
-    const name = `${app.id} ${app.version} ${claim.type} ${hosted} ${code} ${locale}`
+    const { locale = app.settings.locale, purpose } = claim.content
+    const name = `${app.id} ${app.version} ${claim.type} ${purpose ?? ''} ${hosted} ${code} ${locale}`
     const known = this.#forms.get(name)
     if (known instanceof MessageForm) return known
-    const form = known === undefined ? null : composeForm(app, { type: claim.type, hosted, code, locale })
+    const form =
+      known === undefined ? null : composeForm(app, { type: claim.type, purpose, hosted, code, locale })
     this.#forms.set(name, form ?? 'met once')
     return form
   }
@@ -56,6 +57,7 @@ export class MessageComposer {
 
 type FormKind = {
   readonly type: EmailType
+  readonly purpose: Purpose | undefined
   readonly hosted: boolean
   readonly code: CodePlace
   readonly locale: string
@@ -63,10 +65,15 @@ type FormKind = {
 
 function composeForm(
   { settings, slug }: MessageInput['app'],
-  { type, hosted, code, locale }: FormKind,
+  { type, purpose, hosted, code, locale }: FormKind,
 ): MessageForm {
   const texts = { ...gaps, host: hosted ? gaps.host : null }
-  const rendered = renderWith(texts, { app: settings, type, code, content: { locale } })
+  const rendered = renderWith(texts, {
+    app: settings,
+    type,
+    code,
+    content: { locale, ...(purpose && { purpose }) },
+  })
   return new MessageForm(composeLines({ ...gaps, settings, slug, type, rendered }))
 }
 

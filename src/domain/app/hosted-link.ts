@@ -4,7 +4,7 @@
  * the link of the request; a destination set by the app is checked as well.
  */
 
-import { type AuthLink, parseAuthLink } from '../request/auth-link.ts'
+import { type AuthLink, parseAuthLink, parseOriginalLink } from '../request/auth-link.ts'
 import type { EmailType } from '../request/email-request.ts'
 import type { Issue } from '../request/rejection.ts'
 import { checkLinkAllowed, type LinkPolicy } from './allowed-url.ts'
@@ -42,12 +42,17 @@ export type LinkTarget = {
 /** The path of a hosted link below the base URL. */
 export const formatHostedPath = (slug: string, sealed: string): string => `/${slug}/${sealed}`
 
+/** That of the link of an auth server: its query has the one parameter that every link has. */
+export const formatOriginalPath = (slug: string, sealed: string): string => `/${slug}/go?token=${sealed}`
+
 /** The destination of a hosted link by the settings that its app has now; null if they do not allow it. */
 export function findDestination(
   { destination }: LinkTarget,
   policy: LinkPolicy & { readonly schemes: ReadonlySet<string> },
 ): AuthLink | null {
-  const link = parseAuthLink(destination, policy.schemes)
+  const exact = parseAuthLink(destination, policy.schemes)
+  // Only what Postern sealed comes here.
+  const link = exact.ok ? exact : parseOriginalLink(destination, policy.schemes)
   return link.ok && checkLinkAllowed(link.value, policy) === null ? link.value : null
 }
 

@@ -10,6 +10,8 @@ export type EmailContent = {
   readonly code?: string
   /** The token of the link is the code: the code comes first, and the button opens the page to enter it. */
   readonly codeFirst?: true
+  /** The purpose, where the type does not say it; only of emails that an auth server asked for. */
+  readonly purpose?: Purpose
   /** `url` is a hosted link: the email then names the host that it opens. */
   readonly hosted?: true
   /** The tag of the language that the request asked for; absent for the app's own. */
@@ -26,3 +28,10 @@ export function findCodePlace({ code, codeFirst }: Pick<EmailContent, 'code' | '
   if (code === undefined) return 'none'
   return codeFirst === true ? 'first' : 'beside'
 }
+
+/**
+ * Purposes that a verification can have: the owner of an address agrees to a change of it, or confirms a
+ * change of the account by a code.
+ */
+export const purposes = ['address_change', 'identity'] as const
+export type Purpose = (typeof purposes)[number]

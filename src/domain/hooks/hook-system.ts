@@ -1,15 +1,12 @@
 /**
- * The contract of an auth server that posts its mail to a URL: how it proves itself, what it says, and what it
- * reads of an answer. A system knows no app and no clock; settings and limits are the intake's.
+ * The contract of an auth server that posts its mail to a URL: how it proves itself, what it says, and what
+ * it reads of an answer. A system knows no app and no clock; settings and limits are the intake's.
  */
+import type { Purpose } from '../delivery/email-content.ts'
 import type { Parsed } from '../parsed.ts'
 import type { EmailType } from '../request/email-request.ts'
 import type { RefusalCode } from '../request/rejection.ts'
 import type { HookSettings, HookSystemName } from './hook-settings.ts'
-
-/** The purpose of an email, where its type does not say it: only hooks can ask for these. */
-export const purposes = ['address_change', 'identity'] as const
-export type Purpose = (typeof purposes)[number]
 
 /**
  * The email of a message, by the system's own name for it. A notice (a password was changed) is answered
@@ -88,8 +85,8 @@ export type HookSystem = {
   /** The settings that it uses. */
   readonly takes: readonly (keyof SystemSettings)[]
   /**
-   * The messages of a body. An issue names a field of the system's own, never a value; the code `unknown_kind`
-   * is for a message that `kinds` does not have.
+   * The messages of a body. An issue names a field of the system's own, never a value; the code
+   * `unknown_kind` is for a message that `kinds` does not have.
    */
   readonly read: (body: unknown) => Parsed<readonly HookMessage[]>
   /** The system's own link of a message, where the message does not carry it; null if settings lack for it. */

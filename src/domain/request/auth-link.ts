@@ -20,7 +20,7 @@ export type AuthLink = {
   /** The link as it was given. A hosted link seals this text, and it is parsed again when opened. */
   readonly raw: string
   readonly href: string
-  /** The value of the parameter `token`, decoded. */
+  /** The value of the parameter `token`, decoded; empty for the link of an auth server. */
   readonly token: string
   /** Lower case, without the colon. */
   readonly scheme: string
@@ -53,7 +53,25 @@ export function readOrigin(raw: string, appSchemes: ReadonlySet<string>): string
 }
 
 /** Reads a link. `appSchemes` are the schemes of the app's settings, in lower case. */
-export function parseAuthLink(raw: string, appSchemes: ReadonlySet<string>): Parsed<AuthLink> {
+export const parseAuthLink = (raw: string, appSchemes: ReadonlySet<string>): Parsed<AuthLink> =>
+  readLink(raw, appSchemes, readToken)
+
+/**
+ * Reads the link of an auth server, which is the same but for its query: that may have any parameters, and
+ * must have some. It is never sent as it is; a hosted link opens it.
+ */
+export const parseOriginalLink = (raw: string, appSchemes: ReadonlySet<string>): Parsed<AuthLink> =>
+  readLink(raw, appSchemes, (query) =>
+    query === undefined || query === ''
+      ? { ok: false, issues: [issue('query_missing', 'The link has no query, so it holds no secret.')] }
+      : parsed(''),
+  )
+
+function readLink(
+  raw: string,
+  appSchemes: ReadonlySet<string>,
+  readQuery: (query: string | undefined) => Parsed<string>,
+): Parsed<AuthLink> {
   const characters = checkCharacters(raw)
   if (characters !== null) return { ok: false, issues: [characters] }
   const [, rawScheme, authority, path = '', query] = shape.exec(raw) ?? []
@@ -68,7 +86,7 @@ export function parseAuthLink(raw: string, appSchemes: ReadonlySet<string>): Par
   const location = web
     ? readWeb(raw, scheme, authority)
     : readApp(raw, scheme, { authority, path }, appSchemes)
-  const token = readToken(query)
+  const token = readQuery(query)
   if (location.ok && token.ok) return parsed({ ...location.value, raw, rawPath: path, token: token.value })
   return { ok: false, issues: [...(location.ok ? [] : location.issues), ...(token.ok ? [] : token.issues)] }
 }

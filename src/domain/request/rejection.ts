@@ -1,5 +1,6 @@
 /**
- * Every refusal that Postern answers with, in one table: code → status and public text (spec 7).
+ * Every refusal that Postern answers with, in one table: code → status and public text (spec 7). Two are for
+ * calls of auth servers alone.
  * A request's own faults stand in `issues`, the operator's diagnosis goes to the log. No text holds
  * a key, a token or a recipient.
  */
@@ -19,6 +20,14 @@ export const refusals = {
       'The delivery key is unknown here, revoked or expired, or its app is disabled. Was it made for another database? "postern key list APP" shows the keys of an app.',
   },
   url_not_allowed: { status: 403, message: 'The link is not allowed for this app.' },
+  unsupported_email: {
+    status: 400,
+    message: 'Postern has no email for this message of the auth server; see issues.',
+  },
+  notice_not_sent: {
+    status: 200,
+    message: 'The auth server only tells of something that has happened: nothing is sent.',
+  },
   key_rate_limited: { status: 429, message: 'Too many requests with this delivery key; slow down.' },
   recipient_rate_limited: {
     status: 429,

@@ -279,7 +279,15 @@ test('after an outage, mail that waits is what the outage left', () => {
 
 test('a key that was replaced and is still in use says so', () => {
   const key = {
-    ...{ id: 'key_1' as KeyId, app: acme.id, name: 'web', createdAt: 0, createdBy: 'ann', replaces: null },
+    ...{
+      id: 'key_1' as KeyId,
+      app: acme.id,
+      name: 'web',
+      createdAt: 0,
+      createdBy: 'ann',
+      replaces: null,
+      hook: null,
+    },
     ...{ expiresAt: nowMs + 23 * 3_600_000, revokedAt: null, lastUsedAt: nowMs - 180_000 },
   }
   const of = (isReplaced: boolean) => attentionTo({ expiring: [{ ...key, isReplaced }] })[0]?.message

@@ -2,8 +2,10 @@
 import type { KeyHash } from '../../domain/app/delivery-key.ts'
 import { hasEnded } from '../../domain/bearer.ts'
 import { keyInUseMs, keysMax } from '../../domain/bounds.ts'
+import type { HookSystemName } from '../../domain/hooks/hook-settings.ts'
 import { type AppId, type KeyId, newId } from '../../domain/id.ts'
 import { type Action, type Actor, type AuditAction, differences } from '../../domain/operator/audit.ts'
+import type { HookSecretRecord, SealedSecret } from '../hook-store.ts'
 import type { ExpiringKey, KeyChange, KeyRecord, KeyReplacement, NewKeyRecord } from '../operator-store.ts'
 import type { Row } from '../shared/rows.ts'
 import { lockApp } from './apps.ts'
@@ -53,7 +55,7 @@ function* updateKey(
 function* replaceKey(
   context: ScriptContext,
   id: KeyId,
-  { hash, expiresAt, oldExpiresAt }: KeyReplacement,
+  { hash, expiresAt, oldExpiresAt, sealed }: KeyReplacement,
   actor: Actor,
 ): Script<KeyRecord | 'ended' | 'too_many' | null> {
   const old = yield* lockKey(context, id)
@@ -65,7 +67,8 @@ function* replaceKey(
     text: `update ${context.prefix}delivery_key set expires_at = $2 where key_id = $1`,
     values: [id, ending.expiresAt],
   }
-  const next = { app: old.app, hash, name: old.name, expiresAt }
+  const ofHook = { ...(old.hook !== null && { hook: old.hook }), ...(sealed !== undefined && { sealed }) }
+  const next = { app: old.app, hash, name: old.name, expiresAt, ...ofHook }
   const made = yield* insertKey(context, next, { actor, replaces: id })
   const change = { before: toFacts(old), after: { ...toFacts(ending), replacedBy: made.id } }
   yield* recordAction(context, keyAction('key.replace', old, change), actor)
@@ -130,14 +133,25 @@ function* isNameTaken(
 /** Deletes keys of the app that have ended, beyond the newest `keysMax`. */
 function* insertKey(
   { nowMs, prefix }: ScriptContext,
-  { app, expiresAt, hash, name }: NewKeyRecord,
+  { app, expiresAt, hash, hook, name, sealed }: NewKeyRecord,
   { actor, replaces }: { readonly actor: Actor; readonly replaces: KeyId | null },
 ): Script<KeyRecord> {
   const [row = {}] = yield {
     text: `insert into ${prefix}delivery_key
-        (key_id, key_hash, app_id, name, created_at, created_by, expires_at, replaces)
-      values ($1, $2, $3, $4, $5, $6, $7, $8) returning *`,
-    values: [newId('key', nowMs), hash, app, name, nowMs, actor.name, expiresAt, replaces],
+        (key_id, key_hash, app_id, name, created_at, created_by, expires_at, replaces, hook, sealed)
+      values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) returning *`,
+    values: [
+      newId('key', nowMs),
+      hash,
+      app,
+      name,
+      nowMs,
+      actor.name,
+      expiresAt,
+      replaces,
+      hook ?? null,
+      sealed ?? null,
+    ],
   }
   yield {
     text: `delete from ${prefix}delivery_key where key_id in (select key_id from ${prefix}delivery_key
@@ -191,7 +205,45 @@ const toKeyRecord = (row: Row): KeyRecord => ({
   revokedAt: row.revoked_at as number | null,
   lastUsedAt: row.last_used_at as number | null,
   replaces: row.replaces as KeyId | null,
+  hook: row.hook as HookSystemName | null,
 })
 
-export const keyChanges = { createKey, updateKey, replaceKey, revokeKey }
-export const keyReads = { findKey, findKeyByHash, listKeys, listExpiringKeys, listKeysMadeBy }
+function* listHookSecrets(
+  { nowMs, prefix }: ScriptContext,
+  slug: string,
+  hook: HookSystemName,
+): Script<HookSecretRecord[]> {
+  const text = `select key_hash, sealed from ${prefix}delivery_key
+    where hook = $2 and ${works('$3')} and app_id in (
+      select app_id from ${prefix}app where slug = $1 and status = 'active')
+    order by key_id desc`
+  return yield* readAll({ text, values: [slug, hook, nowMs] }, (row) => ({
+    hash: row.key_hash as KeyHash,
+    sealed: row.sealed as string | null,
+  }))
+}
+
+function* listSealedSecrets({ nowMs, prefix }: ScriptContext): Script<SealedSecret[]> {
+  const text = `select key_hash, sealed from ${prefix}delivery_key where sealed is not null and ${works('$1')} order by key_id`
+  return yield* readAll({ text, values: [nowMs] }, (row) => ({
+    hash: row.key_hash as KeyHash,
+    sealed: row.sealed as string,
+  }))
+}
+
+function* resealHookSecret(
+  { prefix }: ScriptContext,
+  { hash, sealed }: SealedSecret,
+  resealed: string,
+): Script<void> {
+  yield {
+    text: `update ${prefix}delivery_key set sealed = $3 where key_hash = $1 and sealed = $2`,
+    values: [hash, sealed, resealed],
+  }
+}
+
+export const keyChanges = { createKey, updateKey, replaceKey, revokeKey, resealHookSecret }
+export const keyReads = {
+  ...{ findKey, findKeyByHash, listKeys, listExpiringKeys, listKeysMadeBy },
+  ...{ listHookSecrets, listSealedSecrets },
+}

@@ -53,7 +53,7 @@ export function makeLinkTexts({
 /** The input of an email apart from its link and code: its app, its type, and the names of an invitation. */
 export type LetterInput = Pick<TemplateInput, 'app' | 'type'> & {
   readonly code: CodePlace
-  readonly content: Pick<EmailContent, 'organisationName' | 'inviterName' | 'locale'>
+  readonly content: Pick<EmailContent, 'organisationName' | 'inviterName' | 'locale' | 'purpose'>
 }
 
 /** Renders with texts that are given, or with marks in their places. */

@@ -5,14 +5,14 @@
 
 import type { CodePlace, EmailContent } from '../../domain/delivery/email-content.ts'
 import type { EmailType } from '../../domain/request/email-request.ts'
-import type { Strings } from '../locales/strings.ts'
+import type { LetterKind, Strings } from '../locales/strings.ts'
 import { type Expiry, isPlainName, type Letter } from './letter.ts'
 
 type LetterInput = {
   readonly type: EmailType
   /** The app's name. */
   readonly app: string
-  readonly content: Pick<EmailContent, 'organisationName' | 'inviterName'>
+  readonly content: Pick<EmailContent, 'organisationName' | 'inviterName' | 'purpose'>
   readonly code: CodePlace
   readonly expiry: Expiry
 }
@@ -22,14 +22,17 @@ export function writeLetter(strings: Strings, { type, app, content, code, expiry
     const { ignore, ...words } = strings.invitation(app, toInvitation(content))
     return { ...words, expires: strings.expires(expiry, 'none'), notes: [ignore] }
   }
-  const { ignore, ...words } = strings.words(type, app, code)
-  const keepPrivate = isPrivate[type] || code !== 'none' ? [strings.keepPrivate] : []
+  const kind = content.purpose ?? type
+  const { ignore, ...words } = strings.words(kind, app, code)
+  const keepPrivate = isPrivate[kind] || code !== 'none' ? [strings.keepPrivate] : []
   const neverAsk = code === 'none' ? [] : [strings.neverAsk(app)]
   return { ...words, expires: strings.expires(expiry, code), notes: [ignore, ...keepPrivate, ...neverAsk] }
 }
 
 /** Somebody else could sign in, or choose a password, with the link; with a code, in every email. */
-const isPrivate: Readonly<Record<EmailType, boolean>> = {
+const isPrivate: Readonly<Record<LetterKind, boolean>> = {
+  address_change: true,
+  identity: true,
   magic_link: true,
   email_verification: false,
   password_reset: true,

@@ -2,7 +2,7 @@
  * The texts of one language, made from its file: placeholders are filled in one pass, so that a name that
  * contains `{app}` stays text, and dates, numbers and plurals come from `Intl`.
  */
-import type { CodePlace } from '../../domain/delivery/email-content.ts'
+import type { CodePlace, Purpose } from '../../domain/delivery/email-content.ts'
 import type { EmailType } from '../../domain/request/email-request.ts'
 import type { Expiry, Letter, Paragraph } from '../emails/letter.ts'
 import type { LanguageFile } from './language-files.ts'
@@ -39,7 +39,7 @@ type HostedPageWords = {
 export type Strings = Pick<LanguageFile['language'], 'direction' | 'quotes'> & {
   /** Font families that come before Helvetica, each with a comma behind it; empty for most languages. */
   readonly fonts: string
-  words(type: Exclude<EmailType, 'organisation_invite'>, app: string, code: CodePlace): Words
+  words(kind: Exclude<LetterKind, 'organisation_invite'>, app: string, code: CodePlace): Words
   invitation(app: string, invitation: Invitation): Words
   /** When the link, the code or both expire, by where the code is. */
   expires(expiry: Expiry, code: CodePlace): string
@@ -57,7 +57,12 @@ export type Strings = Pick<LanguageFile['language'], 'direction' | 'quotes'> & {
   readonly hostedPage: HostedPageWords
 }
 
+/** The letters that a language has texts for. */
+export type LetterKind = EmailType | Purpose
+
 const fileKeys = {
+  address_change: 'addressChange',
+  identity: 'identity',
   magic_link: 'magicLink',
   email_verification: 'emailVerification',
   password_reset: 'passwordReset',
@@ -123,17 +128,20 @@ export function makeStrings(tag: string, file: LanguageFile): Strings {
 
 /** The words of an email, apart from the names of an invitation. */
 function newWords(file: LanguageFile, ofApp: (text: string) => (app: string) => string) {
-  return (type: EmailType, app: string, place: CodePlace): Words => {
-    const letter = file[fileKeys[type]]
-    const { subject, preheader, heading, button, ignore } = letter
-    const text = place === 'beside' && 'textWithCode' in letter ? letter.textWithCode : letter.text
+  return (kind: LetterKind, app: string, place: CodePlace): Words => {
+    const letter = file[fileKeys[kind]]
+    const { subject, preheader, heading, ignore } = letter
+    // A letter that is about its code has no text for a link.
+    const { text, button } =
+      'text' in letter ? letter : { text: letter.codeText, button: file.hostedPage.open }
+    const linkText = place === 'beside' && 'textWithCode' in letter ? letter.textWithCode : text
     const isFirst = place === 'first'
     const intro = isFirst && 'codeText' in letter ? letter.codeText : file.code.beside
     return {
       subject: fill(subject, { app }), // an invisible character shows as a box in some lists of mail
       preheader: ofApp(preheader)(app),
       heading: ofApp(heading)(app),
-      paragraphs: isFirst ? [] : [[ofApp(text)(app)]],
+      paragraphs: isFirst ? [] : [[ofApp(linkText)(app)]],
       code: place === 'none' ? null : { intro: ofApp(intro)(app), isFirst },
       button: ofApp(isFirst ? file.hostedPage.open : button)(app),
       ignore: ofApp(ignore)(app),

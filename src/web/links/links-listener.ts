@@ -39,6 +39,14 @@ export type LinksDeps = {
 const headerBytesMax = 64 * 1024
 
 type Params = { slug: string; sealed: string }
+/** The link of an auth server has the sealed part in its query. */
+type Query = { token?: unknown }
+type LinkRequest = FastifyRequest<{ Params: Params; Querystring: Query }>
+
+const readParams = ({ params: { slug, sealed }, query }: LinkRequest): Params =>
+  sealed === undefined
+    ? { slug, sealed: typeof query.token === 'string' ? query.token : '' }
+    : { slug, sealed }
 type Opened =
   | {
       readonly kind: 'open'
@@ -66,23 +74,28 @@ export function newLinksListener(deps: LinksDeps): FastifyInstance {
   const basePath = new URL(deps.baseUrl).pathname.replace(/\/+$/, '')
   // A proxy may pass the path of the base URL on, or strip it.
   for (const prefix of new Set([basePath, ''])) {
-    const url = prefix + formatHostedPath(':slug', ':sealed')
-    listener.route<{ Params: Params }>({
-      method: ['GET', 'HEAD'],
-      url,
-      handler: async (request, reply) =>
-        show({ request, reply }, await opener.open(request.params), deps.emit),
-    })
-    listener.post<{ Params: Params }>(url, async (request, reply) => {
-      const opened = await opener.open(request.params)
-      if (opened.kind !== 'open' || opened.destination.kind !== 'web')
-        return show({ request, reply }, opened, deps.emit)
-      deps.emit({ kind: 'link_viewed', result: 'pressed' })
-      const { href } = opened.destination
-      return protect(reply, "default-src 'none'").code(303).header('location', href).send()
-    })
+    for (const path of [formatHostedPath(':slug', ':sealed'), '/:slug/go'])
+      addLink(listener, prefix + path, { opener, emit: deps.emit })
   }
   return listener
+}
+
+type LinkParts = { readonly opener: LinkOpener; readonly emit: Emit }
+
+function addLink(listener: FastifyInstance, url: string, { opener, emit }: LinkParts): void {
+  listener.route<{ Params: Params; Querystring: Query }>({
+    method: ['GET', 'HEAD'],
+    url,
+    handler: async (request, reply) => show({ request, reply }, await opener.open(readParams(request)), emit),
+  })
+  listener.post<{ Params: Params; Querystring: Query }>(url, async (request, reply) => {
+    const opened = await opener.open(readParams(request))
+    if (opened.kind !== 'open' || opened.destination.kind !== 'web')
+      return show({ request, reply }, opened, emit)
+    emit({ kind: 'link_viewed', result: 'pressed' })
+    const { href } = opened.destination
+    return protect(reply, "default-src 'none'").code(303).header('location', href).send()
+  })
 }
 
 type Exchange = { request: FastifyRequest; reply: FastifyReply }

@@ -28,7 +28,9 @@ create table delivery_key (
   expires_at bigint,
   revoked_at bigint,
   last_used_at bigint,
-  replaces text collate "C"                -- the key that this one replaces
+  replaces text collate "C",               -- the key that this one replaces
+  hook text,                               -- the auth server that posts with it; null for an app's own key
+  sealed text                              -- the secret by which that server signs, sealed; null if it sends its key
 ) with (fillfactor = 70);
 create index delivery_key_app on delivery_key (app_id);
 

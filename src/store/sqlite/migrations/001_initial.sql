@@ -21,7 +21,9 @@ create table delivery_key (
   expires_at integer,
   revoked_at integer,
   last_used_at integer,
-  replaces text                            -- the key that this one replaces
+  replaces text,                           -- the key that this one replaces
+  hook text,                               -- the auth server that posts with it; null for an app's own key
+  sealed text                              -- the secret by which that server signs, sealed; null if it sends its key
 ) strict;
 create index delivery_key_app on delivery_key (app_id);
 
