@@ -22,12 +22,15 @@ export type HookMessage = {
   readonly kind: string
   /** Replaces the purpose of its kind. */
   readonly purpose?: Purpose
+  /** Empty in a notice that has no address. */
   readonly to: string
   readonly code?: string
   /** Carried to a page of the app; without one, the code is. */
   readonly token?: string
   /** The system's own link. It may have any parameters. */
   readonly original?: string
+  /** Where the system's own link leads at last, as the system sent it; for the method `original`. */
+  readonly redirectTo?: string
   readonly lifeSeconds?: number
   readonly organisationName?: string
   readonly inviterName?: string
