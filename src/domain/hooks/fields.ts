@@ -1,0 +1,114 @@
+/**
+ * Reads a hook's body by paths such as `user.email`. Types are never coerced, null and '' mean absent, and
+ * every text is bounded. Issues name the path, never a value.
+ */
+import { type Parsed, parsed } from '../parsed.ts'
+import { parseEmailAddress } from '../request/email-address.ts'
+import type { Issue } from '../request/rejection.ts'
+
+const textCharactersMax = 8192
+
+export type FieldReader = {
+  /** Text that must be there; '' with an issue if it is not. */
+  readonly text: (path: string) => string
+  /** Text that may be absent; anything else than text is an issue. */
+  readonly optional: (path: string) => string | undefined
+  /** Text of an end user, such as a name; anything else is left out, without an issue. */
+  readonly lenient: (path: string) => string | undefined
+  /** An address that must be there; '' with an issue if it is not. */
+  readonly address: (path: string) => string
+  /** A whole number from 1 to `most`, which must be there; 0 with an issue if it is not. */
+  readonly count: (path: string, most: number) => number
+  /** A key of the table; null with an issue if it is another text, or none. */
+  readonly kind: <Kind extends string>(path: string, kinds: Readonly<Record<Kind, unknown>>) => Kind | null
+  readonly refuse: (field: string, code: string, message: string) => void
+  /** The value, unless there are issues. */
+  readonly finish: <T>(value: T) => Parsed<T>
+}
+
+export function readFields(body: unknown): FieldReader {
+  const issues: Issue[] = []
+  const refuse = (field: string, code: string, message: string) => {
+    issues.push({ field, code, message })
+  }
+  const optional = (path: string): string | undefined => {
+    const value = findValue(body, path)
+    if (value === undefined) return undefined
+    const fault = findFault(value)
+    if (fault === null) return value as string
+    refuse(path, fault.code, `${path} ${fault.message}`)
+    return undefined
+  }
+  const text = (path: string): string => {
+    if (findValue(body, path) === undefined) refuse(path, 'required', `${path} is required.`)
+    return optional(path) ?? ''
+  }
+  return {
+    text,
+    optional,
+    lenient: (path) => {
+      const value = findValue(body, path)
+      return value === undefined || findFault(value) !== null ? undefined : (value as string)
+    },
+    address: (path) => {
+      const raw = text(path)
+      const address = raw === '' ? null : parseEmailAddress(raw, path)
+      if (address?.ok) return address.value
+      issues.push(...(address?.issues ?? []))
+      return ''
+    },
+    count: (path, most) => {
+      const value = findValue(body, path)
+      if (Number.isInteger(value) && Number(value) >= 1 && Number(value) <= most) return Number(value)
+      if (value === undefined) refuse(path, 'required', `${path} is required.`)
+      else refuse(path, 'out_of_range', `${path} must be a whole number from 1 to ${most}.`)
+      return 0
+    },
+    kind: <Kind extends string>(path: string, kinds: Readonly<Record<Kind, unknown>>) => {
+      const name = text(path)
+      if (Object.hasOwn(kinds, name)) return name as Kind
+      if (name !== '') refuse(path, 'unknown_kind', `Postern has no email for this ${path}.`)
+      return null
+    },
+    refuse,
+    finish: (value) => (issues.length > 0 ? { ok: false, issues } : parsed(value)),
+  }
+}
+
+/** The value at a path of own properties; undefined also for null and ''. */
+function findValue(body: unknown, path: string): unknown {
+  let value = body
+  for (const name of path.split('.')) {
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, name)) return undefined
+    value = (value as Record<string, unknown>)[name]
+  }
+  return value === null || value === '' ? undefined : value
+}
+
+function findFault(value: unknown): { code: string; message: string } | null {
+  if (typeof value !== 'string') return { code: 'not_a_string', message: 'must be a JSON string.' }
+  if (value.length > textCharactersMax)
+    return { code: 'too_long', message: `has at most ${textCharactersMax} characters.` }
+  return value.isWellFormed() ? null : { code: 'lone_surrogate', message: 'is not valid Unicode.' }
+}
+
+/** The fields that have a value. */
+export function present<T extends object>(fields: T): { [Name in keyof T]?: Exclude<T[Name], undefined> } {
+  const entries = Object.entries(fields).filter(([, value]) => value !== undefined)
+  return Object.fromEntries(entries) as { [Name in keyof T]?: Exclude<T[Name], undefined> }
+}
+
+/**
+ * A link whose query has only characters that a link may have: auth servers put names into it as they are.
+ * The rest of the link stays as it came, for the rules for links to judge.
+ */
+export function escapeQuery(link: string): string {
+  const begin = link.indexOf('?') + 1
+  if (begin === 0) return link
+  return link.slice(0, begin) + link.slice(begin).replace(/[^\x21-\x7e]|["<>\\]/gu, percentEncode)
+}
+
+const percentEncode = (character: string): string =>
+  Array.from(Buffer.from(character), (byte) => `%${byte.toString(16).padStart(2, '0').toUpperCase()}`).join(
+    '',
+  )
