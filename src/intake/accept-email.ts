@@ -16,6 +16,7 @@ import type { AppPolicyCache } from './app-policy-cache.ts'
 import {
   type AskedLanguage,
   type IncomingRequest,
+  type JudgeContext,
   type Judgement,
   judgeRequest,
   type LinkHost,
@@ -61,22 +62,34 @@ export async function acceptEmail(
   if (key.kind !== 'secret') {
     return { caller: null, rejection: { code: 'invalid_key', message: keyMessages[key.kind] } }
   }
+  return acceptJudged(deps, key.hash, (context) => judgeRequest(request, context), trace)
+}
+
+/**
+ * Queues an email for a well-formed key, or says why not. Rejects only for a bug.
+ * @param judge is called again when the settings of the app have changed meanwhile
+ */
+export async function acceptJudged(
+  deps: AcceptDeps,
+  keyHash: KeyHash,
+  judge: (context: JudgeContext) => Judgement,
+  trace: Trace = noTrace,
+): Promise<AcceptAnswer> {
   try {
     for (let judgements = 0; judgements < judgementsMax; judgements++) {
-      const policy = deps.policies.get(key.hash)
+      const policy = deps.policies.get(keyHash)
       const context = { links: deps.links, nowMs: deps.store.now(), traceparent: trace.traceparent }
-      const judgement =
-        policy === undefined ? null : trace.run('judge', () => judgeRequest(request, { ...context, policy }))
+      const judgement = policy === undefined ? null : trace.run('judge', () => judge({ ...context, policy }))
       // Invalid requests skip backpressure: they are refused without queueing mail.
       const isValid = judgement !== null && 'admit' in judgement.judged.verdict
-      if (isValid && (await deps.waitForTurn(key.hash)) === false) return overloadedAnswer
-      const asked = { keyHash: key.hash, judged: judgement?.judged ?? null }
+      if (isValid && (await deps.waitForTurn(keyHash)) === false) return overloadedAnswer
+      const asked = { keyHash, judged: judgement?.judged ?? null }
       const result = await trace.wait('enqueue', () => deps.store.enqueue(asked))
       // A key that has ended is forgotten: its requests are refused without being judged, and are no longer
       // traced.
-      if (result.kind === 'invalid_key') deps.policies.delete(key.hash)
+      if (result.kind === 'invalid_key') deps.policies.delete(keyHash)
       if (result.kind !== 'judge_again') return answerTo(deps, result, judgement)
-      deps.policies.set(key.hash, appPolicy(result.app))
+      deps.policies.set(keyHash, appPolicy(result.app))
     }
     return unavailable(new Error('the settings of the app changed several times while a request was judged'))
   } catch (error) {

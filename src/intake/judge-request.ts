@@ -6,10 +6,16 @@
 import { hash } from 'node:crypto'
 import { checkLinkAllowed, type LinkDifference } from '../domain/app/allowed-url.ts'
 import type { AppPolicy } from '../domain/app/app-policy.ts'
-import { chooseHostedLink, formatHostedPath, type LinkTarget } from '../domain/app/hosted-link.ts'
+import {
+  chooseHostedLink,
+  formatHostedPath,
+  formatOriginalPath,
+  type LinkTarget,
+} from '../domain/app/hosted-link.ts'
+import type { EmailContent } from '../domain/delivery/email-content.ts'
 import { type AppId, newId } from '../domain/id.ts'
 import type { Parsed } from '../domain/parsed.ts'
-import { type AuthLink, parseAuthLink, readOrigin } from '../domain/request/auth-link.ts'
+import { type AuthLink, parseAuthLink, parseOriginalLink, readOrigin } from '../domain/request/auth-link.ts'
 import { readDomain } from '../domain/request/email-address.ts'
 import {
   type EmailRequest,
@@ -108,7 +114,7 @@ function judgeBody(
 const withCode = (request: EmailRequest, code: Parsed<string> | null): EmailRequest =>
   code?.ok && request.type !== 'organisation_invite' ? { ...request, code: code.value } : request
 
-type JudgedEmail = { readonly email: NewEmail; readonly language?: AskedLanguage }
+export type JudgedEmail = { readonly email: NewEmail; readonly language?: AskedLanguage }
 
 /** Judges the link of a well-formed request, and makes the email. */
 export function judgeEmail(request: EmailRequest, context: JudgeContext): JudgedEmail | Rejection {
@@ -122,6 +128,31 @@ export function judgeEmail(request: EmailRequest, context: JudgeContext): Judged
     email: toNewEmail(context, { request, link: link.value, ...judged, ...(asked && { locale: asked }) }),
     ...(asked !== undefined && { language: { tag: asked ?? policy.locale, isKnown: asked !== null } }),
   }
+}
+
+/**
+ * Judges the link of an auth server, which may have any parameters: a hosted link always carries it, so that
+ * what is queued has the one parameter of every link.
+ */
+export function judgeOriginal(request: EmailRequest, context: JudgeContext): JudgedEmail | Rejection {
+  const { policy, links } = context
+  const link = parseOriginalLink(request.url, policy.schemes)
+  if (!link.ok) return { code: 'invalid_url', issues: link.issues }
+  const difference = checkLinkAllowed(link.value, policy)
+  if (difference !== null) return notAllowed(difference, policy)
+  if (links.baseUrl === null || policy.hostedLinks === 'off')
+    return { code: 'invalid_hosted_link_config', issues: [originalNeedsPage] }
+  const { locale } = request
+  const asked = locale === undefined ? null : chooseLanguage(locale)
+  const parts = { request, link: link.value, hosted: link.value, format: formatOriginalPath }
+  return { email: toNewEmail(context, { ...parts, ...(asked !== null && { locale: asked }) }) }
+}
+
+const originalNeedsPage: Issue = {
+  field: 'hostedLinks',
+  code: 'original_needs_hosted_link',
+  message:
+    'The link of an auth server is sent as a hosted link: set POSTERN_LINKS_BASE_URL, and hostedLinks of the app to another mode than off.',
 }
 
 /**
@@ -154,16 +185,26 @@ function checkIdempotencyKey(key: string | undefined): Issue[] {
   return [{ field: 'Idempotency-Key', code: 'malformed_idempotency_key', message }]
 }
 
-type JudgeableRequest = { request: EmailRequest; link: AuthLink; hosted: AuthLink | null; locale?: string }
+type JudgeableRequest = {
+  request: EmailRequest
+  link: AuthLink
+  hosted: AuthLink | null
+  locale?: string
+  /** The path of its hosted link. */
+  format?: typeof formatHostedPath
+}
 
-function toNewEmail(context: JudgeContext, { request, link, hosted, locale }: JudgeableRequest): NewEmail {
+function toNewEmail(
+  context: JudgeContext,
+  { request, link, hosted, locale, format = formatHostedPath }: JudgeableRequest,
+): NewEmail {
   const { to, type, expiresAt } = request
   const language = locale === undefined ? {} : { locale }
   const carried =
     hosted === null
       ? { url: link.href }
       : {
-          url: hostedUrl(context, { type, destination: hosted.raw, expiresAt, ...language }),
+          url: hostedUrl(context, { type, destination: hosted.raw, expiresAt, ...language }, format),
           hosted: true as const,
         }
   return {
@@ -189,13 +230,23 @@ function readNames(request: EmailRequest): { organisationName?: string; inviterN
 }
 
 /** A link whose token is the code leads to where the code is typed. */
-function readCode(request: EmailRequest, link: AuthLink): { code?: string; codeFirst?: true } {
-  if (request.type === 'organisation_invite' || request.code === undefined) return {}
-  const { code } = request
-  return link.token === code ? { code, codeFirst: true } : { code }
+function readCode(
+  request: EmailRequest,
+  link: AuthLink,
+): Pick<EmailContent, 'code' | 'codeFirst' | 'purpose'> {
+  if (request.type === 'organisation_invite') return {}
+  const { code, purpose } = request
+  return {
+    ...(code !== undefined && { code, ...(link.token === code && { codeFirst: true as const }) }),
+    ...(purpose !== undefined && { purpose }),
+  }
 }
 
-function hostedUrl({ policy, links }: JudgeContext, target: LinkTarget): string {
+function hostedUrl(
+  { policy, links }: JudgeContext,
+  target: LinkTarget,
+  format: typeof formatHostedPath,
+): string {
   const sealed = links.seal(policy.id, target)
-  return `${links.baseUrl}${formatHostedPath(policy.slug, sealed)}`
+  return `${links.baseUrl}${format(policy.slug, sealed)}`
 }

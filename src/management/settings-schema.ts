@@ -27,6 +27,17 @@ const branding = {
 }
 const limits = { keyPerMinute: limit(), recipientPerHour: limit(), daily: limit() }
 
+const perKind = <Value extends TSchema>(value: Value) => Type.Record(Type.String({ maxLength: 100 }), value)
+const hook = Type.Optional(
+  closed({
+    verifyUrl: Type.Optional(text('https://REF.supabase.co/auth/v1/verify')),
+    pages: Type.Optional(perKind(text('https://app.acme.test/code'))),
+    lifeSeconds: Type.Optional(perKind(Type.Integer())),
+    organisationName: Type.Optional(text('Acme')),
+  }),
+)
+const hooks = { supabase: hook, kratos: hook, zitadel: hook, logto: hook }
+
 /** In the order in which they are stored and answered. */
 export const settingsFields = {
   name: text('Acme'),
@@ -42,6 +53,7 @@ export const settingsFields = {
   }),
   hostedLinks: Type.Enum([...hostedLinkModes]),
   linkDestinations: closed(destinations),
+  hooks: Type.Optional(closed(hooks)),
   fallbackUrl: Type.Optional(text('https://acme.test/get')),
   branding: closed(branding),
   locale: text('en', 'de'),

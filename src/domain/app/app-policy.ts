@@ -1,4 +1,5 @@
 /** The part of an app that judges its requests. */
+import type { HookSettings } from '../hooks/hook-settings.ts'
 import type { Parsed } from '../parsed.ts'
 import type { EmailAddress } from '../request/email-address.ts'
 import { parseAllowedUrl, parseAppScheme } from './allowed-url.ts'
@@ -11,6 +12,9 @@ export type AppPolicy = HostedLinkPolicy &
     readonly fromAddress: EmailAddress
     /** Whether its emails show the one-time codes of its requests. */
     readonly allowCodes: boolean
+    /** Its name, for invitations that name no organisation. */
+    readonly name: string
+    readonly hooks: HookSettings
     /** The app's own language. */
     readonly locale: string
   }
@@ -39,6 +43,8 @@ export function appPolicy({
     allowedUrls: settings.allowedUrls.flatMap((text) => valid(parseAllowedUrl(text))),
     appSchemes,
     schemes: new Set(appSchemes.map((entry) => entry.scheme)),
+    name: settings.name,
+    hooks: settings.hooks ?? {},
     fromAddress: settings.from.address as EmailAddress,
     locale: settings.locale,
   }

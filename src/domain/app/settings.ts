@@ -4,6 +4,8 @@
  */
 import { hasControls } from '../controls.ts'
 import { bounceLocalMax, fitsReference, isBounceBase } from '../delivery/reference.ts'
+import { checkHooks } from '../hooks/check-settings.ts'
+import { type HookSettings, hookSystemNames } from '../hooks/hook-settings.ts'
 import { type Parsed, parsed } from '../parsed.ts'
 import { parseEmailAddress } from '../request/email-address.ts'
 import { emailTypes } from '../request/email-request.ts'
@@ -24,6 +26,8 @@ export type AppSettings = HostedLinkSettings & {
   readonly allowLocalhost: boolean
   /** Whether emails show the one-time codes of requests; otherwise codes are ignored. */
   readonly allowCodes: boolean
+  /** For auth servers that post to the app. */
+  readonly hooks?: HookSettings
   /** The https page that a hosted page offers to devices without the app. */
   readonly fallbackUrl?: string
   readonly branding: {
@@ -65,7 +69,8 @@ export function parseAppSettings(settings: AppSettings, locales: readonly string
   }
   const schemes = new Set(appSchemes.map((entry) => entry.scheme))
   const { allowLocalhost } = settings
-  issues.push(...checkHostedLinks(settings, { allowedUrls, appSchemes, allowLocalhost, schemes }))
+  const links = { allowedUrls, appSchemes, allowLocalhost, schemes }
+  issues.push(...checkHostedLinks(settings, links), ...checkHooks(settings.hooks ?? {}, links))
   if (issues.length > 0) return { ok: false, issues }
   return parsed(inOrder({ ...settings, allowedUrls: texts(allowedUrls), appSchemes: texts(appSchemes) }))
 }
@@ -97,6 +102,7 @@ function inOrder(settings: AppSettings): AppSettings {
     allowCodes: settings.allowCodes,
     hostedLinks: settings.hostedLinks,
     linkDestinations: optional(linkDestinations, emailTypes),
+    ...(settings.hooks !== undefined && { hooks: optional(settings.hooks, hookSystemNames) }),
     ...optional(settings, ['fallbackUrl']),
     branding: optional(branding, ['logoUrl', 'accentColour', 'addressLine']),
     locale: settings.locale,

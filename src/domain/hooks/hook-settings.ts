@@ -14,3 +14,6 @@ export type HookSettings = {
     readonly organisationName?: string
   }
 }
+
+/** Those of one system; empty if the app has none. */
+export const systemSettings = (hooks: HookSettings, name: HookSystemName) => hooks[name] ?? {}

@@ -5,6 +5,7 @@
  */
 import { isUtf8 } from 'node:buffer'
 import { hasControls } from '../controls.ts'
+import type { Purpose } from '../delivery/email-content.ts'
 import { type Parsed, parsed } from '../parsed.ts'
 import { type EmailAddress, parseEmailAddress } from './email-address.ts'
 import { parseCode } from './one-time-code.ts'
@@ -34,6 +35,8 @@ export type EmailRequest =
       readonly type: Exclude<EmailType, 'organisation_invite'>
       /** A one-time code; only if the app allows codes. */
       readonly code?: string
+      /** Only of an email that an auth server asked for. */
+      readonly purpose?: Purpose
     })
   | (Common & {
       readonly type: 'organisation_invite'
@@ -223,6 +226,12 @@ function parseExpiry(raw: string, nowMs: number): Parsed<number> {
 
 // Attackers put text into names (invitation spam): in an invitation they are bounded and plain.
 const unsafeInName = (name: string): boolean => hasControls(name) || name.includes('://')
+
+/** The name of an invitation as an end user wrote it; undefined if it breaks the rules for names. */
+export function readName(field: keyof typeof aliases, text: string | undefined): string | undefined {
+  const name = parseName(field, (given) => (given === field ? text : undefined), true)
+  return name.ok && name.value !== '' ? name.value : undefined
+}
 
 /** A name under either of its spellings (spec 2.1); '' if it is absent or blank. */
 function parseName(

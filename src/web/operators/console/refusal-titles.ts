@@ -7,6 +7,8 @@ const titles: Readonly<Record<RefusalCode, string>> = {
   invalid_url: 'Invalid link',
   invalid_hosted_link_config: 'Hosted links not set up',
   invalid_key: 'Invalid key',
+  unsupported_email: 'No email for this message',
+  notice_not_sent: 'Notice, not sent',
   url_not_allowed: 'Link not allowed',
   key_rate_limited: 'Too many requests with one key',
   recipient_rate_limited: 'Too many emails to one recipient',

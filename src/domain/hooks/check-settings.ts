@@ -1,0 +1,79 @@
+/** Checks the settings of an app for auth servers. */
+import type { LinkPolicy } from '../app/allowed-url.ts'
+import { checkDestination } from '../app/hosted-link.ts'
+import { hasControls } from '../controls.ts'
+import type { Issue } from '../request/rejection.ts'
+import type { HookSettings } from './hook-settings.ts'
+import type { HookSystem, SystemSettings } from './hook-system.ts'
+import { findSystem } from './systems.ts'
+
+const lifeMin = 60
+const lifeMax = 30 * 86_400
+
+type Links = LinkPolicy & { readonly schemes: ReadonlySet<string> }
+
+export function checkHooks(hooks: HookSettings, links: Links): Issue[] {
+  return Object.entries(hooks).flatMap(([name, settings]) => {
+    const system = findSystem(name)
+    if (system === null)
+      return [issue(`hooks.${name}`, 'unknown_system', 'Postern takes no hooks of this system.')]
+    return checkSystem(system, settings, links)
+  })
+}
+
+const issue = (field: string, code: string, message: string): Issue => ({ field, code, message })
+
+function checkSystem(system: HookSystem, settings: SystemSettings, links: Links): Issue[] {
+  const at = `hooks.${system.name}`
+  const unused = Object.keys(settings)
+    .filter((name) => !system.takes.some((taken) => taken === name))
+    .map((name) => issue(`${at}.${name}`, 'not_used', `${system.title} has no such setting.`))
+  const { lifeSeconds = {}, organisationName, pages = {}, verifyUrl } = settings
+  const places = [
+    ...(verifyUrl === undefined ? [] : [[`${at}.verifyUrl`, verifyUrl] as const]),
+    ...Object.entries(pages).map(([kind, page]) => [`${at}.pages.${kind}`, page] as const),
+  ]
+  const misplaced = places.flatMap(([field, url]) => {
+    const fault = checkDestination(url, links)
+    return fault === null ? [] : [issue(field, 'destination_invalid', fault)]
+  })
+  const wrongLives = Object.entries(lifeSeconds)
+    .filter(([, life]) => !Number.isInteger(life) || life < lifeMin || life > lifeMax)
+    .map(([kind]) =>
+      issue(
+        `${at}.lifeSeconds.${kind}`,
+        'malformed_life',
+        `A whole number of seconds from ${lifeMin} to ${lifeMax}.`,
+      ),
+    )
+  const named = organisationName ?? 'x'
+  const wrongName =
+    named.trim() === '' || named.length > 100 || hasControls(named)
+      ? [
+          issue(
+            `${at}.organisationName`,
+            'malformed_text',
+            '1 to 100 characters, not blank, without control characters.',
+          ),
+        ]
+      : []
+  return [...unused, ...checkKinds(system, settings), ...misplaced, ...wrongLives, ...wrongName]
+}
+
+function checkKinds(
+  { kinds, name, title }: HookSystem,
+  { lifeSeconds = {}, pages = {} }: SystemSettings,
+): Issue[] {
+  const known = ['default', ...Object.keys(kinds)]
+  return Object.entries({ lifeSeconds, pages }).flatMap(([setting, values]) =>
+    Object.keys(values)
+      .filter((kind) => !known.includes(kind))
+      .map((kind) =>
+        issue(
+          `hooks.${name}.${setting}.${kind}`,
+          'unknown_kind',
+          `${title} has no such message: ${known.join(', ')}.`,
+        ),
+      ),
+  )
+}

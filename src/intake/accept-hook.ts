@@ -1,0 +1,184 @@
+/**
+ * One call of an auth server, from its body to its answer. Each message becomes a request of the app and is
+ * judged as such; all of a call are judged before the first is queued.
+ */
+import { hash } from 'node:crypto'
+import type { KeyHash } from '../domain/app/delivery-key.ts'
+import { systemSettings } from '../domain/hooks/hook-settings.ts'
+import type { HookMessage, HookSystem, SystemSettings } from '../domain/hooks/hook-system.ts'
+import { type Parsed, parsed } from '../domain/parsed.ts'
+import { parseEmailAddress } from '../domain/request/email-address.ts'
+import { type EmailRequest, type EmailType, readName } from '../domain/request/email-request.ts'
+import { parseCode } from '../domain/request/one-time-code.ts'
+import type { Issue, Rejection } from '../domain/request/rejection.ts'
+import type { Judged } from '../store/store.ts'
+import { type AcceptAnswer, type AcceptDeps, acceptJudged } from './accept-email.ts'
+import {
+  type JudgeContext,
+  type JudgedEmail,
+  type Judgement,
+  judgeEmail,
+  judgeOriginal,
+} from './judge-request.ts'
+
+/** `body`: the parsed JSON; undefined if the bytes are none. */
+export type HookCall = { readonly system: HookSystem; readonly keyHash: KeyHash; readonly body: unknown }
+
+/** The answer, and the name of its message; null if the body names none. */
+export type HookOutcome = { readonly answer: AcceptAnswer; readonly message: string | null }
+
+/** An outcome for each message, up to the first that is refused. */
+export async function acceptHook(
+  deps: AcceptDeps,
+  { system, keyHash, body }: HookCall,
+): Promise<HookOutcome[]> {
+  const messages = readMessages(system, body)
+  const outcomes: HookOutcome[] = []
+  const count = messages.ok ? messages.value.length : 1
+  for (let n = 0; n < count; n++) {
+    const judge = (context: JudgeContext) => {
+      const all = judgeMessages(system, messages, context)
+      return all.find(({ rejection }) => rejection !== null) ?? (all[n] as Judgement)
+    }
+    const answer = await acceptJudged(deps, keyHash, judge)
+    outcomes.push({ answer, message: messages.ok ? (messages.value[n]?.kind ?? null) : null })
+    if ('rejection' in answer) break
+  }
+  return outcomes
+}
+
+function readMessages(system: HookSystem, body: unknown): Parsed<readonly HookMessage[]> {
+  if (body === undefined)
+    return {
+      ok: false,
+      issues: [{ field: 'body', code: 'not_json', message: 'The body is not valid JSON.' }],
+    }
+  const messages = system.read(body)
+  if (!messages.ok || messages.value.length > 0) return messages
+  return { ok: false, issues: [{ field: 'body', code: 'no_message', message: 'The body has no message.' }] }
+}
+
+/** The judgements of all messages; one refusal if the body is none. */
+export function judgeMessages(
+  system: HookSystem,
+  messages: Parsed<readonly HookMessage[]>,
+  context: JudgeContext,
+): Judgement[] {
+  if (messages.ok) return messages.value.map((message) => judgeMessage(system, message, context))
+  const isUnknown = messages.issues.some(({ code }) => code === 'unknown_kind')
+  return [
+    refuse({ code: isUnknown ? 'unsupported_email' : 'invalid_body', issues: messages.issues }, context),
+  ]
+}
+
+const refuse = (rejection: Rejection, { policy: { version } }: JudgeContext): Judgement => ({
+  judged: { version, verdict: { refuse: rejection.code }, idempotency: null },
+  rejection,
+  language: null,
+  isCodeIgnored: false,
+})
+
+function judgeMessage(system: HookSystem, message: HookMessage, context: JudgeContext): Judgement {
+  const kind = system.kinds[message.kind]
+  if (kind === undefined || kind === 'notice') return refuse({ code: 'notice_not_sent' }, context)
+  const settings = systemSettings(context.policy.hooks, system.name)
+  const request = toRequest({ system, message, settings }, context)
+  if ('issues' in request) return refuse({ code: 'invalid_body', issues: request.issues }, context)
+  const { email, isOriginal } = request
+  const result: JudgedEmail | Rejection = isOriginal
+    ? judgeOriginal(email, context)
+    : judgeEmail(email, context)
+  if ('code' in result) return refuse(result, context)
+  const { version } = context.policy
+  const judged: Judged = { version, verdict: { admit: result.email }, idempotency: nameOnce(system, message) }
+  return { judged, rejection: null, language: result.language ?? null, isCodeIgnored: false }
+}
+
+/** A repeat is known by what it says, because systems repeat a message under another id and time. */
+function nameOnce({ name }: HookSystem, { once }: HookMessage): Judged['idempotency'] {
+  if (once === null) return null
+  const digest = hash('sha256', once, 'base64url')
+  return { key: `hook:${name}:${digest}`, bodyDigest: digest }
+}
+
+type HookedMessage = {
+  readonly system: HookSystem
+  readonly message: HookMessage
+  readonly settings: SystemSettings
+}
+
+type Request =
+  | { readonly email: EmailRequest; readonly isOriginal: boolean }
+  | { readonly issues: readonly Issue[] }
+
+/** The request that the message makes of the app. */
+function toRequest(hooked: HookedMessage, { nowMs, policy }: JudgeContext): Request {
+  const { system, message } = hooked
+  const kind = system.kinds[message.kind]
+  if (kind === undefined || kind === 'notice') return { issues: [] }
+  const { type } = kind
+  const to = parseEmailAddress(message.to, 'to')
+  const code = readCode(message, type, policy.allowCodes)
+  const link = chooseLink(hooked)
+  const issues = [to, code, link].flatMap((part) => (part.ok ? [] : part.issues))
+  if (!to.ok || !code.ok || !link.ok) return { issues }
+  const { isOriginal, url } = link.value
+  const expiresAt = nowMs + findLife(hooked, kind.lifeSeconds) * 1000
+  const { locale } = message
+  const common = { to: to.value, url, expiresAt, ...(locale !== undefined && { locale }) }
+  if (type === 'organisation_invite')
+    return { email: { ...common, type, ...readNames(hooked, policy.name) }, isOriginal }
+  const purpose = message.purpose ?? kind.purpose
+  const more = { ...(code.value !== null && { code: code.value }), ...(purpose !== undefined && { purpose }) }
+  return { email: { ...common, type, ...more }, isOriginal }
+}
+
+/** Without the setting a code is left out, unless the message is nothing without it. */
+function readCode(
+  { code, original, token }: HookMessage,
+  type: EmailType,
+  isAllowed: boolean,
+): Parsed<string | null> {
+  if (code === undefined || type === 'organisation_invite') return parsed(null)
+  if (isAllowed) return parseCode(code, false)
+  if (token !== undefined || original !== undefined) return parsed(null)
+  const message = 'This message is a code, and the app allows none: postern app update APP --allow-codes.'
+  return { ok: false, issues: [{ field: 'allowCodes', code: 'codes_not_allowed', message }] }
+}
+
+type ChosenLink = { readonly url: string; readonly isOriginal: boolean }
+
+/** A page of the app for this kind, else the system's own link, else the page for every kind. */
+function chooseLink({ system, message, settings }: HookedMessage): Parsed<ChosenLink> {
+  const { pages = {} } = settings
+  const toPage = (page: string): Parsed<ChosenLink> => {
+    const token = encodeURIComponent(message.token ?? message.code ?? '')
+    return parsed({ url: `${page}?token=${token}`, isOriginal: false })
+  }
+  const own = Object.hasOwn(pages, message.kind) ? pages[message.kind] : undefined
+  if (own !== undefined) return toPage(own)
+  const original = message.original ?? system.original?.(message, settings) ?? null
+  if (original !== null) return parsed({ url: original, isOriginal: true })
+  if (pages.default !== undefined) return toPage(pages.default)
+  const field = `hooks.${system.name}.pages`
+  const text = `Set the page of the app that this message leads to: pages.${message.kind}, or pages.default for all.`
+  return { ok: false, issues: [{ field, code: 'page_missing', message: text }] }
+}
+
+/** In seconds. A life in the message is exact; a setting of the app replaces the system's usual one. */
+function findLife({ message, settings }: HookedMessage, usual: number | null): number {
+  const { lifeSeconds = {} } = settings
+  const own = Object.hasOwn(lifeSeconds, message.kind) ? lifeSeconds[message.kind] : undefined
+  return message.lifeSeconds ?? own ?? lifeSeconds.default ?? usual ?? unknownLifeS
+}
+
+/** For a message that should say its life and does not. */
+const unknownLifeS = 600
+
+/** Names are the text of end users: one that breaks the rules is left out. */
+function readNames({ message, settings }: HookedMessage, appName: string) {
+  const organisationName =
+    readName('organisationName', message.organisationName) ?? settings.organisationName ?? appName
+  const inviterName = readName('inviterName', message.inviterName)
+  return inviterName === undefined ? { organisationName } : { organisationName, inviterName }
+}
