@@ -31,7 +31,7 @@ const codePage = `<!doctype html><title>Code</title><form method="post" action="
 type Options = Partial<Parameters<typeof betterAuthEmail>[0]>
 
 /** An app on a port of its own, with magic links and codes. */
-async function startApp(options: Options = {}) {
+async function startApp(options: Options = {}, linkLifeS = 900) {
   const server = createServer((request, response) => {
     if (request.url?.startsWith('/api/auth/')) return void handle(request, response)
     response.writeHead(200, { 'content-type': 'text/html' }).end(codePage)
@@ -50,7 +50,7 @@ async function startApp(options: Options = {}) {
     emailAndPassword: { enabled: true },
     plugins: [
       email.plugin,
-      magicLink({ sendMagicLink: email.sendMagicLink, expiresIn: 900 }),
+      magicLink({ sendMagicLink: email.sendMagicLink, expiresIn: linkLifeS }),
       emailOTP({
         sendVerificationOTP: email.sendVerificationOTP,
         expiresIn: 400,
@@ -119,6 +119,10 @@ test('a magic link with a code ends with the earlier of the two', async () => {
   const received = await inbox.next(email, 'magic_link')
   assert.match(received.text, /Or enter this code/)
   assert.ok(secondsLeft(received) <= 400)
+  const short = await startApp({ code: true }, 60)
+  await short.call('/sign-in/magic-link', { email })
+  const link = await inbox.next(email, 'magic_link')
+  assert.ok(link.code && secondsLeft(link) <= 60)
 })
 
 for (const [name, start, send] of [
@@ -201,4 +205,25 @@ test('a code that cannot be made or shown does not keep back its link, and is re
   }
   assert.match(String(errors[0]), /emailOTP/)
   assert.match(errors.map(String).join(), /otpLength/)
+})
+
+test('a code alone is for its reader: kind, request and life are Better Auth’s, and an unknown kind is an error', async () => {
+  const capturing = new CapturingPostern()
+  const asked: unknown[] = []
+  const request = new Request('https://a.test')
+  const { sendVerificationOTP } = betterAuthEmail({
+    postern: capturing,
+    codePage: 'https://a.test/code',
+    locale: (about, from) => void asked.push([about.type, from]),
+  })
+  const context = { context: { options: { plugins: [] } }, request } as never
+  const code = { email: 'ada@example.com', otp: '246813', type: 'forget-password' } as const
+  await assert.rejects(sendVerificationOTP({ ...code, type: 'step-up' } as never, context), {
+    code: 'unsupported_email',
+  })
+  await sendVerificationOTP(code, context)
+  assert.deepEqual(asked.at(-1), ['password_reset', request])
+  const [sent] = capturing.emails
+  const left = (Date.parse(String(sent?.expiresAt)) - Date.now()) / 1000
+  assert.ok(left > 240 && left <= 300, `${left} s: Better Auth's default`)
 })

@@ -148,6 +148,7 @@ test('the code beside the link, if it is asked for: of a change, that of the new
   await answer(bodyOf('magiclink', 'none@example.com'), false)
   await answer(bodyOf('magiclink', 'empty@example.com', { token: '' }), true)
   await answer(bodyOf('invite', 'invited@example.com'), true)
+  await answer(bodyOf('magiclink', 'stale@example.com', { token_new: '305806' }), true)
   const changed = { token_new: '305806', token_hash_new: 'h', token_hash: '' }
   await answer(bodyOf('email_change', 'old@example.com', changed, { new_email: 'new@example.com' }), true)
   assert.deepEqual(
@@ -157,6 +158,7 @@ test('the code beside the link, if it is asked for: of a change, that of the new
       ['none@example.com', undefined],
       ['empty@example.com', undefined],
       ['invited@example.com', undefined],
+      ['stale@example.com', '305805'],
       ['new@example.com', '305806'],
     ],
   )

@@ -1,5 +1,7 @@
 /** The helpers for tests: the capturing client and the reader of the inbox. */
 import assert from 'node:assert/strict'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { after, test } from 'node:test'
 import { startTestService, validBody } from '../../test/support/service.ts'
 import { CapturingPostern, DevInbox } from '../src/testing.ts'
@@ -65,4 +67,45 @@ test('an address that is no inbox is reported, in time', async () => {
     await assert.rejects(new DevInbox(url ?? '').next('a@example.com'), { code: 'unexpected_response' })
   }
   await assert.rejects(new DevInbox('http://127.0.0.1:9').next('a@example.com'), { code: 'network_error' })
+})
+
+test('a wait of more than 25 s is several of the inbox’s, and the error says what came instead', async (t) => {
+  t.mock.timers.enable({ apis: ['Date'], now: Date.now() })
+  const asked: number[] = []
+  const server = createServer(({ url = '' }, response) => {
+    const timeoutS = Number(new URL(url, 'http://a').searchParams.get('timeout'))
+    asked.push(timeoutS)
+    t.mock.timers.tick(timeoutS * 1000)
+    const found = asked.length === 2
+    const body = found
+      ? { id: 'em_1', seq: 1 }
+      : { error: { code: 'no_such_email', message: 'The newest: x.' } }
+    response.writeHead(found ? 200 : 404, { 'content-type': 'application/json' }).end(JSON.stringify(body))
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  t.after(() => server.close())
+  const reader = new DevInbox(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+  assert.equal((await reader.next('a@example.com', undefined, 60_000)).id, 'em_1')
+  assert.deepEqual(asked, [25, 25])
+  await assert.rejects(reader.next('a@example.com', undefined, 0), {
+    code: 'timeout',
+    message: /The newest: x/,
+  })
+})
+
+test('an inbox that answers before its time is not asked again and again', async (t) => {
+  let asked = 0
+  const server = createServer((_request, response) => {
+    asked++
+    const error = { code: 'no_such_email', message: 'This email is not in the inbox.' }
+    response.writeHead(404, { 'content-type': 'application/json' }).end(JSON.stringify({ error }))
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  t.after(() => server.close())
+  const reader = new DevInbox(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+  await assert.rejects(reader.next('a@example.com'), {
+    code: 'unexpected_response',
+    message: /not in the inbox/,
+  })
+  assert.equal(asked, 1)
 })

@@ -356,6 +356,23 @@ test('links to localhost are allowed and refused on the page of links', async ()
   assert.equal(await allows(), false)
 })
 
+test('codes are shown and ignored by the button on the page of links, and previewed on the page of the look', async () => {
+  await newSender(service, 'coded', testSettings)
+  const path = '/apps/coded/links/codes'
+  const [links, audit] = ['/apps/coded/links', '/audit']
+  for (const wanted of [true, false]) {
+    assert.equal((await third.post(path, formOf(await (await third.get(links)).text(), path))).status, 303)
+    const { allowCodes, allowLocalhost } = (await store.findApp('coded'))?.settings ?? {}
+    assert.deepEqual([allowCodes, allowLocalhost], [wanted, false])
+  }
+  assert.match(await (await third.get(audit)).text(), /changed One-time codes of/)
+  const look = async (code: string) =>
+    (await third.get(`/apps/coded/look?type=magic_link&code=${code}`)).text()
+  assert.doesNotMatch(await look(''), /246813/)
+  assert.match(await look('first'), /246813[\s\S]*Open /)
+  assert.equal(formOf(await look('first'), '/apps/coded/test-email').code, 'first')
+})
+
 test('the search finds a person by a part of the name, for admins of the whole service alone', async () => {
   const person = await store.createPerson({ name: 'Zoe Quill', role: 'reader', apps: [] }, operator)
   assert.ok(person !== 'name_taken')

@@ -203,14 +203,14 @@ test('a preview and a test email are in the language that is chosen, and else in
     await fetch(`${at}/apps/acme/test-email`, {
       method: 'POST',
       headers: { 'sec-fetch-site': 'same-origin' },
-      body: new URLSearchParams({ to: to ?? '', type: 'magic_link', locale: locale ?? '' }),
+      body: new URLSearchParams({ to: to ?? '', type: 'magic_link', locale: locale ?? '', code: 'first' }),
     })
     const latest = `${service.urls.inbox}/api/inbox/latest?to=${to}`
     const found = await eventually(async () => {
       const answer = await fetch(latest)
-      return answer.ok ? ((await answer.json()) as { language: string }) : null
+      return answer.ok ? ((await answer.json()) as { language: string; code: string }) : null
     })
-    assert.equal(found.language, language)
+    assert.deepEqual([found.language, found.code], [language, '246813'])
   }
 })
 

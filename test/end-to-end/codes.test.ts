@@ -29,6 +29,8 @@ test('the code stands beside the link in both parts, whole, and not where lists 
     assert.match(text, /enter this code .*:\nAB-C0DE\n/)
     assert.match(text, /The link and the code expire in 15 minutes/)
     assert.match(text, /Nobody from Acme will ask you for it/)
+    assert.match(text, /for you alone/, 'also a verification, whose link alone is no secret')
+    assert.match(html, /<p class="ink code" dir="ltr"/)
     assert.ok(text.indexOf('?token=abc') < text.indexOf('AB-C0DE'), 'the link comes first')
     assert.ok(html.includes('<span>AB-C0DE</span>'))
     const hidden = [(email as { subject?: string }).subject, readPreheader(html), /<title>.*/.exec(html)?.[0]]
@@ -48,7 +50,14 @@ test('a code that is the token of the link comes first, with a button to where i
   )
   assert.match(text, /Enter this code to sign in to Acme:\n246813\n\nOpen Acme\nhttps:/)
   assert.match(text, /The code expires in 15 minutes/)
+  assert.match(readPreheader(html), /^Enter this code to sign in to Acme:/)
   assert.ok(html.indexOf('<span>246</span>') < html.indexOf('Open Acme'))
+  assert.match(text, /Nobody from Acme will ask you for it/)
+  for (const part of [html, text]) assert.doesNotMatch(part, /Press the button/)
+  const other = await receive({ code: 'AB-c1', url: 'https://app.acme.test/enter?token=ab-C1' }, key)
+  assert.match(other.text, /Or enter this code/, 'in another case it is another token')
+  const invitation = { type: 'organisation_invite', organisationName: 'Blue' }
+  assert.match((await receive(invitation, key)).text, /The link expires in/)
   // Decoded: a library may escape it.
   const escaped = await receive({ code: 'A-b1', url: 'https://app.acme.test/enter?token=A%2Db1' }, key)
   assert.match(escaped.text, /Open Acme/)

@@ -203,7 +203,8 @@ test('a wait ends with the email that fits, whether it is there, comes later or 
   await post({ to, type: 'password_reset' })
   await post({ to: 'other@example.com', type: 'password_reset' }, shop.key)
   await post({ to: to.toUpperCase(), type: 'password_reset', code: '246813' }, shop.key)
-  const { status, body } = await later
+  const nobody = ask('/wait', { to: 'nobody@example.com', timeout: '5' })
+  const { status, body } = await Promise.race([later, nobody])
   assert.deepEqual([status, body.type, body.code], [200, 'password_reset', null], 'this app shows no codes')
   const first = await ask('/wait', { to })
   assert.deepEqual(
@@ -214,9 +215,15 @@ test('a wait ends with the email that fits, whether it is there, comes later or 
   await post({ to, code: '246813' })
   const next = await ask('/wait', { to, after: String(body.seq) })
   assert.equal(next.body.code, '246813')
+  const page = await (await fetch(`${own.urls.inbox}/inbox/${next.body.id}`)).text()
+  assert.match(page, /Code <span class="copy"><code[^>]*>246813/)
   const late = await ask('/wait', { to, after: String(next.body.seq), timeout: '0.05' })
   assert.deepEqual([late.status, late.body.error.code], [404, 'no_such_email'])
   assert.match(late.body.error.message, /magic_link, .* ago; password_reset, .* ago; password_reset, /)
+  const three = late.body.error.message.match(/ ago/g)
+  assert.equal(three?.length, 3, 'of four')
+  const any = await ask('/wait', { type: 'organisation_invite', timeout: '0' })
+  assert.equal(any.body.error.message, 'No such email came in time.')
   const none = await ask('/wait', { to: 'nobody@example.com', timeout: '0' })
   assert.match(none.body.error.message, /none to this address/)
   await own.stop()
@@ -233,7 +240,9 @@ test('a list is filtered by each part, and its cursor leaves out what was there'
   assert.deepEqual(await list({ to: 'ADA@example.com' }), [1])
   assert.deepEqual(await list({ type: 'email_verification' }), [2])
   assert.deepEqual([await list({ app: 'acme' }), await list({ app: 'The Shop' })], [[1], [2]])
-  assert.deepEqual(await list({ q: 'BOB' }), [2])
+  assert.deepEqual(await list({ q: ' BOB ' }), [2])
+  const [newest] = (await ask('')).body as unknown as { receivedAt: string }[]
+  assert.equal((await list({ after: newest?.receivedAt ?? '' }))[0], 2, 'of its very millisecond')
   assert.deepEqual([await list({ after: '1' }), await list({ after: '2' })], [[2], []])
   assert.deepEqual(await list({ after: '2020-01-01T00:00:00Z' }), [2, 1])
   assert.deepEqual(await list({ after: '2999-01-01T00:00:00Z' }), [])
@@ -251,6 +260,7 @@ test('what is asked wrongly is said, and no wait is longer than it may be', asyn
     ['/wait', { after: 'yesterday' }, /Inbox-Cursor/],
     ['', { type: 'newsletter' }, /magic_link/],
     ['', { limit: '0' }, /1 to 500/],
+    ['', { limit: '1.5' }, /whole/],
     ['/latest', { type: 'newsletter' }, /magic_link/],
   ] as const) {
     const { status, body } = await ask(path, query)

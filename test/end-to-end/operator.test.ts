@@ -440,3 +440,30 @@ test('languages are listed and looked up, and previews and test emails are in th
   assert.equal(sent.code, 0, sent.err)
   assert.match(relay.received[0]?.raw ?? '', /^Content-Language: sv\r$/m)
 })
+
+test('codes are allowed and ignored again, and previews and test emails have them where it is asked', async (t) => {
+  const relay = await startSmtpServer(t)
+  const server = await startServe(t, { POSTERN_SMTP_URL: `smtp://127.0.0.1:${relay.port}` })
+  const run = async (...words: string[]) => (await postern(server.env, words)).out
+  const [beside, first] = [
+    /Or enter this code.*:\n246813/,
+    /Enter this code to sign in to .*:\n246813\n\nOpen /,
+  ]
+  assert.doesNotMatch(await run('preview', 'acme'), /246813/)
+  assert.match(await run('app', 'update', 'acme', '--allow-codes'), /codes +shown/)
+  assert.match(await run('preview', 'acme'), beside)
+  assert.doesNotMatch(await run('preview', 'acme', '--code', 'none'), /246813/)
+  assert.match(await run('preview', 'acme', '--code', 'first'), first)
+  assert.doesNotMatch(
+    await run('preview', 'acme', '--code', 'first', '--type', 'organisation_invite'),
+    /246813/,
+  )
+  for (const [place, wanted] of [
+    ['beside', beside],
+    ['first', first],
+  ] as const) {
+    await run('send-test', 'you@example.com', '--app', 'acme', '--code', place)
+    assert.match((relay.received.pop()?.raw ?? '').replaceAll('\r', ''), wanted)
+  }
+  assert.match(await run('app', 'update', 'acme', '--no-allow-codes'), /codes +ignored/)
+})

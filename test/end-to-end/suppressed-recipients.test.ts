@@ -58,6 +58,7 @@ async function askTwice(kind: number): Promise<void> {
   const body = (to: string) => ({
     ...validBody({ to, type }, beganMs),
     ...(type === 'organisation_invite' && { organisationName: 'Acme' }),
+    ...(kind % 3 === 0 && { code: '246813' }),
     ...(locale !== undefined && { locale }),
   })
   const headers = (to: string): Record<string, string> =>

@@ -113,5 +113,10 @@ test('a reply holds status, code and text, and nothing that is secret', () => {
   const accepted = (status: number, id: string) =>
     toAcceptance({ ...bare, status }, id, { content: null, secrets: [] }).text
   assert.equal(accepted(202, ''), '202 accepted')
+  const withCode = { content: { ...(content as object), code: 'AB-12' }, secrets: [] }
+  assert.equal(
+    toAcceptance({ ...bare, status: 202 }, 'x-ab12', withCode as never).text,
+    '202 accepted, id x-<code>',
+  )
   assert.equal(accepted(200, 'a'.repeat(200)), `200 accepted, id ${'a'.repeat(100)}`)
 })

@@ -38,14 +38,13 @@ export const previewEmail = operation({
     if (!settings.ok) return settings
     const chosen = locale === undefined ? null : chooseLanguage(locale)
     const place = choosePlace(settings.value, type, code)
+    const token = place === 'first' ? sampleCode : undefined
     const content = {
       ...(place !== 'none' && { code: sampleCode }),
       ...(place === 'first' && { codeFirst: true as const }),
       ...(chosen !== null && { locale: chosen }),
       to: sampleAddress,
-      url:
-        sampleUrl(settings.value, place === 'first' ? sampleCode : undefined) ??
-        'https://example.com/auth?token=sample',
+      url: sampleUrl(settings.value, token) ?? `https://example.com/auth?token=${token ?? 'sample'}`,
       organisationName: 'Example Organisation',
       inviterName: 'Sam Example',
       messageIdDomain: 'example.com',

@@ -137,9 +137,11 @@ function newWords(file: LanguageFile, ofApp: (text: string) => (app: string) => 
     const linkText = place === 'beside' && 'textWithCode' in letter ? letter.textWithCode : text
     const isFirst = place === 'first'
     const intro = isFirst && 'codeText' in letter ? letter.codeText : file.code.beside
+    // That of a link would be wrong above a code.
+    const summary = isFirst ? intro : preheader
     return {
       subject: fill(subject, { app }), // an invisible character shows as a box in some lists of mail
-      preheader: ofApp(preheader)(app),
+      preheader: ofApp(summary)(app),
       heading: ofApp(heading)(app),
       paragraphs: isFirst ? [] : [[ofApp(linkText)(app)]],
       code: place === 'none' ? null : { intro: ofApp(intro)(app), isFirst },

@@ -32,7 +32,8 @@ export function addInboxApi(pages: FastifyInstance, captured: CaptureRelay): voi
     const filter = readFilter(request.query)
     const limit = readNumber(request.query.limit, capturedMax)
     if (typeof filter === 'string') return answerFault(reply, filter)
-    if (limit === null || limit < 1) return answerFault(reply, `limit is a number from 1 to ${capturedMax}.`)
+    if (limit === null || !Number.isInteger(limit) || limit < 1)
+      return answerFault(reply, `limit is a whole number from 1 to ${capturedMax}.`)
     reply.header('inbox-cursor', String(captured.seq))
     return sendJson(
       reply,
