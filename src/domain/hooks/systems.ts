@@ -1,8 +1,9 @@
 /** The auth servers whose mail Postern takes. */
 import type { HookSystem } from './hook-system.ts'
 import { logto } from './logto.ts'
+import { supabase } from './supabase.ts'
 
-export const systems: readonly HookSystem[] = [logto]
+export const systems: readonly HookSystem[] = [supabase, logto]
 
 export const findSystem = (name: string): HookSystem | null =>
   systems.find((system) => system.name === name) ?? null
