@@ -92,7 +92,7 @@ export type HookSystem = {
    * `unknown_kind` is for a message that `kinds` does not have.
    */
   readonly read: (body: unknown) => Parsed<readonly HookMessage[]>
-  /** The system's own link of a message, where the message does not carry it; null if settings lack for it. */
+  /** The system's own link of a message that does not carry it; null if settings lack for it. */
   readonly original?: (message: HookMessage, settings: SystemSettings) => string | null
   readonly answer: (result: HookResult) => HookAnswer
   /** A body with one message of a kind, as the system sends it. */

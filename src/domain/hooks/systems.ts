@@ -1,9 +1,10 @@
 /** The auth servers whose mail Postern takes. */
 import type { HookSystem } from './hook-system.ts'
+import { kratos } from './kratos.ts'
 import { logto } from './logto.ts'
 import { supabase } from './supabase.ts'
 
-export const systems: readonly HookSystem[] = [supabase, logto]
+export const systems: readonly HookSystem[] = [supabase, kratos, logto]
 
 export const findSystem = (name: string): HookSystem | null =>
   systems.find((system) => system.name === name) ?? null
