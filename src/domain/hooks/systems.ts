@@ -3,8 +3,9 @@ import type { HookSystem } from './hook-system.ts'
 import { kratos } from './kratos.ts'
 import { logto } from './logto.ts'
 import { supabase } from './supabase.ts'
+import { zitadel } from './zitadel.ts'
 
-export const systems: readonly HookSystem[] = [supabase, kratos, logto]
+export const systems: readonly HookSystem[] = [supabase, kratos, zitadel, logto]
 
 export const findSystem = (name: string): HookSystem | null =>
   systems.find((system) => system.name === name) ?? null
