@@ -4,6 +4,8 @@ import type { FastifyInstance } from 'fastify'
 import { isLoopback } from '../config/listeners.ts'
 import { AppPolicyCache } from '../intake/app-policy-cache.ts'
 import { newApiListener } from '../web/api/api-listener.ts'
+import type { PostEmailDeps } from '../web/api/post-email.ts'
+import { newHooksListener } from '../web/hooks/hooks-listener.ts'
 import type { ListenAddress } from '../web/http/listener.ts'
 import { newLinksListener } from '../web/links/links-listener.ts'
 import { newConsoleListener } from '../web/operators/listener.ts'
@@ -12,7 +14,7 @@ import type { ServiceContext } from './context.ts'
 import type { Delivery } from './delivery.ts'
 import { composeLinks, composeManagement } from './management.ts'
 
-export type ListenerName = 'ops' | 'api' | 'links' | 'console'
+export type ListenerName = 'ops' | 'api' | 'links' | 'hooks' | 'console'
 export type ListenerPart = {
   readonly name: ListenerName
   readonly listener: FastifyInstance
@@ -36,6 +38,8 @@ export function composeListeners(context: ServiceContext, delivery: Delivery | n
       address: config.links,
     })
   }
+  if (roles.has('hooks') && config.hooks !== null)
+    listeners.push({ name: 'hooks', listener: composeHooks(context, delivery), address: config.hooks })
   const { console: address, consoleUrl } = config
   if (roles.has('console') && address !== null && consoleUrl !== null)
     listeners.push({ name: 'console', listener: composeConsole(context, delivery, consoleUrl), address })
@@ -67,9 +71,20 @@ function composeConsole(
   })
 }
 
-function composeApi(context: ServiceContext, delivery: Delivery | null): FastifyInstance {
-  const { config, events, isStopping, random, store } = context
-  return newApiListener({
+const composeApi = (context: ServiceContext, delivery: Delivery | null): FastifyInstance =>
+  newApiListener(composeIntake(context, delivery))
+
+function composeHooks(context: ServiceContext, delivery: Delivery | null): FastifyInstance {
+  const { hooksUrl, ring } = context.config
+  const basePath = new URL(hooksUrl ?? 'http://localhost').pathname.replace(/\/+$/, '')
+  return newHooksListener({ ...composeIntake(context, delivery), store: context.store, ring, basePath })
+}
+
+function composeIntake(
+  { config, events, isStopping, random, store }: ServiceContext,
+  delivery: Delivery | null,
+): PostEmailDeps {
+  return {
     store,
     random,
     isStopping,
@@ -79,5 +94,5 @@ function composeApi(context: ServiceContext, delivery: Delivery | null): Fastify
     onQueued: () => delivery?.wake(),
     onSuppressed: (email) => events.emit({ kind: 'emails_ended', ended: [email] }),
     waitForTurn: (key) => delivery?.waitForTurn(key),
-  })
+  }
 }

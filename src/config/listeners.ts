@@ -8,6 +8,10 @@ export type ListenersConfig = {
   readonly links: ListenAddress
   /** The base URL of hosted links, without a slash at the end; null if there are none. */
   readonly linksBaseUrl: string | null
+  /** Where auth servers post; null for nowhere. */
+  readonly hooks: ListenAddress | null
+  /** How auth servers reach it, without a slash at the end; null if that is not known. */
+  readonly hooksUrl: string | null
   readonly ops: ListenAddress
   /** The console and the management API; null for none. */
   readonly console: ListenAddress | null
@@ -30,10 +34,27 @@ export function readListeners(reader: Reader): ListenersConfig {
     api: readAddress(reader, 'POSTERN_API_LISTEN', '127.0.0.1:4020'),
     links,
     linksBaseUrl: readLinksBaseUrl(reader, links),
+    ...readHooks(reader),
     ops: readAddress(reader, 'POSTERN_OPS_LISTEN', '127.0.0.1:4023'),
     console: address,
     ...readConsoleUrl(reader, address),
   }
+}
+
+function readHooks(reader: Reader): Pick<ListenersConfig, 'hooks' | 'hooksUrl'> {
+  const name = 'POSTERN_HOOKS_LISTEN'
+  const usual = '127.0.0.1:4024'
+  const isOn = reader.mode === 'dev' || reader.text(name, '') !== ''
+  const hooks = isOn ? readAddress(reader, name, usual) : null
+  const given = reader.text('POSTERN_HOOKS_URL', '').replace(/\/+$/, '')
+  const url = URL.parse(given)
+  if (
+    given !== '' &&
+    (url === null || !/^https?:$/.test(url.protocol) || url.search !== '' || url.hash !== '')
+  )
+    reader.fault('POSTERN_HOOKS_URL must be a URL without query, such as https://hooks.example.com')
+  const own = hooks === null ? null : `http://127.0.0.1:${hooks.port}`
+  return { hooks, hooksUrl: given === '' ? own : given }
 }
 
 export function readAddress({ fault, text }: Reader, name: string, fallback: string): ListenAddress {

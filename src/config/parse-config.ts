@@ -13,7 +13,7 @@ import { type Environment, type Mode, newReader, type Reader, readWhole } from '
 import { type RelayConfig, readRelays } from './relays.ts'
 import { readSecretKeys } from './secrets.ts'
 
-const roles = ['api', 'links', 'worker', 'console', 'feedback'] as const
+const roles = ['api', 'links', 'worker', 'console', 'feedback', 'hooks'] as const
 type Role = (typeof roles)[number]
 
 const logLevels = ['debug', 'info', 'warn', 'error', 'silent'] as const

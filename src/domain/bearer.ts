@@ -1,17 +1,17 @@
 /**
  * Bearer secrets: a prefix, 43 base62 characters of CSPRNG output, and 6 base62
- * characters of CRC32 over everything before them. The prefix tells delivery keys (`pst_`), management tokens
- * (`psa_`), sign-in codes (`psl_`) and sessions (`pss_`) of the console apart. The checksum
+ * characters of CRC32 over everything before them. The prefix tells delivery keys (`pst_`), hook secrets
+ * (`psh_`), management tokens (`psa_`), sign-in codes (`psl_`) and sessions (`pss_`) of the console apart. The checksum
  * lets a mistyped secret be refused without a look-up, and lets secret scanners match it; it is no
  * protection. Only the SHA-256 of a secret is stored.
  */
 import { hash, randomBytes } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 
-export type Prefix = 'pst_' | 'psa_' | 'psl_' | 'pss_'
+export type Prefix = 'pst_' | 'psh_' | 'psa_' | 'psl_' | 'pss_'
 
 const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
-const shape = /^ps[tals]_[0-9A-Za-z]{49}$/
+const shape = /^ps[thals]_[0-9A-Za-z]{49}$/
 
 /** A new secret (256 random bits) in clear text. Show it once and keep its hash. */
 export function newBearer(prefix: Prefix, random: (bytes: number) => Buffer = randomBytes): string {

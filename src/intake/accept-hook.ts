@@ -7,6 +7,7 @@ import type { KeyHash } from '../domain/app/delivery-key.ts'
 import { systemSettings } from '../domain/hooks/hook-settings.ts'
 import type { HookMessage, HookSystem, SystemSettings } from '../domain/hooks/hook-system.ts'
 import { type Parsed, parsed } from '../domain/parsed.ts'
+import { readOrigin } from '../domain/request/auth-link.ts'
 import { parseEmailAddress } from '../domain/request/email-address.ts'
 import { type EmailRequest, type EmailType, readName } from '../domain/request/email-request.ts'
 import { parseCode } from '../domain/request/one-time-code.ts'
@@ -88,7 +89,10 @@ function judgeMessage(system: HookSystem, message: HookMessage, context: JudgeCo
   const result: JudgedEmail | Rejection = isOriginal
     ? judgeOriginal(email, context)
     : judgeEmail(email, context)
-  if ('code' in result) return refuse(result, context)
+  if ('code' in result) {
+    const origin = readOrigin(email.url, context.policy.schemes)
+    return refuse(origin === null ? result : { ...result, origin }, context)
+  }
   const { version } = context.policy
   const judged: Judged = { version, verdict: { admit: result.email }, idempotency: nameOnce(system, message) }
   return { judged, rejection: null, language: result.language ?? null, isCodeIgnored: false }

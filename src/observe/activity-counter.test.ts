@@ -22,6 +22,8 @@ const attempt = (outcome: AttemptRecorded['outcome'], sinceAcceptedMs = 80): Att
 const delivered = attempt({ kind: 'delivered', relay: 'r:25', reply: parseReply('250 2.0.0 ok') })
 const refused = (serial: number, appId: AppId | null = app): RequestAnswered => ({
   kind: 'request_answered',
+  source: 'api',
+  message: null,
   requestId: `req_${serial}`,
   traceId: null,
   appId,

@@ -9,7 +9,13 @@ import type { DeliveryOutcome } from '../domain/delivery/outcome.ts'
 import { cancelReasons, endStates, failureReasons } from '../domain/delivery/states.ts'
 import { signInMethods } from '../domain/operator/sign-in.ts'
 import { refusals } from '../domain/request/rejection.ts'
-import { type AttemptRecorded, linkResults, type PosternEvent, signInResults } from './events.ts'
+import {
+  type AttemptRecorded,
+  linkResults,
+  type PosternEvent,
+  requestSources,
+  signInResults,
+} from './events.ts'
 
 /** From a millisecond to seconds: what this machine does. */
 const shortBuckets = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5]
@@ -47,7 +53,8 @@ const newMakers = (registry: Registry) => ({
 const newRequestCounters = ({ counter, histogram }: Makers) => ({
   requests: counter(
     'postern_requests_total',
-    'Answers of POST /v1/email; code is accepted, replayed or that of the refusal',
+    'Answers to requests of apps (source api) and auth servers; code is accepted, replayed or that of the refusal',
+    'source',
     'status',
     'code',
   ),
@@ -144,8 +151,10 @@ const failedWork = ['request', 'link', 'operation', 'page', 'delivery']
 
 function startRequests({ languages, requests, requestSeconds, linkViews, signIns }: Instruments): void {
   for (const language of ['none', 'unknown']) languages.inc({ language }, 0)
-  for (const code of ['accepted', 'replayed']) requests.inc({ status: 202, code }, 0)
-  for (const [code, { status }] of Object.entries(refusals)) requests.inc({ status, code }, 0)
+  for (const source of requestSources) {
+    for (const code of ['accepted', 'replayed']) requests.inc({ source, status: 202, code }, 0)
+    for (const [code, { status }] of Object.entries(refusals)) requests.inc({ source, status, code }, 0)
+  }
   for (const status of new Set([202, ...Object.values(refusals).map((refusal) => refusal.status)]))
     requestSeconds.zero({ status })
   for (const result of linkResults) linkViews.inc({ result }, 0)
@@ -182,7 +191,7 @@ function startAttempts({ attempts, attemptSeconds, ambiguous }: Instruments, rel
 function count(all: Instruments, event: PosternEvent): void {
   switch (event.kind) {
     case 'request_answered':
-      all.requests.inc({ status: event.status, code: event.code })
+      all.requests.inc({ source: event.source, status: event.status, code: event.code })
       all.requestSeconds.observe({ status: event.status }, event.tookMs / 1000)
       if (event.code === 'accepted') all.languages.inc({ language: event.language })
       return

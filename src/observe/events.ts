@@ -8,11 +8,16 @@ import type { FailureCause } from '../domain/delivery/failure-cause.ts'
 import type { FeedbackKind, FeedbackSource } from '../domain/delivery/feedback.ts'
 import type { DeliveryOutcome } from '../domain/delivery/outcome.ts'
 import type { EndedEmail, LostLease } from '../domain/delivery/states.ts'
+import { type HookSystemName, hookSystemNames } from '../domain/hooks/hook-settings.ts'
 import type { AppId, EmailId, KeyId } from '../domain/id.ts'
 import type { SignInMethod } from '../domain/operator/sign-in.ts'
 import type { EmailType } from '../domain/request/email-request.ts'
 import type { RefusalCode, refusals } from '../domain/request/rejection.ts'
 import type { FeedbackResult } from '../store/feedback-store.ts'
+
+/** `api`: an app posted to `/v1/email`; otherwise the auth server that posted. */
+export type RequestSource = 'api' | HookSystemName
+export const requestSources: readonly RequestSource[] = ['api', ...hookSystemNames]
 
 type Answered = {
   readonly kind: 'request_answered'
@@ -22,6 +27,9 @@ type Answered = {
   /** Null if the key is unknown, or the store did not answer. */
   readonly appId: AppId | null
   readonly keyId: KeyId | null
+  readonly source: RequestSource
+  /** The name that an auth server gives to its message; null if it names none, and for an app. */
+  readonly message: string | null
   /** Time from the complete body to the answer. */
   readonly tookMs: number
 }
@@ -41,7 +49,7 @@ export type RequestRefused = Answered & {
   /** The scheme, host and port of the link; null if there was none that can be read. */
   readonly origin: string | null
 }
-/** `POST /v1/email` was answered. */
+/** `POST /v1/email` was answered, or a call of an auth server. */
 export type RequestAnswered = RequestAccepted | RequestRefused
 
 /**

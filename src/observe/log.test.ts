@@ -8,6 +8,8 @@ import { logEvents } from './log.ts'
 
 const request: RequestAnswered = {
   kind: 'request_answered',
+  source: 'api',
+  message: null,
   requestId: 'req_1',
   status: 403,
   code: 'url_not_allowed',

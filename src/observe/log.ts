@@ -159,6 +159,7 @@ function requestFields(event: RequestAnswered): Fields {
     code,
     ...(appId !== null && { app: appId }),
     ...(keyId !== null && { key: keyId }),
+    ...(event.source !== 'api' && { source: event.source, message: event.message }),
     ...(event.status === 202 ? { email: event.emailId } : refusalFields(event)),
     tookMs: Math.round(tookMs),
   }

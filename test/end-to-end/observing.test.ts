@@ -50,7 +50,7 @@ test('the first scrape shows the age of the oldest email, and the first one afte
 test('the series of the alerts begin at 0, so that an increase shows the first event', async (t) => {
   const metrics = await scrape(await startTestService(t))
   for (const series of [
-    'postern_requests_total{status="503",code="queue_unavailable"}',
+    'postern_requests_total{source="api",status="503",code="queue_unavailable"}',
     'postern_emails_finished_total{state="expired",reason=""}',
     'postern_emails_finished_total{state="failed",reason="refused_by_relay"}',
   ])
@@ -155,9 +155,9 @@ test('one scrape tells of requests, attempts, ends, connections, claims, groups 
     return failed === 1 ? text : null
   })
   const expected: Record<string, number> = {
-    'postern_requests_total{status="202",code="accepted"}': 1,
-    'postern_requests_total{status="400",code="invalid_body"}': 1,
-    'postern_requests_total{status="429",code="key_rate_limited"}': 0,
+    'postern_requests_total{source="api",status="202",code="accepted"}': 1,
+    'postern_requests_total{source="api",status="400",code="invalid_body"}': 1,
+    'postern_requests_total{source="api",status="429",code="key_rate_limited"}': 0,
     'postern_request_duration_seconds_count{status="202"}': 1,
     [`postern_attempts_total{outcome="failed",relay="${relay}",cause="no_mailbox"}`]: 1,
     [`postern_attempts_total{outcome="deferred",relay="${relay}",cause="policy"}`]: 0,
@@ -372,7 +372,7 @@ test('a store that does not answer in time costs a scrape its gauges, and no cou
   const metrics = await scrape(service)
   assert.ok(Number.isNaN(valueIn(metrics, 'postern_queue_lateness_seconds')))
   assert.match(metrics, /^postern_queue_depth Nan$/im)
-  assert.equal(valueIn(metrics, 'postern_requests_total{status="202",code="accepted"}'), 1)
+  assert.equal(valueIn(metrics, 'postern_requests_total{source="api",status="202",code="accepted"}'), 1)
   assert.equal(valueIn(metrics, 'postern_queue_max'), 1_000_000)
   await holder.query('rollback')
   await eventually(async () => valueIn(await scrape(service), 'postern_queue_depth') === 1)

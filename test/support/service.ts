@@ -46,6 +46,8 @@ export type TestOptions = Partial<
 > & {
   settings?: Partial<AppSettings>
   roles?: Config['roles']
+  /** Whether auth servers can post. */
+  hooks?: boolean
   consolePort?: number
   /** The store's clock at the start, in milliseconds since 1970 UTC. */
   nowMs?: number
@@ -79,10 +81,12 @@ export async function testConfig(scope: Scope, options: TestOptions = {}): Promi
     databaseSession: null,
     ring: options.ring ?? newRing(),
     relays: options.relays ?? [],
-    roles: options.roles ?? new Set(['api', 'links', 'worker', 'console', 'feedback'] as const),
+    roles: options.roles ?? new Set(['api', 'links', 'worker', 'console', 'feedback', 'hooks'] as const),
     api: anyPort,
     links: anyPort,
     linksBaseUrl: options.linksBaseUrl ?? null,
+    hooks: options.hooks === true ? anyPort : null,
+    hooksUrl: null,
     ops: anyPort,
     console: { ...anyPort, port: options.consolePort ?? 0 },
     consoleUrl: 'http://postern.localhost',

@@ -22,3 +22,12 @@ export const parseDeliveryKey = (text: string): KeyHash | null =>
 /** Reads the delivery key of an `Authorization` header. */
 export const parseAuthorization = (header: string | undefined): Presented<KeyHash> =>
   parseBearer(header, prefix) as Presented<KeyHash>
+
+const hookPrefix = 'psh_'
+
+/** A new secret for an auth server, in clear text. It is a delivery key of another kind. */
+export const newHookSecret = (random?: (bytes: number) => Buffer): string => newBearer(hookPrefix, random)
+
+/** Reads the secret of an auth server from its `Authorization` header. */
+export const parseHookAuthorization = (header: string | undefined): Presented<KeyHash> =>
+  parseBearer(header, hookPrefix) as Presented<KeyHash>

@@ -6,7 +6,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { limitRefusals } from '../../domain/app/limit.ts'
 import { type Rejection, refusals } from '../../domain/request/rejection.ts'
 import { type AcceptAnswer, type AcceptDeps, acceptEmail, isKnownKey } from '../../intake/accept-email.ts'
-import type { Emit, RequestAnswered } from '../../observe/events.ts'
+import type { Emit } from '../../observe/events.ts'
 import {
   describeAnswer,
   internalError,
@@ -15,6 +15,7 @@ import {
   traceRequest,
 } from '../../observe/tracing.ts'
 import { errorBody, sendJson } from '../http/listener.ts'
+import { toRequestEvent } from '../request-event.ts'
 
 export type PostEmailDeps = AcceptDeps & {
   readonly isStopping: () => boolean
@@ -34,7 +35,8 @@ export async function postEmail(
   const answer = deps.isStopping() ? stoppingAnswer : await accept(deps, request, trace)
   if (deps.isStopping()) reply.header('connection', 'close')
   const traceId = readTraceId(trace.traceparent)
-  const event = toEvent({ requestId: request.id, traceId, tookMs: performance.now() - begunAtMs }, answer)
+  const facts = { requestId: request.id, traceId, tookMs: performance.now() - begunAtMs }
+  const event = toRequestEvent({ ...facts, source: 'api', message: null }, answer)
   trace.end(() => describeAnswer(event))
   if ('error' in answer)
     deps.emit({
@@ -77,28 +79,6 @@ const accept = async (
     trace.end(internalError)
     throw error
   }
-}
-
-type RequestFacts = Pick<RequestAnswered, 'requestId' | 'traceId' | 'tookMs'>
-
-function toEvent(facts: RequestFacts, answer: AcceptAnswer): RequestAnswered {
-  const common = {
-    kind: 'request_answered',
-    ...facts,
-    appId: answer.caller?.appId ?? null,
-    keyId: answer.caller?.keyId ?? null,
-  } as const
-  if (!('rejection' in answer)) {
-    const { emailId } = answer
-    if (answer.replayed) return { ...common, status: 202, code: 'replayed', emailId }
-    const { language } = answer
-    const asked = language === null ? 'none' : language.isKnown ? language.tag : 'unknown'
-    return { ...common, status: 202, code: 'accepted', emailId, language: asked }
-  }
-  const { code, differs, issues = [], origin = null } = answer.rejection
-  const faults = issues.map(({ field, code }) => `${field} ${code}`)
-  if (differs != null) faults.push(`url ${differs}_differs`)
-  return { ...common, status: refusals[code].status, code, issues: faults, origin }
 }
 
 function refuse(deps: PostEmailDeps, reply: FastifyReply, rejection: Rejection): FastifyReply {

@@ -1,0 +1,170 @@
+/**
+ * The hooks listener: auth servers post their mail to `/{system}/{slug}`. Every call proves itself by a secret
+ * of this app and system; a wrong secret, another app's and an app that does not exist get one answer.
+ */
+import { isUtf8 } from 'node:buffer'
+import type { Readable } from 'node:stream'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { type KeyHash, parseHookAuthorization } from '../../domain/app/delivery-key.ts'
+import type { HookHeaders, HookResult, HookSystem } from '../../domain/hooks/hook-system.ts'
+import { findSystem, systems } from '../../domain/hooks/systems.ts'
+import { refusals } from '../../domain/request/rejection.ts'
+import type { AcceptDeps } from '../../intake/accept-email.ts'
+import { acceptHook, type HookOutcome } from '../../intake/accept-hook.ts'
+import type { Emit } from '../../observe/events.ts'
+import type { KeyRing } from '../../store/crypto/key-ring.ts'
+import { type Store, StoreUnavailable } from '../../store/store.ts'
+import { newListener, sendError, sendJson } from '../http/listener.ts'
+import { readBody } from '../http/read-body.ts'
+import { toRequestEvent } from '../request-event.ts'
+import { HookSecrets } from './hook-secrets.ts'
+
+export type HooksDeps = Omit<AcceptDeps, 'store'> & {
+  readonly store: AcceptDeps['store'] & Pick<Store, 'findAppBySlug' | 'listHookSecrets'>
+  readonly ring: KeyRing
+  /** The path of the public address, below which a proxy may pass calls on. */
+  readonly basePath: string
+  readonly isStopping: () => boolean
+  readonly emit: Emit
+  readonly random: () => number
+}
+
+type Params = { readonly system: string; readonly slug: string }
+type HookRequest = FastifyRequest<{ Params: Params }>
+
+const bodyBytesMax = Math.max(...systems.map((system) => system.bodyBytesMax))
+
+export function newHooksListener(deps: HooksDeps): FastifyInstance {
+  const secrets = new HookSecrets(deps.store, deps.ring)
+  const listener = newListener({
+    emit: deps.emit,
+    notFound: refuseOtherRoutes,
+    onError: (error, request, reply) => {
+      if (!(error instanceof StoreUnavailable)) return null
+      deps.emit({ kind: 'store_unavailable', requestId: request.id, error, work: 'request' })
+      return sendError(reply.header('retry-after', '5'), 503, unavailable)
+    },
+  })
+  listener.removeAllContentTypeParsers()
+  listener.addContentTypeParser('*', (_request: unknown, stream: Readable) => readBody(stream, bodyBytesMax))
+  for (const prefix of new Set([deps.basePath, '']))
+    listener.post<{ Params: Params }>(`${prefix}/:system/:slug`, (request, reply) =>
+      answerCall({ deps, secrets }, request, reply),
+    )
+  return listener
+}
+
+const unavailable = { code: 'queue_unavailable', message: refusals.queue_unavailable.message }
+
+function refuseOtherRoutes(request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const [path = ''] = request.url.split('?', 1)
+  const system = path.split('/').at(-2) ?? ''
+  if (request.method === 'POST' || findSystem(system) === null)
+    return sendError(reply, 404, { code: 'not_found', message: 'There is nothing at this address.' })
+  reply.header('allow', 'POST')
+  return sendError(reply, 405, { code: 'method_not_allowed', message: 'Auth servers send POST.' })
+}
+
+type Parts = { readonly deps: HooksDeps; readonly secrets: HookSecrets }
+
+async function answerCall(
+  { deps, secrets }: Parts,
+  request: HookRequest,
+  reply: FastifyReply,
+): Promise<FastifyReply> {
+  const system = findSystem(request.params.system)
+  if (system === null) return refuseOtherRoutes(request, reply)
+  const { slug } = request.params
+  const body = (request.body ?? new Uint8Array()) as Uint8Array | null
+  const bytes = body !== null && body.length <= system.bodyBytesMax ? body : null
+  if (deps.isStopping()) return sendError(reply.header('retry-after', '5'), 503, unavailable)
+  const begunAtMs = performance.now()
+  const find = () =>
+    authenticate({ system, slug, bytes, headers: request.headers as HookHeaders }, secrets, deps)
+  let keyHash = await find()
+  if (keyHash === null) return refuseStranger(reply)
+  const accept = (hash: KeyHash) => acceptHook(deps, { system, keyHash: hash, body: parseJson(bytes) })
+  let outcomes = await accept(keyHash)
+  if (outcomes.some(isStale)) {
+    // The secret was revoked since it was read; there may be another one.
+    secrets.forget(slug, system.name)
+    keyHash = await find()
+    if (keyHash === null) return refuseStranger(reply)
+    outcomes = await accept(keyHash)
+  }
+  const facts = { requestId: request.id, traceId: null, tookMs: performance.now() - begunAtMs }
+  for (const { answer, message } of outcomes) {
+    if ('error' in answer)
+      deps.emit({ kind: 'store_unavailable', requestId: request.id, error: answer.error, work: 'request' })
+    deps.emit(toRequestEvent({ ...facts, source: system.name, message }, answer))
+  }
+  return outcomes.some(isStale) ? refuseStranger(reply) : answer(deps, { system, outcomes, reply })
+}
+
+const isStale = ({ answer }: HookOutcome): boolean =>
+  'rejection' in answer && answer.rejection.code === 'invalid_key'
+
+type Call = {
+  readonly system: HookSystem
+  readonly slug: string
+  /** Null if there were too many. */
+  readonly bytes: Uint8Array | null
+  readonly headers: HookHeaders
+}
+
+/** The hash of the key whose secret the call proves; null if it proves none. */
+async function authenticate(
+  { system, slug, bytes, headers }: Call,
+  secrets: HookSecrets,
+  { store }: HooksDeps,
+): Promise<KeyHash | null> {
+  const { auth, name } = system
+  if (auth.kind === 'bearer') {
+    const presented = parseHookAuthorization(headers.authorization)
+    if (presented.kind !== 'secret') return null
+    return (await secrets.find(slug, name, ({ hash }) => hash === presented.hash))?.hash ?? null
+  }
+  if (bytes === null) return null
+  const nowMs = store.now()
+  const fits = (secret: string) => auth.verify({ headers, body: bytes, secret, nowMs })
+  return (await secrets.find(slug, name, ({ secret }) => secret !== null && fits(secret)))?.hash ?? null
+}
+
+function refuseStranger(reply: FastifyReply): FastifyReply {
+  const message = 'The secret is unknown here, has ended, or belongs to another app or system.'
+  return sendError(reply, 401, { code: 'invalid_key', message })
+}
+
+/** Undefined for what is no JSON. */
+function parseJson(bytes: Uint8Array | null): unknown {
+  if (bytes === null || !isUtf8(bytes)) return undefined
+  try {
+    return JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8'))
+  } catch {
+    return undefined
+  }
+}
+
+type Answering = {
+  readonly system: HookSystem
+  readonly outcomes: readonly HookOutcome[]
+  readonly reply: FastifyReply
+}
+
+/** As the system reads it. A notice was taken, though nothing is sent. */
+function answer({ random }: HooksDeps, { system, outcomes, reply }: Answering): FastifyReply {
+  const rejection = outcomes
+    .map(({ answer }) => ('rejection' in answer ? answer.rejection : null))
+    .find((each) => each !== null && each.code !== 'notice_not_sent')
+  const code = rejection?.code
+  const result: HookResult =
+    code === undefined
+      ? { kind: 'queued' }
+      : { kind: 'refused', code, status: refusals[code].status, requestId: reply.request.id }
+  const { status, body } = system.answer(result)
+  if (code !== undefined && refusals[code].status === 503)
+    reply.header('retry-after', String(1 + Math.floor(random() * 5)))
+  else if (rejection?.limit !== undefined)
+    reply.header('retry-after', String(Math.ceil(rejection.limit.retryAfterMs / 1000)))
+  return sendJson(reply, status, JSON.stringify(body))
+}

@@ -1,0 +1,246 @@
+/** Mail of auth servers, from their calls to the inbox. */
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { hookSystemNames } from '../../src/domain/hooks/hook-settings.ts'
+import { findSystem, systems } from '../../src/domain/hooks/systems.ts'
+import { sign, startHooks } from '../support/hooks.ts'
+import { listEmails, operator } from '../support/operator.ts'
+import { testSettings, validBody } from '../support/service.ts'
+import { eventually } from '../support/wait.ts'
+
+const { service, connect, postRaw, call, newApp } = await startHooks({ after })
+const secrets = {
+  supabase: await connect('supabase'),
+  kratos: await connect('kratos'),
+  zitadel: await connect('zitadel'),
+  logto: await connect('logto'),
+}
+
+type Email = {
+  id: string
+  seq: number
+  type: string
+  to: string
+  url: string
+  code: string | null
+  text: string
+  subject: string
+}
+
+const inbox = async (): Promise<Email[]> => {
+  const rows = (await (await fetch(`${service.urls.inbox}/api/inbox`)).json()) as Email[]
+  return Promise.all(
+    rows.map(
+      async ({ id }) => (await (await fetch(`${service.urls.inbox}/api/inbox/${id}`)).json()) as Email,
+    ),
+  )
+}
+const count = async () => (await listEmails(service.store, { limit: 500 })).length
+
+/** Gives every text of a sample another value, so that no message repeats another. */
+const unlike = (sample: object, name: string): object =>
+  JSON.parse(
+    JSON.stringify(sample)
+      .replaceAll(/[\w.+-]+@example\.com/g, (address) => `${name}-${address}`)
+      .replaceAll('auth.example.com', 'auth.acme.test')
+      .replaceAll('id.example.com', 'auth.acme.test')
+      .replaceAll('app.example.com', 'app.acme.test'),
+  ) as object
+
+for (const system of systems) {
+  const { secret } = secrets[system.name]
+  for (const [kind, about] of Object.entries(system.kinds))
+    test(`${system.title}: ${kind} becomes ${about === 'notice' ? 'nothing' : about.type}`, async () => {
+      const name = `${system.name}-${kind.replaceAll(/\W|_/g, '').toLowerCase()}`.slice(0, 40)
+      const before = await count()
+      const answer = await call(system.name, secret, unlike(system.sample(kind), name))
+      assert.equal(answer.status, 200, answer.text)
+      assert.equal(answer.text, '{}')
+      if (about === 'notice') return assert.equal(await count(), before)
+      const email = await eventually(async () => (await inbox()).find(({ to }) => to.startsWith(name)))
+      assert.equal(email.type, about.type)
+      assert.equal([...new URL(email.url).searchParams.keys()].join(), 'token', email.url)
+    })
+}
+
+test('who does not prove it is refused by one answer, whatever is wrong, and nothing is charged', async () => {
+  const other = await newApp('other')
+  const foreign = Object.fromEntries(
+    await Promise.all(
+      hookSystemNames.map(async (name) => [name, (await connect(name, other.app)).secret] as const),
+    ),
+  )
+  const before = JSON.stringify(await service.store.readUsage(service.app.id))
+  for (const system of systems) {
+    const kind = Object.keys(system.kinds)[0] ?? ''
+    const body = JSON.stringify(unlike(system.sample(kind), 'stranger'))
+    const { secret } = secrets[system.name]
+    const path = `/${system.name}/acme`
+    const now = service.store.now()
+    const strangers = [
+      await postRaw(path, body, {}),
+      await postRaw(path, body, sign(system.name, foreign[system.name] ?? '', body, now)),
+      await postRaw('/logto/nobody', body, sign(system.name, secret, body, now)),
+      await postRaw(path, body, { authorization: `Bearer ${service.key}` }),
+      await postRaw(`/${system.name}/other`, body, sign(system.name, secret, body, now)),
+      await postRaw(
+        `/${system.name === 'logto' ? 'kratos' : 'logto'}/acme`,
+        body,
+        sign(system.name, secret, body, now),
+      ),
+    ]
+    if (system.auth.kind === 'signed') {
+      const signed = sign(system.name, secret, body, now)
+      strangers.push(
+        await postRaw(path, `${body} `, signed),
+        await postRaw(path, body, sign(system.name, secret, body, now - 310_000)),
+        await postRaw(path, body, sign(system.name, secret, body, now + 310_000)),
+        await postRaw(path, new Uint8Array(200_000), signed),
+      )
+    }
+    for (const { status, text } of strangers) {
+      assert.equal(status, 401, system.name)
+      assert.equal(text.replace(/req_\w+/, 'ID'), strangers[0]?.text.replace(/req_\w+/, 'ID'))
+    }
+  }
+  assert.equal(JSON.stringify(await service.store.readUsage(service.app.id)), before)
+  // A secret works at its own door alone.
+  const answer = await service.post(validBody({ to: 'door@example.com' }), {
+    authorization: `Bearer ${secrets.logto.secret}`,
+  })
+  assert.equal(answer.status, 401)
+})
+
+test('a second secret works within a second, and a revoked one ends with the next call', async () => {
+  const body = () => unlike(findSystem('logto')?.sample('SignIn') ?? {}, `turn${turn++}`)
+  let turn = 0
+  const second = await connect('logto')
+  assert.equal(
+    (
+      await eventually(async () => {
+        const answer = await call('logto', second.secret, body())
+        return answer.status === 200 ? answer : null
+      })
+    ).status,
+    200,
+  )
+  assert.equal((await call('logto', secrets.logto.secret, body())).status, 200, 'the first goes on')
+  await service.store.revokeKey(second.id, operator)
+  assert.equal((await call('logto', second.secret, body())).status, 401)
+  assert.equal((await call('logto', secrets.logto.secret, body())).status, 200)
+})
+
+test('an app that is disabled takes no calls', async () => {
+  const { app } = await newApp('asleep')
+  const { secret } = await connect('kratos', app)
+  const body = unlike(findSystem('kratos')?.sample('login_code_valid') ?? {}, 'asleep')
+  assert.equal((await call('kratos', secret, body, 'asleep')).status, 200)
+  await service.store.updateApp(app.id, { status: 'disabled' }, operator)
+  assert.equal((await call('kratos', secret, body, 'asleep')).status, 401)
+})
+
+test('a repeat of a message is one email, also at the same time and with another id and time', async () => {
+  for (const name of ['supabase', 'kratos', 'zitadel'] as const) {
+    const system = findSystem(name)
+    const kind = Object.entries(system?.kinds ?? {}).find(([, about]) => about !== 'notice')?.[0] ?? ''
+    const body = unlike(system?.sample(kind) ?? {}, `repeat-${name}`)
+    const before = await count()
+    const answers = await Promise.all(Array.from({ length: 6 }, () => call(name, secrets[name].secret, body)))
+    assert.deepEqual(new Set(answers.map(({ status, text }) => `${status} ${text}`)), new Set(['200 {}']))
+    assert.equal(await count(), before + 1, name)
+  }
+})
+
+test('a refusal is answered as the system reads it, and its record says what to do', async () => {
+  const bare = await newApp('bare', { ...testSettings, hooks: {} })
+  const refusals = async () =>
+    (await service.store.listRefusals(bare.app.id)).map(({ code, issues }) => `${code} ${issues}`)
+  const send = async (name: (typeof hookSystemNames)[number], body: object) => {
+    const { secret } = await connect(name, bare.app)
+    return eventually(async () => {
+      const answer = await call(name, secret, body, 'bare')
+      return answer.status === 401 ? null : answer
+    })
+  }
+  const sample = (name: string, kind: string) => unlike(findSystem(name)?.sample(kind) ?? {}, 'bare')
+  const logto = await send('logto', sample('logto', 'SignIn'))
+  assert.equal(logto.status, 400)
+  assert.match(logto.text, /^\{"message":"postern: invalid_body \(req_\w+\)"\}$/)
+  const supabase = await send('supabase', sample('supabase', 'signup'))
+  assert.equal(supabase.status, 200)
+  assert.match(supabase.text, /"http_code":422,"message":"postern: invalid_body \(req_/)
+  const unknown = await send('kratos', { ...sample('kratos', 'login_code_valid'), template: 'stub' })
+  assert.equal(unknown.status, 400)
+  assert.doesNotMatch(logto.text + supabase.text + unknown.text, /bare-|@/)
+  await eventually(async () => (await refusals()).length >= 3)
+  const all = (await refusals()).join('\n')
+  assert.match(all, /invalid_body .*allowCodes codes_not_allowed.*hooks\.logto\.pages page_missing/)
+  assert.match(all, /invalid_body .*hooks\.supabase\.pages page_missing/)
+  assert.match(all, /unsupported_email .*template unknown_kind/)
+})
+
+test('the link of an auth server opens with all its parameters, by its button alone', async () => {
+  const email = (await inbox()).find(({ to }) => to.startsWith('supabase-signup'))
+  assert.ok(email)
+  assert.match(email.url, /^https:\/\/links\.acme\.test\/acme\/go\?token=[\w-]+$/)
+  const url = email.url.replace('https://links.acme.test', service.urls.links ?? '')
+  const page = await fetch(url, { redirect: 'manual' })
+  assert.equal(page.status, 200)
+  assert.match(await page.text(), /https:\/\/auth\.acme\.test/)
+  const pressed = await fetch(url, { method: 'POST', redirect: 'manual', body: new URLSearchParams() })
+  const location = new URL(pressed.headers.get('location') ?? '')
+  assert.equal(pressed.status, 303)
+  assert.deepEqual([...location.searchParams.keys()], ['token', 'type', 'redirect_to'])
+  assert.equal((await fetch(url.replace(/token=.{9}/, 'token=AAAAAAAAA'))).status, 404)
+  // The allow-list decides at each view.
+  const settings = { ...service.app.settings, allowedUrls: ['https://app.acme.test'] }
+  await service.store.updateApp(service.app.id, { settings }, operator)
+  assert.equal((await fetch(url)).status, 404)
+  await service.store.updateApp(service.app.id, { settings: service.app.settings }, operator)
+  assert.equal((await fetch(url)).status, 200)
+})
+
+test('an app cannot send such a link itself, and one to another host is refused', async () => {
+  const url = 'https://auth.acme.test/auth/v1/verify?token=a&type=signup'
+  assert.equal((await service.post(validBody({ to: 'direct@example.com', url }))).status, 400)
+  const body = unlike(findSystem('zitadel')?.sample('user.human.email.code.added') ?? {}, 'evil')
+  const elsewhere = JSON.parse(JSON.stringify(body).replaceAll('auth.acme.test', 'evil.test')) as object
+  const answer = await call('zitadel', secrets.zitadel.secret, elsewhere)
+  assert.equal(answer.status, 403)
+  await eventually(async () =>
+    (await service.store.listRefusals(service.app.id)).some(({ origin }) => origin === 'https://evil.test'),
+  )
+})
+
+test('a change of address asks its owner to agree, and the new one to confirm: both, or none', async () => {
+  const body = unlike(findSystem('supabase')?.sample('email_change') ?? {}, 'change')
+  const answer = await call('supabase', secrets.supabase.secret, body)
+  assert.equal(answer.text, '{}')
+  const both = await eventually(async () => {
+    const found = (await inbox()).filter(({ to }) => to.startsWith('change-'))
+    return found.length === 2 ? found : null
+  })
+  assert.deepEqual(both.map(({ subject }) => subject).toSorted(), [
+    'Confirm the change of your email address for Acme',
+    'Confirm your email address for Acme',
+  ])
+  const agree = both.find(({ subject }) => subject.startsWith('Confirm the change'))
+  assert.match(agree?.text ?? '', /do not agree, and change your password/)
+})
+
+test('calls are counted by their system, and their log lines name it and no person', async () => {
+  const metrics = await (await fetch(`${service.urls.ops}/metrics`)).text()
+  const value = (series: string) =>
+    Number(
+      metrics
+        .split('\n')
+        .find((line) => line.startsWith(series))
+        ?.split(' ')
+        .at(-1),
+    )
+  assert.ok(value('postern_requests_total{source="logto",status="202",code="accepted"}') > 5)
+  assert.ok(value('postern_requests_total{source="supabase",status="200",code="notice_not_sent"}') > 5)
+  const line = service.log.find((each) => each.includes('"source":"kratos"'))
+  assert.match(line ?? '', /"message":"\w+_valid"/)
+  for (const each of service.log) assert.doesNotMatch(each, /@example\.com|psh_|whsec_/)
+})
