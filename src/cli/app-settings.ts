@@ -19,6 +19,10 @@ export type SettingOptions = {
   removeAppScheme?: string[]
   allowLocalhost?: boolean
   allowCodes?: boolean
+  hookPage?: string[]
+  hookLife?: string[]
+  hookVerifyUrl?: string
+  hookOrganisation?: string[]
   hostedLinks?: HostedLinkMode
   linkDestination?: string[]
   removeLinkDestination?: string[]
@@ -62,6 +66,15 @@ export function addSettingOptions(command: Command): Command {
     .optionsGroup('Codes:')
     .option('--allow-codes', 'show the one-time codes of requests beside their links')
     .addOption(new Option('--no-allow-codes', 'ignore the codes of requests again'))
+    .optionsGroup('Auth servers that post to the app:')
+    .option(
+      '--hook-page <system.kind=url>',
+      'page for a kind of message, or default; empty for none (repeatable)',
+      collect,
+    )
+    .option('--hook-life <system.kind=seconds>', 'life of its link or code (repeatable)', collect)
+    .option('--hook-organisation <system=name>', 'shown in invitations that name none (repeatable)', collect)
+    .option('--hook-verify-url <url>', "where Supabase's own links lead: https://…/auth/v1/verify")
     .optionsGroup('Look:')
     .option('--logo-url <url>', 'https URL of the logo')
     .option('--accent-colour <#rrggbb>', 'colour of the button')
@@ -106,6 +119,7 @@ export function toChange(options: SettingOptions): SettingsChange {
     ...given('allowLocalhost', options.allowLocalhost),
     ...given('allowCodes', options.allowCodes),
     ...given('locale', options.locale),
+    hooks: readHooks(options),
     ...given('hostedLinks', options.hostedLinks),
     addAllowedUrls: options.allowUrl ?? [],
     removeAllowedUrls: options.removeAllowUrl ?? [],
@@ -130,4 +144,26 @@ function parseDestination(text: string): [type: string, url: string] {
   const [type = '', ...url] = text.split('=')
   if (url.length === 0) throw new UsageError('--link-destination must look like magic_link=acme://auth/magic')
   return [type, url.join('=')]
+}
+
+/** What each option changes: a place in the settings of a system, and its text; '' removes it. */
+function readHooks(options: SettingOptions): NonNullable<SettingsChange['hooks']> {
+  const { hookLife = [], hookOrganisation = [], hookPage = [], hookVerifyUrl } = options
+  return [
+    ...hookPage.map((text) => ({ ...parseKind('--hook-page', text), setting: 'pages' as const })),
+    ...hookLife.map((text) => ({ ...parseKind('--hook-life', text), setting: 'lifeSeconds' as const })),
+    ...hookOrganisation.map((text) => {
+      const [system = '', ...name] = text.split('=')
+      return { system, kind: null, setting: 'organisationName' as const, text: name.join('=') }
+    }),
+    ...(hookVerifyUrl === undefined
+      ? []
+      : [{ system: 'supabase', kind: null, setting: 'verifyUrl' as const, text: hookVerifyUrl }]),
+  ]
+}
+
+function parseKind(option: string, given: string) {
+  const [, system = '', kind = '', text = ''] = /^([a-z]+)\.([^=]+)=(.*)$/.exec(given) ?? []
+  if (system === '') throw new UsageError(`${option} must look like supabase.signup=…, or kratos.default=…`)
+  return { system, kind, text }
 }

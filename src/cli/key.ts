@@ -86,7 +86,7 @@ function addChangeCommands(key: Command, deps: CliDeps): void {
 /** More than any key has. */
 const keyCharactersMax = 200
 
-function parseGrace(text: string): number {
+export function parseGrace(text: string): number {
   const ms = text === '0' ? 0 : parseLength(text)
   if (ms === null)
     throw new UsageError('--grace must be 0, or a number with m, h or d, such as 30m, 24h or 7d')

@@ -14,6 +14,7 @@ import { addDomainCommands } from './domain.ts'
 import { addEmailCommands } from './email.ts'
 import { addFeedbackCommands } from './feedback.ts'
 import { readGlobalOptions } from './global-options.ts'
+import { addHookCommands } from './hook.ts'
 import { addKeyCommands } from './key.ts'
 import { addLanguagesCommand } from './languages.ts'
 import { CommandFailed, type Output, UsageError } from './output.ts'
@@ -94,6 +95,7 @@ function newProgram(deps: CliDeps): Command {
   addFeedbackCommands(program, deps)
   addSuppressionCommands(program, deps)
   addDomainCommands(program, deps)
+  addHookCommands(program, deps)
   addQueueCommands(program, deps)
   addActivityCommands(program, deps)
   addTokenCommands(program, deps)

@@ -1,6 +1,8 @@
 /** A change of an app's settings, and the settings after it. */
 import { normalEntries, parseAllowedUrl, parseAppScheme } from '../domain/app/allowed-url.ts'
 import type { AppSettings } from '../domain/app/settings.ts'
+import type { HookSettings, HookSystemName } from '../domain/hooks/hook-settings.ts'
+import type { SystemSettings } from '../domain/hooks/hook-system.ts'
 import type { AppResource } from '../management/resources.ts'
 import { CommandFailed } from './output.ts'
 
@@ -14,12 +16,21 @@ export type SettingsChange = Partial<
 } & {
   readonly branding?: { readonly [Name in keyof AppSettings['branding']]?: string | null }
   readonly limits?: Partial<AppSettings['limits']>
+  readonly hooks?: readonly HookChange[]
   readonly addAllowedUrls?: readonly string[]
   readonly removeAllowedUrls?: readonly string[]
   readonly addAppSchemes?: readonly string[]
   readonly removeAppSchemes?: readonly string[]
   readonly linkDestinations?: Readonly<Record<string, string>>
   readonly removeLinkDestinations?: readonly string[]
+}
+
+/** A setting of an auth server; `kind` where it has one for each kind of message. An empty text removes it. */
+type HookChange = {
+  readonly system: string
+  readonly setting: keyof SystemSettings
+  readonly kind: string | null
+  readonly text: string
 }
 
 /** The settings after a change; those of the allow-list in their normal form. */
@@ -49,8 +60,10 @@ export function toPatch(app: AppResource, change: SettingsChange): Record<string
 function mergeable(before: unknown, after: unknown): unknown {
   if (after === undefined) return null
   if (typeof after !== 'object' || after === null || Array.isArray(after)) return after
-  const gone = Object.keys((before ?? {}) as object).filter((name) => !(name in after))
-  return { ...after, ...Object.fromEntries(gone.map((name) => [name, null])) }
+  const known = (before ?? {}) as Readonly<Record<string, unknown>>
+  const kept = Object.entries(after).map(([name, value]) => [name, mergeable(known[name], value)])
+  const gone = Object.keys(known).filter((name) => !(name in after))
+  return Object.fromEntries([...kept, ...gone.map((name) => [name, null])])
 }
 
 function firstAbsent(entries: readonly string[], removed: readonly string[] = []): string | null {
@@ -68,6 +81,7 @@ function applyChange(base: AppSettings, change: SettingsChange): AppSettings {
     linkDestinations = {},
     removeLinkDestinations = [],
     branding = {},
+    hooks = [],
     limits = {},
     ...rest
   } = change
@@ -81,8 +95,23 @@ function applyChange(base: AppSettings, change: SettingsChange): AppSettings {
     linkDestinations: { ...Object.fromEntries(kept), ...linkDestinations },
     branding: withoutNulls({ ...base.branding, ...branding }),
     limits: { ...base.limits, ...limits },
+    ...(hooks.length > 0 && { hooks: hooks.reduce(changeHook, base.hooks ?? {}) }),
   }
 }
+
+function changeHook(hooks: HookSettings, { system, setting, kind, text }: HookChange): HookSettings {
+  const own: Readonly<Record<string, unknown>> = hooks[system as HookSystemName] ?? {}
+  const value = setting === 'lifeSeconds' && text !== '' ? Number(text) : text
+  const next = kind === null ? value : withValue((own[setting] ?? {}) as object, kind, value)
+  return withValue(hooks, system, withValue(own, setting, next))
+}
+
+/** Without what is empty. */
+const withValue = (values: object, name: string, value: unknown): object =>
+  Object.fromEntries(Object.entries({ ...values, [name]: value }).filter(([, each]) => !isEmpty(each)))
+
+const isEmpty = (value: unknown): boolean =>
+  value === '' || (typeof value === 'object' && value !== null && Object.keys(value).length === 0)
 
 const without = (all: readonly string[], removed: readonly string[]) =>
   all.filter((entry) => !removed.includes(entry))

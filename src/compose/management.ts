@@ -15,6 +15,7 @@ import { checkRelays } from '../management/service/check-relay.ts'
 import { SharedRead } from '../management/shared-read.ts'
 import { ActivityCounter } from '../observe/activity-counter.ts'
 import type { Emit } from '../observe/events.ts'
+import { sealHookSecret } from '../store/crypto/hook-secret.ts'
 import { newCursors } from '../store/crypto/sealed-cursor.ts'
 import { sealLink } from '../store/crypto/sealed-link.ts'
 import { makeSigningKey } from '../store/crypto/signing-key.ts'
@@ -60,7 +61,7 @@ export function composeManagement(
   config: Config,
   { store, version, onQueued = () => {}, emit = () => {} }: Parts,
 ): Management {
-  const { consoleUrl, isDev, queueMax, relays, ring, roles } = config
+  const { consoleUrl, hooksUrl, isDev, queueMax, relays, ring, roles } = config
   const domains = findDomainFacts(config)
   return {
     store,
@@ -82,6 +83,8 @@ export function composeManagement(
     records: new RecordWatch({ store, ...domains }),
     makeSigningKey: (key) => makeSigningKey(ring, key),
     links: composeLinks(config),
+    hooksUrl,
+    sealHookSecret: (hash, secret) => sealHookSecret(ring, { hash }, secret),
     relays: new SharedRead(
       () => checkRelays(relays, { captures: isDev && roles.has('worker') }),
       () => findingsMs,

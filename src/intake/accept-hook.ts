@@ -48,7 +48,7 @@ export async function acceptHook(
   return outcomes
 }
 
-function readMessages(system: HookSystem, body: unknown): Parsed<readonly HookMessage[]> {
+export function readMessages(system: HookSystem, body: unknown): Parsed<readonly HookMessage[]> {
   if (body === undefined)
     return {
       ok: false,

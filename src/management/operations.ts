@@ -19,6 +19,9 @@ import { listEmails } from './emails/list-emails.ts'
 import { showEmail } from './emails/show-email.ts'
 import { readFeedback } from './feedback/read-feedback.ts'
 import { showFeedback } from './feedback/show-feedback.ts'
+import { checkHook } from './hooks/check-hook.ts'
+import { connectHook } from './hooks/connect-hook.ts'
+import { listHooks } from './hooks/list-hooks.ts'
 import { changeKey } from './keys/change-key.ts'
 import { createKey } from './keys/create-key.ts'
 import { findKey } from './keys/find-key.ts'
@@ -81,6 +84,9 @@ const operations = {
   'domain.add_key': addKey,
   'domain.activate_key': activateKey,
   'domain.remove_key': removeKey,
+  'hook.list': listHooks,
+  'hook.connect': connectHook,
+  'hook.check': checkHook,
   'status.show': showStatus,
   'queue.show': showQueue,
   'activity.show': showActivity,

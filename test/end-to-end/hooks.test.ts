@@ -1,12 +1,27 @@
 /** Mail of auth servers, from their calls to the inbox. */
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
+import { after, type TestContext, test } from 'node:test'
 import { hookSystemNames } from '../../src/domain/hooks/hook-settings.ts'
 import { findSystem, systems } from '../../src/domain/hooks/systems.ts'
+import { newAcme, postern, posternJson, serveEnvironment, spawnServe } from '../support/cli.ts'
 import { sign, startHooks } from '../support/hooks.ts'
 import { listEmails, operator } from '../support/operator.ts'
 import { testSettings, validBody } from '../support/service.ts'
 import { eventually } from '../support/wait.ts'
+
+type Connected = { url: string; secret: string; steps: object[]; key: { id: string } }
+
+/** A service of its own, with the command line on its database. */
+async function startCommands(t: TestContext) {
+  const env = {
+    ...(await serveEnvironment(t)),
+    POSTERN_HOOKS_LISTEN: '127.0.0.1:0',
+    POSTERN_HOOKS_URL: 'https://hooks.acme.test',
+    POSTERN_SMTP_URL: 'smtp://127.0.0.1:9',
+  }
+  await newAcme(env)
+  return { env, server: await spawnServe(t, env) }
+}
 
 const { service, connect, postRaw, call, newApp } = await startHooks({ after })
 const secrets = {
@@ -243,4 +258,86 @@ test('calls are counted by their system, and their log lines name it and no pers
   const line = service.log.find((each) => each.includes('"source":"kratos"'))
   assert.match(line ?? '', /"message":"\w+_valid"/)
   for (const each of service.log) assert.doesNotMatch(each, /@example\.com|psh_|whsec_/)
+})
+
+test('connected on the command line: the secret is shown once, works, and its successor ends it', async (t) => {
+  const { env, server } = await startCommands(t)
+  const made = await posternJson<Connected>(env, ['hook', 'connect', 'acme', 'logto'])
+  assert.match(made.secret, /^psh_\w{49}$/)
+  assert.equal(made.url, 'https://hooks.acme.test/logto/acme')
+  assert.match(JSON.stringify(made.steps), new RegExp(made.secret))
+  const sample = findSystem('logto')?.sample('SignIn') ?? {}
+  const send = (secret: string, name: string) =>
+    fetch(`${server.hooks}/logto/acme`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },
+      body: JSON.stringify(unlike(sample, name)),
+    })
+  assert.equal((await send(made.secret, 'first')).status, 400, 'the app allows no codes')
+  const pages = [
+    '--allow-codes',
+    '--hook-page',
+    'logto.default=https://app.acme.test/code',
+    '--hook-life',
+    'logto.SignIn=120',
+  ]
+  const app = await posternJson<{ hooks: object }>(env, ['app', 'update', 'acme', ...pages])
+  assert.deepEqual(app.hooks, {
+    logto: { pages: { default: 'https://app.acme.test/code' }, lifeSeconds: { SignIn: 120 } },
+  })
+  assert.equal((await send(made.secret, 'second')).status, 200)
+  const next = await posternJson<Connected>(env, ['hook', 'connect', 'acme', 'logto', '--grace', '0'])
+  assert.equal(
+    (
+      await eventually(async () => {
+        const answer = await send(next.secret, 'third')
+        return answer.status === 200 ? answer : null
+      })
+    ).status,
+    200,
+  )
+  await eventually(async () => (await send(made.secret, 'fourth')).status === 401)
+  const list = await postern(env, ['hook', 'list', 'acme'])
+  assert.match(list.out, /logto +last used/)
+  assert.doesNotMatch(list.out, /psh_/)
+  const audit = (await postern(env, ['audit', '--json'])).out
+  assert.match(audit, /key\.create[\s\S]*"hook": "logto"|"hook": "logto"[\s\S]*key\.create/)
+  assert.doesNotMatch(audit, /psh_/)
+  const replaced = await postern(env, ['key', 'replace', next.key.id])
+  assert.match(replaced.err, /postern hook connect/)
+  const removed = await posternJson<{ hooks?: object }>(env, [
+    'app',
+    'update',
+    'acme',
+    '--hook-page',
+    'logto.default=',
+    '--hook-life',
+    'logto.SignIn=',
+  ])
+  assert.deepEqual(removed.hooks ?? {}, {})
+})
+
+test('a check says what becomes of each kind and of a payload, and repeats nothing of it', async (t) => {
+  const { env } = await startCommands(t)
+  const bare = await postern(env, ['hook', 'check', 'acme', 'zitadel'])
+  assert.equal(bare.code, 1)
+  assert.match(
+    bare.out,
+    /FAIL +user\.human\.email\.code\.added: invalid_hosted_link_config\n.*POSTERN_LINKS_BASE_URL/,
+  )
+  assert.match(bare.out, /-- +user\.human\.password\.changed: a notice/)
+  const hosted = { ...env, POSTERN_LINKS_BASE_URL: 'https://links.acme.test' }
+  await posternJson(env, ['app', 'update', 'acme', '--allow-codes'])
+  const good = await postern(hosted, ['hook', 'check', 'acme', 'zitadel'])
+  assert.equal(good.code, 0, good.out)
+  assert.match(good.out, /ok +user\.human\.email\.code\.added: email_verification, hosted link and code/)
+  const payload = JSON.stringify(findSystem('zitadel')?.sample('user.human.email.code.added'))
+  const own = await postern(hosted, ['hook', 'check', 'acme', 'zitadel', '-'], { input: payload })
+  assert.match(own.out, /FAIL +user\.human\.email\.code\.added: url_not_allowed/)
+  assert.doesNotMatch(own.out, /@|token|code=|246813/)
+  const zitadel = await postern(env, ['hook', 'connect', 'acme', 'zitadel'], {
+    input: 'a-signing-key-of-Zitadel-0123456789',
+  })
+  assert.equal(zitadel.code, 0, zitadel.err)
+  assert.doesNotMatch(zitadel.out, /a-signing-key/)
 })

@@ -177,6 +177,8 @@ export type RunningPostern = {
   readonly api: string
   readonly ops: string
   readonly console: string
+  /** Where auth servers post; undefined if the process listens for none. */
+  readonly hooks?: string
   readonly key: string
   readonly env: Variables
   readonly child: ChildProcess
@@ -240,7 +242,7 @@ export async function spawnServe(
   })
   const lines = createInterface(child.stdout)
   let document = ''
-  type Ready = { ready: boolean; api: string; ops: string; console: string }
+  type Ready = { ready: boolean; api: string; ops: string; console: string; hooks?: string }
   const started = new Promise<Ready>((resolve, reject) => {
     lines.on('line', (line) => {
       output += `${line}\n`
@@ -249,7 +251,7 @@ export async function spawnServe(
     })
     child.once('exit', (code) => reject(new Error(`postern serve ended with ${code}: ${output}`)))
   })
-  const { ready, api, ops, console } = await started
+  const { ready, api, ops, console, hooks } = await started
   if (!ready) throw new Error(`postern serve is not ready: ${document}`)
-  return { api, ops, console, env, child, output: () => output }
+  return { api, ops, console, ...(hooks && { hooks }), env, child, output: () => output }
 }

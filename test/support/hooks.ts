@@ -1,5 +1,5 @@
 /** A service that takes the mail of auth servers, and calls as those make them. */
-import { createHmac } from 'node:crypto'
+import { createHmac, randomBytes } from 'node:crypto'
 import { Webhook } from 'standardwebhooks'
 import { hashDeliveryKey, newHookSecret } from '../../src/domain/app/delivery-key.ts'
 import type { AppSettings } from '../../src/domain/app/settings.ts'
@@ -26,8 +26,8 @@ export const hookSettings: AppSettings = {
   },
 }
 
-/** A secret that a system would make itself. */
-const ownSecrets: Partial<Record<HookSystemName, string>> = { zitadel: 'S8bZ1kQ0pX3vL6nT9wR2yU5iO7aD4fGh' }
+/** A secret as Zitadel makes it itself. */
+const newForeignSecret = (): string => randomBytes(24).toString('base64url')
 
 export type Headers = Record<string, string>
 
@@ -68,7 +68,7 @@ export async function startHooks(scope: Scope, options: TestOptions = {}) {
     const key = newHookSecret()
     const hash = hashDeliveryKey(key)
     const { auth } = findSystem(system) ?? {}
-    const secret = auth?.kind === 'signed' ? (auth.makeSecret?.() ?? ownSecrets[system] ?? '') : key
+    const secret = auth?.kind === 'signed' ? (auth.makeSecret?.() ?? newForeignSecret()) : key
     const sealed = auth?.kind === 'signed' ? { sealed: sealHookSecret(ring, { hash }, secret) } : {}
     const name = `${system} ${serial++}`
     const made = await service.store.createKey(

@@ -5,7 +5,7 @@ import { hashDeliveryKey, newDeliveryKey } from '../../domain/app/delivery-key.t
 import { dayMs } from '../../domain/duration.ts'
 import { keyNotFound } from '../operation/find-target.ts'
 import { operation } from '../operation/operation.ts'
-import { done, invalid } from '../operation/result.ts'
+import { done, fail, invalid } from '../operation/result.ts'
 import { closed } from '../operation/schema.ts'
 import { iso, NewKeyResource, presentKey } from '../resources.ts'
 import { keyEnded } from './change-key.ts'
@@ -29,8 +29,13 @@ export const replaceKey = operation({
   }),
   answer: closed({ ...NewKeyResource.properties, oldExpiresAt: Type.String({ format: 'date-time' }) }),
   creates: true,
-  errors: ['key_ended', 'too_many_keys'],
+  errors: ['key_ended', 'key_of_hook', 'too_many_keys'],
   async run({ store, access }, { body: { graceSeconds = daySeconds, expiresAt = null } }, old) {
+    if (old.hook !== null)
+      return fail(
+        'key_of_hook',
+        `This is the secret of ${old.hook}: "postern hook connect APP ${old.hook}" makes another one.`,
+      )
     const expiry = expiresAt === null ? null : parseExpiry(expiresAt, store)
     if (expiry?.ok === false) return invalid(expiry.issues)
     const key = newDeliveryKey()

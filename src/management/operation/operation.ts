@@ -16,6 +16,7 @@ import type { Finding, Store } from '../../store/store.ts'
 import type { DomainFacts } from '../domains/domain-parts.ts'
 import type { RecordWatch } from '../domains/record-watch.ts'
 import type { ReportCounts } from '../feedback/report-counts.ts'
+import type { HookFacts } from '../hooks/hook-parts.ts'
 import type { PastCounts } from '../past-counts.ts'
 import type { BounceSettings } from '../service/check-bounces.ts'
 import type { SharedRead } from '../shared-read.ts'
@@ -28,7 +29,8 @@ export type CountedQueue = QueueSummary & { readonly countedAt: number }
 
 /** The parts of the service that operations use. */
 export type Management = BounceSettings &
-  DomainFacts & {
+  DomainFacts &
+  HookFacts & {
     readonly store: Store
     readonly links: LinkHost
     /** Makes a key pair that signs mail; the private key is sealed. */

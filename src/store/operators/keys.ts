@@ -86,8 +86,9 @@ function* revokeKey(context: ScriptContext, id: KeyId, actor: Actor): Script<Key
   return { ...key, revokedAt: nowMs }
 }
 
-const toFacts = ({ name, expiresAt, revokedAt }: KeyRecord) => ({
+const toFacts = ({ hook, name, expiresAt, revokedAt }: KeyRecord) => ({
   name,
+  ...(hook !== null && { hook }),
   expiresAt: expiresAt === null ? null : new Date(expiresAt).toISOString(),
   revoked: revokedAt !== null,
 })

@@ -1,0 +1,101 @@
+/** Makes the secret of an auth server, or takes one that it made. It is shown in this answer and nowhere else. */
+import { Type } from 'typebox'
+import { hashDeliveryKey, newHookSecret } from '../../domain/app/delivery-key.ts'
+import { hasEnded } from '../../domain/bearer.ts'
+import { dayMs } from '../../domain/duration.ts'
+import type { HookAuth, HookSystem } from '../../domain/hooks/hook-system.ts'
+import { type Parsed, parsed, refused } from '../../domain/parsed.ts'
+import { tooManyKeys } from '../keys/create-key.ts'
+import { appNotFound } from '../operation/find-target.ts'
+import { operation } from '../operation/operation.ts'
+import { done, fail, invalid } from '../operation/result.ts'
+import { closed, orNull } from '../operation/schema.ts'
+import { iso, KeyResource, presentKey } from '../resources.ts'
+import { hookUrl, presentSteps, requireSystem, StepResource } from './hook-parts.ts'
+
+const daySeconds = dayMs / 1000
+
+export const connectHook = operation({
+  method: 'POST',
+  path: '/v1/apps/{app}/hooks/{system}',
+  role: 'operator',
+  target: 'app',
+  summary:
+    'Makes a secret by which an auth server posts to the app, or takes one that the server made. Of two that work, the older one ends after `graceSeconds`; a third is revoked.',
+  body: closed({
+    secret: Type.Optional(
+      Type.String({ maxLength: 500, description: 'Where the auth server makes its secrets itself.' }),
+    ),
+    graceSeconds: Type.Optional(
+      Type.Integer({ minimum: 0, maximum: 30 * daySeconds, description: 'Default: a day.' }),
+    ),
+  }),
+  answer: closed({
+    key: KeyResource,
+    url: Type.String(),
+    secret: Type.String({ description: 'Only this answer contains it.' }),
+    oldExpiresAt: orNull(Type.String({ format: 'date-time' })),
+    steps: Type.Array(StepResource),
+  }),
+  creates: true,
+  errors: ['not_found', 'too_many_keys', 'app_changing'],
+  async run({ access, hooksUrl, sealHookSecret, store }, { body, params }, app) {
+    const system = requireSystem(params.system)
+    if ('ok' in system) return system
+    const key = newHookSecret()
+    const hash = hashDeliveryKey(key)
+    const signing = chooseSecret(system, body.secret)
+    if (!signing.ok) return invalid(signing.issues)
+    const sealed = signing.value === null ? {} : { sealed: sealHookSecret(hash, signing.value) }
+    const working = (await store.listKeys(app.id)).filter(
+      (known) => known.hook === system.name && !hasEnded(known, store.now()),
+    )
+    const [newest, ...others] = working.toReversed()
+    const oldExpiresAt = store.now() + (body.graceSeconds ?? daySeconds) * 1000
+    const made =
+      newest === undefined
+        ? await store.createKey(
+            {
+              ...{ app: app.id, hash, name: nameKey(system), expiresAt: null, hook: system.name },
+              ...sealed,
+            },
+            access.actor,
+          )
+        : await store.replaceKey(newest.id, { hash, expiresAt: null, oldExpiresAt, ...sealed }, access.actor)
+    if (made === null) return appNotFound(params.app)
+    if (made === 'too_many') return tooManyKeys()
+    if (made === 'ended' || made === 'name_taken')
+      return fail('app_changing', `The secrets of ${system.title} were just changed: try again.`)
+    for (const { id } of others) await store.revokeKey(id, access.actor)
+    const secret = signing.value ?? key
+    const url = hookUrl(hooksUrl, system, app)
+    const ending = newest === undefined ? null : await store.findKey(newest.id)
+    return done(
+      {
+        ...{ key: presentKey(made), url, secret },
+        oldExpiresAt: ending?.expiresAt == null ? null : iso(ending.expiresAt),
+        steps: presentSteps(system, { url, secret }),
+      },
+      { created: true },
+    )
+  },
+})
+
+/** Names of keys are for people; no other key of the app has it. */
+const nameKey = ({ title }: HookSystem): string => `hook of ${title}`
+
+/** The secret that a system signs with; null for one that sends its key. */
+function chooseSecret({ auth, title }: HookSystem, given: string | undefined): Parsed<string | null> {
+  const refuse = (code: string, message: string) => refused({ field: 'secret', code, message })
+  if (auth.kind === 'bearer')
+    return given === undefined
+      ? parsed(null)
+      : refuse('not_taken', `${title} sends the secret that Postern makes: give none.`)
+  const secret = given ?? makeSecret(auth)
+  if (secret === null) return refuse('required', `${title} makes its secret itself: give it here.`)
+  const fault = auth.checkSecret(secret)
+  return fault === null ? parsed(secret) : refuse('malformed_secret', fault)
+}
+
+const makeSecret = ({ makeSecret: make }: Extract<HookAuth, { kind: 'signed' }>): string | null =>
+  make?.() ?? null

@@ -1,0 +1,42 @@
+/** Lists the auth servers that can post to an app: their address, their secrets, and what to do there. */
+import { Type } from 'typebox'
+import { hasEnded } from '../../domain/bearer.ts'
+import { systems } from '../../domain/hooks/systems.ts'
+import { operation } from '../operation/operation.ts'
+import { done } from '../operation/result.ts'
+import { closed } from '../operation/schema.ts'
+import { KeyResource, presentKey } from '../resources.ts'
+import { hookUrl, presentSteps, StepResource, systemName } from './hook-parts.ts'
+
+export const listHooks = operation({
+  method: 'GET',
+  path: '/v1/apps/{app}/hooks',
+  role: 'reader',
+  target: 'app',
+  summary:
+    'Lists the auth servers that can post to an app, with their secrets that work and their instructions.',
+  answer: closed({
+    listens: Type.Boolean({ description: 'Whether this process listens for auth servers.' }),
+    items: Type.Array(
+      closed({
+        system: systemName(),
+        title: Type.String(),
+        url: Type.String({ description: 'Where the auth server posts.' }),
+        secrets: Type.Array(KeyResource),
+        steps: Type.Array(StepResource),
+      }),
+    ),
+  }),
+  async run({ hooksUrl, store }, _input, app) {
+    const keys = (await store.listKeys(app.id)).filter((key) => !hasEnded(key, store.now()))
+    const items = systems.map((system) => {
+      const url = hookUrl(hooksUrl, system, app)
+      return {
+        ...{ system: system.name, title: system.title, url },
+        secrets: keys.filter(({ hook }) => hook === system.name).map(presentKey),
+        steps: presentSteps(system, { url, secret: null }),
+      }
+    })
+    return done({ listens: hooksUrl !== null, items })
+  },
+})
