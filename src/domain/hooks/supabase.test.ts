@@ -93,6 +93,7 @@ test('a reauthentication has a code alone', () => {
     { kind, to: email, code: '246813', once },
   ])
   assert.deepEqual(read(user, { email_action_type: kind, token_hash: 'abc1' }), ['email_data.token required'])
+  assert.deepEqual(read(user, { email_action_type: kind, token: 1 }), ['email_data.token not_a_string'])
 })
 
 test('a notice is taken, whatever else it says', () => {

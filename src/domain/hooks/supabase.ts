@@ -39,12 +39,11 @@ function read(body: unknown): Parsed<readonly HookMessage[]> {
 
 function readMessages(fields: FieldReader, kind: Action): HookMessage[] {
   if (kinds[kind] === 'notice') return [{ kind, to: fields.lenient('user.email') ?? '', once: null }]
-  const code = fields.optional('email_data.token')
   if (kind === 'reauthentication') {
-    const to = fields.address('user.email')
-    const shown = code ?? fields.text('email_data.token')
-    return [{ kind, to, code: shown, once: JSON.stringify([kind, to, shown]) }]
+    const [to, typed] = [fields.address('user.email'), fields.text('email_data.token')]
+    return [{ kind, to, code: typed, once: JSON.stringify([kind, to, typed]) }]
   }
+  const code = fields.optional('email_data.token')
   const redirectTo = fields.optional('email_data.redirect_to')
   const link = (to: string, token: string, typed: string | undefined): HookMessage => {
     const once = JSON.stringify([kind, to, token])

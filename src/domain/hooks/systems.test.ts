@@ -2,10 +2,15 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { emailTypes } from '../request/email-request.ts'
+import { hookSystemNames } from './hook-settings.ts'
 import type { HookKind, HookResult, HookSystem } from './hook-system.ts'
 import { findSystem, systems } from './systems.ts'
 
 test('a system is found by its name alone', () => {
+  assert.deepEqual(
+    systems.map(({ name }) => name),
+    hookSystemNames,
+  )
   for (const system of systems) assert.equal(findSystem(system.name), system)
   for (const name of ['', 'Logto', 'hanko', '__proto__', 'constructor']) assert.equal(findSystem(name), null)
 })
