@@ -14,6 +14,7 @@ test('a path leads through own properties of objects', () => {
   const at = (body: unknown, path: string) => read(body, ({ optional }) => optional(path))
   assert.equal(at({ a: { b: { c: 'x' } } }, 'a.b.c'), 'x')
   assert.equal(at(Object.create({ a: 'x' }), 'a'), undefined)
+  assert.equal(at({ a: 'text' }, 'a.length'), undefined)
   for (const body of [
     null,
     'a',
@@ -64,6 +65,19 @@ test('text is not coerced, has a bound and is Unicode; lenient text is left out 
     read({}, ({ text }) => text('a')),
     ['a required'],
   )
+})
+
+test('an issue says the path in its words too', () => {
+  const fields = readFields({ a: { b: 5 } })
+  fields.text('a.b')
+  fields.text('a.c')
+  fields.count('a.d', 9)
+  const result = fields.finish(null)
+  assert.deepEqual(result.ok ? [] : result.issues.map(({ message }) => message), [
+    'a.b must be a JSON string.',
+    'a.c is required.',
+    'a.d is required.',
+  ])
 })
 
 test('an address is read as the recipient of a request is', () => {

@@ -48,7 +48,7 @@ export function readFields(body: unknown): FieldReader {
     optional,
     lenient: (path) => {
       const value = findValue(body, path)
-      return value === undefined || findFault(value) !== null ? undefined : (value as string)
+      return findFault(value) !== null ? undefined : (value as string)
     },
     address: (path) => {
       const raw = text(path)

@@ -57,7 +57,8 @@ test('the life is a whole number of minutes, of a year at most', () => {
   for (const minutes of [null, undefined, '']) assert.deepEqual(life(minutes), ['minutes required'])
 })
 
-test('a notice of Kratos needs nothing', () => {
+test('a notice of Kratos needs nothing, and an unknown template is one issue', () => {
+  assert.deepEqual(read({ template: 'stub' }), ['template unknown_kind'])
   assert.deepEqual(read({ template: 'recovery_invalid' }), [{ kind: 'recovery_invalid', to: '', once: null }])
 })
 

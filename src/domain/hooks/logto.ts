@@ -70,7 +70,7 @@ export const logto: HookSystem = {
   sample,
   setUp: ({ url, secret }) => [
     {
-      text: 'In the console of Logto, under Connectors, add the email connector "HTTP Email", with this configuration:',
+      text: 'In the console of Logto, under Connectors, add the email connector "HTTP Email" with this configuration.',
       block: JSON.stringify({ endpoint: url, authorization: `Bearer ${secret ?? 'psh_…'}` }, null, 2),
     },
     {
@@ -83,7 +83,7 @@ export const logto: HookSystem = {
       text: 'To invite people to organisations, let this app use hosted links, and allow the page that the invitations of your backend lead to.',
     },
     {
-      text: 'Press "Send" in the connector to try it: the email has the code 000000.',
+      text: 'Send a test email from the connector: it has the code 000000.',
     },
   ],
 }

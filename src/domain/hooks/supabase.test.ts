@@ -215,5 +215,6 @@ test('a secret of another form is refused, without repeating it', () => {
     assert.ok(fault, text)
     assert.ok(!fault.includes('QUJD'))
   }
-  assert.ok(auth.checkSecret(`whsec_${right}`))
+  for (const other of [`whsec_${right}`, `xv1,whsec_${right}`, `v1,whsec_${right}\n`])
+    assert.ok(auth.checkSecret(other))
 })

@@ -42,6 +42,42 @@ test('the sample of each kind is read as a message of that kind', () => {
   }
 })
 
+test('each system says how it proves itself, and which settings it uses', () => {
+  const rows = systems.map(({ name, title, auth, takes }) => [name, title, auth.kind, ...takes].join(' '))
+  assert.deepEqual(rows, [
+    'supabase Supabase Auth signed verifyUrl pages lifeSeconds organisationName',
+    'kratos Ory Kratos bearer pages',
+    'zitadel Zitadel signed pages lifeSeconds organisationName',
+    'logto Logto bearer pages lifeSeconds organisationName',
+  ])
+  for (const { follows } of systems) assert.match(follows, /\d/)
+})
+
+/** Parts of the messages of a sample, as letters: code, token, original, organisation, inviter. */
+const partsOf = (system: HookSystem, kind: string): string => {
+  const read = system.read(system.sample(kind))
+  assert.ok(read.ok)
+  return read.value
+    .map(({ code, token, original, organisationName, inviterName }) =>
+      [code && 'c', token && 't', original && 'o', organisationName && 'O', inviterName && 'I'].join(''),
+    )
+    .join()
+}
+
+test('a sample has what the system sends of its kind', () => {
+  const parts = systems.map((system) =>
+    Object.keys(system.kinds)
+      .map((kind) => partsOf(system, kind))
+      .join(' '),
+  )
+  assert.deepEqual(parts, [
+    'ct ct ct t ct,ct c       ',
+    'co o o c c c      ',
+    'co co co co co o  ',
+    'c c c c c c c c oOI',
+  ])
+})
+
 test('a kind that the table does not have is refused as unknown, by the field that names it', () => {
   for (const system of systems) {
     const name = Object.keys(system.kinds)[0] ?? ''
@@ -145,7 +181,12 @@ test('answers hold the code and the request, and what the status says', () => {
 test('the instructions name the address, and the secret only if they are given it', () => {
   const url = 'https://hooks.example.com/x/acme'
   for (const system of systems) {
-    const shown = JSON.stringify(system.setUp({ url, secret: 'SECRET-4711' }))
+    const steps = system.setUp({ url, secret: 'SECRET-4711' })
+    for (const { text, block } of steps) {
+      assert.match(text, /^[A-Z].*\.$/)
+      assert.notEqual(block, '')
+    }
+    const shown = JSON.stringify(steps)
     assert.ok(shown.includes(url), system.name)
     assert.equal(
       shown.includes('SECRET-4711'),
