@@ -329,7 +329,7 @@ async function commandsFor(
     'app.delete': ['app', 'delete', `old-${way}`, '--yes'],
     'app.check_link': ['check-link', 'acme', 'https://app.acme.test/?token=x'],
     'app.preview': ['preview', 'acme', '--type', 'password_reset'],
-    'app.test_email': ['send-test', `test-${way}@example.com`, '--app', 'acme'],
+    'app.test_email': ['send-test', `test-${way}@example.com`, '--app', 'acme', '--wait', '1'],
     'app.usage': ['usage', 'acme'],
     'usage.list': ['usage'],
     'key.list': ['key', 'list', 'acme'],
