@@ -6,6 +6,7 @@ import type { Claim, Store } from '../../src/store/store.ts'
 import { databaseAt } from '../support/database.ts'
 import { postgresUrl, runSql, schemaOf, startPostgres } from '../support/postgres.ts'
 import { newRing } from '../support/service.ts'
+import { atEnd } from '../support/temporary.ts'
 import { eventually } from '../support/wait.ts'
 import { deferred, delivered, newSender, request, type Sender } from './subject.ts'
 
@@ -32,7 +33,11 @@ test('statistics that were taken while the queue was empty make no claim and no 
   const address = databaseAt(url)
   assert.ok(address.engine === 'postgres')
   const ring = newRing()
-  const open = () => openPostgresStore({ address, ring, queueMax: 1_000_000 })
+  const open = async () => {
+    const store = await openPostgresStore({ address, ring, queueMax: 1_000_000 })
+    atEnd(t, () => store.close()) // also when the test fails: an open store keeps the process
+    return store
+  }
   const read = async () => {
     const [row] = await runSql<{ read: string }>(
       url,
@@ -71,6 +76,7 @@ test('no statement takes a second core from the mail', async (t) => {
   const address = databaseAt(url)
   assert.ok(address.engine === 'postgres')
   const store = await openPostgresStore({ address, ring: newRing(), queueMax: 1_000_000 })
+  atEnd(t, () => store.close())
   await queueMany(store, await newSender(store, 'acme'), 3)
   await store.summariseQueue()
   await store.measureQueue()
