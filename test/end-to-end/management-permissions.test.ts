@@ -12,6 +12,7 @@ import { type AppId, newId } from '../../src/domain/id.ts'
 import { hashToken, newToken, type Role, roles } from '../../src/domain/operator/management-token.ts'
 import type { EmailAddress } from '../../src/domain/request/email-address.ts'
 import { findOperation, type OperationName, operationNames } from '../../src/management/operations.ts'
+import { engine } from '../support/database.ts'
 import {
   ask,
   assertDescribed,
@@ -216,7 +217,13 @@ const callers = roles.flatMap((role) =>
 )
 const isOk = (status: number) => status === 200 || status === 201
 
-for (const name of operationNames) {
+/**
+ * The role and the app of a target are judged outside the store. Where callers see what is their own, its
+ * statements choose, and they differ by engine.
+ */
+const judged = operationNames.filter((name) => engine === 'sqlite' || needs[name][1] === 'own')
+
+for (const name of judged) {
   const [least, whom] = needs[name]
   test(`${name}: ${least}, ${whom}`, async () => {
     const elsewhere = await newTarget()

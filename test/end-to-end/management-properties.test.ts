@@ -109,7 +109,7 @@ for (const name of operationNames) {
 /** Tried beside the generated ones, of which a seed may hold none that is accepted. */
 const alwaysAccepted: Partial<Record<OperationName, object>> = {
   'app.put': { name: 'Acme', from: { address: 'auth@acme.test' } },
-  'app.change': { supportContact: 'help' },
+  'app.change': { supportContact: 'help@acme.test' },
 }
 
 const shows: Partial<Record<OperationName, (target: Target) => string>> = {
