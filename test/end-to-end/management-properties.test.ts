@@ -9,6 +9,7 @@ import { hashToken, newToken } from '../../src/domain/operator/management-token.
 import { noBody } from '../../src/management/operation/operation.ts'
 import { findOperation, type OperationName, operationNames } from '../../src/management/operations.ts'
 import { faultyFor, type Schema, validFor } from '../support/arbitrary.ts'
+import { engine } from '../support/database.ts'
 import { ask, assertDescribed, newManagementToken, newPerson } from '../support/management.ts'
 import { operator } from '../support/operator.ts'
 import type { TestService } from '../support/service.ts'
@@ -85,11 +86,12 @@ for (const name of operationNames) {
     await fc.assert(check, options)
   })
 
-  const faulty = hasBody ? faultyFor(bodySchema) : null
+  // The schema refuses them: one target does for all, and one engine.
+  const faulty = hasBody && engine === 'sqlite' ? faultyFor(bodySchema) : null
   if (faulty !== null)
     test(`${name}: one fault is answered 400 and named (seed ${seed})`, async () => {
+      const target = await newTarget()
       const check = fc.asyncProperty(faulty, async ({ value, field }) => {
-        const target = await newTarget()
         const answer = await ask(service, `${method} ${pathOf(name, target)}`, {
           token: await token(),
           body: value,
