@@ -146,7 +146,7 @@ function parseDestination(text: string): [type: string, url: string] {
   return [type, url.join('=')]
 }
 
-/** What each option changes: a place in the settings of a system, and its text; '' removes it. */
+/** The place in the settings of a system that each option changes, and its text; '' removes it. */
 function readHooks(options: SettingOptions): NonNullable<SettingsChange['hooks']> {
   const { hookLife = [], hookOrganisation = [], hookPage = [], hookVerifyUrl } = options
   return [

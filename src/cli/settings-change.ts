@@ -25,7 +25,7 @@ export type SettingsChange = Partial<
   readonly removeLinkDestinations?: readonly string[]
 }
 
-/** A setting of an auth server; `kind` where it has one for each kind of message. An empty text removes it. */
+/** A setting of an auth server, or of one kind of its messages. An empty text removes it. */
 type HookChange = {
   readonly system: string
   readonly setting: keyof SystemSettings

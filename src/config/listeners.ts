@@ -43,7 +43,7 @@ export function readListeners(reader: Reader): ListenersConfig {
 
 function readHooks(reader: Reader): Pick<ListenersConfig, 'hooks' | 'hooksUrl'> {
   const name = 'POSTERN_HOOKS_LISTEN'
-  const usual = '127.0.0.1:4024'
+  const usual = '127.0.0.1:4025'
   const isOn = reader.mode === 'dev' || reader.text(name, '') !== ''
   const hooks = isOn ? readAddress(reader, name, usual) : null
   const given = reader.text('POSTERN_HOOKS_URL', '').replace(/\/+$/, '')

@@ -105,12 +105,16 @@ const toPatchSchema = (fields: TProperties): TProperties =>
   )
 const nested = { from: sender, branding, limits, linkDestinations: destinations }
 
+/** Null may remove a setting at any depth of it: the merged settings are checked as a whole. */
+const hooksPatch = Type.Optional(Type.Unknown({ description: 'Merged at every depth.' }))
+
 /** Some fields of an app. Null removes an optional field, and gives another one its default. */
 export const AppPatch: TSchema = closed({
   ...toPatchSchema({ ...settingsFields, status }),
   ...toPatchSchema(
     Object.fromEntries(Object.entries(nested).map(([key, fields]) => [key, closed(toPatchSchema(fields))])),
   ),
+  hooks: hooksPatch,
 })
 
 /** Merges a patch into a value (RFC 7396). */

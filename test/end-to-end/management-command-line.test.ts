@@ -275,7 +275,7 @@ const forPeople = 'account.remove_passkey'
 /** Mail waits, and the relay defers it; no command makes a passkey or a session; and a key is no report. */
 const mayFail = new Set<OperationName>([
   ...(['status.show', 'app.test_email', 'checks.run'] as const),
-  ...(['person.remove_passkey', 'session.end', 'feedback.read'] as const),
+  ...(['person.remove_passkey', 'session.end', 'feedback.read', 'hook.check'] as const),
 ])
 
 /** The worker tries deferred mail again every few seconds; while it does, these are refused. */

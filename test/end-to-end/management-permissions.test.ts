@@ -188,6 +188,7 @@ function requestFor(name: OperationName, target: Target, asId = true) {
     session: target.session,
     suppression: target.suppression,
     selector: 'p1',
+    system: 'kratos',
   }
   const body = bodies[name]?.(target)
   return {

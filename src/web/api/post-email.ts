@@ -6,6 +6,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { limitRefusals } from '../../domain/app/limit.ts'
 import { type Rejection, refusals } from '../../domain/request/rejection.ts'
 import { type AcceptAnswer, type AcceptDeps, acceptEmail, isKnownKey } from '../../intake/accept-email.ts'
+import { toRequestEvent } from '../../intake/request-event.ts'
 import type { Emit } from '../../observe/events.ts'
 import {
   describeAnswer,
@@ -15,7 +16,6 @@ import {
   traceRequest,
 } from '../../observe/tracing.ts'
 import { errorBody, sendJson } from '../http/listener.ts'
-import { toRequestEvent } from '../request-event.ts'
 
 export type PostEmailDeps = AcceptDeps & {
   readonly isStopping: () => boolean

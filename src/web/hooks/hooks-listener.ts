@@ -11,12 +11,12 @@ import { findSystem, systems } from '../../domain/hooks/systems.ts'
 import { refusals } from '../../domain/request/rejection.ts'
 import type { AcceptDeps } from '../../intake/accept-email.ts'
 import { acceptHook, type HookOutcome } from '../../intake/accept-hook.ts'
+import { toRequestEvent } from '../../intake/request-event.ts'
 import type { Emit } from '../../observe/events.ts'
 import type { KeyRing } from '../../store/crypto/key-ring.ts'
 import { type Store, StoreUnavailable } from '../../store/store.ts'
 import { newListener, sendError, sendJson } from '../http/listener.ts'
 import { readBody } from '../http/read-body.ts'
-import { toRequestEvent } from '../request-event.ts'
 import { HookSecrets } from './hook-secrets.ts'
 
 export type HooksDeps = Omit<AcceptDeps, 'store'> & {

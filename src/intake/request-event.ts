@@ -1,7 +1,7 @@
 /** The event of a request that was answered: of an app, or of an auth server. */
 import { refusals } from '../domain/request/rejection.ts'
-import type { AcceptAnswer } from '../intake/accept-email.ts'
 import type { RequestAnswered } from '../observe/events.ts'
+import type { AcceptAnswer } from './accept-email.ts'
 
 type RequestFacts = Pick<RequestAnswered, 'requestId' | 'traceId' | 'tookMs' | 'source' | 'message'>
 
