@@ -1,9 +1,9 @@
 /**
- * Bearer secrets: a prefix, 43 base62 characters of CSPRNG output, and 6 base62
- * characters of CRC32 over everything before them. The prefix tells delivery keys (`pst_`), hook secrets
- * (`psh_`), management tokens (`psa_`), sign-in codes (`psl_`) and sessions (`pss_`) of the console apart. The checksum
- * lets a mistyped secret be refused without a look-up, and lets secret scanners match it; it is no
- * protection. Only the SHA-256 of a secret is stored.
+ * Bearer secrets: a prefix, 43 base62 characters of CSPRNG output, and 6 base62 characters of CRC32 over
+ * everything before them. The prefix tells delivery keys (`pst_`), hook secrets (`psh_`), management tokens
+ * (`psa_`), sign-in codes (`psl_`) and sessions (`pss_`) of the console apart. The checksum lets a mistyped
+ * secret be refused without a look-up, and lets secret scanners match it; it is no protection. Only the
+ * SHA-256 of a secret is stored.
  */
 import { hash, randomBytes } from 'node:crypto'
 import { crc32 } from 'node:zlib'

@@ -21,7 +21,7 @@ export const connectHook = operation({
   role: 'operator',
   target: 'app',
   summary:
-    'Makes a secret by which an auth server posts to the app, or takes one that the server made. Of two that work, the older one ends after `graceSeconds`; a third is revoked.',
+    'Makes a secret by which an auth server posts to the app, or takes one that the server made. The one before ends after `graceSeconds`; older ones are revoked.',
   body: closed({
     secret: Type.Optional(
       Type.String({ maxLength: 500, description: 'Where the auth server makes its secrets itself.' }),
