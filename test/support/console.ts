@@ -172,6 +172,7 @@ export async function consolePages({
   )
   const values: Record<string, string> = {
     app: 'acme',
+    system: 'zitadel',
     email: await find('later1@example.com'),
     request: refusal?.requestId ?? '',
     person: typeof person === 'string' ? '' : person.id,

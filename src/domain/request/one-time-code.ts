@@ -34,7 +34,7 @@ export function parseCode(value: unknown, isInvitation: boolean): Parsed<string>
   )
 }
 
-/** Six and eight characters are easier to read in halves. A padding separates them, so copying gives the whole code. */
+/** Six and eight characters are easier to read in halves. A padding separates them when they are shown. */
 export function splitCode(code: string): readonly [head: string, tail: string] {
   const half = code.length / 2
   return (code.length === 6 || code.length === 8) && !code.includes('-')

@@ -86,9 +86,11 @@ function keysTable({ slug }: AppResource, keys: readonly KeyResource[], visit: V
     if (!may('operator')) return []
     if (hasEnded(key, now)) return [none]
     const to = (what: 'replace' | 'revoke') => `/apps/${slug}/keys?${what}=${key.id}#confirm`
-    return [
-      html`<div class="actions">${linkButton(to('replace'), 'Replace…')}${linkButton(to('revoke'), 'Revoke…')}</div>`,
-    ]
+    const replace =
+      key.hook === null
+        ? linkButton(to('replace'), 'Replace…')
+        : linkButton(`/apps/${slug}/connect/${key.hook}`, 'Replace…')
+    return [html`<div class="actions">${replace}${linkButton(to('revoke'), 'Revoke…')}</div>`]
   }
   const rows = keys.map((key) => [
     html`<b>${key.name ?? 'unnamed'}</b><br>${shortId(key.id)}`,

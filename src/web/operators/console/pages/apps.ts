@@ -35,7 +35,16 @@ export async function findApp(visit: Visit): Promise<AppResource> {
   return visit.get('app.show', { params: { app: visit.params.app ?? '' } })
 }
 
-const appTabs = ['Overview', 'Links', 'Hosted links', 'Look', 'Keys', 'Domain', 'Settings'] as const
+const appTabs = [
+  'Overview',
+  'Links',
+  'Hosted links',
+  'Look',
+  'Keys',
+  'Connect',
+  'Domain',
+  'Settings',
+] as const
 type AppTab = (typeof appTabs)[number]
 
 type HeadOptions = Pick<Visit, 'may'> & {

@@ -104,6 +104,7 @@ const labels: Readonly<Record<string, string>> = {
   reason: 'Reason',
   until: 'Until',
   algorithm: 'Algorithm',
+  hook: 'Auth server',
 }
 
 export function nameField(path: string): string {

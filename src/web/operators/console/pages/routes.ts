@@ -2,6 +2,7 @@
 import type { FastifyInstance } from 'fastify'
 import { addPage, type Handler, type PageDeps } from '../visit.ts'
 import { removeOwnPasskey, showAccount } from './account.ts'
+import { connectHook, listHooks, saveHook, showHook } from './app-connect.ts'
 import { activateKey, addKey, checkDomain, removeKey, showDomain } from './app-domain.ts'
 import { saveHosted, showHostedLinks } from './app-hosted-links.ts'
 import { createKey, replaceKey, revokeKey, showKeys } from './app-keys.ts'
@@ -49,6 +50,10 @@ export const routes: readonly (readonly [Line, Handler])[] = [
   ['POST /apps/:app/keys', createKey],
   ['POST /apps/:app/keys/:key/revoke', revokeKey],
   ['POST /apps/:app/keys/:key/replace', replaceKey],
+  ['GET /apps/:app/connect', listHooks],
+  ['GET /apps/:app/connect/:system', showHook],
+  ['POST /apps/:app/connect/:system', connectHook],
+  ['POST /apps/:app/connect/:system/settings', saveHook],
   ['GET /apps/:app/domain', showDomain],
   ['POST /apps/:app/domain/check', checkDomain],
   ['POST /apps/:app/domain/keys', addKey],

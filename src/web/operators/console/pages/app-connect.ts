@@ -1,0 +1,243 @@
+/** Auth servers that post their mail to an app: a list, and a page for each, from its secret to a check. */
+import type { HookSystemName } from '../../../../domain/hooks/hook-settings.ts'
+import { systemSettings } from '../../../../domain/hooks/hook-settings.ts'
+import type { HookSystem, Step, SystemSettings } from '../../../../domain/hooks/hook-system.ts'
+import { findSystem } from '../../../../domain/hooks/systems.ts'
+import type { OperationError } from '../../../../management/operation/result.ts'
+import type { Answer } from '../../../../management/operations.ts'
+import type { AppResource } from '../../../../management/resources.ts'
+import { type Html, html, none } from '../../../../templates/html.ts'
+import { nameEmailType } from '../../email-type-names.ts'
+import { newForm, readTexts } from '../form.ts'
+import { age, copyButton, facts, mark, newSecret, section, shortId, table, time } from '../parts.ts'
+import { type PageAnswer, PageFailed, toHttpStatus, type Visit } from '../visit.ts'
+import { appHead, findApp } from './apps.ts'
+import { makeOnce, onceField, optional, saveApp, showAgain, versionField } from './change.ts'
+
+export async function listHooks(visit: Visit): Promise<PageAnswer> {
+  const app = await findApp(visit)
+  const { items, listens } = await visit.get('hook.list', { params: { app: app.slug } })
+  const rows = items.map(({ system, title, secrets }) => [
+    html`<a href="/apps/${app.slug}/connect/${system}">${title}</a>`,
+    renderState(secrets.toReversed(), visit.now),
+  ])
+  const silent = listens
+    ? none
+    : html`<div class="note"><p>This process does not listen for auth servers: set <code>POSTERN_HOOKS_LISTEN</code> where the service runs.</p></div>`
+  const body = html`${appHead(app, 'Connect', visit)}${silent}
+${section(
+  'Auth servers',
+  html`<p>An auth server that posts its mail to a URL can post it to Postern, which checks, limits and retries it like the mail of the app itself.</p>
+${table('Auth servers', ['Auth server', 'Status'], rows)}`,
+)}`
+  return { title: `Auth servers of ${app.name}`, body, nav: 'apps' }
+}
+
+type Secret = Answer<'hook.list'>['items'][number]['secrets'][number]
+
+function renderState([newest]: readonly Secret[], now: number): Html {
+  if (newest === undefined) return mark('quiet', 'not connected')
+  return newest.lastUsedAt === null
+    ? html`${mark('wait', 'no call yet')} <span class="soft">secret made ${age(newest.createdAt, now)}</span>`
+    : html`${mark('quiet', 'in use')} <span class="soft">last call ${age(newest.lastUsedAt, now)}</span>`
+}
+
+const secretForm = newForm('secret', {
+  secret: { label: 'Secret', attributes: html`required autocomplete="off" spellcheck="false"` },
+})
+
+const settingsForm = newForm('hook', {
+  verifyUrl: {
+    label: 'Address of its own links',
+    faults: ['hooks'],
+    attributes: html`type="url" spellcheck="false" placeholder="https://REF.supabase.co/auth/v1/verify"`,
+    hint: 'It must be an allowed link. Without it, links lead to the page below.',
+  },
+  page: {
+    label: 'Page of the app',
+    attributes: html`type="url" spellcheck="false" placeholder="https://app.acme.example/code"`,
+    hint: 'Gets the token, or else the code, as ?token=. It must be an allowed link.',
+  },
+  life: {
+    label: 'Life of a link or code in seconds',
+    attributes: html`inputmode="numeric" autocomplete="off"`,
+    hint: 'If empty, that of the message, or the usual one of the auth server.',
+  },
+  organisationName: {
+    label: 'Organisation',
+    hint: 'Shown in invitations that name none. If empty, the name of the app.',
+  },
+})
+type SettingName = 'verifyUrl' | 'page' | 'life' | 'organisationName'
+
+/** The fields of a system, by the settings that it takes. */
+const fieldNames: Readonly<Record<keyof SystemSettings, SettingName>> = {
+  verifyUrl: 'verifyUrl',
+  pages: 'page',
+  lifeSeconds: 'life',
+  organisationName: 'organisationName',
+}
+
+type HookPageState = { readonly error?: OperationError; readonly made?: Answer<'hook.connect'> }
+
+export const showHook = async (visit: Visit): Promise<PageAnswer> => hookPage(visit, await findApp(visit), {})
+
+function requireSystem({ params }: Visit): HookSystem {
+  const system = findSystem(params.system ?? '')
+  if (system !== null) return system
+  throw new PageFailed({ code: 'not_found', message: 'Postern knows no auth server of this name.' })
+}
+
+async function hookPage(visit: Visit, app: AppResource, { error, made }: HookPageState): Promise<PageAnswer> {
+  const system = requireSystem(visit)
+  const params = { app: app.slug, system: system.name }
+  const [{ items }, { items: checked }] = await Promise.all([
+    visit.get('hook.list', { params }),
+    visit.get('hook.check', { params, body: {} }),
+  ])
+  const hook = items.find((item) => item.system === system.name)
+  const ofSettings = visit.form.has('version')
+  const settings = renderSettings(app, system, { visit, error: ofSettings ? (error ?? null) : null })
+  const secret = secretForm.show({}, ofSettings ? null : (error ?? null))
+  const body = html`${appHead(app, 'Connect', visit)}
+<p class="crumbs"><a href="/apps/${app.slug}/connect">Auth servers</a> › ${system.title}</p>
+${secret.problem}${settings.problem}${made === undefined ? none : renderMade(system, made)}
+${section(
+  '1. Secret',
+  html`${renderSecrets(hook?.secrets ?? [], visit)}${visit.may('operator') ? renderMake(app, system, secret.field) : none}`,
+)}
+${made === undefined ? section(`2. At ${system.title}`, renderSteps(hook?.steps ?? [])) : none}
+${section('3. Here', settings.form)}
+${section('4. Check', renderCheck(checked))}`
+  return {
+    title: `${system.title} of ${app.name}`,
+    body,
+    nav: 'apps',
+    status: error === undefined ? (made === undefined ? 200 : 201) : toHttpStatus(error),
+  }
+}
+
+function renderMade(system: HookSystem, { oldExpiresAt, secret, steps }: Answer<'hook.connect'>): Html {
+  const ends = oldExpiresAt === null ? none : html` The one before works until ${time(oldExpiresAt)}.`
+  const text = html`It is shown only this once: Postern cannot show it again.${ends}`
+  return html`${newSecret(`Copy the secret for ${system.title} now`, text, secret)}
+${section(`2. At ${system.title}`, renderSteps(steps))}`
+}
+
+function renderSecrets(secrets: readonly Secret[], { now }: Visit): Html {
+  const rows = secrets
+    .toReversed()
+    .map(({ createdAt, createdBy, expiresAt, id, lastUsedAt }) => [
+      shortId(id),
+      expiresAt === null
+        ? mark('quiet', 'active')
+        : html`${mark('wait', 'replaced')} until ${time(expiresAt)}`,
+      html`${age(createdAt, now)} <span class="soft">by ${createdBy}</span>`,
+      age(lastUsedAt, now),
+    ])
+  return table('Secrets', ['Secret', 'Status', 'Made', 'Last used'], rows, { empty: 'No secret yet.' })
+}
+
+type Field = ReturnType<typeof secretForm.show>['field']
+
+/** A system that makes its own secrets has a field; for the others, Postern makes one. */
+function renderMake({ slug }: AppResource, { auth, name, title }: HookSystem, field: Field): Html {
+  const isGiven = auth.kind === 'signed' && auth.makeSecret === null
+  const hint = `${title} makes it and shows it once.`
+  return html`<form method="post" action="/apps/${slug}/connect/${name}" class="filters">${onceField()}
+${isGiven ? field('secret', { hint }) : none}
+<button class="main">${isGiven ? 'Keep the secret' : 'Make a secret'}</button></form>`
+}
+
+const renderSteps = (steps: readonly Step[]): Html =>
+  html`<ol class="steps">${steps.map(
+    ({ text, block }) =>
+      html`<li><p>${text}</p>${block === undefined ? none : html`<pre>${block}</pre>${copyButton(block, 'Copy')}`}</li>
+`,
+  )}</ol>`
+
+function toTexts({ lifeSeconds = {}, organisationName = '', pages = {}, verifyUrl = '' }: SystemSettings) {
+  const { default: life } = lifeSeconds
+  return {
+    verifyUrl,
+    page: pages.default ?? '',
+    life: life === undefined ? '' : String(life),
+    organisationName,
+  }
+}
+
+type SettingsParts = { readonly visit: Visit; readonly error: OperationError | null }
+
+function renderSettings(app: AppResource, system: HookSystem, { visit, error }: SettingsParts) {
+  const saved = toTexts(systemSettings(app.hooks ?? {}, system.name))
+  const { fields, error: shownError } = showAgain(saved, visit.form, error && nameFields(error, system.name))
+  const { field, problem } = settingsForm.show(fields, shownError)
+  const disabled = !visit.may('operator')
+  const save = disabled ? none : html`<div class="actions"><button class="main">Save</button></div>`
+  const form = html`${facts([
+    ['Codes', html`${app.allowCodes ? 'shown' : 'ignored'} <a href="/apps/${app.slug}/links">Change</a>`],
+    ['Hosted links', html`${app.hostedLinks} <a href="/apps/${app.slug}/hosted-links">Change</a>`],
+  ])}
+<form method="post" action="/apps/${app.slug}/connect/${system.name}/settings" class="columns">${versionField(app)}
+${system.takes.map((setting) => field(fieldNames[setting], { disabled }))}
+${save}</form>`
+  return { form, problem }
+}
+
+/** The faults by the fields of the form. */
+function nameFields(error: OperationError, name: HookSystemName): OperationError {
+  const places: Readonly<Record<string, SettingName>> = {
+    [`hooks.${name}.verifyUrl`]: 'verifyUrl',
+    [`hooks.${name}.pages.default`]: 'page',
+    [`hooks.${name}.lifeSeconds.default`]: 'life',
+    [`hooks.${name}.organisationName`]: 'organisationName',
+  }
+  const issues = error.issues?.map((issue) => ({ ...issue, field: places[issue.field] ?? issue.field }))
+  return { ...error, ...(issues && { issues }) }
+}
+
+function renderCheck(items: Answer<'hook.check'>['items']): Html {
+  const rows = items.map(({ code, hosted, issues, message, purpose, refusal, result, type }) => [
+    html`<code>${message ?? ''}</code>`,
+    result === 'sent'
+      ? mark('quiet', 'sent')
+      : result === 'refused'
+        ? mark('bad', 'refused')
+        : mark('off', 'notice'),
+    refusal === null
+      ? html`${type === null ? 'answered, and not sent' : nameEmailType(type)}${purpose === null ? none : html`, ${purpose.replace('_', ' ')}`}${type === null ? none : hosted ? ', by a hosted link' : ', to a page of the app'}${code ? ', with a code' : ''}`
+      : html`${issues.length === 0 ? refusal.message : issues.map((issue) => html`${issue.message} `)}`,
+  ])
+  return html`<p class="soft">What becomes of a sample of each message, with the settings as they are. The hosts of samples count as allowed; with real links, the list of allowed links decides.</p>
+${table('Messages', ['Message', 'Result', 'Email'], rows)}`
+}
+
+export async function connectHook(visit: Visit): Promise<PageAnswer> {
+  const app = await findApp(visit)
+  const system = requireSystem(visit)
+  const secret = visit.form.get('secret')?.trim() ?? ''
+  const body = secret === '' ? {} : { secret }
+  const params = { app: app.slug, system: system.name }
+  const made = await makeOnce(visit, () => visit.call('hook.connect', { params, body }))
+  if (!made.ok && made.error.code === 'not_found') throw new PageFailed(made.error)
+  return hookPage(visit, app, made.ok ? { made: made.value } : { error: made.error })
+}
+
+export async function saveHook(visit: Visit): Promise<PageAnswer> {
+  const app = await findApp(visit)
+  const { name, takes } = requireSystem(visit)
+  const texts = readTexts(visit.form)
+  const text = (field: SettingName) => optional(texts[field] ?? null)
+  const life = text('life')
+  const settings = {
+    verifyUrl: text('verifyUrl'),
+    pages: { default: text('page') },
+    // 0, which no life may be, for what is no whole number.
+    lifeSeconds: { default: life === null ? null : /^\d{1,9}$/.test(life) ? Number(life) : 0 },
+    organisationName: text('organisationName'),
+  }
+  const given = Object.fromEntries(takes.map((setting) => [setting, settings[setting]]))
+  const error = await saveApp(visit, app, { hooks: { [name]: given } })
+  if (error !== null) return hookPage(visit, await findApp(visit), { error })
+  return { redirect: `/apps/${app.slug}/connect/${name}`, notice: 'saved' }
+}
