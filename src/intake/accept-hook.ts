@@ -146,7 +146,7 @@ function readCode(
   if (code === undefined || type === 'organisation_invite') return parsed(null)
   if (isAllowed) return parseCode(code, false)
   if (token !== undefined || original !== undefined) return parsed(null)
-  const message = 'This message is a code, and the app allows none: postern app update APP --allow-codes.'
+  const message = 'This message is a code, and the app does not allow codes.'
   return { ok: false, issues: [{ field: 'allowCodes', code: 'codes_not_allowed', message }] }
 }
 

@@ -44,6 +44,7 @@ const [refusal] = await store.listRefusals(service.app.id)
 const pathOf = (path: string): string =>
   path
     .replace(':app', 'acme')
+    .replace(':system', 'kratos')
     .replace(':email', failed)
     .replace(':request', refusal?.requestId ?? '')
     .replace(':key', service.keyId)
