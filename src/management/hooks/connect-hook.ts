@@ -1,4 +1,4 @@
-/** Makes the secret of an auth server, or takes one that it made. It is shown in this answer and nowhere else. */
+/** Makes the secret of an auth server, or takes one that it made. Only this answer shows it. */
 import { Type } from 'typebox'
 import { hashDeliveryKey, newHookSecret } from '../../domain/app/delivery-key.ts'
 import { hasEnded } from '../../domain/bearer.ts'

@@ -1,6 +1,7 @@
 /**
- * The hooks listener: auth servers post their mail to `/{system}/{slug}`. Every call proves itself by a secret
- * of this app and system; a wrong secret, another app's and an app that does not exist get one answer.
+ * The hooks listener: auth servers post their mail to `/{system}/{slug}`. Every call proves itself by a
+ * secret of this app and system; a wrong secret, another app's and an app that does not exist get one
+ * answer.
  */
 import { isUtf8 } from 'node:buffer'
 import type { Readable } from 'node:stream'
