@@ -60,7 +60,7 @@ export function addInboxApi(pages: FastifyInstance, captured: CaptureRelay): voi
   })
 }
 
-/** A request that waits for an email, until it comes, its time is over, its client leaves or the service stops. */
+/** Answers when the email comes, the time is over or the service stops; a client may leave before. */
 function addWait(
   pages: FastifyInstance,
   captured: CaptureRelay,
