@@ -85,7 +85,8 @@ export async function startService(config: Config, options: ServiceOptions): Pro
   try {
     for (const { domain, selector } of await resealSigningKeys(config.ring, store))
       events.emit({ kind: 'signing_key_closed', domain, selector })
-    await resealHookSecrets(config.ring, store)
+    for (const { id } of await resealHookSecrets(config.ring, store))
+      events.emit({ kind: 'hook_secret_closed', keyId: id })
     for (const part of listParts(context, urls)) {
       started.push(part)
       await part.start()

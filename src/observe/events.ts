@@ -157,6 +157,8 @@ export type PosternEvent =
    */
   | { readonly kind: 'store_write_failed'; readonly error: unknown }
   /** The key ring cannot open a key that signs mail, so the mail of its domain waits. */
+  /** The key ring cannot open the secret of an auth server, which is refused. */
+  | { readonly kind: 'hook_secret_closed'; readonly keyId: KeyId }
   | { readonly kind: 'signing_key_closed'; readonly domain: string; readonly selector: string }
   /** The process stopped before these attempts were recorded. */
   | { readonly kind: 'attempts_unrecorded'; readonly count: number }

@@ -120,6 +120,11 @@ const lines: {
     text: 'the process stopped before these attempts were recorded; they may be made again',
     fields: { count },
   }),
+  hook_secret_closed: ({ keyId }) => ({
+    level: 'error',
+    text: 'the secret of an auth server cannot be opened, so its calls are refused: put the key that sealed it back into the key ring, or connect the auth server again',
+    fields: { key: keyId },
+  }),
   signing_key_closed: ({ domain, kind, selector }) => ({
     level: 'error',
     text: 'the key ring cannot open a key that signs mail: mail from this domain waits. Add the missing key to the ring, or remove this one with "postern domain remove-key"',

@@ -1,11 +1,12 @@
 /** The part of a store that keeps the secrets of auth servers. The rules of `store.ts` hold. */
 import type { KeyHash } from '../domain/app/delivery-key.ts'
 import type { HookSystemName } from '../domain/hooks/hook-settings.ts'
+import type { KeyId } from '../domain/id.ts'
 
 /** The hash of the key of an auth server, and its secret, sealed; null if it sends the key itself. */
 export type HookSecretRecord = { readonly hash: KeyHash; readonly sealed: string | null }
 
-export type SealedSecret = { readonly hash: KeyHash; readonly sealed: string }
+export type SealedSecret = { readonly id: KeyId; readonly hash: KeyHash; readonly sealed: string }
 
 export interface HookStore {
   /** The secrets that work now for the hook of an active app, newest first. */

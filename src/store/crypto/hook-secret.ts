@@ -10,7 +10,7 @@ export const sealHookSecret = (ring: KeyRing, named: Named, secret: string): str
   seal(ring, toContext(named), secret).toString('base64url')
 
 /** Null if the ring lacks the key that sealed it, or it was altered. */
-export function openHookSecret(ring: KeyRing, secret: SealedSecret): string | null {
+export function openHookSecret(ring: KeyRing, secret: Omit<SealedSecret, 'id'>): string | null {
   try {
     return unseal(ring, toContext(secret), Buffer.from(secret.sealed, 'base64url'))
   } catch {
@@ -18,14 +18,20 @@ export function openHookSecret(ring: KeyRing, secret: SealedSecret): string | nu
   }
 }
 
-/** Seals all secrets with the first key of the ring, so that the others can be removed from it. */
+/**
+ * Seals all secrets with the first key of the ring, so that the others can be removed from it. Returns those
+ * that the ring cannot open, which stay as they are.
+ */
 export async function resealHookSecrets(
   ring: KeyRing,
   store: Pick<HookStore, 'listSealedSecrets' | 'resealHookSecret'>,
-): Promise<void> {
+): Promise<readonly SealedSecret[]> {
+  const closed: SealedSecret[] = []
   for (const secret of await store.listSealedSecrets()) {
     const text = openHookSecret(ring, secret)
-    if (text === null || sealingKeyId(Buffer.from(secret.sealed, 'base64url')) === ring[0].id) continue
-    await store.resealHookSecret(secret, sealHookSecret(ring, secret, text))
+    if (text === null) closed.push(secret)
+    else if (sealingKeyId(Buffer.from(secret.sealed, 'base64url')) !== ring[0].id)
+      await store.resealHookSecret(secret, sealHookSecret(ring, secret, text))
   }
+  return closed
 }

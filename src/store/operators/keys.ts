@@ -225,8 +225,9 @@ function* listHookSecrets(
 }
 
 function* listSealedSecrets({ nowMs, prefix }: ScriptContext): Script<SealedSecret[]> {
-  const text = `select key_hash, sealed from ${prefix}delivery_key where sealed is not null and ${works('$1')} order by key_id`
+  const text = `select key_id, key_hash, sealed from ${prefix}delivery_key where sealed is not null and ${works('$1')} order by key_id`
   return yield* readAll({ text, values: [nowMs] }, (row) => ({
+    id: row.key_id as KeyId,
     hash: row.key_hash as KeyHash,
     sealed: row.sealed as string,
   }))
