@@ -151,7 +151,11 @@ function readHooks(options: SettingOptions): NonNullable<SettingsChange['hooks']
   const { hookLife = [], hookOrganisation = [], hookPage = [], hookVerifyUrl } = options
   return [
     ...hookPage.map((text) => ({ ...parseKind('--hook-page', text), setting: 'pages' as const })),
-    ...hookLife.map((text) => ({ ...parseKind('--hook-life', text), setting: 'lifeSeconds' as const })),
+    ...hookLife.map((given) => {
+      const life = parseKind('--hook-life', given)
+      if (!/^\d{0,9}$/.test(life.text)) throw new UsageError('--hook-life is a whole number of seconds')
+      return { ...life, setting: 'lifeSeconds' as const }
+    }),
     ...hookOrganisation.map((text) => {
       const [system = '', ...name] = text.split('=')
       return { system, kind: null, setting: 'organisationName' as const, text: name.join('=') }

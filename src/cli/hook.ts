@@ -1,6 +1,8 @@
 /** `postern hook …`: auth servers that post their mail to an app. */
 import { readFileSync } from 'node:fs'
 import { type Command, Option } from 'commander'
+import { operatorBodyBytesMax } from '../domain/bounds.ts'
+import { formatCount } from '../domain/counts.ts'
 import { dayMs } from '../domain/duration.ts'
 import { type HookSystemName, hookSystemNames } from '../domain/hooks/hook-settings.ts'
 import type { Step } from '../domain/hooks/hook-system.ts'
@@ -11,7 +13,8 @@ import { parseGrace } from './key.ts'
 import { CommandFailed, formatTime, print, record, table, UsageError } from './output.ts'
 
 const secretCharactersMax = 500
-const payloadCharactersMax = 256 * 1024
+/** No body of an operation is longer. */
+const payloadMax = operatorBodyBytesMax - 1024
 
 const connectHelp = `
 The secret is printed once. Zitadel makes its secret itself: it is read from standard input.
@@ -68,8 +71,7 @@ async function list(deps: CliDeps, { call }: CommandContext, app: string): Promi
       const used = lastUsedAt === null ? 'not used yet' : `last used ${formatTime(lastUsedAt)}`
       return [system, secrets.length === 0 ? 'not connected' : used, url]
     })
-    const silent = hooks.listens ? '' : '\n\nThis process listens for none: set POSTERN_HOOKS_LISTEN.'
-    return `${table(['system', 'secret', 'posts to'], rows)}${silent}\n\nNext: postern hook connect ${app} SYSTEM`
+    return `${table(['system', 'secret', 'posts to'], rows)}\n\nNext: postern hook connect ${app} SYSTEM`
   })
 }
 
@@ -115,11 +117,17 @@ async function check(
 }
 
 async function readPayload(deps: CliDeps, file: string): Promise<string> {
-  if (file === '-') return deps.readInput(payloadCharactersMax)
+  const text = file === '-' ? await deps.readInput(payloadMax + 1) : readFile(file)
+  if (text.length > payloadMax)
+    throw new CommandFailed(`the payload has more than ${formatCount(payloadMax)} characters`)
+  return text
+}
+
+function readFile(path: string): string {
   try {
-    return readFileSync(file).subarray(0, payloadCharactersMax).toString()
+    return readFileSync(path, 'utf8')
   } catch {
-    throw new CommandFailed(`cannot read ${file}`)
+    throw new CommandFailed(`cannot read ${path}`)
   }
 }
 

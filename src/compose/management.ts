@@ -61,7 +61,7 @@ export function composeManagement(
   config: Config,
   { store, version, onQueued = () => {}, emit = () => {} }: Parts,
 ): Management {
-  const { consoleUrl, hooksUrl, isDev, queueMax, relays, ring, roles } = config
+  const { consoleUrl, hooks, hooksUrl, isDev, queueMax, relays, ring, roles } = config
   const domains = findDomainFacts(config)
   return {
     store,
@@ -84,6 +84,7 @@ export function composeManagement(
     makeSigningKey: (key) => makeSigningKey(ring, key),
     links: composeLinks(config),
     hooksUrl,
+    listensForHooks: hooks !== null && roles.has('hooks'),
     sealHookSecret: (hash, secret) => sealHookSecret(ring, { hash }, secret),
     relays: new SharedRead(
       () => checkRelays(relays, { captures: isDev && roles.has('worker') }),

@@ -44,15 +44,14 @@ export function readListeners(reader: Reader): ListenersConfig {
 function readHooks(reader: Reader): Pick<ListenersConfig, 'hooks' | 'hooksUrl'> {
   const name = 'POSTERN_HOOKS_LISTEN'
   const usual = '127.0.0.1:4025'
-  const isOn = reader.mode === 'dev' || reader.text(name, '') !== ''
+  const isOn = isForDev(reader) || reader.text(name, '') !== ''
   const hooks = isOn ? readAddress(reader, name, usual) : null
   const given = reader.text('POSTERN_HOOKS_URL', '').replace(/\/+$/, '')
   const url = URL.parse(given)
-  if (
-    given !== '' &&
-    (url === null || !/^https?:$/.test(url.protocol) || url.search !== '' || url.hash !== '')
-  )
-    reader.fault('POSTERN_HOOKS_URL must be a URL without query, such as https://hooks.example.com')
+  if (given !== '' && (url === null || !/^https?:$/.test(url.protocol) || /[?#@]/.test(given)))
+    reader.fault(
+      'POSTERN_HOOKS_URL must be a URL without query, user and password, such as https://hooks.example.com',
+    )
   const own = hooks === null ? null : `http://127.0.0.1:${hooks.port}`
   return { hooks, hooksUrl: given === '' ? own : given }
 }
@@ -64,9 +63,13 @@ export function readAddress({ fault, text }: Reader, name: string, fallback: str
   return { host: (match?.[1] ?? '').replace(/^\[|\]$/g, ''), port }
 }
 
-function readLinksBaseUrl({ fault, mode, text }: Reader, links: ListenAddress): string | null {
-  // A command without a database works on that of dev mode.
-  const isDev = mode === 'dev' || (mode === 'command' && text('POSTERN_DATABASE_URL', '') === '')
+/** A command without a database works on that of dev mode. */
+const isForDev = ({ mode, text }: Reader): boolean =>
+  mode === 'dev' || (mode === 'command' && text('POSTERN_DATABASE_URL', '') === '')
+
+function readLinksBaseUrl(reader: Reader, links: ListenAddress): string | null {
+  const { fault, text } = reader
+  const isDev = isForDev(reader)
   const own = isDev ? `http://127.0.0.1:${links.port}` : ''
   const baseUrl = text('POSTERN_LINKS_BASE_URL', own).replace(/\/+$/, '')
   if (baseUrl === '') return null

@@ -94,15 +94,20 @@ function judgeMessage(system: HookSystem, message: HookMessage, context: JudgeCo
     return refuse(origin === null ? result : { ...result, origin }, context)
   }
   const { version } = context.policy
-  const judged: Judged = { version, verdict: { admit: result.email }, idempotency: nameOnce(system, message) }
+  const judged: Judged = {
+    version,
+    verdict: { admit: result.email },
+    idempotency: toIdempotency(system, message),
+  }
   return { judged, rejection: null, language: result.language ?? null, isCodeIgnored: false }
 }
 
 /** A repeat is known by what it says, because systems repeat a message under another id and time. */
-function nameOnce({ name }: HookSystem, { once }: HookMessage): Judged['idempotency'] {
+function toIdempotency({ name }: HookSystem, { once }: HookMessage): Judged['idempotency'] {
   if (once === null) return null
   const digest = hash('sha256', once, 'base64url')
-  return { key: `hook:${name}:${digest}`, bodyDigest: digest }
+  // No key of an app has a space.
+  return { key: `hook ${name} ${digest}`, bodyDigest: digest }
 }
 
 type HookedMessage = {
@@ -137,15 +142,17 @@ function toRequest(hooked: HookedMessage, { nowMs, policy }: JudgeContext): Requ
   return { email: { ...common, type, ...more }, isOriginal }
 }
 
-/** Without the setting a code is left out, unless the message is nothing without it. */
+/** A code that is not allowed, or is none, is left out, unless the message is nothing without it. */
 function readCode(
   { code, original, token }: HookMessage,
   type: EmailType,
   isAllowed: boolean,
 ): Parsed<string | null> {
   if (code === undefined || type === 'organisation_invite') return parsed(null)
-  if (isAllowed) return parseCode(code, false)
-  if (token !== undefined || original !== undefined) return parsed(null)
+  const hasLink = token !== undefined || original !== undefined
+  const parsedCode = parseCode(code, false)
+  if (isAllowed && (parsedCode.ok || !hasLink)) return parsedCode
+  if (hasLink) return parsed(null)
   const message = 'This message is a code, and the app does not allow codes.'
   return { ok: false, issues: [{ field: 'allowCodes', code: 'codes_not_allowed', message }] }
 }
@@ -155,15 +162,15 @@ type ChosenLink = { readonly url: string; readonly isOriginal: boolean }
 /** A page of the app for this kind, else the system's own link, else the page for every kind. */
 function chooseLink({ system, message, settings }: HookedMessage): Parsed<ChosenLink> {
   const { pages = {} } = settings
-  const toPage = (page: string): Parsed<ChosenLink> => {
-    const token = encodeURIComponent(message.token ?? message.code ?? '')
-    return parsed({ url: `${page}?token=${token}`, isOriginal: false })
-  }
-  const own = Object.hasOwn(pages, message.kind) ? pages[message.kind] : undefined
+  const token = message.token ?? message.code
+  const toPage = (page: string): Parsed<ChosenLink> =>
+    parsed({ url: `${page}?token=${encodeURIComponent(token ?? '')}`, isOriginal: false })
+  // Without a token, a page has nothing to go on with.
+  const own = token !== undefined && Object.hasOwn(pages, message.kind) ? pages[message.kind] : undefined
   if (own !== undefined) return toPage(own)
   const original = message.original ?? system.original?.(message, settings) ?? null
   if (original !== null) return parsed({ url: original, isOriginal: true })
-  if (pages.default !== undefined) return toPage(pages.default)
+  if (pages.default !== undefined && token !== undefined) return toPage(pages.default)
   const field = `hooks.${system.name}.pages`
   const text = `Set the page of the app that this message leads to: pages.${message.kind}, or pages.default for all.`
   return { ok: false, issues: [{ field, code: 'page_missing', message: text }] }
@@ -173,11 +180,8 @@ function chooseLink({ system, message, settings }: HookedMessage): Parsed<Chosen
 function findLife({ message, settings }: HookedMessage, usual: number | null): number {
   const { lifeSeconds = {} } = settings
   const own = Object.hasOwn(lifeSeconds, message.kind) ? lifeSeconds[message.kind] : undefined
-  return message.lifeSeconds ?? own ?? lifeSeconds.default ?? usual ?? unknownLifeS
+  return message.lifeSeconds ?? own ?? lifeSeconds.default ?? usual ?? 0
 }
-
-/** For a message that should say its life and does not. */
-const unknownLifeS = 600
 
 /** Names are the text of end users: one that breaks the rules is left out. */
 function readNames({ message, settings }: HookedMessage, appName: string) {

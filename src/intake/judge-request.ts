@@ -12,7 +12,7 @@ import {
   formatOriginalPath,
   type LinkTarget,
 } from '../domain/app/hosted-link.ts'
-import type { EmailContent } from '../domain/delivery/email-content.ts'
+import type { EmailContent, Purpose } from '../domain/delivery/email-content.ts'
 import { type AppId, newId } from '../domain/id.ts'
 import type { Parsed } from '../domain/parsed.ts'
 import { type AuthLink, parseAuthLink, parseOriginalLink, readOrigin } from '../domain/request/auth-link.ts'
@@ -123,10 +123,21 @@ export function judgeEmail(request: EmailRequest, context: JudgeContext): Judged
   if (!link.ok) return { code: 'invalid_url', issues: link.issues }
   const judged = judgeLink(link.value, request.type, { policy, baseUrl: links.baseUrl })
   if ('code' in judged) return judged
+  return finish(context, request, { link: link.value, ...judged })
+}
+
+/** Makes the email of a request whose link may be sent, in the language that it asks for. */
+function finish(
+  context: JudgeContext,
+  request: EmailRequest,
+  link: Pick<JudgeableRequest, 'link' | 'hosted' | 'format'>,
+): JudgedEmail {
   const asked = request.locale === undefined ? undefined : chooseLanguage(request.locale)
   return {
-    email: toNewEmail(context, { request, link: link.value, ...judged, ...(asked && { locale: asked }) }),
-    ...(asked !== undefined && { language: { tag: asked ?? policy.locale, isKnown: asked !== null } }),
+    email: toNewEmail(context, { request, ...link, ...(asked && { locale: asked }) }),
+    ...(asked !== undefined && {
+      language: { tag: asked ?? context.policy.locale, isKnown: asked !== null },
+    }),
   }
 }
 
@@ -142,10 +153,7 @@ export function judgeOriginal(request: EmailRequest, context: JudgeContext): Jud
   if (difference !== null) return notAllowed(difference, policy)
   if (links.baseUrl === null || policy.hostedLinks === 'off')
     return { code: 'invalid_hosted_link_config', issues: [originalNeedsPage] }
-  const { locale } = request
-  const asked = locale === undefined ? null : chooseLanguage(locale)
-  const parts = { request, link: link.value, hosted: link.value, format: formatOriginalPath }
-  return { email: toNewEmail(context, { ...parts, ...(asked !== null && { locale: asked }) }) }
+  return finish(context, request, { link: link.value, hosted: link.value, format: formatOriginalPath })
 }
 
 const originalNeedsPage: Issue = {
@@ -204,7 +212,11 @@ function toNewEmail(
     hosted === null
       ? { url: link.href }
       : {
-          url: hostedUrl(context, { type, destination: hosted.raw, expiresAt, ...language }, format),
+          url: hostedUrl(
+            context,
+            { type, destination: hosted.raw, expiresAt, ...language, ...readPurpose(request) },
+            format,
+          ),
           hosted: true as const,
         }
   return {
@@ -217,6 +229,7 @@ function toNewEmail(
       ...carried,
       ...readNames(request),
       ...readCode(request, link),
+      ...readPurpose(request),
       ...language,
       messageIdDomain: readDomain(context.policy.fromAddress),
     },
@@ -229,17 +242,15 @@ function readNames(request: EmailRequest): { organisationName?: string; inviterN
   return inviterName === undefined ? { organisationName } : { organisationName, inviterName }
 }
 
+const readPurpose = (request: EmailRequest): { purpose?: Purpose } =>
+  request.type === 'organisation_invite' || request.purpose === undefined ? {} : { purpose: request.purpose }
+
 /** A link whose token is the code leads to where the code is typed. */
-function readCode(
-  request: EmailRequest,
-  link: AuthLink,
-): Pick<EmailContent, 'code' | 'codeFirst' | 'purpose'> {
+function readCode(request: EmailRequest, link: AuthLink): Pick<EmailContent, 'code' | 'codeFirst'> {
   if (request.type === 'organisation_invite') return {}
-  const { code, purpose } = request
-  return {
-    ...(code !== undefined && { code, ...(link.token === code && { codeFirst: true as const }) }),
-    ...(purpose !== undefined && { purpose }),
-  }
+  const { code } = request
+  if (code === undefined) return {}
+  return link.token === code ? { code, codeFirst: true } : { code }
 }
 
 function hostedUrl(

@@ -105,11 +105,10 @@ const lines: {
     fields: { requestId, err: error },
     kind,
   }),
-  store_write_failed: ({ error }) => ({
-    level: 'error',
-    text: 'the store cannot write; sending stops until it can',
-    fields: { err: error },
-  }),
+  store_write_failed: ({ error }) => {
+    const text = 'the store cannot write; sending stops until it can'
+    return { level: 'error', text, fields: { err: error } }
+  },
   outcome_unconfirmed: ({ emailId }) => ({
     level: 'error',
     text: 'an outcome was not confirmed by the store (lease lost); the email may be sent again',

@@ -17,7 +17,13 @@ test('email, page, button, and the auth server gets every parameter; a scanner u
 }, async (t) => {
   const seen: string[] = []
   const authServer = createServer((request, response) => {
-    if (request.url?.startsWith('/self-service')) seen.push(`${request.method} ${request.url}`)
+    if (request.url?.startsWith('/self-service')) {
+      seen.push(`${request.method} ${request.url}`)
+      // An auth server leads on to a page of the app, on another origin.
+      const { port } = authServer.address() as AddressInfo
+      response.writeHead(303, { location: `http://localhost:${port}/welcome` }).end()
+      return
+    }
     response.setHeader('content-type', 'text/html').end('<h1>verified</h1>')
   })
   authServer.listen(0, '127.0.0.1')

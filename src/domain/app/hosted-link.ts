@@ -4,6 +4,7 @@
  * the link of the request; a destination set by the app is checked as well.
  */
 
+import type { Purpose } from '../delivery/email-content.ts'
 import { type AuthLink, parseAuthLink, parseOriginalLink } from '../request/auth-link.ts'
 import type { EmailType } from '../request/email-request.ts'
 import type { Issue } from '../request/rejection.ts'
@@ -33,6 +34,7 @@ export type HostedLinkChoice =
 /** The destination of an email's hosted link, which opens until `expiresAt` (milliseconds since 1970). */
 export type LinkTarget = {
   readonly type: EmailType
+  readonly purpose?: Purpose
   readonly destination: string
   readonly expiresAt: number
   /** The tag of the email's language; absent for the app's own. */

@@ -48,12 +48,12 @@ function checkSystem(system: HookSystem, settings: SystemSettings, links: Links)
     )
   const named = organisationName ?? 'x'
   const wrongName =
-    named.trim() === '' || named.length > 100 || hasControls(named)
+    named.trim() === '' || named.length > 100 || hasControls(named) || named.includes('://')
       ? [
           issue(
             `${at}.organisationName`,
             'malformed_text',
-            '1 to 100 characters, not blank, without control characters.',
+            '1 to 100 characters, not blank, without control characters or "://".',
           ),
         ]
       : []

@@ -105,7 +105,7 @@ export function present<T extends object>(fields: T): { [Name in keyof T]?: Excl
 export function escapeQuery(link: string): string {
   const begin = link.indexOf('?') + 1
   if (begin === 0) return link
-  return link.slice(0, begin) + link.slice(begin).replace(/[^\x21-\x7e]|["<>\\]/gu, percentEncode)
+  return link.slice(0, begin) + link.slice(begin).replace(/[^\x21-\x7e]|["#<>\\]/gu, percentEncode)
 }
 
 const percentEncode = (character: string): string =>

@@ -29,7 +29,7 @@ export type HookMessage = {
   readonly token?: string
   /** The system's own link. It may have any parameters. */
   readonly original?: string
-  /** Where the system's own link leads at last, as the system sent it; for the method `original`. */
+  /** Where the system's own link redirects in the end, as the system sent it; for `original`. */
   readonly redirectTo?: string
   readonly lifeSeconds?: number
   readonly organisationName?: string
@@ -42,7 +42,7 @@ export type HookMessage = {
 /** The headers of a call, in small letters. */
 export type HookHeaders = Readonly<Record<string, string | undefined>>
 
-export type HookAuth =
+type HookAuth =
   /** `Authorization: Bearer psh_…`. */
   | { readonly kind: 'bearer' }
   /** A signature over the raw body. */
@@ -92,7 +92,7 @@ export type HookSystem = {
    * `unknown_kind` is for a message that `kinds` does not have.
    */
   readonly read: (body: unknown) => Parsed<readonly HookMessage[]>
-  /** The system's own link of a message that does not carry it; null if settings lack for it. */
+  /** The system's own link of a message that does not carry it; null if a setting is missing. */
   readonly original?: (message: HookMessage, settings: SystemSettings) => string | null
   readonly answer: (result: HookResult) => HookAnswer
   /** A body with one message of a kind, as the system sends it. */

@@ -70,7 +70,7 @@ const original: HookSystem['original'] = ({ kind, token, redirectTo = '' }, { ve
   return escapeQuery(`${verifyUrl}?token=${encodeURIComponent(token)}&type=${kind}&redirect_to=${next}`)
 }
 
-/** Faults of a message, for which the operator can do nothing. */
+/** Refusals of the message itself; the others are about the settings of its link. */
 const unprocessable: ReadonlySet<string> = new Set(['invalid_body', 'unsupported_email'])
 
 /**

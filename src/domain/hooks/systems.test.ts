@@ -74,7 +74,7 @@ test('a sample has what the system sends of its kind', () => {
   assert.deepEqual(parts, [
     'ct ct ct t ct,ct c       ',
     'co o o c c c      ',
-    'co co co co co o  ',
+    'co co co co co to  ',
     'c c c c c c c c oOI',
   ])
 })

@@ -107,9 +107,9 @@ test('the life of a one-time password is what Zitadel says, in nanoseconds', () 
   assert.ok(typeof other === 'object' && other.lifeSeconds === undefined)
 })
 
-test('an invitation names the application, unless it is Zitadel itself, and has no code', () => {
+test('an invitation names the application, unless it is Zitadel itself; its code is for a page alone', () => {
   const kind = 'user.human.invite.code.added'
-  const message = { kind, to, original: url, once: JSON.stringify([kind, to, url, code]) }
+  const message = { kind, to, original: url, token: code, once: JSON.stringify([kind, to, url, code]) }
   const invite = (applicationName: unknown) => notify({ eventType: kind, args: { code, applicationName } })
   assert.deepEqual(invite('Shop'), [{ ...message, organisationName: 'Shop' }])
   for (const name of ['ZITADEL', '', null, 7, undefined]) assert.deepEqual(invite(name), [message])
@@ -122,7 +122,7 @@ test('a login name in the query is percent-encoded, and the rest of the link sta
   }
   assert.equal(
     original('https://id.example.com/ui?loginname=Zoë "Z" <a\\b>\n\u{1f600}&code=%2B+1#é'),
-    'https://id.example.com/ui?loginname=Zo%C3%AB%20%22Z%22%20%3Ca%5Cb%3E%0A%F0%9F%98%80&code=%2B+1#%C3%A9',
+    'https://id.example.com/ui?loginname=Zo%C3%AB%20%22Z%22%20%3Ca%5Cb%3E%0A%F0%9F%98%80&code=%2B+1%23%C3%A9',
   )
   for (const link of ['https://ex ämple.com/\\x', 'https://ex ämple.com/\\x?'])
     assert.equal(original(link), link)

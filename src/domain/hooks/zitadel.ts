@@ -50,7 +50,7 @@ function read(body: unknown): Parsed<readonly HookMessage[]> {
   if (about.type === 'organisation_invite') {
     const app = fields.lenient('args.applicationName')
     return fields.finish([
-      { ...common, ...present({ organisationName: app === 'ZITADEL' ? undefined : app }) },
+      { ...common, ...present({ organisationName: app === 'ZITADEL' ? undefined : app, token: code }) },
     ])
   }
   const life =

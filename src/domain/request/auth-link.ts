@@ -67,6 +67,9 @@ export const parseOriginalLink = (raw: string, appSchemes: ReadonlySet<string>):
       : parsed(''),
   )
 
+/** The link of an auth server has no parameter `token` of its own, or others beside it. */
+export const isOriginal = ({ token }: AuthLink): boolean => token === ''
+
 function readLink(
   raw: string,
   appSchemes: ReadonlySet<string>,

@@ -3,15 +3,15 @@ import { Type } from 'typebox'
 import { hashDeliveryKey, newHookSecret } from '../../domain/app/delivery-key.ts'
 import { hasEnded } from '../../domain/bearer.ts'
 import { dayMs } from '../../domain/duration.ts'
-import type { HookAuth, HookSystem } from '../../domain/hooks/hook-system.ts'
+import type { HookSystem } from '../../domain/hooks/hook-system.ts'
 import { type Parsed, parsed, refused } from '../../domain/parsed.ts'
-import { tooManyKeys } from '../keys/create-key.ts'
+import { keyNameTaken, tooManyKeys } from '../keys/create-key.ts'
 import { appNotFound } from '../operation/find-target.ts'
 import { operation } from '../operation/operation.ts'
 import { done, fail, invalid } from '../operation/result.ts'
 import { closed, orNull } from '../operation/schema.ts'
 import { iso, KeyResource, presentKey } from '../resources.ts'
-import { hookUrl, presentSteps, requireSystem, StepResource } from './hook-parts.ts'
+import { hookUrl, requireSystem, StepResource } from './hook-parts.ts'
 
 const daySeconds = dayMs / 1000
 
@@ -21,7 +21,7 @@ export const connectHook = operation({
   role: 'operator',
   target: 'app',
   summary:
-    'Makes a secret by which an auth server posts to the app, or takes one that the server made. The one before ends after `graceSeconds`; older ones are revoked.',
+    'Makes a secret by which an auth server posts to the app, or takes one that the server made. The one before ends after `graceSeconds`.',
   body: closed({
     secret: Type.Optional(
       Type.String({ maxLength: 500, description: 'Where the auth server makes its secrets itself.' }),
@@ -38,7 +38,7 @@ export const connectHook = operation({
     steps: Type.Array(StepResource),
   }),
   creates: true,
-  errors: ['not_found', 'too_many_keys', 'app_changing'],
+  errors: ['not_found', 'too_many_keys', 'name_taken', 'app_changing'],
   async run({ access, hooksUrl, sealHookSecret, store }, { body, params }, app) {
     const system = requireSystem(params.system)
     if ('ok' in system) return system
@@ -47,10 +47,9 @@ export const connectHook = operation({
     const signing = chooseSecret(system, body.secret)
     if (!signing.ok) return invalid(signing.issues)
     const sealed = signing.value === null ? {} : { sealed: sealHookSecret(hash, signing.value) }
-    const working = (await store.listKeys(app.id)).filter(
+    const newest = (await store.listKeys(app.id)).findLast(
       (known) => known.hook === system.name && !hasEnded(known, store.now()),
     )
-    const [newest, ...others] = working.toReversed()
     const oldExpiresAt = store.now() + (body.graceSeconds ?? daySeconds) * 1000
     const made =
       newest === undefined
@@ -64,9 +63,9 @@ export const connectHook = operation({
         : await store.replaceKey(newest.id, { hash, expiresAt: null, oldExpiresAt, ...sealed }, access.actor)
     if (made === null) return appNotFound(params.app)
     if (made === 'too_many') return tooManyKeys()
-    if (made === 'ended' || made === 'name_taken')
+    if (made === 'name_taken') return keyNameTaken(nameKey(system))
+    if (made === 'ended')
       return fail('app_changing', `The secrets of ${system.title} were just changed: try again.`)
-    for (const { id } of others) await store.revokeKey(id, access.actor)
     const secret = signing.value ?? key
     const url = hookUrl(hooksUrl, system, app)
     const ending = newest === undefined ? null : await store.findKey(newest.id)
@@ -74,7 +73,7 @@ export const connectHook = operation({
       {
         ...{ key: presentKey(made), url, secret },
         oldExpiresAt: ending?.expiresAt == null ? null : iso(ending.expiresAt),
-        steps: presentSteps(system, { url, secret }),
+        steps: [...system.setUp({ url, secret })],
       },
       { created: true },
     )
@@ -91,11 +90,8 @@ function chooseSecret({ auth, title }: HookSystem, given: string | undefined): P
     return given === undefined
       ? parsed(null)
       : refuse('not_taken', `${title} sends the secret that Postern makes: give none.`)
-  const secret = given ?? makeSecret(auth)
+  const secret = given ?? auth.makeSecret?.() ?? null
   if (secret === null) return refuse('required', `${title} makes its secret itself: give it here.`)
   const fault = auth.checkSecret(secret)
   return fault === null ? parsed(secret) : refuse('malformed_secret', fault)
 }
-
-const makeSecret = ({ makeSecret: make }: Extract<HookAuth, { kind: 'signed' }>): string | null =>
-  make?.() ?? null

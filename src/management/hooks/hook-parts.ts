@@ -12,6 +12,7 @@ import { closed } from '../operation/schema.ts'
 export type HookFacts = {
   /** The public address of the hooks listener, without a slash at the end; null if there is none. */
   readonly hooksUrl: string | null
+  readonly listensForHooks: boolean
   /** Seals the secret by which an auth server signs, for the hash of its key. */
   readonly sealHookSecret: (hash: KeyHash, secret: string) => string
 }
@@ -25,10 +26,6 @@ export const StepResource = closed({
 
 export const hookUrl = (hooksUrl: string | null, { name }: HookSystem, { slug }: App): string =>
   `${hooksUrl ?? 'https://YOUR-HOOKS-ADDRESS'}/${name}/${slug}`
-
-export const presentSteps = (system: HookSystem, place: Parameters<HookSystem['setUp']>[0]) => [
-  ...system.setUp(place),
-]
 
 /** The system of a path. */
 export function requireSystem(name: string): HookSystem | Result<never> {

@@ -6,7 +6,7 @@ import { operation } from '../operation/operation.ts'
 import { done } from '../operation/result.ts'
 import { closed } from '../operation/schema.ts'
 import { KeyResource, presentKey } from '../resources.ts'
-import { hookUrl, presentSteps, StepResource, systemName } from './hook-parts.ts'
+import { hookUrl, StepResource, systemName } from './hook-parts.ts'
 
 export const listHooks = operation({
   method: 'GET',
@@ -27,16 +27,16 @@ export const listHooks = operation({
       }),
     ),
   }),
-  async run({ hooksUrl, store }, _input, app) {
+  async run({ hooksUrl, listensForHooks, store }, _input, app) {
     const keys = (await store.listKeys(app.id)).filter((key) => !hasEnded(key, store.now()))
     const items = systems.map((system) => {
       const url = hookUrl(hooksUrl, system, app)
       return {
         ...{ system: system.name, title: system.title, url },
         secrets: keys.filter(({ hook }) => hook === system.name).map(presentKey),
-        steps: presentSteps(system, { url, secret: null }),
+        steps: [...system.setUp({ url, secret: null })],
       }
     })
-    return done({ listens: hooksUrl !== null, items })
+    return done({ listens: listensForHooks, items })
   },
 })

@@ -4,13 +4,15 @@
  * link has a key of its own, derived from the ring's key, the app's id and a new salt.
  *
  *   text   = base64url(salt [12] sealed)
- *   sealed = as `seal` makes it, of: type expiry ["," language] "." destination
+ *   sealed = as `seal` makes it, of: type expiry ["," [language] ["," purpose]] "." destination
  *   type   = its place in `emailTypes`; expiry = seconds since 1970 (base 36); language = its tag
+ *   purpose = its place in `purposes`
  *
  * 100 characters of destination make some 210 of text.
  */
 import { randomBytes } from 'node:crypto'
 import type { LinkTarget } from '../../domain/app/hosted-link.ts'
+import { purposes } from '../../domain/delivery/email-content.ts'
 import type { AppId } from '../../domain/id.ts'
 import { emailTypes } from '../../domain/request/email-request.ts'
 import { type KeyRing, seal, unseal } from './key-ring.ts'
@@ -23,10 +25,11 @@ const toContext = (appId: AppId, salt: Uint8Array): string =>
 /** The expiry is rounded down to the second, so that a page never outlives its link. */
 export function sealLink(ring: KeyRing, appId: AppId, target: LinkTarget): string {
   const salt = randomBytes(saltBytes)
-  const { destination, expiresAt, locale, type } = target
+  const { destination, expiresAt, locale, purpose, type } = target
   const expiry = Math.floor(expiresAt / 1000).toString(36)
-  const language = locale === undefined ? '' : `,${locale}`
-  const text = `${emailTypes.indexOf(type)}${expiry}${language}.${destination}`
+  const about = [locale ?? '', ...(purpose === undefined ? [] : [purposes.indexOf(purpose)])]
+  const more = about.join('') === '' ? '' : `,${about.join(',')}`
+  const text = `${emailTypes.indexOf(type)}${expiry}${more}.${destination}`
   return Buffer.concat([salt, seal(ring, toContext(appId, salt), text)]).toString('base64url')
 }
 
@@ -39,9 +42,11 @@ export function openLink(ring: KeyRing, appId: AppId, sealed: string): LinkTarge
     const dot = text.indexOf('.')
     const type = emailTypes[Number(text.slice(0, 1))]
     if (type === undefined) return null
-    const [expiry = '', locale] = text.slice(1, dot).split(',')
+    const [expiry = '', locale = '', place = ''] = text.slice(1, dot).split(',')
     const expiresAt = Number.parseInt(expiry, 36) * 1000
-    return { type, destination: text.slice(dot + 1), expiresAt, ...(locale !== undefined && { locale }) }
+    const purpose = place === '' ? undefined : purposes[Number(place)]
+    const more = { ...(locale !== '' && { locale }), ...(purpose !== undefined && { purpose }) }
+    return { type, destination: text.slice(dot + 1), expiresAt, ...more }
   } catch {
     return null
   }

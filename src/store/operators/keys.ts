@@ -61,6 +61,8 @@ function* replaceKey(
   const old = yield* lockKey(context, id)
   if (old === null) return null
   if (hasEnded(old, context.nowMs)) return 'ended'
+  // Somebody else has just replaced it: a second successor would have no end.
+  if (old.hook !== null && (yield* isReplaced(context, id))) return 'ended'
   if (yield* hasTooMany(context, old.app, id)) return 'too_many'
   const ending = { ...old, expiresAt: Math.min(old.expiresAt ?? oldExpiresAt, oldExpiresAt) }
   yield {
@@ -115,6 +117,11 @@ function* hasTooMany({ nowMs, prefix }: ScriptContext, app: AppId, except = ''):
     values: [app, except, nowMs],
   }
   return Number(row?.keys) >= keysMax
+}
+
+function* isReplaced({ nowMs, prefix }: ScriptContext, id: KeyId): Script<boolean> {
+  const text = `select 1 from ${prefix}delivery_key where replaces = $1 and ${works('$2')} limit 1`
+  return (yield { text, values: [id, nowMs] }).length > 0
 }
 
 function* isNameTaken(

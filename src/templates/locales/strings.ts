@@ -20,7 +20,7 @@ type Invitation = {
 
 /** The page that a hosted link leads to. */
 type HostedPageWords = {
-  heading(type: EmailType, app: string): string
+  heading(kind: LetterKind, app: string): string
   readonly intro: string
   open(app: string): string
   readonly leadsTo: string
@@ -117,7 +117,7 @@ export function makeStrings(tag: string, file: LanguageFile): Strings {
     ...makeFormats(tag, file),
     hostedPage: {
       ...page,
-      heading: (type, app) => ofApp(file[fileKeys[type]].heading)(app),
+      heading: (kind, app) => ofApp(file[fileKeys[kind]].heading)(app),
       open: ofApp(page.open),
       opensApp: ofApp(page.opensApp),
       appMissing: ofApp(page.appMissing),

@@ -5,7 +5,8 @@
  */
 import { createHash } from 'node:crypto'
 import type { AppSettings } from '../../domain/app/settings.ts'
-import type { AuthLink } from '../../domain/request/auth-link.ts'
+import type { Purpose } from '../../domain/delivery/email-content.ts'
+import { type AuthLink, isOriginal } from '../../domain/request/auth-link.ts'
 import type { EmailType } from '../../domain/request/email-request.ts'
 import { defaultAccent, textOn } from '../colour.ts'
 import { type Html, html, raw } from '../html.ts'
@@ -42,8 +43,10 @@ const writePolicy = (style: string, needs: Needs): string =>
     "default-src 'none'",
     `style-src 'sha256-${createHash('sha256').update(style).digest('base64')}'`,
     ...(needs.image === undefined ? [] : [`img-src ${needs.image}`]),
-    // Browsers apply this also to the redirect that answers the form.
-    `form-action ${needs.formTo === undefined ? "'none'" : `'self' ${needs.formTo}`}`,
+    // Browsers apply this to all redirects behind the form. An auth server leads on to places of its own.
+    ...(needs.formTo === 'anywhere'
+      ? []
+      : [`form-action ${needs.formTo === undefined ? "'none'" : `'self' ${needs.formTo}`}`]),
     "base-uri 'none'",
     "frame-ancestors 'none'",
   ].join('; ')
@@ -80,17 +83,18 @@ export type Opening = Language & {
   readonly app: AppSettings
   /** The type of the email that carried the link. */
   readonly type: EmailType
+  readonly purpose?: Purpose | undefined
   readonly destination: AuthLink
   /** Shown so that people can recognise it: an origin, or an app's scheme. */
   readonly destinationName: string
 }
 
 export function openPage(opening: Opening): HostedPage {
-  const { app, destination, strings, destinationName, type } = opening
+  const { app, destination, strings, destinationName, purpose, type } = opening
   const words = strings.hostedPage
   const { logoUrl, accentColour } = app.branding
   const label = words.open(app.name)
-  const heading = words.heading(type, app.name)
+  const heading = words.heading(purpose ?? type, app.name)
   const toApp = destination.kind === 'app'
   const leadsTo = toApp ? words.opensApp(app.name) : words.leadsTo
   const button = toApp
@@ -104,7 +108,7 @@ ${button}
 ${toApp ? appMissing(app, strings) : html``}`
   const needs: Needs = {
     ...(logoUrl === undefined ? {} : { image: toSource(logoUrl) }),
-    ...(toApp ? {} : { formTo: destinationName }),
+    ...(toApp ? {} : { formTo: isOriginal(destination) ? 'anywhere' : destinationName }),
   }
   return page({
     ...opening,

@@ -23,6 +23,8 @@ export class HookSecrets {
   readonly #store: Pick<Store, 'findAppBySlug' | 'listHookSecrets'>
   readonly #ring: KeyRing
   readonly #known = new LruMap<string, Remembered>(rememberedMax)
+  /** Apart from the others, so that slugs which strangers make up push out no secret. */
+  readonly #none = new LruMap<string, Remembered>(rememberedMax)
 
   constructor(store: Pick<Store, 'findAppBySlug' | 'listHookSecrets'>, ring: KeyRing) {
     this.#store = store
@@ -41,18 +43,28 @@ export class HookSecrets {
 
   forget(slug: string, system: HookSystemName): void {
     this.#known.delete(`${system} ${slug}`)
+    this.#none.delete(`${system} ${slug}`)
   }
 
   /** Calls at the same time share a read. */
   #read(slug: string, system: HookSystemName, freshMs: number): Promise<readonly HookSecret[]> {
     const name = `${system} ${slug}`
-    const known = this.#known.get(name)
+    const known = this.#known.get(name) ?? this.#none.get(name)
     const nowMs = performance.now()
     if (known !== undefined && known.readAtMs > nowMs - freshMs) return known.secrets
-    const secrets = this.#load(slug, system)
-    this.#known.set(name, { secrets, readAtMs: nowMs })
-    secrets.catch(() => this.#known.delete(name))
-    return secrets
+    const read = { secrets: this.#load(slug, system), readAtMs: nowMs }
+    this.#none.set(name, read)
+    const forget = () => {
+      if (this.#none.get(name) === read) this.#none.delete(name)
+    }
+    read.secrets.then((secrets) => {
+      if (secrets.length === 0) this.#known.delete(name)
+      else {
+        forget()
+        this.#known.set(name, read)
+      }
+    }, forget)
+    return read.secrets
   }
 
   /** Slugs that strangers make up are looked up where public pages are, and wait for nobody else. */

@@ -6,11 +6,12 @@
 import { isUtf8 } from 'node:buffer'
 import type { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { parseSlug } from '../../domain/app/app.ts'
 import { type KeyHash, parseHookAuthorization } from '../../domain/app/delivery-key.ts'
 import type { HookHeaders, HookResult, HookSystem } from '../../domain/hooks/hook-system.ts'
 import { findSystem, systems } from '../../domain/hooks/systems.ts'
 import { refusals } from '../../domain/request/rejection.ts'
-import type { AcceptDeps } from '../../intake/accept-email.ts'
+import type { AcceptAnswer, AcceptDeps } from '../../intake/accept-email.ts'
 import { acceptHook, type HookOutcome } from '../../intake/accept-hook.ts'
 import { toRequestEvent } from '../../intake/request-event.ts'
 import type { Emit } from '../../observe/events.ts'
@@ -74,42 +75,62 @@ async function answerCall(
   reply: FastifyReply,
 ): Promise<FastifyReply> {
   const system = findSystem(request.params.system)
-  if (system === null) return refuseOtherRoutes(request, reply)
   const { slug } = request.params
-  const body = (request.body ?? new Uint8Array()) as Uint8Array | null
-  const bytes = body !== null && body.length <= system.bodyBytesMax ? body : null
+  if (system === null || !parseSlug(slug).ok) return refuseOtherRoutes(request, reply)
   if (deps.isStopping()) return sendError(reply.header('retry-after', '5'), 503, unavailable)
   const begunAtMs = performance.now()
-  const find = () =>
-    authenticate({ system, slug, bytes, headers: request.headers as HookHeaders }, secrets, deps)
-  let keyHash = await find()
-  if (keyHash === null) return refuseStranger(reply)
-  const accept = (hash: KeyHash) => acceptHook(deps, { system, keyHash: hash, body: parseJson(bytes) })
-  let outcomes = await accept(keyHash)
-  if (outcomes.some(isStale)) {
-    // The secret was revoked since it was read; there may be another one.
-    secrets.forget(slug, system.name)
-    keyHash = await find()
-    if (keyHash === null) return refuseStranger(reply)
-    outcomes = await accept(keyHash)
-  }
-  const facts = { requestId: request.id, traceId: null, tookMs: performance.now() - begunAtMs }
-  for (const { answer, message } of outcomes) {
+  const report = ({ answer, message }: HookOutcome) => {
+    const facts = { requestId: request.id, traceId: null, tookMs: performance.now() - begunAtMs }
     if ('error' in answer)
       deps.emit({ kind: 'store_unavailable', requestId: request.id, error: answer.error, work: 'request' })
     deps.emit(toRequestEvent({ ...facts, source: system.name, message }, answer))
   }
-  return outcomes.some(isStale) ? refuseStranger(reply) : answer(deps, { system, outcomes, reply })
+  const bytes = readBytes(request.body, system)
+  if (bytes === null) {
+    report({ answer: tooLarge, message: null })
+    return answer(deps, { system, outcomes: [{ answer: tooLarge, message: null }], reply })
+  }
+  const call = { system, slug, bytes, headers: request.headers as HookHeaders }
+  const body = parseJson(bytes)
+  // A secret that was revoked since it was read is forgotten; there may be another one.
+  for (let rounds = 0; rounds < 2; rounds++) {
+    const keyHash = await authenticate(call, secrets, deps)
+    if (keyHash === null) break
+    const outcomes = await acceptHook(deps, { system, keyHash, body })
+    for (const outcome of outcomes.filter((each) => !isRevoked(each))) report(outcome)
+    if (!outcomes.some(isRevoked)) return answer(deps, { system, outcomes, reply })
+    secrets.forget(slug, system.name)
+  }
+  report({ answer: stranger, message: null })
+  return refuseStranger(reply)
 }
 
-const isStale = ({ answer }: HookOutcome): boolean =>
+/** Null if there are more than the system sends. */
+function readBytes(body: unknown, { bodyBytesMax: max }: HookSystem): Uint8Array | null {
+  if (body === undefined) return new Uint8Array()
+  return body instanceof Uint8Array && body.length <= max ? body : null
+}
+
+const stranger: AcceptAnswer = { caller: null, rejection: { code: 'invalid_key' } }
+
+/** Its size is no secret, so it is said before anybody proves anything. */
+const tooLarge: AcceptAnswer = {
+  caller: null,
+  rejection: {
+    code: 'invalid_body',
+    issues: [
+      { field: 'body', code: 'body_too_large', message: 'The body is larger than any of this system.' },
+    ],
+  },
+}
+
+const isRevoked = ({ answer }: HookOutcome): boolean =>
   'rejection' in answer && answer.rejection.code === 'invalid_key'
 
 type Call = {
   readonly system: HookSystem
   readonly slug: string
-  /** Null if there were too many. */
-  readonly bytes: Uint8Array | null
+  readonly bytes: Uint8Array
   readonly headers: HookHeaders
 }
 
@@ -125,7 +146,6 @@ async function authenticate(
     if (presented.kind !== 'secret') return null
     return (await secrets.find(slug, name, ({ hash }) => hash === presented.hash))?.hash ?? null
   }
-  if (bytes === null) return null
   const nowMs = store.now()
   const fits = (secret: string) => auth.verify({ headers, body: bytes, secret, nowMs })
   return (await secrets.find(slug, name, ({ secret }) => secret !== null && fits(secret)))?.hash ?? null
@@ -137,8 +157,8 @@ function refuseStranger(reply: FastifyReply): FastifyReply {
 }
 
 /** Undefined for what is no JSON. */
-function parseJson(bytes: Uint8Array | null): unknown {
-  if (bytes === null || !isUtf8(bytes)) return undefined
+function parseJson(bytes: Uint8Array): unknown {
+  if (!isUtf8(bytes)) return undefined
   try {
     return JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8'))
   } catch {

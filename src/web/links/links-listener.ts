@@ -5,9 +5,10 @@
  */
 import type { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { App } from '../../domain/app/app.ts'
+import { type App, parseSlug } from '../../domain/app/app.ts'
 import { appPolicy } from '../../domain/app/app-policy.ts'
 import { findDestination, formatHostedPath } from '../../domain/app/hosted-link.ts'
+import type { Purpose } from '../../domain/delivery/email-content.ts'
 import type { AppId } from '../../domain/id.ts'
 import { LruMap } from '../../domain/lru-map.ts'
 import type { AuthLink } from '../../domain/request/auth-link.ts'
@@ -53,6 +54,7 @@ type Opened =
       readonly app: App
       readonly locale: string
       readonly type: EmailType
+      readonly purpose: Purpose | undefined
       readonly destination: AuthLink
     }
   | { readonly kind: 'expired'; readonly app: App; readonly locale: string }
@@ -122,6 +124,7 @@ class LinkOpener {
 
   async open({ slug, sealed }: Params): Promise<Opened> {
     const { ring, store } = this.#deps
+    if (!parseSlug(slug).ok) return { kind: 'unknown' }
     const known = this.#slugs.get(slug)
     const isFresh = known !== undefined && known.untilMs > performance.now()
     const expected = isFresh ? openLink(ring, known.appId, sealed) : null
@@ -134,9 +137,9 @@ class LinkOpener {
     if (app === null || app.status !== 'active' || target === null) return { kind: 'unknown' }
     const destination = findDestination(target, appPolicy(app))
     if (destination === null) return { kind: 'unknown' }
-    const { expiresAt, locale = app.settings.locale, type } = target
+    const { expiresAt, locale = app.settings.locale, purpose, type } = target
     if (expiresAt <= store.now()) return { kind: 'expired', app, locale }
-    return { kind: 'open', app, locale, type, destination }
+    return { kind: 'open', app, locale, type, purpose, destination }
   }
 }
 
@@ -152,9 +155,13 @@ function show({ request, reply }: Exchange, opened: Opened, emit: Emit): Fastify
   const { settings } = opened.app
   const language = findLanguage(opened.locale)
   if (opened.kind === 'expired') return sendPage(reply, 410, expiredPage(language, settings))
-  const { destination, type } = opened
+  const { destination, purpose, type } = opened
   const destinationName = nameDestination(destination)
-  return sendPage(reply, 200, openPage({ ...language, app: settings, type, destination, destinationName }))
+  return sendPage(
+    reply,
+    200,
+    openPage({ ...language, app: settings, type, purpose, destination, destinationName }),
+  )
 }
 
 function nameDestination({ kind, scheme, authority }: AuthLink): string {

@@ -46,6 +46,7 @@ function choosePool(
   const { lookups, observers, operators, pages, reports, strangers } = context
   switch (name) {
     case 'findAppBySlug':
+    case 'listHookSecrets':
       return { pool: pages, deadlineMs: shortDeadlineMs }
     case 'readQueueGauge':
     case 'findSigningKeys':
