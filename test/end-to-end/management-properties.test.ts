@@ -110,7 +110,7 @@ for (const name of operationNames) {
 
 /** Tried beside the generated ones, of which a seed may hold none that is accepted. */
 const alwaysAccepted: Partial<Record<OperationName, object>> = {
-  'app.put': { name: 'Acme', from: { address: 'auth@acme.test' } },
+  'app.put': { name: 'Acme', from: { name: 'Acme', address: 'auth@acme.test' } },
   'app.change': { supportContact: 'help@acme.test' },
 }
 
