@@ -90,7 +90,7 @@ const setUp: HookSystem['setUp'] = ({ url, secret }) => [
     block: template,
   },
   {
-    text: 'Let this app use hosted links, and allow the address of Kratos that its links lead to.',
+    text: 'Let this app use hosted links, and allow the address that links of Kratos lead to.',
     block: 'https://auth.example.com/self-service/*',
   },
   {

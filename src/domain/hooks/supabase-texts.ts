@@ -53,19 +53,19 @@ export const setUpSupabase: HookSystem['setUp'] = ({ url, secret }) => {
       block: secret ?? 'v1,whsec_…',
     },
     {
-      text: 'Projects that are kept in files have the hook in supabase/config.toml.',
+      text: 'If the settings of the project are in supabase/config.toml, add this there instead.',
       block: `[auth.hook.send_email]\nenabled = true\nuri = ${uri}\nsecrets = ${secrets}`,
     },
     {
-      text: 'A server of your own has it in its environment. Both ways, while a secret is replaced, give both, with | between them.',
+      text: 'On a server of your own, set these variables. While you replace a secret, give the old and the new one with | between them, here or in config.toml.',
       block: `GOTRUE_HOOK_SEND_EMAIL_ENABLED=true\nGOTRUE_HOOK_SEND_EMAIL_URI=${uri}\nGOTRUE_HOOK_SEND_EMAIL_SECRETS=${secrets}`,
     },
     {
-      text: 'Set verifyUrl here to the address of the project, let this app use hosted links and allow that address; or set pages of the app, which call verifyOtp with the parameter token as token_hash.',
+      text: 'Set verifyUrl here to the address below, let this app use hosted links, and allow that address. Or set pages of the app that call verifyOtp with the parameter token as token_hash.',
       block: 'https://REF.supabase.co/auth/v1/verify',
     },
     {
-      text: 'Set the life of links here to "Email OTP expiration" of the project (in seconds), if that is not 3600: Supabase does not say it. A code needs no setting of Supabase; let this app show codes.',
+      text: 'If "Email OTP expiration" of the project is not 3600 seconds, set it here as the life of links: Supabase does not send it. Codes need no setting in Supabase; let this app show them.',
     },
   ]
 }

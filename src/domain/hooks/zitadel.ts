@@ -99,7 +99,7 @@ const call = (path: string, body: object): string =>
 export const zitadel: HookSystem = {
   name: 'zitadel',
   title: 'Zitadel',
-  follows: 'zitadel/zitadel 10a0702a, with signed notifications',
+  follows: 'zitadel/zitadel 10a0702a',
   auth: {
     kind: 'signed',
     verify: ({ secret, ...signed }) =>
@@ -126,11 +126,11 @@ export const zitadel: HookSystem = {
       block: call('ID/_activate', {}),
     },
     {
-      text: 'Let this app use hosted links, and allow the address of Zitadel that its links lead to. Zitadel must be reached by https.',
+      text: 'Let this app use hosted links, and allow the address that links of Zitadel lead to. It must be https.',
       block: 'https://ZITADEL_DOMAIN/ui/*',
     },
     {
-      text: 'If you changed the life of codes in Zitadel, set it here too: it says that of one-time passwords alone. To show codes beside links, let this app show them.',
+      text: 'If you changed how long codes live in Zitadel, set it here too: Zitadel sends it with one-time passwords only. To show codes beside links, let this app show them.',
     },
   ],
 }

@@ -26,7 +26,7 @@ export const refusals = {
   },
   notice_not_sent: {
     status: 200,
-    message: 'The auth server only tells of something that has happened: nothing is sent.',
+    message: 'The auth server reports something that has happened; Postern sends no email for it.',
   },
   key_rate_limited: { status: 429, message: 'Too many requests with this delivery key; slow down.' },
   recipient_rate_limited: {
