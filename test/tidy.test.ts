@@ -161,7 +161,7 @@ const arrows: readonly Arrow[] = [
     from: 'src/cli/',
     to: /^src\/store\//,
     importer: /^src\/cli\/(dev|doctor|secret)\.ts$/,
-    imported: /^src\/store\/(crypto\/key-ring|shared\/migrations)\.ts$/,
+    imported: /^src\/store\/(crypto\/(key-ring|hook-secret)|hook-store|shared\/migrations)\.ts$/,
     typesAreFree: true,
   },
 ]

@@ -4,6 +4,7 @@ import type { Command } from 'commander'
 import { type AppStatus, parseSlug, slugFrom } from '../domain/app/app.ts'
 import { defaultSettings } from '../domain/app/settings.ts'
 import { counted } from '../domain/counts.ts'
+import { describeDuration } from '../domain/duration.ts'
 import { updateApp } from '../management/apps/update-app.ts'
 import { listAll } from '../management/operation/list-all.ts'
 import type { Result } from '../management/operation/result.ts'
@@ -208,6 +209,7 @@ function describe(app: AppResource): string {
     ['hosted links', app.hostedLinks],
     ...Object.entries(app.linkDestinations).map(([type, url]) => [`  ${type}`, url] as const),
     ['fallback', app.fallbackUrl],
+    ...describeHooks(app.hooks),
     ['logo', branding.logoUrl],
     ['accent colour', branding.accentColour],
     ['address line', branding.addressLine],
@@ -220,3 +222,17 @@ function describe(app: AppResource): string {
     ['updated', app.version === 1 ? null : formatTime(app.updatedAt)],
   ])
 }
+
+/** By the names that the options of "app update" have. */
+const describeHooks = (hooks: AppResource['hooks']): [string, string | undefined][] =>
+  Object.entries(hooks ?? {}).flatMap(
+    ([system, { lifeSeconds = {}, organisationName, pages = {}, verifyUrl }]) => [
+      [`hook ${system}`, verifyUrl],
+      [`hook ${system}`, organisationName],
+      ...Object.entries(pages).map(([kind, url]): [string, string] => [`hook ${system}.${kind}`, url]),
+      ...Object.entries(lifeSeconds).map(([kind, life]): [string, string] => [
+        `hook ${system}.${kind}`,
+        `links live ${describeDuration(life * 1000)}`,
+      ]),
+    ],
+  )

@@ -19,6 +19,7 @@ export type RunningService = {
     readonly ops: string
     readonly api?: string
     readonly links?: string
+    readonly hooks?: string
     readonly inbox?: string
     readonly console?: string
   }

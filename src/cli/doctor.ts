@@ -4,14 +4,18 @@
 import { existsSync } from 'node:fs'
 import type { Command } from 'commander'
 import { describeFeedback } from '../config/feedback.ts'
+import { describeHooksListener } from '../config/listeners.ts'
 import { type Config, ConfigError, parseConfig } from '../config/parse-config.ts'
 import { devSecretKeysFile, isSet, type Mode } from '../config/reader.ts'
 import { describeUnknownSettings } from '../config/unknown-settings.ts'
 import { checkDomains } from '../management/domains/check-domains.ts'
 import { findDomainFacts } from '../management/domains/domain-parts.ts'
+import { checkHooks } from '../management/hooks/find-hook-faults.ts'
 import { checkBounces } from '../management/service/check-bounces.ts'
 import { checkDatabase } from '../management/service/check-database.ts'
 import { checkRelay } from '../management/service/check-relay.ts'
+import { openHookSecret } from '../store/crypto/hook-secret.ts'
+import type { SealedSecret } from '../store/hook-store.ts'
 import { SchemaMissing } from '../store/shared/migrations.ts'
 import type { Finding } from '../store/store.ts'
 import { type CliDeps, isRemote, withOperations } from './context.ts'
@@ -20,7 +24,9 @@ import { CommandFailed, print } from './output.ts'
 export function addDoctorCommand(program: Command, deps: CliDeps): void {
   program
     .command('doctor')
-    .description('check configuration, database, disk, bounce address, the DNS of domains, and relays')
+    .description(
+      'check configuration, database, disk, bounce address, auth servers, the DNS of domains, and relays',
+    )
     .action(async () => {
       const findings = isRemote(deps) ? await examineRemote(deps) : await examine(deps)
       const ok = findings.every((finding) => finding.ok)
@@ -74,11 +80,18 @@ async function examineStore(deps: CliDeps, config: Config): Promise<Finding[]> {
     const store = await deps.openStore(config, 'open')
     try {
       const findings = await checkDatabase(store, () => store.examine())
-      const { bounceAddress } = config
+      const { bounceAddress, linksBaseUrl, ring } = config
+      const apps = await store.listApps()
+      const hooks = {
+        linksBaseUrl,
+        hooksListener: describeHooksListener(config),
+        opensHookSecret: (secret: SealedSecret) => openHookSecret(ring, secret) !== null,
+      }
       const parts = { store, bounceAddress, ...findDomainFacts(config) }
       return [
         ...findings,
-        checkBounces(describeFeedback(config), await store.listApps()),
+        checkBounces(describeFeedback(config), apps),
+        ...checkHooks(hooks, apps, await store.listHookKeys()),
         ...(await checkDomains(parts)),
       ]
     } finally {

@@ -7,6 +7,7 @@ import { dayMs } from '../domain/duration.ts'
 import { type HookSystemName, hookSystemNames } from '../domain/hooks/hook-settings.ts'
 import type { Step } from '../domain/hooks/hook-system.ts'
 import { findSystem } from '../domain/hooks/systems.ts'
+import { unknownHooksUrl } from '../management/hooks/hook-parts.ts'
 import type { Answer } from '../management/operations.ts'
 import { type CliDeps, type CommandContext, withOperations } from './context.ts'
 import { parseGrace } from './key.ts'
@@ -71,7 +72,10 @@ async function list(deps: CliDeps, { call }: CommandContext, app: string): Promi
       const used = lastUsedAt === null ? 'not used yet' : `last used ${formatTime(lastUsedAt)}`
       return [system, secrets.length === 0 ? 'not connected' : used, url]
     })
-    return `${table(['system', 'secret', 'posts to'], rows)}\n\nNext: postern hook connect ${app} SYSTEM`
+    const unknown = hooks.items.some(({ url }) => url.startsWith(unknownHooksUrl))
+      ? '\n\nThe public address is unknown: set POSTERN_HOOKS_URL, and POSTERN_HOOKS_LISTEN where the service runs.'
+      : ''
+    return `${table(['system', 'secret', 'posts to'], rows)}${unknown}\n\nNext: postern hook connect ${app} SYSTEM`
   })
 }
 

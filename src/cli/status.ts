@@ -81,6 +81,7 @@ const hints: Partial<Record<AttentionKind, (app: string) => string>> = {
   bounces_many: (app) => `postern email list --app ${app} --state bounced`,
   record_missing: (app) => `postern domain check ${app}`,
   key_expires: (app) => `postern key list ${app}`,
+  hook_refused: (app) => `postern hook list ${app}`,
   setting_invalid: (app) => `postern app show ${app}`,
 }
 

@@ -1,5 +1,6 @@
 /** The operations of the management API and of the command line. */
 import { describeFeedback } from '../config/feedback.ts'
+import { describeHooksListener } from '../config/listeners.ts'
 import type { Config } from '../config/parse-config.ts'
 import type { LinkHost } from '../intake/judge-request.ts'
 import { findDomainFacts } from '../management/domains/domain-parts.ts'
@@ -15,7 +16,7 @@ import { checkRelays } from '../management/service/check-relay.ts'
 import { SharedRead } from '../management/shared-read.ts'
 import { ActivityCounter } from '../observe/activity-counter.ts'
 import type { Emit } from '../observe/events.ts'
-import { sealHookSecret } from '../store/crypto/hook-secret.ts'
+import { openHookSecret, sealHookSecret } from '../store/crypto/hook-secret.ts'
 import { newCursors } from '../store/crypto/sealed-cursor.ts'
 import { sealLink } from '../store/crypto/sealed-link.ts'
 import { makeSigningKey } from '../store/crypto/signing-key.ts'
@@ -61,7 +62,7 @@ export function composeManagement(
   config: Config,
   { store, version, onQueued = () => {}, emit = () => {} }: Parts,
 ): Management {
-  const { consoleUrl, hooks, hooksUrl, isDev, queueMax, relays, ring, roles } = config
+  const { consoleUrl, hooksUrl, isDev, queueMax, relays, ring, roles } = config
   const domains = findDomainFacts(config)
   return {
     store,
@@ -84,8 +85,9 @@ export function composeManagement(
     makeSigningKey: (key) => makeSigningKey(ring, key),
     links: composeLinks(config),
     hooksUrl,
-    listensForHooks: hooks !== null && roles.has('hooks'),
+    hooksListener: describeHooksListener(config),
     sealHookSecret: (hash, secret) => sealHookSecret(ring, { hash }, secret),
+    opensHookSecret: (secret) => openHookSecret(ring, secret) !== null,
     relays: new SharedRead(
       () => checkRelays(relays, { captures: isDev && roles.has('worker') }),
       () => findingsMs,

@@ -56,6 +56,13 @@ function readHooks(reader: Reader): Pick<ListenersConfig, 'hooks' | 'hooksUrl'> 
   return { hooks, hooksUrl: given === '' ? own : given }
 }
 
+/** Where this process listens for auth servers, as the management operations show it; null for nowhere. */
+export const describeHooksListener = ({
+  hooks,
+  roles,
+}: Pick<ListenersConfig, 'hooks'> & { readonly roles: ReadonlySet<string> }): string | null =>
+  hooks !== null && roles.has('hooks') ? `${hooks.host}:${hooks.port}` : null
+
 export function readAddress({ fault, text }: Reader, name: string, fallback: string): ListenAddress {
   const match = /^(\[[0-9a-f:]+\]|[^:\s]+):(\d{1,5})$/i.exec(text(name, fallback))
   const port = Number(match?.[2])

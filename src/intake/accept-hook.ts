@@ -176,6 +176,12 @@ function chooseLink({ system, message, settings }: HookedMessage): Parsed<Chosen
   return { ok: false, issues: [{ field, code: 'page_missing', message: text }] }
 }
 
+/** Whether a message leads to a link of the auth server's own, which needs a hosted link. */
+export function leadsToOriginal(hooked: HookedMessage): boolean {
+  const link = chooseLink(hooked)
+  return link.ok && link.value.isOriginal
+}
+
 /** In seconds. A life in the message is exact; a setting of the app replaces the system's usual one. */
 function findLife({ message, settings }: HookedMessage, usual: number | null): number {
   const { lifeSeconds = {} } = settings

@@ -4,11 +4,12 @@ import { existsSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
-import { hashDeliveryKey, newDeliveryKey } from '../../src/domain/app/delivery-key.ts'
+import { hashDeliveryKey, newDeliveryKey, newHookSecret } from '../../src/domain/app/delivery-key.ts'
 import { parseReply } from '../../src/domain/delivery/smtp-reply.ts'
 import { endStates, liveStates } from '../../src/domain/delivery/states.ts'
 import { type EmailId, newId } from '../../src/domain/id.ts'
 import type { EmailAddress } from '../../src/domain/request/email-address.ts'
+import { sealHookSecret } from '../../src/store/crypto/hook-secret.ts'
 import { formatKeyRing, type KeyRing } from '../../src/store/crypto/key-ring.ts'
 import { makeSigningKey } from '../../src/store/crypto/signing-key.ts'
 import { openPostgresStore } from '../../src/store/postgres/postgres-store.ts'
@@ -117,12 +118,24 @@ async function addSigningKey(store: Store, ring: KeyRing) {
   return store.listSigningKeys(null)
 }
 
+/** The secret that an auth server signs with, sealed. */
+async function addHookSecret(store: Store, ring: KeyRing) {
+  const [app] = await store.listApps()
+  assert.ok(app)
+  const hash = hashDeliveryKey(newHookSecret())
+  const sealed = sealHookSecret(ring, { hash }, 'a-signing-key-of-zitadel')
+  const key = { app: app.id, hash, name: 'hook', expiresAt: null, hook: 'zitadel', sealed } as const
+  await store.createKey(key, operator)
+  return { hash, sealed }
+}
+
 test('keys, replays, look-ups, suppressions, usage and queued mail hold after the move', async (t) => {
   const { from, to, targetFile, path, ring } = await places(t)
   const store = await openSqliteStore({ path, ring, queueMax: 1000, onFatal: assert.fail })
   const key = await newAcme(store)
   const suppressions = await suppressGone(store)
   const signingKeys = await addSigningKey(store, ring)
+  const hookSecret = await addHookSecret(store, ring)
   await store.close()
   const before = await serve(t, from, 1) // no relay is there: mail stays queued
   const bodies = Array.from({ length: 5 }, (_, n) => validBody({ to: `r${n}@example.com` }))
@@ -136,7 +149,7 @@ test('keys, replays, look-ups, suppressions, usage and queued mail hold after th
 
   const ran = await postern(from, ['copy', '--to', `file:${targetFile}`])
   assert.equal(ran.code, 0, ran.err)
-  assert.match(ran.out, /copied 1 app, 1 delivery key, 5 queued emails and 1 record/)
+  assert.match(ran.out, /copied 1 app, 2 delivery keys, 5 queued emails and 1 record/)
   assert.deepEqual(await posternJson(to, ['usage', 'acme']), usage)
   const [found] = await posternJson<{ id: string }[]>(to, ['email', 'list', '--to', 'r3@example.com'])
   assert.equal(found?.id, ids[3])
@@ -161,6 +174,7 @@ test('keys, replays, look-ups, suppressions, usage and queued mail hold after th
   atEnd(t, () => copied.close())
   assert.deepEqual(await copied.listSuppressions({ apps: null, limit: 10 }), suppressions)
   assert.deepEqual(await copied.listSigningKeys(null), signingKeys)
+  assert.deepEqual(await copied.listHookSecrets('acme', 'zitadel'), [hookSecret])
   for (const { raw } of relay.received) assert.match(raw, /^DKIM-Signature: .* d=acme\.test;\r\n s=p1;/)
 
   const again = await postern(from, ['copy', '--to', `file:${targetFile}`])

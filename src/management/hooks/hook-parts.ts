@@ -5,6 +5,7 @@ import type { KeyHash } from '../../domain/app/delivery-key.ts'
 import { hookSystemNames } from '../../domain/hooks/hook-settings.ts'
 import type { HookSystem } from '../../domain/hooks/hook-system.ts'
 import { findSystem, systems } from '../../domain/hooks/systems.ts'
+import type { SealedSecret } from '../../store/hook-store.ts'
 import { fail, type Result } from '../operation/result.ts'
 import { closed } from '../operation/schema.ts'
 
@@ -12,9 +13,12 @@ import { closed } from '../operation/schema.ts'
 export type HookFacts = {
   /** The public address of the hooks listener, without a slash at the end; null if there is none. */
   readonly hooksUrl: string | null
-  readonly listensForHooks: boolean
+  /** `127.0.0.1:4025`, where this process listens for auth servers; null if it does not. */
+  readonly hooksListener: string | null
   /** Seals the secret by which an auth server signs, for the hash of its key. */
   readonly sealHookSecret: (hash: KeyHash, secret: string) => string
+  /** Whether the key ring has the key that sealed the secret. */
+  readonly opensHookSecret: (secret: SealedSecret) => boolean
 }
 
 export const systemName = () => Type.Enum([...hookSystemNames])
@@ -24,8 +28,11 @@ export const StepResource = closed({
   block: Type.Optional(Type.String({ description: 'To be copied as it is.' })),
 })
 
+/** In the place of the public address, as long as nobody has set it. */
+export const unknownHooksUrl = 'https://YOUR-HOOKS-ADDRESS'
+
 export const hookUrl = (hooksUrl: string | null, { name }: HookSystem, { slug }: App): string =>
-  `${hooksUrl ?? 'https://YOUR-HOOKS-ADDRESS'}/${name}/${slug}`
+  `${hooksUrl ?? unknownHooksUrl}/${name}/${slug}`
 
 /** The system of a path. */
 export function requireSystem(name: string): HookSystem | Result<never> {

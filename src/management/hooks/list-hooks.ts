@@ -27,7 +27,7 @@ export const listHooks = operation({
       }),
     ),
   }),
-  async run({ hooksUrl, listensForHooks, store }, _input, app) {
+  async run({ hooksListener, hooksUrl, store }, _input, app) {
     const keys = (await store.listKeys(app.id)).filter((key) => !hasEnded(key, store.now()))
     const items = systems.map((system) => {
       const url = hookUrl(hooksUrl, system, app)
@@ -37,6 +37,6 @@ export const listHooks = operation({
         steps: [...system.setUp({ url, secret: null })],
       }
     })
-    return done({ listens: listensForHooks, items })
+    return done({ listens: hooksListener !== null, items })
   },
 })

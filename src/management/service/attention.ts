@@ -176,7 +176,7 @@ function judgeQueue({ depth, max }: QueueResource): Condition[] {
   return [{ kind: 'queue_nearly_full', message }]
 }
 
-function judgeSettings({ apps, expiring, nowMs, queue, usage }: Situation): Condition[] {
+function judgeSettings({ apps, expiring, hooks, nowMs, queue, usage }: Situation): Condition[] {
   const slugs = new Map(apps.map(({ id, slug }) => [id, slug]))
   const keys = expiring.map(({ id, app, name, expiresAt, isReplaced, lastUsedAt }): Condition => {
     const slug = slugs.get(app) ?? app
@@ -187,7 +187,8 @@ function judgeSettings({ apps, expiring, nowMs, queue, usage }: Situation): Cond
       : `The key ${name ?? id} of ${slug} expires in ${left}: replace it before then.`
     return { kind: 'key_expires', message, apps: [slug] }
   })
-  return [...apps.flatMap((app) => judgeApp(app, { queue, usage })), ...keys]
+  const refused = hooks.map(({ app, message }): Condition => ({ kind: 'hook_refused', message, apps: [app] }))
+  return [...apps.flatMap((app) => judgeApp(app, { queue, usage })), ...keys, ...refused]
 }
 
 function judgeApp(

@@ -6,6 +6,7 @@ import type { ExpiringKey, UsageByApp } from '../../store/operator-store.ts'
 import type { Finding } from '../../store/store.ts'
 import type { ActivityCounts } from '../activity.ts'
 import type { MissingRecord } from '../domains/record-watch.ts'
+import type { HookFault } from '../hooks/find-hook-faults.ts'
 import type { CountedQueue } from '../operation/operation.ts'
 import { closed } from '../operation/schema.ts'
 import type { NodeResource } from '../resources.ts'
@@ -33,6 +34,7 @@ export const attentionKinds = [
   'complaints_many',
   'bounces_many',
   'key_expires',
+  'hook_refused',
   'setting_invalid',
 ] as const
 export type AttentionKind = (typeof attentionKinds)[number]
@@ -63,6 +65,8 @@ export type Situation = {
   readonly findings: readonly Finding[]
   /** The records of signing keys that are not in DNS. */
   readonly records: readonly MissingRecord[]
+  /** Why mail of connected auth servers is refused. */
+  readonly hooks: readonly HookFault[]
   readonly nodes: readonly NodeResource[]
   /** The counts of the last `latelyMinutes`, of everything that the access sees. */
   readonly lately: ActivityCounts

@@ -1,6 +1,7 @@
 /** Checks the database, the machine, the bounce address, domains and relays. Sends no email. */
 import { Type } from 'typebox'
 import { checkDomains } from '../domains/check-domains.ts'
+import { checkHooks } from '../hooks/find-hook-faults.ts'
 import { operation } from '../operation/operation.ts'
 import { done } from '../operation/result.ts'
 import { closed } from '../operation/schema.ts'
@@ -15,14 +16,20 @@ export const runChecks = operation({
   target: 'none',
   wholeService: true,
   summary:
-    'Checks database, disk, worker, bounce address, domains and relays from the process that answers. Takes up to 30 s.',
+    'Checks database, disk, worker, bounce address, auth servers, domains and relays from the process that answers. Takes up to 30 s.',
   answer: closed({ ok: Type.Boolean(), findings: Type.Array(FindingResource) }),
   async run(context) {
-    const { store, access, relays, findings: examined, bounceAddress, bounceListener } = context
-    const [domains, relayFindings] = await Promise.all([checkDomains(context), relays.get()])
+    const { store, access, relays, findings: examined, bounceAddress, bounceListener, links } = context
+    const [apps, hookKeys, domains, relayFindings] = await Promise.all([
+      store.listApps(),
+      store.listHookKeys(),
+      checkDomains(context),
+      relays.get(),
+    ])
     const findings = [
       ...(await checkDatabase(store, () => examined.get())),
-      checkBounces({ bounceAddress, bounceListener }, await store.listApps()),
+      checkBounces({ bounceAddress, bounceListener }, apps),
+      ...checkHooks({ ...context, linksBaseUrl: links.baseUrl }, apps, hookKeys),
       ...domains,
       ...relayFindings,
     ]

@@ -5,6 +5,7 @@ import { appMinutesKept } from '../../domain/bounds.ts'
 import { sumCounts } from '../../domain/counts.ts'
 import { dayMs } from '../../domain/duration.ts'
 import { ActivityCounts } from '../activity.ts'
+import { findHookFaults } from '../hooks/find-hook-faults.ts'
 import { isInScope } from '../operation/access.ts'
 import { operation } from '../operation/operation.ts'
 import { done } from '../operation/result.ts'
@@ -58,7 +59,7 @@ export const showStatus = operation({
     const { store, access } = context
     const now = store.now()
     const seesAll = access.apps === null
-    const [allApps, allNodes, usage, reported, allExpiring, counted, findings] = await Promise.all([
+    const [allApps, allNodes, usage, reported, allExpiring, counted, findings, hookKeys] = await Promise.all([
       store.listApps(),
       store.listNodes(),
       store.readUsageToday(),
@@ -66,6 +67,7 @@ export const showStatus = operation({
       store.listExpiringKeys(now + keyWarningMs),
       context.queue.get(),
       seesAll ? context.findings.get() : [],
+      store.listHookKeys(),
     ])
     const apps = allApps.filter(({ id }) => isInScope(access, id))
     const nodes = allNodes.map((node) => presentNode(node, now))
@@ -75,6 +77,7 @@ export const showStatus = operation({
     const attention = findAttention({
       ...{ seesAll, apps, usage, reported, expiring, queue, nodes, findings, ...activity.now },
       records: context.records.get(),
+      hooks: findHookFaults({ ...context, linksBaseUrl: context.links.baseUrl }, apps, hookKeys),
       late: counted.late,
       nowMs: now,
     })

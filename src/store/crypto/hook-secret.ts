@@ -24,10 +24,12 @@ export function openHookSecret(ring: KeyRing, secret: Omit<SealedSecret, 'id'>):
  */
 export async function resealHookSecrets(
   ring: KeyRing,
-  store: Pick<HookStore, 'listSealedSecrets' | 'resealHookSecret'>,
+  store: Pick<HookStore, 'listHookKeys' | 'resealHookSecret'>,
 ): Promise<readonly SealedSecret[]> {
   const closed: SealedSecret[] = []
-  for (const secret of await store.listSealedSecrets()) {
+  for (const { hash, id, sealed } of await store.listHookKeys()) {
+    if (sealed === null) continue
+    const secret = { hash, id, sealed }
     const text = openHookSecret(ring, secret)
     if (text === null) closed.push(secret)
     else if (sealingKeyId(Buffer.from(secret.sealed, 'base64url')) !== ring[0].id)

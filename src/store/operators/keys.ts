@@ -5,7 +5,7 @@ import { keyInUseMs, keysMax } from '../../domain/bounds.ts'
 import type { HookSystemName } from '../../domain/hooks/hook-settings.ts'
 import { type AppId, type KeyId, newId } from '../../domain/id.ts'
 import { type Action, type Actor, type AuditAction, differences } from '../../domain/operator/audit.ts'
-import type { HookSecretRecord, SealedSecret } from '../hook-store.ts'
+import type { HookKey, HookSecretRecord, SealedSecret } from '../hook-store.ts'
 import type { ExpiringKey, KeyChange, KeyRecord, KeyReplacement, NewKeyRecord } from '../operator-store.ts'
 import type { Row } from '../shared/rows.ts'
 import { lockApp } from './apps.ts'
@@ -231,12 +231,14 @@ function* listHookSecrets(
   }))
 }
 
-function* listSealedSecrets({ nowMs, prefix }: ScriptContext): Script<SealedSecret[]> {
-  const text = `select key_id, key_hash, sealed from ${prefix}delivery_key where sealed is not null and ${works('$1')} order by key_id`
+function* listHookKeys({ nowMs, prefix }: ScriptContext): Script<HookKey[]> {
+  const text = `select key_id, app_id, hook, key_hash, sealed from ${prefix}delivery_key where hook is not null and ${works('$1')} order by key_id`
   return yield* readAll({ text, values: [nowMs] }, (row) => ({
     id: row.key_id as KeyId,
+    app: row.app_id as AppId,
+    hook: row.hook as HookSystemName,
     hash: row.key_hash as KeyHash,
-    sealed: row.sealed as string,
+    sealed: row.sealed as string | null,
   }))
 }
 
@@ -254,5 +256,5 @@ function* resealHookSecret(
 export const keyChanges = { createKey, updateKey, replaceKey, revokeKey, resealHookSecret }
 export const keyReads = {
   ...{ findKey, findKeyByHash, listKeys, listExpiringKeys, listKeysMadeBy },
-  ...{ listHookSecrets, listSealedSecrets },
+  ...{ listHookSecrets, listHookKeys },
 }

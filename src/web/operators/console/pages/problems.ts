@@ -38,6 +38,7 @@ const places: Readonly<Record<Condition['kind'], (apps: readonly string[]) => Pl
   complaints_many: (apps) => [toEmails('complained', apps), 'Show the emails'],
   bounces_many: (apps) => [toEmails('bounced', apps), 'Show the emails'],
   key_expires: ([app]) => [`/apps/${app}/keys`, 'Show the keys'],
+  hook_refused: ([app]) => [`/apps/${app}/connect`, 'Show the auth servers'],
   setting_invalid: ([app]) => [`/apps/${app}/links`, 'Show the links'],
 }
 

@@ -1,0 +1,125 @@
+/** Conformance: the secrets of auth servers. */
+import assert from 'node:assert/strict'
+import { hashDeliveryKey, newHookSecret } from '../../src/domain/app/delivery-key.ts'
+import type { HookSystemName } from '../../src/domain/hooks/hook-settings.ts'
+import { openHookSecret, resealHookSecrets, sealHookSecret } from '../../src/store/crypto/hook-secret.ts'
+import type { KeyRing } from '../../src/store/crypto/key-ring.ts'
+import type { Store } from '../../src/store/store.ts'
+import { operator } from '../support/operator.ts'
+import { newRing } from '../support/service.ts'
+import { type It, newKey, newSender, type Sender, testRing, updateApp } from './subject.ts'
+
+type Secret = { hook?: HookSystemName; ring?: KeyRing; expiresAt?: number | null }
+
+let serial = 0
+
+/** A secret that an auth server signs with, of its own number; without a ring, a key that one sends. */
+async function newSecret(
+  store: Store,
+  { app }: Sender,
+  { hook = 'zitadel', ring, expiresAt = null }: Secret = {},
+) {
+  const hash = hashDeliveryKey(newHookSecret())
+  const text = `secret ${serial++}`
+  const sealed = ring === undefined ? {} : { sealed: sealHookSecret(ring, { hash }, text) }
+  const { id } = await newKey(store, { app: app.id, hash, name: text, expiresAt, hook, ...sealed })
+  return { id, hash, text, sealed: sealed.sealed ?? null }
+}
+
+export function hookSecrets(it: It): void {
+  it('the secrets of a hook are those of its app and system that work, newest first', async (_t, {
+    store,
+    advance,
+  }) => {
+    const [a, b] = [await newSender(store, 'a'), await newSender(store, 'b')]
+    const ring = testRing(store)
+    const first = await newSecret(store, a, { ring })
+    await newSecret(store, b, { ring })
+    await newSecret(store, a, { hook: 'kratos' })
+    const ending = await newSecret(store, a, { ring, expiresAt: store.now() + 1000 })
+    const revoked = await newSecret(store, a, { ring })
+    const listed = async () => (await store.listHookSecrets('a', 'zitadel')).map(({ hash }) => hash)
+    assert.deepEqual(await listed(), [revoked.hash, ending.hash, first.hash])
+    await store.revokeKey(revoked.id, operator)
+    assert.deepEqual(await listed(), [ending.hash, first.hash])
+    advance(1001)
+    assert.deepEqual(await listed(), [first.hash])
+    assert.deepEqual(
+      await store.listHookSecrets('a', 'zitadel'),
+      [{ hash: first.hash, sealed: first.sealed }],
+      'as it was sealed',
+    )
+    assert.equal((await store.listHookSecrets('a', 'kratos'))[0]?.sealed, null)
+    assert.deepEqual(await store.listHookSecrets('nobody', 'zitadel'), [])
+    await updateApp(store, a.app.id, { status: 'disabled' })
+    assert.deepEqual(await listed(), [])
+  })
+
+  it('the successor of a secret is of the same hook, with its own secret', async (_t, { store }) => {
+    const sender = await newSender(store, 'a')
+    const ring = testRing(store)
+    const old = await newSecret(store, sender, { ring })
+    const hash = hashDeliveryKey(newHookSecret())
+    const sealed = sealHookSecret(ring, { hash }, 'next')
+    const change = { hash, sealed, expiresAt: null, oldExpiresAt: store.now() + 1000 }
+    const made = await store.replaceKey(old.id, change, operator)
+    assert.ok(made !== null && typeof made === 'object')
+    assert.equal(made.hook, 'zitadel')
+    assert.deepEqual(await store.listHookSecrets('a', 'zitadel'), [
+      { hash, sealed },
+      { hash: old.hash, sealed: old.sealed },
+    ])
+  })
+
+  it('a secret is sealed for its own key: that of another one does not open', async (_t, { store }) => {
+    const sender = await newSender(store, 'a')
+    const ring = testRing(store)
+    const [one, two] = [await newSecret(store, sender, { ring }), await newSecret(store, sender, { ring })]
+    assert.equal(openHookSecret(ring, { hash: one.hash, sealed: `${one.sealed}` }), one.text)
+    assert.equal(openHookSecret(ring, { hash: one.hash, sealed: `${two.sealed}` }), null)
+    assert.equal(openHookSecret(newRing('test'), { hash: one.hash, sealed: `${one.sealed}` }), null)
+  })
+
+  it('rotation: secrets that work are sealed with the first key, so that the old one can go', async (_t, {
+    store,
+  }) => {
+    const sender = await newSender(store, 'a')
+    const old = testRing(store)
+    const fresh = newRing('new')
+    const working = await newSecret(store, sender, { ring: old })
+    const bearer = await newSecret(store, sender)
+    const revoked = await newSecret(store, sender, { ring: old })
+    await store.revokeKey(revoked.id, operator)
+    const stranger = await newSecret(store, sender, { ring: newRing('stranger') })
+    const ring: KeyRing = [fresh[0], ...old]
+    await resealHookSecrets(ring, store)
+    const secrets = async () =>
+      new Map((await store.listHookSecrets('a', 'zitadel')).map(({ hash, sealed }) => [hash, sealed]))
+    const after = await secrets()
+    assert.equal(
+      openHookSecret(fresh, { hash: working.hash, sealed: `${after.get(working.hash)}` }),
+      working.text,
+    )
+    assert.equal(after.get(bearer.hash), null)
+    assert.equal(after.get(stranger.hash), stranger.sealed, 'what the ring does not open stays')
+    // Once more changes nothing.
+    await resealHookSecrets(ring, store)
+    assert.deepEqual(await secrets(), after)
+  })
+
+  it('a secret that was sealed anew meanwhile is not sealed over', async (_t, { store }) => {
+    const sender = await newSender(store, 'a')
+    const { id, hash, sealed } = await newSecret(store, sender, { ring: testRing(store) })
+    const other = await newSecret(store, sender, { ring: testRing(store) })
+    await store.resealHookSecret({ id, hash, sealed: `${sealed}` }, 'first')
+    await store.resealHookSecret({ id, hash, sealed: `${sealed}` }, 'second')
+    const found = await store.listHookKeys()
+    assert.deepEqual(
+      new Map(found.map((each) => [each.hash, each.sealed])),
+      new Map([
+        [hash, 'first'],
+        [other.hash, other.sealed],
+      ]),
+    )
+  })
+}
