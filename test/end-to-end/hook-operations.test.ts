@@ -253,7 +253,10 @@ test('the doctor says whose secret the key ring cannot open, and no secret', onl
     POSTERN_LINKS_BASE_URL: 'https://links.acme.test',
   }
   assert.match((await postern(served, ['doctor'])).out, /^ok +auth servers: connected to 1 app; /m)
-  const { out } = await postern({ ...served, POSTERN_SECRET_KEYS: newSecretKey('other') }, ['doctor'])
+  // "migrate" seals no secrets anew: "serve" does, when it starts.
+  const other = newSecretKey('other')
+  await postern({ ...served, POSTERN_SECRET_KEYS: `${other},${env.POSTERN_SECRET_KEYS}` }, ['migrate'])
+  const { out } = await postern({ ...served, POSTERN_SECRET_KEYS: other }, ['doctor'])
   assert.match(out, /^FAIL +auth servers: Calls of Zitadel for acme are refused: .* the secret key_\w+\./m)
   assert.ok(!out.includes(signingKey))
 })
