@@ -12,6 +12,7 @@ const suites: Record<string, () => Promise<Suite>> = {
   backlog: () => import('./backlog.ts'),
   management: () => import('./management.ts'),
   console: () => import('./console.ts'),
+  hooks: () => import('./hooks.ts'),
   hostile: () => import('./hostile.ts'),
   feedback: () => import('./feedback.ts'),
   fairness: () => import('./fairness.ts'),

@@ -67,6 +67,7 @@ export function addStatusCommands(program: Command, deps: CliDeps): void {
 const hints: Partial<Record<AttentionKind, (app: string) => string>> = {
   no_worker: () => 'postern serve',
   no_relay: () => 'postern doctor',
+  relay_untried: () => 'postern doctor',
   relay_down: () => 'postern doctor',
   certificate_expires: () => 'postern doctor',
   mail_late: () => 'postern queue',
@@ -137,12 +138,18 @@ function describeNodes(nodes: StatusResource['nodes']): string {
   const relays = nodes
     .filter(({ alive }) => alive)
     .flatMap(({ machine, relays }) =>
-      relays.map(({ name, available, connections: { busy, connecting, open, max }, reason, since }) => [
-        name,
-        machine,
-        available ? 'available' : `unavailable since ${formatTime(since)}: ${reason}`,
-        `${open} of ${max}, ${busy} busy${connecting > 0 ? `, ${connecting} connecting` : ''}`,
-      ]),
+      relays.map(
+        ({ name, available, connections: { busy, connecting, open, max }, reason, since, tried }) => [
+          name,
+          machine,
+          available
+            ? tried
+              ? 'available'
+              : 'not tried yet'
+            : `unavailable since ${formatTime(since)}: ${reason}`,
+          `${open} of ${max}, ${busy} busy${connecting > 0 ? `, ${connecting} connecting` : ''}`,
+        ],
+      ),
     )
   const listed = table(['process', 'version', 'roles', 'started', 'state'], processes)
   return relays.length === 0

@@ -4,8 +4,9 @@
  */
 import { hash } from 'node:crypto'
 import type { KeyHash } from '../domain/app/delivery-key.ts'
+import { chooseLink, type HookedMessage } from '../domain/hooks/choose-link.ts'
 import { systemSettings } from '../domain/hooks/hook-settings.ts'
-import type { HookMessage, HookSystem, SystemSettings } from '../domain/hooks/hook-system.ts'
+import type { HookMessage, HookSystem } from '../domain/hooks/hook-system.ts'
 import { type Parsed, parsed } from '../domain/parsed.ts'
 import { readOrigin } from '../domain/request/auth-link.ts'
 import { parseEmailAddress } from '../domain/request/email-address.ts'
@@ -110,12 +111,6 @@ function toIdempotency({ name }: HookSystem, { once }: HookMessage): Judged['ide
   return { key: `hook ${name} ${digest}`, bodyDigest: digest }
 }
 
-type HookedMessage = {
-  readonly system: HookSystem
-  readonly message: HookMessage
-  readonly settings: SystemSettings
-}
-
 type Request =
   | { readonly email: EmailRequest; readonly isOriginal: boolean }
   | { readonly issues: readonly Issue[] }
@@ -155,31 +150,6 @@ function readCode(
   if (hasLink) return parsed(null)
   const message = 'This message is a code, and the app does not allow codes.'
   return { ok: false, issues: [{ field: 'allowCodes', code: 'codes_not_allowed', message }] }
-}
-
-type ChosenLink = { readonly url: string; readonly isOriginal: boolean }
-
-/** A page of the app for this kind, else the system's own link, else the page for every kind. */
-function chooseLink({ system, message, settings }: HookedMessage): Parsed<ChosenLink> {
-  const { pages = {} } = settings
-  const token = message.token ?? message.code
-  const toPage = (page: string): Parsed<ChosenLink> =>
-    parsed({ url: `${page}?token=${encodeURIComponent(token ?? '')}`, isOriginal: false })
-  // Without a token, a page has nothing to go on with.
-  const own = token !== undefined && Object.hasOwn(pages, message.kind) ? pages[message.kind] : undefined
-  if (own !== undefined) return toPage(own)
-  const original = message.original ?? system.original?.(message, settings) ?? null
-  if (original !== null) return parsed({ url: original, isOriginal: true })
-  if (pages.default !== undefined && token !== undefined) return toPage(pages.default)
-  const field = `hooks.${system.name}.pages`
-  const text = `Set the page of the app that this message leads to: pages.${message.kind}, or pages.default for all.`
-  return { ok: false, issues: [{ field, code: 'page_missing', message: text }] }
-}
-
-/** Whether a message leads to a link of the auth server's own, which needs a hosted link. */
-export function leadsToOriginal(hooked: HookedMessage): boolean {
-  const link = chooseLink(hooked)
-  return link.ok && link.value.isOriginal
 }
 
 /** In seconds. A life in the message is exact; a setting of the app replaces the system's usual one. */

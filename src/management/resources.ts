@@ -176,6 +176,9 @@ export const NodeResource = closed({
       name: Type.String(),
       certificateExpiresAt: orNull(time()),
       available: Type.Boolean(),
+      tried: Type.Boolean({
+        description: 'False until an attempt of this process has ended: before, it only seems available.',
+      }),
       since: time(),
       reason: Type.String({ description: 'Why it is not available; empty if it is.' }),
       lastOutage: orNull(closed({ from: time(), until: time(), reason: Type.String() })),

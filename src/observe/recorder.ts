@@ -5,6 +5,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { stepMax } from '../domain/bounds.ts'
+import type { DeliveryOutcome } from '../domain/delivery/outcome.ts'
 import type { MeasuredRelay, RelayState } from '../domain/delivery/relay-state.ts'
 import { recordEveryMs } from '../domain/operator/activity.ts'
 import type { NodeRecord } from '../domain/operator/node.ts'
@@ -30,6 +31,8 @@ export class Recorder {
   readonly #counter: ActivityCounter
   /** The last change of each relay. */
   readonly #changes = new Map<string, Pick<RelayState, 'since' | 'reason' | 'lastOutage'>>()
+  /** The relays with which an attempt has ended. */
+  readonly #tried = new Set<string>()
   #noteTimer: NodeJS.Timeout | undefined
   /** Set while a write is due. */
   #timer: NodeJS.Timeout | undefined
@@ -46,6 +49,7 @@ export class Recorder {
       if (this.#stopped) return
       this.#counter.observe(event)
       if (event.kind === 'relay_changed') this.#noteChange(event)
+      if (event.kind === 'attempt_recorded') this.#noteAttempt(event.outcome)
       if (this.#timer === undefined && !this.#counter.isEmpty) this.#schedule()
     })
   }
@@ -73,6 +77,14 @@ export class Recorder {
       this.#writtenAtMs = performance.now()
       this.#write(() => this.#writeActivity())
     }, waitMs)
+  }
+
+  /** The first attempt is known at once: until then the service says that it has sent nothing yet. */
+  #noteAttempt(outcome: DeliveryOutcome): void {
+    const relay = 'relay' in outcome ? outcome.relay : null
+    if (relay === null || this.#tried.has(relay)) return
+    this.#tried.add(relay)
+    this.#noteNode()
   }
 
   #noteChange({ relay, available, reason }: RelayChanged): void {
@@ -121,6 +133,7 @@ export class Recorder {
       name: relay.name,
       certificateExpiresAt: relay.certificateExpiresAt,
       available: relay.isAvailable(),
+      tried: this.#tried.has(relay.name) || this.#changes.has(relay.name),
       ...(this.#changes.get(relay.name) ?? { since: node.startedAt, reason: '', lastOutage: null }),
       connections: relay.connections(),
     }))

@@ -158,6 +158,7 @@ export function nodes(it: It): void {
       name: 'relay:25',
       certificateExpiresAt: 4,
       available: false,
+      tried: false,
       since: 3,
       reason: 'ECONNREFUSED',
       connections,
@@ -173,10 +174,10 @@ export function nodes(it: It): void {
       (await store.listNodes()).map(({ machine }) => machine),
       ['mail-2'],
     )
-    const { certificateExpiresAt: _, ...earlier } = relay
+    const { certificateExpiresAt: _, tried: __, ...earlier } = relay
     await store.noteNode({ ...second, relays: [earlier as typeof relay] })
     const ofEarlierVersion = (await store.listNodes())[0]?.relays
-    assert.deepEqual(ofEarlierVersion, [{ ...earlier, certificateExpiresAt: null }])
+    assert.deepEqual(ofEarlierVersion, [{ ...earlier, certificateExpiresAt: null, tried: true }])
     await store.removeNode(second.id)
     assert.deepEqual(await store.listNodes(), [])
     // One that died is replaced by the next on its machine with its roles, as soon as it counts as silent.

@@ -296,7 +296,7 @@ test('links that expired while a relay was down are left out of the status as so
   const statusOf = async (until: number) => {
     const lastOutage = { from: (minute - 9) * minuteMs, until: until * minuteMs, reason: 'ECONNREFUSED' }
     const connections = { connecting: 0, open: 0, busy: 0, allowed: 5, max: 5 }
-    const state = { available: true, since: 0, reason: '', connections, lastOutage }
+    const state = { available: true, tried: true, since: 0, reason: '', connections, lastOutage }
     const relay = { name: 'r1', certificateExpiresAt: null, ...state }
     const node = { id: newId('node', 0), machine: 'mail-1', version: '1', roles: ['worker'], startedAt: 0 }
     await store.noteNode({ ...node, relays: [relay] })

@@ -11,6 +11,7 @@ export const relay = (name: string, available: boolean, lastOutage: Relay['lastO
   name,
   certificateExpiresAt: null,
   available,
+  tried: true,
   since: ago(720),
   reason: available ? '' : 'ECONNREFUSED',
   connections: { connecting: 0, open: 0, busy: 0, allowed: 5, max: 5 },

@@ -203,9 +203,9 @@ function worker(machine: string, store: Store): Omit<NodeRecord, 'seenAt'> {
     until: since - 15 * minuteMs,
     reason: '421 4.3.2 Restarting',
   }
-  const main = { name: relay, available: true, since: startedAt, reason: '', lastOutage }
+  const main = { name: relay, available: true, tried: true, since: startedAt, reason: '', lastOutage }
   const spare = {
-    ...{ name: 'spare.acme.test:587', available: false, since, lastOutage: null },
+    ...{ name: 'spare.acme.test:587', available: false, tried: true, since, lastOutage: null },
     reason: '535 5.7.8 Authentication failed',
   }
   return {

@@ -25,6 +25,8 @@ export type MeasuredRelay = {
 
 export type RelayState = Pick<MeasuredRelay, 'name' | 'certificateExpiresAt'> & {
   readonly available: boolean
+  /** Whether an attempt of this process has ended: before, it only seems to be available. */
+  readonly tried: boolean
   /** Since when, in milliseconds since 1970. */
   readonly since: number
   /** The reply or fault that made it unavailable; empty while it is available. */

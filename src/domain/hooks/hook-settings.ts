@@ -15,5 +15,8 @@ export type HookSettings = {
   }
 }
 
+/** In the place of the public address of the hooks listener, as long as nobody has set it. */
+export const unknownHooksUrl = 'https://YOUR-HOOKS-ADDRESS'
+
 /** Those of one system; empty if the app has none. */
 export const systemSettings = (hooks: HookSettings, name: HookSystemName) => hooks[name] ?? {}

@@ -1,10 +1,10 @@
 /** Finds why Postern must refuse what connected auth servers post: pure, from the records of the store. */
 import type { App } from '../../domain/app/app.ts'
 import { counted } from '../../domain/counts.ts'
+import { leadsToOriginal } from '../../domain/hooks/choose-link.ts'
 import { systemSettings } from '../../domain/hooks/hook-settings.ts'
 import type { HookSystem } from '../../domain/hooks/hook-system.ts'
 import { findSystem } from '../../domain/hooks/systems.ts'
-import { leadsToOriginal } from '../../intake/accept-hook.ts'
 import type { HookKey, SealedSecret } from '../../store/hook-store.ts'
 import type { Finding } from '../../store/store.ts'
 

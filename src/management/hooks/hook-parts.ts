@@ -2,7 +2,7 @@
 import { Type } from 'typebox'
 import type { App } from '../../domain/app/app.ts'
 import type { KeyHash } from '../../domain/app/delivery-key.ts'
-import { hookSystemNames } from '../../domain/hooks/hook-settings.ts'
+import { hookSystemNames, unknownHooksUrl } from '../../domain/hooks/hook-settings.ts'
 import type { HookSystem } from '../../domain/hooks/hook-system.ts'
 import { findSystem, systems } from '../../domain/hooks/systems.ts'
 import type { SealedSecret } from '../../store/hook-store.ts'
@@ -27,9 +27,6 @@ export const StepResource = closed({
   text: Type.String(),
   block: Type.Optional(Type.String({ description: 'To be copied as it is.' })),
 })
-
-/** In the place of the public address, as long as nobody has set it. */
-export const unknownHooksUrl = 'https://YOUR-HOOKS-ADDRESS'
 
 export const hookUrl = (hooksUrl: string | null, { name }: HookSystem, { slug }: App): string =>
   `${hooksUrl ?? unknownHooksUrl}/${name}/${slug}`

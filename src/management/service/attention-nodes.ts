@@ -46,15 +46,25 @@ export function judgeNodes(situation: NodeSituation): Condition[] {
   return [...found, ...judgeRelays(workers, situation), ...certificates]
 }
 
+const findWaits = ({ queue }: NodeSituation) =>
+  queue.apps.filter(({ queued, deferred }) => queued + deferred > 0)
+
+/** Held mail waits for its app. */
+function countWaiting(situation: NodeSituation): number {
+  const held = findWaits(situation).filter((app) => app.held)
+  return Math.max(
+    0,
+    situation.queue.depth - held.reduce((sum, { queued, deferred }) => sum + queued + deferred, 0),
+  )
+}
+
 /** `149 emails from 5 apps are waiting; the first link expires in 4 min.` */
-function describeWaiting({ apps, expired, nowMs, queue }: NodeSituation): string {
+function describeWaiting(situation: NodeSituation): string {
+  const { apps, expired, nowMs, queue } = situation
   const { firstExpiresAt } = queue
-  const waits = queue.apps.filter(({ queued, deferred }) => queued + deferred > 0)
-  // Held mail waits for its app.
-  const held = waits.filter((app) => app.held).reduce((sum, app) => sum + app.queued + app.deferred, 0)
-  const depth = Math.max(0, queue.depth - held)
+  const depth = countWaiting(situation)
   if (depth === 0) return 'No mail is waiting yet.'
-  const waiting = waits.filter((app) => !app.held).length
+  const waiting = findWaits(situation).filter((app) => !app.held).length
   const whose = apps.length > 1 && waiting > 0 ? ` from ${counted(waiting, 'app')}` : ''
   const leftMs = firstExpiresAt === null ? null : Date.parse(firstExpiresAt) - nowMs
   const first =
@@ -86,11 +96,21 @@ function judgeRelays(workers: readonly NodeResource[], situation: NodeSituation)
     const message = `No relay answers, so no mail is sent.${which} ${describeWaiting(situation)} Sending resumes by itself once a relay answers.`
     return [{ kind: 'no_relay', message }]
   }
+  if (seen.length > 0 && seen.every(({ tried }) => !tried) && countWaiting(situation) > 0)
+    return [{ kind: 'relay_untried', message: describeUntried(workers, situation) }]
   if (!situation.seesAll) return []
   return down.map((relay) => ({
     kind: 'relay_down',
     message: `The relay ${describe(relay)}. ${relay.isDown ? 'Mail goes through the others.' : 'Other processes can reach it, and are sending.'}`,
   }))
+}
+
+function describeUntried(workers: readonly NodeResource[], situation: NodeSituation): string {
+  const { nowMs, queue } = situation
+  const startedAt = Math.min(...workers.map((worker) => Date.parse(worker.startedAt)))
+  const nextMs = queue.nextAttemptAt === null ? 0 : Date.parse(queue.nextAttemptAt) - nowMs
+  const next = nextMs <= 0 ? '' : ` The next attempt is in ${describeDuration(nextMs)}.`
+  return `Nothing has been sent since the start ${describeDuration(nowMs - startedAt)} ago, so it is not known whether a relay answers. ${describeWaiting(situation)}${next}`
 }
 
 function judgeCertificates(workers: readonly NodeResource[], nowMs: number): Condition[] {

@@ -28,6 +28,7 @@ type Given = Partial<Omit<Situation, 'lately' | 'byApp' | 'last' | 'queue' | 're
   /** How much of it is held: mail of globex, which is disabled. */
   readonly held?: number
   readonly firstExpiresAt?: string
+  readonly nextAttemptAt?: string
   readonly countedAgoS?: number
   /** Those of the service; otherwise the sums of `byApp`. */
   readonly counts?: Counts
@@ -42,6 +43,7 @@ function newSituation(situation: Given): Situation {
     depth = 0,
     held = 0,
     firstExpiresAt,
+    nextAttemptAt = null,
     countedAgoS = 0,
     counts,
     byApp = {},
@@ -65,7 +67,7 @@ function newSituation(situation: Given): Situation {
     lately: countOf(counts ?? all),
     ...given,
     queue: {
-      ...{ depth, max: 1000, oldestAcceptedAt: null, oldestAgeSeconds: 0, nextAttemptAt: null },
+      ...{ depth, max: 1000, oldestAcceptedAt: null, oldestAgeSeconds: 0, nextAttemptAt },
       firstExpiresAt: firstExpiresAt ?? null,
       ...{ states: waiting, apps, countedAt: ago(countedAgoS) },
     },
@@ -108,6 +110,23 @@ test('without a relay there is one condition, which counts what waits and what i
     found[0]?.message ?? '',
     /r1 has not answered for 12 min, since 23:48:00Z: the connection was refused \(ECONNREFUSED\); r2 .*149 emails from 1 app are waiting; the first link expires in 4 min\. 12 links have expired already\. Sending resumes by itself/,
   )
+})
+
+test('after a start nothing is fine until an attempt has shown that a relay answers', () => {
+  const untried = (name: string) => ({ ...relay(name, true), tried: false })
+  const nodes = [node({ startedAt: ago(40), relays: [untried('r1'), untried('r2')] })]
+  const [found, ...more] = attentionTo({ nodes, depth: 3, nextAttemptAt: ago(-55) })
+  assert.deepEqual([found?.kind, found?.urgent, more], ['relay_untried', false, []])
+  assert.match(
+    found?.message ?? '',
+    /^Nothing has been sent since the start 40 s ago, .*3 emails are waiting\. The next attempt is in 55 s\.$/,
+  )
+  assert.deepEqual(kinds({ nodes }), [], 'nothing waits')
+  assert.deepEqual(kinds({ nodes, depth: 3, held: 3 }), [], 'what waits is held')
+  const other = node({ id: 'node_2', relays: [relay('r1', true), untried('r2')] })
+  assert.deepEqual(kinds({ nodes: [...nodes, other], depth: 3 }), [], 'another process has sent')
+  const down = node({ relays: [relay('r1', false), untried('r2')] })
+  assert.deepEqual(kinds({ nodes: [down], depth: 3 }), ['relay_down'])
 })
 
 test('held mail does not wait for a relay', () => {

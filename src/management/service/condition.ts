@@ -24,6 +24,7 @@ export const attentionKinds = [
   'requests_refused',
   'record_missing',
   'check_failed',
+  'relay_untried',
   'relay_down',
   'certificate_expires',
   'process_silent',

@@ -153,6 +153,7 @@ const readRelays = (text: string): NodeRecord['relays'] =>
   (JSON.parse(text) as NodeRecord['relays']).map((relay) => ({
     ...relay,
     certificateExpiresAt: relay.certificateExpiresAt ?? null,
+    tried: relay.tried ?? true,
   }))
 
 const toNodeRecord = (row: Row): NodeRecord => ({

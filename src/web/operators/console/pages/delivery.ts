@@ -72,9 +72,9 @@ ${nextAttemptAt === null ? none : html`<dt>Next attempt</dt><dd>${stopEnd === nu
 
 function renderRelays(nodes: readonly NodeResource[], { now }: Visit): Html {
   const rows = nodes.flatMap(({ machine, alive, relays }) =>
-    relays.map(({ name, available, since, reason, connections, lastOutage }) => [
+    relays.map(({ name, available, since, reason, connections, lastOutage, tried }) => [
       html`<b>${name === captureRelayName ? 'the dev inbox' : name}</b>`,
-      alive ? renderRelayState(available) : mark('off', 'unknown'),
+      alive ? renderRelayState({ available, tried }) : mark('off', 'unknown'),
       html`${shortTime(since, now)} <span class="soft">${age(since, now)}</span>${reason === '' ? none : html`<br>${renderFault(reason)}<span class="reply">${reason}</span>`}${renderOutage(lastOutage, now)}`,
       available ? describeConnections(connections) : '–',
       machine,
@@ -100,8 +100,12 @@ function renderFault(reason: string): Html {
 const describeConnections = ({ allowed, busy, max, open }: NodeResource['relays'][number]['connections']) =>
   `${open} open, ${busy} busy, at most ${allowed}${allowed < max ? ` of ${max} for now, after temporary refusals` : ''}`
 
-const renderRelayState = (available: boolean): Html =>
-  available ? mark('quiet', 'available') : mark('bad', 'unavailable')
+type RelayState = Pick<NodeResource['relays'][number], 'available' | 'tried'>
+
+export function renderRelayState({ available, tried }: RelayState): Html {
+  if (!available) return mark('bad', 'unavailable')
+  return tried ? mark('quiet', 'available') : mark('wait', 'not tried yet')
+}
 
 async function renderSuppressions({ get }: Visit): Promise<Html> {
   const { items, next } = await get('suppression.list', {})

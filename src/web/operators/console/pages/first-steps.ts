@@ -12,6 +12,7 @@ import { newForm, readTexts } from '../form.ts'
 import { button, mark, section } from '../parts.ts'
 import { type PageAnswer, PageFailed, toHttpStatus, type Visit } from '../visit.ts'
 import { withScheme } from './allow-entry.ts'
+import { renderRelayState } from './delivery.ts'
 
 export async function firstSteps(visit: Visit): Promise<PageAnswer> {
   const { nodes } = await visit.get('status.show', {})
@@ -40,8 +41,8 @@ function relayStep({ may, seesAll, shell }: Visit, nodes: readonly NodeResource[
   )
   if (relays.size > 0) {
     const lines = [...relays.values()].map(
-      ({ available, name, reason }) =>
-        html`<li><b>${name}</b> ${available ? mark('quiet', 'available') : mark('bad', 'unavailable')}${reason === '' ? none : html` ${withAdvice(reason)}`}</li>`,
+      ({ available, name, reason, tried }) =>
+        html`<li><b>${name}</b> ${renderRelayState({ available, tried })}${reason === '' ? none : html` ${withAdvice(reason)}`}</li>`,
     )
     return html`<p>Mail will go to:</p><ul>${lines}</ul>${check}`
   }

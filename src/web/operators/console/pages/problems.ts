@@ -38,6 +38,7 @@ const places: Readonly<Record<Condition['kind'], (apps: readonly string[]) => Pl
   complaints_many: (apps) => [toEmails('complained', apps), 'Show the emails'],
   bounces_many: (apps) => [toEmails('bounced', apps), 'Show the emails'],
   key_expires: ([app]) => [`/apps/${app}/keys`, 'Show the keys'],
+  relay_untried: () => ['/delivery', 'Show delivery'],
   hook_refused: ([app]) => [`/apps/${app}/connect`, 'Show the auth servers'],
   setting_invalid: ([app]) => [`/apps/${app}/links`, 'Show the links'],
 }
@@ -107,6 +108,7 @@ function chooseVerdict(attention: readonly Condition[]): readonly ['good' | 'wai
     return ['bad', others.length === 0 ? text : `${text}, and ${more}`]
   }
   // After an outage, what waited is being sent.
+  if (worst.kind === 'relay_untried') return ['wait', 'Nothing sent yet since the start']
   if (worst.kind === 'mail_late' && others.length === 0) return ['wait', 'Sending again']
   return ['wait', `Sending, but ${counted(attention.length, 'thing needs', 'things need')} attention`]
 }
