@@ -6,7 +6,9 @@ import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { postern, posternJson, type RunningPostern, startServe } from '../support/cli.ts'
+import { findSystem } from '../../src/domain/hooks/systems.ts'
+import { postern, posternJson, type RunningPostern, startServe, type Variables } from '../support/cli.ts'
+import { sign } from '../support/hooks.ts'
 import { runSql, startPostgres } from '../support/postgres.ts'
 import { send, validBody } from '../support/service.ts'
 import { startScriptedServer } from '../support/smtp.ts'
@@ -14,9 +16,6 @@ import { temporaryFolder } from '../support/temporary.ts'
 import { eventually } from '../support/wait.ts'
 
 const echoed = '<canary-recipient@example.com> https://app.acme.test/auth?token=canary-token'
-
-/** An email, and what the relay repeats of it. */
-type Scenario = { readonly email: object; readonly said: string }
 
 async function post(server: RunningPostern, change: object, idempotencyKey = 'canary-idempotency-key') {
   const answer = await send(`${server.api}/v1/email`, JSON.stringify(validBody({ ...change })), {
@@ -34,18 +33,14 @@ const marked = {
   inviterName: 'canary-inviter',
 }
 
-const invitation: Scenario = { email: marked, said: echoed }
-const withCode: Scenario = {
-  email: { to: marked.to, url: marked.url, type: 'magic_link', code: 'CANARY-C0DE' },
-  said: `${echoed} CANARY-C0DE canaryc0de`,
-}
+const withCode = { to: marked.to, url: marked.url, type: 'magic_link', code: 'CANARY-C0DE' }
+const saidCode = `${echoed} CANARY-C0DE canaryc0de`
 
-/** Sends emails that end delivered, failed and deferred, and requests refused for each part. */
-async function live(
+/** A service with a relay that refuses the first email, defers the second, and repeats what it got. */
+async function startMarked(
   t: TestContext,
-  databaseUrl: string,
-  { email, said }: Scenario,
-): Promise<{ server: RunningPostern; errors: string }> {
+  { databaseUrl, said, more = {} }: { databaseUrl: string; said: string; more?: Variables },
+): Promise<RunningPostern> {
   const relay = await startScriptedServer(t, (connection) => ({
     rcpt: [`550 5.7.1 no ${said}`, `450 4.2.0 later ${said}`][connection] ?? '250 ok',
     dot: `250 ok ${said}`,
@@ -54,8 +49,14 @@ async function live(
     POSTERN_SMTP_URL: `smtp://canary-user:canary-password@127.0.0.1:${relay.port}?connections=1`,
     POSTERN_DATABASE_URL: databaseUrl,
     POSTERN_LOG_LEVEL: 'debug',
+    ...more,
   })
   await posternJson(server.env, ['app', 'update', 'acme', '--allow-codes'])
+  return server
+}
+
+/** Sends emails that end failed, deferred and delivered. */
+async function endInEveryWay(server: RunningPostern, sendNumber: (n: number) => Promise<void>) {
   const states = async () => {
     const { out } = await postern(server.env, ['email', 'list', '--json'])
     return (JSON.parse(out) as { state: string }[])
@@ -65,10 +66,28 @@ async function live(
   }
   // A deferred email is sent again, and may be delivered before its state is read.
   const wanted = [/^failed$/, /^(deferred|delivered),failed$/, /^(deferred|delivered),delivered,failed$/]
-  for (const [i, expected] of wanted.entries()) {
-    assert.equal((await post(server, email, `canary-${i}`)).status, 202)
+  for (const [n, expected] of wanted.entries()) {
+    await sendNumber(n)
     await eventually(async () => expected.test(await states()))
   }
+}
+
+type Lived = {
+  readonly server: RunningPostern
+  readonly errors: string
+  readonly secrets: readonly string[]
+}
+
+/** Emails of an app that end in every way, and requests refused for each part. */
+async function live(
+  t: TestContext,
+  databaseUrl: string,
+  { email, said }: { email: object; said: string },
+): Promise<Lived> {
+  const server = await startMarked(t, { databaseUrl, said })
+  await endInEveryWay(server, async (n) =>
+    assert.equal((await post(server, email, `canary-${n}`)).status, 202),
+  )
   const refused = [
     await post(server, { ...marked, url: 'https://evil.test/?token=canary-token' }),
     await post(server, { ...marked, type: 'canary-type' }),
@@ -76,17 +95,69 @@ async function live(
     await post({ ...server, key: `${server.key.slice(0, -1)}_canary` }, marked),
     await post(server, { ...marked, organisationName: `canary-organisation${'!'.repeat(500)}` }),
     await post(server, { ...marked, expiresAt: '2020-01-01T00:00:00Z' }),
-    await post(server, { ...withCode.email, code: 'CANARY C0DE' }),
+    await post(server, { ...withCode, code: 'CANARY C0DE' }),
   ]
   assert.deepEqual(
     refused.map(({ status }) => status),
     [403, 400, 400, 401, 400, 400, 400],
   )
-  return { server, errors: refused.map(({ text }) => text).join('\n') }
+  return { server, errors: refused.map(({ text }) => text).join('\n'), secrets: [server.key] }
 }
 
+const hookLink =
+  'https://auth.acme.test/recovery?flow=canary-flow&token=canary-token&return_to=https%3A%2F%2Fapp.acme.test%2Fcanary-redirect'
+
+/** The same for calls of auth servers: one sends its secret, another one signs with it. */
+async function liveHooks(t: TestContext, databaseUrl: string): Promise<Lived> {
+  const server = await startMarked(t, {
+    databaseUrl,
+    said: `${saidCode} ${hookLink}`,
+    more: { POSTERN_HOOKS_LISTEN: '127.0.0.1:0', POSTERN_LINKS_BASE_URL: 'https://links.acme.test' },
+  })
+  await posternJson(server.env, ['app', 'update', 'acme', '--allow-url', 'https://auth.acme.test'])
+  const { secret } = await posternJson<{ secret: string }>(server.env, ['hook', 'connect', 'acme', 'kratos'])
+  const signing = 'canary-signing-key-of-zitadel'
+  await posternJson(server.env, ['hook', 'connect', 'acme', 'zitadel'], { input: signing })
+  const call = async (path: string, body: object, key: string) => {
+    const text = JSON.stringify(body)
+    const system = path.startsWith('zitadel') ? 'zitadel' : 'kratos'
+    const headers = sign(system, key, text, Date.now())
+    const answer = await fetch(`${server.hooks}/${path}`, { method: 'POST', headers, body: text })
+    return { status: answer.status, text: await answer.text() }
+  }
+  const sample = findSystem('zitadel')?.sample('user.human.password.code.added') as ZitadelCall
+  const signed = (url: string) => ({
+    ...{ contextInfo: { ...sample.contextInfo, recipientEmailAddress: marked.to } },
+    ...{ templateData: { ...sample.templateData, url }, args: { ...sample.args, code: 'CANARY-C0DE' } },
+  })
+  const mail = { to: marked.to, url: hookLink, code: 'CANARY-C0DE', minutes: 60 }
+  const sent = { ...mail, template: 'verification_code_valid' }
+  const sends = [
+    () => call('kratos/acme', sent, secret),
+    () => call('zitadel/acme', signed(hookLink), signing),
+    () => call('kratos/acme', { ...sent, url: `${hookLink}&n=2` }, secret),
+  ]
+  await endInEveryWay(server, async (n) => assert.equal((await sends[n]?.())?.status, 200))
+  const refused = [
+    await call('kratos/acme', { ...sent, url: hookLink.replace('auth.acme', 'evil') }, secret),
+    await call('kratos/acme', { ...sent, template: 'canary-type' }, secret),
+    await call('kratos/acme', { ...sent, to: 'canary-recipient@' }, secret),
+    await call('kratos/acme', sent, `${secret.slice(0, -1)}_canary`),
+    await call('zitadel/acme', signed(hookLink), `${signing}!`),
+    await call('zitadel/acme', signed(hookLink.replace('auth.acme', 'evil')), signing),
+  ]
+  assert.deepEqual(
+    refused.map(({ status }) => status),
+    [403, 400, 400, 401, 401, 403],
+  )
+  const encoded = (['base64url', 'hex'] as const).map((form) => Buffer.from(signing).toString(form))
+  return { server, errors: refused.map(({ text }) => text).join('\n'), secrets: [secret, ...encoded] }
+}
+
+type ZitadelCall = { contextInfo: object; templateData: object; args: object }
+
 const marks =
-  /_canary|CANARY.?C0DE|canaryc0de|canary-(recipient|token|organisation|inviter|idempotency|\d|password|type)/
+  /_canary|CANARY.?C0DE|canaryc0de|canary-(recipient|token|organisation|inviter|idempotency|\d|password|type|flow|redirect|signing)/
 
 function filesUnder(folder: string): string[] {
   const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) =>
@@ -95,16 +166,13 @@ function filesUnder(folder: string): string[] {
   return files.map((entry) => join(entry.parentPath, entry.name))
 }
 
-function assertUnmarked(place: string, text: string, key: string): void {
+function assertUnmarked(place: string, text: string, secrets: readonly string[]): void {
   const [mark] = marks.exec(text) ?? []
   assert.equal(mark, undefined, `${mark} in ${place}`)
-  assert.ok(!text.includes(key), `the delivery key in ${place}`)
+  for (const secret of secrets) assert.ok(!text.includes(secret), `a key or secret in ${place}`)
 }
 
-async function lookEverywhere(
-  { server, errors }: Awaited<ReturnType<typeof live>>,
-  folder: string,
-): Promise<void> {
+async function lookEverywhere({ server, errors, secrets }: Lived, folder: string): Promise<void> {
   const metrics = await fetch(`${server.ops}/metrics`)
   const proc = `/proc/${server.child.pid}`
   const places = {
@@ -116,19 +184,25 @@ async function lookEverywhere(
   }
   assert.match(places['the log'], /delivered/)
   assert.match(places['the metrics'], /postern_/)
-  for (const [place, text] of Object.entries(places)) assertUnmarked(place, text, server.key)
+  for (const [place, text] of Object.entries(places)) assertUnmarked(place, text, secrets)
   const files = filesUnder(folder).map((path) => ({ path, text: readFileSync(path, 'latin1') }))
   assert.ok(
     files.some(({ text }) => text.includes('refused_by_relay')),
     'the files read are those of the database',
   )
-  for (const { path, text } of files) assertUnmarked(path, text, server.key)
+  for (const { path, text } of files) assertUnmarked(path, text, secrets)
 }
 
-for (const [name, scenario] of Object.entries({ 'an invitation': invitation, 'a code': withCode })) {
+const lives: Readonly<Record<string, (t: TestContext, databaseUrl: string) => Promise<Lived>>> = {
+  'an invitation': (t, url) => live(t, url, { email: marked, said: echoed }),
+  'a code': (t, url) => live(t, url, { email: withCode, said: saidCode }),
+  'a call of an auth server': liveHooks,
+}
+
+for (const [name, liveOn] of Object.entries(lives)) {
   test(`row 46: no mark of ${name} in log, errors, metrics, process title, files or backup, SQLite`, async (t) => {
     const path = join(temporaryFolder(t), 'postern.db')
-    const lived = await live(t, `sqlite:${path}`, scenario)
+    const lived = await liveOn(t, `sqlite:${path}`)
     const backup = await postern(lived.server.env, ['backup', join(dirname(path), 'backup.db')])
     assert.equal(backup.code, 0, backup.err)
     await lookEverywhere(lived, dirname(path))
@@ -136,7 +210,7 @@ for (const [name, scenario] of Object.entries({ 'an invitation': invitation, 'a 
 
   test(`row 46: no mark of ${name} in log, errors, metrics, process title or files, PostgreSQL`, async (t) => {
     const cluster = await startPostgres(t)
-    const lived = await live(t, cluster.url, scenario)
+    const lived = await liveOn(t, cluster.url)
     await runSql(cluster.url, 'checkpoint')
     await lookEverywhere(lived, cluster.folder)
   })
