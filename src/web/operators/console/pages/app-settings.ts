@@ -74,7 +74,7 @@ ${section(
     ['Slug', copied(app.slug)],
     ['Id', copied(app.id)],
     ['Created', time(app.createdAt)],
-    ['Changed', html`${time(app.updatedAt)} <a href="/audit?app=${app.slug}&group=settings">History</a>`],
+    ['Changed', html`${time(app.updatedAt)}`],
     ['Version', formatCount(app.version)],
   ]),
 )}

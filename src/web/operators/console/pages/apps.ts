@@ -64,7 +64,7 @@ export function appHead(app: AppResource, current: AppTab, options: HeadOptions)
         tab === 'Overview' ? `/apps/${slug}` : `/apps/${slug}/${tab.toLowerCase().replace(' ', '-')}`,
       ] as const,
   )
-  return html`<p class="crumbs"><a href="/apps">Apps</a> › ${slug}</p>
+  return html`<p class="crumbs"><a href="/apps">Apps</a> › ${slug} · <a href="/audit?app=${slug}">History</a></p>
 <div class="title"><h1>${name}</h1>${status === 'active' ? none : statusMark(status)}${options.action ?? none}</div>${tabs(`Pages of ${name}`, entries, current)}${status === 'active' ? none : renderDisabled(app, options)}`
 }
 
