@@ -311,7 +311,7 @@ test('dev mode that cannot make its key ends by itself, with the reason', onlyHe
   const cwd = temporaryFolder(t)
   mkdirSync(join(cwd, '.postern', 'demo-key'), { recursive: true })
   const ports = Object.fromEntries(
-    ['API', 'OPS', 'CONSOLE'].map((name) => [`POSTERN_${name}_LISTEN`, '127.0.0.1:0']),
+    ['API', 'OPS', 'CONSOLE', 'HOOKS'].map((name) => [`POSTERN_${name}_LISTEN`, '127.0.0.1:0']),
   )
   const dev = start(t, ['dev'], {
     cwd,
@@ -341,7 +341,7 @@ test('the doctor fails for a misspelt setting', async (t) => {
 test('the doctor knows dev mode', onlyHere, async (t) => {
   const cwd = temporaryFolder(t)
   const ports = Object.fromEntries(
-    ['API', 'OPS', 'CONSOLE'].map((name) => [`POSTERN_${name}_LISTEN`, '127.0.0.1:0']),
+    ['API', 'OPS', 'CONSOLE', 'HOOKS'].map((name) => [`POSTERN_${name}_LISTEN`, '127.0.0.1:0']),
   )
   const dev = start(t, ['dev'], {
     cwd,
