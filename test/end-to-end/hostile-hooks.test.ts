@@ -1,27 +1,20 @@
-/** Hostile bodies from a caller that has the secret: every answer is one that the auth server can read. */
+/**
+ * Hostile bodies from a caller that has the secret: every answer is one that the auth server can read.
+ * POSTERN_FUZZ sets how many each system sends (10,000).
+ */
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import type { HookSystem } from '../../src/domain/hooks/hook-system.ts'
 import { systems } from '../../src/domain/hooks/systems.ts'
+import { type Random, randomFrom } from '../support/generator.ts'
 import { sign, startHooks } from '../support/hooks.ts'
 
-const bodiesPerSystem = 10_000
+const bodiesPerSystem = Number(process.env.POSTERN_FUZZ ?? 10_000)
 const atOnce = 50
 const { service, connect, postRaw } = await startHooks(
   { after },
   { roles: new Set(['api', 'hooks'] as const) },
 )
-
-/** The same numbers each time (mulberry32), from 0 to below 1. */
-function newRandom(seed: number): () => number {
-  let state = seed
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
-  }
-}
 
 const values = [
   ...[
@@ -65,7 +58,7 @@ const pieces = [
 ]
 
 /** A body of a kind with some of it replaced: whole values, or places of its text. */
-function spoil(system: HookSystem, random: () => number): string {
+function spoil(system: HookSystem, random: Random): string {
   const one = <T>(all: readonly T[]): T => all[Math.floor(random() * all.length)] as T
   let text = JSON.stringify(system.sample(one(Object.keys(system.kinds))))
     .replaceAll('example.com', 'acme.test')
@@ -85,7 +78,7 @@ function spoil(system: HookSystem, random: () => number): string {
 for (const [n, system] of systems.entries())
   test(`${system.title}: ${bodiesPerSystem} hostile bodies, and no answer of 500`, async (t) => {
     const { secret } = await connect(system.name)
-    const random = newRandom(n + 1)
+    const random = randomFrom(n + 1)
     const statuses: Record<string, number> = {}
     const bodies = Array.from({ length: bodiesPerSystem }, () => spoil(system, random))
     for (let from = 0; from < bodies.length; from += atOnce)

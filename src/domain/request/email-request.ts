@@ -133,7 +133,7 @@ function parseJsonObject({ contentType, contentEncoding, bytes }: ReceivedBody):
     return bodyIssue('content_encoding', 'Send the body as it is, without Content-Encoding.')
   if (bytes === null) return bodyIssue('body_too_large', `Send at most ${bodyBytesMax} bytes.`)
   if (!isUtf8(bytes)) return bodyIssue('not_utf8', 'The body is not valid UTF-8.')
-  const value = parseJson(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8'))
+  const value = parseJson(bytes)
   if (value === undefined) return bodyIssue('not_json', 'The body is not valid JSON.')
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     return bodyIssue('not_an_object', 'The body must be one JSON object.')
@@ -143,9 +143,10 @@ function parseJsonObject({ contentType, contentEncoding, bytes }: ReceivedBody):
   return parsed(value as Fields)
 }
 
-function parseJson(text: string): unknown {
+/** Undefined for what is no JSON. */
+export function parseJson(utf8: Uint8Array): unknown {
   try {
-    return JSON.parse(text)
+    return JSON.parse(Buffer.from(utf8.buffer, utf8.byteOffset, utf8.byteLength).toString('utf8'))
   } catch {
     return undefined
   }

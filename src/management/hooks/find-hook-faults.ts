@@ -22,8 +22,9 @@ export function findHookFaults(
   apps: readonly App[],
   keys: readonly HookKey[],
 ): HookFault[] {
+  const byApp = Map.groupBy(keys, ({ app }) => app)
   return apps.flatMap((app) => {
-    const own = keys.filter((key) => key.app === app.id)
+    const own = byApp.get(app.id) ?? []
     if (app.status !== 'active' || own.length === 0) return []
     const names = [...new Set(own.map(({ hook }) => hook))]
     const messages = [

@@ -10,6 +10,7 @@ import { parseSlug } from '../../domain/app/app.ts'
 import { type KeyHash, parseHookAuthorization } from '../../domain/app/delivery-key.ts'
 import type { HookHeaders, HookResult, HookSystem } from '../../domain/hooks/hook-system.ts'
 import { findSystem, systems } from '../../domain/hooks/systems.ts'
+import { parseJson } from '../../domain/request/email-request.ts'
 import { refusals } from '../../domain/request/rejection.ts'
 import type { AcceptAnswer, AcceptDeps } from '../../intake/accept-email.ts'
 import { acceptHook, type HookOutcome } from '../../intake/accept-hook.ts'
@@ -91,7 +92,7 @@ async function answerCall(
     return answer(deps, { system, outcomes: [{ answer: tooLarge, message: null }], reply })
   }
   const call = { system, slug, bytes, headers: request.headers as HookHeaders }
-  const body = parseJson(bytes)
+  const body = isUtf8(bytes) ? parseJson(bytes) : undefined
   // A secret that was revoked since it was read is forgotten; there may be another one.
   for (let rounds = 0; rounds < 2; rounds++) {
     const keyHash = await authenticate(call, secrets, deps)
@@ -154,16 +155,6 @@ async function authenticate(
 function refuseStranger(reply: FastifyReply): FastifyReply {
   const message = 'The secret is unknown here, has ended, or belongs to another app or system.'
   return sendError(reply, 401, { code: 'invalid_key', message })
-}
-
-/** Undefined for what is no JSON. */
-function parseJson(bytes: Uint8Array): unknown {
-  if (!isUtf8(bytes)) return undefined
-  try {
-    return JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8'))
-  } catch {
-    return undefined
-  }
 }
 
 type Answering = {
