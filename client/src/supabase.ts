@@ -93,11 +93,11 @@ type HookLink = {
 }
 
 /**
- * Postern has no words by which a current address agrees to a change: those for a new one would make its
- * owner approve a takeover.
+ * Apps cannot ask for the words by which a current address agrees to a change; those for a new one would
+ * make its owner approve a takeover. Postern's own hook has them.
  */
 const secureChange =
-  'Postern cannot send the emails of a change of address that both addresses confirm ("Secure email change"): the one to the current address would ask its owner to confirm the address, and so to approve a change that somebody else may have begun. Nothing was sent; send both by other means.'
+  'This adapter cannot send the emails of a change of address that both addresses confirm ("Secure email change"): the one to the current address would ask its owner to confirm the address, and so to approve a change that somebody else may have begun. Nothing was sent. Connect Supabase to Postern itself, which has the right words: postern hook connect APP supabase.'
 
 /** The link of a call. */
 function readLink(body: string): HookLink {
