@@ -6,6 +6,7 @@ import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { type TestContext, test } from 'node:test'
+import type { HookSystemName } from '../../src/domain/hooks/hook-settings.ts'
 import { findSystem } from '../../src/domain/hooks/systems.ts'
 import { postern, posternJson, type RunningPostern, startServe, type Variables } from '../support/cli.ts'
 import { sign } from '../support/hooks.ts'
@@ -116,11 +117,13 @@ async function liveHooks(t: TestContext, databaseUrl: string): Promise<Lived> {
   })
   await posternJson(server.env, ['app', 'update', 'acme', '--allow-url', 'https://auth.acme.test'])
   const { secret } = await posternJson<{ secret: string }>(server.env, ['hook', 'connect', 'acme', 'kratos'])
+  const webhook = (await posternJson<{ secret: string }>(server.env, ['hook', 'connect', 'acme', 'supabase']))
+    .secret
   const signing = 'canary-signing-key-of-zitadel'
   await posternJson(server.env, ['hook', 'connect', 'acme', 'zitadel'], { input: signing })
   const call = async (path: string, body: object, key: string) => {
     const text = JSON.stringify(body)
-    const system = path.startsWith('zitadel') ? 'zitadel' : 'kratos'
+    const system = path.split('/', 1)[0] as HookSystemName
     const headers = sign(system, key, text, Date.now())
     const answer = await fetch(`${server.hooks}/${path}`, { method: 'POST', headers, body: text })
     return { status: answer.status, text: await answer.text() }
@@ -132,6 +135,14 @@ async function liveHooks(t: TestContext, databaseUrl: string): Promise<Lived> {
   })
   const mail = { to: marked.to, url: hookLink, code: 'CANARY-C0DE', minutes: 60 }
   const sent = { ...mail, template: 'verification_code_valid' }
+  const magic = findSystem('supabase')?.sample('magiclink') as SupabaseCall
+  const asked = {
+    user: { ...magic.user, email: marked.to },
+    email_data: {
+      ...{ ...magic.email_data, token: 'CANARY-C0DE', token_hash: 'canary-token' },
+      redirect_to: 'https://app.acme.test/canary-redirect',
+    },
+  }
   const sends = [
     () => call('kratos/acme', sent, secret),
     () => call('zitadel/acme', signed(hookLink), signing),
@@ -145,15 +156,23 @@ async function liveHooks(t: TestContext, databaseUrl: string): Promise<Lived> {
     await call('kratos/acme', sent, `${secret.slice(0, -1)}_canary`),
     await call('zitadel/acme', signed(hookLink), `${signing}!`),
     await call('zitadel/acme', signed(hookLink.replace('auth.acme', 'evil')), signing),
+    // Nothing says where its links lead.
+    await call('supabase/acme', asked, webhook),
   ]
   assert.deepEqual(
     refused.map(({ status }) => status),
-    [403, 400, 400, 401, 401, 403],
+    [403, 400, 400, 401, 401, 403, 200],
   )
-  const encoded = (['base64url', 'hex'] as const).map((form) => Buffer.from(signing).toString(form))
-  return { server, errors: refused.map(({ text }) => text).join('\n'), secrets: [secret, ...encoded] }
+  assert.match(refused.at(-1)?.text ?? '', /"http_code":422/)
+  const base64 = webhook.slice('v1,whsec_'.length)
+  const encoded = [Buffer.from(signing), Buffer.from(base64, 'base64')].flatMap((bytes) =>
+    (['base64url', 'hex', 'latin1'] as const).map((form) => bytes.toString(form)),
+  )
+  const secrets = [secret, base64, ...encoded]
+  return { server, errors: refused.map(({ text }) => text).join('\n'), secrets }
 }
 
+type SupabaseCall = { user: object; email_data: object }
 type ZitadelCall = { contextInfo: object; templateData: object; args: object }
 
 const marks =
