@@ -19,6 +19,7 @@ export type SettingOptions = {
   removeAppScheme?: string[]
   allowLocalhost?: boolean
   allowCodes?: boolean
+  supersede?: boolean
   hookPage?: string[]
   hookLife?: string[]
   hookVerifyUrl?: string
@@ -66,6 +67,9 @@ export function addSettingOptions(command: Command): Command {
     .optionsGroup('Codes:')
     .option('--allow-codes', 'show the one-time codes of requests beside their links')
     .addOption(new Option('--no-allow-codes', 'ignore the codes of requests again'))
+    .optionsGroup('Newer emails:')
+    .option('--supersede', 'cancel an older email that waits, with the same kind of link (default)')
+    .addOption(new Option('--no-supersede', 'send older emails as well'))
     .optionsGroup('Auth servers that post to the app:')
     .option(
       '--hook-page <system.kind=url>',
@@ -118,6 +122,7 @@ export function toChange(options: SettingOptions): SettingsChange {
     ...removable('fallbackUrl', options.fallbackUrl),
     ...given('allowLocalhost', options.allowLocalhost),
     ...given('allowCodes', options.allowCodes),
+    ...given('supersede', options.supersede),
     ...given('locale', options.locale),
     hooks: readHooks(options),
     ...given('hostedLinks', options.hostedLinks),

@@ -206,6 +206,7 @@ function describe(app: AppResource): string {
     ['app schemes', app.appSchemes.join(' ') || 'none'],
     ['localhost', app.allowLocalhost ? 'allowed' : 'not allowed'],
     ['codes', app.allowCodes ? 'shown' : 'ignored'],
+    ['older emails', app.supersede ? 'superseded by newer ones' : 'sent as well'],
     ['hosted links', app.hostedLinks],
     ...Object.entries(app.linkDestinations).map(([type, url]) => [`  ${type}`, url] as const),
     ['fallback', app.fallbackUrl],

@@ -10,7 +10,10 @@ type Optional = 'envelopeFrom' | 'replyTo' | 'supportContact' | 'fallbackUrl'
 
 /** Settings that are not named stay. Null removes an optional setting. */
 export type SettingsChange = Partial<
-  Pick<AppSettings, 'name' | 'from' | 'allowLocalhost' | 'allowCodes' | 'hostedLinks' | 'locale'>
+  Pick<
+    AppSettings,
+    'name' | 'from' | 'allowLocalhost' | 'allowCodes' | 'supersede' | 'hostedLinks' | 'locale'
+  >
 > & {
   readonly [Name in Optional]?: string | null
 } & {

@@ -92,7 +92,7 @@ function composeIntake(
     policies: new AppPolicyCache(),
     links: composeLinks(config),
     onQueued: () => delivery?.wake(),
-    onSuppressed: (email) => events.emit({ kind: 'emails_ended', ended: [email] }),
+    onEnded: (email) => events.emit({ kind: 'emails_ended', ended: [email] }),
     waitForTurn: (key) => delivery?.waitForTurn(key),
   }
 }

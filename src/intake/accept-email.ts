@@ -30,8 +30,8 @@ export type AcceptDeps = {
   readonly waitForTurn: (key: KeyHash) => Promise<boolean> | undefined
   /** Mail was committed: wake a worker. */
   readonly onQueued: () => void
-  /** An email was accepted that is not sent. */
-  readonly onSuppressed: (email: EndedEmail) => void
+  /** An email is not sent: the accepted one, or an older one that it supersedes. */
+  readonly onEnded: (email: EndedEmail) => void
 }
 
 /** `caller` is null if the key is unknown or the store did not answer; `error` is why it did not. */
@@ -133,9 +133,11 @@ function answerTo(
   switch (result.kind) {
     case 'queued':
       deps.onQueued()
+      if (result.superseded !== null)
+        deps.onEnded({ emailId: result.superseded, appId, state: 'cancelled', reason: 'superseded' })
       return { caller, emailId: result.emailId, isCodeIgnored, replayed: false, language }
     case 'suppressed':
-      deps.onSuppressed({ emailId: result.emailId, appId, state: 'suppressed', reason: null })
+      deps.onEnded({ emailId: result.emailId, appId, state: 'suppressed', reason: null })
       return { caller, emailId: result.emailId, isCodeIgnored, replayed: false, language }
     case 'replayed':
       return { caller, emailId: result.emailId, isCodeIgnored, replayed: true }

@@ -51,6 +51,10 @@ export const settingsFields = {
   allowCodes: Type.Boolean({
     description: 'Whether emails show the one-time codes of requests; otherwise codes are ignored.',
   }),
+  supersede: Type.Boolean({
+    description:
+      'Whether a newer email cancels an older one to the same recipient that still waits, of the same type and with the same link but for its token. Invitations are never cancelled.',
+  }),
   hostedLinks: Type.Enum([...hostedLinkModes]),
   linkDestinations: closed(destinations),
   hooks: Type.Optional(closed(hooks)),

@@ -32,6 +32,11 @@ export type NewEmail = {
   readonly content: EmailContent
   /** The `traceparent` (W3C Trace Context) of the request; null if it is not traced. */
   readonly traceparent: string | null
+  /**
+   * An older email of the same app and recipient with the same key is cancelled if it still waits. Null for
+   * one that supersedes none.
+   */
+  readonly supersedeKey: string | null
 }
 
 /** The judgement of a request by one version of its app's settings. */
@@ -58,8 +63,14 @@ export type EnqueueResult =
   | { readonly kind: 'invalid_key' }
   /** The app's settings are not those that judged the request: judge it again by these. */
   | { readonly kind: 'judge_again'; readonly app: App }
+  /** `superseded`: the older email that is cancelled. */
+  | ({
+      readonly kind: 'queued'
+      readonly emailId: EmailId
+      readonly superseded: EmailId | null
+    } & Caller)
   /** `suppressed`: accepted and recorded, and not sent, since its recipient is suppressed. */
-  | ({ readonly kind: 'queued' | 'suppressed' | 'replayed'; readonly emailId: EmailId } & Caller)
+  | ({ readonly kind: 'suppressed' | 'replayed'; readonly emailId: EmailId } & Caller)
   | ({ readonly kind: 'refused' | 'idempotency_key_reused' | 'queue_full' } & Caller)
   | ({ readonly kind: LimitRefusal; readonly limit: LimitHit } & Caller)
 

@@ -16,6 +16,7 @@ import { people } from './people-cases.ts'
 import { fairness, leases, queue } from './queue-cases.ts'
 import { signingKeys } from './signing-key-cases.ts'
 import type { Engine, It } from './subject.ts'
+import { supersedes } from './supersede-cases.ts'
 import { suppressions } from './suppression-cases.ts'
 
 /** Registers all cases for one engine. */
@@ -41,6 +42,7 @@ export function describeStore(engine: Engine): void {
   queueMeasures(it)
   feedback(it)
   suppressions(it)
+  supersedes(it)
   signingKeys(it)
   people(it)
   model(it)

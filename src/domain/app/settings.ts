@@ -26,6 +26,8 @@ export type AppSettings = HostedLinkSettings & {
   readonly allowLocalhost: boolean
   /** Whether emails show the one-time codes of requests; otherwise codes are ignored. */
   readonly allowCodes: boolean
+  /** Whether a newer email cancels an older one that waits, with the same kind of link. */
+  readonly supersede: boolean
   /** For auth servers that post to the app. */
   readonly hooks?: HookSettings
   /** The https page that a hosted page offers to devices without the app. */
@@ -44,6 +46,7 @@ export const defaultSettings = {
   appSchemes: [],
   allowLocalhost: false,
   allowCodes: false,
+  supersede: true,
   hostedLinks: 'auto',
   linkDestinations: {},
   branding: {},
@@ -100,6 +103,7 @@ function inOrder(settings: AppSettings): AppSettings {
     appSchemes: settings.appSchemes,
     allowLocalhost: settings.allowLocalhost,
     allowCodes: settings.allowCodes,
+    supersede: settings.supersede,
     hostedLinks: settings.hostedLinks,
     linkDestinations: optional(linkDestinations, emailTypes),
     ...(settings.hooks !== undefined && { hooks: optional(settings.hooks, hookSystemNames) }),

@@ -6,7 +6,15 @@ import { connectHook, listHooks, saveHook, showHook } from './app-connect.ts'
 import { activateKey, addKey, checkDomain, removeKey, showDomain } from './app-domain.ts'
 import { saveHosted, showHostedLinks } from './app-hosted-links.ts'
 import { createKey, replaceKey, revokeKey, showKeys } from './app-keys.ts'
-import { addLink, removeLink, setCodes, setLocalhost, showLinks, testLink } from './app-links.ts'
+import {
+  addLink,
+  removeLink,
+  setCodes,
+  setLocalhost,
+  setSupersede,
+  showLinks,
+  testLink,
+} from './app-links.ts'
 import { saveLook, showLook, showLookEmail } from './app-look.ts'
 import { deleteApp, saveSettings, setStatus, showSettings } from './app-settings.ts'
 import { listApps, sendTestEmail, showApp } from './apps.ts'
@@ -41,6 +49,7 @@ export const routes: readonly (readonly [Line, Handler])[] = [
   ['POST /apps/:app/links/test', testLink],
   ['POST /apps/:app/links/localhost', setLocalhost],
   ['POST /apps/:app/links/codes', setCodes],
+  ['POST /apps/:app/links/supersede', setSupersede],
   ['GET /apps/:app/hosted-links', showHostedLinks],
   ['POST /apps/:app/hosted-links', saveHosted],
   ['GET /apps/:app/look', showLook],
