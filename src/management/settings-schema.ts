@@ -57,6 +57,12 @@ export const settingsFields = {
   }),
   hostedLinks: Type.Enum([...hostedLinkModes]),
   linkDestinations: closed(destinations),
+  webhookUrl: Type.Optional(
+    Type.String({
+      examples: ['https://app.acme.test/postern'],
+      description: 'Where the app hears of emails that bounced, failed, or were not sent.',
+    }),
+  ),
   hooks: Type.Optional(closed(hooks)),
   fallbackUrl: Type.Optional(text('https://acme.test/get')),
   branding: closed(branding),
@@ -64,12 +70,13 @@ export const settingsFields = {
   limits: closed(limits),
 }
 
-/** Settings that decide in whose name mail is sent, and how much: an app's own team may not change them. */
+/** Settings that decide in whose name mail is sent, how much, and where Postern connects to: an app's own team may not change them. */
 export const adminFields = [
   'name',
   'from',
   'envelopeFrom',
   'limits',
+  'webhookUrl',
 ] as const satisfies readonly (keyof AppSettings)[]
 
 const status = appStatus()

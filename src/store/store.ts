@@ -19,6 +19,7 @@ import type { HookStore } from './hook-store.ts'
 import type { OperatorStore, QueueGauge } from './operator-store.ts'
 import type { PeopleStore } from './people-store.ts'
 import type { SigningKeyStore } from './signing-key-store.ts'
+import type { WebhookStore } from './webhook-store.ts'
 
 /** The store is down, slow, full or read-only. Each listener answers it with 503. */
 export class StoreUnavailable extends Error {
@@ -137,7 +138,13 @@ export type Maintained = { readonly more: boolean; readonly ended: readonly Ende
 export type Finding = { readonly check: string; readonly ok: boolean; readonly detail: string }
 
 /** The methods that the service uses; those of operators are in `operator-store.ts`. */
-export interface Store extends OperatorStore, PeopleStore, FeedbackStore, HookStore, SigningKeyStore {
+export interface Store
+  extends OperatorStore,
+    PeopleStore,
+    FeedbackStore,
+    HookStore,
+    SigningKeyStore,
+    WebhookStore {
   enqueue(request: EnqueueRequest): Promise<EnqueueResult>
   claimDue(request: ClaimRequest): Promise<Claimed>
   /** Returns the leases that are lost: another worker may have claimed their emails. */

@@ -18,6 +18,7 @@ import { signingKeys } from './signing-key-cases.ts'
 import type { Engine, It } from './subject.ts'
 import { supersedes } from './supersede-cases.ts'
 import { suppressions } from './suppression-cases.ts'
+import { webhooks } from './webhook-cases.ts'
 
 /** Registers all cases for one engine. */
 export function describeStore(engine: Engine): void {
@@ -44,6 +45,7 @@ export function describeStore(engine: Engine): void {
   suppressions(it)
   supersedes(it)
   signingKeys(it)
+  webhooks(it)
   people(it)
   model(it)
 }

@@ -18,6 +18,8 @@ export const copiedTables = [
   'history',
   'suppression',
   'signing_key',
+  'webhook',
+  'webhook_message',
   'secret',
 ] as const
 export type CopiedTable = (typeof copiedTables)[number]

@@ -24,6 +24,8 @@ const selects: Record<CopiedTable, string> = {
   history: 'select * from history',
   suppression: 'select * from suppression',
   signing_key: 'select * from signing_key',
+  webhook: 'select * from webhook',
+  webhook_message: 'select * from webhook_message',
   secret: 'select * from secret',
 }
 

@@ -89,6 +89,7 @@ const labels: Readonly<Record<string, string>> = {
   allowLocalhost: 'Links to localhost',
   allowCodes: 'One-time codes',
   supersede: 'Older emails superseded',
+  webhookUrl: 'Webhook address',
   hostedLinks: 'Hosted links',
   fallbackUrl: 'Page for devices without the app',
   locale: 'Language',
