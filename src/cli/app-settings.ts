@@ -20,6 +20,7 @@ export type SettingOptions = {
   allowLocalhost?: boolean
   allowCodes?: boolean
   supersede?: boolean
+  webhookUrl?: string
   hookPage?: string[]
   hookLife?: string[]
   hookVerifyUrl?: string
@@ -70,6 +71,8 @@ export function addSettingOptions(command: Command): Command {
     .optionsGroup('Newer emails:')
     .option('--supersede', 'cancel an older email that waits, with the same kind of link (default)')
     .addOption(new Option('--no-supersede', 'send older emails as well'))
+    .optionsGroup('Webhooks:')
+    .option('--webhook-url <url>', 'where the app is notified of emails that bounce or fail')
     .optionsGroup('Auth servers that post to the app:')
     .option(
       '--hook-page <system.kind=url>',
@@ -123,6 +126,7 @@ export function toChange(options: SettingOptions): SettingsChange {
     ...given('allowLocalhost', options.allowLocalhost),
     ...given('allowCodes', options.allowCodes),
     ...given('supersede', options.supersede),
+    ...removable('webhookUrl', options.webhookUrl),
     ...given('locale', options.locale),
     hooks: readHooks(options),
     ...given('hostedLinks', options.hostedLinks),

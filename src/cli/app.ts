@@ -210,6 +210,7 @@ function describe(app: AppResource): string {
     ['hosted links', app.hostedLinks],
     ...Object.entries(app.linkDestinations).map(([type, url]) => [`  ${type}`, url] as const),
     ['fallback', app.fallbackUrl],
+    ['webhooks', app.webhookUrl],
     ...describeHooks(app.hooks),
     ['logo', branding.logoUrl],
     ['accent colour', branding.accentColour],

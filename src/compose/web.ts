@@ -13,6 +13,7 @@ import { newOpsListener } from '../web/ops/ops-listener.ts'
 import type { ServiceContext } from './context.ts'
 import type { Delivery } from './delivery.ts'
 import { composeLinks, composeManagement } from './management.ts'
+import { composeWebhookQueue } from './webhooks.ts'
 
 export type ListenerName = 'ops' | 'api' | 'links' | 'hooks' | 'console'
 export type ListenerPart = {
@@ -80,10 +81,9 @@ function composeHooks(context: ServiceContext, delivery: Delivery | null): Fasti
   return newHooksListener({ ...composeIntake(context, delivery), store: context.store, ring, basePath })
 }
 
-function composeIntake(
-  { config, events, isStopping, random, store }: ServiceContext,
-  delivery: Delivery | null,
-): PostEmailDeps {
+function composeIntake(context: ServiceContext, delivery: Delivery | null): PostEmailDeps {
+  const { config, events, isStopping, random, store } = context
+  const webhooks = composeWebhookQueue(context)
   return {
     store,
     random,
@@ -92,7 +92,10 @@ function composeIntake(
     policies: new AppPolicyCache(),
     links: composeLinks(config),
     onQueued: () => delivery?.wake(),
-    onEnded: (email) => events.emit({ kind: 'emails_ended', ended: [email] }),
+    onEnded: (email, accepted) => {
+      events.emit({ kind: 'emails_ended', ended: [email] })
+      if (accepted !== undefined) void webhooks.add('email.suppressed', email.appId, accepted)
+    },
     waitForTurn: (key) => delivery?.waitForTurn(key),
   }
 }

@@ -2,7 +2,7 @@
  * The part of a store that keeps webhooks: the secrets that sign them, and the messages until they are sent.
  * The rules of `store.ts` hold.
  */
-import type { AppId } from '../domain/id.ts'
+import type { AppId, WebhookMessageId } from '../domain/id.ts'
 import type { Actor } from '../domain/operator/audit.ts'
 import type { WebhookMessage } from '../domain/webhooks/webhook.ts'
 
@@ -18,7 +18,7 @@ export type WebhookSecrets = {
 export type WebhookRecord = WebhookSecrets & {
   /** Since when no try succeeds; null after a success. */
   readonly failingSince: number | null
-  /** Of the last try: the status of the answer, or why there was none. */
+  /** The last try: the status of the answer, or why there was none. */
   readonly result: string | null
 }
 
@@ -38,7 +38,7 @@ export type WebhookTry = Pick<ClaimedWebhook, 'id' | 'app' | 'tries'> & {
   readonly waitMs: number | null
 }
 
-/** Of a list: `dueAt` is null for a message that has ended. */
+/** `dueAt` is null for a message that has ended. */
 export type WebhookMessageRecord = WebhookMessage & {
   readonly dueAt: number | null
   readonly tries: number
@@ -50,10 +50,10 @@ export type DueWebhooks = WebhookSecrets & { readonly url: string | null }
 
 export interface WebhookStore {
   /**
-   * False if the app is not sent webhooks, since it has no address or no secret, or if `webhooksMax` of its
-   * messages wait.
+   * `unwanted`: the app has no address or no secret. `full`: `webhooksMax` of its messages wait. One about a
+   * suppressed email also gets the reason, and the end of the suppression. Otherwise its id.
    */
-  addWebhookMessage(message: NewWebhookMessage): Promise<boolean>
+  addWebhookMessage(message: NewWebhookMessage): Promise<WebhookMessageId | 'unwanted' | 'full'>
   /** The apps with messages that are due. */
   listDueWebhooks(): Promise<readonly DueWebhooks[]>
   /** Leases at most `max` due messages of an app, for `webhookLeaseMs`. */

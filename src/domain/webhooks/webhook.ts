@@ -18,9 +18,9 @@ export type WebhookEvent = (typeof webhookEvents)[number]
 /** The data of a message besides the recipient, which is sealed as long as the message is kept. */
 export type WebhookFacts = {
   readonly emailType?: EmailType
-  /** Of a bounce: what the reply is about. Of an email that failed or is suppressed: its reason. */
+  /** For a bounce, what the reply is about; otherwise the reason of the email. */
   readonly cause?: string
-  /** Of a bounce: no later attempt would succeed. */
+  /** For a bounce: no later attempt would succeed. */
   readonly permanent?: boolean
   /** Until when the recipient gets no such email, in ISO 8601. */
   readonly suppressedUntil?: string

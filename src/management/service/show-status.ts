@@ -11,6 +11,7 @@ import { operation } from '../operation/operation.ts'
 import { done } from '../operation/result.ts'
 import { closed, orNull, time } from '../operation/schema.ts'
 import { NodeResource, presentNode, presentUsage, type UsageResource } from '../resources.ts'
+import { findWebhookFaults } from '../webhooks/judge-webhooks.ts'
 import { findAttention } from './attention.ts'
 import { AttentionResource, attentionKind, concernedApps } from './condition.ts'
 import { presentQueue, QueueResource } from './queue.ts'
@@ -59,16 +60,18 @@ export const showStatus = operation({
     const { store, access } = context
     const now = store.now()
     const seesAll = access.apps === null
-    const [allApps, allNodes, usage, reported, allExpiring, counted, findings, hookKeys] = await Promise.all([
-      store.listApps(),
-      store.listNodes(),
-      store.readUsageToday(),
-      store.readReportedUsage(),
-      store.listExpiringKeys(now + keyWarningMs),
-      context.queue.get(),
-      seesAll ? context.findings.get() : [],
-      store.listHookKeys(),
-    ])
+    const [allApps, allNodes, usage, reported, allExpiring, counted, findings, hookKeys, webhooks] =
+      await Promise.all([
+        store.listApps(),
+        store.listNodes(),
+        store.readUsageToday(),
+        store.readReportedUsage(),
+        store.listExpiringKeys(now + keyWarningMs),
+        context.queue.get(),
+        seesAll ? context.findings.get() : [],
+        store.listHookKeys(),
+        store.listWebhooks(),
+      ])
     const apps = allApps.filter(({ id }) => isInScope(access, id))
     const nodes = allNodes.map((node) => presentNode(node, now))
     const expiring = allExpiring.filter(({ app }) => isInScope(access, app))
@@ -78,6 +81,7 @@ export const showStatus = operation({
       ...{ seesAll, apps, usage, reported, expiring, queue, nodes, findings, ...activity.now },
       records: context.records.get(),
       hooks: findHookFaults({ ...context, linksBaseUrl: context.links.baseUrl }, apps, hookKeys),
+      webhooks: findWebhookFaults(apps, webhooks, now),
       late: counted.late,
       nowMs: now,
     })

@@ -22,23 +22,40 @@ import { lock, readAll, readOne, type Script, type ScriptContext } from './scrip
 export function* addWebhookMessage(
   context: ScriptContext,
   { app, email, event, facts, sealed }: NewWebhookMessage,
-): Script<boolean> {
+): Script<WebhookMessageId | 'unwanted' | 'full'> {
   const { nowMs, prefix } = context
   const text = `select a.* from ${prefix}webhook w join ${prefix}app a on a.app_id = w.app_id
     where w.app_id = $1 and a.status <> 'deleted'`
   const found = yield* readOne({ text, values: [app] }, toApp)
-  if (found?.settings.webhookUrl === undefined) return false
+  if (found?.settings.webhookUrl === undefined) return 'unwanted'
   const waiting = yield {
     text: `select 1 from ${prefix}webhook_message where app_id = $1 and due_at is not null limit ${webhooksMax}`,
     values: [app],
   }
-  if (waiting.length >= webhooksMax) return false
+  if (waiting.length === webhooksMax) return 'full'
+  const id = newId('wh', nowMs)
+  const more = event === 'email.suppressed' ? yield* findSuppressedFacts(context, email) : {}
   yield {
     text: `insert into ${prefix}webhook_message (message_id, app_id, event, email_id, facts, sealed, at, due_at, tries)
       values ($1, $2, $3, $4, $5, $6, $7, $7, 0)`,
-    values: [newId('wh', nowMs), app, event, email, JSON.stringify(facts), sealed, nowMs],
+    values: [id, app, event, email, JSON.stringify({ ...facts, ...more }), sealed, nowMs],
   }
-  return true
+  return id
+}
+
+/** Why the recipient of an email gets none, and until when. */
+function* findSuppressedFacts({ nowMs, prefix }: ScriptContext, email: EmailId | null): Script<WebhookFacts> {
+  const rows = yield {
+    text: `select h.reason, case h.type when 'organisation_invite' then s.invitations_until else s.until end as until
+      from ${prefix}history h left join ${prefix}suppression s on s.recipient = h.recipient and s.app_id in (h.app_id, '')
+      where h.email_id = $1`,
+    values: [email],
+  }
+  const until = Math.max(...rows.map((row) => Number(row.until ?? 0)))
+  return {
+    ...(typeof rows[0]?.reason === 'string' && { cause: rows[0].reason }),
+    ...(until > nowMs && { suppressedUntil: new Date(until).toISOString() }),
+  }
 }
 
 function* listDueWebhooks({ nowMs, prefix }: ScriptContext): Script<DueWebhooks[]> {
@@ -176,7 +193,7 @@ const toRecord = (row: Row): WebhookRecord => ({
   result: row.result as string | null,
 })
 
-/** What senders and reporters do; operators wait for none of it, and delay none of it. */
+/** The work of senders and reporters; operators wait for none of it, and delay none of it. */
 export const webhookDeliveries = { addWebhookMessage, claimWebhooks, endWebhookTry }
 export const webhookChanges = { setWebhookSecret, resealWebhook }
 export const webhookReads = { listDueWebhooks, findWebhook, listWebhooks, listWebhookMessages }
