@@ -70,14 +70,16 @@ export const settingsFields = {
   limits: closed(limits),
 }
 
-/** Settings that decide in whose name mail is sent, how much, and where Postern connects to: an app's own team may not change them. */
+/** Settings that decide in whose name mail is sent, and how much: an app's own team may not change them. */
 export const adminFields = [
   'name',
   'from',
   'envelopeFrom',
   'limits',
-  'webhookUrl',
 ] as const satisfies readonly (keyof AppSettings)[]
+
+/** A setting that decides where Postern connects to: an admin of some apps may not change it either. */
+export const serviceField = 'webhookUrl' satisfies keyof AppSettings
 
 const status = appStatus()
 

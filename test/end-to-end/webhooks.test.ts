@@ -4,6 +4,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo, Socket } from 'node:net'
 import { test } from 'node:test'
 import { Webhook } from 'standardwebhooks'
+import { readWebhook } from '../../client/src/webhook.ts'
 import { composeRunner } from '../../src/compose/management.ts'
 import type { EmailId } from '../../src/domain/id.ts'
 import type { CallInput, OperationName } from '../../src/management/operations.ts'
@@ -102,7 +103,12 @@ test('an email that fails, and the next one to its recipient, are webhooks that 
     ],
   )
   const [one] = receiver.calls
-  assert.equal(one?.path, '/hooks?app=1')
+  assert.ok(one)
+  const { body, headers } = one
+  const request = new Request('https://app.acme.test/', { method: 'POST', headers, body })
+  const read = await readWebhook(secret, request)
+  assert.deepEqual([read.id, read.type], [headers['webhook-id'], 'email.failed'])
+  assert.equal(one.path, '/hooks?app=1')
   assert.equal(one.headers['content-type'], 'application/json')
   assert.match(`${one.headers['user-agent']}`, /^Postern\//)
   assert.doesNotMatch(one.body, /token/)

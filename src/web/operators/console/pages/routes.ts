@@ -17,6 +17,7 @@ import {
 } from './app-links.ts'
 import { saveLook, showLook, showLookEmail } from './app-look.ts'
 import { deleteApp, saveSettings, setStatus, showSettings } from './app-settings.ts'
+import { makeWebhookSecret, saveWebhook, showWebhooks, testWebhook } from './app-webhooks.ts'
 import { listApps, sendTestEmail, showApp } from './apps.ts'
 import { showAudit } from './audit.ts'
 import { showDelivery } from './delivery.ts'
@@ -68,6 +69,10 @@ export const routes: readonly (readonly [Line, Handler])[] = [
   ['POST /apps/:app/domain/keys', addKey],
   ['POST /apps/:app/domain/keys/:selector/activate', activateKey],
   ['POST /apps/:app/domain/keys/:selector/remove', removeKey],
+  ['GET /apps/:app/webhooks', showWebhooks],
+  ['POST /apps/:app/webhooks', saveWebhook],
+  ['POST /apps/:app/webhooks/secret', makeWebhookSecret],
+  ['POST /apps/:app/webhooks/test', testWebhook],
   ['GET /apps/:app/settings', showSettings],
   ['POST /apps/:app/settings', saveSettings],
   ['POST /apps/:app/status', setStatus],
