@@ -17,7 +17,7 @@ export type WebhookEvent = {
       /** A mail server behind the relay gave the email up. */
       readonly type: 'email.bounced'
       readonly data: AboutEmail & {
-        /** What the server's reply is about. New ones may come. */
+        /** The subject of the server's reply. New ones may come. */
         readonly cause: 'no_mailbox' | 'mailbox_full' | 'policy' | 'unreachable' | 'unknown' | (string & {})
         /** No later attempt would succeed. */
         readonly permanent: boolean

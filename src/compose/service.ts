@@ -119,9 +119,9 @@ function subscribeObservers(
 }
 
 /**
- * The ops listener starts first and stops last, so `/livez` answers throughout. The recorder and the sender of
- * webhooks stop after the worker, whose last outcomes concern them. The other listeners stop together, before
- * the worker, so that slow clients of several cannot use up the time to stop.
+ * The ops listener starts first and stops last, so `/livez` answers throughout. The recorder and the sender
+ * of webhooks stop after the worker, whose last outcomes concern them. The other listeners stop together,
+ * before the worker, so that slow clients of several cannot use up the time to stop.
  */
 function listParts(context: ServiceContext, urls: { -readonly [Name in keyof Urls]: string }): Part[] {
   const isWorker = context.config.roles.has('worker')

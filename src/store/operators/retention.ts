@@ -58,8 +58,8 @@ function* deleteStep(
 
 /**
  * All usage counts, refusals, audit entries and ended keys that are old, of which there is little at any
- * time, and a step of the suppressions and of the webhooks. Keys are kept as long as records name them. Returns whether a key was
- * deleted.
+ * time, and a step of the suppressions and of the webhooks. Keys are kept as long as records name them.
+ * Returns whether a key was deleted.
  */
 export function* deleteOldRecords(context: ScriptContext): Script<boolean> {
   const { nowMs, prefix } = context
