@@ -1,4 +1,4 @@
-/** Webhooks: the secrets that sign them, and the messages that wait, are leased to a sender, or have ended. */
+/** Webhooks: the secrets that sign them; the messages that wait, are leased to a sender, or have ended. */
 import { webhookDays, webhookLeaseMs, webhooksMax } from '../../domain/bounds.ts'
 import { dayMs } from '../../domain/duration.ts'
 import { type AppId, type EmailId, idFloor, newId, type WebhookMessageId } from '../../domain/id.ts'
