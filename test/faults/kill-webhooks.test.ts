@@ -1,0 +1,146 @@
+/**
+ * `kill -9` at random times while reports come in and webhooks go out: each bounce and complaint that the
+ * bounce listener answered 250 reaches the receiver of the app. `POSTERN_KILLS` sets the number of kills (40).
+ */
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { createTransport } from 'nodemailer'
+import { startService } from '../../src/compose/service.ts'
+import { parseConfig } from '../../src/config/parse-config.ts'
+import { moveClock, newClockOffset } from '../../src/store/shared/clock.ts'
+import { posternJson, type RunningPostern, spawnServe, startServe } from '../support/cli.ts'
+import { startLoad } from '../support/load.ts'
+import { freePort } from '../support/postfix.ts'
+import { postgresUrl } from '../support/postgres.ts'
+import { writeReport } from '../support/reports.ts'
+import { reportCounts } from '../support/row-reporter.ts'
+import { type Received, startSmtpServer } from '../support/smtp.ts'
+import { atEnd, temporaryFolder } from '../support/temporary.ts'
+import { eventually } from '../support/wait.ts'
+
+const kills = Number(process.env.POSTERN_KILLS ?? 40)
+
+type Sent = { readonly id: string; readonly type: string; readonly to: string | undefined }
+
+/** Takes two of three messages, and answers the third with 500. */
+async function startReceiver(t: TestContext) {
+  const taken = new Map<string, Sent>()
+  let calls = 0
+  const server = createServer(async (request, response) => {
+    const { type, data } = JSON.parse((await request.toArray()).join(''))
+    if (++calls % 3 === 0) return response.writeHead(500).end()
+    const id = String(request.headers['webhook-id'])
+    taken.set(`${type} ${data.emailId}`, { id, type, to: data.to })
+    response.writeHead(204).end()
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  atEnd(t, () => server.close())
+  return { taken, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/` }
+}
+
+/** Reports each received email, again and again until the listener has answered 250. */
+function startReporter(t: TestContext, port: number, received: readonly Received[]) {
+  const acknowledged: string[] = []
+  const state = { on: true }
+  const transport = createTransport({ host: '127.0.0.1', port, ignoreTLS: true, connectionTimeout: 2000 })
+  const waiting = new Set<number>()
+  let seen = 0
+  const report = async (n: number): Promise<void> => {
+    const { from, to: [recipient = ''] = [] } = received[n] ?? { from: '' }
+    const isComplaint = n % 4 === 3
+    const raw = isComplaint
+      ? `From: fbl@example.net\r\n\r\nFeedback-Type: abuse\r\n\r\nX-Entity-Ref-ID: ${from}\r\n`
+      : writeReport({ to: from, recipient })
+    try {
+      await transport.sendMail({ envelope: { from: '', to: from }, raw })
+      acknowledged.push(
+        `email.${isComplaint ? 'complained' : 'bounced'} ${/em_[a-z0-9]{26}/.exec(from)?.[0]}`,
+      )
+      waiting.delete(n)
+    } catch {
+      // Killed, or the email is still in the queue.
+    }
+  }
+  const run = async () => {
+    while (state.on) {
+      for (; seen < received.length; seen++) waiting.add(seen)
+      await Promise.all([...waiting].slice(-20).map(report))
+      await sleep(10)
+    }
+  }
+  const done = run()
+  const stop = () => {
+    state.on = false
+    return done
+  }
+  atEnd(t, stop)
+  return { acknowledged, stop }
+}
+
+async function survive(t: TestContext, databaseUrl: string): Promise<void> {
+  const { received, port } = await startSmtpServer(t)
+  const receiver = await startReceiver(t)
+  const bouncePort = await freePort()
+  const server = await startServe(t, {
+    POSTERN_SMTP_URL: `smtp://127.0.0.1:${port}?reserved=send`,
+    POSTERN_DATABASE_URL: databaseUrl,
+    POSTERN_BOUNCE_ADDRESS: 'bounces@bounce.acme.test',
+    POSTERN_BOUNCE_LISTEN: `127.0.0.1:${bouncePort}`,
+    POSTERN_WEBHOOKS_PRIVATE: 'yes',
+  })
+  await posternJson(server.env, ['app', 'update', 'acme', '--webhook-url', receiver.url])
+  await posternJson(server.env, ['webhook', 'secret', 'acme'])
+  const current = { server: server as Omit<RunningPostern, 'key'> }
+  const load = startLoad(t, { api: () => current.server.api, key: server.key, clients: 2 })
+  const reporter = startReporter(t, bouncePort, received)
+  for (let kill = 0; kill < kills; kill++) {
+    const before = reporter.acknowledged.length
+    await eventually(() => reporter.acknowledged.length > before, 60_000)
+    await sleep(Math.random() * 400)
+    const ended = once(current.server.child, 'exit')
+    current.server.child.kill('SIGKILL')
+    await ended
+    current.server = await spawnServe(t, server.env)
+  }
+  await Promise.all([load.stop(), reporter.stop()])
+  const ended = once(current.server.child, 'exit')
+  current.server.child.kill('SIGKILL')
+  await ended
+  const { acknowledged } = reporter
+  const isMissing = (name: string) => !receiver.taken.has(name)
+  await sendRest(t, server.env, () => !acknowledged.some(isMissing))
+  const lost = acknowledged.filter(isMissing)
+  t.diagnostic(`${kills} kills; ${acknowledged.length} reports were answered 250`)
+  reportCounts(t, { tried: kills, lost: lost.length, duplicated: 0 })
+  assert.deepEqual(lost, [])
+  assert.ok(acknowledged.length >= kills, 'reports came in')
+}
+
+/** Messages wait for minutes after a failure, and for the lease of a sender that was killed. */
+async function sendRest(t: TestContext, env: Record<string, string>, isDone: () => boolean): Promise<void> {
+  const clock = newClockOffset()
+  const config = parseConfig({ ...env, POSTERN_LOG_LEVEL: 'error' }, 'serve')
+  const { stop } = await startService(config, { onFatal: assert.fail, version: 'test', clock })
+  atEnd(t, () => stop())
+  const endMs = performance.now() + 120_000
+  while (!isDone() && performance.now() < endMs) {
+    moveClock(clock, 120_000)
+    await sleep(50)
+  }
+}
+
+const databases = {
+  SQLite: async (t: TestContext) => `sqlite:${join(temporaryFolder(t), 'postern.db')}`,
+  PostgreSQL: postgresUrl,
+}
+
+for (const [engine, databaseUrl] of Object.entries(databases)) {
+  test(`${kills} kills, ${engine}: each bounce and complaint that was taken reaches the app`, async (t) => {
+    await survive(t, await databaseUrl(t))
+  })
+}
