@@ -4,19 +4,22 @@
  */
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
+import type { Socket } from 'node:net'
 import { dirname, join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import type { HookSystemName } from '../../src/domain/hooks/hook-settings.ts'
 import { findSystem } from '../../src/domain/hooks/systems.ts'
 import { postern, posternJson, type RunningPostern, startServe, type Variables } from '../support/cli.ts'
+import { attachSdk } from '../support/collector.ts'
 import { sign } from '../support/hooks.ts'
 import { runSql, startPostgres } from '../support/postgres.ts'
+import { newReader, type Reader } from '../support/reader.ts'
 import { send, validBody } from '../support/service.ts'
 import { startScriptedServer } from '../support/smtp.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 import { eventually } from '../support/wait.ts'
 
-const echoed = '<canary-recipient@example.com> https://app.acme.test/auth?token=canary-token'
+const echoed = 'https://app.acme.test/auth?token=canary-token'
 
 async function post(server: RunningPostern, change: object, idempotencyKey = 'canary-idempotency-key') {
   const answer = await send(`${server.api}/v1/email`, JSON.stringify(validBody({ ...change })), {
@@ -37,46 +40,79 @@ const marked = {
 const withCode = { to: marked.to, url: marked.url, type: 'magic_link', code: 'CANARY-C0DE' }
 const saidCode = `${echoed} CANARY-C0DE canaryc0de`
 
-/** A service with a relay that refuses the first email, defers the second, and repeats what it got. */
+/** Each is in the address of its email. */
+const endings = ['expired', 'failed', 'deferred', 'delivered'] as const
+type Ending = (typeof endings)[number] | 'cancelled'
+
+const recipientOf = (ending: Ending) => `canary-recipient+${ending}@example.com`
+
+type Marked = {
+  readonly server: RunningPostern
+  readonly spans: readonly string[]
+  readonly reader: Reader
+  readonly streams: (() => string)[]
+}
+
+/** A service with a relay that answers as the recipient says, and repeats what it got. */
 async function startMarked(
   t: TestContext,
   { databaseUrl, said, more = {} }: { databaseUrl: string; said: string; more?: Variables },
-): Promise<RunningPostern> {
-  const relay = await startScriptedServer(t, (connection) => ({
-    rcpt: [`550 5.7.1 no ${said}`, `450 4.2.0 later ${said}`][connection] ?? '250 ok',
-    dot: `250 ok ${said}`,
-  }))
+): Promise<Marked> {
+  const answer = (replies: Partial<Record<Ending, string>>) => (socket: Socket) => {
+    const [, to = '', ending] =
+      /<(.*\+(\w+)@.*)>/.exec(relay.transcript.findLast((line) => line.startsWith('RCPT')) ?? '') ?? []
+    socket.write(`${replies[ending as Ending] ?? '250 ok'} <${to}> ${said}\r\n`)
+  }
+  const later = '450 4.2.0 later'
+  const relay = await startScriptedServer(t, {
+    rcpt: answer({ failed: '550 5.7.1 no', deferred: later, expired: later }),
+    dot: answer({ cancelled: '535 5.7.8 not you' }), // a fault of the relay: after three, mail waits
+  })
+  const { env, bodies } = await attachSdk(t)
   const server = await startServe(t, {
     POSTERN_SMTP_URL: `smtp://canary-user:canary-password@127.0.0.1:${relay.port}?connections=1`,
     POSTERN_DATABASE_URL: databaseUrl,
     POSTERN_LOG_LEVEL: 'debug',
+    ...env,
     ...more,
   })
   await posternJson(server.env, ['app', 'update', 'acme', '--allow-codes'])
-  return server
+  const reader = await newReader(t, server)
+  return { server, spans: bodies, reader, streams: [await reader.watch('service')] }
 }
 
-/** Sends emails that end failed, deferred and delivered. */
-async function endInEveryWay(server: RunningPostern, sendNumber: (n: number) => Promise<void>) {
-  const states = async () => {
-    const { out } = await postern(server.env, ['email', 'list', '--json'])
-    return (JSON.parse(out) as { state: string }[])
-      .map(({ state }) => state)
-      .sort()
-      .join()
+type Listed = { id: string; state: string; lastReply: string | null }
+
+/** Sends an email for each ending; `send` answers whether it was taken. */
+async function endInEveryWay(
+  { server, reader, streams }: Marked,
+  wanted: readonly (typeof endings)[number][],
+  send: (to: string, ending: Ending) => Promise<{ status: number }>,
+) {
+  const { env } = server
+  const find = async (fits: (email: Listed) => boolean) =>
+    (await posternJson<Listed[]>(env, ['email', 'list'])).find(fits)
+  const takes = async (ending: Ending) => {
+    const { status } = await send(recipientOf(ending), ending)
+    assert.ok(status === 200 || status === 202, `${ending}: ${status}`)
   }
-  // A deferred email is sent again, and may be delivered before its state is read.
-  const wanted = [/^failed$/, /^(deferred|delivered),failed$/, /^(deferred|delivered),delivered,failed$/]
-  for (const [n, expected] of wanted.entries()) {
-    await sendNumber(n)
-    await eventually(async () => expected.test(await states()))
-  }
+  for (const ending of wanted) await takes(ending)
+  const deferred = await eventually(() => find(({ state }) => state === 'deferred'))
+  streams.push(await reader.watch(`email:${deferred.id}`))
+  for (const ending of wanted) await eventually(() => find(({ state }) => state === ending))
+  await takes('cancelled')
+  const { id } = await eventually(() => find(({ lastReply }) => lastReply?.startsWith('535') ?? false))
+  await eventually(() => server.output().includes('the relay is unavailable'))
+  await eventually(async () => (await postern(env, ['email', 'cancel', id])).code === 0)
 }
 
-type Lived = {
-  readonly server: RunningPostern
+type Lived = Marked & {
   readonly errors: string
   readonly secrets: readonly string[]
+  /** The requests that the service keeps a record of. */
+  readonly refusals: number
+  /** The outcomes of attempts in spans: calls of auth servers have none. */
+  readonly traced: readonly string[]
 }
 
 /** Emails of an app that end in every way, and requests refused for each part. */
@@ -85,10 +121,12 @@ async function live(
   databaseUrl: string,
   { email, said }: { email: object; said: string },
 ): Promise<Lived> {
-  const server = await startMarked(t, { databaseUrl, said })
-  await endInEveryWay(server, async (n) =>
-    assert.equal((await post(server, email, `canary-${n}`)).status, 202),
-  )
+  const started = await startMarked(t, { databaseUrl, said })
+  const { server } = started
+  await endInEveryWay(started, endings, (to, ending) => {
+    const life = ending === 'expired' && { expiresAt: new Date(Date.now() + 5000).toISOString() }
+    return post(server, { ...email, to, ...life }, `canary-1-${ending}`)
+  })
   const refused = [
     await post(server, { ...marked, url: 'https://evil.test/?token=canary-token' }),
     await post(server, { ...marked, type: 'canary-type' }),
@@ -102,7 +140,9 @@ async function live(
     refused.map(({ status }) => status),
     [403, 400, 400, 401, 400, 400, 400],
   )
-  return { server, errors: refused.map(({ text }) => text).join('\n'), secrets: [server.key] }
+  const errors = refused.map(({ text }) => text).join('\n')
+  const traced = ['failed', 'deferred', 'delivered', 'unattempted']
+  return { ...started, errors, secrets: [server.key], refusals: 6, traced }
 }
 
 const hookLink =
@@ -110,11 +150,12 @@ const hookLink =
 
 /** The same for calls of auth servers: one sends its secret, another one signs with it. */
 async function liveHooks(t: TestContext, databaseUrl: string): Promise<Lived> {
-  const server = await startMarked(t, {
+  const started = await startMarked(t, {
     databaseUrl,
     said: `${saidCode} ${hookLink}`,
     more: { POSTERN_HOOKS_LISTEN: '127.0.0.1:0', POSTERN_LINKS_BASE_URL: 'https://links.acme.test' },
   })
+  const { server } = started
   await posternJson(server.env, ['app', 'update', 'acme', '--allow-url', 'https://auth.acme.test'])
   const { secret } = await posternJson<{ secret: string }>(server.env, ['hook', 'connect', 'acme', 'kratos'])
   const webhook = (await posternJson<{ secret: string }>(server.env, ['hook', 'connect', 'acme', 'supabase']))
@@ -129,8 +170,8 @@ async function liveHooks(t: TestContext, databaseUrl: string): Promise<Lived> {
     return { status: answer.status, text: await answer.text() }
   }
   const sample = findSystem('zitadel')?.sample('user.human.password.code.added') as ZitadelCall
-  const signed = (url: string) => ({
-    ...{ contextInfo: { ...sample.contextInfo, recipientEmailAddress: marked.to } },
+  const signed = (url: string, to = marked.to) => ({
+    ...{ contextInfo: { ...sample.contextInfo, recipientEmailAddress: to } },
     ...{ templateData: { ...sample.templateData, url }, args: { ...sample.args, code: 'CANARY-C0DE' } },
   })
   const mail = { to: marked.to, url: hookLink, code: 'CANARY-C0DE', minutes: 60 }
@@ -143,12 +184,12 @@ async function liveHooks(t: TestContext, databaseUrl: string): Promise<Lived> {
       redirect_to: 'https://app.acme.test/canary-redirect',
     },
   }
-  const sends = [
-    () => call('kratos/acme', sent, secret),
-    () => call('zitadel/acme', signed(hookLink), signing),
-    () => call('kratos/acme', { ...sent, url: `${hookLink}&n=2` }, secret),
-  ]
-  await endInEveryWay(server, async (n) => assert.equal((await sends[n]?.())?.status, 200))
+  // The shortest life that auth servers can give is a minute, too long for one to expire.
+  await endInEveryWay(started, ['failed', 'deferred', 'delivered'], (to, ending) =>
+    ending === 'deferred' || ending === 'cancelled'
+      ? call('zitadel/acme', signed(hookLink, to), signing)
+      : call('kratos/acme', { ...sent, to }, secret),
+  )
   const refused = [
     await call('kratos/acme', { ...sent, url: hookLink.replace('auth.acme', 'evil') }, secret),
     await call('kratos/acme', { ...sent, template: 'canary-type' }, secret),
@@ -169,14 +210,26 @@ async function liveHooks(t: TestContext, databaseUrl: string): Promise<Lived> {
     (['base64url', 'hex', 'latin1'] as const).map((form) => bytes.toString(form)),
   )
   const secrets = [secret, base64, ...encoded]
-  return { server, errors: refused.map(({ text }) => text).join('\n'), secrets }
+  return { ...started, errors: refused.map(({ text }) => text).join('\n'), secrets, refusals: 5, traced: [] }
 }
 
 type SupabaseCall = { user: object; email_data: object }
 type ZitadelCall = { contextInfo: object; templateData: object; args: object }
 
 const marks =
-  /_canary|CANARY.?C0DE|canaryc0de|canary-(recipient|token|organisation|inviter|idempotency|\d|password|type|flow|redirect|signing)/
+  /_canary|CANARY.{0,9}C0DE|canary-(recipient|token|organisation|inviter|idempotency|\d|password|type|flow|redirect|signing)/i
+
+/** In base64, where the text before it is of any length. */
+const inBase64 = (word: string): string[] =>
+  [0, 1, 2].map((shift) =>
+    Buffer.from(' '.repeat(shift) + word)
+      .toString('base64')
+      .slice(Math.ceil((shift * 4) / 3), Math.floor(((shift + word.length) * 4) / 3)),
+  )
+const codes = ['CANARY-C0DE', 'CANARYC0DE']
+const words = [...codes, ...codes.map((code) => code.toLowerCase()), 'canary-recipient', 'canary-token']
+const base64Marks = words.flatMap(inBase64)
+const hexMarks = words.map((word) => Buffer.from(word).toString('hex'))
 
 function filesUnder(folder: string): string[] {
   const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) =>
@@ -186,12 +239,44 @@ function filesUnder(folder: string): string[] {
 }
 
 function assertUnmarked(place: string, text: string, secrets: readonly string[]): void {
-  const [mark] = marks.exec(text) ?? []
+  const lower = text.toLowerCase()
+  const mark =
+    marks.exec(text)?.[0] ??
+    base64Marks.find((encoded) => text.includes(encoded)) ??
+    hexMarks.find((encoded) => lower.includes(encoded))
   assert.equal(mark, undefined, `${mark} in ${place}`)
   for (const secret of secrets) assert.ok(!text.includes(secret), `a key or secret in ${place}`)
 }
 
-async function lookEverywhere({ server, errors, secrets }: Lived, folder: string): Promise<void> {
+const placesOfReplies = [
+  /^\/emails\/em_/,
+  /^\/delivery$/,
+  /^\/v1\/emails$/,
+  /^\/v1\/emails\/em_/,
+  /^\/v1\/status$/,
+]
+
+/** Looks at the places that are read through the service. */
+async function lookAtReaders({ spans, reader, streams, refusals, secrets, traced }: Lived): Promise<void> {
+  const hidden = /(<|&lt;)(code|address|link)(>|&gt;)/
+  const shown = await reader.readEverything(refusals)
+  for (const [path, text] of shown) assertUnmarked(path, text, secrets)
+  for (const place of placesOfReplies)
+    assert.ok(
+      shown.some(([path, text]) => place.test(path) && hidden.test(text)),
+      `a reply is shown at ${place}`,
+    )
+  await eventually(() => traced.every((outcome) => spans.some((body) => body.includes(`"${outcome}"`))))
+  assertUnmarked('the spans', spans.join('\n'), secrets)
+  for (const stream of streams) {
+    await eventually(() => stream().includes('event: changed'))
+    assertUnmarked('a stream', stream(), secrets)
+  }
+}
+
+async function lookEverywhere(lived: Lived, folder: string): Promise<void> {
+  const { server, errors, secrets } = lived
+  await lookAtReaders(lived)
   const metrics = await fetch(`${server.ops}/metrics`)
   const proc = `/proc/${server.child.pid}`
   const places = {
@@ -219,7 +304,7 @@ const lives: Readonly<Record<string, (t: TestContext, databaseUrl: string) => Pr
 }
 
 for (const [name, liveOn] of Object.entries(lives)) {
-  test(`row 46: no mark of ${name} in log, errors, metrics, process title, files or backup, SQLite`, async (t) => {
+  test(`row 46: no mark of ${name} in log, errors, metrics, spans, pages, process title, files or backup, SQLite`, async (t) => {
     const path = join(temporaryFolder(t), 'postern.db')
     const lived = await liveOn(t, `sqlite:${path}`)
     const backup = await postern(lived.server.env, ['backup', join(dirname(path), 'backup.db')])
@@ -227,7 +312,7 @@ for (const [name, liveOn] of Object.entries(lives)) {
     await lookEverywhere(lived, dirname(path))
   })
 
-  test(`row 46: no mark of ${name} in log, errors, metrics, process title or files, PostgreSQL`, async (t) => {
+  test(`row 46: no mark of ${name} in log, errors, metrics, spans, pages, process title or files, PostgreSQL`, async (t) => {
     const cluster = await startPostgres(t)
     const lived = await liveOn(t, cluster.url)
     await runSql(cluster.url, 'checkpoint')
