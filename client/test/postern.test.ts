@@ -49,6 +49,27 @@ test('two calls under one key queue one email', async () => {
   assert.deepEqual(second, { emailId: first.emailId, replayed: true, codeIgnored: false })
 })
 
+test('a code is ignored if the answer says `code`, and not for what else may be ignored later', async () => {
+  const codeIgnored = async (value: string | null) => {
+    const client = new Postern({
+      deliveryKey: service.key,
+      baseUrl,
+      fetch: async (url, options) => {
+        const answer = await fetch(url, options)
+        const headers = new Headers(answer.headers)
+        assert.equal(headers.get('postern-ignored'), 'code')
+        if (value !== 'code') headers.delete('postern-ignored')
+        if (value !== null) headers.set('postern-ignored', value)
+        return new Response(answer.body, { status: answer.status, headers })
+      },
+    })
+    return (await client.send(emailTo({ code: '246813' }))).codeIgnored
+  }
+  assert.equal(await codeIgnored('code'), true)
+  for (const value of [null, '', 'locale', 'codec', 'code-page'])
+    assert.equal(await codeIgnored(value), false)
+})
+
 const past = new Date(Date.now() - 1000)
 for (const [name, change, expected] of [
   ['half a character', { to: '\ud800@example.com' }, { status: 400, code: 'invalid_body', field: 'to' }],

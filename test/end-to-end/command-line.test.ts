@@ -22,7 +22,7 @@ import { engine } from '../support/database.ts'
 import { freePort } from '../support/postfix.ts'
 import { send, validBody } from '../support/service.ts'
 import { startScriptedServer, startSmtpServer } from '../support/smtp.ts'
-import { temporaryFolder } from '../support/temporary.ts'
+import { atEnd, temporaryFolder } from '../support/temporary.ts'
 import { eventually } from '../support/wait.ts'
 
 type Row = Record<string, unknown> & { id: string }
@@ -405,6 +405,7 @@ test('dev mode keeps its key and its data private, and starts again with both', 
       cwd: folder,
       env: { PATH: process.env.PATH, ...devEnv },
     })
+    atEnd(t, () => child.kill('SIGKILL'))
     let out = ''
     child.stdout.on('data', (chunk) => {
       out += chunk
@@ -419,10 +420,14 @@ test('dev mode keeps its key and its data private, and starts again with both', 
       return response.status === 200 ? ((await response.json()) as { subject: string }) : null
     })
     assert.equal(latest.subject, 'Sign in to Demo')
+    const [, api = '', key = ''] = /^curl (\S+) .*Bearer (pst_\w+)/.exec(curl) ?? []
+    const body = validBody({ url: 'https://app.example.com/auth?token=abc', code: '246813' })
+    const { headers } = await send(api, JSON.stringify(body), { authorization: `Bearer ${key}` })
+    assert.equal(headers.get('postern-ignored'), null, 'the demo app allows codes')
     const exit = once(child, 'exit')
     child.kill('SIGINT')
     assert.deepEqual(await exit, [0, null])
-    return /Bearer (pst_\w+)/.exec(curl)?.[1]
+    return key
   }
   const first = await run()
   assert.equal(await run(), first)

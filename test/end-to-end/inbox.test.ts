@@ -269,6 +269,39 @@ test('what is asked wrongly is said, and no wait is longer than it may be', asyn
   }
 })
 
+test('a hundred wait independently: each gets what it waits for, and nothing is warned of', async (t) => {
+  const { post, ask, own } = await startWaiting()
+  const warnings: string[] = []
+  const onWarning = ({ name }: Error) => void warnings.push(name)
+  process.on('warning', onWarning)
+  t.after(() => process.off('warning', onWarning))
+  // A look whether it is full takes a place for a moment.
+  const wait = async (to: string): ReturnType<typeof ask> => {
+    const answer = await ask('/wait', { to, timeout: '25' })
+    return answer.status === 429 ? wait(to) : answer
+  }
+  const [ada, bob] = ['ada@example.com', 'bob@example.com']
+  const others = Array.from({ length: 97 }, () => wait('nobody@example.com'))
+  const [forAda, forBob] = [Promise.all([wait(ada), wait(ada)]), wait(bob)]
+  await eventually(async () => (await ask('/wait', { timeout: '0' })).status === 429)
+  await post({ to: bob })
+  assert.equal((await forBob).body.to, bob)
+  await post({ to: ada })
+  assert.deepEqual(
+    (await forAda).map(({ body }) => [body.to, body.seq]),
+    [
+      [ada, 2],
+      [ada, 2],
+    ],
+  )
+  await own.stop()
+  assert.deepEqual([...new Set((await Promise.all(others)).map(({ status }) => status))], [404])
+  assert.deepEqual(
+    warnings.filter((name) => name === 'MaxListenersExceededWarning'),
+    [],
+  )
+})
+
 test('a hundred wait, the next is refused, and a client that leaves makes room', async () => {
   const { ask, own } = await startWaiting()
   const url = `${own.urls.inbox}/api/inbox/wait?to=nobody@example.com&timeout=25`
