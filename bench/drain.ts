@@ -19,6 +19,7 @@ import {
   subjects,
   useStore,
 } from './processes.ts'
+import type { Variety } from './senders.ts'
 
 const emails = 12_000
 /** Measured at the end of a round. The emails before these warm up the new processes. */
@@ -45,10 +46,13 @@ export async function run(scope: Scope): Promise<void> {
         round: async () =>
           (await direct({ port, clients: connections, ms: 3000, rate: null, serial: 0 })).perSecond,
       },
-      ...beds.map(({ name, bed }) => ({
-        name,
-        round: () => drainRound(bed, `smtp://127.0.0.1:${port}?connections=${connections}`),
-      })),
+      ...beds.flatMap(({ name, bed }) => {
+        const relay = `smtp://127.0.0.1:${port}?connections=${connections}`
+        const coded = () => drainRound(bed, relay, { codes: true })
+        // A checkout before may queue none.
+        const withCodes = bed.checkout.label === '' ? [{ name: `${name}, with codes`, round: coded }] : []
+        return [{ name, round: () => drainRound(bed, relay) }, ...withCodes]
+      }),
     ]
     const standings = await interleave(contenders, rounds)
     tables[`Sent to ${name} over ${connections} connections`] = standingsTable('sender', standings)
@@ -57,11 +61,7 @@ export async function run(scope: Scope): Promise<void> {
   report('drain', tables, measured)
 }
 
-type DrainOptions = {
-  readonly processes?: number
-  readonly keys?: readonly string[]
-  readonly locales?: readonly string[]
-}
+type DrainOptions = Variety & { readonly processes?: number; readonly keys?: readonly string[] }
 
 /**
  * Queues `emails`, starts `processes` workers, and returns the emails per second over the last `counted`.
@@ -70,11 +70,11 @@ type DrainOptions = {
 export async function drainRound(
   bed: Bed,
   relay: string,
-  { processes = 1, keys = bed.keys, locales = [] }: DrainOptions = {},
+  { processes = 1, keys = bed.keys, ...variety }: DrainOptions = {},
 ): Promise<number> {
   const ends: (() => unknown)[] = []
   const scope = { after: (end: () => unknown) => void ends.push(end) }
-  await fill(bed, emails, { keys, locales })
+  await fill(bed, emails, { keys, ...variety })
   const env = { POSTERN_ROLES: 'worker', POSTERN_SMTP_URL: relay }
   const workers = await Promise.all(Array.from({ length: processes }, () => startPostern(scope, bed, env)))
   const perSecond = await useStore(bed, (store) => drained(store))

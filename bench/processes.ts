@@ -15,7 +15,7 @@ import type { DirectOrder } from './direct-sender.ts'
 import type { LoadOrder } from './http-load.ts'
 import type { LoopResult } from './loop.ts'
 import type { ReportOrder } from './report-load.ts'
-import { makeSenders } from './senders.ts'
+import { makeSenders, type Variety } from './senders.ts'
 import type { SinkOrder, SinkReport } from './sink.ts'
 
 function start(scope: Scope, file: URL, args: readonly string[] = []): ChildProcess {
@@ -173,14 +173,14 @@ export async function useStore<T>(
   }
 }
 
-/** Queues `emails`, for all apps or for one, in these languages in turn. */
+/** Queues `emails`, for all apps or for one. */
 export const fill = (
   bed: Bed,
   emails: number,
-  { keys = bed.keys, locales = [] }: { keys?: readonly string[]; locales?: readonly string[] } = {},
+  { keys = bed.keys, ...variety }: { keys?: readonly string[] } & Variety = {},
 ): Promise<void> =>
   useStore(bed, (store, { enqueueMany, sendersOf }) =>
-    enqueueMany(store, sendersOf({ keys }), { emails, clients: 256, locales }),
+    enqueueMany(store, sendersOf({ keys }), { emails, clients: 256, ...variety }),
   )
 
 /** The value of one metric of a service. */

@@ -35,7 +35,14 @@ export const sendersOf = ({ keys }: { readonly keys: readonly string[] }): Bench
 const recipients = 1_000_000
 let serial = 0
 
-function nextRequest(store: Store, { keyHash }: BenchSender, locales: readonly string[]): EnqueueRequest {
+/** The languages of emails, in turn, and whether they have a code. */
+export type Variety = { readonly locales?: readonly string[]; readonly codes?: boolean }
+
+function nextRequest(
+  store: Store,
+  { keyHash }: BenchSender,
+  { locales = [], codes = false }: Variety,
+): EnqueueRequest {
   const n = serial++
   const locale = locales[n % locales.length]
   const content = {
@@ -43,6 +50,7 @@ function nextRequest(store: Store, { keyHash }: BenchSender, locales: readonly s
     url: `https://app.acme.test/auth/magic?token=${newDeliveryKey().slice(4)}`,
     messageIdDomain: 'acme.test',
     ...(locale !== undefined && { locale }),
+    ...(codes && { code: String(100_000 + (n % 900_000)) }),
   }
   return {
     keyHash,
@@ -63,25 +71,21 @@ function nextRequest(store: Store, { keyHash }: BenchSender, locales: readonly s
   }
 }
 
-async function enqueueNext(
-  store: Store,
-  senders: readonly BenchSender[],
-  locales: readonly string[],
-): Promise<void> {
+async function enqueueNext(store: Store, senders: readonly BenchSender[], variety: Variety): Promise<void> {
   const sender = senders[serial % senders.length]
   if (sender === undefined) throw new Error('no senders')
-  const result = await store.enqueue(nextRequest(store, sender, locales))
+  const result = await store.enqueue(nextRequest(store, sender, variety))
   if (result.kind !== 'queued') throw new Error(`answered ${result.kind}`)
 }
 
 export async function enqueueMany(
   store: Store,
   senders: readonly BenchSender[],
-  { emails, clients, locales = [] }: { emails: number; clients: number; locales?: readonly string[] },
+  { emails, clients, ...variety }: { emails: number; clients: number } & Variety,
 ): Promise<void> {
   let left = emails
   const client = async () => {
-    while (left-- > 0) await enqueueNext(store, senders, locales)
+    while (left-- > 0) await enqueueNext(store, senders, variety)
   }
   await Promise.all(Array.from({ length: clients }, client))
 }
