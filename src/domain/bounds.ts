@@ -20,6 +20,8 @@ export const overMinutes = 3
 export const stepMax = 500
 /** Apps that take turns in one claim. */
 export const appsPerClaim = 32
+/** An email that has waited for less is not superseded: mail that leaves at once is never cancelled. */
+export const supersededAfterMs = 1000
 /** Attempts kept in a record: a relay that is down for days must not grow a row without bound. */
 export const trailMax = 60
 /** Days after acceptance in which a report about an email counts. */

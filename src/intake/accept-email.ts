@@ -145,8 +145,8 @@ function answerTo(
   switch (result.kind) {
     case 'queued':
       deps.onQueued()
-      if (result.superseded !== null)
-        deps.onEnded({ emailId: result.superseded, appId, state: 'cancelled', reason: 'superseded' })
+      for (const emailId of result.superseded)
+        deps.onEnded({ emailId, appId, state: 'cancelled', reason: 'superseded' })
       return { caller, emailId: result.emailId, isCodeIgnored, replayed: false, language }
     case 'suppressed':
       deps.onEnded(

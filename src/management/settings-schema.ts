@@ -53,7 +53,7 @@ export const settingsFields = {
   }),
   supersede: Type.Boolean({
     description:
-      'Whether a newer email cancels an older one to the same recipient that still waits, of the same type and with the same link but for its token. Invitations are never cancelled.',
+      'Whether a newer email cancels older ones to the same recipient that have waited for a second, of the same type and with the same link but for its token. Invitations are never cancelled.',
   }),
   hostedLinks: Type.Enum([...hostedLinkModes]),
   linkDestinations: closed(destinations),

@@ -34,8 +34,8 @@ export type NewEmail = {
   /** The `traceparent` (W3C Trace Context) of the request; null if it is not traced. */
   readonly traceparent: string | null
   /**
-   * An older email of the same app and recipient with the same key is cancelled if it still waits. Null for
-   * one that supersedes none.
+   * Older emails of the same app and recipient with the same key are cancelled if they have waited for
+   * `supersededAfterMs` and still do. Null for one that supersedes none.
    */
   readonly supersedeKey: string | null
 }
@@ -64,11 +64,11 @@ export type EnqueueResult =
   | { readonly kind: 'invalid_key' }
   /** The app's settings are not those that judged the request: judge it again by these. */
   | { readonly kind: 'judge_again'; readonly app: App }
-  /** `superseded`: the older email that is cancelled. */
+  /** `superseded`: the older emails that are cancelled. */
   | ({
       readonly kind: 'queued'
       readonly emailId: EmailId
-      readonly superseded: EmailId | null
+      readonly superseded: readonly EmailId[]
     } & Caller)
   /** `suppressed`: accepted and recorded, and not sent, since its recipient is suppressed. */
   | ({ readonly kind: 'suppressed' | 'replayed'; readonly emailId: EmailId } & Caller)

@@ -1,9 +1,10 @@
 /** Conformance: an email cancels the older one of its kind that still waits. */
 import assert from 'node:assert/strict'
+import { supersededAfterMs } from '../../src/domain/bounds.ts'
 import type { EmailId } from '../../src/domain/id.ts'
 import type { Store } from '../../src/store/store.ts'
 import { claim, day, deferred, type It, request, type Sender } from './subject.ts'
-import { ada, bob, clear, clockMs, hour, type SharedCases, share, suppress } from './suppression-subject.ts'
+import { ada, bob, clear, hour, type SharedCases, share, suppress } from './suppression-subject.ts'
 
 type Asked = Parameters<typeof request>[2]
 
@@ -21,13 +22,16 @@ const stateOf = async (store: Store, id: EmailId) => {
 
 const cases: SharedCases = {
   'an older email that waits is cancelled; its content goes, it is counted, and only the newest is claimed':
-    async ({ store, newSender }) => {
+    async ({ store, advance, newSender }) => {
       const sender = await newSender()
       const sent = []
-      for (let n = 0; n < 5; n++) sent.push(await queue(store, sender))
+      for (let n = 0; n < 5; n++) {
+        sent.push(await queue(store, sender))
+        advance(supersededAfterMs)
+      }
       assert.deepEqual(
         sent.map(({ superseded }) => superseded),
-        [null, ...sent.slice(0, -1).map(({ id }) => id)],
+        [[], ...sent.slice(0, -1).map(({ id }) => [id])],
       )
       for (const { id } of sent.slice(0, -1)) assert.equal(await stateOf(store, id), 'cancelled superseded')
       assert.equal((await store.readQueueGauge()).depth, 1)
@@ -38,48 +42,77 @@ const cases: SharedCases = {
       assert.deepEqual((await store.readUsageToday()).get(sender.app.id), { accepted: 5, cancelled: 4 })
     },
 
-  'of those that are asked for at once, one stays': async ({ store, newSender }) => {
+  'emails that have not waited for long stay; the next one supersedes them all': async ({
+    store,
+    advance,
+    newSender,
+  }) => {
     const sender = await newSender()
-    const [first, second] = await Promise.all([queue(store, sender), queue(store, sender)])
-    assert.deepEqual([first.superseded, second.superseded], [null, first.id])
+    const burst = await Promise.all(Array.from({ length: 3 }, () => queue(store, sender)))
+    advance(supersededAfterMs / 2)
+    burst.push(await queue(store, sender))
+    assert.deepEqual(
+      burst.map(({ superseded }) => superseded),
+      [[], [], [], []],
+    )
+    advance(supersededAfterMs / 2)
+    const next = await queue(store, sender)
+    assert.deepEqual(
+      next.superseded.toSorted(),
+      burst
+        .slice(0, 3)
+        .map(({ id }) => id)
+        .toSorted(),
+    )
+    advance(supersededAfterMs)
+    assert.deepEqual((await queue(store, sender)).superseded.toSorted(), [burst[3]?.id, next.id].toSorted())
     assert.equal((await store.readQueueGauge()).depth, 1)
   },
 
-  'those that are asked for at once are kept apart': async ({ store, newSender }) => {
+  'of a long burst the newest eight are remembered': async ({ store, advance, newSender }) => {
+    const sender = await newSender({ recipientPerHour: 100 })
+    const burst = []
+    for (let n = 0; n < 10; n++) burst.push((await queue(store, sender)).id)
+    advance(supersededAfterMs)
+    assert.deepEqual((await queue(store, sender)).superseded.toSorted(), burst.slice(2).toSorted())
+    assert.equal((await claim(store)).length, 3)
+  },
+
+  'requests at once are kept apart': async ({ store, advance, newSender }) => {
     const [acme, other] = [await newSender(), await newSender()]
-    const { id: before } = await queue(store, acme)
-    const asked: [Sender, Asked][] = [
-      [acme, { idem: 'once' }],
-      [acme, { to: bob }],
-      [other, {}],
-      [acme, {}],
-      [acme, { supersedeKey: 'verify' }],
-      [acme, { to: bob }],
-    ]
+    const { id: before } = await queue(store, acme, { idem: 'once' })
+    const { id: bobs } = await queue(store, acme, { to: bob })
+    advance(supersededAfterMs)
     const replay = { to: ada, supersedeKey: 'reset', idem: 'once' }
-    const keyless = () => store.enqueue(request(store, acme, { to: ada }))
-    const queued = asked.slice(0, 3).map(([sender, more]) => queue(store, sender, more))
-    const others = [store.enqueue(request(store, acme, replay)), keyless(), keyless()]
-    queued.push(...asked.slice(3).map(([sender, more]) => queue(store, sender, more)))
-    const results = await Promise.all(queued)
-    const [first, bobs] = results
+    const others = [
+      store.enqueue(request(store, acme, replay)),
+      store.enqueue(request(store, acme, { to: ada })),
+    ]
+    const asked: [Sender, Asked][] = [
+      [other, {}],
+      [acme, { supersedeKey: 'verify' }],
+      [acme, {}],
+      [acme, { to: bob }],
+      [acme, {}],
+    ]
+    const results = await Promise.all(asked.map(([sender, more]) => queue(store, sender, more)))
     assert.deepEqual(
       results.map(({ superseded }) => superseded),
-      [before, null, null, first?.id, null, bobs?.id],
+      [[], [], [before], [bobs], []],
     )
-    const kinds = (await Promise.all(others)).map(
-      (result) => `${result.kind} ${'superseded' in result && result.superseded}`,
-    )
-    assert.deepEqual(kinds, ['replayed false', 'queued null', 'queued null'])
+    const kinds = (await Promise.all(others)).map(({ kind }) => kind)
+    assert.deepEqual(kinds, ['replayed', 'queued'])
     assert.equal((await claim(store)).length, 6)
   },
 
   'another app, recipient or kind of link, and one without any, supersede nothing': async ({
     store,
+    advance,
     newSender,
   }) => {
     const [acme, other] = [await newSender(), await newSender()]
     const { id } = await queue(store, acme)
+    advance(supersededAfterMs)
     await queue(store, other)
     await queue(store, acme, { to: bob })
     await queue(store, acme, { supersedeKey: 'verify' })
@@ -96,22 +129,20 @@ const cases: SharedCases = {
   }) => {
     const sender = await newSender()
     const { id } = await queue(store, sender)
+    advance(supersededAfterMs)
     const [held] = await claim(store)
     assert.ok(held?.emailId === id)
     const second = await queue(store, sender)
-    assert.equal(second.superseded, null)
+    assert.deepEqual(second.superseded, [])
     assert.equal(await store.recordOutcome(held, deferred(5000)), true)
+    advance(supersededAfterMs)
     const third = await queue(store, sender)
-    assert.deepEqual([third.superseded, await stateOf(store, id)], [second.id, 'deferred null'])
-    const [next] = await claim(store)
-    assert.ok(next?.emailId === third.id && (await store.recordOutcome(next, deferred(5000))))
-    const fourth = await queue(store, sender)
-    assert.equal(fourth.superseded, third.id)
-    advance(5000 + clockMs)
+    assert.deepEqual(third.superseded.toSorted(), [id, second.id].toSorted())
     assert.deepEqual(
-      (await claim(store)).map(({ emailId }) => emailId).toSorted(),
-      [id, fourth.id].toSorted(),
+      (await claim(store)).map(({ emailId }) => emailId),
+      [third.id],
     )
+    assert.equal((await store.readQueueGauge()).depth, 1)
   },
 
   'one that is refused, replayed or suppressed supersedes nothing, and is not remembered': async ({
@@ -121,10 +152,11 @@ const cases: SharedCases = {
   }) => {
     const sender = await newSender({ recipientPerHour: 2 })
     const { id } = await queue(store, sender, { idem: 'once' })
+    advance(supersededAfterMs)
     const ask = async (more: Asked) =>
       (await store.enqueue(request(store, sender, { to: ada, supersedeKey: 'reset', ...more }))).kind
     const second = await queue(store, sender, { lifeMs: day })
-    assert.equal(second.superseded, id)
+    assert.deepEqual(second.superseded, [id])
     assert.equal(await ask({}), 'recipient_rate_limited')
     assert.equal(await ask({ idem: 'once' }), 'replayed')
     await suppress(store, sender, ada)
@@ -134,25 +166,28 @@ const cases: SharedCases = {
     assert.equal(await stateOf(store, second.id), 'queued null')
     await clear(store)
     advance(hour)
-    assert.equal((await queue(store, sender)).superseded, second.id)
+    assert.deepEqual((await queue(store, sender)).superseded, [second.id])
   },
 
   'another process remembers nothing: the older email is sent as well': async ({
     store,
+    advance,
     newSender,
     reopen,
   }) => {
     const sender = await newSender()
     const { id } = await queue(store, sender)
+    advance(supersededAfterMs)
     const other = await reopen()
     const second = await queue(other, sender)
-    assert.equal(second.superseded, null)
-    assert.equal((await queue(store, sender)).superseded, id)
+    assert.deepEqual(second.superseded, [])
+    assert.deepEqual((await queue(store, sender)).superseded, [id])
     assert.equal((await claim(store)).length, 2)
   },
 
   'requests and claims at once: each email ends once, as sent or as superseded': async ({
     store,
+    advance,
     newSender,
   }) => {
     const sender = await newSender({ recipientPerHour: 1000 })
@@ -164,12 +199,14 @@ const cases: SharedCases = {
       const claimed = claim(store, 1)
       for (const each of await Promise.all(queued)) {
         asked.push(each.id)
-        if (each.superseded !== null) superseded.push(each.superseded)
+        superseded.push(...each.superseded)
       }
+      advance(supersededAfterMs)
       for (const { emailId } of await claimed) sent.add(emailId)
     }
     for (const { emailId } of await claim(store, 100)) sent.add(emailId)
     assert.equal(new Set(superseded).size, superseded.length)
+    assert.ok(superseded.length >= 40)
     assert.deepEqual([...sent, ...superseded].toSorted(), asked.toSorted())
   },
 }

@@ -111,6 +111,8 @@ test('every setting that can be sent is stored and answered', async () => {
       appSchemes: ['acme'],
       hostedLinks: 'off',
       allowLocalhost: true,
+      supersede: false,
+      webhookUrl: 'https://acme.test/postern',
     },
     ...{ branding: { logoUrl: 'https://acme.test/l.png', accentColour: '#123456', addressLine: 'X' } },
     linkDestinations: { magic_link: 'acme://auth/x' },

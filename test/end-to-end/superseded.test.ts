@@ -1,6 +1,7 @@
 /** After an outage of the relay, a person who asked several times gets one email: the newest. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { supersededAfterMs } from '../../src/domain/bounds.ts'
 import type { EmailId } from '../../src/domain/id.ts'
 import type { EmailRecord } from '../../src/store/operator-store.ts'
 import { relayTo, startTestService, type TestService, testSettings, validBody } from '../support/service.ts'
@@ -13,6 +14,7 @@ async function ask(service: TestService, change: object): Promise<EmailId> {
   assert.equal(answer.status, 202, JSON.stringify(answer.body))
   const id = answer.headers.get('email-id') as EmailId
   await eventually(async () => (await find(service, id)).state === 'deferred')
+  service.advance(supersededAfterMs)
   return id
 }
 

@@ -1,6 +1,7 @@
 /**
  * `kill -9` at random times while reports come in and webhooks go out: each bounce and complaint that the
- * bounce listener answered 250 reaches the receiver of the app. `POSTERN_KILLS` sets the number of kills (40).
+ * bounce listener answered 250 reaches the receiver of the app. `POSTERN_KILLS` sets the number of kills
+ * (40).
  */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'

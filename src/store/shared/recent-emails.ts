@@ -1,19 +1,33 @@
 /**
- * The newest email that a process queued for a recipient and a kind of link, by which the next one finds the
- * email that it supersedes. In memory: a restart forgets it, and the older email is then sent as well. An
- * index on the queue would cost more than a page for each email.
+ * The emails that a process queued last for a recipient and a kind of link, by which the next one finds those
+ * that it supersedes. In memory: a restart forgets them, and they are then sent as well. An index on the
+ * queue would cost more than a page for each email.
  */
 import type { AppId, EmailId } from '../../domain/id.ts'
 import { LruMap } from '../../domain/lru-map.ts'
 import type { KeyedHash } from '../crypto/key-ring.ts'
 import type { NewEmail } from '../store.ts'
 
-export type RecentEmails = LruMap<string, EmailId>
+/** Some 10 MB of names. */
+const namesMax = 50_000
+/** Emails of one name, most of which have long been sent. */
+const emailsMax = 8
 
-/** Some 10 MB. */
-const recentMax = 50_000
+export class RecentEmails {
+  readonly #emails = new LruMap<string, readonly EmailId[]>(namesMax)
 
-export const newRecentEmails = (): RecentEmails => new LruMap(recentMax)
+  /** The emails that a new one of this name may supersede. */
+  find(name: string | null): readonly EmailId[] {
+    return name === null ? [] : (this.#emails.get(name) ?? [])
+  }
+
+  /** @param superseded those that are cancelled */
+  add(name: string | null, id: EmailId, superseded: readonly EmailId[]): void {
+    if (name === null) return
+    const left = this.find(name).filter((older) => !superseded.includes(older))
+    this.#emails.set(name, [...left, id].slice(-emailsMax))
+  }
+}
 
 /** The same for emails that supersede each other; null for one that supersedes none. */
 export const nameSuperseding = (

@@ -9,7 +9,7 @@ import { LruMap } from '../../../domain/lru-map.ts'
 import type { KeyedHash, KeyRing } from '../../crypto/key-ring.ts'
 import type { PostgresAddress } from '../../database-address.ts'
 import { type ClockOffset, readOffset } from '../../shared/clock.ts'
-import { newRecentEmails, type RecentEmails } from '../../shared/recent-emails.ts'
+import { RecentEmails } from '../../shared/recent-emails.ts'
 import { Connection } from './connection.ts'
 import { Pool } from './pool.ts'
 
@@ -79,7 +79,7 @@ export function newContext(address: PostgresAddress, parts: Parts): PostgresCont
     lanes: Array.from({ length: laneCount }, () => ({
       connection: connect(),
       slot: anySlot(),
-      recent: newRecentEmails(),
+      recent: new RecentEmails(),
     })),
     lookups: connect(),
     claims: connect(),

@@ -40,7 +40,7 @@ type Group = {
   readonly buckets: Positions
   readonly requestKeys: Positions
   readonly rows: readonly RequestRow[]
-  readonly supersedable: Supersedable
+  readonly older: Older
 }
 
 const column =
@@ -93,8 +93,8 @@ const enqueue = calledFunction<Group>(
     ['p_sealed_from', 'int[]', sealedFrom],
     ['p_sealed_length', 'int[]', ({ rows }) => rows.map(({ sealed }) => sealed.length)],
     ['p_sealed', 'bytea', ({ rows }) => Buffer.concat(rows.map(({ sealed }) => sealed))],
-    ['p_superseding', 'text[]', ({ supersedable }) => supersedable.names],
-    ['p_recent', 'text[]', ({ supersedable }) => supersedable.recent],
+    ['p_older', 'text[]', ({ older }) => older.ids],
+    ['p_older_row', 'int[]', ({ older }) => older.rows],
   ],
 )
 
@@ -105,7 +105,8 @@ type Decision = {
   readonly email_id: EmailId | null
   readonly quota: number
   readonly wait_us: number
-  readonly superseded: EmailId | null
+  /** The ids of older emails that are cancelled, separated by spaces; null for none. */
+  readonly superseded: string | null
 }
 
 /** Enqueues a group on one lane. `judge_again` comes without the app, which is read afterwards. */
@@ -118,21 +119,25 @@ export async function enqueueGroup(
   const group = toGroup(context, lane, calls)
   const { text, values } = enqueue.call(context.schema, group)
   const decisions = await lane.connection.query<Decision>(text, values, { deadlineMs, strict: true })
-  for (const [index, { kind, email_id }] of decisions.entries()) {
-    const name = group.rows[index]?.superseding ?? null
-    if (kind === 'queued' && name !== null && email_id !== null) lane.recent.set(name, email_id)
+  for (const [index, decision] of decisions.entries()) {
+    const { kind, email_id } = decision
+    if (kind === 'queued' && email_id !== null)
+      lane.recent.add(group.rows[index]?.superseding ?? null, email_id, readSuperseded(decision))
   }
   return decisions
 }
+
+const readSuperseded = ({ superseded }: Decision): EmailId[] =>
+  superseded === null ? [] : (superseded.split(' ') as EmailId[])
 
 export function toResult(
   decision: Decision,
   caller: Caller,
 ): Exclude<EnqueueResult, { kind: 'judge_again' }> {
-  const { kind, email_id, quota, superseded, wait_us } = decision
+  const { kind, email_id, quota, wait_us } = decision
   switch (kind) {
     case 'queued':
-      return { kind, emailId: email_id as EmailId, superseded, ...caller }
+      return { kind, emailId: email_id as EmailId, superseded: readSuperseded(decision), ...caller }
     case 'suppressed':
     case 'replayed':
       return { kind, emailId: email_id as EmailId, ...caller }
@@ -172,18 +177,14 @@ class Positions {
   }
 }
 
-type Supersedable = {
-  readonly names: readonly (string | null)[]
-  readonly recent: readonly (EmailId | null)[]
-}
+/** The older emails that the rows may supersede, and their rows, from 1. */
+type Older = { readonly ids: readonly EmailId[]; readonly rows: readonly number[] }
 
-/** For each request its name and the email remembered under it; empty if nothing can be superseded. */
-function findSupersedable(rows: readonly RequestRow[], lately: RecentEmails): Supersedable {
-  const names = rows.map(({ superseding }) => superseding)
-  const recent = names.map((name) => (name === null ? null : (lately.get(name) ?? null)))
-  const given = names.filter((name) => name !== null)
-  const isNone = recent.every((id) => id === null) && new Set(given).size === given.length
-  return isNone ? { names: [], recent: [] } : { names, recent }
+function findOlder(rows: readonly RequestRow[], recent: RecentEmails): Older {
+  const older = rows.flatMap(({ superseding }, index) =>
+    recent.find(superseding).map((id) => ({ id, row: index + 1 })),
+  )
+  return { ids: older.map(({ id }) => id), rows: older.map(({ row }) => row) }
 }
 
 const noBytes = Buffer.alloc(0)
@@ -213,8 +214,8 @@ function toGroup(context: PostgresContext, lane: Lane, calls: readonly EnqueueCa
       bodyHash: idempotency === null ? null : context.keyedHash('body', appId, idempotency.bodyDigest),
     }
   })
-  const supersedable = findSupersedable(rows, lane.recent)
-  return { context, lane, apps, keys, keyBuckets, buckets, requestKeys, rows, supersedable }
+  const older = findOlder(rows, lane.recent)
+  return { context, lane, apps, keys, keyBuckets, buckets, requestKeys, rows, older }
 }
 
 const noEmail = {

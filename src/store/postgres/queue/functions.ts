@@ -12,6 +12,7 @@ import {
   idempotencyMs,
   lastUseEveryMs,
   stepMax,
+  supersededAfterMs,
   trailMax,
   waitMaxMs,
 } from '../../../domain/bounds.ts'
@@ -82,6 +83,7 @@ const constants: Readonly<Record<string, string | number>> = {
   lostLeaseWaitsMs: lostLeaseWaitsMs.join(', '),
   lostLeaseWaits: lostLeaseWaitsMs.length,
   sessionLockClass,
+  supersededAfterMs,
   stepMax,
   trailMax,
   waitMaxMs,

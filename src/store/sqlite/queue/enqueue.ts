@@ -16,7 +16,7 @@ import {
   recipientLimit,
 } from '../../../domain/app/limit.ts'
 import { hasEnded } from '../../../domain/bearer.ts'
-import { idempotencyMs, lastUseEveryMs } from '../../../domain/bounds.ts'
+import { idempotencyMs, lastUseEveryMs, supersededAfterMs } from '../../../domain/bounds.ts'
 import type { SuppressionReason } from '../../../domain/delivery/states.ts'
 import { dayMs } from '../../../domain/duration.ts'
 import type { AppId, EmailId, KeyId } from '../../../domain/id.ts'
@@ -83,21 +83,20 @@ function queueWithinLimits(
   return { kind: 'queued', emailId: email.id, superseded, ...caller }
 }
 
-/**
- * Cancels the older email, unless a worker has it. Call it before the insert: a group that fails is run
- * again, and would cancel what it has just inserted.
- */
-function supersede(tx: WriteTransaction, appId: AppId, email: NewEmail, recipient: string): EmailId | null {
+/** Cancels the older emails of its name that have waited, unless a worker has them. */
+function supersede(tx: WriteTransaction, appId: AppId, email: NewEmail, recipient: string): EmailId[] {
   const { keyedHash, recent } = tx.writer
   const name = nameSuperseding(keyedHash, appId, recipient, email)
-  if (name === null) return null
-  const older = recent.get(name)
-  recent.set(name, email.id)
-  if (older === undefined) return null
-  const waiting = tx.sql("select * from queue where email_id = ? and state <> 'sending'").get(older)
-  if (waiting === undefined) return null
-  finish(tx, waiting as QueueRow, { state: 'cancelled', reason: 'superseded', record: null })
-  return older
+  const superseded = recent.find(name).filter((older) => {
+    const waiting = tx
+      .sql("select * from queue where email_id = ? and state <> 'sending' and accepted_at <= ?")
+      .get(older, tx.nowMs - supersededAfterMs)
+    if (waiting === undefined) return false
+    finish(tx, waiting as QueueRow, { state: 'cancelled', reason: 'superseded', record: null })
+    return true
+  })
+  recent.add(name, email.id, superseded)
+  return superseded
 }
 
 type Suppressed = { readonly recipient: string; readonly reason: SuppressionReason }

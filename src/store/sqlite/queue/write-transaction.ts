@@ -10,7 +10,7 @@ import { dayMs } from '../../../domain/duration.ts'
 import type { AppId, KeyId } from '../../../domain/id.ts'
 import type { EmailType } from '../../../domain/request/email-request.ts'
 import type { KeyedHash, KeyRing } from '../../crypto/key-ring.ts'
-import { newRecentEmails, type RecentEmails } from '../../shared/recent-emails.ts'
+import { RecentEmails } from '../../shared/recent-emails.ts'
 import { toApp } from '../../shared/rows.ts'
 import type { Connection } from '../engine/connection.ts'
 import { type Bucket, Buckets, type Journaled } from './buckets.ts'
@@ -56,7 +56,7 @@ export const newWriter = (
   apps: new Map(),
   keys: new Map(),
   buckets: new Buckets(),
-  recent: newRecentEmails(),
+  recent: new RecentEmails(),
   accepted: new Map(),
   cursors: { app: '', suspectLast: false, scans: null, scanBegunAt: 0 },
   dataVersion: -1,

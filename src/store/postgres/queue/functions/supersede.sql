@@ -1,20 +1,21 @@
--- Cancels the older email of each one that is queued: the one before it in the group with the same name, or the one that
--- the process remembers under it. Emails that a worker holds, or that another transaction changes, stay. Returns the ids.
--- It locks the counters, as `finish` says.
-create function supersede(
-  p_slot int, p_now_ms bigint, p_kinds text[], p_email_id text[], p_names text[], p_recent text[])
+-- Cancels the older emails of requests that are queued. Those that a worker holds, that another transaction changes, or that
+-- have not waited for long, stay. Returns for each request the ids, separated by spaces. It locks the counters, as `finish` says.
+create function supersede(p_slot int, p_now_ms bigint, p_kinds text[], p_older text[], p_older_row int[])
 returns text[] language plpgsql {{settings}} as $$
-declare older text[]; waiting text[];
+declare waiting text[]; count int;
 begin
-  if cardinality(p_names) = 0 then return array_fill(null::text, array[cardinality(p_kinds)]); end if;
-  older := array(
-    select case when kind = 'queued' and name is not null
-        then coalesce(lag(id) over (partition by name, kind order by n), recent) end
-    from unnest(p_kinds, p_email_id, p_names, p_recent) with ordinality r(kind, id, name, recent, n) order by n);
+  if cardinality(p_older) = 0 then return array_fill(null::text, array[cardinality(p_kinds)]); end if;
   waiting := array(select email_id from queue
-    where email_id = any(older) and state <> 'sending' order by email_id for update skip locked);
-  perform {{finish}}(p_slot, p_now_ms, waiting, array_fill('cancelled'::text, array[cardinality(waiting)]),
-    array_fill('superseded'::text, array[cardinality(waiting)]), array_fill(null::jsonb, array[cardinality(waiting)]));
-  return array(select case when id = any(waiting) then id end from unnest(older) with ordinality o(id, n) order by n);
+    where email_id = any(array(select id from unnest(p_older, p_older_row) o(id, request) where p_kinds[request] = 'queued'))
+      and state <> 'sending' and accepted_at <= p_now_ms - {{supersededAfterMs}}
+    order by email_id for update skip locked);
+  count := cardinality(waiting);
+  perform {{finish}}(p_slot, p_now_ms, waiting, array_fill('cancelled'::text, array[count]),
+    array_fill('superseded'::text, array[count]), array_fill(null::jsonb, array[count]));
+  -- Of two requests with the same older email, the first supersedes it.
+  return array(select (select string_agg(first.id, ' ') from (
+      select id, min(request) as request from unnest(p_older, p_older_row) o(id, request)
+      where id = any(waiting) and p_kinds[request] = 'queued' group by id) first where first.request = n)
+    from generate_subscripts(p_kinds, 1) n order by n);
 end
 $$

@@ -24,7 +24,7 @@ const switches: Readonly<Record<SwitchName, Switch>> = {
   supersede: {
     path: 'supersede',
     describe: (isOn) =>
-      html`An older email that still waits is <b>${isOn ? 'cancelled' : 'sent as well'}</b> when a newer one is requested for the same person, with the same link but for its token. It matters after the relay was unavailable. Invitations are never cancelled.`,
+      html`When a person asks again while an email still waits, as after the relay was unavailable, the older email is <b>${isOn ? 'cancelled' : 'sent as well'}</b> if it has the same link but for the token. Invitations are never cancelled.`,
     on: 'Cancel them',
     off: 'Send them as well',
   },
