@@ -5,6 +5,7 @@ import { isLoopback } from '../config/listeners.ts'
 import { AppPolicyCache } from '../intake/app-policy-cache.ts'
 import { newApiListener } from '../web/api/api-listener.ts'
 import type { PostEmailDeps } from '../web/api/post-email.ts'
+import { newFeedbackListener } from '../web/feedback/feedback-listener.ts'
 import { newHooksListener } from '../web/hooks/hooks-listener.ts'
 import type { ListenAddress } from '../web/http/listener.ts'
 import { newLinksListener } from '../web/links/links-listener.ts'
@@ -14,7 +15,7 @@ import type { ServiceContext } from './context.ts'
 import type { Delivery } from './delivery.ts'
 import { composeLinks, composeManagement } from './management.ts'
 
-export type ListenerName = 'ops' | 'api' | 'links' | 'hooks' | 'console'
+export type ListenerName = 'ops' | 'api' | 'links' | 'hooks' | 'feedback' | 'console'
 export type ListenerPart = {
   readonly name: ListenerName
   readonly listener: FastifyInstance
@@ -40,6 +41,11 @@ export function composeListeners(context: ServiceContext, delivery: Delivery | n
   }
   if (roles.has('hooks') && config.hooks !== null)
     listeners.push({ name: 'hooks', listener: composeHooks(context, delivery), address: config.hooks })
+  if (config.feedback !== null) {
+    const { address, keys } = config.feedback
+    const deps = { store, emit, keys, isStopping: context.isStopping }
+    listeners.push({ name: 'feedback', listener: newFeedbackListener(deps), address })
+  }
   const { console: address, consoleUrl } = config
   if (roles.has('console') && address !== null && consoleUrl !== null)
     listeners.push({ name: 'console', listener: composeConsole(context, delivery, consoleUrl), address })

@@ -1,6 +1,7 @@
 /** Checks that reports about emails can reach this service: the bounce address and the bounce listener. */
 import type { App } from '../../domain/app/app.ts'
 import { counted } from '../../domain/counts.ts'
+import type { FeedbackProvider } from '../../domain/delivery/feedback.ts'
 import { isBounceBase } from '../../domain/delivery/reference.ts'
 import type { EmailAddress } from '../../domain/request/email-address.ts'
 import type { Finding } from '../../store/store.ts'
@@ -10,6 +11,10 @@ export type BounceSettings = {
   readonly bounceAddress: EmailAddress | null
   /** `127.0.0.1:4024`, where this process takes reports by SMTP; null if it does not. */
   readonly bounceListener: string | null
+  /** Where this process takes webhooks of mail providers; null if it does not. */
+  readonly feedbackListener: string | null
+  /** Those whose calls can prove themselves there. */
+  readonly feedbackProviders: readonly FeedbackProvider[]
 }
 
 /** Apps whose own bounce address gives each of their emails one. */
@@ -17,7 +22,7 @@ export const findBounceBases = (apps: readonly App[]): App[] =>
   apps.filter(({ settings: { envelopeFrom } }) => envelopeFrom !== undefined && isBounceBase(envelopeFrom))
 
 export function checkBounces(
-  { bounceAddress, bounceListener }: BounceSettings,
+  { bounceAddress, bounceListener }: Pick<BounceSettings, 'bounceAddress' | 'bounceListener'>,
   apps: readonly App[],
 ): Finding {
   const check = 'bounces'

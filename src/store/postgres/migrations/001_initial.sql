@@ -268,6 +268,11 @@ create table signing_key (
   primary key (domain, selector)
 );
 
+create table feedback_source (
+  source text collate "C" primary key,     -- mail, read, or a mail provider
+  heard_at bigint not null                 -- when the last report came, to the minute
+);
+
 create table secret (name text primary key, sealed bytea not null);
 
 -- Where the scans over big tables stand. One process at a time takes a step; all share the position.

@@ -261,4 +261,9 @@ create table signing_key (
   primary key (domain, selector)
 ) strict, without rowid;
 
+create table feedback_source (
+  source text primary key,                 -- mail, read, or a mail provider
+  heard_at integer not null                -- when the last report came, to the minute
+) strict, without rowid;
+
 create table secret (name text primary key, sealed blob not null) strict;
