@@ -9,8 +9,8 @@ import { matchReport, type ReportDeps, type ReportResult, recordReport } from '.
 /** How many events had each result. `ignored`: they say nothing of a delivery. */
 export type EventResults = Readonly<Partial<Record<ReportResult['kind'] | 'ignored', number>>>
 
-/** After so many events, other work of the process gets its turn. */
-const eventsAtOnce = 20
+/** After so many reports, other work of the process gets its turn. */
+const reportsAtOnce = 20
 
 /**
  * One after another, so that a call has no more than one request at the store. A call that is repeated
@@ -24,23 +24,20 @@ export async function recordEvents(
 ): Promise<EventResults> {
   const results: Partial<Record<keyof EventResults, number>> = {}
   const events: readonly unknown[] = Array.isArray(body) ? body : [body]
-  for (const [index, event] of events.entries()) {
-    if (index % eventsAtOnce === eventsAtOnce - 1) await nextTurn()
-    const result = await recordEvent(deps, source, event)
+  const count = (result: keyof EventResults) => {
     results[result] = (results[result] ?? 0) + 1
   }
+  let reports = 0
+  for (const event of events) {
+    const report = eventReaders[source](toFields(event))
+    if (report === null) {
+      count('ignored')
+      continue
+    }
+    if (++reports % reportsAtOnce === 0) await nextTurn()
+    const references = findReferences(JSON.stringify(event))
+    const match = await matchReport(deps.store, { ...report, form: 'fields', references })
+    count((await recordReport(deps, match, source)).kind)
+  }
   return results
-}
-
-async function recordEvent(
-  deps: ReportDeps,
-  source: FeedbackProvider,
-  event: unknown,
-): Promise<keyof EventResults> {
-  const report = eventReaders[source](toFields(event))
-  if (report === null) return 'ignored'
-  const references = findReferences(JSON.stringify(event))
-  const match = await matchReport(deps.store, { ...report, form: 'fields', references })
-  const { kind } = await recordReport(deps, match, source)
-  return kind
 }

@@ -136,7 +136,9 @@ test('Basic: user and password as a whole, in any case of its name', () => {
     assert.ok(!proves('brevo', { headers: { authorization: header } }), header)
 })
 
-test('SendGrid: a signature that the openssl command makes', { skip: lacking({ openssl: '/usr/bin/openssl' }) }, (t) => {
+test('SendGrid: a signature that the openssl command makes', {
+  skip: lacking({ openssl: '/usr/bin/openssl' }),
+}, (t) => {
   const folder = temporaryFolder(t)
   const [file, time] = [join(folder, 'key.pem'), '1794000000']
   writeFileSync(file, secrets.sendgrid.export({ format: 'pem', type: 'sec1' }))

@@ -59,23 +59,25 @@ export const showStatus = operation({
     const { store, access } = context
     const now = store.now()
     const seesAll = access.apps === null
-    const [allApps, allNodes, usage, reported, allExpiring, counted, findings, hookKeys] = await Promise.all([
-      store.listApps(),
-      store.listNodes(),
-      store.readUsageToday(),
-      store.readReportedUsage(),
-      store.listExpiringKeys(now + keyWarningMs),
-      context.queue.get(),
-      seesAll ? context.findings.get() : [],
-      store.listHookKeys(),
-    ])
+    const [allApps, allNodes, usage, reported, sources, allExpiring, counted, findings, hookKeys] =
+      await Promise.all([
+        store.listApps(),
+        store.listNodes(),
+        store.readUsageToday(),
+        store.readReportedUsage(),
+        store.listFeedbackSources(),
+        store.listExpiringKeys(now + keyWarningMs),
+        context.queue.get(),
+        seesAll ? context.findings.get() : [],
+        store.listHookKeys(),
+      ])
     const apps = allApps.filter(({ id }) => isInScope(access, id))
     const nodes = allNodes.map((node) => presentNode(node, now))
     const expiring = allExpiring.filter(({ app }) => isInScope(access, app))
     const queue = presentQueue(context, counted, apps)
     const activity = await readActivity(context, nodes, apps)
     const attention = findAttention({
-      ...{ seesAll, apps, usage, reported, expiring, queue, nodes, findings, ...activity.now },
+      ...{ seesAll, apps, usage, reported, sources, expiring, queue, nodes, findings, ...activity.now },
       records: context.records.get(),
       hooks: findHookFaults({ ...context, linksBaseUrl: context.links.baseUrl }, apps, hookKeys),
       late: counted.late,
