@@ -180,7 +180,7 @@ test('a batch of a thousand events, ours and others’', async () => {
   assert.equal(await findSuppression('stranger@example.com'), null)
 })
 
-test('whoever does not prove it gets one answer, whatever is wrong, and nothing is recorded', async () => {
+test('a stranger gets one answer, whatever is wrong, and nothing is recorded', async () => {
   const email = await deliver('quin@example.com')
   const now = store.now()
   const texts = new Set<string>()

@@ -23,7 +23,7 @@ export const readPayload = (
 
 export type Secrets = ReturnType<typeof newSecrets>
 
-/** Of one account at each provider. */
+/** Those of one account at each provider. */
 export function newSecrets(seed = 1) {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   return {

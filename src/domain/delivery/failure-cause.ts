@@ -53,7 +53,9 @@ const signs: readonly Sign[] = [
   },
 ]
 
-/** Words of Amazon SES, Postmark and Resend, which give no code, or that of what happened to an earlier email. */
+/**
+ * Words of Amazon SES, Postmark and Resend, which give no code, or that of what happened to an earlier email.
+ */
 const ownList = /marked as inactive|suppression list|suppressed sending to/
 
 /** No code, or one such as 5.0.0, of which only the first digits mean something. */

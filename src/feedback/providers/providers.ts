@@ -1,4 +1,6 @@
-/** The providers that report by webhooks, and how each is read. `domain/feedback/proofs.ts` has how it proves itself. */
+/**
+ * How the events of each provider are read; how its calls prove themselves is in `domain/feedback/proofs.ts`.
+ */
 import type { FeedbackProvider } from '../../domain/delivery/feedback.ts'
 import { readBrevo } from './brevo.ts'
 import type { ReadEvent } from './event.ts'
