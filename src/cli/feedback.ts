@@ -57,7 +57,7 @@ function describeStatus(status: Answer<'feedback.show'>): string {
     ['bounce listener', bounceListener ?? 'none in this process (POSTERN_BOUNCE_LISTEN)'],
     ['webhook listener', feedbackListener ?? 'none in this process (POSTERN_FEEDBACK_LISTEN)'],
     ['it verifies', providers.join(', ')],
-    ['last heard', sources.map(({ heardAt, source }) => `${source} ${formatTimeAndAge(heardAt)}`).join('\n')],
+    ['last heard', sources.map(({ heardAt, source }) => `${source} ${formatTimeAndAge(heardAt)}`).join(', ')],
     [
       `last ${reportedDays} days`,
       `${formatCount(sumCounts(bounced))} bounced, ${counted(complained, 'complaint')}`,
