@@ -6,6 +6,7 @@ import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { type TestContext, test } from 'node:test'
+import type { FeedbackProvider } from '../../src/domain/delivery/feedback.ts'
 import type { HookSystemName } from '../../src/domain/hooks/hook-settings.ts'
 import { findSystem } from '../../src/domain/hooks/systems.ts'
 import { postern, posternJson, type RunningPostern, startServe, type Variables } from '../support/cli.ts'
@@ -15,6 +16,7 @@ import { send, validBody } from '../support/service.ts'
 import { startScriptedServer } from '../support/smtp.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 import { eventually } from '../support/wait.ts'
+import { newSecrets, readPayload, signCall, writeKeys } from '../support/webhooks.ts'
 
 const echoed = '<canary-recipient@example.com> https://app.acme.test/auth?token=canary-token'
 
@@ -41,7 +43,7 @@ const saidCode = `${echoed} CANARY-C0DE canaryc0de`
 async function startMarked(
   t: TestContext,
   { databaseUrl, said, more = {} }: { databaseUrl: string; said: string; more?: Variables },
-): Promise<RunningPostern> {
+): Promise<RunningPostern & { readonly messages: readonly string[] }> {
   const relay = await startScriptedServer(t, (connection) => ({
     rcpt: [`550 5.7.1 no ${said}`, `450 4.2.0 later ${said}`][connection] ?? '250 ok',
     dot: `250 ok ${said}`,
@@ -53,7 +55,7 @@ async function startMarked(
     ...more,
   })
   await posternJson(server.env, ['app', 'update', 'acme', '--allow-codes'])
-  return server
+  return { ...server, messages: relay.messages }
 }
 
 /** Sends emails that end failed, deferred and delivered. */
@@ -172,6 +174,44 @@ async function liveHooks(t: TestContext, databaseUrl: string): Promise<Lived> {
   return { server, errors: refused.map(({ text }) => text).join('\n'), secrets }
 }
 
+/** The same for webhooks of mail providers, whose replies name the recipient and its link. */
+async function liveWebhooks(t: TestContext, databaseUrl: string): Promise<Lived> {
+  const own = { ...newSecrets(), basic: 'postern:canary-password-of-webhooks', mailgun: 'canary-signing-key' }
+  const more = { POSTERN_FEEDBACK_LISTEN: '127.0.0.1:0', POSTERN_FEEDBACK_KEYS: writeKeys(own) }
+  const server = await startMarked(t, { databaseUrl, said: echoed, more })
+  await endInEveryWay(server, async (n) =>
+    assert.equal((await post(server, marked, `canary-${n}`)).status, 202),
+  )
+  const reference = /^X-Entity-Ref-ID: (\S+)/im.exec(server.messages.at(-1) ?? '')?.[1] ?? ''
+  const call = async (provider: FeedbackProvider, name: string, secrets = own) => {
+    const payload = JSON.stringify(readPayload(provider, name, { reference, to: marked.to }))
+    const body = JSON.parse(payload.replaceAll('https://help.example.com/?token=4711', marked.url))
+    const { headers, text } = signCall(provider, secrets, { body, atMs: Date.now() })
+    const answer = await fetch(`${server.feedback}/feedback/${provider}`, {
+      method: 'POST',
+      headers,
+      body: text,
+    })
+    return { status: answer.status, text: await answer.text() }
+  }
+  assert.match((await call('mailgun', 'failed-permanent')).text, /"recorded":1/)
+  assert.match((await call('generic', 'delayed')).text, /"recorded":1/)
+  const answers = [
+    await call('postmark', 'bounce'),
+    await call('sendgrid', 'bounce'),
+    await call('brevo', 'deferred'),
+    await call('resend', 'hard-bounce'),
+    await call('postmark', 'bounce', { ...own, basic: 'postern:canary-password' }),
+    await call('resend', 'hard-bounce', newSecrets(2)),
+  ]
+  assert.deepEqual(
+    answers.map(({ status }) => status),
+    [200, 200, 200, 200, 401, 401],
+  )
+  const errors = answers.map(({ text }) => text).join('\n')
+  return { server, errors, secrets: [server.key, own.resend, own.sendgridPublic] }
+}
+
 type SupabaseCall = { user: object; email_data: object }
 type ZitadelCall = { contextInfo: object; templateData: object; args: object }
 
@@ -216,6 +256,7 @@ const lives: Readonly<Record<string, (t: TestContext, databaseUrl: string) => Pr
   'an invitation': (t, url) => live(t, url, { email: marked, said: echoed }),
   'a code': (t, url) => live(t, url, { email: withCode, said: saidCode }),
   'a call of an auth server': liveHooks,
+  'a webhook of a mail provider': liveWebhooks,
 }
 
 for (const [name, liveOn] of Object.entries(lives)) {
