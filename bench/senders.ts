@@ -54,6 +54,7 @@ function nextRequest(store: Store, { keyHash }: BenchSender, locales: readonly s
           type: 'magic_link',
           expiresAt: store.now() + 86_400_000,
           traceparent: null,
+          supersedeKey: null,
           content,
         },
       },

@@ -401,10 +401,11 @@ test('links between the documents lead somewhere', () => {
 const callers = [
   'src/cli/remote-runner.ts',
   'src/delivery/relay/http/post.ts',
+  'src/delivery/webhooks/post-webhook.ts',
   'src/delivery/relay/oauth/bounded-fetch.ts',
 ]
 
-test('the service fetches nothing itself: it connects to its relays, its database and, if set, its OpenID provider', () => {
+test('the service fetches nothing itself: it connects to its relays, its database and, if set, its OpenID provider and the receivers of webhooks', () => {
   for (const file of sources.filter((name) => name.startsWith('src/') && !name.endsWith('.test.ts'))) {
     if (callers.includes(file)) continue
     assert.doesNotMatch(read(file), /\bfetch\(|\bhttps?\.(get|request)\(|'node:https'|undici/, file)

@@ -21,6 +21,8 @@ export type PosternErrorCode =
   | 'unsupported_email'
   /** The email was queued, but without the code that it consists of: the app does not allow codes. */
   | 'code_not_shown'
+  /** A request that is no message of Postern: its signature is not valid, or it is too old. */
+  | 'invalid_webhook'
   /** No answer: refused, reset or no such host. */
   | 'network_error'
   /** No answer in time. */

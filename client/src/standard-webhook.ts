@@ -34,7 +34,7 @@ export async function verifyWebhook(
     if (bytes.length < secretBytesMin) {
       throw new PosternError(
         'invalid_config',
-        'The secret must be the one that Supabase shows for the hook: v1,whsec_…',
+        'The secret of the webhook must be the whole text that was shown for it: whsec_… or v1,whsec_…',
       )
     }
     const key = await crypto.subtle.importKey('raw', bytes, { name: 'HMAC', hash: 'SHA-256' }, false, [

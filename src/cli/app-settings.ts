@@ -19,6 +19,8 @@ export type SettingOptions = {
   removeAppScheme?: string[]
   allowLocalhost?: boolean
   allowCodes?: boolean
+  supersede?: boolean
+  webhookUrl?: string
   hookPage?: string[]
   hookLife?: string[]
   hookVerifyUrl?: string
@@ -66,6 +68,11 @@ export function addSettingOptions(command: Command): Command {
     .optionsGroup('Codes:')
     .option('--allow-codes', 'show the one-time codes of requests beside their links')
     .addOption(new Option('--no-allow-codes', 'ignore the codes of requests again'))
+    .optionsGroup('Newer emails:')
+    .option('--supersede', 'cancel an older email that waits, with the same kind of link (default)')
+    .addOption(new Option('--no-supersede', 'send older emails as well'))
+    .optionsGroup('Webhooks:')
+    .option('--webhook-url <url>', 'where the app is notified of emails that bounce or fail')
     .optionsGroup('Auth servers that post to the app:')
     .option(
       '--hook-page <system.kind=url>',
@@ -118,6 +125,8 @@ export function toChange(options: SettingOptions): SettingsChange {
     ...removable('fallbackUrl', options.fallbackUrl),
     ...given('allowLocalhost', options.allowLocalhost),
     ...given('allowCodes', options.allowCodes),
+    ...given('supersede', options.supersede),
+    ...removable('webhookUrl', options.webhookUrl),
     ...given('locale', options.locale),
     hooks: readHooks(options),
     ...given('hostedLinks', options.hostedLinks),

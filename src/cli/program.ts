@@ -27,6 +27,7 @@ import { addServeCommands } from './serve.ts'
 import { addStatusCommands } from './status.ts'
 import { addSuppressionCommands } from './suppression.ts'
 import { addTokenCommands } from './token.ts'
+import { addWebhookCommands } from './webhook.ts'
 
 /** 0 done, 1 refused or failed, 2 usage; 75 failed, and may succeed later (`feedback read`). */
 export type ExitCode = 0 | 1 | 2 | 75
@@ -96,6 +97,7 @@ function newProgram(deps: CliDeps): Command {
   addSuppressionCommands(program, deps)
   addDomainCommands(program, deps)
   addHookCommands(program, deps)
+  addWebhookCommands(program, deps)
   addQueueCommands(program, deps)
   addActivityCommands(program, deps)
   addTokenCommands(program, deps)

@@ -6,11 +6,14 @@ import type { SystemSettings } from '../domain/hooks/hook-system.ts'
 import type { AppResource } from '../management/resources.ts'
 import { CommandFailed } from './output.ts'
 
-type Optional = 'envelopeFrom' | 'replyTo' | 'supportContact' | 'fallbackUrl'
+type Optional = 'envelopeFrom' | 'replyTo' | 'supportContact' | 'fallbackUrl' | 'webhookUrl'
 
 /** Settings that are not named stay. Null removes an optional setting. */
 export type SettingsChange = Partial<
-  Pick<AppSettings, 'name' | 'from' | 'allowLocalhost' | 'allowCodes' | 'hostedLinks' | 'locale'>
+  Pick<
+    AppSettings,
+    'name' | 'from' | 'allowLocalhost' | 'allowCodes' | 'supersede' | 'hostedLinks' | 'locale'
+  >
 > & {
   readonly [Name in Optional]?: string | null
 } & {

@@ -84,6 +84,7 @@ const hints: Partial<Record<AttentionKind, (app: string) => string>> = {
   record_missing: (app) => `postern domain check ${app}`,
   key_expires: (app) => `postern key list ${app}`,
   hook_refused: (app) => `postern hook list ${app}`,
+  webhook_failing: (app) => `postern webhook list ${app}`,
   setting_invalid: (app) => `postern app show ${app}`,
 }
 

@@ -15,6 +15,7 @@ import { Worker } from '../delivery/worker/worker.ts'
 import { combineTraits } from '../domain/delivery/relay-traits.ts'
 import { openSigningKey } from '../store/crypto/signing-key.ts'
 import type { ServiceContext } from './context.ts'
+import { composeWebhookQueue } from './webhooks.ts'
 
 export type Delivery = {
   /** Mail was queued. */
@@ -38,6 +39,7 @@ export function composeDelivery(context: ServiceContext): Delivery {
   const { bounceAddress } = config
   const { makeReference } = store
   const signing = composeSigning(context)
+  const webhooks = composeWebhookQueue(context)
   const worker = new Worker({
     store,
     relays,
@@ -46,6 +48,8 @@ export function composeDelivery(context: ServiceContext): Delivery {
     bounceAddress,
     signing,
     emit: events.emit,
+    onFailed: ({ appId, content, emailId: id, type }, facts) =>
+      void webhooks.add('email.failed', appId, { content, id, type }, facts),
   })
   const wake = () => worker.wake()
   let stopMaintenance = () => {}

@@ -20,6 +20,7 @@ import { openHookSecret, sealHookSecret } from '../store/crypto/hook-secret.ts'
 import { newCursors } from '../store/crypto/sealed-cursor.ts'
 import { sealLink } from '../store/crypto/sealed-link.ts'
 import { makeSigningKey } from '../store/crypto/signing-key.ts'
+import { makeWebhookSecret, sealRecipient, sealWebhookSecret } from '../store/crypto/webhook-secret.ts'
 import type { Store } from '../store/store.ts'
 
 /** For how long the same findings are shown: checks open connections to the relays and the database. */
@@ -87,6 +88,11 @@ export function composeManagement(
     hooksUrl,
     hooksListener: describeHooksListener(config),
     sealHookSecret: (hash, secret) => sealHookSecret(ring, { hash }, secret),
+    sealRecipient: (email, to) => sealRecipient(ring, email, to),
+    makeWebhookSecret: (app) => {
+      const secret = makeWebhookSecret()
+      return { secret, sealed: sealWebhookSecret(ring, app, secret) }
+    },
     opensHookSecret: (secret) => openHookSecret(ring, secret) !== null,
     relays: new SharedRead(
       () => checkRelays(relays, { captures: isDev && roles.has('worker') }),

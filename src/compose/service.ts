@@ -16,6 +16,7 @@ import { type Metrics, newMetrics } from '../observe/metrics.ts'
 import { Recorder } from '../observe/recorder.ts'
 import { resealHookSecrets } from '../store/crypto/hook-secret.ts'
 import { resealSigningKeys } from '../store/crypto/signing-key.ts'
+import { resealWebhooks, sealRecipient } from '../store/crypto/webhook-secret.ts'
 import type { OnGroup } from '../store/shared/grouped-calls.ts'
 import type { Store } from '../store/store.ts'
 import { close, listen } from '../web/http/listener.ts'
@@ -23,6 +24,7 @@ import type { Hints, ServiceContext } from './context.ts'
 import { composeDelivery } from './delivery.ts'
 import { openStore, type StoreOptions } from './store.ts'
 import { composeListeners, type ListenerName, type ListenerPart } from './web.ts'
+import { composeWebhookSender } from './webhooks.ts'
 
 export type ServiceOptions = StoreOptions & {
   readonly version: string
@@ -87,6 +89,8 @@ export async function startService(config: Config, options: ServiceOptions): Pro
       events.emit({ kind: 'signing_key_closed', domain, selector })
     for (const { id } of await resealHookSecrets(config.ring, store))
       events.emit({ kind: 'hook_secret_closed', keyId: id })
+    for (const { app } of await resealWebhooks(config.ring, store))
+      events.emit({ kind: 'webhook_secret_closed', appId: app })
     for (const part of listParts(context, urls)) {
       started.push(part)
       await part.start()
@@ -115,12 +119,14 @@ function subscribeObservers(
 }
 
 /**
- * The ops listener starts first and stops last, so `/livez` answers throughout. The recorder stops after the
- * worker, whose last outcomes it writes. The other listeners stop together, before the worker, so that slow
- * clients of several cannot use up the time to stop.
+ * The ops listener starts first and stops last, so `/livez` answers throughout. The recorder and the sender
+ * of webhooks stop after the worker, whose last outcomes concern them. The other listeners stop together,
+ * before the worker, so that slow clients of several cannot use up the time to stop.
  */
 function listParts(context: ServiceContext, urls: { -readonly [Name in keyof Urls]: string }): Part[] {
-  const delivery = context.config.roles.has('worker') ? composeDelivery(context) : null
+  const isWorker = context.config.roles.has('worker')
+  const delivery = isWorker ? composeDelivery(context) : null
+  const webhooks = isWorker ? composeWebhookSender(context) : null
   const [ops, ...others] = composeListeners(context, delivery).map(
     ({ name, listener, address }): Part => ({
       start: async () => {
@@ -133,13 +139,17 @@ function listParts(context: ServiceContext, urls: { -readonly [Name in keyof Url
   )
   const recorder = composeRecorder(context, delivery?.relays ?? [])
   const listeners = groupParts([...others, ...composeBounces(context, urls)])
-  return [ops, recorder, delivery, listeners].filter((part): part is Part => part != null)
+  return [ops, recorder, webhooks, delivery, listeners].filter((part): part is Part => part != null)
 }
 
 function composeBounces({ config, events, store }: ServiceContext, urls: { bounce?: string }): Part[] {
   const { bounce, bounceAddress } = config
   if (bounce === null) return []
-  const listener = new BounceListener({ store, emit: events.emit }, { ...bounce, bounceAddress })
+  const { ring } = config
+  const listener = new BounceListener(
+    { store, emit: events.emit, sealRecipient: (email, to) => sealRecipient(ring, email, to) },
+    { ...bounce, bounceAddress },
+  )
   return [
     {
       start: async () => {

@@ -3,9 +3,10 @@
 import type { FastifyInstance } from 'fastify'
 import { isLoopback } from '../config/listeners.ts'
 import { AppPolicyCache } from '../intake/app-policy-cache.ts'
+import { sealRecipient } from '../store/crypto/webhook-secret.ts'
 import { newApiListener } from '../web/api/api-listener.ts'
 import type { PostEmailDeps } from '../web/api/post-email.ts'
-import { newFeedbackListener } from '../web/feedback/feedback-listener.ts'
+import { type FeedbackDeps, newFeedbackListener } from '../web/feedback/feedback-listener.ts'
 import { newHooksListener } from '../web/hooks/hooks-listener.ts'
 import type { ListenAddress } from '../web/http/listener.ts'
 import { newLinksListener } from '../web/links/links-listener.ts'
@@ -14,6 +15,7 @@ import { newOpsListener } from '../web/ops/ops-listener.ts'
 import type { ServiceContext } from './context.ts'
 import type { Delivery } from './delivery.ts'
 import { composeLinks, composeManagement } from './management.ts'
+import { composeWebhookQueue } from './webhooks.ts'
 
 export type ListenerName = 'ops' | 'api' | 'links' | 'hooks' | 'feedback' | 'console'
 export type ListenerPart = {
@@ -43,7 +45,9 @@ export function composeListeners(context: ServiceContext, delivery: Delivery | n
     listeners.push({ name: 'hooks', listener: composeHooks(context, delivery), address: config.hooks })
   if (config.feedback !== null) {
     const { address, keys } = config.feedback
-    const deps = { store, emit, keys, isStopping: context.isStopping }
+    const { isStopping } = context
+    const seal: FeedbackDeps['sealRecipient'] = (email, to) => sealRecipient(ring, email, to)
+    const deps = { store, emit, keys, isStopping, sealRecipient: seal }
     listeners.push({ name: 'feedback', listener: newFeedbackListener(deps), address })
   }
   const { console: address, consoleUrl } = config
@@ -86,10 +90,9 @@ function composeHooks(context: ServiceContext, delivery: Delivery | null): Fasti
   return newHooksListener({ ...composeIntake(context, delivery), store: context.store, ring, basePath })
 }
 
-function composeIntake(
-  { config, events, isStopping, random, store }: ServiceContext,
-  delivery: Delivery | null,
-): PostEmailDeps {
+function composeIntake(context: ServiceContext, delivery: Delivery | null): PostEmailDeps {
+  const { config, events, isStopping, random, store } = context
+  const webhooks = composeWebhookQueue(context)
   return {
     store,
     random,
@@ -98,7 +101,10 @@ function composeIntake(
     policies: new AppPolicyCache(),
     links: composeLinks(config),
     onQueued: () => delivery?.wake(),
-    onSuppressed: (email) => events.emit({ kind: 'emails_ended', ended: [email] }),
+    onEnded: (email, accepted) => {
+      events.emit({ kind: 'emails_ended', ended: [email] })
+      if (accepted !== undefined) void webhooks.add('email.suppressed', email.appId, accepted)
+    },
     waitForTurn: (key) => delivery?.waitForTurn(key),
   }
 }

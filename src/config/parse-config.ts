@@ -34,6 +34,8 @@ export type Config = DatabaseConfig &
     /** Null unless people sign in to the console by an OpenID provider. */
     readonly oidc: OidcSettings | null
     readonly logLevel: LogLevel
+    /** Whether webhooks may go into the private network, also by http. */
+    readonly webhooksArePrivate: boolean
   }
 
 /** The configuration is incomplete or unsafe. `faults` has a line for each reason. */
@@ -66,6 +68,7 @@ export function parseConfig(env: Environment, mode: Mode): Config {
     oidc: readOidc(reader),
     queueMax: readWhole(reader, 'POSTERN_QUEUE_MAX', 1_000_000),
     logLevel: readLogLevel(reader),
+    webhooksArePrivate: readWebhooksPrivate(reader),
   }
   if (ring === null || faults.length > 0) throw new ConfigError(faults)
   return { ...config, ring }
@@ -85,6 +88,13 @@ function readRoles({ fault, text }: Reader): ReadonlySet<Role> {
     fault(`POSTERN_ROLES: unknown role "${unknown}"; the roles are ${roles.join(', ')}`)
   // All roles if one is mistyped, so that the faults of every role are reported.
   return new Set(unknown === undefined ? (names as Role[]) : roles)
+}
+
+function readWebhooksPrivate({ fault, mode, text }: Reader): boolean {
+  const name = 'POSTERN_WEBHOOKS_PRIVATE'
+  const value = text(name, mode === 'dev' ? 'yes' : 'no')
+  if (value !== 'yes' && value !== 'no') fault(`${name} must be yes or no`)
+  return value === 'yes'
 }
 
 function readLogLevel({ fault, mode, text }: Reader): LogLevel {

@@ -32,6 +32,7 @@ export const settingNames = [
   'POSTERN_SMTP_URL',
   'POSTERN_TOKEN_FILE',
   'POSTERN_URL',
+  'POSTERN_WEBHOOKS_PRIVATE',
 ]
 
 /**

@@ -59,6 +59,12 @@ export const scanEveryMs = 10 * minuteMs
 export const enqueueDeadlineMs = 2000
 /** The upper bounds of the ages by which waiting mail is counted, in milliseconds; older mail comes last. */
 export const queueAgesMs = [1000, 10_000, minuteMs, 5 * minuteMs, hourMs]
+/** Webhooks of one app that wait. */
+export const webhooksMax = 10_000
+/** Days for which a webhook is tried at most. */
+export const webhookDays = 3
+/** How long a sender has a webhook to itself; a try takes much less. */
+export const webhookLeaseMs = minuteMs
 /** Bytes of a request to the management API, or of a form of the console. */
 export const operatorBodyBytesMax = 64 * 1024
 /** Bytes of a mail report that are read. */

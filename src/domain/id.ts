@@ -15,6 +15,7 @@ export type NodeId = string & { readonly [brand]: 'NodeId' }
 export type PersonId = string & { readonly [brand]: 'PersonId' }
 export type SessionId = string & { readonly [brand]: 'SessionId' }
 export type SuppressionId = string & { readonly [brand]: 'SuppressionId' }
+export type WebhookMessageId = string & { readonly [brand]: 'WebhookMessageId' }
 export type AuditId = string & { readonly [brand]: 'AuditId' }
 
 type Ids = {
@@ -26,6 +27,7 @@ type Ids = {
   ses: SessionId
   au: AuditId
   sp: SuppressionId
+  wh: WebhookMessageId
   node: NodeId
   req: string
 }

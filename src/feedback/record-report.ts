@@ -15,7 +15,12 @@ import type { Report } from './read-report.ts'
 
 type ReportStore = Pick<Store, 'openReference' | 'findReported' | 'nameRecipient'>
 
-export type ReportDeps = { readonly store: ReportStore & Pick<Store, 'recordFeedback'>; readonly emit: Emit }
+export type ReportDeps = {
+  readonly store: ReportStore & Pick<Store, 'recordFeedback'>
+  readonly emit: Emit
+  /** Seals the recipient of an email, for the webhook of its app. */
+  readonly sealRecipient: (email: EmailId, to: EmailAddress) => string
+}
 
 /** `email` is the one that the report names; null if it names none that there is. */
 export type ReportMatch = {
@@ -23,6 +28,8 @@ export type ReportMatch = {
   readonly email: EmailRecord | null
   readonly finding: Finding
   readonly destination: Destination
+  /** The recipient, if the report names it. */
+  readonly to: EmailAddress | null
 }
 
 /**
@@ -46,15 +53,17 @@ export async function matchReport(store: ReportStore, report: Report): Promise<R
     email,
     finding,
     destination: recipient == null ? 'other' : findDestination(recipient),
+    to: recipient ?? null,
   }
 }
 
 export async function recordReport(
-  { store, emit }: ReportDeps,
-  { emailId, email, finding, destination }: ReportMatch,
+  { store, emit, sealRecipient }: ReportDeps,
+  { emailId, email, finding, destination, to }: ReportMatch,
   source: FeedbackSource,
 ): Promise<ReportResult> {
-  const result = await record(store, { emailId, finding, destination }, source)
+  const sealedTo = emailId === null || to === null ? null : sealRecipient(emailId, to)
+  const result = await record(store, { emailId, finding, destination, sealedTo }, source)
   emit({
     kind: 'feedback_received',
     source,
@@ -70,10 +79,16 @@ export async function recordReport(
 
 async function record(
   store: Pick<Store, 'recordFeedback'>,
-  { emailId, finding, destination }: Omit<ReportMatch, 'email'>,
+  {
+    emailId,
+    finding,
+    destination,
+    sealedTo,
+  }: Omit<ReportMatch, 'email' | 'to'> & { sealedTo: string | null },
   source: FeedbackSource,
 ): Promise<ReportResult> {
   if (emailId === null) return { kind: 'unmatched' }
   if (finding.kind === 'other') return { kind: 'no_report' }
-  return await store.recordFeedback({ email: emailId, source, finding, destination })
+  const more = sealedTo === null ? {} : { sealedTo }
+  return await store.recordFeedback({ email: emailId, source, finding, destination, ...more })
 }

@@ -16,7 +16,7 @@ function newIntake(enqueue = store.enqueue) {
   const seen = {
     waits: 0,
     queued: 0,
-    suppressed: [] as EndedEmail[],
+    ended: [] as EndedEmail[],
     asked: [] as EnqueueRequest[],
     mayWait: true as boolean | undefined,
   }
@@ -35,7 +35,7 @@ function newIntake(enqueue = store.enqueue) {
       return seen.mayWait === undefined ? undefined : Promise.resolve(seen.mayWait)
     },
     onQueued: () => void seen.queued++,
-    onSuppressed: (email) => void seen.suppressed.push(email),
+    onEnded: (email) => void seen.ended.push(email),
   }
   const post = (key: string, body: object = validBody(), idempotencyKey?: string) =>
     acceptEmail(deps, {

@@ -11,7 +11,13 @@ import type { EndedEmail } from '../domain/delivery/states.ts'
 import type { EmailId } from '../domain/id.ts'
 import type { Issue, Rejection } from '../domain/request/rejection.ts'
 import { noTrace, type Trace } from '../observe/tracing.ts'
-import { type Caller, type EnqueueResult, type Store, StoreUnavailable } from '../store/store.ts'
+import {
+  type Caller,
+  type EnqueueResult,
+  type NewEmail,
+  type Store,
+  StoreUnavailable,
+} from '../store/store.ts'
 import type { AppPolicyCache } from './app-policy-cache.ts'
 import {
   type AskedLanguage,
@@ -30,8 +36,11 @@ export type AcceptDeps = {
   readonly waitForTurn: (key: KeyHash) => Promise<boolean> | undefined
   /** Mail was committed: wake a worker. */
   readonly onQueued: () => void
-  /** An email was accepted that is not sent. */
-  readonly onSuppressed: (email: EndedEmail) => void
+  /**
+   * An email is not sent: an older one that is superseded, or the one that was accepted, which is then
+   * `accepted`.
+   */
+  readonly onEnded: (email: EndedEmail, accepted?: NewEmail) => void
 }
 
 /** `caller` is null if the key is unknown or the store did not answer; `error` is why it did not. */
@@ -98,6 +107,9 @@ export async function acceptJudged(
   }
 }
 
+const findAdmitted = (judgement: Judgement | null): NewEmail | undefined =>
+  judgement !== null && 'admit' in judgement.judged.verdict ? judgement.judged.verdict.admit : undefined
+
 const unavailable = (error: Error): AcceptAnswer => ({
   caller: null,
   rejection: { code: 'queue_unavailable' },
@@ -133,9 +145,14 @@ function answerTo(
   switch (result.kind) {
     case 'queued':
       deps.onQueued()
+      if (result.superseded !== null)
+        deps.onEnded({ emailId: result.superseded, appId, state: 'cancelled', reason: 'superseded' })
       return { caller, emailId: result.emailId, isCodeIgnored, replayed: false, language }
     case 'suppressed':
-      deps.onSuppressed({ emailId: result.emailId, appId, state: 'suppressed', reason: null })
+      deps.onEnded(
+        { emailId: result.emailId, appId, state: 'suppressed', reason: null },
+        findAdmitted(judgement),
+      )
       return { caller, emailId: result.emailId, isCodeIgnored, replayed: false, language }
     case 'replayed':
       return { caller, emailId: result.emailId, isCodeIgnored, replayed: true }

@@ -9,8 +9,8 @@ import { judgeRequest } from './judge-request.ts'
 const nowMs = Date.parse('2026-11-20T17:00:00Z')
 const app = { id: newId('app', nowMs), version: 1, slug: 'acme' }
 
-function judge(body: unknown, allowCodes: boolean) {
-  const policy = appPolicy({ ...app, settings: { ...testSettings, allowCodes } })
+function judge(body: unknown, allowCodes: boolean, supersede = true) {
+  const policy = appPolicy({ ...app, settings: { ...testSettings, allowCodes, supersede } })
   const bytes = Buffer.from(JSON.stringify(body))
   const received = { contentType: 'application/json', contentEncoding: undefined, bytes }
   const links = { baseUrl: null, seal: () => '' }
@@ -44,6 +44,32 @@ test('an app that allows no codes judges every request as if it had none', () =>
     }),
     { numRuns: 500 },
   )
+})
+
+test('emails supersede each other if their type, purpose and link are the same but for the token', () => {
+  const keyOf = (change: object, supersede = true) => {
+    const { verdict } = judge(validBody({ ...change }, nowMs), false, supersede).judged
+    return 'admit' in verdict ? verdict.admit.supersedeKey : 'refused'
+  }
+  const key = keyOf({})
+  assert.equal(key, 'magic_link  https://app.acme.test/auth')
+  const invitation = { type: 'organisation_invite', organisationName: 'Acme' }
+  const same = [
+    { url: 'https://app.acme.test/auth?token=other' },
+    { url: 'HTTPS://APP.acme.test:443/auth?token=abc' },
+    { to: 'bob@example.com' },
+    { locale: 'de' },
+  ]
+  for (const change of same) assert.equal(keyOf(change), key)
+  const others = [
+    { type: 'password_reset' },
+    { type: 'email_verification' },
+    { url: 'https://app.acme.test/auth/?token=abc' },
+    { url: 'https://app.acme.test/auth?token=abc#reset' },
+    { url: 'https://app.acme.test/other?token=abc' },
+  ]
+  assert.equal(new Set([key, ...others.map((change) => keyOf(change))]).size, 1 + others.length)
+  assert.deepEqual([keyOf(invitation), keyOf({}, false)], [null, null])
 })
 
 test('an app that allows codes keeps a code that is one, and refuses what is none', () => {

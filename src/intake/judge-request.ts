@@ -224,6 +224,7 @@ function toNewEmail(
     type,
     expiresAt,
     traceparent: context.traceparent,
+    supersedeKey: context.policy.supersede ? toSupersedeKey(request, link) : null,
     content: {
       to,
       ...carried,
@@ -235,6 +236,15 @@ function toNewEmail(
     },
   }
 }
+
+/**
+ * The type and purpose of an email, and its link without the query, which holds the secret. Two invitations
+ * of a person are of two organisations, so none supersedes another.
+ */
+const toSupersedeKey = (request: EmailRequest, { href }: AuthLink): string | null =>
+  request.type === 'organisation_invite'
+    ? null
+    : `${request.type} ${readPurpose(request).purpose ?? ''} ${href.replace(/\?[^#]*/, '')}`
 
 function readNames(request: EmailRequest): { organisationName?: string; inviterName?: string } {
   if (request.type !== 'organisation_invite') return {}

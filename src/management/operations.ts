@@ -44,6 +44,9 @@ import { listUsage, showUsage } from './service/show-usage.ts'
 import { addSuppression, clearSuppressions, removeSuppression } from './suppressions/change-suppressions.ts'
 import { findSuppressions, listSuppressions } from './suppressions/list-suppressions.ts'
 import { createToken, listTokens, revokeToken } from './tokens/tokens.ts'
+import { listWebhooks } from './webhooks/list-webhooks.ts'
+import { makeSecret } from './webhooks/make-secret.ts'
+import { testWebhook } from './webhooks/test-webhook.ts'
 
 const operations = {
   'app.list': listApps,
@@ -87,6 +90,9 @@ const operations = {
   'hook.list': listHooks,
   'hook.connect': connectHook,
   'hook.check': checkHook,
+  'webhook.list': listWebhooks,
+  'webhook.secret': makeSecret,
+  'webhook.test': testWebhook,
   'status.show': showStatus,
   'queue.show': showQueue,
   'activity.show': showActivity,

@@ -51,8 +51,18 @@ export const settingsFields = {
   allowCodes: Type.Boolean({
     description: 'Whether emails show the one-time codes of requests; otherwise codes are ignored.',
   }),
+  supersede: Type.Boolean({
+    description:
+      'Whether a newer email cancels an older one to the same recipient that still waits, of the same type and with the same link but for its token. Invitations are never cancelled.',
+  }),
   hostedLinks: Type.Enum([...hostedLinkModes]),
   linkDestinations: closed(destinations),
+  webhookUrl: Type.Optional(
+    Type.String({
+      examples: ['https://app.acme.test/postern'],
+      description: 'Where the app hears of emails that bounced, failed, or were not sent.',
+    }),
+  ),
   hooks: Type.Optional(closed(hooks)),
   fallbackUrl: Type.Optional(text('https://acme.test/get')),
   branding: closed(branding),
@@ -67,6 +77,9 @@ export const adminFields = [
   'envelopeFrom',
   'limits',
 ] as const satisfies readonly (keyof AppSettings)[]
+
+/** A setting that decides where Postern connects to: an admin of some apps may not change it either. */
+export const serviceField = 'webhookUrl' satisfies keyof AppSettings
 
 const status = appStatus()
 

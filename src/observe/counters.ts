@@ -15,6 +15,7 @@ import {
   type PosternEvent,
   requestSources,
   signInResults,
+  webhookOutcomes,
 } from './events.ts'
 
 /** From a millisecond to seconds: what this machine does. */
@@ -125,6 +126,11 @@ const newDeliveryCounters = ({ counter, histogram }: Makers) => ({
     'Reports that name no email, or one without a record, or that came too late',
     'source',
   ),
+  webhooks: counter(
+    'postern_webhooks_total',
+    'Webhooks that were sent, failed (they are tried again), given up, or lost',
+    'result',
+  ),
   lostLeases: counter(
     'postern_leases_lost_total',
     'Leases that this process took back, from dead workers or lapsed',
@@ -161,7 +167,8 @@ function startRequests({ languages, requests, requestSeconds, linkViews, signIns
   for (const method of signInMethods) for (const result of signInResults) signIns.inc({ method, result }, 0)
 }
 
-function startDelivery({ ended, feedback, feedbackUnmatched }: Instruments): void {
+function startDelivery({ ended, feedback, feedbackUnmatched, webhooks }: Instruments): void {
+  for (const result of [...webhookOutcomes, 'lost']) webhooks.inc({ result }, 0)
   for (const source of feedbackSources) {
     feedbackUnmatched.inc({ source }, 0)
     for (const kind of feedbackKinds)
@@ -206,6 +213,12 @@ function count(all: Instruments, event: PosternEvent): void {
         all.feedback.inc({ source: event.source, kind: event.finding, cause: event.cause ?? '' })
       else if (event.result !== 'already' && event.result !== 'waiting')
         all.feedbackUnmatched.inc({ source: event.source })
+      return
+    case 'webhook_tried':
+      all.webhooks.inc({ result: event.outcome })
+      return
+    case 'webhook_lost':
+      all.webhooks.inc({ result: 'lost' })
       return
     case 'leases_taken_back':
       all.lostLeases.inc(event.lost.length)

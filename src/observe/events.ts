@@ -13,6 +13,7 @@ import type { AppId, EmailId, KeyId } from '../domain/id.ts'
 import type { SignInMethod } from '../domain/operator/sign-in.ts'
 import type { EmailType } from '../domain/request/email-request.ts'
 import type { RefusalCode, refusals } from '../domain/request/rejection.ts'
+import type { WebhookEvent } from '../domain/webhooks/webhook.ts'
 import type { FeedbackResult } from '../store/feedback-store.ts'
 
 /** `api`: an app posted to `/v1/email`; otherwise the auth server that posted. */
@@ -91,6 +92,21 @@ export type FeedbackReceived = {
   readonly appId: AppId | null
 }
 
+/** A webhook was posted, or could not be. `result`: the status, or why there was none. */
+export type WebhookTried = {
+  readonly kind: 'webhook_tried'
+  readonly appId: AppId
+  /** Null for a test. */
+  readonly emailId: EmailId | null
+  readonly event: WebhookEvent
+  /** `failed`: it is tried again. */
+  readonly outcome: (typeof webhookOutcomes)[number]
+  readonly result: string
+  readonly tries: number
+  readonly tookMs: number
+}
+export const webhookOutcomes = ['sent', 'failed', 'given_up'] as const
+
 /** The workers that held these emails died or stopped renewing their leases; the emails are sent again. */
 export type LeasesTakenBack = { readonly kind: 'leases_taken_back'; readonly lost: readonly LostLease[] }
 
@@ -127,6 +143,7 @@ export type PosternEvent =
   | AttemptRecorded
   | FeedbackReceived
   | RelayChanged
+  | WebhookTried
   /** A worker asked for due mail, and got this many emails. */
   | { readonly kind: 'mail_claimed'; readonly count: number; readonly tookMs: number }
   /** The store wrote a group of calls as one transaction, or failed to. */
@@ -159,6 +176,15 @@ export type PosternEvent =
   /** The key ring cannot open a key that signs mail, so the mail of its domain waits. */
   /** The key ring cannot open the secret of an auth server, which is refused. */
   | { readonly kind: 'hook_secret_closed'; readonly keyId: KeyId }
+  /** The key ring cannot open the secret of an app's webhooks, so they wait. */
+  | { readonly kind: 'webhook_secret_closed'; readonly appId: AppId }
+  /** A webhook could not be stored. */
+  | {
+      readonly kind: 'webhook_lost'
+      readonly appId: AppId
+      readonly emailId: EmailId
+      readonly event: WebhookEvent
+    }
   | { readonly kind: 'signing_key_closed'; readonly domain: string; readonly selector: string }
   /** The process stopped before these attempts were recorded. */
   | { readonly kind: 'attempts_unrecorded'; readonly count: number }

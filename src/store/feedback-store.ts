@@ -14,6 +14,8 @@ export type Feedback = {
   readonly source: FeedbackSource
   readonly finding: FeedbackFinding
   readonly destination: Destination
+  /** The recipient, if the report names it: sealed, for the webhook of the app. */
+  readonly sealedTo?: string
 }
 
 /** `massive`: so many mailboxes are said to be gone that none is believed (`isMassBounce`). */

@@ -19,6 +19,7 @@ import type { HookStore } from './hook-store.ts'
 import type { OperatorStore, QueueGauge } from './operator-store.ts'
 import type { PeopleStore } from './people-store.ts'
 import type { SigningKeyStore } from './signing-key-store.ts'
+import type { WebhookStore } from './webhook-store.ts'
 
 /** The store is down, slow, full or read-only. Each listener answers it with 503. */
 export class StoreUnavailable extends Error {
@@ -32,6 +33,11 @@ export type NewEmail = {
   readonly content: EmailContent
   /** The `traceparent` (W3C Trace Context) of the request; null if it is not traced. */
   readonly traceparent: string | null
+  /**
+   * An older email of the same app and recipient with the same key is cancelled if it still waits. Null for
+   * one that supersedes none.
+   */
+  readonly supersedeKey: string | null
 }
 
 /** The judgement of a request by one version of its app's settings. */
@@ -58,8 +64,14 @@ export type EnqueueResult =
   | { readonly kind: 'invalid_key' }
   /** The app's settings are not those that judged the request: judge it again by these. */
   | { readonly kind: 'judge_again'; readonly app: App }
+  /** `superseded`: the older email that is cancelled. */
+  | ({
+      readonly kind: 'queued'
+      readonly emailId: EmailId
+      readonly superseded: EmailId | null
+    } & Caller)
   /** `suppressed`: accepted and recorded, and not sent, since its recipient is suppressed. */
-  | ({ readonly kind: 'queued' | 'suppressed' | 'replayed'; readonly emailId: EmailId } & Caller)
+  | ({ readonly kind: 'suppressed' | 'replayed'; readonly emailId: EmailId } & Caller)
   | ({ readonly kind: 'refused' | 'idempotency_key_reused' | 'queue_full' } & Caller)
   | ({ readonly kind: LimitRefusal; readonly limit: LimitHit } & Caller)
 
@@ -126,7 +138,13 @@ export type Maintained = { readonly more: boolean; readonly ended: readonly Ende
 export type Finding = { readonly check: string; readonly ok: boolean; readonly detail: string }
 
 /** The methods that the service uses; those of operators are in `operator-store.ts`. */
-export interface Store extends OperatorStore, PeopleStore, FeedbackStore, HookStore, SigningKeyStore {
+export interface Store
+  extends OperatorStore,
+    PeopleStore,
+    FeedbackStore,
+    HookStore,
+    SigningKeyStore,
+    WebhookStore {
   enqueue(request: EnqueueRequest): Promise<EnqueueResult>
   claimDue(request: ClaimRequest): Promise<Claimed>
   /** Returns the leases that are lost: another worker may have claimed their emails. */

@@ -86,6 +86,7 @@ async function suppressGone(store: Store) {
     type: 'magic_link',
     expiresAt: store.now() + 60_000,
     traceparent: null,
+    supersedeKey: null,
     content,
   } as const
   const judged = { version: app.version, verdict: { admit }, idempotency: null }

@@ -16,7 +16,9 @@ import { people } from './people-cases.ts'
 import { fairness, leases, queue } from './queue-cases.ts'
 import { signingKeys } from './signing-key-cases.ts'
 import type { Engine, It } from './subject.ts'
+import { supersedes } from './supersede-cases.ts'
 import { suppressions } from './suppression-cases.ts'
+import { webhooks } from './webhook-cases.ts'
 
 /** Registers all cases for one engine. */
 export function describeStore(engine: Engine): void {
@@ -41,7 +43,9 @@ export function describeStore(engine: Engine): void {
   queueMeasures(it)
   feedback(it)
   suppressions(it)
+  supersedes(it)
   signingKeys(it)
+  webhooks(it)
   people(it)
   model(it)
 }

@@ -77,6 +77,7 @@ export function request(
     body?: string
     lifeMs?: number
     version?: number
+    supersedeKey?: string
   } = {},
 ): EnqueueRequest {
   const to = (more.to ?? `r${serial++}@example.com`) as EmailAddress
@@ -86,6 +87,7 @@ export function request(
       type: more.type ?? 'magic_link',
       expiresAt: store.now() + (more.lifeMs ?? 900_000),
       traceparent: null,
+      supersedeKey: more.supersedeKey ?? null,
       content: { to, url: 'https://app.acme.test/?token=abc', messageIdDomain: 'acme.test' },
     },
   } as const

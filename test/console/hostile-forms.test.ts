@@ -179,6 +179,7 @@ const refusedForms: readonly (readonly [string, Readonly<Record<string, string>>
     },
     5,
   ],
+  ['/apps/acme/webhooks', { webhookUrl: 'ftp://app.acme.test/' }, 1],
   ['/apps/acme/keys', { name: '\u0007' }, 1],
   ['/apps/acme/keys', { name: 'x'.repeat(101) }, 1],
   ['/apps/acme/test-email', { to: 'nobody' }, 1],

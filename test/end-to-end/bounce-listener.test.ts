@@ -103,6 +103,7 @@ test('while the store does not answer, reports are answered 451, and strangers 5
   const listener = new BounceListener(
     {
       store: { ...store, findReported: down, recordFeedback: down },
+      sealRecipient: () => '',
       emit: ({ kind }) => void events.push(kind),
     },
     { ...bounce, bounceAddress },
@@ -162,7 +163,10 @@ test('with a certificate the session may be encrypted, and a report comes throug
     fileURLToPath(new URL(`../support/tls/localhost.${name}.pem`, import.meta.url))
   const tls = { certFile: file('cert'), keyFile: file('key') }
   const { id, sender } = await deliver('gail@example.com')
-  const listener = new BounceListener({ store, emit: () => {} }, { ...bounce, tls, bounceAddress: null })
+  const listener = new BounceListener(
+    { store, emit: () => {}, sealRecipient: () => '' },
+    { ...bounce, tls, bounceAddress: null },
+  )
   t.after(() => listener.close())
   const at = Number(new URL(await listener.listen()).port)
   const ca = readFileSync(tls.certFile)

@@ -266,6 +266,7 @@ test('while the store does not answer, a provider is asked to repeat, and a stra
     store: { ...store, findReported: down, recordFeedback: down },
     emit: ({ kind }) => void events.push(kind),
     keys: feedback.keys,
+    sealRecipient: () => '',
     isStopping: () => state.isStopping,
   })
   t.after(() => close(listener, 1000))

@@ -31,7 +31,7 @@ function newListener(change: Partial<HooksDeps> = {}) {
     links: { baseUrl: null, seal: assert.fail },
     waitForTurn: () => undefined,
     onQueued: () => {},
-    onSuppressed: () => {},
+    onEnded: () => {},
     isStopping: () => false,
     emit: ({ kind }) => void events.push(kind),
     random: () => 0.5,

@@ -46,7 +46,7 @@ async function listen(scope: Scope, options: Partial<BounceListenerOptions> = {}
   }
   const events: string[] = []
   const listener = new BounceListener(
-    { store: counted, emit: ({ kind }) => void events.push(kind) },
+    { store: counted, sealRecipient: () => '', emit: ({ kind }) => void events.push(kind) },
     { ...bounce, bounceAddress, ...options },
   )
   const port = Number(new URL(await listener.listen()).port)

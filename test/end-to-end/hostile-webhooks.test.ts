@@ -153,7 +153,9 @@ for (const [name, text] of Object.entries(worst))
 
 test('a hundred connections may be open, each with a body that is not whole; more are closed unanswered', async (t) => {
   const { keys } = feedback
-  const listener = newFeedbackListener({ store, keys, emit: () => {}, isStopping: () => false })
+  const listener = newFeedbackListener({
+    ...{ store, keys, emit: () => {}, sealRecipient: () => '', isStopping: () => false },
+  })
   t.after(() => close(listener, 0))
   const at = new URL(await listen(listener, feedback.address))
   const open = async () => {

@@ -38,6 +38,7 @@ test('after the store has said that a lease is lost, the message is not handed o
     makeReference: store.makeReference,
     bounceAddress: null,
     signing: null,
+    onFailed: () => {},
     emit: (event) => void events.push(event),
     renewEveryMs: 20,
   })
@@ -86,6 +87,7 @@ test('an outcome that could not be written is written again, although suspects w
     makeReference: store.makeReference,
     bounceAddress: null,
     signing: null,
+    onFailed: () => {},
     emit: () => {},
   })
   for (const to of ['a@example.com', 'b@example.com', 'c@example.com'])
@@ -106,6 +108,7 @@ test('mail whose claim is under way when the worker stops is given back before t
     makeReference: store.makeReference,
     bounceAddress: null,
     signing: null,
+    onFailed: () => {},
     emit: () => {},
   })
   assert.equal((await service.post(validBody())).status, 202)
@@ -139,6 +142,7 @@ test('a worker without mail asks every 250 ms; it yields to suspects only while 
     makeReference: store.makeReference,
     bounceAddress: null,
     signing: null,
+    onFailed: () => {},
     emit: () => {},
   })
   worker.start()
@@ -175,6 +179,7 @@ test('after a claim failed, nothing is sent until a write succeeds', async (t) =
     makeReference: store.makeReference,
     bounceAddress: null,
     signing: null,
+    onFailed: () => {},
     emit: () => {},
     renewEveryMs: 20,
   })
@@ -238,6 +243,7 @@ test('after an outage, leases are renewed before waiting mail begins: what was l
     },
     bounceAddress: null,
     signing: null,
+    onFailed: () => {},
     emit: () => {},
   })
   for (let n = 0; n < 3; n++) await service.post(validBody({ to: `r${n}@example.com` }))

@@ -275,7 +275,7 @@ const forPeople = 'account.remove_passkey'
 /** Mail waits, and the relay defers it; no command makes a passkey or a session; and a key is no report. */
 const mayFail = new Set<OperationName>([
   ...(['status.show', 'app.test_email', 'checks.run'] as const),
-  ...(['person.remove_passkey', 'session.end', 'feedback.read', 'hook.check'] as const),
+  ...(['person.remove_passkey', 'session.end', 'feedback.read', 'hook.check', 'webhook.test'] as const),
 ])
 
 /** The worker tries deferred mail again every few seconds; while it does, these are refused. */
@@ -359,6 +359,9 @@ async function commandsFor(
     'domain.activate_key': ['domain', 'activate-key', 'acme', signing.selector, '--unchecked'],
     'domain.remove_key': ['domain', 'remove-key', 'acme', unused.selector],
     'hook.list': ['hook', 'list', 'acme'],
+    'webhook.list': ['webhook', 'list', 'acme'],
+    'webhook.secret': ['webhook', 'secret', 'acme'],
+    'webhook.test': ['webhook', 'test', 'acme'],
     'hook.connect': ['hook', 'connect', 'acme', 'kratos'],
     'hook.check': ['hook', 'check', 'acme', 'kratos'],
     'status.show': ['status'],

@@ -66,6 +66,9 @@ const needs: Record<OperationName, readonly [Role, 'service' | 'app' | 'own' | '
   'hook.list': ['reader', 'app'],
   'hook.connect': ['operator', 'app'],
   'hook.check': ['reader', 'app'],
+  'webhook.list': ['reader', 'app'],
+  'webhook.secret': ['admin', 'app'],
+  'webhook.test': ['operator', 'app'],
   'domain.show': ['reader', 'app'],
   'domain.check': ['operator', 'app'],
   'domain.add_key': ['admin', 'service'],
@@ -93,12 +96,15 @@ const service = await startTestService({ after }, { roles: new Set(['api', 'cons
 const { store } = service
 let serial = 0
 
+const webhookUrl = 'https://app.acme.test/postern'
+
 /** An app that nothing else uses, with a key, an email that is deferred, and a token that may be revoked. */
 async function newTarget() {
   const slug = `app${serial++}`
   const domain = `${slug}.test` // apps of one domain share its keys
   const from = { name: 'Acme', address: `auth@${domain}` }
-  const sender = await newSender(service, slug, { ...testSettings, from })
+  const sender = await newSender(service, slug, { ...testSettings, from, webhookUrl })
+  await store.setWebhookSecret({ app: sender.app.id, sealed: '', oldUntil: 0 }, operator)
   const key = { domain, selector: 'p1', algorithm: 'ed25519', publicKey: '', sealed: '' } as const
   await store.addSigningKey({ ...key, app: sender.app.id }, operator)
   const headers = { authorization: `Bearer ${sender.key}` }
@@ -166,6 +172,8 @@ const bodies: Partial<Record<OperationName, (target: Target) => unknown>> = {
   'suppression.clear': () => ({ reason: 'operator' }),
   'domain.add_key': () => ({ algorithm: 'ed25519' }),
   'domain.activate_key': () => ({ unchecked: true }),
+  'webhook.secret': () => ({}),
+  'webhook.test': () => ({}),
   'hook.connect': () => ({}),
   'hook.check': () => ({}),
   'token.create': () => ({ name: `token ${serial++}`, role: 'reader' }),

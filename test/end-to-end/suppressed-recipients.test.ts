@@ -8,7 +8,8 @@ import { listEmails, operator } from '../support/operator.ts'
 import { startTestService, testSettings, validBody } from '../support/service.ts'
 
 const limits = { ...testSettings.limits, recipientPerHour: 10_000 }
-const service = await startTestService({ after }, { roles: new Set(['api'] as const), settings: { limits } })
+const settings = { limits, supersede: false }
+const service = await startTestService({ after }, { roles: new Set(['api'] as const), settings })
 const suppressed = 'ada@example.com'
 const other = 'bob@example.com'
 const pairs = 1000

@@ -168,7 +168,7 @@ test('a bug in the answer to a request marks its span as an error', async (t) =>
     links: { baseUrl: 'https://links.acme.test', seal: assert.fail },
     waitForTurn: () => undefined,
     onQueued: () => {},
-    onSuppressed: () => {},
+    onEnded: () => {},
     isStopping: () => false,
     emit: () => {},
     random: Math.random,

@@ -35,7 +35,7 @@ async function start(t: Scope) {
     throw new StoreUnavailable('down')
   }
   const listener = new BounceListener(
-    { store: { ...store, recordFeedback }, emit: () => {} },
+    { store: { ...store, recordFeedback }, emit: () => {}, sealRecipient: () => '' },
     { address: { host: '127.0.0.1', port: 0 }, tls: null, bounceAddress },
   )
   t.after(() => listener.close())

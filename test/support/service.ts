@@ -43,6 +43,7 @@ export type TestOptions = Partial<
     | 'dnsServers'
     | 'bounce'
     | 'feedback'
+    | 'webhooksArePrivate'
   >
 > & {
   settings?: Partial<AppSettings>
@@ -78,6 +79,7 @@ const anyPort = { host: '127.0.0.1', port: 0 }
 
 export async function testConfig(scope: Scope, options: TestOptions = {}): Promise<Config> {
   return {
+    webhooksArePrivate: options.webhooksArePrivate ?? true,
     database: options.database ?? (await testDatabase(scope)),
     databaseSession: null,
     ring: options.ring ?? newRing(),

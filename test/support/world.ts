@@ -76,7 +76,14 @@ async function queueEmail(store: Store, { key, version, to, type, lifeMs }: Queu
   const url = 'https://app.acme.test/auth?token=abc'
   const content = { to: to as EmailAddress, url, messageIdDomain: 'acme.test' }
   const expiresAt = store.now() + lifeMs
-  const admit = { id: newId('em', store.now()), type, expiresAt, traceparent: null, content }
+  const admit = {
+    id: newId('em', store.now()),
+    type,
+    expiresAt,
+    traceparent: null,
+    supersedeKey: null,
+    content,
+  }
   const judged = { version, verdict: { admit }, idempotency: null }
   const { kind } = await store.enqueue({ keyHash: hashDeliveryKey(key), judged })
   if (kind !== 'queued') throw new Error(kind)

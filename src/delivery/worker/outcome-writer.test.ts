@@ -12,6 +12,7 @@ test('an outage of the store is one event, the next outage is another', () => {
       recordOutcome: () => assert.fail('nothing is written'),
       strikeRefused: () => assert.fail('nobody is struck'),
     },
+    onFailed: () => assert.fail('no email failed'),
     emit: ({ kind }) => void seen.push(kind),
     onFailure: () => void failures++,
   })

@@ -2,9 +2,11 @@
  * Writes outcomes to the store. An outcome that cannot be written is kept and written again later:
  * nothing new may be sent while one is kept.
  */
+import { findCause } from '../../domain/delivery/failure-cause.ts'
 import type { DeliveryOutcome } from '../../domain/delivery/outcome.ts'
 import type { Reply } from '../../domain/delivery/reply.ts'
 import { findDestination, refusesMailbox } from '../../domain/delivery/suppression.ts'
+import type { WebhookFacts } from '../../domain/webhooks/webhook.ts'
 import type { Emit } from '../../observe/events.ts'
 import { readTraceId } from '../../observe/tracing.ts'
 import { type Claim, type Store, StoreUnavailable } from '../../store/store.ts'
@@ -22,9 +24,13 @@ export type Result = {
 export type OutcomeWriterDeps = {
   readonly store: Pick<Store, 'recordOutcome' | 'strikeRefused'>
   readonly emit: Emit
+  /** An email failed, of an app that is sent webhooks. */
+  readonly onFailed: (claim: Claim, facts: WebhookFacts) => void
   /** A write to the store failed. */
   readonly onFailure: () => void
 }
+
+type Failed = Extract<DeliveryOutcome, { readonly kind: 'failed' }>
 
 /** Others are dropped: when so many come at once, few of them would count. */
 const strikesMax = 8
@@ -68,23 +74,34 @@ export class OutcomeWriter {
         traceId: readTraceId(claim.traceparent),
       }
       emit({ kind: 'attempt_recorded', ...record })
-      if (refusesMailbox(outcome)) void this.#strike(claim, outcome.reply)
+      if (outcome.kind === 'failed') void this.#follow(attempt, outcome)
     } catch (error) {
       this.#kept.add(result)
       this.noteFailure(error)
     }
   }
 
-  /** After the outcome, and nothing waits for it: a strike that is lost costs one more refusal. */
-  async #strike({ emailId, content }: Claim, { text }: Reply): Promise<void> {
-    if (this.#striking >= strikesMax) return
+  /** After the outcome, and nothing waits for it. */
+  async #follow({ app, claim }: Attempt, outcome: Failed): Promise<void> {
+    const until = refusesMailbox(outcome) ? await this.#strike(claim, outcome.reply) : null
+    if (app.settings.webhookUrl === undefined) return
+    const cause = outcome.reason === 'refused_by_relay' ? findCause(outcome.reply) : outcome.reason
+    const suppressed = until === null ? {} : { suppressedUntil: new Date(until).toISOString() }
+    this.#deps.onFailed(claim, { cause, ...suppressed })
+  }
+
+  /** Until when the recipient is suppressed; null if it is not. A lost strike costs one more refusal. */
+  async #strike({ emailId, content }: Claim, { text }: Reply): Promise<number | null> {
+    if (this.#striking >= strikesMax) return null
     this.#striking++
     try {
       const destination = findDestination(content.to)
-      await this.#deps.store.strikeRefused({ email: emailId, destination, reply: text })
+      const strike = await this.#deps.store.strikeRefused({ email: emailId, destination, reply: text })
+      return strike.kind === 'suppressed' ? strike.until : null
     } catch (error) {
       if (!(error instanceof StoreUnavailable))
         this.#deps.emit({ kind: 'bug', doing: 'suppressing a recipient', error })
+      return null
     } finally {
       this.#striking--
     }

@@ -21,12 +21,13 @@ import { MessageComposer } from '../message/compose-message.ts'
 import { Backpressure } from './backpressure.ts'
 import { aloneMs, ClaimBudget, connectionsPerApp, countCapacity } from './claim-budget.ts'
 import { ClaimedEmails, isSameLease } from './claimed-emails.ts'
-import { OutcomeWriter } from './outcome-writer.ts'
+import { OutcomeWriter, type OutcomeWriterDeps } from './outcome-writer.ts'
 import { Signal } from './signal.ts'
 
 export type WorkerDeps = Omit<DeliverDeps, 'composer'> & {
   readonly store: Pick<Store, 'claimDue' | 'renewLeases' | 'recordOutcome' | 'strikeRefused'>
   readonly emit: Emit
+  readonly onFailed: OutcomeWriterDeps['onFailed']
   /** How often leases are renewed (20 s). */
   readonly renewEveryMs?: number
 }

@@ -12,6 +12,8 @@ export type AppPolicy = HostedLinkPolicy &
     readonly fromAddress: EmailAddress
     /** Whether its emails show the one-time codes of its requests. */
     readonly allowCodes: boolean
+    /** Whether a newer email cancels an older one that waits, with the same kind of link. */
+    readonly supersede: boolean
     /** Its name, for invitations that name no organisation. */
     readonly name: string
     readonly hooks: HookSettings
@@ -31,7 +33,7 @@ export function appPolicy({
 }: Pick<App, 'id' | 'version' | 'slug' | 'settings'>): AppPolicy {
   const valid = <T>(result: Parsed<T>): T[] => (result.ok ? [result.value] : [])
   const appSchemes = settings.appSchemes.flatMap((text) => valid(parseAppScheme(text)))
-  const { allowCodes, allowLocalhost, hostedLinks, linkDestinations } = settings
+  const { allowCodes, allowLocalhost, hostedLinks, linkDestinations, supersede } = settings
   return {
     id,
     version,
@@ -40,6 +42,7 @@ export function appPolicy({
     linkDestinations,
     allowCodes,
     allowLocalhost,
+    supersede,
     allowedUrls: settings.allowedUrls.flatMap((text) => valid(parseAllowedUrl(text))),
     appSchemes,
     schemes: new Set(appSchemes.map((entry) => entry.scheme)),

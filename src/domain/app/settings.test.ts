@@ -21,6 +21,7 @@ test('a new app allows nothing and has the documented limits', () => {
     appSchemes: [],
     allowLocalhost: false,
     allowCodes: false,
+    supersede: true,
     hostedLinks: 'auto',
     linkDestinations: {},
     branding: {},

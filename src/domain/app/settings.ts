@@ -10,6 +10,7 @@ import { type Parsed, parsed } from '../parsed.ts'
 import { parseEmailAddress } from '../request/email-address.ts'
 import { emailTypes } from '../request/email-request.ts'
 import type { Issue } from '../request/rejection.ts'
+import { isWebhookUrl } from '../webhooks/webhook.ts'
 import { type AllowedUrl, parseAllowedUrl, parseAppScheme } from './allowed-url.ts'
 import { checkDestination, type HostedLinkSettings, hostedLinkModes } from './hosted-link.ts'
 import { type AppLimits, defaultLimits } from './limit.ts'
@@ -26,6 +27,10 @@ export type AppSettings = HostedLinkSettings & {
   readonly allowLocalhost: boolean
   /** Whether emails show the one-time codes of requests; otherwise codes are ignored. */
   readonly allowCodes: boolean
+  /** Whether a newer email cancels an older one that waits, with the same kind of link. */
+  readonly supersede: boolean
+  /** Where the app hears of trouble with its emails. */
+  readonly webhookUrl?: string
   /** For auth servers that post to the app. */
   readonly hooks?: HookSettings
   /** The https page that a hosted page offers to devices without the app. */
@@ -44,6 +49,7 @@ export const defaultSettings = {
   appSchemes: [],
   allowLocalhost: false,
   allowCodes: false,
+  supersede: true,
   hostedLinks: 'auto',
   linkDestinations: {},
   branding: {},
@@ -100,8 +106,10 @@ function inOrder(settings: AppSettings): AppSettings {
     appSchemes: settings.appSchemes,
     allowLocalhost: settings.allowLocalhost,
     allowCodes: settings.allowCodes,
+    supersede: settings.supersede,
     hostedLinks: settings.hostedLinks,
     linkDestinations: optional(linkDestinations, emailTypes),
+    ...optional(settings, ['webhookUrl']),
     ...(settings.hooks !== undefined && { hooks: optional(settings.hooks, hookSystemNames) }),
     ...optional(settings, ['fallbackUrl']),
     branding: optional(branding, ['logoUrl', 'accentColour', 'addressLine']),
@@ -144,6 +152,10 @@ function checkSender(settings: AppSettings): Issue[] {
   for (const [field, value] of Object.entries(addresses)) {
     const address = value === undefined ? undefined : parseEmailAddress(value, field)
     if (address?.ok === false) issues.push(...address.issues)
+  }
+  if (settings.webhookUrl !== undefined && !isWebhookUrl(settings.webhookUrl)) {
+    const message = 'An https URL of at most 2000 characters, without user, password and fragment.'
+    issues.push({ field: 'webhookUrl', code: 'malformed_webhook_url', message })
   }
   const { envelopeFrom } = settings
   if (envelopeFrom !== undefined && isBounceBase(envelopeFrom) && !fitsReference(envelopeFrom)) {

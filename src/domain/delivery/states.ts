@@ -31,7 +31,7 @@ export const usageEvents = ['accepted', ...finalStates] as const
 export const failureReasons = ['refused_by_relay', 'retries_exhausted', 'unreadable'] as const
 export type FailureReason = (typeof failureReasons)[number]
 /** Why an email has the state `cancelled`. */
-export const cancelReasons = ['by_operator', 'app_inactive', 'reserved_domain'] as const
+export const cancelReasons = ['by_operator', 'app_inactive', 'reserved_domain', 'superseded'] as const
 /**
  * Why an email has the state `suppressed`. The first has the most weight: a suppression keeps it when strikes
  * of the others come.

@@ -29,8 +29,14 @@ export function verifyStandardWebhook(
   if (signatures.length > headerCharactersMax || !webhookId.test(id) || !isRecent(timestamp, nowMs))
     return false
   const given = signatures.split(' ').map((signature) => signature.replace(/,$/, ''))
-  return includes(given, `v1,${sign(key, `${id}.${timestamp}.`, body, 'base64')}`)
+  return includes(given, signStandardWebhook({ id, timestamp, body }, key))
 }
+
+/** The signature of Standard Webhooks, as it is in the header. `timestamp` is in seconds since 1970. */
+export const signStandardWebhook = (
+  { id, timestamp, body }: { readonly id: string; readonly timestamp: string; readonly body: Uint8Array },
+  key: Uint8Array,
+): string => `v1,${sign(key, `${id}.${timestamp}.`, body, 'base64')}`
 
 /** The header of Zitadel: `t=<unix seconds>,v1=<hex>[,v1=<hex>]`, over `t.body`. One signature must fit. */
 export function verifyZitadel({ headers, body, nowMs }: SignedCall, key: Uint8Array): boolean {

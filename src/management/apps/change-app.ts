@@ -1,6 +1,7 @@
 /** Changes some settings of an app, or its status. */
 import { Type } from 'typebox'
 import type { App } from '../../domain/app/app.ts'
+import type { AppSettings } from '../../domain/app/settings.ts'
 import { appChangeTriesMax } from '../../domain/bounds.ts'
 import { isAtLeast } from '../../domain/operator/management-token.ts'
 import { checkSchema } from '../operation/check-schema.ts'
@@ -8,7 +9,14 @@ import { operation } from '../operation/operation.ts'
 import { done, fail, invalid } from '../operation/result.ts'
 import { closed } from '../operation/schema.ts'
 import { AppResource, presentApp } from '../resources.ts'
-import { AppBody, AppPatch, adminFields, mergePatch, parseSettings } from '../settings-schema.ts'
+import {
+  AppBody,
+  AppPatch,
+  adminFields,
+  mergePatch,
+  parseSettings,
+  serviceField,
+} from '../settings-schema.ts'
 
 export const dryRunQuery = {
   dryRun: Type.Optional(
@@ -21,7 +29,7 @@ export const changeApp = operation({
   path: '/v1/apps/{app}',
   role: 'operator',
   target: 'app',
-  summary: `Changes some settings of an app, or its status (RFC 7396). These need an admin: ${adminFields.map((name) => `\`${name}\``).join(', ')}.`,
+  summary: `Changes some settings of an app, or its status (RFC 7396). These need an admin: ${adminFields.map((name) => `\`${name}\``).join(', ')}. \`${serviceField}\` needs an admin of the whole service.`,
   query: closed(dryRunQuery),
   body: AppPatch,
   answer: AppResource,
@@ -37,11 +45,13 @@ export const changeApp = operation({
       if (!merged.ok) return invalid(merged.issues)
       const settings = parseSettings(merged.value)
       if (!settings.ok) return invalid(settings.issues)
-      const isReserved = adminFields.some(
-        (name) => JSON.stringify(before[name]) !== JSON.stringify(settings.value[name]),
-      )
-      if (isReserved && !isAtLeast(access.role, 'admin'))
+      const isChanged = (name: keyof AppSettings) =>
+        JSON.stringify(before[name]) !== JSON.stringify(settings.value[name])
+      const isAdmin = isAtLeast(access.role, 'admin')
+      if (!isAdmin && adminFields.some(isChanged))
         return fail('not_permitted', `Only the role admin may change ${adminFields.join(', ')}.`)
+      if (!(isAdmin && access.apps === null) && isChanged(serviceField))
+        return fail('not_permitted', `Only an admin of the whole service may change ${serviceField}.`)
       const { status = 'active' } = merged.value
       if (query.dryRun === true) return done(presentApp({ ...app, settings: settings.value, status }))
       const change = { settings: settings.value, status, ifVersion: app.version }

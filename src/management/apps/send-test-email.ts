@@ -79,7 +79,11 @@ async function enqueue(
   const policy = appPolicy(app)
   const result = judgeEmail(request, { policy, links, nowMs: store.now(), traceparent: null })
   if ('code' in result) return explain(result)
-  const judged = { version: policy.version, verdict: { admit: result.email }, idempotency: null }
+  const judged = {
+    version: policy.version,
+    verdict: { admit: { ...result.email, supersedeKey: null } },
+    idempotency: null,
+  }
   const queued = await store.enqueue({ appId: app.id, judged })
   if (queued.kind !== 'queued' && queued.kind !== 'suppressed') return explainResult(app, queued)
   const ended = { emailId: queued.emailId, appId: app.id, state: 'suppressed', reason: null } as const

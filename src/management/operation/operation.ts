@@ -5,8 +5,10 @@
  */
 import { type Static, type TObject, type TSchema, Type } from 'typebox'
 import type { App } from '../../domain/app/app.ts'
+import type { AppId } from '../../domain/id.ts'
 import type { Role } from '../../domain/operator/management-token.ts'
 import type { RefusedRequest } from '../../domain/request/refused-request.ts'
+import type { ReportDeps } from '../../feedback/record-report.ts'
 import type { LinkHost } from '../../intake/judge-request.ts'
 import type { Emit } from '../../observe/events.ts'
 import type { SuppressionRecord } from '../../store/feedback-store.ts'
@@ -37,6 +39,10 @@ export type Management = BounceSettings &
     readonly makeSigningKey: (
       key: Pick<NewSigningKey, 'domain' | 'selector' | 'algorithm'>,
     ) => Promise<NewSigningKey>
+    /** Seals the recipient of an email, for the webhook of its app. */
+    readonly sealRecipient: ReportDeps['sealRecipient']
+    /** The secret that signs the webhooks of an app: in clear, and sealed. */
+    readonly makeWebhookSecret: (app: AppId) => { readonly secret: string; readonly sealed: string }
     readonly cursors: {
       /** `list` names a list and its filters: what is sealed opens for no other. */
       readonly seal: (list: string, id: string) => string

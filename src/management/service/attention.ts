@@ -177,7 +177,7 @@ function judgeQueue({ depth, max }: QueueResource): Condition[] {
   return [{ kind: 'queue_nearly_full', message }]
 }
 
-function judgeSettings({ apps, expiring, hooks, nowMs, queue, usage }: Situation): Condition[] {
+function judgeSettings({ apps, expiring, hooks, nowMs, queue, usage, webhooks }: Situation): Condition[] {
   const slugs = new Map(apps.map(({ id, slug }) => [id, slug]))
   const keys = expiring.map(({ id, app, name, expiresAt, isReplaced, lastUsedAt }): Condition => {
     const slug = slugs.get(app) ?? app
@@ -189,7 +189,10 @@ function judgeSettings({ apps, expiring, hooks, nowMs, queue, usage }: Situation
     return { kind: 'key_expires', message, apps: [slug] }
   })
   const refused = hooks.map(({ app, message }): Condition => ({ kind: 'hook_refused', message, apps: [app] }))
-  return [...apps.flatMap((app) => judgeApp(app, { queue, usage })), ...keys, ...refused]
+  const failing = webhooks.map(
+    ({ app, message }): Condition => ({ kind: 'webhook_failing', message, apps: [app] }),
+  )
+  return [...apps.flatMap((app) => judgeApp(app, { queue, usage })), ...keys, ...refused, ...failing]
 }
 
 function judgeApp(

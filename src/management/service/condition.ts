@@ -11,6 +11,7 @@ import type { HookFault } from '../hooks/find-hook-faults.ts'
 import type { CountedQueue } from '../operation/operation.ts'
 import { closed } from '../operation/schema.ts'
 import type { NodeResource } from '../resources.ts'
+import type { WebhookFault } from '../webhooks/judge-webhooks.ts'
 import type { QueueResource } from './queue.ts'
 
 /** The most urgent first. */
@@ -38,6 +39,7 @@ export const attentionKinds = [
   'feedback_silent',
   'key_expires',
   'hook_refused',
+  'webhook_failing',
   'setting_invalid',
 ] as const
 export type AttentionKind = (typeof attentionKinds)[number]
@@ -72,6 +74,8 @@ export type Situation = {
   readonly records: readonly MissingRecord[]
   /** Why mail of connected auth servers is refused. */
   readonly hooks: readonly HookFault[]
+  /** Receivers that do not take webhooks. */
+  readonly webhooks: readonly WebhookFault[]
   readonly nodes: readonly NodeResource[]
   /** The counts of the last `latelyMinutes`, of everything that the access sees. */
   readonly lately: ActivityCounts

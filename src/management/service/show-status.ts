@@ -11,6 +11,7 @@ import { operation } from '../operation/operation.ts'
 import { done } from '../operation/result.ts'
 import { closed, orNull, time } from '../operation/schema.ts'
 import { NodeResource, presentNode, presentUsage, type UsageResource } from '../resources.ts'
+import { findWebhookFaults } from '../webhooks/judge-webhooks.ts'
 import { findAttention } from './attention.ts'
 import { AttentionResource, attentionKind, concernedApps } from './condition.ts'
 import { presentQueue, QueueResource } from './queue.ts'
@@ -59,7 +60,7 @@ export const showStatus = operation({
     const { store, access } = context
     const now = store.now()
     const seesAll = access.apps === null
-    const [allApps, allNodes, usage, reported, sources, allExpiring, counted, findings, hookKeys] =
+    const [allApps, allNodes, usage, reported, sources, allExpiring, counted, findings, hookKeys, webhooks] =
       await Promise.all([
         store.listApps(),
         store.listNodes(),
@@ -70,6 +71,7 @@ export const showStatus = operation({
         context.queue.get(),
         seesAll ? context.findings.get() : [],
         store.listHookKeys(),
+        store.listWebhooks(),
       ])
     const apps = allApps.filter(({ id }) => isInScope(access, id))
     const nodes = allNodes.map((node) => presentNode(node, now))
@@ -80,6 +82,7 @@ export const showStatus = operation({
       ...{ seesAll, apps, usage, reported, sources, expiring, queue, nodes, findings, ...activity.now },
       records: context.records.get(),
       hooks: findHookFaults({ ...context, linksBaseUrl: context.links.baseUrl }, apps, hookKeys),
+      webhooks: findWebhookFaults(apps, webhooks, now),
       late: counted.late,
       nowMs: now,
     })

@@ -6,11 +6,13 @@ import type { EndReason, FinalState } from '../../domain/delivery/states.ts'
 import { suppressionBy } from '../../domain/delivery/suppression.ts'
 import { dayMs, minuteMs } from '../../domain/duration.ts'
 import type { AppId, EmailId } from '../../domain/id.ts'
+import type { EmailType } from '../../domain/request/email-request.ts'
 import type { Feedback, FeedbackResult, HeardSource, Strike } from '../feedback-store.ts'
 import type { Row } from '../shared/rows.ts'
 import { emailReads } from './emails.ts'
 import { lock, readAll, readOne, type Script, type ScriptContext } from './script.ts'
-import { forgive, strike, strikeRefused } from './suppressions.ts'
+import { strike as addStrike, forgive, strikeRefused } from './suppressions.ts'
+import { addWebhookMessage } from './webhooks.ts'
 
 function* recordFeedback(context: ScriptContext, feedback: Feedback): Script<FeedbackResult> {
   const result = yield* record(context, feedback)
@@ -33,7 +35,25 @@ function* record(context: ScriptContext, feedback: Feedback): Script<FeedbackRes
     values: [email, state, reason, JSON.stringify(trail)],
   }
   if (state !== known.state && state !== 'delivered') yield* countUsage(context, known.app, state)
-  return { kind: 'recorded', app: known.app, state, strike: yield* suppress(context, feedback, known) }
+  const strike = yield* suppress(context, feedback, known)
+  yield* notifyApp(context, feedback, { ...known, strike })
+  return { kind: 'recorded', app: known.app, state, strike }
+}
+
+/** A webhook for the app, in the transaction of the report, so that none is lost. */
+function* notifyApp(
+  context: ScriptContext,
+  { email, finding, sealedTo }: Feedback,
+  { app, strike, type }: ReturnType<typeof toReported> & { readonly strike: Strike },
+): Script<void> {
+  if (finding.kind !== 'bounced' && finding.kind !== 'complained') return
+  const facts = {
+    emailType: type,
+    ...(finding.kind === 'bounced' && { cause: finding.cause, permanent: finding.permanent }),
+    ...(strike.kind === 'suppressed' && { suppressedUntil: new Date(strike.until).toISOString() }),
+  }
+  const event = `email.${finding.kind}` as const
+  yield* addWebhookMessage(context, { app, event, email, facts, sealed: sealedTo ?? null })
 }
 
 function* lockReported(
@@ -41,7 +61,7 @@ function* lockReported(
   email: EmailId,
 ): Script<ReturnType<typeof toReported> | 'waiting' | 'unknown'> {
   const { prefix } = context
-  const text = `select app_id, recipient, state, reason, accepted_at, trail from ${prefix}history
+  const text = `select app_id, recipient, type, state, reason, accepted_at, trail from ${prefix}history
     where email_id = $1 ${lock(context, 'for update')}`
   const find = () => readOne({ text, values: [email] }, toReported)
   const ended = yield* find()
@@ -65,7 +85,7 @@ function* suppress(
   const reason = suppressionBy(finding)
   if (reason === null) return { kind: 'none' }
   const reply = 'reply' in finding ? finding.reply.text : null
-  return yield* strike(context, to, { reason, email, acceptedAt, reply })
+  return yield* addStrike(context, to, { reason, email, acceptedAt, reply })
 }
 
 /**
@@ -96,6 +116,7 @@ function* listFeedbackSources({ prefix }: ScriptContext): Script<HeardSource[]> 
 const toReported = (row: Row) => ({
   app: row.app_id as AppId,
   recipient: row.recipient as string,
+  type: row.type as EmailType,
   state: row.state as FinalState,
   reason: row.reason as EndReason | null,
   acceptedAt: row.accepted_at as number,

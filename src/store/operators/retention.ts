@@ -6,6 +6,7 @@ import { activityDays, appMinutesKept, auditDays, keepDays, stepMax } from '../.
 import { dayMs, minuteMs } from '../../domain/duration.ts'
 import { idFloor } from '../../domain/id.ts'
 import { lock, type Script, type ScriptContext } from './script.ts'
+import { giveUpWebhooks } from './webhooks.ts'
 
 /** One step. Returns whether there may be more. */
 export function* deleteOldHistory(context: ScriptContext): Script<boolean> {
@@ -57,8 +58,8 @@ function* deleteStep(
 
 /**
  * All usage counts, refusals, audit entries and ended keys that are old, of which there is little at any
- * time, and a step of the suppressions. Keys are kept as long as records name them. Returns whether a key was
- * deleted.
+ * time, and a step of the suppressions and of the webhooks. Keys are kept as long as records name them.
+ * Returns whether a key was deleted.
  */
 export function* deleteOldRecords(context: ScriptContext): Script<boolean> {
   const { nowMs, prefix } = context
@@ -69,7 +70,12 @@ export function* deleteOldRecords(context: ScriptContext): Script<boolean> {
     text: `delete from ${prefix}audit where audit_id < $1`,
     values: [idFloor('au', nowMs - auditDays * dayMs)],
   }
+  yield* giveUpWebhooks(context)
   // There may be many: a step each time.
+  yield* deleteStep(context, {
+    ...{ table: 'webhook_message', key: 'message_id' },
+    ...{ isOld: 'message_id < $1', floor: idFloor('wh', floor) },
+  })
   yield* deleteStep(context, {
     ...{ table: 'suppression', key: 'suppression_id', order: 'forget_at' },
     ...{ isOld: 'forget_at < $1', floor: nowMs },

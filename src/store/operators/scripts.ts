@@ -14,6 +14,7 @@ import type { Script, ScriptContext } from './script.ts'
 import { signingKeyChanges, signingKeyReads } from './signing-keys.ts'
 import { suppressionChanges, suppressionReads } from './suppressions.ts'
 import { tokenChanges, tokenNotes, tokenReads } from './tokens.ts'
+import { webhookChanges, webhookDeliveries, webhookReads } from './webhooks.ts'
 
 /** Each runs in a transaction of its own, or as if it did. */
 export const changes = {
@@ -26,6 +27,8 @@ export const changes = {
   ...feedbackChanges,
   ...suppressionChanges,
   ...signingKeyChanges,
+  ...webhookChanges,
+  ...webhookDeliveries,
 }
 
 /**
@@ -46,6 +49,7 @@ export const reads = {
   ...feedbackReads,
   ...suppressionReads,
   ...signingKeyReads,
+  ...webhookReads,
 }
 
 /** Reads whose statements all see one state of the database. */

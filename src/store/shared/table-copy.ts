@@ -19,6 +19,8 @@ export const copiedTables = [
   'suppression',
   'signing_key',
   'feedback_source',
+  'webhook',
+  'webhook_message',
   'secret',
 ] as const
 export type CopiedTable = (typeof copiedTables)[number]

@@ -9,6 +9,7 @@ import { LruMap } from '../../../domain/lru-map.ts'
 import type { KeyedHash, KeyRing } from '../../crypto/key-ring.ts'
 import type { PostgresAddress } from '../../database-address.ts'
 import { type ClockOffset, readOffset } from '../../shared/clock.ts'
+import { newRecentEmails, type RecentEmails } from '../../shared/recent-emails.ts'
 import { Connection } from './connection.ts'
 import { Pool } from './pool.ts'
 
@@ -59,8 +60,12 @@ export type PostgresContext = {
   readonly self: number
 }
 
-/** A connection for requests, and the row in which it counts the queue's depth. */
-export type Lane = { readonly connection: Connection; readonly slot: number }
+/** A connection for requests, the row in which it counts the queue's depth, and what it queued lately. */
+export type Lane = {
+  readonly connection: Connection
+  readonly slot: number
+  readonly recent: RecentEmails
+}
 
 export const quoteSchema = (schema: string): string => `"${schema}"`
 
@@ -71,7 +76,11 @@ export function newContext(address: PostgresAddress, parts: Parts): PostgresCont
   const anySlot = () => randomInt(slotCount)
   return {
     ...parts,
-    lanes: Array.from({ length: laneCount }, () => ({ connection: connect(), slot: anySlot() })),
+    lanes: Array.from({ length: laneCount }, () => ({
+      connection: connect(),
+      slot: anySlot(),
+      recent: newRecentEmails(),
+    })),
     lookups: connect(),
     claims: connect(),
     outcomes: connect(),

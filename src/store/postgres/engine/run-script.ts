@@ -4,6 +4,7 @@ import { activityChanges, activityNotes } from '../../operators/activity.ts'
 import { feedbackChanges } from '../../operators/feedback.ts'
 import { type Dialect, runScriptAsync, type Script, type ScriptContext } from '../../operators/script.ts'
 import { bindScript, changes, notes, reads, snapshotReads } from '../../operators/scripts.ts'
+import { webhookDeliveries } from '../../operators/webhooks.ts'
 import { type Methods, toMethods } from '../../shared/methods.ts'
 import type { Query } from './connection.ts'
 import { findSecret, type PostgresContext } from './context.ts'
@@ -36,7 +37,7 @@ export const runIn = <T>(
 
 /** Records that processes make of themselves, and reports, do not wait for operators. */
 const observed = new Set(Object.keys({ ...activityChanges, ...activityNotes }))
-const reported = new Set(Object.keys(feedbackChanges))
+const reported = new Set(Object.keys({ ...feedbackChanges, ...webhookDeliveries }))
 
 /** The connections of a read that is not an operator's. */
 function choosePool(
@@ -57,6 +58,7 @@ function choosePool(
     case 'measureQueue':
       return { pool: observers, deadlineMs }
     case 'findReported':
+    case 'listDueWebhooks':
       return { pool: reports, deadlineMs }
     default:
       return { pool: operators, deadlineMs }

@@ -273,6 +273,31 @@ create table feedback_source (
   heard_at bigint not null                 -- when the last report came, to the minute
 );
 
+-- The apps that are sent webhooks: the secrets that sign them, and how the receiver does.
+create table webhook (
+  app_id text collate "C" primary key,
+  sealed text not null,                    -- the secret, as base64url
+  old_sealed text,                         -- the one before, which signs as well until old_until
+  old_until bigint,
+  failing_since bigint,                   -- null after a success
+  result text                              -- of the last try: a status, or why there was none
+);
+
+create table webhook_message (
+  message_id text collate "C" primary key,
+  app_id text collate "C" not null,
+  event text not null,
+  email_id text collate "C",                           -- null: a test
+  facts text not null,                     -- JSON, without addresses
+  sealed text,                             -- the recipient, as base64url; null if it is unknown, and once the message has ended
+  at bigint not null,
+  due_at bigint,                          -- null: it has ended
+  tries bigint not null,
+  result text                              -- of the last try
+);
+create index webhook_message_due on webhook_message (app_id, due_at) where due_at is not null;
+create index webhook_message_app on webhook_message (app_id, message_id);
+
 create table secret (name text primary key, sealed bytea not null);
 
 -- Where the scans over big tables stand. One process at a time takes a step; all share the position.

@@ -3,9 +3,11 @@ import { limitRefusals } from '../../../domain/app/limit.ts'
 import type { AppId, EmailId } from '../../../domain/id.ts'
 import { sealContent } from '../../crypto/sealed-content.ts'
 import { callerBucket, nameRecipientBuckets } from '../../shared/bucket-names.ts'
+import { nameSuperseding, type RecentEmails } from '../../shared/recent-emails.ts'
 import type { Caller, EnqueueRequest, EnqueueResult, Judged } from '../../store.ts'
 import type { Lane, PostgresContext } from '../engine/context.ts'
 import { calledFunction, sqlFunction } from './functions.ts'
+import { finish } from './outcome.ts'
 
 /** The key and app of a key hash never change, so they are cached without checks. */
 export type EnqueueCall = { readonly request: EnqueueRequest; readonly caller: Caller }
@@ -25,6 +27,8 @@ type RequestRow = {
   readonly recipient: string | null
   readonly traceparent: string | null
   readonly sealed: Buffer
+  /** The same for emails that supersede each other; null for those that supersede none. */
+  readonly superseding: string | null
 }
 
 type Group = {
@@ -36,6 +40,7 @@ type Group = {
   readonly buckets: Positions
   readonly requestKeys: Positions
   readonly rows: readonly RequestRow[]
+  readonly supersedable: Supersedable
 }
 
 const column =
@@ -57,9 +62,10 @@ const decide = sqlFunction('decide', [nextArrival])
 const writeLimits = sqlFunction('write_limits')
 const writeEmails = sqlFunction('write_emails')
 const suppress = sqlFunction('suppress')
+const supersede = sqlFunction('supersede', [finish])
 const enqueue = calledFunction<Group>(
   'enqueue',
-  [decide, suppress, writeLimits, writeEmails],
+  [decide, suppress, supersede, writeLimits, writeEmails],
   [
     ['p_slot', 'int', ({ lane }) => lane.slot],
     ['p_queue_max', 'bigint', ({ context }) => context.queueMax],
@@ -87,36 +93,46 @@ const enqueue = calledFunction<Group>(
     ['p_sealed_from', 'int[]', sealedFrom],
     ['p_sealed_length', 'int[]', ({ rows }) => rows.map(({ sealed }) => sealed.length)],
     ['p_sealed', 'bytea', ({ rows }) => Buffer.concat(rows.map(({ sealed }) => sealed))],
+    ['p_superseding', 'text[]', ({ supersedable }) => supersedable.names],
+    ['p_recent', 'text[]', ({ supersedable }) => supersedable.recent],
   ],
 )
 
-export const enqueueFunctions = [nextArrival, decide, suppress, writeLimits, writeEmails, enqueue]
+export const enqueueFunctions = [nextArrival, decide, suppress, supersede, writeLimits, writeEmails, enqueue]
 
 type Decision = {
   readonly kind: EnqueueResult['kind']
   readonly email_id: EmailId | null
   readonly quota: number
   readonly wait_us: number
+  readonly superseded: EmailId | null
 }
 
 /** Enqueues a group on one lane. `judge_again` comes without the app, which is read afterwards. */
-export function enqueueGroup(
+export async function enqueueGroup(
   context: PostgresContext,
   lane: Lane,
   calls: readonly EnqueueCall[],
   deadlineMs: number,
 ): Promise<Decision[]> {
-  const { text, values } = enqueue.call(context.schema, toGroup(context, lane, calls))
-  return lane.connection.query<Decision>(text, values, { deadlineMs, strict: true })
+  const group = toGroup(context, lane, calls)
+  const { text, values } = enqueue.call(context.schema, group)
+  const decisions = await lane.connection.query<Decision>(text, values, { deadlineMs, strict: true })
+  for (const [index, { kind, email_id }] of decisions.entries()) {
+    const name = group.rows[index]?.superseding ?? null
+    if (kind === 'queued' && name !== null && email_id !== null) lane.recent.set(name, email_id)
+  }
+  return decisions
 }
 
 export function toResult(
   decision: Decision,
   caller: Caller,
 ): Exclude<EnqueueResult, { kind: 'judge_again' }> {
-  const { kind, email_id, quota, wait_us } = decision
+  const { kind, email_id, quota, superseded, wait_us } = decision
   switch (kind) {
     case 'queued':
+      return { kind, emailId: email_id as EmailId, superseded, ...caller }
     case 'suppressed':
     case 'replayed':
       return { kind, emailId: email_id as EmailId, ...caller }
@@ -156,6 +172,20 @@ class Positions {
   }
 }
 
+type Supersedable = {
+  readonly names: readonly (string | null)[]
+  readonly recent: readonly (EmailId | null)[]
+}
+
+/** For each request its name and the email remembered under it; empty if nothing can be superseded. */
+function findSupersedable(rows: readonly RequestRow[], lately: RecentEmails): Supersedable {
+  const names = rows.map(({ superseding }) => superseding)
+  const recent = names.map((name) => (name === null ? null : (lately.get(name) ?? null)))
+  const given = names.filter((name) => name !== null)
+  const isNone = recent.every((id) => id === null) && new Set(given).size === given.length
+  return isNone ? { names: [], recent: [] } : { names, recent }
+}
+
 const noBytes = Buffer.alloc(0)
 
 function toGroup(context: PostgresContext, lane: Lane, calls: readonly EnqueueCall[]): Group {
@@ -183,7 +213,8 @@ function toGroup(context: PostgresContext, lane: Lane, calls: readonly EnqueueCa
       bodyHash: idempotency === null ? null : context.keyedHash('body', appId, idempotency.bodyDigest),
     }
   })
-  return { context, lane, apps, keys, keyBuckets, buckets, requestKeys, rows }
+  const supersedable = findSupersedable(rows, lane.recent)
+  return { context, lane, apps, keys, keyBuckets, buckets, requestKeys, rows, supersedable }
 }
 
 const noEmail = {
@@ -196,6 +227,7 @@ const noEmail = {
   recipient: null,
   traceparent: null,
   sealed: noBytes,
+  superseding: null,
 }
 
 type VerdictInput = { judged: Judged | null; bucketOf: (name: string) => number }
@@ -208,7 +240,8 @@ function verdictColumns(
 ) {
   if (judged === null) return noEmail
   if ('refuse' in judged.verdict) return { ...noEmail, refusal: judged.verdict.refuse }
-  const { id, type, expiresAt, content, traceparent } = judged.verdict.admit
+  const { admit } = judged.verdict
+  const { id, type, expiresAt, content, traceparent } = admit
   const names = nameRecipientBuckets(keyedHash, appId, content.to)
   return {
     refusal: null,
@@ -220,5 +253,6 @@ function verdictColumns(
     recipient: names.recipient,
     traceparent,
     sealed: sealContent(ring, id, content),
+    superseding: nameSuperseding(keyedHash, appId, names.recipient, admit),
   }
 }

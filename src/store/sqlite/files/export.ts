@@ -25,6 +25,8 @@ const selects: Record<CopiedTable, string> = {
   suppression: 'select * from suppression',
   signing_key: 'select * from signing_key',
   feedback_source: 'select * from feedback_source',
+  webhook: 'select * from webhook',
+  webhook_message: 'select * from webhook_message',
   secret: 'select * from secret',
 }
 

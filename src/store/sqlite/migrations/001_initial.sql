@@ -266,4 +266,29 @@ create table feedback_source (
   heard_at integer not null                -- when the last report came, to the minute
 ) strict, without rowid;
 
+-- The apps that are sent webhooks: the secrets that sign them, and how the receiver does.
+create table webhook (
+  app_id text primary key,
+  sealed text not null,                    -- the secret, as base64url
+  old_sealed text,                         -- the one before, which signs as well until old_until
+  old_until integer,
+  failing_since integer,                   -- null after a success
+  result text                              -- of the last try: a status, or why there was none
+) strict, without rowid;
+
+create table webhook_message (
+  message_id text primary key,
+  app_id text not null,
+  event text not null,
+  email_id text,                           -- null: a test
+  facts text not null,                     -- JSON, without addresses
+  sealed text,                             -- the recipient, as base64url; null if it is unknown, and once the message has ended
+  at integer not null,
+  due_at integer,                          -- null: it has ended
+  tries integer not null,
+  result text                              -- of the last try
+) strict, without rowid;
+create index webhook_message_due on webhook_message (app_id, due_at) where due_at is not null;
+create index webhook_message_app on webhook_message (app_id, message_id);
+
 create table secret (name text primary key, sealed blob not null) strict;

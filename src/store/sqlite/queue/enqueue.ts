@@ -22,8 +22,10 @@ import { dayMs } from '../../../domain/duration.ts'
 import type { AppId, EmailId, KeyId } from '../../../domain/id.ts'
 import { sealContent } from '../../crypto/sealed-content.ts'
 import { nameRecipientBuckets, type RecipientNames } from '../../shared/bucket-names.ts'
+import { nameSuperseding } from '../../shared/recent-emails.ts'
 import type { Caller, EnqueueRequest, EnqueueResult, Judged, NewEmail } from '../../store.ts'
 import { type Bucket, findCallerBucket, findRecipientBuckets } from './buckets.ts'
+import { finish, type QueueRow } from './outcome.ts'
 import type { CachedKey, WriteTransaction } from './write-transaction.ts'
 
 export function enqueue(tx: WriteTransaction, request: EnqueueRequest): EnqueueResult {
@@ -75,9 +77,27 @@ function queueWithinLimits(
     keepSuppressed(tx, caller, email, { recipient: names.recipient, reason })
     return { kind: 'suppressed', emailId: email.id, ...caller }
   }
+  const superseded = supersede(tx, app.id, email, names.recipient)
   insert(tx, caller, email, names.recipient)
   tx.changeDepth(1)
-  return { kind: 'queued', emailId: email.id, ...caller }
+  return { kind: 'queued', emailId: email.id, superseded, ...caller }
+}
+
+/**
+ * Cancels the older email, unless a worker has it. Call it before the insert: a group that fails is run
+ * again, and would cancel what it has just inserted.
+ */
+function supersede(tx: WriteTransaction, appId: AppId, email: NewEmail, recipient: string): EmailId | null {
+  const { keyedHash, recent } = tx.writer
+  const name = nameSuperseding(keyedHash, appId, recipient, email)
+  if (name === null) return null
+  const older = recent.get(name)
+  recent.set(name, email.id)
+  if (older === undefined) return null
+  const waiting = tx.sql("select * from queue where email_id = ? and state <> 'sending'").get(older)
+  if (waiting === undefined) return null
+  finish(tx, waiting as QueueRow, { state: 'cancelled', reason: 'superseded', record: null })
+  return older
 }
 
 type Suppressed = { readonly recipient: string; readonly reason: SuppressionReason }

@@ -10,6 +10,7 @@ import { dayMs } from '../../../domain/duration.ts'
 import type { AppId, KeyId } from '../../../domain/id.ts'
 import type { EmailType } from '../../../domain/request/email-request.ts'
 import type { KeyedHash, KeyRing } from '../../crypto/key-ring.ts'
+import { newRecentEmails, type RecentEmails } from '../../shared/recent-emails.ts'
 import { toApp } from '../../shared/rows.ts'
 import type { Connection } from '../engine/connection.ts'
 import { type Bucket, Buckets, type Journaled } from './buckets.ts'
@@ -33,6 +34,7 @@ export type Writer = {
   readonly apps: Map<AppId, App | null>
   readonly keys: Map<KeyHash, CachedKey>
   readonly buckets: Buckets
+  readonly recent: RecentEmails
   /** Emails accepted on a day. */
   readonly accepted: Map<AppId, { readonly day: number; count: number }>
   readonly cursors: {
@@ -54,6 +56,7 @@ export const newWriter = (
   apps: new Map(),
   keys: new Map(),
   buckets: new Buckets(),
+  recent: newRecentEmails(),
   accepted: new Map(),
   cursors: { app: '', suspectLast: false, scans: null, scanBegunAt: 0 },
   dataVersion: -1,

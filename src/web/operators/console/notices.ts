@@ -21,6 +21,7 @@ const notices = {
   suppressions_cleared: 'The suppressions were cleared. Mail to these recipients is sent again.',
   suppressions_cleared_more: 'Many suppressions were cleared. Clear again for the rest.',
   signing_keys_changed: 'Done. A change of the key that signs takes effect within 30 s.',
+  webhook_queued: 'The test message was queued. Its result is below once the receiver has answered.',
   token_revoked: 'The token was revoked. It is refused from now on.',
   person_changed: 'Saved. It takes effect with the next request.',
   session_ended: 'The session was ended.',

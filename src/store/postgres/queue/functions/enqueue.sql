@@ -2,18 +2,17 @@
 -- order and reads with fresh snapshots. Nothing else writes an app's limits, idempotency keys and counts
 -- without the app's lock, so the decisions are exact. A request without a key has its app in the place of the key.
 create function enqueue({{parameters}})
-returns table (kind text, email_id text, quota bigint, wait_us bigint)
+returns table (kind text, email_id text, quota bigint, wait_us bigint, superseded text)
 language plpgsql {{settings}} as $$
 #variable_conflict use_column
-declare
-  now_us bigint; now_ms bigint; day_number bigint; free_places bigint; decided record;
+declare now_us bigint; now_ms bigint; day_number bigint; free_places bigint; decided record;
   app_versions bigint[]; key_quotas bigint[]; recipient_quotas bigint[]; daily_quotas bigint[]; accepted_today bigint[];
-  keys_valid boolean[]; arrivals bigint[]; new_buckets boolean[]; known_emails text[]; known_bodies text[]; reasons text[];
+  keys_valid boolean[]; arrivals bigint[]; new_buckets boolean[]; known_emails text[]; known_bodies text[]; reasons text[]; cancelled text[];
 begin
   {{commitDurably}}
   perform 1 from app_lock where app_id = any(p_apps) order by app_id for update;
   now_us := floor(extract(epoch from clock_timestamp()) * 1000000)::bigint + p_offset_ms * 1000;
-  now_ms := now_us / 1000; day_number := now_us / {{dayUs}};
+  now_ms := now_us / 1000; day_number := now_us / {{dayUs}}; free_places := p_queue_max - (select sum(count) from queue_depth);
 
   select array_agg(active.version order by n), array_agg(active.key_per_minute order by n),
       array_agg(active.recipient_per_hour order by n), array_agg(active.daily order by n),
@@ -34,7 +33,6 @@ begin
     left join idempotency stored on stored.app_id = p_apps[wanted.app]
       and stored.request_key = wanted.request_key and stored.created_at > now_ms - {{idempotencyMs}};
   known_emails := coalesce(known_emails, '{}'); known_bodies := coalesce(known_bodies, '{}'); -- null without rows
-  free_places := p_queue_max - (select sum(count) from queue_depth);
 
   -- A request that was refused already has no buckets of recipients; the limit of its key is charged all the same.
   decided := {{decide}}(p_now_us => now_us, p_free_places => free_places, p_app_versions => app_versions,
@@ -54,10 +52,12 @@ begin
       p_key => p_key, p_kinds => decided.kinds, p_reasons => reasons, p_email_id => p_email_id, p_type => p_type,
       p_expires_at => p_expires_at, p_recipient => p_recipient, p_traceparent => p_traceparent,
       p_sealed_from => p_sealed_from, p_sealed_length => p_sealed_length, p_sealed => p_sealed,
-      p_request_keys => p_request_keys, p_request_key_app => p_request_key_app,
-      p_bodies => decided.known_bodies, p_emails => decided.known_emails, p_remembered => decided.remembered);
+      p_request_keys => p_request_keys, p_request_key_app => p_request_key_app, p_bodies => decided.known_bodies,
+      p_emails => decided.known_emails, p_remembered => decided.remembered);
+    cancelled := {{supersede}}(p_slot => p_slot, p_now_ms => now_ms, p_kinds => decided.kinds, p_email_id => p_email_id,
+      p_names => p_superseding, p_recent => p_recent);
     update queue_depth set count = count + cardinality(array_positions(decided.kinds, 'queued')) where slot = p_slot;
   end if;
-  return query select * from unnest(decided.kinds, decided.email_ids, decided.quotas, decided.waits_us);
+  return query select * from unnest(decided.kinds, decided.email_ids, decided.quotas, decided.waits_us, cancelled);
 end
 $$

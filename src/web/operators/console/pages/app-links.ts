@@ -14,6 +14,7 @@ import { type Form, newForm, readTexts, withoutIssues } from '../form.ts'
 import { button, confirmation, hiddenFields, linkButton, section, table } from '../parts.ts'
 import { type PageAnswer, toHttpStatus, type Visit } from '../visit.ts'
 import { allowButton, withScheme } from './allow-entry.ts'
+import { renderSwitch, type SwitchName } from './app-switches.ts'
 import { appHead, findApp } from './apps.ts'
 import { saveApp } from './change.ts'
 
@@ -121,8 +122,9 @@ ${section(
 ${renderEntries(app, { kind: 'allowedUrls', mayChange })}${links.form}`,
 )}
 ${section('Mobile apps', html`${renderEntries(app, { kind: 'appSchemes', mayChange })}${schemes.form}`)}
-${section('One-time codes', renderCodes(app, mayChange))}
-${section('Development', renderLocalhost(app, mayChange))}`
+${section('One-time codes', renderSwitch('allowCodes', app, mayChange))}
+${section('Older emails', renderSwitch('supersede', app, mayChange))}
+${section('Development', renderSwitch('allowLocalhost', app, mayChange))}`
   return {
     title: `Links of ${app.name}`,
     body,
@@ -155,22 +157,9 @@ function renderEntries(
   return table(title, mayChange ? ['Entry', ''] : ['Entry'], rows, { empty })
 }
 
-function renderCodes({ allowCodes, slug }: AppResource, mayChange: boolean): Html {
-  const state = html`<p>The codes of requests are <b>${allowCodes ? 'shown' : 'ignored'}</b>. A code is for people who open their mail on another device. Unlike a link, it can be given to a caller on the telephone.</p>`
-  const [label, wanted] = allowCodes ? ['Ignore them', 'no'] : ['Show them', 'yes']
-  return html`${state}${mayChange ? button(`/apps/${slug}/links/codes`, label, { fields: { allow: wanted } }) : none}`
-}
-
-function renderLocalhost({ allowLocalhost, slug }: AppResource, mayChange: boolean): Html {
-  const state = html`<p>Links to localhost and 127.0.0.1 are <b>${allowLocalhost ? 'allowed' : 'refused'}</b>. Allow them only for an app in development.</p>`
-  const [label, wanted] = allowLocalhost ? ['Refuse them', 'no'] : ['Allow them', 'yes']
-  const path = `/apps/${slug}/links/localhost`
-  return html`${state}${mayChange ? button(path, label, { fields: { allow: wanted } }) : none}`
-}
-
 /** A setting that its button switches. */
-const setAllowed =
-  (name: 'allowLocalhost' | 'allowCodes') =>
+const setSwitch =
+  (name: SwitchName) =>
   async (visit: Visit): Promise<PageAnswer> => {
     const app = await findApp(visit)
     const error = await saveApp(visit, app, { [name]: visit.form.get('allow') === 'yes' })
@@ -178,8 +167,9 @@ const setAllowed =
     return { redirect: `/apps/${app.slug}/links`, notice: 'saved' }
   }
 
-export const setLocalhost = setAllowed('allowLocalhost')
-export const setCodes = setAllowed('allowCodes')
+export const setLocalhost = setSwitch('allowLocalhost')
+export const setCodes = setSwitch('allowCodes')
+export const setSupersede = setSwitch('supersede')
 
 const readKind = (text: string | null): Kind => (text === 'appSchemes' ? 'appSchemes' : 'allowedUrls')
 

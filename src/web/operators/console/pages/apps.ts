@@ -43,6 +43,7 @@ const appTabs = [
   'Keys',
   'Connect',
   'Domain',
+  'Webhooks',
   'Settings',
 ] as const
 type AppTab = (typeof appTabs)[number]

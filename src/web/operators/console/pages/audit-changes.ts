@@ -88,6 +88,8 @@ const labels: Readonly<Record<string, string>> = {
   appSchemes: 'Mobile app schemes',
   allowLocalhost: 'Links to localhost',
   allowCodes: 'One-time codes',
+  supersede: 'Older emails superseded',
+  webhookUrl: 'Webhook address',
   hostedLinks: 'Hosted links',
   fallbackUrl: 'Page for devices without the app',
   locale: 'Language',

@@ -63,6 +63,11 @@ const sentences: Readonly<Record<AuditAction, (facts: Facts) => Html>> = {
   'domain.add_key': ({ target }) => html`added the signing key ${target}`,
   'domain.activate_key': ({ target }) => html`activated the signing key ${target}`,
   'domain.remove_key': ({ target }) => html`removed the signing key ${target}`,
+  'webhook.secret': ({ app, entry: { after } }) =>
+    after?.oldUntil === undefined
+      ? html`made the webhook secret of ${app}`
+      : html`replaced the webhook secret of ${app}`,
+  'webhook.test': ({ app }) => html`sent a test webhook to ${app}`,
   'token.create': ({ name }) => html`created the token ${name}`,
   'token.revoke': ({ name }) => html`revoked the token ${name}`,
   'person.create': ({ name }) => html`invited ${name}`,

@@ -6,9 +6,18 @@ import { connectHook, listHooks, saveHook, showHook } from './app-connect.ts'
 import { activateKey, addKey, checkDomain, removeKey, showDomain } from './app-domain.ts'
 import { saveHosted, showHostedLinks } from './app-hosted-links.ts'
 import { createKey, replaceKey, revokeKey, showKeys } from './app-keys.ts'
-import { addLink, removeLink, setCodes, setLocalhost, showLinks, testLink } from './app-links.ts'
+import {
+  addLink,
+  removeLink,
+  setCodes,
+  setLocalhost,
+  setSupersede,
+  showLinks,
+  testLink,
+} from './app-links.ts'
 import { saveLook, showLook, showLookEmail } from './app-look.ts'
 import { deleteApp, saveSettings, setStatus, showSettings } from './app-settings.ts'
+import { makeWebhookSecret, saveWebhook, showWebhooks, testWebhook } from './app-webhooks.ts'
 import { listApps, sendTestEmail, showApp } from './apps.ts'
 import { showAudit } from './audit.ts'
 import { showDelivery } from './delivery.ts'
@@ -41,6 +50,7 @@ export const routes: readonly (readonly [Line, Handler])[] = [
   ['POST /apps/:app/links/test', testLink],
   ['POST /apps/:app/links/localhost', setLocalhost],
   ['POST /apps/:app/links/codes', setCodes],
+  ['POST /apps/:app/links/supersede', setSupersede],
   ['GET /apps/:app/hosted-links', showHostedLinks],
   ['POST /apps/:app/hosted-links', saveHosted],
   ['GET /apps/:app/look', showLook],
@@ -59,6 +69,10 @@ export const routes: readonly (readonly [Line, Handler])[] = [
   ['POST /apps/:app/domain/keys', addKey],
   ['POST /apps/:app/domain/keys/:selector/activate', activateKey],
   ['POST /apps/:app/domain/keys/:selector/remove', removeKey],
+  ['GET /apps/:app/webhooks', showWebhooks],
+  ['POST /apps/:app/webhooks', saveWebhook],
+  ['POST /apps/:app/webhooks/secret', makeWebhookSecret],
+  ['POST /apps/:app/webhooks/test', testWebhook],
   ['GET /apps/:app/settings', showSettings],
   ['POST /apps/:app/settings', saveSettings],
   ['POST /apps/:app/status', setStatus],

@@ -1,0 +1,81 @@
+/**
+ * One POST to the receiver of an app. Only its status is read. It follows no redirect, and reaches the public
+ * Internet alone unless the private network is allowed: the address is checked where the connection is made,
+ * so that a name which changes between two look-ups leads nowhere else.
+ */
+import { type LookupAddress, lookup } from 'node:dns'
+import http from 'node:http'
+import https from 'node:https'
+import { isIP, type LookupFunction } from 'node:net'
+import { isPrivateAddress } from './private-address.ts'
+
+type Posting = {
+  readonly url: URL
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: Buffer
+}
+
+type Options = {
+  readonly allowsPrivate: boolean
+  /** Certificates in PEM that are trusted besides the usual ones; for tests. */
+  readonly ca?: string
+  readonly stopped: AbortSignal
+  readonly timeoutMs?: number
+}
+
+/** `result`: the status, or in a few words why there was none. */
+export type WebhookAnswer = { readonly result: string; readonly isTaken: boolean }
+
+const usualTimeoutMs = 10_000
+
+/** Never rejects. */
+export async function postWebhook({ url, headers, body }: Posting, options: Options): Promise<WebhookAnswer> {
+  const { allowsPrivate, ca, stopped, timeoutMs = usualTimeoutMs } = options
+  const host = url.hostname.replace(/^\[|\]$/g, '')
+  if (url.protocol !== 'https:' && !allowsPrivate) return fail('needs https')
+  if (!allowsPrivate && isIP(host) !== 0 && isPrivateAddress(host)) return fail(privateNetwork)
+  const timeout = AbortSignal.timeout(timeoutMs)
+  const request = (url.protocol === 'http:' ? http : https).request(url, {
+    method: 'POST',
+    headers: { ...headers, 'content-length': body.length },
+    agent: false,
+    signal: AbortSignal.any([stopped, timeout]),
+    lookup: allowsPrivate ? lookup : lookUpPublic,
+    ...(url.protocol === 'https:' && { minVersion: 'TLSv1.2' as const, ...(ca !== undefined && { ca }) }),
+  })
+  const answer = await new Promise<WebhookAnswer>((resolve) => {
+    request.once('response', ({ statusCode = 0 }) =>
+      resolve({ result: String(statusCode), isTaken: statusCode >= 200 && statusCode < 300 }),
+    )
+    request.on('error', (error: NodeJS.ErrnoException) =>
+      resolve(fail(timeout.aborted ? `no answer within ${timeoutMs / 1000} s` : explain(error))),
+    )
+    request.end(body)
+  })
+  request.destroy()
+  return answer
+}
+
+const fail = (result: string): WebhookAnswer => ({ result, isTaken: false })
+
+const privateNetwork = 'its address is not on the public Internet'
+
+class PrivateAddress extends Error {}
+
+const lookUpPublic: LookupFunction = (host, options, done) =>
+  lookup(host, { ...options, all: true }, (error, found) => {
+    const open = (found ?? []).filter(({ address }) => !isPrivateAddress(address))
+    const [first] = open
+    if (error !== null) return done(error, '')
+    if (first === undefined) return done(new PrivateAddress(), '')
+    if (options.all) return (done as (error: null, found: LookupAddress[]) => void)(null, open)
+    done(null, first.address, first.family)
+  })
+
+function explain(error: NodeJS.ErrnoException): string {
+  if (error instanceof PrivateAddress) return privateNetwork
+  const { code = '' } = error
+  if (/CERT|SELF_SIGNED|UNABLE_TO_(GET|VERIFY)|^ERR_TLS/.test(code))
+    return `its certificate is not valid (${code})`
+  return /^\w{1,40}$/.test(code) ? `no answer (${code})` : 'no answer'
+}

@@ -1,0 +1,38 @@
+/** Shows where an app hears of trouble with its emails, and the last messages to it. */
+import { Type } from 'typebox'
+import { operation } from '../operation/operation.ts'
+import { done } from '../operation/result.ts'
+import { closed, orNull, time } from '../operation/schema.ts'
+import { isoOrNull } from '../resources.ts'
+import { presentMessage, WebhookMessageResource } from './webhook-parts.ts'
+
+const listedMax = 100
+
+export const listWebhooks = operation({
+  method: 'GET',
+  path: '/v1/apps/{app}/webhooks',
+  role: 'reader',
+  target: 'app',
+  summary: `Shows the webhook address of the app, how its receiver does, and the last ${listedMax} messages.`,
+  answer: closed({
+    url: orNull(Type.String()),
+    hasSecret: Type.Boolean({ description: 'Without a secret, nothing is sent.' }),
+    oldSecretUntil: orNull(time()),
+    failingSince: orNull(time()),
+    items: Type.Array(WebhookMessageResource, { description: 'Newest first.' }),
+  }),
+  async run({ store }, _input, { id, settings }) {
+    const [webhook, messages] = await Promise.all([
+      store.findWebhook(id),
+      store.listWebhookMessages(id, listedMax),
+    ])
+    const oldUntil = webhook?.oldUntil ?? null
+    return done({
+      url: settings.webhookUrl ?? null,
+      hasSecret: webhook !== null,
+      oldSecretUntil: oldUntil !== null && oldUntil > store.now() ? isoOrNull(oldUntil) : null,
+      failingSince: isoOrNull(webhook?.failingSince ?? null),
+      items: messages.map(presentMessage),
+    })
+  },
+})

@@ -1,0 +1,279 @@
+/** The lines that the log writes for each kind of event. */
+import { retryForHours } from '../domain/bounds.ts'
+import { type EndedEmail, suspectAfter } from '../domain/delivery/states.ts'
+import type {
+  AttemptRecorded,
+  ConsoleSignIn,
+  FeedbackReceived,
+  LeasesTakenBack,
+  OperationAnswered,
+  PosternEvent,
+  RequestAnswered,
+  RequestRefused,
+  WebhookTried,
+} from './events.ts'
+import { linesPerSecond } from './line-limiter.ts'
+
+type Fields = Readonly<Record<string, unknown>>
+
+export type Line = {
+  readonly level: 'debug' | 'info' | 'warn' | 'error'
+  readonly text: string
+  readonly fields: Fields | (() => Fields)
+  /** Lines with the same kind are bounded together. */
+  readonly kind?: string
+}
+
+type Kind = PosternEvent['kind']
+
+/** The lines of each kind of event. */
+const lines: {
+  readonly [K in Kind]: (event: Extract<PosternEvent, { kind: K }>) => Line | readonly Line[]
+} = {
+  request_answered: requestLine,
+  operation_answered: operationLine,
+  attempt_recorded: attemptLine,
+  console_sign_in: signInLine,
+  emails_ended: ({ ended }) => endedLines(ended),
+  leases_taken_back: takenBackLines,
+  feedback_received: feedbackLine,
+  // These are counted, not logged.
+  mail_claimed: () => [],
+  group_written: () => [],
+  link_viewed: () => [],
+  relay_changed: ({ relay, available, reason }) =>
+    available
+      ? { level: 'warn', text: 'the relay is available again', fields: { relay } }
+      : {
+          level: 'error',
+          text: `the relay is unavailable; mail waits until it answers, its link expires, or ${retryForHours} hours have passed`,
+          fields: { relay, reason },
+        },
+  backpressure_changed: ({ kind, active }) => ({
+    level: 'warn',
+    text: active
+      ? 'backpressure: requests wait, and some are answered 503, because more mail arrives than this process can deliver'
+      : 'backpressure has ended: requests no longer wait',
+    fields: {},
+    kind: `${kind} ${active}`,
+  }),
+  standby_changed: ({ standby }) => ({
+    level: 'warn',
+    text: standby
+      ? 'another process sends the mail of this database; this one takes over when that one stops'
+      : 'took over sending: the previous process has ended or released the worker lock',
+    fields: {},
+  }),
+  session_changed: ({ available }) => ({
+    level: 'warn',
+    text: available
+      ? 'this worker has its database session back'
+      : 'this worker has no database session: if it dies meanwhile, its mail waits up to 60 s. "postern doctor" says why',
+    fields: {},
+  }),
+  store_unavailable: ({ kind, work, requestId, error }) => ({
+    level: 'warn',
+    text: `the store failed when asked ${asked[work]}`,
+    fields: { requestId, err: error },
+    kind,
+  }),
+  store_write_failed: ({ error }) => {
+    const text = 'the store cannot write; sending stops until it can'
+    return { level: 'error', text, fields: { err: error } }
+  },
+  outcome_unconfirmed: ({ emailId }) => ({
+    level: 'error',
+    text: 'an outcome was not confirmed by the store (lease lost); the email may be sent again',
+    fields: { email: emailId },
+  }),
+  attempts_unrecorded: ({ count }) => ({
+    level: 'error',
+    text: 'the process stopped before these attempts were recorded; they may be made again',
+    fields: { count },
+  }),
+  hook_secret_closed: ({ keyId }) => ({
+    level: 'error',
+    text: 'the secret of an auth server cannot be opened, so its calls are refused: put the key that sealed it back into the key ring, or connect the auth server again',
+    fields: { key: keyId },
+  }),
+  signing_key_closed: ({ domain, kind, selector }) => ({
+    level: 'error',
+    text: 'the key ring cannot open a key that signs mail: mail from this domain waits. Add the missing key to the ring, or remove this one with "postern domain remove-key"',
+    fields: { domain, selector },
+    kind: `${kind} ${domain}`,
+  }),
+  webhook_tried: webhookLine,
+  webhook_lost: ({ appId, emailId, event }) => ({
+    level: 'warn',
+    text: 'a webhook was lost: too many of the app wait, or the store failed',
+    fields: { app: appId, email: emailId, event },
+    kind: 'webhook lost',
+  }),
+  webhook_secret_closed: ({ appId }) => ({
+    level: 'error',
+    text: 'the secret of an app’s webhooks cannot be opened, so they wait: put the key that sealed it back into the key ring, or make another secret with "postern webhook secret"',
+    fields: { app: appId },
+  }),
+  bug: ({ doing, error, requestId }) => ({
+    level: 'error',
+    text: `a bug, while ${doing}`,
+    fields: { err: error, ...(requestId === undefined ? {} : { requestId }) },
+  }),
+}
+
+export function writeLines(event: PosternEvent): readonly Line[] {
+  // A cast, because the compiler does not see that the function of a kind takes the events of that kind.
+  const made = (lines[event.kind] as (event: PosternEvent) => Line | readonly Line[])(event)
+  return 'text' in made ? [made] : made
+}
+
+function requestLine(event: RequestAnswered): Line {
+  const text = event.status === 202 ? 'an email was accepted' : 'a request was refused'
+  return { level: 'info', text, fields: () => requestFields(event), kind: `request ${event.code}` }
+}
+
+function signInLine({ kind, method, requestId, result }: ConsoleSignIn): Line {
+  const fields = { requestId, method }
+  if (result === 'signed_in') return { level: 'info', text: 'somebody signed in to the console', fields }
+  return { level: 'warn', text: 'a sign-in to the console was refused', fields, kind }
+}
+
+function requestFields(event: RequestAnswered): Fields {
+  const { requestId, traceId, status, code, appId, keyId, tookMs } = event
+  return {
+    requestId,
+    ...(traceId !== null && { traceId }),
+    status,
+    code,
+    ...(appId !== null && { app: appId }),
+    ...(keyId !== null && { key: keyId }),
+    ...(event.source !== 'api' && { source: event.source, message: event.message }),
+    ...(event.status === 202 ? { email: event.emailId } : refusalFields(event)),
+    tookMs: Math.round(tookMs),
+  }
+}
+
+const refusalFields = ({ issues, origin }: RequestRefused): Fields => ({
+  ...(issues.length > 0 && { issues }),
+  ...(origin !== null && { origin }),
+})
+
+function operationLine({ requestId, operation, actor, status, code }: OperationAnswered): Line {
+  const fields = { requestId, operation, actor, status, ...(code === null ? {} : { code }) }
+  const text = code === null ? 'an operation was done' : 'an operation was refused'
+  return { level: 'info', text, fields, kind: `operation ${code ?? 'done'}` }
+}
+
+const attemptTexts = {
+  delivered: 'an email was delivered',
+  deferred: 'an email was deferred',
+  failed: 'an email failed',
+  expired: "an email's link expired",
+  cancelled: 'an email was cancelled',
+  unattempted: 'an email was not tried',
+}
+
+function attemptLine(event: AttemptRecorded): Line {
+  const { kind } = event.outcome
+  // A relay that is down is one line (`relay_changed`), not one for each email that waits.
+  const level = kind === 'unattempted' ? 'debug' : 'info'
+  return { level, text: attemptTexts[kind], fields: () => attemptFields(event), kind: `attempt ${kind}` }
+}
+
+function attemptFields(event: AttemptRecorded): Fields {
+  const { emailId, appId, type, attempt, outcome, sinceAcceptedMs, tookMs, traceId } = event
+  const { kind, reply, ...rest } = 'reply' in outcome ? outcome : { ...outcome, reply: null }
+  return {
+    email: emailId,
+    app: appId,
+    type,
+    attempt,
+    ...(traceId !== null && { traceId }),
+    outcome: kind,
+    ...rest,
+    ...(reply === null ? {} : { reply: reply.text }),
+    sinceAcceptedMs: Math.round(sinceAcceptedMs),
+    tookMs: Math.round(tookMs),
+  }
+}
+
+function feedbackLine({ source, finding, cause, result, emailId, appId }: FeedbackReceived): Line {
+  const fields = {
+    ...(emailId !== null && { email: emailId }),
+    ...(appId !== null && { app: appId }),
+    source,
+    finding,
+    ...(cause !== null && { cause }),
+    result,
+  }
+  const text = result === 'recorded' ? 'a report about an email was recorded' : 'a report was not recorded'
+  return { level: 'info', text, fields, kind: `feedback ${result}` }
+}
+
+function webhookLine({ appId, emailId, event, outcome, result, tookMs, tries }: WebhookTried): Line {
+  const texts = {
+    sent: 'a webhook was sent',
+    failed: 'a webhook was not taken',
+    given_up: 'a webhook was given up',
+  }
+  return {
+    level: outcome === 'given_up' ? 'warn' : 'info',
+    text: texts[outcome],
+    fields: {
+      app: appId,
+      ...(emailId !== null && { email: emailId }),
+      event,
+      result,
+      tries,
+      tookMs: Math.round(tookMs),
+    },
+    kind: `webhook ${outcome}`,
+  }
+}
+
+/** One line for each email; for many at once, one for each end and app, with a count. */
+function endedLines(ended: readonly EndedEmail[]): Line[] {
+  const toFields = ({ appId, state, reason }: EndedEmail) => ({
+    app: appId,
+    state,
+    ...(reason !== null && { reason }),
+  })
+  const level = ({ state }: EndedEmail) => (state === 'cancelled' || state === 'suppressed' ? 'info' : 'warn')
+  if (ended.length <= linesPerSecond)
+    return ended.map((email) => {
+      const fields = { email: email.emailId, ...toFields(email) }
+      const text = `an email ended without being sent: ${email.state}`
+      return { level: level(email), text, fields, kind: `ended ${email.state}` }
+    })
+  const groups = Map.groupBy(ended, ({ appId, state, reason }) => `${appId} ${state} ${reason}`)
+  return [...groups.values()].flatMap(([first, ...others]) => {
+    if (first === undefined) return []
+    const fields = { ...toFields(first), count: others.length + 1 }
+    const text = `emails ended without being sent: ${first.state}`
+    return [{ level: level(first), text, fields, kind: `ended ${first.state}` }]
+  })
+}
+
+/** One line for all, and one for each suspect, so that an operator can cancel it. */
+function takenBackLines({ lost }: LeasesTakenBack): Line[] {
+  const text =
+    'a worker died, hung, or lost its connection to the database while it held emails; they are queued again'
+  const suspects = lost.filter(({ count }) => count >= suspectAfter)
+  return [
+    { level: 'warn', text, fields: { count: lost.length, suspects: suspects.length } },
+    ...suspects.map(({ emailId, count }): Line => {
+      const fields = { email: emailId, lostLeases: count }
+      return { level: 'error', text: suspectText, fields }
+    }),
+  ]
+}
+
+const suspectText =
+  'this email has lost two or more leases; it is claimed alone, after growing pauses. If it crashes its workers, cancel it with "postern email cancel EMAIL"'
+
+const asked = {
+  request: 'to queue an email',
+  link: 'to open a hosted link',
+  operation: 'to run an operation',
+  page: 'for a page of the console',
+}

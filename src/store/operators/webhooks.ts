@@ -1,0 +1,199 @@
+/** Webhooks: the secrets that sign them; the messages that wait, are leased to a sender, or have ended. */
+import { webhookDays, webhookLeaseMs, webhooksMax } from '../../domain/bounds.ts'
+import { dayMs } from '../../domain/duration.ts'
+import { type AppId, type EmailId, idFloor, newId, type WebhookMessageId } from '../../domain/id.ts'
+import type { Actor } from '../../domain/operator/audit.ts'
+import type { WebhookEvent, WebhookFacts } from '../../domain/webhooks/webhook.ts'
+import { type Row, toApp } from '../shared/rows.ts'
+import type {
+  ClaimedWebhook,
+  DueWebhooks,
+  NewWebhookMessage,
+  WebhookMessageRecord,
+  WebhookRecord,
+  WebhookSecrets,
+  WebhookStore,
+  WebhookTry,
+} from '../webhook-store.ts'
+import { lockApp } from './apps.ts'
+import { recordAction } from './audit.ts'
+import { lock, readAll, readOne, type Script, type ScriptContext } from './script.ts'
+
+export function* addWebhookMessage(
+  context: ScriptContext,
+  { app, email, event, facts, sealed }: NewWebhookMessage,
+): Script<WebhookMessageId | 'unwanted' | 'full'> {
+  const { nowMs, prefix } = context
+  const text = `select a.* from ${prefix}webhook w join ${prefix}app a on a.app_id = w.app_id
+    where w.app_id = $1 and a.status <> 'deleted'`
+  const found = yield* readOne({ text, values: [app] }, toApp)
+  if (found?.settings.webhookUrl === undefined) return 'unwanted'
+  const waiting = yield {
+    text: `select 1 from ${prefix}webhook_message where app_id = $1 and due_at is not null limit ${webhooksMax}`,
+    values: [app],
+  }
+  if (waiting.length === webhooksMax) return 'full'
+  const id = newId('wh', nowMs)
+  const more = event === 'email.suppressed' ? yield* findSuppressedFacts(context, email) : {}
+  yield {
+    text: `insert into ${prefix}webhook_message (message_id, app_id, event, email_id, facts, sealed, at, due_at, tries)
+      values ($1, $2, $3, $4, $5, $6, $7, $7, 0)`,
+    values: [id, app, event, email, JSON.stringify({ ...facts, ...more }), sealed, nowMs],
+  }
+  return id
+}
+
+/** Why the recipient of an email gets none, and until when. */
+function* findSuppressedFacts({ nowMs, prefix }: ScriptContext, email: EmailId | null): Script<WebhookFacts> {
+  const rows = yield {
+    text: `select h.reason, case h.type when 'organisation_invite' then s.invitations_until else s.until end as until
+      from ${prefix}history h left join ${prefix}suppression s on s.recipient = h.recipient and s.app_id in (h.app_id, '')
+      where h.email_id = $1`,
+    values: [email],
+  }
+  const until = Math.max(...rows.map((row) => Number(row.until ?? 0)))
+  return {
+    ...(typeof rows[0]?.reason === 'string' && { cause: rows[0].reason }),
+    ...(until > nowMs && { suppressedUntil: new Date(until).toISOString() }),
+  }
+}
+
+function* listDueWebhooks({ nowMs, prefix }: ScriptContext): Script<DueWebhooks[]> {
+  const text = `select a.*, w.sealed, w.old_sealed, w.old_until from ${prefix}webhook w
+    join ${prefix}app a on a.app_id = w.app_id
+    where exists (select 1 from ${prefix}webhook_message m where m.app_id = w.app_id and m.due_at <= $1)
+    order by w.app_id`
+  return yield* readAll({ text, values: [nowMs] }, (row) => ({
+    ...toSecrets(row),
+    url: toApp(row).settings.webhookUrl ?? null,
+  }))
+}
+
+function* claimWebhooks(context: ScriptContext, app: AppId, max: number): Script<ClaimedWebhook[]> {
+  const { dialect, nowMs, prefix } = context
+  const due = yield {
+    text: `select message_id from ${prefix}webhook_message where app_id = $1 and due_at <= $2
+      order by due_at, message_id limit ${Math.floor(max)} ${lock(context, 'for update skip locked')}`,
+    values: [app, nowMs],
+  }
+  if (due.length === 0) return []
+  const claim = {
+    text: `update ${prefix}webhook_message set due_at = $2, tries = tries + 1
+      where message_id ${dialect.isIn(dialect.elements('$1'))} returning *`,
+    values: [JSON.stringify(due.map((row) => row.message_id)), nowMs + webhookLeaseMs],
+  }
+  return yield* readAll(claim, (row) => ({
+    ...toMessage(row),
+    app: row.app_id as AppId,
+    sealed: row.sealed as string | null,
+    tries: row.tries as number,
+  }))
+}
+
+function* endWebhookTry(
+  { nowMs, prefix }: ScriptContext,
+  { app, id, isTaken, result, tries, waitMs }: WebhookTry,
+): Script<void> {
+  const ended = waitMs === null
+  const updated = yield {
+    text: `update ${prefix}webhook_message set result = $3, due_at = $4${ended ? ', sealed = null' : ''}
+      where message_id = $1 and tries = $2 and due_at is not null returning 1`,
+    values: [id, tries, result, ended ? null : nowMs + waitMs],
+  }
+  if (updated.length === 0) return
+  yield {
+    text: `update ${prefix}webhook set result = $2, failing_since = ${isTaken ? 'null' : 'coalesce(failing_since, $3)'}
+      where app_id = $1`,
+    values: [app, result, ...(isTaken ? [] : [nowMs])],
+  }
+}
+
+function* setWebhookSecret(
+  context: ScriptContext,
+  { app, oldUntil, sealed }: Parameters<WebhookStore['setWebhookSecret']>[0],
+  actor: Actor,
+): Script<WebhookRecord | null> {
+  const known = yield* lockApp(context, app)
+  if (known === null) return null
+  const set = {
+    text: `insert into ${context.prefix}webhook as known (app_id, sealed) values ($1, $2)
+      on conflict (app_id) do update set sealed = excluded.sealed, old_sealed = known.sealed, old_until = $3
+      returning *`,
+    values: [app, sealed, oldUntil],
+  }
+  const record = yield* readOne(set, toRecord)
+  if (record === null) throw new Error('the secret of a webhook was neither made nor replaced')
+  const isNew = record.oldUntil === null
+  const after = isNew ? {} : { oldUntil: new Date(oldUntil).toISOString() }
+  const action = { action: 'webhook.secret', app, target: known.slug, before: null, after } as const
+  yield* recordAction(context, action, actor)
+  return record
+}
+
+function* resealWebhook(
+  { prefix }: ScriptContext,
+  { app, sealed }: WebhookSecrets,
+  resealed: Pick<WebhookSecrets, 'sealed' | 'oldSealed'>,
+): Script<void> {
+  yield {
+    text: `update ${prefix}webhook set sealed = $3, old_sealed = $4 where app_id = $1 and sealed = $2`,
+    values: [app, sealed, resealed.sealed, resealed.oldSealed],
+  }
+}
+
+function* findWebhook({ prefix }: ScriptContext, app: AppId): Script<WebhookRecord | null> {
+  return yield* readOne({ text: `select * from ${prefix}webhook where app_id = $1`, values: [app] }, toRecord)
+}
+
+function* listWebhooks({ prefix }: ScriptContext): Script<WebhookRecord[]> {
+  return yield* readAll({ text: `select * from ${prefix}webhook order by app_id`, values: [] }, toRecord)
+}
+
+function* listWebhookMessages(
+  { prefix }: ScriptContext,
+  app: AppId,
+  limit: number,
+): Script<WebhookMessageRecord[]> {
+  const text = `select * from ${prefix}webhook_message where app_id = $1 order by message_id desc limit ${Math.floor(limit)}`
+  return yield* readAll({ text, values: [app] }, (row) => ({
+    ...toMessage(row),
+    dueAt: row.due_at as number | null,
+    tries: row.tries as number,
+    result: row.result as string | null,
+  }))
+}
+
+/** Gives up messages that no sender could send in time, so that no recipient is kept for longer. */
+export function* giveUpWebhooks({ nowMs, prefix }: ScriptContext): Script<void> {
+  yield {
+    text: `update ${prefix}webhook_message set due_at = null, sealed = null, result = coalesce(result, 'not tried')
+      where due_at is not null and message_id < $1`,
+    values: [idFloor('wh', nowMs - webhookDays * dayMs)],
+  }
+}
+
+const toMessage = (row: Row) => ({
+  id: row.message_id as WebhookMessageId,
+  event: row.event as WebhookEvent,
+  email: row.email_id as EmailId | null,
+  facts: JSON.parse(row.facts as string) as WebhookFacts,
+  at: row.at as number,
+})
+
+const toSecrets = (row: Row): WebhookSecrets => ({
+  app: row.app_id as AppId,
+  sealed: row.sealed as string,
+  oldSealed: row.old_sealed as string | null,
+  oldUntil: row.old_until as number | null,
+})
+
+const toRecord = (row: Row): WebhookRecord => ({
+  ...toSecrets(row),
+  failingSince: row.failing_since as number | null,
+  result: row.result as string | null,
+})
+
+/** The work of senders and reporters; operators wait for none of it, and delay none of it. */
+export const webhookDeliveries = { addWebhookMessage, claimWebhooks, endWebhookTry }
+export const webhookChanges = { setWebhookSecret, resealWebhook }
+export const webhookReads = { listDueWebhooks, findWebhook, listWebhooks, listWebhookMessages }

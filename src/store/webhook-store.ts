@@ -1,0 +1,79 @@
+/**
+ * The part of a store that keeps webhooks: the secrets that sign them, and the messages until they are sent.
+ * The rules of `store.ts` hold.
+ */
+import type { AppId, WebhookMessageId } from '../domain/id.ts'
+import type { Actor } from '../domain/operator/audit.ts'
+import type { WebhookMessage } from '../domain/webhooks/webhook.ts'
+
+/** The secrets are sealed by the key ring, as base64url. */
+export type WebhookSecrets = {
+  readonly app: AppId
+  readonly sealed: string
+  /** The secret before, which signs as well until `oldUntil`. */
+  readonly oldSealed: string | null
+  readonly oldUntil: number | null
+}
+
+export type WebhookRecord = WebhookSecrets & {
+  /** Since when no try succeeds; null after a success. */
+  readonly failingSince: number | null
+  /** The last try: the status of the answer, or why there was none. */
+  readonly result: string | null
+}
+
+/** `sealed`: the recipient; null if it is unknown. */
+export type NewWebhookMessage = Omit<WebhookMessage, 'id' | 'at'> & {
+  readonly app: AppId
+  readonly sealed: string | null
+}
+
+/** `tries` counts this one. */
+export type ClaimedWebhook = WebhookMessage & NewWebhookMessage & { readonly tries: number }
+
+/** The end of a try. `waitMs`: how long the message waits for the next one; null if it has ended. */
+export type WebhookTry = Pick<ClaimedWebhook, 'id' | 'app' | 'tries'> & {
+  readonly result: string
+  readonly isTaken: boolean
+  readonly waitMs: number | null
+}
+
+/** `dueAt` is null for a message that has ended. */
+export type WebhookMessageRecord = WebhookMessage & {
+  readonly dueAt: number | null
+  readonly tries: number
+  readonly result: string | null
+}
+
+/** An app with messages that are due. `url`: null if it has no address any more. */
+export type DueWebhooks = WebhookSecrets & { readonly url: string | null }
+
+export interface WebhookStore {
+  /**
+   * `unwanted`: the app has no address or no secret. `full`: `webhooksMax` of its messages wait. One about a
+   * suppressed email also gets the reason, and the end of the suppression. Otherwise its id.
+   */
+  addWebhookMessage(message: NewWebhookMessage): Promise<WebhookMessageId | 'unwanted' | 'full'>
+  /** The apps with messages that are due. */
+  listDueWebhooks(): Promise<readonly DueWebhooks[]>
+  /** Leases at most `max` due messages of an app, for `webhookLeaseMs`. */
+  claimWebhooks(app: AppId, max: number): Promise<readonly ClaimedWebhook[]>
+  /** Nothing if the lease was lost. */
+  endWebhookTry(ended: WebhookTry): Promise<void>
+
+  /** Null if the app has no secret. */
+  findWebhook(app: AppId): Promise<WebhookRecord | null>
+  listWebhooks(): Promise<readonly WebhookRecord[]>
+  /** The newest messages of an app, newest first. */
+  listWebhookMessages(app: AppId, limit: number): Promise<readonly WebhookMessageRecord[]>
+  /** The secret before signs as well until `oldUntil`. Null if there is no such app. */
+  setWebhookSecret(
+    secret: { readonly app: AppId; readonly sealed: string; readonly oldUntil: number },
+    actor: Actor,
+  ): Promise<WebhookRecord | null>
+  /** Stores secrets that were sealed anew, unless they were changed since they were read. */
+  resealWebhook(
+    secrets: WebhookSecrets,
+    resealed: Pick<WebhookSecrets, 'sealed' | 'oldSealed'>,
+  ): Promise<void>
+}

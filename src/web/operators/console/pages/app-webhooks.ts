@@ -1,0 +1,136 @@
+/** The webhooks of an app: their address and secret, how the receiver does, and the last messages. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { OperationError } from '../../../../management/operation/result.ts'
+import type { Answer } from '../../../../management/operations.ts'
+import type { AppResource } from '../../../../management/resources.ts'
+import { type Html, html, none } from '../../../../templates/html.ts'
+import { newForm } from '../form.ts'
+import { age, button, due, facts, mark, newSecret, region, section, shortId, table, time } from '../parts.ts'
+import { type PageAnswer, PageFailed, toHttpStatus, type Visit } from '../visit.ts'
+import { appHead, findApp } from './apps.ts'
+import { makeOnce, onceField, optional, saveApp, showAgain, versionField } from './change.ts'
+
+type Listed = Answer<'webhook.list'>
+
+type WebhookPageState = {
+  readonly error?: OperationError
+  readonly made?: Answer<'webhook.secret'>
+}
+
+const addressForm = newForm('webhook', {
+  webhookUrl: {
+    label: 'Address',
+    attributes: html`type="url" spellcheck="false" autocomplete="off" placeholder="https://app.acme.example/postern"`,
+    hint: 'Postern posts to it. If it is empty, nothing is sent.',
+  },
+})
+
+export const showWebhooks = async (visit: Visit): Promise<PageAnswer> =>
+  webhooksPage(visit, await findApp(visit), {})
+
+async function webhooksPage(
+  visit: Visit,
+  app: AppResource,
+  { error: refused, made }: WebhookPageState,
+): Promise<PageAnswer> {
+  const listed = await visit.get('webhook.list', { params: { app: app.slug } })
+  const saved = { webhookUrl: app.webhookUrl ?? '' }
+  const { fields, error } = showAgain(saved, visit.form, refused ?? null)
+  const { field, problem } = addressForm.show(fields, error)
+  const isOwner = visit.may('admin') && visit.seesAll
+  const address = isOwner
+    ? html`<form method="post" action="/apps/${app.slug}/webhooks" class="columns">${versionField(app)}
+${field('webhookUrl')}
+<div class="actions"><button class="main">Save</button></div></form>`
+    : html`${facts([['Address', listed.url ?? 'none']])}<p class="soft">An admin of the whole service sets it, because it decides where Postern connects to.</p>`
+  const body = html`${appHead(app, 'Webhooks', visit)}
+${problem}${made === undefined ? none : renderSecret(made)}
+${section(
+  'Webhooks',
+  html`<p>${app.name} can be notified of emails that bounced, failed, were suppressed, or were reported as spam.</p>${address}`,
+)}
+${section('Secret', renderSecretState(app, listed, visit))}
+${region('messages', section('Last messages', renderMessages(app, listed, visit)))}`
+  const status = error ? toHttpStatus(error) : made === undefined ? 200 : 201
+  return { title: `Webhooks of ${app.name}`, body, nav: 'apps', status }
+}
+
+const renderSecret = ({ oldSecretUntil, secret }: Answer<'webhook.secret'>): Html =>
+  newSecret(
+    'Copy the secret now',
+    html`It is shown only this once. The receiver verifies the messages with it.${oldSecretUntil === null ? none : html` The old secret signs as well until ${time(oldSecretUntil)}.`}`,
+    secret,
+  )
+
+function renderSecretState({ slug }: AppResource, { hasSecret, oldSecretUntil }: Listed, visit: Visit): Html {
+  const state = hasSecret
+    ? html`<p>The app has a secret, which signs every message.${oldSecretUntil === null ? none : html` The old one signs as well until ${time(oldSecretUntil)}.`}</p>`
+    : html`<p>The app has no secret, so nothing is sent.</p>`
+  if (!visit.may('admin')) return state
+  return html`${state}<form method="post" action="/apps/${slug}/webhooks/secret">${onceField()}
+<button class="${hasSecret ? '' : 'main'}">${hasSecret ? 'Replace the secret' : 'Make a secret'}</button></form>`
+}
+
+const marks = { waiting: 'wait', sent: 'quiet', given_up: 'bad' } as const
+const states = { waiting: 'waiting', sent: 'sent', given_up: 'given up' } as const
+
+function renderMessages(
+  { slug }: AppResource,
+  { failingSince, hasSecret, items, url }: Listed,
+  visit: Visit,
+): Html {
+  const { may, now } = visit
+  const failing =
+    failingSince === null
+      ? none
+      : html`<p>${mark('bad', 'failing')} The receiver has not taken a message since ${time(failingSince)}.</p>`
+  const test =
+    url === null || !hasSecret || !may('operator')
+      ? none
+      : button(`/apps/${slug}/webhooks/test`, 'Send a test message')
+  const rows = items.map(({ at, email, event, nextTryAt, result, state, tries }) => [
+    html`<b>${event}</b><br>${age(at, now)}`,
+    email === null ? none : html`<a href="/emails/${email}">${shortId(email)}</a>`,
+    html`${mark(marks[state], states[state])}${result === null ? none : html`<br><span class="reply">${result}</span>`}`,
+    html`${tries}${nextTryAt === null ? none : html`<br><span class="soft">next ${due(nextTryAt, now)}</span>`}`,
+  ])
+  const empty = 'No message was sent yet.'
+  return html`${failing}${table('Messages', ['Message', 'Email', 'State', 'Tries'], rows, { empty })}${test}`
+}
+
+export async function saveWebhook(visit: Visit): Promise<PageAnswer> {
+  const app = await findApp(visit)
+  const error = await saveApp(visit, app, { webhookUrl: optional(visit.form.get('webhookUrl')) })
+  if (error !== null) return webhooksPage(visit, await findApp(visit), { error })
+  return { redirect: `/apps/${app.slug}/webhooks`, notice: 'saved' }
+}
+
+export async function makeWebhookSecret(visit: Visit): Promise<PageAnswer> {
+  const app = await findApp(visit)
+  const params = { app: app.slug }
+  const made = await makeOnce(visit, () => visit.call('webhook.secret', { params, body: {} }))
+  if (!made.ok && made.error.code === 'not_found') throw new PageFailed(made.error)
+  return webhooksPage(visit, app, made.ok ? { made: made.value } : { error: made.error })
+}
+
+export async function testWebhook(visit: Visit): Promise<PageAnswer> {
+  const app = await findApp(visit)
+  const queued = await visit.call('webhook.test', { params: { app: app.slug }, body: {} })
+  if (!queued.ok) return webhooksPage(visit, app, { error: queued.error })
+  await waitForResult(visit, app, queued.value.id)
+  return { redirect: `/apps/${app.slug}/webhooks`, notice: 'webhook_queued' }
+}
+
+/** A receiver mostly answers at once, and the page then shows its answer. */
+const waitMs = 5000
+const askEveryMs = 200
+
+async function waitForResult(visit: Visit, { slug }: AppResource, id: string): Promise<void> {
+  const endMs = performance.now() + waitMs
+  for (;;) {
+    const { items } = await visit.get('webhook.list', { params: { app: slug } })
+    const isTried = items.find((item) => item.id === id)?.result !== null
+    if (isTried || performance.now() > endMs) return
+    await sleep(askEveryMs)
+  }
+}

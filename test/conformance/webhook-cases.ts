@@ -1,0 +1,232 @@
+/** Conformance: webhooks, from the event to the end of the last try. */
+import assert from 'node:assert/strict'
+import { keepDays, scanEveryMs, webhookDays, webhookLeaseMs, webhooksMax } from '../../src/domain/bounds.ts'
+import { type AppId, type EmailId, newId } from '../../src/domain/id.ts'
+import type { EmailAddress } from '../../src/domain/request/email-address.ts'
+import {
+  makeWebhookSecret,
+  openRecipient,
+  openWebhookSecret,
+  resealWebhooks,
+  sealRecipient,
+  sealWebhookSecret,
+} from '../../src/store/crypto/webhook-secret.ts'
+import type { Store } from '../../src/store/store.ts'
+import type { NewWebhookMessage } from '../../src/store/webhook-store.ts'
+import { deleteApp, operator } from '../support/operator.ts'
+import { newRing } from '../support/service.ts'
+import { day, type It, newSender, type Sender, testRing, updateApp } from './subject.ts'
+import { bounced, clockMs, complained, deliver, report } from './suppression-subject.ts'
+
+const webhookUrl = 'https://app.acme.test/postern'
+
+/** An app that is sent webhooks. */
+async function newReceiver(store: Store, slug: string): Promise<Sender> {
+  const sender = await newSender(store, slug)
+  const { id, settings } = sender.app
+  const app = await updateApp(store, id, { settings: { ...settings, webhookUrl } })
+  await setSecret(store, id)
+  return { ...sender, app }
+}
+
+async function setSecret(store: Store, app: AppId, secret = makeWebhookSecret()) {
+  const sealed = sealWebhookSecret(testRing(store), app, secret)
+  const set = await store.setWebhookSecret({ app, sealed, oldUntil: store.now() + day }, operator)
+  assert.ok(set)
+  return set
+}
+
+const failed = (app: AppId, email = newId('em', Date.now())): NewWebhookMessage => ({
+  ...{ app, email, event: 'email.failed', facts: { emailType: 'magic_link' } },
+  sealed: 'sealed',
+})
+
+const dueApps = async (store: Store) => (await store.listDueWebhooks()).map(({ app }) => app)
+
+export function webhooks(it: It): void {
+  it('a bounce and a complaint leave a message, once, with the sealed recipient', async (_t, {
+    store,
+    advance,
+  }) => {
+    const { app, ...sender } = await newReceiver(store, 'acme')
+    const to = 'ada@example.com' as EmailAddress
+    const [one, two] = (await deliver(store, { app, ...sender }, [to, 'bob@example.com'])) as EmailId[]
+    assert.ok(one && two)
+    const sealedTo = sealRecipient(testRing(store), one, to)
+    for (let n = 0; n < 2; n++)
+      await store.recordFeedback({
+        email: one,
+        source: 'mail',
+        finding: bounced,
+        destination: 'other',
+        sealedTo,
+      })
+    await report(store, two, complained)
+    await report(store, two, { kind: 'not_spam' })
+    advance(clockMs)
+    const [webhook] = await store.listDueWebhooks()
+    assert.deepEqual([webhook?.app, webhook?.url], [app.id, webhookUrl])
+    const [first, second, ...others] = await store.claimWebhooks(app.id, 10)
+    assert.ok(first && second && others.length === 0)
+    const { suppressedUntil, ...facts } = first.facts
+    assert.deepEqual(facts, { emailType: 'magic_link', cause: 'no_mailbox', permanent: true })
+    assert.ok(Date.parse(`${suppressedUntil}`) > store.now())
+    assert.deepEqual([first.event, first.email, first.tries], ['email.bounced', one, 1])
+    assert.equal(first.sealed && openRecipient(testRing(store), one, first.sealed), to)
+    assert.deepEqual([second.event, second.email, second.sealed], ['email.complained', two, null])
+  })
+
+  it('an app without an address or a secret is sent nothing, nor another app', async (_t, { store }) => {
+    const [none, acme, secretless] = [
+      await newSender(store, 'none'),
+      await newReceiver(store, 'acme'),
+      await newSender(store, 'secretless'),
+    ]
+    await setSecret(store, none.app.id)
+    const settings = { ...secretless.app.settings, webhookUrl }
+    await updateApp(store, secretless.app.id, { settings })
+    const added = []
+    for (const { app } of [none, secretless, acme]) added.push(await store.addWebhookMessage(failed(app.id)))
+    assert.deepEqual(added.slice(0, 2), ['unwanted', 'unwanted'])
+    assert.match(`${added[2]}`, /^wh_/)
+    assert.deepEqual(await dueApps(store), [acme.app.id])
+    assert.deepEqual(await store.claimWebhooks(none.app.id, 10), [])
+    await updateApp(store, acme.app.id, { settings: secretless.app.settings })
+    assert.deepEqual((await store.listDueWebhooks())[0]?.url, null, 'an address that was removed')
+  })
+
+  it('a claim leases the oldest that are due, for a while; only its own end counts', async (_t, {
+    store,
+    advance,
+  }) => {
+    const { app } = await newReceiver(store, 'acme')
+    const emails: EmailId[] = []
+    for (let n = 0; n < 3; n++) {
+      const email = newId('em', store.now())
+      emails.push(email)
+      assert.match(await store.addWebhookMessage(failed(app.id, email)), /^wh_/)
+      advance(1000)
+    }
+    const [first, second] = await store.claimWebhooks(app.id, 2)
+    assert.deepEqual([first?.email, second?.email], emails.slice(0, 2))
+    assert.deepEqual(
+      (await store.claimWebhooks(app.id, 2)).map(({ email }) => email),
+      emails.slice(2),
+    )
+    assert.deepEqual(await store.claimWebhooks(app.id, 2), [])
+    assert.deepEqual(await dueApps(store), [])
+    assert.ok(first && second)
+    await store.endWebhookTry({ ...first, result: '204', isTaken: true, waitMs: null })
+    await store.endWebhookTry({ ...second, result: '500', isTaken: false, waitMs: 5000 })
+    advance(5000 + clockMs)
+    const [again] = await store.claimWebhooks(app.id, 10)
+    assert.deepEqual([again?.id, again?.tries], [second.id, 2])
+    await store.endWebhookTry({ ...second, result: '204', isTaken: true, waitMs: null }) // too late
+    const states = (await store.listWebhookMessages(app.id, 10)).map(({ dueAt, result, tries }) => [
+      ...[dueAt !== null, result, tries],
+    ])
+    assert.deepEqual(states, [
+      [true, null, 1],
+      [true, '500', 2],
+      [false, '204', 1],
+    ])
+    assert.equal((await store.listWebhookMessages(app.id, 1)).length, 1)
+    advance(webhookLeaseMs + clockMs)
+    assert.equal((await store.claimWebhooks(app.id, 10)).length, 2, 'the sender died')
+  })
+
+  it('the record says since when a receiver fails, and forgets it with a success', async (_t, {
+    store,
+    advance,
+  }) => {
+    const { app } = await newReceiver(store, 'acme')
+    const end = async (isTaken: boolean, result: string) => {
+      await store.addWebhookMessage(failed(app.id))
+      advance(clockMs)
+      const [claimed] = await store.claimWebhooks(app.id, 1)
+      assert.ok(claimed)
+      await store.endWebhookTry({ ...claimed, result, isTaken, waitMs: null })
+      return store.findWebhook(app.id)
+    }
+    const since = (await end(false, '500'))?.failingSince
+    assert.ok(since)
+    const second = await end(false, 'no answer')
+    assert.deepEqual([second?.failingSince, second?.result], [since, 'no answer'])
+    const third = await end(true, '200')
+    assert.deepEqual([third?.failingSince, third?.result], [null, '200'])
+    const [listed] = await store.listWebhooks()
+    assert.deepEqual(listed, third)
+  })
+
+  it('the recipient goes with the end of a message, or after three days, and the record after thirty', async (_t, {
+    store,
+    advance,
+  }) => {
+    const { app } = await newReceiver(store, 'acme')
+    for (let n = 0; n < 2; n++) await store.addWebhookMessage(failed(app.id))
+    advance(clockMs)
+    const [claimed] = await store.claimWebhooks(app.id, 1)
+    assert.ok(claimed?.sealed)
+    await store.endWebhookTry({ ...claimed, result: '500', isTaken: false, waitMs: day })
+    const maintain = async () => {
+      while ((await store.maintain()).more);
+    }
+    advance(webhookDays * day - 2 * scanEveryMs)
+    await maintain()
+    const waiting = async () =>
+      (await store.listWebhookMessages(app.id, 10)).filter(({ dueAt }) => dueAt !== null).length
+    assert.equal(await waiting(), 2)
+    advance(3 * scanEveryMs)
+    await maintain()
+    assert.equal(await waiting(), 0)
+    const results = (await store.listWebhookMessages(app.id, 10)).map(({ result }) => result)
+    assert.deepEqual(results, ['not tried', '500'])
+    advance((keepDays - webhookDays) * day)
+    await maintain()
+    assert.deepEqual(await store.listWebhookMessages(app.id, 10), [])
+  })
+
+  it('a secret that is replaced signs until its time is over; both are sealed anew for another ring', async (_t, {
+    store,
+    reopen,
+  }) => {
+    const { app } = await newSender(store, 'acme')
+    const ring = testRing(store)
+    assert.equal(await store.findWebhook(app.id), null)
+    const [one, two, three] = [makeWebhookSecret(), makeWebhookSecret(), makeWebhookSecret()]
+    assert.equal((await setSecret(store, app.id, one)).oldSealed, null)
+    await setSecret(store, app.id, two)
+    const set = await setSecret(store, app.id, three)
+    assert.ok(set.oldSealed && set.oldUntil && set.oldUntil > store.now())
+    const open = (ofRing: typeof ring, sealed: string) => openWebhookSecret(ofRing, app.id, sealed)
+    assert.deepEqual([open(ring, set.sealed), open(ring, set.oldSealed)], [three, two])
+    assert.equal(openWebhookSecret(ring, newId('app', 0), set.sealed), null, 'sealed for its app')
+    const next = newRing('next')
+    const both = [...next, ...ring] as const
+    const other = await reopen({ ring: [both[0], ...both.slice(1)] as typeof ring })
+    try {
+      assert.deepEqual(await resealWebhooks(next, other), [set])
+      assert.deepEqual(await resealWebhooks([...both] as unknown as typeof ring, other), [])
+      const resealed = await other.findWebhook(app.id)
+      assert.ok(resealed?.oldSealed)
+      assert.deepEqual([open(next, resealed.sealed), open(next, resealed.oldSealed)], [three, two])
+    } finally {
+      await other.close()
+    }
+    const { items } = await store.listAudit({ limit: 10 })
+    assert.equal(items.filter(({ action }) => action === 'webhook.secret').length, 3)
+  })
+
+  it('so many wait, and no more; a deleted app leaves nothing', async (_t, { store }) => {
+    const { app } = await newReceiver(store, 'acme')
+    const add = () => store.addWebhookMessage(failed(app.id))
+    for (let n = 0; n < webhooksMax; n += 500) {
+      const added = await Promise.all(Array.from({ length: 500 }, add))
+      assert.ok(added.every((id) => id.startsWith('wh_')))
+    }
+    assert.equal(await add(), 'full')
+    await deleteApp(store, app.id)
+    assert.deepEqual([await dueApps(store), await store.listWebhooks()], [[], []])
+    assert.deepEqual(await store.listWebhookMessages(app.id, 10), [])
+  })
+}
