@@ -18,7 +18,14 @@ export type WebhookEvent = {
       readonly type: 'email.bounced'
       readonly data: AboutEmail & {
         /** The subject of the server's reply. New ones may come. */
-        readonly cause: 'no_mailbox' | 'mailbox_full' | 'policy' | 'unreachable' | 'unknown' | (string & {})
+        readonly cause:
+          | 'no_mailbox'
+          | 'mailbox_full'
+          | 'policy'
+          | 'unreachable'
+          | 'relay_suppressed'
+          | 'unknown'
+          | (string & {})
         /** No later attempt would succeed. */
         readonly permanent: boolean
       }

@@ -11,7 +11,7 @@ import { describeUnknownSettings } from '../config/unknown-settings.ts'
 import { checkDomains } from '../management/domains/check-domains.ts'
 import { findDomainFacts } from '../management/domains/domain-parts.ts'
 import { checkHooks } from '../management/hooks/find-hook-faults.ts'
-import { checkBounces } from '../management/service/check-bounces.ts'
+import { checkBounces, checkFeedback } from '../management/service/check-bounces.ts'
 import { checkDatabase } from '../management/service/check-database.ts'
 import { checkRelay } from '../management/service/check-relay.ts'
 import { openHookSecret } from '../store/crypto/hook-secret.ts'
@@ -91,6 +91,7 @@ async function examineStore(deps: CliDeps, config: Config): Promise<Finding[]> {
       return [
         ...findings,
         checkBounces(describeFeedback(config), apps),
+        checkFeedback(describeFeedback(config), await store.listFeedbackSources(), store.now()),
         ...checkHooks(hooks, apps, await store.listHookKeys()),
         ...(await checkDomains(parts)),
       ]

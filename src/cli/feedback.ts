@@ -48,12 +48,16 @@ export function addFeedbackCommands(program: Command, deps: CliDeps): void {
 }
 
 function describeStatus(status: Answer<'feedback.show'>): string {
-  const { apps, bounceAddress, bounced, bounceListener, complained, lastAt } = status
+  const { apps, bounceAddress, bounced, bounceListener, complained, feedbackListener, lastAt } = status
+  const { providers, sources } = status
   const causes = Object.entries(bounced).toSorted(([, a], [, b]) => b - a)
   return record([
     ['bounce address', bounceAddress ?? 'none: bounces go to the senders (POSTERN_BOUNCE_ADDRESS)'],
     ['apps with their own', apps.join(' ')],
     ['bounce listener', bounceListener ?? 'none in this process (POSTERN_BOUNCE_LISTEN)'],
+    ['webhook listener', feedbackListener ?? 'none in this process (POSTERN_FEEDBACK_LISTEN)'],
+    ['it verifies', providers.join(', ')],
+    ['last heard', sources.map(({ heardAt, source }) => `${source} ${formatTimeAndAge(heardAt)}`).join(', ')],
     [
       `last ${reportedDays} days`,
       `${formatCount(sumCounts(bounced))} bounced, ${counted(complained, 'complaint')}`,

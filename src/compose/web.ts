@@ -3,8 +3,10 @@
 import type { FastifyInstance } from 'fastify'
 import { isLoopback } from '../config/listeners.ts'
 import { AppPolicyCache } from '../intake/app-policy-cache.ts'
+import { sealRecipient } from '../store/crypto/webhook-secret.ts'
 import { newApiListener } from '../web/api/api-listener.ts'
 import type { PostEmailDeps } from '../web/api/post-email.ts'
+import { type FeedbackDeps, newFeedbackListener } from '../web/feedback/feedback-listener.ts'
 import { newHooksListener } from '../web/hooks/hooks-listener.ts'
 import type { ListenAddress } from '../web/http/listener.ts'
 import { newLinksListener } from '../web/links/links-listener.ts'
@@ -15,7 +17,7 @@ import type { Delivery } from './delivery.ts'
 import { composeLinks, composeManagement } from './management.ts'
 import { composeWebhookQueue } from './webhooks.ts'
 
-export type ListenerName = 'ops' | 'api' | 'links' | 'hooks' | 'console'
+export type ListenerName = 'ops' | 'api' | 'links' | 'hooks' | 'feedback' | 'console'
 export type ListenerPart = {
   readonly name: ListenerName
   readonly listener: FastifyInstance
@@ -41,6 +43,13 @@ export function composeListeners(context: ServiceContext, delivery: Delivery | n
   }
   if (roles.has('hooks') && config.hooks !== null)
     listeners.push({ name: 'hooks', listener: composeHooks(context, delivery), address: config.hooks })
+  if (config.feedback !== null) {
+    const { address, keys } = config.feedback
+    const { isStopping } = context
+    const seal: FeedbackDeps['sealRecipient'] = (email, to) => sealRecipient(ring, email, to)
+    const deps = { store, emit, keys, isStopping, sealRecipient: seal }
+    listeners.push({ name: 'feedback', listener: newFeedbackListener(deps), address })
+  }
   const { console: address, consoleUrl } = config
   if (roles.has('console') && address !== null && consoleUrl !== null)
     listeners.push({ name: 'console', listener: composeConsole(context, delivery, consoleUrl), address })

@@ -1,32 +1,64 @@
 /** Where reports about emails go that a relay has taken, and where they come in. */
 import { accessSync, constants } from 'node:fs'
 import { bounceLocalMax, fitsReference } from '../domain/delivery/reference.ts'
+import { type FeedbackKey, listProven, parseFeedbackKeys } from '../domain/feedback/feedback-keys.ts'
 import { type EmailAddress, parseEmailAddress } from '../domain/request/email-address.ts'
 import type { BounceListenerOptions } from '../feedback/bounce-listener.ts'
+import type { ListenAddress } from '../web/http/listener.ts'
 import { readAddress } from './listeners.ts'
 import type { Reader } from './reader.ts'
+import { readGivenSecret } from './secrets.ts'
 
 export type FeedbackConfig = {
   /** Each email gets a bounce address of its own from it; null for none. */
   readonly bounceAddress: EmailAddress | null
   /** Where reports come in by SMTP; null if this process takes none. */
   readonly bounce: Pick<BounceListenerOptions, 'address' | 'tls'> | null
+  /** Where webhooks of mail providers come in; null if this process takes none. */
+  readonly feedback: { readonly address: ListenAddress; readonly keys: readonly FeedbackKey[] } | null
 }
 
 /** @param options.listens whether the process has the role `feedback` */
 export function readFeedback(reader: Reader, { listens }: { readonly listens: boolean }): FeedbackConfig {
   const isOn = reader.text(listenName, '') !== ''
   const bounce = isOn ? { address: readAddress(reader, listenName, ''), tls: readTls(reader) } : null
-  return { bounceAddress: readBounceAddress(reader), bounce: listens ? bounce : null }
+  return {
+    bounceAddress: readBounceAddress(reader),
+    bounce: listens ? bounce : null,
+    feedback: listens ? readWebhooks(reader) : null,
+  }
+}
+
+/** A command opens no listener, and may not be allowed to read the keys: it only describes them. */
+function readWebhooks(given: Reader): FeedbackConfig['feedback'] {
+  const reader = given.mode === 'command' ? { ...given, fault: () => {} } : given
+  if (reader.text(webhooksName, '') === '') return null
+  return { address: readAddress(given, webhooksName, ''), keys: readKeys(reader) }
+}
+
+function readKeys({ fault, required }: Reader): readonly FeedbackKey[] {
+  const name = 'POSTERN_FEEDBACK_KEYS'
+  const given = required(
+    name,
+    `${webhooksName} takes calls that prove themselves: basic:USER:PASSWORD resend:whsec_…`,
+  )
+  const text = given === '' ? '' : readGivenSecret(given, name, fault)
+  if (text === '') return []
+  const { keys, faults } = parseFeedbackKeys(text)
+  for (const each of faults) fault(`${name}: ${each}`)
+  return keys
 }
 
 /** As the management operations show them. */
-export const describeFeedback = ({ bounceAddress, bounce }: FeedbackConfig) => ({
+export const describeFeedback = ({ bounceAddress, bounce, feedback }: FeedbackConfig) => ({
   bounceAddress,
   bounceListener: bounce && `${bounce.address.host}:${bounce.address.port}`,
+  feedbackListener: feedback && `${feedback.address.host}:${feedback.address.port}`,
+  feedbackProviders: feedback === null ? [] : listProven(feedback.keys),
 })
 
 const listenName = 'POSTERN_BOUNCE_LISTEN'
+const webhooksName = 'POSTERN_FEEDBACK_LISTEN'
 const tlsName = 'POSTERN_BOUNCE_TLS'
 
 function readTls({ fault, text }: Reader): BounceListenerOptions['tls'] {

@@ -71,5 +71,7 @@ export const webhookLeaseMs = minuteMs
 export const operatorBodyBytesMax = 64 * 1024
 /** Bytes of a mail report that are read. */
 export const reportMax = 512 * 1024
+/** Bytes of a call by which a mail provider reports. SendGrid sends 768 KB at most. */
+export const webhookMax = 1024 * 1024
 /** Characters of a report that an operator gives, as JSON: the beginning, which has its fields. */
 export const reportTextMax = 60_000

@@ -16,7 +16,8 @@ export function judgeReport(report: Report, isRecipient: (address: EmailAddress)
     return rows.find((row) => about(row) === 'recipient') ?? rows[0]
   }
   const { kind } = report
-  if (kind !== 'bounced' && kind !== 'delayed') return { kind }
+  if (kind !== 'bounced' && kind !== 'delayed')
+    return report.rows.some((row) => about(row) === 'other') ? { kind: 'other' } : { kind }
   const row = choose(kind === 'bounced' ? 'failed' : 'delayed')
   if (row === undefined) return { kind: 'other' }
   const { permanent, cause, reply } = row

@@ -4,12 +4,13 @@
  * genuine, which the store knows.
  */
 import { reportMax } from '../domain/bounds.ts'
+import type { FeedbackKind } from '../domain/delivery/feedback.ts'
 import { findReferences, type Reference } from '../domain/delivery/reference.ts'
 import { type Fields, readBlocks } from './report-lines.ts'
 import { readProse } from './report-prose.ts'
 import { type Action, type Row, readRow } from './report-rows.ts'
 
-type ReportKind = 'bounced' | 'delayed' | 'complained' | 'not_spam' | 'other'
+type ReportKind = FeedbackKind | 'other'
 
 export type Report = {
   readonly references: readonly Reference[]

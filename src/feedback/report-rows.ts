@@ -27,7 +27,7 @@ export function readRow(fields: Fields): Row | null {
   const status = findEnhanced(fields.get('status') ?? '')
   const action = readAction(fields.get('action'), status)
   if (action === null) return null
-  const diagnostic = (fields.get('diagnostic-code') ?? '').replace(/^[\w-]{1,40} ?;/, '').trim()
+  const diagnostic = withoutType(fields.get('diagnostic-code') ?? '')
   return {
     finalRecipient: readAddress(final),
     originalRecipient: readAddress(original),
@@ -36,6 +36,9 @@ export function readRow(fields: Fields): Row | null {
     ...judgeReply(diagnostic, status),
   }
 }
+
+/** A diagnosis without `smtp;` in front of it. */
+export const withoutType = (diagnostic: string): string => diagnostic.replace(/^[\w-]{1,40} ?;/, '').trim()
 
 /** The words of a server, judged before they are redacted: some in a link may tell the cause. */
 export function judgeReply(text: string, status: string | null): Pick<Row, 'reply' | 'cause' | 'permanent'> {
@@ -65,7 +68,7 @@ export function readSaid(text: string): Said {
   }
 }
 
-const findEnhanced = (text: string): string | null => enhancedCode.exec(text)?.[0] ?? null
+export const findEnhanced = (text: string): string | null => enhancedCode.exec(text)?.[0] ?? null
 
 /** SendGrid writes `expired` when it has given up. */
 const actions: ReadonlyMap<string, Action> = new Map([
@@ -84,7 +87,7 @@ function readAction(action: string | undefined, status: string | null): Action |
 }
 
 /** The address in `rfc822; <ada@example.com>`, with the type in any spelling. */
-function readAddress(value = ''): EmailAddress | null {
+export function readAddress(value = ''): EmailAddress | null {
   const bare = value
     .slice(value.indexOf(';') + 1)
     .trim()

@@ -136,6 +136,14 @@ const cases: [Partial<EmailRecord>, string][] = [
     },
     'The relay r:25 accepted it 300 ms after it was queued. It is delayed: 451 4.7.1 later; a report came after 5 s.',
   ],
+  [
+    {
+      state: 'delivered',
+      finishedAt: at + 300,
+      trail: [sent, report('delayed', parseReply('451 4.7.1 later')), report('confirmed')],
+    },
+    'The relay r:25 accepted it 300 ms after it was queued. Then it was delivered to its recipient’s server: a report came after 5 s.',
+  ],
   [{ state: 'cancelled', reason: 'by_operator' }, 'Not sent: an operator cancelled it.'],
   [{ state: 'cancelled', reason: 'app_inactive' }, 'Not sent: its app was deleted, or disabled for 7 days.'],
 ]

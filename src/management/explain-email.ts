@@ -50,9 +50,11 @@ function explainState(email: EmailRecord): string {
       return `${last === undefined ? '' : `${describe(last)} `}${next}${doubt(email)}`
     }
     case 'delivered': {
-      const delay = findReport(email, 'delayed')
-      const note = delay === undefined ? '' : ` It is delayed: ${describeReport(email, delay)}.`
-      return `${explainDelivery(email, last)}${note}`
+      const [arrival, delay] = [findReport(email, 'confirmed'), findReport(email, 'delayed')]
+      const delivery = explainDelivery(email, last)
+      if (arrival !== undefined)
+        return `${delivery} Then it was delivered to its recipient’s server: ${describeReport(email, arrival)}.`
+      return delay === undefined ? delivery : `${delivery} It is delayed: ${describeReport(email, delay)}.`
     }
     case 'bounced':
     case 'complained':
@@ -175,6 +177,8 @@ const causes: Record<FailureCause, string> = {
   mailbox_full: 'the mailbox is full',
   policy: 'a policy of the server does not allow this email',
   unreachable: 'the next mail server cannot be reached',
+  relay_suppressed:
+    'the relay has the address on its own list of recipients that get nothing; take it off there',
   unknown: 'a permanent error',
 }
 

@@ -31,6 +31,9 @@ export type FeedbackResult =
   | { readonly kind: 'recorded'; readonly app: AppId; readonly state: FinalState; readonly strike: Strike }
   | { readonly kind: 'already' | 'waiting' | 'stale' | 'unknown' }
 
+/** When the last report of a source came about an email that there is, to the minute. */
+export type HeardSource = { readonly source: FeedbackSource; readonly heardAt: number }
+
 export type SuppressionRecord = SuppressionTerms & {
   readonly id: SuppressionId
   /** Null: of all apps. */
@@ -61,6 +64,8 @@ export interface FeedbackStore {
   /** The email of a report; like `findEmail`, but it waits for no operator. */
   findReported(id: EmailId): Promise<EmailRecord | null>
   recordFeedback(feedback: Feedback): Promise<FeedbackResult>
+  /** The sources that were ever heard. */
+  listFeedbackSources(): Promise<HeardSource[]>
   /** A strike for the recipient of an email that a relay refused, because there is no such mailbox. */
   strikeRefused(refused: {
     readonly email: EmailId

@@ -1,7 +1,7 @@
 /** Conformance: reports about emails after their delivery. */
 import assert from 'node:assert/strict'
 import { delayedReportsMax, feedbackDays } from '../../src/domain/bounds.ts'
-import type { FeedbackFinding } from '../../src/domain/delivery/feedback.ts'
+import type { FeedbackFinding, FeedbackSource } from '../../src/domain/delivery/feedback.ts'
 import type { DeliveryOutcome } from '../../src/domain/delivery/outcome.ts'
 import { parseReply } from '../../src/domain/delivery/smtp-reply.ts'
 import { type EmailId, newId } from '../../src/domain/id.ts'
@@ -13,6 +13,7 @@ const reply = parseReply('550 5.1.1 no such user')
 const bounced = { kind: 'bounced', about: 'recipient', permanent: true, cause: 'no_mailbox', reply } as const
 const delayed: FeedbackFinding = { kind: 'delayed', reply: parseReply('451 4.2.0 greylisted') }
 const complained: FeedbackFinding = { kind: 'complained' }
+const confirmed: FeedbackFinding = { kind: 'confirmed' }
 
 async function queue(store: Store, sender: Sender): Promise<EmailId> {
   const queued = await store.enqueue(request(store, sender))
@@ -79,6 +80,9 @@ export function feedback(it: It): void {
       [[complained, bounced], 'complained', null],
       [[complained, { kind: 'not_spam' }], 'delivered', null],
       [[{ kind: 'not_spam' }], 'delivered', null],
+      [[confirmed], 'delivered', null],
+      [[delayed, confirmed, bounced], 'bounced', 'no_mailbox'],
+      [[bounced, confirmed], 'bounced', 'no_mailbox'],
       [[{ ...bounced, permanent: false, cause: 'mailbox_full' }], 'bounced', 'mailbox_full'],
     ]
     for (const [findings, state, reason] of cases) {
@@ -93,7 +97,7 @@ export function feedback(it: It): void {
       })
     }
     const counts = (await store.readUsageToday()).get(sender.app.id)
-    assert.deepEqual([counts?.bounced, counts?.complained], [4, 3])
+    assert.deepEqual([counts?.bounced, counts?.complained], [6, 3])
   })
 
   it('an email that never left keeps the state that says why', async (_t, { store }) => {
@@ -140,6 +144,30 @@ export function feedback(it: It): void {
     advance(3_600_000)
     assert.deepEqual(await report(store, id, delayed), ['already'])
     assert.deepEqual(await report(store, id, bounced), ['recorded'])
+  })
+
+  it('when each source was last heard is known to the minute, of emails that there are', async (_t, {
+    store,
+    advance,
+  }) => {
+    const sender = await newSender(store, 'acme')
+    const hear = async (source: FeedbackSource, email: EmailId, finding = bounced as FeedbackFinding) => {
+      await store.recordFeedback({ email, source, finding, destination: 'other' })
+      return Object.fromEntries(
+        (await store.listFeedbackSources()).map(({ source: name, heardAt }) => [name, heardAt]),
+      )
+    }
+    const queued = await queue(store, sender)
+    assert.deepEqual(await hear('resend', queued), {}, 'it is in the queue')
+    const id = await end(store, sender)
+    assert.deepEqual(await hear('resend', newId('em', store.now())), {}, 'there is none')
+    const first = await hear('resend', id)
+    assert.ok(Math.abs((first.resend ?? 0) - store.now()) < 10_000)
+    assert.deepEqual(await hear('resend', id), first)
+    advance(3_600_000)
+    const later = await hear('resend', id)
+    assert.ok((later.resend ?? 0) - (first.resend ?? 0) > 3_590_000, 'a report that is known counts')
+    assert.deepEqual(Object.keys(await hear('mail', id)), ['mail', 'resend'])
   })
 
   it('two processes that get the same report at once record it once', async (t, { store, reopen }) => {

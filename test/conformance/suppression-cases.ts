@@ -203,6 +203,25 @@ const strikes: SharedCases = {
     ])
     assert.equal(await ask(store, sender, { to: ada }), 'queued')
   },
+
+  'a delivery to the mailbox ends what a bounce of another email began, of this app alone, and no complaint':
+    async ({ store, newSender }) => {
+      const [sender, other] = [await newSender(), await newSender()]
+      const [gone, alive, annoyed] = await deliver(store, sender, [ada, ada, bob])
+      const [byOther] = await deliver(store, other, [ada])
+      for (const email of [gone, byOther]) await report(store, email, bounced)
+      await report(store, annoyed, complained)
+      const left = async () => (await list(store)).map(({ app, reason }) => [app, reason])
+      for (const email of [gone, annoyed])
+        assert.deepEqual(await report(store, email, { kind: 'confirmed' }), { kind: 'none' })
+      assert.equal((await left()).length, 3, 'a server may bounce what it took')
+      await report(store, alive, { kind: 'confirmed' })
+      assert.deepEqual(await left(), [
+        [sender.app.id, 'complaint'],
+        [other.app.id, 'no_mailbox'],
+      ])
+      assert.equal(await ask(store, sender, { to: ada }), 'queued')
+    },
 }
 
 /** Reports bounces, 20 a minute unless given; returns how many had which effect. */

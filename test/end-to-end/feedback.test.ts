@@ -12,12 +12,16 @@ import { send, validBody } from '../support/service.ts'
 import { startSmtpServer } from '../support/smtp.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 import { eventually } from '../support/wait.ts'
+import { basicHeader } from '../support/webhooks.ts'
 
 const relay = await startSmtpServer({ after })
+const credentials = 'postern:0123456789abcdef'
 const env = {
   ...(await serveEnvironment({ after })),
   POSTERN_SMTP_URL: `smtp://127.0.0.1:${relay.port}`,
   POSTERN_BOUNCE_ADDRESS: 'bounces@bounce.acme.test',
+  POSTERN_FEEDBACK_LISTEN: '127.0.0.1:0',
+  POSTERN_FEEDBACK_KEYS: `basic:${credentials}`,
 }
 const key = await newAcme(env)
 const { urls } = await serveHere({ after }, env)
@@ -146,6 +150,36 @@ test('a complaint, and the word that it is no spam', async () => {
   assert.match((await show(id)).explanation, /Its recipient reported it as spam/)
   await read(complaint('not-spam'))
   assert.equal((await show(id)).state, 'delivered')
+})
+
+test('a webhook is recorded; status and doctor say where they come in, and when the source was last heard', async () => {
+  const { id, bounceAddress } = await deliver('gus@example.com')
+  const reference = /\+(.*)@/.exec(bounceAddress)?.[1] ?? ''
+  const reply = '550 5.1.1 gus@example.com is unknown; see https://help.example.com/4711'
+  const answer = await fetch(`${urls.feedback}/feedback/generic`, {
+    method: 'POST',
+    headers: basicHeader(credentials),
+    body: JSON.stringify({ reference, kind: 'bounced', recipient: 'gus@example.com', reply }),
+  })
+  assert.equal(answer.status, 200)
+  const { explanation, state, trail } = await show(id)
+  assert.equal(state, 'bounced')
+  assert.match(
+    explanation,
+    /the mailbox does not exist \(550 5\.1\.1 <address> is unknown; see <link>; a report/,
+  )
+  assert.deepEqual(trail.at(-1)?.source, 'generic')
+  const status = await postern(env, ['feedback', 'status'])
+  assert.match(
+    status.out,
+    /webhook listener +127\.0\.0\.1:0\nit verifies +postmark, mailgun, brevo, generic\nlast heard +generic 20\S+ \S+ \(\d+ m?s ago\), read 20/,
+  )
+  const doctor = await postern(env, ['doctor'])
+  assert.match(
+    doctor.out,
+    /^ok {4}feedback: webhooks of postmark, mailgun, brevo, generic are taken on 127\.0\.0\.1:0; last reports: generic \d+ m?s ago, read/m,
+  )
+  assert.doesNotMatch(status.out + doctor.out, /0123456789abcdef/)
 })
 
 test('the exit code tells programs that deliver mail to keep a report that may count later', async (t) => {

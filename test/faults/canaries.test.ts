@@ -7,6 +7,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { dirname, join } from 'node:path'
 import { type TestContext, test } from 'node:test'
+import type { FeedbackProvider } from '../../src/domain/delivery/feedback.ts'
 import type { HookSystemName } from '../../src/domain/hooks/hook-settings.ts'
 import { findSystem } from '../../src/domain/hooks/systems.ts'
 import { postern, posternJson, type RunningPostern, startServe, type Variables } from '../support/cli.ts'
@@ -18,6 +19,7 @@ import { send, validBody } from '../support/service.ts'
 import { startScriptedServer } from '../support/smtp.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 import { eventually } from '../support/wait.ts'
+import { newSecrets, readPayload, signCall, writeKeys } from '../support/webhooks.ts'
 
 const echoed = 'https://app.acme.test/auth?token=canary-token'
 
@@ -48,6 +50,8 @@ const recipientOf = (ending: Ending) => `canary-recipient+${ending}@example.com`
 
 type Marked = {
   readonly server: RunningPostern
+  /** What the relay was given. */
+  readonly messages: readonly string[]
   readonly spans: readonly string[]
   readonly reader: Reader
   readonly streams: (() => string)[]
@@ -78,7 +82,8 @@ async function startMarked(
   })
   await posternJson(server.env, ['app', 'update', 'acme', '--allow-codes'])
   const reader = await newReader(t, server)
-  return { server, spans: bodies, reader, streams: [await reader.watch('service')] }
+  const streams = [await reader.watch('service')]
+  return { server, messages: relay.messages, spans: bodies, reader, streams }
 }
 
 type Listed = { id: string; state: string; lastReply: string | null }
@@ -213,6 +218,48 @@ async function liveHooks(t: TestContext, databaseUrl: string): Promise<Lived> {
   return { ...started, errors: refused.map(({ text }) => text).join('\n'), secrets, refusals: 5, traced: [] }
 }
 
+/** The same for webhooks of mail providers, whose replies name the recipient and its link. */
+async function liveWebhooks(t: TestContext, databaseUrl: string): Promise<Lived> {
+  const own = { ...newSecrets(), basic: 'postern:canary-password-of-webhooks', mailgun: 'canary-signing-key' }
+  const more = { POSTERN_FEEDBACK_LISTEN: '127.0.0.1:0', POSTERN_FEEDBACK_KEYS: writeKeys(own) }
+  const started = await startMarked(t, { databaseUrl, said: echoed, more })
+  const { server, messages } = started
+  await endInEveryWay(started, ['failed', 'deferred', 'delivered'], (to, ending) =>
+    post(server, { ...marked, to }, `canary-1-${ending}`),
+  )
+  const to = recipientOf('delivered')
+  const delivered = messages.find((message) => message.includes(to)) ?? ''
+  const reference = /^X-Entity-Ref-ID: (\S+)/im.exec(delivered)?.[1] ?? ''
+  const call = async (provider: FeedbackProvider, name: string, secrets = own) => {
+    const payload = JSON.stringify(readPayload(provider, name, { reference, to }))
+    const body = JSON.parse(payload.replaceAll('https://help.example.com/?token=4711', marked.url))
+    const { headers, text } = signCall(provider, secrets, { body, atMs: Date.now() })
+    const answer = await fetch(`${server.feedback}/feedback/${provider}`, {
+      method: 'POST',
+      headers,
+      body: text,
+    })
+    return { status: answer.status, text: await answer.text() }
+  }
+  assert.match((await call('mailgun', 'failed-permanent')).text, /"recorded":1/)
+  assert.match((await call('generic', 'delayed')).text, /"recorded":1/)
+  const answers = [
+    await call('postmark', 'bounce'),
+    await call('sendgrid', 'bounce'),
+    await call('brevo', 'deferred'),
+    await call('resend', 'hard-bounce'),
+    await call('postmark', 'bounce', { ...own, basic: 'postern:canary-password' }),
+    await call('resend', 'hard-bounce', newSecrets(2)),
+  ]
+  assert.deepEqual(
+    answers.map(({ status }) => status),
+    [200, 200, 200, 200, 401, 401],
+  )
+  const errors = answers.map(({ text }) => text).join('\n')
+  const traced = ['failed', 'deferred', 'delivered', 'unattempted']
+  return { ...started, errors, secrets: [server.key, own.resend, own.sendgridPublic], refusals: 0, traced }
+}
+
 type SupabaseCall = { user: object; email_data: object }
 type ZitadelCall = { contextInfo: object; templateData: object; args: object }
 
@@ -301,6 +348,7 @@ const lives: Readonly<Record<string, (t: TestContext, databaseUrl: string) => Pr
   'an invitation': (t, url) => live(t, url, { email: marked, said: echoed }),
   'a code': (t, url) => live(t, url, { email: withCode, said: saidCode }),
   'a call of an auth server': liveHooks,
+  'a webhook of a mail provider': liveWebhooks,
 }
 
 for (const [name, liveOn] of Object.entries(lives)) {

@@ -179,6 +179,7 @@ export type RunningPostern = {
   readonly console: string
   /** Where auth servers post; undefined if the process listens for none. */
   readonly hooks?: string
+  readonly feedback?: string
   readonly key: string
   readonly env: Variables
   readonly child: ChildProcess
@@ -242,7 +243,14 @@ export async function spawnServe(
   })
   const lines = createInterface(child.stdout)
   let document = ''
-  type Ready = { ready: boolean; api: string; ops: string; console: string; hooks?: string }
+  type Ready = {
+    ready: boolean
+    api: string
+    ops: string
+    console: string
+    hooks?: string
+    feedback?: string
+  }
   const started = new Promise<Ready>((resolve, reject) => {
     lines.on('line', (line) => {
       output += `${line}\n`
@@ -251,7 +259,8 @@ export async function spawnServe(
     })
     child.once('exit', (code) => reject(new Error(`postern serve ended with ${code}: ${output}`)))
   })
-  const { ready, api, ops, console, hooks } = await started
+  const { ready, api, ops, console, hooks, feedback } = await started
   if (!ready) throw new Error(`postern serve is not ready: ${document}`)
-  return { api, ops, console, ...(hooks && { hooks }), env, child, output: () => output }
+  const others = { ...(hooks && { hooks }), ...(feedback && { feedback }) }
+  return { api, ops, console, ...others, env, child, output: () => output }
 }

@@ -42,6 +42,7 @@ export type TestOptions = Partial<
     | 'bounceAddress'
     | 'dnsServers'
     | 'bounce'
+    | 'feedback'
     | 'webhooksArePrivate'
   >
 > & {
@@ -100,6 +101,7 @@ export async function testConfig(scope: Scope, options: TestOptions = {}): Promi
     queueMax: options.queueMax ?? 1_000_000,
     bounceAddress: options.bounceAddress ?? null,
     bounce: options.bounce ?? null,
+    feedback: options.feedback ?? null,
     logLevel: 'debug',
   }
 }

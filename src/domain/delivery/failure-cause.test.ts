@@ -47,6 +47,9 @@ test('words name the cause where no code does, or one that says nothing; they co
     ['554 5.7.1 user unknown', 'policy'],
     ['550 5.3.4 user unknown', 'unknown'],
     ['554 Service currently unavailable', 'unknown'],
+    ['422 406: You tried to send to a recipient that has been marked as inactive.', 'relay_suppressed'],
+    ['550 5.1.1 Amazon SES has suppressed sending to this address', 'relay_suppressed'],
+    ['The address is on the suppression list', 'relay_suppressed'],
   ]
   for (const [reply, cause] of replies) assert.equal(findCause(parseReply(reply)), cause, reply)
 })

@@ -3,7 +3,15 @@
  * (RFC 3463 §3, and the IANA registry) name it; words do where there is no code, or one that says nothing.
  */
 
-export const failureCauses = ['no_mailbox', 'mailbox_full', 'policy', 'unreachable', 'unknown'] as const
+/** `relay_suppressed`: the relay has a list of recipients that it sends nothing to. */
+export const failureCauses = [
+  'no_mailbox',
+  'mailbox_full',
+  'policy',
+  'unreachable',
+  'relay_suppressed',
+  'unknown',
+] as const
 export type FailureCause = (typeof failureCauses)[number]
 
 /** The words of a server, and the codes in them; null where it gave none. */
@@ -45,6 +53,11 @@ const signs: readonly Sign[] = [
   },
 ]
 
+/**
+ * Words of Amazon SES, Postmark and Resend, which give no code, or that of what happened to an earlier email.
+ */
+const ownList = /marked as inactive|suppression list|suppressed sending to/
+
 /** No code, or one such as 5.0.0, of which only the first digits mean something. */
 const isVague = (code: string | null): boolean => code === null || code.endsWith('.0')
 
@@ -54,9 +67,10 @@ const isVague = (code: string | null): boolean => code === null || code.endsWith
  */
 export function findCause({ code, enhanced, text }: Said, status: string | null = null): FailureCause {
   const codes = [enhanced, status].filter((each) => each !== null)
+  const words = withoutAddresses(text.slice(0, textMax).toLowerCase())
+  if (ownList.test(words)) return 'relay_suppressed'
   if (code === null && codes.length === 0) return 'unknown'
   const best = codes.find((each) => !isVague(each)) ?? codes[0] ?? null
-  const words = withoutAddresses(text.slice(0, textMax).toLowerCase())
   // Microsoft 365 says so of users that it does not know.
   if (best === '5.4.1' && words.includes('access denied')) return 'no_mailbox'
   const byCode = signs.find((sign) => sign.codes.test(best ?? ''))?.cause ?? 'unknown'

@@ -8,18 +8,23 @@ import type { FailureCause } from './failure-cause.ts'
 import type { Reply } from './reply.ts'
 import type { FinalState } from './states.ts'
 
+/** Those that report by webhooks; `generic` is a program of the operator's own. */
+export const feedbackProviders = ['postmark', 'resend', 'sendgrid', 'mailgun', 'brevo', 'generic'] as const
+export type FeedbackProvider = (typeof feedbackProviders)[number]
+
 /** `mail`: the bounce listener. `read`: an operator or a program gave a report to `feedback read`. */
-export const feedbackSources = ['mail', 'read'] as const
+export const feedbackSources = ['mail', 'read', ...feedbackProviders] as const
 export type FeedbackSource = (typeof feedbackSources)[number]
 
-export const feedbackKinds = ['bounced', 'delayed', 'complained', 'not_spam'] as const
+/** `confirmed`: a provider delivered the email to the server of its recipient. */
+export const feedbackKinds = ['bounced', 'delayed', 'complained', 'not_spam', 'confirmed'] as const
 export type FeedbackKind = (typeof feedbackKinds)[number]
 
 /** The statement of a report about an email. */
 export type FeedbackFinding =
   | Bounce
   | { readonly kind: 'delayed'; readonly reply: Reply }
-  | { readonly kind: 'complained' | 'not_spam' }
+  | { readonly kind: 'complained' | 'not_spam' | 'confirmed' }
 
 /** A mail server behind the relay gave up. */
 export type Bounce = {
@@ -57,7 +62,9 @@ export function stateAfter(state: FinalState, kind: FeedbackKind): FinalState {
       return state === 'delivered' || state === 'bounced' ? 'complained' : state
     case 'not_spam':
       return state === 'complained' ? 'delivered' : state
+    // A server that took an email may still bounce it, and events come in any order.
     case 'delayed':
+    case 'confirmed':
       return state
     default:
       return kind satisfies never

@@ -5,7 +5,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { HookHeaders } from './hook-system.ts'
 
-type SignedCall = { readonly headers: HookHeaders; readonly body: Uint8Array; readonly nowMs: number }
+export type SignedCall = { readonly headers: HookHeaders; readonly body: Uint8Array; readonly nowMs: number }
 
 const toleranceSeconds = 300
 const headerCharactersMax = 1024
@@ -16,11 +16,16 @@ const webhookId = /^[\w-]{1,128}$/
 /**
  * Standard Webhooks (standardwebhooks.com): `v1,<base64>` over `id.timestamp.body`. Several signatures are
  * separated by a space, or as Supabase does it by a comma and a space; one of them must fit.
+ * @param prefix that of the names of the headers
  */
-export function verifyStandardWebhook({ headers, body, nowMs }: SignedCall, key: Uint8Array): boolean {
-  const id = headers['webhook-id'] ?? ''
-  const timestamp = headers['webhook-timestamp'] ?? ''
-  const signatures = headers['webhook-signature'] ?? ''
+export function verifyStandardWebhook(
+  { headers, body, nowMs }: SignedCall,
+  key: Uint8Array,
+  prefix: 'webhook' | 'svix' = 'webhook',
+): boolean {
+  const id = headers[`${prefix}-id`] ?? ''
+  const timestamp = headers[`${prefix}-timestamp`] ?? ''
+  const signatures = headers[`${prefix}-signature`] ?? ''
   if (signatures.length > headerCharactersMax || !webhookId.test(id) || !isRecent(timestamp, nowMs))
     return false
   const given = signatures.split(' ').map((signature) => signature.replace(/,$/, ''))
@@ -50,7 +55,7 @@ const sign = (key: Uint8Array, head: string, body: Uint8Array, encoding: 'base64
   createHmac('sha256', key).update(head).update(body).digest(encoding)
 
 /** Whether one of the texts is the expected one, in a time that tells nothing of where they differ. */
-function includes(given: readonly string[], expected: string): boolean {
+export function includes(given: readonly string[], expected: string): boolean {
   const wanted = Buffer.from(expected)
   return given
     .map((text) => Buffer.from(text))

@@ -152,7 +152,8 @@ export function parseJson(utf8: Uint8Array): unknown {
   }
 }
 
-const nestedDeeper = (value: unknown, levels: number): boolean =>
+/** Whether there are more levels of objects and arrays. The work is bounded by the levels. */
+export const nestedDeeper = (value: unknown, levels: number): boolean =>
   typeof value === 'object' &&
   value !== null &&
   (levels === 0 || Object.values(value).some((inner) => nestedDeeper(inner, levels - 1)))

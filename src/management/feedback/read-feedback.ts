@@ -2,7 +2,7 @@
 import { Type } from 'typebox'
 import { feedbackDays, reportTextMax } from '../../domain/bounds.ts'
 import { failureCauses } from '../../domain/delivery/failure-cause.ts'
-import { isReported, isTooLate, stateAfter } from '../../domain/delivery/feedback.ts'
+import { feedbackKinds, isReported, isTooLate, stateAfter } from '../../domain/delivery/feedback.ts'
 import { type FinalState, finalStates } from '../../domain/delivery/states.ts'
 import { suppressionBy } from '../../domain/delivery/suppression.ts'
 import type { Finding } from '../../feedback/judge-report.ts'
@@ -19,7 +19,7 @@ import { done } from '../operation/result.ts'
 import { closed, orNull } from '../operation/schema.ts'
 import { EmailResource, presentEmail } from '../resources.ts'
 
-const findingKinds = ['bounced', 'delayed', 'complained', 'not_spam', 'other'] as const
+const findingKinds = [...feedbackKinds, 'other'] as const
 const results = ['recorded', 'already', 'waiting', 'stale', 'unknown', 'unmatched', 'no_report'] as const
 
 const ReadFeedback = closed({

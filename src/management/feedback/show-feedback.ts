@@ -1,6 +1,7 @@
 /** Shows where reports about emails come in, and how many came. */
 import { Type } from 'typebox'
 import { reportedDays } from '../../domain/bounds.ts'
+import { feedbackProviders, feedbackSources } from '../../domain/delivery/feedback.ts'
 import { ActivityCounts } from '../activity.ts'
 import { operation } from '../operation/operation.ts'
 import { done } from '../operation/result.ts'
@@ -16,7 +17,7 @@ export const showFeedback = operation({
   role: 'reader',
   target: 'none',
   wholeService: true,
-  summary: `Shows the bounce address, the bounce listener of the process that answers, and the bounces and complaints of the last ${reportedDays} days.`,
+  summary: `Shows where reports come in at the process that answers, when each source was last heard, and the bounces and complaints of the last ${reportedDays} days.`,
   answer: closed({
     bounceAddress: orNull(
       Type.String({ description: 'Each email gets a bounce address of its own from it.' }),
@@ -27,13 +28,28 @@ export const showFeedback = operation({
     bounceListener: orNull(
       Type.String({ description: 'Where the process that answers takes reports by SMTP.' }),
     ),
+    feedbackListener: orNull(
+      Type.String({ description: 'Where the process that answers takes webhooks of mail providers.' }),
+    ),
+    providers: Type.Array(Type.Enum([...feedbackProviders]), {
+      description: 'Those whose calls it can verify.',
+    }),
+    sources: Type.Array(closed({ source: Type.Enum([...feedbackSources]), heardAt: time() }), {
+      description: 'The sources that were heard so far, and when the last report of each came.',
+    }),
     bounced,
     complained,
     lastAt: orNull(time()),
   }),
-  async run({ store, bounceAddress, bounceListener, reports }) {
+  async run({ store, bounceAddress, bounceListener, feedbackListener, feedbackProviders, reports }) {
     const { lastAt, ...counts } = await reports.get()
+    const heard = await store.listFeedbackSources()
     const apps = findBounceBases(await store.listApps()).map(({ slug }) => slug)
-    return done({ bounceAddress, apps, bounceListener, ...counts, lastAt: isoOrNull(lastAt) })
+    return done({
+      ...{ bounceAddress, apps, bounceListener, feedbackListener, providers: [...feedbackProviders] },
+      sources: heard.map(({ heardAt, source }) => ({ source, heardAt: new Date(heardAt).toISOString() })),
+      ...counts,
+      lastAt: isoOrNull(lastAt),
+    })
   },
 })

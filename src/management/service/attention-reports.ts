@@ -1,10 +1,12 @@
 /**
- * Mail servers that call so many mailboxes missing that none is believed, and apps whose delivered mail
- * bounces, or is reported as spam, more often than mailbox providers accept.
+ * Mail servers that call so many mailboxes missing that none is believed; apps whose delivered mail bounces,
+ * or is reported as spam, more often than mailbox providers accept; and sources of reports that fell silent.
  */
 import { latelyMinutes, reportedDays } from '../../domain/bounds.ts'
 import { formatCount, sumCounts } from '../../domain/counts.ts'
 import { isMassBounce } from '../../domain/delivery/suppression.ts'
+import { dayMs, describeDuration } from '../../domain/duration.ts'
+import type { HeardSource } from '../../store/feedback-store.ts'
 import type { Condition, Situation } from './condition.ts'
 
 /** Providers warn of 5 % bounces (Amazon SES reviews the account) and of 0.3 % complaints (Gmail). */
@@ -41,6 +43,34 @@ export const judgeReports = ({ apps, reported }: Pick<Situation, 'apps' | 'repor
         })
       return found
     })
+
+/** So much delivered mail has a bounce among it, usually. */
+const heardAmong = 500
+/** A source that is silent for longer was probably given up. */
+const silentMaxDays = 30
+
+/** Sources that were heard before; an operator gives a report now and then. */
+export function judgeSilence({
+  nowMs,
+  reported,
+  seesAll,
+  sources,
+}: Pick<Situation, 'nowMs' | 'reported' | 'seesAll' | 'sources'>): Condition[] {
+  const delivered = [...reported.values()].reduce((sum, counts) => sum + (counts.delivered ?? 0), 0)
+  const silent = sources.filter(({ heardAt, source }) => {
+    const days = (nowMs - heardAt) / dayMs
+    return source !== 'read' && days > reportedDays && days < silentMaxDays
+  })
+  if (!seesAll || delivered < heardAmong || silent.length === 0) return []
+  const names = silent.map(
+    ({ heardAt, source }) => `${nameSource(source)} for ${describeDuration(nowMs - heardAt)}`,
+  )
+  const message = `No report has come from ${names.join(', and from ')}, though ${formatCount(delivered)} emails were delivered ${lately}. Perhaps a webhook was disabled, a secret changed, or mail to the bounce addresses is lost. Without reports, dead addresses are not noticed.`
+  return [{ kind: 'feedback_silent', message }]
+}
+
+const nameSource = (source: HeardSource['source']): string =>
+  source === 'mail' ? 'the bounce listener' : `the webhooks of ${source}`
 
 /** The suppression of recipients stops by the counts of the whole service. */
 export function judgeGone({ lately: counts, seesAll }: Pick<Situation, 'lately' | 'seesAll'>): Condition[] {

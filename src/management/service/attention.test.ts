@@ -5,6 +5,7 @@ import type { App } from '../../domain/app/app.ts'
 import { defaultSettings } from '../../domain/app/settings.ts'
 import { dayMs, minuteMs } from '../../domain/duration.ts'
 import type { AppId, KeyId } from '../../domain/id.ts'
+import type { HeardSource } from '../../store/feedback-store.ts'
 import type { NodeResource } from '../resources.ts'
 import { appConditions } from './app-conditions.ts'
 import { findAttention } from './attention.ts'
@@ -60,7 +61,7 @@ function newSituation(situation: Given): Situation {
     { app: globex.id, slug: 'globex', held: true, queued: held, sending: 0, deferred: 0, ages: [] },
   ].filter(({ queued }) => queued > 0)
   return {
-    ...{ apps: [acme], usage: new Map(), reported: new Map(), expiring: [], late: [] },
+    ...{ apps: [acme], usage: new Map(), reported: new Map(), sources: [], expiring: [], late: [] },
     ...{ findings: [], records: [], hooks: [], webhooks: [], nodes: [node()], nowMs },
     ...{ expired: new Map(), seesAll: true, last: countsOf(last), byApp: countsOf(byApp) },
     replies: replies ?? {},
@@ -412,6 +413,30 @@ test('many missing mailboxes need attention from 20 and 30 % of what ended; othe
   assert.deepEqual(of({ gone: 20, delivered: 66 }, false), [])
   const [found] = attentionTo({ counts: { gone: 25, delivered: 20 } })
   assert.match(found?.message ?? '', /^25 of 25 emails in the last 10 minutes were for mailboxes/)
+})
+
+test('a source of reports that was heard before needs attention after 7 days and 500 delivered emails', () => {
+  const of = (days: number, delivered: number, source: HeardSource['source'] = 'resend', seesAll = true) =>
+    attentionTo({
+      sources: [
+        { source: 'mail', heardAt: nowMs },
+        { source, heardAt: nowMs - days * dayMs },
+      ],
+      reported: reportedOf({ acme: { delivered } }),
+      seesAll,
+    }).map(({ kind }) => kind)
+  assert.deepEqual(of(7.01, 500), ['feedback_silent'])
+  assert.deepEqual(of(7, 500), [])
+  assert.deepEqual(of(7.01, 499), [])
+  assert.deepEqual(of(30, 500), [], 'it was given up')
+  assert.deepEqual(of(8, 500, 'read'), [])
+  assert.deepEqual(of(8, 500, 'resend', false), [])
+  const silent = (['mail', 'resend'] as const).map((source) => ({ source, heardAt: nowMs - 8 * dayMs }))
+  const [found] = attentionTo({ sources: silent, reported: reportedOf({ acme: { delivered: 1200 } }) })
+  assert.match(
+    found?.message ?? '',
+    /^No report has come from the bounce listener for 8 d, and from the webhooks of resend for 8 d, though 1,200 emails/,
+  )
 })
 
 test('the daily limit warns at 80 %, and is urgent when it is used up', () => {

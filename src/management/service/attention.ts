@@ -11,7 +11,7 @@ import type { ActivityCounts } from '../activity.ts'
 import { findDomain } from '../domains/domain-subject.ts'
 import { addCounts, appConditionKinds, appConditions, hasNow, serviceRefusals } from './app-conditions.ts'
 import { judgeNodes } from './attention-nodes.ts'
-import { judgeGone, judgeReports } from './attention-reports.ts'
+import { judgeGone, judgeReports, judgeSilence } from './attention-reports.ts'
 import {
   type Attention,
   type AttentionKind,
@@ -59,6 +59,7 @@ export function findAttention(situation: Situation): Attention[] {
     ...judgeSettings(situation),
     ...judgeGone(situation),
     ...judgeReports(situation),
+    ...judgeSilence(situation),
   ]
   return found
     .map(({ apps = [], urgent, ...condition }) => ({

@@ -4,7 +4,7 @@ import type { App } from '../../domain/app/app.ts'
 import { defaultSettings } from '../../domain/app/settings.ts'
 import type { AppId } from '../../domain/id.ts'
 import type { EmailAddress } from '../../domain/request/email-address.ts'
-import { checkBounces } from './check-bounces.ts'
+import { checkBounces, checkFeedback } from './check-bounces.ts'
 
 const address = 'bounces@bounce.acme.test' as EmailAddress
 const listener = '127.0.0.1:4024'
@@ -51,4 +51,24 @@ test('without a listener, the bounce address is said, or where bounces go withou
     check(address, null, own, { ...own, slug: 'two' }),
     `ok bounces@bounce.acme.test is the bounce address, and 2 apps have bounce addresses of their own; ${none}`,
   )
+})
+
+test('the listener for webhooks, those that it verifies, and when each source was last heard', () => {
+  const nowMs = 1_794_000_000_000
+  const detail = (...sources: Parameters<typeof checkFeedback>[1]) =>
+    checkFeedback(
+      { feedbackListener: '127.0.0.1:4026', feedbackProviders: ['postmark', 'resend'] },
+      sources,
+      nowMs,
+    ).detail
+  assert.equal(detail(), 'webhooks of postmark, resend are taken on 127.0.0.1:4026; last reports: none yet')
+  assert.equal(
+    detail({ source: 'mail', heardAt: nowMs - 180_000 }, { source: 'resend', heardAt: nowMs - 7_200_000 }),
+    'webhooks of postmark, resend are taken on 127.0.0.1:4026; last reports: mail 3 min ago, resend 2 h ago',
+  )
+  assert.deepEqual(checkFeedback({ feedbackListener: null, feedbackProviders: [] }, [], nowMs), {
+    check: 'feedback',
+    ok: true,
+    detail: 'no listener for webhooks in this process (POSTERN_FEEDBACK_LISTEN); last reports: none yet',
+  })
 })

@@ -1,8 +1,11 @@
-/** Checks that reports about emails can reach this service: the bounce address and the bounce listener. */
+/** Checks that reports about emails can reach this service: by mail to bounce addresses, and by webhooks. */
 import type { App } from '../../domain/app/app.ts'
 import { counted } from '../../domain/counts.ts'
+import type { FeedbackProvider } from '../../domain/delivery/feedback.ts'
 import { isBounceBase } from '../../domain/delivery/reference.ts'
+import { describeDuration } from '../../domain/duration.ts'
 import type { EmailAddress } from '../../domain/request/email-address.ts'
+import type { HeardSource } from '../../store/feedback-store.ts'
 import type { Finding } from '../../store/store.ts'
 
 export type BounceSettings = {
@@ -10,6 +13,10 @@ export type BounceSettings = {
   readonly bounceAddress: EmailAddress | null
   /** `127.0.0.1:4024`, where this process takes reports by SMTP; null if it does not. */
   readonly bounceListener: string | null
+  /** Where this process takes webhooks of mail providers; null if it does not. */
+  readonly feedbackListener: string | null
+  /** Those whose calls can prove themselves there. */
+  readonly feedbackProviders: readonly FeedbackProvider[]
 }
 
 /** Apps whose own bounce address gives each of their emails one. */
@@ -17,7 +24,7 @@ export const findBounceBases = (apps: readonly App[]): App[] =>
   apps.filter(({ settings: { envelopeFrom } }) => envelopeFrom !== undefined && isBounceBase(envelopeFrom))
 
 export function checkBounces(
-  { bounceAddress, bounceListener }: BounceSettings,
+  { bounceAddress, bounceListener }: Pick<BounceSettings, 'bounceAddress' | 'bounceListener'>,
   apps: readonly App[],
 ): Finding {
   const check = 'bounces'
@@ -33,6 +40,24 @@ export function checkBounces(
       ? 'no bounce listener in this process (POSTERN_BOUNCE_LISTEN)'
       : `the bounce listener is on ${bounceListener}`
   return { check, ok: true, detail: `${describeAddress(bounceAddress, own)}; ${listener}` }
+}
+
+/** The listener for webhooks, and when each source of reports was last heard. */
+export function checkFeedback(
+  { feedbackListener, feedbackProviders }: Pick<BounceSettings, 'feedbackListener' | 'feedbackProviders'>,
+  sources: readonly HeardSource[],
+  nowMs: number,
+): Finding {
+  const listener =
+    feedbackListener === null
+      ? 'no listener for webhooks in this process (POSTERN_FEEDBACK_LISTEN)'
+      : `webhooks of ${feedbackProviders.join(', ')} are taken on ${feedbackListener}`
+  const heard = sources.map(({ heardAt, source }) => `${source} ${describeDuration(nowMs - heardAt)} ago`)
+  return {
+    check: 'feedback',
+    ok: true,
+    detail: `${listener}; last reports: ${heard.join(', ') || 'none yet'}`,
+  }
 }
 
 function describeAddress(bounceAddress: EmailAddress | null, own: number): string {

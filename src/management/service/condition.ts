@@ -2,6 +2,7 @@
 import { type Static, Type } from 'typebox'
 import type { App } from '../../domain/app/app.ts'
 import type { AppId } from '../../domain/id.ts'
+import type { HeardSource } from '../../store/feedback-store.ts'
 import type { ExpiringKey, UsageByApp } from '../../store/operator-store.ts'
 import type { Finding } from '../../store/store.ts'
 import type { ActivityCounts } from '../activity.ts'
@@ -35,6 +36,7 @@ export const attentionKinds = [
   'addresses_gone',
   'complaints_many',
   'bounces_many',
+  'feedback_silent',
   'key_expires',
   'hook_refused',
   'webhook_failing',
@@ -62,6 +64,8 @@ export type Situation = {
   readonly usage: UsageByApp
   /** The counts of the last `reportedDays` of what was delivered, bounced and complained of. */
   readonly reported: UsageByApp
+  /** When each source of reports was last heard. */
+  readonly sources: readonly HeardSource[]
   readonly expiring: readonly ExpiringKey[]
   readonly queue: QueueResource
   readonly late: CountedQueue['late']

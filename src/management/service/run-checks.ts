@@ -6,7 +6,7 @@ import { operation } from '../operation/operation.ts'
 import { done } from '../operation/result.ts'
 import { closed } from '../operation/schema.ts'
 import { FindingResource } from '../resources.ts'
-import { checkBounces } from './check-bounces.ts'
+import { checkBounces, checkFeedback } from './check-bounces.ts'
 import { checkDatabase } from './check-database.ts'
 
 export const runChecks = operation({
@@ -19,16 +19,18 @@ export const runChecks = operation({
     'Checks database, disk, worker, bounce address, auth servers, domains and relays from the process that answers. Takes up to 30 s.',
   answer: closed({ ok: Type.Boolean(), findings: Type.Array(FindingResource) }),
   async run(context) {
-    const { store, access, relays, findings: examined, bounceAddress, bounceListener, links } = context
-    const [apps, hookKeys, domains, relayFindings] = await Promise.all([
+    const { store, access, relays, findings: examined, links } = context
+    const [apps, sources, hookKeys, domains, relayFindings] = await Promise.all([
       store.listApps(),
+      store.listFeedbackSources(),
       store.listHookKeys(),
       checkDomains(context),
       relays.get(),
     ])
     const findings = [
       ...(await checkDatabase(store, () => examined.get())),
-      checkBounces({ bounceAddress, bounceListener }, apps),
+      checkBounces(context, apps),
+      checkFeedback(context, sources, store.now()),
       ...checkHooks({ ...context, linksBaseUrl: links.baseUrl }, apps, hookKeys),
       ...domains,
       ...relayFindings,

@@ -60,12 +60,13 @@ export const showStatus = operation({
     const { store, access } = context
     const now = store.now()
     const seesAll = access.apps === null
-    const [allApps, allNodes, usage, reported, allExpiring, counted, findings, hookKeys, webhooks] =
+    const [allApps, allNodes, usage, reported, sources, allExpiring, counted, findings, hookKeys, webhooks] =
       await Promise.all([
         store.listApps(),
         store.listNodes(),
         store.readUsageToday(),
         store.readReportedUsage(),
+        store.listFeedbackSources(),
         store.listExpiringKeys(now + keyWarningMs),
         context.queue.get(),
         seesAll ? context.findings.get() : [],
@@ -78,7 +79,7 @@ export const showStatus = operation({
     const queue = presentQueue(context, counted, apps)
     const activity = await readActivity(context, nodes, apps)
     const attention = findAttention({
-      ...{ seesAll, apps, usage, reported, expiring, queue, nodes, findings, ...activity.now },
+      ...{ seesAll, apps, usage, reported, sources, expiring, queue, nodes, findings, ...activity.now },
       records: context.records.get(),
       hooks: findHookFaults({ ...context, linksBaseUrl: context.links.baseUrl }, apps, hookKeys),
       webhooks: findWebhookFaults(apps, webhooks, now),

@@ -1,20 +1,26 @@
 /** Reports about emails: the state and the record of the email, and the counts of the day. */
 import { trailMax } from '../../domain/bounds.ts'
-import { isReported, isTooLate, stateAfter } from '../../domain/delivery/feedback.ts'
+import { type FeedbackSource, isReported, isTooLate, stateAfter } from '../../domain/delivery/feedback.ts'
 import type { AttemptRecord } from '../../domain/delivery/outcome.ts'
 import type { EndReason, FinalState } from '../../domain/delivery/states.ts'
 import { suppressionBy } from '../../domain/delivery/suppression.ts'
-import { dayMs } from '../../domain/duration.ts'
+import { dayMs, minuteMs } from '../../domain/duration.ts'
 import type { AppId, EmailId } from '../../domain/id.ts'
 import type { EmailType } from '../../domain/request/email-request.ts'
-import type { Feedback, FeedbackResult, Strike } from '../feedback-store.ts'
+import type { Feedback, FeedbackResult, HeardSource, Strike } from '../feedback-store.ts'
 import type { Row } from '../shared/rows.ts'
 import { emailReads } from './emails.ts'
-import { lock, readOne, type Script, type ScriptContext } from './script.ts'
+import { lock, readAll, readOne, type Script, type ScriptContext } from './script.ts'
 import { strike as addStrike, forgive, strikeRefused } from './suppressions.ts'
 import { addWebhookMessage } from './webhooks.ts'
 
 function* recordFeedback(context: ScriptContext, feedback: Feedback): Script<FeedbackResult> {
+  const result = yield* record(context, feedback)
+  if (result.kind !== 'waiting' && result.kind !== 'unknown') yield* hear(context, feedback.source)
+  return result
+}
+
+function* record(context: ScriptContext, feedback: Feedback): Script<FeedbackResult> {
   const { nowMs, prefix } = context
   const { email, finding } = feedback
   const known = yield* lockReported(context, email)
@@ -70,14 +76,41 @@ function* lockReported(
 function* suppress(
   context: ScriptContext,
   { destination, email, finding }: Feedback,
-  { acceptedAt, app, recipient, state }: ReturnType<typeof toReported>,
+  { acceptedAt, app, recipient, state, trail }: ReturnType<typeof toReported>,
 ): Script<Strike> {
   const to = { app, recipient, destination }
-  if (finding.kind === 'not_spam' && state === 'complained') yield* forgive(context, to)
+  if (finding.kind === 'not_spam' && state === 'complained') yield* forgive(context, to, 'complaint')
+  const hasBounced = trail.some(({ outcome }) => outcome === 'bounced')
+  if (finding.kind === 'confirmed' && !hasBounced) yield* forgive(context, to, 'no_mailbox')
   const reason = suppressionBy(finding)
   if (reason === null) return { kind: 'none' }
   const reply = 'reply' in finding ? finding.reply.text : null
   return yield* addStrike(context, to, { reason, email, acceptedAt, reply })
+}
+
+/**
+ * Notes when a source was last heard, once a minute: the row is one for all processes, which would wait for
+ * each other.
+ */
+function* hear({ nowMs, prefix }: ScriptContext, source: FeedbackSource): Script<void> {
+  const [recent] = yield {
+    text: `select 1 from ${prefix}feedback_source where source = $1 and heard_at > $2`,
+    values: [source, nowMs - minuteMs],
+  }
+  if (recent !== undefined) return
+  yield {
+    text: `insert into ${prefix}feedback_source as known (source, heard_at) values ($1, $2)
+      on conflict (source) do update set heard_at = excluded.heard_at where excluded.heard_at > known.heard_at`,
+    values: [source, nowMs],
+  }
+}
+
+function* listFeedbackSources({ prefix }: ScriptContext): Script<HeardSource[]> {
+  const text = `select source, heard_at from ${prefix}feedback_source order by source`
+  return yield* readAll({ text, values: [] }, (row) => ({
+    source: row.source as FeedbackSource,
+    heardAt: row.heard_at as number,
+  }))
 }
 
 const toReported = (row: Row) => ({
@@ -108,4 +141,4 @@ function* countUsage({ dialect, nowMs, prefix }: ScriptContext, app: AppId, even
 }
 
 export const feedbackChanges = { recordFeedback, strikeRefused }
-export const feedbackReads = { findReported: emailReads.findEmail }
+export const feedbackReads = { findReported: emailReads.findEmail, listFeedbackSources }

@@ -75,11 +75,18 @@ export function* strike(
   return { kind: 'suppressed', until: terms.until }
 }
 
-/** A recipient who says that the email is no spam takes the complaint back. */
-export function* forgive({ prefix }: ScriptContext, { app, recipient }: Recipient): Script<void> {
+/**
+ * Ends a suppression for a reason that no longer holds: the recipient says that the email is no spam, or a
+ * provider delivers to the mailbox.
+ */
+export function* forgive(
+  { prefix }: ScriptContext,
+  { app, recipient }: Recipient,
+  reason: Cause['reason'],
+): Script<void> {
   yield {
-    text: `delete from ${prefix}suppression where app_id = $1 and recipient = $2 and reason = 'complaint'`,
-    values: [app, recipient],
+    text: `delete from ${prefix}suppression where app_id = $1 and recipient = $2 and reason = $3`,
+    values: [app, recipient, reason],
   }
 }
 

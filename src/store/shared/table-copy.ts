@@ -18,6 +18,7 @@ export const copiedTables = [
   'history',
   'suppression',
   'signing_key',
+  'feedback_source',
   'webhook',
   'webhook_message',
   'secret',

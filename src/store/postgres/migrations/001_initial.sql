@@ -268,6 +268,11 @@ create table signing_key (
   primary key (domain, selector)
 );
 
+create table feedback_source (
+  source text collate "C" primary key,     -- mail, read, or a mail provider
+  heard_at bigint not null                 -- when the last report came, to the minute
+);
+
 -- The apps that are sent webhooks: the secrets that sign them, and how the receiver does.
 create table webhook (
   app_id text collate "C" primary key,

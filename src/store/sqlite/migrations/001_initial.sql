@@ -261,6 +261,11 @@ create table signing_key (
   primary key (domain, selector)
 ) strict, without rowid;
 
+create table feedback_source (
+  source text primary key,                 -- mail, read, or a mail provider
+  heard_at integer not null                -- when the last report came, to the minute
+) strict, without rowid;
+
 -- The apps that are sent webhooks: the secrets that sign them, and how the receiver does.
 create table webhook (
   app_id text primary key,

@@ -117,17 +117,28 @@ async function renderSuppressions({ get }: Visit): Promise<Html> {
 
 /** Reports of mail servers and recipients about delivered emails. */
 async function renderReports({ get, now }: Visit): Promise<Html> {
-  const { apps, bounceAddress, bounced, bounceListener, complained, lastAt } = await get('feedback.show', {})
+  const feedback = await get('feedback.show', {})
+  const { apps, bounceAddress, bounced, bounceListener, complained, feedbackListener, lastAt } = feedback
   const toEmails = (state: string, text: string): Html =>
     html`<a href="/emails?state=${state}&within=10080">${text}</a>`
   const causes = Object.entries(bounced)
     .toSorted(([, a], [, b]) => b - a)
     .map(([cause, count]) => `${formatCount(count)} ${cause.replaceAll('_', ' ')}`)
   const own = apps.map((slug, n) => html`${n === 0 ? '' : ', '}<a href="/apps/${slug}/settings">${slug}</a>`)
+  const sources = feedback.sources.map(
+    ({ heardAt, source }, n) => html`${n === 0 ? '' : ' · '}${source} ${age(heardAt, now)}`,
+  )
   return facts([
     ['Bounce address', bounceAddress ?? 'none: bounces go to the senders (POSTERN_BOUNCE_ADDRESS)'],
     ['Apps with their own', apps.length === 0 ? null : html`${own}`],
     ['Bounce listener', bounceListener ?? 'none in this process (POSTERN_BOUNCE_LISTEN)'],
+    [
+      'Webhook listener',
+      feedbackListener === null
+        ? 'none in this process (POSTERN_FEEDBACK_LISTEN)'
+        : `${feedbackListener}, for ${feedback.providers.join(', ')}`,
+    ],
+    ['Last heard', sources.length === 0 ? null : html`${sources}`],
     [
       `Last ${reportedDays} days`,
       html`${toEmails('bounced', `${formatCount(sumCounts(bounced))} bounced`)} · ${toEmails('complained', counted(complained, 'complaint'))}`,

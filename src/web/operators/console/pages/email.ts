@@ -143,6 +143,12 @@ const renderRecord = (email: Detail, slug: string | null, { now }: Visit): Html 
 const reporters: Readonly<Record<FeedbackSource, string>> = {
   mail: 'reported by mail',
   read: 'reported by an operator',
+  postmark: 'reported by Postmark',
+  resend: 'reported by Resend',
+  sendgrid: 'reported by SendGrid',
+  mailgun: 'reported by Mailgun',
+  brevo: 'reported by Brevo',
+  generic: 'reported by a webhook',
 }
 
 type Attempt = Detail['trail'][number]

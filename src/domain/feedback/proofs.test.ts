@@ -1,0 +1,200 @@
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { lacking } from '../../../test/support/installed.ts'
+import { temporaryFolder } from '../../../test/support/temporary.ts'
+import {
+  basicHeader,
+  newSecrets,
+  prove,
+  readKeys,
+  signBody,
+  writeKeys,
+} from '../../../test/support/webhooks.ts'
+import { type FeedbackProvider, feedbackProviders } from '../delivery/feedback.ts'
+import { provesCall, provesMailgun } from './proofs.ts'
+
+const atMs = 1_794_000_000_000
+const secrets = newSecrets(1)
+const others = newSecrets(2)
+const keys = readKeys(writeKeys(secrets))
+const text = '[{"email":"ada@example.com","event":"bounce","note":"é"}]\r\n'
+
+type Change = {
+  readonly headers?: Record<string, string | undefined>
+  readonly body?: string
+  readonly nowMs?: number
+  readonly by?: string
+}
+
+const proves = (provider: FeedbackProvider, { headers = {}, body = text, nowMs = atMs, by }: Change = {}) =>
+  provesCall[provider](
+    { headers: { ...prove(provider, secrets, { text, atMs }), ...headers }, body: Buffer.from(body), nowMs },
+    by === undefined ? keys : readKeys(by),
+  )
+
+const signed = ['resend', 'sendgrid'] as const
+
+test('every provider proves a call by its own secret, and by no other provider’s', () => {
+  for (const provider of feedbackProviders) {
+    assert.ok(proves(provider), provider)
+    assert.ok(!proves(provider, { by: writeKeys(others) }), provider)
+    assert.ok(!provesCall[provider]({ headers: {}, body: Buffer.from(text), nowMs: atMs }, keys), provider)
+    assert.ok(!provesCall[provider]({ headers: {}, body: Buffer.from(text), nowMs: atMs }, []), provider)
+  }
+  const names = ['basic', 'resend', 'sendgrid']
+  for (const provider of feedbackProviders) {
+    const own = signed.find((name) => name === provider) ?? 'basic'
+    for (const name of names) {
+      const entry = writeKeys(secrets)
+        .split(' ')
+        .find((each) => each.startsWith(`${name}:`))
+      assert.equal(proves(provider, { by: entry ?? '' }), name === own, `${provider} by ${name}`)
+    }
+  }
+})
+
+test('during a rotation, either secret proves a call', () => {
+  for (const by of [
+    `${writeKeys(others)} ${writeKeys(secrets)}`,
+    `${writeKeys(secrets)}\n${writeKeys(others)}`,
+  ])
+    for (const provider of feedbackProviders) assert.ok(proves(provider, { by }), provider)
+})
+
+test('a signature covers the bytes as they came, and the time', () => {
+  for (const provider of signed) {
+    for (const body of [
+      text.trim(),
+      JSON.stringify(JSON.parse(text)),
+      text.replace('é', 'e'),
+      `${text} `,
+      '',
+    ])
+      assert.ok(!proves(provider, { body }), `${provider} ${body}`)
+    const [time] = Object.keys(prove(provider, secrets, { text, atMs })).filter((name) =>
+      name.endsWith('timestamp'),
+    )
+    for (const value of [
+      '1793999999',
+      '',
+      '0',
+      ' 1794000000',
+      '1794000000 ',
+      '1794000000.0',
+      '9'.repeat(2000),
+    ])
+      assert.ok(!proves(provider, { headers: { [time ?? '']: value } }), `${provider} ${value}`)
+  }
+})
+
+test('Resend: a call proves nothing five minutes later; SendGrid’s does, since a repeat changes nothing', () => {
+  for (const [byMs, isValid] of [
+    [300_000, true],
+    [-300_000, true],
+    [301_000, false],
+    [-301_000, false],
+  ] as const)
+    assert.equal(proves('resend', { nowMs: atMs + byMs }), isValid, `${byMs}`)
+  assert.ok(proves('sendgrid', { nowMs: atMs + 86_400_000 }))
+})
+
+test('nonsense in the place of a signature proves nothing', () => {
+  const nonsense = [
+    '',
+    'x',
+    'v1,',
+    '====',
+    'MEUC',
+    `MEUC${'A'.repeat(90)}`,
+    'A'.repeat(2000),
+    '\u00ff',
+    'null',
+  ]
+  for (const value of nonsense) {
+    assert.ok(!proves('sendgrid', { headers: { 'x-twilio-email-event-webhook-signature': value } }), value)
+    assert.ok(!proves('resend', { headers: { 'svix-signature': value } }), value)
+    for (const header of [value, `Basic ${value}`, `Bearer ${value}`])
+      assert.ok(!proves('postmark', { headers: { authorization: header } }), header)
+  }
+})
+
+test('Basic: user and password as a whole, in any case of its name', () => {
+  const { authorization = '' } = basicHeader(secrets.basic)
+  assert.ok(proves('brevo', { headers: { authorization: authorization.replace('Basic', 'basic') } }))
+  for (const credentials of [
+    secrets.basic.slice(0, -1),
+    `${secrets.basic}1`,
+    secrets.basic.toUpperCase(),
+    secrets.basic.replace(':', ''),
+    'postern:',
+  ])
+    assert.ok(!proves('brevo', { headers: basicHeader(credentials) }), credentials)
+  for (const header of [`${authorization}, ${authorization}`, `${authorization} x`, authorization.slice(6)])
+    assert.ok(!proves('brevo', { headers: { authorization: header } }), header)
+})
+
+test('SendGrid: a signature that the openssl command makes', {
+  skip: lacking({ openssl: '/usr/bin/openssl' }),
+}, (t) => {
+  const folder = temporaryFolder(t)
+  const [file, time] = [join(folder, 'key.pem'), '1794000000']
+  writeFileSync(file, secrets.sendgrid.export({ format: 'pem', type: 'sec1' }))
+  const signature = execFileSync('openssl', ['dgst', '-sha256', '-sign', file], { input: time + text })
+  const headers = {
+    'x-twilio-email-event-webhook-timestamp': time,
+    'x-twilio-email-event-webhook-signature': signature.toString('base64'),
+  }
+  assert.ok(proves('sendgrid', { headers }))
+  assert.ok(!proves('sendgrid', { headers, body: text.trim() }))
+})
+
+test('SendGrid: the key, call and signature in the tests of its own library', () => {
+  const event = {
+    email: 'hello@world.com',
+    event: 'dropped',
+    reason: 'Bounced Address',
+    sg_event_id: 'ZHJvcC0xMDk5NDkxOS1MUnpYbF9OSFN0T0doUTRrb2ZTbV9BLTA',
+    sg_message_id: 'LRzXl_NHStOGhQ4kofSm_A.filterdrecv-p3mdw1-756b745b58-kmzbl-18-5F5FC76C-9.0',
+    'smtp-id': '<LRzXl_NHStOGhQ4kofSm_A@ismtpd0039p1iad1.sendgrid.net>',
+    timestamp: 1600112492,
+  }
+  const headers = {
+    'x-twilio-email-event-webhook-timestamp': '1600112502',
+    'x-twilio-email-event-webhook-signature':
+      'MEUCIGHQVtGj+Y3LkG9fLcxf3qfI10QysgDWmMOVmxG0u6ZUAiEAyBiXDWzM+uOe5W0JuG+luQAbPIqHh89M15TluLtEZtM=',
+  }
+  const by =
+    'sendgrid:MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE83T4O/n84iotIvIW4mdBgQ/7dAfSmpqIM8kF9mN1flpVKS3GRqe62gw+2fNNRaINXvVpiglSI8eNEc6wEA3F+g=='
+  const body = `${JSON.stringify([event])}\r\n`
+  assert.ok(proves('sendgrid', { headers, body, by }))
+  assert.ok(!proves('sendgrid', { headers, body: body.trim(), by }))
+})
+
+test('Mailgun: the signature in the body, if there is a key; that of the main account will do', () => {
+  const body = signBody({ 'event-data': {} }, secrets, atMs) as { signature: Record<string, unknown> }
+  assert.ok(provesMailgun(body, keys))
+  assert.ok(provesMailgun(body, readKeys(`${writeKeys(others)} ${writeKeys(secrets)}`)))
+  assert.ok(provesMailgun({}, readKeys(`basic:${secrets.basic}`)), 'no key is configured')
+  const { signature } = body
+  const parent = { ...signature, signature: 'f'.repeat(64), 'parent-signature': signature.signature }
+  assert.ok(provesMailgun({ signature: parent }, keys))
+  assert.ok(provesMailgun({ signature: { ...signature, timestamp: Number(signature.timestamp) } }, keys))
+  for (const wrong of [
+    undefined,
+    null,
+    [],
+    'x',
+    {},
+    { ...signature, token: 'x' },
+    { ...signature, timestamp: '1' },
+    { ...signature, signature: '' },
+    { ...signature, signature: { toString: 1 } },
+    { ...signature, signature: String(signature.signature).toUpperCase() },
+  ])
+    assert.ok(!provesMailgun({ signature: wrong }, keys), JSON.stringify(wrong))
+  assert.ok(!provesMailgun(body, readKeys(writeKeys(others))))
+  assert.ok(!provesMailgun(null, keys))
+})

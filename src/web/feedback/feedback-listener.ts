@@ -1,0 +1,102 @@
+/**
+ * The feedback listener: mail providers post what became of emails to `/feedback/{provider}`. Every call
+ * proves itself; any wrong proof gets one answer. Providers repeat a call until it is answered with 200.
+ */
+import { isUtf8 } from 'node:buffer'
+import type { Readable } from 'node:stream'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { webhookMax } from '../../domain/bounds.ts'
+import { type FeedbackProvider, feedbackProviders } from '../../domain/delivery/feedback.ts'
+import type { FeedbackKey } from '../../domain/feedback/feedback-keys.ts'
+import { provesCall, provesMailgun } from '../../domain/feedback/proofs.ts'
+import type { SignedCall } from '../../domain/hooks/signatures.ts'
+import { nestedDeeper, parseJson } from '../../domain/request/email-request.ts'
+import { recordEvents } from '../../feedback/record-events.ts'
+import type { ReportDeps } from '../../feedback/record-report.ts'
+import { type Store, StoreUnavailable } from '../../store/store.ts'
+import { newListener, sendError, sendJson } from '../http/listener.ts'
+import { readBody } from '../http/read-body.ts'
+
+export type FeedbackDeps = ReportDeps & {
+  readonly store: ReportDeps['store'] & Pick<Store, 'now'>
+  readonly keys: readonly FeedbackKey[]
+  readonly isStopping: () => boolean
+}
+
+type FeedbackRequest = FastifyRequest<{ Params: { readonly provider: string } }>
+
+/** Each may hold a body before it has proved anything. */
+const connectionsMax = 100
+/** Levels of objects and arrays in a body. */
+const nestingMax = 20
+const retryAfterSeconds = '60'
+
+export function newFeedbackListener(deps: FeedbackDeps): FastifyInstance {
+  const listener = newListener({
+    emit: deps.emit,
+    notFound: refuseOtherRoutes,
+    onError: (error, _request, reply) => (error instanceof StoreUnavailable ? postpone(reply) : null),
+  })
+  listener.server.maxConnections = connectionsMax
+  listener.removeAllContentTypeParsers()
+  listener.addContentTypeParser('*', (_request: unknown, stream: Readable) => readBody(stream, webhookMax))
+  listener.post<{ Params: { provider: string } }>('/feedback/:provider', (request, reply) =>
+    answerCall(deps, request, reply),
+  )
+  return listener
+}
+
+const findProvider = (name: string): FeedbackProvider | null =>
+  feedbackProviders.find((provider) => provider === name) ?? null
+
+function refuseOtherRoutes(request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const [path = ''] = request.url.split('?', 1)
+  const isKnown = findProvider(path.replace(/^\/feedback\//, '')) !== null
+  if (request.method === 'POST' || !isKnown)
+    return sendError(reply, 404, { code: 'not_found', message: 'There is nothing at this address.' })
+  reply.header('allow', 'POST')
+  return sendError(reply, 405, { code: 'method_not_allowed', message: 'Mail providers send POST.' })
+}
+
+async function answerCall(
+  deps: FeedbackDeps,
+  request: FeedbackRequest,
+  reply: FastifyReply,
+): Promise<FastifyReply> {
+  const provider = findProvider(request.params.provider)
+  if (provider === null) return refuseOtherRoutes(request, reply)
+  if (deps.isStopping()) return postpone(reply)
+  // Its size is no secret, so it is said before anybody proves anything.
+  const bytes = request.body === undefined ? new Uint8Array() : (request.body as Uint8Array | null)
+  if (bytes === null) return sendError(reply, 400, tooLarge)
+  const headers = request.headers as SignedCall['headers']
+  if (!provesCall[provider]({ headers, body: bytes, nowMs: deps.store.now() }, deps.keys))
+    return refuseStranger(reply)
+  const body = isUtf8(bytes) ? parseJson(bytes) : undefined
+  if (body === undefined || nestedDeeper(body, nestingMax)) return sendError(reply, 400, notJson)
+  if (provider === 'mailgun' && !provesMailgun(body, deps.keys)) return refuseStranger(reply)
+  const results = await recordEvents(deps, provider, body)
+  if (results.waiting !== undefined) return postpone(reply)
+  // Mailgun repeats a call that is answered with anything else than 200, also with 204.
+  return sendJson(reply, 200, JSON.stringify({ ok: true, results }))
+}
+
+const tooLarge = { code: 'body_too_large', message: `Send at most ${webhookMax} bytes.` }
+const notJson = {
+  code: 'not_json',
+  message: `The body is not JSON in UTF-8, or has more than ${nestingMax} levels of nesting.`,
+}
+
+function refuseStranger(reply: FastifyReply): FastifyReply {
+  const message = 'The call does not prove that it comes from this provider: see POSTERN_FEEDBACK_KEYS.'
+  return sendError(reply.header('www-authenticate', 'Basic realm="postern"'), 401, {
+    code: 'invalid_proof',
+    message,
+  })
+}
+
+/** An email is still in the queue, or the store cannot be reached. */
+function postpone(reply: FastifyReply): FastifyReply {
+  const message = 'This cannot be recorded now. Send it again later.'
+  return sendError(reply.header('retry-after', retryAfterSeconds), 503, { code: 'try_again', message })
+}

@@ -1,0 +1,176 @@
+/**
+ * Hostile bodies from a caller that has the secret: every answer is 200, or says that it is no JSON.
+ * POSTERN_FUZZ sets how many each provider sends (2,000).
+ */
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { readdirSync } from 'node:fs'
+import { connect } from 'node:net'
+import { after, test } from 'node:test'
+import { type FeedbackProvider, feedbackProviders } from '../../src/domain/delivery/feedback.ts'
+import type { EmailId } from '../../src/domain/id.ts'
+import { newFeedbackListener } from '../../src/web/feedback/feedback-listener.ts'
+import { close, listen } from '../../src/web/http/listener.ts'
+import { type Random, randomFrom } from '../support/generator.ts'
+import { relayTo, startTestService, validBody } from '../support/service.ts'
+import { startSmtpServer } from '../support/smtp.ts'
+import { eventually } from '../support/wait.ts'
+import { newSecrets, prove, readKeys, readPayload, signBody, writeKeys } from '../support/webhooks.ts'
+
+const bodiesPerProvider = Number(process.env.POSTERN_FUZZ ?? 2000)
+const atOnce = 50
+const secrets = newSecrets()
+const feedback = { address: { host: '127.0.0.1', port: 0 }, keys: readKeys(writeKeys(secrets)) }
+const relay = await startSmtpServer({ after })
+const service = await startTestService({ after }, { relays: [relayTo(relay.port)], feedback })
+const { store } = service
+
+const values = [
+  ...[
+    'null',
+    'true',
+    '-0',
+    '1e999',
+    '[]',
+    '{}',
+    '""',
+    '" "',
+    '"\\ud800"',
+    '"\\u0000"',
+    '[[[[[[[[[[]]]]]]]]]]',
+  ],
+  ...['"a@b@c"', '"@"', '"<>"', '"<@>"', '"https://x/?token=y"', '"em_"', '"5.1.1"', '"550 5.1.1"'],
+  ...['{"__proto__":{"kind":"bounced"}}', '{"toString":1}', '{"constructor":1}', '9007199254740993'],
+  ...[
+    `"${'x'.repeat(9000)}"`,
+    `"${'550 5.1.1 '.repeat(500)}"`,
+    `"${'em_'.repeat(2000)}"`,
+    `"${'<'.repeat(999)}"`,
+  ],
+]
+const pieces = [
+  '{',
+  '}',
+  '[',
+  ']',
+  '"',
+  ',',
+  ':',
+  '\\',
+  '\\u',
+  '\n',
+  '\u0000',
+  '\ufeff',
+  '\u202e',
+  '😀',
+  ...values,
+]
+
+const names = (provider: FeedbackProvider): string[] =>
+  readdirSync(new URL(`../corpus/webhooks/${provider}/`, import.meta.url)).map((name) =>
+    name.replace('.json', ''),
+  )
+
+/** A body with some of it replaced: whole values, or places of its text. */
+function spoil(text: string, random: Random): string {
+  const one = <T>(all: readonly T[]): T => all[Math.floor(random() * all.length)] as T
+  let spoilt = text
+  for (let change = Math.floor(random() * 3); change >= 0; change--) {
+    const found = [...spoilt.matchAll(/(?<=[:[,])(?:"(?:[^"\\]|\\.)*"|\d+|null)(?=[,}\]])/g)]
+    const place = random() < 0.8 && found.length > 0 ? one(found) : null
+    const [start, length] =
+      place === null
+        ? [Math.floor(random() * spoilt.length), random() < 0.5 ? 0 : 3]
+        : [place.index, place[0].length]
+    spoilt = spoilt.slice(0, start) + one(place === null ? pieces : values) + spoilt.slice(start + length)
+  }
+  return spoilt
+}
+
+const post = async (provider: FeedbackProvider, text: string) => {
+  const headers = prove(provider, secrets, { text, atMs: store.now() })
+  const answer = await fetch(`${service.urls.feedback}/feedback/${provider}`, {
+    method: 'POST',
+    headers,
+    body: text,
+  })
+  return { status: answer.status, text: await answer.text() }
+}
+
+for (const [n, provider] of feedbackProviders.entries())
+  test(`${provider}: ${bodiesPerProvider} hostile bodies, and no answer of 500`, async (t) => {
+    const id = ((await service.post(validBody({ to: `${provider}@acme.test` }))).headers.get('email-id') ??
+      '') as EmailId
+    await eventually(async () => (await store.findEmail(id))?.state === 'delivered')
+    const email = { reference: store.makeReference(id), to: `${provider}@acme.test` }
+    const random = randomFrom(n + 1)
+    const samples = names(provider).map((name) => {
+      const payload = readPayload(provider, name, email)
+      return JSON.stringify(provider === 'mailgun' ? signBody(payload, secrets, store.now()) : payload)
+    })
+    const bodies = Array.from({ length: bodiesPerProvider }, () =>
+      spoil(samples[Math.floor(random() * samples.length)] ?? '', random),
+    )
+    const statuses: Record<string, number> = {}
+    for (let from = 0; from < bodies.length; from += atOnce)
+      await Promise.all(
+        bodies.slice(from, from + atOnce).map(async (body) => {
+          const { status } = await post(provider, body)
+          // The signature of Mailgun is in the body, and may be what was replaced.
+          const isExpected = status === 200 || status === 400 || (provider === 'mailgun' && status === 401)
+          assert.ok(isExpected, `${status} ${body}`)
+          statuses[status] = (statuses[status] ?? 0) + 1
+        }),
+      )
+    t.diagnostic(JSON.stringify(statuses))
+    assert.ok((statuses[200] ?? 0) > bodiesPerProvider / 3)
+    assert.ok(!service.log.some((line) => line.includes('"level":"error"')))
+    for (const { reply } of (await store.findEmail(id))?.trail ?? [])
+      assert.doesNotMatch(reply?.text ?? '', /acme\.test|\p{Cc}/u)
+  })
+
+const full = (text: string) =>
+  text.repeat(Math.ceil((1024 * 1024 - 200) / text.length)).slice(0, 1024 * 1024 - 200)
+const worst: Readonly<Record<string, string>> = {
+  'beginnings of references': JSON.stringify({ kind: 'bounced', reply: full('em_') }),
+  'almost references': JSON.stringify({
+    kind: 'bounced',
+    note: full('em_01k9zc3v7mabcdefghjkmnpqrs.01234567!'),
+  }),
+  'a long reply': JSON.stringify({ kind: 'bounced', reply: full('5.1.1. ') }),
+  'many events': `[${full('{"kind":"bounced"},').replace(/,?[^,]*$/, '')}]`,
+  'many values': `[${full('1,').replace(/,$/, '')}]`,
+  'deep nesting': full('['),
+  'many fields': `{${Array.from({ length: 80_000 }, (_, n) => `"${n}":[]`).join(',')}}`,
+}
+
+for (const [name, text] of Object.entries(worst))
+  test(`1 MiB of ${name} is answered`, async () => {
+    const answer = await post('generic', text)
+    assert.equal(answer.status, name === 'deep nesting' ? 400 : 200, answer.text)
+    assert.equal((await fetch(`${service.urls.ops}/livez`)).status, 200)
+  })
+
+test('a hundred connections may be open, each with a body that is not whole; more are closed unanswered', async (t) => {
+  const { keys } = feedback
+  const listener = newFeedbackListener({
+    ...{ store, keys, emit: () => {}, sealRecipient: () => '', isStopping: () => false },
+  })
+  t.after(() => close(listener, 0))
+  const at = new URL(await listen(listener, feedback.address))
+  const open = async () => {
+    const socket = connect(Number(at.port), at.hostname)
+    const closed = new Promise((resolve) => socket.once('close', resolve))
+    socket.on('error', () => {}) // it is closed by the other side
+    await once(socket, 'connect')
+    socket.write('POST /feedback/generic HTTP/1.1\r\nHost: x\r\nContent-Length: 1048576\r\n\r\n{')
+    return { socket, closed }
+  }
+  const held = await Promise.all(Array.from({ length: 100 }, open))
+  const { closed, socket } = await open()
+  await closed
+  assert.equal(socket.bytesRead, 0)
+  assert.ok(held.every((each) => !each.socket.destroyed))
+  for (const each of held) each.socket.destroy()
+  await eventually(() => fetch(new URL('/feedback/generic', at)).catch(() => null))
+})
