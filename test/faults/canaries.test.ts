@@ -50,7 +50,7 @@ const recipientOf = (ending: Ending) => `canary-recipient+${ending}@example.com`
 
 type Marked = {
   readonly server: RunningPostern
-  /** What the relay was given. */
+  /** The messages that reached the relay. */
   readonly messages: readonly string[]
   readonly spans: readonly string[]
   readonly reader: Reader
