@@ -6,8 +6,10 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
+import { scanEveryMs, webhookDays } from '../../src/domain/bounds.ts'
 import { parseReply } from '../../src/domain/delivery/smtp-reply.ts'
 import type { EndState } from '../../src/domain/delivery/states.ts'
+import { newId } from '../../src/domain/id.ts'
 import type { EmailAddress } from '../../src/domain/request/email-address.ts'
 import { Connection } from '../../src/store/sqlite/engine/connection.ts'
 import { listEmails, operator } from '../support/operator.ts'
@@ -116,4 +118,32 @@ test('an email that is suppressed never has content in the file, sealed or not',
   await assertGone(opened, 'suppressed')
   await service.post(validBody({ to: 'other@example.com' }))
   assert.ok(countSealed() > before, 'it is seen where there is some')
+})
+
+test('the recipient of a webhook leaves the file when the message has ended, or after three days', async (t) => {
+  const { path, service } = await open(t)
+  const { store, app } = service
+  const settings = { ...app.settings, webhookUrl: 'https://app.acme.test/' }
+  await store.updateApp(app.id, { settings }, operator)
+  await store.setWebhookSecret({ app: app.id, sealed: 'secret', oldUntil: 0 }, operator)
+  const add = () =>
+    store.addWebhookMessage({
+      ...{ app: app.id, event: 'email.failed', email: newId('em', 0), facts: {} },
+      sealed: 'sealed-recipient',
+    })
+  const sealed = () => {
+    const reader = new Connection(path, { readOnly: true })
+    const rows = reader.sql('select sealed from webhook_message order by message_id').all()
+    reader.close()
+    return rows.map((row) => row.sealed)
+  }
+  await Promise.all([add(), add(), add()])
+  const [first, second] = await store.claimWebhooks(app.id, 2)
+  assert.ok(first && second)
+  await store.endWebhookTry({ ...first, result: '204', isTaken: true, waitMs: null })
+  await store.endWebhookTry({ ...second, result: '500', isTaken: false, waitMs: 5000 })
+  assert.deepEqual(sealed(), [null, 'sealed-recipient', 'sealed-recipient'])
+  service.advance(webhookDays * 86_400_000 + scanEveryMs)
+  while ((await store.maintain()).more);
+  assert.deepEqual(sealed(), [null, null, null])
 })

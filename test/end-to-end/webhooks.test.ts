@@ -6,10 +6,13 @@ import { test } from 'node:test'
 import { Webhook } from 'standardwebhooks'
 import { readWebhook } from '../../client/src/webhook.ts'
 import { composeRunner } from '../../src/compose/management.ts'
+import { openStore } from '../../src/compose/store.ts'
 import type { EmailId } from '../../src/domain/id.ts'
 import type { CallInput, OperationName } from '../../src/management/operations.ts'
+import { makeWebhookSecret, sealWebhookSecret } from '../../src/store/crypto/webhook-secret.ts'
 import { operator } from '../support/operator.ts'
 import {
+  newRing,
   newSender,
   relayTo,
   send,
@@ -250,6 +253,58 @@ test('a receiver that hangs delays no email, and no message of another app', asy
   assert.equal((await service.store.readQueueGauge()).depth, 0)
   assert.equal(hung.calls.length, 2, 'and it gets no more than two at a time')
   await service.stop({ graceMs: 0 })
+  const store = await openStore(service.config, { onFatal: assert.fail })
+  atEnd(t, () => store.close())
+  const results = (await store.listWebhookMessages(service.app.id, 100)).map(({ result }) => result)
+  assert.deepEqual(new Set(results), new Set([null]), 'what was not answered is sent again')
+})
+
+test('a receiver that fails is left alone for a while, and then gets one message at a time', async (t) => {
+  const held: ServerResponse[] = []
+  const failing = await startReceiver(t, (response, n) =>
+    n === 1 ? response.writeHead(500).end() : void held.push(response),
+  )
+  const other = await startReceiver(t)
+  const service = await startTestService(t)
+  await connect(service, failing)
+  const { app } = await newSender(service, 'other')
+  await connect(service, other, app)
+  const test = (slug: string) => call(service, 'webhook.test', { params: { app: slug }, body: {} })
+  /** Once another app has got two messages, the sender has looked at both apps. */
+  const letSenderLook = async () => {
+    for (let n = 0; n < 2; n++) {
+      const before = other.calls.length
+      await test('other')
+      await eventually(() => other.calls.length > before)
+    }
+  }
+  await test(service.app.slug)
+  await eventually(async () => (await service.store.findWebhook(service.app.id))?.failingSince != null)
+  for (let n = 0; n < 3; n++) await test(service.app.slug)
+  await letSenderLook()
+  assert.equal(failing.calls.length, 1)
+  service.advance(5000)
+  await eventually(() => held.length === 1)
+  await letSenderLook()
+  assert.equal(failing.calls.length, 2)
+  held[0]?.writeHead(204).end()
+  await eventually(() => held.length === 3)
+})
+
+test('a secret that the key ring cannot open signs nothing', async (t) => {
+  const receiver = await startReceiver(t)
+  const service = await startTestService(t)
+  await connect(service, receiver)
+  const sealed = sealWebhookSecret(newRing(), service.app.id, makeWebhookSecret())
+  await service.store.setWebhookSecret({ app: service.app.id, sealed, oldUntil: 0 }, operator)
+  const params = { app: service.app.slug }
+  await call(service, 'webhook.test', { params, body: {} })
+  const message = await eventually(async () => {
+    const [newest] = (await call(service, 'webhook.list', { params })).items
+    return newest?.result == null ? null : newest
+  })
+  assert.deepEqual([message.state, message.result], ['waiting', 'the key ring lacks the key that sealed it'])
+  assert.equal(receiver.calls.length, 0)
 })
 
 test('unless it is allowed, nothing goes to the private network', async (t) => {

@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { DeliveryOutcome } from '../../domain/delivery/outcome.ts'
+import { parseReply } from '../../domain/delivery/smtp-reply.ts'
 import type { PosternEvent } from '../../observe/events.ts'
 import { StoreUnavailable } from '../../store/store.ts'
+import type { Attempt } from '../deliver.ts'
 import { OutcomeWriter } from './outcome-writer.ts'
 
 test('an outage of the store is one event, the next outage is another', () => {
@@ -24,4 +27,30 @@ test('an outage of the store is one event, the next outage is another', () => {
   assert.deepEqual(seen, ['store_write_failed', 'store_write_failed'])
   writer.noteFailure(new TypeError('a bug'))
   assert.equal(seen.at(-1), 'bug', 'any other error is a bug, each time')
+})
+
+test('an email that failed is said of an app that is sent webhooks, and of no other', async () => {
+  const failed: unknown[] = []
+  const writer = new OutcomeWriter({
+    store: { recordOutcome: async () => true, strikeRefused: () => assert.fail('nobody is struck') },
+    onFailed: ({ emailId }, facts) => void failed.push([emailId, facts]),
+    emit: () => {},
+    onFailure: assert.fail,
+  })
+  const write = (settings: object, outcome: DeliveryOutcome) => {
+    const claim = { emailId: 'em_1', appId: 'app_1', type: 'magic_link', traceparent: null }
+    const attempt = { claim, claimedAt: { monotonicMs: 0 }, app: { settings } } as unknown as Attempt
+    return writer.write({ attempt, outcome, endedAtMs: 0, tookMs: 0 })
+  }
+  const refused = parseReply('550 5.7.1 spam')
+  const outcome = { kind: 'failed', reply: refused, relay: 'r:25', reason: 'refused_by_relay' } as const
+  const webhookUrl = 'https://app.acme.test/'
+  await write({}, outcome)
+  await write({ webhookUrl }, { kind: 'delivered', reply: parseReply('250 ok'), relay: 'r:25' })
+  await write({ webhookUrl }, outcome)
+  await write({ webhookUrl }, { ...outcome, reason: 'retries_exhausted' })
+  assert.deepEqual(failed, [
+    ['em_1', { cause: 'policy' }],
+    ['em_1', { cause: 'retries_exhausted' }],
+  ])
 })

@@ -21,11 +21,8 @@ export class RecentEmails {
     return name === null ? [] : (this.#emails.get(name) ?? [])
   }
 
-  /** @param superseded those that are cancelled */
-  add(name: string | null, id: EmailId, superseded: readonly EmailId[]): void {
-    if (name === null) return
-    const left = this.find(name).filter((older) => !superseded.includes(older))
-    this.#emails.set(name, [...left, id].slice(-emailsMax))
+  add(name: string | null, id: EmailId): void {
+    if (name !== null) this.#emails.set(name, [...this.find(name), id].slice(-emailsMax))
   }
 }
 

@@ -119,25 +119,25 @@ export async function enqueueGroup(
   const group = toGroup(context, lane, calls)
   const { text, values } = enqueue.call(context.schema, group)
   const decisions = await lane.connection.query<Decision>(text, values, { deadlineMs, strict: true })
-  for (const [index, decision] of decisions.entries()) {
-    const { kind, email_id } = decision
+  for (const [index, { kind, email_id }] of decisions.entries())
     if (kind === 'queued' && email_id !== null)
-      lane.recent.add(group.rows[index]?.superseding ?? null, email_id, readSuperseded(decision))
-  }
+      lane.recent.add(group.rows[index]?.superseding ?? null, email_id)
   return decisions
 }
-
-const readSuperseded = ({ superseded }: Decision): EmailId[] =>
-  superseded === null ? [] : (superseded.split(' ') as EmailId[])
 
 export function toResult(
   decision: Decision,
   caller: Caller,
 ): Exclude<EnqueueResult, { kind: 'judge_again' }> {
-  const { kind, email_id, quota, wait_us } = decision
+  const { kind, email_id, quota, superseded, wait_us } = decision
   switch (kind) {
     case 'queued':
-      return { kind, emailId: email_id as EmailId, superseded: readSuperseded(decision), ...caller }
+      return {
+        kind,
+        emailId: email_id as EmailId,
+        superseded: (superseded?.split(' ') ?? []) as EmailId[],
+        ...caller,
+      }
     case 'suppressed':
     case 'replayed':
       return { kind, emailId: email_id as EmailId, ...caller }

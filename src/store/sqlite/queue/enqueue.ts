@@ -95,7 +95,7 @@ function supersede(tx: WriteTransaction, appId: AppId, email: NewEmail, recipien
     finish(tx, waiting as QueueRow, { state: 'cancelled', reason: 'superseded', record: null })
     return true
   })
-  recent.add(name, email.id, superseded)
+  recent.add(name, email.id)
   return superseded
 }
 
