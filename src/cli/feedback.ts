@@ -55,8 +55,8 @@ function describeStatus(status: Answer<'feedback.show'>): string {
     ['bounce address', bounceAddress ?? 'none: bounces go to the senders (POSTERN_BOUNCE_ADDRESS)'],
     ['apps with their own', apps.join(' ')],
     ['bounce listener', bounceListener ?? 'none in this process (POSTERN_BOUNCE_LISTEN)'],
-    ['webhook listener', feedbackListener ?? 'none in this process (POSTERN_FEEDBACK_LISTEN)'],
-    ['it verifies', providers.join(', ')],
+    ['feedback listener', feedbackListener ?? 'none in this process (POSTERN_FEEDBACK_LISTEN)'],
+    ['accepts calls of', providers.join(', ')],
     ['last heard', sources.map(({ heardAt, source }) => `${source} ${formatTimeAndAge(heardAt)}`).join(', ')],
     [
       `last ${reportedDays} days`,

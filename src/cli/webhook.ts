@@ -1,4 +1,4 @@
-/** `postern webhook`: where an app hears of trouble with its emails. */
+/** `postern webhook`: where an app is notified of emails that bounced, failed or were suppressed. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Command, Option } from 'commander'
 import { dayMs } from '../domain/duration.ts'
@@ -18,13 +18,13 @@ export function addWebhookCommands(program: Command, deps: CliDeps): void {
     .addHelpText('after', help)
   webhook
     .command('list <app>')
-    .description('show the address, how its receiver does, and the last messages')
+    .description('show the address, the state of the receiver, and the last messages')
     .action((app: string) => withOperations(deps, (context) => list(deps, context, app)))
   webhook
     .command('secret <app>')
     .description('make the secret that signs the messages, or replace it')
     .addOption(
-      new Option('--grace <time>', 'how long the secret before signs as well: 0, 30m, 24h or 7d')
+      new Option('--grace <time>', 'how long the old secret keeps signing: 0, 30m, 24h or 7d')
         .argParser(parseGrace)
         .default(dayMs, '1d'),
     )
@@ -96,9 +96,9 @@ async function test(deps: CliDeps, { call }: CommandContext, app: string): Promi
     const { items } = await call('webhook.list', { params: { app } })
     const message = items.find((item) => item.id === id)
     if (message?.state === 'sent')
-      return print(deps.output, message, () => `The receiver of ${app} took it (${message.result}).`)
+      return print(deps.output, message, () => `The receiver of ${app} accepted it (${message.result}).`)
     if (message !== undefined && message.result !== null)
-      throw new CommandFailed(`the receiver of ${app} did not take it: ${message.result}`)
+      throw new CommandFailed(`the receiver of ${app} did not accept it: ${message.result}`)
     if (performance.now() > endMs)
       throw new CommandFailed('no process sent it within 15 s: is one with the role worker running?')
     await sleep(askEveryMs)

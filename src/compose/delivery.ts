@@ -15,7 +15,7 @@ import { Worker } from '../delivery/worker/worker.ts'
 import { combineTraits } from '../domain/delivery/relay-traits.ts'
 import { openSigningKey } from '../store/crypto/signing-key.ts'
 import type { ServiceContext } from './context.ts'
-import { composeWebhookQueue } from './webhooks.ts'
+import { composeWebhookWriter } from './webhooks.ts'
 
 export type Delivery = {
   /** Mail was queued. */
@@ -39,7 +39,7 @@ export function composeDelivery(context: ServiceContext): Delivery {
   const { bounceAddress } = config
   const { makeReference } = store
   const signing = composeSigning(context)
-  const webhooks = composeWebhookQueue(context)
+  const webhooks = composeWebhookWriter(context)
   const worker = new Worker({
     store,
     relays,

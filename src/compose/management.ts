@@ -20,7 +20,7 @@ import { openHookSecret, sealHookSecret } from '../store/crypto/hook-secret.ts'
 import { newCursors } from '../store/crypto/sealed-cursor.ts'
 import { sealLink } from '../store/crypto/sealed-link.ts'
 import { makeSigningKey } from '../store/crypto/signing-key.ts'
-import { makeWebhookSecret, sealRecipient, sealWebhookSecret } from '../store/crypto/webhook-secret.ts'
+import { makeWebhookSecret, recipientSealer, sealWebhookSecret } from '../store/crypto/webhook-secret.ts'
 import type { Store } from '../store/store.ts'
 
 /** For how long the same findings are shown: checks open connections to the relays and the database. */
@@ -88,7 +88,8 @@ export function composeManagement(
     hooksUrl,
     hooksListener: describeHooksListener(config),
     sealHookSecret: (hash, secret) => sealHookSecret(ring, { hash }, secret),
-    sealRecipient: (email, to) => sealRecipient(ring, email, to),
+    allowsPrivateWebhooks: config.allowsPrivateWebhooks,
+    sealRecipient: recipientSealer(ring),
     makeWebhookSecret: (app) => {
       const secret = makeWebhookSecret()
       return { secret, sealed: sealWebhookSecret(ring, app, secret) }

@@ -16,7 +16,7 @@ import { type Metrics, newMetrics } from '../observe/metrics.ts'
 import { Recorder } from '../observe/recorder.ts'
 import { resealHookSecrets } from '../store/crypto/hook-secret.ts'
 import { resealSigningKeys } from '../store/crypto/signing-key.ts'
-import { resealWebhooks, sealRecipient } from '../store/crypto/webhook-secret.ts'
+import { recipientSealer, resealReceivers } from '../store/crypto/webhook-secret.ts'
 import type { OnGroup } from '../store/shared/grouped-calls.ts'
 import type { Store } from '../store/store.ts'
 import { close, listen } from '../web/http/listener.ts'
@@ -89,7 +89,7 @@ export async function startService(config: Config, options: ServiceOptions): Pro
       events.emit({ kind: 'signing_key_closed', domain, selector })
     for (const { id } of await resealHookSecrets(config.ring, store))
       events.emit({ kind: 'hook_secret_closed', keyId: id })
-    for (const { app } of await resealWebhooks(config.ring, store))
+    for (const { app } of await resealReceivers(config.ring, store))
       events.emit({ kind: 'webhook_secret_closed', appId: app })
     for (const part of listParts(context, urls)) {
       started.push(part)
@@ -147,7 +147,7 @@ function composeBounces({ config, events, store }: ServiceContext, urls: { bounc
   if (bounce === null) return []
   const { ring } = config
   const listener = new BounceListener(
-    { store, emit: events.emit, sealRecipient: (email, to) => sealRecipient(ring, email, to) },
+    { store, emit: events.emit, sealRecipient: recipientSealer(ring) },
     { ...bounce, bounceAddress },
   )
   return [

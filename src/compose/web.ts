@@ -3,7 +3,7 @@
 import type { FastifyInstance } from 'fastify'
 import { isLoopback } from '../config/listeners.ts'
 import { AppPolicyCache } from '../intake/app-policy-cache.ts'
-import { sealRecipient } from '../store/crypto/webhook-secret.ts'
+import { recipientSealer } from '../store/crypto/webhook-secret.ts'
 import { newApiListener } from '../web/api/api-listener.ts'
 import type { PostEmailDeps } from '../web/api/post-email.ts'
 import { type FeedbackDeps, newFeedbackListener } from '../web/feedback/feedback-listener.ts'
@@ -15,7 +15,7 @@ import { newOpsListener } from '../web/ops/ops-listener.ts'
 import type { ServiceContext } from './context.ts'
 import type { Delivery } from './delivery.ts'
 import { composeLinks, composeManagement } from './management.ts'
-import { composeWebhookQueue } from './webhooks.ts'
+import { composeWebhookWriter } from './webhooks.ts'
 
 export type ListenerName = 'ops' | 'api' | 'links' | 'hooks' | 'feedback' | 'console'
 export type ListenerPart = {
@@ -46,7 +46,7 @@ export function composeListeners(context: ServiceContext, delivery: Delivery | n
   if (config.feedback !== null) {
     const { address, keys } = config.feedback
     const { isStopping } = context
-    const seal: FeedbackDeps['sealRecipient'] = (email, to) => sealRecipient(ring, email, to)
+    const seal: FeedbackDeps['sealRecipient'] = recipientSealer(ring)
     const deps = { store, emit, keys, isStopping, sealRecipient: seal }
     listeners.push({ name: 'feedback', listener: newFeedbackListener(deps), address })
   }
@@ -92,7 +92,7 @@ function composeHooks(context: ServiceContext, delivery: Delivery | null): Fasti
 
 function composeIntake(context: ServiceContext, delivery: Delivery | null): PostEmailDeps {
   const { config, events, isStopping, random, store } = context
-  const webhooks = composeWebhookQueue(context)
+  const webhooks = composeWebhookWriter(context)
   return {
     store,
     random,
@@ -101,9 +101,10 @@ function composeIntake(context: ServiceContext, delivery: Delivery | null): Post
     policies: new AppPolicyCache(),
     links: composeLinks(config),
     onQueued: () => delivery?.wake(),
-    onEnded: (email, accepted) => {
+    onSuperseded: (email) => events.emit({ kind: 'emails_ended', ended: [email] }),
+    onSuppressed: (email, accepted) => {
       events.emit({ kind: 'emails_ended', ended: [email] })
-      if (accepted !== undefined) void webhooks.add('email.suppressed', email.appId, accepted)
+      void webhooks.add('email.suppressed', email.appId, accepted)
     },
     waitForTurn: (key) => delivery?.waitForTurn(key),
   }

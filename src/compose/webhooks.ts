@@ -1,20 +1,20 @@
-/** Webhooks: what leaves them, and the part of the service that sends them. */
+/** Composes the writer and the sender of webhooks. */
 import { postWebhook } from '../delivery/webhooks/post-webhook.ts'
-import { WebhookQueue } from '../delivery/webhooks/webhook-queue.ts'
 import { WebhookSender } from '../delivery/webhooks/webhook-sender.ts'
+import { WebhookWriter } from '../delivery/webhooks/webhook-writer.ts'
 import {
   openRecipient,
   openWebhookSecret,
   readWebhookSecret,
-  sealRecipient,
+  recipientSealer,
 } from '../store/crypto/webhook-secret.ts'
 import type { ServiceContext } from './context.ts'
 
-export const composeWebhookQueue = ({ config, events, store }: ServiceContext): WebhookQueue =>
-  new WebhookQueue({ store, emit: events.emit, seal: (email, to) => sealRecipient(config.ring, email, to) })
+export const composeWebhookWriter = ({ config, events, store }: ServiceContext): WebhookWriter =>
+  new WebhookWriter({ store, emit: events.emit, seal: recipientSealer(config.ring) })
 
 export function composeWebhookSender({ config, events, store, version }: ServiceContext): WebhookSender {
-  const { ring, webhooksArePrivate: allowsPrivate } = config
+  const { ring, allowsPrivateWebhooks: allowsPrivate } = config
   return new WebhookSender({
     store,
     version,

@@ -25,22 +25,22 @@ export function readFeedback(reader: Reader, { listens }: { readonly listens: bo
   return {
     bounceAddress: readBounceAddress(reader),
     bounce: listens ? bounce : null,
-    feedback: listens ? readWebhooks(reader) : null,
+    feedback: listens ? readProviderCalls(reader) : null,
   }
 }
 
 /** A command opens no listener, and may not be allowed to read the keys: it only describes them. */
-function readWebhooks(given: Reader): FeedbackConfig['feedback'] {
+function readProviderCalls(given: Reader): FeedbackConfig['feedback'] {
   const reader = given.mode === 'command' ? { ...given, fault: () => {} } : given
-  if (reader.text(webhooksName, '') === '') return null
-  return { address: readAddress(given, webhooksName, ''), keys: readKeys(reader) }
+  if (reader.text(feedbackListenName, '') === '') return null
+  return { address: readAddress(given, feedbackListenName, ''), keys: readKeys(reader) }
 }
 
 function readKeys({ fault, required }: Reader): readonly FeedbackKey[] {
   const name = 'POSTERN_FEEDBACK_KEYS'
   const given = required(
     name,
-    `${webhooksName} takes calls that prove themselves: basic:USER:PASSWORD resend:whsec_…`,
+    `${feedbackListenName} takes calls that prove themselves: basic:USER:PASSWORD resend:whsec_…`,
   )
   const text = given === '' ? '' : readGivenSecret(given, name, fault)
   if (text === '') return []
@@ -58,7 +58,7 @@ export const describeFeedback = ({ bounceAddress, bounce, feedback }: FeedbackCo
 })
 
 const listenName = 'POSTERN_BOUNCE_LISTEN'
-const webhooksName = 'POSTERN_FEEDBACK_LISTEN'
+const feedbackListenName = 'POSTERN_FEEDBACK_LISTEN'
 const tlsName = 'POSTERN_BOUNCE_TLS'
 
 function readTls({ fault, text }: Reader): BounceListenerOptions['tls'] {

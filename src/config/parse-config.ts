@@ -35,7 +35,7 @@ export type Config = DatabaseConfig &
     readonly oidc: OidcSettings | null
     readonly logLevel: LogLevel
     /** Whether webhooks may go into the private network, also by http. */
-    readonly webhooksArePrivate: boolean
+    readonly allowsPrivateWebhooks: boolean
   }
 
 /** The configuration is incomplete or unsafe. `faults` has a line for each reason. */
@@ -68,7 +68,7 @@ export function parseConfig(env: Environment, mode: Mode): Config {
     oidc: readOidc(reader),
     queueMax: readWhole(reader, 'POSTERN_QUEUE_MAX', 1_000_000),
     logLevel: readLogLevel(reader),
-    webhooksArePrivate: readWebhooksPrivate(reader),
+    allowsPrivateWebhooks: readWebhooksPrivate(reader),
   }
   if (ring === null || faults.length > 0) throw new ConfigError(faults)
   return { ...config, ring }

@@ -62,7 +62,7 @@ export const enqueueDeadlineMs = 2000
 /** The upper bounds of the ages by which waiting mail is counted, in milliseconds; older mail comes last. */
 export const queueAgesMs = [1000, 10_000, minuteMs, 5 * minuteMs, hourMs]
 /** Webhooks of one app that wait. */
-export const webhooksMax = 1000
+export const waitingWebhooksMax = 1000
 /** Days for which a webhook is tried at most. */
 export const webhookDays = 3
 /** How long a sender has a webhook to itself; a try takes much less. */
@@ -72,6 +72,6 @@ export const operatorBodyBytesMax = 64 * 1024
 /** Bytes of a mail report that are read. */
 export const reportMax = 512 * 1024
 /** Bytes of a call by which a mail provider reports. SendGrid sends 768 KB at most. */
-export const webhookMax = 1024 * 1024
+export const providerCallMax = 1024 * 1024
 /** Characters of a report that an operator gives, as JSON: the beginning, which has its fields. */
 export const reportTextMax = 60_000

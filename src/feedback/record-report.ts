@@ -74,6 +74,10 @@ export async function recordReport(
     emailId,
     appId: email?.app ?? null,
   })
+  const isLost = result.kind === 'recorded' && result.isWebhookLost
+  const { kind } = finding
+  if (isLost && (kind === 'bounced' || kind === 'complained'))
+    emit({ kind: 'webhook_lost', appId: result.app, emailId: emailId as EmailId, event: `email.${kind}` })
   return result
 }
 

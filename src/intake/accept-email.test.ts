@@ -35,7 +35,8 @@ function newIntake(enqueue = store.enqueue) {
       return seen.mayWait === undefined ? undefined : Promise.resolve(seen.mayWait)
     },
     onQueued: () => void seen.queued++,
-    onEnded: (email) => void seen.ended.push(email),
+    onSuperseded: (email) => void seen.ended.push(email),
+    onSuppressed: (email) => void seen.ended.push(email),
   }
   const post = (key: string, body: object = validBody(), idempotencyKey?: string) =>
     acceptEmail(deps, {

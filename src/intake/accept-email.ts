@@ -36,11 +36,10 @@ export type AcceptDeps = {
   readonly waitForTurn: (key: KeyHash) => Promise<boolean> | undefined
   /** Mail was committed: wake a worker. */
   readonly onQueued: () => void
-  /**
-   * An email is not sent: an older one that is superseded, or the one that was accepted, which is then
-   * `accepted`.
-   */
-  readonly onEnded: (email: EndedEmail, accepted?: NewEmail) => void
+  /** A newer email superseded this one. */
+  readonly onSuperseded: (email: EndedEmail) => void
+  /** The accepted email is not sent. */
+  readonly onSuppressed: (email: EndedEmail, accepted: NewEmail) => void
 }
 
 /** `caller` is null if the key is unknown or the store did not answer; `error` is why it did not. */
@@ -107,9 +106,6 @@ export async function acceptJudged(
   }
 }
 
-const findAdmitted = (judgement: Judgement | null): NewEmail | undefined =>
-  judgement !== null && 'admit' in judgement.judged.verdict ? judgement.judged.verdict.admit : undefined
-
 const unavailable = (error: Error): AcceptAnswer => ({
   caller: null,
   rejection: { code: 'queue_unavailable' },
@@ -146,14 +142,16 @@ function answerTo(
     case 'queued':
       deps.onQueued()
       for (const emailId of result.superseded)
-        deps.onEnded({ emailId, appId, state: 'cancelled', reason: 'superseded' })
+        deps.onSuperseded({ emailId, appId, state: 'cancelled', reason: 'superseded' })
       return { caller, emailId: result.emailId, isCodeIgnored, replayed: false, language }
-    case 'suppressed':
-      deps.onEnded(
-        { emailId: result.emailId, appId, state: 'suppressed', reason: null },
-        findAdmitted(judgement),
-      )
+    case 'suppressed': {
+      const verdict = judgement?.judged.verdict
+      if (verdict === undefined || !('admit' in verdict))
+        throw new Error('the store suppressed a refused request')
+      const ended = { emailId: result.emailId, appId, state: 'suppressed', reason: null } as const
+      deps.onSuppressed(ended, verdict.admit)
       return { caller, emailId: result.emailId, isCodeIgnored, replayed: false, language }
+    }
     case 'replayed':
       return { caller, emailId: result.emailId, isCodeIgnored, replayed: true }
     case 'idempotency_key_reused': {

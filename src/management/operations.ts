@@ -45,7 +45,7 @@ import { addSuppression, clearSuppressions, removeSuppression } from './suppress
 import { findSuppressions, listSuppressions } from './suppressions/list-suppressions.ts'
 import { createToken, listTokens, revokeToken } from './tokens/tokens.ts'
 import { listWebhooks } from './webhooks/list-webhooks.ts'
-import { makeSecret } from './webhooks/make-secret.ts'
+import { makeWebhookSecret } from './webhooks/make-webhook-secret.ts'
 import { testWebhook } from './webhooks/test-webhook.ts'
 
 const operations = {
@@ -91,7 +91,7 @@ const operations = {
   'hook.connect': connectHook,
   'hook.check': checkHook,
   'webhook.list': listWebhooks,
-  'webhook.secret': makeSecret,
+  'webhook.secret': makeWebhookSecret,
   'webhook.test': testWebhook,
   'status.show': showStatus,
   'queue.show': showQueue,

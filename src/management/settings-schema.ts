@@ -8,6 +8,7 @@ import { hostedLinkModes } from '../domain/app/hosted-link.ts'
 import { type AppSettings, defaultSettings, parseAppSettings } from '../domain/app/settings.ts'
 import { type Parsed, parsed, refused } from '../domain/parsed.ts'
 import { emailTypes } from '../domain/request/email-request.ts'
+import type { Issue } from '../domain/request/rejection.ts'
 import { languageTags } from '../templates/locales/locales.ts'
 import { appStatus, closed } from './operation/schema.ts'
 
@@ -60,7 +61,7 @@ export const settingsFields = {
   webhookUrl: Type.Optional(
     Type.String({
       examples: ['https://app.acme.test/postern'],
-      description: 'Where the app hears of emails that bounced, failed, or were not sent.',
+      description: 'Where the app is notified of emails that bounced, failed or were suppressed.',
     }),
   ),
   hooks: Type.Optional(closed(hooks)),
@@ -148,7 +149,19 @@ const isObject = (value: unknown): value is Record<string, unknown> =>
  * The settings of a whole app. Every entry must be in its normal form, so that what is read is what was
  * written.
  */
-export function parseSettings(body: AppBody): Parsed<AppSettings> {
+const webhookNeedsHttps: Issue = {
+  field: 'webhookUrl',
+  code: 'insecure_webhook_url',
+  message:
+    'Use https. http is for receivers in the private network, which POSTERN_WEBHOOKS_PRIVATE=yes allows.',
+}
+
+/** @param facts.allowsPrivateWebhooks whether webhooks may go into the private network, also by http */
+export function parseSettings(
+  body: AppBody,
+  { allowsPrivateWebhooks }: { readonly allowsPrivateWebhooks: boolean },
+): Parsed<AppSettings> {
+  if (!allowsPrivateWebhooks && body.webhookUrl?.startsWith('http:')) return refused(webhookNeedsHttps)
   const given = { ...body, limits: { ...defaultSettings.limits, ...body.limits } } as Partial<AppSettings>
   const settings = { ...defaultSettings, ...given } as AppSettings
   const result = parseAppSettings(settings, languageTags)

@@ -173,18 +173,18 @@ export type PosternEvent =
    * outage.
    */
   | { readonly kind: 'store_write_failed'; readonly error: unknown }
-  /** The key ring cannot open a key that signs mail, so the mail of its domain waits. */
   /** The key ring cannot open the secret of an auth server, which is refused. */
   | { readonly kind: 'hook_secret_closed'; readonly keyId: KeyId }
-  /** The key ring cannot open the secret of an app's webhooks, so they wait. */
+  /** The key ring cannot open the secret of an app's webhooks, so none of them is sent. */
   | { readonly kind: 'webhook_secret_closed'; readonly appId: AppId }
-  /** A webhook could not be stored. */
+  /** A webhook was not stored, because too many of the app wait or the store failed. */
   | {
       readonly kind: 'webhook_lost'
       readonly appId: AppId
       readonly emailId: EmailId
       readonly event: WebhookEvent
     }
+  /** The key ring cannot open a key that signs mail, so the mail of its domain waits. */
   | { readonly kind: 'signing_key_closed'; readonly domain: string; readonly selector: string }
   /** The process stopped before these attempts were recorded. */
   | { readonly kind: 'attempts_unrecorded'; readonly count: number }

@@ -105,13 +105,13 @@ const lines: {
   webhook_tried: webhookLine,
   webhook_lost: ({ appId, emailId, event }) => ({
     level: 'warn',
-    text: 'a webhook was lost: too many of the app wait, or the store failed',
+    text: 'a webhook was lost: the app already has 1,000 waiting, or the store failed',
     fields: { app: appId, email: emailId, event },
     kind: 'webhook lost',
   }),
   webhook_secret_closed: ({ appId }) => ({
     level: 'error',
-    text: 'the secret of an app’s webhooks cannot be opened, so they wait: put the key that sealed it back into the key ring, or make another secret with "postern webhook secret"',
+    text: 'the secret of an app’s webhooks cannot be opened, so none is sent: put the key that sealed it back into the key ring, or make another secret with "postern webhook secret"',
     fields: { app: appId },
   }),
   bug: ({ doing, error, requestId }) => ({
@@ -213,7 +213,7 @@ function feedbackLine({ source, finding, cause, result, emailId, appId }: Feedba
 function webhookLine({ appId, emailId, event, outcome, result, tookMs, tries }: WebhookTried): Line {
   const texts = {
     sent: 'a webhook was sent',
-    failed: 'a webhook was not taken',
+    failed: 'the receiver did not accept a webhook',
     given_up: 'a webhook was given up',
   }
   return {

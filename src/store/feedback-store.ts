@@ -28,7 +28,14 @@ export type Strike =
  * `stale`: it was accepted more than `feedbackDays` ago. `unknown`: there is no record of it.
  */
 export type FeedbackResult =
-  | { readonly kind: 'recorded'; readonly app: AppId; readonly state: FinalState; readonly strike: Strike }
+  | {
+      readonly kind: 'recorded'
+      readonly app: AppId
+      readonly state: FinalState
+      readonly strike: Strike
+      /** So many webhooks of the app wait that it is not notified. */
+      readonly isWebhookLost: boolean
+    }
   | { readonly kind: 'already' | 'waiting' | 'stale' | 'unknown' }
 
 /** When the last report of a source came about an email that there is, to the minute. */

@@ -15,7 +15,7 @@ export type WebhookSecrets = {
   readonly oldUntil: number | null
 }
 
-export type WebhookRecord = WebhookSecrets & {
+export type ReceiverRecord = WebhookSecrets & {
   /** Since when no try succeeds; null after a success. */
   readonly failingSince: number | null
   /** The last try: the status of the answer, or why there was none. */
@@ -46,12 +46,16 @@ export type WebhookMessageRecord = WebhookMessage & {
 }
 
 /** An app with messages that are due. `url`: null if it has no address any more. */
-export type DueWebhooks = WebhookSecrets & { readonly url: string | null }
+export type DueWebhooks = WebhookSecrets & {
+  readonly url: string | null
+  /** One of them is a test that was not tried yet; it is claimed first. */
+  readonly hasTest: boolean
+}
 
 export interface WebhookStore {
   /**
-   * `unwanted`: the app has no address or no secret. `full`: `webhooksMax` of its messages wait. One about a
-   * suppressed email also gets the reason, and the end of the suppression. Otherwise its id.
+   * Its id. `unwanted`: the app has no address or no secret. `full`: `waitingWebhooksMax` of its messages
+   * wait. One about a suppressed email also gets the reason, and the end of the suppression.
    */
   addWebhookMessage(message: NewWebhookMessage): Promise<WebhookMessageId | 'unwanted' | 'full'>
   /** The apps with messages that are due. */
@@ -62,17 +66,17 @@ export interface WebhookStore {
   endWebhookTry(ended: WebhookTry): Promise<void>
 
   /** Null if the app has no secret. */
-  findWebhook(app: AppId): Promise<WebhookRecord | null>
-  listWebhooks(): Promise<readonly WebhookRecord[]>
+  findReceiver(app: AppId): Promise<ReceiverRecord | null>
+  listReceivers(): Promise<readonly ReceiverRecord[]>
   /** The newest messages of an app, newest first. */
   listWebhookMessages(app: AppId, limit: number): Promise<readonly WebhookMessageRecord[]>
   /** The secret before signs as well until `oldUntil`. Null if there is no such app. */
   setWebhookSecret(
     secret: { readonly app: AppId; readonly sealed: string; readonly oldUntil: number },
     actor: Actor,
-  ): Promise<WebhookRecord | null>
+  ): Promise<ReceiverRecord | null>
   /** Stores secrets that were sealed anew, unless they were changed since they were read. */
-  resealWebhook(
+  resealReceiver(
     secrets: WebhookSecrets,
     resealed: Pick<WebhookSecrets, 'sealed' | 'oldSealed'>,
   ): Promise<void>

@@ -1,14 +1,20 @@
 /** Conformance: webhooks, from the event to the end of the last try. */
 import assert from 'node:assert/strict'
-import { keepDays, scanEveryMs, webhookDays, webhookLeaseMs, webhooksMax } from '../../src/domain/bounds.ts'
+import {
+  keepDays,
+  scanEveryMs,
+  waitingWebhooksMax,
+  webhookDays,
+  webhookLeaseMs,
+} from '../../src/domain/bounds.ts'
 import { type AppId, type EmailId, newId } from '../../src/domain/id.ts'
 import type { EmailAddress } from '../../src/domain/request/email-address.ts'
 import {
   makeWebhookSecret,
   openRecipient,
   openWebhookSecret,
-  resealWebhooks,
-  sealRecipient,
+  recipientSealer,
+  resealReceivers,
   sealWebhookSecret,
 } from '../../src/store/crypto/webhook-secret.ts'
 import type { Store } from '../../src/store/store.ts'
@@ -52,7 +58,7 @@ export function webhooks(it: It): void {
     const to = 'ada@example.com' as EmailAddress
     const [one, two] = (await deliver(store, { app, ...sender }, [to, 'bob@example.com'])) as EmailId[]
     assert.ok(one && two)
-    const sealedTo = sealRecipient(testRing(store), one, to)
+    const sealedTo = recipientSealer(testRing(store))(one, to)
     for (let n = 0; n < 2; n++)
       await store.recordFeedback({
         email: one,
@@ -146,7 +152,7 @@ export function webhooks(it: It): void {
       const [claimed] = await store.claimWebhooks(app.id, 1)
       assert.ok(claimed)
       await store.endWebhookTry({ ...claimed, result, isTaken, waitMs: null })
-      return store.findWebhook(app.id)
+      return store.findReceiver(app.id)
     }
     const since = (await end(false, '500'))?.failingSince
     assert.ok(since)
@@ -154,7 +160,7 @@ export function webhooks(it: It): void {
     assert.deepEqual([second?.failingSince, second?.result], [since, 'no answer'])
     const third = await end(true, '200')
     assert.deepEqual([third?.failingSince, third?.result], [null, '200'])
-    const [listed] = await store.listWebhooks()
+    const [listed] = await store.listReceivers()
     assert.deepEqual(listed, third)
   })
 
@@ -192,7 +198,7 @@ export function webhooks(it: It): void {
   }) => {
     const { app } = await newSender(store, 'acme')
     const ring = testRing(store)
-    assert.equal(await store.findWebhook(app.id), null)
+    assert.equal(await store.findReceiver(app.id), null)
     const [one, two, three] = [makeWebhookSecret(), makeWebhookSecret(), makeWebhookSecret()]
     assert.equal((await setSecret(store, app.id, one)).oldSealed, null)
     await setSecret(store, app.id, two)
@@ -205,9 +211,9 @@ export function webhooks(it: It): void {
     const both = [...next, ...ring] as const
     const other = await reopen({ ring: [both[0], ...both.slice(1)] as typeof ring })
     try {
-      assert.deepEqual(await resealWebhooks(next, other), [set])
-      assert.deepEqual(await resealWebhooks([...both] as unknown as typeof ring, other), [])
-      const resealed = await other.findWebhook(app.id)
+      assert.deepEqual(await resealReceivers(next, other), [set])
+      assert.deepEqual(await resealReceivers([...both] as unknown as typeof ring, other), [])
+      const resealed = await other.findReceiver(app.id)
       assert.ok(resealed?.oldSealed)
       assert.deepEqual([open(next, resealed.sealed), open(next, resealed.oldSealed)], [three, two])
     } finally {
@@ -220,13 +226,13 @@ export function webhooks(it: It): void {
   it('so many wait, and no more; a deleted app leaves nothing', async (_t, { store }) => {
     const { app } = await newReceiver(store, 'acme')
     const add = () => store.addWebhookMessage(failed(app.id))
-    for (let n = 0; n < webhooksMax; n += 100) {
+    for (let n = 0; n < waitingWebhooksMax; n += 100) {
       const added = await Promise.all(Array.from({ length: 100 }, add))
       assert.ok(added.every((id) => id.startsWith('wh_')))
     }
     assert.equal(await add(), 'full')
     await deleteApp(store, app.id)
-    assert.deepEqual([await dueApps(store), await store.listWebhooks()], [[], []])
+    assert.deepEqual([await dueApps(store), await store.listReceivers()], [[], []])
     assert.deepEqual(await store.listWebhookMessages(app.id, 10), [])
   })
 }

@@ -7,12 +7,12 @@ import { type EmailId, newId } from '../../src/domain/id.ts'
 import { newToken } from '../../src/domain/operator/management-token.ts'
 import type { EmailDetail } from '../../src/management/emails/email-detail.ts'
 import { newAcme, postern, posternJson, serveEnvironment, serveHere } from '../support/cli.ts'
+import { basicHeader } from '../support/provider-calls.ts'
 import { writeReport } from '../support/reports.ts'
 import { send, validBody } from '../support/service.ts'
 import { startSmtpServer } from '../support/smtp.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 import { eventually } from '../support/wait.ts'
-import { basicHeader } from '../support/webhooks.ts'
 
 const relay = await startSmtpServer({ after })
 const credentials = 'postern:0123456789abcdef'

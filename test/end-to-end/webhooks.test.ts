@@ -7,7 +7,7 @@ import { Webhook } from 'standardwebhooks'
 import { readWebhook } from '../../client/src/webhook.ts'
 import { composeRunner } from '../../src/compose/management.ts'
 import { openStore } from '../../src/compose/store.ts'
-import type { EmailId } from '../../src/domain/id.ts'
+import { type AppId, type EmailId, newId } from '../../src/domain/id.ts'
 import type { CallInput, OperationName } from '../../src/management/operations.ts'
 import { makeWebhookSecret, sealWebhookSecret } from '../../src/store/crypto/webhook-secret.ts'
 import { operator } from '../support/operator.ts'
@@ -269,26 +269,34 @@ test('a receiver that fails is left alone for a while, and then gets one message
   await connect(service, failing)
   const { app } = await newSender(service, 'other')
   await connect(service, other, app)
-  const test = (slug: string) => call(service, 'webhook.test', { params: { app: slug }, body: {} })
+  const add = (id: AppId) =>
+    service.store.addWebhookMessage({
+      ...{ app: id, event: 'email.failed', email: newId('em', 0), facts: {}, sealed: null },
+    })
   /** Once another app has got two messages, the sender has looked at both apps. */
   const letSenderLook = async () => {
     for (let n = 0; n < 2; n++) {
       const before = other.calls.length
-      await test('other')
+      await add(app.id)
       await eventually(() => other.calls.length > before)
     }
   }
-  await test(service.app.slug)
-  await eventually(async () => (await service.store.findWebhook(service.app.id))?.failingSince != null)
-  for (let n = 0; n < 3; n++) await test(service.app.slug)
+  await add(service.app.id)
+  await eventually(async () => (await service.store.findReceiver(service.app.id))?.failingSince != null)
+  for (let n = 0; n < 3; n++) await add(service.app.id)
   await letSenderLook()
   assert.equal(failing.calls.length, 1)
   service.advance(5000)
   await eventually(() => held.length === 1)
   await letSenderLook()
   assert.equal(failing.calls.length, 2)
-  held[0]?.writeHead(204).end()
-  await eventually(() => held.length === 3)
+  // A test does not wait for the end of the pause.
+  held[0]?.writeHead(500).end()
+  await call(service, 'webhook.test', { params: { app: service.app.slug }, body: {} })
+  await eventually(() => held.length === 2)
+  assert.equal(failing.calls.at(-1)?.body.includes('webhook.test'), true)
+  held[1]?.writeHead(204).end()
+  await eventually(() => held.length === 4)
 })
 
 test('a secret that the key ring cannot open signs nothing', async (t) => {
@@ -309,7 +317,7 @@ test('a secret that the key ring cannot open signs nothing', async (t) => {
 
 test('unless it is allowed, nothing goes to the private network', async (t) => {
   const receiver = await startReceiver(t)
-  const service = await startTestService(t, { webhooksArePrivate: false })
+  const service = await startTestService(t, { allowsPrivateWebhooks: false })
   await connect(service, { url: receiver.url.replace('http:', 'https:') })
   const params = { app: service.app.slug }
   await call(service, 'webhook.test', { params, body: {} })

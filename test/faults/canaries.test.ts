@@ -14,12 +14,12 @@ import { postern, posternJson, type RunningPostern, startServe, type Variables }
 import { attachSdk } from '../support/collector.ts'
 import { sign } from '../support/hooks.ts'
 import { runSql, startPostgres } from '../support/postgres.ts'
+import { newSecrets, readPayload, signCall, writeKeys } from '../support/provider-calls.ts'
 import { newReader, type Reader } from '../support/reader.ts'
 import { send, validBody } from '../support/service.ts'
 import { startScriptedServer } from '../support/smtp.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 import { eventually } from '../support/wait.ts'
-import { newSecrets, readPayload, signCall, writeKeys } from '../support/webhooks.ts'
 
 const echoed = 'https://app.acme.test/auth?token=canary-token'
 

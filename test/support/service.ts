@@ -43,7 +43,7 @@ export type TestOptions = Partial<
     | 'dnsServers'
     | 'bounce'
     | 'feedback'
-    | 'webhooksArePrivate'
+    | 'allowsPrivateWebhooks'
   >
 > & {
   settings?: Partial<AppSettings>
@@ -79,7 +79,7 @@ const anyPort = { host: '127.0.0.1', port: 0 }
 
 export async function testConfig(scope: Scope, options: TestOptions = {}): Promise<Config> {
   return {
-    webhooksArePrivate: options.webhooksArePrivate ?? true,
+    allowsPrivateWebhooks: options.allowsPrivateWebhooks ?? true,
     database: options.database ?? (await testDatabase(scope)),
     databaseSession: null,
     ring: options.ring ?? newRing(),

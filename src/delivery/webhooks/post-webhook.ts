@@ -9,7 +9,7 @@ import https from 'node:https'
 import { isIP, type LookupFunction } from 'node:net'
 import { isPrivateAddress } from './private-address.ts'
 
-type Posting = {
+export type Posting = {
   readonly url: URL
   readonly headers: Readonly<Record<string, string>>
   readonly body: Buffer

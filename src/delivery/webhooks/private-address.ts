@@ -1,5 +1,5 @@
 /**
- * Addresses that are no public ones: of this machine, of private networks, and those that lead there. The
+ * Addresses that are not public: of this machine, of private networks, and those that lead there. The
  * ranges are those of the IANA registries of special-purpose addresses.
  */
 import { BlockList, isIP } from 'node:net'
@@ -18,7 +18,7 @@ for (const range of ranges) {
   list.addSubnet(network, Number(bits), network.includes(':') ? 'ipv6' : 'ipv4')
 }
 
-/** Whether the address, of IPv4 or IPv6, is none that the Internet reaches; also of a text that is none. */
+/** Whether the address is not publicly routable; true for text that is no address. */
 export function isPrivateAddress(address: string): boolean {
   const family = isIP(address)
   // An IPv6 address that carries one of IPv4 is checked as that one.

@@ -29,7 +29,7 @@ export type AppSettings = HostedLinkSettings & {
   readonly allowCodes: boolean
   /** Whether a newer email cancels an older one that waits, with the same kind of link. */
   readonly supersede: boolean
-  /** Where the app hears of trouble with its emails. */
+  /** Where the app is notified of emails that bounced, failed or were suppressed. */
   readonly webhookUrl?: string
   /** For auth servers that post to the app. */
   readonly hooks?: HookSettings

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { generateKeyPairSync } from 'node:crypto'
 import { test } from 'node:test'
-import { newSecrets, writeKeys } from '../../../test/support/webhooks.ts'
+import { newSecrets, writeKeys } from '../../../test/support/provider-calls.ts'
 import { listProven, parseFeedbackKeys } from './feedback-keys.ts'
 
 const secrets = newSecrets()

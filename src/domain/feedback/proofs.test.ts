@@ -4,7 +4,6 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { lacking } from '../../../test/support/installed.ts'
-import { temporaryFolder } from '../../../test/support/temporary.ts'
 import {
   basicHeader,
   newSecrets,
@@ -12,7 +11,8 @@ import {
   readKeys,
   signBody,
   writeKeys,
-} from '../../../test/support/webhooks.ts'
+} from '../../../test/support/provider-calls.ts'
+import { temporaryFolder } from '../../../test/support/temporary.ts'
 import { type FeedbackProvider, feedbackProviders } from '../delivery/feedback.ts'
 import { provesCall, provesMailgun } from './proofs.ts'
 

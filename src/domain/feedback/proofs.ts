@@ -5,7 +5,7 @@
  */
 import { createHmac, createVerify, type KeyObject, timingSafeEqual } from 'node:crypto'
 import type { FeedbackProvider } from '../delivery/feedback.ts'
-import { includes, type SignedCall, verifyStandardWebhook } from '../hooks/signatures.ts'
+import { includes, type SignedCall, verifyStandardWebhook } from '../signatures.ts'
 import { type FeedbackKey, hashCredentials } from './feedback-keys.ts'
 import { toFields, toText } from './json-fields.ts'
 

@@ -5,10 +5,10 @@
  */
 import { randomBytes } from 'node:crypto'
 import type { Parsed } from '../parsed.ts'
+import { verifyStandardWebhook } from '../signatures.ts'
 import { describeRefusal, taken } from './answers.ts'
 import { escapeQuery, type FieldReader, present, readFields } from './fields.ts'
 import type { HookAnswer, HookKind, HookMessage, HookResult, HookSystem } from './hook-system.ts'
-import { verifyStandardWebhook } from './signatures.ts'
 import { sampleSupabase, setUpSupabase } from './supabase-texts.ts'
 
 // "Email OTP expiration" in the dashboard. A server of one's own has 86,400 s unless it is set.

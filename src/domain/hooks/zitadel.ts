@@ -4,10 +4,10 @@
  */
 import type { Parsed } from '../parsed.ts'
 import { quoteForShell } from '../shell.ts'
+import { verifyZitadel } from '../signatures.ts'
 import { answerWithError } from './answers.ts'
 import { escapeQuery, present, readFields } from './fields.ts'
 import type { HookKind, HookMessage, HookSystem } from './hook-system.ts'
-import { verifyZitadel } from './signatures.ts'
 
 const hourSeconds = 3600
 const nanoseconds = 1e9

@@ -24,7 +24,7 @@ export const readPostmark: ReadEvent = (event) => {
   }
 }
 
-/** The types that are missing here are replies of people, and of no meaning for a delivery. */
+/** Other types say nothing certain about a delivery. */
 const readBounce: ReadEvent = ({ Type, Email: recipient, Details, Description }) => {
   const said = { recipient, text: toText(Details) || Description }
   switch (Type) {

@@ -1,4 +1,4 @@
-/** Every payload of `test/corpus/webhooks`, and the finding about Ada's email. */
+/** Every payload of `test/corpus/provider-calls`, and the finding about Ada's email. */
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { test } from 'node:test'
@@ -11,7 +11,7 @@ import { eventReaders } from './providers.ts'
 
 type Provider = (typeof feedbackProviders)[number]
 
-const folder = new URL('../../../test/corpus/webhooks/', import.meta.url)
+const folder = new URL('../../../test/corpus/provider-calls/', import.meta.url)
 const reference = 'em_01k9zc3v7mabcdefghjkmnpqrs.0123456789'
 
 const readFile = (provider: Provider, name: string): unknown =>

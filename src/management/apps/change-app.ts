@@ -35,7 +35,8 @@ export const changeApp = operation({
   answer: AppResource,
   versioned: true,
   errors: ['version_mismatch', 'app_changing', 'changed_too_often'],
-  async run({ store, access }, { query, body, ifVersion }, found) {
+  async run(context, { query, body, ifVersion }, found) {
+    const { store, access } = context
     // When another change comes between reading and writing, this one is applied to the new settings.
     let app: App | null = found
     for (let tries = 0; tries < appChangeTriesMax && app !== null; tries++) {
@@ -43,7 +44,7 @@ export const changeApp = operation({
       const { settings: before, status: statusBefore } = app
       const merged = checkSchema(AppBody, mergePatch({ ...before, status: statusBefore }, body))
       if (!merged.ok) return invalid(merged.issues)
-      const settings = parseSettings(merged.value)
+      const settings = parseSettings(merged.value, context)
       if (!settings.ok) return invalid(settings.issues)
       const isChanged = (name: keyof AppSettings) =>
         JSON.stringify(before[name]) !== JSON.stringify(settings.value[name])

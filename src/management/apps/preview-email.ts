@@ -8,7 +8,7 @@ import { sampleCode } from '../../domain/request/one-time-code.ts'
 import { renderEmail } from '../../templates/emails/render-email.ts'
 import { chooseLanguage } from '../../templates/locales/choose-language.ts'
 import { checkSchema } from '../operation/check-schema.ts'
-import { operation } from '../operation/operation.ts'
+import { type Context, operation } from '../operation/operation.ts'
 import { done, invalid, type Result } from '../operation/result.ts'
 import { closed } from '../operation/schema.ts'
 import { AppBody, AppPatch, mergePatch, parseSettings } from '../settings-schema.ts'
@@ -33,8 +33,9 @@ export const previewEmail = operation({
     text: Type.String(),
     language: Type.String({ description: 'The tag of the language it is written in.' }),
   }),
-  run({ store }, { body: { type, settings: patch, locale, code } }, app) {
-    const settings = patch === undefined ? done(app.settings) : patched(app, patch)
+  run(context, { body: { type, settings: patch, locale, code } }, app) {
+    const { store } = context
+    const settings = patch === undefined ? done(app.settings) : patched(context, app, patch)
     if (!settings.ok) return settings
     const chosen = locale === undefined ? null : chooseLanguage(locale)
     const place = choosePlace(settings.value, type, code)
@@ -61,9 +62,9 @@ export const previewEmail = operation({
   },
 })
 
-function patched({ settings, status }: App, patch: unknown): Result<AppSettings> {
+function patched(context: Context, { settings, status }: App, patch: unknown): Result<AppSettings> {
   const merged = checkSchema(AppBody, mergePatch({ ...settings, status }, patch))
-  const parsed = merged.ok ? parseSettings(merged.value) : merged
+  const parsed = merged.ok ? parseSettings(merged.value, context) : merged
   if (parsed.ok) return done(parsed.value)
   return invalid(parsed.issues.map((issue) => ({ ...issue, field: `settings.${issue.field}` })))
 }

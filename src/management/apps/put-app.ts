@@ -25,7 +25,7 @@ export const putApp = operation({
   versioned: true,
   errors: ['slug_taken', 'version_mismatch', 'app_changing', 'changed_too_often'],
   async run(context, { params: { app: slug }, query, body, ifVersion, ifAbsent = false }) {
-    const settings = parseSettings(body)
+    const settings = parseSettings(body, context)
     const issues = [...checkSlug(slug, body.slug), ...(settings.ok ? [] : settings.issues)]
     if (!settings.ok || issues.length > 0) return invalid(issues)
     const found = await context.store.findApp(slug)

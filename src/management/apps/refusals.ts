@@ -10,7 +10,7 @@ export const listRefusals = operation({
   path: '/v1/apps/{app}/refusals',
   role: 'reader',
   target: 'app',
-  summary: `Lists the newest ${refusalsMax} refused requests of an app, newest first. They appear within ${recordEveryMs / 1000} seconds.`,
+  summary: `Lists the newest ${refusalsMax} refused requests of an app, and ${refusalsMax} that were over a limit, newest first. They appear within ${recordEveryMs / 1000} seconds.`,
   answer: newPageSchema(RefusalResource),
   run: async ({ store }, _input, { id }) =>
     done({ items: (await store.listRefusals(id)).map(presentRefusal), next: null }),

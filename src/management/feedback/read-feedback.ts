@@ -107,7 +107,13 @@ function foresee({ store }: Context, { email, emailId, finding }: ReportMatch): 
   if (!isFinal(state)) return { kind: 'waiting' }
   if (isTooLate(acceptedAt, store.now())) return { kind: 'stale' }
   if (isReported(trail, finding.kind, store.now())) return { kind: 'already' }
-  return { kind: 'recorded', app, state: stateAfter(state, finding.kind), strike: { kind: 'none' } }
+  return {
+    kind: 'recorded',
+    app,
+    state: stateAfter(state, finding.kind),
+    strike: { kind: 'none' },
+    isWebhookLost: false,
+  }
 }
 
 function explain({ email, finding }: ReportMatch, result: ReportResult, dryRun: boolean): string {

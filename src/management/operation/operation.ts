@@ -41,6 +41,8 @@ export type Management = BounceSettings &
     ) => Promise<NewSigningKey>
     /** Seals the recipient of an email, for the webhook of its app. */
     readonly sealRecipient: ReportDeps['sealRecipient']
+    /** Whether webhooks may go into the private network, also by http. */
+    readonly allowsPrivateWebhooks: boolean
     /** The secret that signs the webhooks of an app: in clear, and sealed. */
     readonly makeWebhookSecret: (app: AppId) => { readonly secret: string; readonly sealed: string }
     readonly cursors: {

@@ -22,7 +22,7 @@ export const errorStatus = {
   test_email_refused: 409,
   person_disabled: 409,
   no_console: 409,
-  no_webhook: 409,
+  webhook_refused: 409,
   own_access: 409,
   slug_taken: 412,
   version_mismatch: 412,

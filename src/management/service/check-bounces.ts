@@ -42,7 +42,7 @@ export function checkBounces(
   return { check, ok: true, detail: `${describeAddress(bounceAddress, own)}; ${listener}` }
 }
 
-/** The listener for webhooks, and when each source of reports was last heard. */
+/** The feedback listener, and when each source of reports was last heard. */
 export function checkFeedback(
   { feedbackListener, feedbackProviders }: Pick<BounceSettings, 'feedbackListener' | 'feedbackProviders'>,
   sources: readonly HeardSource[],
@@ -50,8 +50,8 @@ export function checkFeedback(
 ): Finding {
   const listener =
     feedbackListener === null
-      ? 'no listener for webhooks in this process (POSTERN_FEEDBACK_LISTEN)'
-      : `webhooks of ${feedbackProviders.join(', ')} are taken on ${feedbackListener}`
+      ? 'this process has no feedback listener (POSTERN_FEEDBACK_LISTEN)'
+      : `the feedback listener is on ${feedbackListener}, for ${feedbackProviders.join(', ')}`
   const heard = sources.map(({ heardAt, source }) => `${source} ${describeDuration(nowMs - heardAt)} ago`)
   return {
     check: 'feedback',

@@ -16,7 +16,7 @@ export const runChecks = operation({
   target: 'none',
   wholeService: true,
   summary:
-    'Checks database, disk, worker, bounce address, auth servers, domains and relays from the process that answers. Takes up to 30 s.',
+    'Checks database, disk, worker, bounce address, feedback listener, auth servers, domains and relays from the process that answers. Takes up to 30 s.',
   answer: closed({ ok: Type.Boolean(), findings: Type.Array(FindingResource) }),
   async run(context) {
     const { store, access, relays, findings: examined, links } = context

@@ -71,7 +71,7 @@ export const showStatus = operation({
         context.queue.get(),
         seesAll ? context.findings.get() : [],
         store.listHookKeys(),
-        store.listWebhooks(),
+        store.listReceivers(),
       ])
     const apps = allApps.filter(({ id }) => isInScope(access, id))
     const nodes = allNodes.map((node) => presentNode(node, now))

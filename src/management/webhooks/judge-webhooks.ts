@@ -2,7 +2,7 @@
 import type { App } from '../../domain/app/app.ts'
 import { describeDuration, minuteMs } from '../../domain/duration.ts'
 import { gone } from '../../domain/webhooks/webhook.ts'
-import type { WebhookRecord } from '../../store/webhook-store.ts'
+import type { ReceiverRecord } from '../../store/webhook-store.ts'
 
 export type WebhookFault = { readonly app: string; readonly message: string }
 
@@ -11,7 +11,7 @@ const failingMs = 10 * minuteMs
 
 export const findWebhookFaults = (
   apps: readonly App[],
-  webhooks: readonly WebhookRecord[],
+  webhooks: readonly ReceiverRecord[],
   nowMs: number,
 ): WebhookFault[] =>
   apps.flatMap(({ id, settings, slug, status }) => {

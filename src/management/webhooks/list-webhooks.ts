@@ -1,4 +1,4 @@
-/** Shows where an app hears of trouble with its emails, and the last messages to it. */
+/** Shows where an app is notified of emails that bounced or failed, and the last messages to it. */
 import { Type } from 'typebox'
 import { operation } from '../operation/operation.ts'
 import { done } from '../operation/result.ts'
@@ -13,7 +13,7 @@ export const listWebhooks = operation({
   path: '/v1/apps/{app}/webhooks',
   role: 'reader',
   target: 'app',
-  summary: `Shows the webhook address of the app, how its receiver does, and the last ${listedMax} messages.`,
+  summary: `Shows the webhook address of the app, the state of its receiver, and the last ${listedMax} messages.`,
   answer: closed({
     url: orNull(Type.String()),
     hasSecret: Type.Boolean({ description: 'Without a secret, nothing is sent.' }),
@@ -23,7 +23,7 @@ export const listWebhooks = operation({
   }),
   async run({ store }, _input, { id, settings }) {
     const [webhook, messages] = await Promise.all([
-      store.findWebhook(id),
+      store.findReceiver(id),
       store.listWebhookMessages(id, listedMax),
     ])
     const oldUntil = webhook?.oldUntil ?? null

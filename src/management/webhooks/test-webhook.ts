@@ -12,22 +12,19 @@ export const testWebhook = operation({
   summary: 'Queues the message `webhook.test` for the receiver of the app.',
   body: closed({}),
   answer: closed({ id: Type.String({ description: 'The list of webhooks says what became of it.' }) }),
-  errors: ['no_webhook'],
+  errors: ['webhook_refused'],
   async run({ access, store }, _input, { id, slug }) {
-    const facts = {}
-    const added = await store.addWebhookMessage({
-      ...{ app: id, event: 'webhook.test', email: null, facts },
-      sealed: null,
-    })
+    const message = { app: id, event: 'webhook.test', email: null, facts: {}, sealed: null } as const
+    const added = await store.addWebhookMessage(message)
     if (added === 'full')
       return fail(
-        'no_webhook',
-        `Too many webhooks of ${slug} wait for its receiver: see why they fail first.`,
+        'webhook_refused',
+        `Too many webhooks wait for the receiver of ${slug}: find out first why it does not accept them.`,
       )
     if (added === 'unwanted')
       return fail(
-        'no_webhook',
-        `${slug} is sent no webhooks: an admin sets its webhook address (webhookUrl) and makes its secret first.`,
+        'webhook_refused',
+        `${slug} cannot be sent webhooks yet: an admin must set its webhook address (webhookUrl) and make its secret.`,
       )
     const action = { action: 'webhook.test', app: id, target: added, before: null, after: null } as const
     await store.recordAction(action, access.actor)

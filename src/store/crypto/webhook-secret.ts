@@ -23,9 +23,11 @@ export const sealWebhookSecret = (ring: KeyRing, app: AppId, secret: string): st
 export const openWebhookSecret = (ring: KeyRing, app: AppId, sealed: string): string | null =>
   open(ring, secretContext(app), sealed)
 
-/** For the email that was sent to it. */
-export const sealRecipient = (ring: KeyRing, id: EmailId, to: string): string =>
-  seal(ring, recipientContext(id), to).toString('base64url')
+/** Seals the recipient of an email. */
+export const recipientSealer =
+  (ring: KeyRing) =>
+  (id: EmailId, to: string): string =>
+    seal(ring, recipientContext(id), to).toString('base64url')
 
 /** Null as for `openWebhookSecret`. */
 export const openRecipient = (ring: KeyRing, id: EmailId, sealed: string): string | null =>
@@ -43,12 +45,12 @@ function open(ring: KeyRing, context: string, sealed: string): string | null {
  * Seals all secrets with the first key of the ring, so that the others can be removed from it. Returns those
  * that the ring cannot open, which stay as they are.
  */
-export async function resealWebhooks(
+export async function resealReceivers(
   ring: KeyRing,
-  store: Pick<WebhookStore, 'listWebhooks' | 'resealWebhook'>,
+  store: Pick<WebhookStore, 'listReceivers' | 'resealReceiver'>,
 ): Promise<readonly WebhookSecrets[]> {
   const closed: WebhookSecrets[] = []
-  for (const webhook of await store.listWebhooks()) {
+  for (const webhook of await store.listReceivers()) {
     const { app, sealed, oldSealed } = webhook
     const secret = openWebhookSecret(ring, app, sealed)
     const oldSecret = oldSealed === null ? null : openWebhookSecret(ring, app, oldSealed)
@@ -60,7 +62,7 @@ export async function resealWebhooks(
       (text) => text === null || sealingKeyId(Buffer.from(text, 'base64url')) === ring[0].id,
     )
     if (isCurrent) continue
-    await store.resealWebhook(webhook, {
+    await store.resealReceiver(webhook, {
       sealed: sealWebhookSecret(ring, app, secret),
       oldSealed: oldSecret === null ? null : sealWebhookSecret(ring, app, oldSecret),
     })

@@ -12,7 +12,7 @@ import type { Row } from '../shared/rows.ts'
 import { emailReads } from './emails.ts'
 import { lock, readAll, readOne, type Script, type ScriptContext } from './script.ts'
 import { strike as addStrike, forgive, strikeRefused } from './suppressions.ts'
-import { addWebhookMessage } from './webhooks.ts'
+import { type Added, addWebhookMessage } from './webhooks.ts'
 
 function* recordFeedback(context: ScriptContext, feedback: Feedback): Script<FeedbackResult> {
   const result = yield* record(context, feedback)
@@ -36,24 +36,24 @@ function* record(context: ScriptContext, feedback: Feedback): Script<FeedbackRes
   }
   if (state !== known.state && state !== 'delivered') yield* countUsage(context, known.app, state)
   const strike = yield* suppress(context, feedback, known)
-  yield* notifyApp(context, feedback, { ...known, strike })
-  return { kind: 'recorded', app: known.app, state, strike }
+  const isWebhookLost = (yield* notifyApp(context, feedback, { ...known, strike })) === 'full'
+  return { kind: 'recorded', app: known.app, state, strike, isWebhookLost }
 }
 
-/** A webhook for the app, in the transaction of the report, so that none is lost. */
+/** A webhook for the app, in the transaction of the report, so that a crash loses none. */
 function* notifyApp(
   context: ScriptContext,
   { email, finding, sealedTo }: Feedback,
   { app, strike, type }: ReturnType<typeof toReported> & { readonly strike: Strike },
-): Script<void> {
-  if (finding.kind !== 'bounced' && finding.kind !== 'complained') return
+): Script<Added> {
+  if (finding.kind !== 'bounced' && finding.kind !== 'complained') return 'unwanted'
   const facts = {
     emailType: type,
     ...(finding.kind === 'bounced' && { cause: finding.cause, permanent: finding.permanent }),
     ...(strike.kind === 'suppressed' && { suppressedUntil: new Date(strike.until).toISOString() }),
   }
   const event = `email.${finding.kind}` as const
-  yield* addWebhookMessage(context, { app, event, email, facts, sealed: sealedTo ?? null })
+  return yield* addWebhookMessage(context, { app, event, email, facts, sealed: sealedTo ?? null })
 }
 
 function* lockReported(

@@ -1,5 +1,5 @@
 /** Webhooks: the secrets that sign them; the messages that wait, are leased to a sender, or have ended. */
-import { webhookDays, webhookLeaseMs, webhooksMax } from '../../domain/bounds.ts'
+import { waitingWebhooksMax, webhookDays, webhookLeaseMs } from '../../domain/bounds.ts'
 import { dayMs } from '../../domain/duration.ts'
 import { type AppId, type EmailId, idFloor, newId, type WebhookMessageId } from '../../domain/id.ts'
 import type { Actor } from '../../domain/operator/audit.ts'
@@ -9,8 +9,8 @@ import type {
   ClaimedWebhook,
   DueWebhooks,
   NewWebhookMessage,
+  ReceiverRecord,
   WebhookMessageRecord,
-  WebhookRecord,
   WebhookSecrets,
   WebhookStore,
   WebhookTry,
@@ -19,20 +19,22 @@ import { lockApp } from './apps.ts'
 import { recordAction } from './audit.ts'
 import { lock, readAll, readOne, type Script, type ScriptContext } from './script.ts'
 
+export type Added = Awaited<ReturnType<WebhookStore['addWebhookMessage']>>
+
 export function* addWebhookMessage(
   context: ScriptContext,
   { app, email, event, facts, sealed }: NewWebhookMessage,
-): Script<WebhookMessageId | 'unwanted' | 'full'> {
+): Script<Added> {
   const { nowMs, prefix } = context
-  const text = `select a.* from ${prefix}webhook w join ${prefix}app a on a.app_id = w.app_id
+  const text = `select a.* from ${prefix}webhook_receiver w join ${prefix}app a on a.app_id = w.app_id
     where w.app_id = $1 and a.status <> 'deleted'`
   const found = yield* readOne({ text, values: [app] }, toApp)
   if (found?.settings.webhookUrl === undefined) return 'unwanted'
   const waiting = yield {
-    text: `select 1 from ${prefix}webhook_message where app_id = $1 and due_at is not null limit ${webhooksMax}`,
+    text: `select 1 from ${prefix}webhook_message where app_id = $1 and due_at is not null limit ${waitingWebhooksMax}`,
     values: [app],
   }
-  if (waiting.length === webhooksMax) return 'full'
+  if (waiting.length === waitingWebhooksMax) return 'full'
   const id = newId('wh', nowMs)
   const more = event === 'email.suppressed' ? yield* findSuppressedFacts(context, email) : {}
   yield {
@@ -59,13 +61,15 @@ function* findSuppressedFacts({ nowMs, prefix }: ScriptContext, email: EmailId |
 }
 
 function* listDueWebhooks({ nowMs, prefix }: ScriptContext): Script<DueWebhooks[]> {
-  const text = `select a.*, w.sealed, w.old_sealed, w.old_until from ${prefix}webhook w
+  const due = `select 1 from ${prefix}webhook_message m where m.app_id = w.app_id and m.due_at <= $1`
+  const text = `select a.*, w.sealed, w.old_sealed, w.old_until,
+      exists (${due} and m.event = 'webhook.test' and m.tries = 0) as has_test from ${prefix}webhook_receiver w
     join ${prefix}app a on a.app_id = w.app_id
-    where exists (select 1 from ${prefix}webhook_message m where m.app_id = w.app_id and m.due_at <= $1)
-    order by w.app_id`
+    where exists (${due}) order by w.app_id`
   return yield* readAll({ text, values: [nowMs] }, (row) => ({
     ...toSecrets(row),
     url: toApp(row).settings.webhookUrl ?? null,
+    hasTest: Boolean(row.has_test),
   }))
 }
 
@@ -73,7 +77,7 @@ function* claimWebhooks(context: ScriptContext, app: AppId, max: number): Script
   const { dialect, nowMs, prefix } = context
   const due = yield {
     text: `select message_id from ${prefix}webhook_message where app_id = $1 and due_at <= $2
-      order by due_at, message_id limit ${Math.floor(max)} ${lock(context, 'for update skip locked')}`,
+      order by case when event = 'webhook.test' and tries = 0 then 0 else 1 end, due_at, message_id limit ${Math.floor(max)} ${lock(context, 'for update skip locked')}`,
     values: [app, nowMs],
   }
   if (due.length === 0) return []
@@ -102,7 +106,7 @@ function* endWebhookTry(
   }
   if (updated.length === 0) return
   yield {
-    text: `update ${prefix}webhook set result = $2, failing_since = ${isTaken ? 'null' : 'coalesce(failing_since, $3)'}
+    text: `update ${prefix}webhook_receiver set result = $2, failing_since = ${isTaken ? 'null' : 'coalesce(failing_since, $3)'}
       where app_id = $1`,
     values: [app, result, ...(isTaken ? [] : [nowMs])],
   }
@@ -112,11 +116,11 @@ function* setWebhookSecret(
   context: ScriptContext,
   { app, oldUntil, sealed }: Parameters<WebhookStore['setWebhookSecret']>[0],
   actor: Actor,
-): Script<WebhookRecord | null> {
+): Script<ReceiverRecord | null> {
   const known = yield* lockApp(context, app)
   if (known === null) return null
   const set = {
-    text: `insert into ${context.prefix}webhook as known (app_id, sealed) values ($1, $2)
+    text: `insert into ${context.prefix}webhook_receiver as known (app_id, sealed) values ($1, $2)
       on conflict (app_id) do update set sealed = excluded.sealed, old_sealed = known.sealed, old_until = $3
       returning *`,
     values: [app, sealed, oldUntil],
@@ -130,23 +134,29 @@ function* setWebhookSecret(
   return record
 }
 
-function* resealWebhook(
+function* resealReceiver(
   { prefix }: ScriptContext,
   { app, sealed }: WebhookSecrets,
   resealed: Pick<WebhookSecrets, 'sealed' | 'oldSealed'>,
 ): Script<void> {
   yield {
-    text: `update ${prefix}webhook set sealed = $3, old_sealed = $4 where app_id = $1 and sealed = $2`,
+    text: `update ${prefix}webhook_receiver set sealed = $3, old_sealed = $4 where app_id = $1 and sealed = $2`,
     values: [app, sealed, resealed.sealed, resealed.oldSealed],
   }
 }
 
-function* findWebhook({ prefix }: ScriptContext, app: AppId): Script<WebhookRecord | null> {
-  return yield* readOne({ text: `select * from ${prefix}webhook where app_id = $1`, values: [app] }, toRecord)
+function* findReceiver({ prefix }: ScriptContext, app: AppId): Script<ReceiverRecord | null> {
+  return yield* readOne(
+    { text: `select * from ${prefix}webhook_receiver where app_id = $1`, values: [app] },
+    toRecord,
+  )
 }
 
-function* listWebhooks({ prefix }: ScriptContext): Script<WebhookRecord[]> {
-  return yield* readAll({ text: `select * from ${prefix}webhook order by app_id`, values: [] }, toRecord)
+function* listReceivers({ prefix }: ScriptContext): Script<ReceiverRecord[]> {
+  return yield* readAll(
+    { text: `select * from ${prefix}webhook_receiver order by app_id`, values: [] },
+    toRecord,
+  )
 }
 
 function* listWebhookMessages(
@@ -187,7 +197,7 @@ const toSecrets = (row: Row): WebhookSecrets => ({
   oldUntil: row.old_until as number | null,
 })
 
-const toRecord = (row: Row): WebhookRecord => ({
+const toRecord = (row: Row): ReceiverRecord => ({
   ...toSecrets(row),
   failingSince: row.failing_since as number | null,
   result: row.result as string | null,
@@ -195,5 +205,5 @@ const toRecord = (row: Row): WebhookRecord => ({
 
 /** The work of senders and reporters; operators wait for none of it, and delay none of it. */
 export const webhookDeliveries = { addWebhookMessage, claimWebhooks, endWebhookTry }
-export const webhookChanges = { setWebhookSecret, resealWebhook }
-export const webhookReads = { listDueWebhooks, findWebhook, listWebhooks, listWebhookMessages }
+export const webhookChanges = { setWebhookSecret, resealReceiver }
+export const webhookReads = { listDueWebhooks, findReceiver, listReceivers, listWebhookMessages }

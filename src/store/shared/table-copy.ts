@@ -19,7 +19,7 @@ export const copiedTables = [
   'suppression',
   'signing_key',
   'feedback_source',
-  'webhook',
+  'webhook_receiver',
   'webhook_message',
   'secret',
 ] as const

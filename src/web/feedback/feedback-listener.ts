@@ -5,12 +5,12 @@
 import { isUtf8 } from 'node:buffer'
 import type { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { webhookMax } from '../../domain/bounds.ts'
+import { providerCallMax } from '../../domain/bounds.ts'
 import { type FeedbackProvider, feedbackProviders } from '../../domain/delivery/feedback.ts'
 import type { FeedbackKey } from '../../domain/feedback/feedback-keys.ts'
 import { provesCall, provesMailgun } from '../../domain/feedback/proofs.ts'
-import type { SignedCall } from '../../domain/hooks/signatures.ts'
 import { nestedDeeper, parseJson } from '../../domain/request/email-request.ts'
+import type { SignedCall } from '../../domain/signatures.ts'
 import { recordEvents } from '../../feedback/record-events.ts'
 import type { ReportDeps } from '../../feedback/record-report.ts'
 import { type Store, StoreUnavailable } from '../../store/store.ts'
@@ -39,7 +39,9 @@ export function newFeedbackListener(deps: FeedbackDeps): FastifyInstance {
   })
   listener.server.maxConnections = connectionsMax
   listener.removeAllContentTypeParsers()
-  listener.addContentTypeParser('*', (_request: unknown, stream: Readable) => readBody(stream, webhookMax))
+  listener.addContentTypeParser('*', (_request: unknown, stream: Readable) =>
+    readBody(stream, providerCallMax),
+  )
   listener.post<{ Params: { provider: string } }>('/feedback/:provider', (request, reply) =>
     answerCall(deps, request, reply),
   )
@@ -81,7 +83,7 @@ async function answerCall(
   return sendJson(reply, 200, JSON.stringify({ ok: true, results }))
 }
 
-const tooLarge = { code: 'body_too_large', message: `Send at most ${webhookMax} bytes.` }
+const tooLarge = { code: 'body_too_large', message: `Send at most ${providerCallMax} bytes.` }
 const notJson = {
   code: 'not_json',
   message: `The body is not JSON in UTF-8, or has more than ${nestingMax} levels of nesting.`,

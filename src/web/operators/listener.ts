@@ -130,7 +130,7 @@ const lists: readonly (readonly [beginning: string, address: string, label: stri
     '/refusals',
     '/apps',
     'All apps',
-    `Only the newest ${refusalsMax} refused requests of each app are kept, for ${keepDays} days at most.`,
+    `Only the newest ${refusalsMax} refused requests of each app are kept, besides ${refusalsMax} that were over a limit, for ${keepDays} days at most.`,
   ],
   ['/audit', '/audit', 'The whole audit'],
   ['/settings', '/settings', 'Settings'],

@@ -273,8 +273,8 @@ create table feedback_source (
   heard_at bigint not null                 -- when the last report came, to the minute
 );
 
--- The apps that are sent webhooks: the secrets that sign them, and how the receiver does.
-create table webhook (
+-- The apps that are sent webhooks: the secrets that sign them, and the state of the receiver.
+create table webhook_receiver (
   app_id text collate "C" primary key,
   sealed text not null,                    -- the secret, as base64url
   old_sealed text,                         -- the one before, which signs as well until old_until

@@ -25,7 +25,7 @@ const selects: Record<CopiedTable, string> = {
   suppression: 'select * from suppression',
   signing_key: 'select * from signing_key',
   feedback_source: 'select * from feedback_source',
-  webhook: 'select * from webhook',
+  webhook_receiver: 'select * from webhook_receiver',
   webhook_message: 'select * from webhook_message',
   secret: 'select * from secret',
 }

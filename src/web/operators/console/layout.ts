@@ -54,7 +54,7 @@ export function newPage(shell: Shell, parts: PageParts): Html {
 <nav aria-label="Main"><ul>${links}</ul></nav>
 <form class="find" method="post" action="/find" role="search">
 <label class="hidden" for="find">Search for an address, an email, a request, a key or an app</label>
-<input id="find" name="q" type="search" autocomplete="off" spellcheck="false" placeholder="Address, id, key or app" maxlength="400">
+<input id="find" name="q" type="search" autocomplete="off" spellcheck="false" placeholder="Search" maxlength="400">
 <button>Search</button></form>
 ${newAccountMenu(parts)}
 </header>`

@@ -24,9 +24,11 @@ const switches: Readonly<Record<SwitchName, Switch>> = {
   supersede: {
     path: 'supersede',
     describe: (isOn) =>
-      html`When a person asks again while an email still waits, as after the relay was unavailable, the older email is <b>${isOn ? 'cancelled' : 'sent as well'}</b> if it has the same link but for the token. Invitations are never cancelled.`,
-    on: 'Cancel them',
-    off: 'Send them as well',
+      isOn
+        ? html`When a person asks again while an email still waits, as after the relay was unavailable, the older email is <b>cancelled</b> if it has the same link but for the token. Invitations are never cancelled.`
+        : html`When a person asks again while an email still waits, <b>both are sent</b>, although the older link may no longer work.`,
+    on: 'Cancel the older email',
+    off: 'Send both',
   },
   allowLocalhost: {
     path: 'localhost',

@@ -5,7 +5,7 @@ import type { Answer } from '../../../../management/operations.ts'
 import type { AppResource } from '../../../../management/resources.ts'
 import { type Html, html, none } from '../../../../templates/html.ts'
 import { newForm } from '../form.ts'
-import { age, button, due, facts, mark, newSecret, region, section, shortId, table, time } from '../parts.ts'
+import { age, button, due, facts, mark, newSecret, region, section, shorten, table, time } from '../parts.ts'
 import { type PageAnswer, PageFailed, toHttpStatus, type Visit } from '../visit.ts'
 import { appHead, findApp } from './apps.ts'
 import { makeOnce, onceField, optional, saveApp, showAgain, versionField } from './change.ts'
@@ -64,7 +64,7 @@ const renderSecret = ({ oldSecretUntil, secret }: Answer<'webhook.secret'>): Htm
 
 function renderSecretState({ slug }: AppResource, { hasSecret, oldSecretUntil }: Listed, visit: Visit): Html {
   const state = hasSecret
-    ? html`<p>The app has a secret, which signs every message.${oldSecretUntil === null ? none : html` The old one signs as well until ${time(oldSecretUntil)}.`}</p>`
+    ? html`<p>The app has a secret, which signs every message as Standard Webhooks says.${oldSecretUntil === null ? none : html` The old one signs as well until ${time(oldSecretUntil)}.`}</p>`
     : html`<p>The app has no secret, so nothing is sent.</p>`
   if (!visit.may('admin')) return state
   return html`${state}<form method="post" action="/apps/${slug}/webhooks/secret">${onceField()}
@@ -83,14 +83,14 @@ function renderMessages(
   const failing =
     failingSince === null
       ? none
-      : html`<p>${mark('bad', 'failing')} The receiver has not taken a message since ${time(failingSince)}.</p>`
+      : html`<p>${mark('bad', 'failing')} The receiver has failed since ${time(failingSince)}.</p>`
   const test =
     url === null || !hasSecret || !may('operator')
       ? none
       : button(`/apps/${slug}/webhooks/test`, 'Send a test message')
   const rows = items.map(({ at, email, event, nextTryAt, result, state, tries }) => [
     html`<b>${event}</b><br>${age(at, now)}`,
-    email === null ? none : html`<a href="/emails/${email}">${shortId(email)}</a>`,
+    email === null ? html`–` : html`<a href="/emails/${email}">${shorten(email)}</a>`,
     html`${mark(marks[state], states[state])}${result === null ? none : html`<br><span class="reply">${result}</span>`}`,
     html`${tries}${nextTryAt === null ? none : html`<br><span class="soft">next ${due(nextTryAt, now)}</span>`}`,
   ])

@@ -133,7 +133,7 @@ async function renderReports({ get, now }: Visit): Promise<Html> {
     ['Apps with their own', apps.length === 0 ? null : html`${own}`],
     ['Bounce listener', bounceListener ?? 'none in this process (POSTERN_BOUNCE_LISTEN)'],
     [
-      'Webhook listener',
+      'Feedback listener',
       feedbackListener === null
         ? 'none in this process (POSTERN_FEEDBACK_LISTEN)'
         : `${feedbackListener}, for ${feedback.providers.join(', ')}`,

@@ -11,12 +11,16 @@ const searchMax = 254
 
 /** The search of every page. An address is sent in the body alone, and the answer leads to its hash. */
 export async function find(visit: Visit): Promise<PageAnswer> {
-  const text = (visit.form.get('q') ?? '').trim()
+  const given = (visit.form.get('q') ?? '').trim()
+  // An address as mail programs copy it: Ada <ada@example.com>.
+  const text = /<([^<>\s]+@[^<>\s]+)>$/.exec(given.slice(-searchMax))?.[1] ?? given
   if (text.length > searchMax) return notFoundPage(`A search may have at most ${searchMax} characters.`)
   if (text.includes('@')) return findRecipient(visit, text)
   if (/^em_[0-9a-z]{26}$/.test(text)) return { redirect: `/emails/${encodeURIComponent(text)}` }
   if (text.startsWith('req_')) return { redirect: `/refusals/${encodeURIComponent(text)}` }
   if (parseDeliveryKey(text) !== null) return findPastedKey(visit, text)
+  if (/^ps[a-z]_/.test(text))
+    return notFoundPage('This looks like a key or a secret, and is none that is whole: copy it again.')
   if (/^key_[0-9a-z]{26}$/.test(text)) return { redirect: `/emails?key=${text}` }
   if (text.startsWith('key_')) return findKeyByEnd(visit, text)
   const app = await visit.call('app.show', { params: { app: text } })

@@ -84,9 +84,10 @@ async function suppressionsPage(visit: Visit, error: OperationError | null): Pro
   const { now, query } = visit
   const filters = readFilters(query)
   const cursor = query.get('cursor')
+  const here = { ...filters, ...(cursor !== null && { cursor }) }
   const [list, slugs] = await Promise.all([
     visit.get('suppression.list', {
-      query: { ...(filters as object), ...(cursor !== null && { cursor }) },
+      query: here as object,
     }),
     readSlugs(visit),
   ])
@@ -99,7 +100,9 @@ async function suppressionsPage(visit: Visit, error: OperationError | null): Pro
     renderEnd(item, now),
     ...(hasProvider ? [item.destination] : []),
     renderCause(item),
-    renderRemove(item, visit, toAddress(filters)),
+    mayRemove(item, visit)
+      ? linkButton(`${toAddress({ ...here, remove: item.id })}#confirm`, 'Send mail again…')
+      : none,
   ])
   const provider = hasProvider ? ['Mail provider'] : []
   const heads = ['Last change', 'Mail of', 'Reason', 'Ends', ...provider, 'Because of', '']
@@ -108,7 +111,7 @@ async function suppressionsPage(visit: Visit, error: OperationError | null): Pro
   const body = html`<p class="crumbs"><a href="/delivery">Delivery</a> › Suppressions</p>
 <div class="title"><h1>Suppressions</h1>${renderClear(filters, list.items.length, visit)}</div>
 <p class="lead">Mail to these recipients is accepted, but not sent: their mailbox does not exist, they reported an email as spam, or an operator asked for it. Each suppression ends by itself.</p>
-${clearConfirmation(filters, visit)}
+${clearConfirmation(filters, visit)}${removeConfirmation(list.items, toAddress(here), { slugs, visit })}
 ${renderSearch()}
 ${renderFilters(filters, slugs)}
 ${section('Newest first', html`${table('Suppressions', heads, rows, { empty, name: 'suppressions' })}${list.items.length === 0 && next === null ? none : older(next, 'End of the list.')}`)}
@@ -141,6 +144,23 @@ const renderRemove = (item: SuppressionResource, visit: Visit, back: string): Ht
   mayRemove(item, visit)
     ? button(`/suppressions/${item.id}/remove`, 'Send mail again', { fields: { back } })
     : none
+
+/** The rows have no address, so a wrong one could not be found again. */
+function removeConfirmation(
+  items: readonly SuppressionResource[],
+  back: string,
+  { slugs, visit }: { readonly slugs: Slugs; readonly visit: Visit },
+): Html {
+  const item = items.find(({ id }) => id === visit.query.get('remove'))
+  if (item === undefined || !mayRemove(item, visit)) return none
+  const why =
+    item.reason === 'complaint' ? ' The recipient reported an email as spam, and may do so again.' : ''
+  const form = button(`/suppressions/${item.id}/remove`, 'Send mail again', {
+    fields: { back },
+    kind: 'main',
+  })
+  return confirmation(`Send mail of ${nameApp(item, slugs)} to this recipient again?${why}`, form, back)
+}
 
 /** Above the emails of a recipient: that no mail is sent to it now, and the way to change that. */
 export const renderSuppressed = (

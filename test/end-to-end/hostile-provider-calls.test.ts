@@ -12,10 +12,10 @@ import type { EmailId } from '../../src/domain/id.ts'
 import { newFeedbackListener } from '../../src/web/feedback/feedback-listener.ts'
 import { close, listen } from '../../src/web/http/listener.ts'
 import { type Random, randomFrom } from '../support/generator.ts'
+import { newSecrets, prove, readKeys, readPayload, signBody, writeKeys } from '../support/provider-calls.ts'
 import { relayTo, startTestService, validBody } from '../support/service.ts'
 import { startSmtpServer } from '../support/smtp.ts'
 import { eventually } from '../support/wait.ts'
-import { newSecrets, prove, readKeys, readPayload, signBody, writeKeys } from '../support/webhooks.ts'
 
 const bodiesPerProvider = Number(process.env.POSTERN_FUZZ ?? 2000)
 const atOnce = 50
@@ -67,7 +67,7 @@ const pieces = [
 ]
 
 const names = (provider: FeedbackProvider): string[] =>
-  readdirSync(new URL(`../corpus/webhooks/${provider}/`, import.meta.url)).map((name) =>
+  readdirSync(new URL(`../corpus/provider-calls/${provider}/`, import.meta.url)).map((name) =>
     name.replace('.json', ''),
   )
 

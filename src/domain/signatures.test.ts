@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { Webhook } from 'standardwebhooks'
-import { lacking } from '../../../test/support/installed.ts'
+import { lacking } from '../../test/support/installed.ts'
 import { verifyStandardWebhook, verifyZitadel } from './signatures.ts'
 
 const atSeconds = 1_780_000_000

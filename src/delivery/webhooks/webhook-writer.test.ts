@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { newId } from '../../domain/id.ts'
 import type { EmailAddress } from '../../domain/request/email-address.ts'
 import { StoreUnavailable } from '../../store/store.ts'
-import { WebhookQueue } from './webhook-queue.ts'
+import { WebhookWriter } from './webhook-writer.ts'
 
 const app = newId('app', 0)
 const content = {
@@ -16,7 +16,7 @@ const newEmail = () => ({ id: newId('em', 0), type: 'magic_link', content }) as 
 test('more than 64 messages at once, those that find no room, and those of a failing store are lost, and said so', async () => {
   const lost: string[] = []
   const answers = { next: Promise.resolve<'full' | 'unwanted'>('unwanted') }
-  const queue = new WebhookQueue({
+  const queue = new WebhookWriter({
     store: { addWebhookMessage: () => answers.next },
     seal: (_email, to) => `sealed ${to.length}`,
     emit: (event) => void lost.push(event.kind),

@@ -9,13 +9,13 @@ import { isoOrNull } from '../resources.ts'
 
 const daySeconds = dayMs / 1000
 
-export const makeSecret = operation({
+export const makeWebhookSecret = operation({
   method: 'POST',
   path: '/v1/apps/{app}/webhooks/secret',
   role: 'admin',
   target: 'app',
   summary:
-    'Makes the secret that signs the webhooks of the app, or replaces it. The one before signs as well for `graceSeconds`.',
+    'Makes the secret that signs the webhooks of the app, or replaces it. The old secret also signs for `graceSeconds`.',
   body: closed({
     graceSeconds: Type.Optional(
       Type.Integer({ minimum: 0, maximum: 30 * daySeconds, description: 'Default: a day.' }),
@@ -27,8 +27,12 @@ export const makeSecret = operation({
   }),
   creates: true,
   errors: ['not_found'],
-  async run({ access, makeWebhookSecret, store }, { body: { graceSeconds = daySeconds }, params }, { id }) {
-    const { sealed, secret } = makeWebhookSecret(id)
+  async run(
+    { access, makeWebhookSecret: make, store },
+    { body: { graceSeconds = daySeconds }, params },
+    { id },
+  ) {
+    const { sealed, secret } = make(id)
     const oldUntil = store.now() + graceSeconds * 1000
     const set = await store.setWebhookSecret({ app: id, sealed, oldUntil }, access.actor)
     if (set === null) return appNotFound(params.app)

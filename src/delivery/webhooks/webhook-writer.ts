@@ -19,7 +19,7 @@ type QueueDeps = {
   readonly emit: Emit
 }
 
-export class WebhookQueue {
+export class WebhookWriter {
   readonly #deps: QueueDeps
   #adding = 0
 

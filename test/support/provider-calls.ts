@@ -7,9 +7,9 @@ import { type FeedbackKey, parseFeedbackKeys } from '../../src/domain/feedback/f
 import type { Headers } from './hooks.ts'
 
 const sample = 'em_01k9zc3v7mabcdefghjkmnpqrs.0123456789'
-const corpus = new URL('../corpus/webhooks/', import.meta.url)
+const corpus = new URL('../corpus/provider-calls/', import.meta.url)
 
-/** A payload of `test/corpus/webhooks` about an email. */
+/** A payload of `test/corpus/provider-calls` about an email. */
 export const readPayload = (
   provider: FeedbackProvider,
   name: string,

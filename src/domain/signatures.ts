@@ -3,7 +3,7 @@
  * five minutes before and after that time. Headers are bounded before they are taken apart.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto'
-import type { HookHeaders } from './hook-system.ts'
+import type { HookHeaders } from './hooks/hook-system.ts'
 
 export type SignedCall = { readonly headers: HookHeaders; readonly body: Uint8Array; readonly nowMs: number }
 
