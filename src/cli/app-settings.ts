@@ -69,10 +69,13 @@ export function addSettingOptions(command: Command): Command {
     .option('--allow-codes', 'show the one-time codes of requests beside their links')
     .addOption(new Option('--no-allow-codes', 'ignore the codes of requests again'))
     .optionsGroup('Newer emails:')
-    .option('--supersede', 'cancel an older email that waits, with the same kind of link (default)')
+    .option(
+      '--supersede',
+      'when a newer email with the same kind of link comes, cancel older ones that still wait (default)',
+    )
     .addOption(new Option('--no-supersede', 'send older emails as well'))
     .optionsGroup('Webhooks:')
-    .option('--webhook-url <url>', 'where the app is notified of emails that bounce or fail')
+    .option('--webhook-url <url>', 'where the app is notified of emails that bounced or failed; https')
     .optionsGroup('Auth servers that post to the app:')
     .option(
       '--hook-page <system.kind=url>',

@@ -88,11 +88,15 @@ async function list(deps: CliDeps, context: CommandContext, options: ListOptions
       email.state,
       email.attempts,
       formatTime(email.acceptedAt),
-      (email.lastReply ?? email.reason ?? '').slice(0, 60),
+      describeResult(email).slice(0, 60),
     ])
     return `${table(['id', 'app', 'type', 'state', 'attempts', 'accepted', 'last reply'], rows)}${note}`
   })
 }
+
+/** An email is cancelled for its reason, whatever a relay said before. */
+const describeResult = ({ lastReply, reason, state }: EmailResource): string =>
+  (state === 'cancelled' ? reason : (lastReply ?? reason)) ?? ''
 
 /** Why the next email to the address would not be sent. */
 const describeSuppressed = (
@@ -156,7 +160,7 @@ function describe(email: EmailDetail, app: string): string {
   const rows = email.trail.map(({ at, outcome, relay, reply, source }) => [
     formatTime(at),
     outcome === 'unattempted' ? 'not tried' : outcome.replaceAll('_', ' '),
-    relay ?? (source === undefined ? null : 'a report'),
+    relay ?? (source === undefined ? null : `a report (${source})`),
     reply ?? null,
   ])
   return `${summary}\n\n${table(['at', 'outcome', 'by', 'reply'], rows)}`

@@ -54,8 +54,8 @@ function describeStatus(status: Answer<'feedback.show'>): string {
   return record([
     ['bounce address', bounceAddress ?? 'none: bounces go to the senders (POSTERN_BOUNCE_ADDRESS)'],
     ['apps with their own', apps.join(' ')],
-    ['bounce listener', bounceListener ?? 'none in this process (POSTERN_BOUNCE_LISTEN)'],
-    ['feedback listener', feedbackListener ?? 'none in this process (POSTERN_FEEDBACK_LISTEN)'],
+    ['bounce listener', bounceListener ?? 'not configured here (POSTERN_BOUNCE_LISTEN)'],
+    ['feedback listener', feedbackListener ?? 'not configured here (POSTERN_FEEDBACK_LISTEN)'],
     ['accepts calls of', providers.join(', ')],
     ['last heard', sources.map(({ heardAt, source }) => `${source} ${formatTimeAndAge(heardAt)}`).join(', ')],
     [

@@ -7,15 +7,10 @@ import { type CliDeps, type CommandContext, withOperations } from './context.ts'
 import { parseGrace } from './key.ts'
 import { CommandFailed, formatTime, print, record, table } from './output.ts'
 
-const help = `
-An app with a webhook address is notified of emails that bounced, failed, were suppressed, or were reported
-as spam. The address is a setting of the app: postern app update APP --webhook-url URL`
-
 export function addWebhookCommands(program: Command, deps: CliDeps): void {
   const webhook = program
     .command('webhook')
-    .description('notify an app of emails that bounce or fail')
-    .addHelpText('after', help)
+    .description('notify an app of emails that bounced, failed or were suppressed')
   webhook
     .command('list <app>')
     .description('show the address, the state of the receiver, and the last messages')
@@ -46,7 +41,7 @@ async function list(deps: CliDeps, { call }: CommandContext, app: string): Promi
     const { failingSince, hasSecret, items, oldSecretUntil, url } = listed
     const head = record([
       ['address', url ?? 'none'],
-      ['secret', hasSecret ? 'made' : 'none'],
+      ['secret', hasSecret ? 'set' : 'none'],
       ['old secret', oldSecretUntil === null ? null : `signs until ${formatTime(oldSecretUntil)}`],
       ['receiver', failingSince === null ? null : `failing since ${formatTime(failingSince)}`],
     ])
@@ -62,7 +57,9 @@ async function list(deps: CliDeps, { call }: CommandContext, app: string): Promi
 const describe = ({ nextTryAt, result, state }: Message): string => {
   const said = result === null ? '' : ` (${result})`
   if (state !== 'waiting') return `${state === 'sent' ? 'sent' : 'given up'}${said}`
-  return `waiting${said}${nextTryAt === null ? '' : `, next try ${formatTime(nextTryAt)}`}`
+  // While its receiver fails, a message waits longer than its own turn.
+  const isLater = nextTryAt !== null && Date.parse(nextTryAt) > Date.now()
+  return `waiting${said}${isLater ? `, next try ${formatTime(nextTryAt)}` : ''}`
 }
 
 function explainNext({ hasSecret, items, url }: Listed, app: string): string | null {
@@ -77,11 +74,15 @@ async function makeSecret(
   { app, grace }: { readonly app: string; readonly grace: number },
 ): Promise<void> {
   const made = await call('webhook.secret', { params: { app }, body: { graceSeconds: grace / 1000 } })
-  print(deps.output, made, () =>
-    record([
-      ['secret', `${made.secret}  (shown only now)`],
-      ['old secret', made.oldSecretUntil === null ? null : `signs until ${formatTime(made.oldSecretUntil)}`],
-    ]),
+  const { oldSecretUntil, secret } = made
+  const old =
+    oldSecretUntil === null ? '' : ` The old secret signs as well until ${formatTime(oldSecretUntil)}.`
+  print(
+    deps.output,
+    made,
+    () => `${secret}
+
+This is shown only now. Give it to the receiver of ${app}.${old}`,
   )
 }
 
@@ -96,7 +97,11 @@ async function test(deps: CliDeps, { call }: CommandContext, app: string): Promi
     const { items } = await call('webhook.list', { params: { app } })
     const message = items.find((item) => item.id === id)
     if (message?.state === 'sent')
-      return print(deps.output, message, () => `The receiver of ${app} accepted it (${message.result}).`)
+      return print(
+        deps.output,
+        message,
+        () => `Delivered: the receiver of ${app} answered ${message.result}.`,
+      )
     if (message !== undefined && message.result !== null)
       throw new CommandFailed(`the receiver of ${app} did not accept it: ${message.result}`)
     if (performance.now() > endMs)

@@ -1,5 +1,6 @@
 /** The values that all parts of a service share. */
 import type { Config } from '../config/parse-config.ts'
+import type { WebhookWriter } from '../delivery/webhooks/webhook-writer.ts'
 import type { EventStream } from '../observe/events.ts'
 import type { Metrics } from '../observe/metrics.ts'
 import type { Store } from '../store/store.ts'
@@ -12,6 +13,7 @@ export type ServiceContext = {
   readonly store: Store
   readonly events: EventStream
   readonly metrics: Metrics
+  readonly webhooks: WebhookWriter
   readonly random: () => number
   /** Examples that pages of dev mode show. */
   readonly hints: Hints

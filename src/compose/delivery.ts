@@ -15,7 +15,6 @@ import { Worker } from '../delivery/worker/worker.ts'
 import { combineTraits } from '../domain/delivery/relay-traits.ts'
 import { openSigningKey } from '../store/crypto/signing-key.ts'
 import type { ServiceContext } from './context.ts'
-import { composeWebhookWriter } from './webhooks.ts'
 
 export type Delivery = {
   /** Mail was queued. */
@@ -30,7 +29,7 @@ export type Delivery = {
 }
 
 export function composeDelivery(context: ServiceContext): Delivery {
-  const { config, events, metrics, random, store } = context
+  const { config, events, metrics, random, store, webhooks } = context
   const captured = config.relays.length === 0 ? new CaptureRelay() : null
   const onChange: GateOptions['onChange'] = (change) => events.emit({ kind: 'relay_changed', ...change })
   const relays: readonly Relay[] =
@@ -39,7 +38,6 @@ export function composeDelivery(context: ServiceContext): Delivery {
   const { bounceAddress } = config
   const { makeReference } = store
   const signing = composeSigning(context)
-  const webhooks = composeWebhookWriter(context)
   const worker = new Worker({
     store,
     relays,
@@ -49,7 +47,7 @@ export function composeDelivery(context: ServiceContext): Delivery {
     signing,
     emit: events.emit,
     onFailed: ({ appId, content, emailId: id, type }, facts) =>
-      void webhooks.add('email.failed', appId, { content, id, type }, facts),
+      webhooks.add('email.failed', appId, { content, id, type }, facts),
   })
   const wake = () => worker.wake()
   let stopMaintenance = () => {}

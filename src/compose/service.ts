@@ -24,7 +24,7 @@ import type { Hints, ServiceContext } from './context.ts'
 import { composeDelivery } from './delivery.ts'
 import { openStore, type StoreOptions } from './store.ts'
 import { composeListeners, type ListenerName, type ListenerPart } from './web.ts'
-import { composeWebhookSender } from './webhooks.ts'
+import { composeWebhookSender, composeWebhookWriter } from './webhooks.ts'
 
 export type ServiceOptions = StoreOptions & {
   readonly version: string
@@ -67,6 +67,7 @@ export async function startService(config: Config, options: ServiceOptions): Pro
     store,
     events,
     metrics,
+    webhooks: composeWebhookWriter({ config, events, store }),
     random: options.random ?? Math.random,
     hints: { curl: null },
     version: options.version,
@@ -126,7 +127,14 @@ function subscribeObservers(
 function listParts(context: ServiceContext, urls: { -readonly [Name in keyof Urls]: string }): Part[] {
   const isWorker = context.config.roles.has('worker')
   const delivery = isWorker ? composeDelivery(context) : null
-  const webhooks = isWorker ? composeWebhookSender(context) : null
+  const sender = isWorker ? composeWebhookSender(context) : null
+  const webhooks: Part = {
+    start: () => sender?.start(),
+    stop: async (graceMs) => {
+      await context.webhooks.whenIdle()
+      await sender?.stop(graceMs)
+    },
+  }
   const [ops, ...others] = composeListeners(context, delivery).map(
     ({ name, listener, address }): Part => ({
       start: async () => {

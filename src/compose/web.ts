@@ -15,7 +15,6 @@ import { newOpsListener } from '../web/ops/ops-listener.ts'
 import type { ServiceContext } from './context.ts'
 import type { Delivery } from './delivery.ts'
 import { composeLinks, composeManagement } from './management.ts'
-import { composeWebhookWriter } from './webhooks.ts'
 
 export type ListenerName = 'ops' | 'api' | 'links' | 'hooks' | 'feedback' | 'console'
 export type ListenerPart = {
@@ -91,8 +90,7 @@ function composeHooks(context: ServiceContext, delivery: Delivery | null): Fasti
 }
 
 function composeIntake(context: ServiceContext, delivery: Delivery | null): PostEmailDeps {
-  const { config, events, isStopping, random, store } = context
-  const webhooks = composeWebhookWriter(context)
+  const { config, events, isStopping, random, store, webhooks } = context
   return {
     store,
     random,

@@ -10,11 +10,15 @@ import {
 } from '../store/crypto/webhook-secret.ts'
 import type { ServiceContext } from './context.ts'
 
-export const composeWebhookWriter = ({ config, events, store }: ServiceContext): WebhookWriter =>
+export const composeWebhookWriter = ({
+  config,
+  events,
+  store,
+}: Pick<ServiceContext, 'config' | 'events' | 'store'>): WebhookWriter =>
   new WebhookWriter({ store, emit: events.emit, seal: recipientSealer(config.ring) })
 
 export function composeWebhookSender({ config, events, store, version }: ServiceContext): WebhookSender {
-  const { ring, allowsPrivateWebhooks: allowsPrivate } = config
+  const { dnsServers, ring, allowsPrivateWebhooks: allowsPrivate } = config
   return new WebhookSender({
     store,
     version,
@@ -24,6 +28,6 @@ export function composeWebhookSender({ config, events, store, version }: Service
       return secret === null ? null : readWebhookSecret(secret)
     },
     openRecipient: (email, sealed) => openRecipient(ring, email, sealed),
-    post: (posting, stopped) => postWebhook(posting, { allowsPrivate, stopped }),
+    post: (posting, stopped) => postWebhook(posting, { allowsPrivate, dnsServers, stopped }),
   })
 }

@@ -4,7 +4,7 @@
  */
 import { Counter, Histogram, type Registry } from 'prom-client'
 import { failureCauses, findCause } from '../domain/delivery/failure-cause.ts'
-import { feedbackKinds, feedbackSources } from '../domain/delivery/feedback.ts'
+import { feedbackKinds, feedbackProviders, feedbackSources } from '../domain/delivery/feedback.ts'
 import type { DeliveryOutcome } from '../domain/delivery/outcome.ts'
 import { cancelReasons, endStates, failureReasons } from '../domain/delivery/states.ts'
 import { signInMethods } from '../domain/operator/sign-in.ts'
@@ -126,6 +126,11 @@ const newDeliveryCounters = ({ counter, histogram }: Makers) => ({
     'Reports that name no email, or one without a record, or that came too late',
     'source',
   ),
+  callsRefused: counter(
+    'postern_feedback_refused_total',
+    'Calls to the feedback listener that did not prove themselves',
+    'source',
+  ),
   webhooks: counter(
     'postern_webhooks_total',
     'Webhooks that were sent, failed (they are tried again), given up, or lost',
@@ -167,7 +172,9 @@ function startRequests({ languages, requests, requestSeconds, linkViews, signIns
   for (const method of signInMethods) for (const result of signInResults) signIns.inc({ method, result }, 0)
 }
 
-function startDelivery({ ended, feedback, feedbackUnmatched, webhooks }: Instruments): void {
+function startDelivery(all: Instruments): void {
+  const { callsRefused, ended, feedback, feedbackUnmatched, webhooks } = all
+  for (const source of feedbackProviders) callsRefused.inc({ source }, 0)
   for (const result of [...webhookOutcomes, 'lost']) webhooks.inc({ result }, 0)
   for (const source of feedbackSources) {
     feedbackUnmatched.inc({ source }, 0)
@@ -213,6 +220,9 @@ function count(all: Instruments, event: PosternEvent): void {
         all.feedback.inc({ source: event.source, kind: event.finding, cause: event.cause ?? '' })
       else if (event.result !== 'already' && event.result !== 'waiting')
         all.feedbackUnmatched.inc({ source: event.source })
+      return
+    case 'provider_call_refused':
+      all.callsRefused.inc({ source: event.provider })
       return
     case 'webhook_tried':
       all.webhooks.inc({ result: event.outcome })

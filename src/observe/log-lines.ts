@@ -102,6 +102,12 @@ const lines: {
     fields: { domain, selector },
     kind: `${kind} ${domain}`,
   }),
+  provider_call_refused: ({ kind, provider, requestId }) => ({
+    level: 'warn',
+    text: 'a call of a mail provider did not prove itself: compare its secret with POSTERN_FEEDBACK_KEYS',
+    fields: { requestId, provider },
+    kind,
+  }),
   webhook_tried: webhookLine,
   webhook_lost: ({ appId, emailId, event }) => ({
     level: 'warn',

@@ -10,9 +10,8 @@ import type { WebhookMessage } from '../domain/webhooks/webhook.ts'
 export type WebhookSecrets = {
   readonly app: AppId
   readonly sealed: string
-  /** The secret before, which signs as well until `oldUntil`. */
-  readonly oldSealed: string | null
-  readonly oldUntil: number | null
+  /** The secrets before, newest first, which sign as well until their times. */
+  readonly old: readonly { readonly sealed: string; readonly until: number }[]
 }
 
 export type ReceiverRecord = WebhookSecrets & {
@@ -34,7 +33,8 @@ export type ClaimedWebhook = WebhookMessage & NewWebhookMessage & { readonly tri
 /** The end of a try. `waitMs`: how long the message waits for the next one; null if it has ended. */
 export type WebhookTry = Pick<ClaimedWebhook, 'id' | 'app' | 'tries'> & {
   readonly result: string
-  readonly isTaken: boolean
+  /** Null if the try says nothing about the receiver. */
+  readonly receiver: 'accepts' | 'fails' | null
   readonly waitMs: number | null
 }
 
@@ -70,14 +70,14 @@ export interface WebhookStore {
   listReceivers(): Promise<readonly ReceiverRecord[]>
   /** The newest messages of an app, newest first. */
   listWebhookMessages(app: AppId, limit: number): Promise<readonly WebhookMessageRecord[]>
-  /** The secret before signs as well until `oldUntil`. Null if there is no such app. */
+  /**
+   * The secret before signs as well until `oldUntil`, and those before it until their own times; if it is
+   * over, none does. Null if there is no such app.
+   */
   setWebhookSecret(
     secret: { readonly app: AppId; readonly sealed: string; readonly oldUntil: number },
     actor: Actor,
   ): Promise<ReceiverRecord | null>
   /** Stores secrets that were sealed anew, unless they were changed since they were read. */
-  resealReceiver(
-    secrets: WebhookSecrets,
-    resealed: Pick<WebhookSecrets, 'sealed' | 'oldSealed'>,
-  ): Promise<void>
+  resealReceiver(secrets: WebhookSecrets, resealed: Pick<WebhookSecrets, 'sealed' | 'old'>): Promise<void>
 }

@@ -140,8 +140,8 @@ test('the recipient of a webhook leaves the file when the message has ended, or 
   await Promise.all([add(), add(), add()])
   const [first, second] = await store.claimWebhooks(app.id, 2)
   assert.ok(first && second)
-  await store.endWebhookTry({ ...first, result: '204', isTaken: true, waitMs: null })
-  await store.endWebhookTry({ ...second, result: '500', isTaken: false, waitMs: 5000 })
+  await store.endWebhookTry({ ...first, result: '204', receiver: 'accepts', waitMs: null })
+  await store.endWebhookTry({ ...second, result: '500', receiver: 'fails', waitMs: 5000 })
   assert.deepEqual(sealed(), [null, 'sealed-recipient', 'sealed-recipient'])
   service.advance(webhookDays * 86_400_000 + scanEveryMs)
   while ((await store.maintain()).more);

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { supersededAfterMs } from '../../src/domain/bounds.ts'
 import type { EmailId } from '../../src/domain/id.ts'
 import type { Store } from '../../src/store/store.ts'
-import { claim, day, deferred, type It, request, type Sender } from './subject.ts'
+import { claim, day, deferred, delivered, type It, request, type Sender } from './subject.ts'
 import { ada, bob, clear, hour, type SharedCases, share, suppress } from './suppression-subject.ts'
 
 type Asked = Parameters<typeof request>[2]
@@ -122,6 +122,17 @@ const cases: SharedCases = {
     assert.equal((await store.readQueueGauge()).depth, 6)
   },
 
+  'one that lives longer than the newer one stays': async ({ store, advance, newSender }) => {
+    const sender = await newSender()
+    const { id } = await queue(store, sender, { lifeMs: 900_000 })
+    advance(supersededAfterMs)
+    assert.deepEqual((await queue(store, sender, { lifeMs: 60_000 })).superseded, [])
+    advance(supersededAfterMs)
+    const last = await queue(store, sender, { lifeMs: 900_000 })
+    assert.equal(last.superseded.length, 2)
+    assert.ok(last.superseded.includes(id))
+  },
+
   'one that a worker has is never cancelled; one that is deferred is': async ({
     store,
     advance,
@@ -150,7 +161,8 @@ const cases: SharedCases = {
     const { id } = await queue(store, sender, { idem: 'once' })
     advance(supersededAfterMs)
     const ask = async (more: Asked) =>
-      (await store.enqueue(request(store, sender, { to: ada, supersedeKey: 'reset', ...more }))).kind
+      (await store.enqueue(request(store, sender, { to: ada, supersedeKey: 'reset', lifeMs: day, ...more })))
+        .kind
     const second = await queue(store, sender, { lifeMs: day })
     assert.deepEqual(second.superseded, [id])
     assert.equal(await ask({}), 'recipient_rate_limited')
@@ -162,7 +174,8 @@ const cases: SharedCases = {
     assert.equal(await stateOf(store, second.id), 'queued null')
     await clear(store)
     advance(hour)
-    assert.deepEqual((await queue(store, sender)).superseded, [second.id])
+    assert.deepEqual((await queue(store, sender, { lifeMs: day })).superseded, [second.id])
+    for (const held of await claim(store)) await store.recordOutcome(held, delivered)
   },
 
   'another process remembers nothing: the older email is sent as well': async ({

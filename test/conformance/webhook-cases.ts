@@ -18,7 +18,7 @@ import {
   sealWebhookSecret,
 } from '../../src/store/crypto/webhook-secret.ts'
 import type { Store } from '../../src/store/store.ts'
-import type { NewWebhookMessage } from '../../src/store/webhook-store.ts'
+import type { NewWebhookMessage, ReceiverRecord } from '../../src/store/webhook-store.ts'
 import { deleteApp, operator } from '../support/operator.ts'
 import { newRing } from '../support/service.ts'
 import { day, type It, newSender, type Sender, testRing, updateApp } from './subject.ts'
@@ -122,12 +122,12 @@ export function webhooks(it: It): void {
     assert.deepEqual(await store.claimWebhooks(app.id, 2), [])
     assert.deepEqual(await dueApps(store), [])
     assert.ok(first && second)
-    await store.endWebhookTry({ ...first, result: '204', isTaken: true, waitMs: null })
-    await store.endWebhookTry({ ...second, result: '500', isTaken: false, waitMs: 5000 })
+    await store.endWebhookTry({ ...first, result: '204', receiver: 'accepts', waitMs: null })
+    await store.endWebhookTry({ ...second, result: '500', receiver: 'fails', waitMs: 5000 })
     advance(5000 + clockMs)
     const [again] = await store.claimWebhooks(app.id, 10)
     assert.deepEqual([again?.id, again?.tries], [second.id, 2])
-    await store.endWebhookTry({ ...second, result: '204', isTaken: true, waitMs: null }) // too late
+    await store.endWebhookTry({ ...second, result: '204', receiver: 'accepts', waitMs: null }) // too late
     const states = (await store.listWebhookMessages(app.id, 10)).map(({ dueAt, result, tries }) => [
       ...[dueAt !== null, result, tries],
     ])
@@ -141,6 +141,21 @@ export function webhooks(it: It): void {
     assert.equal((await store.claimWebhooks(app.id, 10)).length, 2, 'the sender died')
   })
 
+  it('a clock that is set back delays no message', async (_t, { store, advance }) => {
+    const { app } = await newReceiver(store, 'acme')
+    advance(365 * day)
+    await store.addWebhookMessage(failed(app.id))
+    advance(clockMs)
+    const [claimed] = await store.claimWebhooks(app.id, 1)
+    assert.ok(claimed)
+    await store.endWebhookTry({ ...claimed, result: '500', receiver: 'fails', waitMs: 5000 })
+    assert.deepEqual(await dueApps(store), [])
+    advance(-365 * day)
+    assert.deepEqual(await dueApps(store), [app.id])
+    assert.equal((await store.claimWebhooks(app.id, 10)).length, 1)
+    assert.deepEqual(await store.claimWebhooks(app.id, 10), [], 'once')
+  })
+
   it('the record says since when a receiver fails, and forgets it with a success', async (_t, {
     store,
     advance,
@@ -151,7 +166,7 @@ export function webhooks(it: It): void {
       advance(clockMs)
       const [claimed] = await store.claimWebhooks(app.id, 1)
       assert.ok(claimed)
-      await store.endWebhookTry({ ...claimed, result, isTaken, waitMs: null })
+      await store.endWebhookTry({ ...claimed, result, receiver: isTaken ? 'accepts' : 'fails', waitMs: null })
       return store.findReceiver(app.id)
     }
     const since = (await end(false, '500'))?.failingSince
@@ -173,7 +188,7 @@ export function webhooks(it: It): void {
     advance(clockMs)
     const [claimed] = await store.claimWebhooks(app.id, 1)
     assert.ok(claimed?.sealed)
-    await store.endWebhookTry({ ...claimed, result: '500', isTaken: false, waitMs: day })
+    await store.endWebhookTry({ ...claimed, result: '500', receiver: 'fails', waitMs: day })
     const maintain = async () => {
       while ((await store.maintain()).more);
     }
@@ -192,35 +207,49 @@ export function webhooks(it: It): void {
     assert.deepEqual(await store.listWebhookMessages(app.id, 10), [])
   })
 
-  it('a secret that is replaced signs until its time is over; both are sealed anew for another ring', async (_t, {
+  it('secrets that are replaced sign until their times are over; all are sealed anew for another ring', async (_t, {
     store,
+    advance,
     reopen,
   }) => {
     const { app } = await newSender(store, 'acme')
     const ring = testRing(store)
     assert.equal(await store.findReceiver(app.id), null)
     const [one, two, three] = [makeWebhookSecret(), makeWebhookSecret(), makeWebhookSecret()]
-    assert.equal((await setSecret(store, app.id, one)).oldSealed, null)
+    assert.deepEqual((await setSecret(store, app.id, one)).old, [])
     await setSecret(store, app.id, two)
+    advance(1000)
     const set = await setSecret(store, app.id, three)
-    assert.ok(set.oldSealed && set.oldUntil && set.oldUntil > store.now())
     const open = (ofRing: typeof ring, sealed: string) => openWebhookSecret(ofRing, app.id, sealed)
-    assert.deepEqual([open(ring, set.sealed), open(ring, set.oldSealed)], [three, two])
+    const openAll = (ofRing: typeof ring, { old, sealed }: ReceiverRecord) =>
+      [sealed, ...old.map((each) => each.sealed)].map((each) => open(ofRing, each))
+    assert.deepEqual(openAll(ring, set), [three, two, one])
+    assert.deepEqual(
+      set.old.map(({ until }) => until - store.now() > day - clockMs),
+      [true, true],
+    )
+    assert.ok((set.old[0]?.until ?? 0) > (set.old[1]?.until ?? 0), 'each has its own time')
     assert.equal(openWebhookSecret(ring, newId('app', 0), set.sealed), null, 'sealed for its app')
     const next = newRing('next')
-    const both = [...next, ...ring] as const
-    const other = await reopen({ ring: [both[0], ...both.slice(1)] as typeof ring })
+    const both = [...next, ...ring] as unknown as typeof ring
+    const other = await reopen({ ring: both })
     try {
       assert.deepEqual(await resealReceivers(next, other), [set])
-      assert.deepEqual(await resealReceivers([...both] as unknown as typeof ring, other), [])
+      assert.deepEqual(await resealReceivers(both, other), [])
       const resealed = await other.findReceiver(app.id)
-      assert.ok(resealed?.oldSealed)
-      assert.deepEqual([open(next, resealed.sealed), open(next, resealed.oldSealed)], [three, two])
+      assert.ok(resealed)
+      assert.deepEqual(openAll(next, resealed), [three, two, one])
     } finally {
       await other.close()
     }
+    advance(day)
+    assert.equal((await setSecret(store, app.id)).old.length, 1, 'those whose time is over go')
+    for (let n = 0; n < 5; n++) await setSecret(store, app.id)
+    assert.equal((await store.findReceiver(app.id))?.old.length, 4)
+    const last = await store.setWebhookSecret({ app: app.id, sealed: 'x', oldUntil: store.now() }, operator)
+    assert.deepEqual(last?.old, [], 'at once')
     const { items } = await store.listAudit({ limit: 10 })
-    assert.equal(items.filter(({ action }) => action === 'webhook.secret').length, 3)
+    assert.equal(items.filter(({ action }) => action === 'webhook.secret').length, 10)
   })
 
   it('so many wait, and no more; a deleted app leaves nothing', async (_t, { store }) => {

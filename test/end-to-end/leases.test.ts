@@ -38,7 +38,7 @@ test('after the store has said that a lease is lost, the message is not handed o
     makeReference: store.makeReference,
     bounceAddress: null,
     signing: null,
-    onFailed: () => {},
+    onFailed: async () => {},
     emit: (event) => void events.push(event),
     renewEveryMs: 20,
   })
@@ -87,7 +87,7 @@ test('an outcome that could not be written is written again, although suspects w
     makeReference: store.makeReference,
     bounceAddress: null,
     signing: null,
-    onFailed: () => {},
+    onFailed: async () => {},
     emit: () => {},
   })
   for (const to of ['a@example.com', 'b@example.com', 'c@example.com'])
@@ -108,7 +108,7 @@ test('mail whose claim is under way when the worker stops is given back before t
     makeReference: store.makeReference,
     bounceAddress: null,
     signing: null,
-    onFailed: () => {},
+    onFailed: async () => {},
     emit: () => {},
   })
   assert.equal((await service.post(validBody())).status, 202)
@@ -142,7 +142,7 @@ test('a worker without mail asks every 250 ms; it yields to suspects only while 
     makeReference: store.makeReference,
     bounceAddress: null,
     signing: null,
-    onFailed: () => {},
+    onFailed: async () => {},
     emit: () => {},
   })
   worker.start()
@@ -179,7 +179,7 @@ test('after a claim failed, nothing is sent until a write succeeds', async (t) =
     makeReference: store.makeReference,
     bounceAddress: null,
     signing: null,
-    onFailed: () => {},
+    onFailed: async () => {},
     emit: () => {},
     renewEveryMs: 20,
   })
@@ -243,7 +243,7 @@ test('after an outage, leases are renewed before waiting mail begins: what was l
     },
     bounceAddress: null,
     signing: null,
-    onFailed: () => {},
+    onFailed: async () => {},
     emit: () => {},
   })
   for (let n = 0; n < 3; n++) await service.post(validBody({ to: `r${n}@example.com` }))

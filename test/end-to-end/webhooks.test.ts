@@ -8,9 +8,10 @@ import { readWebhook } from '../../client/src/webhook.ts'
 import { composeRunner } from '../../src/compose/management.ts'
 import { openStore } from '../../src/compose/store.ts'
 import { type AppId, type EmailId, newId } from '../../src/domain/id.ts'
+import type { EmailAddress } from '../../src/domain/request/email-address.ts'
 import type { CallInput, OperationName } from '../../src/management/operations.ts'
 import { makeWebhookSecret, sealWebhookSecret } from '../../src/store/crypto/webhook-secret.ts'
-import { operator } from '../support/operator.ts'
+import { listEmails, operator } from '../support/operator.ts'
 import {
   newRing,
   newSender,
@@ -312,6 +313,11 @@ test('a secret that the key ring cannot open signs nothing', async (t) => {
     return newest?.result == null ? null : newest
   })
   assert.deepEqual([message.state, message.result], ['waiting', 'the key ring lacks the key that sealed it'])
+  assert.equal(
+    (await service.store.findReceiver(service.app.id))?.failingSince,
+    null,
+    'no fault of the receiver',
+  )
   assert.equal(receiver.calls.length, 0)
 })
 
@@ -343,4 +349,28 @@ test('an app that takes its address away is sent nothing more', async (t) => {
   }, 15_000)
   assert.equal(ended.result, 'the app has no webhook address any more')
   assert.equal(receiver.calls.length, 1)
+})
+
+test('a service that stops stores the webhooks of the emails that have just ended', async (t) => {
+  const relay = await startScriptedServer(t, { rcpt: '550 5.1.1 no such user' })
+  const service = await startTestService(t, { relays: [relayTo(relay.port)] })
+  await connect(service, { url: 'http://127.0.0.1:9/' })
+  const suppressed = 'noa@example.com'
+  const recipient = service.store.nameRecipient(suppressed as EmailAddress)
+  const until = service.store.now() + 3_600_000
+  await service.store.setSuppression(
+    { app: service.app.id, recipient, destination: 'other', until },
+    operator,
+  )
+  const posts = Array.from({ length: 6 }, (_, n) => post(service, { to: `r${n}@example.com` }))
+  await Promise.all([...posts, ...Array.from({ length: 6 }, () => post(service, { to: suppressed }))])
+  await eventually(() => relay.transcript.filter((line) => line.startsWith('RCPT')).length >= 6)
+  await service.stop()
+  const store = await openStore(service.config, { onFatal: assert.fail })
+  atEnd(t, () => store.close())
+  const events = (await store.listWebhookMessages(service.app.id, 100)).map(({ event }) => event)
+  const failed = (await listEmails(store, { limit: 20 })).filter(({ state }) => state === 'failed')
+  assert.equal(events.filter((event) => event === 'email.suppressed').length, 6)
+  assert.equal(events.filter((event) => event === 'email.failed').length, failed.length)
+  assert.ok(failed.length >= 6)
 })

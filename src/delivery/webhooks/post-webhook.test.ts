@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { createSocket } from 'node:dgram'
 import { createServer, type ServerResponse } from 'node:http'
 import { type AddressInfo, createServer as createTcpServer } from 'node:net'
 import { test } from 'node:test'
@@ -7,7 +8,10 @@ import { postWebhook } from './post-webhook.ts'
 const posting = { headers: { 'x-test': 'yes' }, body: Buffer.from('{}') }
 const never = new AbortController().signal
 const post = (url: string, more: Partial<Parameters<typeof postWebhook>[1]> = {}) =>
-  postWebhook({ ...posting, url: new URL(url) }, { allowsPrivate: true, stopped: never, ...more })
+  postWebhook(
+    { ...posting, url: new URL(url) },
+    { allowsPrivate: true, dnsServers: null, stopped: never, ...more },
+  )
 
 async function listen(
   t: { after: (end: () => void) => void },
@@ -20,6 +24,26 @@ async function listen(
     server.close()
   })
   return `http://localhost:${(server.address() as AddressInfo).port}/`
+}
+
+/** Answers each question for IPv4 with these addresses, and any other with none. */
+async function startNameServer(t: { after: (end: () => void) => void }, addresses: readonly string[]) {
+  const socket = createSocket('udp4')
+  socket.on('message', (query, { address, port }) => {
+    const isFour = query.readUInt16BE(query.indexOf(0, 12) + 1) === 1
+    const records = isFour ? addresses : []
+    const head = Buffer.from(query.subarray(0, query.indexOf(0, 12) + 5))
+    head.writeUInt16BE(0x8180, 2)
+    head.writeUInt16BE(records.length, 6)
+    head.writeUInt16BE(0, 10)
+    const answers = records.map((text) =>
+      Buffer.from([0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4, ...text.split('.').map(Number)]),
+    )
+    socket.send(Buffer.concat([head, ...answers]), port, address)
+  })
+  await new Promise<void>((resolve) => socket.bind(0, '127.0.0.1', resolve))
+  t.after(() => socket.close())
+  return `127.0.0.1:${socket.address().port}`
 }
 
 test('a status from 200 to 299 takes the message; the body is not waited for', async (t) => {
@@ -57,6 +81,31 @@ test('a receiver that does not answer, or answers without an end, is given up in
   assert.equal((await post(silent, { stopped })).isTaken, false)
 })
 
+test('a receiver that switches protocols, or says for ever that it goes on, gets no more than its turn', {
+  timeout: 20_000,
+}, async (t) => {
+  const say = async (text: string, isRepeated = false) => {
+    const server = createTcpServer((socket) => {
+      socket.on('error', () => {})
+      socket.once('data', () => {
+        socket.write(text)
+        const more = setInterval(() => isRepeated && socket.write(text), 1)
+        socket.once('close', () => clearInterval(more))
+      })
+    })
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    t.after(() => server.close())
+    return post(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`)
+  }
+  const upgrade = 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n'
+  assert.deepEqual(await say(upgrade), { result: 'no answer', isTaken: false })
+  const flood = await say('HTTP/1.1 103 Early Hints\r\n\r\n', true)
+  assert.equal(flood.isTaken, false)
+  assert.doesNotMatch(flood.result, /within/)
+  const polite = 'HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n'
+  assert.deepEqual(await say(polite), { result: '204', isTaken: true })
+})
+
 test('unless it is allowed, no connection to the private network is made, by name or by address', async (t) => {
   let calls = 0
   const url = await listen(t, (response) => {
@@ -66,13 +115,20 @@ test('unless it is allowed, no connection to the private network is made, by nam
   const { port } = new URL(url)
   const refuse = (text: string) => post(text, { allowsPrivate: false })
   assert.equal((await refuse(url)).result, 'needs https')
-  const hosts = ['127.0.0.1', 'localhost', '2130706433', '0x7f.1', '[::ffff:127.0.0.1]', '[::1]', '10.0.0.1']
-  for (const host of hosts)
-    assert.deepEqual(
-      await refuse(`https://${host}:${port}/`),
-      { result: 'its address is not on the public Internet', isTaken: false },
-      host,
-    )
+  const hosts = ['127.0.0.1', '2130706433', '0x7f.1', '[::ffff:127.0.0.1]', '[::1]', '10.0.0.1']
+  const privateNetwork = { result: 'its address is not on the public Internet', isTaken: false }
+  for (const host of hosts) assert.deepEqual(await refuse(`https://${host}:${port}/`), privateNetwork, host)
+  assert.match((await refuse(`https://localhost:${port}/`)).result, /^no answer \(/)
+  for (const [addresses, result] of [
+    [['127.0.0.1'], privateNetwork.result],
+    [['10.1.2.3', '192.168.0.1'], privateNetwork.result],
+    [[], /^no answer \(/],
+  ] as const) {
+    const dnsServers = [await startNameServer(t, addresses)]
+    const answer = await post(`https://app.acme.test:${port}/`, { allowsPrivate: false, dnsServers })
+    if (typeof result === 'string') assert.equal(answer.result, result)
+    else assert.match(answer.result, result)
+  }
   assert.equal(calls, 0)
   assert.equal((await post(url)).isTaken, true, 'it is there')
 })

@@ -4,6 +4,7 @@
  * so that a name which changes between two look-ups leads nowhere else.
  */
 import { type LookupAddress, lookup } from 'node:dns'
+import { Resolver } from 'node:dns/promises'
 import http from 'node:http'
 import https from 'node:https'
 import { isIP, type LookupFunction } from 'node:net'
@@ -17,6 +18,8 @@ export type Posting = {
 
 type Options = {
   readonly allowsPrivate: boolean
+  /** The resolvers to ask for public addresses; null for those of the machine. */
+  readonly dnsServers: readonly string[] | null
   /** Certificates in PEM that are trusted besides the usual ones; for tests. */
   readonly ca?: string
   readonly stopped: AbortSignal
@@ -27,10 +30,12 @@ type Options = {
 export type WebhookAnswer = { readonly result: string; readonly isTaken: boolean }
 
 const usualTimeoutMs = 10_000
+/** Answers before the answer (1xx); a flood of them would take a processor. */
+const informationMax = 10
 
 /** Never rejects. */
 export async function postWebhook({ url, headers, body }: Posting, options: Options): Promise<WebhookAnswer> {
-  const { allowsPrivate, ca, stopped, timeoutMs = usualTimeoutMs } = options
+  const { allowsPrivate, ca, dnsServers, stopped, timeoutMs = usualTimeoutMs } = options
   const host = url.hostname.replace(/^\[|\]$/g, '')
   if (url.protocol !== 'https:' && !allowsPrivate) return fail('needs https')
   if (!allowsPrivate && isIP(host) !== 0 && isPrivateAddress(host)) return fail(privateNetwork)
@@ -40,7 +45,7 @@ export async function postWebhook({ url, headers, body }: Posting, options: Opti
     headers: { ...headers, 'content-length': body.length },
     agent: false,
     signal: AbortSignal.any([stopped, timeout]),
-    lookup: allowsPrivate ? lookup : lookUpPublic,
+    lookup: allowsPrivate ? lookup : newPublicLookup(dnsServers),
     ...(url.protocol === 'https:' && { minVersion: 'TLSv1.2' as const, ...(ca !== undefined && { ca }) }),
   })
   const answer = await new Promise<WebhookAnswer>((resolve) => {
@@ -50,6 +55,10 @@ export async function postWebhook({ url, headers, body }: Posting, options: Opti
     request.on('error', (error: NodeJS.ErrnoException) =>
       resolve(fail(timeout.aborted ? `no answer within ${timeoutMs / 1000} s` : explain(error))),
     )
+    // Also after 101, of which there is neither a response nor an error.
+    request.once('close', () => resolve(fail('no answer')))
+    let informed = 0
+    request.on('information', () => ++informed > informationMax && request.destroy())
     request.end(body)
   })
   request.destroy()
@@ -62,15 +71,27 @@ const privateNetwork = 'its address is not on the public Internet'
 
 class PrivateAddress extends Error {}
 
-const lookUpPublic: LookupFunction = (host, options, done) =>
-  lookup(host, { ...options, all: true }, (error, found) => {
-    const open = (found ?? []).filter(({ address }) => !isPrivateAddress(address))
-    const [first] = open
-    if (error !== null) return done(error, '')
-    if (first === undefined) return done(new PrivateAddress(), '')
-    if (options.all) return (done as (error: null, found: LookupAddress[]) => void)(null, open)
-    done(null, first.address, first.family)
-  })
+/** Not by the system's resolver, whose few threads other connections of the process need. */
+const newPublicLookup =
+  (dnsServers: Options['dnsServers']): LookupFunction =>
+  (host, options, done) => {
+    const resolver = new Resolver({ timeout: 2000, tries: 2 })
+    if (dnsServers !== null) resolver.setServers(dnsServers)
+    const both = [resolver.resolve4(host), resolver.resolve6(host)] as const
+    void Promise.allSettled(both).then(([four, six]) => {
+      const found = [
+        ...(four.status === 'fulfilled' ? four.value.map((address) => ({ address, family: 4 })) : []),
+        ...(six.status === 'fulfilled' ? six.value.map((address) => ({ address, family: 6 })) : []),
+      ]
+      const open = found.filter(({ address }) => !isPrivateAddress(address))
+      const [first] = open
+      if (first === undefined && four.status === 'rejected' && found.length === 0)
+        return done(four.reason, '')
+      if (first === undefined) return done(new PrivateAddress(), '')
+      if (options.all) return (done as (error: null, found: LookupAddress[]) => void)(null, open)
+      done(null, first.address, first.family)
+    })
+  }
 
 function explain(error: NodeJS.ErrnoException): string {
   if (error instanceof PrivateAddress) return privateNetwork

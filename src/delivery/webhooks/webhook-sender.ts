@@ -31,6 +31,8 @@ const sendingMax = 64
 const pauseMs = 5000
 const pauseMaxMs = 300_000
 
+const closed: WebhookAnswer = { result: 'the key ring lacks the key that sealed it', isTaken: false }
+
 type Receiver = { sending: number; failures: number; pausedUntilMs: number }
 
 export class WebhookSender {
@@ -90,7 +92,9 @@ export class WebhookSender {
     const receiver = this.#receivers.get(due.app) ?? { sending: 0, failures: 0, pausedUntilMs: 0 }
     this.#receivers.set(due.app, receiver)
     // An operator waits for the answer to a test.
-    if (!due.hasTest && this.#deps.store.now() < receiver.pausedUntilMs) return
+    const leftMs = receiver.pausedUntilMs - this.#deps.store.now()
+    // More is left only after the clock was set back.
+    if (!due.hasTest && leftMs > 0 && leftMs <= pauseMaxMs) return
     // One message tells whether a receiver is back.
     const room = (receiver.failures > 0 ? 1 : perAppMax) - receiver.sending
     const max = Math.min(room, sendingMax - this.#sending)
@@ -113,14 +117,14 @@ export class WebhookSender {
     const { app, email, event, id, tries } = message
     const begunAtMs = performance.now()
     try {
-      const { isTaken, result } = await this.#post(due, message)
+      const answer = await this.#post(due, message)
+      const { isTaken, result } = answer ?? closed
       const isUnanswered = this.#stopped.signal.aborted && !isTaken
       if (isUnanswered) return
-      receiver.failures = isTaken ? 0 : receiver.failures + 1
-      const pause = Math.min(pauseMaxMs, pauseMs * 2 ** (receiver.failures - 1))
-      receiver.pausedUntilMs = isTaken ? 0 : store.now() + pause
+      if (answer !== null) this.#noteAnswer(receiver, isTaken)
       const waitMs = isTaken || result === gone || due.url === null ? null : waitAfterTries(tries)
-      await store.endWebhookTry({ id, app, tries, result, isTaken, waitMs })
+      const state = answer === null ? null : isTaken ? 'accepts' : 'fails'
+      await store.endWebhookTry({ id, app, tries, result, receiver: state, waitMs })
       const outcome = isTaken ? 'sent' : waitMs === null ? 'given_up' : 'failed'
       const tookMs = performance.now() - begunAtMs
       emit({ kind: 'webhook_tried', appId: app, emailId: email, event, outcome, result, tries, tookMs })
@@ -130,17 +134,24 @@ export class WebhookSender {
     }
   }
 
-  async #post(due: DueWebhooks, message: ClaimedWebhook): Promise<WebhookAnswer> {
+  #noteAnswer(receiver: Receiver, isTaken: boolean): void {
+    receiver.failures = isTaken ? 0 : receiver.failures + 1
+    const pause = Math.min(pauseMaxMs, pauseMs * 2 ** (receiver.failures - 1))
+    receiver.pausedUntilMs = isTaken ? 0 : this.#deps.store.now() + pause
+  }
+
+  /** Null if the key ring lacks a key, which is no fault of the receiver. */
+  async #post(due: DueWebhooks, message: ClaimedWebhook): Promise<WebhookAnswer | null> {
     const { openRecipient, openSecret, post, store, version } = this.#deps
-    const { app, oldSealed, oldUntil, sealed, url } = due
+    const { app, old, sealed, url } = due
     if (url === null) return { result: 'the app has no webhook address any more', isTaken: false }
-    const isOldValid = oldSealed !== null && oldUntil !== null && oldUntil > store.now()
-    const secrets = [sealed, ...(isOldValid ? [oldSealed] : [])].map((text) => openSecret(app, text))
+    const valid = old.filter(({ until }) => until > store.now()).map((each) => each.sealed)
+    const secrets = [sealed, ...valid].map((text) => openSecret(app, text))
     const keys = secrets.filter((key) => key !== null)
     const to =
       message.sealed === null || message.email === null ? null : openRecipient(message.email, message.sealed)
     const isClosed = secrets[0] === null || (message.sealed !== null && to === null)
-    if (isClosed) return { result: 'the key ring lacks the key that sealed it', isTaken: false }
+    if (isClosed) return null
     const body = Buffer.from(writeWebhook(message, to))
     const { id } = message
     const timestamp = String(Math.floor(store.now() / 1000))

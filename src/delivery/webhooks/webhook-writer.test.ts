@@ -41,5 +41,5 @@ test('more than 64 messages at once, those that find no room, and those of a fai
   )
   answers.next = Promise.reject(new TypeError('a bug'))
   await add()
-  assert.deepEqual(lost.slice(4), ['webhook_lost', 'bug'])
+  assert.deepEqual(lost.slice(4), ['bug', 'webhook_lost'])
 })

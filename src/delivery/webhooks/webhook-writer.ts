@@ -21,32 +21,50 @@ type QueueDeps = {
 
 export class WebhookWriter {
   readonly #deps: QueueDeps
-  #adding = 0
+  readonly #adding = new Set<Promise<void>>()
 
   constructor(deps: QueueDeps) {
     this.#deps = deps
   }
 
   /** Never rejects. */
-  async add(
+  add(
+    event: WebhookEvent,
+    app: AppId,
+    email: Pick<NewEmail, 'id' | 'type' | 'content'>,
+    facts: WebhookFacts = {},
+  ): Promise<void> {
+    const lost = () => this.#deps.emit({ kind: 'webhook_lost', appId: app, emailId: email.id, event })
+    if (this.#adding.size >= addingMax) return Promise.resolve(lost())
+    const adding = this.#write(event, app, email, facts)
+      .then((isStored) => {
+        if (!isStored) lost()
+      })
+      .finally(() => this.#adding.delete(adding))
+    this.#adding.add(adding)
+    return adding
+  }
+
+  /** False if it is lost. */
+  async #write(
     event: WebhookEvent,
     app: AppId,
     { content, id: email, type }: Pick<NewEmail, 'id' | 'type' | 'content'>,
-    facts: WebhookFacts = {},
-  ): Promise<void> {
+    facts: WebhookFacts,
+  ): Promise<boolean> {
     const { emit, seal, store } = this.#deps
-    const lost = () => emit({ kind: 'webhook_lost', appId: app, emailId: email, event })
-    if (this.#adding >= addingMax) return lost()
-    this.#adding += 1
     try {
       const sealed = seal(email, content.to)
       const message = { app, email, event, sealed, facts: { emailType: type, ...facts } }
-      if ((await store.addWebhookMessage(message)) === 'full') lost()
+      return (await store.addWebhookMessage(message)) !== 'full'
     } catch (error) {
-      lost()
       if (!(error instanceof StoreUnavailable)) emit({ kind: 'bug', doing: 'adding a webhook', error })
-    } finally {
-      this.#adding -= 1
+      return false
     }
+  }
+
+  /** Resolves when all that were added are stored. */
+  async whenIdle(): Promise<void> {
+    await Promise.all(this.#adding)
   }
 }

@@ -33,7 +33,7 @@ test('an email that failed is said of an app that is sent webhooks, and of no ot
   const failed: unknown[] = []
   const writer = new OutcomeWriter({
     store: { recordOutcome: async () => true, strikeRefused: () => assert.fail('nobody is struck') },
-    onFailed: ({ emailId }, facts) => void failed.push([emailId, facts]),
+    onFailed: async ({ emailId }, facts) => void failed.push([emailId, facts]),
     emit: () => {},
     onFailure: assert.fail,
   })
@@ -49,6 +49,7 @@ test('an email that failed is said of an app that is sent webhooks, and of no ot
   await write({ webhookUrl }, { kind: 'delivered', reply: parseReply('250 ok'), relay: 'r:25' })
   await write({ webhookUrl }, outcome)
   await write({ webhookUrl }, { ...outcome, reason: 'retries_exhausted' })
+  await writer.whenFollowed()
   assert.deepEqual(failed, [
     ['em_1', { cause: 'policy' }],
     ['em_1', { cause: 'retries_exhausted' }],

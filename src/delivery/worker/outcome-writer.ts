@@ -25,7 +25,7 @@ export type OutcomeWriterDeps = {
   readonly store: Pick<Store, 'recordOutcome' | 'strikeRefused'>
   readonly emit: Emit
   /** An email failed, of an app that is sent webhooks. */
-  readonly onFailed: (claim: Claim, facts: WebhookFacts) => void
+  readonly onFailed: (claim: Claim, facts: WebhookFacts) => Promise<void>
   /** A write to the store failed. */
   readonly onFailure: () => void
 }
@@ -42,6 +42,7 @@ export class OutcomeWriter {
   #reported = false
   /** Strikes that are being written. */
   #striking = 0
+  readonly #following = new Set<Promise<void>>()
 
   constructor(deps: OutcomeWriterDeps) {
     this.#deps = deps
@@ -74,7 +75,10 @@ export class OutcomeWriter {
         traceId: readTraceId(claim.traceparent),
       }
       emit({ kind: 'attempt_recorded', ...record })
-      if (outcome.kind === 'failed') void this.#follow(attempt, outcome)
+      if (outcome.kind === 'failed') {
+        const following = this.#follow(attempt, outcome).finally(() => this.#following.delete(following))
+        this.#following.add(following)
+      }
     } catch (error) {
       this.#kept.add(result)
       this.noteFailure(error)
@@ -87,7 +91,7 @@ export class OutcomeWriter {
     if (app.settings.webhookUrl === undefined) return
     const cause = outcome.reason === 'refused_by_relay' ? findCause(outcome.reply) : outcome.reason
     const suppressed = until === null ? {} : { suppressedUntil: new Date(until).toISOString() }
-    this.#deps.onFailed(claim, { cause, ...suppressed })
+    await this.#deps.onFailed(claim, { cause, ...suppressed })
   }
 
   /** Until when the recipient is suppressed; null if it is not. A lost strike costs one more refusal. */
@@ -105,6 +109,11 @@ export class OutcomeWriter {
     } finally {
       this.#striking--
     }
+  }
+
+  /** Resolves when the strikes and webhooks of written outcomes are stored. */
+  async whenFollowed(): Promise<void> {
+    await Promise.all(this.#following)
   }
 
   /** Writes the kept results once more. */

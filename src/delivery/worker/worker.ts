@@ -254,6 +254,7 @@ export class Worker {
     await this.#untilIdle(graceMs)
     for (const relay of this.#deps.relays) relay.close()
     await this.#untilIdle(abortMs)
+    await this.#outcomes.whenFollowed()
     const count = this.#unended()
     if (count > 0) this.#deps.emit({ kind: 'attempts_unrecorded', count })
   }

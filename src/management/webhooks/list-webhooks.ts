@@ -26,11 +26,11 @@ export const listWebhooks = operation({
       store.findReceiver(id),
       store.listWebhookMessages(id, listedMax),
     ])
-    const oldUntil = webhook?.oldUntil ?? null
+    const oldUntil = Math.max(0, ...(webhook?.old ?? []).map(({ until }) => until))
     return done({
       url: settings.webhookUrl ?? null,
       hasSecret: webhook !== null,
-      oldSecretUntil: oldUntil !== null && oldUntil > store.now() ? isoOrNull(oldUntil) : null,
+      oldSecretUntil: oldUntil > store.now() ? isoOrNull(oldUntil) : null,
       failingSince: isoOrNull(webhook?.failingSince ?? null),
       items: messages.map(presentMessage),
     })

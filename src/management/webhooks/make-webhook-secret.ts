@@ -15,7 +15,7 @@ export const makeWebhookSecret = operation({
   role: 'admin',
   target: 'app',
   summary:
-    'Makes the secret that signs the webhooks of the app, or replaces it. The old secret also signs for `graceSeconds`.',
+    'Makes the secret that signs the webhooks of the app, or replaces it. The old secret also signs for `graceSeconds`, and those before it for the rest of theirs; with 0, none does.',
   body: closed({
     graceSeconds: Type.Optional(
       Type.Integer({ minimum: 0, maximum: 30 * daySeconds, description: 'Default: a day.' }),
@@ -36,6 +36,6 @@ export const makeWebhookSecret = operation({
     const oldUntil = store.now() + graceSeconds * 1000
     const set = await store.setWebhookSecret({ app: id, sealed, oldUntil }, access.actor)
     if (set === null) return appNotFound(params.app)
-    return done({ secret, oldSecretUntil: isoOrNull(set.oldUntil) }, { created: true })
+    return done({ secret, oldSecretUntil: isoOrNull(set.old[0]?.until ?? null) }, { created: true })
   },
 })

@@ -13,7 +13,7 @@ export const testWebhook = operation({
   body: closed({}),
   answer: closed({ id: Type.String({ description: 'The list of webhooks says what became of it.' }) }),
   errors: ['webhook_refused'],
-  async run({ access, store }, _input, { id, slug }) {
+  async run({ access, store }, _input, { id, settings, slug }) {
     const message = { app: id, event: 'webhook.test', email: null, facts: {}, sealed: null } as const
     const added = await store.addWebhookMessage(message)
     if (added === 'full')
@@ -21,11 +21,13 @@ export const testWebhook = operation({
         'webhook_refused',
         `Too many webhooks wait for the receiver of ${slug}: find out first why it does not accept them.`,
       )
-    if (added === 'unwanted')
-      return fail(
-        'webhook_refused',
-        `${slug} cannot be sent webhooks yet: an admin must set its webhook address (webhookUrl) and make its secret.`,
-      )
+    if (added === 'unwanted') {
+      const missing =
+        settings.webhookUrl === undefined
+          ? 'address: an admin of the whole service sets it (webhookUrl)'
+          : 'secret: an admin makes it'
+      return fail('webhook_refused', `${slug} has no webhook ${missing}.`)
+    }
     const action = { action: 'webhook.test', app: id, target: added, before: null, after: null } as const
     await store.recordAction(action, access.actor)
     return done({ id: added })

@@ -50,22 +50,17 @@ export async function resealReceivers(
   store: Pick<WebhookStore, 'listReceivers' | 'resealReceiver'>,
 ): Promise<readonly WebhookSecrets[]> {
   const closed: WebhookSecrets[] = []
-  for (const webhook of await store.listReceivers()) {
-    const { app, sealed, oldSealed } = webhook
+  const isCurrent = (sealed: string) => sealingKeyId(Buffer.from(sealed, 'base64url')) === ring[0].id
+  for (const receiver of await store.listReceivers()) {
+    const { app, sealed, old } = receiver
     const secret = openWebhookSecret(ring, app, sealed)
-    const oldSecret = oldSealed === null ? null : openWebhookSecret(ring, app, oldSealed)
-    if (secret === null) {
-      closed.push(webhook)
-      continue
-    }
-    const isCurrent = [sealed, oldSealed].every(
-      (text) => text === null || sealingKeyId(Buffer.from(text, 'base64url')) === ring[0].id,
-    )
-    if (isCurrent) continue
-    await store.resealReceiver(webhook, {
-      sealed: sealWebhookSecret(ring, app, secret),
-      oldSealed: oldSecret === null ? null : sealWebhookSecret(ring, app, oldSecret),
+    if (secret === null) closed.push(receiver)
+    if (secret === null || [sealed, ...old.map((each) => each.sealed)].every(isCurrent)) continue
+    const resealed = old.flatMap(({ sealed: oldSealed, until }) => {
+      const text = openWebhookSecret(ring, app, oldSealed)
+      return text === null ? [] : [{ sealed: sealWebhookSecret(ring, app, text), until }]
     })
+    await store.resealReceiver(receiver, { sealed: sealWebhookSecret(ring, app, secret), old: resealed })
   }
   return closed
 }

@@ -103,7 +103,7 @@ function* deleteApp(context: ScriptContext, id: AppId, actor: Actor): Script<'de
   const app = yield* lockApp(context, id)
   if (app === null) return null
   if (app.status !== 'disabled') return 'active'
-  for (const table of ['delivery_key', 'suppression', 'webhook_receiver', 'webhook_message'])
+  for (const table of ['delivery_key', 'suppression', 'webhook_message', 'webhook_receiver'])
     yield { text: `delete from ${prefix}${table} where app_id = $1`, values: [id] }
   yield {
     text: `update ${prefix}app set status = 'deleted', status_at = $2, slug = app_id, version = version + 1

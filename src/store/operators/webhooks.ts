@@ -60,13 +60,17 @@ function* findSuppressedFacts({ nowMs, prefix }: ScriptContext, email: EmailId |
   }
 }
 
+/** A message that is due later than any wait ends was stored before the clock was set back. */
+const aheadMs = 2 * dayMs
+
 function* listDueWebhooks({ nowMs, prefix }: ScriptContext): Script<DueWebhooks[]> {
-  const due = `select 1 from ${prefix}webhook_message m where m.app_id = w.app_id and m.due_at <= $1`
-  const text = `select a.*, w.sealed, w.old_sealed, w.old_until,
+  const due = `select 1 from ${prefix}webhook_message m where m.app_id = w.app_id
+    and (m.due_at <= $1 or m.due_at > $2)`
+  const text = `select a.*, w.sealed, w.old,
       exists (${due} and m.event = 'webhook.test' and m.tries = 0) as has_test from ${prefix}webhook_receiver w
     join ${prefix}app a on a.app_id = w.app_id
     where exists (${due}) order by w.app_id`
-  return yield* readAll({ text, values: [nowMs] }, (row) => ({
+  return yield* readAll({ text, values: [nowMs, nowMs + aheadMs] }, (row) => ({
     ...toSecrets(row),
     url: toApp(row).settings.webhookUrl ?? null,
     hasTest: Boolean(row.has_test),
@@ -76,9 +80,9 @@ function* listDueWebhooks({ nowMs, prefix }: ScriptContext): Script<DueWebhooks[
 function* claimWebhooks(context: ScriptContext, app: AppId, max: number): Script<ClaimedWebhook[]> {
   const { dialect, nowMs, prefix } = context
   const due = yield {
-    text: `select message_id from ${prefix}webhook_message where app_id = $1 and due_at <= $2
+    text: `select message_id from ${prefix}webhook_message where app_id = $1 and (due_at <= $2 or due_at > $3)
       order by case when event = 'webhook.test' and tries = 0 then 0 else 1 end, due_at, message_id limit ${Math.floor(max)} ${lock(context, 'for update skip locked')}`,
-    values: [app, nowMs],
+    values: [app, nowMs, nowMs + aheadMs],
   }
   if (due.length === 0) return []
   const claim = {
@@ -96,7 +100,7 @@ function* claimWebhooks(context: ScriptContext, app: AppId, max: number): Script
 
 function* endWebhookTry(
   { nowMs, prefix }: ScriptContext,
-  { app, id, isTaken, result, tries, waitMs }: WebhookTry,
+  { app, id, receiver, result, tries, waitMs }: WebhookTry,
 ): Script<void> {
   const ended = waitMs === null
   const updated = yield {
@@ -104,31 +108,36 @@ function* endWebhookTry(
       where message_id = $1 and tries = $2 and due_at is not null returning 1`,
     values: [id, tries, result, ended ? null : nowMs + waitMs],
   }
-  if (updated.length === 0) return
+  if (updated.length === 0 || receiver === null) return
+  const since = receiver === 'accepts' ? 'null' : 'coalesce(failing_since, $3)'
   yield {
-    text: `update ${prefix}webhook_receiver set result = $2, failing_since = ${isTaken ? 'null' : 'coalesce(failing_since, $3)'}
-      where app_id = $1`,
-    values: [app, result, ...(isTaken ? [] : [nowMs])],
+    text: `update ${prefix}webhook_receiver set result = $2, failing_since = ${since} where app_id = $1`,
+    values: [app, result, ...(receiver === 'accepts' ? [] : [nowMs])],
   }
 }
+
+/** Of an app; more would only lengthen the header of signatures. */
+const oldSecretsMax = 4
 
 function* setWebhookSecret(
   context: ScriptContext,
   { app, oldUntil, sealed }: Parameters<WebhookStore['setWebhookSecret']>[0],
   actor: Actor,
 ): Script<ReceiverRecord | null> {
+  const { nowMs, prefix } = context
   const known = yield* lockApp(context, app)
   if (known === null) return null
+  const before = yield* findReceiver(context, app)
+  const isKept = before !== null && oldUntil > nowMs
+  const old = isKept ? [{ sealed: before.sealed, until: oldUntil }, ...before.old] : []
   const set = {
-    text: `insert into ${context.prefix}webhook_receiver as known (app_id, sealed) values ($1, $2)
-      on conflict (app_id) do update set sealed = excluded.sealed, old_sealed = known.sealed, old_until = $3
-      returning *`,
-    values: [app, sealed, oldUntil],
+    text: `insert into ${prefix}webhook_receiver (app_id, sealed, old) values ($1, $2, $3)
+      on conflict (app_id) do update set sealed = excluded.sealed, old = excluded.old returning *`,
+    values: [app, sealed, JSON.stringify(old.filter(({ until }) => until > nowMs).slice(0, oldSecretsMax))],
   }
   const record = yield* readOne(set, toRecord)
   if (record === null) throw new Error('the secret of a webhook was neither made nor replaced')
-  const isNew = record.oldUntil === null
-  const after = isNew ? {} : { oldUntil: new Date(oldUntil).toISOString() }
+  const after = before === null ? {} : { oldUntil: new Date(oldUntil).toISOString() }
   const action = { action: 'webhook.secret', app, target: known.slug, before: null, after } as const
   yield* recordAction(context, action, actor)
   return record
@@ -137,11 +146,11 @@ function* setWebhookSecret(
 function* resealReceiver(
   { prefix }: ScriptContext,
   { app, sealed }: WebhookSecrets,
-  resealed: Pick<WebhookSecrets, 'sealed' | 'oldSealed'>,
+  resealed: Pick<WebhookSecrets, 'sealed' | 'old'>,
 ): Script<void> {
   yield {
-    text: `update ${prefix}webhook_receiver set sealed = $3, old_sealed = $4 where app_id = $1 and sealed = $2`,
-    values: [app, sealed, resealed.sealed, resealed.oldSealed],
+    text: `update ${prefix}webhook_receiver set sealed = $3, old = $4 where app_id = $1 and sealed = $2`,
+    values: [app, sealed, resealed.sealed, JSON.stringify(resealed.old)],
   }
 }
 
@@ -193,8 +202,7 @@ const toMessage = (row: Row) => ({
 const toSecrets = (row: Row): WebhookSecrets => ({
   app: row.app_id as AppId,
   sealed: row.sealed as string,
-  oldSealed: row.old_sealed as string | null,
-  oldUntil: row.old_until as number | null,
+  old: JSON.parse(row.old as string) as WebhookSecrets['old'],
 })
 
 const toRecord = (row: Row): ReceiverRecord => ({

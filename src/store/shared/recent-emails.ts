@@ -8,8 +8,8 @@ import { LruMap } from '../../domain/lru-map.ts'
 import type { KeyedHash } from '../crypto/key-ring.ts'
 import type { NewEmail } from '../store.ts'
 
-/** Some 10 MB of names. */
-const namesMax = 50_000
+/** Some 10 MB, with the most emails of each. */
+const namesMax = 20_000
 /** Emails of one name, most of which have long been sent. */
 const emailsMax = 8
 

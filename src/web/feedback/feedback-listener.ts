@@ -38,6 +38,10 @@ export function newFeedbackListener(deps: FeedbackDeps): FastifyInstance {
     onError: (error, _request, reply) => (error instanceof StoreUnavailable ? postpone(reply) : null),
   })
   listener.server.maxConnections = connectionsMax
+  listener.addHook('onSend', async (_request, reply) => {
+    // A stranger keeps no connection, of which there are few.
+    if (reply.statusCode >= 400 && reply.statusCode < 500) reply.header('connection', 'close')
+  })
   listener.removeAllContentTypeParsers()
   listener.addContentTypeParser('*', (_request: unknown, stream: Readable) =>
     readBody(stream, providerCallMax),
@@ -73,10 +77,10 @@ async function answerCall(
   if (bytes === null) return sendError(reply, 400, tooLarge)
   const headers = request.headers as SignedCall['headers']
   if (!provesCall[provider]({ headers, body: bytes, nowMs: deps.store.now() }, deps.keys))
-    return refuseStranger(reply)
+    return refuseStranger(deps, provider, reply)
   const body = isUtf8(bytes) ? parseJson(bytes) : undefined
   if (body === undefined || nestedDeeper(body, nestingMax)) return sendError(reply, 400, notJson)
-  if (provider === 'mailgun' && !provesMailgun(body, deps.keys)) return refuseStranger(reply)
+  if (provider === 'mailgun' && !provesMailgun(body, deps.keys)) return refuseStranger(deps, provider, reply)
   const results = await recordEvents(deps, provider, body)
   if (results.waiting !== undefined) return postpone(reply)
   // Mailgun repeats a call that is answered with anything else than 200, also with 204.
@@ -89,7 +93,12 @@ const notJson = {
   message: `The body is not JSON in UTF-8, or has more than ${nestingMax} levels of nesting.`,
 }
 
-function refuseStranger(reply: FastifyReply): FastifyReply {
+function refuseStranger(
+  { emit }: FeedbackDeps,
+  provider: FeedbackProvider,
+  reply: FastifyReply,
+): FastifyReply {
+  emit({ kind: 'provider_call_refused', provider, requestId: reply.request.id })
   const message = 'The call does not prove that it comes from this provider: see POSTERN_FEEDBACK_KEYS.'
   return sendError(reply.header('www-authenticate', 'Basic realm="postern"'), 401, {
     code: 'invalid_proof',
@@ -99,6 +108,6 @@ function refuseStranger(reply: FastifyReply): FastifyReply {
 
 /** An email is still in the queue, or the store cannot be reached. */
 function postpone(reply: FastifyReply): FastifyReply {
-  const message = 'This cannot be recorded now. Send it again later.'
+  const message = 'The email is still in the queue, or the store does not answer. Send this again later.'
   return sendError(reply.header('retry-after', retryAfterSeconds), 503, { code: 'try_again', message })
 }

@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict'
 import { createServer } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
+import { PassThrough } from 'node:stream'
 import { test } from 'node:test'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { readBody } from './read-body.ts'
 
 test('a body is read up to its limit; a client that disconnects before its end ends the reading', {
@@ -25,4 +28,24 @@ test('a body is read up to its limit; a client that disconnects before its end e
   }
   assert.deepEqual([await read('12345'), await read('123456')], ['12345', null])
   await assert.rejects(read('1234', true), { code: 'ECONNRESET' })
+})
+
+test('a body in single bytes takes no more memory than its bytes', async () => {
+  setFlagsFromString('--expose-gc')
+  const collect = runInNewContext('gc') as () => void
+  const size = 1024 * 1024
+  const stream = new PassThrough()
+  const read = readBody(stream, size)
+  const measure = () => {
+    collect()
+    return process.memoryUsage().heapUsed
+  }
+  const before = measure()
+  for (let n = 0; n < size; n++) stream.emit('data', Buffer.from([n % 251]))
+  const grown = measure() - before
+  assert.ok(grown < 5e6, `${grown} bytes`)
+  stream.emit('end')
+  const bytes = (await read) ?? new Uint8Array()
+  assert.equal(bytes.length, size)
+  assert.ok(bytes.every((byte, n) => byte === n % 251))
 })

@@ -277,8 +277,7 @@ create table feedback_source (
 create table webhook_receiver (
   app_id text collate "C" primary key,
   sealed text not null,                    -- the secret, as base64url
-  old_sealed text,                         -- the one before, which signs as well until old_until
-  old_until bigint,
+  old text not null,                       -- JSON array of those before, which sign as well: sealed, until
   failing_since bigint,                   -- null after a success
   result text                              -- of the last try: a status, or why there was none
 );

@@ -270,8 +270,7 @@ create table feedback_source (
 create table webhook_receiver (
   app_id text primary key,
   sealed text not null,                    -- the secret, as base64url
-  old_sealed text,                         -- the one before, which signs as well until old_until
-  old_until integer,
+  old text not null,                       -- JSON array of those before, which sign as well: sealed, until
   failing_since integer,                   -- null after a success
   result text                              -- of the last try: a status, or why there was none
 ) strict, without rowid;

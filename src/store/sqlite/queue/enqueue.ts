@@ -89,8 +89,10 @@ function supersede(tx: WriteTransaction, appId: AppId, email: NewEmail, recipien
   const name = nameSuperseding(keyedHash, appId, recipient, email)
   const superseded = recent.find(name).filter((older) => {
     const waiting = tx
-      .sql("select * from queue where email_id = ? and state <> 'sending' and accepted_at <= ?")
-      .get(older, tx.nowMs - supersededAfterMs)
+      .sql(
+        "select * from queue where email_id = ? and state <> 'sending' and accepted_at <= ? and expires_at <= ?",
+      )
+      .get(older, tx.nowMs - supersededAfterMs, email.expiresAt)
     if (waiting === undefined) return false
     finish(tx, waiting as QueueRow, { state: 'cancelled', reason: 'superseded', record: null })
     return true

@@ -1,13 +1,14 @@
--- Cancels the older emails of requests that are queued. Those that a worker holds, that another transaction changes, or that
--- have not waited for long, stay. Returns for each request the ids, separated by spaces. It locks the counters, as `finish` says.
-create function supersede(p_slot int, p_now_ms bigint, p_kinds text[], p_older text[], p_older_row int[])
+-- Cancels the older emails of requests that are queued. Those that a worker holds, that another transaction changes, that
+-- have not waited for long, or that live longer, stay. Returns for each request the ids, separated by spaces. It locks the counters, as `finish` says.
+create function supersede(p_slot int, p_now_ms bigint, p_kinds text[], p_expires_at bigint[], p_older text[], p_older_row int[])
 returns text[] language plpgsql {{settings}} as $$
 declare waiting text[]; count int;
 begin
   if cardinality(p_older) = 0 then return array_fill(null::text, array[cardinality(p_kinds)]); end if;
-  waiting := array(select email_id from queue
-    where email_id = any(array(select id from unnest(p_older, p_older_row) o(id, request) where p_kinds[request] = 'queued'))
-      and state <> 'sending' and accepted_at <= p_now_ms - {{supersededAfterMs}}
+  waiting := array(select email_id from queue q
+    where email_id = any(p_older) and state <> 'sending' and accepted_at <= p_now_ms - {{supersededAfterMs}}
+      and exists (select from unnest(p_older, p_older_row) o(id, request)
+        where o.id = q.email_id and p_kinds[request] = 'queued' and q.expires_at <= p_expires_at[request])
     order by email_id for update skip locked);
   count := cardinality(waiting);
   perform {{finish}}(p_slot, p_now_ms, waiting, array_fill('cancelled'::text, array[count]),

@@ -21,7 +21,7 @@ const addressForm = newForm('webhook', {
   webhookUrl: {
     label: 'Address',
     attributes: html`type="url" spellcheck="false" autocomplete="off" placeholder="https://app.acme.example/postern"`,
-    hint: 'Postern posts to it. If it is empty, nothing is sent.',
+    hint: 'Postern posts to it, over https. If it is empty, nothing is sent.',
   },
 })
 
@@ -92,10 +92,10 @@ function renderMessages(
     html`<b>${event}</b><br>${age(at, now)}`,
     email === null ? html`–` : html`<a href="/emails/${email}">${shorten(email)}</a>`,
     html`${mark(marks[state], states[state])}${result === null ? none : html`<br><span class="reply">${result}</span>`}`,
-    html`${tries}${nextTryAt === null ? none : html`<br><span class="soft">next ${due(nextTryAt, now)}</span>`}`,
+    html`${tries}${nextTryAt === null || Date.parse(nextTryAt) <= now ? none : html`<br><span class="soft">next ${due(nextTryAt, now)}</span>`}`,
   ])
   const empty = 'No message was sent yet.'
-  return html`${failing}${table('Messages', ['Message', 'Email', 'State', 'Tries'], rows, { empty })}${test}`
+  return html`${failing}${test}${table('Messages', ['Message', 'Email', 'State', 'Tries'], rows, { empty })}`
 }
 
 export async function saveWebhook(visit: Visit): Promise<PageAnswer> {
