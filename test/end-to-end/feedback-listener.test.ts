@@ -275,12 +275,13 @@ test('while the store does not answer, a provider is asked to repeat, and a stra
   const body = readPayload('resend', 'hard-bounce', email)
   const answer = await call('resend', body, at)
   assert.deepEqual([answer.status, answer.headers.get('retry-after')], [503, '60'])
-  assert.equal((await post('resend', JSON.stringify(body), {}, at)).status, 401)
+  const stranger = await post('resend', JSON.stringify(body), {}, at)
+  assert.deepEqual([stranger.status, stranger.headers.get('connection')], [401, 'close'])
   const opened = readPayload('resend', 'opened', email)
   assert.equal((await call('resend', opened, at)).status, 200, 'it needs no store')
   state.isStopping = true
   assert.equal((await call('resend', opened, at)).status, 503)
-  assert.deepEqual(events, [])
+  assert.deepEqual(events, ['store_unavailable', 'provider_call_refused'])
 })
 
 test('metrics count by source; the log tells each report without an address', async () => {

@@ -116,7 +116,7 @@ function* endWebhookTry(
   }
 }
 
-/** Of an app; more would only lengthen the header of signatures. */
+/** More would only lengthen the header of signatures. */
 const oldSecretsMax = 4
 
 function* setWebhookSecret(

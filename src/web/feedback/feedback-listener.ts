@@ -35,7 +35,11 @@ export function newFeedbackListener(deps: FeedbackDeps): FastifyInstance {
   const listener = newListener({
     emit: deps.emit,
     notFound: refuseOtherRoutes,
-    onError: (error, _request, reply) => (error instanceof StoreUnavailable ? postpone(reply) : null),
+    onError: (error, { id: requestId }, reply) => {
+      if (!(error instanceof StoreUnavailable)) return null
+      deps.emit({ kind: 'store_unavailable', requestId, error, work: 'request' })
+      return postpone(reply)
+    },
   })
   listener.server.maxConnections = connectionsMax
   listener.addHook('onSend', async (_request, reply) => {
