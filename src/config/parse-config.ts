@@ -25,7 +25,7 @@ export type Config = DatabaseConfig &
     readonly ring: KeyRing
     /** Dev mode: nobody signs in to the console. */
     readonly isDev: boolean
-    /** The resolvers of the check of a domain and of webhooks; null for those of the machine and the zones. */
+    /** The resolvers of domain checks and webhooks; null for those of the machine and the zones. */
     readonly dnsServers: readonly string[] | null
     /** Empty in dev mode, unless relays are set. */
     readonly relays: readonly RelayConfig[]
