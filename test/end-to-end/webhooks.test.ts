@@ -348,6 +348,7 @@ test('an app that takes its address away is sent nothing more', async (t) => {
     return message?.state === 'given_up' ? message : null
   }, 15_000)
   assert.equal(ended.result, 'the app has no webhook address any more')
+  assert.equal((await service.store.findReceiver(service.app.id))?.result, '500', 'of the receiver')
   assert.equal(receiver.calls.length, 1)
 })
 

@@ -53,7 +53,7 @@ export class WebhookSender {
     this.#timer = setInterval(this.wake, this.#deps.pollMs ?? usualPollMs)
   }
 
-  /** A message was added, or a receiver has room. */
+  /** A receiver has room, or it is time to look. */
   readonly wake = (): void => {
     if (this.#stopped.signal.aborted) return
     this.#takeAgain = true
@@ -91,9 +91,8 @@ export class WebhookSender {
   async #take(due: DueWebhooks): Promise<void> {
     const receiver = this.#receivers.get(due.app) ?? { sending: 0, failures: 0, pausedUntilMs: 0 }
     this.#receivers.set(due.app, receiver)
-    // An operator waits for the answer to a test.
     const leftMs = receiver.pausedUntilMs - this.#deps.store.now()
-    // More is left only after the clock was set back.
+    // An operator waits for the answer to a test. More is left only after the clock was set back.
     if (!due.hasTest && leftMs > 0 && leftMs <= pauseMaxMs) return
     // One message tells whether a receiver is back.
     const room = (receiver.failures > 0 ? 1 : perAppMax) - receiver.sending
@@ -121,9 +120,10 @@ export class WebhookSender {
       const { isTaken, result } = answer ?? closed
       const isUnanswered = this.#stopped.signal.aborted && !isTaken
       if (isUnanswered) return
-      if (answer !== null) this.#noteAnswer(receiver, isTaken)
+      const isOfReceiver = answer !== null && due.url !== null
+      if (isOfReceiver) this.#noteAnswer(receiver, isTaken)
       const waitMs = isTaken || result === gone || due.url === null ? null : waitAfterTries(tries)
-      const state = answer === null ? null : isTaken ? 'accepts' : 'fails'
+      const state = !isOfReceiver ? null : isTaken ? 'accepts' : 'fails'
       await store.endWebhookTry({ id, app, tries, result, receiver: state, waitMs })
       const outcome = isTaken ? 'sent' : waitMs === null ? 'given_up' : 'failed'
       const tookMs = performance.now() - begunAtMs
