@@ -53,7 +53,7 @@ test('without a listener, the bounce address is said, or where bounces go withou
   )
 })
 
-test('the listener for webhooks, those that it verifies, and when each source was last heard', () => {
+test('the feedback listener, its providers, and when each source was last heard', () => {
   const nowMs = 1_794_000_000_000
   const detail = (...sources: Parameters<typeof checkFeedback>[1]) =>
     checkFeedback(
@@ -61,14 +61,17 @@ test('the listener for webhooks, those that it verifies, and when each source wa
       sources,
       nowMs,
     ).detail
-  assert.equal(detail(), 'webhooks of postmark, resend are taken on 127.0.0.1:4026; last reports: none yet')
+  assert.equal(
+    detail(),
+    'the feedback listener is on 127.0.0.1:4026, for postmark, resend; last reports: none yet',
+  )
   assert.equal(
     detail({ source: 'mail', heardAt: nowMs - 180_000 }, { source: 'resend', heardAt: nowMs - 7_200_000 }),
-    'webhooks of postmark, resend are taken on 127.0.0.1:4026; last reports: mail 3 min ago, resend 2 h ago',
+    'the feedback listener is on 127.0.0.1:4026, for postmark, resend; last reports: mail 3 min ago, resend 2 h ago',
   )
   assert.deepEqual(checkFeedback({ feedbackListener: null, feedbackProviders: [] }, [], nowMs), {
     check: 'feedback',
     ok: true,
-    detail: 'no listener for webhooks in this process (POSTERN_FEEDBACK_LISTEN); last reports: none yet',
+    detail: 'this process has no feedback listener (POSTERN_FEEDBACK_LISTEN); last reports: none yet',
   })
 })
