@@ -102,7 +102,7 @@ test('feedback status counts reports once, also those of a command on the server
   assert.equal(count(status), count(before) + 1)
   assert.ok(Math.abs(Date.now() - Date.parse(status.lastAt ?? '')) < 120_000)
   const { out } = await postern(env, ['feedback', 'status'])
-  assert.match(out, /^bounce address +bounces@bounce\.acme\.test\nbounce listener +none in this process/)
+  assert.match(out, /^bounce address +bounces@bounce\.acme\.test\nbounce listener +not configured here /)
   assert.match(out, /last 7 days +\d+ bounced, \d+ complaints?\ncauses +\d+ × no_mailbox/)
 })
 
@@ -172,12 +172,12 @@ test('a webhook is recorded; status and doctor say where they come in, and when 
   const status = await postern(env, ['feedback', 'status'])
   assert.match(
     status.out,
-    /webhook listener +127\.0\.0\.1:0\nit verifies +postmark, mailgun, brevo, generic\nlast heard +generic 20\S+ \S+ \(\d+ m?s ago\), read 20/,
+    /feedback listener +127\.0\.0\.1:0\naccepts calls of +postmark, mailgun, brevo, generic\nlast heard +generic 20\S+ \S+ \(\d+ m?s ago\), read 20/,
   )
   const doctor = await postern(env, ['doctor'])
   assert.match(
     doctor.out,
-    /^ok {4}feedback: webhooks of postmark, mailgun, brevo, generic are taken on 127\.0\.0\.1:0; last reports: generic \d+ m?s ago, read/m,
+    /^ok {4}feedback: the feedback listener is on 127\.0\.0\.1:0, for postmark, mailgun, brevo, generic; last reports: generic \d+ m?s ago, read/m,
   )
   assert.doesNotMatch(status.out + doctor.out, /0123456789abcdef/)
 })
