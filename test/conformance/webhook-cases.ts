@@ -141,21 +141,6 @@ export function webhooks(it: It): void {
     assert.equal((await store.claimWebhooks(app.id, 10)).length, 2, 'the sender died')
   })
 
-  it('a clock that is set back delays no message', async (_t, { store, advance }) => {
-    const { app } = await newReceiver(store, 'acme')
-    advance(365 * day)
-    await store.addWebhookMessage(failed(app.id))
-    advance(clockMs)
-    const [claimed] = await store.claimWebhooks(app.id, 1)
-    assert.ok(claimed)
-    await store.endWebhookTry({ ...claimed, result: '500', receiver: 'fails', waitMs: 5000 })
-    assert.deepEqual(await dueApps(store), [])
-    advance(-365 * day)
-    assert.deepEqual(await dueApps(store), [app.id])
-    assert.equal((await store.claimWebhooks(app.id, 10)).length, 1)
-    assert.deepEqual(await store.claimWebhooks(app.id, 10), [], 'once')
-  })
-
   it('the record says since when a receiver fails, and forgets it with a success', async (_t, {
     store,
     advance,
@@ -263,5 +248,21 @@ export function webhooks(it: It): void {
     await deleteApp(store, app.id)
     assert.deepEqual([await dueApps(store), await store.listReceivers()], [[], []])
     assert.deepEqual(await store.listWebhookMessages(app.id, 10), [])
+  })
+
+  // Last, because it makes ids of the next year, which all later ids of this process follow.
+  it('a clock that is set back delays no message', async (_t, { store, advance }) => {
+    const { app } = await newReceiver(store, 'acme')
+    advance(365 * day)
+    await store.addWebhookMessage(failed(app.id))
+    advance(clockMs)
+    const [claimed] = await store.claimWebhooks(app.id, 1)
+    assert.ok(claimed)
+    await store.endWebhookTry({ ...claimed, result: '500', receiver: 'fails', waitMs: 5000 })
+    assert.deepEqual(await dueApps(store), [])
+    advance(-365 * day)
+    assert.deepEqual(await dueApps(store), [app.id])
+    assert.equal((await store.claimWebhooks(app.id, 10)).length, 1)
+    assert.deepEqual(await store.claimWebhooks(app.id, 10), [], 'once')
   })
 }

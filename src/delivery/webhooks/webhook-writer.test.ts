@@ -16,12 +16,12 @@ const newEmail = () => ({ id: newId('em', 0), type: 'magic_link', content }) as 
 test('more than 64 messages at once, those that find no room, and those of a failing store are lost, and said so', async () => {
   const lost: string[] = []
   const answers = { next: Promise.resolve<'full' | 'unwanted'>('unwanted') }
-  const queue = new WebhookWriter({
+  const writer = new WebhookWriter({
     store: { addWebhookMessage: () => answers.next },
     seal: (_email, to) => `sealed ${to.length}`,
     emit: (event) => void lost.push(event.kind),
   })
-  const add = () => queue.add('email.failed', app, newEmail())
+  const add = () => writer.add('email.failed', app, newEmail())
   await add()
   assert.deepEqual(lost, [], 'the app wants none')
   const waiting = Promise.withResolvers<'unwanted'>()

@@ -12,7 +12,7 @@ import { type NewEmail, type Store, StoreUnavailable } from '../../store/store.t
 /** Messages that are being written. Others are lost, so that they delay no mail. */
 const addingMax = 64
 
-type QueueDeps = {
+type WriterDeps = {
   readonly store: Pick<Store, 'addWebhookMessage'>
   /** Seals the recipient of an email. */
   readonly seal: (email: EmailId, to: EmailAddress) => string
@@ -20,10 +20,10 @@ type QueueDeps = {
 }
 
 export class WebhookWriter {
-  readonly #deps: QueueDeps
+  readonly #deps: WriterDeps
   readonly #adding = new Set<Promise<void>>()
 
-  constructor(deps: QueueDeps) {
+  constructor(deps: WriterDeps) {
     this.#deps = deps
   }
 

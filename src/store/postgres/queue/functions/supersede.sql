@@ -1,5 +1,6 @@
--- Cancels the older emails of requests that are queued. Those that a worker holds, that another transaction changes, that
--- have not waited for long, or that live longer, stay. Returns for each request the ids, separated by spaces. It locks the counters, as `finish` says.
+-- Cancels the older emails of requests that are queued. Those stay that a worker holds, that another transaction
+-- changes, that have not waited for long, or that live longer. Returns the ids for each request, separated by
+-- spaces. It locks the counters, as `finish` says.
 create function supersede(p_slot int, p_now_ms bigint, p_kinds text[], p_expires_at bigint[], p_older text[], p_older_row int[])
 returns text[] language plpgsql {{settings}} as $$
 declare waiting text[]; count int;
