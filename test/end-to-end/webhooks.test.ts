@@ -298,6 +298,7 @@ test('a receiver that fails is left alone for a while, and then gets one message
   assert.equal(failing.calls.at(-1)?.body.includes('webhook.test'), true)
   held[1]?.writeHead(204).end()
   await eventually(() => held.length === 4)
+  for (const response of held) response.end()
 })
 
 test('a secret that the key ring cannot open signs nothing', async (t) => {
