@@ -1,7 +1,7 @@
 /**
  * `kill -9` at random times while reports come in and webhooks go out: each bounce and complaint that the
  * bounce listener answered 250 reaches the receiver of the app. `POSTERN_KILLS` sets the number of kills
- * (40).
+ * (15).
  */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
@@ -25,7 +25,7 @@ import { type Received, startSmtpServer } from '../support/smtp.ts'
 import { atEnd, temporaryFolder } from '../support/temporary.ts'
 import { eventually } from '../support/wait.ts'
 
-const kills = Number(process.env.POSTERN_KILLS ?? 40)
+const kills = Number(process.env.POSTERN_KILLS ?? 15)
 
 /** Answers one of fifty messages with 500, and takes the others. */
 async function startReceiver(t: TestContext) {
