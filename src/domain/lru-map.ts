@@ -2,6 +2,10 @@
 export class LruMap<Key, Value> {
   readonly #entries = new Map<Key, Value>()
   readonly #max: number
+  /** Stands before the oldest entry. A new one would first step over all that were deleted lately. */
+  #oldest: MapIterator<Key> | null = null
+  /** It keeps what the map was since it began, so it is renewed after so many uses. */
+  #usesLeft = 0
 
   constructor(max: number) {
     this.#max = max
@@ -11,7 +15,7 @@ export class LruMap<Key, Value> {
     const value = this.#entries.get(key)
     if (value !== undefined) {
       this.#entries.delete(key)
-      this.#entries.set(key, value)
+      this.#put(key, value)
     }
     return value
   }
@@ -22,8 +26,18 @@ export class LruMap<Key, Value> {
 
   set(key: Key, value: Value): void {
     this.#entries.delete(key)
-    const oldest = this.#entries.keys().next().value
-    if (this.#entries.size >= this.#max && oldest !== undefined) this.#entries.delete(oldest)
+    if (this.#entries.size >= this.#max) {
+      this.#oldest ??= this.#entries.keys()
+      this.#entries.delete(this.#oldest.next().value as Key)
+    }
+    this.#put(key, value)
+  }
+
+  #put(key: Key, value: Value): void {
     this.#entries.set(key, value)
+    this.#usesLeft -= 1
+    if (this.#usesLeft > 0) return
+    this.#usesLeft = this.#max
+    this.#oldest = null
   }
 }
