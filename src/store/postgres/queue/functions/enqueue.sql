@@ -54,8 +54,7 @@ begin
       p_sealed_from => p_sealed_from, p_sealed_length => p_sealed_length, p_sealed => p_sealed,
       p_request_keys => p_request_keys, p_request_key_app => p_request_key_app, p_bodies => decided.known_bodies,
       p_emails => decided.known_emails, p_remembered => decided.remembered);
-    cancelled := {{supersede}}(p_slot => p_slot, p_now_ms => now_ms, p_kinds => decided.kinds, p_expires_at => p_expires_at,
-      p_older => p_older, p_older_row => p_older_row);
+    if cardinality(p_older) > 0 then cancelled := {{supersede}}(p_slot, now_ms, decided.kinds, p_expires_at, p_older, p_older_row); end if;
     update queue_depth set count = count + cardinality(array_positions(decided.kinds, 'queued')) where slot = p_slot;
   end if;
   return query select * from unnest(decided.kinds, decided.email_ids, decided.quotas, decided.waits_us, cancelled);

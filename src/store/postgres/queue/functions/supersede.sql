@@ -5,7 +5,6 @@ create function supersede(p_slot int, p_now_ms bigint, p_kinds text[], p_expires
 returns text[] language plpgsql {{settings}} as $$
 declare waiting text[]; count int;
 begin
-  if cardinality(p_older) = 0 then return array_fill(null::text, array[cardinality(p_kinds)]); end if;
   waiting := array(select email_id from queue q
     where email_id = any(p_older) and state <> 'sending' and accepted_at <= p_now_ms - {{supersededAfterMs}}
       and exists (select from unnest(p_older, p_older_row) o(id, request)
