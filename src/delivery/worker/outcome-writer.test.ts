@@ -39,6 +39,7 @@ test('an email that failed is said of an app that is sent webhooks, and of no ot
   })
   const write = (settings: object, outcome: DeliveryOutcome) => {
     const claim = { emailId: 'em_1', appId: 'app_1', type: 'magic_link', traceparent: null }
+    // Only the parts that the writer reads: neither the whole claim and app, nor the leases.
     const attempt = { claim, claimedAt: { monotonicMs: 0 }, app: { settings } } as unknown as Attempt
     return writer.write({ attempt, outcome, endedAtMs: 0, tookMs: 0 })
   }
