@@ -3,15 +3,17 @@
  * that it supersedes. In memory: a restart forgets them, and they are then sent as well. An index on the
  * queue would cost more than a page for each email.
  */
-import type { AppId, EmailId } from '../../domain/id.ts'
+import type { EmailId } from '../../domain/id.ts'
 import { LruMap } from '../../domain/lru-map.ts'
-import type { KeyedHash } from '../crypto/key-ring.ts'
 import type { NewEmail } from '../store.ts'
+import type { RecipientNames } from './bucket-names.ts'
 
-/** Some 10 MB, with the most emails of each. */
+/** Some 5 MB, and 18 with the longest links and the most emails of each. */
 const namesMax = 20_000
 /** Emails of one name, most of which have long been sent. */
 const emailsMax = 8
+/** Characters. A longer link has its secret in its path, so no other one is like it. */
+const keyMax = 256
 
 export class RecentEmails {
   readonly #emails = new LruMap<string, readonly EmailId[]>(namesMax)
@@ -26,10 +28,9 @@ export class RecentEmails {
   }
 }
 
-/** The same for emails that supersede each other; null for one that supersedes none. */
+/** The same for emails that supersede each other; null for one that supersedes none. No hash: it stays in memory. */
 export const nameSuperseding = (
-  keyedHash: KeyedHash,
-  appId: AppId,
-  recipient: string,
+  { address }: Pick<RecipientNames, 'address'>,
   { supersedeKey }: Pick<NewEmail, 'supersedeKey'>,
-): string | null => (supersedeKey === null ? null : keyedHash('supersede', appId, recipient, supersedeKey))
+): string | null =>
+  supersedeKey === null || supersedeKey.length > keyMax ? null : `${address} ${supersedeKey}`

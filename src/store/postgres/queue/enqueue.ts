@@ -254,6 +254,6 @@ function verdictColumns(
     recipient: names.recipient,
     traceparent,
     sealed: sealContent(ring, id, content),
-    superseding: nameSuperseding(keyedHash, appId, names.recipient, admit),
+    superseding: nameSuperseding(names, admit),
   }
 }

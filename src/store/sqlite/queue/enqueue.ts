@@ -77,16 +77,16 @@ function queueWithinLimits(
     keepSuppressed(tx, caller, email, { recipient: names.recipient, reason })
     return { kind: 'suppressed', emailId: email.id, ...caller }
   }
-  const superseded = supersede(tx, app.id, email, names.recipient)
+  const superseded = supersede(tx, email, names)
   insert(tx, caller, email, names.recipient)
   tx.changeDepth(1)
   return { kind: 'queued', emailId: email.id, superseded, ...caller }
 }
 
 /** Cancels the older emails of its name that have waited, unless a worker has them. */
-function supersede(tx: WriteTransaction, appId: AppId, email: NewEmail, recipient: string): EmailId[] {
-  const { keyedHash, recent } = tx.writer
-  const name = nameSuperseding(keyedHash, appId, recipient, email)
+function supersede(tx: WriteTransaction, email: NewEmail, names: RecipientNames): EmailId[] {
+  const { recent } = tx.writer
+  const name = nameSuperseding(names, email)
   const superseded = recent.find(name).filter((older) => {
     const waiting = tx
       .sql(
