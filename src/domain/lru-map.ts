@@ -1,43 +1,35 @@
-/** A bounded map: when it is full, the entry that was used least recently is dropped. */
+/**
+ * A bounded map. It holds the `max / 2` entries that were used last, and at most `max`. Two maps take turns:
+ * once the newer one is half of `max`, the older one is dropped as a whole. That costs less than an order of
+ * use.
+ */
 export class LruMap<Key, Value> {
-  readonly #entries = new Map<Key, Value>()
-  readonly #max: number
-  /** Stands before the oldest entry. A new one would first step over all that were deleted lately. */
-  #oldest: MapIterator<Key> | null = null
-  /** It keeps what the map was since it began, so it is renewed after so many uses. */
-  #usesLeft = 0
+  readonly #newerMax: number
+  #newer = new Map<Key, Value>()
+  #older = new Map<Key, Value>()
 
+  /** `max` is 2 or more. */
   constructor(max: number) {
-    this.#max = max
+    this.#newerMax = Math.floor(max / 2)
   }
 
   get(key: Key): Value | undefined {
-    const value = this.#entries.get(key)
-    if (value !== undefined) {
-      this.#entries.delete(key)
-      this.#put(key, value)
-    }
-    return value
+    const newer = this.#newer.get(key)
+    if (newer !== undefined) return newer
+    const older = this.#older.get(key)
+    if (older !== undefined) this.set(key, older)
+    return older
   }
 
   delete(key: Key): void {
-    this.#entries.delete(key)
+    this.#newer.delete(key)
+    this.#older.delete(key)
   }
 
   set(key: Key, value: Value): void {
-    this.#entries.delete(key)
-    if (this.#entries.size >= this.#max) {
-      this.#oldest ??= this.#entries.keys()
-      this.#entries.delete(this.#oldest.next().value as Key)
-    }
-    this.#put(key, value)
-  }
-
-  #put(key: Key, value: Value): void {
-    this.#entries.set(key, value)
-    this.#usesLeft -= 1
-    if (this.#usesLeft > 0) return
-    this.#usesLeft = this.#max
-    this.#oldest = null
+    this.#newer.set(key, value)
+    if (this.#newer.size < this.#newerMax) return
+    this.#older = this.#newer
+    this.#newer = new Map()
   }
 }

@@ -28,7 +28,7 @@ export class RecentEmails {
   }
 }
 
-/** The same for emails that supersede each other; null for one that supersedes none. No hash: it stays in memory. */
+/** The same for emails that supersede each other; null for one that supersedes none. It stays in memory. */
 export const nameSuperseding = (
   { address }: Pick<RecipientNames, 'address'>,
   { supersedeKey }: Pick<NewEmail, 'supersedeKey'>,
