@@ -1,7 +1,7 @@
 /** `postern check-link`: its verdict is that of a request, and it says what differs. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { postern, posternJson, startServe } from '../support/cli.ts'
+import { postern, posternJson, serveAcme } from '../support/cli.ts'
 import { send, validBody } from '../support/service.ts'
 
 const links: [what: string, url: string][] = [
@@ -17,7 +17,7 @@ const links: [what: string, url: string][] = [
 type Check = { allowed: boolean; refusal: { code: string; issues: { code: string }[] } | null }
 
 test('a link is judged as in a request, whatever it is', async (t) => {
-  const { api, key, env } = await startServe(t, { POSTERN_SMTP_URL: 'smtp://127.0.0.1:1' })
+  const { api, key, env } = await serveAcme(t, { POSTERN_SMTP_URL: 'smtp://127.0.0.1:1' })
   const settings = [
     '--remove-allow-url',
     'https://app.acme.test',
@@ -54,7 +54,7 @@ test('a link is judged as in a request, whatever it is', async (t) => {
 })
 
 test('for people: each entry with the part that differs, and what to do', async (t) => {
-  const { env } = await startServe(t, { POSTERN_SMTP_URL: 'smtp://127.0.0.1:1' })
+  const { env } = await serveAcme(t, { POSTERN_SMTP_URL: 'smtp://127.0.0.1:1' })
   await posternJson(env, ['app', 'update', 'acme', '--allow-url', 'https://www.acme.test/auth/*'])
   const url = 'https://www.acme.test/sign-in?token=a-real-token'
   const ran = await postern(env, ['check-link', 'acme', url])

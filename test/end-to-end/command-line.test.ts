@@ -12,6 +12,7 @@ import {
   onlyHere,
   postern,
   posternJson,
+  serveAcme,
   serveEnvironment,
   spawnPostern,
   spawnServe,
@@ -259,7 +260,7 @@ test('an operator’s night: an email that was not delivered, found, retried, an
   const relay = await startScriptedServer(t, () => ({
     rcpt: (socket) => void socket.write(mailbox.busy ? '451 4.3.0 mailbox busy\r\n' : '250 2.1.5 ok\r\n'),
   }))
-  const server = await startServe(t, { POSTERN_SMTP_URL: `smtp://127.0.0.1:${relay.port}?connections=1` })
+  const server = await serveAcme(t, { POSTERN_SMTP_URL: `smtp://127.0.0.1:${relay.port}?connections=1` })
   const post = async (to: string) => {
     const headers = { authorization: `Bearer ${server.key}`, 'content-type': 'application/json' }
     const answer = await send(`${server.api}/v1/email`, JSON.stringify(validBody({ to })), headers)
@@ -296,7 +297,7 @@ test('an operator’s night: an email that was not delivered, found, retried, an
 
 test('what the command line changes holds for the next request of a running service', async (t) => {
   const relay = await startSmtpServer(t)
-  const server = await startServe(t, { POSTERN_SMTP_URL: `smtp://127.0.0.1:${relay.port}` })
+  const server = await serveAcme(t, { POSTERN_SMTP_URL: `smtp://127.0.0.1:${relay.port}` })
   const post = async (url: string) =>
     (
       await send(`${server.api}/v1/email`, JSON.stringify(validBody({ url })), {

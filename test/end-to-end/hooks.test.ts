@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { after, type TestContext, test } from 'node:test'
 import { hookSystemNames } from '../../src/domain/hooks/hook-settings.ts'
 import { findSystem, systems } from '../../src/domain/hooks/systems.ts'
-import { newAcme, postern, posternJson, serveEnvironment, spawnServe } from '../support/cli.ts'
+import { postern, posternJson, serveAcme } from '../support/cli.ts'
 import { sign, startHooks } from '../support/hooks.ts'
 import { ask, newManagementToken } from '../support/management.ts'
 import { listEmails, operator } from '../support/operator.ts'
@@ -13,16 +13,12 @@ import { eventually } from '../support/wait.ts'
 type Connected = { url: string; secret: string; steps: object[]; key: { id: string } }
 
 /** A service of its own, with the command line on its database. */
-async function startCommands(t: TestContext) {
-  const env = {
-    ...(await serveEnvironment(t)),
+const startCommands = (t: TestContext) =>
+  serveAcme(t, {
     POSTERN_HOOKS_LISTEN: '127.0.0.1:0',
     POSTERN_HOOKS_URL: 'https://hooks.acme.test',
     POSTERN_SMTP_URL: 'smtp://127.0.0.1:9',
-  }
-  await newAcme(env)
-  return { env, server: await spawnServe(t, env) }
-}
+  })
 
 const { service, connect, postRaw, call, newApp } = await startHooks({ after })
 const secrets = {
@@ -294,14 +290,14 @@ test('calls are counted by their system, and their log lines name it and no pers
 })
 
 test('connected on the command line: the secret is shown once, works, and its successor ends it', async (t) => {
-  const { env, server } = await startCommands(t)
+  const { env, hooks } = await startCommands(t)
   const made = await posternJson<Connected>(env, ['hook', 'connect', 'acme', 'logto'])
   assert.match(made.secret, /^psh_\w{49}$/)
   assert.equal(made.url, 'https://hooks.acme.test/logto/acme')
   assert.match(JSON.stringify(made.steps), new RegExp(made.secret))
   const sample = findSystem('logto')?.sample('SignIn') ?? {}
   const send = (secret: string, name: string) =>
-    fetch(`${server.hooks}/logto/acme`, {
+    fetch(`${hooks}/logto/acme`, {
       method: 'POST',
       headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },
       body: JSON.stringify(unlike(sample, name)),

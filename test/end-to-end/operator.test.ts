@@ -8,9 +8,9 @@ import {
   onlyHere,
   postern,
   posternJson,
+  serveAcme,
   serveEnvironment,
   spawnPostern,
-  startServe,
   viaApi,
 } from '../support/cli.ts'
 import { freePort } from '../support/postfix.ts'
@@ -168,7 +168,7 @@ test('an empty list says what is missing, and where refusals are listed', async 
 
 test('an email that was not sent is explained in one sentence', async (t) => {
   const relay = await startScriptedServer(t, { rcpt: '550 5.1.1 <ada@example.com> unknown' })
-  const server = await startServe(t, { POSTERN_SMTP_URL: `smtp://127.0.0.1:${relay.port}` })
+  const server = await serveAcme(t, { POSTERN_SMTP_URL: `smtp://127.0.0.1:${relay.port}` })
   const headers = { authorization: `Bearer ${server.key}` }
   const answer = await send(`${server.api}/v1/email`, JSON.stringify(validBody()), headers)
   const id = answer.headers.get('email-id') ?? ''
@@ -187,7 +187,7 @@ test('an email that was not sent is explained in one sentence', async (t) => {
 
 test('a test email goes through the running service, without a key', async (t) => {
   const relay = await startSmtpServer(t)
-  const server = await startServe(t, { POSTERN_SMTP_URL: `smtp://127.0.0.1:${relay.port}` })
+  const server = await serveAcme(t, { POSTERN_SMTP_URL: `smtp://127.0.0.1:${relay.port}` })
   const ran = await postern(server.env, ['send-test', 'you@example.com', '--app', 'acme'])
   assert.equal(ran.code, 0, ran.err)
   assert.match(ran.out, /^em_\w+: The relay 127\.0\.0\.1:\d+ accepted it \d/)
@@ -206,7 +206,7 @@ test('a test email goes through the running service, without a key', async (t) =
 })
 
 test('a test email that was not tried is a failure', async (t) => {
-  const server = await startServe(t, { POSTERN_SMTP_URL: 'smtp://127.0.0.1:1' })
+  const server = await serveAcme(t, { POSTERN_SMTP_URL: 'smtp://127.0.0.1:1' })
   const sendTest = (wait: string) =>
     postern(server.env, ['send-test', 'you@example.com', '--app', 'acme', '--wait', wait])
   const ran = await sendTest('1')
@@ -218,7 +218,7 @@ test('a test email that was not tried is a failure', async (t) => {
 
 test('a test email that the relay refuses is a failure', async (t) => {
   const relay = await startScriptedServer(t, { rcpt: '550 5.1.1 no such mailbox' })
-  const server = await startServe(t, { POSTERN_SMTP_URL: `smtp://127.0.0.1:${relay.port}` })
+  const server = await serveAcme(t, { POSTERN_SMTP_URL: `smtp://127.0.0.1:${relay.port}` })
   const ran = await postern(server.env, ['send-test', 'you@example.com', '--app', 'acme'])
   assert.equal(ran.code, 1)
   assert.match(ran.out, /Not sent: .* refused it: the mailbox does not exist/)
@@ -227,7 +227,7 @@ test('a test email that the relay refuses is a failure', async (t) => {
 
 test('a test email that is deferred is a failure, and will be tried again', async (t) => {
   const relay = await startScriptedServer(t, { rcpt: '451 4.7.1 greylisted' })
-  const server = await startServe(t, { POSTERN_SMTP_URL: `smtp://127.0.0.1:${relay.port}` })
+  const server = await serveAcme(t, { POSTERN_SMTP_URL: `smtp://127.0.0.1:${relay.port}` })
   const ran = await postern(server.env, ['send-test', 'you@example.com', '--app', 'acme', '--wait', '1'])
   assert.equal(ran.code, 1)
   assert.match(ran.out, /451 4\.7\.1 greylisted/)
@@ -236,7 +236,7 @@ test('a test email that is deferred is a failure, and will be tried again', asyn
 
 test('a key is replaced without a pause, and all deferred mail is tried at once', async (t) => {
   const relay = await startScriptedServer(t, { rcpt: '451 4.7.1 greylisted' })
-  const server = await startServe(t, { POSTERN_SMTP_URL: `smtp://127.0.0.1:${relay.port}` })
+  const server = await serveAcme(t, { POSTERN_SMTP_URL: `smtp://127.0.0.1:${relay.port}` })
   const post = (key: string, to: string) =>
     send(`${server.api}/v1/email`, JSON.stringify(validBody({ to })), { authorization: `Bearer ${key}` })
   assert.equal((await post(server.key, 'one@example.com')).status, 202)
@@ -432,7 +432,7 @@ test('languages are listed and looked up, and previews and test emails are in th
     [1, 'postern: Postern has none of these languages: the email is in the app’s language\n'],
   )
   const relay = await startSmtpServer(t)
-  const server = await startServe(t, { POSTERN_SMTP_URL: `smtp://127.0.0.1:${relay.port}` })
+  const server = await serveAcme(t, { POSTERN_SMTP_URL: `smtp://127.0.0.1:${relay.port}` })
   const preview = await postern(server.env, ['preview', 'acme', '--locale', 'de-AT'])
   assert.match(preview.out, /^Language: de\nSubject: Anmeldung bei /)
   assert.match((await postern(server.env, ['preview', 'acme', '--locale', 'tlh'])).out, /^Language: en\n/)
@@ -443,7 +443,7 @@ test('languages are listed and looked up, and previews and test emails are in th
 
 test('codes are allowed and ignored again, and previews and test emails have them where it is asked', async (t) => {
   const relay = await startSmtpServer(t)
-  const server = await startServe(t, { POSTERN_SMTP_URL: `smtp://127.0.0.1:${relay.port}` })
+  const server = await serveAcme(t, { POSTERN_SMTP_URL: `smtp://127.0.0.1:${relay.port}` })
   const run = async (...words: string[]) => (await postern(server.env, words)).out
   const [beside, first] = [
     /Or enter this code.*:\n246813/,

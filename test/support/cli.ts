@@ -205,6 +205,21 @@ export async function startServe(scope: Scope, more: Variables): Promise<Running
   return { key: await newAcme(env), ...(await spawnServe(scope, env)) }
 }
 
+/**
+ * The same in this process, which takes a tenth of the time: for tests that need a service beside the command,
+ * and not a process of it. The program that `POSTERN_TEST_COMMAND` names is started all the same.
+ */
+export async function serveAcme(
+  scope: Scope,
+  more: Variables,
+): Promise<Pick<RunningPostern, 'api' | 'console' | 'hooks' | 'key' | 'env'>> {
+  if (process.env.POSTERN_TEST_COMMAND !== undefined) return await startServe(scope, more)
+  const env = { ...(await serveEnvironment(scope)), POSTERN_LOG_LEVEL: 'silent', ...more }
+  const key = await newAcme(env)
+  const { api = '', console = '', hooks } = (await serveHere(scope, env)).urls
+  return { api, console, ...(hooks !== undefined && { hooks }), key, env }
+}
+
 /** Makes the app `acme` by the command line; a key of it. */
 export async function newAcme(env: Variables): Promise<string> {
   const app = [
