@@ -135,7 +135,8 @@ export function management(it: It): void {
     assert.equal(first.createdBy, 'test')
     assert.equal(await store.createKey({ app: app.id, ...keyOf('web') }, operator), 'name_taken')
     await newKey(store, { app: other.app.id, ...keyOf('web') })
-    const second = await newKey(store, { app: app.id, ...keyOf('api') })
+    const { hash, ...api } = keyOf('api')
+    const second = await newKey(store, { app: app.id, hash, ...api })
     assert.equal(await store.updateKey(second.id, { name: 'web' }, operator), 'name_taken')
     advance(60_000)
     const renamed = await store.updateKey(second.id, { name: 'web' }, operator)
@@ -144,6 +145,8 @@ export function management(it: It): void {
     assert.equal(await store.updateKey(newId('key', 0), { name: 'x' }, operator), null)
     assert.equal(await store.createKey({ app: newId('app', 0), ...keyOf('x') }, operator), null)
     assert.deepEqual(await store.findKey(second.id), renamed)
+    assert.deepEqual(await store.findKeyByHash(hash), renamed)
+    assert.equal(await store.findKeyByHash(keyOf('x').hash), null)
   })
 
   it('keys made at the same moment with one name: one of them is made', async (t, { store, reopen }) => {

@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { chmodSync, existsSync, statSync, writeFileSync } from 'node:fs'
-import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { openStore } from '../../src/compose/store.ts'
@@ -16,10 +15,8 @@ import {
   serveEnvironment,
   spawnPostern,
   spawnServe,
-  startServe,
   viaApi,
 } from '../support/cli.ts'
-import { engine } from '../support/database.ts'
 import { freePort } from '../support/postfix.ts'
 import { send, validBody } from '../support/service.ts'
 import { startScriptedServer, startSmtpServer } from '../support/smtp.ts'
@@ -310,42 +307,6 @@ test('what the command line changes holds for the next request of a running serv
   const [key] = await posternJson<Row[]>(server.env, ['key', 'list', 'acme'])
   await posternJson(server.env, ['key', 'revoke', key?.id ?? ''])
   assert.equal(await post('https://new.acme.test/?token=x'), 401)
-})
-
-test('log lines are the service’s own, and name the machine on PostgreSQL alone', onlyHere, async (t) => {
-  const relay = await startSmtpServer(t)
-  const server = await startServe(t, { POSTERN_SMTP_URL: `smtp://127.0.0.1:${relay.port}` })
-  const headers = { authorization: `Bearer ${server.key}` }
-  assert.equal((await send(`${server.api}/v1/email`, JSON.stringify(validBody()), headers)).status, 202)
-  await eventually(() => server.output().includes('"status":202'))
-  const machine = engine === 'postgres' ? hostname() : undefined
-  for (const line of server.output().match(/^{".*}$/gm) ?? []) {
-    const { level, msg, ...fields } = JSON.parse(line)
-    assert.deepEqual([typeof level, typeof msg, fields.machine], ['string', 'string', machine])
-    assert.ok(!('pid' in fields || 'reqId' in fields), line)
-  }
-})
-
-test('SIGTERM: unready at once, still answering, then a clean end', onlyHere, async (t) => {
-  const relay = await startSmtpServer(t)
-  const server = await startServe(t, { POSTERN_SMTP_URL: `smtp://127.0.0.1:${relay.port}` })
-  const ready = async () => (await fetch(`${server.ops}/readyz`)).status
-  assert.equal(await ready(), 200)
-  assert.equal((await fetch(`${server.ops}/livez`)).status, 200)
-  assert.match(await (await fetch(`${server.ops}/metrics`)).text(), /^postern_queue_depth 0$/m)
-  const exit = once(server.child, 'exit')
-  server.child.kill('SIGTERM')
-  await eventually(async () => (await ready()) === 503)
-  assert.equal(
-    (
-      await send(`${server.api}/v1/email`, JSON.stringify(validBody()), {
-        authorization: `Bearer ${server.key}`,
-      })
-    ).status,
-    202,
-  )
-  assert.deepEqual(await exit, [0, null])
-  assert.doesNotMatch(server.output(), /bug|Error/)
 })
 
 test('a ring without the key that sealed the database is refused in words', {

@@ -19,7 +19,6 @@ import {
   type Variables,
   viaApi,
 } from '../support/cli.ts'
-import { engine } from '../support/database.ts'
 import { send, startTestService, validBody } from '../support/service.ts'
 import { startScriptedServer, startSmtpServer } from '../support/smtp.ts'
 import { temporaryFolder } from '../support/temporary.ts'
@@ -87,7 +86,7 @@ test('a key that leaked is found by the key itself, from the standard input, als
 })
 
 test('key find reads the standard input of its process, and no more of it than a key has', {
-  skip: (viaApi || engine === 'postgres') && 'skipped: no matter of store or API',
+  skip: viaApi && 'skipped: no matter of the API',
 }, async () => {
   await postern(env, ['app', 'create', 'Piped', ...from])
   const { key } = await posternJson<{ key: string }>(env, ['key', 'create', 'piped', '--name', 'piped'])
@@ -236,7 +235,7 @@ test('--url that cannot be used is refused in words, and no token goes anywhere 
 })
 
 test('every operation is a command, on the database and by the API', {
-  skip: (viaApi || engine === 'postgres') && 'skipped: it runs both ways itself, on SQLite',
+  skip: viaApi && 'skipped: it runs both ways itself',
 }, async (t) => {
   const relay = await startScriptedServer(t, { rcpt: '451 4.7.1 later' })
   const env = { ...(await serveEnvironment(t)), POSTERN_SMTP_URL: `smtp://127.0.0.1:${relay.port}` }

@@ -2,17 +2,8 @@
  * The suites of the command line once more, with every command run by the management API
  * (`test/support/cli.ts`).
  */
-import { test } from 'node:test'
-import { engine } from '../support/database.ts'
-
-if (engine === 'sqlite') {
-  process.env.POSTERN_TEST_VIA_API = 'yes'
-  await import('./command-line.test.ts')
-  await import('./operator.test.ts')
-  await import('./check-link.test.ts')
-  await import('./management-command-line.test.ts')
-} else {
-  test('the command line through the API', {
-    skip: 'skipped: no matter of the store; SQLite runs it',
-  }, () => {})
-}
+process.env.POSTERN_TEST_VIA_API = 'yes'
+await import('./command-line.test.ts')
+await import('./operator.test.ts')
+await import('./check-link.test.ts')
+await import('./management-command-line.test.ts')

@@ -24,16 +24,16 @@ export type Reach = Suite & {
 
 export const root = fileURLToPath(new URL('../..', import.meta.url))
 
-/** The faults and peers are left out: they take minutes each, or need what a machine may lack. */
+/** Those of `npm test` and of the console. Faults and peers take minutes, or need what a machine may lack. */
 export function listSuites(): Suite[] {
-  const find = (...patterns: string[]) => patterns.flatMap((pattern) => globSync(pattern, { cwd: root }))
-  const both = find('test/end-to-end/*.test.ts')
-  const ofSqlite = find('src/**/*.test.ts', 'test/conformance/sqlite*.test.ts', 'test/console/*.test.ts')
-  const ofPostgres = find('test/conformance/postgres*.test.ts')
-  return [
-    ...[...ofSqlite, ...both].map((file): Suite => ({ file, engine: 'sqlite' })),
-    ...[...ofPostgres, ...both].map((file): Suite => ({ file, engine: 'postgres' })),
-  ]
+  const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
+    scripts: Readonly<Record<string, string>>
+  }
+  const list = (engine: Suite['engine'], ...names: string[]): Suite[] => {
+    const patterns = names.flatMap((name) => scripts[name]?.match(/(?<=")[^"$]+\.test\.ts(?=")/g) ?? [])
+    return globSync(patterns, { cwd: root }).map((file) => ({ file, engine }))
+  }
+  return [...list('sqlite', 'test:sqlite', 'test:console'), ...list('postgres', 'test:postgres')]
 }
 
 /** Runs one test file in a checkout; whether it passed. It is stopped after `withinMs`, which is no pass. */

