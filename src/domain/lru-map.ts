@@ -1,16 +1,14 @@
 /**
- * A bounded map. It holds the `max / 2` entries that were used last, and at most `max`. Two maps take turns:
- * once the newer one is half of `max`, the older one is dropped as a whole. That costs less than an order of
- * use.
+ * A bounded map. It holds the `kept` entries that were used last, and at most twice as many. Two maps take
+ * turns: once the newer one is full, the older one is dropped as a whole. An order of use would cost more.
  */
 export class LruMap<Key, Value> {
-  readonly #newerMax: number
+  readonly #kept: number
   #newer = new Map<Key, Value>()
   #older = new Map<Key, Value>()
 
-  /** `max` is 2 or more. */
-  constructor(max: number) {
-    this.#newerMax = Math.floor(max / 2)
+  constructor(kept: number) {
+    this.#kept = kept
   }
 
   get(key: Key): Value | undefined {
@@ -28,7 +26,7 @@ export class LruMap<Key, Value> {
 
   set(key: Key, value: Value): void {
     this.#newer.set(key, value)
-    if (this.#newer.size < this.#newerMax) return
+    if (this.#newer.size < this.#kept) return
     this.#older = this.#newer
     this.#newer = new Map()
   }

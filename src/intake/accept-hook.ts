@@ -10,7 +10,7 @@ import type { HookMessage, HookSystem } from '../domain/hooks/hook-system.ts'
 import { type Parsed, parsed } from '../domain/parsed.ts'
 import { readOrigin } from '../domain/request/auth-link.ts'
 import { parseEmailAddress } from '../domain/request/email-address.ts'
-import { type EmailRequest, type EmailType, readName } from '../domain/request/email-request.ts'
+import { type EmailRequest, readName } from '../domain/request/email-request.ts'
 import { parseCode } from '../domain/request/one-time-code.ts'
 import type { Issue, Rejection } from '../domain/request/rejection.ts'
 import type { Judged } from '../store/store.ts'
@@ -122,7 +122,7 @@ function toRequest(hooked: HookedMessage, { nowMs, policy }: JudgeContext): Requ
   if (kind === undefined || kind === 'notice') return { issues: [] }
   const { type } = kind
   const to = parseEmailAddress(message.to, 'to')
-  const code = readCode(message, type, policy.allowCodes)
+  const code = readCode(message, policy.allowCodes)
   const link = chooseLink(hooked)
   const issues = [to, code, link].flatMap((part) => (part.ok ? [] : part.issues))
   if (!to.ok || !code.ok || !link.ok) return { issues }
@@ -138,12 +138,8 @@ function toRequest(hooked: HookedMessage, { nowMs, policy }: JudgeContext): Requ
 }
 
 /** A code that is not allowed, or is none, is left out, unless the message is nothing without it. */
-function readCode(
-  { code, original, token }: HookMessage,
-  type: EmailType,
-  isAllowed: boolean,
-): Parsed<string | null> {
-  if (code === undefined || type === 'organisation_invite') return parsed(null)
+function readCode({ code, original, token }: HookMessage, isAllowed: boolean): Parsed<string | null> {
+  if (code === undefined) return parsed(null)
   const hasLink = token !== undefined || original !== undefined
   const parsedCode = parseCode(code, false)
   if (isAllowed && (parsedCode.ok || !hasLink)) return parsedCode

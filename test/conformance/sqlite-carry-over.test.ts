@@ -98,6 +98,10 @@ async function endSome(store: Store, all: Awaited<ReturnType<typeof makeAll>>): 
   await store.updatePerson(all.mallory.id, { disabled: true }, operator)
   await store.updatePerson(all.ana.id, { role: 'reader', apps: [all.acme.app.id] }, operator)
   await store.removePasskey(all.ben.id, 'passkey-Ben', operator)
+  // One of the same name was removed, but this one stays.
+  const other = { id: 'passkey-other', person: all.ana.id, publicKey: 'k', counter: 1, name: 'laptop' }
+  assert.ok(await store.addPasskey(other, operator))
+  await store.removePasskey(all.ana.id, 'passkey-other', operator)
   await store.updateApp(all.paused.app.id, { status: 'disabled' }, operator)
   await store.updateApp(all.gone.app.id, { status: 'disabled' }, operator)
   await store.deleteApp(all.gone.app.id, operator)

@@ -6,6 +6,7 @@ import assert from 'node:assert/strict'
 import { request as httpRequest } from 'node:http'
 import { after, test } from 'node:test'
 import { newDeliveryKey } from '../../src/domain/app/delivery-key.ts'
+import type { AppId } from '../../src/domain/id.ts'
 import { roles } from '../../src/domain/operator/management-token.ts'
 import { newSignInCode } from '../../src/domain/operator/sign-in.ts'
 import { routes } from '../../src/web/operators/console/pages/routes.ts'
@@ -129,6 +130,16 @@ test('reading changes nothing: every page twice leaves apps, keys, people and th
   }
   for (const path of changes) assert.ok([404, 200].includes((await visitor.get(path)).status), path)
   assert.equal(await state(), before)
+})
+
+test('an app is deleted by admins of the whole service alone, so others see no button for it', async () => {
+  const paused = await store.createApp('paused', testSettings, operator, 'disabled')
+  const path = '/apps/paused/settings?confirm=delete'
+  const read = async (signed: typeof admin) => (await newVisitor(service, signed).get(path)).text()
+  assert.match(await read(admin), /Delete the app/)
+  const ofApp = await read(await signIn(service, 'admin', [paused?.id as AppId]))
+  assert.match(ofApp, /paused/)
+  assert.doesNotMatch(ofApp, /Delete the app/)
 })
 
 test('nobody is let in without a session; the page that was asked for comes after the sign-in', async () => {

@@ -153,6 +153,8 @@ test('a worker without mail asks every 250 ms; it yields to suspects only while 
   await eventually(() => order.includes('claim of a suspect'))
   const end = order.indexOf('claim of a suspect') + 1
   assert.deepEqual(order.slice(end - 3, end), ['claim', '50 ms with mail', 'claim of a suspect'])
+  await eventually(() => order.length > end)
+  assert.equal(order[end], 'claim', 'one suspect, and then others again')
 })
 
 test('after a claim failed, nothing is sent until a write succeeds', async (t) => {

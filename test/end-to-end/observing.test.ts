@@ -263,6 +263,17 @@ test('the API and the status show refusals, counts, processes and relays; secret
   const activity = await ask(service, `GET /v1/activity?app=acme`, { token: another })
   assertDescribed('activity.show', activity)
   assert.deepEqual([activity.body.step, activity.body.total.accepted], ['hour', 4])
+  const since = async (from: string) => {
+    const path = `GET /v1/activity?app=acme&step=hour&from=${from}&to=2026-11-02T00:00:00Z`
+    return (await ask(service, path, { token: another })).status
+  }
+  const begins = [
+    '2026-09-03T01:00:00Z',
+    '2026-09-03T00:59:59Z',
+    '2026-11-02T00:59:59Z',
+    '2026-11-02T01:00:00Z',
+  ]
+  assert.deepEqual(await Promise.all(begins.map(since)), [200, 400, 200, 400], '1,440 hours at most')
   for (const answer of [found, shown, activity]) assert.doesNotMatch(answer.text, /canary/)
   assert.doesNotMatch(service.log.join('\n'), /canary/)
 })

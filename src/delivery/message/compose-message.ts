@@ -22,7 +22,7 @@ export type MessageInput = {
   readonly lifeLeftMs: number
 }
 
-/** At most this many forms are kept, of 11 to 17 KiB each. */
+/** This many forms are kept, and at most twice as many, of 11 to 17 KiB each. */
 const formsMax = 1000
 
 /**

@@ -8,15 +8,15 @@ import { LruMap } from '../../domain/lru-map.ts'
 import type { NewEmail } from '../store.ts'
 import type { RecipientNames } from './bucket-names.ts'
 
-/** Some 5 MB, and 18 with the longest links and the most emails of each. */
-const namesMax = 20_000
+/** Twice as many may be held: 5 MB, or 18 with the longest links and the most emails of each. */
+const namesKept = 10_000
 /** Emails of one name, most of which have long been sent. */
 const emailsMax = 8
 /** Characters. A longer link has its secret in its path, so no other one is like it. */
 const keyMax = 256
 
 export class RecentEmails {
-  readonly #emails = new LruMap<string, readonly EmailId[]>(namesMax)
+  readonly #emails = new LruMap<string, readonly EmailId[]>(namesKept)
 
   /** The emails that a new one of this name may supersede. */
   find(name: string | null): readonly EmailId[] {

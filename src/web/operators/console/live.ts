@@ -68,7 +68,6 @@ export class Live {
 
   #stop(): void {
     for (const stop of this.#stops) stop()
-    this.#stops = []
     this.#shared = new Map()
   }
 
