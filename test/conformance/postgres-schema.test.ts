@@ -10,6 +10,8 @@ import type { DeliveryOutcome } from '../../src/domain/delivery/outcome.ts'
 import { parseReply } from '../../src/domain/delivery/smtp-reply.ts'
 import type { FinalState } from '../../src/domain/delivery/states.ts'
 import { newSecretKey } from '../../src/store/crypto/key-ring.ts'
+import { Connection } from '../../src/store/postgres/engine/connection.ts'
+import { dialWritable } from '../../src/store/postgres/engine/dial.ts'
 import { openPostgresStore } from '../../src/store/postgres/postgres-store.ts'
 import { migrationSteps } from '../../src/store/shared/migrations.ts'
 import { postern } from '../support/cli.ts'
@@ -36,6 +38,30 @@ async function openAt(scope: Scope, url: string, ring = newRing()) {
   atEnd(scope, () => store.close())
   return store
 }
+
+test('a statement that must be certain fails if the server warns, as it does when a copy is lost', async (t) => {
+  const address = databaseAt(await postgresUrl(t))
+  assert.ok(address.engine === 'postgres')
+  const connection = new Connection({ address })
+  atEnd(t, () => connection.close())
+  const raise = (level: string, strict: boolean) =>
+    connection.query(`do $$ begin raise ${level} 'of %', 'this'; end $$`, [], { deadlineMs: 10_000, strict })
+  await assert.rejects(raise('warning', true), /the database warned: of this/)
+  for (const [level, strict] of [
+    ['warning', false],
+    ['notice', true],
+  ] as const)
+    assert.deepEqual(await raise(level, strict), [])
+})
+
+test('the server looks each second whether the client of a statement is still there', async (t) => {
+  const address = databaseAt(await postgresUrl(t))
+  assert.ok(address.engine === 'postgres')
+  const { client } = await dialWritable(address, performance.now() + 10_000)
+  atEnd(t, () => client.end())
+  const { rows } = await client.query('show client_connection_check_interval')
+  assert.deepEqual(rows, [{ client_connection_check_interval: '1s' }])
+})
 
 test('both engines have the same migrations', () => {
   const names = (engine: string) =>

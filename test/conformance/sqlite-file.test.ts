@@ -480,5 +480,6 @@ test('a lock file that this user cannot write is no lock', {
 test('a SQLite that may lose commits is refused', () => {
   for (const version of ['3.50.7', '3.51.3', '3.53.4', '4.0.0', process.versions.sqlite ?? ''])
     assert.ok(keepsCommits(version), version)
-  for (const version of ['3.49.1', '3.50.4', '3.51.0', '3.51.2']) assert.ok(!keepsCommits(version), version)
+  for (const version of ['3.49.1', '3.49.9', '3.50.4', '3.50.6', '3.51.0', '3.51.2'])
+    assert.ok(!keepsCommits(version), version)
 })

@@ -5,13 +5,13 @@ import { Signers } from '../../src/delivery/message/signers.ts'
 import { makeSigningKey, openSigningKey } from '../../src/store/crypto/signing-key.ts'
 import { StoreUnavailable } from '../../src/store/store.ts'
 import { operator } from '../support/operator.ts'
-import { startTestService } from '../support/service.ts'
+import { newRing, startTestService } from '../support/service.ts'
 import type { Scope } from '../support/temporary.ts'
 
 async function newSubject(t: Scope) {
   const { app, config, store } = await startTestService(t, { roles: new Set(['api']) })
   const { ring } = config
-  const clock = { ms: 1000, isDown: false, reads: 0 }
+  const clock = { ms: 1000, isDown: false, isRingChanged: false, reads: 0 }
   const signers = new Signers({
     store: {
       findSigningKeys(domain) {
@@ -19,7 +19,7 @@ async function newSubject(t: Scope) {
         return clock.isDown ? Promise.reject(new StoreUnavailable('down')) : store.findSigningKeys(domain)
       },
     },
-    open: (key) => openSigningKey(ring, key),
+    open: (key) => openSigningKey(clock.isRingChanged ? newRing('other') : ring, key),
     emit: () => {},
     nowMs: () => clock.ms,
   })
@@ -63,4 +63,12 @@ test('while the store does not answer, known keys sign on; a domain that is not 
   assert.deepEqual(await find('other.test'), { held: 'the store does not answer', waitMs: 1000 })
   clock.isDown = false
   assert.deepEqual(await find('other.test'), [])
+})
+
+test('mail of a domain whose key the ring cannot open waits for five minutes', async (t) => {
+  const { activate, clock, find } = await newSubject(t)
+  await activate('one')
+  clock.isRingChanged = true
+  const held = 'the key ring cannot open the signing key one of acme.test'
+  assert.deepEqual(await find(), { held, waitMs: 300_000 })
 })
