@@ -15,8 +15,8 @@ export function readDnsServers({ fault, text }: Reader): readonly string[] | nul
 }
 
 function isServer(text: string): boolean {
-  const [, bracketed, rest = ''] = /^\[([^\]]*)\](.*)$/.exec(text) ?? []
-  if (bracketed !== undefined) return isIPv6(bracketed) && (rest === '' || isPort(rest.slice(1)))
+  const [bracketed, inner = '', own] = /^\[([^\]]*)\](?::(.*))?$/.exec(text) ?? []
+  if (bracketed !== undefined) return isIPv6(inner) && (own === undefined || isPort(own))
   if (isIPv6(text)) return true
   const [address = '', port, ...more] = text.split(':')
   return isIPv4(address) && (port === undefined || isPort(port)) && more.length === 0
