@@ -6,10 +6,10 @@ import type { AppPolicy } from '../domain/app/app-policy.ts'
 import type { KeyHash } from '../domain/app/delivery-key.ts'
 import { LruMap } from '../domain/lru-map.ts'
 
-const keysMax = 10_000
+const policiesKept = 10_000
 
 export class AppPolicyCache extends LruMap<KeyHash, AppPolicy> {
   constructor() {
-    super(keysMax)
+    super(policiesKept)
   }
 }

@@ -23,7 +23,7 @@ export type MessageInput = {
 }
 
 /** This many forms are kept, and at most twice as many, of 11 to 17 KiB each. */
-const formsMax = 1000
+const formsKept = 1000
 
 /**
  * Composes messages, most of them from forms: one for each app, version of its settings, type, purpose, kind
@@ -31,7 +31,7 @@ const formsMax = 1000
  */
 export class MessageComposer {
   /** A name that was met once has no form yet. */
-  readonly #forms = new LruMap<string, MessageForm | 'met once'>(formsMax)
+  readonly #forms = new LruMap<string, MessageForm | 'met once'>(formsKept)
 
   compose(input: MessageInput): Buffer {
     const { claim } = input

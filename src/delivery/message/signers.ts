@@ -28,7 +28,7 @@ type SignersDeps = {
 /** A key that an operator activates signs within this time, and one that was retired signs no longer. */
 const signersKeptMs = 30_000
 
-const domainsMax = 10_000
+const domainsKept = 10_000
 /** An operator has to add a key to the ring. */
 const closedWaitMs = 5 * 60_000
 const unavailableWaitMs = 1000
@@ -36,7 +36,7 @@ const unavailableWaitMs = 1000
 export class Signers {
   readonly #deps: SignersDeps
   readonly #nowMs: () => number
-  readonly #entries = new LruMap<string, Entry>(domainsMax)
+  readonly #entries = new LruMap<string, Entry>(domainsKept)
   readonly #reading = new Map<string, Promise<FoundSigners>>()
 
   constructor(deps: SignersDeps) {

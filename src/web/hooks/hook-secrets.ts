@@ -17,14 +17,14 @@ type Remembered = { readonly secrets: Promise<readonly HookSecret[]>; readonly r
 const rememberMs = 5000
 /** A call that no remembered secret fits reads again, at most this often. */
 const rereadMs = 1000
-const rememberedMax = 10_000
+const secretsKept = 10_000
 
 export class HookSecrets {
   readonly #store: Pick<Store, 'findAppBySlug' | 'listHookSecrets'>
   readonly #ring: KeyRing
-  readonly #known = new LruMap<string, Remembered>(rememberedMax)
+  readonly #known = new LruMap<string, Remembered>(secretsKept)
   /** Apart from the others, so that slugs which strangers make up push out no secret. */
-  readonly #none = new LruMap<string, Remembered>(rememberedMax)
+  readonly #none = new LruMap<string, Remembered>(secretsKept)
 
   constructor(store: Pick<Store, 'findAppBySlug' | 'listHookSecrets'>, ring: KeyRing) {
     this.#store = store

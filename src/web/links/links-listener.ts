@@ -108,7 +108,7 @@ function answerUnavailable({ emit }: LinksDeps, error: Error, { request, reply }
 }
 
 const slugMs = 5000
-const slugsMax = 10_000
+const slugsKept = 10_000
 
 /**
  * Opens sealed links. It remembers for some seconds which app a slug names, so that a forged link is
@@ -116,7 +116,7 @@ const slugsMax = 10_000
  */
 class LinkOpener {
   readonly #deps: LinksDeps
-  readonly #slugs = new LruMap<string, { readonly appId: AppId; readonly untilMs: number }>(slugsMax)
+  readonly #slugs = new LruMap<string, { readonly appId: AppId; readonly untilMs: number }>(slugsKept)
 
   constructor(deps: LinksDeps) {
     this.#deps = deps

@@ -2,7 +2,7 @@
 import { lastUseEveryMs } from '../../domain/bounds.ts'
 import { LruMap } from '../../domain/lru-map.ts'
 
-const notedMax = 10_000
+const usesKept = 10_000
 
 type Parts<Id> = {
   readonly note: (id: Id) => Promise<void>
@@ -12,7 +12,7 @@ type Parts<Id> = {
 
 export class LastUses<Id extends string> {
   readonly #parts: Parts<Id>
-  readonly #notedAt = new LruMap<Id, number>(notedMax)
+  readonly #notedAt = new LruMap<Id, number>(usesKept)
 
   constructor(parts: Parts<Id>) {
     this.#parts = parts

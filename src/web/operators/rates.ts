@@ -14,12 +14,12 @@ import type { OperationError } from '../../management/operation/result.ts'
 const requests: Limit = { quota: 30, windowUs: 3e6 }
 /** Lower for searches by address, because a stolen token or session would be used for them. */
 const searches: Limit = { quota: 60, windowUs: 60e6 }
-const bucketsMax = 10_000
+const bucketsKept = 10_000
 /** The error for a request over the rate is sent after this time. */
 const refusedAfterMs = 1000
 
 export class OperatorRates {
-  readonly #arrivals = new LruMap<string, number>(bucketsMax)
+  readonly #arrivals = new LruMap<string, number>(bucketsKept)
 
   /** Charges one request. Returns null if it may be answered, else an error, after `refusedAfterMs`. */
   async charge(operator: string, { isSearch = false } = {}): Promise<OperationError | null> {
@@ -51,7 +51,7 @@ type RateRequest = {
 
 /** A rate for each client, and one for all of them together. */
 export function newClientRates(perClient: Limit, all: Limit): (request: RateRequest) => boolean {
-  const arrivals = new LruMap<string, number>(bucketsMax)
+  const arrivals = new LruMap<string, number>(bucketsKept)
   const mayAny = newSharedRate(all)
   return (request) => {
     const client = identifyClient(request)

@@ -26,7 +26,7 @@ const pageConnections = 2
 const pagesWaitingMax = 100
 
 const strangersWaitingMax = 100
-const foundSecretsMax = 10_000
+const foundSecretsKept = 10_000
 
 export type PostgresContext = {
   readonly ring: KeyRing
@@ -91,7 +91,7 @@ export function newContext(address: PostgresAddress, parts: Parts): PostgresCont
     pages: new Pool(address, { connectionsMax: pageConnections, waitingMax: pagesWaitingMax }),
     secrets: new Pool(address, { connectionsMax: 1 }),
     strangers: new Pool(address, { connectionsMax: 1, waitingMax: strangersWaitingMax }),
-    foundSecrets: new LruMap(foundSecretsMax),
+    foundSecrets: new LruMap(foundSecretsKept),
     schema: quoteSchema(address.schema),
     slot: anySlot(),
     self: randomInt(2 ** 31),

@@ -14,14 +14,14 @@ import type { Lane, PostgresContext } from '../engine/context.ts'
 import { type EnqueueCall, enqueueGroup, toResult } from './enqueue.ts'
 import { isolateFaults } from './isolate-faults.ts'
 
-const callersMax = 10_000
+const callersKept = 10_000
 
 /** Looks up the caller of a request, and queues the request on the lane of its app. */
 export class EnqueueLanes {
   readonly #context: PostgresContext
   readonly #onQueued: () => void
   /** The callers of key hashes, which never change. */
-  readonly #callers = new LruMap<KeyHash, Caller>(callersMax)
+  readonly #callers = new LruMap<KeyHash, Caller>(callersKept)
   readonly #lookUps: GroupedCalls<KeyHash>
   readonly #lanes: readonly GroupedCalls<EnqueueCall>[]
 
