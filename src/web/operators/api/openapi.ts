@@ -59,7 +59,7 @@ export function newDocument(version: string): ApiDocument {
       securitySchemes: { token: { type: 'http', scheme: 'bearer', description: 'psa_ and 49 characters' } },
       schemas: {
         Error: errorSchema,
-        ...Object.fromEntries(named.map(([name, schema]) => [name, openSchema(schema)])),
+        ...Object.fromEntries(named.map(({ name, schema }) => [name, openSchema(schema)])),
       },
     },
   }
@@ -126,7 +126,7 @@ const named = Object.entries({
   Queue: QueueResource,
   Token: TokenResource,
   AuditEntry: AuditResource,
-}).map(([name, schema]) => [name, plain(schema)] as const)
+}).map(([name, schema]) => ({ name, schema: plain(schema), text: JSON.stringify(schema) }))
 
 /** The schema without what TypeBox keeps for itself. */
 function plain(schema: TSchema): unknown {
@@ -135,9 +135,9 @@ function plain(schema: TSchema): unknown {
 
 /** The schema of an answer: shared schemas by reference, and open for fields that a later version adds. */
 function referToNamed(schema: unknown): unknown {
-  const text = JSON.stringify(schema)
-  const known = named.find(([, candidate]) => JSON.stringify(candidate) === text)
-  return known === undefined ? openSchema(schema, referToNamed) : { $ref: `#/components/schemas/${known[0]}` }
+  const whole = JSON.stringify(schema)
+  const known = named.find(({ text }) => text === whole)
+  return known === undefined ? openSchema(schema, referToNamed) : { $ref: `#/components/schemas/${known.name}` }
 }
 
 /** The schema without `additionalProperties: false`, its parts mapped by `map`. */
