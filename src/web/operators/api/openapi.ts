@@ -137,7 +137,9 @@ function plain(schema: TSchema): unknown {
 function referToNamed(schema: unknown): unknown {
   const whole = JSON.stringify(schema)
   const known = named.find(({ text }) => text === whole)
-  return known === undefined ? openSchema(schema, referToNamed) : { $ref: `#/components/schemas/${known.name}` }
+  return known === undefined
+    ? openSchema(schema, referToNamed)
+    : { $ref: `#/components/schemas/${known.name}` }
 }
 
 /** The schema without `additionalProperties: false`, its parts mapped by `map`. */
