@@ -139,10 +139,12 @@ function mutationSection(): string {
   return document.split('## Mutation scores of the domain\n\n')[1]?.trimEnd() ?? ''
 }
 
-const suites = ['test:sqlite', 'test:postgres', 'test:peers', 'test:faults'].map((script) => ({
-  script,
-  ...runSuite(script),
-}))
+const suites = ['test:sqlite', 'test:postgres', 'test:peers', 'test:console', 'test:faults'].map(
+  (script) => ({
+    script,
+    ...runSuite(script),
+  }),
+)
 const failed = suites.filter((suite) => suite.failed).map(({ script }) => `\`${script}\``)
 
 const text = `# Reliability

@@ -17,7 +17,7 @@ test('resolvers are addresses, with a port or without one', () => {
   assert.equal(read(''), null)
 })
 
-test('what is no address of a resolver is refused, also beside one that is', () => {
+test('anything but an IP address with a valid port is refused, also in a list', () => {
   const hosts = ['dns.example.com', '10.0.0', '10.0.0.256', ':53', '[10.0.0.53]', '[::1', '::g', '[]:53']
   const ports = ['10.0.0.53:', '10.0.0.53:0', '10.0.0.53:65536', '10.0.0.53:5x', '10.0.0.53:53:53']
   const after = ['[::1]:', '[::1]:0', '[::1]:65536', '[::1]53', '[::1]x53']

@@ -15,8 +15,8 @@ export function readDnsServers({ fault, text }: Reader): readonly string[] | nul
 }
 
 function isServer(text: string): boolean {
-  const [bracketed, inner = '', own] = /^\[([^\]]*)\](?::(.*))?$/.exec(text) ?? []
-  if (bracketed !== undefined) return isIPv6(inner) && (own === undefined || isPort(own))
+  const [bracketed, inner = '', ownPort] = /^\[([^\]]*)\](?::(.*))?$/.exec(text) ?? []
+  if (bracketed !== undefined) return isIPv6(inner) && (ownPort === undefined || isPort(ownPort))
   if (isIPv6(text)) return true
   const [address = '', port, ...more] = text.split(':')
   return isIPv4(address) && (port === undefined || isPort(port)) && more.length === 0

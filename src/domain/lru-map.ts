@@ -1,6 +1,6 @@
 /**
  * A bounded map. It holds the `kept` entries that were used last, and at most twice as many. Two maps take
- * turns: once the newer one is full, the older one is dropped as a whole. An order of use would cost more.
+ * turns: once the newer one is full, the older one is dropped as a whole.
  */
 export class LruMap<Key, Value> {
   readonly #kept: number

@@ -39,7 +39,7 @@ async function openAt(scope: Scope, url: string, ring = newRing()) {
   return store
 }
 
-test('a statement that must be certain fails if the server warns, as it does when a copy is lost', async (t) => {
+test('a strict statement fails if the server warns, as it does when a standby is lost', async (t) => {
   const address = databaseAt(await postgresUrl(t))
   assert.ok(address.engine === 'postgres')
   const connection = new Connection({ address })
@@ -54,7 +54,7 @@ test('a statement that must be certain fails if the server warns, as it does whe
     assert.deepEqual(await raise(level, strict), [])
 })
 
-test('the server looks each second whether the client of a statement is still there', async (t) => {
+test('the server checks every second that the client of a statement is still connected', async (t) => {
   const address = databaseAt(await postgresUrl(t))
   assert.ok(address.engine === 'postgres')
   const { client } = await dialWritable(address, performance.now() + 10_000)

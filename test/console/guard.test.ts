@@ -132,7 +132,7 @@ test('reading changes nothing: every page twice leaves apps, keys, people and th
   assert.equal(await state(), before)
 })
 
-test('an app is deleted by admins of the whole service alone, so others see no button for it', async () => {
+test('only admins of the whole service can delete an app; others see no button for it', async () => {
   const paused = await store.createApp('paused', testSettings, operator, 'disabled')
   const path = '/apps/paused/settings?confirm=delete'
   const read = async (signed: typeof admin) => (await newVisitor(service, signed).get(path)).text()

@@ -15,6 +15,7 @@ import {
   serveEnvironment,
   spawnPostern,
   spawnServe,
+  startServe,
   viaApi,
 } from '../support/cli.ts'
 import { freePort } from '../support/postfix.ts'
@@ -294,7 +295,7 @@ test('an operator’s night: an email that was not delivered, found, retried, an
 
 test('what the command line changes holds for the next request of a running service', async (t) => {
   const relay = await startSmtpServer(t)
-  const server = await serveAcme(t, { POSTERN_SMTP_URL: `smtp://127.0.0.1:${relay.port}` })
+  const server = await startServe(t, { POSTERN_SMTP_URL: `smtp://127.0.0.1:${relay.port}` })
   const post = async (url: string) =>
     (
       await send(`${server.api}/v1/email`, JSON.stringify(validBody({ url })), {

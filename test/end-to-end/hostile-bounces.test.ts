@@ -76,7 +76,7 @@ async function beginData(port: number, to: string, localAddress?: string): Promi
 }
 
 test('of 1,000 clients at once 50 are served, and a report is taken when they are gone', async (t) => {
-  // Long enough for all to come before one of the 50 goes, however slow the machine.
+  // Long enough for all 1,000 to connect before the first of the 50 times out.
   const { calls, port } = await listen(t, { times: { stepMs: 5000, sessionMs: 60_000 } })
   const email = await deliver('ada@example.com')
   const heard = { greetings: 0, refusals: 0, ended: 0 }

@@ -24,7 +24,10 @@ export type Reach = Suite & {
 
 export const root = fileURLToPath(new URL('../..', import.meta.url))
 
-/** Those of `npm test` and of the console. Faults and peers take minutes, or need what a machine may lack. */
+/**
+ * The suites of `npm test` and `test:console`. Faults and peers are left out: they take minutes, or need what
+ * a machine may lack.
+ */
 export function listSuites(): Suite[] {
   const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
     scripts: Readonly<Record<string, string>>

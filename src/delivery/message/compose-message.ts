@@ -22,8 +22,8 @@ export type MessageInput = {
   readonly lifeLeftMs: number
 }
 
-/** This many forms are kept, and at most twice as many, of 11 to 17 KiB each. */
-const formsKept = 1000
+/** The forms used last are kept, and at most 1,000 in all, of 11 to 17 KiB each. */
+const formsKept = 500
 
 /**
  * Composes messages, most of them from forms: one for each app, version of its settings, type, purpose, kind

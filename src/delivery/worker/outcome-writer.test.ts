@@ -2,10 +2,15 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { DeliveryOutcome } from '../../domain/delivery/outcome.ts'
 import { parseReply } from '../../domain/delivery/smtp-reply.ts'
+import { parseEmailAddress } from '../../domain/request/email-address.ts'
 import type { PosternEvent } from '../../observe/events.ts'
 import { StoreUnavailable } from '../../store/store.ts'
 import type { Attempt } from '../deliver.ts'
 import { OutcomeWriter } from './outcome-writer.ts'
+
+const address = parseEmailAddress('ada@example.com', 'to')
+assert.ok(address.ok)
+const to = address.value
 
 test('an outage of the store is one event, the next outage is another', () => {
   const seen: PosternEvent['kind'][] = []
@@ -55,4 +60,33 @@ test('an email that failed is said of an app that is sent webhooks, and of no ot
     ['em_1', { cause: 'policy' }],
     ['em_1', { cause: 'retries_exhausted' }],
   ])
+})
+
+test('eight strikes are written at a time; while they are, further refusals strike nobody', async () => {
+  const { promise: answered, resolve: answer } = Promise.withResolvers<void>()
+  let strikes = 0
+  const writer = new OutcomeWriter({
+    store: {
+      recordOutcome: async () => true,
+      strikeRefused: async () => {
+        strikes++
+        await answered
+        return { kind: 'counted' } as never
+      },
+    },
+    onFailed: () => assert.fail('the app is sent no webhooks'),
+    emit: () => {},
+    onFailure: assert.fail,
+  })
+  const reply = parseReply('550 5.1.1 no such mailbox')
+  const outcome = { kind: 'failed', reply, relay: 'r:25', reason: 'refused_by_relay' } as const
+  const claim = { emailId: 'em_1', appId: 'app_1', type: 'magic_link', traceparent: null, content: { to } }
+  const attempt = { claim, claimedAt: { monotonicMs: 0 }, app: { settings: {} } } as unknown as Attempt
+  const refuse = () => writer.write({ attempt, outcome, endedAtMs: 0, tookMs: 0 })
+  for (let n = 0; n < 10; n++) await refuse()
+  assert.equal(strikes, 8)
+  answer()
+  await writer.whenFollowed()
+  await refuse()
+  assert.equal(strikes, 9)
 })

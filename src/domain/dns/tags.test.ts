@@ -7,14 +7,14 @@ const read = (text: string) => {
   return tags && [...tags].map(([name, value]) => `${name}: ${value}`)
 }
 
-test('tags are read in their order, whatever stands around them', () => {
+test('tags are read in their order, whatever white space surrounds them', () => {
   assert.deepEqual(read('v=DKIM1; k=rsa; p=abc='), ['v: DKIM1', 'k: rsa', 'p: abc='])
   assert.deepEqual(read(' v = DKIM1 ;\tp =\n;; '), ['v: DKIM1', 'p: '])
   assert.deepEqual(read('V=1;v=2;a_b2=x y'), ['V: 1', 'v: 2', 'a_b2: x y'], 'capitals count')
   assert.deepEqual(read(''), [])
 })
 
-test('text of another form, and a tag that stands twice, are refused', () => {
+test('text of another form and a repeated tag are refused', () => {
   const long = 'a'.repeat(31)
   assert.deepEqual(read(`${long}=x`), [`${long}: x`])
   for (const text of ['v', '=x', 'v=1; x', '1v=x', '_v=x', 'v-x=1', 'v x=1', `${long}a=x`, 'v=1;v=1'])

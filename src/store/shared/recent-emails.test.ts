@@ -17,7 +17,7 @@ test('the last eight emails of a name are remembered, in their order', () => {
   assert.deepEqual([recent.find('ada verify'), recent.find(null)], [[], []])
 })
 
-test('a name is of an address and a kind of link, unless that is long', () => {
+test('a name is made of the address and the kind of link; a long link has none', () => {
   const name = (address: string, supersedeKey: string | null) =>
     nameSuperseding({ address }, { supersedeKey })
   const names = [

@@ -3,6 +3,7 @@
  * that it supersedes. In memory: a restart forgets them, and they are then sent as well. An index on the
  * queue would cost more than a page for each email.
  */
+import { copyText } from '../../domain/copy-text.ts'
 import type { EmailId } from '../../domain/id.ts'
 import { LruMap } from '../../domain/lru-map.ts'
 import type { NewEmail } from '../store.ts'
@@ -12,7 +13,7 @@ import type { RecipientNames } from './bucket-names.ts'
 const namesKept = 10_000
 /** Emails of one name, most of which have long been sent. */
 const emailsMax = 8
-/** Characters. A longer link has its secret in its path, so no other one is like it. */
+/** Characters: it bounds the memory. A link this long usually has a secret in its path. */
 const keyMax = 256
 
 export class RecentEmails {
@@ -24,11 +25,14 @@ export class RecentEmails {
   }
 
   add(name: string | null, id: EmailId): void {
-    if (name !== null) this.#emails.set(name, [...this.find(name), id].slice(-emailsMax))
+    if (name !== null) this.#emails.set(copyText(name), [...this.find(name), id].slice(-emailsMax))
   }
 }
 
-/** The same for emails that supersede each other; null for one that supersedes none. It stays in memory. */
+/**
+ * The same for emails that supersede each other; null for one that supersedes none. It is never stored, so it
+ * needs no hash.
+ */
 export const nameSuperseding = (
   { address }: Pick<RecipientNames, 'address'>,
   { supersedeKey }: Pick<NewEmail, 'supersedeKey'>,

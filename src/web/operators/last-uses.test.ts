@@ -10,7 +10,7 @@ function newSubject() {
   return { clock, noted, uses: new LastUses({ note, now: () => clock.ms }) }
 }
 
-test('a use is noted once in a while, each id for itself', () => {
+test('a use is noted at most once in a while for each id', () => {
   const { clock, noted, uses } = newSubject()
   const use = (id: string) => uses.note(id, null)
   use('one')
@@ -23,7 +23,7 @@ test('a use is noted once in a while, each id for itself', () => {
   assert.deepEqual(noted, ['one', 'two', 'one'])
 })
 
-test('a use is not noted that another process has noted lately', () => {
+test('a use that another process noted recently is not noted again', () => {
   const { clock, noted, uses } = newSubject()
   uses.note('one', clock.ms - lastUseEveryMs + 1)
   assert.deepEqual(noted, [])

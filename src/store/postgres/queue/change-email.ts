@@ -62,7 +62,7 @@ async function retryStep(
       where email_id = any(array(select email_id from chosen)) returning 1)
     select (select count(*) from retried) as retried, (select email_id from last) as next`
   const [row] = await query(text, [clock.offsetMs, apps, after ?? '', scanMax - 1])
-  return { retried: Number(row?.retried), next: row?.next as EmailId | null }
+  return { retried: Number(row?.retried), next: (row?.next ?? null) as EmailId | null }
 }
 
 export const cancelEmail = (context: PostgresContext, id: EmailId, actor: Actor): Promise<EmailChange> =>

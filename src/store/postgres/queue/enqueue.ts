@@ -27,7 +27,7 @@ type RequestRow = {
   readonly recipient: string | null
   readonly traceparent: string | null
   readonly sealed: Buffer
-  /** The same for emails that supersede each other; null for those that supersede none. */
+  /** See `nameSuperseding`. */
   readonly superseding: string | null
 }
 
