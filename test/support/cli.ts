@@ -206,8 +206,8 @@ export async function startServe(scope: Scope, more: Variables): Promise<Running
 }
 
 /**
- * Like `startServe`, but in this process: for tests that need a running service and no process of its own. The
- * program that `POSTERN_TEST_COMMAND` names is started as a process all the same.
+ * Like `startServe`, but in this process: for tests that need a running service and no process of its own.
+ * The program that `POSTERN_TEST_COMMAND` names is started as a process all the same.
  */
 export async function serveAcme(
   scope: Scope,

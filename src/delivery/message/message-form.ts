@@ -5,7 +5,6 @@
  */
 import * as mime from 'nodemailer/lib/mime-funcs'
 import * as quotedPrintable from 'nodemailer/lib/qp'
-import { copyText } from '../../domain/copy-text.ts'
 import { escapeHtml } from '../../templates/html.ts'
 
 /**
@@ -65,10 +64,10 @@ export class MessageForm {
         fixed += encodeLine(line)
         continue
       }
-      this.#segments.push(copyText(fixed), { ...how, texts: text.split(gapMarks).map(copyText), gaps: found })
+      this.#segments.push(copy(fixed), { ...how, texts: text.split(gapMarks).map(copy), gaps: found })
       fixed = ''
     }
-    this.#segments.push(copyText(fixed))
+    this.#segments.push(copy(fixed))
   }
 
   /** The message. Null if a line of a 7bit part would not be plain: that part needs another encoding. */
@@ -90,6 +89,9 @@ export class MessageForm {
     return Buffer.from(message)
   }
 }
+
+/** A text by itself: one that was joined or cut keeps the whole texts that it came from in memory. */
+const copy = (text: string): string => Buffer.from(text).toString()
 
 const filled = (line: LineWithGaps, texts: GapTexts): string =>
   line.gaps.reduce((all, gap, index) => all + texts[gap] + (line.texts[index + 1] ?? ''), line.texts[0] ?? '')

@@ -3,7 +3,6 @@
  * that it supersedes. In memory: a restart forgets them, and they are then sent as well. An index on the
  * queue would cost more than a page for each email.
  */
-import { copyText } from '../../domain/copy-text.ts'
 import type { EmailId } from '../../domain/id.ts'
 import { LruMap } from '../../domain/lru-map.ts'
 import type { NewEmail } from '../store.ts'
@@ -25,7 +24,7 @@ export class RecentEmails {
   }
 
   add(name: string | null, id: EmailId): void {
-    if (name !== null) this.#emails.set(copyText(name), [...this.find(name), id].slice(-emailsMax))
+    if (name !== null) this.#emails.set(name, [...this.find(name), id].slice(-emailsMax))
   }
 }
 
