@@ -76,7 +76,7 @@ export type LocalisedEmail = {
   readonly email: string
   // biome-ignore lint/suspicious/noExplicitAny: apps add fields of their own
   readonly user?: Readonly<Record<string, any>>
-  // biome-ignore lint/suspicious/noExplicitAny: Better Auth's own type; with `unknown`, every app had to cast
+  // biome-ignore lint/suspicious/noExplicitAny: Better Auth types it so; with `unknown`, each app had to cast
   readonly metadata?: any
 }
 

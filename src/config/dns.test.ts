@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { readDnsServers } from './dns.ts'
-import type { Reader } from './reader.ts'
+import { newReader } from './reader.ts'
 
 function read(given: string) {
   const faults: string[] = []
-  const reader = { text: () => given, fault: (text: string) => void faults.push(text) }
-  const servers = readDnsServers(reader as unknown as Reader)
+  const servers = readDnsServers(newReader({ POSTERN_DNS_SERVERS: given }, 'serve', faults))
   return faults.length === 0 ? servers : 'a fault'
 }
 

@@ -44,7 +44,7 @@ export type ManagementAnswer = {
   readonly status: number
   readonly headers: Headers
   readonly text: string
-  // biome-ignore lint/suspicious/noExplicitAny: of the operation in a string; `assertDescribed` checks it
+  // biome-ignore lint/suspicious/noExplicitAny: a string names the operation; `assertDescribed` checks it
   readonly body: any
 }
 
