@@ -20,6 +20,8 @@ export type RunningService = {
     readonly api?: string
     readonly links?: string
     readonly hooks?: string
+    readonly feedback?: string
+    readonly bounce?: string
     readonly inbox?: string
     readonly console?: string
   }

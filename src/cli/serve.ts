@@ -46,12 +46,14 @@ const nextSteps = (hasConsole: boolean): string =>
     : 'Next: postern app create, then postern key create'
 
 function welcome({ version }: CliDeps, { urls }: RunningService): string {
-  const { api, links, console: management, ops } = urls
   const listeners = [
-    api && `API ${api}`,
-    links && `links ${links}`,
-    management && `console and management ${management}`,
-    `ops ${ops}`,
+    urls.api && `API ${urls.api}`,
+    urls.links && `links ${urls.links}`,
+    urls.hooks && `hooks ${urls.hooks}`,
+    urls.feedback && `feedback ${urls.feedback}`,
+    urls.bounce && `bounces ${urls.bounce}`,
+    urls.console && `console and management ${urls.console}`,
+    `ops ${urls.ops}`,
   ]
   return `postern ${version} is ready: ${listeners.filter(Boolean).join(', ')}`
 }

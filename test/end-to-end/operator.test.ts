@@ -404,6 +404,12 @@ test('a service that is stopped while it starts ends in order', onlyHere, async 
       POSTERN_OPS_LISTEN: `127.0.0.1:${port}`,
       POSTERN_LINKS_BASE_URL: 'https://links.acme.test',
       POSTERN_LINKS_LISTEN: '127.0.0.1:0',
+      POSTERN_ROLES: 'api,worker,links,console,hooks,feedback',
+      POSTERN_HOOKS_LISTEN: '127.0.0.1:0',
+      POSTERN_FEEDBACK_LISTEN: '127.0.0.1:0',
+      POSTERN_FEEDBACK_KEYS: 'basic:postmark:0123456789abcdef',
+      POSTERN_BOUNCE_ADDRESS: 'bounces@bounce.acme.test',
+      POSTERN_BOUNCE_LISTEN: '127.0.0.1:0',
     },
   })
   // The ops listener is the first part that starts.
@@ -415,9 +421,13 @@ test('a service that is stopped while it starts ends in order', onlyHere, async 
   )
   serve.child.kill('SIGTERM')
   assert.deepEqual(await serve.ended, [0, null], serve.output())
-  assert.match(
-    serve.output(),
-    /is ready: API http\S+, links http\S+, console and management http\S+, ops http\S+$/m,
+  const [, listeners = ''] = /is ready: (.*)/.exec(serve.output()) ?? []
+  assert.deepEqual(
+    listeners.split(', ').map((part) => part.replace(/ (\w+:\/\/)\S+$/, ' $1')),
+    [
+      ...['API http://', 'links http://', 'hooks http://', 'feedback http://', 'bounces smtp://'],
+      ...['console and management http://', 'ops http://'],
+    ],
   )
   assert.match(serve.output(), /Next: run "postern console login"/, 'there is no app yet')
 })
