@@ -68,7 +68,8 @@ function newCopy(): string {
   const folder = mkdtempSync(join(tmpdir(), 'postern-mutation-'))
   chmodSync(folder, 0o755) // some tests run commands as another user
   execFileSync('git', ['clone', '--quiet', '--shared', root, folder])
-  symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'))
+  for (const installed of ['node_modules', 'client/node_modules'])
+    symlinkSync(join(root, installed), join(folder, installed))
   cpSync(join(root, 'client/dist'), join(folder, 'client/dist'), { recursive: true })
   return folder
 }
