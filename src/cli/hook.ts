@@ -121,8 +121,8 @@ async function check(
 
 async function readPayload(deps: CliDeps, file: string): Promise<string> {
   const text = file === '-' ? await deps.readInput(payloadMax + 1) : readFile(file)
-  if (text.length > payloadMax)
-    throw new CommandFailed(`the payload has more than ${formatCount(payloadMax)} characters`)
+  if (Buffer.byteLength(text) > payloadMax)
+    throw new CommandFailed(`the payload has more than ${formatCount(payloadMax)} bytes`)
   return text
 }
 

@@ -92,6 +92,8 @@ test('what is missing or unsafe of a provider is named, and its secret is not re
   assert.match(faults({ ...oidc, POSTERN_OIDC_ISSUER: 'http://id.example.com' }), /must be the https address/)
   assert.match(faults({ ...oidc, POSTERN_OIDC_ROLES: 'admins=root' }), /"admins=root" must look like/)
   assert.match(faults({ ...oidc, POSTERN_OIDC_ROLES: 'admins' }), /"admins" must look like/)
+  for (const rule of ['team=operator:', 'team=operator:acme:shop'])
+    assert.match(faults({ ...oidc, POSTERN_OIDC_ROLES: rule }), new RegExp(`"${rule}" must look like`))
   const folder = mkdtempSync(join(tmpdir(), 'postern-test-'))
   t.after(() => rmSync(folder, { recursive: true }))
   const file = join(folder, 'secret')

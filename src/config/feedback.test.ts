@@ -67,4 +67,5 @@ test('the keys may be in a file that others cannot read; a command, which may no
   const nowhere = { ...given, POSTERN_FEEDBACK_KEYS: 'file:/nowhere/keys' }
   assert.match(faults(nowhere).join(), /cannot read \/nowhere\/keys/)
   assert.deepEqual(read(nowhere, 'command'), ['127.0.0.1:4026', ''])
+  assert.deepEqual(read({ POSTERN_FEEDBACK_LISTEN }, 'command'), ['127.0.0.1:4026', ''])
 })

@@ -31,7 +31,10 @@ export function readFeedback(reader: Reader, { listens }: { readonly listens: bo
 
 /** A command opens no listener, and may not be allowed to read the keys: it only describes them. */
 function readProviderCalls(given: Reader): FeedbackConfig['feedback'] {
-  const reader = given.mode === 'command' ? { ...given, fault: () => {} } : given
+  const isDescribed = given.mode === 'command'
+  const reader = isDescribed
+    ? { ...given, fault: () => {}, required: (name: string) => given.text(name, '') }
+    : given
   if (reader.text(feedbackListenName, '') === '') return null
   return { address: readAddress(given, feedbackListenName, ''), keys: readKeys(reader) }
 }

@@ -37,7 +37,7 @@ function readRoles({ fault }: Reader, text: string): Pick<OidcSettings, 'claim' 
   let claim = 'groups'
   for (const rule of text.split(/\s+/).filter(Boolean)) {
     const [, name = '', value = ''] = /^(.+)=([^=]+)$/.exec(rule) ?? []
-    const [given = '', app = null] = value.split(':', 2)
+    const [, given, app = null] = /^([a-z]+)(?::([^:]+))?$/.exec(value) ?? []
     const role = roles.find((known) => known === given)
     if (name === 'claim') claim = value
     else if (role !== undefined) groups.push({ group: name, role, app })

@@ -4,8 +4,9 @@
  * serves one check: its queries and its time are bounded, whatever the servers do.
  */
 import { Resolver } from 'node:dns/promises'
-import { BlockList, isIPv4 } from 'node:net'
+import { isIPv4 } from 'node:net'
 import type { Answer, RecordType } from '../domain/dns/lookup.ts'
+import { isPrivateAddress } from '../domain/private-address.ts'
 
 export type ZoneResolverOptions = {
   /** Resolvers to ask for everything, as `address:port`; null: the machine's, and each zone's servers. */
@@ -31,17 +32,8 @@ const serversMax = 2
 const generalMax = 3
 const aliasesMax = 3
 
-/** A zone could name these as its servers, to have the operator's own network asked. */
-const inside = new BlockList()
-for (const network of [
-  ...['0.0.0.0/8', '10.0.0.0/8', '100.64.0.0/10', '127.0.0.0/8', '169.254.0.0/16', '172.16.0.0/12'],
-  ...['192.168.0.0/16', '198.18.0.0/15', '224.0.0.0/3'],
-]) {
-  const [address = '', prefix] = network.split('/')
-  inside.addSubnet(address, Number(prefix), 'ipv4')
-}
-
-const isOutside = (address: string): boolean => isIPv4(address) && !inside.check(address, 'ipv4')
+/** A zone could name any other as its server, to have the operator's own network asked. */
+const isOutside = (address: string): boolean => isIPv4(address) && !isPrivateAddress(address)
 
 export class ZoneResolver {
   readonly #options: ZoneResolverOptions

@@ -65,6 +65,41 @@ test('a person who is active can be disabled: neither waits for the other', asyn
   assert.equal(row?.deadlocks, 0)
 })
 
+test('a person who is disabled while the OpenID provider answers gets no session', async (t) => {
+  const url = await postgresUrl(t)
+  const store = await openAt(t, url)
+  const schema = schemaOf(url)
+  const wanted = {
+    name: 'Ada',
+    role: 'reader',
+    apps: null,
+    oidc: { issuer: 'https://id.test', subject: 'ada' },
+  } as const
+  const signIn = () =>
+    store.signInByOidc(wanted, {
+      hash: hashSessionSecret(newSessionSecret()),
+      agent: 'test',
+      requestId: 'req_test',
+    })
+  const first = await signIn()
+  assert.ok(first !== 'disabled')
+  const other = new pg.Client({ connectionString: url.replace(/\?.*/, '') })
+  await other.connect()
+  atEnd(t, () => other.end())
+  const { id } = first.person
+  await other.query(`begin; update "${schema}".person set disabled_at = 1 where person_id = '${id}'`)
+  const again = signIn()
+  const waiting = `select 1 from pg_stat_activity where wait_event_type = 'Lock' and query like '%"${schema}".person%'`
+  await eventually(async () => (await runSql(url, waiting)).length === 1)
+  await other.query(`delete from "${schema}".session where person_id = '${id}'; commit`)
+  assert.equal(await again, 'disabled')
+  const [left] = await runSql<{ sessions: number }>(
+    url,
+    `select count(*)::int as sessions from "${schema}".session`,
+  )
+  assert.equal(left?.sessions, 0)
+})
+
 test('a change that a deadlock ended is made once more', async (t) => {
   const url = await postgresUrl(t)
   const store = await openAt(t, url)

@@ -227,6 +227,11 @@ test('a session ends: by signing out, by an admin, when its person is disabled, 
     other.advance(hours * hourMs)
     assert.equal((await idle.get('/')).status, expected, `${hours} hours without use`)
   }
+  const left = newVisitor(other, await signIn(other)) // a page that is left open refreshes itself
+  for (const expected of [200, 200, 303]) {
+    other.advance(5 * hourMs)
+    assert.equal((await left.get('/', { 'postern-refresh': 'yes' })).status, expected)
+  }
 })
 
 test('all other sessions can be ended where there is another one', async (t) => {
@@ -239,6 +244,7 @@ test('all other sessions can be ended where there is another one', async (t) => 
   assert.equal(await offersIt(), true)
   const ended = await visitor.post('/settings/sessions/others/end')
   assert.equal(ended.headers.get('location'), '/settings/sessions?done=sessions_ended')
+  assert.equal((await visitor.get('/')).status, 200, 'the own session goes on')
   assert.equal(await offersIt(), false)
 })
 
@@ -317,6 +323,16 @@ test('every answer has the headers that keep other sites out', async () => {
     assert.equal(headers.get('cache-control'), 'no-store', path)
     assert.equal(headers.get('cross-origin-opener-policy'), 'same-origin', path)
   }
+})
+
+test('a fault of ours is answered 500, and the log says more under the id of the request', async (t) => {
+  const other = await startTestService(t, { isDev: false, roles: new Set(['console', 'api']) })
+  const visitor = newVisitor(other, await signIn(other))
+  t.mock.method(other.store, 'listPeople', () => Promise.reject(new TypeError('a fault of ours')))
+  const answer = await visitor.get('/settings/people')
+  assert.equal(answer.status, 500)
+  const [id = 'none'] = /req_\w+/.exec(await answer.text()) ?? []
+  assert.ok(other.log.some((line) => line.includes(id) && line.includes('a fault of ours')))
 })
 
 test('a cookie does not open the management API, and a token opens no page', async () => {

@@ -342,12 +342,36 @@ test('a forged ID token is refused: another audience, issuer, key, or one that h
   assert.equal((await follow(start)).status, 200, 'signed again without a change, it holds')
 })
 
+test('what a browser keeps between leaving and coming back is gone afterwards', async (t) => {
+  const { start, user } = await startWithProvider(t)
+  user.groups = ['postern-admins']
+  const cookies = new Map<string, string>()
+  const kept: string[] = []
+  const change = () => {
+    kept.push(...[...cookies].filter(([key]) => key.endsWith(' postern-oidc')).map(([, value]) => value))
+  }
+  assert.equal((await follow(start, { cookies, change })).status, 200)
+  assert.match(kept[0] ?? '', /^[\w-]{100,}$/)
+  assert.equal(kept.at(-1), '')
+})
+
 test('a provider that is down is said so, and asked again', async (t) => {
-  const oidc = { issuer: 'http://127.0.0.1:1', clientId: 'x', clientSecret: 'y', claim: 'groups', groups: [] }
-  const service = await startTestService(t, { isDev: false, roles, oidc })
-  const down = await follow(`${service.urls.console}/sign-in/oidc`)
-  assert.equal(down.status, 403)
-  assert.match(down.text, /The OpenID provider does not answer/)
+  const [port, providerPort] = [await freePort(), await freePort()]
+  const at = `http://127.0.0.1:${port}`
+  const issuer = `http://127.0.0.1:${providerPort}`
+  const oidc = { issuer, clientId: client.id, clientSecret: client.secret, claim: 'groups', groups }
+  await startTestService(t, { isDev: false, roles, oidc, consolePort: port })
+  const start = `${at}/sign-in/oidc`
+  const flow = { state: 's', nonce: 'n', verifier: 'v', to: '/' }
+  const cookie = `postern-oidc=${Buffer.from(JSON.stringify(flow)).toString('base64url')}`
+  const cameBack = await fetch(`${start}/callback?code=x&state=s`, {
+    headers: { accept: 'text/html', cookie },
+  })
+  for (const text of [(await follow(start)).text, await cameBack.text()])
+    assert.match(text, /The OpenID provider does not answer/)
+  const { user } = await startOpenIdProvider(t, `${start}/callback`, providerPort)
+  user.groups = ['postern-admins']
+  assert.equal((await follow(start)).status, 200)
 })
 
 async function freePort(): Promise<number> {

@@ -34,11 +34,11 @@ function forge(token: string, { change = (claims) => claims, strange = false }: 
 }
 
 /** @param redirect the address of the console to which people come back */
-export async function startOpenIdProvider(scope: Scope, redirect: string) {
+export async function startOpenIdProvider(scope: Scope, redirect: string, port = 0) {
   const user: Claims = { groups: [], name: 'ada' }
   const state: { forgery: Forgery | null } = { forgery: null }
   const server = createServer((request, response) => void provider.callback()(request, response))
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve))
   atEnd(scope, () => {
     server.closeAllConnections()
     return new Promise((resolve) => server.close(resolve))

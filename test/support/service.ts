@@ -44,6 +44,8 @@ export type TestOptions = Partial<
     | 'bounce'
     | 'feedback'
     | 'allowsPrivateWebhooks'
+    | 'consoleUrl'
+    | 'consoleIsLocal'
   >
 > & {
   settings?: Partial<AppSettings>
@@ -92,8 +94,8 @@ export async function testConfig(scope: Scope, options: TestOptions = {}): Promi
     hooksUrl: null,
     ops: anyPort,
     console: { ...anyPort, port: options.consolePort ?? 0 },
-    consoleUrl: 'http://postern.localhost',
-    consoleIsLocal: true,
+    consoleUrl: options.consoleUrl ?? 'http://postern.localhost',
+    consoleIsLocal: options.consoleIsLocal ?? true,
     oidc: options.oidc ?? null,
     // Nothing answers there: no test asks the Internet.
     dnsServers: options.dnsServers ?? ['127.0.0.1:1'],

@@ -167,7 +167,8 @@ function* signInByOidc(
   session: NewSession,
 ): Script<SessionRecord | 'disabled'> {
   const { issuer, subject } = wanted.oidc
-  const text = `select * from ${context.prefix}person where oidc_issuer = $1 and oidc_subject = $2`
+  const text = `select * from ${context.prefix}person
+    where oidc_issuer = $1 and oidc_subject = $2 ${lock(context, 'for update')}`
   for (let tries = 1; tries <= namesTried; tries++) {
     const [row] = yield { text, values: [issuer, subject] }
     if (row !== undefined) {

@@ -85,6 +85,8 @@ async function discoverProvider({ issuer, clientId, clientSecret }: OidcSettings
   })
 }
 
+const noAnswer = 'The OpenID provider does not answer. Try again later, or use a code.'
+
 type Exchange = { readonly request: FastifyRequest; readonly reply: FastifyReply }
 
 /** Sends the browser to the provider. */
@@ -95,12 +97,7 @@ async function leave(
 ): Promise<FastifyReply> {
   const client = await load()
   const provider = await discover().catch(() => null)
-  if (provider === null)
-    return refuse(
-      deps,
-      { request, reply },
-      'The OpenID provider does not answer. Try again later, or use a code.',
-    )
+  if (provider === null) return refuse(deps, { request, reply }, noAnswer)
   const flow: Flow = {
     state: client.randomState(),
     nonce: client.randomNonce(),
@@ -139,7 +136,9 @@ async function comeBack(
       exchange,
       'This sign-in took too long or was started in another browser. Start again.',
     )
-  const claims = await readClaims(discover, new URL(request.url, origin), flow)
+  const provider = await discover().catch(() => null)
+  if (provider === null) return refuse(deps, exchange, noAnswer)
+  const claims = await readClaims(provider, new URL(request.url, origin), flow)
   if (claims === null)
     return refuse(deps, exchange, "The OpenID provider's answer could not be verified. Start again.")
   const groups = readGroups(claims[settings.claim])
@@ -173,10 +172,10 @@ function readFlow(request: FastifyRequest, origin: string): Flow | null {
 type Claims = Readonly<Record<string, unknown>> & { readonly sub: string }
 
 /** The claims of the ID token; null if state, nonce, audience, signature or anything else does not hold. */
-async function readClaims(discover: Provider['discover'], address: URL, flow: Flow): Promise<Claims | null> {
+async function readClaims(provider: Configuration, address: URL, flow: Flow): Promise<Claims | null> {
   const { authorizationCodeGrant } = await load()
   try {
-    const tokens = await authorizationCodeGrant(await discover(), address, {
+    const tokens = await authorizationCodeGrant(provider, address, {
       expectedState: flow.state,
       expectedNonce: flow.nonce,
       pkceCodeVerifier: flow.verifier,

@@ -112,7 +112,7 @@ const refusalsShown = 5
 async function readRefusals(get: Visit['get']) {
   const { slugs } = await get('app.names', {})
   const all: (Answer<'refusal.list'>['items'][number] & { slug: string })[] = []
-  for (const slug of Object.values(slugs).slice(0, refusalsShown))
+  for (const slug of Object.values(slugs))
     all.push(
       ...(await get('refusal.list', { params: { app: slug } })).items.map((refusal) => ({
         ...refusal,
