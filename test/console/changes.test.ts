@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { after, test } from 'node:test'
 import type { PersonId } from '../../src/domain/id.ts'
 import { freshMs } from '../../src/domain/operator/sign-in.ts'
-import { cookieOf, newCode, newVisitor, signIn, startBusyConsole } from '../support/console.ts'
+import { cookieOf, formOf, newCode, newVisitor, signIn, startBusyConsole } from '../support/console.ts'
 import { operator } from '../support/operator.ts'
 import { freePort } from '../support/postfix.ts'
 import { newSender, relayTo, startTestService, testSettings, validBody } from '../support/service.ts'
@@ -22,18 +22,6 @@ const third = newVisitor(service, [await signIn(service), await signIn(service)]
 
 const textOf = (html: string): string =>
   html.replaceAll('&quot;', '"').replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&amp;', '&')
-
-/** The fields of the form that posts to `path`, as a browser would send them. */
-function formOf(html: string, path: string): Record<string, string> {
-  const form = html.match(/<form[\s\S]*?<\/form>/g)?.find((each) => each.includes(`action="${path}"`)) ?? ''
-  assert.notEqual(form, '', `no form for ${path}`)
-  const inputs = [...form.matchAll(/<input[^>]* name="([^"]+)"[^>]*?(?: value="([^"]*)")/g)]
-  const values = inputs.map(([all, name = '', value = '']) => [
-    name,
-    /value="([^"]*)"/.exec(all)?.[1] ?? value,
-  ])
-  return Object.fromEntries(values)
-}
 
 for (const [page, changes, others, saved] of [
   ['settings', { replyTo: 'answers@acme.test' }, { recipientPerHour: '13' }, 'answers@acme.test'],
@@ -149,29 +137,6 @@ test('an hour after signing in, a session makes no access that outlives it, and 
   assert.equal((await visitor.post(`/settings/people/${ben.person}`, both)).status, 303)
   const { disabledAt, role } = (await store.findPerson(ben.person)) ?? {}
   assert.deepEqual([disabledAt !== null, role], [true, 'admin'], 'the form that disables gives no role')
-})
-
-test('disabling a person shows what the person made, and ends what the form names', async () => {
-  const leaver = await signIn(service)
-  const own = newVisitor(service, leaver)
-  await own.post('/settings/tokens', { name: 'leaves a token', role: 'admin' })
-  await own.post('/settings/tokens', { name: 'leaves another', role: 'reader', scope: 'apps', app: 'acme' })
-  await own.post('/apps/acme/keys', { name: 'leaves a key' })
-  const stays = (await store.listTokens()).find(({ name }) => name === 'leaves another')
-  const ends = (await store.listTokens()).find(({ name }) => name === 'leaves a token')
-  const html = await (await first.get(`/settings/people/${leaver.person}?disable=yes`)).text()
-  for (const name of ['leaves a token', 'leaves another', 'leaves a key'])
-    assert.ok(html.includes(name), name)
-  const foreign = (await store.listKeys(service.app.id)).find(({ name }) => name !== 'leaves a key')
-  const fields = { disabled: 'yes', [`revoke-${ends?.id}`]: 'yes', [`revoke-${foreign?.id}`]: 'yes' }
-  const remover = newVisitor(service, await signIn(service))
-  assert.equal((await remover.post(`/settings/people/${leaver.person}`, fields)).status, 303)
-  const byId = new Map((await store.listTokens()).map((token) => [token.id, token.revokedAt]))
-  assert.ok(ends && byId.get(ends.id))
-  assert.equal(stays && byId.get(stays.id), null)
-  assert.deepEqual(stays?.apps, [service.app.id], 'the token has the apps that were chosen')
-  const key = (await store.listKeys(service.app.id)).find(({ id }) => id === foreign?.id)
-  assert.equal(key?.revokedAt, null, 'a form ends nothing that somebody else made')
 })
 
 test('nobody makes a sign-in link for the own person', async () => {

@@ -2,6 +2,7 @@
  * The console for a test: a service with something on every page, people who are signed in, and requests as
  * browsers send them.
  */
+import assert from 'node:assert/strict'
 import type { BrowserContext } from 'playwright-core'
 import type { AppId } from '../../src/domain/id.ts'
 import type { Role } from '../../src/domain/operator/management-token.ts'
@@ -92,6 +93,18 @@ export function newVisitor(service: TestService, signed: Signed | readonly Signe
         redirect: 'manual',
       }),
   }
+}
+
+/** The fields of the form that posts to `path`, as a browser would send them. */
+export function formOf(html: string, path: string): Record<string, string> {
+  const form = html.match(/<form[\s\S]*?<\/form>/g)?.find((each) => each.includes(`action="${path}"`)) ?? ''
+  assert.notEqual(form, '', `no form for ${path}`)
+  const inputs = [...form.matchAll(/<input[^>]* name="([^"]+)"[^>]*?(?: value="([^"]*)")/g)]
+  const values = inputs.map(([all, name = '', value = '']) => [
+    name,
+    /value="([^"]*)"/.exec(all)?.[1] ?? value,
+  ])
+  return Object.fromEntries(values)
 }
 
 /** A relay that defers, refuses or takes mail by the recipient's name. */
