@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { newSecretKey } from '../store/crypto/key-ring.ts'
+import { describeHooksListener } from './listeners.ts'
 import { ConfigError, parseConfig } from './parse-config.ts'
 import type { Environment, Mode } from './reader.ts'
 
@@ -49,4 +50,15 @@ for (const wrong of [
 
 test('a malformed address to listen on is refused', () => {
   assert.throws(() => read({ POSTERN_HOOKS_LISTEN: '4025' }), /POSTERN_HOOKS_LISTEN must look like/)
+})
+
+test('a process without the role listens for no auth server; a command of dev mode knows the address', () => {
+  const listens = (POSTERN_ROLES: string) =>
+    describeHooksListener(
+      parseConfig({ ...complete, POSTERN_HOOKS_LISTEN: '0.0.0.0:9000', POSTERN_ROLES }, 'serve'),
+    )
+  assert.deepEqual([listens('api'), listens('api,hooks')], [null, '0.0.0.0:9000'])
+  const { POSTERN_DATABASE_URL: _, ...ofDev } = complete
+  assert.equal(parseConfig(ofDev, 'command').hooksUrl, 'http://127.0.0.1:4025')
+  assert.equal(parseConfig(ofDev, 'command').linksBaseUrl, 'http://127.0.0.1:4021')
 })

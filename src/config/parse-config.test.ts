@@ -150,8 +150,10 @@ test('several relays, each with its own bounds', () => {
   const { relays } = parseConfig(
     {
       ...complete,
-      POSTERN_SMTP_URL: 'smtps://a.test?connections=20&rate=14 smtp://localhost:2525',
+      POSTERN_SMTP_URL:
+        'smtps://a.test?connections=20&rate=14 smtp://localhost:2525 resend://k1@api.resend.com?rate=3 resend://k2@api.resend.com?rate=3',
       POSTERN_SMTP_CONNECTIONS: '7',
+      POSTERN_SMTP_RATE: '9',
     },
     'serve',
   )
@@ -164,7 +166,9 @@ test('several relays, each with its own bounds', () => {
     ]),
     [
       ['a.test:465', 20, 14, false],
-      ['localhost:2525', 7, null, true],
+      ['localhost:2525', 7, 9, true],
+      ['api.resend.com', 7, 3, false],
+      ['api.resend.com#2', 7, 3, false],
     ],
   )
 })
@@ -173,4 +177,30 @@ test('the dev inbox stays on loopback, unless POSTERN_CONSOLE_PUBLIC is yes', ()
   const everywhere = { POSTERN_CONSOLE_LISTEN: '0.0.0.0:4022' }
   assert.match(faults(everywhere, 'dev').join(), /loopback/)
   assert.deepEqual(faults({ ...everywhere, POSTERN_CONSOLE_PUBLIC: 'yes' }, 'dev'), [])
+})
+
+test('webhooks go into the private network in dev mode, or where the configuration says so', () => {
+  const read = (value: string | undefined, mode: Mode) =>
+    parseConfig({ ...complete, POSTERN_WEBHOOKS_PRIVATE: value }, mode).allowsPrivateWebhooks
+  assert.deepEqual(
+    [read(undefined, 'serve'), read('no', 'serve'), read('yes', 'serve')],
+    [false, false, true],
+  )
+  assert.deepEqual([read(undefined, 'dev'), read('no', 'dev')], [true, false])
+  assert.match(
+    faults({ POSTERN_WEBHOOKS_PRIVATE: 'true' }).join(),
+    /POSTERN_WEBHOOKS_PRIVATE must be yes or no/,
+  )
+})
+
+test('dev mode captures mail, unless a relay is set', () => {
+  assert.equal(parseConfig(complete, 'dev').relays.length, 1)
+  for (const none of [undefined, 'capture'])
+    assert.deepEqual(parseConfig({ ...complete, POSTERN_SMTP_URL: none }, 'dev').relays, [])
+})
+
+test('a line break at the end of a value, as files that are mounted have it, is no part of it', () => {
+  const broken = Object.fromEntries(Object.entries(complete).map(([name, value]) => [name, `${value}\n`]))
+  assert.deepEqual(parseConfig(broken, 'serve'), parseConfig(complete, 'serve'))
+  assert.deepEqual(parseConfig({ ...complete, POSTERN_API_LISTEN: ' \n' }, 'serve').api.port, 4020)
 })

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { generateKeyPairSync } from 'node:crypto'
-import { chmodSync, writeFileSync } from 'node:fs'
+import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { temporaryFolder } from '../../test/support/temporary.ts'
@@ -57,6 +57,8 @@ test('Microsoft 365, and a relay whose URL says so, keep the sender; a provider 
     return [address.keepsSender, address.provider]
   }
   assert.deepEqual(marks('smtp://a:b@smtp.office365.com'), [true, null])
+  assert.deepEqual(marks('smtp://a:b@SMTP.Office365.com'), [true, null])
+  assert.deepEqual(marks('smtp://a:b@SMTP.PostmarkApp.com'), [false, 'postmark'])
   assert.deepEqual(marks(`smtp://a@mx.acme.com?oauth=microsoft&tenant=t&client=c&secret=s`), [true, null])
   assert.deepEqual(marks('smtps://a:b@mx.acme.com?envelope=plain'), [true, null])
   assert.deepEqual(marks('smtp://a:b@smtp.postmarkapp.com'), [false, 'postmark'])
@@ -107,13 +109,25 @@ test('a certificate: one that has expired is a fault, a key without one is for o
     const [key, cert] = [join(folder, `${name}.key`), join(folder, `${name}.cert`)]
     const subject = ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-subj', '/CN=postern']
     execFileSync('openssl', [...subject, '-days', days, '-keyout', key, '-out', cert], { stdio: 'ignore' })
-    const both = join(folder, `${name}.pem`)
-    writeFileSync(both, execFileSync('cat', [key, cert]), { mode: 0o600 })
-    return both
+    const write = (file: string, parts: readonly string[]) => {
+      writeFileSync(join(folder, file), execFileSync('cat', parts), { mode: 0o600 })
+    }
+    write(`${name}.pem`, [key, cert])
+    write(`${name}-turned.pem`, [cert, key])
+    write(`${name}-alone.pem`, [key])
+    return readFileSync(cert, 'utf8').trim()
   }
-  const { address } = read(`graph://a@acme.com?tenant=t&client=c&key=file:${make('good', '9')}`)
-  assert.ok(address.protocol === 'https' && 'oauth' in address.account)
-  assert.equal(address.account.oauth.grant.kind, 'key')
+  const certificate = make('good', '9')
+  const grantOf = (file: string) => {
+    const { address } = read(`graph://a@acme.com?tenant=t&client=c&key=file:${join(folder, file)}`)
+    assert.ok(address.protocol === 'https' && 'oauth' in address.account)
+    const { grant } = address.account.oauth
+    assert.ok(grant.kind === 'key')
+    return grant.certificate
+  }
+  assert.equal(grantOf('good.pem'), certificate)
+  assert.ok(grantOf('good-turned.pem')?.startsWith(certificate), 'in either order')
+  assert.equal(grantOf('good-alone.pem'), null)
   t.mock.timers.enable({ apis: ['Date'], now: Date.now() + 10 * 86_400_000 })
   assert.match(
     faultsOf(`graph://a@acme.com?tenant=t&client=c&key=file:${join(folder, 'good.pem')}`),
@@ -221,6 +235,10 @@ const wrong: [url: string, fault: RegExp][] = [
   ['smtp://mx.acme.com?oauth=google&client=c&secret=s', /the user is the mailbox/],
   ['smtp://a:b@mx.acme.com?secret=s', /secret needs oauth=/],
   ['smtp://a:b@mx.acme.com?rate=30/h', /30\/m/],
+  ['smtp://a:b@mx.acme.com?connections=0', /connections is a whole number above 0/],
+  ['smtp://a:b@mx.acme.com?connections=many', /connections is a whole number above 0/],
+  [`graph://a@acme.com?tenant=t&client=c&secret=${guid}`, /Secret ID; copy the Value/],
+  [`${mailbox}?oauth=microsoft&tenant=t&client=c&secret=s&key=k`, /one of secret, key and refresh/],
   ['smtp://a:b@mx.acme.com?reserved=no', /reserved is send/],
   ['smtp://a:b@mx.acme.com?x%3Fy=1', /unknown option \(connections/],
   ['graph://acme.com?tenant=t&client=c&secret=s', /the mailbox that sends/],

@@ -64,6 +64,37 @@ test('an event counts for the minute of the service, and for the hour and minute
   assert.deepEqual(counter.takeCounts(), [])
 })
 
+test('emails that ended without an attempt are counted by their end', () => {
+  const counter = new ActivityCounter(() => hour)
+  const ended = [
+    { state: 'expired', reason: null },
+    { state: 'failed', reason: 'retries_exhausted' },
+    { state: 'cancelled', reason: 'superseded' },
+    { state: 'expired', reason: null },
+  ] as const
+  const ids = { emailId: 'em_1' as EmailId, appId: app }
+  counter.observe({ kind: 'emails_ended', ended: ended.map((end) => ({ ...ids, ...end })) })
+  const rows = counter.takeCounts().filter((row) => row.app === app && row.span === 1)
+  assert.deepEqual(
+    rows.map(({ event, count }) => [event, count]),
+    [
+      ['expired', 2],
+      ['failed:retries_exhausted', 1],
+      ['cancelled', 1],
+    ],
+  )
+})
+
+test('a relay that knows no such mailbox counts as one that is gone; another refusal does not', () => {
+  const counter = new ActivityCounter(() => hour)
+  const fail = (text: string) =>
+    attempt({ kind: 'failed', reason: 'refused_by_relay', relay: 'r:25', reply: parseReply(text) })
+  counter.observe(fail('550 5.7.1 blocked'))
+  assert.ok(!counter.takeCounts().some(({ event }) => event === 'gone'))
+  counter.observe(fail('550 5.1.1 no such user'))
+  assert.equal(counter.takeCounts().find(({ event }) => event === 'gone')?.count, 1)
+})
+
 test('forty different replies of relays are counted by themselves, and further ones together', () => {
   const counter = new ActivityCounter(() => 0)
   for (let n = 0; n < 45; n++) {

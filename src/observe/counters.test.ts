@@ -4,7 +4,7 @@ import { Registry } from 'prom-client'
 import { parseReply } from '../domain/delivery/smtp-reply.ts'
 import type { AppId, EmailId } from '../domain/id.ts'
 import { addCounters } from './counters.ts'
-import type { AttemptRecorded, PosternEvent } from './events.ts'
+import type { AttemptRecorded, PosternEvent, RequestAnswered } from './events.ts'
 
 async function countAll(...events: PosternEvent[]): Promise<Map<string, number>> {
   const registry = new Registry()
@@ -37,12 +37,20 @@ const attempt = (outcome: AttemptRecorded['outcome']): AttemptRecorded => ({
 const reply = parseReply('250 2.0.0 ok')
 const later = parseReply('451 4.7.1 later')
 
+const refusedRequest: RequestAnswered = {
+  ...{ kind: 'request_answered', source: 'api', message: null, requestId: 'req_1', traceId: null },
+  ...{ appId: null, keyId: null, issues: [], origin: null, tookMs: 1 },
+  ...{ status: 429, code: 'key_rate_limited' },
+}
+
 test('times are in seconds', async () => {
   const seen = await countAll(
     { kind: 'group_written', calls: 7, tookMs: 2500 },
     { kind: 'mail_claimed', count: 9, tookMs: 1500 },
     attempt({ kind: 'delivered', relay: 'r:25', reply }),
+    { ...refusedRequest, tookMs: 2500 },
   )
+  assert.equal(seen.get('postern_request_duration_seconds_sum{status="429"}'), 2.5)
   assert.equal(seen.get('postern_store_group_seconds_sum'), 2.5)
   assert.equal(seen.get('postern_store_group_calls_sum'), 7)
   assert.equal(seen.get('postern_claim_seconds_sum'), 1.5)
@@ -67,4 +75,61 @@ test('an email ends once: neither a deferral nor an attempt that was not made en
   assert.equal(seen.get('postern_attempts_ambiguous_total{relay="r:25"}'), 1)
   assert.equal(seen.get('postern_attempts_total{outcome="deferred",relay="r:25",cause="policy"}'), 2)
   assert.equal(seen.get('postern_accept_to_delivered_seconds_count'), 1)
+})
+
+const [emailId, appId, requestId] = ['em_1' as EmailId, 'app_1' as AppId, 'req_1']
+const bounce = {
+  ...({ kind: 'feedback_received', source: 'mail', finding: 'bounced', cause: 'mailbox_full' } as const),
+  ...{ isGone: false, emailId, appId },
+}
+const accepted: RequestAnswered = {
+  ...({ kind: 'request_answered', source: 'kratos', message: 'x', requestId, traceId: null } as const),
+  ...{ appId, keyId: null, tookMs: 1, emailId, language: 'de' },
+  ...({ status: 202, code: 'accepted' } as const),
+}
+const webhook = { appId, emailId, event: 'email.failed' } as const
+const grown: [PosternEvent, string, number?][] = [
+  [accepted, 'requests_total{source="kratos",status="202",code="accepted"}'],
+  [accepted, 'emails_language_total{language="de"}'],
+  [refusedRequest, 'requests_total{source="api",status="429",code="key_rate_limited"}'],
+  [{ kind: 'provider_call_refused', provider: 'brevo', requestId }, 'feedback_refused_total{source="brevo"}'],
+  [{ ...bounce, result: 'recorded' }, 'feedback_total{source="mail",kind="bounced",cause="mailbox_full"}'],
+  [{ ...bounce, result: 'stale' }, 'feedback_unmatched_total{source="mail"}'],
+  [{ ...bounce, result: 'unmatched' }, 'feedback_unmatched_total{source="mail"}'],
+  [
+    { kind: 'webhook_tried', ...webhook, outcome: 'given_up', result: '500', tries: 9, tookMs: 1 },
+    'webhooks_total{result="given_up"}',
+  ],
+  [{ kind: 'webhook_lost', ...webhook }, 'webhooks_total{result="lost"}'],
+  [
+    { kind: 'leases_taken_back', lost: [emailId, emailId].map((id) => ({ emailId: id, count: 1 })) },
+    'leases_lost_total',
+    2,
+  ],
+  [
+    { kind: 'store_unavailable', requestId, error: new Error('x'), work: 'page' },
+    'store_failures_total{work="page"}',
+  ],
+  [{ kind: 'store_write_failed', error: 'x' }, 'store_failures_total{work="delivery"}'],
+  [
+    { kind: 'console_sign_in', method: 'code', result: 'refused', requestId },
+    'console_sign_ins_total{method="code",result="refused"}',
+  ],
+  [{ kind: 'link_viewed', result: 'pressed' }, 'hosted_link_views_total{result="pressed"}'],
+  [{ kind: 'bug', doing: 'testing', error: 'x' }, 'internal_errors_total'],
+  [
+    { kind: 'emails_ended', ended: [{ emailId, appId, state: 'failed', reason: 'retries_exhausted' }] },
+    'emails_finished_total{state="failed",reason="retries_exhausted"}',
+  ],
+]
+for (const [event, series, by = 1] of grown)
+  test(`${event.kind} is counted by ${series}`, async () => {
+    const seen = await countAll(event)
+    assert.equal(seen.get(`postern_${series}`), by)
+  })
+
+test('of reports, one that was recorded already, or waits, counts nowhere', async () => {
+  const seen = await countAll({ ...bounce, result: 'already' }, { ...bounce, result: 'waiting' })
+  const counted = [...seen].filter(([name, count]) => name.startsWith('postern_feedback') && count > 0)
+  assert.deepEqual(counted, [])
 })

@@ -97,3 +97,59 @@ test('each email that ended by itself has a line, many at once have one for each
   for (let n = 0; n < 50; n++) emit({ kind: 'emails_ended', ended: ended(20, 'app_1') })
   assert.equal(lines.length, 20)
 })
+
+const [emailId, appId] = ['em_1' as EmailId, 'app_1' as AppId]
+const endOf = (state: 'expired' | 'cancelled' | 'suppressed') => ({
+  ...({ kind: 'emails_ended', ended: [{ emailId, appId, state, reason: null }] } as const),
+})
+const said: [PosternEvent, level: string, text: RegExp][] = [
+  [{ kind: 'relay_changed', relay: 'r:25', available: true, reason: '' }, 'warn', /available again/],
+  [{ kind: 'relay_changed', relay: 'r:25', available: false, reason: 'x' }, 'error', /is unavailable/],
+  [{ kind: 'backpressure_changed', active: true }, 'warn', /^backpressure: requests wait/],
+  [{ kind: 'backpressure_changed', active: false }, 'warn', /has ended/],
+  [{ kind: 'standby_changed', standby: true }, 'warn', /another process sends/],
+  [{ kind: 'standby_changed', standby: false }, 'warn', /took over sending/],
+  [{ kind: 'session_changed', available: true }, 'warn', /has its database session back/],
+  [{ kind: 'session_changed', available: false }, 'warn', /has no database session/],
+  [endOf('expired'), 'warn', /ended without being sent: expired/],
+  [endOf('cancelled'), 'info', /cancelled/],
+  [endOf('suppressed'), 'info', /suppressed/],
+  [request, 'info', /refused/],
+  [{ kind: 'console_sign_in', method: 'code', result: 'signed_in', requestId: 'r' }, 'info', /signed in/],
+  [{ kind: 'console_sign_in', method: 'code', result: 'refused', requestId: 'r' }, 'warn', /was refused/],
+]
+for (const [event, level, text] of said)
+  test(`${event.kind} is logged at ${level}: ${text.source}`, () => {
+    const { lines, emit } = newSubject()
+    emit(event)
+    assert.equal(lines.length, 1)
+    assert.equal(lines[0]?.level, pino.levels.values[level])
+    assert.match(String(lines[0]?.msg), text)
+  })
+
+test('a fault of ours is logged with the id of the request that it answered', () => {
+  const { lines, emit } = newSubject()
+  emit({ kind: 'bug', doing: 'testing', error: new Error('x'), requestId: 'req_1' })
+  emit({ kind: 'bug', doing: 'testing', error: new Error('x') })
+  assert.deepEqual(
+    lines.map((line) => [line.requestId, 'requestId' in line]),
+    [
+      ['req_1', true],
+      [undefined, false],
+    ],
+  )
+})
+
+test('emails that lost two leases have a line of their own, and only those', () => {
+  const { lines, emit } = newSubject()
+  const lost = [1, 2, 3].map((count) => ({ emailId: `em_${count}` as EmailId, count }))
+  emit({ kind: 'leases_taken_back', lost })
+  assert.deepEqual(
+    lines.map(({ level, email, count, suspects }) => [level, email ?? count, suspects]),
+    [
+      [pino.levels.values.warn, 3, 2],
+      [pino.levels.values.error, 'em_2', undefined],
+      [pino.levels.values.error, 'em_3', undefined],
+    ],
+  )
+})

@@ -3,10 +3,12 @@ import { after, test } from 'node:test'
 import { setImmediate } from 'node:timers/promises'
 import { startTestService } from '../../test/support/service.ts'
 import { eventually } from '../../test/support/wait.ts'
+import type { RelayState } from '../domain/delivery/relay-state.ts'
 import { parseReply } from '../domain/delivery/smtp-reply.ts'
 import { newId } from '../domain/id.ts'
 import type { ActivityRow } from '../domain/operator/activity.ts'
-import { type AttemptRecorded, EventStream } from './events.ts'
+import { StoreUnavailable } from '../store/store.ts'
+import { type AttemptRecorded, EventStream, type PosternEvent } from './events.ts'
 import { Recorder } from './recorder.ts'
 
 const { store } = await startTestService({ after }, { roles: new Set(['api']) })
@@ -88,4 +90,84 @@ test('a relay is tried once an attempt with it has ended, and the process says s
     [false, true],
     [true, true],
   ])
+})
+
+/** A recorder whose store takes all, but for what is given. */
+function newSubject(given: Partial<ConstructorParameters<typeof Recorder>[0]['store']> = {}) {
+  const clock = { ms: 1000 }
+  const notes: RelayState[][] = []
+  const seen: PosternEvent[] = []
+  const events = new EventStream()
+  events.subscribe((event) => void seen.push(event))
+  const connections = () => ({ connecting: 0, open: 0, busy: 0, allowed: 5, max: 5 })
+  const recorder = new Recorder({
+    store: {
+      ...{ now: () => clock.ms, addRefusals: async () => {}, addActivity: async () => {} },
+      ...{ noteNode: async ({ relays }) => void notes.push([...relays]), removeNode: async () => {} },
+      ...given,
+    },
+    events,
+    node: { id: newId('node', 0), machine: 'm', version: '1', roles: [], startedAt: 0 },
+    relays: [{ name: 'r1', certificateExpiresAt: null, connections, isAvailable: () => true }],
+  })
+  const settle = async () => {
+    for (let n = 0; n < 5; n++) await setImmediate()
+  }
+  return { clock, events, notes, recorder, seen, settle }
+}
+
+test('a process says every ten seconds that it lives, until it stops', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout', 'setInterval'] })
+  const { notes, recorder, settle } = newSubject()
+  recorder.start()
+  await settle()
+  for (let passed = 0; passed < 2; passed++) {
+    t.mock.timers.tick(10_000)
+    await settle()
+  }
+  assert.equal(notes.length, 3)
+  await recorder.stop()
+  t.mock.timers.tick(30_000)
+  await settle()
+  assert.equal(notes.length, 3)
+})
+
+test('the last outage of a relay is from when it went away to when it came back', async (t) => {
+  const { clock, events, notes, recorder, settle } = newSubject()
+  t.after(() => recorder.stop())
+  for (const [ms, available] of [
+    [2000, false],
+    [3000, true],
+    [4000, false],
+    [6000, true],
+  ] as const) {
+    clock.ms = ms
+    events.emit({ kind: 'relay_changed', relay: 'r1', available, reason: available ? '' : `at ${ms}` })
+    await settle()
+  }
+  const [first, second] = [
+    { from: 2000, until: 3000, reason: 'at 2000' },
+    { from: 4000, until: 6000, reason: 'at 4000' },
+  ]
+  assert.deepEqual(
+    notes.map(([relay]) => [relay?.since, relay?.reason, relay?.lastOutage]),
+    [
+      [2000, 'at 2000', null],
+      [3000, '', first],
+      [4000, 'at 4000', first],
+      [6000, '', second],
+    ],
+  )
+})
+
+test('a store that is away is no bug of the recorder; anything else is', async () => {
+  for (const [error, bugs] of [
+    [new StoreUnavailable('away'), 0],
+    [new TypeError('ours'), 1],
+  ] as const) {
+    const { events, recorder, seen } = newSubject({ addActivity: () => Promise.reject(error) })
+    events.emit({ kind: 'leases_taken_back', lost: [{ emailId: newId('em', 0), count: 1 }] })
+    await recorder.stop() // writes what is left
+    assert.equal(seen.filter(({ kind }) => kind === 'bug').length, bugs, error.name)
+  }
 })
