@@ -393,5 +393,10 @@ test('after the machine was suspended, nothing is handed over by a lease or for 
     const later = { monotonicMs: monotonicMs + 65_000, wallMs: wallMs + 65_000 }
     assert.equal(isLeaseValid(attempt, later), false)
     assert.equal(isLeaseValid({ ...attempt, leasedAt: renewed }, later), true, 'after a renewal')
+    assert.equal(
+      isLeaseValid({ ...attempt, areLeasesValid: () => false }),
+      false,
+      'the worker counts as dead',
+    )
   }
 })

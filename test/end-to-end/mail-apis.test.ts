@@ -5,11 +5,18 @@ import PostalMime, { addressParser } from 'postal-mime'
 import { ServerClient } from 'postmark'
 import { Resend } from 'resend'
 import type { RelayConfig } from '../../src/config/relays.ts'
-import type { Submission } from '../../src/delivery/relay/relay.ts'
 import type { EmailId } from '../../src/domain/id.ts'
 import { checkRelay } from '../../src/management/service/check-relay.ts'
-import { accepting, accounts, type Provider, providers, startApi } from '../support/api-relay.ts'
-import { type Answering, type Asked, localCa, sendJson, startApiServer } from '../support/api-server.ts'
+import {
+  accepting,
+  accounts,
+  describe,
+  type Provider,
+  providers,
+  startApi,
+  submit,
+} from '../support/api-relay.ts'
+import { type Answering, type Asked, sendJson, startApiServer } from '../support/api-server.ts'
 import { newTestRelay, relayTo, startTestService, type TestService, validBody } from '../support/service.ts'
 import { startSmtpServer, testMessage } from '../support/smtp.ts'
 import { atEnd } from '../support/temporary.ts'
@@ -177,32 +184,6 @@ test('Resend and Postmark are asked as their own libraries ask', async (t) => {
   assert.deepEqual(ownPostmark, itsPostmark)
 })
 
-const describeTest = {
-  ...{ subject: 's', html: 'h', text: 't', headers: [], replyTo: null },
-  from: { name: 'A', address: 'a@b.c' },
-}
-
-/** Submits one message, and closes the relay. */
-const submit = (config: RelayConfig, lifeMs?: number) => submitTo(newTestRelay(config), lifeMs)
-
-function submitTo(relay: ReturnType<typeof newTestRelay>, lifeMs = 60_000): Promise<Submission> {
-  const message = testMessage({ describe: () => describeTest as never })
-  const clearance = { deadlineMs: performance.now() + lifeMs, isLeaseValid: () => true }
-  return relay.submit(message, clearance).finally(() => relay.close())
-}
-
-const describe = (submission: Submission): string => {
-  if (submission.kind !== 'failed') return submission.kind
-  const { ambiguous, lasting, permanent, retryAfterMs, scope } = submission.failureClass
-  const flags = [
-    lasting && 'lasting',
-    permanent && 'permanent',
-    ambiguous && 'ambiguous',
-    retryAfterMs !== null && `wait ${retryAfterMs}`,
-  ]
-  return [scope, ...flags.filter(Boolean)].join(' ')
-}
-
 const error =
   (status: number, body: unknown, headers = {}): Answering =>
   (_asked, response) =>
@@ -269,128 +250,6 @@ for (const [provider, name, answering, meaning] of meanings)
     const { config } = await startApi(t, provider, answering)
     assert.equal(describe(await submit(config)), meaning)
   })
-
-const hostile: [name: string, answering: Answering, meaning: string][] = [
-  ['HTML behind 200', (_, r) => void r.writeHead(200).end('<html>'), 'message ambiguous'],
-  ['a reset after the message', (_, r) => void r.destroy(), 'message ambiguous'],
-  [
-    'a cut answer',
-    (_, r) => void r.writeHead(200, { 'content-length': '90' }).write('{"id"', () => r.destroy()),
-    'message ambiguous',
-  ],
-  ['a gigabyte behind 200', (_, r) => flood(r, 200), 'message ambiguous'],
-  ['a gigabyte behind 422', (_, r) => flood(r, 422), 'relay lasting'],
-  ['HTML behind 400', (_, r) => void r.writeHead(400).end('<html>'), 'relay lasting'],
-  ['408', (_, r) => void r.writeHead(408).end(), 'message'],
-  ['a redirect', (_, r) => void r.writeHead(307, { location: 'http://127.0.0.1:1/' }).end(), 'relay lasting'],
-  ['a bad gateway', (_, r) => void r.writeHead(502).end('<html>'), 'message ambiguous'],
-  [
-    'a huge head',
-    (_, r) => void r.writeHead(200, { 'x-long': 'x'.repeat(100_000) }).end('{}'),
-    'message ambiguous',
-  ],
-]
-
-function flood(response: Parameters<Answering>[1], status: number): void {
-  response.writeHead(status)
-  const write = () => {
-    while (!response.destroyed && response.write(Buffer.alloc(65_536))) {}
-  }
-  response.on('drain', write).on('error', () => {})
-  write()
-}
-
-for (const [name, answering, meaning] of hostile)
-  test(`a server that answers with ${name}: ${meaning}`, async (t) => {
-    const { asked, config } = await startApi(t, 'postmark', answering, { tls: true })
-    assert.equal(describe(await submit(config)), meaning)
-    assert.equal(asked.length, 1)
-  })
-
-test('a key that a request cannot carry is the relay’s fault, and leaves no connection counted', async (t) => {
-  const { config } = await startApi(t, 'resend', () => {})
-  assert.ok(config.address.protocol === 'https' && config.address.account.provider === 'resend')
-  const account = { ...config.address.account, key: 're_\u200bKEY' }
-  const relay = newTestRelay({ ...config, address: { ...config.address, account } })
-  assert.equal(describe(await submitTo(relay)), 'relay lasting')
-  assert.deepEqual([relay.connections().connecting, relay.connections().busy], [0, 0])
-})
-
-const repeating: [provider: Provider, status: number, toBody: (said: string) => object][] = [
-  ['resend', 422, (said) => ({ name: `${said}: x`, message: 'no' })],
-  ['resend', 200, (said) => ({ id: said })],
-  ['graph', 400, (said) => ({ error: { code: 'BadRequest', message: said } })],
-]
-for (const [provider, status, toBody] of repeating)
-  test(`${provider}: an answer of ${status} that repeats the key or the token leaves none in the record`, async (t) => {
-    const { asked, config } = await startApi(t, provider, ({ headers }, response) =>
-      sendJson(response, status, toBody(headers.authorization ?? '')),
-    )
-    const record = JSON.stringify(await submit(config))
-    const secret = asked.at(-1)?.headers.authorization?.slice('Bearer '.length) ?? ''
-    assert.ok(secret.length > 3 && record.includes('<secret>') && !record.includes(secret), record)
-  })
-
-test('a certificate that is not trusted, and a server that is not there: nothing is handed over', async (t) => {
-  const { asked, close, config } = await startApi(t, 'postmark', () => {}, { tls: true })
-  assert.ok(config.address.protocol === 'https')
-  const { ca: _ca, ...untrusting } = config.address
-  assert.equal(describe(await submit({ ...config, address: untrusting })), 'relay lasting')
-  close()
-  assert.equal(describe(await submit(config)), 'relay')
-  assert.equal(asked.length, 0)
-})
-
-const countConnections = (relay: ReturnType<typeof newTestRelay>) => {
-  const { connecting, open, busy } = relay.connections()
-  return { connecting, open, busy }
-}
-
-test('a relay that is closed while it waits for the answer: the record says why, and in doubt', async (t) => {
-  const { asked, config } = await startApi(t, 'postmark', () => {})
-  const relay = newTestRelay(config)
-  const submission = submitTo(relay)
-  await eventually(() => asked.length === 1)
-  assert.deepEqual(countConnections(relay), { connecting: 0, open: 1, busy: 1 })
-  relay.close()
-  const ended = await submission
-  assert.equal(describe(ended), 'message ambiguous')
-  assert.equal(ended.kind === 'failed' && ended.reply.text, 'the worker stopped')
-})
-
-test('a link that expires while the connection is opened: the server gets no byte of the request', async (t) => {
-  const received: number[] = []
-  const counts: ReturnType<typeof countConnections>[] = []
-  const { createServer } = await import('node:net')
-  const silent = createServer((socket) => {
-    counts.push(countConnections(relay))
-    socket.on('data', (data) => received.push(data.length)).on('error', () => {})
-  })
-  await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve))
-  atEnd(t, () => silent.close())
-  const { port } = silent.address() as { port: number }
-  const address = {
-    protocol: 'https',
-    account: accounts.resend(''),
-    endpoint: `https://localhost:${port}`,
-    ca: localCa,
-  } as const
-  const relay = newTestRelay({ ...relayTo(0), address })
-  assert.deepEqual(await submitTo(relay, 300), { kind: 'expired' })
-  assert.deepEqual(counts, [{ connecting: 1, open: 0, busy: 1 }])
-  const handshakes = received.length
-  assert.ok(handshakes <= 1, 'TLS greeted, and nothing else was sent')
-})
-
-test('a lease that is lost while the connection is opened: nothing is handed over', async (t) => {
-  const { asked, config } = await startApi(t, 'resend', (_asked, response) => accepting.resend(response))
-  const relay = newTestRelay(config)
-  atEnd(t, () => relay.close())
-  const clearance = { deadlineMs: performance.now() + 60_000, isLeaseValid: () => false }
-  const message = testMessage({ describe: () => ({ headers: [], from: { name: '', address: '' } }) as never })
-  assert.equal((await relay.submit(message, clearance)).kind, 'stopped')
-  assert.equal(asked.length, 0)
-})
 
 test('Resend is asked again at once with the same bytes when no answer came, and sends one email', async (t) => {
   const sent = new Map<string, string>()

@@ -5,7 +5,7 @@ import { type TestContext, test } from 'node:test'
 import { connect } from '../../src/delivery/relay/smtp/connect.ts'
 import { SmtpSession } from '../../src/delivery/relay/smtp/smtp-session.ts'
 import type { EmailAddress } from '../../src/domain/request/email-address.ts'
-import { smtpTo } from '../support/service.ts'
+import { newTestRelay, relayTo, smtpTo } from '../support/service.ts'
 import { type Script, startScriptedServer, startSmtpServer, testMessage } from '../support/smtp.ts'
 import { atEnd } from '../support/temporary.ts'
 import { eventually } from '../support/wait.ts'
@@ -200,3 +200,69 @@ test('nodemailer opens the connection and then has no part in it', async (t) => 
   for (const event of ['data', 'timeout', 'close', 'end', 'error'] as const)
     assert.deepEqual(socket.listeners(event), own.listeners(event), event)
 })
+
+test('the time for connecting ends with the connection: what comes later is not cut', async (t) => {
+  const server = await startScriptedServer(t, {})
+  const connecting = new AbortController()
+  const session = await SmtpSession.open(smtpTo(server.port), connecting.signal)
+  assert.ok(session instanceof SmtpSession)
+  atEnd(t, () => session.close())
+  connecting.abort()
+  assert.equal((await session.submit(testMessage(), clearance())).kind, 'accepted')
+})
+
+test('a link that expires while the relay works on the message it has: its reply counts', async (t) => {
+  const dot = (socket: Socket) => setTimeout(() => socket.write('250 2.0.0 taken\r\n'), 500)
+  const { session } = await converse(t, { dot })
+  const deadlineMs = performance.now() + 250
+  assert.equal((await session.submit(testMessage(), { ...clearance(), deadlineMs })).kind, 'accepted')
+})
+
+test('the reply to the message may take ten minutes, those to commands one', async (t) => {
+  const { session } = await converse(t, { ehlo: pipelining })
+  const waits = t.mock.method(Socket.prototype, 'setTimeout')
+  assert.equal((await session.submit(testMessage(), clearance())).kind, 'accepted')
+  const given = waits.mock.calls.map(({ arguments: [ms] }) => ms)
+  assert.deepEqual(given.slice(-2), [600_000, 60_000])
+})
+
+test('a session that ends while it is used again had handed nothing over', async (t) => {
+  let mails = 0
+  const mail = (socket: Socket) => (++mails === 1 ? socket.write('250 2.1.0 ok\r\n') : socket.destroy())
+  const { session } = await converse(t, { mail })
+  assert.equal((await session.submit(testMessage(), clearance())).kind, 'accepted')
+  const second = await session.submit(testMessage(), clearance())
+  assert.ok(second.kind === 'failed')
+  assert.deepEqual([second.stage, second.failureClass.ambiguous], ['envelope', false])
+})
+
+test('a worker that stops before the message is handed over gives it back', async (t) => {
+  const { session } = await converse(t, { rcpt: () => {} })
+  const submission = session.submit(testMessage(), clearance())
+  await eventually(() => session.messages === 1)
+  session.stop()
+  assert.equal((await submission).kind, 'stopped')
+})
+
+for (const [name, second, kinds] of [
+  ['a message that was handed over and got no reply', { dot: 'destroy' }, 'failed handed-over'],
+  ['a refusal', { rcpt: '550 5.1.1 no' }, 'failed envelope'],
+] as const)
+  test(`on a session that is used again, ${name} is not sent once more`, async (t) => {
+    const seen = { rcpt: 0, dot: 0 }
+    const answer = (step: 'rcpt' | 'dot', usual: string) => (socket: Socket) => {
+      const given = step in second ? Reflect.get(second, step) : usual
+      const reply = ++seen[step] === 1 ? usual : given
+      return reply === 'destroy' ? socket.destroy() : socket.write(`${reply}\r\n`)
+    }
+    const server = await startScriptedServer(t, {
+      rcpt: answer('rcpt', '250 2.1.5 ok'),
+      dot: answer('dot', '250 2.0.0 taken'),
+    })
+    const relay = newTestRelay({ ...relayTo(server.port), connectionsMax: 1 })
+    atEnd(t, () => relay.close())
+    assert.equal((await relay.submit(testMessage(), clearance())).kind, 'accepted')
+    const submission = await relay.submit(testMessage(), clearance())
+    assert.equal(`${submission.kind} ${'stage' in submission && submission.stage}`, kinds)
+    assert.equal(seen.rcpt, 2)
+  })

@@ -1,7 +1,10 @@
 /** Relays that are mail APIs, at servers of a test. */
 import type { RelayConfig } from '../../src/config/relays.ts'
 import type { ApiAccount } from '../../src/delivery/relay/http/mail-api.ts'
+import type { Submission } from '../../src/delivery/relay/relay.ts'
 import { type Answering, localCa, sendJson, startApiServer } from './api-server.ts'
+import { newTestRelay } from './service.ts'
+import { testMessage } from './smtp.ts'
 import type { Scope } from './temporary.ts'
 
 const oauth = (tokenUrl: string) => ({
@@ -50,4 +53,31 @@ export async function startApi(t: Scope, provider: Provider, answering: Answerin
     takesReserved: true,
   }
   return { ...server, server, tokens, config }
+}
+
+const describeTest = {
+  ...{ subject: 's', html: 'h', text: 't', headers: [], replyTo: null },
+  from: { name: 'A', address: 'a@b.c' },
+}
+
+/** Submits one message, and closes the relay. */
+export const submit = (config: RelayConfig, lifeMs?: number) => submitTo(newTestRelay(config), lifeMs)
+
+export function submitTo(relay: ReturnType<typeof newTestRelay>, lifeMs = 60_000): Promise<Submission> {
+  const message = testMessage({ describe: () => describeTest as never })
+  const clearance = { deadlineMs: performance.now() + lifeMs, isLeaseValid: () => true }
+  return relay.submit(message, clearance).finally(() => relay.close())
+}
+
+/** What a submission came to, and the flags of a failure. */
+export const describe = (submission: Submission): string => {
+  if (submission.kind !== 'failed') return submission.kind
+  const { ambiguous, lasting, permanent, retryAfterMs, scope } = submission.failureClass
+  const flags = [
+    lasting && 'lasting',
+    permanent && 'permanent',
+    ambiguous && 'ambiguous',
+    retryAfterMs !== null && `wait ${retryAfterMs}`,
+  ]
+  return [scope, ...flags.filter(Boolean)].join(' ')
 }

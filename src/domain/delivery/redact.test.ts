@@ -34,6 +34,15 @@ const replies: readonly (readonly [string, string])[] = [
   ['550 5.1.1 mailbox unavailable', '550 5.1.1 mailbox unavailable'],
 ]
 
+test('a token is taken out in the form that its link has, and decoded', () => {
+  const url = 'https://app.acme.test/auth?token=Zm9%2BYmFy%2FcXV4%3D'
+  for (const quoted of ['Zm9+YmFy/cXV4=', 'Zm9%2BYmFy%2FcXV4%3D']) {
+    const { text } = parseReply(`554 5.7.1 blocked: ${quoted}`, { ...content, url })
+    assert.doesNotMatch(text, /YmFy|cXV4/)
+    assert.match(text, /^554 5\.7\.1 blocked: </)
+  }
+})
+
 test('a code is taken out in any case, however it is grouped, and with digits also within a word', () => {
   const check = (code: string, raw: string, shown: string) =>
     assert.equal(parseReply(raw, { ...content, code }).text, shown)
