@@ -103,3 +103,17 @@ test('says once that requests wait, and once that they no longer do', (t) => {
   t.mock.timers.tick(250)
   assert.deepEqual(changes, [true, false])
 })
+
+test('requests that have given up take no turn from those that still wait', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  let nowMs = 0
+  const backpressure = new Backpressure({ now: () => nowMs, utilization: () => 0 })
+  for (; nowMs < 1000; nowMs += 100) backpressure.noteClaim(waited, idle)
+  const gone = [backpressure.waitForTurn(key), backpressure.waitForTurn(key)]
+  t.mock.timers.tick(2000)
+  assert.deepEqual(await Promise.all(gone), [false, false])
+  backpressure.noteClaim(waited, idle)
+  const turn = backpressure.waitForTurn(key)
+  for (let n = 0; n < 2; n++) backpressure.noteEnd()
+  assert.equal(await turn, true)
+})

@@ -1,0 +1,102 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { readTags } from '../../test/support/dkim.ts'
+import { newRing, newTestRelay, relayTo, testSettings } from '../../test/support/service.ts'
+import { startScriptedServer } from '../../test/support/smtp.ts'
+import { atEnd, type Scope } from '../../test/support/temporary.ts'
+import type { App } from '../domain/app/app.ts'
+import type { Reference } from '../domain/delivery/reference.ts'
+import { newId } from '../domain/id.ts'
+import type { EmailAddress } from '../domain/request/email-address.ts'
+import { makeSigningKey, openSigningKey } from '../store/crypto/signing-key.ts'
+import { momentNow } from '../store/shared/clock.ts'
+import type { Claim } from '../store/store.ts'
+import { type DeliverDeps, deliver } from './deliver.ts'
+import { MessageComposer } from './message/compose-message.ts'
+
+const appId = newId('app', 0)
+const app: App = {
+  ...{ id: appId, slug: 'acme', version: 1, status: 'active', createdAt: 0, updatedAt: 0 },
+  settings: testSettings,
+}
+const acceptedAt = Date.UTC(2026, 10, 25)
+const claim: Claim = {
+  emailId: newId('em', 0),
+  fence: 1,
+  appId,
+  type: 'magic_link',
+  content: {
+    to: 'ada@example.com' as EmailAddress,
+    url: 'https://app.acme.test/?token=x',
+    messageIdDomain: 'acme.test',
+  },
+  acceptedAt,
+  expiresAt: acceptedAt + 900_000,
+  attempt: 1,
+  lifeLeftMs: 900_000,
+  ageMs: 0,
+  traceparent: null,
+  isSuspect: false,
+}
+
+/** Tries an email at a server, of which `heldMs` the worker has had it already. */
+async function tryAt(
+  t: Scope,
+  script: Parameters<typeof startScriptedServer>[1],
+  { heldMs = 0, signing = null, ...change }: Partial<Claim> & Partial<DeliverDeps> & { heldMs?: number } = {},
+) {
+  const server = await startScriptedServer(t, script)
+  const relay = newTestRelay(relayTo(server.port))
+  atEnd(t, () => relay.close())
+  const deps: DeliverDeps = {
+    relays: [relay],
+    random: () => 0.5,
+    composer: new MessageComposer(),
+    makeReference: () => 'em_01m85rt6yr0000fykq7my1841e.0123456789' as Reference,
+    bounceAddress: null,
+    signing,
+  }
+  const now = momentNow()
+  const claimedAt = { monotonicMs: now.monotonicMs - heldMs, wallMs: now.wallMs - heldMs }
+  const attempt = {
+    claim: { ...claim, ...change },
+    app,
+    claimedAt,
+    leasedAt: now,
+    areLeasesValid: () => true,
+  }
+  return { server, outcome: await deliver(deps, attempt) }
+}
+
+test('the next attempt is within half of what the link has left, counted from the claim', async (t) => {
+  const life = { attempt: 4, lifeLeftMs: 100_000, heldMs: 60_000 }
+  const { outcome } = await tryAt(t, { rcpt: '451 4.3.0 later' }, life)
+  assert.ok(outcome.kind === 'deferred')
+  assert.ok(outcome.waitMs > 19_000 && outcome.waitMs <= 20_000, String(outcome.waitMs))
+})
+
+test('an email says how long its link lives when it is sent', async (t) => {
+  const { outcome, server } = await tryAt(t, {}, { lifeLeftMs: 15 * 60_000, heldMs: 5 * 60_000 })
+  assert.equal(outcome.kind, 'delivered')
+  assert.match(server.messages[0] ?? '', /The link expires in 10 minutes/)
+})
+
+test('a signature is dated in seconds, by the store’s clock', async (t) => {
+  const ring = newRing()
+  const key = await makeSigningKey(ring, { domain: 'acme.test', selector: 's', algorithm: 'ed25519' })
+  const { algorithm, domain, selector } = key
+  const signers = [{ algorithm, domain, selector, key: openSigningKey(ring, key) }]
+  const signing = { signers: { find: () => ({ signers }) }, relayDates: false }
+  const { server } = await tryAt(t, {}, { signing, ageMs: 7500 })
+  const [, signature = ''] = /^DKIM-Signature:([\s\S]*?)\r\n(?=\S)/im.exec(server.messages[0] ?? '') ?? []
+  assert.equal(readTags(signature).t, String(acceptedAt / 1000 + 7))
+})
+
+test('mail whose keys are closed waits, and says which', async (t) => {
+  const held = { held: 'the key ring cannot open the signing key s of acme.test', waitMs: 300_000 }
+  const signing = { signers: { find: async () => held }, relayDates: false }
+  const { outcome, server } = await tryAt(t, {}, { signing })
+  assert.ok(outcome.kind === 'unattempted')
+  assert.deepEqual([outcome.reply.text, outcome.waitMs], [held.held, held.waitMs])
+  assert.deepEqual(server.transcript, [])
+})

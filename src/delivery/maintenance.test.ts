@@ -1,0 +1,39 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { setImmediate } from 'node:timers/promises'
+import { newId } from '../domain/id.ts'
+import type { PosternEvent } from '../observe/events.ts'
+import { StoreUnavailable } from '../store/store.ts'
+import { startMaintenance } from './maintenance.ts'
+
+test('a step a second, the next one soon while there is more, and none after the stop', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  const ended = [{ emailId: newId('em', 0), appId: newId('app', 0), state: 'expired', reason: null }] as const
+  const steps = [
+    async () => ({ more: true, ended }),
+    async () => ({ more: false, ended: [] }),
+    () => Promise.reject(new StoreUnavailable('away')),
+    () => Promise.reject(new TypeError('ours')),
+  ]
+  let count = 0
+  const seen: PosternEvent[] = []
+  const stop = startMaintenance(
+    { maintain: () => steps[count++]?.() ?? Promise.resolve({ more: false, ended: [] }) },
+    (event) => void seen.push(event),
+  )
+  const pass = async (ms: number) => {
+    t.mock.timers.tick(ms)
+    await setImmediate()
+    return count
+  }
+  assert.deepEqual([await pass(999), await pass(1)], [0, 1])
+  assert.deepEqual([await pass(19), await pass(1)], [1, 2], 'there was more')
+  assert.deepEqual([await pass(999), await pass(1)], [2, 3])
+  assert.deepEqual([await pass(1000), await pass(1000)], [4, 5], 'a failure ends nothing')
+  assert.deepEqual(
+    seen.map(({ kind }) => kind),
+    ['emails_ended', 'bug'],
+  )
+  stop()
+  assert.equal(await pass(5000), 5)
+})

@@ -1,0 +1,83 @@
+import assert from 'node:assert/strict'
+import type { Socket } from 'node:net'
+import { test } from 'node:test'
+import { relayTo } from '../../../test/support/service.ts'
+import { type Script, startScriptedServer, testMessage } from '../../../test/support/smtp.ts'
+import { atEnd, type Scope } from '../../../test/support/temporary.ts'
+import { eventually } from '../../../test/support/wait.ts'
+import { newRelay } from '../../compose/delivery.ts'
+
+/** A relay at a scripted server, and what it said of its availability. */
+async function startRelay(t: Scope, script: Script | ((connection: number) => Script)) {
+  const server = await startScriptedServer(t, script)
+  const changes: string[] = []
+  const relay = newRelay(
+    { ...relayTo(server.port), connectionsMax: 4 },
+    {
+      random: () => 0.5,
+      onChange: ({ available, reason }) => void changes.push(available ? 'available' : reason),
+    },
+  )
+  atEnd(t, () => relay.close())
+  const submit = () =>
+    relay.submit(testMessage(), { deadlineMs: performance.now() + 60_000, isLeaseValid: () => true })
+  return { changes, relay, server, submit }
+}
+
+test('a relay that refuses its only connection is down, and not at its limit of connections', async (t) => {
+  const { changes, relay, submit } = await startRelay(t, { greeting: '421 4.3.2 too busy' })
+  for (let n = 0; n < 3; n++) await submit()
+  assert.deepEqual([relay.isAvailable(), changes], [false, ['421 4.3.2 too busy']])
+})
+
+test('a relay that refuses one connection while it serves another is at its limit', async (t) => {
+  const held: Socket[] = []
+  const { changes, relay, submit } = await startRelay(t, (connection) =>
+    connection === 0 ? { dot: (socket) => void held.push(socket) } : { greeting: '421 4.7.0 too many' },
+  )
+  const first = submit()
+  await eventually(() => held.length === 1)
+  for (let n = 0; n < 3; n++) await submit()
+  assert.deepEqual([relay.isAvailable(), relay.capacity(), changes], [true, 1, []])
+  held[0]?.write('250 2.0.0 taken\r\n')
+  assert.equal((await first).kind, 'accepted')
+})
+
+test('connections that the server has ended are not counted as open', async (t) => {
+  let served: Socket | undefined
+  const { relay, submit } = await startRelay(t, {
+    greeting: (socket) => {
+      served = socket
+      socket.write('220 ready\r\n')
+    },
+  })
+  await submit()
+  assert.equal(relay.connections().open, 1)
+  served?.destroy()
+  await eventually(() => relay.connections().open === 0)
+})
+
+test('a relay that asks to slow down gets half of the connections; a plain refusal changes nothing', async (t) => {
+  for (const [reply, capacity] of [
+    ['450 4.7.1 slow down', 2],
+    ['450 4.2.0 greylisted', 4],
+    ['550 5.1.1 nobody', 4],
+  ] as const) {
+    const { relay, submit } = await startRelay(t, { rcpt: reply })
+    await submit()
+    assert.equal(relay.capacity(), capacity, reply)
+  }
+})
+
+test('a relay is back as soon as it answers a message, also by refusing it', async (t) => {
+  let isDown = true
+  const { changes, relay, submit } = await startRelay(t, () =>
+    isDown ? { greeting: '554 no service' } : { rcpt: '550 5.1.1 nobody' },
+  )
+  await submit()
+  assert.equal(relay.isAvailable(), false)
+  isDown = false
+  await eventually(() => relay.probeInMs() === 0)
+  assert.equal((await submit()).kind, 'failed')
+  assert.deepEqual([relay.isAvailable(), changes], [true, ['554 no service', 'available']])
+})
