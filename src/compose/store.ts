@@ -54,6 +54,7 @@ export async function openStoreForCommand(
   options: Pick<StoreOptions, 'onFatal' | 'schemaUse'>,
 ): Promise<Store> {
   const { database } = config
-  if (database.engine === 'sqlite' && existsSync(database.path)) requireOwner(database.path)
+  const makesOne = options.schemaUse !== 'open'
+  if (database.engine === 'sqlite' && (makesOne || existsSync(database.path))) requireOwner(database.path)
   return openStore(config, { ...options, isService: false })
 }

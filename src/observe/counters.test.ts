@@ -15,6 +15,13 @@ async function countAll(...events: PosternEvent[]): Promise<Map<string, number>>
   return new Map(lines.map((line) => [line.slice(0, line.lastIndexOf(' ')), Number(line.split(' ').at(-1))]))
 }
 
+test('what may happen to reports has its series from the start, with causes for bounces alone', async () => {
+  const seen = await countAll()
+  assert.equal(seen.get('postern_feedback_total{source="mail",kind="bounced",cause="mailbox_full"}'), 0)
+  assert.equal(seen.get('postern_feedback_total{source="mail",kind="complained",cause=""}'), 0)
+  assert.ok(!seen.has('postern_feedback_total{source="mail",kind="complained",cause="mailbox_full"}'))
+})
+
 test('a relay that is added has its series, at 0', async () => {
   const seen = await countAll()
   assert.equal(seen.get('postern_attempts_ambiguous_total{relay="r:25"}'), 0)

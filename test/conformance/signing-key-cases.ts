@@ -40,6 +40,7 @@ export function signingKeys(it: It): void {
     advance(1000)
     await add(store, 'two', { algorithm: 'rsa' })
     await add(store, 'elliptic')
+    await add(store, 'waits', { algorithm: 'rsa' })
     const other = await add(store, 'one', { of: 'other.test' })
     assert.deepEqual(await active(store), [])
     const activate = (selector: string, of = domain) =>
@@ -56,6 +57,7 @@ export function signingKeys(it: It): void {
       ['elliptic', 'active'],
       ['one', 'retired'],
       ['two', 'active'],
+      ['waits', 'pending'],
     ])
     assert.deepEqual(await active(store, 'other.test'), ['one'])
     await activate('one')
@@ -69,7 +71,7 @@ export function signingKeys(it: It): void {
     await activate('one')
     assert.equal((await actions()).length, before, 'nothing changed')
     assert.deepEqual((await actions())[0], ['domain.activate_key', 'one._domainkey.acme.test', 'active'])
-    assert.equal((await states(store, null)).length, 4)
+    assert.equal((await states(store, null)).length, 5)
     assert.equal(other.domain, 'other.test')
   })
 

@@ -81,6 +81,9 @@ test('a token lives as long as was chosen', async () => {
     const made = (await store.listTokens()).find(({ name }) => name === `for ${days}`)
     isAbout(made?.expiresAt, store.now() + Number(days) * dayMs)
   }
+  const made = await admin.post('/settings/tokens', { name: 'once', role: 'admin', days: '7' })
+  const { name = 'none' } = formOf(await made.text(), '/settings/tokens')
+  assert.equal(name, 'none', 'the form is empty again, for another token')
 })
 
 test('a recipient is suppressed for as long as was chosen', async () => {
@@ -177,4 +180,14 @@ test('an auth server’s links live as long as was typed, and only its newest se
   }
   const { hooks } = (await store.findApp('hooked'))?.settings ?? {}
   assert.equal(hooks?.logto?.lifeSeconds?.default, 600)
+})
+
+test('retrying all is offered above lists that have deferred emails, to those who may', async () => {
+  const reader = newVisitor(service, await signIn(service, 'reader'))
+  const offers = async (path: string, visitor = admin) =>
+    / deferred…<\/a>/.test(await (await visitor.get(path)).text())
+  assert.ok((await offers('/emails')) && (await offers('/emails?state=deferred&app=acme')))
+  assert.equal(await offers('/emails?state=failed'), false)
+  assert.equal(await offers('/emails?app=shop'), false, 'none of it is deferred')
+  assert.equal(await offers('/emails', reader), false)
 })

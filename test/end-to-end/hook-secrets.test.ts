@@ -72,8 +72,9 @@ test('a key that is gone each time it is asked for is answered as a wrong secret
     now,
     enqueue: async () => ({ kind: 'invalid_key' }) as const,
   }
-  const { post } = newListener({ store })
+  const { events, post } = newListener({ store })
   const answers = [await post('/kratos/acme', secret), await post('/kratos/acme', newHookSecret())]
+  assert.deepEqual(events, ['request_answered', 'request_answered'], 'each call is counted once')
   const [gone, wrong] = answers.map(({ statusCode, body }) => `${statusCode} ${body.replace(/req_\w+/, '')}`)
   assert.match(`${gone}`, /^401 /)
   assert.equal(gone, wrong)
@@ -117,6 +118,32 @@ test('a new secret works within a second, though another one is remembered', asy
   assert.equal(await secrets.find('acme', 'logto', () => false), null)
   const hash = hashDeliveryKey((await connect('logto')).secret)
   await eventually(() => secrets.find('acme', 'logto', (each) => each.hash === hash), 3000)
+})
+
+test('names that strangers make up are looked up once, and push no secret out', async () => {
+  await connect('kratos')
+  const asked: string[] = []
+  const store = {
+    findAppBySlug: (slug: string) => {
+      asked.push(`app ${slug}`)
+      return service.store.findAppBySlug(slug)
+    },
+    listHookSecrets: (...given: Parameters<typeof service.store.listHookSecrets>) => {
+      asked.push('secrets')
+      return service.store.listHookSecrets(...given)
+    },
+  }
+  const secrets = new HookSecrets(store, service.config.ring)
+  for (let n = 0; n < 50; n++) await secrets.find('nobody', 'kratos', () => true)
+  assert.deepEqual(asked, ['app nobody'])
+})
+
+test('a fault of ours is a bug, and no outage of the database', async () => {
+  const { secret } = await connect('kratos')
+  const store = { ...service.store, findAppBySlug: () => Promise.reject(new TypeError('ours')) }
+  const { events, post } = newListener({ store })
+  assert.equal((await post('/kratos/acme', secret)).statusCode, 500)
+  assert.ok(events.includes('bug') && !events.includes('store_unavailable'), events.join())
 })
 
 test('a listener that stops takes no more calls', async () => {

@@ -61,6 +61,9 @@ test('both algorithms sign, each for itself, in front of the message', async () 
   )
   for (const line of bytes.toString().split('\r\n')) assert.ok(line.length <= 78, line)
   assert.deepEqual(judge(await sign({ signers: [elliptic] })), ['pass'])
+  const names = (/ h=([^;]*);/.exec(first.replace(/\r\n /g, ' '))?.[1] ?? '').split(':')
+  for (const [n, name] of names.entries())
+    assert.equal(name.startsWith(' '), n > 0 && n % 5 === 0, `five names in a line: ${names}`)
 })
 
 for (const [what, from, to, result] of [

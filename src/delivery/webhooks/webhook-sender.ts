@@ -65,8 +65,8 @@ export class WebhookSender {
   /** Ends what is being sent; what was not answered is sent again after its lease. */
   async stop(graceMs: number): Promise<void> {
     clearInterval(this.#timer)
-    const isStopping = this.#stopped.signal
-    await Promise.race([this.#whenIdle(), sleep(graceMs, undefined, { signal: isStopping, ref: false })])
+    const options = { signal: this.#stopped.signal, ref: false }
+    await Promise.race([this.#whenIdle(), sleep(graceMs, undefined, options).catch(() => {})])
     this.#stopped.abort()
     await this.#whenIdle()
   }
