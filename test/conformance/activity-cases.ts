@@ -128,6 +128,22 @@ export function refusals(it: It): void {
     assert.equal(await store.findRefusal(many[0]?.requestId ?? ''), null)
   })
 
+  it('a flood over a limit pushes out no other refusal, and others none of a limit', async (_t, {
+    store,
+  }) => {
+    const sender = await newSender(store, 'a')
+    const flood = async (code: RefusedRequest['code'], other: RefusedRequest['code']) => {
+      const first = refused(store, sender, other)
+      await store.addRefusals([first])
+      const many = Array.from({ length: refusalsMax + 7 }, () => refused(store, sender, code))
+      for (let n = 0; n < many.length; n += 50) await store.addRefusals(many.slice(n, n + 50))
+      assert.deepEqual(await store.findRefusal(first.requestId), first)
+      assert.equal(await store.findRefusal(many[0]?.requestId ?? ''), null)
+    }
+    await flood('key_rate_limited', 'invalid_url')
+    await flood('invalid_url', 'daily_limit_reached')
+  })
+
   it('refusals are kept for 30 days', async (_t, { store, advance }) => {
     const sender = await newSender(store, 'a')
     await store.addRefusals([refused(store, sender)])

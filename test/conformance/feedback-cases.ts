@@ -98,6 +98,7 @@ export function feedback(it: It): void {
     }
     const counts = (await store.readUsageToday()).get(sender.app.id)
     assert.deepEqual([counts?.bounced, counts?.complained], [6, 3])
+    assert.equal(counts?.delivered, cases.length, 'each was delivered once')
   })
 
   it('an email that never left keeps the state that says why', async (_t, { store }) => {

@@ -69,6 +69,10 @@ export function hookSecrets(it: It): void {
       { hash, sealed },
       { hash: old.hash, sealed: old.sealed },
     ])
+    const again = { ...change, hash: hashDeliveryKey(newHookSecret()) }
+    assert.equal(await store.replaceKey(old.id, again, operator), 'ended', 'it has a successor')
+    await store.revokeKey(made.id, operator)
+    assert.equal(typeof (await store.replaceKey(old.id, again, operator)), 'object')
   })
 
   it('a secret is sealed for its own key: that of another one does not open', async (_t, { store }) => {

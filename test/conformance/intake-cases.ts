@@ -168,13 +168,17 @@ export function limits(it: It): void {
   })
 
   it('tags and the dots of Gmail share a bucket of five times the limit', async (_t, { store }) => {
-    const sender = await newSender(store, 'a', { recipientPerHour: 2 })
-    const results = await Promise.all(
-      Array.from({ length: 12 }, (_, i) =>
-        store.enqueue(request(store, sender, { to: `a.da+${i}@gmail.com` })),
-      ),
-    )
-    assert.deepEqual(kinds(results), { queued: 10, recipient_rate_limited: 2 })
+    const senders = [
+      await newSender(store, 'a', { recipientPerHour: 2 }),
+      await newSender(store, 'b', { recipientPerHour: 2 }),
+    ] as const
+    const ask = (sender: Sender, i: number) =>
+      store.enqueue(request(store, sender, { to: `a.da+${i}@gmail.com` }))
+    const inTurn = []
+    for (let i = 0; i < 12; i++) inTurn.push(await ask(senders[0], i))
+    const atOnce = await Promise.all(Array.from({ length: 12 }, (_, i) => ask(senders[1], i)))
+    for (const results of [inTurn, atOnce])
+      assert.deepEqual(kinds(results), { queued: 10, recipient_rate_limited: 2 })
   })
 
   it('row 18: a clock that steps back a day locks no key and no recipient out', async (_t, {
@@ -364,5 +368,19 @@ export function idempotency(it: It): void {
     assert.equal((await store.enqueue(request(store, sender, { idem: 'k' }))).kind, 'queued')
     advance(day)
     assert.equal((await store.enqueue(request(store, sender, { idem: 'k', body: 'other' }))).kind, 'queued')
+  })
+
+  it('maintenance forgets the idempotency keys that are a day old, and no other', async (_t, {
+    store,
+    advance,
+  }) => {
+    const sender = await newSender(store, 'a')
+    const ask = async (idem: string) => (await store.enqueue(request(store, sender, { idem }))).kind
+    await ask('old')
+    advance(day / 2)
+    await ask('young')
+    advance(day / 2 + 1000)
+    while ((await store.maintain()).more);
+    assert.deepEqual([await ask('young'), await ask('old')], ['replayed', 'queued'])
   })
 }

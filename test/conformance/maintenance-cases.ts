@@ -13,6 +13,21 @@ export function maintenance(it: It): void {
     assert.equal((await store.readQueueGauge()).depth, 0)
   })
 
+  it('an email that a worker holds when its link expires is left to that worker', async (_t, {
+    store,
+    advance,
+  }) => {
+    const sender = await newSender(store, 'a')
+    for (let n = 0; n < 2; n++) await store.enqueue(request(store, sender, { lifeMs: 1000 }))
+    const [held] = await claim(store, 1)
+    assert.ok(held)
+    advance(2000)
+    while ((await store.maintain()).more);
+    assert.equal((await store.readQueueGauge()).depth, 1)
+    assert.equal(await store.recordOutcome(held, delivered), true)
+    assert.equal((await store.findEmail(held.emailId))?.state, 'delivered')
+  })
+
   it('maintenance of many rows ends', async (_t, { store, advance }) => {
     const sender = await newSender(store, 'a')
     const requests = Array.from({ length: 2600 }, (_, i) =>

@@ -74,6 +74,14 @@ export function management(it: It): void {
     assert.deepEqual(entry?.before, { allowedUrls: rest })
     assert.deepEqual(entry?.after, { allowedUrls: ['https://new.acme.test'] })
     await allow(['https://new.acme.test', kept ?? ''])
+    const newest = async () => (await store.listAudit({ limit: 1, app: app.id })).items[0]
+    await allow(['https://new.acme.test', kept ?? '', 'https://more.acme.test'])
+    const added = { before: { allowedUrls: [] }, after: { allowedUrls: ['https://more.acme.test'] } }
+    assert.deepEqual({ before: (await newest())?.before, after: (await newest())?.after }, added)
+    await allow(['https://new.acme.test', kept ?? ''])
+    assert.deepEqual((await newest())?.before, added.after, 'and the other way round')
+    await allow([kept ?? '', 'https://new.acme.test'])
+    await allow(['https://new.acme.test', kept ?? ''])
     const [reordered] = (await store.listAudit({ limit: 1, app: app.id })).items
     assert.deepEqual(reordered?.after, { allowedUrls: ['https://new.acme.test', kept] }, 'the order alone')
 
@@ -161,6 +169,18 @@ export function management(it: It): void {
     assert.equal(made.filter((key) => key !== 'name_taken').length, 1)
   })
 
+  it('tokens made at the same moment with one name: one of them is made', async (t, { store, reopen }) => {
+    const other = await reopen()
+    atEnd(t, () => other.close())
+    const wanted = { name: 'deployments', role: 'reader', apps: null, expiresAt: store.now() + day } as const
+    const made = await Promise.all(
+      Array.from({ length: 8 }, (_, n) =>
+        (n % 2 ? store : other).createToken({ ...wanted, hash: hashToken(newToken()) }, operator),
+      ),
+    )
+    assert.equal(made.filter((token) => token !== 'name_taken').length, 1)
+  })
+
   it('the end of a key is moved, and the keys that end soon are listed', async (_t, { store, advance }) => {
     const { app } = await newSender(store, 'a')
     const key = await newKey(store, { app: app.id, ...keyOf('web', store.now() + day) })
@@ -172,6 +192,11 @@ export function management(it: It): void {
     const next = { ...keyOf(null), oldExpiresAt: store.now() + day }
     await store.replaceKey(replaced.id, next, operator)
     assert.deepEqual(await expiring(), [], 'a key that is replaced ends on purpose')
+    const [successor] = (await store.listKeys(app.id)).toReversed()
+    assert.ok(successor)
+    await store.revokeKey(successor.id, operator)
+    assert.deepEqual(await expiring(), [replaced.id], 'nothing takes its place')
+    await store.revokeKey(replaced.id, operator)
     await store.updateKey(key.id, { expiresAt: store.now() + day }, operator)
     advance(2 * day)
     assert.deepEqual(await expiring(), [])

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { hashDeliveryKey, newDeliveryKey } from '../../src/domain/app/delivery-key.ts'
 import { scanMax } from '../../src/domain/bounds.ts'
-import { lostLeaseWaitsMs } from '../../src/domain/delivery/states.ts'
+import { lostLeaseWaitsMs, suspectAfter } from '../../src/domain/delivery/states.ts'
 import { newId } from '../../src/domain/id.ts'
 import type { EmailAddress } from '../../src/domain/request/email-address.ts'
 import type { EmailRecord } from '../../src/store/operator-store.ts'
@@ -114,6 +114,22 @@ export function operators(it: It): void {
     assert.deepEqual(await store.retryDeferred(null, ids[0] ?? null, operator), { retried: 1, next: null })
     assert.deepEqual(await store.retryDeferred(null, null, operator), { retried: 1, next: null })
     assert.equal((await claim(store)).length, 2)
+  })
+
+  it('retrying all leaves alone what its workers may die of: it waits its time', async (_t, {
+    store,
+    advance,
+  }) => {
+    const sender = await newSender(store, 'a')
+    const queued = await store.enqueue(request(store, sender, { lifeMs: day }))
+    assert.ok(queued.kind === 'queued')
+    for (let lost = 0; lost < suspectAfter; lost++) {
+      await claim(store)
+      advance(leaseMs)
+    }
+    await claim(store) // takes the last lease back
+    assert.equal((await store.findEmail(queued.emailId))?.state, 'deferred')
+    assert.deepEqual(await store.retryDeferred(null, null, operator), { retried: 0, next: null })
   })
 
   it('retrying all goes through a long queue in steps, and touches each email once', async (_t, {

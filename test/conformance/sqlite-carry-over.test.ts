@@ -7,6 +7,12 @@ import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
 import { hashDeliveryKey, newDeliveryKey } from '../../src/domain/app/delivery-key.ts'
 import { hashToken, newToken } from '../../src/domain/operator/management-token.ts'
+import {
+  hashSessionSecret,
+  hashSignInCode,
+  newSessionSecret,
+  newSignInCode,
+} from '../../src/domain/operator/sign-in.ts'
 import { formatKeyRing, type KeyRing } from '../../src/store/crypto/key-ring.ts'
 import type { AccessNames } from '../../src/store/database-facts.ts'
 import type { PersonRecord } from '../../src/store/people-store.ts'
@@ -76,6 +82,7 @@ async function makeAll(store: Store) {
   const over = await newKeyFor(store, acme.app.id, 'over')
   await store.updateKey(short.key.id, { expiresAt: store.now() + 86_400_000 }, operator)
   await store.updateKey(over.key.id, { expiresAt: store.now() + 1 }, operator)
+  const endless = await newKeyFor(store, acme.app.id, 'endless')
   const tokens = [await newTokenFor(store, 'stolen'), await newTokenFor(store, 'kept token')] as const
   const [mallory, ana, ben] = [
     await newPerson(store, 'Mallory', 'admin'),
@@ -84,8 +91,16 @@ async function makeAll(store: Store) {
   ]
   const cleo = await newPerson(store, 'Cleo', 'admin')
   await store.updatePerson(cleo.id, { apps: [acme.app.id] }, operator)
+  const dora = await newPerson(store, 'Dora', 'operator')
+  await store.updatePerson(dora.id, { apps: [acme.app.id, paused.app.id] }, operator)
   await store.keepNonce('n', store.now() + 86_400_000)
-  return { acme, gone, paused, keys, short, over, tokens, mallory, ana, ben, cleo }
+  const [used, code] = [hashSignInCode(newSignInCode()), hashSignInCode(newSignInCode())]
+  for (const hash of [used, code])
+    await store.createSignInCode({ hash, person: ben.id, expiresAt: store.now() + 86_400_000 }, operator)
+  const session = hashSessionSecret(newSessionSecret())
+  assert.ok(await store.signInByCode(used, { hash: session, agent: 'a', requestId: 'req_x' }))
+  const all = { acme, gone, paused, keys, short, over, endless, tokens, mallory, ana, ben, cleo, dora }
+  return { ...all, code, session }
 }
 
 async function endSome(store: Store, all: Awaited<ReturnType<typeof makeAll>>): Promise<void> {
@@ -93,6 +108,8 @@ async function endSome(store: Store, all: Awaited<ReturnType<typeof makeAll>>): 
   await store.revokeKey(all.acme.keyId, operator) // it has no name
   await store.updateKey(all.short.key.id, { expiresAt: store.now() + 1 }, operator)
   await store.revokeKey(all.over.key.id, operator)
+  await store.updateKey(all.endless.key.id, { expiresAt: store.now() + 1 }, operator)
+  await store.updatePerson(all.dora.id, { apps: [all.acme.app.id] }, operator)
   await store.updatePerson(all.cleo.id, { apps: null }, operator)
   await store.revokeToken(all.tokens[0].token.id, operator)
   await store.updatePerson(all.mallory.id, { disabled: true }, operator)
@@ -116,13 +133,17 @@ test('what was revoked, disabled, reduced or removed since the backup stays so, 
   const ran = await postern(place.env, ['restore', place.backup])
   assert.equal(ran.code, 0, ran.err)
   assert.match(ran.out, /Since the backup, this access was ended, reduced or removed/)
-  for (const name of ['leaked', 'shortened', 'stolen', 'Mallory', 'Ana', 'laptop of Ben', 'gone', 'paused'])
+  for (const name of [
+    ...['leaked', 'shortened', 'endless', 'stolen', 'Mallory', 'Ana', 'Dora', 'laptop of Ben'],
+    ...['gone', 'paused'],
+  ])
     assert.ok(ran.out.includes(name), `${name} in ${ran.out}`)
   assert.doesNotMatch(ran.out, /kept|over \(|Cleo|null/)
   await inStore(place, async (store) => {
     const judged = null
     assert.equal((await store.enqueue({ keyHash: all.keys[0].hash, judged })).kind, 'invalid_key')
     assert.equal((await store.enqueue({ keyHash: all.short.hash, judged })).kind, 'invalid_key')
+    assert.equal((await store.enqueue({ keyHash: all.endless.hash, judged })).kind, 'invalid_key')
     assert.equal((await store.enqueue({ keyHash: all.gone.keyHash, judged })).kind, 'invalid_key')
     assert.equal((await store.enqueue({ keyHash: all.keys[1].hash, judged })).kind, 'judge_again')
     assert.ok((await store.findTokenByHash(all.tokens[0].hash))?.revokedAt)
@@ -132,7 +153,10 @@ test('what was revoked, disabled, reduced or removed since the backup stays so, 
     assert.deepEqual([people.get('Ana')?.role, people.get('Ana')?.apps], ['reader', [all.acme.app.id]])
     assert.deepEqual([people.get('Ben')?.role, people.get('Ben')?.disabledAt], ['admin', null])
     assert.deepEqual(people.get('Cleo')?.apps, [all.acme.app.id], 'no more than the backup gave')
+    assert.deepEqual(people.get('Dora')?.apps, [all.acme.app.id])
     assert.equal(await store.takeNonce('n'), false)
+    assert.equal(await store.findSession(all.session), null)
+    assert.equal(await store.isSignInCode(all.code), false)
     assert.equal((await store.findApp('paused'))?.version, all.paused.app.version + 1)
     assert.equal(await store.findPasskey('passkey-Ben'), null)
     assert.ok(await store.findPasskey('passkey-Ana'))
@@ -231,7 +255,7 @@ test('without the database that it was made from, a restore lists what works aga
       'restore',
       place.backup,
     ])
-    assert.equal(json.works.keys.length, 6)
+    assert.equal(json.works.keys.length, 7)
   }
 })
 

@@ -107,6 +107,16 @@ const strikes: SharedCases = {
     assert.equal((await find(store, ada)).strikes, 4)
   },
 
+  'only the email that was complained about takes its complaint back': async ({ store, newSender }) => {
+    const sender = await newSender()
+    const [one, two] = await deliver(store, sender, [ada, ada])
+    await report(store, one, complained)
+    await report(store, two, { kind: 'not_spam' })
+    assert.equal((await find(store, ada)).reason, 'complaint')
+    await report(store, one, { kind: 'not_spam' })
+    assert.deepEqual(await list(store), [])
+  },
+
   'the same reports in any order, and repeated, leave the same suppression': async ({ store, newSender }) => {
     const sender = await newSender({ recipientPerHour: 1000 })
     const orders = [

@@ -22,7 +22,7 @@ import type { NewWebhookMessage, ReceiverRecord } from '../../src/store/webhook-
 import { deleteApp, operator } from '../support/operator.ts'
 import { newRing } from '../support/service.ts'
 import { day, type It, newSender, type Sender, testRing, updateApp } from './subject.ts'
-import { bounced, clockMs, complained, deliver, report } from './suppression-subject.ts'
+import { bounced, clockMs, complained, deliver, nameOf, report, suppress } from './suppression-subject.ts'
 
 const webhookUrl = 'https://app.acme.test/postern'
 
@@ -59,6 +59,7 @@ export function webhooks(it: It): void {
     const [one, two] = (await deliver(store, { app, ...sender }, [to, 'bob@example.com'])) as EmailId[]
     assert.ok(one && two)
     const sealedTo = recipientSealer(testRing(store))(one, to)
+    await suppress(store, await newSender(store, 'other'), to, 30 * day)
     for (let n = 0; n < 2; n++)
       await store.recordFeedback({
         email: one,
@@ -76,7 +77,8 @@ export function webhooks(it: It): void {
     assert.ok(first && second && others.length === 0)
     const { suppressedUntil, ...facts } = first.facts
     assert.deepEqual(facts, { emailType: 'magic_link', cause: 'no_mailbox', permanent: true })
-    assert.ok(Date.parse(`${suppressedUntil}`) > store.now())
+    const [own] = await store.findSuppressions(nameOf(store, to), [app.id])
+    assert.equal(Date.parse(`${suppressedUntil}`), own?.until, 'and not until when another app does')
     assert.deepEqual([first.event, first.email, first.tries], ['email.bounced', one, 1])
     assert.equal(first.sealed && openRecipient(testRing(store), one, first.sealed), to)
     assert.deepEqual([second.event, second.email, second.sealed], ['email.complained', two, null])
@@ -128,6 +130,7 @@ export function webhooks(it: It): void {
     const [again] = await store.claimWebhooks(app.id, 10)
     assert.deepEqual([again?.id, again?.tries], [second.id, 2])
     await store.endWebhookTry({ ...second, result: '204', receiver: 'accepts', waitMs: null }) // too late
+    assert.equal((await store.findReceiver(app.id))?.result, '500')
     const states = (await store.listWebhookMessages(app.id, 10)).map(({ dueAt, result, tries }) => [
       ...[dueAt !== null, result, tries],
     ])
@@ -220,6 +223,9 @@ export function webhooks(it: It): void {
     const other = await reopen({ ring: both })
     try {
       assert.deepEqual(await resealReceivers(next, other), [set])
+      const change = { ...set, sealed: 'read before somebody replaced it' }
+      await other.resealReceiver(change, { sealed: 'sealed anew', old: [] })
+      assert.deepEqual(await other.findReceiver(app.id), set)
       assert.deepEqual(await resealReceivers(both, other), [])
       const resealed = await other.findReceiver(app.id)
       assert.ok(resealed)
@@ -237,7 +243,7 @@ export function webhooks(it: It): void {
     assert.equal(items.filter(({ action }) => action === 'webhook.secret').length, 10)
   })
 
-  it('so many wait, and no more; a deleted app leaves nothing', async (_t, { store }) => {
+  it('so many wait, and no more; a deleted app leaves nothing', async (_t, { store, advance }) => {
     const { app } = await newReceiver(store, 'acme')
     const add = () => store.addWebhookMessage(failed(app.id))
     for (let n = 0; n < waitingWebhooksMax; n += 100) {
@@ -245,6 +251,11 @@ export function webhooks(it: It): void {
       assert.ok(added.every((id) => id.startsWith('wh_')))
     }
     assert.equal(await add(), 'full')
+    advance(clockMs)
+    const [claimed] = await store.claimWebhooks(app.id, 1)
+    assert.ok(claimed)
+    await store.endWebhookTry({ ...claimed, result: '204', receiver: 'accepts', waitMs: null })
+    assert.match(await add(), /^wh_/, 'those that were sent do not count')
     await deleteApp(store, app.id)
     assert.deepEqual([await dueApps(store), await store.listReceivers()], [[], []])
     assert.deepEqual(await store.listWebhookMessages(app.id, 10), [])
