@@ -56,6 +56,26 @@ const cases: [Partial<EmailRecord>, string][] = [
     { state: 'failed', reason: 'retries_exhausted', trail: [{ at, outcome: 'failed' }] },
     'Not sent: no attempt succeeded within 48 hours.',
   ],
+  [
+    { state: 'cancelled', reason: 'superseded' },
+    'Not sent: a newer email with the same kind of link replaced it.',
+  ],
+  [
+    { state: 'cancelled', reason: 'reserved_domain' },
+    'Not sent: the domain of its recipient is reserved for tests and documentation (RFC 2606), so it would only bounce. To send it to a test relay, add reserved=send to the relay’s URL.',
+  ],
+  [
+    { state: 'deferred', nextAttemptAt: at + 5000, trail: [down] },
+    'It was not tried because the relay 127.0.0.1:2525 was unavailable: the connection was refused (ESOCKET: connect ECONNREFUSED). The next attempt is at 2026-11-21 22:26:45Z.',
+  ],
+  [
+    {
+      state: 'deferred',
+      nextAttemptAt: at,
+      trail: [{ at, outcome: 'unattempted', reply: noReply('no key') }],
+    },
+    'It was not tried: no key. The next attempt is at 2026-11-21 22:26:40Z.',
+  ],
   [{ state: 'sending', attempts: 2 }, 'A worker is sending it (attempt 2).'],
   [
     { state: 'deferred', nextAttemptAt: at + 5000, trail: [busy] },
@@ -174,6 +194,7 @@ test('a suppressed email says why, and until when, since which email and for whi
     explain(one),
     `${why} Its recipient is suppressed until ${hour}, since the email em_0 (550 5.1.1 gone).`,
   )
+  assert.match(explain({ ...one, reply: null }), /, since the email em_0\.$/)
   const invitations = { ...one, invitationsUntil: at + 7_200_000 }
   assert.match(
     explain(invitations),

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { newAcme, postern, posternJson, serveEnvironment } from '../support/cli.ts'
+import { startFaultyServer } from '../support/dns-server.ts'
 
 const env = await serveEnvironment({ after })
 await newAcme(env)
@@ -53,4 +54,28 @@ test('the check says for each record that DNS did not answer, and is no failure 
   assert.equal(checked.code, 0)
   assert.match(checked.out, /^\?\? +spf acme\.test: .*\n\?\? +dmarc _dmarc\.acme\.test: DNS did not answer/)
   assert.doesNotMatch(checked.out, /FAIL/)
+})
+
+test('a domain without records fails the check, and a key without its record is not activated', async (t) => {
+  const { server } = await startFaultyServer(t, 'absence')
+  const asking = { ...env, POSTERN_DNS_SERVERS: server }
+  const checked = await postern(asking, ['domain', 'check', 'acme'])
+  assert.equal(checked.code, 1)
+  assert.match(checked.out, /^FAIL +spf acme\.test: .*no SPF record[\s\S]*publish: acme\.test\. IN TXT \( "v=spf1 /m)
+  await posternJson(env, ['domain', 'add-key', 'acme'])
+  const { selector = '' } = (await show()).keys.at(-1) ?? {}
+  const refused = await postern(asking, ['domain', 'activate-key', 'acme', selector])
+  assert.equal(refused.code, 1)
+  assert.match(refused.err, /was not activated, because mail would be refused/)
+  assert.equal((await show()).keys.at(-1)?.state, 'pending')
+})
+
+test('only the right answer to the question removes a key that signs', async () => {
+  await posternJson(env, ['domain', 'add-key', 'acme'])
+  const { selector = '' } = (await show()).keys.at(-1) ?? {}
+  await postern(env, ['domain', 'activate-key', 'acme', selector, '--unchecked'])
+  const remove = ['domain', 'remove-key', 'acme', selector]
+  assert.notEqual((await postern(env, remove, { answer: 'no' })).code, 0)
+  assert.equal((await show()).keys.at(-1)?.state, 'active')
+  assert.equal((await postern(env, remove, { answer: selector })).code, 0)
 })

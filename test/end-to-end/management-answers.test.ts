@@ -11,6 +11,8 @@ import { eventually } from '../support/wait.ts'
 const service = await startTestService({ after }, { roles: new Set(['api', 'console']) })
 const { store } = service
 const admin = await adminTokens(service)
+/** More than one step of a change clears. */
+const suppressionsMany = 2100
 const hourMs = 3_600_000
 const dayMs = 24 * hourMs
 
@@ -227,6 +229,20 @@ test('the whole service sees the suppressions for all apps, and filters those of
     await Promise.all(['', '&destination=other', '&destination=gmail', '&reason=complaint'].map(listed)),
     [2, 2, 0, 0],
   )
+})
+
+test('all suppressions that match are cleared by one request, however many steps that takes', async () => {
+  const { app } = await newSender(service, 'cleared')
+  const until = store.now() + dayMs
+  const suppress = (n: number) => {
+    const recipient = store.nameRecipient(`c${n}@example.com` as EmailAddress)
+    return store.setSuppression({ app: app.id, recipient, destination: 'other', until }, operator)
+  }
+  for (let n = 0; n < suppressionsMany; n += 100)
+    await Promise.all(Array.from({ length: 100 }, (_, i) => suppress(n + i)))
+  const { body } = await post('/v1/suppressions/clear', { app: 'cleared' })
+  assert.deepEqual(body, { removed: suppressionsMany, complete: true })
+  assert.deepEqual(await store.listSuppressions({ apps: [app.id], limit: 1 }), { items: [], next: null })
 })
 
 test('sessions that are over are not listed', async () => {

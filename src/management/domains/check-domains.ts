@@ -1,4 +1,5 @@
 /** Checks the domains of all apps, for `doctor` and the checks of the service. */
+import type { App } from '../../domain/app/app.ts'
 import { isReservedDomain } from '../../domain/delivery/reserved-domain.ts'
 import type { Finding } from '../../store/store.ts'
 import { checkAppDomain, type DomainParts, findDomain } from './domain-subject.ts'
@@ -6,18 +7,22 @@ import { checkAppDomain, type DomainParts, findDomain } from './domain-subject.t
 /** The domains that are checked; the others have to be asked for. */
 const domainsMax = 20
 
-/** One finding for each domain. It fails if a line does; other lines are named. */
+/**
+ * One finding for each domain, and for each domain of its envelopes. It fails if a line does; other lines are
+ * named.
+ */
 export async function checkDomains(parts: DomainParts): Promise<Finding[]> {
   const apps = (await parts.store.listApps()).filter(({ status }) => status === 'active')
-  const byDomain = new Map(apps.map((app) => [findDomain(app), app]))
-  const domains = [...byDomain].filter(([domain]) => !isReservedDomain(domain)).slice(0, domainsMax)
+  const nameEnvelope = ({ settings }: App) => settings.envelopeFrom?.split('@').at(-1) ?? ''
+  const subjects = new Map(apps.map((app) => [`${findDomain(app)} ${nameEnvelope(app)}`, app]))
+  const checked = [...subjects.values()].filter((app) => !isReservedDomain(findDomain(app)))
   return Promise.all(
-    domains.map(async ([domain, app]) => {
+    checked.slice(0, domainsMax).map(async (app) => {
       const lines = await checkAppDomain(app, parts)
       const noted = lines.filter(({ result }) => result !== 'ok')
       const detail = noted.map(({ check, message }) => `${check.replace('_', ' ')}: ${message}`).join(' ')
       return {
-        check: `domain ${domain}`,
+        check: `domain ${findDomain(app)}`,
         ok: noted.every(({ result }) => result !== 'fail'),
         detail:
           detail === ''

@@ -64,3 +64,25 @@ test('what is over has its time: an outage, the links that it cost, mail that fa
     ],
   )
 })
+
+test('an outage of hours ago is left out, and links that expired after one are not put down to it', () => {
+  const minute = nowMs / minuteMs
+  const outage = (fromS: number, untilS: number) => [
+    node({ relays: [relay('r1', true, { from: ago(fromS), until: ago(untilS), reason: 'ECONNREFUSED' })] }),
+  ]
+  const past = { nowMs, minutes: [], expired: [], conditions: [] }
+  assert.deepEqual(findEarlier({ ...past, nodes: outage(11_400, 10_800) }), [])
+  const minutes = [
+    { minute: minute - 15, event: 'expired', count: 1 },
+    { minute: minute - 5, event: 'expired', count: 2 },
+  ] as const
+  const found = findEarlier({ ...past, nodes: outage(1200, 600), minutes, expired: ['acme'] })
+  assert.deepEqual(
+    found.map(({ kind, message }) => [kind, /\d+ links?/.exec(message)?.[0]]),
+    [
+      ['links_expired', '2 links'],
+      ['relay_down', '1 link'],
+    ],
+    'the newest first',
+  )
+})

@@ -1,0 +1,106 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { operator } from '../../../test/support/operator.ts'
+import { startTestService, testSettings } from '../../../test/support/service.ts'
+import type { AppSettings } from '../../domain/app/settings.ts'
+import { combineTraits, plainRelay, type RelayTraits } from '../../domain/delivery/relay-traits.ts'
+import { formatDkimRecord } from '../../domain/dns/dkim-record.ts'
+import type { Lookup } from '../../domain/dns/lookup.ts'
+import type { EmailAddress } from '../../domain/request/email-address.ts'
+import { makeSigningKey } from '../../store/crypto/signing-key.ts'
+import { checkDomains } from './check-domains.ts'
+import { checkAppDomain, type DomainParts } from './domain-subject.ts'
+
+const service = await startTestService({ after }, { roles: new Set(['api'] as const) })
+const { config, store } = service
+
+const newApp = async (slug: string, address: string, more: Partial<AppSettings> = {}) => {
+  const app = await store.createApp(
+    slug,
+    { ...testSettings, from: { name: slug, address }, ...more },
+    operator,
+  )
+  assert.ok(app)
+  return app
+}
+const acme = await newApp('acme-mail', 'auth@acme.dev')
+await newApp('shop', 'auth@shop.dev')
+const key = await makeSigningKey(config.ring, { domain: 'acme.dev', selector: 'p1', algorithm: 'ed25519' })
+await store.addSigningKey({ ...key, app: acme.id }, operator)
+await store.activateSigningKey({ domain: 'acme.dev', selector: 'p1', app: acme.id }, operator)
+
+const zone: Readonly<Record<string, string>> = {
+  'TXT p1._domainkey.acme.dev': formatDkimRecord('ed25519', key.publicKey),
+  'TXT acme.dev': 'v=spf1 ip4:192.0.2.1 -all',
+  'TXT _dmarc.acme.dev': 'v=DMARC1; p=reject; rua=mailto:d@acme.dev',
+  'MX acme.dev': '10 mail.acme.dev',
+  'MX bounce.acme.dev': '10 mail.acme.dev',
+}
+const lookup: Lookup = async (name, type) => {
+  const record = zone[`${type} ${name}`]
+  return record === undefined ? { kind: 'absent' } : { kind: 'found', records: [record] }
+}
+const partsWith = (
+  relayTraits: RelayTraits = plainRelay,
+  bounceAddress: string | null = null,
+): DomainParts => ({
+  ...{ store, relayTraits, bounceAddress: bounceAddress as EmailAddress | null },
+  newLookup: () => lookup,
+})
+
+test('each domain that is not reserved is judged, and what is wrong is named with the way to its records', async () => {
+  const found = await checkDomains(partsWith())
+  const [right, wrong, ...more] = found.toSorted((a, b) => (a.check < b.check ? -1 : 1))
+  assert.deepEqual(right, { check: 'domain acme.dev', ok: true, detail: 'keys, SPF, DMARC and MX are right' })
+  assert.deepEqual([wrong?.check, wrong?.ok, more], ['domain shop.dev', false, []])
+  assert.match(
+    wrong?.detail ?? '',
+    /^spf: .*no SPF record.* dmarc: .*"postern domain check shop" shows the records\.$/,
+  )
+})
+
+test('apps of one domain are judged together, and apart if their envelopes differ; disabled ones are not', async (t) => {
+  const twin = await newApp('twin', 'info@acme.dev')
+  const other = await newApp('apart', 'info@acme.dev', { envelopeFrom: 'bounces@nowhere.dev' })
+  t.after(async () => {
+    for (const { id } of [twin, other]) await store.updateApp(id, { status: 'disabled' }, operator)
+  })
+  const ofAcme = async () =>
+    (await checkDomains(partsWith())).filter(({ check }) => check === 'domain acme.dev').map(({ ok }) => ok)
+  assert.deepEqual((await ofAcme()).toSorted(), [false, true], 'nobody takes reports at nowhere.dev')
+  await store.updateApp(other.id, { status: 'disabled' }, operator)
+  assert.deepEqual(await ofAcme(), [true])
+})
+
+test('the records that a domain needs follow from the relays, the bounce address and the app', async () => {
+  const checks = async (parts: DomainParts, app = acme) =>
+    (await checkAppDomain(app, parts)).map(({ check, name }) => `${check} ${name}`)
+  const spfOf = (names: readonly string[]) => names.find((name) => name.startsWith('spf'))
+  const plain = await checks(partsWith(plainRelay, 'b@bounce.acme.dev'))
+  assert.ok(plain.includes('dkim p1._domainkey.acme.dev'), plain.join())
+  assert.equal(spfOf(plain), 'spf bounce.acme.dev', 'the envelope has the bounce address')
+  assert.equal(
+    spfOf(await checks(partsWith({ ...plainRelay, envelope: 'from' }, 'b@bounce.acme.dev'))),
+    'spf acme.dev',
+  )
+  const own = { ...acme, settings: { ...acme.settings, envelopeFrom: 'b@own.acme.dev' } }
+  assert.equal(spfOf(await checks(partsWith(plainRelay, 'b@bounce.acme.dev'), own)), 'spf own.acme.dev')
+  const byRelay = await checks(partsWith({ rewrites: 'all', envelope: 'relay', include: null }))
+  assert.equal(spfOf(byRelay), undefined, 'the envelope is the relay’s')
+  assert.ok(!byRelay.some((name) => name.startsWith('dkim')), 'and so is the message')
+})
+
+test('several relays have together what the strictest of them needs', () => {
+  const [all, dates] = [
+    { rewrites: 'all', envelope: 'relay', include: null },
+    { rewrites: 'dates', envelope: 'from', include: 'amazonses.com' },
+  ] as const
+  assert.deepEqual(combineTraits([]), plainRelay)
+  assert.deepEqual(combineTraits([all, all]), all)
+  assert.deepEqual(combineTraits([all, dates]), {
+    rewrites: 'dates',
+    envelope: 'from',
+    include: 'amazonses.com',
+  })
+  assert.deepEqual(combineTraits([plainRelay, dates]), { ...dates, envelope: 'bounce' })
+})
