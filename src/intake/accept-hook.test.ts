@@ -145,6 +145,10 @@ test('a code that the app does not allow is left out where there is more, and re
     change: { allowCodes: false, ...hooksOf({ verifyUrl }) },
   }
   assert.equal(admit('supabase', hash).content.code, undefined)
+  const supabase = sample('supabase', 'signup') as { email_data: object }
+  const oddBeside = { ...supabase, email_data: { ...supabase.email_data, token: '<b>1</b>' } }
+  const beside = { body: oddBeside, change: hooksOf({ pages: { default: page } }) }
+  assert.equal(admit('supabase', beside).content.code, undefined, 'its link is enough')
   const odd = { to: 'someone@example.com', type: 'SignIn', payload: { code: '<b>1</b>' } }
   const shown = { body: odd, change: { hooks: { logto: { pages: { default: page } } } } }
   assert.match(issuesOf('logto', shown), /^invalid_body: code /)
@@ -179,4 +183,13 @@ test('a body that is no JSON, one without a message, and one that no email is fo
   )
   const notice = judge('kratos', { body: sample('kratos', 'recovery_invalid') })
   assert.deepEqual(notice.judged.verdict, { refuse: 'notice_not_sent' })
+})
+
+test('emails of one page that are asked for on different grounds do not supersede each other', () => {
+  const change = hooksOf({ pages: { default: page } })
+  const keyOf = (kind: string) => admit('supabase', { body: sample('supabase', kind), change }).supersedeKey
+  const keys = ['signup', 'recovery', 'magiclink', 'reauthentication'].map(keyOf)
+  assert.equal(new Set(keys).size, keys.length, keys.join('\n'))
+  assert.equal(keyOf('signup'), keys[0])
+  for (const key of keys) assert.doesNotMatch(key ?? '', /token/)
 })

@@ -1,6 +1,5 @@
 /** The command line as somebody meets it who was woken at night, or who begins. */
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
@@ -10,13 +9,13 @@ import {
   posternJson,
   serveAcme,
   serveEnvironment,
-  spawnPostern,
+  startPostern,
   viaApi,
 } from '../support/cli.ts'
 import { freePort } from '../support/postfix.ts'
 import { send, validBody } from '../support/service.ts'
 import { startScriptedServer, startSmtpServer } from '../support/smtp.ts'
-import { atEnd, type Scope, temporaryFolder } from '../support/temporary.ts'
+import { temporaryFolder } from '../support/temporary.ts'
 import { eventually } from '../support/wait.ts'
 
 type Row = Record<string, unknown> & { id: string }
@@ -288,32 +287,13 @@ test('an app without links cannot send a test email, and the answer says what to
 })
 
 /** Starts a command and resolves with how it ended. */
-function start(
-  scope: Scope,
-  args: readonly string[],
-  options: { cwd?: string; env?: Record<string, string> },
-) {
-  const child = spawnPostern(args, {
-    cwd: options.cwd,
-    env: { PATH: process.env.PATH ?? '', ...options.env },
-  })
-  atEnd(scope, () => child.kill('SIGKILL'))
-  let output = ''
-  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (output += chunk))
-  return {
-    child,
-    output: () => output,
-    ended: once(child, 'exit') as Promise<[number | null, string | null]>,
-  }
-}
-
 test('dev mode that cannot make its key ends by itself, with the reason', onlyHere, async (t) => {
   const cwd = temporaryFolder(t)
   mkdirSync(join(cwd, '.postern', 'demo-key'), { recursive: true })
   const ports = Object.fromEntries(
     ['API', 'OPS', 'CONSOLE', 'HOOKS'].map((name) => [`POSTERN_${name}_LISTEN`, '127.0.0.1:0']),
   )
-  const dev = start(t, ['dev'], {
+  const dev = startPostern(t, ['dev'], {
     cwd,
     env: { ...ports, POSTERN_LINKS_LISTEN: `127.0.0.1:${await freePort()}` },
   })
@@ -324,7 +304,7 @@ test('dev mode that cannot make its key ends by itself, with the reason', onlyHe
 test('a command that hangs ends at the first SIGTERM', onlyHere, async (t) => {
   const silent = await startScriptedServer(t, { greeting: () => {} })
   const hanging = { ...env, POSTERN_SMTP_URL: `smtp://127.0.0.1:${silent.port}` }
-  const doctor = start(t, ['doctor'], { env: hanging })
+  const doctor = startPostern(t, ['doctor'], { env: hanging })
   await eventually(() => silent.connections() > 0)
   doctor.child.kill('SIGTERM')
   const [code, signal] = await doctor.ended
@@ -343,7 +323,7 @@ test('the doctor knows dev mode', onlyHere, async (t) => {
   const ports = Object.fromEntries(
     ['API', 'OPS', 'CONSOLE', 'HOOKS'].map((name) => [`POSTERN_${name}_LISTEN`, '127.0.0.1:0']),
   )
-  const dev = start(t, ['dev'], {
+  const dev = startPostern(t, ['dev'], {
     cwd,
     env: { ...ports, POSTERN_LINKS_LISTEN: `127.0.0.1:${await freePort()}` },
   })
@@ -378,7 +358,7 @@ test(
       ['OPS', 'CONSOLE'].map((name) => [`POSTERN_${name}_LISTEN`, '127.0.0.1:0']),
     )
     const ready = async (roles: string) => {
-      const dev = start(t, ['dev'], {
+      const dev = startPostern(t, ['dev'], {
         cwd: temporaryFolder(t),
         env: { ...ports, POSTERN_API_LISTEN: '127.0.0.1:0', POSTERN_ROLES: roles },
       })
@@ -397,7 +377,7 @@ test(
 test('a service that is stopped while it starts ends in order', onlyHere, async (t) => {
   const relay = await startSmtpServer(t)
   const port = await freePort()
-  const serve = start(t, ['serve'], {
+  const serve = startPostern(t, ['serve'], {
     env: {
       ...(await serveEnvironment(t)),
       POSTERN_SMTP_URL: `smtp://127.0.0.1:${relay.port}`,

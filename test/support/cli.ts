@@ -162,6 +162,26 @@ export async function runProcess(
   return { code, out, err }
 }
 
+/** Starts a command in a process of its own, which ends with the scope. */
+export function startPostern(
+  scope: Scope,
+  args: readonly string[],
+  options: { cwd?: string; env?: Record<string, string> },
+) {
+  const child = spawnPostern(args, {
+    cwd: options.cwd,
+    env: { PATH: process.env.PATH ?? '', ...options.env },
+  })
+  atEnd(scope, () => child.kill('SIGKILL'))
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (output += chunk))
+  return {
+    child,
+    output: () => output,
+    ended: once(child, 'exit') as Promise<[number | null, string | null]>,
+  }
+}
+
 /** Runs one command with `--json`, which must succeed. */
 export async function posternJson<T>(
   env: Variables,
