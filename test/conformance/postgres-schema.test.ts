@@ -359,9 +359,34 @@ test('a page view that hangs is given up, and the next one uses a new connection
   const store = await openAt(t, url)
   await newSender(store, 'a')
   const unlock = await lockApps(t, url)
+  const waiting = `select 1 from pg_stat_activity where wait_event_type = 'Lock' and query like '%"${schemaOf(url)}".app%'`
   await assert.rejects(store.findAppBySlug('a'), { name: 'StoreUnavailable' })
+  await eventually(async () => (await runSql(url, waiting)).length === 0) // the server has given it up too
   await unlock()
   assert.equal((await store.findAppBySlug('a'))?.slug, 'a')
+})
+
+test('page views that were given up while they waited take no connection with them', async (t) => {
+  const url = await postgresUrl(t)
+  const store = await openAt(t, url)
+  await newSender(store, 'a')
+  const unlock = await lockApps(t, url)
+  const many = await Promise.allSettled(Array.from({ length: 12 }, () => store.findAppBySlug('a')))
+  assert.ok(many.every(({ status }) => status === 'rejected'))
+  await unlock()
+  for (let round = 0; round < 2; round++) {
+    const found = await Promise.all(Array.from({ length: 4 }, () => store.findAppBySlug('a')))
+    assert.deepEqual(new Set(found.map((app) => app?.slug)), new Set(['a']))
+  }
+})
+
+test('the clock is that of the server, whatever this machine’s says', async (t) => {
+  const url = await postgresUrl(t)
+  const hour = 3_600_000
+  const realMs = Date.now()
+  t.mock.timers.enable({ apis: ['Date'], now: realMs + hour })
+  const store = await openAt(t, url)
+  assert.ok(Math.abs(store.now() - realMs) < 60_000, `${store.now() - realMs}`)
 })
 
 test('a command that only looks makes no schema', async (t) => {

@@ -156,3 +156,15 @@ test('the longest link keeps the email under 102 KB', () => {
   const url = `https://app.acme.test/auth?token=${'%7C'.repeat(8000)}` // 8,000 times |
   assert.ok(render({ content: { ...content, url } }).html.length < 102 * 1024)
 })
+
+test('a button that would not be seen on the card, light or dark, gets an edge', () => {
+  const edge = (accentColour: string) =>
+    /border:1px solid (#\w{6});mso/.exec(render({ app: { ...app, branding: { accentColour } } }).html)?.[1]
+  assert.deepEqual(['#1d4ed8', '#ffffff', '#1c1f24'].map(edge), ['#1d4ed8', '#8a929e', '#8a929e'])
+})
+
+test('beside a code, the text speaks of the button alone, and never of a password', () => {
+  const say = (code?: string) => render({ content: { ...content, ...(code !== undefined && { code }) } }).text
+  assert.match(say(), /Press the button to sign in to Acme & Söhne\. No password is needed\./)
+  assert.match(say('246813'), /Press the button to sign in to Acme & Söhne\.\r?\n/)
+})
