@@ -122,19 +122,15 @@ function* deleteApp(context: ScriptContext, id: AppId, actor: Actor): Script<'de
 }
 
 function* findApp({ prefix }: ScriptContext, idOrSlug: string): Script<App | null> {
-  if (hasNul(idOrSlug)) return null
   const text = `select * from ${prefix}app where (app_id = $1 or slug = $1) and status <> 'deleted'`
   return yield* readOne({ text, values: [idOrSlug] }, toApp)
 }
 
 function* findAppBySlug({ prefix }: ScriptContext, slug: string): Script<App | null> {
-  if (hasNul(slug)) return null
+  if (slug.includes('\0')) return null // PostgreSQL refuses a statement with one
   const text = `select * from ${prefix}app where slug = $1 and status <> 'deleted'`
   return yield* readOne({ text, values: [slug] }, toApp)
 }
-
-/** Text of PostgreSQL cannot hold NUL, and refuses a statement with one. */
-const hasNul = (text: string): boolean => text.includes('\0')
 
 function* listApps({ prefix }: ScriptContext): Script<App[]> {
   const text = `select * from ${prefix}app where status <> 'deleted' order by app_id`
