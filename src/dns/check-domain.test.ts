@@ -53,6 +53,8 @@ const noDmarc = { 'TXT _dmarc.acme.test': undefined }
 for (const [name, result, message, zone, change] of [
   ['dkim', 'fail', /publish it/, { 'TXT p1._domainkey.acme.test': undefined }, {}],
   ['dkim', 'warn', /Activate/, {}, { keys: [key('pending')] }],
+  ['dkim', 'warn', /publish it/, { 'TXT p1._domainkey.acme.test': undefined }, { keys: [key('pending')] }],
+  ['dkim', 'fail', /./, { 'TXT p1._domainkey.acme.test': 'v=DKIM1; p=AAAA' }, { keys: [key('pending')] }],
   ['dkim', 'ok', /remove the record/, {}, { keys: [key('retired')] }],
   ['dkim', 'unknown', /no answer/, { 'TXT p1._domainkey.acme.test': null }, {}],
   ['dkim', 'unknown', /no answer/, { 'TXT p1._domainkey.acme.test': null }, { keys: [key('pending')] }],
@@ -99,4 +101,12 @@ test('text of DNS is shown without control characters, and not all of it', async
   const { dkim } = await check({ 'TXT p1._domainkey.acme.test': `\u001b[31m\u202e${'x'.repeat(600)}` })
   assert.equal(dkim?.found?.length, 500)
   assert.match(dkim.found, /^\?\[31m\?x+$/)
+})
+
+test('a DMARC record is to be published where DNS has none, and nowhere else', async () => {
+  const publish = async (record: string | null | undefined) =>
+    (await check({ 'TXT _dmarc.acme.test': record })).dmarc?.publish?.value
+  assert.equal(await publish(undefined), 'v=DMARC1; p=none; rua=mailto:dmarc@acme.test')
+  assert.equal(await publish('v=DMARC1; p=reject; t=y; rua=mailto:d@acme.test'), undefined)
+  assert.equal(await publish(null), undefined, 'DNS did not answer')
 })

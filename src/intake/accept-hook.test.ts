@@ -109,6 +109,13 @@ test('a page for the kind comes before the link of the auth server, and that one
   )
 })
 
+test('a message without a token or code keeps its own link, though its kind has a page', () => {
+  const sampled = sample('kratos', 'verification_valid') as object
+  const change = { hooks: { kratos: { pages: { verification_valid: page } } } }
+  const { content } = admit('kratos', { body: { ...sampled, code: null }, change })
+  assert.match(content.url, /^https:\/\/links\.acme\.test\/acme\/go\?token=/)
+})
+
 test('a token is one parameter, whatever is in it', () => {
   const body = sample('supabase', 'signup') as { email_data: object }
   const odd = { ...body, email_data: { ...body.email_data, token_hash: 'a&b=c#d e' } }

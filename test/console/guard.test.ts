@@ -185,7 +185,7 @@ test('a code signs in once, by the press of a button, and leads on to this conso
   ] as const) {
     const code = await newCode(service)
     await stranger.get(`/sign-in?code=${code}`)
-    const answer = await stranger.post('/sign-in', { code, to })
+    const answer = await stranger.post('/sign-in', { code: ` ${code}\n`, to }) // as it was pasted
     assert.equal(answer.status, 303, to)
     assert.equal(answer.headers.get('location'), expected)
     const cookie = answer.headers.get('set-cookie') ?? ''

@@ -3,6 +3,8 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import type { AppSettings } from '../../src/domain/app/settings.ts'
 import { type EmailType, emailTypes } from '../../src/domain/request/email-request.ts'
+import type { PosternEvent } from '../../src/observe/events.ts'
+import { StoreUnavailable } from '../../src/store/store.ts'
 import { newLinksListener } from '../../src/web/links/links-listener.ts'
 import { type HostedEmail, linksBaseUrl, startHostedLinks } from '../support/hosted-links.ts'
 import { deleteApp, operator } from '../support/operator.ts'
@@ -303,4 +305,57 @@ test('a forged link of a known slug is refused by its seal, without the store', 
   assert.equal(asked.length, 1, 'forged links reached the store')
   for (let n = 0; n < 20; n++) assert.equal(await statusOf(`/nobody${path.slice(5)}`), 404)
   assert.equal(asked.length, 2, 'an unknown slug is remembered too')
+})
+
+test('a link of an app that was deleted opens nothing under the app that took its name at once', async () => {
+  const { app, key } = await newApp('taken-over')
+  const email = await receive({}, key)
+  assert.equal((await visit(email.url)).status, 200)
+  await deleteApp(service.store, app.id)
+  await newApp('taken-over')
+  assert.equal((await visit(email.url)).status, 404)
+})
+
+test('a name that was asked for before its app was made is looked up again in time', async (t) => {
+  const { key } = await newApp('made-later')
+  const email = await receive({}, key)
+  let isThere = false
+  let nowMs = performance.now()
+  t.mock.method(performance, 'now', () => nowMs)
+  const store = {
+    ...service.store,
+    findAppBySlug: (slug: string) => (isThere ? service.store.findAppBySlug(slug) : Promise.resolve(null)),
+  }
+  const { ring } = service.config
+  const views: string[] = []
+  const emit = (event: PosternEvent) => void (event.kind === 'link_viewed' && views.push(event.result))
+  const listener = newLinksListener({ store, ring, baseUrl: linksBaseUrl, emit })
+  atEnd(t, () => listener.close())
+  const ask = async (method: 'GET' | 'POST' = 'GET') => {
+    const url = email.url.slice(linksBaseUrl.length)
+    return (await listener.inject({ method, url, headers: { host: 'x' } })).statusCode
+  }
+  assert.equal(await ask(), 404)
+  isThere = true
+  nowMs += 5001
+  assert.deepEqual([await ask(), await ask('POST')], [200, 303])
+  assert.deepEqual(views, ['unknown', 'opened', 'pressed'])
+})
+
+test('while the database is away, a link says so on a page, and it is no bug', async (t) => {
+  const events: string[] = []
+  const store = { ...service.store, findAppBySlug: () => Promise.reject(new StoreUnavailable('away')) }
+  const { ring } = service.config
+  const listener = newLinksListener({
+    store,
+    ring,
+    baseUrl: linksBaseUrl,
+    emit: ({ kind }) => void events.push(kind),
+  })
+  atEnd(t, () => listener.close())
+  const answer = await listener.inject({ url: '/acme/go?token=x', headers: { host: 'x' } })
+  assert.equal(answer.statusCode, 503)
+  assert.equal(answer.headers['retry-after'], '5')
+  assert.match(`${answer.headers['content-type']}`, /^text\/html/)
+  assert.deepEqual(events, ['store_unavailable'])
 })

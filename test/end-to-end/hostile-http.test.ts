@@ -205,3 +205,49 @@ test('row 40: headers and bodies that come too slowly are cut off, without an an
   assert.equal(await slowHeaders, '')
   assert.equal(await slowBody, '')
 })
+
+test('a program of HTTP/1.0 needs no Host; one of HTTP/1.1 does', async () => {
+  const { port: ops } = new URL(service.urls.ops)
+  const ask = (line: string) =>
+    new Promise<string>((resolve, reject) => {
+      let answer = ''
+      const socket = connect(Number(ops), '127.0.0.1', () => socket.write(`${line}\r\n\r\n`))
+      socket.on('data', (chunk) => (answer += chunk.toString('latin1')))
+      socket.on('close', () => resolve(answer)).on('error', reject)
+    })
+  assert.match(await ask('GET /livez HTTP/1.0'), /^HTTP\/1\.1 200 /)
+  assert.match(await ask('GET /livez HTTP/1.1'), /^HTTP\/1\.1 400 /)
+})
+
+test('a client that leaves amid its request, or names no type of content, is no fault of ours', async () => {
+  const others = [service.urls.links, service.urls.console, service.urls.hooks].filter(
+    (url) => url !== undefined,
+  )
+  for (const url of others) {
+    const answer = await fetch(`${url}/x/go`, {
+      method: 'POST',
+      headers: { 'content-type': ';;;' },
+      body: 'x',
+    })
+    assert.ok(answer.status >= 400 && answer.status < 500, `${url} ${answer.status}`)
+    await new Promise<void>((resolve) => {
+      const socket = connect(Number(new URL(url).port), '127.0.0.1', () =>
+        socket.write(
+          request(
+            ['Host: localhost', 'Content-Type: text/plain', 'Content-Length: 100'],
+            'half',
+            'POST /x/go HTTP/1.1',
+          ),
+          () => socket.destroy(),
+        ),
+      )
+      socket.once('close', () => resolve())
+    })
+    assert.ok((await fetch(`${service.urls.ops}/livez`)).ok)
+  }
+  await eventually(async () => (await service.post()).status === 202)
+  assert.deepEqual(
+    service.log.filter((line) => JSON.parse(line).level === 'error' || line.includes('"level":50')),
+    [],
+  )
+})

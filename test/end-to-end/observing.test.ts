@@ -187,6 +187,8 @@ test('one scrape tells of requests, attempts, ends, connections, claims, groups 
     assert.ok(valueIn(metrics, series) > 0, series)
   const attempts = valueIn(metrics, `postern_attempt_duration_seconds_sum{relay="${relay}"}`)
   assert.ok(attempts < performance.now() / 1000, 'an attempt takes less than the process has run')
+  const answered = valueIn(metrics, 'postern_request_duration_seconds_sum{status="202"}')
+  assert.ok(answered < performance.now() / 1000, 'and so does a request')
   assert.match(metrics, /^postern_build_info\{version="test",node_version="[\d.]+",engine="\w+"\} 1$/m)
 })
 
@@ -387,4 +389,18 @@ test('a store that does not answer in time costs a scrape its gauges, and no cou
   assert.equal(valueIn(metrics, 'postern_queue_max'), 1_000_000)
   await holder.query('rollback')
   await eventually(async () => valueIn(await scrape(service), 'postern_queue_depth') === 1)
+})
+
+test('a process whose database does not answer is not ready, and lives', async (t) => {
+  const service = await startTestService(t, { roles: new Set(['api'] as const) })
+  const ask = async (path: string) => {
+    const answer = await fetch(`${service.urls.ops}${path}`)
+    return [answer.status, await answer.text()] as const
+  }
+  assert.deepEqual(await ask('/readyz'), [200, '{"ok":true}'])
+  await service.store.close()
+  const [status, text] = await ask('/readyz')
+  assert.equal(status, 503)
+  assert.match(text, /"code":"store_unavailable"/)
+  assert.equal((await ask('/livez'))[0], 200)
 })

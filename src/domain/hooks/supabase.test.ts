@@ -193,6 +193,10 @@ test('a secret that Postern makes is one that Supabase takes, and verifies its c
   const call = { headers, body, nowMs: at.getTime() }
   assert.ok(auth.verify({ ...call, secret }))
   assert.ok(!auth.verify({ ...call, secret: auth.makeSecret?.() ?? '' }))
+  const short = `v1,whsec_${Buffer.alloc(8, 7).toString('base64')}`
+  const byShort = new Webhook(short.slice(3)).sign('msg_1', at, body.toString())
+  const forged = { ...call, headers: { ...call.headers, 'webhook-signature': byShort } }
+  assert.ok(!auth.verify({ ...forged, secret: short }), 'a secret that can be guessed proves nothing')
   for (const other of ['', 'v1,whsec_', secret.slice(3), `${secret}|${secret}`])
     assert.ok(!auth.verify({ ...call, secret: other }), other)
 })

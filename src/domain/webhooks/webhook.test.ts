@@ -35,7 +35,8 @@ test('the address of a receiver is a URL without user and fragment', () => {
   for (const url of ['https://app.acme.test/postern', 'https://a.test:8443/x?y=1', 'http://app:3000/hooks'])
     assert.equal(isWebhookUrl(url), true, url)
   const others = [
-    ...['https://', 'ftp://a.test/', 'https://me@a.test/', 'https://me:pw@a.test/', 'https://a.test/#x'],
+    ...['https://', 'ftp://a.test/', 'https://me@a.test/', 'https://me:pw@a.test/', 'https://:pw@a.test/'],
+    'https://a.test/#x',
     ...['https://a test/', '//a.test/', 'javascript:alert(1)', `https://a.test/${'x'.repeat(2000)}`],
   ]
   for (const url of others) assert.equal(isWebhookUrl(url), false, url)

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { newClientRates } from './rates.ts'
+import { newClientRates, OperatorRates } from './rates.ts'
 
 /** Whether the second request is of the same client: each client may ask once. */
 function isSameClient(first: readonly [string, string?], second: readonly [string, string?]): boolean {
@@ -30,6 +30,10 @@ for (const [first, second] of [
   [
     ['::1', '[2600:db::1]:443'],
     ['fe80::1%eth0', '2600:db::2'],
+  ],
+  [
+    ['fd00::1', '198.51.100.7'],
+    ['10.0.0.2', '198.51.100.7'],
   ],
   [
     ['100.64.0.9', '198.51.100.7'],
@@ -62,4 +66,21 @@ test('all clients together have a rate too', () => {
   const mayAsk = newClientRates({ quota: 30, windowUs: 60e6 }, { quota: 2, windowUs: 60e6 })
   const ask = (remoteAddress: string) => mayAsk({ socket: { remoteAddress }, headers: {} })
   assert.deepEqual(['203.0.113.1', '203.0.113.2', '203.0.113.3'].map(ask), [true, true, false])
+})
+
+test('an operator over the rate waits a second for the refusal, and others none', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  const rates = new OperatorRates()
+  for (let n = 0; n < 30; n++) assert.equal(await rates.charge('one'), null)
+  let answered = false
+  const refused = rates.charge('one').then((error) => {
+    answered = true
+    return error
+  })
+  assert.equal(await rates.charge('two'), null)
+  t.mock.timers.tick(999)
+  for (let n = 0; n < 5; n++) await Promise.resolve()
+  assert.equal(answered, false)
+  t.mock.timers.tick(1)
+  assert.equal((await refused)?.code, 'too_many_requests')
 })
