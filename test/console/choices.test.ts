@@ -191,3 +191,14 @@ test('retrying all is offered above lists that have deferred emails, to those wh
   assert.equal(await offers('/emails?app=shop'), false, 'none of it is deferred')
   assert.equal(await offers('/emails', reader), false)
 })
+
+test('the list of people marks the one who looks, and nobody else', async () => {
+  const [one, two] = [await signIn(service), await signIn(service)]
+  const html = await (await newVisitor(service, one).get('/settings/people')).text()
+  const marked = [...html.matchAll(/\/settings\/people\/(pe_\w+)">[^<]*<\/a> <span class="soft">\(you\)/g)]
+  assert.deepEqual(
+    marked.map(([, id]) => id),
+    [one.person],
+  )
+  assert.ok(html.includes(two.person))
+})

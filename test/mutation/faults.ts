@@ -53,7 +53,8 @@ export function faultsOf(file: string, text: string): Fault[] {
   return faults
 }
 
-function sqlFaults(text: string, offset: number): Fault[] {
+function sqlFaults(given: string, offset: number): Fault[] {
+  const text = given.replace(/^--.*/gm, (comment) => ' '.repeat(comment.length))
   const dropped = [...text.matchAll(conditions)].map(({ 0: found, index }) => ({
     kind: 'SQL condition dropped',
     start: offset + index,

@@ -82,3 +82,18 @@ test('reports have a chart of their own, in the hour in which they came, and non
   assert.match(text, /<title>12:59: 3 bounced<\/title>/)
   assert.match(text, /<title>12:59: 1 complaints<\/title>/)
 })
+
+test('what happened in one minute is stacked: each part stands on the one before', () => {
+  const items = [{ ...counts, at: at('12:30:00'), delivered: 3, expired: 1 }]
+  const { text } = emailsChart(activity(items), hour, { now, nodes: [] })
+  const bars = [
+    ...text.matchAll(
+      /<rect class="(?!outage)[^"]*" x="[^"]*" y="([\d.]+)" width="[^"]*" height="([\d.]+)"><title>/g,
+    ),
+  ]
+  const parts = bars.map(([, y, height]) => ({ y: Number(y), height: Number(height) }))
+  assert.equal(parts.length, 2)
+  const [first, second] = parts
+  assert.ok(first && second)
+  assert.ok(Math.abs(second.y + second.height - first.y) < 0.2, JSON.stringify(parts))
+})
