@@ -22,7 +22,7 @@ const sources = tracked.filter((file) => /^(src|test|bench|scripts|client|exampl
 const isProduct = (file: string) => /^(client\/)?src\//.test(file) && !file.endsWith('.test.ts')
 const read = (file: string) => readFileSync(join(root, file), 'utf8')
 
-// Downward only: main → compose, cli → config → web → management → intake, delivery, feedback, dns →
+// Downward only: main → compose, cli → config → web → management → intake, delivery, feedback → dns,
 // templates, observe → store → domain. A folder may import itself, the folders listed, and `domain`.
 const mayImport: Record<string, string[]> = {
   main: ['cli', 'compose', 'config'],
@@ -44,7 +44,7 @@ const mayImport: Record<string, string[]> = {
   web: ['management', 'feedback', 'intake', 'delivery', 'templates', 'observe', 'store'],
   management: ['feedback', 'intake', 'delivery', 'dns', 'templates', 'observe', 'store'],
   intake: ['templates', 'observe', 'store'],
-  delivery: ['templates', 'observe', 'store'],
+  delivery: ['dns', 'templates', 'observe', 'store'],
   feedback: ['store', 'observe'],
   observe: ['store'],
   dns: [],

@@ -6,7 +6,7 @@
 import { Resolver } from 'node:dns/promises'
 import { isIPv4 } from 'node:net'
 import type { Answer, RecordType } from '../domain/dns/lookup.ts'
-import { isPrivateAddress } from '../domain/private-address.ts'
+import { isPrivateAddress } from './private-address.ts'
 
 export type ZoneResolverOptions = {
   /** Resolvers to ask for everything, as `address:port`; null: the machine's, and each zone's servers. */

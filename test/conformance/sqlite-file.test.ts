@@ -3,7 +3,6 @@ import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import {
   chmodSync,
-  chownSync,
   existsSync,
   mkdirSync,
   readFileSync,
@@ -99,38 +98,6 @@ test('a database that a version before the release made is refused in words', as
     assert.equal(ran.code, 1)
     assert.match(ran.err, /the database lacks activity, refusal\.origin, node: .*never released/)
   }
-})
-
-test('another user than the file’s owner is refused', {
-  skip: process.getuid?.() !== 0 && 'skipped: needs root',
-}, async (t) => {
-  const own = sqliteEnvironment(t)
-  await posternJson(own, ['migrate'])
-  const folder = temporaryFolder(t)
-  const file = join(folder, 'backup')
-  assert.equal((await postern(own, ['backup', file])).code, 0)
-  chownSync(pathOf(own), 12_345, 12_345)
-  const target = 'postgres://user@127.0.0.1:1/postern'
-  const isRefused = async (environment: Variables, args: readonly string[]) => {
-    const { code, err } = await postern(environment, args)
-    assert.equal(code, 1, args.join(' '))
-    assert.match(
-      err,
-      /^postern: the database belongs to user 12345 and this is user 0: run the command [^\n]*\n$/,
-    )
-  }
-  for (const args of [
-    ['app', 'list'],
-    ['backup', join(folder, 'other')],
-    ['restore', file],
-    ['copy', '--to', target],
-  ])
-    await isRefused(own, args)
-  // A database that root made in a folder of another user could not be opened by that user's service.
-  chownSync(folder, 12_345, 12_345)
-  const absent = { ...own, POSTERN_DATABASE_URL: `sqlite:${join(folder, 'new.db')}` }
-  for (const args of [['restore', file], ['migrate']]) await isRefused(absent, args)
-  assert.match((await postern(absent, ['app', 'list'])).err, /there is no Postern database/)
 })
 
 test('row 12: the WAL starts over while the load lasts: it does not grow with the emails', async (t) => {

@@ -1,4 +1,4 @@
-/** What is chosen in a form, in a filter or in an address of the console is what happens. */
+/** The console does what somebody chose in a form, in a filter or in an address. */
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { formOf, newVisitor, signIn, signInMany, startBusyConsole } from '../support/console.ts'

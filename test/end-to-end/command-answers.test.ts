@@ -1,4 +1,4 @@
-/** What commands ask before they act, what they say afterwards, and what they then tell to do next. */
+/** Commands ask before they act, say what came of it, and name what comes next. */
 import assert from 'node:assert/strict'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

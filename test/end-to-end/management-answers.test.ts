@@ -1,4 +1,4 @@
-/** What the management API answers about time, order, names and scope, each with data that tells right from wrong. */
+/** The management API's answers about time, order, names and scope. */
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import type { EmailAddress } from '../../src/domain/request/email-address.ts'

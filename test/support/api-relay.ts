@@ -69,7 +69,7 @@ export function submitTo(relay: ReturnType<typeof newTestRelay>, lifeMs = 60_000
   return relay.submit(message, clearance).finally(() => relay.close())
 }
 
-/** What a submission came to, and the flags of a failure. */
+/** The end of a submission, with the flags of a failure. */
 export const describe = (submission: Submission): string => {
   if (submission.kind !== 'failed') return submission.kind
   const { ambiguous, lasting, permanent, retryAfterMs, scope } = submission.failureClass

@@ -1,4 +1,7 @@
-/** A name server that knows nothing: it fails, says nothing, knows no name, or loses the first query. It counts what it is asked. */
+/**
+ * A name server without names: it fails, says nothing, says that there is no such name, or loses the first
+ * query. It counts what it is asked.
+ */
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { atEnd, type Scope } from './temporary.ts'

@@ -8,7 +8,7 @@ import { Resolver } from 'node:dns/promises'
 import http from 'node:http'
 import https from 'node:https'
 import { isIP, type LookupFunction } from 'node:net'
-import { isPrivateAddress } from '../../domain/private-address.ts'
+import { isPrivateAddress } from '../../dns/private-address.ts'
 
 export type Posting = {
   readonly url: URL

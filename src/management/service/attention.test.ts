@@ -1,8 +1,18 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { ago, type Counts, countOf, node, nowMs, relay } from '../../../test/support/attention.ts'
-import type { App } from '../../domain/app/app.ts'
-import { defaultSettings } from '../../domain/app/settings.ts'
+import {
+  acme,
+  ago,
+  type Counts,
+  type Given,
+  globex,
+  hooli,
+  newApp,
+  newSituation,
+  node,
+  nowMs,
+  relay,
+} from '../../../test/support/attention.ts'
 import { dayMs, minuteMs } from '../../domain/duration.ts'
 import type { AppId, KeyId } from '../../domain/id.ts'
 import type { HeardSource } from '../../store/feedback-store.ts'
@@ -10,70 +20,7 @@ import type { NodeResource } from '../resources.ts'
 import { appConditions } from './app-conditions.ts'
 import { findAttention } from './attention.ts'
 import { findStops } from './attention-nodes.ts'
-import type { Situation } from './condition.ts'
 
-const newApp = (slug: string, daily = 1000): App => ({
-  ...{ id: `app_${slug}` as AppId, slug, version: 1, status: 'active', createdAt: 0, updatedAt: 0 },
-  settings: {
-    ...{ ...defaultSettings, name: slug, from: { name: slug, address: 'auth@acme.test' } },
-    limits: { ...defaultSettings.limits, daily },
-  },
-})
-const [acme, globex, hooli] = [newApp('acme'), newApp('globex'), newApp('hooli')]
-
-type Given = Partial<Omit<Situation, 'lately' | 'byApp' | 'last' | 'queue' | 'replies'>> & {
-  readonly replies?: Situation['replies']
-  /** Those of the last minutes of each app; those of `byApp` unless given. */
-  readonly last?: Readonly<Record<string, Counts>>
-  readonly depth?: number
-  /** How much of it is held: mail of globex, which is disabled. */
-  readonly held?: number
-  readonly firstExpiresAt?: string
-  readonly nextAttemptAt?: string
-  readonly countedAgoS?: number
-  /** Those of the service; otherwise the sums of `byApp`. */
-  readonly counts?: Counts
-  readonly byApp?: Readonly<Record<string, Counts>>
-}
-
-const countsOf = (counts: Readonly<Record<string, Counts>>) =>
-  new Map(Object.entries(counts).map(([slug, own]) => [`app_${slug}` as AppId, countOf(own)]))
-
-function newSituation(situation: Given): Situation {
-  const {
-    depth = 0,
-    held = 0,
-    firstExpiresAt,
-    nextAttemptAt = null,
-    countedAgoS = 0,
-    counts,
-    byApp = {},
-    last = byApp,
-    replies,
-    ...given
-  } = situation
-  const all: Record<string, number> = {}
-  for (const [event, count] of Object.values(byApp).flatMap((own) => Object.entries(own)))
-    all[event] = (all[event] ?? 0) + count
-  const waiting = { queued: depth, sending: 0, deferred: 0 }
-  const apps = [
-    { app: acme.id, slug: 'acme', held: false, ...waiting, ages: [] },
-    { app: globex.id, slug: 'globex', held: true, queued: held, sending: 0, deferred: 0, ages: [] },
-  ].filter(({ queued }) => queued > 0)
-  return {
-    ...{ apps: [acme], usage: new Map(), reported: new Map(), sources: [], expiring: [], late: [] },
-    ...{ findings: [], records: [], hooks: [], webhooks: [], nodes: [node()], nowMs },
-    ...{ expired: new Map(), seesAll: true, last: countsOf(last), byApp: countsOf(byApp) },
-    replies: replies ?? {},
-    lately: countOf(counts ?? all),
-    ...given,
-    queue: {
-      ...{ depth, max: 1000, oldestAcceptedAt: null, oldestAgeSeconds: 0, nextAttemptAt },
-      firstExpiresAt: firstExpiresAt ?? null,
-      ...{ states: waiting, apps, countedAt: ago(countedAgoS) },
-    },
-  }
-}
 const attentionTo = (situation: Given) => findAttention(newSituation(situation))
 const kinds = (situation: Given) => attentionTo(situation).map(({ kind }) => kind)
 
@@ -494,57 +441,4 @@ test('mail that waits without a worker needs attention, an empty queue does not'
     'no_worker',
     'process_silent',
   ])
-})
-
-test('mail that a disabled app holds is counted, also what was deferred before', () => {
-  const disabled = { ...globex, status: 'disabled' } as const
-  const situation = newSituation({ apps: [acme, disabled], depth: 9, held: 2 })
-  const apps = situation.queue.apps.map((row) => (row.held ? { ...row, deferred: 3 } : row))
-  const found = findAttention({ ...situation, queue: { ...situation.queue, apps } })
-  assert.match(
-    found.find(({ kind }) => kind === 'mail_held')?.message ?? '',
-    /globex is disabled and holds 5 emails/,
-  )
-  const nodes = [node({ relays: [relay('r1', false)] })]
-  const [stop] = findStops({ ...situation, nodes, queue: { ...situation.queue, apps } })
-  assert.match(stop?.message ?? '', / 4 emails from 1 app are waiting/, 'held mail does not wait for a relay')
-})
-
-test('the first link that expires is said only while it lives', () => {
-  const nodes = [node({ relays: [relay('r1', false)] })]
-  const [found] = attentionTo({ nodes, depth: 3, firstExpiresAt: ago(240) })
-  assert.match(found?.message ?? '', /3 emails are waiting\. Sending/)
-})
-
-test('entries that are valid no longer are named', () => {
-  const settings = {
-    ...acme.settings,
-    allowedUrls: ['https://app.acme.test', 'nonsense'],
-    appSchemes: ['x y'],
-  }
-  const [found, ...more] = attentionTo({ apps: [{ ...acme, settings }] })
-  assert.deepEqual([found?.kind, found?.apps, more], ['setting_invalid', ['acme'], []])
-  assert.match(found?.message ?? '', /refused: nonsense, x y\. Replace or remove them/)
-})
-
-test('a check that fails is said, but for one that a stop explains already', () => {
-  const findings = [
-    { check: 'worker', ok: false, detail: 'mail has waited' },
-    { check: 'clock', ok: true, detail: 'right' },
-    { check: 'file', ok: false, detail: 'damaged' },
-  ]
-  const messages = (given: Given) =>
-    attentionTo({ findings, ...given })
-      .filter(({ kind }) => kind === 'check_failed')
-      .map(({ message }) => message)
-  assert.deepEqual(messages({}), ['worker: mail has waited', 'file: damaged'])
-  const nodes = [node({ relays: [relay('r1', false)] })]
-  assert.deepEqual(messages({ nodes, depth: 1 }), ['file: damaged'])
-})
-
-test('requests that were turned away are counted beside those that were at fault', () => {
-  const [found] = attentionTo({
-    counts: { accepted: 10, 'refused:queue_unavailable': 20, 'refused:url_not_allowed': 5 },
-  })
-  assert.match(found?.message ?? '', /^20 of 35 requests were answered 503/)
 })

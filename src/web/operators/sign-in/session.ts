@@ -17,7 +17,7 @@ export type SignedIn = { readonly access: Access; readonly session: SessionRecor
 /** Reads the session of a request; null if nobody is signed in. */
 export type ReadSession = (
   request: FastifyRequest,
-  /** Pass `notes: false` for checks that the server makes itself; they do not extend the session. Neither does a page that refreshes itself. */
+  /** Pass `notes: false` for checks that the server makes itself: like a refresh, they extend no session. */
   options?: { readonly notes: boolean },
 ) => Promise<SignedIn | null>
 

@@ -1,0 +1,41 @@
+/** SQLite alone: commands that another user than the owner of the database file runs. */
+import assert from 'node:assert/strict'
+import { chownSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { newSecretKey } from '../../src/store/crypto/key-ring.ts'
+import { postern, posternJson, type Variables } from '../support/cli.ts'
+import { temporaryFolder } from '../support/temporary.ts'
+
+test('another user than the file’s owner is refused', {
+  skip: process.getuid?.() !== 0 && 'skipped: needs root',
+}, async (t) => {
+  const path = join(temporaryFolder(t), 'postern.db')
+  const own = { POSTERN_DATABASE_URL: `sqlite:${path}`, POSTERN_SECRET_KEYS: newSecretKey('k1') }
+  await posternJson(own, ['migrate'])
+  const folder = temporaryFolder(t)
+  const file = join(folder, 'backup')
+  assert.equal((await postern(own, ['backup', file])).code, 0)
+  chownSync(path, 12_345, 12_345)
+  const target = 'postgres://user@127.0.0.1:1/postern'
+  const isRefused = async (environment: Variables, args: readonly string[]) => {
+    const { code, err } = await postern(environment, args)
+    assert.equal(code, 1, args.join(' '))
+    assert.match(
+      err,
+      /^postern: the database belongs to user 12345 and this is user 0: run the command [^\n]*\n$/,
+    )
+  }
+  for (const args of [
+    ['app', 'list'],
+    ['backup', join(folder, 'other')],
+    ['restore', file],
+    ['copy', '--to', target],
+  ])
+    await isRefused(own, args)
+  // A database that root made in a folder of another user could not be opened by that user's service.
+  chownSync(folder, 12_345, 12_345)
+  const absent = { ...own, POSTERN_DATABASE_URL: `sqlite:${join(folder, 'new.db')}` }
+  for (const args of [['restore', file], ['migrate']]) await isRefused(absent, args)
+  assert.match((await postern(absent, ['app', 'list'])).err, /there is no Postern database/)
+})
