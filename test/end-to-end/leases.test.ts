@@ -272,12 +272,17 @@ async function startWorker(
     emit: (event) => void events.push(event),
     ...change(store),
   })
-  atEnd(t, () => worker.stop(0))
+  let ended: Promise<void> | null = null
+  const stop = () => {
+    ended ??= worker.stop(0)
+    return ended
+  }
+  atEnd(t, stop)
   const post = async (to = 'ada@example.com') => {
     const answer = await service.post(validBody({ to }))
     return answer.headers.get('email-id') as EmailId
   }
-  return { events, post, server, service, store, worker }
+  return { events, post, server, service, stop, store, worker }
 }
 
 test('outcomes that could not be written are written before a worker has stopped, or their number is said', async (t) => {
@@ -287,7 +292,7 @@ test('outcomes that could not be written are written before a worker has stopped
   ] as const) {
     let isStopping = false
     let failures = 0
-    const { events, post, store, worker } = await startWorker(t, (real) => ({
+    const { events, post, stop, store, worker } = await startWorker(t, (real) => ({
       store: {
         ...real,
         recordOutcome: (lease, outcome) => {
@@ -301,7 +306,7 @@ test('outcomes that could not be written are written before a worker has stopped
     worker.start()
     await eventually(() => failures > 0)
     isStopping = true
-    await worker.stop(0)
+    await stop()
     assert.equal((await store.findEmail(id))?.state, works ? 'delivered' : 'sending', name)
     const counts = events.flatMap((event) => (event.kind === 'attempts_unrecorded' ? [event.count] : []))
     assert.deepEqual(counts, unrecorded, name)
