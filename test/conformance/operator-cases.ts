@@ -83,6 +83,20 @@ export function operators(it: It): void {
     assert.equal((await store.listKeys(sender.app.id)).length, 2)
   })
 
+  it('a key and its successor have one name, and each can be changed under it', async (_t, { store }) => {
+    const { app } = await newSender(store, 'a')
+    const hash = hashDeliveryKey(newDeliveryKey())
+    const old = await newKey(store, { app: app.id, hash, name: 'web', expiresAt: null })
+    const oldExpiresAt = store.now() + day
+    const next = { hash: hashDeliveryKey(newDeliveryKey()), expiresAt: null, oldExpiresAt }
+    const made = await store.replaceKey(old.id, next, operator)
+    assert.ok(made !== null && typeof made === 'object')
+    for (const { id } of [old, made]) {
+      const changed = await store.updateKey(id, { name: 'web', expiresAt: store.now() + 2 * day }, operator)
+      assert.equal(typeof changed, 'object', `${changed}`)
+    }
+  })
+
   it('a key that ends before its grace is over keeps its end', async (_t, { store }) => {
     const { app } = await newSender(store, 'a')
     const expiresAt = store.now() + 10_000

@@ -36,7 +36,7 @@ function* updateKey(
   if (key === null) return null
   if (hasEnded(key, context.nowMs)) return 'ended'
   const isRenamed = name !== undefined && name !== key.name
-  if (isRenamed && (yield* isNameTaken(context, key.app, name, id))) return 'name_taken'
+  if (isRenamed && (yield* isNameTaken(context, key.app, name))) return 'name_taken'
   const next: KeyRecord = {
     ...key,
     name: name ?? key.name,
@@ -124,16 +124,11 @@ function* isReplaced({ nowMs, prefix }: ScriptContext, id: KeyId): Script<boolea
   return (yield { text, values: [id, nowMs] }).length > 0
 }
 
-function* isNameTaken(
-  { nowMs, prefix }: ScriptContext,
-  app: AppId,
-  name: string,
-  except = '',
-): Script<boolean> {
+function* isNameTaken({ nowMs, prefix }: ScriptContext, app: AppId, name: string): Script<boolean> {
   const rows = yield {
     text: `select 1 from ${prefix}delivery_key
-      where app_id = $1 and name = $2 and key_id <> $3 and ${works('$4')} limit 1`,
-    values: [app, name, except, nowMs],
+      where app_id = $1 and name = $2 and ${works('$3')} limit 1`,
+    values: [app, name, nowMs],
   }
   return rows.length > 0
 }

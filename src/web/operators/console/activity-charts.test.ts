@@ -97,3 +97,20 @@ test('what happened in one minute is stacked: each part stands on the one before
   assert.ok(first && second)
   assert.ok(Math.abs(second.y + second.height - first.y) < 0.2, JSON.stringify(parts))
 })
+
+test('a scale is labelled in whole numbers: one that ends at 1 has no half', () => {
+  const ticks = (delivered: number) => {
+    const items = [{ ...counts, at: at('12:30:00'), delivered }]
+    const { text } = emailsChart(activity(items), hour, { now, nodes: [] })
+    return [
+      ...(/<div class="ticks"[^>]*>(.*?)<\/div>/.exec(text)?.[1] ?? '').matchAll(/<span>([^<]*)</g),
+    ].map(([, label]) => label)
+  }
+  assert.deepEqual(
+    [ticks(1), ticks(2)],
+    [
+      ['1', '', '0'],
+      ['2', '1', '0'],
+    ],
+  )
+})
