@@ -240,6 +240,12 @@ test('a server that does not answer is asked again after a pause', async (t) => 
   assert.ok(second - first > 400, `${second - first} ms`)
 })
 
+test('doctor says that a worker has its session', async (t) => {
+  const store = await openWorker(t, await postgresUrl(t))
+  const finding = (await store.examine()).find(({ check }) => check === 'worker session')
+  assert.deepEqual([finding?.ok, finding?.detail.split(':', 1)[0]], [true, 'direct'])
+})
+
 test('doctor says when the connection for the session fails', async (t) => {
   const url = await postgresUrl(t)
   const worker = await openWorker(t, url, url.replace(/@[^/]+/, `@127.0.0.1:${await freePort()}`))
