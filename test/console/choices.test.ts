@@ -173,12 +173,18 @@ test('the audit of an app is for its admins too; the names of people are not', a
 })
 
 test('an auth server’s links live as long as was typed, and only its newest secret is active', async () => {
-  await newSender(service, 'hooked', testSettings)
+  const { app, keyId } = await newSender(service, 'hooked', testSettings)
   const path = '/apps/hooked/connect/logto'
   for (let made = 0; made < 2; made++) {
     const form = formOf(await textOf(path), path)
     assert.equal((await admin.post(path, form)).status, 201)
   }
+  const keys = await textOf('/apps/hooked/keys')
+  const own = (await store.listKeys(app.id)).filter(({ hook }) => hook !== null)
+  assert.equal(own.length, 2)
+  for (const { id } of own) assert.ok(!keys.includes(`?replace=${id}`), 'its own page replaces it')
+  assert.ok(keys.includes(`?replace=${keyId}`))
+  assert.equal(keys.match(/href="\/apps\/hooked\/connect\/logto">Replace…/g)?.length, 2)
   const page = await textOf(path)
   assert.deepEqual(page.match(/(?<=>)(active|replaced)(?=<)/g), ['active', 'replaced'], 'the newest first')
   for (const [life, status] of [
