@@ -27,6 +27,7 @@ import { Connection } from '../../src/store/sqlite/engine/connection.ts'
 import { backUp } from '../../src/store/sqlite/files/backup.ts'
 import { copyInto } from '../../src/store/sqlite/files/database-file.ts'
 import { migrate } from '../../src/store/sqlite/files/migrate.ts'
+import { restore } from '../../src/store/sqlite/files/restore.ts'
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts'
 import type { Store } from '../../src/store/store.ts'
 import { command, postern, posternJson, spawnServe, type Variables } from '../support/cli.ts'
@@ -140,8 +141,8 @@ test('on a terminal, "-" is refused, and a file is written', {
   assert.equal((await postern(env, ['backup', `${backup}-2`])).code, 0)
 })
 
-test('a backup, and then its name in the folder, are on disk when it is made', async (t) => {
-  const { backup, path } = await backedUp(t)
+/** The files and folders that are written to the disk, in order. */
+function watchSyncs(t: TestContext): string[] {
   const synced: string[] = []
   const { fsyncSync } = fs
   t.mock.method(fs, 'fsyncSync', (descriptor: number) => {
@@ -153,6 +154,21 @@ test('a backup, and then its name in the folder, are on disk when it is made', a
     t.mock.restoreAll()
     syncBuiltinESMExports()
   })
+  return synced
+}
+
+test('a restored database, the name of the old one and its own are on disk when it is made', async (t) => {
+  const { backup, path, ring } = await backedUp(t)
+  const synced = watchSyncs(t)
+  await restore({ path, file: backup, ring, cancelQueued: false, nowMs: Date.now() })
+  const [part, ...folders] = synced.slice(-3)
+  assert.ok(part?.startsWith(`${path}.part-`), synced.join())
+  assert.deepEqual(folders, [dirname(path), dirname(path)])
+})
+
+test('a backup, and then its name in the folder, are on disk when it is made', async (t) => {
+  const { backup, path } = await backedUp(t)
+  const synced = watchSyncs(t)
   const file = `${backup}-2`
   backUp(path, file, Date.now())
   assert.equal(synced.length, 2)
