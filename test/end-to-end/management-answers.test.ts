@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import type { EmailAddress } from '../../src/domain/request/email-address.ts'
 import { signIn } from '../support/console.ts'
-import { adminTokens, ask, newManagementToken } from '../support/management.ts'
+import { adminTokens, ask, managementDocument, newManagementToken } from '../support/management.ts'
 import { operator } from '../support/operator.ts'
 import { newSender, send, startTestService, testSettings, validBody } from '../support/service.ts'
 import { eventually } from '../support/wait.ts'
@@ -254,4 +254,13 @@ test('sessions that are over are not listed', async () => {
   assert.equal(await count(), 1)
   own.advance(13 * hourMs)
   assert.equal(await count(), 0)
+})
+
+test('the document leaves answers open for later fields, and bodies closed', () => {
+  const isClosed = (part: unknown) => JSON.stringify(part).includes('"additionalProperties":false')
+  const described = Object.values(managementDocument.paths).flatMap((methods) => Object.values(methods))
+  assert.deepEqual([isClosed(managementDocument.components), described.length > 50], [false, true])
+  for (const { operationId, responses } of described) assert.equal(isClosed(responses), false, operationId)
+  const put = described.find(({ operationId }) => operationId === 'app.put')
+  assert.ok(put && 'requestBody' in put && isClosed(put.requestBody))
 })
