@@ -181,6 +181,14 @@ test('another token server: its URL, with a refresh token too', () => {
 })
 
 const guid = '8a6c1a52-0d0c-4a1e-9d5e-3f0d4b6c7e11'
+test('a secret that looks like an id of Microsoft is one, at another server', () => {
+  const { address } = read(
+    `smtp://a%40acme.com@mx.acme.com?oauth=https://id.acme.com/token&client=c&secret=${guid}`,
+  )
+  assert.ok(address.protocol === 'smtp' && address.credentials !== null && 'oauth' in address.credentials)
+  assert.deepEqual(address.credentials.oauth.grant, { kind: 'secret', secret: guid })
+})
+
 test('what is written as faults advise is read as it is, with every character', () => {
   const [, named = '', codes = ''] = /write (.+) and a space as (.+) %20$/.exec(urlEscapes) ?? []
   const escaped = [...named.split(' '), ' ']

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { readBlocks } from './report-lines.ts'
+import { readBlocks, readLines } from './report-lines.ts'
 
 test('a field has its first value, with the lines that continue it, up to 1000 characters', () => {
   const text = `Subject: a\nSubject: b\nStatus : 5.1.1\r\n\t (gone)\nX-Other: c\n d\nFrom: ${`\n ${'x'.repeat(299)}`.repeat(9)}`
@@ -20,4 +20,14 @@ test('empty lines separate blocks; blocks without a known field are left out', (
 
 test('the number of blocks is bounded', () => {
   assert.ok(readBlocks('Action: failed\n\n'.repeat(3000)).length <= 1010)
+})
+
+test('a line break ends a line, and begins none at the end of the text', () => {
+  for (const [text, lines] of [
+    ['', []],
+    ['a', ['a']],
+    ['a \r\n', ['a']],
+    ['a\n\nb\n', ['a', '', 'b']],
+  ] as const)
+    assert.deepEqual([...readLines(text)], lines)
 })

@@ -120,3 +120,12 @@ test('a reply holds status, code and text, and nothing that is secret', () => {
   )
   assert.equal(accepted(200, 'a'.repeat(200)), `200 accepted, id ${'a'.repeat(100)}`)
 })
+
+test('a refusal that a wrong clock explains says how far off the clock is, and no other does', () => {
+  const date = new Date(nowMs - 3_600_000).toUTCString()
+  const error = { code: 'x', text: 'no' }
+  const reply = (status: number) =>
+    toReply({ status, headers: { date }, json: null }, { error, content: null, secrets: [], nowMs }).text
+  for (const status of [401, 403]) assert.notEqual(reply(status), `${status} x: no`)
+  for (const status of [400, 422, 500]) assert.equal(reply(status), `${status} x: no`)
+})
